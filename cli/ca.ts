@@ -20,7 +20,7 @@ import {
   stepOf,
 } from "../server/identity/authority_step.ts";
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
-import type { StateEngine } from "../server/state/state_engine.ts";
+import type { Store } from "../neighbours/store/store.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ProgressLine } from "./program/progress.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
@@ -107,7 +107,7 @@ export const CA_COMMAND = defineCommand({
           ),
         );
       const change = async (
-        make: (state: StateEngine) => Promise<Authorities>,
+        make: (state: Store) => Promise<Authorities>,
         next: string,
       ) => {
         show(await make(state));
@@ -147,7 +147,7 @@ const LOOK_EVERY_MS = 1_000;
 
 /** Waits until no node would be locked out by the next step. */
 async function untilSafe(
-  state: StateEngine,
+  state: Store,
   { print }: CommandContext,
 ): Promise<void> {
   const line = new ProgressLine();

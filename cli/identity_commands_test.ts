@@ -6,7 +6,7 @@ import {
   pinOfCurrent,
 } from "../server/identity/authorities.ts";
 import { NodeStore } from "../server/identity/node_store.ts";
-import { StateDirectory } from "../server/state/state_directory.ts";
+import { DirectoryStore } from "../neighbours/store/directory_store.ts";
 import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
 import { TrustNotes } from "../server/identity/trust_notes.ts";
 import { CA_COMMAND } from "./ca.ts";
@@ -27,11 +27,11 @@ interface Ran {
 function inState(
   test: (
     run: (command: Command, ...argv: string[]) => Promise<Ran>,
-    state: StateDirectory,
+    state: DirectoryStore,
   ) => Promise<void>,
 ) {
   return inMemoryFolder(async (folder) => {
-    const { state } = await StateDirectory.openOrCreate(
+    const { state } = await DirectoryStore.openOrCreate(
       folder,
       createAuthorities,
     );
@@ -52,7 +52,7 @@ function inState(
 /** Of every node here. */
 const KEY = "ab".repeat(32);
 
-async function addNode(state: StateDirectory, name: string) {
+async function addNode(state: DirectoryStore, name: string) {
   const authority = (await loadAuthorities(state)).current.facts
     .publicKeySha256.slice(0, 16);
   const record = {

@@ -13,7 +13,7 @@ import {
 } from "../server/identity/duplicate_records.ts";
 import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import { TokenStore } from "../server/identity/token_store.ts";
-import type { StateEngine } from "../server/state/state_engine.ts";
+import type { Store } from "../neighbours/store/store.ts";
 import type { CommandContext } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import type { StateFlagValues } from "./flags/state_flags.ts";
@@ -71,7 +71,7 @@ export function changeNode(
 async function changed(
   node: string,
   change: Exclude<NodeChange, { readonly verb: "forget" }>,
-  state: StateEngine,
+  state: Store,
 ): Promise<string | undefined> {
   const record = await new NodeStore(state).change(
     node,
@@ -93,7 +93,7 @@ async function changed(
 
 async function forget(
   node: string,
-  state: StateEngine,
+  state: Store,
 ): Promise<string | undefined> {
   if (!await new NodeStore(state).forget(node, new TokenStore(state))) {
     return undefined;

@@ -8,17 +8,20 @@
 import { loadAuthorities } from "../server/identity/authorities.ts";
 import { NodeStore } from "../server/identity/node_store.ts";
 import { TokenStore } from "../server/identity/token_store.ts";
-import type { StateKeySource, StateLocation } from "../server/options.ts";
+import type {
+  SealingKeySource,
+  StoreLocation,
+} from "../neighbours/store/store_location.ts";
 import { openExistingState, openPlace } from "../server/state/open_state.ts";
-import { SealedTransaction } from "../server/state/sealed_engine.ts";
-import { readSealingKey } from "../server/state/sealing.ts";
+import { SealedTransaction } from "../neighbours/store/sealed_store.ts";
+import { readSealingKey } from "../neighbours/store/sealing.ts";
 import {
   copyToDirectory,
   copyToRemote,
   countRecords,
   type RecordCounts,
 } from "../server/state/state_copy.ts";
-import type { StateEngine } from "../server/state/state_engine.ts";
+import type { Store } from "../neighbours/store/store.ts";
 import { fileFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
@@ -144,9 +147,9 @@ async function copy(
 }
 
 async function copyTo(
-  from: StateEngine,
-  to: StateLocation,
-  toKey: StateKeySource | undefined,
+  from: Store,
+  to: StoreLocation,
+  toKey: SealingKeySource | undefined,
   context: CommandContext,
 ): Promise<RecordCounts> {
   if (to.kind === "directory") {
@@ -190,9 +193,9 @@ async function check(
 
 function keyOf(
   path: string,
-  location: StateLocation,
+  location: StoreLocation,
   flag: "from-key-file" | "to-key-file",
-): StateKeySource | undefined {
+): SealingKeySource | undefined {
   return stateKey({ "state-key-file": path }, location, flag);
 }
 

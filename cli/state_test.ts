@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
 import { createAuthorities } from "../server/identity/authorities.ts";
-import { StateDirectory } from "../server/state/state_directory.ts";
+import { DirectoryStore } from "../neighbours/store/directory_store.ts";
 import { run } from "./run.ts";
 
 async function said(...argv: readonly string[]) {
@@ -26,7 +26,7 @@ Deno.test("a state is copied into an empty place, encrypted, and checked", () =>
     const [one, two, key] = ["one", "two", "key"].map((it) =>
       `${folder}/${it}`
     );
-    await StateDirectory.openOrCreate(one!, createAuthorities);
+    await DirectoryStore.openOrCreate(one!, createAuthorities);
     await Deno.writeFile(key!, new Uint8Array(32), { mode: 0o600 });
     const copied = await said("copy", one!, two!, `--to-key-file=${key}`);
     assertStringIncludes(copied.out, "Copied 3 records of the CA, 0 of tokens");

@@ -54,6 +54,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["net/dial"],
   ["net/channel"],
   ["neighbours/kubernetes", "neighbours/etcd"],
+  ["neighbours/store"],
   // Who wants in.
   ["client/admin"],
   ["client"],

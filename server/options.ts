@@ -17,8 +17,11 @@ import type { KeyPairFiles } from "../net/tls/trust/credentials.ts";
 import type { SecureVersion } from "node:tls";
 import type { AccessLogOptions } from "../policy/access_log.ts";
 import type { AuditLogOptions } from "../policy/audit_log.ts";
-import type { EtcdOptions } from "../neighbours/etcd/connect.ts";
 import type { KubernetesOptions } from "../neighbours/kubernetes/connect.ts";
+import type {
+  SealingKeySource,
+  StoreLocation,
+} from "../neighbours/store/store_location.ts";
 import type { DiscoveryServerOptions } from "../services/discovery/serving/discovery_options.ts";
 
 /** What frontends speak; `auto` recognizes it by the first bytes. */
@@ -47,29 +50,6 @@ export type FrontendListen =
     /** Frontends must show a certificate of this CA. */
     readonly caFile: string;
   };
-
-/** Where servers keep what they have in common; see `state/`. */
-export type StateLocation =
-  /** One server's, or several servers' on a common file system. */
-  | { readonly kind: "directory"; readonly root: string }
-  | {
-    readonly kind: "etcd";
-    readonly etcd: EtcdOptions;
-    /** Of every key; begins and ends with a slash. */
-    readonly prefix: string;
-  }
-  | {
-    readonly kind: "kubernetes";
-    readonly kubernetes: KubernetesOptions;
-    /** Absent: the one that this process runs, or works, in. */
-    readonly namespace?: string;
-  };
-
-/** What keys of authorities are encrypted with where they are kept. */
-export type StateKeySource =
-  | { readonly kind: "file"; readonly path: string }
-  /** The user said so: whoever can read the state can issue certificates. */
-  | { readonly kind: "none" };
 
 /** The server's own authority, and what it issues; see `identity/`. */
 export interface ServerIdentityOptions {
@@ -172,11 +152,11 @@ export interface ServerOptions {
    * Where the authority, tokens and nodes are kept, and who the other servers
    * are; absent: in the identity's directory, if there is one.
    */
-  readonly state?: StateLocation;
+  readonly state?: StoreLocation;
   /** Absent: they meet, and this one is found by those who know its address. */
   readonly membership?: MembershipOptions;
   /** Absent: keys of authorities are kept as they are. */
-  readonly stateKey?: StateKeySource;
+  readonly stateKey?: SealingKeySource;
 
   readonly frontend: {
     readonly mode: FrontendMode;

@@ -152,7 +152,7 @@ class Server {
   async open(): Promise<RunningServer> {
     const { options, log, files, metricRegistry } = this.#core;
     // Everything is checked before anything is offered.
-    await this.#core.connectState();
+    await this.#core.connectStore();
     this.#kubernetes = await this.#openKubernetes();
     const agentFiles = await this.#agents.openTrust(
       this.#kubernetes?.authenticators,

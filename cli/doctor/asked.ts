@@ -32,8 +32,8 @@ import {
   type NodeRecord,
   NodeStore,
 } from "../../server/identity/node_store.ts";
-import { StateDirectory } from "../../server/state/state_directory.ts";
-import { StateError } from "../../server/state/state_error.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import { StoreError } from "../../neighbours/store/store_error.ts";
 import { type ASKED_SERVER_FLAGS, askedProgram } from "../flags/admin_flags.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import type { CommandContext } from "../program/command.ts";
@@ -130,11 +130,11 @@ async function recordOf(
     defaultStateDirectory("server", environment);
   let record: NodeRecord | undefined;
   try {
-    const state = await StateDirectory.open(root);
+    const state = await DirectoryStore.open(root);
     record = new NodeStore(state).read(name);
   } catch (error) {
     // It is kept elsewhere, or another user's: the server says it.
-    if (error instanceof StateError) return undefined;
+    if (error instanceof StoreError) return undefined;
     throw error;
   }
   if (record === undefined) {

@@ -7,7 +7,10 @@
 
 import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import { parseMember } from "../../neighbours/etcd/member_address.ts";
-import type { StateKeySource, StateLocation } from "../../server/options.ts";
+import type {
+  SealingKeySource,
+  StoreLocation,
+} from "../../neighbours/store/store_location.ts";
 import { ETCD_FLAGS, etcdUser } from "./etcd_flags.ts";
 import { fileFlag, type Flag, type FlagValues, textFlag } from "./flag.ts";
 import { keyPair } from "./key_pair.ts";
@@ -114,7 +117,7 @@ export function stateLocation(
   flags: StateFlagValues,
   { stateDirectory, hasOtherEtcd = false }: StatePlace,
   context: Pick<FlagSources, "readFile">,
-): StateLocation {
+): StoreLocation {
   const text = flags["state"];
   const etcd = /^(etcds?):\/\/([^/]*)(\/.*)?$/.exec(text);
   if (etcd !== null) {
@@ -169,9 +172,9 @@ export function stateLocation(
  */
 export function stateKey(
   flags: Pick<StateFlagValues, "state-key-file">,
-  { kind }: StateLocation,
+  { kind }: StoreLocation,
   flag = "state-key-file",
-): StateKeySource | undefined {
+): SealingKeySource | undefined {
   const path = flags["state-key-file"];
   if (path === NO_KEY) return { kind: "none" };
   if (path !== "") return { kind: "file", path };

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { StateLocation } from "../../server/options.ts";
+import type { StoreLocation } from "../../neighbours/store/store_location.ts";
 import { readFlags } from "./read_flags.ts";
 import { stateCommandFlags, stateKey, stateLocation } from "./state_flags.ts";
 import { UsageError } from "./usage_error.ts";
@@ -16,7 +16,7 @@ function read(...argv: string[]) {
 }
 
 Deno.test("--state says where servers have their state in common", () => {
-  const cases: readonly (readonly [argv: string[], location: StateLocation])[] =
+  const cases: readonly (readonly [argv: string[], location: StoreLocation])[] =
     [
       [[], { kind: "directory", root: "/s" }],
       [["--state=/nfs/tunnel"], { kind: "directory", root: "/nfs/tunnel" }],

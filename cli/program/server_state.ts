@@ -9,17 +9,20 @@ import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import type { StateKeySource, StateLocation } from "../../server/options.ts";
+import type {
+  SealingKeySource,
+  StoreLocation,
+} from "../../neighbours/store/store_location.ts";
 import {
   openExistingState,
   type StateSource,
 } from "../../server/state/open_state.ts";
 import {
   closeConnection,
-  connectState,
-  type StateConnection,
-} from "../../server/state/state_connection.ts";
-import type { StateEngine } from "../../server/state/state_engine.ts";
+  connectStore,
+  type StoreConnection,
+} from "../../neighbours/store/store_connection.ts";
+import type { Store } from "../../neighbours/store/store.ts";
 import {
   defaultStateDirectory,
   refuseOnNode,
@@ -34,7 +37,7 @@ import type { CommandContext } from "./command.ts";
 
 /** A state that a command may work on. */
 export interface CommandState {
-  readonly engine: StateEngine;
+  readonly engine: Store;
   /** What is this machine's alone, if a server runs here. */
   readonly stateDirectory: string;
 }
@@ -42,7 +45,7 @@ export interface CommandState {
 /**
  * Works on the state that flags name.
  *
- * @throws {UsageError | StateError} One line; else what `act` throws.
+ * @throws {UsageError | StoreError} One line; else what `act` throws.
  */
 export function withState<Result>(
   values: StateFlagValues & { readonly "state-dir": string },
@@ -69,8 +72,8 @@ export function withState<Result>(
 
 /** What is opened there, with warnings for the person who waits. */
 export function stateSource(
-  connection: StateConnection,
-  key: StateKeySource | undefined,
+  connection: StoreConnection,
+  key: SealingKeySource | undefined,
   { printError }: Pick<CommandContext, "printError">,
 ): StateSource {
   return {
@@ -86,12 +89,12 @@ export function stateSource(
  * @throws {UsageError} When the location cannot be used.
  */
 export async function usingConnection<Result>(
-  location: StateLocation,
-  act: (connection: StateConnection) => Promise<Result>,
+  location: StoreLocation,
+  act: (connection: StoreConnection) => Promise<Result>,
 ): Promise<Result> {
-  let connection: StateConnection;
+  let connection: StoreConnection;
   try {
-    connection = await connectState(location, systemTimers);
+    connection = await connectStore(location, systemTimers);
   } catch (error) {
     const isConfig = error instanceof EtcdConfigError ||
       error instanceof KubernetesConfigError;

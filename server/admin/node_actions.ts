@@ -10,7 +10,10 @@ import type { ActionAnswer, AdminProblem } from "../../proto/admin/api.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { DuplicateRecords } from "../identity/duplicate_records.ts";
 import { type NodeRecord, NodeStore } from "../identity/node_store.ts";
-import { StateAwayError, StateError } from "../state/state_error.ts";
+import {
+  StoreAwayError,
+  StoreError,
+} from "../../neighbours/store/store_error.ts";
 import { nameOf, type ServerFacts } from "./server_facts.ts";
 
 /** Longest reason that is kept and sent. */
@@ -120,8 +123,8 @@ async function change(
       await new DuplicateRecords(state).remove(name);
     }
   } catch (error) {
-    if (!(error instanceof StateError)) throw error;
-    const isAway = error instanceof StateAwayError;
+    if (!(error instanceof StoreError)) throw error;
+    const isAway = error instanceof StoreAwayError;
     throw failure(503, isAway ? "TUN802" : "TUN801", error.message);
   }
   // The watch says it, too, and later.

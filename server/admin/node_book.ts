@@ -8,7 +8,7 @@
 
 import { setImmediate } from "node:timers";
 import type { NodeRecord, NodeStore } from "../identity/node_store.ts";
-import { StateError } from "../state/state_error.ts";
+import { StoreError } from "../../neighbours/store/store_error.ts";
 
 /** How long records are read at a stretch. */
 const SLICE_MS = 3;
@@ -58,7 +58,7 @@ export class NodeBook {
       return this.#entries = entries;
     } catch (error) {
       this.#stale = "all";
-      if (error instanceof StateError && this.#entries !== undefined) {
+      if (error instanceof StoreError && this.#entries !== undefined) {
         return this.#entries;
       }
       throw error;
@@ -84,7 +84,7 @@ export class NodeBook {
     try {
       return this.store.read(name);
     } catch (error) {
-      if (!(error instanceof StateError)) throw error;
+      if (!(error instanceof StoreError)) throw error;
       return { name, damage: error.message };
     }
   }

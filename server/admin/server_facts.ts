@@ -16,7 +16,7 @@ import type { ServerDiscovery } from "../discovery/server_discovery.ts";
 import type { Membership } from "../peers/membership.ts";
 import type { Registry } from "../routing/registry.ts";
 import type { Authorities } from "../identity/authorities.ts";
-import type { StateEngine } from "../state/state_engine.ts";
+import type { Store } from "../../neighbours/store/store.ts";
 import type { NodeHistory } from "./node_history.ts";
 import type { NodeBook } from "./node_book.ts";
 
@@ -32,7 +32,7 @@ export interface ServerFacts {
   readonly peers: Membership;
   /** Joined nodes, and where they are kept; absent: nobody joins here. */
   readonly identity?: {
-    readonly state: StateEngine;
+    readonly state: Store;
     readonly book: NodeBook;
     /** As they are now. */
     authorities(): Authorities;

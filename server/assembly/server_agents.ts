@@ -41,7 +41,7 @@ import { standingMethods } from "../links/standing_service.ts";
 import { PEER_TIMEOUT_MS } from "../peers/member_engine.ts";
 import { openEngine } from "../peers/open_engine.ts";
 import { authorityIdsIn, certainAddress } from "../peers/own_facts.ts";
-import type { StateEngine } from "../state/state_engine.ts";
+import type { Store } from "../../neighbours/store/store.ts";
 import type { Readiness } from "./readiness.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
@@ -78,7 +78,7 @@ export class ServerAgents {
    *
    * @param tokenAuthenticators About agents that show a token.
    * @returns What the port shows: other ports may trust the same authorities.
-   * @throws {CredentialsError | StateError}
+   * @throws {CredentialsError | StoreError}
    */
   async openTrust(
     tokenAuthenticators?: readonly Authorizer[],
@@ -130,7 +130,7 @@ export class ServerAgents {
   }
 
   /** What servers have in common; behind `openTrust`. */
-  get state(): StateEngine | undefined {
+  get state(): Store | undefined {
     return this.#trust?.identity?.state;
   }
 

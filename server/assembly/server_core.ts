@@ -39,10 +39,10 @@ import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 import type { ServerOptions } from "../options.ts";
 import {
   closeConnection,
-  connectState,
-  type StateConnection,
-  stateLocationOf,
-} from "../state/state_connection.ts";
+  connectStore,
+  type StoreConnection,
+} from "../../neighbours/store/store_connection.ts";
+import { stateLocationOf } from "../state/open_state.ts";
 import { AccessLog } from "../../policy/access_log.ts";
 import { Authorization } from "../policy/authorization.ts";
 import { Membership } from "../peers/membership.ts";
@@ -92,7 +92,7 @@ export class ServerCore {
   /** The other servers, and which of them may have an agent. */
   readonly peers: Membership;
 
-  #state: StateConnection | undefined;
+  #state: StoreConnection | undefined;
 
   constructor(
     readonly options: ServerOptions,
@@ -194,14 +194,14 @@ export class ServerCore {
    *
    * @throws {EtcdConfigError | KubernetesConfigError} One sentence.
    */
-  async connectState(): Promise<void> {
+  async connectStore(): Promise<void> {
     const location = stateLocationOf(this.options);
     if (location === undefined) return;
-    this.#state = await connectState(location, systemTimers);
+    this.#state = await connectStore(location, systemTimers);
   }
 
   /** Where servers keep what they have in common; `undefined`: nowhere. */
-  get state(): StateConnection | undefined {
+  get state(): StoreConnection | undefined {
     return this.#state;
   }
 

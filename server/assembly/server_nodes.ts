@@ -26,7 +26,7 @@ import type {
 import { type NodeCalls, NodeFrontend } from "../frontends/node_frontend.ts";
 import type { LinkCandidate } from "../../proto/link/link.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
-import type { StateEngine } from "../state/state_engine.ts";
+import type { Store } from "../../neighbours/store/store.ts";
 import { CatalogReach } from "../policy/catalog_reach.ts";
 import type { ServerCore } from "./server_core.ts";
 
@@ -64,7 +64,7 @@ export class ServerNodes {
    * @throws {ListenError}
    */
   async openDiscovery(
-    records: StateEngine | undefined,
+    records: Store | undefined,
   ): Promise<ServerDiscovery | undefined> {
     const core = this.core;
     const { options, authorization } = core;
@@ -152,7 +152,7 @@ export class ServerNodes {
 /** What agents have announced before, and what they announce to other servers. */
 async function announcedElsewhere(
   { state, options, instanceId, log }: ServerCore,
-  records: StateEngine | undefined,
+  records: Store | undefined,
 ): Promise<Pick<ServerDiscoveryEnvironment, "memory" | "peers">> {
   const { EngineOffers, MemberFiles, MemberRecords } = await import(
     "../discovery/server_discovery.ts"

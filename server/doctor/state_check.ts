@@ -15,8 +15,11 @@ import { systemProblem } from "../../platform/files/file_error.ts";
 import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 import { type Authorities, loadAuthorities } from "../identity/authorities.ts";
 import { openExistingState, type StateSource } from "../state/open_state.ts";
-import type { StateEngine } from "../state/state_engine.ts";
-import { StateAwayError, StateError } from "../state/state_error.ts";
+import type { Store } from "../../neighbours/store/store.ts";
+import {
+  StoreAwayError,
+  StoreError,
+} from "../../neighbours/store/store_error.ts";
 
 /** The directory and the file system that it is on. */
 export async function lookAtDirectory(root: string): Promise<Finding> {
@@ -55,7 +58,7 @@ function notThere(root: string): Finding {
 /** What was found in the store, for who looks further. */
 export interface OpenedState {
   readonly finding: Finding;
-  readonly engine?: StateEngine;
+  readonly engine?: Store;
   readonly authorities?: Authorities;
 }
 
@@ -64,7 +67,7 @@ export async function openForDoctor(
   source: StateSource,
   nowMs: number,
 ): Promise<OpenedState> {
-  let engine: StateEngine;
+  let engine: Store;
   try {
     engine = await openExistingState(source);
   } catch (error) {
@@ -105,7 +108,7 @@ function unopened({ connection }: StateSource, error: unknown): Finding {
 
 /** The store answered, and what is in it cannot be used. */
 function isContent(error: unknown): boolean {
-  return error instanceof StateError && !(error instanceof StateAwayError);
+  return error instanceof StoreError && !(error instanceof StoreAwayError);
 }
 
 function authority({ current }: Authorities, nowMs: number): Finding {

@@ -77,7 +77,7 @@ function isAbout(peer: LinkPeer, node: string): boolean {
  * @param tokenAuthenticators About agents that show a token; asked behind our own.
  * @param grants What a policy lets nodes claim, by name.
  * @param state Where the identity is kept; absent: in its directory.
- * @throws {StateError}
+ * @throws {StoreError}
  */
 export async function openAgentTrust(
   agents: ServerOptions["agents"],

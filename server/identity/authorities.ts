@@ -26,20 +26,20 @@ import {
 } from "../../proto/identity/authority_ids.ts";
 import {
   AUTHORITY_ROLES,
-  type StateDirectory,
-} from "../state/state_directory.ts";
-import { makeFolder } from "../state/directory_content.ts";
+  type DirectoryStore,
+} from "../../neighbours/store/directory_store.ts";
+import { makeFolder } from "../../neighbours/store/directory_content.ts";
 import type {
-  StateEngine,
-  StateRecords,
-  StateTransaction,
-} from "../state/state_engine.ts";
+  Records,
+  Store,
+  StoreTransaction,
+} from "../../neighbours/store/store.ts";
 import {
   damaged,
   needRecord,
   parseRecord,
-  StateError,
-} from "../state/state_error.ts";
+  StoreError,
+} from "../../neighbours/store/store_error.ts";
 
 /** Ten years, as kubeadm's. */
 const AUTHORITY_LIFE_MS = 10 * 365 * 24 * 3600_000;
@@ -97,7 +97,7 @@ const BUNDLE = "ca/bundle.crt";
 
 /** Makes the first authority. For a state that is being made. */
 export async function createAuthorities(
-  change: StateTransaction,
+  change: StoreTransaction,
 ): Promise<void> {
   const current = await newAuthority();
   const id = authorityIdOf(current.facts);
@@ -109,10 +109,10 @@ export async function createAuthorities(
 /**
  * Reads the authorities.
  *
- * @throws {StateError} Naming the record that is missing or damaged.
+ * @throws {StoreError} Naming the record that is missing or damaged.
  */
 export async function loadAuthorities(
-  state: StateRecords,
+  state: Records,
 ): Promise<Authorities> {
   const roles = await readRoles(state);
   const current = await loadAuthority(state, roles.current);
@@ -145,7 +145,7 @@ export async function loadAuthorities(
 
 /** Writes this machine's `ca/bundle.crt` again if it is not what it should be. */
 export async function repairBundle(
-  local: StateDirectory,
+  local: DirectoryStore,
   { bundle }: Authorities,
   warn: (line: string) => void,
 ): Promise<void> {
@@ -156,20 +156,20 @@ export async function repairBundle(
 /**
  * Makes the next authority: trusted from now on, issuing after `activate`.
  *
- * @throws {StateError} When a change is under way already.
+ * @throws {StoreError} When a change is under way already.
  */
-export function rotateAuthority(state: StateEngine): Promise<Authorities> {
+export function rotateAuthority(state: Store): Promise<Authorities> {
   return state.transact(async (change) => {
     const roles = await readRoles(change);
     if (roles.next !== undefined) {
-      throw new StateError(
+      throw new StoreError(
         `Cannot rotate: authority ${roles.next} waits to be activated; run ` +
           "`tunnel ca activate` when all nodes know it",
         "TUN327",
       );
     }
     if (roles.previous !== undefined) {
-      throw new StateError(
+      throw new StoreError(
         `Cannot rotate: authority ${roles.previous} of the last change is ` +
           "still trusted; run `tunnel ca retire` first",
         "TUN327",
@@ -188,13 +188,13 @@ export function rotateAuthority(state: StateEngine): Promise<Authorities> {
 /**
  * Lets the next authority issue; the one before stays trusted, its key goes.
  *
- * @throws {StateError} When there is no next one.
+ * @throws {StoreError} When there is no next one.
  */
-export function activateAuthority(state: StateEngine): Promise<Authorities> {
+export function activateAuthority(state: Store): Promise<Authorities> {
   return state.transact(async (change) => {
     const roles = await readRoles(change);
     if (roles.next === undefined) {
-      throw new StateError(
+      throw new StoreError(
         "Cannot activate: there is no next authority; `tunnel ca rotate` " +
           "makes one",
         "TUN327",
@@ -215,13 +215,13 @@ export function activateAuthority(state: StateEngine): Promise<Authorities> {
  * Trusts the previous authority no more. Whether that is wise yet is for the
  * caller to find out.
  *
- * @throws {StateError} When there is none.
+ * @throws {StoreError} When there is none.
  */
-export function retireAuthority(state: StateEngine): Promise<Authorities> {
+export function retireAuthority(state: Store): Promise<Authorities> {
   return state.transact(async (change) => {
     const { current, previous } = await readRoles(change);
     if (previous === undefined) {
-      throw new StateError(
+      throw new StoreError(
         "Cannot retire: no previous authority is trusted; a change goes " +
           "`tunnel ca rotate`, `tunnel ca activate`, `tunnel ca retire`",
         "TUN327",
@@ -235,7 +235,7 @@ export function retireAuthority(state: StateEngine): Promise<Authorities> {
 }
 
 async function changeRoles(
-  change: StateTransaction,
+  change: StoreTransaction,
   roles: Roles,
 ): Promise<Authorities> {
   await putRoles(change, roles);
@@ -252,7 +252,7 @@ function newAuthority(): Promise<CertificateAuthority> {
 }
 
 async function loadAuthority(
-  state: StateRecords,
+  state: Records,
   id: string,
 ): Promise<CertificateAuthority> {
   const key = authorityKey(id);
@@ -267,7 +267,7 @@ async function loadAuthority(
 }
 
 function readAuthority(
-  state: StateRecords,
+  state: Records,
   key: string,
   pem: string,
   id: string,
@@ -278,7 +278,7 @@ function readAuthority(
 }
 
 function readOrRefuse(
-  state: StateRecords,
+  state: Records,
   key: string,
   pem: string,
 ): CertificateFacts[] {
@@ -290,7 +290,7 @@ function readOrRefuse(
   }
 }
 
-async function readRoles(state: StateRecords): Promise<Roles> {
+async function readRoles(state: Records): Promise<Roles> {
   const text = await needRecord(state, AUTHORITY_ROLES);
   const roles = parseRecord(state, AUTHORITY_ROLES, text) as Partial<Roles>;
   const ids = [roles?.current, roles?.next, roles?.previous];
@@ -302,7 +302,7 @@ async function readRoles(state: StateRecords): Promise<Roles> {
   return roles as Roles;
 }
 
-function putRoles(change: StateTransaction, roles: Roles): Promise<void> {
+function putRoles(change: StoreTransaction, roles: Roles): Promise<void> {
   return change.put(AUTHORITY_ROLES, JSON.stringify(roles, null, 2) + "\n");
 }
 

@@ -9,12 +9,12 @@ import {
   loadAuthorities,
   rotateAuthority,
 } from "./authorities.ts";
-import { StateDirectory } from "../state/state_directory.ts";
-import { StateError } from "../state/state_error.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import { StoreError } from "../../neighbours/store/store_error.ts";
 
 /** The authority's key, which must never be another one silently. */
 async function openedPin(root: string): Promise<string> {
-  const { state } = await StateDirectory.openOrCreate(root, createAuthorities);
+  const { state } = await DirectoryStore.openOrCreate(root, createAuthorities);
   return (await loadAuthorities(state)).current.facts.publicKeySha256;
 }
 
@@ -110,7 +110,7 @@ for (const [name, damage, words] of DAMAGES) {
     inMemoryFolder(async (folder) => {
       await openedPin(folder);
       await damage(folder);
-      const error = await assertRejects(() => openedPin(folder), StateError);
+      const error = await assertRejects(() => openedPin(folder), StoreError);
       assert((error as Error).message.includes(words), String(error));
     }));
 }
@@ -161,7 +161,7 @@ Deno.test("whatever is done to a file, no other authority takes its place", () =
       const root = `${folder}/${round}`;
       const key = await openedPin(root);
       if (prng.below(2) === 0) {
-        await rotateAuthority(await StateDirectory.open(root));
+        await rotateAuthority(await DirectoryStore.open(root));
       }
       const path = prng.pick(filesIn(root));
       const what = `seed ${prng.seed}: ${path} ${harm(prng, path)}`;
@@ -169,7 +169,7 @@ Deno.test("whatever is done to a file, no other authority takes its place", () =
         assertEquals(await openedPin(root), key, what);
         seen.same++;
       } catch (error) {
-        assert(error instanceof StateError, `${what}: ${error}`);
+        assert(error instanceof StoreError, `${what}: ${error}`);
         assert(/^Cannot use /.test(error.message), `${what}: ${error}`);
         seen.refused++;
       }

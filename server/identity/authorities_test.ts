@@ -19,13 +19,13 @@ import {
 } from "./authorities.ts";
 import { issueNodeCertificate } from "./node_certificate.ts";
 import { ensureServerLeaf, SERVER_LEAF_LIFE_MS } from "./server_leaf.ts";
-import { StateDirectory } from "../state/state_directory.ts";
-import { StateError } from "../state/state_error.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import { StoreError } from "../../neighbours/store/store_error.ts";
 
-function inState(test: (state: StateDirectory) => Promise<void>) {
+function inState(test: (state: DirectoryStore) => Promise<void>) {
   return inMemoryFolder(async (folder) =>
     await test(
-      (await StateDirectory.openOrCreate(folder, createAuthorities)).state,
+      (await DirectoryStore.openOrCreate(folder, createAuthorities)).state,
     )
   );
 }
@@ -98,7 +98,7 @@ Deno.test("a node that knows the old authority can verify leaves of the new one"
 Deno.test("steps out of order are refused with the right one", () =>
   inState(async (state) => {
     const refuse = async (step: Promise<unknown>, words: string) => {
-      const error = await assertRejects(() => step, StateError, words);
+      const error = await assertRejects(() => step, StoreError, words);
       assertEquals(error.tunnelCode, "TUN327");
     };
     await refuse(activateAuthority(state), "no next authority");
@@ -149,7 +149,7 @@ Deno.test("the server's leaf is issued anew when it should be, and only then", (
     await Deno.truncate(path);
     assertEquals(await ensure(["a.b"]), "there was none");
     await Deno.chmod(path, 0o640);
-    await assertRejects(() => ensure(["a.b"]), StateError, "wanted 0600");
+    await assertRejects(() => ensure(["a.b"]), StoreError, "wanted 0600");
     await Deno.chmod(path, 0o600);
     authorities = await rotateAuthority(state);
     assertEquals(await ensure(["a.b"]), undefined);

@@ -9,7 +9,7 @@
  */
 
 import { nodeOfFile } from "./node_store.ts";
-import type { StateEngine } from "../state/state_engine.ts";
+import type { Store } from "../../neighbours/store/store.ts";
 
 const FOLDER = "duplicates";
 
@@ -32,7 +32,7 @@ export interface DuplicateRecord {
 
 /** The records of a state. */
 export class DuplicateRecords {
-  constructor(private readonly state: StateEngine) {}
+  constructor(private readonly state: Store) {}
 
   async write(record: DuplicateRecord): Promise<void> {
     const text = JSON.stringify(record, null, 2) + "\n";

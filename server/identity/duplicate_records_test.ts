@@ -7,7 +7,7 @@ import {
   isNow,
   REWRITTEN_MS,
 } from "./duplicate_records.ts";
-import { StateDirectory } from "../state/state_directory.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 
 const SEEN = "2030-01-01T00:00:00Z";
 const RECORD: DuplicateRecord = {
@@ -20,7 +20,7 @@ const RECORD: DuplicateRecord = {
 
 Deno.test("what was seen of a node is there until somebody dealt with it", async () => {
   const root = memoryFolder();
-  const { state } = await StateDirectory.openOrCreate(root, createAuthorities);
+  const { state } = await DirectoryStore.openOrCreate(root, createAuthorities);
   const records = new DuplicateRecords(state);
   assertEquals((await records.list()).size, 0);
   await records.remove("gw");

@@ -28,7 +28,7 @@ import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { type Authorizer, isAnonymous, refuse } from "../links/authorizer.ts";
 import type { Grants } from "./node_authorizer.ts";
 import type { NodeStore } from "./node_store.ts";
-import { StateError } from "../state/state_error.ts";
+import { StoreError } from "../../neighbours/store/store_error.ts";
 
 /** What it needs from outside. */
 export interface GrantedAddressesOptions {
@@ -86,7 +86,7 @@ export class GrantedAddresses {
       const granted = parseIdentifiers(record.identifiers, "server");
       this.#granted.set(node, granted);
     } catch (error) {
-      const isKnown = error instanceof StateError ||
+      const isKnown = error instanceof StoreError ||
         error instanceof IdentifiersError;
       if (!isKnown) throw error;
       // What it was granted before stays its own.

@@ -9,7 +9,7 @@
 import { portOf } from "../../proto/peer/host_port.ts";
 import { hostname } from "node:os";
 import { keepFile } from "../../platform/files/atomic_file.ts";
-import type { StateDirectory } from "../state/state_directory.ts";
+import type { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 
 const FILE = "serving.json";
 /** Konnectivity's port for agents, and so the default of `--agent-port`. */
@@ -23,7 +23,7 @@ interface Serving {
 
 /** Writes down where agents connect. */
 export function noteAddress(
-  state: StateDirectory,
+  state: DirectoryStore,
   serving: Serving,
   warn: (line: string) => void,
 ): Promise<boolean> {

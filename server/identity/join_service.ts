@@ -65,8 +65,11 @@ import type { GrantedAddresses } from "./granted_addresses.ts";
 import { issueNodeCertificate } from "./node_certificate.ts";
 import { ownCertificate, standingProblem } from "./node_authorizer.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
-import type { StateEngine, StateTransaction } from "../state/state_engine.ts";
-import { StateAwayError, StateError } from "../state/state_error.ts";
+import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";
+import {
+  StoreAwayError,
+  StoreError,
+} from "../../neighbours/store/store_error.ts";
 import type { TrustNotes } from "./trust_notes.ts";
 import { TokenRefusal, type TokenStore } from "./token_store.ts";
 
@@ -75,7 +78,7 @@ const APPROVAL_RETRY_MS = 5_000;
 
 /** What the service needs from outside. */
 export interface JoinServiceOptions {
-  readonly state: StateEngine;
+  readonly state: Store;
   readonly tokens: TokenStore;
   readonly nodes: NodeStore;
   readonly authorities: () => Authorities;
@@ -390,7 +393,7 @@ export class JoinService {
   async #enrol(
     record: NodeRecord,
     { publicKey }: SigningRequest,
-    change: StateTransaction,
+    change: StoreTransaction,
   ): Promise<EnrolmentOutcome> {
     const { nodes, authorities, now, certificateLifeMs } = this.options;
     if (record.state === "pending") {
@@ -449,7 +452,7 @@ export class JoinService {
       );
     }
     // Who has it says so; there is nothing that a person could repair.
-    if (error instanceof StateAwayError) {
+    if (error instanceof StoreAwayError) {
       return new GrpcError(
         StatusCode.UNAVAILABLE,
         "The server cannot change its state now, which is kept elsewhere; try " +
@@ -457,7 +460,7 @@ export class JoinService {
         error.tunnelCode,
       );
     }
-    if (!(error instanceof StateError)) throw error;
+    if (!(error instanceof StoreError)) throw error;
     this.options.log.error(error.message, {
       code: tunnelCodeOf(error) ?? "TUN801",
     });

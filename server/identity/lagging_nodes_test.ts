@@ -9,7 +9,7 @@ import {
   MemoryStore,
 } from "../../tests/support/memory/memory_store.ts";
 import { createState } from "../state/remote_creation.ts";
-import { RemoteEngine } from "../state/remote_engine.ts";
+import { RemoteStore } from "../../neighbours/store/remote_store.ts";
 import { createAuthorities, loadAuthorities } from "./authorities.ts";
 import { nodeAuthorizer } from "./node_authorizer.ts";
 import { issueNodeCertificate } from "./node_certificate.ts";
@@ -19,7 +19,7 @@ import { NodeStore } from "./node_store.ts";
 
 async function rig() {
   const place = new MemoryPlace();
-  const engine = await RemoteEngine.open({
+  const engine = await RemoteStore.open({
     store: new MemoryStore(place),
     timers: systemTimers,
     wallClock: Date.now,

@@ -31,7 +31,7 @@ import {
 } from "../../proto/identity/node_name.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
-import { StateError } from "../state/state_error.ts";
+import { StoreError } from "../../neighbours/store/store_error.ts";
 
 /** What a node may call itself beside what its record grants. */
 export type Grants = (node: string) => Identifiers;
@@ -118,7 +118,7 @@ function isWorthAsking(
     const known = nodes.read(node);
     return standingProblem(node, known, publicKeySha256) !== undefined;
   } catch (error) {
-    if (!(error instanceof StateError)) throw error;
+    if (!(error instanceof StoreError)) throw error;
     return true;
   }
 }
@@ -128,7 +128,7 @@ async function askNow(nodes: NodeStore, node: string): Promise<void> {
   try {
     await nodes.readNow(node);
   } catch (error) {
-    if (!(error instanceof StateError)) throw error;
+    if (!(error instanceof StoreError)) throw error;
   }
 }
 
@@ -273,7 +273,7 @@ function readOrRefuse(
   try {
     return decide();
   } catch (error) {
-    if (!(error instanceof StateError || error instanceof IdentifiersError)) {
+    if (!(error instanceof StoreError || error instanceof IdentifiersError)) {
       throw error;
     }
     log.error(error.message, { code: tunnelCodeOf(error) ?? "TUN801" });

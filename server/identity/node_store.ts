@@ -8,8 +8,8 @@
  */
 
 import { isNodeName } from "../../proto/identity/node_name.ts";
-import type { StateEngine, StateTransaction } from "../state/state_engine.ts";
-import { damaged, parseRecord } from "../state/state_error.ts";
+import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";
+import { damaged, parseRecord } from "../../neighbours/store/store_error.ts";
 import type { TokenStore } from "./token_store.ts";
 
 /** Whether a node may link. */
@@ -50,14 +50,14 @@ const FOLDER = "nodes";
 
 /** The records of nodes in a state. */
 export class NodeStore {
-  constructor(private readonly state: StateEngine) {}
+  constructor(private readonly state: Store) {}
 
   /** Others may have changed a node, and `read` not know it yet. */
   get mayLag(): boolean {
     return this.state.mayLag;
   }
 
-  /** @returns `undefined` for a node nobody knows. @throws {StateError} */
+  /** @returns `undefined` for a node nobody knows. @throws {StoreError} */
   read(name: string): NodeRecord | undefined {
     if (!isNodeName(name)) return undefined;
     return this.#parse(name, this.state.peek(nodeKey(name)));
@@ -67,11 +67,11 @@ export class NodeStore {
    * The same inside a change, or as it is now wherever it is kept; `read` knows
    * it from then on.
    *
-   * @throws {StateError}
+   * @throws {StoreError}
    */
   async readNow(
     name: string,
-    records: Pick<StateTransaction, "read"> = this.state,
+    records: Pick<StoreTransaction, "read"> = this.state,
   ): Promise<NodeRecord | undefined> {
     if (!isNodeName(name)) return undefined;
     return this.#parse(name, await records.read(nodeKey(name)));
@@ -83,7 +83,7 @@ export class NodeStore {
     return files.flatMap((file) => nodeOfFile(file) ?? []);
   }
 
-  /** All nodes, by name. @throws {StateError} */
+  /** All nodes, by name. @throws {StoreError} */
   async list(): Promise<NodeRecord[]> {
     const nodes: NodeRecord[] = [];
     for (const name of await this.names()) {
@@ -94,7 +94,7 @@ export class NodeStore {
   }
 
   /** Puts a record in place, as a part of a change. */
-  write(record: NodeRecord, change: StateTransaction): Promise<void> {
+  write(record: NodeRecord, change: StoreTransaction): Promise<void> {
     const text = JSON.stringify(record, null, 2) + "\n";
     return change.put(nodeKey(record.name), text);
   }

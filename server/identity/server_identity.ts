@@ -26,9 +26,12 @@ import {
   type OpenState,
   type StateSource,
 } from "../state/open_state.ts";
-import type { StateDirectory } from "../state/state_directory.ts";
-import type { StateEngine } from "../state/state_engine.ts";
-import { StateAwayError, StateError } from "../state/state_error.ts";
+import type { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import type { Store } from "../../neighbours/store/store.ts";
+import {
+  StoreAwayError,
+  StoreError,
+} from "../../neighbours/store/store_error.ts";
 import {
   type Authorities,
   createAuthorities,
@@ -89,9 +92,9 @@ export interface ServerIdentityEnvironment {
 
 /** The server's own authority and the nodes that it knows, on disk. */
 export class ServerIdentity {
-  readonly #state: StateEngine;
+  readonly #state: Store;
   /** What is this server's alone. */
-  readonly #local: StateDirectory;
+  readonly #local: DirectoryStore;
   readonly #log: Log;
   readonly #service: JoinService;
   readonly #trust: TrustNotes;
@@ -156,7 +159,7 @@ export class ServerIdentity {
   /**
    * Opens the state directory, or makes it on the first start.
    *
-   * @throws {StateError} When it is there and not whole. Never makes a new CA
+   * @throws {StoreError} When it is there and not whole. Never makes a new CA
    *   in place of one that was lost.
    */
   static async open(
@@ -286,9 +289,9 @@ export class ServerIdentity {
     try {
       await this.#trust.note(node, certificate.publicKeySha256, trusted);
     } catch (error) {
-      if (!(error instanceof StateError)) throw error;
+      if (!(error instanceof StoreError)) throw error;
       // It is said again when the agent links again.
-      if (!(error instanceof StateAwayError)) {
+      if (!(error instanceof StoreAwayError)) {
         this.#log.error(error.message, {
           code: tunnelCodeOf(error) ?? "TUN801",
         });
@@ -335,7 +338,7 @@ export class ServerIdentity {
       });
       this.#events?.onAuthorities(this.bundle);
     } catch (error) {
-      if (!(error instanceof StateError)) throw error;
+      if (!(error instanceof StoreError)) throw error;
       this.#events?.onReloaded(error.message);
       this.#log.error(`${error.message}; what was read before stays in use`, {
         code: tunnelCodeOf(error) ?? "TUN801",
@@ -358,7 +361,7 @@ export class ServerIdentity {
   }
 
   /** Where records are kept; for what else is kept there. */
-  get state(): StateEngine {
+  get state(): Store {
     return this.#state;
   }
 

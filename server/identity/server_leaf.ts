@@ -24,7 +24,7 @@ import {
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { Authorities } from "./authorities.ts";
-import type { StateDirectory } from "../state/state_directory.ts";
+import type { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 
 const DAY_MS = 24 * 3600_000;
 /** How long a server's certificate is good. */
@@ -41,10 +41,10 @@ export const SERVER_FILE = "server.pem";
  * @param names Further names, DNS or IP, for clients that are not our agents.
  * @param warn Told when a new one cannot be kept and the old one still serves.
  * @returns Why it was issued anew; `undefined` when the old one is fine.
- * @throws {StateError} When its file may be read by others.
+ * @throws {StoreError} When its file may be read by others.
  */
 export async function ensureServerLeaf(
-  state: StateDirectory,
+  state: DirectoryStore,
   authorities: Authorities,
   names: readonly string[],
   nowMs: number,
@@ -71,7 +71,7 @@ export async function ensureServerLeaf(
 }
 
 async function whyAnew(
-  state: StateDirectory,
+  state: DirectoryStore,
   authorities: Authorities,
   names: readonly LeafName[],
   nowMs: number,

@@ -6,16 +6,19 @@ import {
   MemoryStore,
 } from "../../tests/support/memory/memory_store.ts";
 import { createState } from "../state/remote_creation.ts";
-import { RemoteEngine } from "../state/remote_engine.ts";
-import { SealedEngine, SealedTransaction } from "../state/sealed_engine.ts";
-import { sealingKey } from "../state/sealing.ts";
+import { RemoteStore } from "../../neighbours/store/remote_store.ts";
+import {
+  SealedStore,
+  SealedTransaction,
+} from "../../neighbours/store/sealed_store.ts";
+import { sealingKey } from "../../neighbours/store/sealing.ts";
 import {
   copyToDirectory,
   copyToRemote,
   differencesOf,
 } from "../state/state_copy.ts";
-import { StateDirectory } from "../state/state_directory.ts";
-import { StateError } from "../state/state_error.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import { StoreError } from "../../neighbours/store/store_error.ts";
 import {
   createAuthorities,
   loadAuthorities,
@@ -33,7 +36,7 @@ const TOKEN = {
 };
 
 async function engineOf(place: MemoryPlace) {
-  const engine = await RemoteEngine.open({
+  const engine = await RemoteStore.open({
     store: new MemoryStore(place),
     timers: systemTimers,
     wallClock: Date.now,
@@ -41,11 +44,11 @@ async function engineOf(place: MemoryPlace) {
     warn: () => {},
   });
   const key = await sealingKey(new Uint8Array(32), "/key");
-  return { engine: new SealedEngine(engine, key), key };
+  return { engine: new SealedStore(engine, key), key };
 }
 
-async function stateIn(root: string): Promise<StateDirectory> {
-  const { state } = await StateDirectory.openOrCreate(root, createAuthorities);
+async function stateIn(root: string): Promise<DirectoryStore> {
+  const { state } = await DirectoryStore.openOrCreate(root, createAuthorities);
   await rotateAuthority(state);
   await new TokenStore(state).create(TOKEN, "pin", Date.now());
   for (let index = 0; index < 120; index++) {
@@ -73,15 +76,15 @@ Deno.test("a state goes to another place and back, and is the same", () =>
       `${folder}/b/`,
       (change) => new SealedTransaction(change, undefined),
     );
-    const back = await StateDirectory.open(`${folder}/b`);
+    const back = await DirectoryStore.open(`${folder}/b`);
     assertEquals(await differencesOf(from, back), []);
     await copyToDirectory(
       engine,
       `${folder}/c`,
       (change) => new SealedTransaction(change, key),
     );
-    const sealed = new SealedEngine(
-      await StateDirectory.open(`${folder}/c`),
+    const sealed = new SealedStore(
+      await DirectoryStore.open(`${folder}/c`),
       key,
     );
     assertEquals((await loadAuthorities(sealed)).bundle, there.bundle);
@@ -97,12 +100,12 @@ Deno.test("a copy that was interrupted is no state, and goes on", () =>
     place.meanwhile = () => {
       if (++commits === 3) place.leave();
     };
-    await assertRejects(() => copyToRemote(from, engine), StateError);
+    await assertRejects(() => copyToRemote(from, engine), StoreError);
     place.meanwhile = undefined;
     place.comeBack();
     assert(place.records.size > 40, `${place.records.size}`);
     const create = () => createState(engine, createAuthorities);
-    await assertRejects(create, StateError, "a state is being copied there");
+    await assertRejects(create, StoreError, "a state is being copied there");
     // What changed meanwhile is as it is now.
     await from.transact((change) => change.remove("nodes/n0.json"));
     assertEquals((await copyToRemote(from, engine)).nodes, 119);
@@ -118,7 +121,7 @@ Deno.test("nothing is copied over what is there", () =>
     const over = () => copyToRemote(from, engine);
     const error = await assertRejects(
       over,
-      StateError,
+      StoreError,
       "there are records already",
     );
     assertEquals(error.tunnelCode, "TUN813");
@@ -126,11 +129,11 @@ Deno.test("nothing is copied over what is there", () =>
     const { engine: half } = await engineOf(new MemoryPlace());
     await half.transact((change) => change.put("nodes/n.json", "{}"));
     const onto = () => copyToRemote(from, half);
-    await assertRejects(onto, StateError, "name an empty place");
+    await assertRejects(onto, StoreError, "name an empty place");
     const same = (change: unknown) => change as never;
     await assertRejects(
       () => copyToDirectory(engine, `${folder}/a`, same),
-      StateError,
+      StoreError,
       "it holds ",
     );
     await engine.close();

@@ -7,12 +7,12 @@
 
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { SERVER_PREFIX } from "../metrics/metric_families.ts";
-import type { StateEngine } from "../state/state_engine.ts";
+import type { Store } from "../../neighbours/store/store.ts";
 
 /** Adds what can be seen of it. A directory has no such metrics. */
 export function watchOutages(
   metrics: MetricRegistry,
-  engine: StateEngine,
+  engine: Store,
   nowMs: () => number = Date.now,
 ): void {
   if (!engine.mayLag) return;
@@ -32,7 +32,7 @@ export function watchOutages(
 
 /** Lines for `/readyz?verbose`: links go on, so it is no reason not to be ready. */
 export function outageNotes(
-  engine: StateEngine,
+  engine: Store,
   nowMs: () => number = Date.now,
 ): readonly string[] {
   const { outage } = engine;
@@ -43,7 +43,7 @@ export function outageNotes(
   ];
 }
 
-function secondsAway({ outage }: StateEngine, nowMs: number): number {
+function secondsAway({ outage }: Store, nowMs: number): number {
   if (outage === undefined) return 0;
   // The clock may have been set back.
   return Math.max(0, Math.round((nowMs - outage.sinceMs) / 1_000));

@@ -7,8 +7,8 @@
  * @module
  */
 
-import { AUTHORITY_ROLES } from "../state/state_directory.ts";
-import type { StateEngine } from "../state/state_engine.ts";
+import { AUTHORITY_ROLES } from "../../neighbours/store/directory_store.ts";
+import type { Store } from "../../neighbours/store/store.ts";
 import { nodeOfFile } from "./node_store.ts";
 
 /** What is noticed. */
@@ -23,7 +23,7 @@ export interface StateWatchEvents {
 
 /** Starts to watch. @returns How to end it. */
 export function watchState(
-  state: StateEngine,
+  state: Store,
   events: StateWatchEvents,
 ): () => void {
   return state.watch({

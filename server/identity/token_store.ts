@@ -19,16 +19,16 @@ import {
 import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
 import { isNamePattern, NAME_PATTERN_RULE } from "./name_pattern.ts";
 import type {
-  StateEngine,
-  StateRecords,
-  StateTransaction,
-} from "../state/state_engine.ts";
+  Records,
+  Store,
+  StoreTransaction,
+} from "../../neighbours/store/store.ts";
 import {
   damaged,
   parseRecord,
   readRecord,
-  StateError,
-} from "../state/state_error.ts";
+  StoreError,
+} from "../../neighbours/store/store_error.ts";
 
 /** A token may let this many nodes in; its uses are files. */
 const TOKEN_USES_MAX = 10_000;
@@ -105,14 +105,14 @@ const REFUSAL_CODES: Readonly<Record<TokenRefusal["reason"], Code>> = {
 
 /** The tokens of a state. */
 export class TokenStore {
-  constructor(private readonly state: StateEngine) {}
+  constructor(private readonly state: Store) {}
 
   /**
    * Makes a token.
    *
    * @param authorityPin See `JoinToken.authorityPin`.
    * @returns The line to carry to the node; the secret is kept nowhere.
-   * @throws {StateError} When the request makes no sense.
+   * @throws {StoreError} When the request makes no sense.
    */
   async create(
     request: TokenRequest,
@@ -136,7 +136,7 @@ export class TokenStore {
     return { token: formatJoinToken({ authorityPin, id, secret }), record };
   }
 
-  /** All tokens, oldest first. @throws {StateError} */
+  /** All tokens, oldest first. @throws {StoreError} */
   async list(nowMs: number): Promise<ListedToken[]> {
     const tokens: ListedToken[] = [];
     for (const name of await this.state.list(FOLDER)) {
@@ -173,13 +173,13 @@ export class TokenStore {
    * Whether a token lets this node in. Uses nothing up.
    *
    * @param records A change, to be sure; else what is known.
-   * @throws {TokenRefusal | StateError}
+   * @throws {TokenRefusal | StoreError}
    */
   async check(
     token: JoinToken,
     use: TokenUse,
     nowMs: number,
-    records: StateRecords = this.state,
+    records: Records = this.state,
   ): Promise<TokenRecord> {
     const record = await readToken(records, token.id);
     if (record === undefined || !isSecret(token.secret, record.secretHash)) {
@@ -219,7 +219,7 @@ export class TokenStore {
   async claim(
     record: TokenRecord,
     use: TokenUse,
-    change: StateTransaction,
+    change: StoreTransaction,
   ): Promise<void> {
     const taken = new Set(await useNames(change, record.id));
     for (let index = 1; index <= record.uses; index++) {
@@ -236,7 +236,7 @@ export class TokenStore {
    * Takes the node's name out of its uses: they stay used up, and it cannot
    * come again by them. For a node that is forgotten.
    */
-  async spend(node: string, change: StateTransaction): Promise<void> {
+  async spend(node: string, change: StoreTransaction): Promise<void> {
     for (const name of await change.list(FOLDER)) {
       if (!USE_FILE.test(name)) continue;
       const key = `${FOLDER}/${name}`;
@@ -254,7 +254,7 @@ function tokenKey(id: string): string {
 }
 
 async function readToken(
-  records: StateRecords,
+  records: Records,
   id: string,
 ): Promise<TokenRecord | undefined> {
   const key = tokenKey(id);
@@ -275,7 +275,7 @@ async function readToken(
 }
 
 async function isUsedBy(
-  records: StateRecords,
+  records: Records,
   { id }: TokenRecord,
   use: TokenUse,
 ): Promise<boolean> {
@@ -283,7 +283,7 @@ async function isUsedBy(
   return uses.some((earlier) => isSameUse(earlier, use));
 }
 
-async function usesOf(records: StateRecords, id: string): Promise<TokenUse[]> {
+async function usesOf(records: Records, id: string): Promise<TokenUse[]> {
   const uses: TokenUse[] = [];
   for (const name of await useNames(records, id)) {
     const key = `${FOLDER}/${name}`;
@@ -299,7 +299,7 @@ async function usesOf(records: StateRecords, id: string): Promise<TokenUse[]> {
 }
 
 function useNames(
-  records: StateRecords,
+  records: Records,
   id: string,
 ): Promise<readonly string[]> {
   return records.list(FOLDER, `${id}.use-`);
@@ -307,14 +307,14 @@ function useNames(
 
 function checkRequest({ nodePattern, identifiers, uses }: TokenRequest): void {
   if (!isNamePattern(nodePattern)) {
-    throw new StateError(
+    throw new StoreError(
       `Cannot make a token for nodes named "${nodePattern}": wanted ` +
         NAME_PATTERN_RULE,
       "TUN101",
     );
   }
   if (uses < 1 || uses > TOKEN_USES_MAX) {
-    throw new StateError(
+    throw new StoreError(
       `Cannot make a token for ${uses} uses: 1 to ${TOKEN_USES_MAX} are ` +
         "possible",
       "TUN101",

@@ -2,8 +2,8 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { parseJoinToken } from "../../proto/identity/join_token.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { isNamePattern } from "./name_pattern.ts";
-import { StateDirectory } from "../state/state_directory.ts";
-import { StateError } from "../state/state_error.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import { StoreError } from "../../neighbours/store/store_error.ts";
 import {
   type TokenRecord,
   TokenRefusal,
@@ -25,7 +25,7 @@ const REQUEST: TokenRequest = {
 
 function inStore(test: (store: TokenStore, folder: string) => Promise<void>) {
   return inMemoryFolder(async (folder) => {
-    const { state } = await StateDirectory.openOrCreate(
+    const { state } = await DirectoryStore.openOrCreate(
       folder,
       () => Promise.resolve(),
     );
@@ -38,7 +38,7 @@ async function claim(
   folder: string,
   ...[record, use]: [TokenRecord, TokenUse]
 ): Promise<void> {
-  const state = await StateDirectory.open(folder);
+  const state = await DirectoryStore.open(folder);
   const store = new TokenStore(state);
   await state.transact((change) => store.claim(record, use, change));
 }
@@ -129,7 +129,7 @@ Deno.test("a damaged token is refused by its file", () =>
       await Deno.writeTextFile(path, text);
       await assertRejects(
         () => store.check(token, use("n"), NOW),
-        StateError,
+        StoreError,
         path,
       );
     }
@@ -145,7 +145,7 @@ Deno.test("a damaged use counts for nobody, and is refused by its file", () =>
       const late = NOW + 5_000; // Only now it matters who used it.
       await assertRejects(
         () => store.check(token, use("n"), late),
-        StateError,
+        StoreError,
         path,
       );
     }
@@ -156,7 +156,7 @@ Deno.test("requests that make no sense are refused", () =>
     for (
       const request of [{ uses: 0 }, { uses: 1e6 }, { nodePattern: "A/b" }]
     ) {
-      await assertRejects(() => made(store, request), StateError);
+      await assertRejects(() => made(store, request), StoreError);
     }
     await assertRejects(() => made(store, { identifiers: "ipv4=x" }), Error);
   }));

@@ -28,7 +28,7 @@ export class TrustNotes {
    *
    * @param publicKeySha256 Of the key that was proven.
    * @param announced What it sent, whatever it is.
-   * @throws {StateError} When it cannot be written down.
+   * @throws {StoreError} When it cannot be written down.
    */
   async note(
     node: string,

@@ -6,7 +6,7 @@ import {
   trustedBy,
 } from "./authorities.ts";
 import { type NodeRecord, NodeStore } from "./node_store.ts";
-import { StateDirectory } from "../state/state_directory.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { TrustNotes } from "./trust_notes.ts";
 import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 
@@ -23,7 +23,7 @@ const RECORD: NodeRecord = {
 
 Deno.test("only a node in good standing is written down as knowing an authority", async () => {
   const root = memoryFolder();
-  const { state } = await StateDirectory.openOrCreate(root, createAuthorities);
+  const { state } = await DirectoryStore.openOrCreate(root, createAuthorities);
   const authorities = await rotateAuthority(state);
   const nodes = new NodeStore(state);
   const notes = new TrustNotes({ nodes, authorities: () => authorities });

@@ -6,7 +6,7 @@
 
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { StateConnection } from "../state/state_connection.ts";
+import type { StoreConnection } from "../../neighbours/store/store_connection.ts";
 import type { MemberEngine } from "./member_engine.ts";
 
 /**
@@ -38,7 +38,7 @@ export interface EngineOptions {
 
 /** Nothing is sent or written yet. Loaded when wanted, as the clients are. */
 export async function openEngine(
-  state: StateConnection,
+  state: StoreConnection,
   topic: MeetingTopic,
   options: EngineOptions,
 ): Promise<MemberEngine> {

@@ -8,31 +8,39 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import type { StateKeySource } from "../options.ts";
+import type { SealingKeySource } from "../../neighbours/store/store_location.ts";
+import type { StoreLocation } from "../../neighbours/store/store_location.ts";
+import type { ServerOptions } from "../options.ts";
 import { checkState, createState } from "./remote_creation.ts";
-import { OPEN_TIMEOUT_MS, RemoteEngine } from "./remote_engine.ts";
-import type { RemoteStore } from "./remote_store.ts";
-import { SealedEngine, SealedTransaction } from "./sealed_engine.ts";
-import { readSealingKey } from "./sealing.ts";
-import type { StateConnection } from "./state_connection.ts";
-import { StateDirectory } from "./state_directory.ts";
-import type { StateEngine, StateTransaction } from "./state_engine.ts";
-import { StateAwayError } from "./state_error.ts";
+import {
+  OPEN_TIMEOUT_MS,
+  RemoteStore,
+} from "../../neighbours/store/remote_store.ts";
+import type { Place } from "../../neighbours/store/place.ts";
+import {
+  SealedStore,
+  SealedTransaction,
+} from "../../neighbours/store/sealed_store.ts";
+import { readSealingKey } from "../../neighbours/store/sealing.ts";
+import type { StoreConnection } from "../../neighbours/store/store_connection.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";
+import { StoreAwayError } from "../../neighbours/store/store_error.ts";
 
 /** A state that is open. */
 export interface OpenState {
-  readonly engine: StateEngine;
+  readonly engine: Store;
   /** What is this machine's alone; the engine itself if that is a directory. */
-  readonly local: StateDirectory;
+  readonly local: DirectoryStore;
   /** It was made just now. */
   readonly isNew: boolean;
 }
 
 /** What is to be opened. */
 export interface StateSource {
-  readonly connection: StateConnection;
+  readonly connection: StoreConnection;
   /** What keys of authorities are encrypted with; absent: nothing. */
-  readonly key?: StateKeySource;
+  readonly key?: SealingKeySource;
   /** One line: the place is away, or back. */
   readonly warn: (line: string) => void;
 }
@@ -42,26 +50,26 @@ export interface StateSource {
  *
  * @param stateDirectory What is this machine's alone.
  * @param fill Writes what a new state holds.
- * @throws {StateError} When it is there and not whole. Never makes a new CA in
+ * @throws {StoreError} When it is there and not whole. Never makes a new CA in
  *   place of one that was lost.
  */
 export async function openOrCreateState(
   source: StateSource,
   stateDirectory: string,
-  fill: (transaction: StateTransaction) => Promise<void>,
+  fill: (transaction: StoreTransaction) => Promise<void>,
 ): Promise<OpenState> {
   const { connection } = source;
   const key = await readSealingKey(source.key);
   if (connection.kind === "directory") {
     const { root } = connection;
-    const { state, isNew } = await StateDirectory.openOrCreate(
+    const { state, isNew } = await DirectoryStore.openOrCreate(
       root,
       (change) => fill(new SealedTransaction(change, key)),
     );
     const local = root === stateDirectory
       ? state
-      : await StateDirectory.openLocal(stateDirectory);
-    return { engine: new SealedEngine(state, key), local, isNew };
+      : await DirectoryStore.openLocal(stateDirectory);
+    return { engine: new SealedStore(state, key), local, isNew };
   }
   if (key === undefined) {
     source.warn(
@@ -69,9 +77,9 @@ export async function openOrCreateState(
         "them there can issue certificates; --state-key-file encrypts them",
     );
   }
-  const local = await StateDirectory.openLocal(stateDirectory);
+  const local = await DirectoryStore.openLocal(stateDirectory);
   const untilMs = systemTimers.now() + OPEN_TIMEOUT_MS;
-  const engine = new SealedEngine(await openRemote(source), key);
+  const engine = new SealedStore(await openRemote(source), key);
   const making = async () => {
     const isNew = await createState(engine, fill);
     await checkState(engine);
@@ -82,7 +90,7 @@ export async function openOrCreateState(
       timers: systemTimers,
       timeoutMs: Math.max(0, untilMs - systemTimers.now()),
       late: () =>
-        new StateAwayError(
+        new StoreAwayError(
           `Cannot open the state in ${connection.name}: it has not answered ` +
             `within ${OPEN_TIMEOUT_MS / 1_000} s`,
         ),
@@ -96,17 +104,17 @@ export async function openOrCreateState(
 /**
  * Opens a state that a server has made.
  *
- * @throws {StateError} When there is none, or it is not whole.
+ * @throws {StoreError} When there is none, or it is not whole.
  */
 export async function openExistingState(
   source: StateSource,
-): Promise<StateEngine> {
+): Promise<Store> {
   const { connection } = source;
   const key = await readSealingKey(source.key);
   if (connection.kind === "directory") {
-    return new SealedEngine(await StateDirectory.open(connection.root), key);
+    return new SealedStore(await DirectoryStore.open(connection.root), key);
   }
-  const engine = new SealedEngine(await openRemote(source), key);
+  const engine = new SealedStore(await openRemote(source), key);
   try {
     await checkState(engine);
     return engine;
@@ -119,17 +127,17 @@ export async function openExistingState(
 /**
  * Opens a place for a state that is to be copied there; not a directory.
  *
- * @throws {StateError}
+ * @throws {StoreError}
  */
-export async function openPlace(source: StateSource): Promise<StateEngine> {
+export async function openPlace(source: StateSource): Promise<Store> {
   const key = await readSealingKey(source.key);
-  return new SealedEngine(await openRemote(source), key);
+  return new SealedStore(await openRemote(source), key);
 }
 
 async function openRemote(
   { connection, warn }: StateSource,
-): Promise<RemoteEngine> {
-  return await RemoteEngine.open({
+): Promise<RemoteStore> {
+  return await RemoteStore.open({
     store: await storeOf(connection),
     timers: systemTimers,
     wallClock: Date.now,
@@ -139,18 +147,31 @@ async function openRemote(
 }
 
 /** Loaded when wanted: most servers have a directory. */
-async function storeOf(connection: StateConnection): Promise<RemoteStore> {
+async function storeOf(connection: StoreConnection): Promise<Place> {
   const tools = { timers: systemTimers, random: Math.random };
   switch (connection.kind) {
     case "directory":
       throw new TypeError("A directory is no store of its own");
     case "etcd": {
-      const { EtcdStore } = await import("./etcd_store.ts");
-      return new EtcdStore({ ...connection, ...tools });
+      const { EtcdPlace } = await import(
+        "../../neighbours/store/etcd_place.ts"
+      );
+      return new EtcdPlace({ ...connection, ...tools });
     }
     case "kubernetes": {
-      const { KubernetesStore } = await import("./kubernetes_store.ts");
-      return new KubernetesStore({ ...connection, ...tools });
+      const { KubernetesPlace } = await import(
+        "../../neighbours/store/kubernetes_place.ts"
+      );
+      return new KubernetesPlace({ ...connection, ...tools });
     }
   }
+}
+
+/** Where a server has its state; `undefined`: it has none. */
+export function stateLocationOf(
+  { state, agents }: Pick<ServerOptions, "state" | "agents">,
+): StoreLocation | undefined {
+  if (state !== undefined) return state;
+  const root = agents.identity?.stateDirectory;
+  return root === undefined ? undefined : { kind: "directory", root };
 }

@@ -6,10 +6,15 @@
  * @module
  */
 
-import { FORMAT } from "./directory_content.ts";
-import { AUTHORITY_ROLES } from "./state_directory.ts";
-import type { StateEngine, StateTransaction } from "./state_engine.ts";
-import { damaged, needRecord, parseRecord, StateError } from "./state_error.ts";
+import { FORMAT } from "../../neighbours/store/directory_content.ts";
+import { AUTHORITY_ROLES } from "../../neighbours/store/directory_store.ts";
+import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";
+import {
+  damaged,
+  needRecord,
+  parseRecord,
+  StoreError,
+} from "../../neighbours/store/store_error.ts";
 
 /** What the state is; written last. */
 export const FORMAT_RECORD = "format/state.json";
@@ -17,15 +22,15 @@ export const FORMAT_RECORD = "format/state.json";
 /** There while a state is copied here; see `state_copy.ts`. */
 export const COPYING_RECORD = "format/copying.json";
 
-/** Makes the state if there is none. @returns Whether it did. @throws {StateError} */
+/** Makes the state if there is none. @returns Whether it did. @throws {StoreError} */
 export function createState(
-  engine: StateEngine,
-  fill: (transaction: StateTransaction) => Promise<void>,
+  engine: Store,
+  fill: (transaction: StoreTransaction) => Promise<void>,
 ): Promise<boolean> {
   return engine.transact(async (change) => {
     if (await change.has(FORMAT_RECORD)) return false;
     if (await change.has(COPYING_RECORD)) {
-      throw new StateError(
+      throw new StoreError(
         `Cannot use ${engine.noun}: a state is being copied there, or that was ` +
           `interrupted (${
             engine.where(COPYING_RECORD)
@@ -46,23 +51,23 @@ export function createState(
   });
 }
 
-/** Everything is there: from now on it is a state. @throws {StateError} */
-export function finishCopy(engine: StateEngine): Promise<void> {
+/** Everything is there: from now on it is a state. @throws {StoreError} */
+export function finishCopy(engine: Store): Promise<void> {
   return engine.transact(async (change) => {
     await change.put(FORMAT_RECORD, JSON.stringify(FORMAT) + "\n");
     await change.remove(COPYING_RECORD);
   });
 }
 
-/** Whether a state is there that is whole. @throws {StateError} */
-export async function hasState(engine: StateEngine): Promise<boolean> {
+/** Whether a state is there that is whole. @throws {StoreError} */
+export async function hasState(engine: Store): Promise<boolean> {
   return await engine.look(FORMAT_RECORD) !== undefined;
 }
 
-/** @throws {StateError} When there is no state, or one that is not ours. */
-export async function checkState(engine: StateEngine): Promise<void> {
+/** @throws {StoreError} When there is no state, or one that is not ours. */
+export async function checkState(engine: Store): Promise<void> {
   if (await engine.look(FORMAT_RECORD) === undefined) {
-    throw new StateError(
+    throw new StoreError(
       `Cannot use ${engine.noun}: there is no identity in it (no ` +
         `${
           engine.where(FORMAT_RECORD)
@@ -77,7 +82,7 @@ export async function checkState(engine: StateEngine): Promise<void> {
     throw damaged(engine, FORMAT_RECORD, "it names another kind of state");
   }
   if (format.version !== FORMAT.version) {
-    throw new StateError(
+    throw new StoreError(
       `Cannot use ${engine.where(FORMAT_RECORD)}: it has format ` +
         `${
           String(format.version)
@@ -87,8 +92,8 @@ export async function checkState(engine: StateEngine): Promise<void> {
   }
 }
 
-function incomplete(engine: StateEngine, found: string): StateError {
-  return new StateError(
+function incomplete(engine: Store, found: string): StoreError {
+  return new StoreError(
     `Cannot use ${engine.noun}: it holds ${engine.where(found)} but no ` +
       `${engine.where(FORMAT_RECORD)}, so it is not (or no longer) whole; ` +
       `restore ${engine.noun} from a backup, or name another place with ` +

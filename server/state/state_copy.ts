@@ -9,9 +9,9 @@
 import { removeFile } from "../../platform/files/atomic_file.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import { COPYING_RECORD, finishCopy, hasState } from "./remote_creation.ts";
-import { StateDirectory } from "./state_directory.ts";
-import type { StateEngine, StateTransaction } from "./state_engine.ts";
-import { StateError } from "./state_error.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";
+import { StoreError } from "../../neighbours/store/store_error.ts";
 
 /**
  * What makes up a state. What agents announced is not among it: they announce it
@@ -33,12 +33,12 @@ const ROUNDS_MAX = 5;
 /**
  * Copies to a place that is not a directory.
  *
- * @throws {StateError} When there is a state already, or what is there is not of
+ * @throws {StoreError} When there is a state already, or what is there is not of
  *   an interrupted copy.
  */
 export async function copyToRemote(
-  from: StateEngine,
-  to: StateEngine,
+  from: Store,
+  to: Store,
 ): Promise<RecordCounts> {
   if (await hasState(to)) throw occupied(to);
   await beginCopy(from, to);
@@ -61,18 +61,18 @@ export async function copyToRemote(
  * whole.
  *
  * @param seal Makes of a change one that encrypts what has to be.
- * @throws {StateError} When something is there already.
+ * @throws {StoreError} When something is there already.
  */
 export async function copyToDirectory(
-  from: StateEngine,
+  from: Store,
   root: string,
-  seal: (change: StateTransaction) => StateTransaction,
+  seal: (change: StoreTransaction) => StoreTransaction,
 ): Promise<RecordCounts> {
   const target = root.replace(/\/+$/, "");
   await checkEmpty(target);
   const unfinished = `${target}.tunnel-copy`;
   await removeTree(unfinished);
-  const { state } = await StateDirectory.openOrCreate(
+  const { state } = await DirectoryStore.openOrCreate(
     unfinished,
     async (change) => {
       await writeAll(seal(change), await recordsOf(from));
@@ -82,20 +82,20 @@ export async function copyToDirectory(
   try {
     await Deno.rename(unfinished, target);
   } catch (error) {
-    throw new StateError(
+    throw new StoreError(
       `Cannot put the copy at ${target}: ${
         systemProblem(error)
       }; it is whole ` +
         `in ${unfinished}, name that one or move it`,
     );
   }
-  return await countRecords(await StateDirectory.open(target));
+  return await countRecords(await DirectoryStore.open(target));
 }
 
 /** Which records both places do not have alike; without text it is to go. */
 export async function differencesOf(
-  from: StateEngine,
-  to: StateEngine,
+  from: Store,
+  to: Store,
 ): Promise<readonly RecordText[]> {
   const wanted = new Map(
     (await recordsOf(from)).map(({ key, text }) => [key, text]),
@@ -109,8 +109,8 @@ export async function differencesOf(
   return differences;
 }
 
-/** How much there is. @throws {StateError} */
-export async function countRecords(state: StateEngine): Promise<RecordCounts> {
+/** How much there is. @throws {StoreError} */
+export async function countRecords(state: Store): Promise<RecordCounts> {
   const counts: [string, number][] = [];
   for (const folder of STATE_FOLDERS) {
     counts.push([folder, (await state.list(folder)).length]);
@@ -124,7 +124,7 @@ interface RecordText {
   readonly text: string | undefined;
 }
 
-async function recordsOf(state: StateEngine): Promise<RecordText[]> {
+async function recordsOf(state: Store): Promise<RecordText[]> {
   const records: RecordText[] = [];
   for (const folder of STATE_FOLDERS) {
     for (const name of await state.list(folder)) {
@@ -138,7 +138,7 @@ async function recordsOf(state: StateEngine): Promise<RecordText[]> {
 }
 
 async function writeAll(
-  change: StateTransaction,
+  change: StoreTransaction,
   records: readonly RecordText[],
 ): Promise<void> {
   for (const { key, text } of records) {
@@ -148,7 +148,7 @@ async function writeAll(
 }
 
 /** Marks the place as being copied to, so that no server makes a CA there. */
-async function beginCopy(from: StateEngine, to: StateEngine): Promise<void> {
+async function beginCopy(from: Store, to: Store): Promise<void> {
   const counts = Object.values(await countRecords(to));
   const hasRecords = counts.some((count) => count > 0);
   await to.transact(async (change) => {
@@ -163,7 +163,7 @@ async function beginCopy(from: StateEngine, to: StateEngine): Promise<void> {
 async function checkEmpty(root: string): Promise<void> {
   try {
     for await (const { name } of Deno.readDir(root)) {
-      throw new StateError(
+      throw new StoreError(
         `Cannot copy to ${root}: it holds ${name}; name a directory that is ` +
           "empty or not there. Nothing was changed",
         "TUN813",
@@ -171,8 +171,8 @@ async function checkEmpty(root: string): Promise<void> {
     }
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return;
-    if (error instanceof StateError) throw error;
-    throw new StateError(
+    if (error instanceof StoreError) throw error;
+    throw new StoreError(
       `Cannot copy to ${root}: ${systemProblem(error)}`,
       "TUN813",
     );
@@ -184,20 +184,20 @@ async function removeTree(path: string): Promise<void> {
     await Deno.remove(path, { recursive: true });
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return;
-    throw new StateError(`Cannot remove ${path}: ${systemProblem(error)}`);
+    throw new StoreError(`Cannot remove ${path}: ${systemProblem(error)}`);
   }
 }
 
-function occupied(to: StateEngine): StateError {
-  return new StateError(
+function occupied(to: Store): StoreError {
+  return new StoreError(
     `Cannot copy to ${to.noun}: there are records already (such as ` +
       `${to.where("ca/roles.json")}); name an empty place. Nothing was changed`,
     "TUN813",
   );
 }
 
-function changing({ noun }: StateEngine): StateError {
-  return new StateError(
+function changing({ noun }: Store): StoreError {
+  return new StoreError(
     `Cannot copy ${noun}: it changes all the while; stop the servers that use ` +
       "it, and copy again",
     "TUN813",

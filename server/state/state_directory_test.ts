@@ -1,12 +1,12 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createAuthorities, loadAuthorities } from "../identity/authorities.ts";
-import { StateDirectory } from "./state_directory.ts";
-import { damaged, StateError } from "./state_error.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import { damaged, StoreError } from "../../neighbours/store/store_error.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 
 /** The authority's key, which must never be another one silently. */
 async function openedPin(root: string): Promise<string> {
-  const { state } = await StateDirectory.openOrCreate(root, createAuthorities);
+  const { state } = await DirectoryStore.openOrCreate(root, createAuthorities);
   return (await loadAuthorities(state)).current.facts.publicKeySha256;
 }
 
@@ -31,8 +31,8 @@ Deno.test("an empty volume with its lost+found is an empty directory", () =>
 Deno.test("a directory that is missing is not made by a reader", () =>
   inMemoryFolder(async (folder) => {
     await assertRejects(
-      () => StateDirectory.open(`${folder}/none`),
-      StateError,
+      () => DirectoryStore.open(`${folder}/none`),
+      StoreError,
       "start `tunnel server` first",
     );
     await assertRejects(
@@ -47,14 +47,14 @@ Deno.test("what was left half made is begun anew", () =>
     const fail = () => Promise.reject(new Error("killed"));
     await assertRejects(
       () =>
-        StateDirectory.openOrCreate(root, async (state) => {
+        DirectoryStore.openOrCreate(root, async (state) => {
           await createAuthorities(state);
           return fail();
         }),
       Error,
       "killed",
     );
-    await assertRejects(() => StateDirectory.open(root), StateError);
+    await assertRejects(() => DirectoryStore.open(root), StoreError);
     await openedPin(root);
     assertEquals([...Deno.readDirSync(`${root}/ca`)].length, 3);
   }));
@@ -65,15 +65,15 @@ Deno.test("a half made directory in which somebody joined is refused", () =>
     await Deno.remove(`${folder}/format`);
     await Deno.writeTextFile(`${folder}/creating`, "");
     await Deno.writeTextFile(`${folder}/nodes/a.json`, "{}");
-    await assertRejects(() => openedPin(folder), StateError, "No new CA");
+    await assertRejects(() => openedPin(folder), StoreError, "No new CA");
   }));
 
 Deno.test("changes wait for each other, and a failed one stops nobody", () =>
   inMemoryFolder(async (folder) => {
     await openedPin(folder);
     const [one, other] = [
-      await StateDirectory.open(folder),
-      await StateDirectory.open(folder),
+      await DirectoryStore.open(folder),
+      await DirectoryStore.open(folder),
     ];
     const seen: string[] = [];
     const change = (name: string) => async () => {
@@ -100,15 +100,15 @@ Deno.test("a full disk is named in the error, with the directory", () =>
     const sentence =
       `Cannot use ${folder}/state: the disk is full; make room and try again`;
     await assertRejects(
-      () => StateDirectory.openOrCreate(`${folder}/state`, full),
-      StateError,
+      () => DirectoryStore.openOrCreate(`${folder}/state`, full),
+      StoreError,
       sentence,
     );
-    const { state } = await StateDirectory.openOrCreate(
+    const { state } = await DirectoryStore.openOrCreate(
       `${folder}/state`,
       createAuthorities,
     );
-    await assertRejects(() => state.exclusively(full), StateError, sentence);
+    await assertRejects(() => state.exclusively(full), StoreError, sentence);
   }));
 
 Deno.test("a damaged token or node can be removed, anything else is restored", () => {

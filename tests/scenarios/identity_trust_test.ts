@@ -7,7 +7,7 @@ import {
   createAuthorities,
   loadAuthorities,
 } from "../../server/identity/authorities.ts";
-import { StateDirectory } from "../../server/state/state_directory.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { IdentityNode } from "../support/rigs/identity_node.ts";
@@ -114,7 +114,7 @@ Deno.test("a foreign authority beside our own: each agent finds its server", asy
 
 Deno.test("a foreign authority that bears our authority's name issues no nodes", async () => {
   const root = memoryFolder();
-  const { state } = await StateDirectory.openOrCreate(root, createAuthorities);
+  const { state } = await DirectoryStore.openOrCreate(root, createAuthorities);
   const { current } = await loadAuthorities(state);
   const fake = await ThrowawayCa.create(
     current.facts.x509.subject.replace(/^CN=/, ""),

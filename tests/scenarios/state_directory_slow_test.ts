@@ -6,7 +6,7 @@ import {
   trustedBy,
 } from "../../server/identity/authorities.ts";
 import { ensureServerLeaf } from "../../server/identity/server_leaf.ts";
-import { StateDirectory } from "../../server/state/state_directory.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { Prng } from "../support/memory/prng.ts";
 
 // A process that makes or changes a state directory is killed (SIGKILL) at any
@@ -57,7 +57,7 @@ async function killAtWork(
 
 /** Opens what is there as a server would. @returns Keys that are trusted. */
 async function open(root: string): Promise<string[]> {
-  const { state } = await StateDirectory.openOrCreate(root, createAuthorities);
+  const { state } = await DirectoryStore.openOrCreate(root, createAuthorities);
   const authorities = await loadAuthorities(state);
   await ensureServerLeaf(state, authorities, [], Date.now());
   const server = state.path("server.pem");

@@ -10,8 +10,8 @@
  */
 
 import type { Log } from "../../../platform/log/log.ts";
-import type { StateEngine } from "../../state/state_engine.ts";
-import { StateAwayError } from "../../state/state_error.ts";
+import type { Store } from "../../../neighbours/store/store.ts";
+import { StoreAwayError } from "../../../neighbours/store/store_error.ts";
 import {
   latestOf,
   type MemberMemory,
@@ -40,7 +40,7 @@ export class MemberRecords implements MemberMemory {
   #warned: string | undefined;
 
   constructor(
-    private readonly state: StateEngine,
+    private readonly state: Store,
     serverId: string,
     private readonly log: Pick<Log, "warn">,
   ) {
@@ -101,7 +101,7 @@ export class MemberRecords implements MemberMemory {
 
   #warn(what: string, error: unknown): void {
     // Whoever keeps the state says that it is away.
-    if (error instanceof StateAwayError) return;
+    if (error instanceof StoreAwayError) return;
     if (!(error instanceof Error)) throw error;
     const line = `Cannot ${what}: ${error.message}; agents announce it again`;
     if (line !== this.#warned) this.log.warn(line, { code: "TUN905" });

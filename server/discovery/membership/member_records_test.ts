@@ -5,7 +5,7 @@ import {
   MemoryStore,
 } from "../../../tests/support/memory/memory_store.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
-import { RemoteEngine } from "../../state/remote_engine.ts";
+import { RemoteStore } from "../../../neighbours/store/remote_store.ts";
 import type { RememberedAgent } from "./member_memory.ts";
 import { MemberRecords } from "./member_records.ts";
 
@@ -24,7 +24,7 @@ function agents(count: number): RememberedAgent[] {
 }
 
 async function memoryOf(place: MemoryPlace, id: string) {
-  const engine = await RemoteEngine.open({
+  const engine = await RemoteStore.open({
     store: new MemoryStore(place),
     timers: systemTimers,
     wallClock: Date.now,

@@ -9,14 +9,14 @@
 import {
   type CommitOutcome,
   NO_VERSION,
+  type Place,
+  type PlaceEvents,
   type RecordChange,
-  type RemoteStore,
   splitKey,
-  type StoreEvents,
   type VersionedRecord,
-} from "../../../server/state/remote_store.ts";
-import { FOLLOWED_FOLDERS } from "../../../server/state/state_engine.ts";
-import { StateAwayError } from "../../../server/state/state_error.ts";
+} from "../../../neighbours/store/place.ts";
+import { FOLLOWED_FOLDERS } from "../../../neighbours/store/store.ts";
+import { StoreAwayError } from "../../../neighbours/store/store_error.ts";
 
 /** What several servers have in common. */
 export class MemoryPlace {
@@ -50,11 +50,11 @@ export class MemoryPlace {
 }
 
 /** One server's way there. */
-export class MemoryStore implements RemoteStore {
+export class MemoryStore implements Place {
   readonly noun = "the state in memory";
   readonly name = "a model";
   readonly recordBytesMax = 10_000;
-  #events: StoreEvents | undefined;
+  #events: PlaceEvents | undefined;
 
   constructor(private readonly place: MemoryPlace) {}
 
@@ -94,7 +94,7 @@ export class MemoryStore implements RemoteStore {
     return { kind: "done", versions };
   }
 
-  follow(events: StoreEvents): void {
+  follow(events: PlaceEvents): void {
     this.#events = events;
     this.place.stores.add(this);
     this.listen();
@@ -126,6 +126,6 @@ export class MemoryStore implements RemoteStore {
 
   async #arrive(): Promise<void> {
     await Promise.resolve();
-    if (this.place.isAway) throw new StateAwayError("Cannot reach a model");
+    if (this.place.isAway) throw new StoreAwayError("Cannot reach a model");
   }
 }

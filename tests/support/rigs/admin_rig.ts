@@ -29,7 +29,7 @@ import {
 } from "../../../server/identity/node_store.ts";
 import { Membership } from "../../../server/peers/membership.ts";
 import { Registry } from "../../../server/routing/registry.ts";
-import { StateDirectory } from "../../../server/state/state_directory.ts";
+import { DirectoryStore } from "../../../neighbours/store/directory_store.ts";
 import { FakeLink } from "../memory/fake_link.ts";
 import { MemoryConduit } from "../memory/memory_conduit.ts";
 import { RecordedLog } from "../watch/recorded_log.ts";
@@ -59,7 +59,7 @@ export class AdminRig {
 
   private constructor(
     timers: Timers,
-    readonly state: StateDirectory,
+    readonly state: DirectoryStore,
     public authorities: Authorities,
   ) {
     const { log, events, duplicates } = this;
@@ -118,7 +118,7 @@ export class AdminRig {
 
   /** @param root An empty directory. */
   static async open(timers: Timers, root: string): Promise<AdminRig> {
-    const { state } = await StateDirectory.openOrCreate(
+    const { state } = await DirectoryStore.openOrCreate(
       root,
       createAuthorities,
     );

@@ -11,7 +11,7 @@ import {
   pinOfCurrent,
 } from "../../../server/identity/authorities.ts";
 import { NodeStore } from "../../../server/identity/node_store.ts";
-import { StateDirectory } from "../../../server/state/state_directory.ts";
+import { DirectoryStore } from "../../../neighbours/store/directory_store.ts";
 import {
   type TokenRequest,
   TokenStore,
@@ -42,7 +42,7 @@ export class IdentityRig implements AsyncDisposable {
 
   private constructor(
     readonly tunnel: Tunnel,
-    readonly state: StateDirectory,
+    readonly state: DirectoryStore,
     readonly agentOptions: ServerOptions["agents"],
   ) {
     this.tokens = new TokenStore(state);
@@ -74,7 +74,7 @@ export class IdentityRig implements AsyncDisposable {
     const tunnel = await Tunnel.open({
       server: { ...server, agents: options },
     });
-    const state = await StateDirectory.open(directory);
+    const state = await DirectoryStore.open(directory);
     return new IdentityRig(tunnel, state, options);
   }
 

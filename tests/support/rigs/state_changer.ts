@@ -15,14 +15,14 @@ import {
   rotateAuthority,
 } from "../../../server/identity/authorities.ts";
 import { ensureServerLeaf } from "../../../server/identity/server_leaf.ts";
-import { StateDirectory } from "../../../server/state/state_directory.ts";
+import { DirectoryStore } from "../../../neighbours/store/directory_store.ts";
 
 const [what, root] = Deno.args as ["create" | "change", string];
 const encoder = new TextEncoder();
 Deno.stdout.writeSync(encoder.encode("ready\n"));
 await Deno.stdin.read(new Uint8Array(1));
 
-const { state } = await StateDirectory.openOrCreate(root, createAuthorities);
+const { state } = await DirectoryStore.openOrCreate(root, createAuthorities);
 await leaf();
 if (what === "change") {
   // The directory may be in the middle of a change: begin with any step.

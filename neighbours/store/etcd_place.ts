@@ -5,28 +5,28 @@
  * @module
  */
 
-import type { EtcdClient } from "../../neighbours/etcd/client.ts";
-import { EtcdError, isAboutMember } from "../../neighbours/etcd/errors.ts";
+import type { EtcdClient } from "../etcd/client.ts";
+import { EtcdError, isAboutMember } from "../etcd/errors.ts";
 import {
   type Compare,
   Compare_CompareResult,
   Compare_CompareTarget,
-} from "../../neighbours/etcd/etcd_messages.ts";
-import { bytesOf, type Entry } from "../../neighbours/etcd/keys.ts";
-import { PrefixFollower } from "../../neighbours/etcd/prefix_follower.ts";
-import type { Change } from "../../neighbours/etcd/watch.ts";
+} from "../etcd/etcd_messages.ts";
+import { bytesOf, type Entry } from "../etcd/keys.ts";
+import { PrefixFollower } from "../etcd/prefix_follower.ts";
+import type { Change } from "../etcd/watch.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import {
   type CommitOutcome,
   NO_VERSION,
+  type Place,
+  type PlaceEvents,
   type RecordChange,
-  type RemoteStore,
-  type StoreEvents,
   type VersionedRecord,
-} from "./remote_store.ts";
-import { FOLLOWED_FOLDERS, type FollowedFolder } from "./state_engine.ts";
-import { StateAwayError, StateError } from "./state_error.ts";
+} from "./place.ts";
+import { FOLLOWED_FOLDERS, type FollowedFolder } from "./store.ts";
+import { StoreAwayError, StoreError } from "./store_error.ts";
 
 /** etcd takes requests of 1.5 MiB unless it was told otherwise. */
 const RECORD_BYTES_MAX = 1_000_000;
@@ -37,7 +37,7 @@ const RETRY_CAP_MS = 2_000;
 const DECODER = new TextDecoder();
 
 /** What it needs. */
-export interface EtcdStoreOptions {
+export interface EtcdPlaceOptions {
   readonly client: EtcdClient;
   /** Of every key; ends with a slash. */
   readonly prefix: string;
@@ -49,12 +49,12 @@ export interface EtcdStoreOptions {
 }
 
 /** See the module description. */
-export class EtcdStore implements RemoteStore {
+export class EtcdPlace implements Place {
   readonly noun = "the state in etcd";
   readonly recordBytesMax = RECORD_BYTES_MAX;
   #followers: readonly PrefixFollower[] = [];
 
-  constructor(private readonly options: EtcdStoreOptions) {}
+  constructor(private readonly options: EtcdPlaceOptions) {}
 
   get name(): string {
     return this.options.name;
@@ -115,7 +115,7 @@ export class EtcdStore implements RemoteStore {
     }
   }
 
-  follow(events: StoreEvents): void {
+  follow(events: PlaceEvents): void {
     const { client, prefix, timers, random } = this.options;
     const lost = new Set<FollowedFolder>(FOLLOWED_FOLDERS);
     this.#followers = FOLLOWED_FOLDERS.map((folder) =>
@@ -153,7 +153,7 @@ export class EtcdStore implements RemoteStore {
    * The answer is lost. What is there now says whether it was done: all or
    * nothing was.
    *
-   * @throws {StateAwayError} When that cannot be seen either.
+   * @throws {StoreAwayError} When that cannot be seen either.
    */
   async #settle(
     writes: readonly RecordChange[],
@@ -165,7 +165,7 @@ export class EtcdStore implements RemoteStore {
       try {
         now = await this.get(key);
       } catch {
-        throw new StateAwayError(
+        throw new StoreAwayError(
           `${error.message}; whether the change was made is not known`,
           { cause: error, isOpen: true },
         );
@@ -210,6 +210,6 @@ function worded(error: unknown): unknown {
   if (!(error instanceof EtcdError)) return error;
   const { message } = error;
   return isAboutMember(error.code)
-    ? new StateAwayError(message, { cause: error })
-    : new StateError(message, undefined, { cause: error });
+    ? new StoreAwayError(message, { cause: error })
+    : new StoreError(message, undefined, { cause: error });
 }

@@ -10,7 +10,7 @@ import {
   removeFile,
   replaceFile,
 } from "../../platform/files/atomic_file.ts";
-import type { StateRecords, StateTransaction } from "./state_engine.ts";
+import type { Records, StoreTransaction } from "./store.ts";
 
 /** What anybody may read; all else is for its owner. */
 const PUBLIC_RECORDS: ReadonlySet<string> = new Set(["ca/bundle.crt"]);
@@ -26,13 +26,13 @@ type Write =
   | { readonly kind: "remove"; readonly key: string };
 
 /** What it needs of the directory. */
-export interface TransactionFiles extends StateRecords {
+export interface TransactionFiles extends Records {
   readonly root: string;
   has(key: string): Promise<boolean>;
 }
 
 /** See the module description. */
-export class DirectoryTransaction implements StateTransaction {
+export class DirectoryTransaction implements StoreTransaction {
   readonly #writes: Write[] = [];
 
   constructor(private readonly files: TransactionFiles) {}

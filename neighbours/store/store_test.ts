@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { EtcdClient } from "../../neighbours/etcd/client.ts";
+import { EtcdClient } from "../etcd/client.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { memoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import {
@@ -11,42 +11,42 @@ import {
   FakeApiServer,
   plainClient,
 } from "../../tests/support/peers/fake_apiserver.ts";
-import { EtcdStore } from "./etcd_store.ts";
-import { KubernetesStore } from "./kubernetes_store.ts";
-import { RemoteEngine } from "./remote_engine.ts";
-import type { RemoteStore } from "./remote_store.ts";
-import { SealedEngine } from "./sealed_engine.ts";
+import { EtcdPlace } from "./etcd_place.ts";
+import { KubernetesPlace } from "./kubernetes_place.ts";
+import { RemoteStore } from "./remote_store.ts";
+import type { Place } from "./place.ts";
+import { SealedStore } from "./sealed_store.ts";
 import { sealingKey } from "./sealing.ts";
-import { StateDirectory } from "./state_directory.ts";
-import type { StateEngine } from "./state_engine.ts";
-import { StateAwayError, StateError } from "./state_error.ts";
+import { DirectoryStore } from "./directory_store.ts";
+import type { Store } from "./store.ts";
+import { StoreAwayError, StoreError } from "./store_error.ts";
 import { eventually } from "../../tests/support/watch/patience.ts";
 
 // What every engine promises, whatever it keeps records in: two servers each.
 
-/** Two engines over one place. */
-interface Place extends AsyncDisposable {
-  readonly one: StateEngine;
-  readonly other: StateEngine;
+/** Two stores over one place. */
+interface TwoStores extends AsyncDisposable {
+  readonly one: Store;
+  readonly other: Store;
 }
 
-async function directory(): Promise<Place> {
+async function directory(): Promise<TwoStores> {
   const root = memoryFolder();
   const fill = () => Promise.resolve();
-  const { state } = await StateDirectory.openOrCreate(root, fill);
+  const { state } = await DirectoryStore.openOrCreate(root, fill);
   return {
     one: state,
-    other: await StateDirectory.open(root),
+    other: await DirectoryStore.open(root),
     [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }),
   };
 }
 
 async function remote(
-  store: () => RemoteStore,
+  store: () => Place,
   end: () => void | Promise<void> = () => {},
-): Promise<Place> {
+): Promise<TwoStores> {
   const open = () =>
-    RemoteEngine.open({
+    RemoteStore.open({
       store: store(),
       timers: systemTimers,
       wallClock: Date.now,
@@ -64,12 +64,12 @@ async function remote(
   };
 }
 
-function memory(): Promise<Place> {
+function memory(): Promise<TwoStores> {
   const place = new MemoryPlace();
   return remote(() => new MemoryStore(place));
 }
 
-function etcd(): Promise<Place> {
+function etcd(): Promise<TwoStores> {
   const cluster = new FakeEtcd(systemTimers);
   const tools = { timers: systemTimers, random: Math.random };
   const client = new EtcdClient({
@@ -78,28 +78,28 @@ function etcd(): Promise<Place> {
   });
   const place = { client, prefix: "/tunnel/state/", name: "a fake" };
   return remote(
-    () => new EtcdStore({ ...place, ...tools }),
+    () => new EtcdPlace({ ...place, ...tools }),
     () => client[Symbol.dispose](),
   );
 }
 
-async function sealed(): Promise<Place> {
+async function sealed(): Promise<TwoStores> {
   const place = await memory();
   const key = await sealingKey(new Uint8Array(32), "/key");
   return {
-    one: new SealedEngine(place.one, key),
-    other: new SealedEngine(place.other, key),
+    one: new SealedStore(place.one, key),
+    other: new SealedStore(place.other, key),
     [Symbol.asyncDispose]: () => place[Symbol.asyncDispose](),
   };
 }
 
-function kubernetes(): Promise<Place> {
+function kubernetes(): Promise<TwoStores> {
   const api = FakeApiServer.start();
   const tools = { timers: systemTimers, random: Math.random };
   const client = plainClient(api.url, systemTimers);
   const place = { client, namespace: "edge", name: "a fake" };
   return remote(
-    () => new KubernetesStore({ ...place, ...tools }),
+    () => new KubernetesPlace({ ...place, ...tools }),
     async () => {
       client[Symbol.dispose]();
       await api[Symbol.asyncDispose]();
@@ -113,7 +113,10 @@ const PLACES = { directory, memory, sealed, etcd, kubernetes };
 const until = (isSo: () => boolean) => eventually("the other heard", isSo);
 
 for (const [name, open] of Object.entries(PLACES)) {
-  const promise = (sentence: string, check: (place: Place) => Promise<void>) =>
+  const promise = (
+    sentence: string,
+    check: (place: TwoStores) => Promise<void>,
+  ) =>
     Deno.test(`${name}: ${sentence}`, async () => {
       await using place = await open();
       await check(place);
@@ -159,7 +162,7 @@ for (const [name, open] of Object.entries(PLACES)) {
   });
 
   promise("no change is lost under others", async ({ one, other }) => {
-    const count = (engine: StateEngine) =>
+    const count = (engine: Store) =>
       engine.transact(async (change) => {
         const before = Number(await change.read("nodes/n.json") ?? "0");
         await change.put("nodes/n.json", `${before + 1}`);
@@ -223,7 +226,7 @@ Deno.test("a state that is away serves what is known, and refuses changes at onc
   const place = new MemoryPlace();
   const said: string[] = [];
   await using engine = Object.assign(
-    await RemoteEngine.open({
+    await RemoteStore.open({
       store: new MemoryStore(place),
       timers: systemTimers,
       wallClock: () => 0,
@@ -244,7 +247,7 @@ Deno.test("a state that is away serves what is known, and refuses changes at onc
   assertEquals(await engine.list("nodes"), ["a.json"]);
   await assertRejects(
     () => engine.transact((change) => change.put("nodes/b.json", "b")),
-    StateError,
+    StoreError,
     "Cannot reach the state in memory (a model), so nothing is changed: it is",
   );
   const heard: unknown[] = [];
@@ -268,9 +271,9 @@ Deno.test("a place that refuses at once, while it comes back, is asked again", a
   let gets = 0;
   store.get = (key) => {
     if (++gets > refusals) return get(key);
-    return Promise.reject(new StateAwayError("it comes back"));
+    return Promise.reject(new StoreAwayError("it comes back"));
   };
-  const engine = await RemoteEngine.open({
+  const engine = await RemoteStore.open({
     store,
     timers: {
       now: () => 0,
@@ -287,14 +290,14 @@ Deno.test("a place that refuses at once, while it comes back, is asked again", a
   assertEquals(engine.peek("nodes/a.json"), "a");
   refusals = Infinity;
   gets = 0;
-  await assertRejects(change, StateAwayError, "it comes back");
+  await assertRejects(change, StoreAwayError, "it comes back");
   assertEquals(gets, 5);
   await engine.close();
 });
 
 Deno.test("a change that loses every time is given up, in words", async () => {
   const place = new MemoryPlace();
-  const engine = await RemoteEngine.open({
+  const engine = await RemoteStore.open({
     store: new MemoryStore(place),
     timers: systemTimers,
     wallClock: Date.now,
@@ -305,12 +308,12 @@ Deno.test("a change that loses every time is given up, in words", async () => {
   place.meanwhile = () => void place.set("nodes/a.json", `${++tries}`);
   await assertRejects(
     () => engine.transact((change) => change.put("nodes/a.json", "mine")),
-    StateError,
+    StoreError,
     "others changed the same records 32 times",
   );
   await assertRejects(
     () => engine.transact((it) => it.put("nodes/b.json", "b".repeat(10_001))),
-    StateError,
+    StoreError,
     "it has 10001 bytes, at most 10000",
   );
   await engine.close();

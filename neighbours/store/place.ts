@@ -6,7 +6,7 @@
  * @module
  */
 
-import type { FollowedFolder } from "./state_engine.ts";
+import type { FollowedFolder } from "./store.ts";
 
 /** The version of a record that is not there. */
 export const NO_VERSION = "0";
@@ -36,7 +36,7 @@ export type CommitOutcome =
   | { readonly kind: "conflict" };
 
 /** What a store reports of the folders that it follows. */
-export interface StoreEvents {
+export interface PlaceEvents {
   /** All of a folder. */
   listed(folder: FollowedFolder, records: readonly RecordChange[]): void;
   changed(changes: readonly RecordChange[]): void;
@@ -51,8 +51,8 @@ export interface StoreEvents {
   problem(why: string, isLasting: boolean): void;
 }
 
-/** See the module description. All of it throws `StateError`. */
-export interface RemoteStore {
+/** See the module description. All of it throws `StoreError`. */
+export interface Place {
   /** For sentences, such as `the state in etcd`. */
   readonly noun: string;
   /** Which one that is, for sentences; no secret. */
@@ -74,7 +74,7 @@ export interface RemoteStore {
     writes: readonly RecordChange[],
     guards: readonly Pick<RecordChange, "key" | "version">[],
   ): Promise<CommitOutcome>;
-  follow(events: StoreEvents): void;
+  follow(events: PlaceEvents): void;
   stop(): Promise<void>;
 }
 

@@ -14,9 +14,9 @@ import {
   PrivateFileError,
 } from "../../platform/files/private_files.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
-import type { StateKeySource } from "../options.ts";
-import type { StateRecords } from "./state_engine.ts";
-import { damaged, StateError } from "./state_error.ts";
+import type { SealingKeySource } from "./store_location.ts";
+import type { Records } from "./store.ts";
+import { damaged, StoreError } from "./store_error.ts";
 
 /** Fewer bytes in the file would be easier to guess than what they protect. */
 export const KEY_FILE_BYTES_MIN = 32;
@@ -56,10 +56,10 @@ export interface SealingKey {
  * Reads the file.
  *
  * @returns `undefined` when nothing is to be encrypted.
- * @throws {StateError} When it is no key.
+ * @throws {StoreError} When it is no key.
  */
 export async function readSealingKey(
-  source: StateKeySource | undefined,
+  source: SealingKeySource | undefined,
 ): Promise<SealingKey | undefined> {
   if (source === undefined || source.kind === "none") return undefined;
   const { path } = source;
@@ -69,16 +69,16 @@ export async function readSealingKey(
     bytes = await Deno.readFile(path);
   } catch (error) {
     if (error instanceof PrivateFileError) {
-      throw new StateError(error.message, "TUN814");
+      throw new StoreError(error.message, "TUN814");
     }
-    throw new StateError(
+    throw new StoreError(
       `Cannot use --state-key-file ${path}: ${systemProblem(error)}`,
       "TUN814",
     );
   }
   const { length } = bytes;
   if (length < KEY_FILE_BYTES_MIN || length > KEY_FILE_BYTES_MAX) {
-    throw new StateError(
+    throw new StoreError(
       `Cannot use --state-key-file ${path}: it has ${length} bytes, wanted ` +
         `${KEY_FILE_BYTES_MIN} random ones (head -c 32 /dev/urandom > FILE)`,
       "TUN814",
@@ -138,12 +138,12 @@ export async function sealText(
 /**
  * The text of a record that was kept.
  *
- * @throws {StateError} When the key is another one, or it is not encrypted
+ * @throws {StoreError} When the key is another one, or it is not encrypted
  *   although there is a key.
  */
 export async function openText(
   key: SealingKey | undefined,
-  records: Pick<StateRecords, "noun" | "where">,
+  records: Pick<Records, "noun" | "where">,
   record: string,
   text: string,
 ): Promise<string> {
@@ -151,7 +151,7 @@ export async function openText(
   const where = records.where(record);
   if (!text.startsWith("{")) {
     if (key === undefined || !text.includes(SECRET)) return text;
-    throw new StateError(
+    throw new StoreError(
       `Cannot use ${where}: it is not encrypted, and --state-key-file says ` +
         "that it should be; `tunnel state copy` into an empty place encrypts it",
       "TUN814",
@@ -163,14 +163,14 @@ export async function openText(
   }
   const kept = sealed.key.slice(0, 32);
   if (key === undefined) {
-    throw new StateError(
+    throw new StoreError(
       `Cannot use ${where}: it is encrypted with the key ${kept}; give ` +
         "--state-key-file, the same file as on the other servers",
       "TUN814",
     );
   }
   if (key.id !== sealed.key) {
-    throw new StateError(
+    throw new StoreError(
       `Cannot use ${where}: it is encrypted with the key ${kept}, and ` +
         `${key.path} is the key ${key.id}; give --state-key-file the same ` +
         "file as on the other servers",

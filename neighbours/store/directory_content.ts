@@ -20,7 +20,7 @@ import {
   checkPrivate,
   PrivateFileError,
 } from "../../platform/files/private_files.ts";
-import { StateError } from "./state_error.ts";
+import { StoreError } from "./store_error.ts";
 
 export const FORMAT = { format: "tunnel-server-state", version: 1 } as const;
 
@@ -117,7 +117,7 @@ export async function openForLock(
   }
 }
 
-/** @throws {StateError} When others than the owner could do that. */
+/** @throws {StoreError} When others than the owner could do that. */
 export async function checkOwner(
   path: string,
   others: "read" | "change",
@@ -128,17 +128,17 @@ export async function checkOwner(
     if (!(error instanceof PrivateFileError)) throw error;
     const { cause, message } = error;
     throw cause === undefined
-      ? new StateError(message)
+      ? new StoreError(message)
       : unreadable(path, cause);
   }
 }
 
-export function unreadable(path: string, error: unknown): StateError {
+export function unreadable(path: string, error: unknown): StoreError {
   const seen = systemProblem(error);
   const remedy = error instanceof Deno.errors.NotFound
     ? "; restore the state directory from a backup (docs/identity.md)"
     : "";
-  return new StateError(`Cannot use ${path}: ${seen}${remedy}`, undefined, {
+  return new StoreError(`Cannot use ${path}: ${seen}${remedy}`, undefined, {
     cause: error,
   });
 }

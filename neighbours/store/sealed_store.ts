@@ -7,15 +7,15 @@
 
 import { openText, type SealingKey, sealText } from "./sealing.ts";
 import type {
-  StateEngine,
-  StateOutage,
-  StateRecords,
-  StateTransaction,
-  StateWatcher,
-} from "./state_engine.ts";
+  Records,
+  Store,
+  StoreOutage,
+  StoreTransaction,
+  StoreWatcher,
+} from "./store.ts";
 
 /** Records that are read in the clear. */
-class OpenedRecords<Inner extends StateRecords> implements StateRecords {
+class OpenedRecords<Inner extends Records> implements Records {
   constructor(
     protected readonly inner: Inner,
     protected readonly key: SealingKey | undefined,
@@ -51,8 +51,8 @@ class OpenedRecords<Inner extends StateRecords> implements StateRecords {
 }
 
 /** A change that writes such records. */
-export class SealedTransaction extends OpenedRecords<StateTransaction>
-  implements StateTransaction {
+export class SealedTransaction extends OpenedRecords<StoreTransaction>
+  implements StoreTransaction {
   has(key: string): Promise<boolean> {
     return this.inner.has(key);
   }
@@ -71,8 +71,7 @@ export class SealedTransaction extends OpenedRecords<StateTransaction>
 }
 
 /** See the module description. */
-export class SealedEngine extends OpenedRecords<StateEngine>
-  implements StateEngine {
+export class SealedStore extends OpenedRecords<Store> implements Store {
   get mayLag(): boolean {
     return this.inner.mayLag;
   }
@@ -81,7 +80,7 @@ export class SealedEngine extends OpenedRecords<StateEngine>
     return this.inner.recordBytesMax;
   }
 
-  get outage(): StateOutage | undefined {
+  get outage(): StoreOutage | undefined {
     return this.inner.outage;
   }
 
@@ -91,14 +90,14 @@ export class SealedEngine extends OpenedRecords<StateEngine>
   }
 
   transact<Result>(
-    change: (transaction: StateTransaction) => Promise<Result>,
+    change: (transaction: StoreTransaction) => Promise<Result>,
   ): Promise<Result> {
     return this.inner.transact((transaction) =>
       change(new SealedTransaction(transaction, this.key))
     );
   }
 
-  watch(watcher: StateWatcher): () => void {
+  watch(watcher: StoreWatcher): () => void {
     return this.inner.watch(watcher);
   }
 

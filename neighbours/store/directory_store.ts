@@ -24,7 +24,7 @@
  *     admin.sock         where the server's user does either; admin_port.ts
  *     frontend.sock      where callers get in, unless flags say otherwise
  *
- * As a `StateEngine` its records are its files. Of a server whose state is kept
+ * As a `Store` its records are its files. Of a server whose state is kept
  * elsewhere it holds what is this machine's alone, and no `format`.
  *
  * @module
@@ -50,12 +50,8 @@ import {
   unreadable,
 } from "./directory_content.ts";
 import { DirectoryTransaction } from "./directory_transaction.ts";
-import type {
-  StateEngine,
-  StateTransaction,
-  StateWatcher,
-} from "./state_engine.ts";
-import { damaged, needRecord, parseRecord, StateError } from "./state_error.ts";
+import type { Store, StoreTransaction, StoreWatcher } from "./store.ts";
+import { damaged, needRecord, parseRecord, StoreError } from "./store_error.ts";
 
 /** The record that every change of authorities ends with. */
 export const AUTHORITY_ROLES = "ca/roles.json";
@@ -67,7 +63,7 @@ export const AUTHORITY_ROLES = "ca/roles.json";
 const ATTEMPTS_MAX = 16;
 
 /** A directory that is complete, and safe for several processes. */
-export class StateDirectory implements StateEngine {
+export class DirectoryStore implements Store {
   readonly noun = "the state directory";
   readonly mayLag = false;
   readonly recordBytesMax = Infinity;
@@ -79,12 +75,12 @@ export class StateDirectory implements StateEngine {
   /**
    * Opens a directory that a server has made.
    *
-   * @throws {StateError} When there is none, or it is not whole.
+   * @throws {StoreError} When there is none, or it is not whole.
    */
-  static async open(root: string): Promise<StateDirectory> {
+  static async open(root: string): Promise<DirectoryStore> {
     const content = await contentOf(root);
-    if (content === "complete") return await StateDirectory.#checked(root);
-    throw new StateError(
+    if (content === "complete") return await DirectoryStore.#checked(root);
+    throw new StoreError(
       content === "foreign"
         ? foreignSentence(root, await names(root))
         : `Cannot use state directory ${root}: there is no identity in it; ` +
@@ -97,15 +93,15 @@ export class StateDirectory implements StateEngine {
    *
    * @param fill Writes the content. It may run again over what an interrupted
    *   run has left, and nothing it wrote is used before it is through.
-   * @throws {StateError}
+   * @throws {StoreError}
    */
   static async openOrCreate(
     root: string,
-    fill: (transaction: StateTransaction) => Promise<void>,
-  ): Promise<{ readonly state: StateDirectory; readonly isNew: boolean }> {
+    fill: (transaction: StoreTransaction) => Promise<void>,
+  ): Promise<{ readonly state: DirectoryStore; readonly isNew: boolean }> {
     let content = await contentOf(root);
     if (content === "foreign") {
-      throw new StateError(foreignSentence(root, await names(root)));
+      throw new StoreError(foreignSentence(root, await names(root)));
     }
     let isNew = false;
     if (content !== "complete") {
@@ -115,26 +111,26 @@ export class StateDirectory implements StateEngine {
       // Another process may have made it while this one waited.
       content = await contentOf(root);
       if (content !== "complete") {
-        const state = new StateDirectory(root);
+        const state = new DirectoryStore(root);
         const fillIt = () => state.#attempt(fill);
         await state.inWords(() => create(root, fillIt));
         isNew = true;
       }
     }
     await removeFile(`${root}/${CREATING}`);
-    return { state: await StateDirectory.#checked(root), isNew };
+    return { state: await DirectoryStore.#checked(root), isNew };
   }
 
   /**
    * Opens or makes a directory for what is this machine's alone.
    *
-   * @throws {StateError}
+   * @throws {StoreError}
    */
-  static async openLocal(root: string): Promise<StateDirectory> {
+  static async openLocal(root: string): Promise<DirectoryStore> {
     const isThere = (await names(root)).length > 0;
     if (!isThere) await makeFolder(root);
     await checkOwner(root, "change");
-    return new StateDirectory(root);
+    return new DirectoryStore(root);
   }
 
   /** The path of a file in it. */
@@ -146,7 +142,7 @@ export class StateDirectory implements StateEngine {
    * Runs `change` while nobody else changes anything here, in this process or
    * another one. Not from inside another change.
    *
-   * @throws {StateError} When the machine does not let it; else what it throws.
+   * @throws {StoreError} When the machine does not let it; else what it throws.
    */
   exclusively<Result>(change: () => Promise<Result>): Promise<Result> {
     const turn = this.#queue.then(async () => {
@@ -161,7 +157,7 @@ export class StateDirectory implements StateEngine {
     return turn;
   }
 
-  /** @throws {StateError} When the machine refuses; else what `act` throws. */
+  /** @throws {StoreError} When the machine refuses; else what `act` throws. */
   async inWords<Result>(act: () => Promise<Result>): Promise<Result> {
     try {
       return await act();
@@ -173,7 +169,7 @@ export class StateDirectory implements StateEngine {
   /**
    * Reads a file that only its owner may read.
    *
-   * @throws {StateError} When it is missing, empty or open to others.
+   * @throws {StoreError} When it is missing, empty or open to others.
    */
   readSecret(name: string): Promise<string> {
     return needRecord(this, name, "secret");
@@ -210,7 +206,7 @@ export class StateDirectory implements StateEngine {
     return this.read(key);
   }
 
-  /** Whether there is such a record, readable or not. @throws {StateError} */
+  /** Whether there is such a record, readable or not. @throws {StoreError} */
   async has(key: string): Promise<boolean> {
     try {
       await Deno.lstat(this.path(key));
@@ -229,12 +225,12 @@ export class StateDirectory implements StateEngine {
   }
 
   transact<Result>(
-    change: (transaction: StateTransaction) => Promise<Result>,
+    change: (transaction: StoreTransaction) => Promise<Result>,
   ): Promise<Result> {
     return this.exclusively(() => this.#attempt(change));
   }
 
-  watch(watcher: StateWatcher): () => void {
+  watch(watcher: StoreWatcher): () => void {
     const watch = watchFiles({
       // The file that a change of authorities ends with.
       files: [this.path(AUTHORITY_ROLES)],
@@ -252,29 +248,29 @@ export class StateDirectory implements StateEngine {
   }
 
   async #attempt<Result>(
-    change: (transaction: StateTransaction) => Promise<Result>,
+    change: (transaction: StoreTransaction) => Promise<Result>,
   ): Promise<Result> {
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       const transaction = new DirectoryTransaction(this);
       const result = await change(transaction);
       if (await transaction.commit()) return result;
     }
-    throw new StateError(
+    throw new StoreError(
       `Cannot change ${this.root}: something else creates the same files all ` +
         "the time; look which processes use this directory",
     );
   }
 
-  static async #checked(root: string): Promise<StateDirectory> {
+  static async #checked(root: string): Promise<DirectoryStore> {
     await checkOwner(root, "change");
-    const state = new StateDirectory(root);
+    const state = new DirectoryStore(root);
     const text = await needRecord(state, "format");
     const format = parseRecord(state, "format", text) as Partial<typeof FORMAT>;
     if (format?.format !== FORMAT.format) {
       throw damaged(state, "format", "it names another kind of directory");
     }
     if (format.version !== FORMAT.version) {
-      throw new StateError(
+      throw new StoreError(
         `Cannot use state directory ${root}: it has format ` +
           `${String(format.version)}, wanted ${FORMAT.version}; was it made ` +
           "by a newer tunnel? Use that one",

@@ -6,12 +6,12 @@
  */
 
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { EtcdClient } from "../../neighbours/etcd/client.ts";
-import type { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
-import type { ServerOptions, StateLocation } from "../options.ts";
+import type { EtcdClient } from "../etcd/client.ts";
+import type { KubernetesClient } from "../kubernetes/client.ts";
+import type { StoreLocation } from "./store_location.ts";
 
 /** A location, with a client of it. Closing is up to who opened it. */
-export type StateConnection =
+export type StoreConnection =
   | { readonly kind: "directory"; readonly root: string }
   | {
     readonly kind: "etcd";
@@ -28,30 +28,21 @@ export type StateConnection =
     readonly name: string;
   };
 
-/** Where a server has its state; `undefined`: it has none. */
-export function stateLocationOf(
-  { state, agents }: Pick<ServerOptions, "state" | "agents">,
-): StateLocation | undefined {
-  if (state !== undefined) return state;
-  const root = agents.identity?.stateDirectory;
-  return root === undefined ? undefined : { kind: "directory", root };
-}
-
 /**
  * Reads what is needed. Nothing is sent yet.
  *
  * @throws {EtcdConfigError | KubernetesConfigError} One sentence.
  */
-export async function connectState(
-  location: StateLocation,
+export async function connectStore(
+  location: StoreLocation,
   timers: Timers,
-): Promise<StateConnection> {
+): Promise<StoreConnection> {
   // Loaded when wanted: most servers have a directory.
   switch (location.kind) {
     case "directory":
       return location;
     case "etcd": {
-      const { connectEtcd } = await import("../../neighbours/etcd/connect.ts");
+      const { connectEtcd } = await import("../etcd/connect.ts");
       const { etcd, prefix } = location;
       const client = connectEtcd(etcd, timers);
       const name = `etcd (${etcd.servers.join(", ")}, ${prefix})`;
@@ -59,7 +50,7 @@ export async function connectState(
     }
     case "kubernetes": {
       const { connectKubernetes } = await import(
-        "../../neighbours/kubernetes/connect.ts"
+        "../kubernetes/connect.ts"
       );
       const client = connectKubernetes(location.kubernetes, timers);
       const namespace = location.namespace ?? client.namespace;
@@ -70,6 +61,6 @@ export async function connectState(
 }
 
 /** Ends its client. */
-export function closeConnection(connection: StateConnection): void {
+export function closeConnection(connection: StoreConnection): void {
   if (connection.kind !== "directory") connection.client[Symbol.dispose]();
 }

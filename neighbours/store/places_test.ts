@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { EtcdClient } from "../../neighbours/etcd/client.ts";
-import { KV_METHODS } from "../../neighbours/etcd/etcd_messages.ts";
+import { EtcdClient } from "../etcd/client.ts";
+import { KV_METHODS } from "../etcd/etcd_messages.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
@@ -10,11 +10,11 @@ import {
   plainClient,
 } from "../../tests/support/peers/fake_apiserver.ts";
 import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
-import { EtcdStore } from "./etcd_store.ts";
-import { KubernetesStore, PROBE_MS } from "./kubernetes_store.ts";
-import { OPEN_TIMEOUT_MS, RemoteEngine } from "./remote_engine.ts";
-import { NO_VERSION, type StoreEvents } from "./remote_store.ts";
-import { StateAwayError, StateError } from "./state_error.ts";
+import { EtcdPlace } from "./etcd_place.ts";
+import { KubernetesPlace, PROBE_MS } from "./kubernetes_place.ts";
+import { OPEN_TIMEOUT_MS, RemoteStore } from "./remote_store.ts";
+import { NO_VERSION, type PlaceEvents } from "./place.ts";
+import { StoreAwayError, StoreError } from "./store_error.ts";
 
 // Answers that are lost, refused, or never come.
 
@@ -26,7 +26,7 @@ function etcdRig() {
   const { members, connect } = etcd;
   const client = new EtcdClient({ members, connect, ...TOOLS });
   const place = { client, prefix: "/s/", name: "a fake" };
-  const store = new EtcdStore({ ...place, ...TOOLS });
+  const store = new EtcdPlace({ ...place, ...TOOLS });
   return { etcd, client, store };
 }
 
@@ -36,12 +36,12 @@ Deno.test("opening ends at its deadline, whatever is still under way there", asy
   // A quorum is lost: what was asked is not answered, and has a time of its own.
   store.follow = () => {};
   store.stop = () => new Promise<void>(() => {});
-  const opening = RemoteEngine.open({
+  const opening = RemoteStore.open({
     ...{ store, timers, wallClock: Date.now, random: () => 0 },
     warn: () => {},
   });
   timers.advance(OPEN_TIMEOUT_MS);
-  await assertRejects(() => opening, StateAwayError, "Cannot open the state");
+  await assertRejects(() => opening, StoreAwayError, "Cannot open the state");
   client[Symbol.dispose]();
 });
 
@@ -63,10 +63,10 @@ Deno.test("etcd: whether a change was made is seen when its answer is lost", asy
   ]);
   const refused = await assertRejects(
     () => store.commit([NEW], []),
-    StateError,
+    StoreError,
     "permission denied; grant the user a role",
   );
-  assert(!(refused instanceof StateAwayError));
+  assert(!(refused instanceof StoreAwayError));
   client[Symbol.dispose]();
 });
 
@@ -85,7 +85,7 @@ async function kubeRig(timers = systemTimers) {
   const api = FakeApiServer.start();
   const client = plainClient(api.url, timers);
   const place = { client, namespace: "edge", name: "a fake" };
-  const store = new KubernetesStore({ ...place, timers, random: () => 0 });
+  const store = new KubernetesPlace({ ...place, timers, random: () => 0 });
   return await Promise.resolve({ api, client, store });
 }
 
@@ -93,7 +93,7 @@ Deno.test("Kubernetes: whether a write was made is seen when its answer is lost"
   const { api, client, store } = await kubeRig();
   const collection = "/api/v1/namespaces/edge/secrets";
   api.failNext(() => failure(500, "InternalError", "no"));
-  await assertRejects(() => store.commit([NEW], []), StateAwayError, "500");
+  await assertRejects(() => store.commit([NEW], []), StoreAwayError, "500");
   api.failNext(({ body }) => {
     api.put(collection, body as Parameters<typeof api.put>[1]);
     return failure(504, "Timeout", "it took too long");
@@ -107,7 +107,7 @@ Deno.test("Kubernetes: whether a write was made is seen when its answer is lost"
   const gone = [{ ...NEW, text: undefined, version: "1" }];
   assertEquals(await store.commit(gone, []), { kind: "conflict" });
   api.failNext(() => failure(403, "Forbidden", "no rights"));
-  await assertRejects(() => store.get("nodes/b.json"), StateError, "403");
+  await assertRejects(() => store.get("nodes/b.json"), StoreError, "403");
   client[Symbol.dispose]();
   await api[Symbol.asyncDispose]();
 });
@@ -124,7 +124,7 @@ Deno.test("Kubernetes: a Secret that is not what it says is refused", async () =
   api.put("/api/v1/namespaces/edge/secrets", odd);
   await assertRejects(
     () => store.get(NEW.key),
-    StateError,
+    StoreError,
     "it is not what a tunnel server wrote",
   );
   client[Symbol.dispose]();
@@ -137,7 +137,7 @@ Deno.test("Kubernetes: a watch that hears nothing is begun anew when nobody answ
   const said: string[] = [];
   const heard = Promise.withResolvers<void>();
   const following = [Promise.withResolvers<void>(), heard];
-  const events: StoreEvents = {
+  const events: PlaceEvents = {
     listed: () => {},
     changed: () => {},
     following: () => {

@@ -21,7 +21,7 @@ export const FOLLOWED_FOLDERS = ["nodes", "ca"] as const;
 export type FollowedFolder = typeof FOLLOWED_FOLDERS[number];
 
 /** What is noticed about records, whoever changes them. A hint, never the truth. */
-export interface StateWatcher {
+export interface StoreWatcher {
   /**
    * Records were written or removed.
    *
@@ -33,14 +33,14 @@ export interface StateWatcher {
 }
 
 /** Since when nothing is heard of what the state is kept in, and why. */
-export interface StateOutage {
+export interface StoreOutage {
   readonly sinceMs: number;
   /** One sentence. */
   readonly why: string;
 }
 
 /** Where records are read, and how sentences name them. */
-export interface StateRecords {
+export interface Records {
   /** For sentences, such as `the state directory`. */
   readonly noun: string;
 
@@ -51,15 +51,15 @@ export interface StateRecords {
    * A record as it is now. Inside a change: which is made only if it is still
    * so then.
    *
-   * @throws {StateError} When it cannot be read; a secret also when others than
+   * @throws {StoreError} When it cannot be read; a secret also when others than
    *   its owner could read it.
    */
   read(key: string, secrecy?: "secret"): Promise<string | undefined>;
 
-  /** As `read`; a change is made even if it changes. @throws {StateError} */
+  /** As `read`; a change is made even if it changes. @throws {StoreError} */
   look(key: string): Promise<string | undefined>;
 
-  /** Names in a folder that begin with `prefix`, sorted. @throws {StateError} */
+  /** Names in a folder that begin with `prefix`, sorted. @throws {StoreError} */
   list(folder: string, prefix?: string): Promise<readonly string[]>;
 }
 
@@ -68,25 +68,25 @@ export interface StateRecords {
  * before it is through. It may be attempted again after somebody else's change,
  * so it does nothing but read and write here.
  */
-export interface StateTransaction extends StateRecords {
-  /** Whether there is such a record, readable or not. @throws {StateError} */
+export interface StoreTransaction extends Records {
+  /** Whether there is such a record, readable or not. @throws {StoreError} */
   has(key: string): Promise<boolean>;
-  /** Writes a record. @throws {StateError} */
+  /** Writes a record. @throws {StoreError} */
   put(key: string, text: string): Promise<void>;
   /**
    * Writes a record that is not there.
    *
    * @returns Whether it was not there; if it is when the change is made, all is
    *   attempted again.
-   * @throws {StateError}
+   * @throws {StoreError}
    */
   create(key: string, text: string): Promise<boolean>;
-  /** @returns Whether there was such a record. @throws {StateError} */
+  /** @returns Whether there was such a record. @throws {StoreError} */
   remove(key: string): Promise<boolean>;
 }
 
 /** Where records are kept. `peek` knows what `read` has read. */
-export interface StateEngine extends StateRecords {
+export interface Store extends Records {
   /**
    * Others may have changed a record and `peek` not know it yet: who misses
    * something there reads it before they refuse.
@@ -95,27 +95,27 @@ export interface StateEngine extends StateRecords {
   /** Largest record, in bytes of UTF-8. */
   readonly recordBytesMax: number;
   /** What it is kept in cannot be reached: `peek` may be out of date. */
-  readonly outage: StateOutage | undefined;
+  readonly outage: StoreOutage | undefined;
 
   /**
    * A record of a followed folder as far as is known, at once.
    *
-   * @throws {StateError} When it cannot be read.
+   * @throws {StoreError} When it cannot be read.
    */
   peek(key: string): string | undefined;
 
   /**
-   * Changes records; see {@linkcode StateTransaction}. Not from inside another
+   * Changes records; see {@linkcode StoreTransaction}. Not from inside another
    * change.
    *
-   * @throws {StateError} When it could not be made; else what `change` throws.
+   * @throws {StoreError} When it could not be made; else what `change` throws.
    */
   transact<Result>(
-    change: (transaction: StateTransaction) => Promise<Result>,
+    change: (transaction: StoreTransaction) => Promise<Result>,
   ): Promise<Result>;
 
   /** Starts to watch. @returns How to end it. */
-  watch(watcher: StateWatcher): () => void;
+  watch(watcher: StoreWatcher): () => void;
 
   /** Ends what it has under way. */
   close(): Promise<void>;

@@ -7,7 +7,7 @@ import {
   sealingKey,
   sealText,
 } from "./sealing.ts";
-import { StateError } from "./state_error.ts";
+import { StoreError } from "./store_error.ts";
 
 const RECORD = `ca/${"ab".repeat(8)}.pem`;
 const OTHER = `ca/${"cd".repeat(8)}.pem`;
@@ -48,7 +48,7 @@ Deno.test("another key, none, and damage are told apart", async () => {
   ) =>
     assertRejects(
       () => openText(by, PLACE, record, text),
-      StateError,
+      StoreError,
       words,
     );
   await refused(other, `with the key ${mine.id}, and /key-2 is the key`);
@@ -72,12 +72,12 @@ Deno.test("a key file is private, and long enough", () =>
   inMemoryFolder(async (folder) => {
     const path = `${folder}/key`;
     const read = () => readSealingKey({ kind: "file", path });
-    await assertRejects(read, StateError, "there is no such file");
+    await assertRejects(read, StoreError, "there is no such file");
     await Deno.writeFile(path, new Uint8Array(31), { mode: 0o600 });
-    await assertRejects(read, StateError, "it has 31 bytes, wanted 32");
+    await assertRejects(read, StoreError, "it has 31 bytes, wanted 32");
     await Deno.writeFile(path, new Uint8Array(32));
     assertEquals((await read())?.id.length, 16);
     await Deno.chmod(path, 0o644);
-    await assertRejects(read, StateError, "its mode is 0644");
+    await assertRejects(read, StoreError, "its mode is 0644");
     assertEquals(await readSealingKey({ kind: "none" }), undefined);
   }));

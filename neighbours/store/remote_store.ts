@@ -16,21 +16,21 @@ import { pause } from "../../platform/time/pause.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { RecordCache } from "./record_cache.ts";
 import {
+  type Place,
+  type PlaceEvents,
   type RecordChange,
-  type RemoteStore,
   splitKey,
-  type StoreEvents,
-} from "./remote_store.ts";
-import { RemoteTransaction } from "./remote_transaction.ts";
+} from "./place.ts";
+import { Transaction } from "./transaction.ts";
 import {
   FOLLOWED_FOLDERS,
   type FollowedFolder,
-  type StateEngine,
-  type StateOutage,
-  type StateTransaction,
-  type StateWatcher,
-} from "./state_engine.ts";
-import { StateAwayError, StateError } from "./state_error.ts";
+  type Store,
+  type StoreOutage,
+  type StoreTransaction,
+  type StoreWatcher,
+} from "./store.ts";
+import { StoreAwayError, StoreError } from "./store_error.ts";
 
 /** How long the first reading may take, and all that a start asks then. */
 export const OPEN_TIMEOUT_MS = 15_000;
@@ -60,8 +60,8 @@ const ASKED_AGAIN_MAX = 4;
 const ASKED_AGAIN_MS = 200;
 
 /** What an engine needs beside its store. */
-export interface RemoteEngineOptions {
-  readonly store: RemoteStore;
+export interface RemoteStoreOptions {
+  readonly store: Place;
   readonly timers: Timers;
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
@@ -72,11 +72,11 @@ export interface RemoteEngineOptions {
 }
 
 /** See the module description. */
-export class RemoteEngine implements StateEngine {
+export class RemoteStore implements Store {
   readonly mayLag = true;
-  readonly #store: RemoteStore;
+  readonly #store: Place;
   readonly #cache = new RecordCache();
-  readonly #watchers = new Set<StateWatcher>();
+  readonly #watchers = new Set<StoreWatcher>();
   readonly #closing = new AbortController();
   readonly #opening = Promise.withResolvers<void>();
   /** One change at a time: those of one process are no rivals of each other. */
@@ -84,21 +84,21 @@ export class RemoteEngine implements StateEngine {
   /** Everything was seen once. */
   #isOpen = false;
   #isFollowed = false;
-  #outage: StateOutage | undefined;
+  #outage: StoreOutage | undefined;
   #refusedUntilMs = -Infinity;
 
-  private constructor(private readonly options: RemoteEngineOptions) {
+  private constructor(private readonly options: RemoteStoreOptions) {
     this.#store = options.store;
   }
 
   /**
    * Reads what is followed.
    *
-   * @throws {StateAwayError} When that is not possible within
+   * @throws {StoreAwayError} When that is not possible within
    *   {@linkcode OPEN_TIMEOUT_MS}.
    */
-  static async open(options: RemoteEngineOptions): Promise<RemoteEngine> {
-    const engine = new RemoteEngine(options);
+  static async open(options: RemoteStoreOptions): Promise<RemoteStore> {
+    const engine = new RemoteStore(options);
     options.store.follow(engine.#events());
     const { timers } = options;
     await atMost(timers, OPEN_TIMEOUT_MS, engine.#opening.promise);
@@ -107,7 +107,7 @@ export class RemoteEngine implements StateEngine {
     const why = engine.#outage?.why ?? "it has not sent everything in time";
     // A request that is under way has a time of its own, and nobody wants it.
     unawaited("task", engine.close());
-    throw new StateAwayError(`Cannot open the state in ${name}: ${why}`);
+    throw new StoreAwayError(`Cannot open the state in ${name}: ${why}`);
   }
 
   get noun(): string {
@@ -118,7 +118,7 @@ export class RemoteEngine implements StateEngine {
     return this.#store.recordBytesMax;
   }
 
-  get outage(): StateOutage | undefined {
+  get outage(): StoreOutage | undefined {
     return this.#outage;
   }
 
@@ -154,7 +154,7 @@ export class RemoteEngine implements StateEngine {
   }
 
   transact<Result>(
-    change: (transaction: StateTransaction) => Promise<Result>,
+    change: (transaction: StoreTransaction) => Promise<Result>,
   ): Promise<Result> {
     const turn = this.#queue.then(() => this.#transact(change));
     // A change that failed is its caller's; the next one runs all the same.
@@ -162,24 +162,24 @@ export class RemoteEngine implements StateEngine {
     return turn;
   }
 
-  watch(watcher: StateWatcher): () => void {
+  watch(watcher: StoreWatcher): () => void {
     this.#watchers.add(watcher);
     return () => void this.#watchers.delete(watcher);
   }
 
   async close(): Promise<void> {
     this.#watchers.clear();
-    this.#closing.abort(new StateAwayError("The state is closed"));
+    this.#closing.abort(new StoreAwayError("The state is closed"));
     await this.#store.stop();
   }
 
   async #transact<Result>(
-    change: (transaction: StateTransaction) => Promise<Result>,
+    change: (transaction: StoreTransaction) => Promise<Result>,
   ): Promise<Result> {
     const { timers, random } = this.options;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       const { result, writes, outcome } = await this.#insisting(async () => {
-        const transaction = new RemoteTransaction(this.#store);
+        const transaction = new Transaction(this.#store);
         const result = await change(transaction);
         const { writes } = transaction;
         return { result, writes, outcome: await transaction.commit() };
@@ -192,7 +192,7 @@ export class RemoteEngine implements StateEngine {
       await pause(timers, waitMs, this.#closing.signal);
       this.#closing.signal.throwIfAborted();
     }
-    throw new StateError(
+    throw new StoreError(
       `Cannot change ${this.noun}: others changed the same records ` +
         `${ATTEMPTS_MAX} times meanwhile; try again`,
       "TUN119",
@@ -212,7 +212,7 @@ export class RemoteEngine implements StateEngine {
   /**
    * Asks again where the failure came at once and nothing was changed.
    *
-   * @throws {StateAwayError}
+   * @throws {StoreAwayError}
    */
   async #insisting<Result>(ask: () => Promise<Result>): Promise<Result> {
     const { timers } = this.options;
@@ -221,7 +221,7 @@ export class RemoteEngine implements StateEngine {
       try {
         return await this.#asking(ask);
       } catch (error) {
-        const mayHelp = error instanceof StateAwayError && !error.isOpen &&
+        const mayHelp = error instanceof StoreAwayError && !error.isOpen &&
           this.#outage === undefined && attempt <= ASKED_AGAIN_MAX &&
           beganMs >= this.#refusedUntilMs &&
           timers.now() - beganMs < REFUSED_MS;
@@ -232,13 +232,13 @@ export class RemoteEngine implements StateEngine {
     }
   }
 
-  /** @throws {StateAwayError} At once where it is known to be away. */
+  /** @throws {StoreAwayError} At once where it is known to be away. */
   async #asking<Result>(ask: () => Promise<Result>): Promise<Result> {
     const { timers } = this.options;
     const isRefused = timers.now() < this.#refusedUntilMs;
     if (this.#outage !== undefined || isRefused) {
       const why = this.#outage?.why ?? "it did not answer just now";
-      throw new StateAwayError(
+      throw new StoreAwayError(
         `Cannot reach ${this.noun} (${this.#store.name}), so nothing is ` +
           `changed: ${why}`,
       );
@@ -248,14 +248,14 @@ export class RemoteEngine implements StateEngine {
       return await ask();
     } catch (error) {
       const now = timers.now();
-      if (error instanceof StateAwayError && now - beganMs >= REFUSED_MS) {
+      if (error instanceof StoreAwayError && now - beganMs >= REFUSED_MS) {
         this.#refusedUntilMs = now + REFUSED_MS;
       }
       throw error;
     }
   }
 
-  #events(): StoreEvents {
+  #events(): PlaceEvents {
     const { warn, wallClock } = this.options;
     const unlisted = new Set<FollowedFolder>(FOLLOWED_FOLDERS);
     return {

@@ -8,21 +8,21 @@
 import {
   type CommitOutcome,
   NO_VERSION,
+  type Place,
   type RecordChange,
-  type RemoteStore,
   type VersionedRecord,
-} from "./remote_store.ts";
-import type { StateTransaction } from "./state_engine.ts";
-import { StateError } from "./state_error.ts";
+} from "./place.ts";
+import type { StoreTransaction } from "./store.ts";
+import { StoreError } from "./store_error.ts";
 
 /** See the module description. */
-export class RemoteTransaction implements StateTransaction {
+export class Transaction implements StoreTransaction {
   readonly #read = new Map<string, VersionedRecord | undefined>();
   readonly #guarded = new Set<string>();
   /** In the order in which they were said first. */
   readonly #writes = new Map<string, string | undefined>();
 
-  constructor(private readonly store: RemoteStore) {}
+  constructor(private readonly store: Place) {}
 
   get noun(): string {
     return this.store.noun;
@@ -67,7 +67,7 @@ export class RemoteTransaction implements StateTransaction {
     const bytes = new TextEncoder().encode(text).length;
     const { recordBytesMax } = this.store;
     if (bytes > recordBytesMax) {
-      throw new StateError(
+      throw new StoreError(
         `Cannot keep ${this.where(key)}: it has ${bytes} bytes, at most ` +
           `${recordBytesMax} are possible there`,
       );
@@ -99,7 +99,7 @@ export class RemoteTransaction implements StateTransaction {
       );
   }
 
-  /** Makes the change, if nobody else was faster. @throws {StateError} */
+  /** Makes the change, if nobody else was faster. @throws {StoreError} */
   async commit(): Promise<CommitOutcome> {
     const { writes } = this;
     if (writes.length === 0) return { kind: "done", versions: [] };

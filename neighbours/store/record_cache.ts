@@ -5,8 +5,8 @@
  * @module
  */
 
-import { isNewer } from "../../neighbours/kubernetes/object_copy.ts";
-import type { RecordChange } from "./remote_store.ts";
+import { isNewer } from "../kubernetes/object_copy.ts";
+import type { RecordChange } from "./place.ts";
 
 /**
  * Removed records that are remembered, so that an older event does not bring

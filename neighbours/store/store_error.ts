@@ -6,11 +6,11 @@
  */
 
 import type { Code } from "../../proto/codes/codes.ts";
-import type { StateRecords } from "./state_engine.ts";
+import type { Records } from "./store.ts";
 
 /** A state, or a record of it, that cannot be used. */
-export class StateError extends Error {
-  override readonly name: string = "StateError";
+export class StoreError extends Error {
+  override readonly name: string = "StoreError";
 
   constructor(
     message: string,
@@ -22,8 +22,8 @@ export class StateError extends Error {
 }
 
 /** What the state is kept in cannot be reached now: nothing is changed. */
-export class StateAwayError extends StateError {
-  override readonly name = "StateAwayError";
+export class StoreAwayError extends StoreError {
+  override readonly name = "StoreAwayError";
   /** A change was sent, and whether it was made is not known. */
   readonly isOpen: boolean;
 
@@ -37,16 +37,16 @@ export class StateAwayError extends StateError {
 }
 
 /** How sentences name records. */
-type Named = Pick<StateRecords, "noun" | "where">;
+type Named = Pick<Records, "noun" | "where">;
 
 /**
  * A record's text.
  *
  * @param how `look`: a change does not depend on it.
- * @throws {StateError} When it is there and empty.
+ * @throws {StoreError} When it is there and empty.
  */
 export async function readRecord(
-  records: StateRecords,
+  records: Records,
   key: string,
   how: "read" | "look" = "read",
 ): Promise<string | undefined> {
@@ -55,15 +55,15 @@ export async function readRecord(
   return text;
 }
 
-/** A record's text. @throws {StateError} When there is none. */
+/** A record's text. @throws {StoreError} When there is none. */
 export async function needRecord(
-  records: StateRecords,
+  records: Records,
   key: string,
   secrecy?: "secret",
 ): Promise<string> {
   const text = await records.read(key, secrecy);
   if (text === undefined) {
-    throw new StateError(
+    throw new StoreError(
       `Cannot use ${records.where(key)}: there is no such record; ` +
         restore(records),
     );
@@ -72,7 +72,7 @@ export async function needRecord(
   return text;
 }
 
-/** A record's text as JSON. @throws {StateError} */
+/** A record's text as JSON. @throws {StoreError} */
 export function parseRecord(
   records: Named,
   key: string,
@@ -91,7 +91,7 @@ export function damaged(
   records: Named,
   key: string,
   seen: string,
-): StateError {
+): StoreError {
   // One token or node is no reason to go back to a backup.
   const [, what, name] = /^(token|node)s\/([^/]+?)(?:\.json|\.use-\d+)$/
     .exec(key) ?? [];
@@ -100,7 +100,7 @@ export function damaged(
     : what === "node"
     ? `\`tunnel node forget ${name}\` removes it, and the node joins again`
     : restore(records);
-  return new StateError(
+  return new StoreError(
     `Cannot use ${records.where(key)}: ${seen}; ${remedy}. Nothing was changed`,
   );
 }

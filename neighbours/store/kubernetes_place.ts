@@ -12,34 +12,25 @@
  * @module
  */
 
-import type { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
-import {
-  isKubernetesTrouble,
-  KubernetesError,
-} from "../../neighbours/kubernetes/errors.ts";
-import { ListWatch } from "../../neighbours/kubernetes/list_watch.ts";
-import type {
-  KubernetesObject,
-  ObjectList,
-} from "../../neighbours/kubernetes/objects.ts";
-import {
-  type ApiCollection,
-  pathOf,
-} from "../../neighbours/kubernetes/paths.ts";
+import type { KubernetesClient } from "../kubernetes/client.ts";
+import { isKubernetesTrouble, KubernetesError } from "../kubernetes/errors.ts";
+import { ListWatch } from "../kubernetes/list_watch.ts";
+import type { KubernetesObject, ObjectList } from "../kubernetes/objects.ts";
+import { type ApiCollection, pathOf } from "../kubernetes/paths.ts";
 import { sha256Hex } from "../../platform/pki/key_pair.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import {
   type CommitOutcome,
   NO_VERSION,
+  type Place,
+  type PlaceEvents,
   type RecordChange,
-  type RemoteStore,
   splitKey,
-  type StoreEvents,
   type VersionedRecord,
-} from "./remote_store.ts";
-import { FOLLOWED_FOLDERS } from "./state_engine.ts";
-import { StateAwayError, StateError } from "./state_error.ts";
+} from "./place.ts";
+import { FOLLOWED_FOLDERS } from "./store.ts";
+import { StoreAwayError, StoreError } from "./store_error.ts";
 
 const SECRETS: ApiCollection = { apiVersion: "v1", plural: "secrets" };
 
@@ -78,7 +69,7 @@ interface Secret extends KubernetesObject {
 }
 
 /** What it needs. */
-export interface KubernetesStoreOptions {
+export interface KubernetesPlaceOptions {
   readonly client: KubernetesClient;
   readonly namespace: string;
   /** Of the API server, for sentences. */
@@ -89,14 +80,14 @@ export interface KubernetesStoreOptions {
 }
 
 /** See the module description. */
-export class KubernetesStore implements RemoteStore {
+export class KubernetesPlace implements Place {
   readonly noun = "the state in Kubernetes";
   readonly recordBytesMax = RECORD_BYTES_MAX;
   #listWatch: ListWatch<Secret> | undefined;
   #probe: Timer | undefined;
   #isStopped = false;
 
-  constructor(private readonly options: KubernetesStoreOptions) {}
+  constructor(private readonly options: KubernetesPlaceOptions) {}
 
   get name(): string {
     return this.options.name;
@@ -133,7 +124,7 @@ export class KubernetesStore implements RemoteStore {
       next = page.metadata?.continue ?? "";
       if (next === "") return found;
     }
-    throw new StateError(
+    throw new StoreError(
       `Cannot read ${folder}/ of ${this.noun}: it has more than ` +
         `${PAGES_MAX * PAGE_OBJECTS} records`,
     );
@@ -156,7 +147,7 @@ export class KubernetesStore implements RemoteStore {
     return { kind: "done", versions };
   }
 
-  follow(events: StoreEvents): void {
+  follow(events: PlaceEvents): void {
     this.#startWatch(events);
     this.#probeSoon(events);
   }
@@ -167,7 +158,7 @@ export class KubernetesStore implements RemoteStore {
     await this.#listWatch?.stop();
   }
 
-  #startWatch(events: StoreEvents): void {
+  #startWatch(events: PlaceEvents): void {
     const { client, timers, random } = this.options;
     const listWatch = new ListWatch<Secret>({
       ...{ client, timers, random, retryCapMs: RETRY_CAP_MS },
@@ -200,7 +191,7 @@ export class KubernetesStore implements RemoteStore {
     listWatch.start();
   }
 
-  #probeSoon(events: StoreEvents): void {
+  #probeSoon(events: PlaceEvents): void {
     if (this.#isStopped) return;
     this.#probe = this.options.timers.after(PROBE_MS, () =>
       unawaited(
@@ -212,7 +203,7 @@ export class KubernetesStore implements RemoteStore {
   }
 
   /** A watch that believes to be followed is begun anew when nobody answers. */
-  async #lookWhetherItAnswers(events: StoreEvents): Promise<void> {
+  async #lookWhetherItAnswers(events: PlaceEvents): Promise<void> {
     if (this.#listWatch?.isStale !== false) return;
     const { client } = this.options;
     const labelSelector = `${FOLDER_LABEL}=format`;
@@ -278,16 +269,16 @@ export class KubernetesStore implements RemoteStore {
   /**
    * The answer is lost. What is there now says whether it was done.
    *
-   * @throws {StateAwayError} When it was not, or that cannot be seen.
+   * @throws {StoreAwayError} When it was not, or that cannot be seen.
    */
   async #settle(
     { key, text, version }: RecordChange,
     error: unknown,
   ): Promise<string | undefined> {
     const now = await this.get(key).catch((failure) => {
-      if (!(failure instanceof StateAwayError)) throw failure;
+      if (!(failure instanceof StoreAwayError)) throw failure;
       const { message } = failure;
-      throw new StateAwayError(message, { cause: error, isOpen: true });
+      throw new StoreAwayError(message, { cause: error, isOpen: true });
     });
     if (now?.text === text) return now?.version ?? version;
     if ((now?.version ?? NO_VERSION) === version) throw worded(error);
@@ -311,11 +302,11 @@ export class KubernetesStore implements RemoteStore {
     };
   }
 
-  /** @throws {StateError} When it is another record, or none. */
+  /** @throws {StoreError} When it is another record, or none. */
   #recordOf(secret: Secret, key: string): VersionedRecord {
     const text = textOf(secret);
     if (keyOf(secret) !== key || text === undefined) {
-      throw new StateError(
+      throw new StoreError(
         `Cannot use ${
           this.where(key)
         }: it is not what a tunnel server wrote; ` +
@@ -383,6 +374,6 @@ function worded(error: unknown): unknown {
   const code = codeOf(error);
   const isAway = code === 0 || code === 429 || (code ?? 0) >= 500;
   return isAway
-    ? new StateAwayError(message, { cause: error })
-    : new StateError(message, undefined, { cause: error });
+    ? new StoreAwayError(message, { cause: error })
+    : new StoreError(message, undefined, { cause: error });
 }
