@@ -5,7 +5,6 @@
  */
 
 import { DialReports } from "../platform/conduits/dial_reports.ts";
-import { AGENT_EVENT_LINES, agentRoutes } from "./admin/agent_routes.ts";
 import { LiveConduits } from "../platform/conduits/live_conduits.ts";
 import { RecentEvents, withEvents } from "../platform/log/recent_events.ts";
 import { unawaited } from "../platform/errors/internal_errors.ts";
@@ -61,6 +60,7 @@ import { MachineWatch } from "./links/machine_watch.ts";
 import { serverLinks } from "./links/server_links.ts";
 import { linkUpstream } from "./links/link_upstream.ts";
 import type { AgentOptions } from "./options.ts";
+import { AGENT_EVENT_LINES } from "./shown_agent.ts";
 import { PROXY_STATUS_PATH } from "../services/proxy/status/proxy_path.ts";
 import type { ServiceProxy } from "../services/proxy/service_proxy.ts";
 import type { Relay, RelayEnvironment } from "./relay/relay.ts";
@@ -460,7 +460,7 @@ class Agent {
       address,
       access: { stateDirectory: identity?.stateDirectory, ...adminAccess },
       handler: apiBeside(
-        agentRoutes({
+        this.#environment.show({
           options: this.options,
           conduits: this.#conduits,
           events: this.#events,

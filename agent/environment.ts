@@ -10,9 +10,12 @@ import type {
   ProxyTools,
   ServiceProxy,
 } from "../services/proxy/service_proxy.ts";
+import type { ShowAgent } from "./shown_agent.ts";
 import type { Relay, RelayEnvironment } from "./relay/relay.ts";
 
 export interface AgentEnvironment extends LinkEnvironment {
+  /** Makes what people see of it. */
+  readonly show: ShowAgent;
   /** Makes the service proxy that is to run beside; absent: there is none. */
   readonly openProxy?: (tools: ProxyTools) => ServiceProxy;
   /** Opens the relays that the options ask for. */

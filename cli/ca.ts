@@ -28,7 +28,7 @@ import { booleanFlag, choiceFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { stateCommandFlags } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
-import { textTable } from "./program/text_table.ts";
+import { textTable } from "../admin/ask/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 import { authorityIdOf } from "../proto/identity/authority_ids.ts";
 

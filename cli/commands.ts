@@ -11,16 +11,22 @@ import type { Command } from "./program/command.ts";
 export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   server: async () => {
     const { startServer } = await import("../server/server.ts");
-    return (await import("./server/command.ts")).serverCommand(startServer);
+    const { showServer } = await import("../admin/server/show_server.ts");
+    return (await import("./server/command.ts")).serverCommand((options, log) =>
+      startServer(options, log, showServer)
+    );
   },
   agent: async () => {
     const { startJoinedAgent } = await import("../agent/joined_agent.ts");
     const { proxyEnvironment } = await import(
       "../net/dial/proxy_environment.ts"
     );
+    const { agentRoutes: show } = await import(
+      "../admin/agent/agent_routes.ts"
+    );
     return (await import("./agent/command.ts")).agentCommand((options, log) => {
       const proxy = proxyEnvironment((name) => Deno.env.get(name));
-      return startJoinedAgent(options, { log, proxy });
+      return startJoinedAgent(options, { log, proxy, show });
     });
   },
   "yurttunnel-agent": async () => {
@@ -33,9 +39,12 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
     const { yurttunnelAgentCommand } = await import(
       "./yurttunnel_agent/command.ts"
     );
+    const { agentRoutes: show } = await import(
+      "../admin/agent/agent_routes.ts"
+    );
     return yurttunnelAgentCommand(({ agent, kubernetes }, log) => {
       const proxy = proxyEnvironment((name) => Deno.env.get(name));
-      return startKubernetesAgent(agent, kubernetes, { log, proxy });
+      return startKubernetesAgent(agent, kubernetes, { log, proxy, show });
     });
   },
   status: async () => (await import("./ask/status.ts")).STATUS_COMMAND,

@@ -17,7 +17,7 @@ import {
   refuseOperands,
 } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
-import { ofOthers } from "./program/text_table.ts";
+import { ofOthers } from "../admin/ask/text_table.ts";
 
 const BROWSER = "The browser";
 

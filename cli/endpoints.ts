@@ -10,7 +10,7 @@ import { defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { QUERY_FLAGS, queryProxy } from "./proxy/query.ts";
 import { UsageError } from "./flags/usage_error.ts";
-import { shortCount, textTable } from "./program/text_table.ts";
+import { shortCount, textTable } from "../admin/ask/text_table.ts";
 
 /** See the module description. */
 export const ENDPOINTS_COMMAND = defineCommand({

@@ -9,7 +9,7 @@ import { RETIRED } from "../proto/codes/retired.ts";
 import { nearest } from "../platform/text/nearest.ts";
 import { defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
-import { textTable } from "./program/text_table.ts";
+import { textTable } from "../admin/ask/text_table.ts";
 import { booleanFlag, choiceFlag } from "./flags/flag.ts";
 import { HELP_COLUMNS, wrap } from "./flags/help_text.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";

@@ -12,7 +12,7 @@ import { grantsFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { stateCommandFlags } from "./flags/state_flags.ts";
 import { defineCommand } from "./program/command.ts";
-import { ofOthers } from "./program/text_table.ts";
+import { ofOthers } from "../admin/ask/text_table.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { type CommandLine, isWritten, readVerb } from "./program/verbs.ts";
 

@@ -18,7 +18,7 @@ import type { CommandContext } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import type { StateFlagValues } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
-import { textTable } from "./program/text_table.ts";
+import { textTable } from "../admin/ask/text_table.ts";
 
 /** As a value of `--identifiers`; an empty text counts as a flag not given. */
 const NO_GRANTS = "-";

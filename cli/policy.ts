@@ -34,7 +34,7 @@ import { UsageError } from "./flags/usage_error.ts";
 import { printAnswer } from "./program/answer_output.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
-import { ofOthers } from "./program/text_table.ts";
+import { ofOthers } from "../admin/ask/text_table.ts";
 import { isWritten, readVerb } from "./program/verbs.ts";
 import { askedClient } from "./program/asked_client.ts";
 

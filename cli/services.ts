@@ -20,7 +20,7 @@ import { parseHostPort } from "./flags/addresses.ts";
 import { booleanFlag } from "./flags/flag.ts";
 import { QUERY_FLAGS, queryProxy } from "./proxy/query.ts";
 import { UsageError } from "./flags/usage_error.ts";
-import { shortCount, textTable } from "./program/text_table.ts";
+import { shortCount, textTable } from "../admin/ask/text_table.ts";
 
 const FLAGS = {
   "env": booleanFlag(false, {

@@ -10,7 +10,7 @@ import { deadPort } from "../tests/support/rigs/proxy_rig.ts";
 import type { CommandContext } from "./program/command.ts";
 import { ENDPOINTS_COMMAND } from "./endpoints.ts";
 import { ExitCode } from "./program/exit_codes.ts";
-import { shortCount } from "./program/text_table.ts";
+import { shortCount } from "../admin/ask/text_table.ts";
 import { SERVICES_COMMAND, servicesText } from "./services.ts";
 
 const WEB: PortStatus = {

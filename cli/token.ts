@@ -29,7 +29,7 @@ import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { stateCommandFlags } from "./flags/state_flags.ts";
 import { type CommandState, withState } from "./program/server_state.ts";
-import { textTable } from "./program/text_table.ts";
+import { textTable } from "../admin/ask/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 
 const WHERE = "Where";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type AdminClient, AdminError } from "../client/admin/admin_client.ts";
+import { type AdminClient, AdminError } from "../admin/ask/admin_client.ts";
 import type { ClientDiff } from "../services/discovery/status/debug_endpoints.ts";
 import {
   type ClientSummary,
@@ -24,7 +24,7 @@ import { askedClient } from "./program/asked_client.ts";
 import { printAnswer } from "./program/answer_output.ts";
 import { defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
-import { ofOthers, textTable } from "./program/text_table.ts";
+import { ofOthers, textTable } from "../admin/ask/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 
 const FLAGS = {

@@ -36,7 +36,7 @@ const UNSEEN: ReadonlySet<string> = new Set([
 ]);
 
 const FOLDERS = [
-  ...["agent", "services", "cli", "client", "neighbours", "net"],
+  ...["admin", "agent", "services", "cli", "client", "neighbours", "net"],
   ...["platform", "policy", "proto", "server"],
 ];
 

@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console -- a command that says what it does.
 /**
- * Makes `server/dashboard/generated_page.ts` of the sources in
- * `server/dashboard/page/`: one script and one style sheet, minified, with the
+ * Makes `admin/server/generated_page.ts` of the sources in
+ * `admin/page/`: one script and one style sheet, minified, with the
  * licences of what is in them. What is made is committed, so that users need no
  * toolchain and no other host.
  *
@@ -12,8 +12,8 @@
 
 import { npmCache } from "./licences.ts";
 
-const FOLDER = "server/dashboard/page";
-const MADE = "server/dashboard/generated_page.ts";
+const FOLDER = "admin/page";
+const MADE = "admin/server/generated_page.ts";
 const CACHE = ".cache/dashboard";
 
 /** What the page has of others. */

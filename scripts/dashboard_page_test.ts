@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { SCRIPT, SOURCES, STYLE } from "../server/dashboard/generated_page.ts";
+import { SCRIPT, SOURCES, STYLE } from "../admin/server/generated_page.ts";
 import { PAGE_BYTES_MAX, smallerStyle, sourcesHash } from "./dashboard_page.ts";
 
 Deno.test("the dashboard that is served is made of its sources", async () => {

@@ -18,7 +18,7 @@ async function literals(): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   for (const path of await typescriptFiles()) {
     const isProduct =
-      /^(?:server|agent|client|net|platform|services|policy|neighbours|cli)\//
+      /^(?:admin|server|agent|client|net|platform|services|policy|neighbours|cli)\//
         .test(path);
     if (!isProduct || path.endsWith("_test.ts")) continue;
     const text = await Deno.readTextFile(path);

@@ -15,7 +15,6 @@ import {
   type ListenAddress,
   listenHttp,
 } from "../net/listen/listeners.ts";
-import type { AdminRoute } from "../net/admin/admin_api.ts";
 import type { HttpHandler } from "../net/admin/http_port.ts";
 import type { HttpUse } from "../net/admin/passed_http.ts";
 import type { AdminPort } from "../net/listen/admin_port.ts";
@@ -23,14 +22,11 @@ import type { Log } from "../platform/log/log.ts";
 import { untilArrived } from "../platform/time/arrivals.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { socketStore } from "../net/bind/socket_store.ts";
-import { pingRoute } from "./admin/ping_route.ts";
-import { policyRoute } from "./admin/policy_route.ts";
-import { traceRoute } from "./admin/trace_route.ts";
 import { serverAdminPort } from "./assembly/server_admin_port.ts";
 import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./assembly/readiness.ts";
-import { ServerAdminApi } from "./assembly/server_admin.ts";
+import type { ShownServer, ShowServer } from "./assembly/shown_server.ts";
 import { ServerAgents } from "./assembly/server_agents.ts";
 import { ServerCore } from "./assembly/server_core.ts";
 import { ServerFrontends } from "./assembly/server_frontends.ts";
@@ -86,13 +82,15 @@ export interface RunningServer {
 /**
  * Opens all ports.
  *
+ * @param show Makes what people see of it.
  * @throws {CredentialsError | ListenError} One sentence; nothing stays open.
  */
 export async function startServer(
   options: ServerOptions,
   log: Log,
+  show: ShowServer,
 ): Promise<RunningServer> {
-  const server = new Server(options, log);
+  const server = new Server(options, log, show);
   try {
     return await server.open();
   } catch (error) {
@@ -112,11 +110,16 @@ class Server {
   readonly #httpListeners: BoundListener[] = [];
   #kubernetes: ServerKubernetes | undefined;
   #admin: AdminPort | undefined;
-  #api: ServerAdminApi | undefined;
+  #shown: ShownServer | undefined;
+  #addresses: Readonly<Record<string, string>> = {};
   /** 1 while another process may pass connections on. */
   #arriving: 0 | 1 = 0;
 
-  constructor(options: ServerOptions, log: Log) {
+  constructor(
+    options: ServerOptions,
+    log: Log,
+    private readonly show: ShowServer,
+  ) {
     const core = new ServerCore(
       options,
       log,
@@ -180,14 +183,15 @@ class Server {
         style: "server",
       }),
     );
-    const api = this.#api = new ServerAdminApi({
+    const shown = this.#shown = this.show({
       ...{ core: this.#core, agents: this.#agents, discovery },
       readiness: this.#readiness,
       isDraining: () => !this.#shutdown.isRunning,
+      addresses: () => this.#addresses,
     });
     const admin = this.#admin = serverAdminPort(this.#core, {
       debug: discovery?.routes ?? {},
-      routes: [...api.routes, ...this.#pathRoutes()],
+      shown,
       agentFiles,
     });
     await admin.open();
@@ -205,7 +209,7 @@ class Server {
       ...(kubelet === undefined ? {} : { kubelet }),
       ...(discovery?.address && { discovery: discovery.address }),
     };
-    api.addresses = addresses;
+    this.#addresses = addresses;
     this.#readiness.report();
     log.info("server started", { server: options.serverId, ...addresses });
     return this.#running(addresses);
@@ -300,23 +304,6 @@ class Server {
     return openKubernetes(own, server, log, metricRegistry);
   }
 
-  /** What is found out about ways to nodes and targets. */
-  #pathRoutes(): readonly AdminRoute[] {
-    const { options, registry, authorization, peers } = this.#core;
-    const { listen } = options.frontend;
-    const facts = { registry, timers: systemTimers };
-    return [
-      pingRoute(facts),
-      policyRoute({ authorization, registry }),
-      traceRoute({
-        ...facts,
-        peers,
-        authorizer: authorization.dials,
-        socket: listen.kind === "unix" ? listen.path : "",
-      }),
-    ];
-  }
-
   /** @returns Where it listens. */
   #serve(
     use: HttpUse,
@@ -386,7 +373,7 @@ class Server {
 
   #stopPorts(reason: string): void {
     this.#core.files.close();
-    this.#api?.stop();
+    this.#shown?.stop();
     this.#agents.stop(reason);
     this.#frontends.stop(reason);
     for (const listener of this.#httpListeners) listener.close();

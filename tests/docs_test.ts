@@ -17,7 +17,17 @@ const FOLDERS = [
     "neighbours",
     "services",
   ],
-  ...["client", "server", "agent", "cli", "tests", "lab", "scripts", "docs"],
+  ...[
+    "client",
+    "server",
+    "agent",
+    "admin",
+    "cli",
+    "tests",
+    "lab",
+    "scripts",
+    "docs",
+  ],
   "deploy",
 ];
 

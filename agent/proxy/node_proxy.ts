@@ -5,8 +5,7 @@
  * @module
  */
 
-import { programInfo } from "../admin/node_facts.ts";
-import { nodeRoutes } from "../admin/node_routes.ts";
+import { programInfo, type ShowNode } from "../node_facts.ts";
 import { proxyWarnings } from "../../services/proxy/status/services_answer.ts";
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
 import type { TermSource } from "../../net/tls/trust/expiry.ts";
@@ -94,13 +93,15 @@ export interface RunningProxy {
  * Starts one. Sources that cannot be reached are no error: it goes on trying,
  * and so it does with ports that others have.
  *
+ * @param show Makes what people see of it.
  * @throws {ListenError} For its own port; nothing stays open.
  */
 export function startNodeProxy(
   options: NodeProxyOptions,
   log: Log,
+  show: ShowNode,
 ): RunningProxy {
-  return new NodeProxy(options, log).running;
+  return new NodeProxy(options, log, show).running;
 }
 
 /** How often a proxy that starts is asked whether it is ready. */
@@ -116,7 +117,11 @@ class NodeProxy {
   readonly #events = new RecentEvents();
 
   /** @throws {ListenError | AuditLogError} Nothing stays open. */
-  constructor(options: NodeProxyOptions, output: Log) {
+  constructor(
+    options: NodeProxyOptions,
+    output: Log,
+    private readonly show: ShowNode,
+  ) {
     const log = withEvents(output, this.#events, []);
     const metrics = new MetricRegistry();
     registerProcessMetrics(metrics);
@@ -227,7 +232,7 @@ class NodeProxy {
     { node = "", identity, shownFlags }: NodeProxyOptions,
   ): readonly AdminRoute[] {
     const proxy = this.#proxy;
-    return nodeRoutes({
+    return this.show({
       conduits: proxy.conduits,
       events: this.#events,
       program: () =>

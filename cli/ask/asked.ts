@@ -4,10 +4,7 @@
  * @module
  */
 
-import {
-  type AdminClient,
-  AdminError,
-} from "../../client/admin/admin_client.ts";
+import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import {
   type ASKED_FLAGS,
   type AskedProgram,

@@ -4,10 +4,7 @@
  * @module
  */
 
-import {
-  type AdminClient,
-  AdminError,
-} from "../../client/admin/admin_client.ts";
+import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import {
   type ActionAnswer,
   ADMIN_ACTIONS,
@@ -24,13 +21,17 @@ import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { printAnswer } from "../program/answer_output.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
-import { pageOf } from "../program/page.ts";
-import { ofOthers } from "../program/text_table.ts";
+import { pageOf } from "../../admin/ask/page.ts";
+import { ofOthers } from "../../admin/ask/text_table.ts";
 import { readVerb } from "../program/verbs.ts";
 import { type Answering, askAll, askedPrograms } from "./asked.ts";
-import { callerText, conduitsText, targetText } from "./conduit_text.ts";
-import { conduitsPath } from "./conduits_path.ts";
-import { SORTS } from "./top/top_state.ts";
+import {
+  callerText,
+  conduitsText,
+  targetText,
+} from "../../admin/ask/conduit_text.ts";
+import { conduitsPath } from "../../admin/ask/conduits_path.ts";
+import { SORTS } from "../../admin/ask/top_state.ts";
 
 const LIST = "tunnel conn list";
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { AdminError } from "../../client/admin/admin_client.ts";
+import { AdminError } from "../../admin/ask/admin_client.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { NodeDetail, NodesAnswer } from "../../proto/admin/node_answer.ts";
@@ -18,9 +18,9 @@ import type { FlagValues } from "../flags/flag.ts";
 import { printAnswer } from "../program/answer_output.ts";
 import type { CommandContext } from "../program/command.ts";
 import type { ExitCode } from "../program/exit_codes.ts";
-import { pageOf } from "../program/page.ts";
+import { pageOf } from "../../admin/ask/page.ts";
 import { askAll } from "./asked.ts";
-import { nodesText, nodeText } from "./node_text.ts";
+import { nodesText, nodeText } from "../../admin/ask/node_text.ts";
 
 /** In which nodes may be; the words of `?state=`. */
 export const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;

@@ -5,7 +5,7 @@
  */
 
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
-import type { AdminClient } from "../../client/admin/admin_client.ts";
+import type { AdminClient } from "../../admin/ask/admin_client.ts";
 import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { ADMIN_FLAGS, answerForm } from "../flags/admin_flags.ts";
@@ -14,9 +14,9 @@ import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { printAnswer } from "../program/answer_output.ts";
 import { defineCommand, refuseOperands } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
-import { pageOf } from "../program/page.ts";
+import { pageOf } from "../../admin/ask/page.ts";
 import { askAll, askedPrograms, isNamed } from "./asked.ts";
-import { statusText } from "./status_text.ts";
+import { statusText } from "../../admin/ask/status_text.ts";
 
 const FLAGS = {
   ...ADMIN_FLAGS,

@@ -10,7 +10,7 @@ import { didYouMean } from "../../platform/text/nearest.ts";
 import type { Command, CommandContext } from "../program/command.ts";
 import { defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
-import { textTable } from "../program/text_table.ts";
+import { textTable } from "../../admin/ask/text_table.ts";
 import { type CommandLine, idleFlag, isWritten } from "../program/verbs.ts";
 import {
   booleanFlag,

@@ -5,15 +5,25 @@
  * @module
  */
 
-import { checkIdentity } from "../../agent/doctor/identity_check.ts";
-import { linkHops, type ProbedAgent } from "../../agent/doctor/link_probe.ts";
-import { type ProbedToken, tokenHops } from "../../agent/doctor/token_check.ts";
+import { checkIdentity } from "../../admin/doctor/agent/identity_check.ts";
+import {
+  linkHops,
+  type ProbedAgent,
+} from "../../admin/doctor/agent/link_probe.ts";
+import {
+  type ProbedToken,
+  tokenHops,
+} from "../../admin/doctor/agent/token_check.ts";
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
 import type { AgentIdentityFiles } from "../../agent/identity/agent_state.ts";
-import { lookAtRoom } from "../../client/doctor/disk_room.ts";
-import { failed, fine, warned } from "../../client/doctor/faults.ts";
-import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
-import { ServerPath } from "../../client/doctor/server_path.ts";
+import { lookAtRoom } from "../../admin/doctor/walk/disk_room.ts";
+import { failed, fine, warned } from "../../admin/doctor/walk/faults.ts";
+import {
+  type Finding,
+  type Hop,
+  walk,
+} from "../../admin/doctor/walk/path_walk.ts";
+import { ServerPath } from "../../admin/doctor/walk/server_path.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import {
@@ -40,7 +50,10 @@ import {
 import { handoverAddress } from "../flags/handover_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
-import { agentDescriptorsHop, runningAgentHop } from "./running_program.ts";
+import {
+  agentDescriptorsHop,
+  runningAgentHop,
+} from "../../admin/doctor/running_program.ts";
 import type { CommandContext } from "../program/command.ts";
 
 type Reading = FlagReading<typeof AGENT_FLAGS>;

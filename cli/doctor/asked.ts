@@ -9,9 +9,18 @@ import {
   type AdminClient,
   adminClient,
   AdminError,
-} from "../../client/admin/admin_client.ts";
-import { failed, fine, skipped, warned } from "../../client/doctor/faults.ts";
-import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
+} from "../../admin/ask/admin_client.ts";
+import {
+  failed,
+  fine,
+  skipped,
+  warned,
+} from "../../admin/doctor/walk/faults.ts";
+import {
+  type Finding,
+  type Hop,
+  walk,
+} from "../../admin/doctor/walk/path_walk.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   ADMIN_ACTIONS,
@@ -45,7 +54,7 @@ import {
   online,
   version,
   warnings,
-} from "./node_findings.ts";
+} from "../../admin/doctor/node_findings.ts";
 
 /** What the flags say. */
 export interface AskedReading {

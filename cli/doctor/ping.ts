@@ -5,10 +5,7 @@
  * @module
  */
 
-import {
-  type AdminClient,
-  AdminError,
-} from "../../client/admin/admin_client.ts";
+import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { printable } from "../../platform/text/printable.ts";
 import { ADMIN_ACTIONS, ADMIN_PATHS } from "../../proto/admin/api.ts";

@@ -5,10 +5,10 @@
  * @module
  */
 
-import { firstFault } from "../../client/doctor/path_walk.ts";
+import { firstFault } from "../../admin/doctor/walk/path_walk.ts";
 import type { PathStep } from "../../proto/admin/path_check.ts";
 import { ExitCode } from "../program/exit_codes.ts";
-import { ofOthers } from "../program/text_table.ts";
+import { ofOthers } from "../../admin/ask/text_table.ts";
 
 /** A path that was walked. */
 export interface DoctorReport {

@@ -5,8 +5,17 @@
  * @module
  */
 
-import { failed, fine, skipped, warned } from "../../client/doctor/faults.ts";
-import { type Finding, type Hop, walk } from "../../client/doctor/path_walk.ts";
+import {
+  failed,
+  fine,
+  skipped,
+  warned,
+} from "../../admin/doctor/walk/faults.ts";
+import {
+  type Finding,
+  type Hop,
+  walk,
+} from "../../admin/doctor/walk/path_walk.ts";
 import { connectToHost } from "../../net/dial/connect_host.ts";
 import { RunningProcess } from "../../net/handover/running_process.ts";
 import { portOwner } from "../../net/libc/port_owner.ts";
@@ -19,11 +28,11 @@ import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import {
   lookAtCertificate,
   type ShownCertificate,
-} from "../../server/doctor/certificate_check.ts";
+} from "../../admin/doctor/server/certificate_check.ts";
 import {
   lookAtDirectory,
   openForDoctor,
-} from "../../server/doctor/state_check.ts";
+} from "../../admin/doctor/server/state_check.ts";
 import { SERVER_FILE } from "../../server/identity/server_leaf.ts";
 import type { ServerOptions } from "../../server/options.ts";
 import { PolicyError, PolicyFile } from "../../server/policy/authorization.ts";
@@ -35,10 +44,16 @@ import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import type { CommandContext } from "../program/command.ts";
 import { stateSource, usingConnection } from "../program/server_state.ts";
-import { addressesOfRunning, lookAtRunningServer } from "./running_program.ts";
-import { listensOf, lookAtPort } from "./server_ports.ts";
-import { lookAtDescriptors } from "./descriptors.ts";
-import { localHealth } from "./local_health.ts";
+import {
+  addressesOfRunning,
+  lookAtRunningServer,
+} from "../../admin/doctor/running_program.ts";
+import {
+  listensOf,
+  lookAtPort,
+} from "../../admin/doctor/server/server_ports.ts";
+import { lookAtDescriptors } from "../../admin/doctor/walk/descriptors.ts";
+import { localHealth } from "../../admin/doctor/walk/local_health.ts";
 
 type Reading = FlagReading<typeof SERVER_FLAGS>;
 type Context = Pick<CommandContext, "environment" | "readFile">;

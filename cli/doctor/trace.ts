@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type AdminClient } from "../../client/admin/admin_client.ts";
+import { type AdminClient } from "../../admin/ask/admin_client.ts";
 import {
   ADMIN_ACTIONS,
   ADMIN_API,
@@ -30,7 +30,7 @@ import { askedClient } from "../program/asked_client.ts";
 import { printAnswer } from "../program/answer_output.ts";
 import { defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
-import { fittedTable } from "../program/text_table.ts";
+import { fittedTable } from "../../admin/ask/text_table.ts";
 import { reportOf, verdictText } from "./report.ts";
 
 const FLAGS = {

@@ -5,10 +5,7 @@
  * @module
  */
 
-import type {
-  AdminAddress,
-  AdminTls,
-} from "../../client/admin/admin_client.ts";
+import type { AdminAddress, AdminTls } from "../../admin/ask/admin_client.ts";
 import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
 import {
   ADMIN_TOKEN_FILE,

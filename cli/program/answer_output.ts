@@ -9,7 +9,7 @@ import { stringify } from "../../std/yaml.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { jsonText, printable } from "../../platform/text/printable.ts";
 import type { AnswerForm } from "../flags/admin_flags.ts";
-import { cutPainted } from "./page.ts";
+import { cutPainted } from "../../admin/ask/page.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import type { SignalSource } from "./until_stopped.ts";

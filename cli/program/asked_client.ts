@@ -5,10 +5,7 @@
  * @module
  */
 
-import {
-  type AdminClient,
-  adminClient,
-} from "../../client/admin/admin_client.ts";
+import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
 import type { AskedProgram } from "../flags/admin_flags.ts";
 import type { CommandContext } from "./command.ts";
 

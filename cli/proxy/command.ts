@@ -4,6 +4,7 @@
  * @module
  */
 
+import { nodeRoutes } from "../../admin/agent/node_routes.ts";
 import { shownFlags } from "../flags/effective_flags.ts";
 import {
   environmentText,
@@ -112,10 +113,14 @@ export const PROXY_COMMAND = defineCommand({
         ...relayFlags(options.relay),
       ],
       start: () =>
-        startNodeProxy({
-          ...options,
-          shownFlags: shownFlags("proxy", PROXY_FLAGS, context),
-        }, log),
+        startNodeProxy(
+          {
+            ...options,
+            shownFlags: shownFlags("proxy", PROXY_FLAGS, context),
+          },
+          log,
+          nodeRoutes,
+        ),
     });
     return await runUntilStopped(run, context, log);
   },

@@ -9,7 +9,7 @@
 import {
   type AdminAddress,
   adminClient,
-} from "../../client/admin/admin_client.ts";
+} from "../../admin/ask/admin_client.ts";
 import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";

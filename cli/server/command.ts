@@ -167,7 +167,7 @@ const dashboard: WorkerAddresses["pages"] =
       return others(request, peer);
     }
     const { withDashboard } = await import(
-      "../../server/dashboard/dashboard.ts"
+      "../../admin/server/dashboard.ts"
     );
     return withDashboard(door, others)(request, peer);
   };

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { AdminClient } from "../../client/admin/admin_client.ts";
+import type { AdminClient } from "../../admin/ask/admin_client.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import { hideSecrets, withoutSecrets } from "../flags/secrets.ts";

@@ -1,8 +1,5 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import {
-  type AdminClient,
-  AdminError,
-} from "../../client/admin/admin_client.ts";
+import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import { COMMANDS } from "../commands.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { bundleFiles, type BundleSources } from "./bundle.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { adminClient } from "../../client/admin/admin_client.ts";
+import { adminClient } from "../../admin/ask/admin_client.ts";
 import {
   isSystemError,
   systemProblem,

@@ -11,6 +11,8 @@
  * @module
  */
 
+import { agentRoutes } from "../../admin/agent/agent_routes.ts";
+import { showServer } from "../../admin/server/show_server.ts";
 import process from "node:process";
 import { ConnectionLog } from "../../platform/log/connection_log.ts";
 import type { LiveConduit } from "../../platform/conduits/live_conduit.ts";
@@ -46,20 +48,24 @@ async function measure(): Promise<void> {
     return isLevel || isList ? {} : { access: { file, format, sample } };
   };
   await using tunnel = await Tunnel.open();
-  const server = await startServer({
-    ...await tunnel.serverOptions({ server: access("server") }),
-    frontend: {
-      mode: "http-connect",
-      keepaliveMs: 1e6,
-      connectEarly200: false,
-      listen: { kind: "unix", path: `${folder}/f`, deleteExisting: true },
+  const server = await startServer(
+    {
+      ...await tunnel.serverOptions({ server: access("server") }),
+      frontend: {
+        mode: "http-connect",
+        keepaliveMs: 1e6,
+        connectEarly200: false,
+        listen: { kind: "unix", path: `${folder}/f`, deleteExisting: true },
+      },
     },
-  }, log);
+    log,
+    showServer,
+  );
   const port = Number(server.addresses.agents.split(":").at(-1));
   const agent = startAgent({
     ...await tunnel.agentOptions({ serverPort: port }),
     ...access("agent"),
-  }, { log, proxy: {} });
+  }, { log, proxy: {}, show: agentRoutes });
   await server.whenReady(1);
   if (isList) switchList();
   const switched = new Switch((isOn) => {

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { agentRoutes } from "../../admin/agent/agent_routes.ts";
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
 import type { Log } from "../../platform/log/log.ts";
 
@@ -89,6 +90,6 @@ for (let index = 0; index < agents; index++) {
     health: LOOPBACK,
     admin: LOOPBACK,
     messageBytesMax: 16 * 1024 * 1024,
-  }, { log: logOf(name), proxy: {} });
+  }, { log: logOf(name), proxy: {}, show: agentRoutes });
   await running;
 }

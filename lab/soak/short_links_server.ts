@@ -8,6 +8,7 @@
  * @module
  */
 
+import { showServer } from "../../admin/server/show_server.ts";
 import { processContext } from "../../cli/program/process_context.ts";
 import { serverCommand } from "../../cli/server/command.ts";
 import { UINT31_MAX } from "../../proto/frames/frame.ts";
@@ -21,6 +22,6 @@ const firstStreamId = UINT31_MAX -
 
 const command = serverCommand((options, log) => {
   const agents = { ...options.agents, firstStreamId };
-  return startServer({ ...options, agents }, log);
+  return startServer({ ...options, agents }, log, showServer);
 });
 Deno.exit(await command.run(processContext(flags)));

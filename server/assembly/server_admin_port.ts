@@ -4,22 +4,22 @@
  * @module
  */
 
-import { actionLog, type AdminRoute } from "../../net/admin/admin_api.ts";
+import { actionLog } from "../../net/admin/admin_api.ts";
 import { adminHandler, type Routes } from "../../net/admin/http_endpoints.ts";
 import { passedHttp } from "../../net/admin/passed_http.ts";
 import { profileRoutes } from "../../net/admin/profile_routes.ts";
 import { AdminPort, apiBeside } from "../../net/listen/admin_port.ts";
 import type { AdminRemote } from "../../net/listen/admin_remote.ts";
 import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
-import { withDashboard } from "../dashboard/dashboard.ts";
 import { guardDebug, remoteWho } from "./admin_access.ts";
 import type { ServerCore } from "./server_core.ts";
+import type { ShownServer } from "./shown_server.ts";
 
 /** What is served. */
 export interface ServerAdminParts {
   /** Of discovery: for those who may ask. */
   readonly debug: Routes;
-  readonly routes: readonly AdminRoute[];
+  readonly shown: ShownServer;
   /** What agents are shown. */
   readonly agentFiles: CredentialFiles;
 }
@@ -27,7 +27,7 @@ export interface ServerAdminParts {
 /** @throws {ListenError | CredentialsError} Nothing stays open. */
 export function serverAdminPort(
   core: ServerCore,
-  { debug, routes, agentFiles }: ServerAdminParts,
+  { debug, shown, agentFiles }: ServerAdminParts,
 ): AdminPort {
   const { options, log, limiter, metricRegistry, authorization } = core;
   const { adminDebug = "open", adminAccess, agents } = options;
@@ -50,8 +50,8 @@ export function serverAdminPort(
       remote: remoteOf(core, agentFiles),
     },
     handler: apiBeside(
-      routes,
-      (door) => withDashboard(door, guardDebug(handler, door, guard)),
+      shown.routes,
+      (door) => shown.pages(door, guardDebug(handler, door, guard)),
       actionLog(log, (action) => authorization.acted(action)),
     ),
     log,

@@ -28,12 +28,13 @@ import {
   openAgentTrust,
   reconsider,
 } from "../identity/agent_trust.ts";
-import { NodeBook } from "../admin/node_book.ts";
-import { NodeHistory } from "../admin/node_history.ts";
-import type { ServerFacts } from "../admin/server_facts.ts";
+import type { Authorities } from "../identity/authorities.ts";
+import { NodeBook } from "../identity/node_book.ts";
+import { NodeHistory } from "../links/node_history.ts";
 import { NodeStore } from "../identity/node_store.ts";
 import { outageNotes, watchOutages } from "../identity/state_metrics.ts";
 import type { LinkCandidate } from "../../proto/link/link.ts";
+import type { LinkPeer } from "../../proto/link/link.ts";
 import { authorize, type Authorizer } from "../links/authorizer.ts";
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
@@ -45,6 +46,16 @@ import type { Store } from "../../neighbours/store/store.ts";
 import type { Readiness } from "./readiness.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
+
+/** Joined nodes, and where they are kept. */
+export interface JoinedNodes {
+  readonly state: Store;
+  readonly book: NodeBook;
+  /** As they are now. */
+  authorities(): Authorities;
+  /** The joined node that a peer was admitted as. */
+  nodeOf(peer: LinkPeer): string | undefined;
+}
 
 /** The agents' side of one server. */
 export class ServerAgents {
@@ -107,7 +118,7 @@ export class ServerAgents {
   }
 
   /** Joined nodes, for the admin API; behind `openTrust`. */
-  get identity(): ServerFacts["identity"] {
+  get identity(): JoinedNodes | undefined {
     const identity = this.#trust?.identity;
     const book = this.#book;
     if (identity === undefined || book === undefined) return undefined;

@@ -9,7 +9,7 @@
 
 import type { AdminRole } from "../../proto/admin/api.ts";
 import type { NodeSummary } from "../../proto/admin/node_answer.ts";
-import { dashboardAnswer } from "../../server/dashboard/dashboard.ts";
+import { dashboardAnswer } from "../../admin/server/dashboard.ts";
 import { StageData, type StageSize } from "./stage_data.ts";
 
 /** The code that is good for each role, as often as one likes. */

@@ -12,12 +12,12 @@
  * @module
  */
 
-import { conduitsText } from "../../cli/ask/conduit_text.ts";
-import { nodesText, nodeText } from "../../cli/ask/node_text.ts";
-import { statusText } from "../../cli/ask/status_text.ts";
-import { firstState } from "../../cli/ask/top/top_state.ts";
-import { screenLines } from "../../cli/ask/top/top_text.ts";
-import type { Page } from "../../cli/program/page.ts";
+import { conduitsText } from "../../admin/ask/conduit_text.ts";
+import { nodesText, nodeText } from "../../admin/ask/node_text.ts";
+import { statusText } from "../../admin/ask/status_text.ts";
+import { firstState } from "../../admin/ask/top_state.ts";
+import { screenLines } from "../../admin/ask/top_text.ts";
+import type { Page } from "../../admin/ask/page.ts";
 import {
   AGENT_STATUS,
   CONDUITS_ANSWER,

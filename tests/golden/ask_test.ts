@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { pageOf } from "../../cli/program/page.ts";
+import { pageOf } from "../../admin/ask/page.ts";
 import { columnsOf } from "../../platform/text/columns.ts";
 import { GOLDEN_TEXTS, GOLDEN_WIDTHS, goldenFile, goldenPage } from "./ask.ts";
 

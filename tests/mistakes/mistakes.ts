@@ -7,7 +7,7 @@
  * @module
  */
 
-import { textTable } from "../../cli/program/text_table.ts";
+import { textTable } from "../../admin/ask/text_table.ts";
 import { countOf, judgeAll, type Judged, sayingOf } from "./mistake_table.ts";
 import { GOOD_PERCENT_MIN, POINTS } from "./mistake.ts";
 import { MistakeStage } from "./mistake_stage.ts";

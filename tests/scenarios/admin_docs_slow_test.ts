@@ -4,7 +4,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { adminClient, AdminError } from "../../client/admin/admin_client.ts";
+import { adminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import type { IndexAnswer } from "../../proto/admin/api.ts";
 import { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";

@@ -4,10 +4,7 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import {
-  type AdminClient,
-  adminClient,
-} from "../../client/admin/admin_client.ts";
+import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { ActionAnswer } from "../../proto/admin/api.ts";
 import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";

@@ -8,7 +8,7 @@ import {
   type AdminClient,
   adminClient,
   AdminError,
-} from "../../client/admin/admin_client.ts";
+} from "../../admin/ask/admin_client.ts";
 import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
 import type { SessionAnswer } from "../../proto/admin/login.ts";
 import { Workspace } from "../support/program/workspace.ts";

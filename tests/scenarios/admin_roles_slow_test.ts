@@ -1,8 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import {
-  type AdminClient,
-  adminClient,
-} from "../../client/admin/admin_client.ts";
+import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
 import type { LoginAnswer } from "../../proto/admin/login.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";

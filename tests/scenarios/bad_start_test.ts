@@ -5,6 +5,7 @@
  * @module
  */
 
+import { showServer } from "../../admin/server/show_server.ts";
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { startServer } from "../../server/server.ts";
 import { certificates } from "../support/certificates/certificates.ts";
@@ -25,7 +26,7 @@ async function refusal(
   } as const;
   const frontend = { ...options.frontend, listen, ...agents?.server?.frontend };
   const error = await assertRejects(
-    () => startServer({ ...options, frontend }, new RecordedLog()),
+    () => startServer({ ...options, frontend }, new RecordedLog(), showServer),
     Error,
   );
   // Nobody listens on what was opened before the problem was found.
@@ -86,7 +87,11 @@ Deno.test("a socket file of a dead server is replaced, one that is alive refused
   const path = tunnel.socketPath;
   const alive = await assertRejects(
     async () =>
-      await startServer(await tunnel.serverOptions(), new RecordedLog()),
+      await startServer(
+        await tunnel.serverOptions(),
+        new RecordedLog(),
+        showServer,
+      ),
     Error,
   );
   assertMatch(
@@ -106,6 +111,7 @@ Deno.test("a socket file of a dead server is replaced, one that is alive refused
   const next = await startServer(
     { ...options, frontend: { ...options.frontend, listen } },
     new RecordedLog(),
+    showServer,
   );
   (await Deno.connect({ transport: "unix", path: stale })).close();
   next.stop("seen enough");
@@ -124,13 +130,17 @@ Deno.test("a socket file of a dead server is replaced, one that is alive refused
 
   // By Konnectivity's --uds-name it goes, as there.
   const log = new RecordedLog();
-  const drop = await startServer({
-    ...options,
-    frontend: {
-      ...options.frontend,
-      listen: { kind: "unix", path: plain, deleteExisting: "files" },
+  const drop = await startServer(
+    {
+      ...options,
+      frontend: {
+        ...options.frontend,
+        listen: { kind: "unix", path: plain, deleteExisting: "files" },
+      },
     },
-  }, log);
+    log,
+    showServer,
+  );
   (await Deno.connect({ transport: "unix", path: plain })).close();
   assertEquals(log.matching(/^removed the file /).length, 1);
   drop.stop("seen enough");

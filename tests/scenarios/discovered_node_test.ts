@@ -5,6 +5,7 @@
  * @module
  */
 
+import { nodeRoutes } from "../../admin/agent/node_routes.ts";
 import { assertEquals, assertMatch } from "@std/assert";
 import { startNodeProxy } from "../../agent/proxy/node_proxy.ts";
 import type { ProxyStatus } from "../../services/proxy/status/proxy_status.ts";
@@ -53,7 +54,11 @@ function proxyOf(...argv: readonly string[]) {
     printError() {},
   };
   const reading = readFlags("proxy", PROXY_FLAGS, context);
-  const running = startNodeProxy(proxyOptions(reading, context, log), log);
+  const running = startNodeProxy(
+    proxyOptions(reading, context, log),
+    log,
+    nodeRoutes,
+  );
   return {
     log,
     async status(): Promise<ProxyStatus> {

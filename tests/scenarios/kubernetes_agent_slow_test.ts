@@ -4,6 +4,7 @@
  * @module
  */
 
+import { agentRoutes } from "../../admin/agent/agent_routes.ts";
 import { assert, assertEquals } from "@std/assert";
 import { startKubernetesAgent } from "../../agent/kubernetes_agent.ts";
 import {
@@ -107,7 +108,7 @@ Deno.test("renewals drop no conduit, and the next link shows the newest certific
         },
         caFile: serverCaFile,
       },
-      { log, proxy: {} },
+      { log, proxy: {}, show: agentRoutes },
     );
     tunnel.agents.push({ running, log });
     await linked;

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { agentRoutes } from "../../admin/agent/agent_routes.ts";
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { AgentIdentifier } from "../../services/catalog/model/model.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
@@ -131,7 +132,7 @@ Deno.test("an agent serves the services of a file, shows them, and ends them wit
   const log = new RecordedLog();
   const running = await startJoinedAgent(
     { ...await tunnel.agentOptions(), servicesFile, drainTimeoutMs: 0 },
-    { log, proxy: proxyEnvironment(() => undefined) },
+    { log, proxy: proxyEnvironment(() => undefined), show: agentRoutes },
   );
   await log.until(/^default\/web is served on/);
   const caller = await Deno.connect({ hostname: "127.0.0.1", port });

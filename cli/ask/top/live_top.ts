@@ -8,7 +8,7 @@
 import {
   type AdminClient,
   AdminError,
-} from "../../../client/admin/admin_client.ts";
+} from "../../../admin/ask/admin_client.ts";
 import {
   type ActionAnswer,
   ADMIN_ACTIONS,
@@ -16,12 +16,20 @@ import {
 } from "../../../proto/admin/api.ts";
 import type { ConduitsAnswer } from "../../../proto/admin/conduit_answer.ts";
 import type { StatusAnswer } from "../../../proto/admin/status_answer.ts";
-import type { Page } from "../../program/page.ts";
-import { conduitsPath } from "../conduits_path.ts";
-import type { Key } from "./keys.ts";
+import type { Page } from "../../../admin/ask/page.ts";
+import { conduitsPath } from "../../../admin/ask/conduits_path.ts";
+import type { Key } from "../../../admin/ask/keys.ts";
 import type { FullScreen } from "./terminal.ts";
-import { type Effect, press, type TopState } from "./top_state.ts";
-import { roomIn, screenLines, type TopFacts } from "./top_text.ts";
+import {
+  type Effect,
+  press,
+  type TopState,
+} from "../../../admin/ask/top_state.ts";
+import {
+  roomIn,
+  screenLines,
+  type TopFacts,
+} from "../../../admin/ask/top_text.ts";
 
 /** Rows that are asked for, so that keys have somewhere to go. */
 const ROWS_ASKED = 200;

@@ -18,13 +18,13 @@ import {
   refuseOperands,
 } from "../../program/command.ts";
 import { ExitCode } from "../../program/exit_codes.ts";
-import { pageOf } from "../../program/page.ts";
+import { pageOf } from "../../../admin/ask/page.ts";
 import { printAnswer } from "../../program/answer_output.ts";
 import { type Answering, askAll, askedPrograms } from "../asked.ts";
 import { liveTop, topFacts } from "./live_top.ts";
 import { FullScreen, processTerminal, type TerminalPort } from "./terminal.ts";
-import { firstState, SORTS } from "./top_state.ts";
-import { blockText, type TopFacts } from "./top_text.ts";
+import { firstState, SORTS } from "../../../admin/ask/top_state.ts";
+import { blockText, type TopFacts } from "../../../admin/ask/top_text.ts";
 
 const SHOWN = "What is shown";
 

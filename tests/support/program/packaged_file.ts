@@ -15,6 +15,7 @@ export const ROOT = new URL("../../../", import.meta.url).pathname;
 /** What a packaged file is made from. */
 const PARTS = [
   ...[
+    "admin",
     "agent",
     "services",
     "cli",

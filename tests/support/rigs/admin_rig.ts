@@ -13,16 +13,16 @@ import { RecentEvents } from "../../../platform/log/recent_events.ts";
 import { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import type { AdminRole } from "../../../proto/admin/api.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import type { ServerAdmin } from "../../../server/admin/admin_routes.ts";
-import { serverAdmin } from "../../../server/admin/admin_routes.ts";
+import type { ServerAdmin } from "../../../admin/server/admin_routes.ts";
+import { serverAdmin } from "../../../admin/server/admin_routes.ts";
 import {
   type Authorities,
   createAuthorities,
   loadAuthorities,
 } from "../../../server/identity/authorities.ts";
-import { NodeBook } from "../../../server/admin/node_book.ts";
-import { NodeHistory } from "../../../server/admin/node_history.ts";
-import type { ServerFacts } from "../../../server/admin/server_facts.ts";
+import { NodeBook } from "../../../server/identity/node_book.ts";
+import { NodeHistory } from "../../../server/links/node_history.ts";
+import type { ServerFacts } from "../../../admin/server/server_facts.ts";
 import {
   type NodeRecord,
   NodeStore,

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { agentRoutes } from "../../../admin/agent/agent_routes.ts";
 import { startJoinedAgent } from "../../../agent/joined_agent.ts";
 import type { ServerAddress } from "../../../net/dial/server_addresses.ts";
 import type { Carrier } from "../../../proto/link/link.ts";
@@ -65,7 +66,7 @@ export class Machine implements Disposable {
         links,
         ...(carriers === undefined ? {} : { carriers }),
       },
-    }, { log: this.log, proxy: {}, random });
+    }, { log: this.log, proxy: {}, random, show: agentRoutes });
     const agent = { running, log: this.log };
     rig.tunnel.agents.push(agent);
     return agent;

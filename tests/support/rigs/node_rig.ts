@@ -5,6 +5,8 @@
  * @module
  */
 
+import { nodeRoutes } from "../../../admin/agent/node_routes.ts";
+import { showServer } from "../../../admin/server/show_server.ts";
 import {
   type RunningProxy,
   startNodeProxy,
@@ -129,7 +131,7 @@ export class NodeRig implements AsyncDisposable {
         discovery: DISCOVERY,
       },
     });
-    return this.#restarted = await startServer(options, tunnel.log);
+    return this.#restarted = await startServer(options, tunnel.log, showServer);
   }
 
   /** How an agent of a node starts. */
@@ -177,28 +179,32 @@ export class NodeRig implements AsyncDisposable {
     const log = new RecordedLog();
     const route = await this.route(node);
     const { files, serverName, addresses, proxyEnv } = route;
-    const running = startNodeProxy({
-      ...PROXY_DEFAULTS,
-      addresses: { kind: "anywhere", host: "127.0.0.1" },
-      route,
-      sources: [
-        new AdsSource({
-          upstream: tlsUpstream({
-            addresses,
-            credentials: () => Credentials.load(files).current,
-            serverName: serverName!,
-            proxyEnv: proxyEnv ?? {},
+    const running = startNodeProxy(
+      {
+        ...PROXY_DEFAULTS,
+        addresses: { kind: "anywhere", host: "127.0.0.1" },
+        route,
+        sources: [
+          new AdsSource({
+            upstream: tlsUpstream({
+              addresses,
+              credentials: () => Credentials.load(files).current,
+              serverName: serverName!,
+              proxyEnv: proxyEnv ?? {},
+            }),
+            mode: "delta",
+            node: proxyNode(`${node.name}/proxy`, ""),
+            timers: systemTimers,
+            random: () => 0,
+            log,
           }),
-          mode: "delta",
-          node: proxyNode(`${node.name}/proxy`, ""),
-          timers: systemTimers,
-          random: () => 0,
-          log,
-        }),
-      ],
-      admin: { hostname: "127.0.0.1", port: 0 },
-      drainTimeoutMs: 0,
-    }, log);
+        ],
+        admin: { hostname: "127.0.0.1", port: 0 },
+        drainTimeoutMs: 0,
+      },
+      log,
+      nodeRoutes,
+    );
     this.#proxies.push(running);
     const served = async (key: string) => {
       const line = new RegExp(`^${key} is served on `);

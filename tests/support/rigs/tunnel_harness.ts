@@ -5,6 +5,8 @@
  * @module
  */
 
+import { agentRoutes } from "../../../admin/agent/agent_routes.ts";
+import { showServer } from "../../../admin/server/show_server.ts";
 import type { AgentOptions } from "../../../agent/options.ts";
 import { Relay } from "../../../agent/relay/relay.ts";
 import { type RunningAgent, startAgent } from "../../../agent/agent.ts";
@@ -88,7 +90,7 @@ export class Tunnel implements AsyncDisposable {
     const tunnel = new Tunnel(await Deno.makeTempDir({ prefix: "t-" }));
     try {
       const options = await tunnel.serverOptions(config);
-      tunnel.#running = await startServer(options, tunnel.log);
+      tunnel.#running = await startServer(options, tunnel.log, showServer);
       return tunnel;
     } catch (error) {
       await tunnel[Symbol.asyncDispose]();
@@ -215,6 +217,7 @@ export class Tunnel implements AsyncDisposable {
     const running = startAgent(options, {
       log,
       proxy: {},
+      show: agentRoutes,
       ...relay && { openRelay: (tools) => new Relay(relay, tools) },
     });
     const agent = { running, log };

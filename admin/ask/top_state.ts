@@ -1,0 +1,215 @@
+/**
+ * Where a person is in `tunnel top`, and what each key makes of it. Pure: it
+ * knows neither a terminal nor a server.
+ *
+ * @module
+ */
+
+import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import type { Key, NamedKey } from "./keys.ts";
+
+/** By what connections are sorted; the words of `?sort=`. */
+export const SORTS = ["rate", "bytes", "age", "idle", "queue"] as const;
+
+export type Sort = typeof SORTS[number];
+
+/** The key of each. */
+export const SORT_KEYS: ReadonlyMap<string, Sort> = new Map([
+  ["r", "rate"],
+  ["b", "bytes"],
+  ["a", "age"],
+  ["i", "idle"],
+  ["u", "queue"],
+]);
+
+/** What keys mean now. */
+export type Mode =
+  | { readonly kind: "list" }
+  /** The name of a node is typed. */
+  | { readonly kind: "filter"; readonly text: string }
+  /** Whether this one is to be ended. */
+  | { readonly kind: "confirm"; readonly conduit: ConduitInfo }
+  | { readonly kind: "help" };
+
+export interface TopState {
+  readonly sort: Sort;
+  /** Of this node only; empty: of all. */
+  readonly node: string;
+  /** The chosen one; it may be gone. */
+  readonly chosenId?: string | undefined;
+  /** Which row the chosen one had when it was last seen. */
+  readonly chosenRow: number;
+  readonly mode: Mode;
+  /** What came of the last thing that was done. */
+  readonly said: string;
+}
+
+/** What a key wants done. */
+export type Effect =
+  | { readonly kind: "quit" }
+  /** Another question than before. */
+  | { readonly kind: "ask" }
+  | { readonly kind: "kill"; readonly id: string };
+
+/** A name is as long as a peer likes; what a person types is not. */
+const FILTER_LENGTH_MAX = 253;
+
+const LIST: Mode = { kind: "list" };
+
+export function firstState(sort: Sort, node: string): TopState {
+  return { sort, node, chosenRow: 0, mode: LIST, said: "" };
+}
+
+/** The row of the chosen one, which stays with it when rows move. */
+export function chosenRow(
+  { chosenId, chosenRow }: TopState,
+  conduits: readonly ConduitInfo[],
+): number {
+  const at = conduits.findIndex(({ id }) => id === chosenId);
+  return at >= 0 ? at : Math.max(0, Math.min(chosenRow, conduits.length - 1));
+}
+
+/**
+ * What a key does.
+ *
+ * @param pageRows How many rows there are on a screen.
+ */
+export function press(
+  state: TopState,
+  key: Key,
+  conduits: readonly ConduitInfo[],
+  pageRows: number,
+): { readonly state: TopState; readonly effect?: Effect } {
+  if ("name" in key && key.name === "interrupt") {
+    return { state, effect: { kind: "quit" } };
+  }
+  switch (state.mode.kind) {
+    case "filter":
+      return pressInFilter(state, state.mode.text, key);
+    case "confirm":
+      return pressInConfirm(state, state.mode.conduit, key);
+    case "help":
+      return { state: { ...state, mode: LIST } };
+    case "list":
+      return "name" in key
+        ? pressNamed(state, key.name, conduits, pageRows)
+        : pressCharacter(state, key.character, conduits);
+  }
+}
+
+type Pressed = ReturnType<typeof press>;
+
+function pressNamed(
+  state: TopState,
+  name: NamedKey,
+  conduits: readonly ConduitInfo[],
+  pageRows: number,
+): Pressed {
+  const row = chosenRow(state, conduits);
+  const moves: Partial<Record<NamedKey, number>> = {
+    "up": row - 1,
+    "down": row + 1,
+    "page-up": row - pageRows,
+    "page-down": row + pageRows,
+    "home": 0,
+    "end": conduits.length - 1,
+  };
+  const to = moves[name];
+  if (to !== undefined) return { state: moved(state, to, conduits) };
+  const step = name === "right" || name === "tab"
+    ? 1
+    : name === "left"
+    ? -1
+    : 0;
+  if (step !== 0) {
+    const at = SORTS.indexOf(state.sort) + step + SORTS.length;
+    return sorted(state, SORTS[at % SORTS.length]!);
+  }
+  if (name === "escape" && state.node !== "") return filtered(state, "");
+  return { state: { ...state, said: "" } };
+}
+
+function pressCharacter(
+  state: TopState,
+  character: string,
+  conduits: readonly ConduitInfo[],
+): Pressed {
+  const sort = SORT_KEYS.get(character);
+  if (sort !== undefined) return sorted(state, sort);
+  switch (character) {
+    case "q":
+      return { state, effect: { kind: "quit" } };
+    case "k": {
+      const conduit = conduits[chosenRow(state, conduits)];
+      return conduit === undefined
+        ? { state: { ...state, said: "there is no connection to end" } }
+        : { state: { ...state, mode: { kind: "confirm", conduit }, said: "" } };
+    }
+    case "f":
+    case "/":
+      return {
+        state: { ...state, mode: { kind: "filter", text: state.node } },
+      };
+    case "h":
+    case "?":
+      return { state: { ...state, mode: { kind: "help" } } };
+    case " ":
+      return { state: { ...state, said: "" }, effect: { kind: "ask" } };
+    default:
+      return { state: { ...state, said: "" } };
+  }
+}
+
+function pressInFilter(state: TopState, text: string, key: Key): Pressed {
+  const typed = (text: string): Pressed => ({
+    state: { ...state, mode: { kind: "filter", text } },
+  });
+  if ("character" in key) {
+    return text.length < FILTER_LENGTH_MAX
+      ? typed(text + key.character)
+      : { state };
+  }
+  switch (key.name) {
+    case "backspace":
+      return typed(Array.from(text).slice(0, -1).join(""));
+    case "enter":
+      return filtered(state, text.trim());
+    case "escape":
+      return { state: { ...state, mode: LIST } };
+    default:
+      return { state };
+  }
+}
+
+/** Anything but a clear yes is a no. */
+function pressInConfirm(
+  state: TopState,
+  { id }: ConduitInfo,
+  key: Key,
+): Pressed {
+  const isYes = "character" in key && /^[yY]$/.test(key.character);
+  return isYes
+    ? { state: { ...state, mode: LIST }, effect: { kind: "kill", id } }
+    : { state: { ...state, mode: LIST, said: "nothing was ended" } };
+}
+
+function sorted(state: TopState, sort: Sort): Pressed {
+  return { state: { ...state, sort, said: "" }, effect: { kind: "ask" } };
+}
+
+function filtered(state: TopState, node: string): Pressed {
+  return {
+    state: { ...state, node, mode: LIST, said: "" },
+    effect: { kind: "ask" },
+  };
+}
+
+function moved(
+  state: TopState,
+  to: number,
+  conduits: readonly ConduitInfo[],
+): TopState {
+  const row = Math.max(0, Math.min(to, conduits.length - 1));
+  const chosenId = conduits[row]?.id;
+  return { ...state, chosenRow: row, chosenId, said: "" };
+}

@@ -1,0 +1,195 @@
+/**
+ * What a program that runs says of itself, over its own admin API: a second
+ * process with an agent's identity would look like a copy of it.
+ *
+ * @module
+ */
+
+import { adminClient, AdminError } from "../ask/admin_client.ts";
+import { failed, fine, skipped, warned } from "./walk/faults.ts";
+import type { Finding, Hop } from "./walk/path_walk.ts";
+import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
+import { RunningProcess } from "../../net/handover/running_process.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
+import { ADMIN_PATHS } from "../../proto/admin/api.ts";
+import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
+import { knownCode } from "../../proto/codes/codes.ts";
+import { hostOf } from "../../proto/peer/host_port.ts";
+import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
+import { lookAtDescriptors } from "./walk/descriptors.ts";
+
+/** Its answer costs it nothing. */
+const ANSWER_MS = 1_500;
+
+/** Its socket is there, and nobody listens behind it. */
+const GONE: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOENT"]);
+
+/** @param root Where the agent keeps its identity. */
+export function runningAgentHop(root: string): Hop {
+  return {
+    name: "agent",
+    isIndependent: true,
+    deadlineMs: ANSWER_MS,
+    look: () => look(root),
+    late: failed(
+      "TUN507",
+      "the agent that runs with this identity does not answer: it stands still",
+      "see its process (ps -eo pid,stat,args | grep 'agent'); one that was " +
+        "stopped (stat T) goes on by kill -CONT PID; else systemctl restart " +
+        "tunnel-agent",
+    ),
+  };
+}
+
+/**
+ * @param address Where the agent is asked for its ports; the kernel says which
+ * process that is, in whatever container it runs.
+ */
+export function agentDescriptorsHop(address: string): Hop {
+  return {
+    name: "descriptors",
+    deadlineMs: ANSWER_MS,
+    look: async () => {
+      const pid = await pidOf(address);
+      return pid === undefined ? undefined : lookAtDescriptors("agent", pid);
+    },
+    // That it stands still is said already.
+    late: skipped("the agent does not say which process it is"),
+  };
+}
+
+async function pidOf(address: string): Promise<number | undefined> {
+  try {
+    const found = await RunningProcess.find(address);
+    found?.close();
+    return found === undefined || found.pid <= 0 ? undefined : found.pid;
+  } catch {
+    // None is there, or it is another user's: the agent's hop has told that.
+    return undefined;
+  }
+}
+
+/** Where a server that runs listens, by name; empty: it does not say it. */
+export async function addressesOfRunning(
+  root: string,
+): Promise<ReadonlyMap<string, string>> {
+  const path = `${root}/${ADMIN_SOCKET}`;
+  if (!isSocket(path)) return new Map();
+  const client = adminClient("server", { kind: "unix", path });
+  try {
+    const { program } = await client.get<StatusAnswer>(ADMIN_PATHS.status);
+    return new Map(Object.entries(program.addresses));
+  } catch (error) {
+    if (!(error instanceof AdminError)) throw error;
+    return new Map();
+  } finally {
+    client.close();
+  }
+}
+
+/** What a server that runs would have people look at. */
+export async function lookAtRunningServer(
+  root: string,
+): Promise<Finding | undefined> {
+  const path = `${root}/${ADMIN_SOCKET}`;
+  if (!isSocket(path)) return undefined;
+  const client = adminClient("server", { kind: "unix", path });
+  try {
+    const status = await client.get<StatusAnswer>(ADMIN_PATHS.status);
+    const { nodes, servers = [], program } = status;
+    const bad = servers.find(({ problem }) => problem !== undefined);
+    if (bad !== undefined) {
+      return warned(
+        "TUN802",
+        `the server ${bad.id} at ${bad.address}: ${bad.problem}`,
+        "run `tunnel doctor server` there; see that both name each other's " +
+          "address with --advertise-address",
+      );
+    }
+    const agents = program.addresses["agents"] ?? "";
+    if (nodes?.online === 0 && isLoopbackHost(hostOf(agents))) {
+      return warned(
+        "TUN426",
+        `no agent is linked, and the server listens for agents on ${agents}: ` +
+          "only this machine reaches it",
+        "start it without --agent-bind-address, or with an outer address",
+      );
+    }
+    return warningIn(status, "server") ?? fine(
+      `${nodes?.online ?? 0} nodes online, ${nodes?.offline ?? 0} offline, ` +
+        `${servers.length} other servers`,
+    );
+  } catch (error) {
+    if (!(error instanceof AdminError)) throw error;
+    return skipped(error.message);
+  } finally {
+    client.close();
+  }
+}
+
+/** The worst that a program says of itself. */
+function warningIn(
+  { warnings }: StatusAnswer,
+  program: "agent" | "server",
+): Finding | undefined {
+  const worst = warnings.find(({ severity }) => severity !== "notice");
+  if (worst === undefined) return undefined;
+  return warned(
+    knownCode(worst.code ?? "") ?? "TUN119",
+    `it says: ${worst.message}`,
+    program === "agent"
+      ? "tunnel status --agent local shows all of it"
+      : "tunnel status shows all of it",
+  );
+}
+
+async function look(root: string): Promise<Finding> {
+  const path = `${root}/${ADMIN_SOCKET}`;
+  const client = adminClient("agent", { kind: "unix", path });
+  try {
+    return describe(await client.get<StatusAnswer>(ADMIN_PATHS.status));
+  } catch (error) {
+    if (!(error instanceof AdminError)) throw error;
+    if (GONE.has(codeOf(error.cause)) || !isSocket(path)) return notRunning();
+    return skipped(error.message);
+  } finally {
+    client.close();
+  }
+}
+
+function notRunning(): Finding {
+  return warned(
+    "TUN402",
+    "no agent runs here with this identity, so the node is linked to nobody",
+    "start it: systemctl start tunnel-agent, or tunnel agent",
+  );
+}
+
+function describe(status: StatusAnswer): Finding {
+  const { program, links = [] } = status;
+  const linked = links.filter(({ state }) => state === "linked");
+  const servers = new Set(linked.map(({ peer }) => peer)).size;
+  const runs = `process ${program.pid} runs, version ${program.version}`;
+  const warning = warningIn(status, "agent");
+  if (warning !== undefined) return warning;
+  if (linked.length > 0) {
+    return fine(
+      `${runs}, ${linked.length} links to ` +
+        (servers === 1 ? "one server" : `${servers} servers`),
+    );
+  }
+  const why = links.find(({ problem }) => problem !== undefined)?.problem;
+  return warned(
+    "TUN402",
+    `${runs}, and has no link${why === undefined ? "" : `: ${why}`}`,
+    "mend what is wrong on the way to the server: it tries again by itself",
+  );
+}
+
+function isSocket(path: string): boolean {
+  try {
+    return Deno.statSync(path).isSocket === true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * Looks at a server's state as the server would, and says what keeps it from it:
+ * the directory and the machine below it, the store, the authorities. Writes
+ * nothing, and makes no directory that is not there.
+ *
+ * @module
+ */
+
+import { lookAtRoom } from "../walk/disk_room.ts";
+import { failed, fine, warned } from "../walk/faults.ts";
+import type { Finding } from "../walk/path_walk.ts";
+import { spanOf } from "../walk/tls_fault.ts";
+import { messageOf } from "../../../platform/errors/error_code.ts";
+import { systemProblem } from "../../../platform/files/file_error.ts";
+import { authorityIdOf } from "../../../proto/identity/authority_ids.ts";
+import {
+  type Authorities,
+  loadAuthorities,
+} from "../../../server/identity/authorities.ts";
+import {
+  openExistingState,
+  type StateSource,
+} from "../../../server/state/open_state.ts";
+import type { Store } from "../../../neighbours/store/store.ts";
+import {
+  StoreAwayError,
+  StoreError,
+} from "../../../neighbours/store/store_error.ts";
+
+/** The directory and the file system that it is on. */
+export async function lookAtDirectory(root: string): Promise<Finding> {
+  try {
+    if (!(await Deno.stat(root)).isDirectory) {
+      return failed(
+        "TUN804",
+        `${root} is no directory`,
+        "name the server's directory with --state-dir",
+      );
+    }
+    for await (const _ of Deno.readDir(root)) break;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return notThere(root);
+    return failed(
+      "TUN804",
+      `${root} cannot be read: ${systemProblem(error)}`,
+      `run as its owner: sudo tunnel doctor server --state-dir ${root}`,
+    );
+  }
+  const room = await lookAtRoom(root);
+  if (room !== undefined) return room;
+  return fine(`${root} is there, and can be written`);
+}
+
+/** The first start makes it, unless something else keeps the server from it. */
+function notThere(root: string): Finding {
+  return warned(
+    "TUN812",
+    `there is no ${root}: no server has run here with it`,
+    "start `tunnel server`, which makes it; or name the server's directory " +
+      "with --state-dir",
+  );
+}
+
+/** What was found in the store, for who looks further. */
+export interface OpenedState {
+  readonly finding: Finding;
+  readonly engine?: Store;
+  readonly authorities?: Authorities;
+}
+
+/** The store and the authorities in it. Close what is opened. */
+export async function openForDoctor(
+  source: StateSource,
+  nowMs: number,
+): Promise<OpenedState> {
+  let engine: Store;
+  try {
+    engine = await openExistingState(source);
+  } catch (error) {
+    return { finding: unopened(source, error) };
+  }
+  try {
+    const authorities = await loadAuthorities(engine);
+    return { engine, authorities, finding: authority(authorities, nowMs) };
+  } catch (error) {
+    return { engine, finding: unopened(source, error) };
+  }
+}
+
+function unopened({ connection }: StateSource, error: unknown): Finding {
+  const message = messageOf(error);
+  if (connection.kind !== "directory" && !isContent(error)) {
+    return failed(
+      "TUN802",
+      message,
+      connection.kind === "etcd"
+        ? "see whether etcd runs and answers from here (etcdctl endpoint " +
+          "health), and its certificates"
+        : "see whether the API server answers from here (kubectl get --raw " +
+          "/readyz), and what this account may do",
+    );
+  }
+  const isOthers = /others could|belongs to user|permission denied/
+    .test(message);
+  return failed(
+    isOthers ? "TUN804" : "TUN801",
+    message,
+    isOthers
+      ? "run as its owner, with the mode that is named"
+      : "restore the directory from a backup; a CA that is lost cannot be made " +
+        "again, and nodes would have to join anew",
+  );
+}
+
+/** The store answered, and what is in it cannot be used. */
+function isContent(error: unknown): boolean {
+  return error instanceof StoreError && !(error instanceof StoreAwayError);
+}
+
+function authority({ current }: Authorities, nowMs: number): Finding {
+  const { facts } = current;
+  const until = new Date(facts.notAfterMs).toISOString();
+  const id = authorityIdOf(facts);
+  if (facts.notBeforeMs > nowMs) {
+    return failed(
+      "TUN916",
+      `the CA ${id} is good from ${
+        new Date(facts.notBeforeMs).toISOString()
+      } on, and this machine's clock says ${new Date(nowMs).toISOString()}: ` +
+        `it is at least ${spanOf(facts.notBeforeMs - nowMs)} behind`,
+      "set the clock (timedatectl set-ntp true, or chronyc makestep)",
+    );
+  }
+  if (facts.notAfterMs < nowMs) {
+    return failed(
+      "TUN202",
+      `the CA ${id} expired on ${until}`,
+      "if the clock is right: tunnel ca rotate, then activate, and join all " +
+        "nodes again",
+    );
+  }
+  return fine(`the CA ${id} is whole, until ${until}`);
+}

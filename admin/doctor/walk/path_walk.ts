@@ -1,0 +1,123 @@
+/**
+ * Walks a path hop by hop and says what was seen at each: in order, each within
+ * a deadline, all of them within one. What a hop is, it does not know.
+ *
+ * @module
+ */
+
+import { messageOf } from "../../../platform/errors/error_code.ts";
+import { withDeadline } from "../../../platform/time/deadline.ts";
+import type { PathStep } from "../../../proto/admin/path_check.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+
+/** What was seen at a hop: a step without its name and its time. */
+export type Finding = Omit<PathStep, "hop" | "tookMs">;
+
+/** One thing to look at. */
+export interface Hop {
+  readonly name: string;
+  /** {@linkcode HOP_MS} unless given. */
+  readonly deadlineMs?: number;
+  /** What follows when its time is up; absent: just that it has failed. */
+  readonly late?: Finding;
+  /** Looked at although something before it failed. */
+  readonly isIndependent?: boolean;
+  /**
+   * Looks, and changes nothing.
+   *
+   * @returns `undefined`: there is nothing to look at here.
+   */
+  look(signal: AbortSignal): Promise<Finding | undefined> | Finding | undefined;
+}
+
+/** For one hop: long enough for three SYNs, short enough for who waits. */
+export const HOP_MS = 2_000;
+
+/** For all of them: who asks what is wrong waits no longer. */
+export const WALK_MS = 4_000;
+
+/** What a hop ends with when its time is up. */
+class LateError extends Error {}
+
+/** How a walk goes. */
+export interface WalkOptions {
+  readonly timers: Timers;
+  readonly signal?: AbortSignal;
+  /** Sees each step when it is known. */
+  readonly onStep?: (step: PathStep) => void;
+}
+
+/**
+ * Walks. A hop that throws has failed, with its error's message; after a failure
+ * only what is independent of it is looked at, and the rest is skipped.
+ */
+export async function walk(
+  hops: readonly Hop[],
+  { timers, signal, onStep = () => {} }: WalkOptions,
+): Promise<readonly PathStep[]> {
+  const steps: PathStep[] = [];
+  const startMs = timers.now();
+  let failedAt: string | undefined;
+  for (const hop of hops) {
+    const leftMs = startMs + WALK_MS - timers.now();
+    const beganMs = timers.now();
+    const isReached = failedAt === undefined || hop.isIndependent === true;
+    const finding: Finding | undefined = isReached
+      ? await look(hop, leftMs, timers, signal)
+      : { outcome: "skipped", message: `not reached: ${failedAt} failed` };
+    if (finding === undefined) continue;
+    const step: PathStep = {
+      hop: hop.name,
+      ...finding,
+      ...isReached
+        ? { tookMs: Math.round((timers.now() - beganMs) * 10) / 10 }
+        : {},
+    };
+    if (step.outcome === "failed") failedAt ??= hop.name;
+    steps.push(step);
+    onStep(step);
+  }
+  return steps;
+}
+
+async function look(
+  hop: Hop,
+  leftMs: number,
+  timers: Timers,
+  signal: AbortSignal | undefined,
+): Promise<Finding | undefined> {
+  const timeoutMs = Math.min(hop.deadlineMs ?? HOP_MS, leftMs);
+  if (timeoutMs <= 0) {
+    return { outcome: "skipped", message: "no time was left to look at it" };
+  }
+  try {
+    return await withDeadline({
+      timers,
+      timeoutMs,
+      late: () => new LateError(`no answer within ${Math.round(timeoutMs)} ms`),
+      ...(signal === undefined ? {} : { signal }),
+    }, async (signal) => await orLate(hop, signal));
+  } catch (error) {
+    if (error instanceof LateError && hop.late !== undefined) return hop.late;
+    return { outcome: "failed", message: messageOf(error) };
+  }
+}
+
+/** A hop that does not mind its signal is left alone when its time is up. */
+function orLate(
+  hop: Hop,
+  signal: AbortSignal,
+): Promise<Finding | undefined> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), {
+      once: true,
+    });
+    Promise.resolve().then(() => hop.look(signal)).then(resolve, reject);
+  });
+}
+
+/** The first thing that is wrong; else the first that is odd. */
+export function firstFault(steps: readonly PathStep[]): PathStep | undefined {
+  return steps.find(({ outcome }) => outcome === "failed") ??
+    steps.find(({ outcome }) => outcome === "warning");
+}

@@ -1,0 +1,62 @@
+/**
+ * Events, the newest first.
+ *
+ * @module
+ */
+
+import type { VNode } from "preact";
+import type { EventInfo } from "../../proto/admin/event_answer.ts";
+import { NodeLink, Said, type Tone } from "./marks.tsx";
+import { peerText } from "./peer_text.ts";
+import { timeText } from "./units.ts";
+
+const TONES: ReadonlyMap<EventInfo["kind"], Tone> = new Map<
+  EventInfo["kind"],
+  Tone
+>([
+  ["linked", "good"],
+  ["joined", "good"],
+  ["approved", "good"],
+  ["unlinked", "warn"],
+  ["drain", "warn"],
+  ["warning", "warn"],
+  ["certificate", "warn"],
+  ["refused", "bad"],
+  ["dial-failed", "bad"],
+  ["revoked", "bad"],
+  ["duplicate", "bad"],
+]);
+
+/** See the module description. */
+export function EventRows(
+  { events, hasNodes = false }: {
+    readonly events: readonly EventInfo[];
+    readonly hasNodes?: boolean;
+  },
+): VNode {
+  return (
+    <ul class="list events">
+      {events.map((event, index) => (
+        <li key={index}>
+          <time dateTime={event.at}>{timeText(event.at)}</time>
+          <span class={`tag is-${TONES.get(event.kind) ?? "calm"}`}>
+            {peerText(event.kind)}
+          </span>
+          <span class="grow">
+            {hasNodes && event.node !== undefined && (
+              <>
+                <NodeLink name={event.node} />
+                {" "}
+              </>
+            )}
+            <Said text={event.message} />
+            {event.times !== undefined && event.times > 1 && (
+              <span class="faint">{` × ${event.times}`}</span>
+            )}
+            {event.code && <code>{peerText(event.code)}</code>}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,156 @@
+/**
+ * What is known of the server, kept up to date by its server-sent events, and
+ * whether it still tells.
+ *
+ * @module
+ */
+
+import { type Signal, signal } from "@preact/signals";
+import { ADMIN_PATHS } from "../../proto/admin/api.ts";
+import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import type { EventInfo } from "../../proto/admin/event_answer.ts";
+import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
+import type { NodeSummary } from "../../proto/admin/node_answer.ts";
+import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
+import type { WatchEvents } from "../../proto/admin/watch.ts";
+import { hearWarnings } from "./announce.ts";
+import { ask, AskError } from "./ask.ts";
+import { recall, remember } from "./history.ts";
+import { KeyedList } from "./keyed_list.ts";
+
+/** Whether what is shown is what is. */
+export type Following =
+  | { readonly kind: "connecting" }
+  | { readonly kind: "live" }
+  /** Not for now: another try at that time of this machine. */
+  | { readonly kind: "lost"; readonly nextMs: number }
+  /** The login is no longer good. */
+  | { readonly kind: "ended" };
+
+export const following: Signal<Following> = signal({ kind: "connecting" });
+export const status: Signal<StatusAnswer | undefined> = signal(undefined);
+export const nodes: KeyedList<NodeSummary> = new KeyedList(({ name }) => name);
+export const conduits: KeyedList<ConduitInfo> = new KeyedList(({ id }) => id);
+/** The newest first. */
+export const events: Signal<readonly EventInfo[]> = signal([]);
+/** Of the server, in milliseconds; moves on with each status. */
+export const clock: Signal<number> = signal(Date.now());
+
+/** What may be asked to be told of. */
+export type ListName = "nodes" | "conduits" | "events";
+
+/** What is kept of events; the server keeps about as many. */
+const EVENTS_MAX = 500;
+/** So many are told of, see `proto/admin/watch.ts`. */
+const FOLLOWED_CONDUITS = 200;
+/** A server sends a status each second: after this it is lost. */
+const SILENCE_MS = 6_000;
+const RETRY_FIRST_MS = 500;
+const RETRY_MAX_MS = 8_000;
+
+let source: EventSource | undefined;
+let lists = "";
+let retryMs = RETRY_FIRST_MS;
+let retrying: ReturnType<typeof setTimeout> | undefined;
+let silence: ReturnType<typeof setTimeout> | undefined;
+
+/** Follows the server from now on, with these lists. */
+export function follow(wanted: readonly ListName[]): void {
+  const asked = [...wanted].sort().join(",");
+  if (asked === lists && source !== undefined) return;
+  lists = asked;
+  connect();
+}
+
+/** Tries at once, instead of when it is time. */
+export function followNow(): void {
+  retryMs = RETRY_FIRST_MS;
+  connect();
+}
+
+function connect(): void {
+  disconnect();
+  const opened = new EventSource(`${ADMIN_PATHS.watch}?lists=${lists}`);
+  source = opened;
+  listen(opened, "status", (answer) => {
+    retryMs = RETRY_FIRST_MS;
+    if (following.value.kind !== "live") {
+      // An older server keeps none.
+      ask<HistoryAnswer>(ADMIN_PATHS.history).then(recall, () => {});
+    }
+    following.value = { kind: "live" };
+    status.value = answer;
+    clock.value = Date.parse(answer.program.now) || Date.now();
+    remember(answer);
+    hearWarnings(answer.warnings, performance.now());
+    expectMore();
+  });
+  listen(opened, "nodes", (change) => nodes.apply(change));
+  listen(opened, "conduits", (change) => takeConduits(change));
+  listen(opened, "events", takeEvents);
+  opened.addEventListener("error", () => lost(opened));
+  expectMore();
+}
+
+function listen<K extends keyof WatchEvents>(
+  from: EventSource,
+  name: K,
+  take: (data: WatchEvents[K]) => void,
+): void {
+  from.addEventListener(name, (event) => {
+    if (from === source) take(JSON.parse((event as MessageEvent).data));
+  });
+}
+
+/**
+ * Only the busiest are told; the others are asked for by who shows them. One that
+ * is no longer among these has ended only where these are all.
+ */
+function takeConduits(change: WatchEvents["conduits"]): void {
+  const all = status.value?.traffic.conduits ?? 0;
+  if (!conduits.isKnown.value || all < FOLLOWED_CONDUITS) {
+    conduits.apply(change);
+  } else conduits.merge(change.changed);
+}
+
+function takeEvents(told: readonly EventInfo[]): void {
+  const fresh = told.toSorted((a, b) => a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
+  const seen = new Set(fresh.map(keyOf));
+  const others = events.value.filter((event) => !seen.has(keyOf(event)));
+  const all = [...fresh, ...others];
+  all.sort((a, b) => a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
+  events.value = all.slice(0, EVENTS_MAX);
+}
+
+function keyOf({ at, kind, node, message }: EventInfo): string {
+  return JSON.stringify([at, kind, node, message]);
+}
+
+function disconnect(): void {
+  clearTimeout(retrying);
+  clearTimeout(silence);
+  source?.close();
+  source = undefined;
+}
+
+function expectMore(): void {
+  clearTimeout(silence);
+  const opened = source;
+  silence = setTimeout(() => lost(opened), SILENCE_MS);
+}
+
+/** Browsers do not say why an event source failed: a question finds it out. */
+function lost(opened: EventSource | undefined): void {
+  if (opened === undefined || opened !== source) return;
+  disconnect();
+  const waitMs = retryMs * (1 + Math.random() / 4);
+  retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
+  following.value = { kind: "lost", nextMs: Date.now() + waitMs };
+  retrying = setTimeout(connect, waitMs);
+  ask<StatusAnswer>(ADMIN_PATHS.status).catch((error) => {
+    if (!(error instanceof AskError)) return;
+    if (error.status !== 401 && error.status !== 403) return;
+    disconnect();
+    following.value = { kind: "ended" };
+  });
+}

@@ -1,0 +1,160 @@
+/**
+ * What may be done to a node: revoke, approve, drain. Records change in the one
+ * place where `tunnel node` changes them; whoever follows them does the rest.
+ *
+ * @module
+ */
+
+import { AdminFailure } from "../../net/admin/admin_api.ts";
+import type { ActionAnswer, AdminProblem } from "../../proto/admin/api.ts";
+import type { Code } from "../../proto/codes/codes.ts";
+import { DuplicateRecords } from "../../server/identity/duplicate_records.ts";
+import {
+  type NodeRecord,
+  NodeStore,
+} from "../../server/identity/node_store.ts";
+import {
+  StoreAwayError,
+  StoreError,
+} from "../../neighbours/store/store_error.ts";
+import { nameOf, type ServerFacts } from "./server_facts.ts";
+
+/** Longest reason that is kept and sent. */
+const REASON_LENGTH_MAX = 300;
+
+/** Its links end, and its name stays taken. @throws {AdminFailure} */
+export async function revokeNode(
+  facts: ServerFacts,
+  name: string,
+  body: unknown,
+  by: string,
+): Promise<ActionAnswer> {
+  const reason = reasonIn(body);
+  await change(facts, name, (record) => ({
+    ...record,
+    state: "revoked",
+    reason,
+  }));
+  const why = reason === "" ? "" : `: ${reason}`;
+  facts.events.note("revoked", `revoked by ${by}${why}`, { node: name });
+  return {
+    message: `Revoked ${name}: its links end at once; the name stays taken ` +
+      `(tunnel node approve ${name} takes this back)`,
+  };
+}
+
+/** It may link from now on. @throws {AdminFailure} */
+export async function approveNode(
+  facts: ServerFacts,
+  name: string,
+  by: string,
+): Promise<ActionAnswer> {
+  await change(facts, name, ({ reason: _, ...record }) => ({
+    ...record,
+    state: "approved",
+  }));
+  facts.events.note("approved", `approved by ${by}`, { node: name });
+  return { message: `Approved ${name}: it may link now` };
+}
+
+/**
+ * Its agents are asked to link elsewhere, and other agents are preferred from
+ * now on. What runs goes on.
+ *
+ * @throws {AdminFailure}
+ */
+export function drainNode(
+  facts: ServerFacts,
+  name: string,
+  by: string,
+): ActionAnswer {
+  const links = [...facts.registry.links]
+    .filter(({ peer }) => nameOf(facts, peer) === name);
+  if (links.length === 0) {
+    throw failure(404, "TUN501", `No agent of node ${name} is linked here`);
+  }
+  let asked = 0;
+  for (const link of links) {
+    facts.registry.preferOthers(link);
+    if (facts.drain(link)) asked++;
+  }
+  facts.events.note("drain", `drained by ${by}`, { node: name });
+  const carried = links.reduce((sum, { load }) => sum + load, 0);
+  const count = (number: number, one: string) =>
+    `${number} ${one}${number === 1 ? "" : "s"}`;
+  const rest = asked === links.length
+    ? ""
+    : `; ${links.length - asked} of them are of Konnectivity's protocol, ` +
+      "which has no word for that: they only get no new connections that " +
+      "other agents can serve";
+  const next = facts.peers.all.length > 0
+    ? "its agent links to the other servers"
+    : "this server knows of no other: its agent makes new links here, which " +
+      "serve what comes from now on";
+  return {
+    message: `Draining ${count(links.length, "link")} of ${name} with ` +
+      `${count(carried, "connection")}, which go on to their ends: ` +
+      next + rest,
+  };
+}
+
+async function change(
+  { identity }: ServerFacts,
+  name: string,
+  to: (record: NodeRecord) => NodeRecord,
+): Promise<void> {
+  if (identity === undefined) {
+    throw failure(
+      409,
+      undefined,
+      "No node joins this server: it has no --state-dir, and admits agents " +
+        "by certificates of another authority",
+    );
+  }
+  const { state, book } = identity;
+  try {
+    const changed = await new NodeStore(state).change(name, to);
+    if (changed === undefined) {
+      throw failure(
+        404,
+        "TUN312",
+        `Cannot find node ${JSON.stringify(name.slice(0, 253))}: none of ` +
+          "that name joined; see tunnel node list",
+      );
+    }
+    if (changed.state === "approved") {
+      await new DuplicateRecords(state).remove(name);
+    }
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    const isAway = error instanceof StoreAwayError;
+    throw failure(503, isAway ? "TUN802" : "TUN801", error.message);
+  }
+  // The watch says it, too, and later.
+  book.changed(name);
+}
+
+function reasonIn(body: unknown): string {
+  const { reason = "" } = Object(body) as { readonly reason?: unknown };
+  if (typeof reason !== "string" || reason.length > REASON_LENGTH_MAX) {
+    throw failure(
+      400,
+      undefined,
+      `Cannot use that reason: wanted a text of at most ${REASON_LENGTH_MAX} ` +
+        "characters",
+    );
+  }
+  return reason;
+}
+
+function failure(
+  status: number,
+  code: Code | undefined,
+  message: string,
+): AdminFailure {
+  const problem: AdminProblem = {
+    ...(code === undefined ? {} : { code }),
+    message,
+  };
+  return new AdminFailure(status, problem);
+}

@@ -1,0 +1,243 @@
+/**
+ * All that is known of nodes at one moment, joined: records, links, conduits,
+ * other servers' agents and what was before. Light, because five thousand of
+ * them are made for one answer; sentences are made for those that are shown.
+ *
+ * @module
+ */
+
+import { setImmediate } from "node:timers";
+import type { NodeSummary } from "../../proto/admin/node_answer.ts";
+import type { AgentLink } from "../../proto/link/link.ts";
+import type { BookEntry } from "../../server/identity/node_book.ts";
+import {
+  type NodeProblem,
+  type NodeTrouble,
+  type ProblemFacts,
+  problemsOf,
+} from "./node_problem.ts";
+import type { NodePast } from "../../server/links/node_history.ts";
+import { nameOf, type ServerFacts } from "./server_facts.ts";
+
+/** Failed dials and warnings of a node count for so long. */
+const TROUBLE_MS = 300_000;
+
+/** Nodes that are put together at a stretch. */
+const NODES_A_TURN = 1_000;
+
+/** What a node carries now. */
+interface Load {
+  conduits: number;
+  toTargetRate: number;
+  fromTargetRate: number;
+}
+
+/** One node. */
+export interface ViewedNode {
+  readonly name: string;
+  readonly state: NodeSummary["state"];
+  readonly record: BookEntry | undefined;
+  readonly links: readonly AgentLink[];
+  readonly past: NodePast | undefined;
+  /** Other servers that have an agent of it. */
+  readonly elsewhere: readonly string[];
+}
+
+/** See the module description. */
+export interface NodeView {
+  /** By name, sorted. */
+  readonly nodes: ReadonlyMap<string, ViewedNode>;
+  summaryOf(node: ViewedNode): NodeSummary;
+  /** All that is to be said of it, the worst first. */
+  problemsOf(node: ViewedNode): readonly NodeProblem[];
+}
+
+const NO_LINKS: readonly AgentLink[] = [];
+const NO_SERVERS: readonly string[] = [];
+const NO_RECORDS: ReadonlyMap<string, BookEntry> = new Map();
+const NO_LOAD: Load = { conduits: 0, toTargetRate: 0, fromTargetRate: 0 };
+
+/** Everybody else has a turn between the parts of this. */
+export function turn(): Promise<void> {
+  return new Promise((go) => void setImmediate(go));
+}
+
+/** Looks at everything, in turns of a few milliseconds. */
+export async function viewNodes(facts: ServerFacts): Promise<NodeView> {
+  const records = await facts.identity?.book.entries() ?? NO_RECORDS;
+  const links = linksByName(facts);
+  const elsewhere = facts.peers.agentsElsewhere();
+  await turn();
+  const loads = loadsOf(facts);
+  await turn();
+  const names = new Set<string>(records.keys());
+  for (const name of links.keys()) names.add(name);
+  for (const name of facts.history.names) names.add(name);
+  for (const name of elsewhere.keys()) names.add(name);
+  const sorted = [...names].sort();
+  await turn();
+  const nodes = new Map<string, ViewedNode>();
+  for (const [at, name] of sorted.entries()) {
+    if (at % NODES_A_TURN === NODES_A_TURN - 1) await turn();
+    const record = records.get(name);
+    const own = links.get(name) ?? NO_LINKS;
+    const others = elsewhere.get(name) ?? NO_SERVERS;
+    const state = stateOf(record, own.length + others.length > 0);
+    nodes.set(name, {
+      ...{ name, state, record, links: own, elsewhere: others },
+      past: facts.history.of(name),
+    });
+  }
+  await turn();
+  const troubles = troublesOf(facts);
+  const duplicates = facts.duplicates();
+  const known = ({ name, links }: ViewedNode): ProblemFacts => ({
+    trouble: troubles.get(name) ??
+      troubles.get(links[0]?.peer.agentId ?? name),
+    isDuplicate: links.some(({ peer }) => duplicates.has(peer.agentId)),
+  });
+  return {
+    nodes,
+    problemsOf: (node) => [...problemsOf(facts, node, known(node))],
+    summaryOf: (node) =>
+      summaryOf(facts, node, { load: loadOf(node, loads), ...known(node) }),
+  };
+}
+
+/** Of a node that joined its record decides; of others only whether it is here. */
+export function stateOf(
+  record: BookEntry | undefined,
+  isLinked: boolean,
+): NodeSummary["state"] {
+  const state = record !== undefined && "state" in record
+    ? record.state
+    : "approved";
+  if (state !== "approved") return state;
+  return isLinked ? "online" : "offline";
+}
+
+function linksByName(facts: ServerFacts): Map<string, AgentLink[]> {
+  const found = new Map<string, AgentLink[]>();
+  for (const link of facts.registry.links) {
+    const name = nameOf(facts, link.peer);
+    const others = found.get(name);
+    if (others === undefined) found.set(name, [link]);
+    else others.push(link);
+  }
+  return found;
+}
+
+/** By agent id. */
+function loadsOf({ conduits }: ServerFacts): Map<string, Load> {
+  const loads = new Map<string, Load>();
+  const nowMs = conduits.nowMs;
+  for (const conduit of conduits.all()) {
+    const { node } = conduit.facts;
+    if (node === undefined) continue;
+    let load = loads.get(node);
+    if (load === undefined) loads.set(node, load = { ...NO_LOAD });
+    const flow = conduits.flow(conduit, nowMs);
+    load.conduits++;
+    load.toTargetRate += flow.toTargetRate;
+    load.fromTargetRate += flow.fromTargetRate;
+  }
+  return loads;
+}
+
+function loadOf(node: ViewedNode, loads: ReadonlyMap<string, Load>): Load {
+  if (loads.size === 0) return NO_LOAD;
+  const [first, ...others] = node.links;
+  const own = loads.get(first?.peer.agentId ?? node.name) ?? NO_LOAD;
+  const isOne = others.every(({ peer }) =>
+    peer.agentId === first!.peer.agentId
+  );
+  if (isOne) return own;
+  const sum = { ...NO_LOAD };
+  for (const id of new Set(node.links.map(({ peer }) => peer.agentId))) {
+    const load = loads.get(id) ?? NO_LOAD;
+    sum.conduits += load.conduits;
+    sum.toTargetRate += load.toTargetRate;
+    sum.fromTargetRate += load.fromTargetRate;
+  }
+  return sum;
+}
+
+/** By the node, or the agent, that the events are about. */
+function troublesOf({ events }: ServerFacts): Map<string, NodeTrouble> {
+  const found = new Map<string, NodeTrouble>();
+  const sinceMs = Date.now() - TROUBLE_MS;
+  for (const kind of ["dial-failed", "warning"] as const) {
+    for (const { event } of events.repeated(kind, sinceMs)) {
+      const { node } = event;
+      // That a caller may not go there, or was sent away, says nothing of it.
+      const isOthers = event.code?.startsWith("TUN6") ||
+        event.code === "TUN523";
+      if (node === undefined || isOthers) continue;
+      const known = found.get(node);
+      const isExhausted = event.code === "TUN513";
+      if (known === undefined) {
+        const exhausted = isExhausted ? event : undefined;
+        found.set(node, { newest: event, exhausted });
+      } else if (isExhausted && known.exhausted === undefined) {
+        found.set(node, { ...known, exhausted: event });
+      }
+    }
+  }
+  return found;
+}
+
+function summaryOf(
+  facts: ServerFacts,
+  node: ViewedNode,
+  known: ProblemFacts & { readonly load: Load },
+): NodeSummary {
+  const { name, state, record, links, past, elsewhere } = node;
+  const newest = links.at(-1);
+  const joined = record !== undefined && "state" in record ? record : undefined;
+  const isLinkedAsSaid = past?.isLinked === links.length > 0;
+  const since = isLinkedAsSaid && past !== undefined &&
+      (state === "online" || state === "offline")
+    ? past.since
+    : undefined;
+  const reason = state === "revoked"
+    ? joined?.reason
+    : state === "offline" && isLinkedAsSaid
+    ? past?.reason
+    : undefined;
+  const software = newest?.peer.software ?? past?.software;
+  const address = newest?.peer.remoteAddress ?? past?.address;
+  const roundTripMs = leastRoundTrip(links);
+  // The first is enough: it is said of thousands.
+  const problem = problemsOf(facts, node, known).next().value?.message;
+  const until = joined?.certificate?.expiresAt;
+  return {
+    name,
+    state,
+    ...(since === undefined ? {} : { since }),
+    ...(reason ? { reason } : {}),
+    isJoined: record !== undefined,
+    ...(software === undefined ? {} : { version: software }),
+    ...(address === undefined ? {} : { address }),
+    links: links.length,
+    ...known.load,
+    ...(roundTripMs === undefined
+      ? {}
+      : { roundTripMs: Math.round(roundTripMs * 100) / 100 }),
+    servers: links.length === 0 ? elsewhere : [facts.serverId, ...elsewhere],
+    ...(until === undefined ? {} : { certificateUntil: until }),
+    ...(known.isDuplicate ? { isDuplicate: true } : {}),
+    ...(problem === undefined ? {} : { problem }),
+  };
+}
+
+/** Dials take the best of them. */
+export function leastRoundTrip(
+  links: readonly AgentLink[],
+): number | undefined {
+  let least: number | undefined;
+  for (const { roundTripMs } of links) {
+    if (roundTripMs === undefined) continue;
+    if (least === undefined || roundTripMs < least) least = roundTripMs;
+  }
+  return least;
+}

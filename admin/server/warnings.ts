@@ -1,0 +1,222 @@
+/**
+ * What an operator should look at although the server works: the first thing
+ * that `tunnel status` says.
+ *
+ * @module
+ */
+
+import {
+  code,
+  fileWarnings,
+  SEVERITY_RANK,
+  slipWarnings,
+  sourceWarnings,
+} from "../../net/admin/own_facts.ts";
+import type { Warning } from "../../proto/admin/status_answer.ts";
+import { clipped } from "../../proto/peer/quoted.ts";
+import { stepOf } from "../../server/identity/authority_step.ts";
+import { outageNotes } from "../../server/identity/state_metrics.ts";
+import { linkProblem } from "./node_problem.ts";
+import type { NodeView, ViewedNode } from "./node_view.ts";
+import type { ServerFacts } from "./server_facts.ts";
+
+/** Of one kind; the rest is told by a number. */
+export const WARNINGS_OF_KIND_MAX = 10;
+
+/** Who was refused so often, and lately, has a problem, and does not go away. */
+const REFUSED_TIMES = 3;
+/** Agents that were told why they are refused try again once a minute. */
+const REFUSED_MS = 150_000;
+
+/** Somebody has decided that, or is asked to: it is no trouble. */
+const DECIDED: ReadonlySet<string | undefined> = new Set(["TUN310", "TUN311"]);
+
+/** Offline nodes that are named, the last to go first. */
+const OFFLINE_MAX = 3;
+
+/** Longest sentence of somebody else's that is repeated. */
+const TEXT_LENGTH_MAX = 400;
+
+/** The worst first. */
+export function warningsOf(
+  facts: ServerFacts,
+  view: NodeView,
+): readonly Warning[] {
+  return [
+    ...facts.warnings(),
+    ...fileWarnings(facts.files.notes),
+    ...sourceWarnings(facts.discovery?.catalog.status),
+    ...stateWarnings(facts),
+    ...peerWarnings(facts),
+    ...refusedPeers(facts),
+    ...nodeWarnings(facts, view),
+    ...authorityWarning(facts, view),
+    ...slipWarnings(),
+  ].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]);
+}
+
+function* stateWarnings({ identity }: ServerFacts): Iterable<Warning> {
+  if (identity === undefined) return;
+  const { outage } = identity.state;
+  for (const message of outageNotes(identity.state)) {
+    yield {
+      code: code("TUN802"),
+      severity: "error",
+      message,
+      ...(outage === undefined
+        ? {}
+        : { since: new Date(outage.sinceMs).toISOString() }),
+    };
+  }
+}
+
+/** Clocks, ids and authorities of other servers. */
+function* peerWarnings({ peers, timers }: ServerFacts): Iterable<Warning> {
+  for (const { kind, message, sinceMs } of peers.problems) {
+    yield {
+      code: code(
+        kind === "other-clock"
+          ? "TUN916"
+          : kind === "duplicate-id"
+          ? "TUN406"
+          : "TUN205",
+      ),
+      severity: kind === "other-clock" ? "warning" : "error",
+      message,
+      since: new Date(Date.now() - (timers.now() - sinceMs)).toISOString(),
+    };
+  }
+}
+
+/** Who tries to get in again and again, and why he does not. */
+function* refusedPeers({ events }: ServerFacts): Iterable<Warning> {
+  const often = events.repeated("refused", Date.now() - REFUSED_MS)
+    .filter(({ event: { times = 1, code } }) =>
+      times >= REFUSED_TIMES && !DECIDED.has(code)
+    )
+    .sort((a, b) => (b.event.times ?? 1) - (a.event.times ?? 1));
+  for (const { event, since } of often.slice(0, WARNINGS_OF_KIND_MAX)) {
+    yield {
+      code: event.code ?? code("TUN320"),
+      severity: "warning",
+      message: `Refused ${event.times} times: ` +
+        clipped(event.message, TEXT_LENGTH_MAX),
+      since,
+      ...(event.node === undefined ? {} : { node: event.node }),
+    };
+  }
+  yield* theRest(
+    often.length,
+    "peers that are refused; see tunnel_server_refused_agents_total",
+  );
+}
+
+/** Stalled links, copied identities, nodes that wait. */
+function* nodeWarnings(
+  facts: ServerFacts,
+  { nodes, summaryOf }: NodeView,
+): Iterable<Warning> {
+  const duplicates = facts.duplicates();
+  const still: ViewedNode[] = [];
+  const offline: ViewedNode[] = [];
+  let pending = 0;
+  for (const node of nodes.values()) {
+    if (node.state === "pending") pending++;
+    if (node.state === "offline") offline.push(node);
+    const [first] = node.links;
+    if (first === undefined) continue;
+    const copied = duplicates.get(first.peer.agentId);
+    if (copied !== undefined) yield copiedWarning(node.name, copied);
+    const isStill = node.links.every((link) =>
+      !link.isDraining && !facts.registry.isUnwanted(link) &&
+      !facts.registry.isHealthy(link)
+    );
+    if (isStill) still.push(node);
+  }
+  for (const node of still.slice(0, WARNINGS_OF_KIND_MAX)) {
+    yield {
+      code: code("TUN507"),
+      severity: "warning",
+      message: `Node ${node.name}: ${linkProblem(facts, node.links)}`,
+      node: node.name,
+    };
+  }
+  yield* theRest(still.length, "nodes that give no sign of life");
+  if (pending > 0) {
+    yield {
+      code: code("TUN310"),
+      severity: "notice",
+      message: `${pending} ${pending === 1 ? "node waits" : "nodes wait"} ` +
+        "for approval: tunnel node list, then tunnel node approve NAME",
+    };
+  }
+  offline.sort((a, b) => goneMs(b) - goneMs(a));
+  for (const node of offline.slice(0, OFFLINE_MAX)) {
+    const { since, reason } = summaryOf(node);
+    yield {
+      code: code("TUN402"),
+      severity: "warning",
+      message: `Node ${node.name} is offline` +
+        (reason === undefined ? "" : `: ${clipped(reason, TEXT_LENGTH_MAX)}`),
+      ...(since === undefined ? {} : { since }),
+      node: node.name,
+    };
+  }
+  const rest = offline.length - OFFLINE_MAX;
+  if (rest > 0) {
+    yield {
+      severity: "warning",
+      message: `… and ${rest} more ${rest === 1 ? "node is" : "nodes are"} ` +
+        "offline: tunnel node list --only offline",
+    };
+  }
+}
+
+/** When it went; those that never came here stand last. */
+export function goneMs({ past }: ViewedNode): number {
+  return past === undefined || past.isLinked ? 0 : past.sinceMs;
+}
+
+/** A change of the CA is under way, and how far it is. */
+function* authorityWarning(
+  { identity }: ServerFacts,
+  { nodes }: NodeView,
+): Iterable<Warning> {
+  if (identity === undefined) return;
+  const authorities = identity.authorities();
+  if (authorities.next === undefined && authorities.previous === undefined) {
+    return;
+  }
+  const records = [...nodes.values()].flatMap(({ record }) =>
+    record === undefined || !("state" in record) ? [] : [record]
+  );
+  const { concerned, lacking, done, command } = stepOf(authorities, records);
+  const told = concerned.length - lacking.length;
+  yield {
+    code: code("TUN327"),
+    severity: "notice",
+    message: `The CA is being changed: ${told} of ${concerned.length} nodes ` +
+      `${done}; next: ${command}` +
+      (lacking.length === 0 ? "" : ", when all do (tunnel ca show)"),
+  };
+}
+
+function copiedWarning(name: string, sinceMs: number): Warning {
+  return {
+    code: code("TUN313"),
+    severity: "error",
+    message: `Node ${name}: two machines use its identity, and each gets a ` +
+      `part of its connections; tunnel node describe ${name} says from where`,
+    since: new Date(sinceMs).toISOString(),
+    node: name,
+  };
+}
+
+/** How many more there are than were told. */
+function* theRest(count: number, what: string): Iterable<Warning> {
+  if (count <= WARNINGS_OF_KIND_MAX) return;
+  yield {
+    severity: "warning",
+    message: `… and ${count - WARNINGS_OF_KIND_MAX} more ${what}`,
+  };
+}

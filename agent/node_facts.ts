@@ -1,0 +1,67 @@
+/**
+ * What the admin API is told of a program on a node, an agent or a proxy, by the
+ * parts that know it.
+ *
+ * @module
+ */
+
+import type { AdminRoute } from "../net/admin/admin_api.ts";
+import type { TermSource } from "../net/tls/trust/expiry.ts";
+import type { LiveConduits } from "../platform/conduits/live_conduits.ts";
+import type { RecentEvents } from "../platform/log/recent_events.ts";
+import { cpuSeconds } from "../platform/metrics/process_metrics.ts";
+import { VERSION } from "../platform/process/version.ts";
+import type {
+  ConfigAnswer,
+  ServicesAnswer,
+} from "../proto/admin/list_answers.ts";
+import type {
+  ProgramInfo,
+  StatusAnswer,
+  Warning,
+} from "../proto/admin/status_answer.ts";
+
+/** What agents and proxies have in common. */
+export interface NodeFacts {
+  readonly conduits: LiveConduits;
+  readonly events: RecentEvents;
+  program(): ProgramInfo;
+  /** Certificates in use, by what they are for. */
+  certificates(): readonly TermSource[];
+  /** What only this kind of program warns of. */
+  warnings(): readonly Warning[];
+  /** What only this kind of program has. */
+  parts(): Pick<
+    StatusAnswer,
+    "links" | "announced" | "services" | "follows" | "sources"
+  >;
+  /** What it serves on its machine; absent: nothing. */
+  readonly services?: () => Omit<ServicesAnswer, "services"> & {
+    readonly services: Iterable<ServicesAnswer["services"][number]>;
+  };
+  /** Flags as they are in effect, without secrets; absent: not known. */
+  readonly flags?: (() => ConfigAnswer["flags"]) | undefined;
+}
+
+const STARTED_AT = new Date().toISOString();
+
+/** What is the same of every program. */
+export function programInfo(
+  facts: Pick<
+    ProgramInfo,
+    "program" | "id" | "isReady" | "isDraining" | "addresses"
+  >,
+): ProgramInfo {
+  return {
+    ...facts,
+    version: VERSION,
+    pid: Deno.pid,
+    startedAt: STARTED_AT,
+    now: new Date().toISOString(),
+    residentBytes: Deno.memoryUsage().rss,
+    cpuSeconds: cpuSeconds(),
+  };
+}
+
+/** Shows a program on a node; see `admin/agent/node_routes.ts`. */
+export type ShowNode = (facts: NodeFacts) => readonly AdminRoute[];

@@ -1,0 +1,55 @@
+/**
+ * What shows an agent to people, as the agent sees it: it hands over its parts,
+ * and is given routes. What they answer is `admin/agent`'s.
+ *
+ * @module
+ */
+
+import type { AdminRoute } from "../net/admin/admin_api.ts";
+import type { WatchedFiles } from "../net/tls/trust/watched_files.ts";
+import type { LiveConduits } from "../platform/conduits/live_conduits.ts";
+import type {
+  EventLines,
+  RecentEvents,
+} from "../platform/log/recent_events.ts";
+import type {
+  ProgramInfo,
+  StatusAnswer,
+} from "../proto/admin/status_answer.ts";
+import type { AgentLinks } from "./links/agent_links.ts";
+import type { Announcement } from "./links/announcement.ts";
+import type { NodeFacts } from "./node_facts.ts";
+import type { AgentOptions } from "./options.ts";
+
+/** Lines of an agent's log that people are told of as what they are. */
+export const AGENT_EVENT_LINES: EventLines = [
+  ["linked to server", "linked"],
+  ["a server is linked again", "linked"],
+  ["link lost", "unlinked"],
+  ["draining", "drain"],
+  ["renewed", "certificate"],
+];
+
+/** The parts of an agent that know something. */
+export interface AgentParts {
+  readonly options: AgentOptions;
+  readonly conduits: LiveConduits;
+  readonly events: RecentEvents;
+  readonly files: WatchedFiles;
+  readonly links: Pick<AgentLinks, "view">;
+  readonly announcement: Announcement;
+  /** What it serves on its machine; absent: nothing. */
+  readonly proxy: ProxyParts | undefined;
+  state(): Pick<ProgramInfo, "isReady" | "isDraining"> & {
+    readonly addresses: Readonly<Record<string, string | undefined>>;
+  };
+}
+
+/** The part of a service proxy in what its agent answers. */
+export interface ProxyParts {
+  readonly parts: Pick<StatusAnswer, "services" | "follows" | "sources">;
+  readonly services: ReturnType<NonNullable<NodeFacts["services"]>>;
+}
+
+/** Shows one agent; see `admin/agent/agent_routes.ts`. */
+export type ShowAgent = (parts: AgentParts) => readonly AdminRoute[];
