@@ -7,7 +7,7 @@
 
 import { isAddress } from "../../proto/peer/server_address.ts";
 import type { MembershipOptions } from "../../server/options.ts";
-import { PEER_TIMEOUT_MS } from "../../server/peers/member_engine.ts";
+import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
 import { formatHostPort, parseHostPort } from "../flags/addresses.ts";
 import {
   durationFlag,

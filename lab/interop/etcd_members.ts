@@ -6,7 +6,8 @@
 
 import { assertEquals } from "@std/assert";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { EtcdEngine } from "../../server/peers/etcd_engine.ts";
+import { EtcdEphemerals } from "../../neighbours/store/etcd_ephemerals.ts";
+import { EphemeralTexts } from "../../neighbours/store/ephemerals.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import {
   MeetingServers,
@@ -24,15 +25,15 @@ import {
 function openerOf(cluster: EtcdCluster, prefix: string): OpenMember {
   return (who) => {
     const client = clientOf(cluster);
-    const engine = new EtcdEngine({
-      ...who,
+    const options = { ...who, timeoutMs: TIMEOUT_MS, timers: systemTimers };
+    const place = new EtcdEphemerals({
+      ...options,
       client,
       prefix,
-      timeoutMs: TIMEOUT_MS,
-      timers: systemTimers,
       random: Math.random,
     });
-    return { engine, cut: () => client[Symbol.dispose]() };
+    const ephemerals = new EphemeralTexts(place, options);
+    return { ephemerals, cut: () => client[Symbol.dispose]() };
   };
 }
 

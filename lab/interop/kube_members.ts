@@ -6,12 +6,12 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { LEASES, pathOf } from "../../neighbours/kubernetes/paths.ts";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import type { Lease, ObjectList } from "../../neighbours/kubernetes/objects.ts";
-import { KubernetesEngine } from "../../server/peers/kubernetes_engine.ts";
+import { KubernetesEphemerals } from "../../neighbours/store/kubernetes_ephemerals.ts";
+import { EphemeralTexts } from "../../neighbours/store/ephemerals.ts";
 import { launchAgent } from "../../tests/support/program/tunnel.ts";
 import {
   MeetingServers,
@@ -37,8 +37,9 @@ function openerOf(context: KubeContext, namespace: string): OpenMember {
       isCut
         ? Promise.reject(new KubernetesError(0, "", "Cannot ask: it is cut"))
         : ask.apply(client, args);
-    const engine = new KubernetesEngine({
-      ...who,
+    const options = { ...who, timeoutMs: TIMEOUT_MS, timers: systemTimers };
+    const place = new KubernetesEphemerals({
+      ...options,
       client: {
         get: unlessCut(client.get) as typeof client.get,
         create: unlessCut(client.create) as typeof client.create,
@@ -47,18 +48,17 @@ function openerOf(context: KubeContext, namespace: string): OpenMember {
         stream: unlessCut(client.stream),
       },
       namespace,
+      topic: "peers",
       labels: { "k8s-app": "konnectivity-server" },
-      timeoutMs: TIMEOUT_MS,
-      timers: systemTimers,
       random: Math.random,
       wallClock: Date.now,
-      metrics: new MetricRegistry(),
     });
+    const ephemerals = new EphemeralTexts(place, options);
     const cut = () => {
       if (!isCut) client[Symbol.dispose]();
       isCut = true;
     };
-    return { engine, cut };
+    return { ephemerals, cut };
   };
 }
 

@@ -197,7 +197,10 @@ function recordOf({ value, modRevision }: Entry): VersionedRecord {
   return { text: DECODER.decode(value), version: `${modRevision}` };
 }
 
-async function inWords<Result>(answer: Promise<Result>): Promise<Result> {
+/** The answer. @throws {StoreError} */
+export async function inWords<Result>(
+  answer: Promise<Result>,
+): Promise<Result> {
   try {
     return await answer;
   } catch (error) {

@@ -368,7 +368,7 @@ function isMissingNamespace(error: unknown): boolean {
 }
 
 /** @returns What to throw. */
-function worded(error: unknown): unknown {
+export function worded(error: unknown): unknown {
   if (!isKubernetesTrouble(error)) return error;
   const { message } = error;
   const code = codeOf(error);

@@ -8,6 +8,12 @@
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient } from "../etcd/client.ts";
 import type { KubernetesClient } from "../kubernetes/client.ts";
+import type { LeaseObserver } from "../kubernetes/server_lease.ts";
+import {
+  type EphemeralOptions,
+  type Ephemerals,
+  EphemeralTexts,
+} from "./ephemerals.ts";
 import type { StoreLocation } from "./store_location.ts";
 
 /** A location, with a client of it. Closing is up to who opened it. */
@@ -56,6 +62,61 @@ export async function connectStore(
       const namespace = location.namespace ?? client.namespace;
       const name = `Kubernetes (${client.server}, namespace ${namespace})`;
       return { kind: "kubernetes", client, namespace, name };
+    }
+  }
+}
+
+/** What servers tell each other; in a directory it is the folder's name. */
+export type Topic = "peers" | "offers";
+
+/** What upstream's agents look for by default. */
+const SERVER_LABELS = { "k8s-app": "konnectivity-server" };
+
+/** Who says it. */
+export interface SpeakerOptions extends EphemeralOptions {
+  readonly serverId: string;
+  /** Where Konnectivity's agents look for Leases, if somebody has said it. */
+  readonly namespace?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Counts Leases that upstream knows, where there are any. */
+  readonly observer?: () => Omit<LeaseObserver, "warn">;
+}
+
+/** Texts of servers about a topic. Nothing is sent or written yet. */
+export async function openEphemerals(
+  connection: StoreConnection,
+  topic: Topic,
+  options: SpeakerOptions,
+): Promise<Ephemerals> {
+  const { namespace, labels = SERVER_LABELS, observer, ...speaker } = options;
+  const tools = { ...speaker, random: Math.random };
+  // Loaded when wanted, as the clients are.
+  switch (connection.kind) {
+    case "directory": {
+      const { DirectoryEphemerals } = await import("./directory_ephemerals.ts");
+      const path = `${connection.root}/${topic}`;
+      const place = new DirectoryEphemerals({ ...speaker, path });
+      return new EphemeralTexts(place, speaker);
+    }
+    case "etcd": {
+      const { EtcdEphemerals } = await import("./etcd_ephemerals.ts");
+      const { client, prefix } = connection;
+      const folder = topic === "peers" ? prefix : `${prefix}${topic}/`;
+      const place = new EtcdEphemerals({ ...tools, client, prefix: folder });
+      return new EphemeralTexts(place, speaker);
+    }
+    case "kubernetes": {
+      const { KubernetesEphemerals } = await import(
+        "./kubernetes_ephemerals.ts"
+      );
+      const place = new KubernetesEphemerals({
+        ...tools,
+        ...{ client: connection.client, topic, labels },
+        namespace: namespace ?? connection.namespace,
+        wallClock: Date.now,
+        ...(observer === undefined ? {} : { observer: observer() }),
+      });
+      return new EphemeralTexts(place, speaker);
     }
   }
 }

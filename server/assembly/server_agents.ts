@@ -39,8 +39,9 @@ import { authorize, type Authorizer } from "../links/authorizer.ts";
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
 import { standingMethods } from "../links/standing_service.ts";
-import { PEER_TIMEOUT_MS } from "../peers/member_engine.ts";
-import { openEngine } from "../peers/open_engine.ts";
+import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
+import { openEphemerals } from "../../neighbours/store/store_connection.ts";
+import { countLeases } from "../cluster/kubernetes_metrics.ts";
 import { authorityIdsIn, certainAddress } from "../peers/own_facts.ts";
 import type { Store } from "../../neighbours/store/store.ts";
 import type { Readiness } from "./readiness.ts";
@@ -215,19 +216,17 @@ export class ServerAgents {
   async #meetPeers(listening: string): Promise<void> {
     const { options, peers, state, instanceId, metricRegistry } = this.core;
     const { membership, serverId, kubernetes } = options;
-    const engine = state && await openEngine(state, "peers", {
+    const ephemerals = state && await openEphemerals(state, "peers", {
       serverId,
       instanceId,
       timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,
       timers: systemTimers,
-      random: Math.random,
-      wallClock: Date.now,
-      metrics: metricRegistry,
-      ...(kubernetes?.lease === undefined ? {} : { lease: kubernetes.lease }),
+      observer: () => countLeases(metricRegistry),
+      ...kubernetes?.lease,
     });
     peers.start({
       address: membership?.advertiseAddress ?? certainAddress(listening),
-      ...(engine === undefined ? {} : { engine }),
+      ...(ephemerals === undefined ? {} : { ephemerals }),
       authorities: () => authorityIdsIn(this.#credentials!.current.ca),
       onAnnouncement: (news) => this.#port.announcePeers(news),
     });

@@ -10,9 +10,8 @@
 
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
-import { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { PEER_TIMEOUT_MS } from "../peers/member_engine.ts";
-import { openEngine } from "../peers/open_engine.ts";
+import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
+import { openEphemerals } from "../../neighbours/store/store_connection.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { announcedName } from "../../proto/link/announced_services.ts";
@@ -168,18 +167,14 @@ async function announcedElsewhere(
     ? undefined
     : new MemberFiles(`${folder}/discovery`, serverId, log);
   if (state === undefined) return kept === undefined ? {} : { memory: kept };
-  const engine = await openEngine(state, "offers", {
+  const ephemerals = await openEphemerals(state, "offers", {
     serverId,
     instanceId,
     timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,
     timers: systemTimers,
-    random: Math.random,
-    wallClock: Date.now,
-    // What is counted of leases is upstream's, of those that it knows.
-    metrics: new MetricRegistry(),
   });
   const offers = new EngineOffers({
-    engine,
+    ephemerals,
     serverId,
     instanceId,
     log,

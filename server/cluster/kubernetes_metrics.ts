@@ -7,7 +7,7 @@
 
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { SERVER_PREFIX, UPSTREAM_PREFIX } from "../metrics/metric_families.ts";
-import type { LeaseObserver } from "./server_lease.ts";
+import type { LeaseObserver } from "../../neighbours/kubernetes/server_lease.ts";
 
 /** Upstream's, which are its library's own, in seconds. */
 const REQUEST_BOUNDS = [.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10];

@@ -25,7 +25,7 @@ import {
 import { NodeAddresses } from "./node_addresses.ts";
 import type { KubernetesServerOptions } from "../options.ts";
 import { PodNodes } from "./pod_nodes.ts";
-import { ServerLease } from "./server_lease.ts";
+import { ServerLease } from "../../neighbours/kubernetes/server_lease.ts";
 import { tokenAuthenticator } from "./token_authenticator.ts";
 import { TokenReviews } from "./token_reviews.ts";
 

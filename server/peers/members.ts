@@ -1,7 +1,7 @@
 /**
- * The servers that are there, as an engine sees them, this one included.
+ * The servers that are there, as a store shows them, this one included.
  *
- * What an engine says is gone is gone, but for one case: it says that this very
+ * What a store says is gone is gone, but for one case: it says that this very
  * server is gone, which is here and has published itself. Then somebody has
  * emptied the place, or answers with an empty list, and the others are no more
  * gone than this one: they stay until this server is seen again and they had
@@ -14,14 +14,16 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { KnownAgents, type KnownPeer } from "./known_agents.ts";
 import {
   MEMBER_PART,
-  MEMBERS_MAX,
   PART_NAME,
   type PartChange,
-} from "./member_engine.ts";
+} from "../../neighbours/store/ephemerals.ts";
 import { type MemberRecord, parseMember } from "./member_record.ts";
 import type { PeerIndex } from "./peer_index.ts";
 import type { Peer } from "./peers.ts";
 import { WorkTurns } from "./work_turns.ts";
+
+/** Servers that are followed; what is said beyond that is not looked at. */
+const MEMBERS_MAX = 256;
 
 /**
  * How long servers are kept while nothing can be seen of them. They run most
@@ -105,7 +107,7 @@ export class Members {
     return this.#peers.has(peer);
   }
 
-  /** Takes over what an engine reports. */
+  /** Takes over what a store reports. */
   apply(changes: readonly PartChange[]): void {
     const { instanceId: own } = this.#options;
     const about = changes.findLast((change) =>

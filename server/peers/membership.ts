@@ -19,11 +19,11 @@ import type { PeerAnnouncement } from "../links/agent_port.ts";
 import type { StrategyName } from "../options.ts";
 import { AgentShards } from "./agent_shards.ts";
 import {
-  type EngineEvents,
+  type EphemeralEvents,
+  type Ephemerals,
   MEMBER_PART,
-  type MemberEngine,
   type PartChange,
-} from "./member_engine.ts";
+} from "../../neighbours/store/ephemerals.ts";
 import {
   formatMember,
   type MemberRecord,
@@ -66,7 +66,7 @@ export interface MembershipStart {
   /** Where agents reach it; empty when that is not certain. */
   readonly address: string;
   /** Absent: servers do not meet. */
-  readonly engine?: MemberEngine;
+  readonly ephemerals?: Ephemerals;
   /** Ids of those that this server trusts now. */
   readonly authorities: () => readonly string[];
   /** Agents have to be told. */
@@ -84,7 +84,7 @@ export class Membership implements Peers {
   #started: MembershipStart | undefined;
   #all: readonly Peer[] = [];
   #announced = "";
-  /** Whether what the engine reports is new, and since when it is not. */
+  /** Whether what is reported of the others is new, and since when it is not. */
   #view: "unknown" | "followed" | "away" = "unknown";
   #hasWarned = false;
   #writing: Timer | undefined;
@@ -145,7 +145,7 @@ export class Membership implements Peers {
 
   /** For an agent that has just linked; absent: there is nothing to say. */
   get announcement(): PeerAnnouncement | undefined {
-    const isKnown = this.#started?.engine === undefined
+    const isKnown = this.#started?.ephemerals === undefined
       ? this.#options.fixed.length > 0
       : this.#view !== "unknown";
     return isKnown ? this.#announcement() : undefined;
@@ -154,8 +154,8 @@ export class Membership implements Peers {
   /** The server listens: others may know. */
   start(start: MembershipStart): void {
     this.#started = start;
-    if (start.engine === undefined) return;
-    start.engine.start(this.#events());
+    if (start.ephemerals === undefined) return;
+    start.ephemerals.watch(this.#events());
     this.#publishMember();
     this.#agentsChanged();
   }
@@ -175,7 +175,7 @@ export class Membership implements Peers {
     this.#writing?.cancel();
     this.#clock?.cancel();
     this.#members.retire();
-    this.#started?.engine?.publish(MEMBER_PART, undefined);
+    this.#started?.ephemerals?.put(MEMBER_PART, undefined);
   }
 
   /** Settles when what was published is taken back, or cannot be. */
@@ -186,7 +186,7 @@ export class Membership implements Peers {
 
   async #end(): Promise<void> {
     this.#members.stop();
-    await this.#started?.engine?.stop();
+    await this.#started?.ephemerals?.close();
   }
 
   // --- What this server publishes ----------------------------------------------
@@ -206,7 +206,7 @@ export class Membership implements Peers {
 
   #publishMember(): void {
     if (this.#isRetired) return;
-    this.#started!.engine!.publish(MEMBER_PART, formatMember(this.#record));
+    this.#started!.ephemerals!.put(MEMBER_PART, formatMember(this.#record));
     this.#look();
     this.#clock = this.#options.timers.after(
       CLOCK_PUBLISH_MS,
@@ -216,8 +216,8 @@ export class Membership implements Peers {
 
   #agentsChanged(): void {
     const { timers } = this.#options;
-    const engine = this.#started?.engine;
-    if (engine === undefined || this.#isRetired) return;
+    const ephemerals = this.#started?.ephemerals;
+    if (ephemerals === undefined || this.#isRetired) return;
     if (this.#writing !== undefined || !this.#agents.hasChanged) {
       return;
     }
@@ -226,14 +226,14 @@ export class Membership implements Peers {
       this.#writing = undefined;
       this.#writtenMs = timers.now();
       for (const [part, text] of this.#agents.take()) {
-        engine.publish(part, text);
+        ephemerals.put(part, text);
       }
     });
   }
 
   // --- What others publish -----------------------------------------------------
 
-  #events(): EngineEvents {
+  #events(): EphemeralEvents {
     const { warn, event } = this.#options;
     return {
       changed: (changes) => {

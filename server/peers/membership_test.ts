@@ -6,11 +6,11 @@ import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { PeerAnnouncement } from "../links/agent_port.ts";
 import {
-  type EngineEvents,
+  type EphemeralEvents,
+  type Ephemerals,
   MEMBER_PART,
-  type MemberEngine,
   type PartChange,
-} from "./member_engine.ts";
+} from "../../neighbours/store/ephemerals.ts";
 import { formatMember, type MemberRecord } from "./member_record.ts";
 import { KEEP_MS, RETURN_MS } from "./members.ts";
 import { CLOCK_PUBLISH_MS, Membership, WRITE_MS } from "./membership.ts";
@@ -65,8 +65,8 @@ function gone(instanceId: string, part = MEMBER_PART): PartChange {
   return { instanceId, part, text: undefined };
 }
 
-/** A membership over an engine that does what the test says. */
-class Rig implements MemberEngine {
+/** A membership over a store that does what the test says. */
+class Rig implements Ephemerals {
   readonly timers = new FakeTimers();
   readonly #beganMs = this.timers.now();
   readonly published: [string, string | undefined][] = [];
@@ -76,7 +76,7 @@ class Rig implements MemberEngine {
   readonly seen: string[] = [];
   readonly metrics = new MetricRegistry();
   readonly membership: Membership;
-  events!: EngineEvents;
+  events!: EphemeralEvents;
 
   constructor(
     { serverCount = 1, fixed = [] as { serverId: string; address: string }[] } =
@@ -99,24 +99,24 @@ class Rig implements MemberEngine {
     });
   }
 
-  open(hasEngine = true): void {
+  open(hasStore = true): void {
     this.membership.start({
       address: "10.0.0.97:8091",
-      ...(hasEngine ? { engine: this } : {}),
+      ...(hasStore ? { ephemerals: this } : {}),
       authorities: () => ["0123456789abcdef"],
       onAnnouncement: (news) => this.told.push(news),
     });
   }
 
-  start(events: EngineEvents): void {
+  watch(events: EphemeralEvents): void {
     this.events = events;
   }
 
-  publish(part: string, text: string | undefined): void {
+  put(part: string, text: string | undefined): void {
     this.published.push([part, text]);
   }
 
-  stop(): Promise<void> {
+  close(): Promise<void> {
     return Promise.resolve();
   }
 

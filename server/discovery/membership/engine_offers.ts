@@ -1,6 +1,6 @@
 /**
- * The agents of other servers, told over an engine by which servers meet
- * (`server/peers/member_engine.ts`).
+ * The agents of other servers, told by ephemeral texts in the store that
+ * servers have in common.
  *
  * An agent's name decides in which of a few texts it stands, so that a change of
  * one is a change of one text. A text is never taken back while its server runs:
@@ -13,10 +13,10 @@
 import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import {
+  type Ephemerals,
   MEMBER_PART,
-  type MemberEngine,
   type PartChange,
-} from "../../peers/member_engine.ts";
+} from "../../../neighbours/store/ephemerals.ts";
 import {
   agentsOf,
   type MemberMemory,
@@ -38,7 +38,7 @@ const KEPT_MS = 600_000;
 
 /** What `EngineOffers` needs from outside. */
 export interface EngineOffersOptions {
-  readonly engine: MemberEngine;
+  readonly ephemerals: Ephemerals;
   readonly serverId: string;
   /** Of this process: what it says itself is not heard. */
   readonly instanceId: string;
@@ -72,18 +72,18 @@ export class EngineOffers implements PeerOffers, MemberMemory {
 
   start(changed: () => void): void {
     this.#changed = changed;
-    const { engine, serverId, instanceId } = this.options;
-    engine.start({
+    const { ephemerals, serverId, instanceId } = this.options;
+    ephemerals.watch({
       changed: (changes) => this.#apply(changes),
       following: () => this.#problem = "",
       problem: (message) => this.#warn(message),
     });
-    engine.publish(MEMBER_PART, JSON.stringify({ serverId, instanceId }));
+    ephemerals.put(MEMBER_PART, JSON.stringify({ serverId, instanceId }));
   }
 
   async stop(): Promise<void> {
     this.#changed = undefined;
-    await this.options.engine.stop();
+    await this.options.ephemerals.close();
   }
 
   async load(): Promise<readonly RememberedAgent[]> {
@@ -111,7 +111,7 @@ export class EngineOffers implements PeerOffers, MemberMemory {
       const text = this.#textOf(entries);
       if (this.#said.get(part) === text) continue;
       this.#said.set(part, text);
-      this.options.engine.publish(part, text);
+      this.options.ephemerals.put(part, text);
     }
   }
 

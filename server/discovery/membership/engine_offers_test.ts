@@ -2,24 +2,24 @@ import { rememberedAgent as agent } from "../../../tests/support/memory/remember
 import { assertEquals, assertMatch } from "@std/assert";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import type {
-  EngineEvents,
-  MemberEngine,
+  EphemeralEvents,
+  Ephemerals,
   PartChange,
-} from "../../peers/member_engine.ts";
+} from "../../../neighbours/store/ephemerals.ts";
 import { EngineOffers, SHARD_LENGTH_MAX } from "./engine_offers.ts";
 import type { RememberedAgent } from "./member_memory.ts";
 
 /** Where servers meet, in memory. */
 class Meeting {
-  readonly #events = new Map<string, EngineEvents>();
+  readonly #events = new Map<string, EphemeralEvents>();
   readonly parts = new Map<string, Map<string, string>>();
   writes = 0;
 
-  engine(instanceId: string): MemberEngine {
+  ephemerals(instanceId: string): Ephemerals {
     const own = new Map<string, string>();
     this.parts.set(instanceId, own);
     return {
-      start: (events) => {
+      watch: (events) => {
         this.#events.set(instanceId, events);
         for (const [id, parts] of this.parts) {
           for (const [part, text] of parts) {
@@ -28,12 +28,12 @@ class Meeting {
         }
         events.following();
       },
-      publish: (part, text) => {
+      put: (part, text) => {
         this.writes++;
         own.set(part, text!);
         this.tell({ instanceId, part, text });
       },
-      stop: () => {
+      close: () => {
         this.end(instanceId);
         return Promise.resolve();
       },
@@ -59,7 +59,7 @@ function setUp() {
   const log = new RecordedLog();
   const server = (instanceId: string) => {
     const offers = new EngineOffers({
-      ...{ engine: meeting.engine(instanceId), instanceId, log },
+      ...{ ephemerals: meeting.ephemerals(instanceId), instanceId, log },
       serverId: instanceId,
       now: () => clock.nowMs,
     });
@@ -143,7 +143,12 @@ Deno.test("a server keeps for itself what it says, also while nobody hears it", 
   const kept: RememberedAgent[][] = [];
   const { meeting, log } = setUp();
   const offers = new EngineOffers({
-    ...{ engine: meeting.engine("d"), instanceId: "d", log, now: Date.now },
+    ...{
+      ephemerals: meeting.ephemerals("d"),
+      instanceId: "d",
+      log,
+      now: Date.now,
+    },
     serverId: "d",
     kept: {
       load: () => Promise.resolve([agent("old")]),

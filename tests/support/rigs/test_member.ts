@@ -12,7 +12,7 @@ import { NO_IDENTIFIERS } from "../../../proto/peer/identifiers.ts";
 import { ANONYMOUS } from "../../../proto/peer/peer_identity.ts";
 import type { LinkPeer } from "../../../proto/link/link.ts";
 import { eventually } from "./tunnel_harness.ts";
-import type { MemberEngine } from "../../../server/peers/member_engine.ts";
+import type { Ephemerals } from "../../../neighbours/store/ephemerals.ts";
 import { Membership } from "../../../server/peers/membership.ts";
 
 /** The machine may be busy. */
@@ -24,7 +24,7 @@ export const TIMEOUT_MS = 4_000;
 /** Opens the way of one server to the store. */
 export type OpenMember = (
   who: { readonly serverId: string; readonly instanceId: string },
-) => { readonly engine: MemberEngine; cut(): void };
+) => { readonly ephemerals: Ephemerals; cut(): void };
 
 /** One server's view of the others. */
 export class TestMember implements AsyncDisposable {
@@ -52,7 +52,7 @@ export class TestMember implements AsyncDisposable {
     });
     this.membership.start({
       address: `${serverId}.example:8091`,
-      engine: this.#way.engine,
+      ephemerals: this.#way.ephemerals,
       authorities: () => [],
       onAnnouncement: () => {},
     });

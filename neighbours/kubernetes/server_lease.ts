@@ -10,23 +10,11 @@
 
 import type { Code } from "../../proto/codes/codes.ts";
 import { worldly } from "../../platform/errors/internal_errors.ts";
-import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
-import {
-  isKubernetesTrouble,
-  KubernetesError,
-} from "../../neighbours/kubernetes/errors.ts";
-import {
-  LEASE_SECONDS,
-  leaseEndMs,
-  leaseName,
-  RENEW_MS,
-} from "../../neighbours/kubernetes/leases.ts";
-import type { Lease, ObjectList } from "../../neighbours/kubernetes/objects.ts";
-import {
-  formatMicroTime,
-  LEASES,
-  pathOf,
-} from "../../neighbours/kubernetes/paths.ts";
+import type { RequestOptions } from "./client.ts";
+import { isKubernetesTrouble, KubernetesError } from "./errors.ts";
+import { LEASE_SECONDS, leaseEndMs, leaseName, RENEW_MS } from "./leases.ts";
+import type { Lease, ObjectList } from "./objects.ts";
+import { formatMicroTime, LEASES, pathOf } from "./paths.ts";
 import { quoted } from "../../proto/peer/quoted.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
@@ -61,6 +49,14 @@ export interface LeaseObserver {
   warn(message: string, code: Code): void;
 }
 
+/** Nobody counts. */
+export const UNCOUNTED: Omit<LeaseObserver, "warn"> = {
+  listed: () => {},
+  deleted: () => {},
+  culled: () => {},
+  taken: () => {},
+};
+
 /** What the lease needs from outside. */
 export interface ServerLeaseOptions {
   readonly client: LeaseClient;
@@ -72,8 +68,6 @@ export interface ServerLeaseOptions {
   readonly labels: Readonly<Record<string, string>>;
   /** Read at each renewal. */
   readonly annotations?: () => Readonly<Record<string, string>>;
-  /** Between two renewals; upstream's unless given. */
-  readonly renewMs?: number;
   readonly timers: Timers;
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
@@ -149,7 +143,7 @@ export class ServerLease {
   }
 
   async #work(): Promise<void> {
-    const { timers, renewMs = RENEW_MS } = this.options;
+    const { timers } = this.options;
     this.#isDue = false;
     await this.#attempt("renew the server's lease", () => this.#renew());
     if (timers.now() - this.#culledMs >= RENEW_MS) {
@@ -158,7 +152,7 @@ export class ServerLease {
     }
     if (this.#stopping.signal.aborted) return;
     if (this.#isDue) return await this.#work();
-    this.#timer = timers.after(renewMs, () => {
+    this.#timer = timers.after(RENEW_MS, () => {
       this.#timer = undefined;
       this.start();
     });

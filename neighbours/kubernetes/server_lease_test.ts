@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { RENEW_MS } from "../../neighbours/kubernetes/leases.ts";
-import type { Lease } from "../../neighbours/kubernetes/objects.ts";
+import { RENEW_MS } from "./leases.ts";
+import type { Lease } from "./objects.ts";
 import {
   failure,
   FakeApiServer,

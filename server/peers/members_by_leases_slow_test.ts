@@ -4,7 +4,6 @@ import type {
   RequestOptions,
 } from "../../neighbours/kubernetes/client.ts";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
-import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   type OpenMember,
@@ -20,12 +19,33 @@ import type { Lease, ObjectList } from "../../neighbours/kubernetes/objects.ts";
 import { rememberedAgent } from "../../tests/support/memory/remembered_agent.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { EngineOffers } from "../discovery/membership/engine_offers.ts";
-import { KubernetesEngine } from "./kubernetes_engine.ts";
+import { EphemeralTexts } from "../../neighbours/store/ephemerals.ts";
+import {
+  KubernetesEphemerals,
+  type KubernetesEphemeralsOptions,
+} from "../../neighbours/store/kubernetes_ephemerals.ts";
 
 const TIMEOUT_MS = 1_200;
 
 /** What the API server says instead of the truth. */
 type Lie = "none" | "empty lists" | "500";
+
+function leases(
+  options: Pick<
+    KubernetesEphemeralsOptions,
+    "client" | "topic" | "serverId" | "instanceId"
+  >,
+): EphemeralTexts {
+  const speaker = { ...options, timeoutMs: TIMEOUT_MS, timers: systemTimers };
+  const place = new KubernetesEphemerals({
+    ...speaker,
+    namespace: "edge",
+    labels: { "k8s-app": "konnectivity-server" },
+    random: Math.random,
+    wallClock: Date.now,
+  });
+  return new EphemeralTexts(place, speaker);
+}
 
 /** Servers at an API server that may lie. */
 class Rig implements AsyncDisposable {
@@ -36,18 +56,12 @@ class Rig implements AsyncDisposable {
   readonly open: OpenMember = (who) => {
     const client = plainClient(this.server.url, systemTimers);
     this.#clients.push(client);
-    const engine = new KubernetesEngine({
+    const ephemerals = leases({
       ...who,
       client: this.#lying(selecting(client)),
-      namespace: "edge",
-      labels: { "k8s-app": "konnectivity-server" },
-      timeoutMs: TIMEOUT_MS,
-      timers: systemTimers,
-      random: Math.random,
-      wallClock: Date.now,
-      metrics: new MetricRegistry(),
+      topic: "peers",
     });
-    return { engine, cut: () => {} };
+    return { ephemerals, cut: () => {} };
   };
 
   #lying(client: KubernetesClient): KubernetesClient {
@@ -106,15 +120,12 @@ Deno.test("what agents offer is told by Leases that are nobody's members", async
   const client = selecting(plain);
   const server = (serverId: string) => {
     const instanceId = crypto.randomUUID().replaceAll("-", "");
-    const engine = new KubernetesEngine({
-      ...{ client, namespace: "edge", topic: "offers", labels: {} },
-      ...{ serverId, instanceId, timeoutMs: TIMEOUT_MS },
-      ...{ timers: systemTimers, random: Math.random, wallClock: Date.now },
-      metrics: new MetricRegistry(),
+    const ephemerals = leases({
+      ...{ client, topic: "offers", serverId, instanceId },
     });
     const log = new RecordedLog();
     const offers = new EngineOffers({
-      ...{ engine, serverId, instanceId, log, now: Date.now },
+      ...{ ephemerals, serverId, instanceId, log, now: Date.now },
     });
     offers.start(() => {});
     return offers;
