@@ -12,7 +12,8 @@ import type { Carrier } from "../../proto/link/link.ts";
 import { DatagramPeer } from "../support/peers/datagrams.ts";
 import { endpoints, ProxyRig, service } from "../support/rigs/proxy_rig.ts";
 import { Tunnel } from "../support/rigs/tunnel_harness.ts";
-import { freePort, KEY, serveAt } from "../support/peers/udp_echo.ts";
+import { freePort } from "../peers/ports.ts";
+import { KEY, serveAt } from "../support/peers/udp_echo.ts";
 
 const AGENT = { via: { kind: "agent" } } as const;
 
@@ -65,7 +66,7 @@ for (const [carrier, way] of WAYS) {
         dialer: new MachineDialer({ tunnel: route }),
       });
       const port = await serveAt(rig, []);
-      const dead = await freePort();
+      const dead = freePort();
       rig.sink.add({
         endpoints: [endpoints("echo", [dead, live.port], AGENT)],
       });

@@ -56,20 +56,6 @@ export const portOf = (rig: ProxyRig): ProxiedPort =>
 export const loadOf = (rig: ProxyRig): number =>
   rig.proxy.served.get(KEY)!.proxy.load;
 
-/** A port where nobody is, over UDP or TCP. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    await using peer = await DatagramPeer.open();
-    const { port } = peer;
-    try {
-      Deno.listen({ hostname: "127.0.0.1", port }).close();
-      return port;
-    } catch (error) {
-      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
-    }
-  }
-}
-
 /** Passes when nobody has the port. */
 export async function assertClosed(port: number): Promise<void> {
   for (;;) {
