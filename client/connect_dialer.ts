@@ -6,6 +6,7 @@
 
 import { conduitOf } from "../net/stream/stream_conduit.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
+import { wishesOf } from "../proto/link/dial_wishes.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
@@ -25,7 +26,7 @@ export class ConnectDialer implements DialStarter {
     signal: AbortSignal,
     onSending?: () => void,
   ): Promise<Conduit> {
-    const { target, node, oneAgent, maybeNode, id, trace, earlyData } = dial;
+    const { target, id, trace, earlyData } = dial;
     if (target.protocol !== "tcp") {
       throw new DialError(
         "endpoint",
@@ -50,11 +51,9 @@ export class ConnectDialer implements DialStarter {
       onConnected: resolve,
       onFailed: reject,
     }, {
-      ...(node === undefined ? {} : { node }),
-      ...(oneAgent === undefined ? {} : { oneAgent }),
-      ...(maybeNode === undefined ? {} : { maybeNode }),
-      ...(id === undefined ? {} : { id }),
-      ...(trace === undefined ? {} : { trace }),
+      ...wishesOf(dial),
+      id,
+      trace,
       ...(earlyData === undefined || isLater ? {} : { earlyData }),
     });
     signal.addEventListener("abort", () => pending.cancel());

@@ -78,8 +78,8 @@ async function dialOnce(
   try {
     return await dialer.dial({
       target: { protocol, address },
-      ...(node === undefined ? {} : { node }),
-      ...(oneAgent === undefined ? {} : { oneAgent }),
+      node,
+      oneAgent,
       ...(signal === undefined ? {} : { signal }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });

@@ -5,28 +5,20 @@
  * @module
  */
 
+import type { DialWishes } from "../proto/link/dial_wishes.ts";
 import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import type { TraceContext } from "../proto/peer/trace_context.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 
 /** One dial. */
-export interface TunnelDial {
+export interface TunnelDial extends DialWishes {
   /** What is wanted behind the tunnel. */
   readonly target: DialTarget;
-  /**
-   * The `host` identifier of the only node wanted; `uid=` and `cidr=` in front
-   * mean those identifiers, `id=` the agent's own name.
-   */
-  readonly node?: string;
-  /** See `ONE_AGENT_FIELD`; only where no node is named. */
-  readonly oneAgent?: boolean;
-  /** See `NODE_NAME_FIELD`; only where no node is named. */
-  readonly maybeNode?: boolean;
   /** By which all programs on the way know it; made here unless given. */
-  readonly id?: ConnectionId;
+  readonly id?: ConnectionId | undefined;
   /** The span of whoever wants it; the dial is one below it. */
-  readonly trace?: TraceContext;
+  readonly trace?: TraceContext | undefined;
   /**
    * What the caller has to say at once, at most `EARLY_BYTES_MAX` bytes;
    * saves a round trip where it can.

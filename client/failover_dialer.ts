@@ -158,8 +158,13 @@ class FailoverDial {
       );
     });
     const { signal } = attempt.giveUp;
+    const hasOthers = this.queue.length > 0 || this.dial.hasOthers === true;
     const asking = server.starter
-      .start(this.dial, signal, () => this.#onSending(attempt))
+      .start(
+        { ...this.dial, hasOthers },
+        signal,
+        () => this.#onSending(attempt),
+      )
       .then(
         (conduit) => this.#onConnected(attempt, conduit),
         (error) => this.#onFailed(attempt, error),

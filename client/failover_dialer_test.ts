@@ -38,6 +38,8 @@ class ScriptedServer implements DialStarter {
   /** Dials that wait for what the test says. */
   readonly asked: PromiseWithResolvers<Conduit>[] = [];
   readonly targets: MemoryConduit[] = [];
+  /** Whether the last dial said that another server may be asked. */
+  hasOthers: boolean | undefined;
   /** What was said over it, once for each time. */
   sent = 0;
   givenUp = 0;
@@ -51,6 +53,7 @@ class ScriptedServer implements DialStarter {
   ): Promise<Conduit> {
     const asked = Promise.withResolvers<Conduit>();
     this.asked.push(asked);
+    this.hasOthers = dial.hasOthers;
     this.#onSending = () => {
       onSending?.();
       if (dial.earlyData !== undefined) this.sent++;

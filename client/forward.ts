@@ -140,8 +140,8 @@ function dialOf(options: ForwardOptions, early: Uint8Array): TunnelDial {
   const { protocol, address, node, oneAgent, timeoutMs } = options;
   return {
     target: { protocol, address },
-    ...(node === undefined ? {} : { node }),
-    ...(oneAgent === undefined ? {} : { oneAgent }),
+    node,
+    oneAgent,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(early.length === 0 ? {} : { earlyData: early }),
   };

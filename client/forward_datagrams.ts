@@ -72,8 +72,8 @@ async function serve(
   const early = flow.takeFirst(EARLY_BYTES_MAX);
   const far = await dialer.dial({
     target: { protocol: "udp", address },
-    ...(node === undefined ? {} : { node }),
-    ...(oneAgent === undefined ? {} : { oneAgent }),
+    node,
+    oneAgent,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(early === undefined ? {} : { earlyData: early }),
   });

@@ -87,6 +87,7 @@ Deno.test("each caller gets a connection of its own, ends and all", async () => 
     {
       target: { protocol: "tcp", address: "db.internal:5432" },
       node: "n1",
+      oneAgent: undefined,
       timeoutMs: 7,
       earlyData: undefined,
     },

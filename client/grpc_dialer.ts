@@ -7,11 +7,7 @@
 import { Channel, type ChannelConnection } from "../net/channel/channel.ts";
 import type { Upstream } from "../net/channel/upstream.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
-import {
-  NODE_FIELD,
-  NODE_NAME_FIELD,
-  ONE_AGENT_FIELD,
-} from "../proto/link/dial_handler.ts";
+import { wishFields } from "../proto/link/dial_wishes.ts";
 import { dialIdOf } from "../proto/link/dial_id.ts";
 import { newConnectionId } from "../platform/process/connection_ids.ts";
 import { dialProxy } from "../proto/link/proxy_client.ts";
@@ -143,13 +139,9 @@ export class GrpcDialer implements DialStarter {
   }
 }
 
-function metadataOf(
-  { node, oneAgent, maybeNode, trace }: TunnelDial,
-): Metadata {
+function metadataOf({ trace, ...wishes }: TunnelDial): Metadata {
   const metadata = new Metadata();
-  if (node !== undefined) metadata.add(NODE_FIELD, node);
-  else if (oneAgent === true) metadata.add(ONE_AGENT_FIELD, "true");
-  else if (maybeNode === true) metadata.add(NODE_NAME_FIELD, "true");
+  for (const [name, value] of wishFields(wishes)) metadata.add(name, value);
   if (trace !== undefined) {
     metadata.add(TRACEPARENT_FIELD, formatTraceparent(trace));
   }

@@ -11,6 +11,7 @@ import {
   unawaited,
 } from "../platform/errors/internal_errors.ts";
 import type { DialAnswer } from "../proto/link/dial_handler.ts";
+import { type DialWishes, wishesOf } from "../proto/link/dial_wishes.ts";
 import type { PendingDial } from "../proto/link/link.ts";
 import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
@@ -19,11 +20,8 @@ import type { TraceContext } from "../proto/peer/trace_context.ts";
 import type { TunnelDialer } from "./tunnel_dialer.ts";
 
 /** What is asked of us. */
-export interface RelayedDial {
+export interface RelayedDial extends DialWishes {
   readonly target: DialTarget;
-  readonly node?: string | undefined;
-  readonly oneAgent?: boolean | undefined;
-  readonly maybeNode?: boolean | undefined;
   /** What the caller gave, if it gave one. */
   readonly id?: ConnectionId | undefined;
   readonly trace?: TraceContext | undefined;
@@ -46,12 +44,10 @@ export function relayDial(
   const abort = new AbortController();
   // Sent when there is a connection, and what it is a view of is not kept.
   const earlyData = asked.takeEarlyData().slice();
-  const { target, node, oneAgent, maybeNode, id, trace, timeoutMs } = asked;
+  const { target, id, trace, timeoutMs } = asked;
   const dialed = dialer.dial({
     target,
-    ...(node === undefined ? {} : { node }),
-    ...(oneAgent === undefined ? {} : { oneAgent }),
-    ...(maybeNode === undefined ? {} : { maybeNode }),
+    ...wishesOf(asked),
     ...(id === undefined ? {} : { id }),
     ...(trace === undefined ? {} : { trace }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),

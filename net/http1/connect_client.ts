@@ -7,11 +7,7 @@
 
 import { codeOfWords } from "../../proto/peer/dial_failure.ts";
 import type { Code } from "../../proto/codes/codes.ts";
-import {
-  NODE_FIELD,
-  NODE_NAME_FIELD,
-  ONE_AGENT_FIELD,
-} from "../../proto/link/dial_handler.ts";
+import { type DialWishes, wishFields } from "../../proto/link/dial_wishes.ts";
 import {
   formatTraceparent,
   type TraceContext,
@@ -36,17 +32,11 @@ import {
 import { MessageError } from "./message_error.ts";
 
 /** What may go with the request. */
-export interface ConnectOptions {
-  /** The only node wanted. */
-  readonly node?: string;
-  /** See `ONE_AGENT_FIELD`. */
-  readonly oneAgent?: boolean;
-  /** See `NODE_NAME_FIELD`. */
-  readonly maybeNode?: boolean;
+export interface ConnectOptions extends DialWishes {
   /** The connection's. */
-  readonly id?: ConnectionId;
+  readonly id?: ConnectionId | undefined;
   /** The span that asks. */
-  readonly trace?: TraceContext;
+  readonly trace?: TraceContext | undefined;
   /**
    * The first bytes for the target; sent in one write with the request. At
    * most `EARLY_BYTES_MAX`, which a fresh socket always takes.
@@ -278,21 +268,16 @@ const REASONS: ReadonlyMap<number, DialError["reason"]> = new Map([
 /** kube-apiserver's very words; the Host header is never the target. */
 function request(
   address: string,
-  { node, oneAgent, maybeNode, id, trace }: ConnectOptions,
+  { id, trace, ...wishes }: ConnectOptions,
 ): Uint8Array {
-  const nodeLine = node !== undefined
-    ? `${NODE_FIELD}: ${node}\r\n`
-    : oneAgent === true
-    ? `${ONE_AGENT_FIELD}: true\r\n`
-    : maybeNode === true
-    ? `${NODE_NAME_FIELD}: true\r\n`
-    : "";
+  const wishLines = wishFields(wishes)
+    .map(([name, value]) => `${name}: ${value}\r\n`).join("");
   const idLine = id === undefined ? "" : `${CONNECTION_ID_FIELD}: ${id}\r\n`;
   const traceLine = trace === undefined
     ? ""
     : `${TRACEPARENT_FIELD}: ${formatTraceparent(trace)}\r\n`;
   return new TextEncoder().encode(
-    `CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n${nodeLine}${idLine}` +
+    `CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n${wishLines}${idLine}` +
       `${traceLine}\r\n`,
   );
 }

@@ -8,11 +8,11 @@
  */
 
 import {
+  type DialWishes,
   NODE_FIELD,
-  NODE_NAME_FIELD,
-  ONE_AGENT_FIELD,
+  readWishes,
   TWO_NODES,
-} from "../../proto/link/dial_handler.ts";
+} from "../../proto/link/dial_wishes.ts";
 import {
   CONNECTION_ID_FIELD,
   type ConnectionId,
@@ -30,15 +30,10 @@ import { MessageError, quote } from "./message_error.ts";
 export const CONNECT_EXAMPLE = "CONNECT host:port";
 
 /** A request that can be served. */
-export interface ConnectRequest {
+export interface ConnectRequest extends DialWishes {
   /** `host:port`, IPv6 in brackets, exactly one port in 1–65535. */
   readonly target: string;
-  /** See `NODE_FIELD`. */
   readonly node: string | undefined;
-  /** See `ONE_AGENT_FIELD`. */
-  readonly oneAgent: boolean;
-  /** See `NODE_NAME_FIELD`. */
-  readonly maybeNode: boolean;
   /** The client's, or the span that it sent; anything else is no id. */
   readonly id: ConnectionId | undefined;
   readonly trace: TraceContext | undefined;
@@ -54,8 +49,7 @@ export function connectRequestOf(
       `this proxy only supports CONNECT passthrough, not ${quote(method)}`,
     );
   }
-  const nodes = fields.all(NODE_FIELD);
-  if (nodes.length > 1) throw new MessageError(400, TWO_NODES);
+  if (fields.all(NODE_FIELD).length > 1) throw new MessageError(400, TWO_NODES);
   const problem = targetProblem(target);
   if (problem !== undefined) {
     throw new MessageError(
@@ -63,12 +57,11 @@ export function connectRequestOf(
       `Cannot connect to ${quote(target)}: ${problem}`,
     );
   }
-  const oneAgent = fields.all(ONE_AGENT_FIELD).length > 0;
-  const maybeNode = fields.all(NODE_NAME_FIELD).length > 0;
+  const wishes = readWishes((field) => fields.all(field)[0]);
   const trace = readTraceparent(fields.all(TRACEPARENT_FIELD));
   const ids = fields.all(CONNECTION_ID_FIELD);
   const id = readConnectionId(ids.length === 1 ? ids[0] : trace?.spanId);
-  return { target, node: nodes[0], oneAgent, maybeNode, id, trace };
+  return { ...wishes, target, id, trace };
 }
 
 /** Why `target` is not a `host:port`, or `undefined` when it is. */

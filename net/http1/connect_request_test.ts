@@ -14,6 +14,7 @@ Deno.test("kube-apiserver's request is read", () => {
     node: undefined,
     oneAgent: false,
     maybeNode: false,
+    hasOthers: false,
     id: undefined,
     trace: undefined,
   });
@@ -25,6 +26,7 @@ Deno.test("a node, or one agent, is asked for by fields of ours", () => {
     node: "n1",
     oneAgent: false,
     maybeNode: false,
+    hasOthers: false,
     id: undefined,
     trace: undefined,
   });
@@ -34,6 +36,10 @@ Deno.test("a node, or one agent, is asked for by fields of ours", () => {
   );
   assertEquals(
     read("CONNECT a:1 HTTP/1.1\r\ntunnel-node-name: x").maybeNode,
+    true,
+  );
+  assertEquals(
+    read("CONNECT a:1 HTTP/1.1\r\ntunnel-other-servers: x").hasOthers,
     true,
   );
 });

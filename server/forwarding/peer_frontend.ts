@@ -12,13 +12,8 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import {
-  type DialAnswer,
-  type DialContext,
-  NODE_FIELD,
-  nodeProblem,
-  ONE_AGENT_FIELD,
-} from "../../proto/link/dial_handler.ts";
+import type { DialAnswer, DialContext } from "../../proto/link/dial_handler.ts";
+import { nodeProblem, readWishes } from "../../proto/link/dial_wishes.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 import type { PacketObserver } from "../../proto/link/packet_observer.ts";
@@ -125,8 +120,7 @@ export class PeerFrontend {
     if (problem !== undefined) throw problem;
     return {
       target,
-      node: metadata.text(NODE_FIELD),
-      oneAgent: metadata.text(ONE_AGENT_FIELD) !== undefined,
+      ...readWishes((field) => metadata.text(field)),
       id,
       trace,
       caller,

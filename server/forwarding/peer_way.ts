@@ -5,13 +5,13 @@
  * @module
  */
 
+import { wishFields } from "../../proto/link/dial_wishes.ts";
 import {
   INTERNAL_ERROR,
   unawaited,
 } from "../../platform/errors/internal_errors.ts";
 import type { ChannelConnection } from "../../net/channel/channel.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
-import { NODE_FIELD, ONE_AGENT_FIELD } from "../../proto/link/dial_handler.ts";
 import {
   type DialEvents,
   EARLY_BYTES_MAX,
@@ -215,13 +215,12 @@ class PeerDial implements PendingDial {
   }
 
   #metadata(): Metadata | DialError {
-    const { node, oneAgent } = this.request;
+    const { node, oneAgent, hasOthers } = this.request;
     const trace = this.#trace;
     try {
       return new Metadata({
         [FORWARDED_FIELD]: this.server.describe(this.request),
-        ...(node === undefined ? {} : { [NODE_FIELD]: node }),
-        ...(oneAgent === true ? { [ONE_AGENT_FIELD]: "true" } : {}),
+        ...Object.fromEntries(wishFields({ node, oneAgent, hasOthers })),
         ...(trace === undefined
           ? {}
           : { [TRACEPARENT_FIELD]: formatTraceparent(trace) }),

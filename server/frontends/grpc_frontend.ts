@@ -6,13 +6,8 @@
 
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
-import {
-  type DialAnswer,
-  NODE_FIELD,
-  NODE_NAME_FIELD,
-  nodeProblem,
-  ONE_AGENT_FIELD,
-} from "../../proto/link/dial_handler.ts";
+import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import { nodeProblem, readWishes } from "../../proto/link/dial_wishes.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import { proxyService } from "../../proto/link/proxy_service.ts";
@@ -49,12 +44,10 @@ export function frontendRouter(
         answer.failed(problem);
         return { cancel() {} };
       }
-      const node = metadata.text(NODE_FIELD);
-      const oneAgent = metadata.text(ONE_AGENT_FIELD) !== undefined;
-      const maybeNode = metadata.text(NODE_NAME_FIELD) !== undefined;
+      const wishes = readWishes((field) => metadata.text(field));
       const { id, trace } = more;
-      const request = { target, node, oneAgent, maybeNode, id, trace, caller };
-      return options.dial({ ...request, takeEarlyData }, answer);
+      const request = { ...wishes, target, id, trace, caller, takeEarlyData };
+      return options.dial(request, answer);
     },
     join: async (caller, target) => {
       counted(1);

@@ -21,12 +21,8 @@ import { hostPort } from "../../proto/peer/host_port.ts";
 import { splitAddress } from "../../policy/target_address.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import {
-  type DialAnswer,
-  type DialContext,
-  NODE_FIELD,
-  nodeProblem,
-} from "../../proto/link/dial_handler.ts";
+import type { DialAnswer, DialContext } from "../../proto/link/dial_handler.ts";
+import { nodeProblem, readWishes } from "../../proto/link/dial_wishes.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import {
@@ -193,7 +189,10 @@ export class NodeFrontend {
       );
       return this.#fail(calls, error, answer);
     }
-    const asked = { target, node: metadata.text(NODE_FIELD) };
+    const { node: wanted, hasOthers } = readWishes((field) =>
+      metadata.text(field)
+    );
+    const asked = { target, node: wanted, hasOthers };
     const meant = nodeProblem(metadata) ?? this.#meant(asked);
     if (meant instanceof DialError) return this.#fail(calls, meant, answer);
     const { remoteAddress, identity, node } = calls;

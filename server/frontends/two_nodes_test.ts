@@ -9,7 +9,7 @@ import { assertEquals } from "@std/assert";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
-import { NODE_FIELD, TWO_NODES } from "../../proto/link/dial_handler.ts";
+import { NODE_FIELD, TWO_NODES } from "../../proto/link/dial_wishes.ts";
 import { dialProxy } from "../../proto/link/proxy_client.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
 import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";

@@ -12,6 +12,7 @@
 
 import { type DialReports } from "../../platform/conduits/dial_reports.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import type { DialWishes } from "../../proto/link/dial_wishes.ts";
 import type { TraceContext } from "../../proto/peer/trace_context.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
@@ -120,11 +121,7 @@ export interface DialerOptions {
 }
 
 /** A dial as a frontend asks for it. */
-export interface CallerDial extends RequestedDial {
-  /** See `ONE_AGENT_FIELD`. */
-  readonly oneAgent?: boolean;
-  /** See `NODE_NAME_FIELD`. */
-  readonly maybeNode?: boolean;
+export interface CallerDial extends RequestedDial, Omit<DialWishes, "node"> {
   /** The caller's span, or ours below it. */
   readonly trace?: TraceContext | undefined;
   /** See `DialContext.takeEarlyData`. */
@@ -212,6 +209,7 @@ export class Dialer {
   /** Whether another agent, or server, could be asked for it. */
   #hasChoice(request: CallerDial, way: DialWay): boolean {
     const { registry, forwarder } = this.options;
+    if (request.hasOthers === true) return true;
     if (registry.hasChoice(request.target, request.node)) return true;
     const isOther = (peer: Peer) => peer.serverId !== way.forwardedTo;
     return forwarder !== undefined && this.#peersWith(request).some(isOther);

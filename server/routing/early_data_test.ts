@@ -4,6 +4,7 @@ import { DialerScene as Scene } from "../../tests/support/memory/dialer_scene.ts
 import type { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { FROZEN_LOOKS, LOOK_MS, SECOND_OPINION_MS } from "./ongoing_dial.ts";
+import { STILL_MS } from "./registry.ts";
 
 /** Two agents that take what is said early, and have not been heard lately. */
 function doubtful(): { scene: Scene; first: FakeLink; second: FakeLink } {
@@ -87,4 +88,66 @@ Deno.test("an agent that stands still with what it was sent costs the dial secon
       assertMatch(scene.error!.message, /no sign of life; .* may have reached/);
     }
   }
+});
+
+Deno.test("a caller that knows other servers is sent to them by one whose only link stands still", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  link.isProven = false;
+  scene.dial("pay", undefined, { hasOthers: true });
+  assertEquals([link.asked, said(link)], [1, [""]]);
+  scene.timers.advance(SECOND_OPINION_MS - 1);
+  assertEquals(scene.error, undefined);
+  scene.timers.advance(1);
+  assertEquals([scene.error?.reason, scene.taken], ["no-agent", ""]);
+  assertMatch(
+    scene.error!.message,
+    /^No agent available: agent agent-a .*sign/,
+  );
+  assertEquals(link.dials[0]!.cancelled, true);
+  // The next one need not wait for that, and the last server waits itself.
+  scene.dial("pay", undefined, { hasOthers: true });
+  assertEquals([link.dials.length, scene.events.at(-1)], [
+    1,
+    "failed no-agent",
+  ]);
+  scene.dial("pay");
+  assertEquals([link.dials.length, said(link).at(-1)], [2, "pay"]);
+});
+
+Deno.test("so is one whose agent has a second link that stands still, too", () => {
+  const scene = new Scene();
+  const links = [scene.link(), scene.link()];
+  for (const link of links) link.isProven = false;
+  scene.dial("pay", undefined, { hasOthers: true });
+  scene.timers.advance(SECOND_OPINION_MS);
+  assertEquals(links.map(({ dials }) => dials.length), [1, 1]);
+  scene.timers.advance(STILL_MS);
+  assertEquals([scene.error?.reason, scene.taken], ["no-agent", ""]);
+  assertEquals(links.map(({ dials: [dial] }) => dial!.cancelled), [true, true]);
+});
+
+Deno.test("what was sent over the only link keeps a dial for seconds, then the caller may ask again", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  scene.dial("pay", undefined, { hasOthers: true });
+  assertEquals(said(link), ["pay"]);
+  scene.timers.advance(SECOND_OPINION_MS + FROZEN_LOOKS * LOOK_MS - 1);
+  assertEquals(scene.error, undefined);
+  scene.timers.advance(1);
+  assertEquals(scene.error?.reason, "link-lost");
+});
+
+Deno.test("a link that answers late keeps the dial of a caller with other servers", () => {
+  const scene = new Scene();
+  const link = scene.link();
+  link.isProven = false;
+  link.takesEarly = true;
+  scene.dial("pay", undefined, { hasOthers: true });
+  scene.timers.advance(SECOND_OPINION_MS - 1);
+  for (let look = 0; look < 10; look++) {
+    link.heard(scene.timers.now());
+    scene.timers.advance(LOOK_MS);
+  }
+  assertEquals([said(link), scene.error], [["pay"], undefined]);
 });

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { HOST_IS_NODE } from "../../proto/link/dial_handler.ts";
+import { HOST_IS_NODE } from "../../proto/link/dial_wishes.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import { hostOf, hostPort, portOf } from "../../proto/peer/host_port.ts";
 import { isIpAddress } from "../../proto/peer/ip_address.ts";

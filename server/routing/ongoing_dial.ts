@@ -13,6 +13,10 @@
  * the dial. One that stands still, or is cut off, has heard nothing then. One that
  * does so later costs the dials of that round trip: they fail soon.
  *
+ * A caller that knows other servers (`DialWishes.hasOthers`) has the same choice:
+ * where a way stands still and nothing was sent over it, the dial is refused, and
+ * the caller asks the next server.
+ *
  * It refuses to know who may be asked: `another` does.
  *
  * @module
@@ -160,6 +164,7 @@ export class OngoingDial implements PendingDial, LiveDial {
     }
     this.#patience = timers.after(SECOND_OPINION_MS, () => this.#doubt());
     try {
+      if (this.#isLeftToOthers()) return;
       this.#isHeld = this.#isInDoubt;
       if (!this.#isHeld) this.#takeEarlyData();
       this.#ask();
@@ -209,12 +214,33 @@ export class OngoingDial implements PendingDial, LiveDial {
     this.#way.checkLiveness();
     if (this.#earlyBytes > 0) return this.#watch();
     this.#askAnother();
-    if (this.#rival !== undefined || !this.#mayAskTwo) return;
-    // By then it is known whether the link itself stands still.
-    this.#patience = this.#options.timers.after(
-      STILL_MS,
-      () => this.#earlyBytes > 0 ? this.#watch() : this.#askAnother(),
-    );
+    if (this.#isOver || this.#isLeftToOthers()) return;
+    // By then it is known whether the links themselves stand still.
+    this.#patience = this.#options.timers.after(STILL_MS, () => {
+      if (this.#earlyBytes > 0) return this.#watch();
+      if (this.#rival === undefined) this.#askAnother();
+      if (!this.#isOver) this.#isLeftToOthers();
+    });
+  }
+
+  /**
+   * Refuses it where all that is asked stands still, nothing was sent, and the
+   * caller may ask another server.
+   *
+   * @returns Whether that was so.
+   */
+  #isLeftToOthers(): boolean {
+    if (this.#request.hasOthers !== true || this.#earlyBytes > 0) return false;
+    const latestMs = this.#options.timers.now() - STILL_MS;
+    const isStill = ({ askedMs = Infinity }: DialWay) => askedMs <= latestMs;
+    const rival = this.#rival?.way ?? this.#way;
+    if (!isStill(this.#way) || !isStill(rival)) return false;
+    const { name } = this.#way;
+    this.#pending?.cancel();
+    const problem = `No agent available: ${name} gives no sign of life, and ` +
+      "nothing was sent to it";
+    this.#fail(new DialError("no-agent", problem), "no-agent");
+    return true;
   }
 
   /** What the caller sent may have been heard, so that nobody else may hear it. */
@@ -281,6 +307,7 @@ export class OngoingDial implements PendingDial, LiveDial {
       onFailed: (error) => this.#rivalFailed(rival, error),
     }, { id, trace });
     rival.pending = pending;
+    rival.way.checkLiveness();
     if (this.#way === rival.way) this.#pending = pending;
   }
 

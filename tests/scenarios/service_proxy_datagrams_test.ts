@@ -12,7 +12,7 @@ import type { Carrier } from "../../proto/link/link.ts";
 import { DatagramPeer } from "../support/peers/datagrams.ts";
 import { endpoints, ProxyRig, service } from "../support/rigs/proxy_rig.ts";
 import { Tunnel } from "../support/rigs/tunnel_harness.ts";
-import { freePort } from "../peers/ports.ts";
+import { freePort } from "../support/program/ports.ts";
 import { KEY, serveAt } from "../support/peers/udp_echo.ts";
 
 const AGENT = { via: { kind: "agent" } } as const;

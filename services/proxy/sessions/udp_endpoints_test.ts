@@ -7,8 +7,8 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { DatagramPeer } from "../../../tests/support/peers/datagrams.ts";
 import { MemoryConduit } from "../../../tests/support/memory/memory_conduit.ts";
 import { endpoints, ProxyRig } from "../../../tests/support/rigs/proxy_rig.ts";
+import { freePort } from "../../../tests/support/program/ports.ts";
 import {
-  freePort,
   loadOf,
   move,
   portOf,
@@ -150,7 +150,7 @@ Deno.test("who never pauses and never listens follows endpoints that flap (stats
 Deno.test("an endpoint that refuses is left for another, and then left out", async () => {
   await using rig = new ProxyRig();
   await using live = await DatagramPeer.echo("live:");
-  const port = await serveAt(rig, [await freePort(), live.port]);
+  const port = await serveAt(rig, [freePort(), live.port]);
   for (let clients = 0; clients < 8; clients++) {
     await using client = await DatagramPeer.open();
     // What every resolver does: ask until there is an answer.
@@ -170,7 +170,7 @@ Deno.test("an endpoint that refuses is left for another, and then left out", asy
 Deno.test("a datagram that is refused goes to the next endpoint, although its client says nothing more", async () => {
   await using rig = new ProxyRig();
   await using live = await DatagramPeer.echo("live:");
-  const port = await serveAt(rig, [await freePort(), live.port]);
+  const port = await serveAt(rig, [freePort(), live.port]);
   for (let asked = 0; asked < 60; asked++) {
     await using client = await DatagramPeer.open();
     assertEquals(await client.ask("once", port), "live:once");
@@ -197,7 +197,7 @@ Deno.test("with nine of ten endpoints dead a datagram finds the tenth", async ()
   await using rig = new ProxyRig();
   await using live = await DatagramPeer.echo("live:");
   const dead = [];
-  while (dead.length < 9) dead.push(await freePort());
+  while (dead.length < 9) dead.push(freePort());
   const port = await serveAt(rig, [...dead, live.port]);
   for (let asked = 0; asked < 20; asked++) {
     await using client = await DatagramPeer.open();
@@ -208,7 +208,7 @@ Deno.test("with nine of ten endpoints dead a datagram finds the tenth", async ()
 Deno.test("a datagram that everybody has refused is given up", async () => {
   await using rig = new ProxyRig();
   await using client = await DatagramPeer.open();
-  const port = await serveAt(rig, [await freePort(), await freePort()]);
+  const port = await serveAt(rig, [freePort(), freePort()]);
   client.send("x", port);
   await until(() => portOf(rig).counts.datagramsDropped === 1);
   await until(() => loadOf(rig) === 0);

@@ -7,10 +7,10 @@ import { FIRST_CEILING_MS } from "../../../proto/sync/backoff.ts";
 import { DatagramPeer } from "../../../tests/support/peers/datagrams.ts";
 import { MemoryConduit } from "../../../tests/support/memory/memory_conduit.ts";
 import { endpoints, ProxyRig } from "../../../tests/support/rigs/proxy_rig.ts";
+import { freePort } from "../../../tests/support/program/ports.ts";
 import {
   at,
   echo,
-  freePort,
   KEY,
   loadOf,
   portOf,
@@ -143,7 +143,7 @@ Deno.test("a socket that fails is opened again, later each time, and it is said"
   });
   await using backend = await DatagramPeer.echo();
   await using client = await DatagramPeer.open();
-  const port = await freePort();
+  const port = freePort();
   rig.sink.set({
     services: [at(port)],
     endpoints: [endpoints("echo", [backend.port])],

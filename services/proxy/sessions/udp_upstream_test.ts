@@ -10,11 +10,11 @@ import {
   endpoints,
   ProxyRig,
 } from "../../../tests/support/rigs/proxy_rig.ts";
+import { freePort } from "../../../tests/support/program/ports.ts";
 import {
   assertClosed,
   at,
   echo,
-  freePort,
   KEY,
   loadOf,
   portOf,
@@ -92,7 +92,7 @@ Deno.test("TestUDPProxyUpdateDeleteUpdate", async () => {
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.echo();
   await using client = await DatagramPeer.open();
-  const port = await freePort();
+  const port = freePort();
   rig.sink.set({
     services: [at(port)],
     endpoints: [endpoints("echo", [backend.port])],
@@ -109,7 +109,7 @@ Deno.test("TestUDPProxyUpdatePort", async () => {
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.echo();
   await using client = await DatagramPeer.open();
-  const second = await freePort();
+  const second = freePort();
   const first = await serveAt(rig, [backend.port]);
   assertEquals(await client.ask("hello", first), "hello");
   rig.sink.add({ services: [at(second)] });
@@ -123,7 +123,7 @@ Deno.test("a port that becomes UDP, or TCP again, is served as what it is", asyn
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.echo();
   await using client = await DatagramPeer.open();
-  const port = await freePort();
+  const port = freePort();
   rig.sink.set({
     services: [
       echo({ ports: [{ ...udp("", 53), protocol: "tcp", listen: { port } }] }),
