@@ -6,7 +6,7 @@ import { plain, terminalSvg, textOf } from "./terminal_svg.ts";
 /** What a page may weigh, four times. */
 const BYTES_MAX = 40_000;
 
-const ASK = new URL("../../cli/ask/", import.meta.url);
+const ASK = new URL("../../admin/ask/", import.meta.url);
 
 async function sources(): Promise<string> {
   let text = "";
