@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { PROGRAMS } from "../lab/lab.ts";
 import { startable, type Step, STEPS } from "./ci_plan.ts";
 
 const step = (name: string, weight: number, after?: string[]): Step => ({
@@ -41,7 +42,9 @@ Deno.test("every step is a task, can begin, and has a name of its own", async ()
     const [next] = startable(waiting, []);
     assert(next !== undefined, `${namesOf(waiting)} never begin`);
     if (next.of !== "program") {
-      assert(Object.hasOwn(tasks, next.words[0]!), next.name);
+      const [task, program = ""] = next.words;
+      assert(Object.hasOwn(tasks, task!), next.name);
+      if (task === "lab") assert(Object.hasOwn(PROGRAMS, program), next.name);
     }
     waiting.splice(waiting.indexOf(next), 1);
   }

@@ -1,7 +1,7 @@
 /**
  * Writes `docs/reference/errors.md` from the table of codes in `proto/codes/`.
  *
- * Usage: `deno run --allow-read --allow-write=docs scripts/error_docs.ts`. A
+ * Usage: `deno task reference`. A
  * test beside this file fails while the page is not current.
  *
  * @module

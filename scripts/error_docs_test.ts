@@ -5,6 +5,6 @@ Deno.test("docs/reference/errors.md says what the table of codes says", async ()
   const isCurrent = await Deno.readTextFile(ERROR_PAGE) === errorPage();
   assert(
     isCurrent,
-    "Run: deno run --allow-read --allow-write=docs scripts/error_docs.ts",
+    "Run: deno task reference",
   );
 });

@@ -1,7 +1,7 @@
 /**
  * Writes `docs/reference/flags.md` from the tables of flags in `cli/`.
  *
- * Usage: `deno run --allow-read --allow-write=docs scripts/flag_docs.ts`. A test
+ * Usage: `deno task reference`. A test
  * beside this file fails while the page is not current.
  *
  * @module

@@ -5,6 +5,6 @@ Deno.test("docs/reference/flags.md says what the flag tables say", async () => {
   const isCurrent = await Deno.readTextFile(FLAG_PAGE) === await flagPage();
   assert(
     isCurrent,
-    "Run: deno run --allow-read --allow-write=docs scripts/flag_docs.ts",
+    "Run: deno task reference",
   );
 });

@@ -5,6 +5,6 @@ Deno.test("docs/security.md says what commands may ask the platform for", async 
   const page = await Deno.readTextFile(SECURITY_PAGE);
   assert(
     page === await withRights(page),
-    "Run: deno run --allow-read --allow-write=docs --allow-env scripts/rights_docs.ts",
+    "Run: deno task reference",
   );
 });

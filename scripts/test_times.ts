@@ -3,7 +3,7 @@
  * Writes into `lab/test-times.md` how long the steps of `.ci/run` and the slowest
  * tests took when they ran last in this checkout.
  *
- * Usage: `deno task test-times`, after `.ci/run`.
+ * Usage: `deno task lab times`, after `.ci/run`.
  *
  * @module
  */
@@ -11,7 +11,7 @@
 const PAGE = "lab/test-times.md";
 const STEPS = ".cache/ci/steps.json";
 const REPORTS = ".cache/tests";
-const BEGIN = "<!-- written by `deno task test-times` -->";
+const BEGIN = "<!-- written by `deno task lab times` -->";
 const END = "<!-- to here -->";
 const SLOWEST = 20;
 

@@ -158,8 +158,8 @@ export function medianLines(files: ReadonlyMap<string, string>): number {
   return lengths[Math.floor(lengths.length / 2)] ?? 0;
 }
 
-/** Every `.ts` path that `deno.json` names: tasks, exports, lint plugins. */
-function namedInConfig(config: string): Set<string> {
+/** Every `.ts` path in a text: tasks, exports, lint plugins, programs. */
+function pathsIn(config: string): Set<string> {
   const paths = config.matchAll(/(?<![\w/.])(?:\.\/)?([\w/]+\.ts)\b/g);
   return new Set([...paths].map((match) => match[1]!));
 }
@@ -169,7 +169,10 @@ if (import.meta.main) {
   for (const path of await typescriptFiles()) {
     files.set(path, await Deno.readTextFile(path));
   }
-  const entryPoints = namedInConfig(await Deno.readTextFile("deno.json"));
+  const entryPoints = pathsIn(
+    await Deno.readTextFile("deno.json") +
+      await Deno.readTextFile("lab/lab.ts"),
+  );
   const problems = [...files].flatMap(([path, source]) =>
     checkText(path, source)
   );

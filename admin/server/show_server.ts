@@ -32,6 +32,7 @@ export function showServer(parts: ServerParts): ShownServer {
   const { audited } = authorization;
   const { listen } = options.frontend;
   const ways = { registry, timers: systemTimers };
+  const host = hostname();
   const admin = serverAdmin({
     ...ways,
     serverId: options.serverId,
@@ -42,7 +43,7 @@ export function showServer(parts: ServerParts): ShownServer {
     peers,
     ...(identity === undefined ? {} : { identity }),
     ...(discovery === undefined ? {} : { discovery }),
-    program: () => programOf(parts),
+    program: () => programOf(parts, host),
     pendingDials: () => metrics.pendingDials,
     duplicates: () => agents.duplicates,
     warnings: () => [...warningsOf(parts)],
@@ -67,16 +68,16 @@ export function showServer(parts: ServerParts): ShownServer {
   };
 }
 
-const HOST = hostname();
 const STARTED_AT = new Date().toISOString();
 
 function programOf(
   { core, readiness, isDraining, addresses }: ServerParts,
+  host: string,
 ): ProgramInfo {
   return {
     program: "server",
     id: core.options.serverId,
-    host: HOST,
+    host,
     version: VERSION,
     pid: Deno.pid,
     startedAt: STARTED_AT,

@@ -4,7 +4,7 @@
  * long answers take, how long the event loop is held up by them, how long people
  * wait for commands, and what a screen that follows all of it costs.
  *
- * Usage: `deno task ask-bench [--nodes N] [--conduits N]`. In one process, with
+ * Usage: `deno task lab bench-ask [--nodes N] [--conduits N]`. In one process, with
  * links that carry nothing: what is measured is the API alone.
  *
  * @module

@@ -3,7 +3,7 @@
  * Measures our tunnel beside others, in one interleaved run: the same target
  * and generator, logging off, every peer started here.
  *
- * Usage: `deno task bench [METRIC…] [--peers NAME,…] [--quick] [--rounds N]
+ * Usage: `deno task lab bench [METRIC…] [--peers NAME,…] [--quick] [--rounds N]
  * [--json FILE] [--markdown FILE] [--a NAME]`
  *
  * `--a` is who is measured (`ours`), `--peers` (or `--b`) beside whom

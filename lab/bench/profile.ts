@@ -3,7 +3,7 @@
  * Where the time of our server, agent or proxy goes under one of the bench's
  * loads.
  *
- * Usage: `deno task profile server|agent|proxy METRIC [--quick] [--rows N]
+ * Usage: `deno task lab profile server|agent|proxy METRIC [--quick] [--rows N]
  * [--save FILE.cpuprofile]`
  *
  * Only the main thread is seen: V8's compilers, its collectors and the

@@ -5,7 +5,7 @@
  * held to nothing, and are not the limit while the machine has that much left:
  * the last column says in how many of its periods a worker was stopped.
  *
- * Usage: `deno task bench:workers [LOAD…] [--share 0.25] [--workers 1,2,4]
+ * Usage: `deno task lab bench-workers [LOAD…] [--share 0.25] [--workers 1,2,4]
  * [--rounds 3] [--seconds 5]`
  *
  * A machine of two cores has little left beside four workers at a quarter of a

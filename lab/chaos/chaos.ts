@@ -4,7 +4,7 @@
  * other and in pairs, under a load that checks every byte, and says what each
  * fault cost and what it may cost.
  *
- * Usage: `deno task chaos [--seed N] [--minutes M] [--only fault,…] [--cut]
+ * Usage: `deno task lab chaos [--seed N] [--minutes M] [--only fault,…] [--cut]
  * [--strict]`
  *
  * - without more: each fault once, then pairs of them for the rest of
@@ -34,7 +34,7 @@ import {
   STOPPED,
 } from "./sandbox.ts";
 
-const USAGE = "Usage: deno task chaos [--seed N] [--minutes M] " +
+const USAGE = "Usage: deno task lab chaos [--seed N] [--minutes M] " +
   "[--only fault,…] [--cut] [--strict]";
 
 const PEERS = ["wan", "etcd", "kube-apiserver", "kubectl"] as const;

@@ -62,7 +62,7 @@ export async function playAll(plan: RunPlan, folder: string): Promise<number> {
     }
   }
   for (const line of reportTable(verdicts)) tally.note(line);
-  tally.note(`again: deno task chaos --seed ${plan.seed}`);
+  tally.note(`again: deno task lab chaos --seed ${plan.seed}`);
   return tally.end();
 }
 

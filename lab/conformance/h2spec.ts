@@ -3,7 +3,7 @@
  * h2spec (generic, http2 and hpack, strict) against everything of ours that
  * takes the server role in HTTP/2.
  *
- * Usage: `deno task h2spec [ARRANGEMENT…]`
+ * Usage: `deno task lab conformance [ARRANGEMENT…]`
  *
  * Prints a line for each section and each case that did not pass, and ends
  * with `N passed, N failed, N skipped`. A listed exception counts as skipped.

@@ -3,7 +3,7 @@
  * Runs the command lines of README.md and docs/ as they stand there, with the
  * packaged file, on a hub and a node that see nothing of this machine.
  *
- * Usage: `deno task docs-lines [REGEX]`; REGEX picks pages. Ends with `N passed,
+ * Usage: `deno task lab docs [REGEX]`; REGEX picks pages. Ends with `N passed,
  * N failed, N skipped`. Needs root, for namespaces.
  *
  * @module

@@ -2,7 +2,7 @@
 /**
  * The bars of high availability, each with what was seen.
  *
- * Usage: `deno task ha [BAR…]`: `kills`, `rolling`, `server-restart`,
+ * Usage: `deno task lab ha [BAR…]`: `kills`, `rolling`, `server-restart`,
  * `agent-restart`, `crowd`, `half-open`; all of them unless given. Five minutes. Real processes on
  * loopback, as they are shipped; one-way cuts in network namespaces of their
  * own, which need root and are skipped without.

@@ -3,7 +3,7 @@
  * What ten thousand agents cost a server: memory, dials, scrapes, how they
  * arrive, how they are lost, and what the loss of a server does to another.
  *
- * Usage: `deno task ha-bench [--agents N] [--links N]`. Three minutes; agents are
+ * Usage: `deno task lab bench-ha [--agents N] [--links N]`. Three minutes; agents are
  * of four processes (`light_agents.ts`), the server is the real one with a watch
  * on its event loop. Times of the event loop are processor time, so that a busy
  * machine changes them little.

@@ -3,7 +3,7 @@
  * grpcurl, the gRPC peers, a Kubernetes API server, etcd, real programs through
  * the service proxy, and clients of discovery. Ends with `N passed, N failed, N skipped`.
  *
- * Usage: `deno task interop [--strict]`; strict as in `suite.ts`.
+ * Usage: `deno task lab interop [--strict]`; strict as in `suite.ts`.
  *
  * @module
  */
@@ -14,15 +14,15 @@ import { Tally } from "../../tests/support/watch/tally.ts";
 if (import.meta.main) {
   const tally = new Tally();
   await runSteps([
-    { name: "matrix", task: ["matrix"] },
-    { name: "promises", task: ["promises"] },
-    { name: "grpcurl", task: ["grpcurl"] },
-    { name: "gRPC peers", task: ["interop:grpc"] },
-    { name: "kube-apiserver", task: ["kube"] },
-    { name: "etcd", task: ["etcd"] },
-    { name: "the service proxy", task: ["proxy-real"] },
-    { name: "discovery", task: ["xds"] },
-    { name: "Konnectivity's suite", task: ["suite", ...Deno.args] },
+    { name: "matrix", task: ["lab", "matrix"] },
+    { name: "promises", task: ["lab", "promises"] },
+    { name: "grpcurl", task: ["lab", "grpcurl"] },
+    { name: "gRPC peers", task: ["lab", "grpc"] },
+    { name: "kube-apiserver", task: ["lab", "kube"] },
+    { name: "etcd", task: ["lab", "etcd"] },
+    { name: "the service proxy", task: ["lab", "proxy"] },
+    { name: "discovery", task: ["lab", "xds"] },
+    { name: "Konnectivity's suite", task: ["lab", "suite", ...Deno.args] },
   ], tally);
   Deno.exit(tally.end());
 }

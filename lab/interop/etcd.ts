@@ -3,7 +3,7 @@
  * Everything that has to do with a real etcd: our client of it, the catalog's
  * source, `tunnel service register`, and `tunnel proxy` with all of them.
  *
- * Usage: `deno task etcd [REGEX]`; REGEX picks cases by their sentence. Ends
+ * Usage: `deno task lab etcd [REGEX]`; REGEX picks cases by their sentence. Ends
  * with `N passed, N failed, N skipped`; nothing is ever skipped.
  *
  * @module

@@ -3,7 +3,7 @@
  * grpcurl, with our own `.proto` files, against the gRPC frontend of our server
  * and of Konnectivity's: what our files say is what both speak.
  *
- * Usage: `deno task grpcurl [--ours=server,agent]`, with `--ours=` for
+ * Usage: `deno task lab grpcurl [--ours=server,agent]`, with `--ours=` for
  * Konnectivity alone. Ends with `N passed, N failed, N skipped`.
  *
  * @module

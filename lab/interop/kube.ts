@@ -4,7 +4,7 @@
  * agents with ServiceAccount tokens or certificates of the cluster and servers
  * with leases, ours and Konnectivity's on either end, and `tunnel proxy`.
  *
- * Usage: `deno task kube [REGEX]`; REGEX picks cases by their sentence. Ends
+ * Usage: `deno task lab kube [REGEX]`; REGEX picks cases by their sentence. Ends
  * with `N passed, N failed, N skipped`; nothing is ever skipped.
  *
  * @module

@@ -3,7 +3,7 @@
  * Every server with every agent and every client: ours and Konnectivity's,
  * gRPC and CONNECT, on a unix socket and on TCP with mutual TLS.
  *
- * Usage: `deno task matrix [--ours=server,agent,client] [REGEX]`
+ * Usage: `deno task lab matrix [--ours=server,agent,client] [REGEX]`
  *
  * `--ours` says which of our programs take part (default: all); with
  * `--ours=` only Konnectivity's meet each other. REGEX picks cells by their

@@ -5,7 +5,7 @@
  * and no expression names a metric that there is not. The dashboards are held
  * against Grafana's own schema.
  *
- * Usage: `deno task prometheus`. Ends with `N passed, N failed, N skipped`.
+ * Usage: `deno task lab prometheus`. Ends with `N passed, N failed, N skipped`.
  *
  * @module
  */

@@ -4,7 +4,7 @@
  *
  * What cannot be promised with them is not tried here; `proto/SPEC.md` names it.
  *
- * Usage: `deno task promises [REGEX]`. Ends with
+ * Usage: `deno task lab promises [REGEX]`. Ends with
  * `N passed, N failed, N skipped`.
  *
  * @module

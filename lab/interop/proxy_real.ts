@@ -3,7 +3,7 @@
  * Real programs through `tunnel proxy` while the endpoints come and go by a file
  * that is rewritten several times a second: none of them may notice.
  *
- * Usage: `deno task proxy-real [REGEX]`; REGEX picks cases by their sentence.
+ * Usage: `deno task lab proxy [REGEX]`; REGEX picks cases by their sentence.
  * Ends with `N passed, N failed, N skipped`; nothing is ever skipped.
  *
  * @module

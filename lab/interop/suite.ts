@@ -3,7 +3,7 @@
  * Konnectivity's own integration tests with our programs: with our agent, with
  * our server, and with both.
  *
- * Usage: `deno task suite [--ours=agent,server,both] [--strict] [REGEX]`
+ * Usage: `deno task lab suite [--ours=agent,server,both] [--strict] [REGEX]`
  *
  * `--ours=none` runs them with nothing of ours, to see that they pass at all;
  * with `--strict` a skipped test is a failed one.

@@ -3,7 +3,7 @@
  * Envoy and gRPC applications, configured by a discovery server: ours, and as a
  * control the reference on go-control-plane, which gets the same cases.
  *
- * Usage: `deno task xds [--server ours|gcp-linear|gcp-snapshot] [REGEX]`; REGEX
+ * Usage: `deno task lab xds [--server ours|gcp-linear|gcp-snapshot] [REGEX]`; REGEX
  * picks cases by their sentence; without `--server` ours and `gcp-linear` take
  * turns. Ends with `N passed, N failed, N skipped`; nothing is ever skipped.
  *

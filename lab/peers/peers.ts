@@ -7,7 +7,7 @@
  * folder, each beside a stamp of what it was built from. Without a Go toolchain
  * a program of that name on PATH will do.
  *
- * Usage: `deno task peers [name…]` builds all that `.ci/run` needs, or those
+ * Usage: `deno task lab peers [name…]` builds all that `.ci/run` needs, or those
  * named.
  *
  * @module

@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console -- a command that says what it does.
 /**
  * Makes `docs/recordings/*.svg`: four questions, each answered by `tunnel status`
- * alone, before a tunnel of real processes. `deno task recordings` makes them
+ * alone, before a tunnel of real processes. `deno task lab recordings` makes them
  * anew; numbers and times differ from run to run, the shape does not.
  *
  * @module

@@ -2,7 +2,7 @@
 /**
  * Runs scenarios of a whole tunnel in memory, in virtual time.
  *
- * Usage: `deno task simulate [--seed N] [--scenarios N] [--trace]`
+ * Usage: `deno task lab simulate [--seed N] [--scenarios N] [--trace]`
  *
  * Scenario after scenario with the seeds from `--seed` on; without it, seeds
  * are drawn. The first that fails is made smaller, printed with the end of its
@@ -31,7 +31,7 @@ async function main(): Promise<number> {
   const scenarios = Number(flags.scenarios ?? 1);
   if (!Number.isInteger(seed) || !(scenarios > 0)) {
     console.error(
-      "Usage: deno task simulate [--seed N] [--scenarios N] [--trace]",
+      "Usage: deno task lab simulate [--seed N] [--scenarios N] [--trace]",
     );
     return 2;
   }
@@ -98,7 +98,7 @@ async function show(plan: Plan, lines: number): Promise<number> {
   if (report.failure === undefined) return 0;
   console.log(`FAILED: ${report.failure}`);
   console.log(
-    `replay: deno task simulate --seed ${plan.seed} --dials ` +
+    `replay: deno task lab simulate --seed ${plan.seed} --dials ` +
       `${dials.map(({ number }) => number).join(",")} --troubles ${
         kept.join(",")
       }`,

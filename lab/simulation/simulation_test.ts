@@ -1,6 +1,6 @@
 /**
  * A smoke of the simulation, and what makes it worth believing: the same seed
- * gives the same run, and bugs on purpose are found. `deno task soak` runs
+ * gives the same run, and bugs on purpose are found. `deno task lab soak` runs
  * a hundred thousand scenarios.
  *
  * @module
@@ -26,7 +26,7 @@ Deno.test("no scenario of the smoke breaks a promise", async () => {
     assertEquals(
       failure,
       undefined,
-      `Broken; replay with deno task simulate --seed ${seed}`,
+      `Broken; replay with deno task lab simulate --seed ${seed}`,
     );
   }
 });

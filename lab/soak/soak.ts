@@ -2,7 +2,7 @@
 /**
  * What takes long to go wrong.
  *
- * Usage: `deno task soak [scenarios] [connections] [load] [ids]
+ * Usage: `deno task lab soak [scenarios] [connections] [load] [ids]
  * [join] [renewals] [rejoin] [flap]
  * [--minutes N] [--scenarios N] [--seed N] [--idle N] [--flapping N]
  * [--maker ours|konnectivity]`
@@ -68,7 +68,7 @@ async function main(): Promise<number> {
   const areNumbers = [...counts, minutes ?? 1, seed].every((one) => one >= 0);
   if (wrong !== undefined || maker === undefined || !areNumbers) {
     console.error(
-      `Usage: deno task soak [${PARTS.join("] [")}] [--minutes N] ` +
+      `Usage: deno task lab soak [${PARTS.join("] [")}] [--minutes N] ` +
         "[--scenarios N] [--seed N] [--idle N] [--flapping N] " +
         "[--maker ours|konnectivity]",
     );

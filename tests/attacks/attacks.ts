@@ -2,7 +2,7 @@
 /**
  * What attacks cost a server, and what its neighbours feel of them.
  *
- * Usage: `deno task attacks [NAME…] [--rounds N] [--json FILE] [--no-write]`;
+ * Usage: `deno task lab attacks [NAME…] [--rounds N] [--json FILE] [--no-write]`;
  * without names all of them, half an hour with three rounds, and then the table
  * of `docs/reference/attacks.md` is written anew (`attack_report.ts`). `--list` names them.
  *

@@ -1,5 +1,5 @@
 /**
- * `task doctor-faults`: makes every fault, and says of each whether doctor has
+ * `task lab doctor`: makes every fault, and says of each whether doctor has
  * named it, where, and how long that took.
  *
  * @module

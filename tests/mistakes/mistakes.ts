@@ -1,5 +1,5 @@
 /**
- * Makes all mistakes and prints the table: `deno task mistakes`. It ends with 1
+ * Makes all mistakes and prints the table: `deno task lab mistakes`. It ends with 1
  * when an answer is bad, or when too few are good.
  *
  * With `--answers` it shows what the program said to each.

@@ -1,6 +1,6 @@
 /**
  * The packaged program on a machine that has nothing: an empty folder, an empty
- * HOME, no Deno. Usage: `deno task package-test`
+ * HOME, no Deno. Usage: `deno task lab package`
  *
  * @module
  */

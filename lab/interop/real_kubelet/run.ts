@@ -6,7 +6,7 @@
  * is done with the node known by the address that kube-apiserver came to, and
  * with the node looked up.
  *
- * Usage: `deno task real-kubelet [ROUNDS]`. Needs root. Everything runs in
+ * Usage: `deno task lab kubelet [ROUNDS]`. Needs root. Everything runs in
  * namespaces of its own for processes, mounts and the network, and goes with
  * them.
  *
