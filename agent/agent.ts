@@ -214,6 +214,7 @@ class Agent {
       announce: () => this.#links.drain(),
       load: () => this.#load,
       isLinked: () => this.#links.linkedServers > 0,
+      areTold: () => this.#links.areTold,
       close: (reason) => this.#close(reason),
     }, systemTimers);
   }

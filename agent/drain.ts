@@ -1,6 +1,7 @@
 /**
  * The end of an agent, in order: tell the servers, serve what runs and what
- * still comes (a sole agent must), leave when nothing has come for a while.
+ * still comes (a sole agent must), leave when nothing runs and all servers have
+ * read that it goes.
  *
  * @module
  */
@@ -8,8 +9,11 @@
 import { SuccessorWait } from "../net/handover/successor_wait.ts";
 import type { Timer, Timers } from "../proto/sync/clock.ts";
 
-/** An agent without a conduit for this long is not needed any more. */
-export const QUIET_MS = 5_000;
+/** A dial that a server sent before it has read that the agent goes is here by then. */
+export const QUIET_MS = 250;
+
+/** A server that has not read it for so long is silent, and not waited for. */
+export const TOLD_MS = 5_000;
 
 /** What has to be done at each step. */
 export interface DrainSteps {
@@ -19,6 +23,8 @@ export interface DrainSteps {
   load(): number;
   /** Whether conduits may still come: a server is linked. */
   isLinked(): boolean;
+  /** Whether all linked servers have read what was announced. */
+  areTold(): boolean;
   /** Close everything. */
   close(reason: string): void;
 }
@@ -29,6 +35,7 @@ export class AgentDrain {
   #state: "running" | "draining" | "closed" = "running";
   #deadline: Timer | undefined;
   #quiet: Timer | undefined;
+  #beganMs = 0;
   readonly #successor: SuccessorWait;
 
   constructor(
@@ -54,6 +61,7 @@ export class AgentDrain {
   begin(timeoutMs: number): void {
     if (this.#state !== "running") return;
     this.#state = "draining";
+    this.#beganMs = this.timers.now();
     this.steps.announce();
     if (timeoutMs === 0) return this.now("the agent is stopping");
     this.#deadline = this.timers.after(
@@ -79,7 +87,9 @@ export class AgentDrain {
       this.steps.isLinked() ? QUIET_MS : 0,
       () => {
         this.#quiet = undefined;
-        if (!this.#successor.isOn) this.now("the agent has drained");
+        const tookMs = this.timers.now() - this.#beganMs;
+        if (tookMs < TOLD_MS && !this.steps.areTold()) this.loadChanged();
+        else if (!this.#successor.isOn) this.now("the agent has drained");
       },
     );
   }

@@ -1,20 +1,21 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
-import { AgentDrain, QUIET_MS } from "./drain.ts";
+import { AgentDrain, QUIET_MS, TOLD_MS } from "./drain.ts";
 
 function setUp(load: number) {
   const timers = new FakeTimers();
-  const state = { load, isLinked: true, did: [] as string[] };
+  const state = { load, isLinked: true, areTold: true, did: [] as string[] };
   const drain = new AgentDrain({
     announce: () => void state.did.push("announce"),
     load: () => state.load,
     isLinked: () => state.isLinked,
+    areTold: () => state.areTold,
     close: (reason) => void state.did.push(reason),
   }, timers);
   return { timers, state, drain };
 }
 
-Deno.test("an idle agent announces its drain and leaves after 5 s", async () => {
+Deno.test("an idle agent announces its drain and leaves when that was read", async () => {
   const { timers, state, drain } = setUp(0);
   drain.begin(30_000);
   timers.advance(QUIET_MS - 1);
@@ -25,7 +26,20 @@ Deno.test("an idle agent announces its drain and leaves after 5 s", async () => 
   assertEquals(timers.pendingCount, 0);
 });
 
-Deno.test("what still comes while draining is served, and starts the 5 s again", () => {
+Deno.test("an idle agent waits for servers that have not read that it goes, but for silent ones", () => {
+  for (const isRead of [true, false]) {
+    const { timers, state, drain } = setUp(0);
+    state.areTold = false;
+    drain.begin(30_000);
+    timers.advance(TOLD_MS - 1);
+    assertEquals(state.did, ["announce"]);
+    state.areTold = isRead;
+    timers.advance(isRead ? QUIET_MS : 1);
+    assertEquals(state.did[1], "the agent has drained");
+  }
+});
+
+Deno.test("what still comes while draining is served, and begins the wait again", () => {
   const { timers, state, drain } = setUp(0);
   drain.begin(30_000);
   timers.advance(QUIET_MS - 1);

@@ -322,7 +322,7 @@ export class AddressLinks {
     held.add(attempt.claim!, link, this, timers.now());
     if (attempt.isDraining) held.drains(link);
     observer.linked(link, this.address);
-    if (this.#state.kind === "draining") link.drain();
+    if (this.#state.kind === "draining") held.drain(link);
     else if (this.#state.kind !== "forgotten") {
       this.#state = { kind: "satisfied" };
     }

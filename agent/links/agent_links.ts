@@ -64,8 +64,12 @@ export interface ServerLink extends ServerName {
   /** How many servers there are, according to this one. */
   readonly serverCount: number;
   readonly carrier: Carrier;
-  /** Tells the server that this agent wants no new conduits. */
-  drain(): void;
+  /**
+   * Tells the server that this agent wants no new conduits.
+   *
+   * @param told Called when it has read that.
+   */
+  drain(told: () => void): void;
   /** Asks the server for a sign of life. */
   check?(): void;
   /** What is known of it now; absent: nothing. */
@@ -195,6 +199,11 @@ export class AgentLinks {
     return this.#held.linked;
   }
 
+  /** All servers have read that this agent is going. */
+  get areTold(): boolean {
+    return this.#held.areTold;
+  }
+
   /** Links that stand, and addresses that lead nowhere and should. */
   view(): LinksView {
     const addresses = this.#addresses;
@@ -230,7 +239,7 @@ export class AgentLinks {
   /** Announces the drain on every link and makes no new ones. */
   drain(): void {
     this.#stopTrying("draining");
-    for (const link of this.#held.all()) link.drain();
+    for (const link of this.#held.all()) this.#held.drain(link);
   }
 
   /** Tells every server what this node serves for others from now on. */

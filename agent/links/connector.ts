@@ -200,7 +200,7 @@ export class Connector {
           instanceId: hello.instanceId,
           serverCount: hello.serverCount,
           carrier: "streams",
-          drain: () => control.drain(),
+          drain: (told) => announceDrain(control, connection, told),
           announce: (services) => control.announce(services),
           check: () => connection.checkLiveness(),
           // One of its streams is the control stream.
@@ -319,7 +319,7 @@ export class Connector {
           serverId,
           serverCount,
           carrier: "packets",
-          drain: () => link.drain(),
+          drain: (told) => announceDrain(link, connection, told),
           check: () => connection.checkLiveness(),
           view: () => ({
             ...pulseOf(stream, connection),
@@ -340,6 +340,16 @@ export class Connector {
       },
     });
   }
+}
+
+/** Calls `told` when the server has read it. */
+function announceDrain(
+  link: { drain(): void },
+  connection: { echo(then: () => void): void },
+  told: () => void,
+): void {
+  link.drain();
+  connection.echo(told);
 }
 
 /** What both carriers show alike. */

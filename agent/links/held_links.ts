@@ -81,6 +81,8 @@ export class HeldServer {
 
 export class HeldLinks {
   readonly #servers = new Map<string, HeldServer>();
+  /** Those on which the server has read that this agent is going. */
+  readonly #told = new WeakSet<ServerLink>();
 
   constructor(private readonly linksPerServer: number) {}
 
@@ -164,6 +166,16 @@ export class HeldLinks {
     server.links.delete(link);
     this.#tidy(server);
     return held.sinceMs;
+  }
+
+  /** Tells its server that this agent is going. */
+  drain(link: ServerLink): void {
+    link.drain(() => this.#told.add(link));
+  }
+
+  /** The servers of all links have read it. */
+  get areTold(): boolean {
+    return [...this.all()].every((link) => this.#told.has(link));
   }
 
   /**

@@ -8,7 +8,7 @@
 import { messageOf } from "../../platform/errors/error_code.ts";
 import type { HandoverFields } from "../../net/handover/packet_socket.ts";
 import { HandoverOffer } from "../../net/handover/handover_offer.ts";
-import { SUCCESSOR_MS } from "../../net/handover/successor_wait.ts";
+import { successorWaitMs } from "../../net/handover/successor_wait.ts";
 import { UPGRADE_MS } from "../../net/handover/upgrade.ts";
 import { UpgradeRequests } from "../../net/handover/upgrade_requests.ts";
 import {
@@ -93,6 +93,8 @@ const READY_WAIT_MS = 10_000;
 export class Succession {
   readonly #store: SocketStore | undefined;
   readonly #manager: ServiceManager | undefined;
+  /** How long this process needed until it asked for the sockets. */
+  readonly #startMs = performance.now();
   /** Sockets that the service manager had kept open. */
   #inherited: readonly string[] = [];
   #takeover: Takeover | undefined;
@@ -178,7 +180,7 @@ export class Succession {
           const isFound = this.#offer !== undefined && !store.areKept;
           // Who presses Ctrl-C starts nothing beside it.
           if (isFound && why === "SIGTERM") {
-            running.awaitSuccessor(SUCCESSOR_MS);
+            running.awaitSuccessor(successorWaitMs(this.#startMs));
           }
         }
         running.shutdown(why);

@@ -92,6 +92,7 @@ export class SimulatedAgent {
       announce: () => this.#links.drain(),
       load: () => this.#dialer.load,
       isLinked: () => this.#links.linkedServers > 0,
+      areTold: () => this.#links.areTold,
       close: (reason) => {
         world.closing(this);
         this.#links.stop(reason);

@@ -295,6 +295,11 @@ export class Connection {
     if (!this.#life.isClosed) this.#liveness.askForLife();
   }
 
+  /** See `Liveness.echo`; never called once the connection has ended. */
+  echo(then: () => void): void {
+    if (!this.#life.isClosed) this.#liveness.echo(then);
+  }
+
   /** The peer has answered so lately that it lives, and hears us. */
   get isProven(): boolean {
     return this.#liveness.isProven;

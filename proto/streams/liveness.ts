@@ -27,6 +27,8 @@ export class Liveness {
   answeredMs = -Infinity;
   /** Those who wait for an answer. */
   #awaiting: (() => void)[] = [];
+  /** Waits for the answer to a PING of its own. */
+  #echoed: (() => void) | undefined;
   readonly #pings = new PingTracker();
   #keepalive: Keepalive | undefined;
   /** When the first PING left that nothing may have answered. */
@@ -100,6 +102,7 @@ export class Liveness {
       this.rtt.sample(answer.rttMs, nowMs);
       this.#keepalive?.answered(nowMs);
       this.answeredMs = nowMs;
+      if (answer.purpose === "echo") this.#echoed?.();
     }
     return answer?.purpose;
   }
@@ -110,6 +113,15 @@ export class Liveness {
     const awaiting = this.#awaiting;
     this.#awaiting = [];
     for (const then of awaiting) then();
+  }
+
+  /**
+   * Calls `then` when the peer has read all that was sent to it until now. Another
+   * call counts instead.
+   */
+  echo(then: () => void): void {
+    this.#echoed = then;
+    this.ping("echo");
   }
 
   /** Asks for a sign of life, and waits for it as if the peer had been silent. */
@@ -150,6 +162,7 @@ export const PingPurpose = {
   probe: 2,
   drain: 3,
   life: 4,
+  echo: 5,
 } as const;
 
 /** See {@linkcode PingPurpose}. */

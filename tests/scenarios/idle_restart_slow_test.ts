@@ -11,6 +11,7 @@ import { freePort } from "../support/program/ports.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { ProxyStage } from "../support/rigs/proxy_stage.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
+import { patience } from "../support/watch/patience.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 
 /** How often each is restarted in time. */
@@ -79,6 +80,19 @@ Deno.test("an idle server that is restarted refuses nobody", async () => {
     start: () => stage.start(),
     requests: () => stage.requests("grpc", 50),
   });
+});
+
+Deno.test("an idle agent with a link ends when its server has read that it goes", async () => {
+  await using stage = new ServerStage(await Workspace.make());
+  const server = stage.start();
+  await server.untilReady(`${stage.healthUrl}/healthz`);
+  const { child } = await stage.launch("--v=1", "--agent-id=one");
+  await server.untilPrinted(/agent linked/);
+  const startedMs = performance.now();
+  child.signal("SIGTERM");
+  assertEquals((await child.ended).code, 0);
+  const tookMs = performance.now() - startedMs;
+  assert(tookMs < patience(3_500), `it ended after ${tookMs} ms`);
 });
 
 Deno.test("the health port of an agent without a server is served through a restart", async () => {

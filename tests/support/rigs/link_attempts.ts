@@ -52,7 +52,10 @@ export class Attempt {
       ...server,
       serverCount: count,
       carrier: kind,
-      drain: () => void (this.drained = true),
+      drain: (told) => {
+        this.drained = true;
+        told();
+      },
       check: () => void this.checked++,
       close: (reason) => {
         this.closed = reason;
