@@ -6,10 +6,10 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { dialDatagrams } from "../../client/dial.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { assertEchoes } from "../support/peers/datagram_echo.ts";
 import { ForwardingServers } from "../support/rigs/forwarding_servers.ts";
 import { patience } from "../support/watch/patience.ts";
 
@@ -82,30 +82,11 @@ Deno.test("tunnel dial and datagrams go through two servers as through one", asy
   );
   await answered;
   assertEquals([stdout, code], ["dialed", 0], stderr);
-  const echo = Deno.listenDatagram({
-    transport: "udp",
-    hostname: "127.0.0.1",
-    port: 0,
-  });
-  const { port } = echo.addr as Deno.NetAddr;
-  const answering = (async () => {
-    for (let count = 0; count < 3; count++) {
-      const [datagram, from] = await echo.receive();
-      await echo.send(datagram, from);
-    }
-  })();
   const address = { kind: "unix", path: first!.socket } as const;
-  using flow = await dialDatagrams(`127.0.0.1:${port}`, {
+  await assertEchoes({
     via: { kind: "tunnel", protocol: "grpc", address },
     node: "edge-7",
   });
-  for (const size of [1, 9, 1_400]) {
-    const sent = new Uint8Array(size).fill(size);
-    await flow.send(sent);
-    assertEquals(await flow.receive(), sent);
-  }
-  await answering;
-  echo.close();
 });
 
 Deno.test("a burst of callers gets through at once, and leaves nothing behind", async () => {

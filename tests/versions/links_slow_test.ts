@@ -3,6 +3,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { metricAt } from "../support/rigs/tunnel_harness.ts";
+import { assertEchoes } from "../support/peers/datagram_echo.ts";
 import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import {
   type PromiseCheck,
@@ -43,6 +44,13 @@ for (const [server, agent] of PAIRS) {
           }));
       }
     }
+    const { frontend } = tunnel.server;
+    if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
+    const address = { kind: "unix", path: frontend.path } as const;
+    await test.step("grpc: datagrams come and go as they were sent", () =>
+      assertEchoes({ via: { kind: "tunnel", protocol: "grpc", address } }, [
+        ...[0, 1, 1_400, 9_000, 65_507],
+      ]));
     const { caller, target } = await tunnel.connect("grpc");
     target.send("the first half");
     await caller.mustReceive(14);

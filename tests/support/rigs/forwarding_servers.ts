@@ -11,6 +11,7 @@ import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import { Child } from "../program/child.ts";
 import { freePort } from "../program/ports.ts";
+import { programWords } from "../program/program.ts";
 import { ourCommand } from "../program/tunnel.ts";
 import { Workspace } from "../program/workspace.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
@@ -30,7 +31,12 @@ export class ForwardingServer {
   readonly socket: string;
   #child: Child | undefined;
 
-  constructor(private readonly workspace: Workspace, readonly id: string) {
+  /** @param program Words before the subcommand. */
+  constructor(
+    private readonly workspace: Workspace,
+    readonly id: string,
+    private readonly program: readonly string[],
+  ) {
     this.socket = workspace.path(`${id}.sock`);
   }
 
@@ -47,8 +53,8 @@ export class ForwardingServer {
     this.#child = new Child({
       name: `server ${this.id}`,
       command: [
-        ...ourCommand("server"),
-        "--v=4",
+        ...this.program,
+        ...["server", "--v=4"],
         `--server-id=${this.id}`,
         `--agent-port=${this.agentPort}`,
         "--agent-bind-address=127.0.0.1",
@@ -110,16 +116,18 @@ export class ForwardingServers implements AsyncDisposable {
    *
    * @param knows For each the servers that it knows, by their places.
    * @param state Flags about what they have in common; a directory unless given.
+   * @param programs Words before the subcommand, for each; ours unless given.
    */
   static async start(
     knows: readonly (readonly number[])[],
     flags: (index: number, server: ForwardingServer) => readonly string[] =
       () => ["--peer-forwarding"],
     state?: readonly string[],
+    programs: readonly (readonly string[])[] = knows.map(() => programWords()),
   ): Promise<ForwardingServers> {
     const workspace = await Workspace.make();
     const servers = knows.map((_, index) =>
-      new ForwardingServer(workspace, `s${index + 1}`)
+      new ForwardingServer(workspace, `s${index + 1}`, programs[index]!)
     );
     const rig = new ForwardingServers(workspace, servers, state);
     try {
