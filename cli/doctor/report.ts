@@ -14,12 +14,15 @@ import { ofOthers } from "../../admin/ask/text_table.ts";
 export interface DoctorReport {
   /** Such as `agent`, `node edge-7`. */
   readonly subject: string;
-  /** Nothing failed; there may be warnings. */
+  /** Nothing failed, and what was asked for runs; there may be warnings. */
   readonly isFine: boolean;
   /** The first failure, else the first warning. */
   readonly fault?: PathStep;
   readonly steps: readonly PathStep[];
 }
+
+/** Warnings of a program that does not run: nothing else need be wrong. */
+const NOT_RUNNING: ReadonlySet<string> = new Set(["TUN121", "TUN402"]);
 
 /** Of all that was walked, in order. */
 export function reportOf(
@@ -29,7 +32,9 @@ export function reportOf(
   const fault = firstFault(steps);
   return {
     subject,
-    isFine: steps.every(({ outcome }) => outcome !== "failed"),
+    isFine: steps.every(({ outcome, code = "" }) =>
+      outcome !== "failed" && !NOT_RUNNING.has(code)
+    ),
     ...(fault === undefined ? {} : { fault }),
     steps,
   };

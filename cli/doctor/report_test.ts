@@ -34,6 +34,8 @@ Deno.test("a warning fails nothing, a failure does", () => {
   const odd: PathStep = { hop: "x", outcome: "warning", message: "odd" };
   assertEquals(exitCodeOf([reportOf("a", [odd])]), 0);
   assertEquals(exitCodeOf([reportOf("a", [odd]), reportOf("b", STEPS)]), 1);
+  const idle: PathStep = { ...odd, code: "TUN121" };
+  assertEquals(exitCodeOf([reportOf("a", [idle])]), 1, "no server runs");
   const { fault } = reportOf("a", [odd, ...STEPS]);
   assertEquals(fault?.hop, "tcp", "what has failed comes before what is odd");
 });

@@ -52,6 +52,7 @@ import {
   listensOf,
   lookAtPort,
 } from "../../admin/doctor/server/server_ports.ts";
+import { lookAtLog } from "../../admin/doctor/server/log_check.ts";
 import { lookAtDescriptors } from "../../admin/doctor/walk/descriptors.ts";
 import { localHealth } from "../../admin/doctor/walk/local_health.ts";
 
@@ -168,6 +169,12 @@ function programHops(subject: Subject): readonly Hop[] {
   return [
     ...advertisedHops(subject),
     independent({ name: "policy", look: () => lookAtPolicy(options) }),
+    ...logsOf(options).map(([flag, path]) =>
+      independent({
+        name: flag.slice(2).replace("-", " "),
+        look: () => lookAtLog(flag, path),
+      })
+    ),
     independent({
       name: "descriptors",
       look: () => lookAtDescriptors("server", subject.running?.pid),
@@ -363,6 +370,19 @@ function isFile(path: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Files that it writes for others, and the flags that name them; no streams. */
+function logsOf(
+  { authorization, access }: ServerOptions,
+): (readonly [flag: string, path: string])[] {
+  const logs = [
+    ["--audit-log", authorization?.audit?.path],
+    ["--access-log", access?.file.path],
+  ] as const;
+  return logs.flatMap(([flag, path]) =>
+    path?.includes("/") === true ? [[flag, path] as const] : []
+  );
 }
 
 function lookAtPolicy({ authorization }: ServerOptions): Finding | undefined {

@@ -124,6 +124,19 @@ export function settingFaults(stage: DoctorStage): readonly Fault[] {
       remedy: /correct the file/,
     },
     {
+      what: "the folder of the audit log is not there",
+      source: "daily use: a new machine, the old command line",
+      args: [
+        "server",
+        ...foreign,
+        `--cluster-key=${server.key}`,
+        `--audit-log=${stage.path("logs")}/audit.json`,
+      ],
+      code: "TUN606",
+      hop: "audit log",
+      remedy: /install -d/,
+    },
+    {
       what: "the policy file has a slip",
       source: "daily use: policy at start",
       args: [
@@ -176,7 +189,14 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
       code: "TUN812",
       hop: "state",
       remedy: /tunnel server|--state-dir/,
-      isOdd: true,
+    },
+    {
+      what: "nothing is wrong, but that no server runs",
+      source: "daily use: it was not started",
+      args: ["server", `--state-dir=${copy()}`, ...PORTS],
+      code: "TUN121",
+      hop: "running",
+      remedy: /systemctl start/,
     },
     {
       what: "the CA was lost",
@@ -210,7 +230,6 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
       code: "TUN513",
       hop: "descriptors",
       remedy: /LimitNOFILE/,
-      isOdd: true,
       prefix: ["sh", "-c", 'ulimit -n 200 && exec "$@"', "doctor"],
     },
     {

@@ -19,15 +19,19 @@ const FREE_BYTES_MIN = 256 * 1024;
  * Room and mode of the file system below a directory.
  *
  * @param root Of a program of ours: what it keeps there is to be renewed.
+ * @param flag Which names it.
  * @returns `undefined`: it can be written.
  */
-export async function lookAtRoom(root: string): Promise<Finding | undefined> {
+export async function lookAtRoom(
+  root: string,
+  flag = "--state-dir",
+): Promise<Finding | undefined> {
   if (isReadOnly(root, readProcFile("/proc/self/mountinfo") ?? "")) {
     return failed(
       "TUN905",
       `the file system of ${root} is mounted read-only`,
       `mount it with "rw" (dmesg says if an error of the disk made it so), or ` +
-        "name another --state-dir",
+        `name another ${flag}`,
     );
   }
   const { bavail, bsize, files, ffree } = await statfs(root);
