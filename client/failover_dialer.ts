@@ -25,6 +25,7 @@ import {
   FAILED_MS,
   REFUSED_MS,
 } from "../net/dial/attempt_order.ts";
+import { watchFrozen } from "../net/dial/frozen_watch.ts";
 import { ConnectError } from "../net/dial/server_connect.ts";
 import { codeOf } from "../platform/errors/error_code.ts";
 import { unawaited } from "../platform/errors/internal_errors.ts";
@@ -44,15 +45,6 @@ export const SILENT_MS = 1_000;
 
 /** By then it is asked whether it is there at all: its target may be slow. */
 export const SUSPECT_MS = 500;
-
-/**
- * One that was sent what the caller has said, and has answered no PING at so many
- * looks, stands still: the dial fails, as it must not go to another. A look that is
- * late does not count: this machine is busy, and may be the server's, too.
- */
-export const FROZEN_LOOKS = 3;
-export const LOOK_MS = 500;
-const LATE_MS = 100;
 
 /** Servers that an error tells of, with so many letters of what each said. */
 const TOLD_MAX = 6;
@@ -205,23 +197,21 @@ class FailoverDial {
     this.#watch(attempt);
   }
 
-  #watch(attempt: Attempt, looks = 1): void {
-    const { timers } = this.options;
-    const dueMs = timers.now() + LOOK_MS;
-    attempt.patience = timers.after(LOOK_MS, () => {
-      if (timers.now() > dueMs + LATE_MS) return this.#watch(attempt);
-      if (this.#sender !== attempt || attempt.isHeard?.() !== false) {
+  #watch(attempt: Attempt): void {
+    attempt.patience = watchFrozen(this.options.timers, {
+      isSilent: () => this.#sender === attempt && attempt.isHeard?.() === false,
+      heard: () => {
         attempt.isHeard = attempt.server.starter.suspect?.();
-        return this.#watch(attempt);
-      }
-      if (looks < FROZEN_LOOKS) return this.#watch(attempt, looks + 1);
-      this.#fail(
-        new DialError(
-          "link-lost",
-          `server ${attempt.server.name} stands still; what was said first ` +
-            "may have reached the target, so no other server is asked",
+        this.#watch(attempt);
+      },
+      frozen: () =>
+        this.#fail(
+          new DialError(
+            "link-lost",
+            `server ${attempt.server.name} stands still; what was said first ` +
+              "may have reached the target, so no other server is asked",
+          ),
         ),
-      );
     });
   }
 

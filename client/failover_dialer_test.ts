@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { FROZEN_LOOKS, LOOK_MS } from "../net/dial/frozen_watch.ts";
 import { FAILED_MS } from "../net/dial/attempt_order.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
@@ -19,12 +20,7 @@ import {
 } from "./tunnel_route.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import type { DialStarter, TunnelDial } from "./dial_starter.ts";
-import {
-  FailoverDialer,
-  FROZEN_LOOKS,
-  LOOK_MS,
-  SILENT_MS,
-} from "./failover_dialer.ts";
+import { FailoverDialer, SILENT_MS } from "./failover_dialer.ts";
 import { patience } from "../tests/support/watch/patience.ts";
 
 const TARGET = { protocol: "tcp", address: "10.0.0.7:443" } as const;

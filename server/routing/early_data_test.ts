@@ -1,9 +1,10 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { FROZEN_LOOKS, LOOK_MS } from "../../net/dial/frozen_watch.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { DialerScene as Scene } from "../../tests/support/memory/dialer_scene.ts";
 import type { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
-import { FROZEN_LOOKS, LOOK_MS, SECOND_OPINION_MS } from "./ongoing_dial.ts";
+import { SECOND_OPINION_MS } from "./ongoing_dial.ts";
 import { STILL_MS } from "./registry.ts";
 
 /** Two agents that take what is said early, and have not been heard lately. */

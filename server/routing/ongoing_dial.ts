@@ -28,6 +28,7 @@ import type { LiveDial } from "../../platform/conduits/live_conduits.ts";
 import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
 import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
+import { watchFrozen } from "../../net/dial/frozen_watch.ts";
 import { DialError, lacksDescriptors } from "../../proto/peer/dial_error.ts";
 import { EARLY_BYTES_MAX, type PendingDial } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
@@ -49,15 +50,6 @@ import { callerName } from "../policy/caller.ts";
  * asked as well. Most targets answer within a round trip, or refuse.
  */
 export const SECOND_OPINION_MS = 1_000;
-
-/**
- * An agent that was sent what a caller said, and has answered no PING at so many
- * looks, stands still. The dial fails where another agent could serve the next one.
- * A look that is late does not count: this machine is busy, and may be the agent's.
- */
-export const FROZEN_LOOKS = 3;
-export const LOOK_MS = 500;
-const LATE_MS = 100;
 
 /** The way that a dial takes. */
 export interface Choice {
@@ -244,21 +236,20 @@ export class OngoingDial implements PendingDial, LiveDial {
   }
 
   /** What the caller sent may have been heard, so that nobody else may hear it. */
-  #watch(looks = 1): void {
-    const { timers } = this.#options;
-    const dueMs = timers.now() + LOOK_MS;
-    this.#patience = timers.after(LOOK_MS, () => {
-      if (timers.now() > dueMs + LATE_MS) return this.#watch();
-      const isAsked = this.#way.askedMs !== undefined;
-      if (!isAsked || !this.#hasChoice()) return this.#doubt();
-      if (looks < FROZEN_LOOKS) return this.#watch(looks + 1);
-      this.#pending?.cancel();
-      const silence = new DialError(
-        "link-lost",
-        "it gives no sign of life; what was said first may have reached the " +
-          "target, so no other one is asked",
-      );
-      this.#fail(this.#way.named(silence), "link-lost");
+  #watch(): void {
+    this.#patience = watchFrozen(this.#options.timers, {
+      // Where another agent could serve the next one.
+      isSilent: () => this.#way.askedMs !== undefined && this.#hasChoice(),
+      heard: () => this.#doubt(),
+      frozen: () => {
+        this.#pending?.cancel();
+        const silence = new DialError(
+          "link-lost",
+          "it gives no sign of life; what was said first may have reached the " +
+            "target, so no other one is asked",
+        );
+        this.#fail(this.#way.named(silence), "link-lost");
+      },
     });
   }
 
