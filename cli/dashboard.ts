@@ -32,7 +32,7 @@ export const DASHBOARD_COMMAND = defineCommand({
     "stays let in for twelve hours, and through restarts of the server.",
     "The dashboard is on the admin port, which is on loopback: from a laptop, " +
     "run this on the server's machine and carry the port over with ssh -L, as " +
-    "docs/dashboard.md shows.",
+    "docs/observability.md shows.",
   ],
   examples: [
     "tunnel dashboard",

@@ -103,7 +103,7 @@ export const SERVICE_COMMAND = defineCommand({
     "Writes the endpoints under a lease and renews it until it is " +
     "interrupted; then they are taken away at once. When this program dies " +
     "they end with the lease, and when etcd loses the lease they are written " +
-    "again. The keys are described in docs/etcd.md.",
+    "again. The keys are described in docs/services.md.",
   ],
   examples: [
     "tunnel service register db --endpoint 10.0.0.7:5432 --service-port 5432 \\",

@@ -10,7 +10,7 @@ import { AgentMetrics, watchBudget } from "./agent_metrics.ts";
 
 /**
  * Konnectivity 0.36's families that we have: type, labels, HELP. Those that we
- * do not have, and why, are in docs/operations.md.
+ * do not have, and why, are in docs/reference/metrics.md.
  */
 const UPSTREAM: Readonly<Record<string, readonly [string, string, string]>> = {
   dial_duration_seconds: [

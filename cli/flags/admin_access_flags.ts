@@ -20,7 +20,7 @@ export const ADMIN_ACCESS_FLAGS = {
     group: GROUP,
     placeholder: "PATH",
     help:
-      "Unix socket of the admin API (docs/admin-api.md), for this user and " +
+      "Unix socket of the admin API (docs/observability.md), for this user and " +
       "root; none: there is no socket.",
     defaultText: "admin.sock in --state-dir",
   }),

@@ -43,7 +43,7 @@ export function stateFlags(
       placeholder: "PLACE",
       help: "Where all servers have their CA, tokens and nodes in common: " +
         "DIRECTORY, etcd://HOST:PORT[,HOST:PORT…][/PREFIX] (etcds:// with " +
-        "TLS), or kubernetes[:NAMESPACE] (docs/ha.md).",
+        "TLS), or kubernetes[:NAMESPACE] (docs/operations.md).",
       defaultText: "--state-dir",
     }),
     "state-key-file": fileFlag({

@@ -62,7 +62,7 @@ export const PROXY_COMMAND = defineCommand({
     "one of its endpoints: directly, or through the tunnel where the endpoint " +
     "is behind an agent. Services and endpoints may come and go meanwhile, " +
     "from several sources at once. Takes the flags of kube-proxy 0.4.",
-    "tunnel services and tunnel endpoints show what it does. docs/proxy.md " +
+    "tunnel services and tunnel endpoints show what it does. docs/services.md " +
     "says how.",
   ],
   examples: [

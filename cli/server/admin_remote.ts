@@ -24,7 +24,7 @@ import {
 import { keyPair } from "../flags/key_pair.ts";
 import { UsageError } from "../flags/usage_error.ts";
 
-const REMOTE = "Admin API for other machines (docs/admin-api.md)";
+const REMOTE = "Admin API for other machines (docs/observability.md)";
 
 /** In the order in which the help shows them. */
 export const ADMIN_REMOTE_FLAGS = {

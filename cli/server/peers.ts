@@ -17,7 +17,7 @@ import {
 } from "../flags/flag.ts";
 import { UsageError } from "../flags/usage_error.ts";
 
-const PEERS = "Several servers (docs/ha.md)";
+const PEERS = "Several servers (docs/operations.md)";
 
 /** Less, and a pause of the machine looks like its end. */
 const TIMEOUT_LEAST_MS = 2_000;

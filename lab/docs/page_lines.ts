@@ -38,7 +38,7 @@ export function commandLines(): readonly CommandLine[] {
 const PROMPT = /^(?:[\w-]+)?\$ +/;
 
 /** Pages whose tables have commands in one column: "what to type". */
-const TYPED = ["docs/see.md"];
+const TYPED = ["docs/troubleshooting.md"];
 
 /** Those of one page. */
 export function linesOf(page: string, text: string): readonly CommandLine[] {

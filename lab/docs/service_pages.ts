@@ -35,7 +35,7 @@ async function withServices(stage: DocsStage): Promise<void> {
   await stage.answer(stage.hub, "10.0.0.1:8080");
 }
 
-async function proxy(page: PageRun): Promise<void> {
+async function services(page: PageRun): Promise<void> {
   const { hub, node } = page.stage;
   await withServices(page.stage);
   await startProxyOfPage(page);
@@ -51,6 +51,10 @@ async function proxy(page: PageRun): Promise<void> {
   await page.start(node, "proxy --discovery", PROXY_UP);
   const web = "curl -s --retry 9 --retry-connrefused http://127.0.0.1:8088/";
   assertEquals(await node.must(web), "hello\n");
+  await page.stage.clear();
+  await registration(page);
+  await page.stage.clear();
+  await withServices(page.stage);
   await page.run(hub, "proxy --config", { says: /^127\.100\.\S+ db\./m });
   assertStringIncludes(await Deno.readTextFile("/etc/hosts"), "web");
 }
@@ -102,7 +106,7 @@ async function withEtcd(stage: DocsStage): Promise<void> {
   await etcd.put("/tunnel/services/default/web", '{"ports": [{"port": 80}]}');
 }
 
-async function etcd(page: PageRun): Promise<void> {
+async function registration(page: PageRun): Promise<void> {
   const { hub } = page.stage;
   const etcd = await startEtcd(page.stage, "http", ["10.0.0.1", "10.0.0.2"]);
   const child = await page.start(hub, "service register", /shop\/db/);
@@ -117,6 +121,5 @@ async function etcd(page: PageRun): Promise<void> {
 
 export const SERVICE_PAGES: Readonly<Record<string, PageScript>> = {
   "docs/discovery.md": discovery,
-  "docs/etcd.md": etcd,
-  "docs/proxy.md": proxy,
+  "docs/services.md": services,
 };

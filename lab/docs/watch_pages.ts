@@ -51,6 +51,12 @@ admins:
   role: view
 `;
 
+async function observability(page: PageRun): Promise<void> {
+  await dashboard(page);
+  await page.stage.clear();
+  await adminApi(page);
+}
+
 async function adminApi(page: PageRun): Promise<void> {
   const { hub } = page.stage;
   await page.stage.issue(hub, "alice");
@@ -113,7 +119,7 @@ const MEANT: Readonly<Record<string, string>> = {
   COMMAND: "server",
 };
 
-async function see(page: PageRun): Promise<void> {
+async function troubleshooting(page: PageRun): Promise<void> {
   const { hub, node } = page.stage;
   await page.stage.answer(node, "127.0.0.1:80", "127.0.0.1:22");
   const services = SERVICES.replace("node1", "edge-7");
@@ -133,13 +139,16 @@ async function see(page: PageRun): Promise<void> {
     "tunnel forward 8080:127.0.0.1:22@edge-7 --node edge-7",
     /8080 -> /,
   );
-  while (page.left.length > 0) {
+  // The table's come first; the block of `doctor` is behind them.
+  while (!page.left[0]!.text.includes("what this machine is")) {
     const { text } = page.left[0]!;
     const words = text.slice("tunnel ".length);
     const meant = Object.entries(MEANT).filter(([name]) => text.includes(name));
     const options: RunOptions = { with: Object.fromEntries(meant) };
     await typed(page, words, options);
   }
+  await page.stage.clear();
+  await doctor(page);
 }
 
 async function typed(
@@ -226,10 +235,8 @@ async function policy(page: PageRun): Promise<void> {
 
 export const WATCH_PAGES: Readonly<Record<string, PageScript>> = {
   "README.md": readme,
-  "docs/admin-api.md": adminApi,
-  "docs/dashboard.md": dashboard,
-  "docs/doctor.md": doctor,
+  "docs/observability.md": observability,
   "docs/operations.md": operations,
   "docs/policy.md": policy,
-  "docs/see.md": see,
+  "docs/troubleshooting.md": troubleshooting,
 };

@@ -129,7 +129,7 @@ export class DiscoveryServer implements AsyncDisposable {
     await this.rewriteAs(documentOf(services));
   }
 
-  /** The same with all that docs/catalog.md knows. */
+  /** The same with all that docs/services.md knows. */
   async rewriteAs(document: string): Promise<void> {
     const fresh = `${this.file}.new`;
     await Deno.writeTextFile(fresh, document);
@@ -253,7 +253,7 @@ async function untilListening(child: Child, port: number): Promise<void> {
   }
 }
 
-/** As in docs/catalog.md. */
+/** As in docs/services.md. */
 export function documentOf(services: readonly DiscoveredService[]): string {
   return JSON.stringify({
     services: services.map((service) => {

@@ -27,7 +27,7 @@ interface Question {
   readonly answer: RegExp;
 }
 
-/** What a person asks first; see docs/see.md. */
+/** What a person asks first; see docs/troubleshooting.md. */
 export const QUESTIONS: readonly Question[] = [
   {
     file: "offline.svg",

@@ -42,9 +42,9 @@ for (const { file, title, answer } of QUESTIONS) {
   });
 }
 
-Deno.test("docs/see.md names commands that there are", async () => {
+Deno.test("docs/troubleshooting.md names commands that there are", async () => {
   const page = await Deno.readTextFile(
-    new URL("../../docs/see.md", import.meta.url),
+    new URL("../../docs/troubleshooting.md", import.meta.url),
   );
   const names = [...page.matchAll(/`(?:man )?tunnel[ -]([a-z][a-z-]*)/g)]
     .map(([, name]) => name!);

@@ -146,7 +146,7 @@ export const DIALS = {
       "`tunnel services`, `tunnel endpoints SERVICE`: each with its " +
       "state.",
     ],
-    see: "proxy.md",
+    see: "services.md",
   },
   TUN522: {
     slug: "kubelet-failed",
@@ -162,7 +162,7 @@ export const DIALS = {
     means: "Somebody with the role for it ended the dial (tunnel conn kill).",
     causes: ["See the sentence: it says who."],
     mend: ["Ask them; the audit log has when."],
-    see: "admin-api.md",
+    see: "observability.md",
   },
   TUN524: {
     slug: "host-is-node",
@@ -173,6 +173,6 @@ export const DIALS = {
       "Nothing, if the node was meant; else give the host's address or its " +
       "full name.",
     ],
-    see: "see.md",
+    see: "troubleshooting.md",
   },
 } as const satisfies Area;

@@ -24,7 +24,7 @@ export const DISCOVERY = {
       "The line says what was seen. `tunnel status` lists the sources.",
       "`tunnel doctor` on the proxy's machine.",
     ],
-    see: "catalog.md",
+    see: "services.md",
   },
   TUN702: {
     slug: "entry-unusable",
@@ -32,7 +32,7 @@ export const DISCOVERY = {
     means: "The others are used. The line names the entry.",
     causes: ["A typing error in a service or an endpoint."],
     mend: ["`tunnel config check --kind services FILE`."],
-    see: "catalog.md",
+    see: "services.md",
   },
   TUN708: {
     slug: "service-unserved",
@@ -56,7 +56,7 @@ export const DISCOVERY = {
     means: "The system does not say at which address a datagram arrived.",
     causes: ["A wildcard address without IP_PKTINFO."],
     mend: ["Bind to one address."],
-    see: "proxy.md",
+    see: "services.md",
   },
   TUN714: {
     slug: "proxy-exposed",
@@ -64,6 +64,6 @@ export const DISCOVERY = {
     means: "Nobody is asked who they are there.",
     causes: ["`--bind-address` is not loopback."],
     mend: ["Leave it out, or use a firewall."],
-    see: "proxy.md",
+    see: "services.md",
   },
 } as const satisfies Area;

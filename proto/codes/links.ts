@@ -170,7 +170,7 @@ export const LINKS = {
     means: "The kernel of its machine answers, its program does not.",
     causes: ["It stands still or is overloaded.", "The port is another's."],
     mend: ["`tunnel doctor server` on its machine; restart it."],
-    see: "doctor.md",
+    see: "troubleshooting.md",
   },
   TUN422: {
     slug: "other-version",
@@ -179,7 +179,7 @@ export const LINKS = {
       "not have.",
     causes: ["An upgrade is not complete."],
     mend: ["Upgrade servers first, then agents: `tunnel upgrade FILE`."],
-    see: "ha.md",
+    see: "operations.md",
   },
   TUN423: {
     slug: "handshake-swallowed",
@@ -195,7 +195,7 @@ export const LINKS = {
       "MTU: `ip link set dev INTERFACE mtu 1280`.",
       "Let the server's `--agent-port` through without inspection.",
     ],
-    see: "doctor.md",
+    see: "troubleshooting.md",
   },
   TUN425: {
     slug: "line-loses-packets",
@@ -203,7 +203,7 @@ export const LINKS = {
     means: "The kernel had to send packets again. All works, slower.",
     causes: ["A bad cable, Wi-Fi, or a line that is full."],
     mend: ["`mtr -T -P 8091 SERVER` shows where."],
-    see: "doctor.md",
+    see: "troubleshooting.md",
   },
   TUN426: {
     slug: "loopback-only",

@@ -69,7 +69,7 @@ export const SERVERS = {
       "It forbids the key.",
     ],
     mend: ["`etcdctl endpoint health` with the same files."],
-    see: "etcd.md",
+    see: "services.md",
   },
   TUN811: {
     slug: "server-running",
@@ -90,7 +90,7 @@ export const SERVERS = {
       "It was started with another `--state-dir`, or as another user.",
     ],
     mend: ["Start `tunnel server`, or name its directory."],
-    see: "doctor.md",
+    see: "troubleshooting.md",
   },
   TUN813: {
     slug: "state-copy",

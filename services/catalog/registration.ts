@@ -3,7 +3,7 @@
  *
  * They are bound to a lease: when the process that registered them dies, so do they, and
  * when the lease is lost for any other reason they are written again under
- * another one. Keys and values are those of our own layout (docs/etcd.md).
+ * another one. Keys and values are those of our own layout (docs/services.md).
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Services as docs/catalog.md has them, for what the reference does not know.
+ * Services as docs/services.md has them, for what the reference does not know.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 import type { DiscoveryServer } from "../../peers/discovery_server.ts";
 import { startDiscovery, type XdsContext } from "./xds_case.ts";
 
-/** A service of docs/catalog.md. */
+/** A service of docs/services.md. */
 export type Written = Readonly<Record<string, unknown>>;
 
 /** At these `ip:port`. */

@@ -45,7 +45,7 @@ import { ADS } from "./resource_of.ts";
  */
 export const CIRCUIT_MAX = 65_536;
 
-/** A connection through an agent takes so long at least (docs/proxy.md). */
+/** A connection through an agent takes so long at least (docs/services.md). */
 const AGENT_CONNECT_MS_MIN = 2_000;
 
 /**

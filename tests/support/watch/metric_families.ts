@@ -28,7 +28,7 @@ export function familiesIn(
 
 /** Names in `text`, a scrape, that the operator's documentation does not have. */
 export function undocumented(text: string): string[] {
-  const page = new URL("../../../docs/operations.md", import.meta.url);
+  const page = new URL("../../../docs/reference/metrics.md", import.meta.url);
   const words = new Set(Deno.readTextFileSync(page).match(/\w+/g));
   return [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) =>
     name!.replace(/^konnectivity_network_proxy_(?:server|agent)_/, "")

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// As in docs/catalog.md.
+// As in docs/services.md.
 type catalog struct {
 	Services []entry `json:"services"`
 }

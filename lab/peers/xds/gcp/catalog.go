@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// A catalog is as much of docs/catalog.md as is served here: services with one port.
+// A catalog is as much of docs/services.md as is served here: services with one port.
 type catalog struct {
 	Services []service `json:"services"`
 }

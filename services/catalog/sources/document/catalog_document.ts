@@ -1,7 +1,7 @@
 /**
  * Services and endpoints as people write them down, in YAML or JSON: the format
  * of the file source and of what the HTTP source fetches. Described, with an
- * example, in docs/catalog.md.
+ * example, in docs/services.md.
  *
  * A document is taken whole or not at all; what is wrong with it is said with
  * line numbers.

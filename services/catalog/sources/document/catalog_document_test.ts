@@ -6,7 +6,7 @@ import {
   readCatalogDocument,
 } from "./catalog_document.ts";
 
-const guide = new URL("../../../../docs/catalog.md", import.meta.url);
+const guide = new URL("../../../../docs/services.md", import.meta.url);
 
 function refused(text: string, ...parts: readonly string[]) {
   const { message } = assertThrows(
@@ -139,7 +139,7 @@ const EXAMPLE_ENDPOINTS: CatalogDocument["endpoints"] = [
   // The others say nothing of endpoints: another source's count.
 ];
 
-Deno.test("the example of docs/catalog.md is read, and means what is said there", () => {
+Deno.test("the example of docs/services.md is read, and means what is said there", () => {
   const [, text = ""] = /```yaml\n(services:[^`]+)```/.exec(
     Deno.readTextFileSync(guide),
   ) ?? [];

@@ -1,5 +1,5 @@
 /**
- * The routes of a port as people write them down; see docs/catalog.md.
+ * The routes of a port as people write them down; see docs/services.md.
  *
  * @module
  */

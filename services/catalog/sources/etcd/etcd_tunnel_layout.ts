@@ -1,5 +1,5 @@
 /**
- * Our own keys in etcd (docs/etcd.md):
+ * Our own keys in etcd (docs/services.md):
  *
  * ```
  * /tunnel/services/NAMESPACE/NAME        a service, as in the file source
