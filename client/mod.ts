@@ -25,6 +25,7 @@ export type { ProxyEnvironment } from "../net/dial/proxy_environment.ts";
 export type { ServerAddress } from "../net/dial/server_addresses.ts";
 export { ListenError, type ListenProblem } from "../net/bind/listen_error.ts";
 export type { CredentialFiles } from "../net/tls/trust/credentials.ts";
+export type { DialWishes } from "../proto/link/dial_wishes.ts";
 export type { ConnectionId } from "../proto/peer/connection_id.ts";
 export type { DialTarget } from "../proto/peer/dial_error.ts";
 export type { TraceContext } from "../proto/peer/trace_context.ts";
