@@ -13,7 +13,6 @@ import type {
   StoreLocation,
 } from "../neighbours/store/store_location.ts";
 import { openExistingState, openPlace } from "../server/state/open_state.ts";
-import { SealedTransaction } from "../neighbours/store/sealed_store.ts";
 import { readSealingKey } from "../neighbours/store/sealing.ts";
 import {
   copyToDirectory,
@@ -154,11 +153,7 @@ async function copyTo(
 ): Promise<RecordCounts> {
   if (to.kind === "directory") {
     const key = await readSealingKey(toKey);
-    return await copyToDirectory(
-      from,
-      to.root,
-      (change) => new SealedTransaction(change, key),
-    );
+    return await copyToDirectory(from, to.root, key);
   }
   return await usingConnection(to, async (connection) => {
     const place = await openPlace(stateSource(connection, toKey, context));

@@ -14,7 +14,7 @@
  *     server.pem         the server's key and certificates
  *     tokens/ nodes/     see token_store.ts and node_store.ts
  *     discovery/         what agents announced, by server; see member_memory.ts
- *     peers/ offers/     where servers meet; see directory_engine.ts
+ *     peers/ offers/     where servers meet; see directory_ephemerals.ts
  *     duplicates/        see duplicate_records.ts
  *     serving.json       where agents connect, for people
  *     nodes-seen.jsonl   since when nodes are here or gone; node_history.ts
@@ -24,7 +24,7 @@
  *     admin.sock         where the server's user does either; admin_port.ts
  *     frontend.sock      where callers get in, unless flags say otherwise
  *
- * As a `Store` its records are its files. Of a server whose state is kept
+ * Its records are its files. Of a server whose state is kept
  * elsewhere it holds what is this machine's alone, and no `format`.
  *
  * @module
@@ -49,9 +49,16 @@ import {
   openForLock,
   unreadable,
 } from "./directory_content.ts";
-import { DirectoryTransaction } from "./directory_transaction.ts";
-import type { Store, StoreTransaction, StoreWatcher } from "./store.ts";
+import { DirectoryPlace } from "./directory_place.ts";
+import { openText, type SealingKey } from "./sealing.ts";
+import {
+  FOLLOWED_FOLDERS,
+  type Store,
+  type StoreTransaction,
+  type StoreWatcher,
+} from "./store.ts";
 import { damaged, needRecord, parseRecord, StoreError } from "./store_error.ts";
+import { textOf, Transaction } from "./transaction.ts";
 
 /** The record that every change of authorities ends with. */
 export const AUTHORITY_ROLES = "ca/roles.json";
@@ -64,22 +71,35 @@ const ATTEMPTS_MAX = 16;
 
 /** A directory that is complete, and safe for several processes. */
 export class DirectoryStore implements Store {
-  readonly noun = "the state directory";
   readonly mayLag = false;
-  readonly recordBytesMax = Infinity;
   readonly outage = undefined;
+  readonly #place: DirectoryPlace;
   #queue: Promise<unknown> = Promise.resolve();
 
-  private constructor(readonly root: string) {}
+  private constructor(
+    readonly root: string,
+    private readonly key: SealingKey | undefined,
+  ) {
+    this.#place = new DirectoryPlace(root);
+  }
+
+  get noun(): string {
+    return this.#place.noun;
+  }
+
+  get recordBytesMax(): number {
+    return this.#place.recordBytesMax;
+  }
 
   /**
    * Opens a directory that a server has made.
    *
+   * @param key What private keys are encrypted with; absent: nothing.
    * @throws {StoreError} When there is none, or it is not whole.
    */
-  static async open(root: string): Promise<DirectoryStore> {
+  static async open(root: string, key?: SealingKey): Promise<DirectoryStore> {
     const content = await contentOf(root);
-    if (content === "complete") return await DirectoryStore.#checked(root);
+    if (content === "complete") return await DirectoryStore.#checked(root, key);
     throw new StoreError(
       content === "foreign"
         ? foreignSentence(root, await names(root))
@@ -98,6 +118,7 @@ export class DirectoryStore implements Store {
   static async openOrCreate(
     root: string,
     fill: (transaction: StoreTransaction) => Promise<void>,
+    key?: SealingKey,
   ): Promise<{ readonly state: DirectoryStore; readonly isNew: boolean }> {
     let content = await contentOf(root);
     if (content === "foreign") {
@@ -111,14 +132,14 @@ export class DirectoryStore implements Store {
       // Another process may have made it while this one waited.
       content = await contentOf(root);
       if (content !== "complete") {
-        const state = new DirectoryStore(root);
+        const state = new DirectoryStore(root, key);
         const fillIt = () => state.#attempt(fill);
         await state.inWords(() => create(root, fillIt));
         isNew = true;
       }
     }
     await removeFile(`${root}/${CREATING}`);
-    return { state: await DirectoryStore.#checked(root), isNew };
+    return { state: await DirectoryStore.#checked(root, key), isNew };
   }
 
   /**
@@ -130,7 +151,7 @@ export class DirectoryStore implements Store {
     const isThere = (await names(root)).length > 0;
     if (!isThere) await makeFolder(root);
     await checkOwner(root, "change");
-    return new DirectoryStore(root);
+    return new DirectoryStore(root, undefined);
   }
 
   /** The path of a file in it. */
@@ -175,7 +196,7 @@ export class DirectoryStore implements Store {
     return needRecord(this, name, "secret");
   }
 
-  // --- As an engine ------------------------------------------------------------
+  // --- As a store --------------------------------------------------------------
 
   where(key: string): string {
     return this.path(key);
@@ -186,42 +207,22 @@ export class DirectoryStore implements Store {
       return Deno.readTextFileSync(this.path(key));
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
-      const seen = messageOf(error);
-      throw damaged(this, key, seen);
+      throw damaged(this, key, messageOf(error));
     }
   }
 
   async read(key: string, secrecy?: "secret"): Promise<string | undefined> {
-    const path = this.path(key);
-    if (secrecy === "secret") await checkOwner(path, "read");
-    try {
-      return await Deno.readTextFile(path);
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return undefined;
-      throw unreadable(path, error);
-    }
+    const text = textOf(await this.#place.get(key, secrecy));
+    if (text === undefined) return undefined;
+    return await openText(this.key, this, key, text);
   }
 
   look(key: string): Promise<string | undefined> {
     return this.read(key);
   }
 
-  /** Whether there is such a record, readable or not. @throws {StoreError} */
-  async has(key: string): Promise<boolean> {
-    try {
-      await Deno.lstat(this.path(key));
-      return true;
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return false;
-      throw unreadable(this.path(key), error);
-    }
-  }
-
   async list(folder: string, prefix = ""): Promise<readonly string[]> {
-    const found = await names(this.path(folder));
-    return prefix === ""
-      ? found
-      : found.filter((name) => name.startsWith(prefix));
+    return [...(await this.#place.list(folder, prefix)).keys()];
   }
 
   transact<Result>(
@@ -232,12 +233,12 @@ export class DirectoryStore implements Store {
 
   watch(watcher: StoreWatcher): () => void {
     const watch = watchFiles({
-      // The file that a change of authorities ends with.
-      files: [this.path(AUTHORITY_ROLES)],
-      directories: [this.path("nodes")],
+      directories: FOLLOWED_FOLDERS.map((folder) => this.path(folder)),
       timers: systemTimers,
-      onFiles: () => watcher.onChange("ca"),
-      onEntries: (_directory, entries) => watcher.onChange("nodes", entries),
+      onEntries: (path, entries) => {
+        const folder = FOLLOWED_FOLDERS.find((it) => this.path(it) === path);
+        watcher.onChange(folder!, entries);
+      },
       onProblem: (line) => watcher.onProblem(line),
     });
     return () => watch.close();
@@ -251,9 +252,9 @@ export class DirectoryStore implements Store {
     change: (transaction: StoreTransaction) => Promise<Result>,
   ): Promise<Result> {
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-      const transaction = new DirectoryTransaction(this);
+      const transaction = new Transaction(this.#place, this.key);
       const result = await change(transaction);
-      if (await transaction.commit()) return result;
+      if ((await transaction.commit()).kind === "done") return result;
     }
     throw new StoreError(
       `Cannot change ${this.root}: something else creates the same files all ` +
@@ -261,9 +262,12 @@ export class DirectoryStore implements Store {
     );
   }
 
-  static async #checked(root: string): Promise<DirectoryStore> {
+  static async #checked(
+    root: string,
+    key: SealingKey | undefined,
+  ): Promise<DirectoryStore> {
     await checkOwner(root, "change");
-    const state = new DirectoryStore(root);
+    const state = new DirectoryStore(root, key);
     const text = await needRecord(state, "format");
     const format = parseRecord(state, "format", text) as Partial<typeof FORMAT>;
     if (format?.format !== FORMAT.format) {

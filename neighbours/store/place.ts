@@ -7,14 +7,20 @@
  */
 
 import type { FollowedFolder } from "./store.ts";
+import type { StoreError } from "./store_error.ts";
 
 /** The version of a record that is not there. */
 export const NO_VERSION = "0";
+
+/** What is written whatever is there: nobody looked, and a lock is held. */
+export const ANY_VERSION = "";
 
 /** A record, and which of its changes made it. Decimal, and grows. */
 export interface VersionedRecord {
   readonly text: string;
   readonly version: string;
+  /** It is there, and cannot be read. */
+  readonly problem?: StoreError;
 }
 
 /** A record that is, or is to be, another one; without text it is gone. */
@@ -51,20 +57,20 @@ export interface PlaceEvents {
   problem(why: string, isLasting: boolean): void;
 }
 
-/** See the module description. All of it throws `StoreError`. */
-export interface Place {
+/** What a change needs of a place. All of it throws `StoreError`. */
+export interface TransactionPlace {
   /** For sentences, such as `the state in etcd`. */
   readonly noun: string;
-  /** Which one that is, for sentences; no secret. */
-  readonly name: string;
   readonly recordBytesMax: number;
+  /** Nobody else changes anything meanwhile. */
+  readonly isLocked?: boolean;
   where(key: string): string;
-  get(key: string): Promise<VersionedRecord | undefined>;
-  /** By name in the folder. */
+  get(key: string, secrecy?: "secret"): Promise<VersionedRecord | undefined>;
+  /** By name in the folder; with what was read of each on the way. */
   list(
     folder: string,
     prefix: string,
-  ): Promise<ReadonlyMap<string, VersionedRecord>>;
+  ): Promise<ReadonlyMap<string, VersionedRecord | undefined>>;
   /**
    * Writes if nothing changed.
    *
@@ -74,6 +80,12 @@ export interface Place {
     writes: readonly RecordChange[],
     guards: readonly Pick<RecordChange, "key" | "version">[],
   ): Promise<CommitOutcome>;
+}
+
+/** See the module description. */
+export interface Place extends TransactionPlace {
+  /** Which one that is, for sentences; no secret. */
+  readonly name: string;
   follow(events: PlaceEvents): void;
   stop(): Promise<void>;
 }

@@ -21,7 +21,8 @@ import {
   type RecordChange,
   splitKey,
 } from "./place.ts";
-import { Transaction } from "./transaction.ts";
+import { openText, type SealingKey } from "./sealing.ts";
+import { textOf, Transaction } from "./transaction.ts";
 import {
   FOLLOWED_FOLDERS,
   type FollowedFolder,
@@ -62,6 +63,8 @@ const ASKED_AGAIN_MS = 200;
 /** What an engine needs beside its store. */
 export interface RemoteStoreOptions {
   readonly store: Place;
+  /** What private keys are encrypted with; absent: nothing. */
+  readonly key?: SealingKey | undefined;
   readonly timers: Timers;
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
@@ -136,7 +139,9 @@ export class RemoteStore implements Store {
     if (isFollowed(folder) && record !== undefined) {
       this.#cache.set({ key, ...record });
     }
-    return record?.text;
+    const text = textOf(record);
+    if (text === undefined) return undefined;
+    return await openText(this.options.key, this, key, text);
   }
 
   look(key: string): Promise<string | undefined> {
@@ -179,7 +184,7 @@ export class RemoteStore implements Store {
     const { timers, random } = this.options;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       const { result, writes, outcome } = await this.#insisting(async () => {
-        const transaction = new Transaction(this.#store);
+        const transaction = new Transaction(this.#store, this.options.key);
         const result = await change(transaction);
         const { writes } = transaction;
         return { result, writes, outcome: await transaction.commit() };

@@ -15,8 +15,7 @@ import { EtcdPlace } from "./etcd_place.ts";
 import { KubernetesPlace } from "./kubernetes_place.ts";
 import { RemoteStore } from "./remote_store.ts";
 import type { Place } from "./place.ts";
-import { SealedStore } from "./sealed_store.ts";
-import { sealingKey } from "./sealing.ts";
+import { type SealingKey, sealingKey } from "./sealing.ts";
 import { DirectoryStore } from "./directory_store.ts";
 import type { Store } from "./store.ts";
 import { StoreAwayError, StoreError } from "./store_error.ts";
@@ -44,10 +43,12 @@ async function directory(): Promise<TwoStores> {
 async function remote(
   store: () => Place,
   end: () => void | Promise<void> = () => {},
+  key?: SealingKey,
 ): Promise<TwoStores> {
   const open = () =>
     RemoteStore.open({
       store: store(),
+      key,
       timers: systemTimers,
       wallClock: Date.now,
       random: Math.random,
@@ -84,13 +85,9 @@ function etcd(): Promise<TwoStores> {
 }
 
 async function sealed(): Promise<TwoStores> {
-  const place = await memory();
+  const place = new MemoryPlace();
   const key = await sealingKey(new Uint8Array(32), "/key");
-  return {
-    one: new SealedStore(place.one, key),
-    other: new SealedStore(place.other, key),
-    [Symbol.asyncDispose]: () => place[Symbol.asyncDispose](),
-  };
+  return await remote(() => new MemoryStore(place), () => {}, key);
 }
 
 function kubernetes(): Promise<TwoStores> {

@@ -1,17 +1,19 @@
 /**
- * One attempt at a change of a state that is not on this machine: what it reads
- * is remembered with its version, what it writes is kept until it is through.
+ * One attempt at a change: what it reads is remembered with its version, what it
+ * writes is kept until it is through. Private keys are encrypted here.
  *
  * @module
  */
 
 import {
+  ANY_VERSION,
   type CommitOutcome,
   NO_VERSION,
-  type Place,
   type RecordChange,
+  type TransactionPlace,
   type VersionedRecord,
 } from "./place.ts";
+import { openText, type SealingKey, sealText } from "./sealing.ts";
 import type { StoreTransaction } from "./store.ts";
 import { StoreError } from "./store_error.ts";
 
@@ -19,40 +21,51 @@ import { StoreError } from "./store_error.ts";
 export class Transaction implements StoreTransaction {
   readonly #read = new Map<string, VersionedRecord | undefined>();
   readonly #guarded = new Set<string>();
-  /** In the order in which they were said first. */
+  /** As they are kept, in the order in which they were said first. */
   readonly #writes = new Map<string, string | undefined>();
 
-  constructor(private readonly store: Place) {}
+  /** @param key Absent: nothing is encrypted. */
+  constructor(
+    private readonly place: TransactionPlace,
+    private readonly key: SealingKey | undefined,
+  ) {}
 
   get noun(): string {
-    return this.store.noun;
+    return this.place.noun;
   }
 
   where(key: string): string {
-    return this.store.where(key);
+    return this.place.where(key);
   }
 
-  read(key: string): Promise<string | undefined> {
+  read(key: string, secrecy?: "secret"): Promise<string | undefined> {
     this.#guarded.add(key);
-    return this.look(key);
+    return this.look(key, secrecy);
   }
 
-  async look(key: string): Promise<string | undefined> {
-    if (this.#writes.has(key)) return this.#writes.get(key);
-    return (await this.#fetch(key))?.text;
+  async look(key: string, secrecy?: "secret"): Promise<string | undefined> {
+    const text = this.#writes.has(key)
+      ? this.#writes.get(key)
+      : textOf(await this.#fetch(key, secrecy));
+    if (text === undefined) return undefined;
+    return await openText(this.key, this.place, key, text);
   }
 
   async has(key: string): Promise<boolean> {
-    return await this.look(key) !== undefined;
+    const record = this.#writes.has(key)
+      ? this.#writes.get(key)
+      : await this.#fetch(key);
+    return record !== undefined;
   }
 
   async list(folder: string, prefix = ""): Promise<readonly string[]> {
-    const found = await this.store.list(folder, prefix);
+    const found = await this.place.list(folder, prefix);
     const names = new Set(found.keys());
     for (const [name, record] of found) {
       const key = `${folder}/${name}`;
       // What was read first is what the change depends on.
-      if (!this.#read.has(key)) this.#read.set(key, record);
+      const isFirst = record !== undefined && !this.#read.has(key);
+      if (isFirst) this.#read.set(key, record);
     }
     for (const [key, text] of this.#writes) {
       if (!key.startsWith(`${folder}/${prefix}`)) continue;
@@ -64,8 +77,9 @@ export class Transaction implements StoreTransaction {
   }
 
   async put(key: string, text: string): Promise<void> {
-    const bytes = new TextEncoder().encode(text).length;
-    const { recordBytesMax } = this.store;
+    const kept = await sealText(this.key, key, text);
+    const bytes = new TextEncoder().encode(kept).length;
+    const { recordBytesMax, isLocked } = this.place;
     if (bytes > recordBytesMax) {
       throw new StoreError(
         `Cannot keep ${this.where(key)}: it has ${bytes} bytes, at most ` +
@@ -73,8 +87,8 @@ export class Transaction implements StoreTransaction {
       );
     }
     // Its version: nobody else's change is overwritten unseen.
-    await this.#fetch(key);
-    this.#writes.set(key, text);
+    if (!isLocked) await this.#fetch(key);
+    this.#writes.set(key, kept);
   }
 
   async create(key: string, text: string): Promise<boolean> {
@@ -106,15 +120,29 @@ export class Transaction implements StoreTransaction {
     const guards = [...this.#guarded]
       .filter((key) => !this.#writes.has(key))
       .map((key) => ({ key, version: this.#versionOf(key) }));
-    return await this.store.commit(writes, guards);
+    return await this.place.commit(writes, guards);
   }
 
-  async #fetch(key: string): Promise<VersionedRecord | undefined> {
-    if (!this.#read.has(key)) this.#read.set(key, await this.store.get(key));
+  async #fetch(
+    key: string,
+    secrecy?: "secret",
+  ): Promise<VersionedRecord | undefined> {
+    if (!this.#read.has(key)) {
+      this.#read.set(key, await this.place.get(key, secrecy));
+    }
     return this.#read.get(key);
   }
 
   #versionOf(key: string): string {
+    if (!this.#read.has(key)) return ANY_VERSION;
     return this.#read.get(key)?.version ?? NO_VERSION;
   }
+}
+
+/** @throws {StoreError} When it is there and cannot be read. */
+export function textOf(
+  record: VersionedRecord | undefined,
+): string | undefined {
+  if (record?.problem !== undefined) throw record.problem;
+  return record?.text;
 }

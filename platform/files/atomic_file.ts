@@ -71,8 +71,12 @@ export async function keepFile(
  *
  * @returns Whether it was us.
  */
-export async function createFile(path: string, text: string): Promise<boolean> {
-  const unfinished = await writeUnfinished(path, text, PRIVATE_MODE);
+export async function createFile(
+  path: string,
+  text: string,
+  mode: number = PRIVATE_MODE,
+): Promise<boolean> {
+  const unfinished = await writeUnfinished(path, text, mode);
   try {
     // Unlike rename, link never replaces; unlike O_EXCL it brings the content.
     await Deno.link(unfinished, path);

@@ -7,10 +7,6 @@ import {
 } from "../../tests/support/memory/memory_store.ts";
 import { createState } from "../state/remote_creation.ts";
 import { RemoteStore } from "../../neighbours/store/remote_store.ts";
-import {
-  SealedStore,
-  SealedTransaction,
-} from "../../neighbours/store/sealed_store.ts";
 import { sealingKey } from "../../neighbours/store/sealing.ts";
 import {
   copyToDirectory,
@@ -36,15 +32,16 @@ const TOKEN = {
 };
 
 async function engineOf(place: MemoryPlace) {
+  const key = await sealingKey(new Uint8Array(32), "/key");
   const engine = await RemoteStore.open({
     store: new MemoryStore(place),
+    key,
     timers: systemTimers,
     wallClock: Date.now,
     random: () => 0,
     warn: () => {},
   });
-  const key = await sealingKey(new Uint8Array(32), "/key");
-  return { engine: new SealedStore(engine, key), key };
+  return { engine, key };
 }
 
 async function stateIn(root: string): Promise<DirectoryStore> {
@@ -71,22 +68,11 @@ Deno.test("a state goes to another place and back, and is the same", () =>
     assertEquals(there.bundle, (await loadAuthorities(from)).bundle);
     // It is a state now: no server makes another one.
     assertEquals(await createState(engine, createAuthorities), false);
-    await copyToDirectory(
-      engine,
-      `${folder}/b/`,
-      (change) => new SealedTransaction(change, undefined),
-    );
+    await copyToDirectory(engine, `${folder}/b/`, undefined);
     const back = await DirectoryStore.open(`${folder}/b`);
     assertEquals(await differencesOf(from, back), []);
-    await copyToDirectory(
-      engine,
-      `${folder}/c`,
-      (change) => new SealedTransaction(change, key),
-    );
-    const sealed = new SealedStore(
-      await DirectoryStore.open(`${folder}/c`),
-      key,
-    );
+    await copyToDirectory(engine, `${folder}/c`, key);
+    const sealed = await DirectoryStore.open(`${folder}/c`, key);
     assertEquals((await loadAuthorities(sealed)).bundle, there.bundle);
     await engine.close();
   }));
@@ -130,9 +116,8 @@ Deno.test("nothing is copied over what is there", () =>
     await half.transact((change) => change.put("nodes/n.json", "{}"));
     const onto = () => copyToRemote(from, half);
     await assertRejects(onto, StoreError, "name an empty place");
-    const same = (change: unknown) => change as never;
     await assertRejects(
-      () => copyToDirectory(engine, `${folder}/a`, same),
+      () => copyToDirectory(engine, `${folder}/a`, undefined),
       StoreError,
       "it holds ",
     );

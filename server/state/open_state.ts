@@ -18,10 +18,9 @@ import {
 } from "../../neighbours/store/remote_store.ts";
 import type { Place } from "../../neighbours/store/place.ts";
 import {
-  SealedStore,
-  SealedTransaction,
-} from "../../neighbours/store/sealed_store.ts";
-import { readSealingKey } from "../../neighbours/store/sealing.ts";
+  readSealingKey,
+  type SealingKey,
+} from "../../neighbours/store/sealing.ts";
 import type { StoreConnection } from "../../neighbours/store/store_connection.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";
@@ -64,12 +63,13 @@ export async function openOrCreateState(
     const { root } = connection;
     const { state, isNew } = await DirectoryStore.openOrCreate(
       root,
-      (change) => fill(new SealedTransaction(change, key)),
+      fill,
+      key,
     );
     const local = root === stateDirectory
       ? state
       : await DirectoryStore.openLocal(stateDirectory);
-    return { engine: new SealedStore(state, key), local, isNew };
+    return { engine: state, local, isNew };
   }
   if (key === undefined) {
     source.warn(
@@ -79,7 +79,7 @@ export async function openOrCreateState(
   }
   const local = await DirectoryStore.openLocal(stateDirectory);
   const untilMs = systemTimers.now() + OPEN_TIMEOUT_MS;
-  const engine = new SealedStore(await openRemote(source), key);
+  const engine = await openRemote(source, key);
   const making = async () => {
     const isNew = await createState(engine, fill);
     await checkState(engine);
@@ -112,9 +112,9 @@ export async function openExistingState(
   const { connection } = source;
   const key = await readSealingKey(source.key);
   if (connection.kind === "directory") {
-    return new SealedStore(await DirectoryStore.open(connection.root), key);
+    return await DirectoryStore.open(connection.root, key);
   }
-  const engine = new SealedStore(await openRemote(source), key);
+  const engine = await openRemote(source, key);
   try {
     await checkState(engine);
     return engine;
@@ -130,15 +130,16 @@ export async function openExistingState(
  * @throws {StoreError}
  */
 export async function openPlace(source: StateSource): Promise<Store> {
-  const key = await readSealingKey(source.key);
-  return new SealedStore(await openRemote(source), key);
+  return await openRemote(source, await readSealingKey(source.key));
 }
 
 async function openRemote(
   { connection, warn }: StateSource,
+  key: SealingKey | undefined,
 ): Promise<RemoteStore> {
   return await RemoteStore.open({
     store: await storeOf(connection),
+    key,
     timers: systemTimers,
     wallClock: Date.now,
     random: Math.random,

@@ -9,6 +9,7 @@
 import { removeFile } from "../../platform/files/atomic_file.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import { COPYING_RECORD, finishCopy, hasState } from "./remote_creation.ts";
+import type { SealingKey } from "../../neighbours/store/sealing.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";
 import { StoreError } from "../../neighbours/store/store_error.ts";
@@ -60,13 +61,13 @@ export async function copyToRemote(
  * Copies to a directory, which is made beside its place and put there when it is
  * whole.
  *
- * @param seal Makes of a change one that encrypts what has to be.
+ * @param key What private keys are encrypted with there; absent: nothing.
  * @throws {StoreError} When something is there already.
  */
 export async function copyToDirectory(
   from: Store,
   root: string,
-  seal: (change: StoreTransaction) => StoreTransaction,
+  key: SealingKey | undefined,
 ): Promise<RecordCounts> {
   const target = root.replace(/\/+$/, "");
   await checkEmpty(target);
@@ -74,9 +75,8 @@ export async function copyToDirectory(
   await removeTree(unfinished);
   const { state } = await DirectoryStore.openOrCreate(
     unfinished,
-    async (change) => {
-      await writeAll(seal(change), await recordsOf(from));
-    },
+    async (change) => await writeAll(change, await recordsOf(from)),
+    key,
   );
   await removeFile(state.path("lock"));
   try {
