@@ -1,5 +1,6 @@
 /**
- * What stands in a small file, read again when it has changed.
+ * What stands in a small file, read again when it has changed; a file that is
+ * not there, or that we may not read, is empty.
  *
  * Read by system calls at once and not by the platform's threads: a stuck
  * look-up holds those, and reading a file's state costs less than a thread's
@@ -13,18 +14,20 @@ import type { Clock } from "../../proto/sync/clock.ts";
 /** How long a file is taken to be as it was. */
 export const UNCHANGED_MS = 1_000;
 
+/** The state of a file that cannot be read. */
+const NO_FILE = "";
+
 export class FollowedText<Content> {
   #lookedMs = -Infinity;
-  #state: string | undefined;
+  #state = NO_FILE;
   #content: Content;
 
-  /** @param read Of `undefined`: there is no such file, or we may not read it. */
   constructor(
     private readonly path: string,
     private readonly clock: Clock,
-    private readonly read: (text: string | undefined) => Content,
+    private readonly read: (text: string) => Content,
   ) {
-    this.#content = read(undefined);
+    this.#content = read("");
   }
 
   get content(): Content {
@@ -34,30 +37,28 @@ export class FollowedText<Content> {
     const state = stateOf(this.path);
     if (state === this.#state) return this.#content;
     this.#state = state;
-    return this.#content = this.read(textOf(this.path));
+    return this.#content = this.read(
+      state === NO_FILE ? "" : textOf(this.path),
+    );
   }
 }
 
-/** Queried first, because an attempt without the permission would prompt. */
-export function mayRead(path: string): boolean {
-  return Deno.permissions.querySync({ name: "read", path }).state === "granted";
-}
-
-function stateOf(path: string): string | undefined {
-  if (!mayRead(path)) return undefined;
+function stateOf(path: string): string {
+  // Queried first, because an attempt without the permission would prompt.
+  const { state } = Deno.permissions.querySync({ name: "read", path });
+  if (state !== "granted") return NO_FILE;
   try {
     const { mtime, size, ino, ctime } = Deno.statSync(path);
     return [mtime?.getTime(), ctime?.getTime(), size, ino].join(" ");
   } catch {
-    return undefined; // It is not there: that is an answer, too.
+    return NO_FILE; // It is not there: that is an answer, too.
   }
 }
 
-function textOf(path: string): string | undefined {
-  if (!mayRead(path)) return undefined;
+function textOf(path: string): string {
   try {
     return Deno.readTextFileSync(path);
   } catch {
-    return undefined;
+    return "";
   }
 }

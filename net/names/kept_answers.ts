@@ -1,117 +1,82 @@
 /**
- * A cache of answers for as long as they may be kept, with one query for all
- * callers at the same time, and the last answer when there is no other (RFC
- * 8767): a name server that is silent for a while stops no caller whose name
- * was found before.
+ * A cache of answers for a moment, with one query for all callers at the same
+ * time, and the last answer when there is no other (RFC 8767): a name server
+ * that is silent for a while stops no caller whose name was found before.
  *
  * @module
  */
 
 import type { Timers } from "../../proto/sync/clock.ts";
-import { type FoundAddresses, LookupError } from "./resolver.ts";
 
 /**
- * An answer is used for no longer, whatever its TTL: an operator who moves a
- * name in a hurry should not have to wait for an hour, and name servers have
- * caches of their own.
+ * How long an answer is used, "there is no such name" as well. The platform
+ * tells no TTL; name servers have caches of their own, and a name that moves
+ * should be found soon.
  */
-export const FRESH_MS_MAX = 30_000;
-
-/** The same for "there is no such name". */
-export const UNKNOWN_MS_MAX = 5_000;
+export const FRESH_MS = 5_000;
 
 /** How long the last answer is kept (RFC 8767 §5 has one to three days). */
 export const LAST_ANSWER_MS = 24 * 3_600_000;
 
-/** How long a caller that could have the last answer waits for a newer one. */
-export const STALE_AFTER_MS = 250;
+/**
+ * How long a caller that could have the last answer waits for a newer one: less
+ * than the shortest try of a connection, or its target would be blamed.
+ */
+export const NEWER_WITHIN_MS = 100;
 
-/** After a failure there is no further query for so long. */
+/** For how long callers have the last answer at once after a failure. */
 export const RETRY_MS = 2_000;
 
-/** Names that are kept; whose use is longest ago goes first. */
-export const NAMES_MAX = 4_096;
+/** Names that are kept; the one whose last use is longest ago goes first. */
+export const NAMES_MAX = 16_384;
 
-/** The result of a query; empty: there is no such name. */
-export interface Finding {
-  readonly addresses: readonly string[];
-  /** For how long that is so. */
-  readonly ttlMs: number;
-}
+type Addresses = readonly string[];
 
 /** What is known of a name. */
 interface Entry {
   /** Empty: there is no such name. */
-  addresses: readonly string[];
+  readonly addresses: Addresses;
+  readonly keptUntilMs: number;
+  /** Until then it is not asked for again. */
   freshUntilMs: number;
-  keptUntilMs: number;
-  /** Until then the last answer is given at once. */
-  patienceUntilMs: number;
 }
 
 export class KeptAnswers {
   readonly #entries = new Map<string, Entry>();
-  readonly #queries = new Map<string, Promise<FoundAddresses>>();
+  readonly #asking = new Map<string, Promise<Addresses>>();
 
   constructor(private readonly timers: Timers) {}
 
-  /** All may have changed: what is kept is the last answer from now on. */
-  expire(): void {
-    for (const [key, entry] of this.#entries) {
-      if (entry.addresses.length === 0) this.#entries.delete(key);
-      else entry.freshUntilMs = entry.patienceUntilMs = -Infinity;
-    }
-  }
-
   /**
-   * @param ask Queries `key`; one call at a time for each.
-   * @throws {LookupError}
+   * @param ask Asks for `key`; one call at a time for each.
+   * @returns Nothing when there is no such name.
+   * @throws What `ask` throws when there is no last answer.
    */
-  find(
-    key: string,
-    host: string,
-    ask: () => Promise<Finding>,
-  ): Promise<FoundAddresses> {
+  find(key: string, ask: () => Promise<Addresses>): Promise<Addresses> {
     const nowMs = this.timers.now();
     const entry = this.#entries.get(key);
-    if (entry !== undefined) {
-      this.#keep(key, entry);
-      if (nowMs < entry.freshUntilMs) return fresh(entry, host, nowMs);
+    if (entry !== undefined) this.#keep(key, entry);
+    if (entry !== undefined && nowMs < entry.freshUntilMs) {
+      return Promise.resolve(entry.addresses);
     }
-    const last = entry !== undefined && entry.addresses.length > 0 &&
-        nowMs < entry.keptUntilMs
-      ? entry
-      : undefined;
-    if (last !== undefined && nowMs < last.patienceUntilMs) {
-      return Promise.resolve(lastAnswer(last));
-    }
-    const query = this.#queries.get(key) ?? this.#ask(key, host, ask);
-    return last === undefined ? query : this.#orLast(query, last);
+    const asking = this.#asking.get(key) ?? this.#ask(key, ask);
+    const hasLast = entry !== undefined && entry.addresses.length > 0 &&
+      nowMs < entry.keptUntilMs;
+    return hasLast ? this.#orLast(asking, entry) : asking;
   }
 
-  #ask(
-    key: string,
-    host: string,
-    ask: () => Promise<Finding>,
-  ): Promise<FoundAddresses> {
-    const query = ask().then((finding) => {
-      const entry = this.#entryOf(finding);
-      this.#keep(key, entry);
-      return fresh(entry, host, this.timers.now());
-    }).finally(() => this.#queries.delete(key));
-    this.#queries.set(key, query);
-    return query;
-  }
-
-  #entryOf({ addresses, ttlMs }: Finding): Entry {
-    const nowMs = this.timers.now();
-    const freshMs = addresses.length === 0 ? UNKNOWN_MS_MAX : FRESH_MS_MAX;
-    return {
-      addresses,
-      freshUntilMs: nowMs + Math.min(ttlMs, freshMs),
-      keptUntilMs: nowMs + LAST_ANSWER_MS,
-      patienceUntilMs: -Infinity,
-    };
+  #ask(key: string, ask: () => Promise<Addresses>): Promise<Addresses> {
+    const asking = ask().then((addresses) => {
+      const nowMs = this.timers.now();
+      this.#keep(key, {
+        addresses,
+        keptUntilMs: nowMs + LAST_ANSWER_MS,
+        freshUntilMs: nowMs + FRESH_MS,
+      });
+      return addresses;
+    }).finally(() => this.#asking.delete(key));
+    this.#asking.set(key, asking);
+    return asking;
   }
 
   #keep(key: string, entry: Entry): void {
@@ -122,37 +87,15 @@ export class KeptAnswers {
     this.#entries.delete(oldest!);
   }
 
-  /** The result of the query, or the last answer when that takes too long. */
-  #orLast(
-    query: Promise<FoundAddresses>,
-    last: Entry,
-  ): Promise<FoundAddresses> {
-    return new Promise((resolve, reject) => {
+  /** What comes of asking, or the last answer when that fails or takes long. */
+  #orLast(asking: Promise<Addresses>, last: Entry): Promise<Addresses> {
+    return new Promise((resolve) => {
       const giveUp = () => {
-        last.patienceUntilMs = this.timers.now() + RETRY_MS;
-        resolve(lastAnswer(last));
+        last.freshUntilMs = this.timers.now() + RETRY_MS;
+        resolve(last.addresses);
       };
-      const timer = this.timers.after(STALE_AFTER_MS, giveUp);
-      query.then(resolve, (error) => {
-        const isGone = error instanceof LookupError &&
-          error.fault === "unknown";
-        if (isGone) reject(error);
-        else giveUp();
-      }).finally(() => timer.cancel());
+      const timer = this.timers.after(NEWER_WITHIN_MS, giveUp);
+      asking.then(resolve, giveUp).finally(() => timer.cancel());
     });
   }
-}
-
-function fresh(
-  { addresses, freshUntilMs }: Entry,
-  host: string,
-  nowMs: number,
-): Promise<FoundAddresses> {
-  if (addresses.length === 0) return Promise.reject(new LookupError(host));
-  const freshForMs = Math.max(0, freshUntilMs - nowMs);
-  return Promise.resolve({ addresses, freshForMs, isLastAnswer: false });
-}
-
-function lastAnswer({ addresses }: Entry): FoundAddresses {
-  return { addresses, freshForMs: 0, isLastAnswer: true };
 }

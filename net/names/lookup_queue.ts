@@ -2,17 +2,17 @@
  * Lets so many look-ups run at a time, in all and for one domain, so that a
  * domain whose servers are silent takes from no other one.
  *
- * Domains have their turns one after another, one that is new the first: it may
- * be well, and those that came before it have less of their time left. When all
- * places are taken and a look-up waits, the one that has been without an answer
- * for longest gives way: most answers come within milliseconds, so half a
- * second is long.
+ * The domain with the fewest running comes first: its servers answer, or it is
+ * new. Of several the newest does: those before it have less of their time left.
+ * When all places are taken and a look-up waits, the one that has been without
+ * an answer for longest gives way: most answers come within milliseconds, so
+ * half a second is long.
  *
  * @module
  */
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 
 /** A look-up that has run for so long gives way to others. */
 export const SLOW_MS = 500;
@@ -38,16 +38,21 @@ export class QueueError extends Error {
   }
 }
 
-type Task<Result> = (signal: AbortSignal) => Promise<Result>;
+/** A look-up that waits, or has a place. */
+interface Job {
+  readonly domain: string;
+  readonly controller: AbortController;
+  /** Settles with the task. */
+  begin(): Promise<void>;
+  isSlow: boolean;
+}
 
 export class LookupQueue {
-  /** Those that have any; the one whose turn is longest ago comes first. */
-  readonly #domains = new Map<string, Domain>();
-  /** The only ones of their domains when they came; the last is the newest. */
-  readonly #new: Job[] = [];
+  /** By domain; the one that has waited for longest comes first, in both. */
+  readonly #waiting = new Map<string, Set<Job>>();
+  #waitingCount = 0;
   /** In the order in which they began. */
   readonly #running = new Set<Job>();
-  #waiting = 0;
 
   constructor(
     private readonly limits: LookupLimits,
@@ -65,26 +70,29 @@ export class LookupQueue {
    *
    * @throws {QueueError} Or what the task throws.
    */
-  run<Result>(domain: string, task: Task<Result>): Promise<Result> {
+  run<Result>(
+    domain: string,
+    task: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
     if (!this.#hasRoomFor(domain)) {
       return Promise.reject(new QueueError("full"));
     }
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    const job = new Job(
-      domain,
-      this.timers,
-      (signal) => task(signal).then(resolve, reject),
-    );
-    job.controller.signal.addEventListener("abort", () => {
-      this.#forget(job);
-      reject(job.controller.signal.reason);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const begin = () => task(signal).then(resolve, reject);
+    const job: Job = { domain, controller, begin, isSlow: false };
+    signal.addEventListener("abort", () => {
+      this.#leave(job);
+      reject(signal.reason);
     });
-    job.arm(this.limits.timeoutMs);
-    this.#waiting++;
-    if (!this.#domains.has(domain)) this.#new.push(job);
-    this.#domainOf(domain).waiting.push(job);
+    const deadline = this.timers.after(
+      this.limits.timeoutMs,
+      () => giveUp(job),
+    );
+    this.#wait(job);
     this.#fill();
-    return promise;
+    return promise.finally(() => deadline.cancel());
   }
 
   /**
@@ -92,52 +100,50 @@ export class LookupQueue {
    * alone fills half of it, and a domain that is new finds room beside it.
    */
   #hasRoomFor(domain: string): boolean {
-    const own = this.#domains.get(domain)?.waiting.length ?? 0;
-    return own < this.limits.waiting - this.#waiting;
+    const own = this.#waiting.get(domain)?.size ?? 0;
+    return own < this.limits.waiting - this.#waitingCount;
   }
 
-  #domainOf(name: string): Domain {
-    const known = this.#domains.get(name);
-    if (known !== undefined) return known;
-    const domain = { running: 0, waiting: [] };
-    this.#domains.set(name, domain);
-    return domain;
+  #wait(job: Job): void {
+    const own = this.#waiting.get(job.domain) ?? new Set();
+    this.#waiting.set(job.domain, own.add(job));
+    this.#waitingCount++;
+  }
+
+  #leave(job: Job): void {
+    const own = this.#waiting.get(job.domain);
+    if (own === undefined || !own.delete(job)) return;
+    this.#waitingCount--;
+    if (own.size === 0) this.#waiting.delete(job.domain);
   }
 
   #fill(): void {
-    while (this.#waiting > 0) {
-      const isFull = this.#running.size >= this.limits.running;
-      const job = isFull ? undefined : this.#next();
-      if (job === undefined) return this.#makeRoom(isFull);
+    while (this.#waitingCount > 0) {
+      const job = this.#next();
+      if (job === undefined) return this.#makeRoom();
       this.#start(job);
     }
   }
 
   #next(): Job | undefined {
-    for (let job = this.#new.pop(); job; job = this.#new.pop()) {
-      const domain = this.#domains.get(job.domain);
-      // It may have been given up, or had its turn with its domain.
-      if (domain?.waiting[0] === job && domain.running === 0) {
-        return this.#take(job.domain, domain);
-      }
+    if (this.#running.size >= this.limits.running) return undefined;
+    const counts = new Map<string, number>();
+    for (const { domain } of this.#running) {
+      counts.set(domain, (counts.get(domain) ?? 0) + 1);
     }
-    for (const [name, domain] of this.#domains) {
-      if (domain.running >= this.limits.perDomain) continue;
-      if (domain.waiting.length > 0) return this.#take(name, domain);
+    let next: Set<Job> | undefined;
+    let fewest = this.limits.perDomain - 1;
+    for (const [domain, jobs] of this.#waiting) {
+      const count = counts.get(domain) ?? 0;
+      if (count > fewest) continue;
+      fewest = count;
+      next = jobs;
     }
-    return undefined;
-  }
-
-  #take(name: string, domain: Domain): Job {
-    // Its next turn is behind all others.
-    this.#domains.delete(name);
-    this.#domains.set(name, domain);
-    this.#waiting--;
-    domain.running++;
-    return domain.waiting.shift()!;
+    return next?.values().next().value;
   }
 
   #start(job: Job): void {
+    this.#leave(job);
     this.#running.add(job);
     const slow = this.timers.after(SLOW_MS, () => {
       job.isSlow = true;
@@ -145,70 +151,25 @@ export class LookupQueue {
     });
     const running = job.begin().finally(() => {
       slow.cancel();
-      job.disarm();
       this.#running.delete(job);
-      this.#domainOf(job.domain).running--;
-      this.#forget(job);
       this.#fill();
     });
     unawaited("dial", running);
   }
 
   /** A look-up that gives way leaves when its task is aborted. */
-  #makeRoom(isFull: boolean): void {
-    let wanted = this.#waiting;
+  #makeRoom(): void {
+    const isFull = this.#running.size >= this.limits.running;
+    let wanted = this.#waitingCount;
     for (const job of this.#running) {
       if (!job.isSlow || wanted === 0) return;
-      const isInTheWay = isFull ||
-        this.#domains.get(job.domain)!.waiting.length > 0;
-      if (!isInTheWay) continue;
+      if (!isFull && !this.#waiting.has(job.domain)) continue;
       wanted--;
-      if (job.controller.signal.aborted) continue;
-      job.controller.abort(new QueueError("timeout"));
-    }
-  }
-
-  /** It waits no longer; and nothing is kept of a domain without any. */
-  #forget(job: Job): void {
-    const domain = this.#domains.get(job.domain);
-    if (domain === undefined) return;
-    const at = domain.waiting.indexOf(job);
-    if (at >= 0) {
-      domain.waiting.splice(at, 1);
-      this.#waiting--;
-    }
-    if (domain.running === 0 && domain.waiting.length === 0) {
-      this.#domains.delete(job.domain);
+      giveUp(job);
     }
   }
 }
 
-interface Domain {
-  running: number;
-  readonly waiting: Job[];
-}
-
-class Job {
-  readonly controller = new AbortController();
-  isSlow = false;
-  #deadline: Timer | undefined;
-
-  constructor(
-    readonly domain: string,
-    private readonly timers: Timers,
-    private readonly run: (signal: AbortSignal) => Promise<void>,
-  ) {}
-
-  begin(): Promise<void> {
-    return this.run(this.controller.signal);
-  }
-
-  arm(timeoutMs: number): void {
-    const giveUp = () => this.controller.abort(new QueueError("timeout"));
-    this.#deadline = this.timers.after(timeoutMs, giveUp);
-  }
-
-  disarm(): void {
-    this.#deadline?.cancel();
-  }
+function giveUp({ controller }: Job): void {
+  controller.abort(new QueueError("timeout"));
 }

@@ -1,9 +1,10 @@
 /**
  * Names to addresses as this machine is set up: `/etc/nsswitch.conf` orders the
- * sources; `/etc/hosts` is read and name servers are queried from here, other
- * sources by the platform.
+ * sources; `/etc/hosts` is read here, and name servers are asked without the C
+ * library. That has the last word where they found nothing: it knows all
+ * sources, and why there is no answer.
  *
- * The platform alone would do for one name at a time. But it looks names up in
+ * The C library alone would do for one name at a time. But it looks names up in
  * few threads and has no deadline, so that a few names whose name servers are
  * silent stopped all others, those of `/etc/hosts` too.
  *
@@ -14,27 +15,29 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import { descriptorLimit } from "../libc/descriptor_limit.ts";
 import { sourceAddress } from "../libc/source_address.ts";
 import { orderAddresses } from "./address_order.ts";
-import { DnsClient } from "./dns_client.ts";
-import { FollowedText, mayRead } from "./followed_text.ts";
-import { domainOf, type HostName, isIn, readHost } from "./host_name.ts";
+import {
+  type DnsFinding,
+  type DnsLookupOptions,
+  lookUpByDns,
+} from "./dns_lookup.ts";
+import { FollowedText } from "./followed_text.ts";
+import { domainOf, isIn, readHost } from "./host_name.ts";
 import { type HostsFile, parseHosts } from "./hosts_file.ts";
-import { type Finding, KeptAnswers } from "./kept_answers.ts";
+import { KeptAnswers } from "./kept_answers.ts";
 import { LookupQueue, QueueError } from "./lookup_queue.ts";
 import { type NameSource, nameSourcesOf } from "./name_sources.ts";
-import { hasDatagrams } from "../datagram/datagram_socket.ts";
 import { type PlatformLookup, PlatformNames } from "./platform_lookup.ts";
-import {
-  type FoundAddresses,
-  type KeepingResolver,
-  LookupError,
-} from "./resolver.ts";
-import { type DnsConfig, parseResolvConf } from "./resolv_conf.ts";
+import { LookupError, type Resolver } from "./resolver.ts";
+import { nameServersOf } from "./resolv_conf.ts";
 
-/** Look-ups by DNS at a time. Each may take some sockets. */
-export const LOOKUPS_MAX = 1_024;
+/**
+ * Look-ups by DNS at a time. Each asks two questions at once, and a kernel keeps
+ * some hundred datagrams for a name server that is slow to read them.
+ */
+export const LOOKUPS_MAX = 256;
 
-/** So that they take no more than a quarter of the descriptors there are. */
-const DESCRIPTORS_PER_LOOKUP = 16;
+/** Sockets of one; all together take no more than a quarter of what there are. */
+const DESCRIPTORS_PER_LOOKUP = 4;
 
 /** Of names with the same last two labels. */
 export const DOMAIN_LOOKUPS_MAX = 32;
@@ -45,196 +48,112 @@ export const WAITING_LOOKUPS_MAX = 4_096;
 /** All search domains and name servers together. */
 export const LOOKUP_TIMEOUT_MS = 10_000;
 
-/** How long the platform's answers, which have no time of their own, are kept. */
-const PLATFORM_TTL_MS = 1_000;
-
-/** Where the machine's files are. */
-export interface NameFiles {
-  readonly hosts: string;
-  readonly resolvConf: string;
-  readonly nsswitch: string;
-}
-
-const SYSTEM_FILES: NameFiles = {
-  hosts: "/etc/hosts",
-  resolvConf: "/etc/resolv.conf",
-  nsswitch: "/etc/nsswitch.conf",
-};
-
 /** What a `MachineResolver` needs from outside. */
-export interface MachineResolverOptions {
+export interface MachineResolverOptions
+  extends Omit<DnsLookupOptions, "signal"> {
   readonly timers: Timers;
-  readonly files?: NameFiles;
-  /** Instead of what stands in the file; tests have a port of their own. */
-  readonly config?: DnsConfig;
+  /** Where the machine's files are; `/etc` unless given. */
+  readonly folder?: string;
   readonly platform?: PlatformLookup;
 }
 
-export class MachineResolver implements KeepingResolver {
+export class MachineResolver implements Resolver {
   readonly #kept: KeptAnswers;
-  readonly #dns: DnsClient;
   readonly #queue: LookupQueue;
   readonly #platform: PlatformNames;
   readonly #hosts: FollowedText<HostsFile>;
-  readonly #config: FollowedText<DnsConfig | undefined>;
-  readonly #nsswitch: FollowedText<string | undefined>;
+  readonly #servers: FollowedText<ReturnType<typeof nameServersOf>>;
+  readonly #nsswitch: FollowedText<string>;
 
   constructor(private readonly options: MachineResolverOptions) {
-    const { timers, files = SYSTEM_FILES } = options;
+    const { timers, folder = "/etc" } = options;
     this.#kept = new KeptAnswers(timers);
-    this.#dns = new DnsClient(timers);
     this.#queue = new LookupQueue(dnsLimits(), timers);
     this.#platform = new PlatformNames(timers, options.platform);
-    this.#hosts = new FollowedText(
-      files.hosts,
+    this.#hosts = new FollowedText(`${folder}/hosts`, timers, parseHosts);
+    this.#servers = new FollowedText(
+      `${folder}/resolv.conf`,
       timers,
-      (text) => parseHosts(text ?? ""),
+      nameServersOf,
     );
-    this.#config = new FollowedText(files.resolvConf, timers, (text) => {
-      this.#kept.expire();
-      return text === undefined ? undefined : parseResolvConf(text, {
-        options: variable("RES_OPTIONS"),
-        search: variable("LOCALDOMAIN"),
-      });
-    });
-    this.#nsswitch = new FollowedText(files.nsswitch, timers, (text) => text);
+    this.#nsswitch = new FollowedText(
+      `${folder}/nsswitch.conf`,
+      timers,
+      (text) => text,
+    );
   }
 
   async lookup(host: string): Promise<readonly string[]> {
-    return (await this.find(host)).addresses;
+    const addresses = await this.#find(host);
+    if (addresses.length === 0) throw new LookupError(host);
+    return addresses;
   }
 
-  find(host: string): Promise<FoundAddresses> {
+  #find(host: string): readonly string[] | Promise<readonly string[]> {
     const read = readHost(host);
-    if (read === "address") return found([host], Infinity);
-    if (read === "invalid") return Promise.reject(new LookupError(host));
-    if (read === "zoned") return this.#askPlatform(host, host);
-    return this.#findName(read, host);
-  }
-
-  #findName(name: HostName, host: string): Promise<FoundAddresses> {
+    if (read === "address") return [host];
+    if (read === "invalid") return [];
+    if (read === "zoned") return this.#kept.find(host, () => this.#ask(host));
+    const { name, isAbsolute } = read;
     // Names that never exist (RFC 6761 §6.4).
-    if (isIn(name.name, "invalid")) {
-      return Promise.reject(new LookupError(host));
-    }
+    if (isIn(name, "invalid")) return [];
     const sources = this.#sourcesOf(name);
-    const [first] = sources;
-    if (first === "files") {
-      const addresses = this.#inHosts(name);
-      if (addresses !== undefined) return found(addresses, 0);
+    const inHosts = this.#hosts.content.get(name);
+    if (sources[0] === "files" && inHosts !== undefined) {
+      return inOrder(inHosts);
     }
-    if (isIn(name.name, "localhost")) return found(["127.0.0.1", "::1"], 0);
-    const key = name.isAbsolute ? `${name.name}.` : name.name;
-    return this.#inWords(
-      host,
-      this.#kept.find(key, host, () => this.#ask(name, host, sources)),
-    );
+    if (isIn(name, "localhost")) return ["127.0.0.1", "::1"];
+    const key = isAbsolute ? `${name}.` : name;
+    return this.#kept.find(key, () => this.#ask(host, sources, name, key));
   }
 
-  /** The order of the machine, of what can be done here. */
-  #sourcesOf({ name }: HostName): readonly NameSource[] {
-    // Name servers are queried by UDP.
-    if (Deno.build.os !== "linux" || !hasDatagrams()) return ["platform"];
-    const config = this.#dnsConfig;
-    return nameSourcesOf(this.#nsswitch.content, name, {
-      get hostname() {
-        return hostname();
-      },
-      get hasMdnsAllow() {
-        return mayRead(MDNS_ALLOW) && exists(MDNS_ALLOW);
-      },
-      asksStub: config?.servers.every(({ hostname }) => STUBS.has(hostname)) ??
-        false,
-    }).map((source) =>
-      source === "dns" && config === undefined ? "platform" : source
-    );
+  /** The order of the machine, of what can be done without the platform. */
+  #sourcesOf(name: string): readonly NameSource[] {
+    if (Deno.build.os !== "linux") return [];
+    // An attempt without the permission would prompt.
+    const { state } = Deno.permissions.querySync({ name: "net" });
+    const servers = state === "granted" ? this.#servers.content : "special";
+    return nameSourcesOf(this.#nsswitch.content, name, servers);
   }
 
-  get #dnsConfig(): DnsConfig | undefined {
-    return this.options.config ?? this.#config.content;
-  }
-
-  #inHosts({ name }: HostName): readonly string[] | undefined {
-    const addresses = this.#hosts.content.get(name);
-    return addresses === undefined ? undefined : inOrder(addresses);
-  }
-
-  /** Tries one source after another until one knows the name. */
+  /** Asks one source after another until one knows the name. */
   async #ask(
-    name: HostName,
     host: string,
-    sources: readonly NameSource[],
-  ): Promise<Finding> {
-    let ttlMs = 0;
-    for (const source of sources) {
-      if (source === "files") {
-        const addresses = this.#inHosts(name);
-        if (addresses !== undefined) return { addresses, ttlMs: 0 };
-      } else if (source === "dns") {
-        const config = this.#dnsConfig!;
-        const { addresses, ttl } = await this.#queue.run(
-          domainOf(name.name),
-          (signal) => this.#dns.find(name, host, config, signal),
-        );
-        ttlMs = ttl * 1_000;
-        if (addresses.length > 0) {
-          return { addresses: inOrder(addresses), ttlMs };
-        }
-      } else {
-        const addresses = await this.#platform.find(host);
-        return { addresses, ttlMs: PLATFORM_TTL_MS };
-      }
-    }
-    return { addresses: [], ttlMs };
-  }
-
-  #askPlatform(key: string, host: string): Promise<FoundAddresses> {
-    const ask = async () => ({
-      addresses: await this.#platform.find(host),
-      ttlMs: PLATFORM_TTL_MS,
-    });
-    return this.#inWords(host, this.#kept.find(key, host, ask));
-  }
-
-  async #inWords<Result>(
-    host: string,
-    finding: Promise<Result>,
-  ): Promise<Result> {
+    sources: readonly NameSource[] = [],
+    name = host,
+    key = host,
+  ): Promise<readonly string[]> {
     try {
-      return await finding;
+      for (const source of sources) {
+        const found = source === "files"
+          ? this.#hosts.content.get(name) ?? []
+          : await this.#askDns(name, key);
+        if (found === "silent") throw new QueueError("timeout");
+        if (found.length > 0) return inOrder(found);
+      }
+      return await this.#platform.find(host);
     } catch (error) {
-      if (!(error instanceof QueueError)) throw error;
-      if (error.fault === "timeout") throw new LookupError(host, "", "timeout");
-      throw new LookupError(
-        host,
-        "too many names are being looked up",
-        "failed",
-      );
+      throw inWords(host, error);
     }
+  }
+
+  #askDns(name: string, key: string): Promise<DnsFinding> {
+    return this.#queue.run(
+      domainOf(name),
+      (signal) => lookUpByDns(key, { ...this.options, signal }),
+    );
   }
 }
 
-/** Where systemd-resolved listens. */
-const STUBS: ReadonlySet<string> = new Set(["127.0.0.53", "127.0.0.54"]);
-
-const MDNS_ALLOW = "/etc/mdns.allow";
-
 function dnsLimits() {
   const descriptors = descriptorLimit() ?? Infinity;
-  const room = Math.floor(descriptors / 4 / DESCRIPTORS_PER_LOOKUP) * 4;
+  const room = Math.floor(descriptors / 4 / DESCRIPTORS_PER_LOOKUP);
   return {
     running: Math.max(2, Math.min(LOOKUPS_MAX, room)),
     perDomain: DOMAIN_LOOKUPS_MAX,
     waiting: WAITING_LOOKUPS_MAX,
     timeoutMs: LOOKUP_TIMEOUT_MS,
   };
-}
-
-function found(
-  addresses: readonly string[],
-  freshForMs: number,
-): Promise<FoundAddresses> {
-  return Promise.resolve({ addresses, freshForMs, isLastAnswer: false });
 }
 
 function inOrder(addresses: readonly string[]): readonly string[] {
@@ -246,24 +165,9 @@ function inOrder(addresses: readonly string[]): readonly string[] {
   });
 }
 
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function hostname(): string {
-  const { state } = Deno.permissions.querySync({
-    name: "sys",
-    kind: "hostname",
-  });
-  return state === "granted" ? Deno.hostname() : "";
-}
-
-function variable(name: string): string {
-  const { state } = Deno.permissions.querySync({ name: "env", variable: name });
-  return state === "granted" ? Deno.env.get(name) ?? "" : "";
+function inWords(host: string, error: unknown): unknown {
+  if (!(error instanceof QueueError)) return error;
+  return error.fault === "timeout"
+    ? new LookupError(host, "", "timeout")
+    : new LookupError(host, "too many names are being looked up", "failed");
 }

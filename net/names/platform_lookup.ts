@@ -26,6 +26,9 @@ export const PLATFORM_LIMITS: LookupLimits = {
 /** Codes that mean "there is no such name", and no more. */
 const NOT_FOUND: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA"]);
 
+/** Servers were asked, and answered SERVFAIL or nonsense, or not at all. */
+const NO_ANSWER = "EAI_AGAIN";
+
 /** The platform's look-up; handed in, so that tests can answer. */
 export type PlatformLookup = (host: string) => Promise<readonly string[]>;
 
@@ -39,7 +42,10 @@ export class PlatformNames {
     this.#queue = new LookupQueue(PLATFORM_LIMITS, timers);
   }
 
-  /** @throws {LookupError | QueueError} */
+  /**
+   * @returns Nothing: there is no such name.
+   * @throws {LookupError | QueueError}
+   */
   find(host: string): Promise<readonly string[]> {
     return this.#queue.run(
       domainOf(host.toLowerCase()),
@@ -54,8 +60,10 @@ function platformLookup(host: string): Promise<readonly string[]> {
       if (error === null) return resolve(found.map(({ address }) => address));
       const code = codeOf(error);
       if (NOT_FOUND.has(code)) return resolve([]);
-      const detail = `the resolver failed: ${code || error.message}`;
-      reject(new LookupError(host, detail));
+      const why = code === NO_ANSWER
+        ? "server misbehaving"
+        : `the resolver failed: ${code || error.message}`;
+      reject(new LookupError(host, why, "failed"));
     });
   });
 }

@@ -7,40 +7,13 @@
 
 import type { Code } from "../../proto/codes/codes.ts";
 
-/** What is known of a name. */
-export interface FoundAddresses {
-  /** IP addresses in order of preference, at least one. */
-  readonly addresses: readonly string[];
-  /**
-   * For how long, from now on, asking again would give the same: what is left
-   * of the records' time (TTL), 0 where nothing is kept.
-   */
-  readonly freshForMs: number;
-  /**
-   * The last answer, older than its TTL, because there was no newer one (RFC
-   * 8767): name servers are silent or fail. Never so when they answer that the
-   * name is gone.
-   */
-  readonly isLastAnswer: boolean;
-}
-
 /** Looks up the addresses of a name; handed in, so that tests can answer. */
 export interface Resolver {
   /**
-   * @returns IP addresses in the resolver's order of preference.
+   * @returns IP addresses in the resolver's order of preference, at least one.
    * @throws {LookupError}
    */
   lookup(host: string): Promise<readonly string[]>;
-}
-
-/**
- * A resolver that caches answers for as long as their TTL allows, and the last
- * answer for when there is no other. Call it for each use of a name: it waits
- * for name servers only where it knows nothing yet, or for a moment.
- */
-export interface KeepingResolver extends Resolver {
-  /** As `lookup`, and how good the answer is. @throws {LookupError} */
-  find(host: string): Promise<FoundAddresses>;
 }
 
 /**

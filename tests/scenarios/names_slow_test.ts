@@ -7,6 +7,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { DnsServer, fromTable } from "../support/peers/dns_server.ts";
+import { mayMount, withOwnEtc } from "../support/rigs/own_etc.ts";
 import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
@@ -17,41 +18,8 @@ const DEAD = 1_000;
 /** Dials of each name that is well. */
 const TIMES = 20;
 
-/** Mounts of its own. */
-const UNSHARE = ["unshare", "--mount", "--propagation", "private"];
-
-const mayMount = Deno.build.os === "linux" && await isAllowed();
-
-async function isAllowed(): Promise<boolean> {
-  try {
-    const [command = "", ...args] = UNSHARE;
-    return (await new Deno.Command(command, {
-      args: [...args, "mount", "--bind", "/etc/hostname", "/etc/resolv.conf"],
-      stdout: "null",
-      stderr: "null",
-    }).output()).success;
-  } catch {
-    return false;
-  }
-}
-
 /** Where an agent's `/etc` says that names are asked for. */
 const NAME_SERVER = { hostname: "127.83.0.1", port: 53 };
-
-/** Starts its words with these files in `/etc`. */
-function withFiles(folder: string): string[] {
-  Deno.writeTextFileSync(
-    `${folder}/resolv.conf`,
-    `nameserver ${NAME_SERVER.hostname}\n`,
-  );
-  Deno.writeTextFileSync(
-    `${folder}/hosts`,
-    "127.0.0.1 localhost known.test\n",
-  );
-  const mounts = ["resolv.conf", "hosts"]
-    .map((name) => `mount --bind ${folder}/${name} /etc/${name} &&`).join(" ");
-  return [...UNSHARE, "sh", "-c", `${mounts} exec "$@"`, "sh"];
-}
 
 Deno.test(
   "1,000 dials to names whose name server is silent cost no other name",
@@ -74,7 +42,17 @@ Deno.test(
       return [];
     }, NAME_SERVER);
     await using tunnel = await TunnelProcesses.start({ agent: "none" });
-    await tunnel.addAgent("ours", [], withFiles(tunnel.workspace.folder));
+    await tunnel.addAgent(
+      "ours",
+      [],
+      withOwnEtc(
+        tunnel.workspace.folder,
+        {
+          "resolv.conf": `nameserver ${NAME_SERVER.hostname}\n`,
+          hosts: "127.0.0.1 localhost known.test\n",
+        },
+      ),
+    );
     const { port } = new URL(`tcp://${tunnel.target.address}`);
     const dial = (host: string): Promise<Conduit> => {
       const target = { protocol: "tcp", address: `${host}:${port}` };

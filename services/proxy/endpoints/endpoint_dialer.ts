@@ -13,12 +13,10 @@ import type { TunnelDialer } from "../../../client/tunnel_dialer.ts";
 import { dialAddress, dialTarget } from "../../../net/dial/dial.ts";
 import type { Resolver } from "../../../net/names/resolver.ts";
 import { systemResolver } from "../../../net/names/system_resolver.ts";
-import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { TraceContext } from "../../../proto/peer/trace_context.ts";
 import type { ConnectionId } from "../../../proto/peer/connection_id.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { isIpAddress } from "../../../proto/peer/ip_address.ts";
-import { EndpointNames } from "./endpoint_names.ts";
 import { DialError } from "../../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 
@@ -106,8 +104,7 @@ export class MachineDialer implements EndpointDialer {
   constructor({ tunnel, earlyData = true, resolver }: MachineDialerOptions) {
     this.#tunnel = tunnel;
     this.#earlyData = earlyData;
-    this.#resolver = resolver ??
-      new EndpointNames(systemResolver, systemTimers);
+    this.#resolver = resolver ?? systemResolver;
   }
 
   dial(target: Target, dial: EndpointDial): Conduit | Promise<Conduit> {

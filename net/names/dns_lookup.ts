@@ -1,0 +1,87 @@
+/**
+ * The addresses of a name, asked of the machine's name servers by the platform
+ * (`Deno.resolveDns`), which reads resolv.conf(5) for each question: search
+ * domains, and name servers, two at a time.
+ *
+ * It does not tell a name that does not exist from servers that fail. So what
+ * it does not find, the C library is asked for: see `machine_resolver.ts`.
+ *
+ * @module
+ */
+
+import type { Timers } from "../../proto/sync/clock.ts";
+import { atMost, orAborted } from "../../platform/time/deadline.ts";
+
+/**
+ * How long the other type is waited for when one has brought addresses: some
+ * servers never answer a question for AAAA.
+ */
+export const OTHER_TYPE_MS = 500;
+
+/** Addresses of a name that are taken. */
+export const ADDRESSES_MAX = 64;
+
+/**
+ * A question that can be given up is sent twice by the platform, with a second
+ * for each. Some servers take longer to find out, and the network loses some.
+ */
+const ROUNDS = 2;
+
+const TYPES = ["A", "AAAA"] as const;
+
+/** Addresses; or servers, or one of them, did not answer. */
+export type DnsFinding = readonly string[] | "silent";
+
+/** What {@linkcode lookUpByDns} needs. */
+export interface DnsLookupOptions {
+  readonly timers: Timers;
+  /** Gives it up; its reason is what is thrown. */
+  readonly signal: AbortSignal;
+  /** Instead of the machine's; tests have a port of their own. */
+  readonly nameServer?: Deno.ResolveDnsOptions["nameServer"];
+}
+
+/**
+ * @param name With a dot at its end when no search domain is put behind it.
+ * @returns No addresses: there is no such name, or it cannot be known in this
+ *   way; `silent`: there was no answer.
+ */
+export async function lookUpByDns(
+  name: string,
+  { timers, signal, nameServer }: DnsLookupOptions,
+): Promise<DnsFinding> {
+  const over = new AbortController();
+  const options = {
+    signal: AbortSignal.any([signal, over.signal]),
+    ...(nameServer === undefined ? {} : { nameServer }),
+  };
+  const answers: DnsFinding[] = [];
+  const questions = TYPES.map(async (type, index) => {
+    answers[index] = await ask(name, type, options);
+  });
+  const found = () => answers.flat().filter((answer) => answer !== "silent");
+  try {
+    await orAborted(Promise.race(questions), signal);
+    const both = orAborted(Promise.all(questions), signal);
+    await (found().length === 0 ? both : atMost(timers, OTHER_TYPE_MS, both));
+  } finally {
+    over.abort();
+  }
+  const isSilent = found().length === 0 && answers.includes("silent");
+  return isSilent ? "silent" : found().slice(0, ADDRESSES_MAX);
+}
+
+async function ask(
+  name: string,
+  type: typeof TYPES[number],
+  options: Deno.ResolveDnsOptions,
+): Promise<DnsFinding> {
+  for (let round = 1; round <= ROUNDS; round++) {
+    try {
+      return await Deno.resolveDns(name, type, options);
+    } catch (error) {
+      if (!(error instanceof Deno.errors.TimedOut)) return [];
+    }
+  }
+  return "silent";
+}
