@@ -1,5 +1,5 @@
 /**
- * What docs/observability.md says is served is what servers, agents and proxies
+ * What docs/reference/admin-api.md says is served is what servers, agents and proxies
  * serve: no more and no less.
  */
 
@@ -15,7 +15,7 @@ import { patience } from "../support/watch/patience.ts";
 
 type Program = "server" | "agent" | "proxy";
 
-const PAGE = new URL("../../docs/observability.md", import.meta.url);
+const PAGE = new URL("../../docs/reference/admin-api.md", import.meta.url);
 
 /** `METHOD PATH ROLE` of each row of the page that is about `program`. */
 function documented(program: Program): readonly string[] {
@@ -49,7 +49,7 @@ async function listening<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-Deno.test("docs/observability.md has the paths that are served, with their roles", async () => {
+Deno.test("docs/reference/admin-api.md has the paths that are served, with their roles", async () => {
   await using stage = new ServerStage(await Workspace.make());
   const { workspace } = stage;
   const socket = (name: string) => `${workspace.folder}/${name}.sock`;
