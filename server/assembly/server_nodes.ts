@@ -11,6 +11,7 @@
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
+import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { openEphemerals } from "../../neighbours/store/store_connection.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
@@ -153,33 +154,32 @@ async function announcedElsewhere(
   { state, options, instanceId, log }: ServerCore,
   records: Store | undefined,
 ): Promise<Pick<ServerDiscoveryEnvironment, "memory" | "peers">> {
-  const { EngineOffers, MemberFiles, MemberRecords } = await import(
+  const { MemberRecords, SharedOffers } = await import(
     "../discovery/server_discovery.ts"
   );
   const { serverId, membership } = options;
-  // With the others where they share a directory, else for itself.
+  // With the others where that is cheap, else for itself.
   const folder = state?.kind === "directory"
     ? state.root
     : options.agents.identity?.stateDirectory;
-  const kept = state?.kind === "kubernetes" && records !== undefined
-    ? new MemberRecords(records, serverId, log)
-    : folder === undefined
-    ? undefined
-    : new MemberFiles(`${folder}/discovery`, serverId, log);
-  if (state === undefined) return kept === undefined ? {} : { memory: kept };
+  const store = state?.kind === "kubernetes"
+    ? records
+    : folder && await DirectoryStore.openLocal(folder);
+  const kept = store && new MemberRecords(store, serverId, log);
+  if (state === undefined) return kept ? { memory: kept } : {};
   const ephemerals = await openEphemerals(state, "offers", {
     serverId,
     instanceId,
     timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,
     timers: systemTimers,
   });
-  const offers = new EngineOffers({
+  const offers = new SharedOffers({
     ephemerals,
     serverId,
     instanceId,
     log,
     now: Date.now,
-    ...(kept === undefined ? {} : { kept }),
+    ...(kept ? { kept } : {}),
   });
   return { memory: offers, peers: offers };
 }

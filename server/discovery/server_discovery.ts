@@ -23,9 +23,9 @@ import {
   type AnnouncementRules,
   authorizeAnnouncement,
 } from "./membership/announcement.ts";
-import { MemberFiles, type MemberMemory } from "./membership/member_memory.ts";
-import { EngineOffers } from "./membership/engine_offers.ts";
+import type { MemberMemory } from "./membership/member_memory.ts";
 import { MemberRecords } from "./membership/member_records.ts";
+import { SharedOffers } from "./membership/shared_offers.ts";
 import type { PeerOffers } from "./membership/peer_offers.ts";
 import { MembershipSource } from "./membership/membership_source.ts";
 
@@ -34,7 +34,7 @@ import type { SubscriberLink } from "../../services/discovery/streams/open_strea
 import type { Visibility } from "../../services/catalog/visibility.ts";
 import type { DiscoveryServerOptions } from "../../services/discovery/serving/discovery_options.ts";
 
-export { EngineOffers, MemberFiles, MemberRecords };
+export { MemberRecords, SharedOffers };
 
 /** What is taken from the server. */
 export interface ServerDiscoveryEnvironment {

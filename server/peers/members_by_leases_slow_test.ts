@@ -18,7 +18,7 @@ import { LEASES, pathOf } from "../../neighbours/kubernetes/paths.ts";
 import type { Lease, ObjectList } from "../../neighbours/kubernetes/objects.ts";
 import { rememberedAgent } from "../../tests/support/memory/remembered_agent.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
-import { EngineOffers } from "../discovery/membership/engine_offers.ts";
+import { SharedOffers } from "../discovery/membership/shared_offers.ts";
 import { EphemeralTexts } from "../../neighbours/store/ephemerals.ts";
 import {
   KubernetesEphemerals,
@@ -124,13 +124,13 @@ Deno.test("what agents offer is told by Leases that are nobody's members", async
       ...{ client, topic: "offers", serverId, instanceId },
     });
     const log = new RecordedLog();
-    const offers = new EngineOffers({
+    const offers = new SharedOffers({
       ...{ ephemerals, serverId, instanceId, log, now: Date.now },
     });
     offers.start(() => {});
     return offers;
   };
-  const states = ({ current }: EngineOffers) =>
+  const states = ({ current }: SharedOffers) =>
     [...current.values()].map(({ id, state }) => `${id} ${state}`).join();
   const [one, two] = [server("one"), server("two")];
   try {

@@ -1,7 +1,9 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { inMemoryFolder } from "../../../tests/support/memory/memory_folder.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
-import { MemberFiles, type RememberedAgent } from "./member_memory.ts";
+import { DirectoryStore } from "../../../neighbours/store/directory_store.ts";
+import type { RememberedAgent } from "./member_memory.ts";
+import { MemberRecords } from "./member_records.ts";
 
 function agent(id: string, seenMs: number): RememberedAgent {
   const offer = {
@@ -17,17 +19,19 @@ function agent(id: string, seenMs: number): RememberedAgent {
   return { id, node: id, offers: [offer], seenMs };
 }
 
+async function recordsIn(root: string, id: string, log: RecordedLog) {
+  return new MemberRecords(await DirectoryStore.openLocal(root), id, log);
+}
+
 Deno.test("servers that share a directory know what each of them knew last", () =>
   inMemoryFolder(async (root) => {
     const log = new RecordedLog();
-    const folder = `${root}/discovery`;
-    const [one, two] = ["s1", "../s2"].map((id) =>
-      new MemberFiles(folder, id, log)
-    );
-    assertEquals(await one!.load(), []);
-    await one!.save([agent("a", 1), agent("b", 5)]);
-    await two!.save([agent("b", 2), agent("c", 3)]);
-    const third = new MemberFiles(folder, "s3", log);
+    const one = await recordsIn(root, "s1", log);
+    const two = await recordsIn(root, "../s2", log);
+    assertEquals(await one.load(), []);
+    await one.save([agent("a", 1), agent("b", 5)]);
+    await two.save([agent("b", 2), agent("c", 3)]);
+    const third = await recordsIn(root, "s3", log);
     const found = await third.load();
     assertEquals(found.map(({ id, seenMs }) => [id, seenMs]).sort(), [
       ["a", 1],
@@ -39,11 +43,11 @@ Deno.test("servers that share a directory know what each of them knew last", () 
   }));
 
 Deno.test("a file that is not as it was written is said and left out", () =>
-  inMemoryFolder(async (folder) => {
+  inMemoryFolder(async (root) => {
     const log = new RecordedLog();
-    const good = new MemberFiles(folder, "s1", log);
+    const good = await recordsIn(root, "s1", log);
     await good.save([agent("a", 1)]);
-    const bad = `${folder}/members-0123456789abcdef.json`;
+    const bad = `${root}/discovery/members-0123456789abcdef.json`;
     const whole = { format: "tunnel-members", version: 1 };
     for (
       const text of [
@@ -62,12 +66,28 @@ Deno.test("a file that is not as it was written is said and left out", () =>
       ]
     ) {
       await Deno.writeTextFile(bad, text);
-      const found = await new MemberFiles(folder, "s1", log).load();
+      const found = await (await recordsIn(root, "s1", log)).load();
       assertEquals(found.map(({ id }) => id), ["a"], text);
       assertMatch(log.take().join(), /warn: Cannot use .*members-0123/);
     }
-    const nowhere = new MemberFiles(`${bad}/folder`, "s1", log);
-    await nowhere.save([]);
-    await nowhere.save([]);
+    await Deno.remove(`${root}/discovery`, { recursive: true });
+    await Deno.writeTextFile(`${root}/discovery`, "");
+    const nowhere = await recordsIn(root, "s1", log);
+    await nowhere.save([agent("a", 1)]);
+    await nowhere.save([agent("a", 1)]);
     assertEquals(log.take().length, 1);
+  }));
+
+Deno.test("a directory has one file of each server, as versions before wrote it", () =>
+  inMemoryFolder(async (root) => {
+    const log = new RecordedLog();
+    const memory = await recordsIn(root, "s1", log);
+    await memory.save([agent("a", 1), agent("b", 2)]);
+    const names = () =>
+      [...Deno.readDirSync(`${root}/discovery`)].map(({ name }) => name);
+    const [name, ...more] = names();
+    assertMatch(name!, /^members-[0-9a-f]{16}\.json$/);
+    assertEquals(more, []);
+    await memory.save([]);
+    assertEquals([names(), log.take()], [[], []]);
   }));

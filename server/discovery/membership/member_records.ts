@@ -1,10 +1,12 @@
 /**
- * What agents have announced, saved in a state that is not on this machine: so
- * that it survives a restart on another one.
+ * What agents have announced, saved in a store: each server writes records of its
+ * own and reads those of all servers that share the store, so that a new one knows
+ * what its peers know. They are optional: what cannot be read or written is logged
+ * once.
  *
- * Places have a limit on a record's size, so a server's agents are in several
- * parts. Each stands for itself: of an agent that an interrupted saving has left
- * in two of them, what was seen last counts.
+ * Where records have a limit, a server's agents are in several parts. Each stands
+ * for itself: of an agent that an interrupted saving has left in two of them, what
+ * was seen last counts.
  *
  * @module
  */
@@ -24,7 +26,8 @@ import {
 /** Parts of what was announced. */
 const PARTS = "discovery";
 
-const PART_NAME = /^members-[0-9a-f]{16}\.\d{1,2}\.json$/;
+/** Without a number where one record has room for all: a directory's files. */
+const PART_NAME = /^members-[0-9a-f]{16}(?:\.\d{1,2})?\.json$/;
 
 /** Parts of one server: 64 MB where a record has 1 MB. */
 const PARTS_MAX = 64;
@@ -34,23 +37,20 @@ const READ_MAX = 32 * PARTS_MAX;
 
 /** See the module description. */
 export class MemberRecords implements MemberMemory {
-  readonly #name: string;
-  /** Of this server, as far as is known. */
-  #parts = PARTS_MAX;
+  /** Names of what was saved last; absent: others may have saved it. */
+  #saved: readonly string[] | undefined;
   #warned: string | undefined;
 
   constructor(
-    private readonly state: Store,
-    serverId: string,
+    private readonly store: Store,
+    private readonly serverId: string,
     private readonly log: Pick<Log, "warn">,
-  ) {
-    this.#name = membersOf(serverId);
-  }
+  ) {}
 
   async load(): Promise<readonly RememberedAgent[]> {
     const saved: RememberedAgent[] = [];
     try {
-      const names = await this.state.list(PARTS);
+      const names = await this.store.list(PARTS);
       const parts = names.filter((name) => PART_NAME.test(name));
       for (const name of parts.slice(0, READ_MAX)) {
         saved.push(...await this.#read(`${PARTS}/${name}`));
@@ -63,14 +63,22 @@ export class MemberRecords implements MemberMemory {
 
   async save(agents: readonly RememberedAgent[]): Promise<void> {
     try {
-      const texts = partsOf(agents, this.state.recordBytesMax);
-      for (const [index, text] of texts.entries()) {
-        await this.state.transact((change) =>
-          change.put(`${PARTS}/${this.#name}.${index}.json`, text)
+      const { recordBytesMax } = this.store;
+      const texts = partsOf(agents, recordBytesMax);
+      const own = membersOf(this.serverId);
+      const names = texts.map((_text, index) =>
+        recordBytesMax === Infinity ? `${own}.json` : `${own}.${index}.json`
+      );
+      for (const [index, name] of names.entries()) {
+        await this.store.transact((change) =>
+          change.put(`${PARTS}/${name}`, texts[index]!)
         );
       }
-      if (texts.length < this.#parts) await this.#removeFrom(texts.length);
-      this.#parts = texts.length;
+      for (const name of this.#saved ?? await this.store.list(PARTS, own)) {
+        if (names.includes(name)) continue;
+        await this.store.transact((it) => it.remove(`${PARTS}/${name}`));
+      }
+      this.#saved = names;
       this.#warned = undefined;
     } catch (error) {
       this.#warn("keep what agents announce", error);
@@ -79,23 +87,16 @@ export class MemberRecords implements MemberMemory {
 
   async #read(key: string): Promise<readonly RememberedAgent[]> {
     try {
-      const text = await this.state.look(key) ?? "";
+      const text = await this.store.look(key);
+      if (text === undefined) return [];
       // Earlier versions have written a line of their own before it.
-      return text === "" ? [] : parseMembers(text.slice(text.indexOf("{")));
+      return parseMembers(text.slice(text.indexOf("{")));
     } catch (error) {
-      this.#warn(`use what agents announced by ${key}`, error);
+      this.#warn(
+        `use what agents announced by ${this.store.where(key)}`,
+        error,
+      );
       return [];
-    }
-  }
-
-  /** Parts that are no longer wanted. */
-  async #removeFrom(index: number): Promise<void> {
-    const prefix = `${this.#name}.`;
-    for (const name of await this.state.list(PARTS, prefix)) {
-      if (Number(name.slice(prefix.length).replace(".json", "")) < index) {
-        continue;
-      }
-      await this.state.transact((change) => change.remove(`${PARTS}/${name}`));
     }
   }
 
@@ -118,10 +119,10 @@ function partsOf(
   // Room for the format, and what is around a list.
   const roomBytes = bytesMax - 200;
   const parts: RememberedAgent[][] = [];
-  let bytes = Infinity;
+  let bytes = 0;
   for (const agent of agents) {
     const size = encoder.encode(JSON.stringify(agent)).length + 1;
-    if (bytes + size > roomBytes) {
+    if (parts.length === 0 || bytes + size > roomBytes) {
       parts.push([]);
       bytes = 0;
     }

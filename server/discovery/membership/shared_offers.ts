@@ -36,8 +36,8 @@ export const SHARD_LENGTH_MAX = 200 * 1024;
 /** How long what a server that is gone has said is kept, as agents are. */
 const KEPT_MS = 600_000;
 
-/** What `EngineOffers` needs from outside. */
-export interface EngineOffersOptions {
+/** What `SharedOffers` needs from outside. */
+export interface SharedOffersOptions {
   readonly ephemerals: Ephemerals;
   readonly serverId: string;
   /** Of this process: what it says itself is not heard. */
@@ -57,14 +57,14 @@ interface PeerTexts {
 }
 
 /** See the module description; what is saved in it is told to the others. */
-export class EngineOffers implements PeerOffers, MemberMemory {
+export class SharedOffers implements PeerOffers, MemberMemory {
   readonly #peers = new Map<string, PeerTexts>();
   readonly #said = new Map<string, string>();
   #current: ReadonlyMap<string, PeerAgent> = new Map();
   #changed: (() => void) | undefined;
   #problem = "";
 
-  constructor(private readonly options: EngineOffersOptions) {}
+  constructor(private readonly options: SharedOffersOptions) {}
 
   get current(): ReadonlyMap<string, PeerAgent> {
     return this.#current;

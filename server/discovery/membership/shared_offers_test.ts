@@ -6,7 +6,7 @@ import type {
   Ephemerals,
   PartChange,
 } from "../../../neighbours/store/ephemerals.ts";
-import { EngineOffers, SHARD_LENGTH_MAX } from "./engine_offers.ts";
+import { SHARD_LENGTH_MAX, SharedOffers } from "./shared_offers.ts";
 import type { RememberedAgent } from "./member_memory.ts";
 
 /** Where servers meet, in memory. */
@@ -58,7 +58,7 @@ function setUp() {
   const clock = { nowMs: 1_000 };
   const log = new RecordedLog();
   const server = (instanceId: string) => {
-    const offers = new EngineOffers({
+    const offers = new SharedOffers({
       ...{ ephemerals: meeting.ephemerals(instanceId), instanceId, log },
       serverId: instanceId,
       now: () => clock.nowMs,
@@ -69,7 +69,7 @@ function setUp() {
   return { meeting, clock, log, one: server("a"), two: server("b"), server };
 }
 
-const statesOf = ({ current }: EngineOffers) =>
+const statesOf = ({ current }: SharedOffers) =>
   [...current.values()].map(({ id, state, seenMs }) => [id, state, seenMs])
     .sort();
 
@@ -142,7 +142,7 @@ Deno.test("what others say is bounded and checked, and so is what we say", async
 Deno.test("a server keeps for itself what it says, also while nobody hears it", async () => {
   const kept: RememberedAgent[][] = [];
   const { meeting, log } = setUp();
-  const offers = new EngineOffers({
+  const offers = new SharedOffers({
     ...{
       ephemerals: meeting.ephemerals("d"),
       instanceId: "d",
