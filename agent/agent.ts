@@ -20,13 +20,12 @@ import { profileRoutes } from "../net/admin/profile_routes.ts";
 import {
   type BoundListener,
   type ListenAddress,
-  listenHttp,
+  listenHealth,
 } from "../net/listen/listeners.ts";
 import { ConnectionLog } from "../platform/log/connection_log.ts";
 import type { HandoverFields } from "../net/handover/packet_socket.ts";
 import { actionLog } from "../net/admin/admin_api.ts";
 import type { HttpHandler } from "../net/admin/http_port.ts";
-import type { HttpUse } from "../net/admin/passed_http.ts";
 import { AdminPort, apiBeside } from "../net/listen/admin_port.ts";
 import type { Log } from "../platform/log/log.ts";
 import { MetricRegistry } from "../platform/metrics/metrics.ts";
@@ -237,7 +236,6 @@ class Agent {
       ? {}
       : { [PROXY_STATUS_PATH]: (url) => proxy.answer(url) };
     const healthListener = this.#serve(
-      "health",
       health,
       answer({
         metrics: this.#metricRegistry,
@@ -486,11 +484,10 @@ class Agent {
   }
 
   #serve(
-    use: HttpUse,
     address: ListenAddress,
     handler: (request: Request) => Response,
   ): BoundListener {
-    const listener = listenHttp(address, handler, undefined, use);
+    const listener = listenHealth(address, handler);
     this.#listeners.push(listener);
     return listener;
   }

@@ -6,6 +6,7 @@
  */
 
 import type { AdminRoute } from "../net/admin/admin_api.ts";
+import { workerFacts } from "../net/admin/own_group.ts";
 import type { TermSource } from "../net/tls/trust/expiry.ts";
 import type { LiveConduits } from "../platform/conduits/live_conduits.ts";
 import type { RecentEvents } from "../platform/log/recent_events.ts";
@@ -54,6 +55,7 @@ export function programInfo(
 ): ProgramInfo {
   return {
     ...facts,
+    ...workerFacts(),
     version: VERSION,
     pid: Deno.pid,
     startedAt: STARTED_AT,

@@ -17,10 +17,11 @@ import {
   answerForm,
   ASKED_SERVER_FLAGS,
   askedProgram,
+  withWorkers,
 } from "./flags/admin_flags.ts";
+import { askAll, ofEach } from "./ask/asked.ts";
 import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import { askedClient } from "./program/asked_client.ts";
 import { printAnswer } from "./program/answer_output.ts";
 import { defineCommand } from "./program/command.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
@@ -72,8 +73,7 @@ export const XDS_COMMAND = defineCommand({
   async run(reading, context) {
     const { values, given } = reading;
     const { verb, operand } = readVerb("xds", VERBS, reading);
-    const asked = askedProgram(values, given, context);
-    const client = askedClient(asked, context);
+    const asked = withWorkers(askedProgram(values, given, context));
     const output = {
       form: answerForm(values),
       intervalMs: values["watch"] ? values["interval"] : undefined,
@@ -81,17 +81,26 @@ export const XDS_COMMAND = defineCommand({
     if (verb === "status") {
       return await printAnswer({
         ...output,
-        ask: () => query<SyncAnswer>(client, SYNCZ_PATH),
-        table: statusText,
+        ask: () =>
+          askAll(
+            asked,
+            context,
+            (client) => query<SyncAnswer>(client, SYNCZ_PATH),
+          ),
+        ...ofEach(statusText),
       }, context);
     }
     const path = `${CONFIGZ_PATH}?node=${encodeURIComponent(operand)}`;
     return await printAnswer({
       ...output,
       ask: async () => {
-        const { clients } = await query<
-          { readonly clients: readonly ClientDiff[] }
-        >(client, path);
+        const answers = await askAll(
+          asked,
+          context,
+          (client) =>
+            query<{ readonly clients: readonly ClientDiff[] }>(client, path),
+        );
+        const clients = answers.flatMap(({ answer }) => answer.clients);
         if (clients.length > 0) return clients;
         throw new CommandFailure(
           ExitCode.FAILURE,

@@ -13,10 +13,9 @@ import { healthHandler } from "../net/admin/http_endpoints.ts";
 import {
   type BoundListener,
   type ListenAddress,
-  listenHttp,
+  listenHealth,
 } from "../net/listen/listeners.ts";
 import type { HttpHandler } from "../net/admin/http_port.ts";
-import type { HttpUse } from "../net/admin/passed_http.ts";
 import type { AdminPort } from "../net/listen/admin_port.ts";
 import type { Log } from "../platform/log/log.ts";
 import { untilArrived } from "../platform/time/arrivals.ts";
@@ -165,7 +164,6 @@ class Server {
     const agents = await this.#agents.listen();
     const kubelet = await this.#frontends.listenKubelet(agentFiles);
     const health = this.#serve(
-      "health",
       options.health,
       healthHandler({
         metrics: metricRegistry,
@@ -306,15 +304,13 @@ class Server {
 
   /** @returns Where it listens. */
   #serve(
-    use: HttpUse,
     address: ListenAddress,
     handler: HttpHandler,
   ): string {
-    const listener = listenHttp(
+    const listener = listenHealth(
       address,
       handler,
       (limit, scope) => this.#core.limiter.reached(limit, scope),
-      use,
     );
     this.#httpListeners.push(listener);
     return listener.address;

@@ -65,7 +65,7 @@ function headLines(
   { program }: StatusAnswer,
   nowMs: number,
 ): string[] {
-  const { program: kind, version, pid, workers, addresses } = program;
+  const { program: kind, version, pid, worker, workers, addresses } = program;
   const [word, tone] = program.isDraining
     ? ["draining", "warn"] as const
     : program.isReady
@@ -74,7 +74,8 @@ function headLines(
   const facts = [
     `up ${ageOf(program.startedAt, nowMs)}`,
     `version ${ofOthers(version)}`,
-    workers === undefined ? `pid ${pid}` : `${workers} workers of pid ${pid}`,
+    `pid ${pid}`,
+    ...workers === undefined ? [] : [`worker ${worker} of ${workers}`],
   ];
   const name = `${kind} ${ofOthers(programName(program))}`;
   const where = Object.entries(addresses)

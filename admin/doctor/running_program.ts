@@ -6,9 +6,11 @@
  */
 
 import { adminClient, AdminError } from "../ask/admin_client.ts";
+import { isSocket, otherWorkersAt } from "../ask/worker_sockets.ts";
 import { failed, fine, skipped, warned } from "./walk/faults.ts";
 import type { Finding, Hop } from "./walk/path_walk.ts";
 import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
+import { workerSocket } from "../../net/admin/own_group.ts";
 import { RunningProcess } from "../../net/handover/running_process.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
@@ -24,13 +26,21 @@ const ANSWER_MS = 1_500;
 /** Its socket is there, and nobody listens behind it. */
 const GONE: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOENT"]);
 
-/** @param root Where the agent keeps its identity. */
-export function runningAgentHop(root: string): Hop {
+/** Of several workers, each; the first one alone where none runs. */
+export function workersIn(root: string): readonly number[] {
+  return [0, ...otherWorkersAt(`${root}/${ADMIN_SOCKET}`)];
+}
+
+/**
+ * @param root Where the agent keeps its identity.
+ * @param worker Which one of several.
+ */
+export function runningAgentHop(root: string, worker = 0): Hop {
   return {
-    name: "agent",
+    name: worker === 0 ? "agent" : `agent worker ${worker}`,
     isIndependent: true,
     deadlineMs: ANSWER_MS,
-    look: () => look(root),
+    look: () => look(workerSocket(`${root}/${ADMIN_SOCKET}`, worker)),
     late: failed(
       "TUN507",
       "the agent that runs with this identity does not answer: it stands still",
@@ -90,8 +100,9 @@ export async function addressesOfRunning(
 /** What a server that runs would have people look at. */
 export async function lookAtRunningServer(
   root: string,
+  worker = 0,
 ): Promise<Finding | undefined> {
-  const path = `${root}/${ADMIN_SOCKET}`;
+  const path = workerSocket(`${root}/${ADMIN_SOCKET}`, worker);
   if (!isSocket(path)) return undefined;
   const client = adminClient("server", { kind: "unix", path });
   try {
@@ -143,8 +154,7 @@ function warningIn(
   );
 }
 
-async function look(root: string): Promise<Finding> {
-  const path = `${root}/${ADMIN_SOCKET}`;
+async function look(path: string): Promise<Finding> {
   const client = adminClient("agent", { kind: "unix", path });
   try {
     return describe(await client.get<StatusAnswer>(ADMIN_PATHS.status));
@@ -184,12 +194,4 @@ function describe(status: StatusAnswer): Finding {
     `${runs}, and has no link${why === undefined ? "" : `: ${why}`}`,
     "mend what is wrong on the way to the server: it tries again by itself",
   );
-}
-
-function isSocket(path: string): boolean {
-  try {
-    return Deno.statSync(path).isSocket === true;
-  } catch {
-    return false;
-  }
 }

@@ -353,8 +353,10 @@ function Program({ program, traffic }: StatusAnswer): VNode {
         <Fact name="Version">{peerText(program.version)}</Fact>
         <Fact name="Up">{ageText(upMs)}</Fact>
         <Fact name="Process">{`${program.pid}`}</Fact>
-        <Fact name="Workers">
-          {program.workers && countText(program.workers)}
+        <Fact name="Worker">
+          {program.workers &&
+            `${program.worker} of ${countText(program.workers)}: this page ` +
+              "shows its connections; tunnel conn list shows all"}
         </Fact>
         <Fact name="Memory">
           {program.residentBytes && sizeText(program.residentBytes)}

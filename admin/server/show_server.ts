@@ -7,6 +7,7 @@
 
 import { hostname } from "node:os";
 import { code } from "../../net/admin/own_facts.ts";
+import { workerFacts } from "../../net/admin/own_group.ts";
 import { cpuSeconds } from "../../platform/metrics/process_metrics.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { VERSION } from "../../platform/process/version.ts";
@@ -80,6 +81,7 @@ function programOf(
     host,
     version: VERSION,
     pid: Deno.pid,
+    ...workerFacts(),
     startedAt: STARTED_AT,
     now: new Date().toISOString(),
     isReady: readiness.problem() === undefined,

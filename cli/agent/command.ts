@@ -121,14 +121,13 @@ export function agentCommand(start: StartAgent): Command {
 }
 
 function workersWanted(
-  { health, admin, adminAccess, identity, drainTimeoutMs }: AgentOptions,
+  { health, adminAccess, identity, drainTimeoutMs }: AgentOptions,
   count: number,
   role: WorkerRole | undefined,
 ): WorkersWanted {
   const { stateDirectory } = identity ?? {};
   const access = { stateDirectory, ...adminAccess };
-  const http = { health, admin: admin!, access };
-  return { count, role, http, endMs: drainTimeoutMs };
+  return { count, role, health, access, endMs: drainTimeoutMs };
 }
 
 /** The environment of a process stays as it is: no attempt would do better. */

@@ -11,8 +11,11 @@ import {
   askedProgram,
   LOCAL,
   programAt,
+  withWorkers,
 } from "../flags/admin_flags.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
 import type { FlagValues } from "../flags/flag.ts";
+import type { AnswerOutput } from "../program/answer_output.ts";
 import type { CommandContext } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import { askedClient } from "../program/asked_client.ts";
@@ -24,19 +27,21 @@ const PROGRAMS = ["server", "agent", "proxy"] as const;
 /**
  * Who may be asked, the likeliest first: who is named alone; else those whose
  * socket is on this machine, or, where there is none, those that may be at the
- * usual ports.
+ * usual ports. Of several workers, each.
  */
 export function askedPrograms(
   values: Asked,
   given: ReadonlySet<string>,
   context: Pick<CommandContext, "environment" | "readFile">,
 ): readonly AskedProgram[] {
-  if (isNamed(values, given)) return [askedProgram(values, given, context)];
+  if (isNamed(values, given)) {
+    return withWorkers(askedProgram(values, given, context));
+  }
   const local = PROGRAMS.map((program) =>
     programAt(program, LOCAL, values, context)
   );
   const sockets = local.filter(({ address }) => address.kind === "unix");
-  return sockets.length > 0 ? sockets : local;
+  return sockets.length > 0 ? sockets.flatMap(withWorkers) : local;
 }
 
 /** The command line says who is asked. */
@@ -76,8 +81,68 @@ export async function askAll<T>(
     }
   }));
   const answering = answers.flat();
-  if (answering.length > 0) return answering;
-  throw noAnswer(programs, problems);
+  if (answering.length === 0) throw noAnswer(programs, problems);
+  const isOfWorkers = answering.some(({ asked }) => asked.worker !== undefined);
+  for (const problem of isOfWorkers ? problems : []) {
+    // One that stands still is seen by nobody else; a refusal is an answer.
+    const isSilent = problem instanceof AdminError &&
+      problem.status === undefined && !isNobodyThere(problem);
+    if (isSilent) context.printError(`${problem.message}\n`);
+  }
+  return answering;
+}
+
+/** The same of the first kind of program that answers: all its workers. */
+export async function askFirst<T>(
+  programs: readonly AskedProgram[],
+  context: Pick<CommandContext, "printError">,
+  ask: (client: AdminClient) => Promise<T>,
+): Promise<readonly Answering<T>[]> {
+  const all = await askAll(programs, context, ask);
+  return all.filter(({ asked }) => asked.program === all[0]!.asked.program);
+}
+
+/** What those of the workers answer that do. @throws Why none does. */
+export async function answersOf<C, T>(
+  clients: readonly C[],
+  ask: (client: C) => Promise<T>,
+): Promise<readonly T[]> {
+  const found = await Promise.allSettled(clients.map(ask));
+  const answers = found.flatMap((one) =>
+    one.status === "fulfilled" ? [one.value] : []
+  );
+  const [first] = found;
+  if (answers.length === 0 && first?.status === "rejected") throw first.reason;
+  return answers;
+}
+
+/** How answers are printed: under names, where there are several. */
+export function ofEach<T>(
+  text: (answer: T, isWide: boolean) => string,
+): Pick<AnswerOutput<readonly Answering<T>[]>, "table" | "data"> {
+  return {
+    table: (all, isWide) =>
+      all.map(({ asked: { program, worker }, answer }) => {
+        const name = `${program}, worker ${worker ?? 0}:\n`;
+        return (all.length === 1 ? "" : name) + text(answer, isWide);
+      }).join("\n"),
+    data: (all) =>
+      all.length === 1 ? all[0]!.answer : {
+        programs: all.map(({ asked: { worker }, answer }) => ({
+          worker,
+          ...answer,
+        })),
+      },
+  };
+}
+
+/** Of a socket that nothing listens on. */
+const NOBODY_THERE = ["ECONNREFUSED", "ENOENT"];
+
+/** Whether no program has the socket, or the port. */
+export function isNobodyThere(error: unknown): boolean {
+  return error instanceof AdminError &&
+    NOBODY_THERE.includes(codeOf(error.cause));
 }
 
 /** A refusal says more than that nobody is there. */
@@ -91,7 +156,8 @@ function noAnswer(
     problem instanceof AdminError && problem.status !== undefined
   );
   if (refusal !== undefined) return refusal;
-  if (programs.length === 1) return problems[0];
+  const kinds = new Set(programs.map(({ program }) => program));
+  if (kinds.size === 1) return problems[0];
   return new CommandFailure(
     ExitCode.FAILURE,
     "Cannot ask anybody: no server, agent or proxy of this user answers on " +

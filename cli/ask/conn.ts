@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
+import { AdminError } from "../../admin/ask/admin_client.ts";
 import {
   type ActionAnswer,
   ADMIN_ACTIONS,
@@ -15,7 +15,12 @@ import type {
   ConduitsAnswer,
 } from "../../proto/admin/conduit_answer.ts";
 import { rateText } from "../../platform/text/quantities.ts";
-import { ADMIN_FLAGS, ANSWER_FLAGS, answerForm } from "../flags/admin_flags.ts";
+import {
+  ADMIN_FLAGS,
+  ANSWER_FLAGS,
+  answerForm,
+  type AskedProgram,
+} from "../flags/admin_flags.ts";
 import { booleanFlag, choiceFlag, countFlag, textFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { printAnswer } from "../program/answer_output.ts";
@@ -24,7 +29,13 @@ import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import { pageOf } from "../../admin/ask/page.ts";
 import { ofOthers } from "../../admin/ask/text_table.ts";
 import { readVerb } from "../program/verbs.ts";
-import { type Answering, askAll, askedPrograms } from "./asked.ts";
+import {
+  type Answering,
+  askAll,
+  askedPrograms,
+  askFirst,
+  ofEach,
+} from "./asked.ts";
 import {
   callerText,
   conduitsText,
@@ -113,34 +124,28 @@ export const CONN_COMMAND = defineCommand({
     const programs = askedPrograms(values, given, context);
     if (read.verb === "kill") {
       const ids = [...new Set(read.operands)];
-      const [{ client }] = await askAll(
-        programs,
-        context,
-        (client) => client.get(`${ADMIN_PATHS.conduits}?limit=1`),
-      ) as [Answering<unknown>];
-      return await killAll(client, ids, values["yes"], context);
+      return await killAll(programs, ids, values["yes"], context);
     }
     const path = conduitsPath(values);
     return await printAnswer({
       form: answerForm(values),
       intervalMs: values["watch"] ? values["interval"] : undefined,
-      ask: async () => {
-        const [{ answer }] = await askAll(
+      ask: () =>
+        askFirst(
           programs,
           context,
           (client) => client.get<ConduitsAnswer>(path),
-        ) as [Answering<ConduitsAnswer>];
-        return answer;
-      },
-      table: (answer, isWide) =>
-        conduitsText(pageOf(context, isWide), answer, isWide),
+        ),
+      ...ofEach((answer: ConduitsAnswer, isWide) =>
+        conduitsText(pageOf(context, isWide), answer, isWide)
+      ),
     }, context);
   },
 });
 
 /** Ends each; one that cannot be ended does not keep the others. */
 async function killAll(
-  client: AdminClient,
+  programs: readonly AskedProgram[],
   ids: readonly string[],
   isSure: boolean,
   context: CommandContext,
@@ -148,7 +153,7 @@ async function killAll(
   let failed = 0;
   for (const id of ids) {
     try {
-      context.print(`${await killOne(client, id, isSure, context)}\n`);
+      context.print(`${await killOne(programs, id, isSure, context)}\n`);
     } catch (error) {
       if (!(error instanceof AdminError) || ids.length === 1) throw error;
       failed++;
@@ -164,15 +169,21 @@ async function killAll(
   );
 }
 
-/** @returns What was done, one line. */
+/** By the program, or the worker, that has it. @returns What was done, one line. */
 async function killOne(
-  client: AdminClient,
+  programs: readonly AskedProgram[],
   id: string,
   isSure: boolean,
-  { confirm }: CommandContext,
+  context: CommandContext,
 ): Promise<string> {
   const path = ADMIN_PATHS.conduit + encodeURIComponent(id);
-  const what = conduitText(await client.get<ConduitInfo>(path));
+  const [{ client, answer }] = await askAll(
+    programs,
+    context,
+    (client) => client.get<ConduitInfo>(path),
+  ) as [Answering<ConduitInfo>];
+  const what = conduitText(answer);
+  const { confirm } = context;
   const isMeant = isSure || confirm === undefined ||
     confirm(`End ${what}?`);
   if (!isMeant) return `Left ${what}`;

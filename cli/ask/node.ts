@@ -5,7 +5,6 @@
  */
 
 import { AdminError } from "../../admin/ask/admin_client.ts";
-import { codeOf } from "../../platform/errors/error_code.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { NodeDetail, NodesAnswer } from "../../proto/admin/node_answer.ts";
 import {
@@ -13,20 +12,18 @@ import {
   answerForm,
   type ASKED_SERVER_FLAGS,
   askedProgram,
+  withWorkers,
 } from "../flags/admin_flags.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import { printAnswer } from "../program/answer_output.ts";
 import type { CommandContext } from "../program/command.ts";
 import type { ExitCode } from "../program/exit_codes.ts";
 import { pageOf } from "../../admin/ask/page.ts";
-import { askAll } from "./asked.ts";
+import { askAll, isNobodyThere, ofEach } from "./asked.ts";
 import { nodesText, nodeText } from "../../admin/ask/node_text.ts";
 
 /** In which nodes may be; the words of `?state=`. */
 export const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;
-
-/** Of a socket that nothing listens on. */
-const NOBODY_THERE = ["ECONNREFUSED", "ENOENT"];
 
 type AdminValues =
   & FlagValues<typeof ASKED_SERVER_FLAGS>
@@ -41,31 +38,25 @@ export async function listNodes(
   given: ReadonlySet<string>,
   context: CommandContext,
 ): Promise<{ readonly code: ExitCode } | { readonly unanswered: AdminError }> {
-  const asked = askedProgram(values, given, context);
+  const asked = withWorkers(askedProgram(values, given, context));
   const query = values.only === "" ? "" : `?state=${values.only}`;
   const path = ADMIN_PATHS.nodes + query;
   try {
     const code = await printAnswer({
       form: answerForm(values),
       intervalMs: values.watch ? values.interval : undefined,
-      ask: async () => {
-        const [answering] = await askAll(
-          [asked],
-          context,
-          (client) => client.get<NodesAnswer>(path),
-        );
-        return answering!.answer;
-      },
-      table: (answer, isWide) =>
+      ask: () =>
+        askAll(asked, context, (client) => client.get<NodesAnswer>(path)),
+      ...ofEach((answer: NodesAnswer, isWide) =>
         nodesText(pageOf(context, isWide), answer, {
           isWide,
           nowMs: nowMs(answer),
-        }),
+        })
+      ),
     }, context);
     return { code };
   } catch (error) {
-    const isAway = error instanceof AdminError &&
-      NOBODY_THERE.includes(codeOf(error.cause));
+    const isAway = error instanceof AdminError && isNobodyThere(error);
     if (!isAway || given.has("server")) throw error;
     return { unanswered: error };
   }
@@ -78,21 +69,15 @@ export async function showNode(
   given: ReadonlySet<string>,
   context: CommandContext,
 ): Promise<ExitCode> {
-  const asked = askedProgram(values, given, context);
+  const asked = withWorkers(askedProgram(values, given, context));
   const path = ADMIN_PATHS.node + encodeURIComponent(name);
   return await printAnswer({
     form: answerForm(values),
     intervalMs: values.watch ? values.interval : undefined,
-    ask: async () => {
-      const [answering] = await askAll(
-        [asked],
-        context,
-        (client) => client.get<NodeDetail>(path),
-      );
-      return answering!.answer;
-    },
-    table: (answer, isWide) =>
-      nodeText(pageOf(context, isWide), answer, nowMs(answer)),
+    ask: () => askAll(asked, context, (client) => client.get<NodeDetail>(path)),
+    ...ofEach((answer: NodeDetail, isWide) =>
+      nodeText(pageOf(context, isWide), answer, nowMs(answer))
+    ),
   }, context);
 }
 

@@ -75,7 +75,9 @@ export const STATUS_COMMAND = defineCommand({
       },
       data: (all) => {
         const answers = all.map(({ answer }) => answer);
-        return isOne ? answers[0] : { programs: answers };
+        return isOne && answers.length === 1
+          ? answers[0]
+          : { programs: answers };
       },
       exitCode: (all) =>
         values["exit-code"] && all.some(({ answer }) => hasError(answer))

@@ -53,6 +53,7 @@ import { defaultStateDirectory } from "../flags/state_directory.ts";
 import {
   agentDescriptorsHop,
   runningAgentHop,
+  workersIn,
 } from "../../admin/doctor/running_program.ts";
 import type { CommandContext } from "../program/command.ts";
 
@@ -142,10 +143,11 @@ function runningHops(
     stateDirectory: root,
     port: { hostname: "", port: 0 },
   });
-  const agent = runningAgentHop(root);
+  const agents = workersIn(root)
+    .map((worker) => runningAgentHop(root, worker));
   return address === undefined
-    ? [agent]
-    : [agent, agentDescriptorsHop(address)];
+    ? agents
+    : [...agents, agentDescriptorsHop(address)];
 }
 
 async function subjectOf(

@@ -43,8 +43,13 @@ import {
 } from "../../server/identity/node_store.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { StoreError } from "../../neighbours/store/store_error.ts";
-import { type ASKED_SERVER_FLAGS, askedProgram } from "../flags/admin_flags.ts";
+import {
+  type ASKED_SERVER_FLAGS,
+  askedProgram,
+  withWorkers,
+} from "../flags/admin_flags.ts";
 import type { FlagValues } from "../flags/flag.ts";
+import { answersOf } from "../ask/asked.ts";
 import type { CommandContext } from "../program/command.ts";
 import {
   certificate,
@@ -76,11 +81,16 @@ export async function examineNode(
   reading: AskedReading,
   context: Context,
 ): Promise<readonly PathStep[]> {
-  return await asking(reading, context, async (client) => {
+  return await asking(reading, context, async (clients) => {
+    const [client, ...workers] = clients as [AdminClient, ...AdminClient[]];
     let node: NodeDetail | undefined;
     let serverVersion: string | undefined;
     const path = ADMIN_PATHS.node + encodeURIComponent(name);
     const server = serverHop(client, (found) => serverVersion = found);
+    const others = workers.map((one, at): Hop => ({
+      ...serverHop(one),
+      name: `server worker ${at + 1}`,
+    }));
     const before = await walk([server], { timers: systemTimers });
     if (before.some(({ outcome }) => outcome === "failed")) {
       const record = await walk([{
@@ -92,6 +102,7 @@ export async function examineNode(
     return [
       ...before,
       ...await walk([
+        ...others,
         {
           name: "joined",
           look: async () => {
@@ -117,7 +128,7 @@ export async function examineNode(
         {
           name: "links",
           deadlineMs: 2_700,
-          look: () => links(client, name),
+          look: () => links(clients, name),
           late: silentLinks(name, "no answer in time"),
         },
         { name: "certificate", look: () => certificate(node!) },
@@ -164,8 +175,8 @@ export async function examineTarget(
   reading: AskedReading,
   context: Context,
 ): Promise<readonly PathStep[]> {
-  return await asking(reading, context, async (client) => {
-    const before = await walk([serverHop(client)], { timers: systemTimers });
+  return await asking(reading, context, async ([client]) => {
+    const before = await walk([serverHop(client!)], { timers: systemTimers });
     if (before.some(({ outcome }) => outcome === "failed")) return before;
     const { node, as } = reading.values;
     const question: TraceQuestion = {
@@ -173,7 +184,7 @@ export async function examineTarget(
       ...(node === "" ? {} : { node }),
       ...(as === "" ? {} : { as }),
     };
-    const { steps } = await client.post<TraceAnswer>(
+    const { steps } = await client!.post<TraceAnswer>(
       `${ADMIN_API}/${ADMIN_ACTIONS.trace}`,
       question,
     );
@@ -184,14 +195,14 @@ export async function examineTarget(
 async function asking<Result>(
   { values, given }: AskedReading,
   context: Context,
-  act: (client: AdminClient) => Promise<Result>,
+  act: (workers: readonly AdminClient[]) => Promise<Result>,
 ): Promise<Result> {
-  const { program, address } = askedProgram(values, given, context);
-  const client = adminClient(program, address);
+  const clients = withWorkers(askedProgram(values, given, context))
+    .map(({ program, address }) => adminClient(program, address));
   try {
-    return await act(client);
+    return await act(clients);
   } finally {
-    client.close();
+    for (const client of clients) client.close();
   }
 }
 
@@ -235,12 +246,20 @@ function silentLinks(name: string, why: string): Finding {
   );
 }
 
-async function links(client: AdminClient, name: string): Promise<Finding> {
-  const answer = await client.post<PingAnswer>(
-    `${ADMIN_PATHS.node}${encodeURIComponent(name)}/${ADMIN_ACTIONS.ping}`,
+/** Of each worker of the server. */
+async function links(
+  clients: readonly AdminClient[],
+  name: string,
+): Promise<Finding> {
+  const path = `${ADMIN_PATHS.node}${encodeURIComponent(name)}/` +
+    ADMIN_ACTIONS.ping;
+  const answers = await answersOf(
+    clients,
+    (client) => client.post<PingAnswer>(path),
   );
-  const silent = answer.links.filter(({ problem }) => problem !== undefined);
-  const times = answer.links.flatMap(({ roundTripMs }) => roundTripMs ?? []);
+  const links = answers.flatMap((answer) => answer.links);
+  const silent = links.filter(({ problem }) => problem !== undefined);
+  const times = links.flatMap(({ roundTripMs }) => roundTripMs ?? []);
   if (times.length === 0) {
     const why = silent[0]?.problem;
     return silent.length === 0
@@ -248,7 +267,7 @@ async function links(client: AdminClient, name: string): Promise<Finding> {
       : silentLinks(name, why ?? "they are silent");
   }
   const best = Math.min(...times);
-  const message = `${times.length} of ${answer.links.length} links answer, ` +
+  const message = `${times.length} of ${links.length} links answer, ` +
     `the fastest in ${best.toFixed(1)} ms`;
   if (silent.length > 0) {
     return warned(

@@ -14,10 +14,12 @@ import {
   ANSWER_FLAGS,
   ASKED_SERVER_FLAGS,
   askedProgram,
+  withWorkers,
 } from "../flags/admin_flags.ts";
 import { booleanFlag, countFlag, durationFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
+import { answersOf } from "../ask/asked.ts";
 import { askedClient } from "../program/asked_client.ts";
 import { jsonText } from "../../platform/text/printable.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
@@ -90,13 +92,13 @@ export const PING_COMMAND = defineCommand({
           "tunnel trace [NODE] HOST:PORT",
       );
     }
-    const asked = askedProgram(values, given, context);
-    const client = askedClient(asked, context);
+    const clients = withWorkers(askedProgram(values, given, context))
+      .map((asked) => askedClient(asked, context));
     const tally: PingTally = { sent: 0, answered: 0, times: [] };
     try {
-      await pingAll(node, client, values, tally, context);
+      await pingAll(node, clients, values, tally, context);
     } finally {
-      client.close();
+      for (const client of clients) client.close();
     }
     const code = tally.answered > 0 ? ExitCode.OK : ExitCode.FAILURE;
     context.print(
@@ -117,7 +119,7 @@ type Values = {
 
 async function pingAll(
   node: string,
-  client: AdminClient,
+  clients: readonly AdminClient[],
   { count, interval, until, json }: Values,
   tally: PingTally,
   { print }: Pick<CommandContext, "print">,
@@ -130,7 +132,12 @@ async function pingAll(
     tally.sent++;
     let pongs: readonly Pong[];
     try {
-      pongs = (await client.post<PingAnswer>(path)).links;
+      // Each worker of the server has links of its own.
+      const answers = await answersOf(
+        clients,
+        (client) => client.post<PingAnswer>(path),
+      );
+      pongs = answers.flatMap(({ links }) => links);
     } catch (error) {
       const problem = absence(error);
       // It was not there to begin with: the next attempt finds the same.
@@ -147,7 +154,7 @@ async function pingAll(
       print(
         json
           ? `${jsonText({ seq: at, ...pong, wholeMs })}\n`
-          : `${lineOf(node, at, pong, wholeMs, client.where)}\n`,
+          : `${lineOf(node, at, pong, wholeMs, clients[0]!.where)}\n`,
       );
     }
     if (until && times.length > 0) return;

@@ -47,6 +47,7 @@ import { stateSource, usingConnection } from "../program/server_state.ts";
 import {
   addressesOfRunning,
   lookAtRunningServer,
+  workersIn,
 } from "../../admin/doctor/running_program.ts";
 import {
   listensOf,
@@ -193,15 +194,17 @@ function programHops(subject: Subject): readonly Hop[] {
         return await localHealth(at, signal);
       },
     }),
-    independent({
-      name: "status",
-      look: async () => {
-        if (subject.running === undefined || identity === undefined) {
-          return undefined;
-        }
-        return await lookAtRunningServer(identity.stateDirectory);
-      },
-    }),
+    ...workersIn(identity?.stateDirectory ?? "").map((worker) =>
+      independent({
+        name: worker === 0 ? "status" : `status of worker ${worker}`,
+        look: async () => {
+          if (subject.running === undefined || identity === undefined) {
+            return undefined;
+          }
+          return await lookAtRunningServer(identity.stateDirectory, worker);
+        },
+      })
+    ),
     // Last: what keeps it from starting matters more.
     {
       name: "running",

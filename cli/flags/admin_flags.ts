@@ -7,10 +7,12 @@
 
 import type { AdminAddress, AdminTls } from "../../admin/ask/admin_client.ts";
 import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
+import { workerSocket } from "../../net/admin/own_group.ts";
 import {
   ADMIN_TOKEN_FILE,
   ADMIN_VIEW_TOKEN_FILE,
 } from "../../net/admin/admin_token.ts";
+import { isSocket, otherWorkersAt } from "../../admin/ask/worker_sockets.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { parseHostPort } from "./addresses.ts";
 import {
@@ -129,6 +131,8 @@ export const ADMIN_FLAGS = { ...ASKED_FLAGS, ...ANSWER_FLAGS } as const;
 export interface AskedProgram {
   readonly program: "server" | "agent" | "proxy";
   readonly address: AdminAddress;
+  /** Where several of its workers are asked: which one this is. */
+  readonly worker?: number;
 }
 
 type Asked =
@@ -180,6 +184,22 @@ export function programAt(
     directory: values["state-dir"] || stateDirectoryOf(program, sources),
   };
   return { program, address: addressOf(asked, values, sources) };
+}
+
+/**
+ * Each worker of the program, where it has several on this machine: their
+ * sockets stand beside that of the first.
+ */
+export function withWorkers(asked: AskedProgram): readonly AskedProgram[] {
+  const { program, address } = asked;
+  if (address.kind !== "unix") return [asked];
+  const others = otherWorkersAt(address.path);
+  if (others.length === 0) return [asked];
+  return [0, ...others].map((worker) => ({
+    program,
+    address: { kind: "unix", path: workerSocket(address.path, worker) },
+    worker,
+  }));
 }
 
 /** `--json`, or what `--output` says. */
@@ -305,13 +325,5 @@ function tokenIn(
     return /[0-9a-f]{64}/.exec(readFile(path))?.[0];
   } catch {
     return undefined;
-  }
-}
-
-function isSocket(path: string): boolean {
-  try {
-    return Deno.statSync(path).isSocket === true;
-  } catch {
-    return false;
   }
 }

@@ -4,11 +4,9 @@
  * @module
  */
 
+import { WORKERS_MAX } from "../../admin/ask/worker_sockets.ts";
 import { type Flag, FlagValueError, parsedFlag } from "./flag.ts";
 import { parseWholeNumber } from "./go_values.ts";
-
-/** Each agent links to each worker of each server: more would be links alone. */
-export const WORKERS_MAX = 64;
 
 /** The flag; its value is at least 1. */
 export const WORKERS_FLAG: { readonly workers: Flag<number> } = {

@@ -6,6 +6,11 @@
  * @module
  */
 
+import {
+  type AdminAccess,
+  adminSocketOf,
+} from "../../net/listen/admin_port.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { Log } from "../../platform/log/log.ts";
 import {
   handoverAddress,
@@ -17,7 +22,6 @@ import { ExitCode } from "./exit_codes.ts";
 import { type Replaceable, Succession } from "./succession.ts";
 import { untilStopped } from "./until_stopped.ts";
 import { startWorkers } from "./workers/start_workers.ts";
-import type { WorkerAddresses } from "./workers/worker_ports.ts";
 import type { WorkerRole } from "./workers/worker_role.ts";
 import { runWorker } from "./workers/worker_side.ts";
 
@@ -44,8 +48,10 @@ export interface WorkersWanted {
   readonly count: number;
   /** Absent: it is the parent of them, or the only one. */
   readonly role: WorkerRole | undefined;
-  /** Where the program answers questions about itself. */
-  readonly http: WorkerAddresses;
+  /** Where the program is asked how it is; absent: on its admin port alone. */
+  readonly health?: ListenAddress;
+  /** By whom and how the first one is asked about itself. */
+  readonly access: AdminAccess;
   /** How long one may take to end. */
   readonly endMs: number;
 }
@@ -71,9 +77,13 @@ export async function runUntilStopped(
     await runWorker(start, workers.role, log);
     return ExitCode.OK;
   }
-  const start = workers.count === 1
-    ? run.start
-    : () => startWorkers({ ...workers, argv: [command, ...argv], log });
+  const start = workers.count === 1 ? run.start : () =>
+    startWorkers({
+      ...workers,
+      adminSocket: adminSocketOf(workers.access),
+      argv: [command, ...argv],
+      log,
+    });
   const address = handoverAddress({
     command,
     flag: flags["handover-socket"],

@@ -152,10 +152,7 @@ function workersWanted(
   return {
     count: values["workers"],
     role,
-    http: {
-      admin: adminAddress(values),
-      access: proxyAdminAccess(values, context),
-    },
+    access: proxyAdminAccess(values, context),
     endMs: values["drain-timeout"],
   };
 }

@@ -4,17 +4,7 @@
  * @module
  */
 
-import type { AdminAccess } from "../../net/listen/admin_port.ts";
-import { Credentials } from "../../net/tls/trust/credentials.ts";
-import { FileError } from "../../platform/files/file_error.ts";
-import { remoteWho } from "../../server/assembly/admin_access.ts";
-import { SERVER_FILE } from "../../server/identity/server_leaf.ts";
-import type {
-  AdminRemoteOptions,
-  ServerOptions,
-} from "../../server/options.ts";
-import type { AdminCandidate } from "../../server/policy/admin_entry.ts";
-import { PolicyFile } from "../../server/policy/authorization.ts";
+import type { AdminRemoteOptions } from "../../server/options.ts";
 import {
   fileFlag,
   type FlagValues,
@@ -101,64 +91,4 @@ export function adminRemoteOptions(
     ...(pair === undefined ? {} : { keyPair: pair }),
     clientCaFile,
   };
-}
-
-/**
- * That port of a parent, which has neither the certificates nor the policy of
- * its workers: it looks at the files for each connection.
- *
- * @param access By whom and how the program is asked elsewise.
- */
-export function parentAccess(
-  options: Pick<
-    ServerOptions,
-    "adminRemote" | "agents" | "authorization" | "tls"
-  >,
-  access: AdminAccess,
-): AdminAccess {
-  const { adminRemote, agents, authorization, tls } = options;
-  const policyFile = authorization?.policyFile;
-  const roles = policyFile === undefined
-    ? undefined
-    : new Latest(() => PolicyFile.load(policyFile));
-  const roleOf = (one: AdminCandidate) =>
-    roles?.current.current.adminRoleOf(one);
-  const named = { ...access, roleOfUser: (uid: number) => roleOf({ uid }) };
-  if (adminRemote === undefined) return named;
-  const own = `${agents.identity?.stateDirectory}/${SERVER_FILE}`;
-  const { certFile: cert, keyFile: key } = adminRemote.keyPair ??
-    agents.keyPair ?? { certFile: own, keyFile: own };
-  const ca = adminRemote.clientCaFile;
-  const credentials = new Latest(() => Credentials.load({ cert, key, ca }));
-  return {
-    ...named,
-    remote: {
-      address: adminRemote.address,
-      credentials: {
-        get current() {
-          return credentials.current.current;
-        },
-      },
-      tls,
-      whoIs: (peer) => remoteWho(peer, roleOf),
-    },
-  };
-}
-
-/** What is in files now; one that cannot be used leaves the old one in use. */
-class Latest<T extends { reload(): boolean }> {
-  #last: T | undefined;
-
-  constructor(private readonly load: () => T) {}
-
-  /** @throws {FileError} There was never one that can be used. */
-  get current(): T {
-    if (this.#last === undefined) return this.#last = this.load();
-    try {
-      this.#last.reload();
-    } catch (error) {
-      if (!(error instanceof FileError)) throw error;
-    }
-    return this.#last;
-  }
 }

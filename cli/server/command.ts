@@ -15,9 +15,6 @@ import {
   defineCommand,
   refuseOperands,
 } from "../program/command.ts";
-import { DASHBOARD_PATH } from "../../net/admin/admin_sessions.ts";
-import type { WorkerAddresses } from "../program/workers/worker_ports.ts";
-import { parentAccess } from "./admin_remote.ts";
 import { discoveryConfig, withOwnNames } from "./discovery.ts";
 import { serverFlagRules } from "./flag_rules.ts";
 import { SERVER_FLAGS } from "./flags.ts";
@@ -147,30 +144,11 @@ function workersWanted(
   count: number,
   role: WorkerRole | undefined,
 ): WorkersWanted {
-  const { health, admin, adminAccess, agents, shutdownTimeoutMs } = options;
+  const { health, adminAccess, agents, shutdownTimeoutMs } = options;
   const { stateDirectory } = agents.identity ?? {};
   const access = { stateDirectory, ...adminAccess };
-  const http = {
-    health,
-    admin,
-    access: parentAccess(options, access),
-    pages: dashboard,
-  };
-  return { count, role, http, endMs: shutdownTimeoutMs };
+  return { count, role, health, access, endMs: shutdownTimeoutMs };
 }
-
-/** Loaded when it is wanted: it is big. */
-const dashboard: WorkerAddresses["pages"] =
-  (door, others) => async (request, peer) => {
-    const { pathname } = new URL(request.url);
-    if (!`${pathname}/`.startsWith(DASHBOARD_PATH)) {
-      return others(request, peer);
-    }
-    const { withDashboard } = await import(
-      "../../admin/server/dashboard.ts"
-    );
-    return withDashboard(door, others)(request, peer);
-  };
 
 function listenFlags(
   options: ServerOptions,

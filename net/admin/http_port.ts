@@ -78,14 +78,12 @@ export class HttpPort {
   readonly #watchers = new Set<Exchange>();
 
   /**
-   * @param isPassed Connections are our parent's, who has limits of its own.
    * @param plan For tests.
    */
   constructor(
     private readonly handler: HttpHandler,
     reached: LimitReached = () => {},
-    private readonly isPassed = false,
-    plan = httpPlan(isPassed ? undefined : descriptorLimit()),
+    plan = httpPlan(descriptorLimit()),
   ) {
     this.#watchersMax = Math.min(WATCHERS_MAX, plan.all.unauthenticated);
     this.limiter = new ConnectionLimiter({
@@ -116,7 +114,7 @@ export class HttpPort {
     const admitted = given ??
       this.limiter.arrive(sourceOfStream(stream), () => close());
     if (admitted === undefined) return stream.close();
-    const exchange: Exchange = new Exchange(stream, this.isPassed, {
+    const exchange: Exchange = new Exchange(stream, {
       answer: (request, peer) => this.#answer(request, peer),
       // Who may only look makes room for who operates.
       known: (role) => admitted.known(role !== "operate"),
@@ -193,7 +191,6 @@ class Exchange {
 
   constructor(
     stream: Stream,
-    private readonly isPassed: boolean,
     private readonly events: ExchangeEvents,
   ) {
     this.#socket = new Socket(stream);
@@ -213,7 +210,7 @@ class Exchange {
     const head = read instanceof MessageError ? undefined : read.head;
     const request = read instanceof MessageError
       ? read
-      : await requestOf(socket, read, this.#gone.signal, this.isPassed);
+      : await requestOf(socket, read, this.#gone.signal);
     const over = this.#untilOver();
     // It is awaited below, where nothing else fails before.
     over.catch(() => {});

@@ -78,7 +78,6 @@ function crowded(handler: HttpHandler = () => new Response()) {
   const port = new HttpPort(
     handler,
     (limit, scope) => reached.push(`${limit} ${scope}`),
-    false,
     SMALL,
   );
   const connect = (name: string, remoteAddress: string, said?: string) => {

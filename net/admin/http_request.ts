@@ -38,24 +38,16 @@ export async function readHead(
   }
 }
 
-/**
- * With the headers that handlers look at, and its body.
- *
- * @param isPassed The connection is our parent's.
- */
+/** With the headers that handlers look at, and its body. */
 export async function requestOf(
   socket: Socket,
   { head: { method, target, fields }, rest }: WithRest<RequestHead>,
   signal: AbortSignal,
-  isPassed = false,
 ): Promise<Request | MessageError> {
   if (!target.startsWith("/")) return NO_REQUEST;
   try {
     const host = fields.one("host") || "localhost";
-    const headers = headersOf(
-      fields,
-      isPassed ? [...HEADERS, PASSED] : HEADERS,
-    );
+    const headers = headersOf(fields);
     const body = BODILESS.has(method)
       ? undefined
       : await readBody(socket, fields, rest);
@@ -89,18 +81,13 @@ const HEADERS: readonly (readonly [name: string, lengthMax: number])[] = [
   ["x-tunnel-admin", 100],
 ];
 
-/** As whom who asks is known to our parent, whose word counts. */
-export const PASSED_WHO = "x-tunnel-who";
-
-const PASSED = [PASSED_WHO, 1_000] as const;
-
 /**
  * A header that is there twice, or is too long, counts as absent. Its form is
  * looked at first: the platform reads blanks again for each way to part them.
  */
-function headersOf(fields: Fields, names: typeof HEADERS): Headers {
+function headersOf(fields: Fields): Headers {
   const headers = new Headers();
-  for (const [name, lengthMax] of names) {
+  for (const [name, lengthMax] of HEADERS) {
     const [value = "", ...others] = fields.all(name);
     const isOne = others.length === 0 && value.length <= lengthMax &&
       /^[!-~ ]+$/.test(value);

@@ -15,3 +15,8 @@ const F_DUPFD_CLOEXEC = 1030;
 export function copyDescriptor(descriptor: number): number {
   return openLibc()!.fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
 }
+
+/** Closes descriptors of ours. */
+export function closeAll(descriptors: readonly number[]): void {
+  for (const one of descriptors) openLibc()?.close(one);
+}

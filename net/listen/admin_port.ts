@@ -3,7 +3,7 @@
  * loopback for who has a token, a unix socket for who may open it, and, where
  * its user wants one, a port for other machines with TLS and certificates.
  *
- * A worker has none of these: its parent asks it, and says who wants to know.
+ * Of several workers each has a socket; the first one alone has tokens and ports.
  *
  * @module
  */
@@ -13,7 +13,6 @@ import { isSystemError } from "../../platform/files/file_error.ts";
 import type { Log } from "../../platform/log/log.ts";
 import {
   ADMIN_SOCKET,
-  type AdminAction,
   adminApi,
   type AdminApiOptions,
   type AdminDoor,
@@ -38,7 +37,12 @@ import {
   HttpPort,
   type LimitReached,
 } from "../admin/http_port.ts";
-import { passedDoor, passedHttp } from "../admin/passed_http.ts";
+import {
+  isFirstWorker,
+  ownGroup,
+  withGroup,
+  workerSocket,
+} from "../admin/own_group.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { type AdminRemote, listenAdminRemote } from "./admin_remote.ts";
@@ -65,6 +69,14 @@ export interface AdminAccess {
   readonly remote?: AdminRemote | undefined;
 }
 
+/** Its path, of several workers that of the first one; absent: there is none. */
+export function adminSocketOf(
+  { stateDirectory, socket }: Pick<AdminAccess, "stateDirectory" | "socket">,
+): string | undefined {
+  const own = stateDirectory && `${stateDirectory}/${ADMIN_SOCKET}`;
+  return (socket ?? own) || undefined;
+}
+
 /** What is served. */
 export interface AdminPortOptions {
   /** Absent: it is reached by its socket alone. */
@@ -83,16 +95,7 @@ export function apiBeside(
   did?: AdminApiOptions["did"],
 ): AdminPortOptions["handler"] {
   return (who, own) => {
-    // What one worker does not know another may: their parent says who asked.
-    const seen = did && passedHttp() !== undefined
-      ? (action: AdminAction) => {
-        if (action.status !== 404) did(action);
-      }
-      : did;
-    const api = adminApi([...routes, ...own], {
-      who,
-      ...(seen && { did: seen }),
-    });
+    const api = adminApi([...routes, ...own], { who, ...(did && { did }) });
     return withApi(api, others(who));
   };
 }
@@ -115,15 +118,10 @@ export class AdminPort implements BoundListener {
   /** @throws {ListenError} For its port of loopback; nothing stays open. */
   constructor(private readonly options: AdminPortOptions) {
     const { address, reached } = options;
-    if (address === undefined) return;
-    this.#loopback = listenHttp(
-      address,
-      passedHttp() === undefined
-        ? this.#onLoopback()
-        : this.#handler(passedDoor),
-      reached,
-      "admin",
-    );
+    const group = ownGroup();
+    if (group) group.tells ??= this.#handler(socketDoor(() => undefined));
+    if (address === undefined || !isFirstWorker()) return;
+    this.#loopback = listenHttp(address, this.#onLoopback(), reached);
     this.#listeners.push(this.#loopback);
   }
 
@@ -153,19 +151,19 @@ export class AdminPort implements BoundListener {
    */
   async open(): Promise<void> {
     const { access: { stateDirectory, socket, remote }, log } = this.options;
-    if (passedHttp() !== undefined) return;
-    if (remote !== undefined) this.#listenRemote(remote);
     if (stateDirectory !== undefined) await makeDirectory(stateDirectory);
-    for (const role of ["operate", "view"] as const) {
-      await this.#token(role)
-        ?.make(log, "nobody can be known by it on the admin port");
+    if (isFirstWorker()) {
+      if (remote !== undefined) this.#listenRemote(remote);
+      for (const role of ["operate", "view"] as const) {
+        await this.#token(role)
+          ?.make(log, "nobody can be known by it on the admin port");
+      }
     }
     const isNamed = socket !== undefined;
-    const path = socket ??
-      (stateDirectory && `${stateDirectory}/${ADMIN_SOCKET}`);
-    if (path === undefined || path === "") return;
+    const path = adminSocketOf({ stateDirectory, socket });
+    if (path === undefined) return;
     try {
-      await this.#listenUnix(path);
+      await this.#listenUnix(workerSocket(path, ownGroup()?.index ?? 0));
     } catch (error) {
       if (isNamed || !(error instanceof ListenError)) throw error;
       log.info(`${error.message}: ask this program on ${this.address}`);
@@ -246,7 +244,10 @@ export class AdminPort implements BoundListener {
       (peer) => remote.whoIs(peer),
       () => markOf(remote.credentials.current.ca),
     );
-    const port = new HttpPort(knownOnly(door, this.#handler(door)), reached);
+    const port = new HttpPort(
+      knownOnly(door, withGroup(this.#handler(door))),
+      reached,
+    );
     const listener = listenAdminRemote(remote, port, log);
     this.#listeners.push(listener);
     this.#ports.push(port);
@@ -261,7 +262,7 @@ export class AdminPort implements BoundListener {
         sessions: this.#sessions,
       }),
     );
-    return this.#sessions.handler(handler, refuseOtherSites);
+    return this.#sessions.handler(withGroup(handler), refuseOtherSites);
   }
 
   /** @returns `undefined`: there is no place for it. */

@@ -17,7 +17,7 @@ import {
   HttpPort,
   type LimitReached,
 } from "../admin/http_port.ts";
-import { type HttpUse, passedHttp } from "../admin/passed_http.ts";
+import { ownGroup } from "../admin/own_group.ts";
 import { guardNames } from "../admin/loopback_names.ts";
 import { ListenError, listenError } from "../bind/listen_error.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
@@ -120,19 +120,32 @@ export async function listenUnix(
 }
 
 /**
+ * The port for probes and scrapers. Of several workers it is their parent's,
+ * who asks each of them.
+ *
+ * @throws {ListenError}
+ */
+export function listenHealth(
+  at: ListenAddress,
+  handler: HttpHandler,
+  reached?: LimitReached,
+): BoundListener {
+  const group = ownGroup();
+  if (group === undefined) return listenHttp(at, handler, reached);
+  group.tells = handler;
+  return { address: "", port: 0, ...group.health, close: () => {} };
+}
+
+/**
  * Serves plain HTTP, for health and administration only.
  *
- * @param use Where a parent listens for this process, it has no port of its own.
  * @throws {ListenError}
  */
 export function listenHttp(
   at: ListenAddress,
   handler: HttpHandler,
   reached?: LimitReached,
-  use?: HttpUse,
 ): BoundListener & { finished: Promise<void> } {
-  const passed = use && passedHttp()?.serve(use, handler);
-  if (passed !== undefined) return passed;
   const listener = openTcp(at);
   const { hostname, port } = listener.address;
   const address = hostPort(hostname, port);

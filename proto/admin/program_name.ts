@@ -6,7 +6,8 @@
 
 import type { ProgramInfo } from "./status_answer.ts";
 
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Of a worker, with its number. */
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-w\d+)?$/;
 
 /** An id that nobody chose says less than the name of the machine. */
 export function programName(

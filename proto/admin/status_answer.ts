@@ -34,7 +34,9 @@ export interface ProgramInfo {
   readonly now: string;
   readonly isReady: boolean;
   readonly isDraining: boolean;
-  /** Workers of it, where there are several. */
+  /** Where it is one of several workers: which one, from 0. */
+  readonly worker?: number;
+  /** And of how many. */
   readonly workers?: number;
   /** Where it listens: `agents`, `frontend`, `health`, `admin` … */
   readonly addresses: Readonly<Record<string, string>>;

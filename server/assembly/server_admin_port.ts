@@ -6,7 +6,7 @@
 
 import { actionLog } from "../../net/admin/admin_api.ts";
 import { adminHandler, type Routes } from "../../net/admin/http_endpoints.ts";
-import { passedHttp } from "../../net/admin/passed_http.ts";
+import { isFirstWorker } from "../../net/admin/own_group.ts";
 import { profileRoutes } from "../../net/admin/profile_routes.ts";
 import { AdminPort, apiBeside } from "../../net/listen/admin_port.ts";
 import type { AdminRemote } from "../../net/listen/admin_remote.ts";
@@ -59,13 +59,13 @@ export function serverAdminPort(
   });
 }
 
-/** A worker has none: its parent asks it. */
+/** Of several workers the first one has it. */
 function remoteOf(
   { options, files, authorization }: ServerCore,
   agents: CredentialFiles,
 ): AdminRemote | undefined {
   const { adminRemote: remote, tls } = options;
-  if (remote === undefined || passedHttp() !== undefined) return undefined;
+  if (remote === undefined || !isFirstWorker()) return undefined;
   const { certFile: cert, keyFile: key } = remote.keyPair ??
     { certFile: agents.cert, keyFile: agents.key };
   const ca = remote.clientCaFile;

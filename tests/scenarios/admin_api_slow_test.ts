@@ -1,6 +1,6 @@
 /**
- * The admin API of real processes: several workers are one program to it, and it
- * goes on while another process takes over.
+ * The admin API of real processes: each of several workers has one, and it goes
+ * on while another process takes over.
  */
 
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
@@ -9,17 +9,19 @@ import {
   adminClient,
   AdminError,
 } from "../../admin/ask/admin_client.ts";
-import type { ActionAnswer } from "../../proto/admin/api.ts";
 import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
+import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import type { LoginAnswer, SessionAnswer } from "../../proto/admin/login.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
-import { workersOf } from "../support/rigs/workers.ts";
+import { type CommandOutcome, runCommand } from "../support/rigs/fake_admin.ts";
+import { byWorker, workersOf } from "../support/rigs/workers.ts";
 import { eventually } from "../support/watch/patience.ts";
 
-function onSocket(folder: string): AdminClient {
-  return adminClient("server", { kind: "unix", path: `${folder}/admin.sock` });
+function onSocket(folder: string, worker = ""): AdminClient {
+  const path = `${folder}/admin${worker}.sock`;
+  return adminClient("server", { kind: "unix", path });
 }
 
 const until = (isSo: () => boolean | Promise<boolean>) =>
@@ -29,7 +31,7 @@ async function isThere(path: string): Promise<boolean> {
   return await Deno.stat(path).then(() => true, () => false);
 }
 
-Deno.test("two workers are one program to who asks, and to who acts", async () => {
+Deno.test("two workers answer each for itself, and commands ask both", async () => {
   await using stage = new ServerStage(await Workspace.make());
   const folder = stage.workspace.path("state");
   const auditLog = stage.workspace.path("audit.log");
@@ -39,41 +41,42 @@ Deno.test("two workers are one program to who asks, and to who acts", async () =
     `--audit-log=${auditLog}`,
   );
   await workersOf(server);
-  await until(() => isThere(`${folder}/admin.sock`));
+  const clients = [onSocket(folder), onSocket(folder, ".1")] as const;
+  await until(() => isThere(`${folder}/admin.1.sock`));
   await stage.addAgents(1);
-  // To each of the two.
   await until(async () => {
-    const answer = await fetch(`${stage.healthUrl}/metrics`);
-    return /_ready_backend_connections 2\n/.test(await answer.text());
+    const counts = await byWorker(
+      `${stage.healthUrl}/metrics`,
+      "konnectivity_network_proxy_server_ready_backend_connections",
+    );
+    return counts.get(0) === 1 && counts.get(1) === 1;
   });
   const held: ConduitProbe[] = [];
   for (let count = 0; count < 12; count++) {
     held.push(await stage.connect("grpc"));
   }
-  const client = onSocket(folder);
-  const list = (query = "") =>
-    client.get<ConduitsAnswer>(`/v1/conduits${query}`);
-  const { conduits, total } = await list();
-  assertEquals([conduits.length, total], [12, 12]);
-  const ids = conduits.map(({ id }) => id);
-  assertEquals(new Set(ids).size, 12);
-  assertEquals((await list("?limit=5&sort=age")).conduits.length, 5);
-
-  // Whichever worker has it.
-  for (const id of ids.slice(0, 6)) {
-    const one = await client.get<{ id: string }>(`/v1/conduits/${id}`);
-    assertEquals(one.id, id);
-    const { message } = await client.post<ActionAnswer>(
-      `/v1/conduits/${id}/kill`,
-    );
-    assertMatch(message, /is ended/);
+  const idsOf = async (client: AdminClient) => {
+    const { conduits } = await client.get<ConduitsAnswer>("/v1/conduits");
+    return conduits.map(({ id }) => id);
+  };
+  const idsOfEach = () => Promise.all(clients.map(idsOf));
+  const [first, second] = await idsOfEach() as [string[], string[]];
+  assertEquals(new Set([...first, ...second]).size, 12);
+  assertEquals(first.length, 6);
+  for (const [worker, client] of clients.entries()) {
+    const { program } = await client.get<StatusAnswer>("/v1/status");
+    assertEquals([program.worker, program.workers], [worker, 2]);
   }
-  await until(async () => (await list()).total === 6);
-  const twice = await assertRejects(
-    () => client.post(`/v1/conduits/${ids[0]}/kill`),
-    AdminError,
-  );
-  assertEquals(twice.status, 404);
+
+  const ask = (...argv: string[]) =>
+    runCommand([...argv, `--state-dir=${folder}`]);
+  await assertEachShown(ask, [...first, ...second]);
+  const gone = [...first.slice(0, 3), ...second.slice(0, 3)];
+  const killed = await ask("conn", "kill", ...gone);
+  assertEquals([killed.code, killed.stderr], [0, ""]);
+  await until(async () => (await idsOfEach()).flat().length === 6);
+  const twice = await ask("conn", "kill", gone[0]!);
+  assertMatch(twice.stderr, /No connection/);
   const ended = await Promise.all(
     held.map((one) =>
       Promise.race([one.closed.then(() => 1), Promise.resolve(0)])
@@ -81,26 +84,52 @@ Deno.test("two workers are one program to who asks, and to who acts", async () =
   );
   assert(ended.reduce<number>((sum, one) => sum + one, 0) <= 6);
 
-  // Who did it is in the audit log of the worker that did.
-  await until(async () => {
-    const texts = await Promise.all(
-      [auditLog, `${auditLog}.w1`].map((path) =>
-        Deno.readTextFile(path).catch(() => "")
-      ),
-    );
-    const lines = texts.join("").split("\n")
-      .filter((line) => line.includes('"event":"admin"'));
-    return lines.length === 6 &&
-      lines.every((line) =>
-        line.includes(`"who":{"name":"uid ${Deno.uid()}","role":"operate"}`)
-      );
-  });
-
-  await assertBrowserLooks(client, ids.slice(6));
+  await untilAudited(auditLog);
+  await assertBrowserLooks(clients[0], first.slice(3));
   for (const one of held) one.reset("over");
 });
 
-/** A browser that was let in to look sees all, and does nothing. */
+/** Who did it is in the audit log of the worker that did. */
+async function untilAudited(auditLog: string): Promise<void> {
+  await until(async () => {
+    const counts = await Promise.all(
+      [auditLog, `${auditLog}.w1`].map(async (path) => {
+        const lines = (await Deno.readTextFile(path).catch(() => ""))
+          .split("\n").filter((line) => line.includes('"event":"admin"'));
+        assert(
+          lines.every((line) =>
+            line.includes(`"who":{"name":"uid ${Deno.uid()}","role":"operate"}`)
+          ),
+        );
+        return lines.length;
+      }),
+    );
+    return JSON.stringify(counts) === "[3,3]";
+  });
+}
+
+type Ask = (...argv: string[]) => Promise<CommandOutcome>;
+
+/** A person need not know which worker has what. */
+async function assertEachShown(ask: Ask, ids: readonly string[]) {
+  const list = await ask("conn", "list");
+  assertMatch(list.stdout, /^server, worker 0:\n[^]*\n\nserver, worker 1:\n/);
+  for (const id of ids) {
+    assert(list.stdout.includes(id), `${id} is not in ${list.stdout}`);
+  }
+  const status = await ask("status");
+  assertMatch(
+    status.stdout,
+    /^server .* worker 0 of 2[^]*server .* worker 1 of 2/,
+  );
+  const nodes = await ask("node", "list", "-o", "json");
+  const { programs } = JSON.parse(nodes.stdout);
+  assertEquals(programs.map((one: { worker: number }) => one.worker), [0, 1]);
+  const top = await ask("top", "--count=1");
+  assertMatch(top.stdout, /12 of 12 connections/);
+}
+
+/** A browser that was let in to look sees what its worker has, and does nothing. */
 async function assertBrowserLooks(client: AdminClient, ids: readonly string[]) {
   const unknown = await assertRejects(
     () => client.get("/v1/no-such"),

@@ -3,13 +3,17 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { adminClient } from "../../admin/ask/admin_client.ts";
+import { workerSocket } from "../../net/admin/own_group.ts";
+import { PROXY_STATUS_PATH } from "../../services/proxy/status/proxy_path.ts";
+import type { ProxyStatus } from "../../services/proxy/status/proxy_status.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { DatagramPeer } from "../support/peers/datagrams.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ask } from "../support/rigs/proxy_rig.ts";
 import { ProxyStage } from "../support/rigs/proxy_stage.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
-import { workersOf } from "../support/rigs/workers.ts";
+import { byWorker, workersOf } from "../support/rigs/workers.ts";
 import { eventually } from "../support/watch/patience.ts";
 
 async function assertNoneFailed(requests: SteadyRequests): Promise<void> {
@@ -18,23 +22,31 @@ async function assertNoneFailed(requests: SteadyRequests): Promise<void> {
   assert(answered > 20, `only ${answered} were asked`);
 }
 
-/** What the proxy counts for the service, over all workers. */
-async function accepted(stage: ProxyStage): Promise<number> {
-  const answer = await fetch(`http://127.0.0.1:${stage.adminPort}/debug/proxy`);
-  const { ports } = await answer.json();
-  // deno-lint-ignore no-explicit-any -- another process's JSON
-  return ports.find((one: any) => one.protocol === "tcp").accepted;
+/** What a worker of the proxy counts for the service. */
+async function accepted(path: string): Promise<number> {
+  const client = adminClient("proxy", { kind: "unix", path });
+  const { ports } = await client.get<ProxyStatus>(PROXY_STATUS_PATH);
+  return ports.find(({ protocol }) => protocol === "tcp")!.accepted;
 }
 
 Deno.test("two workers serve the ports of a proxy, TCP and UDP, and one is killed", async () => {
   await using stage = await ProxyStage.open();
-  const proxy = stage.start("--workers=2");
+  const socket = stage.workspace.path("admin.sock");
+  const proxy = stage.start("--workers=2", `--admin-socket=${socket}`);
   const [, second] = await workersOf(proxy);
   await proxy.untilReady(stage.readyUrl);
   const held: Deno.TcpConn[] = [];
   for (let count = 0; count < 16; count++) held.push(await stage.connect());
   for (const one of held) assertEquals(await ask(one, "held"), "held");
-  assertEquals(await accepted(stage), 16);
+  const counts = await Promise.all(
+    [0, 1].map((index) => accepted(workerSocket(socket, index))),
+  );
+  assertEquals(counts.reduce((sum, count) => sum + count), 16);
+  const metrics = `http://127.0.0.1:${stage.adminPort}/metrics`;
+  assertEquals([...await byWorker(metrics, "tunnel_workers")], [[
+    undefined,
+    2,
+  ]]);
   const clients = await Promise.all(
     Array.from({ length: 8 }, () => DatagramPeer.open()),
   );

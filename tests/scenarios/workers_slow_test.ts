@@ -8,17 +8,13 @@ import { Workspace } from "../support/program/workspace.ts";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import type { SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
-import { workersOf } from "../support/rigs/workers.ts";
+import { byWorker, workersOf } from "../support/rigs/workers.ts";
 import { eventually } from "../support/watch/patience.ts";
 
 const TWO = "--workers=2";
 
-/** The value of a series without labels, or with these. */
-async function metric(stage: ServerStage, series: string): Promise<number> {
-  const answer = await fetch(`${stage.healthUrl}/metrics`);
-  const lines = (await answer.text()).split("\n");
-  const line = lines.find((one) => one.startsWith(`${series} `));
-  return Number(line?.slice(series.length + 1));
+async function metric(stage: ServerStage, series: string) {
+  return [...await byWorker(`${stage.healthUrl}/metrics`, series)];
 }
 
 const until = (isSo: () => Promise<boolean>) => eventually("it comes", isSo);
@@ -29,9 +25,12 @@ async function assertNoneFailed(requests: SteadyRequests): Promise<void> {
   assert(answered > 20, `only ${answered} were asked`);
 }
 
-/** An agent is linked to each of so many workers. */
-async function untilLinked(stage: ServerStage, links: number): Promise<void> {
-  await until(async () => await metric(stage, LINKS) === links);
+/** An agent is linked to each of two workers. */
+async function untilLinked(stage: ServerStage): Promise<void> {
+  await until(async () => {
+    const links = await metric(stage, LINKS);
+    return JSON.stringify(links) === "[[0,1],[1,1]]";
+  });
 }
 
 const LINKS = "konnectivity_network_proxy_server_ready_backend_connections";
@@ -53,7 +52,7 @@ Deno.test("a worker that is killed costs its own conduits, and is replaced", asy
   const server = stage.start(TWO);
   const [, second] = await workersOf(server);
   await stage.addAgents(1);
-  await untilLinked(stage, 2);
+  await untilLinked(stage);
   const held: ConduitProbe[] = [];
   for (let count = 0; count < 16; count++) {
     held.push(await stage.connect(count % 2 === 0 ? "grpc" : "http-connect"));
@@ -64,10 +63,13 @@ Deno.test("a worker that is killed costs its own conduits, and is replaced", asy
   const left = await alive(held);
   assert(left > 0 && left < 16, `${left} of 16 go on`);
   await server.untilPrinted(/worker 1 runs again \(process \d+\)/);
-  await untilLinked(stage, 2);
+  await untilLinked(stage);
   for (const one of requests) await one.more(40);
   for (const one of requests) await assertNoneFailed(one);
-  assertEquals(await metric(stage, "tunnel_worker_restarts_total"), 1);
+  assertEquals(await metric(stage, "tunnel_worker_restarts_total"), [[
+    undefined,
+    1,
+  ]]);
   for (const one of held) one.reset("over");
 });
 
@@ -76,7 +78,7 @@ Deno.test("SIGTERM drains all workers, SIGHUP reaches all, and they answer as on
   const server = stage.start(TWO);
   await workersOf(server);
   await stage.addAgents(1);
-  await untilLinked(stage, 2);
+  await untilLinked(stage);
   assertMatch(await stage.readiness(), /^200/);
   const held: ConduitProbe[] = [];
   for (let count = 0; count < 8; count++) {
@@ -84,7 +86,9 @@ Deno.test("SIGTERM drains all workers, SIGHUP reaches all, and they answer as on
   }
   const established =
     "konnectivity_network_proxy_server_established_connections";
-  assertEquals(await metric(stage, established), 8);
+  const counts = await metric(stage, established);
+  assertEquals(counts.map(([worker]) => worker), [0, 1]);
+  assertEquals(counts.reduce((sum, [, count]) => sum + count, 0), 8);
   server.signal("SIGHUP");
   for (const worker of [0, 1]) {
     await server.untilPrinted(new RegExp(`read again.*worker=${worker}`));
@@ -103,7 +107,7 @@ Deno.test("the server before goes on with callers while its successor has no age
   const old = stage.start(TWO);
   await workersOf(old);
   const agent = await stage.launch("--agent-id=late");
-  await untilLinked(stage, 2);
+  await untilLinked(stage);
   const young = stage.start("--replace", TWO);
   await old.untilPrinted(/gets ready to take over/);
   agent.child.signal("SIGSTOP");

@@ -6,16 +6,16 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { Workspace } from "../support/program/workspace.ts";
 import { FakeSystemd } from "../support/peers/fake_systemd.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
-import { workersOf } from "../support/rigs/workers.ts";
+import { byWorker, workersOf } from "../support/rigs/workers.ts";
 import { eventually } from "../support/watch/patience.ts";
 
 const TWO = "--workers=2";
 
-async function linked(stage: ServerStage, links: number): Promise<void> {
-  const series = "konnectivity_network_proxy_server_ready_backend_connections ";
-  await eventually(`${links} are linked`, async () => {
-    const text = await (await fetch(`${stage.healthUrl}/metrics`)).text();
-    return text.includes(`\n${series}${links}\n`);
+async function linked(stage: ServerStage): Promise<void> {
+  const series = "konnectivity_network_proxy_server_ready_backend_connections";
+  await eventually("each worker has the agent", async () => {
+    const links = await byWorker(`${stage.healthUrl}/metrics`, series);
+    return links.get(0) === 1 && links.get(1) === 1;
   }, 60_000);
 }
 
@@ -36,7 +36,7 @@ Deno.test("without their parent workers finish what they carry, and end", async 
   const server = stage.start(TWO);
   await workersOf(server);
   await stage.addAgents(1);
-  await linked(stage, 2);
+  await linked(stage);
   const held = [await stage.connect("grpc"), await stage.connect("grpc")];
   server.signal("SIGKILL");
   for (const worker of [0, 1]) {
@@ -63,7 +63,7 @@ Deno.test("a frozen worker costs new callers nothing once it is found out", asyn
   const server = stage.start(TWO);
   const [, second] = await workersOf(server);
   await stage.addAgents(1);
-  await linked(stage, 2);
+  await linked(stage);
   Deno.kill(second!, "SIGSTOP");
   try {
     await server.untilPrinted(/worker 1 .* does not answer: others accept/);
@@ -124,7 +124,7 @@ Deno.test("no dial is refused while systemd restarts a server of two workers", a
   const old = start();
   await manager.until(/^READY=1/);
   await stage.addAgents(1);
-  await linked(stage, 2);
+  await linked(stage);
   const requests = stage.requests("grpc");
   await requests.more(20);
   old.signal("SIGTERM");

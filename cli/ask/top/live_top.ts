@@ -16,9 +16,11 @@ import {
 } from "../../../proto/admin/api.ts";
 import type { ConduitsAnswer } from "../../../proto/admin/conduit_answer.ts";
 import type { StatusAnswer } from "../../../proto/admin/status_answer.ts";
+import { joinedFacts } from "../../../admin/ask/joined_facts.ts";
 import type { Page } from "../../../admin/ask/page.ts";
 import { conduitsPath } from "../../../admin/ask/conduits_path.ts";
 import type { Key } from "../../../admin/ask/keys.ts";
+import { answersOf } from "../asked.ts";
 import type { FullScreen } from "./terminal.ts";
 import {
   type Effect,
@@ -32,13 +34,13 @@ import {
 } from "../../../admin/ask/top_text.ts";
 
 /** Rows that are asked for, so that keys have somewhere to go. */
-const ROWS_ASKED = 200;
+export const ROWS_ASKED = 200;
 
 /** What is known at the moment. */
 export async function topFacts(
   client: Pick<AdminClient, "get">,
   { sort, node }: Pick<TopState, "sort" | "node">,
-  limit: number = ROWS_ASKED,
+  limit: number,
 ): Promise<TopFacts> {
   const [status, conduits] = await Promise.all([
     client.get<StatusAnswer>(ADMIN_PATHS.status),
@@ -49,7 +51,8 @@ export async function topFacts(
 
 /** What it needs. */
 export interface LiveTopOptions {
-  readonly client: Pick<AdminClient, "get" | "post">;
+  /** Of the program, or of each of its workers. */
+  readonly clients: readonly Pick<AdminClient, "get" | "post">[];
   readonly screen: FullScreen;
   readonly pageOf: () => Page;
   readonly intervalMs: number;
@@ -137,14 +140,36 @@ class LiveTop {
   async #kill(id: string): Promise<void> {
     const path = `${ADMIN_PATHS.conduit}${encodeURIComponent(id)}`;
     const said = await this.#trying(async () => {
-      const { message } = await this.options.client
-        .post<ActionAnswer>(`${path}/${ADMIN_ACTIONS.kill}`);
-      return message || `ended ${id}`;
+      for (const client of await this.#having(path)) {
+        const { message } = await client
+          .post<ActionAnswer>(`${path}/${ADMIN_ACTIONS.kill}`);
+        return message || `ended ${id}`;
+      }
+      return `No connection ${id} any more`;
     });
     if (this.#isOver) return;
     this.#state = { ...this.#state, said };
     this.#draw();
     this.#askNow();
+  }
+
+  /** What those say that answer. */
+  async #answers(): Promise<TopFacts> {
+    const all = await answersOf(
+      this.options.clients,
+      (client) => topFacts(client, this.#state, ROWS_ASKED),
+    );
+    return joinedFacts(all, this.#state.sort, ROWS_ASKED);
+  }
+
+  /** Those that know of it; all, where nobody else could. */
+  async #having(path: string) {
+    const { clients } = this.options;
+    if (clients.length === 1) return clients;
+    const found = await Promise.allSettled(
+      clients.map((client) => client.get(path)),
+    );
+    return clients.filter((_, at) => found[at]!.status === "fulfilled");
   }
 
   /** What an answer says, or why there is none. */
@@ -171,7 +196,7 @@ class LiveTop {
   async #ask(): Promise<void> {
     const number = ++this.#asked;
     const said = await this.#trying(async () => {
-      const facts = await topFacts(this.options.client, this.#state);
+      const facts = await this.#answers();
       // A person may want something else meanwhile.
       if (number === this.#asked) this.#facts = facts;
       return "";

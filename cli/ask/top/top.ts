@@ -20,8 +20,9 @@ import {
 import { ExitCode } from "../../program/exit_codes.ts";
 import { pageOf } from "../../../admin/ask/page.ts";
 import { printAnswer } from "../../program/answer_output.ts";
-import { type Answering, askAll, askedPrograms } from "../asked.ts";
-import { liveTop, topFacts } from "./live_top.ts";
+import { joinedFacts } from "../../../admin/ask/joined_facts.ts";
+import { type Answering, askedPrograms, askFirst } from "../asked.ts";
+import { liveTop, ROWS_ASKED, topFacts } from "./live_top.ts";
 import { FullScreen, processTerminal, type TerminalPort } from "./terminal.ts";
 import { firstState, SORTS } from "../../../admin/ask/top_state.ts";
 import { blockText, type TopFacts } from "../../../admin/ask/top_text.ts";
@@ -91,30 +92,32 @@ export function topCommand(
       const isScreen = context.terminal?.() !== undefined && isTyped() &&
         !given.has("output") && !given.has("count");
       const programs = askedPrograms(values, given, context);
-      const facts = (rows?: number) =>
-        askAll(
+      const facts = (rows: number) =>
+        askFirst(
           programs,
           context,
           (client) => topFacts(client, { sort, node }, rows),
         );
+      const joined = (all: readonly Answering<TopFacts>[], rows: number) =>
+        joinedFacts(all.map(({ answer }) => answer), sort, rows);
       if (!isScreen) {
         return await printAnswer({
           form,
           intervalMs: interval,
           ...count === 0 ? {} : { times: count },
-          ask: async () => (await facts(limit))[0]!.answer,
+          ask: async () => joined(await facts(limit), limit),
           table: (answer, isWide) =>
             blockText(pageOf(context, isWide), answer, { sort, node }),
         }, context);
       }
-      const [{ client, answer }] = await facts() as [Answering<TopFacts>];
+      const all = await facts(ROWS_ASKED);
       await liveTop({
-        client,
+        clients: all.map(({ client }) => client),
         screen: new FullScreen(terminalOf(context.print)),
         pageOf: () => pageOf(context),
         intervalMs: interval,
         first: firstState(sort, node),
-        firstFacts: answer,
+        firstFacts: joined(all, ROWS_ASKED),
       });
       return ExitCode.OK;
     },

@@ -1,23 +1,26 @@
 /**
- * Gets several workers up, and their parent's own ports.
+ * Gets several workers up, and their parent's own port.
  *
  * @module
  */
 
 import { socketStore } from "../../../net/bind/socket_store.ts";
-import type { Log } from "../../../platform/log/log.ts";
+import {
+  type ListenAddress,
+  listenHttp,
+} from "../../../net/listen/listeners.ts";
 import { UsageError } from "../../flags/usage_error.ts";
-import { WorkerGroup } from "./worker_group.ts";
-import { type WorkerAddresses, WorkerPorts } from "./worker_ports.ts";
+import { GroupAnswers } from "./group_answers.ts";
+import { WorkerGroup, type WorkerGroupOptions } from "./worker_group.ts";
 
 /** What is started. */
-export interface WorkersStart {
-  readonly count: number;
-  readonly http: WorkerAddresses;
-  readonly endMs: number;
-  /** The words behind the program's own. */
-  readonly argv: readonly string[];
-  readonly log: Log;
+export interface WorkersStart extends
+  Pick<
+    WorkerGroupOptions,
+    "count" | "argv" | "endMs" | "adminSocket" | "log"
+  > {
+  /** Where the program is asked how it is; absent: on its admin port. */
+  readonly health?: ListenAddress;
 }
 
 /**
@@ -25,7 +28,7 @@ export interface WorkersStart {
  * @throws {ListenError | CommandFailure} Nothing stays open.
  */
 export async function startWorkers(
-  { http, ...start }: WorkersStart,
+  { health, ...start }: WorkersStart,
 ): Promise<WorkerGroup> {
   const store = socketStore();
   if (store === undefined) {
@@ -34,11 +37,13 @@ export async function startWorkers(
         "which processes cannot share; leave it out, or allow FFI on Linux",
     );
   }
-  const ports = new WorkerPorts(http, start.log);
+  const answers = new GroupAnswers();
+  const port = health && listenHttp(health, (request) => answers.to(request));
   try {
-    return await WorkerGroup.start({ ...start, store, ports });
+    const own = { store, answers, ...(port && { health: port }) };
+    return await WorkerGroup.start({ ...start, ...own });
   } catch (error) {
-    ports.close();
+    port?.close();
     throw error;
   }
 }

@@ -6,10 +6,14 @@
  * @module
  */
 
-import type { WaitingSocket } from "../../../net/bind/socket_store.ts";
-import type { SocketStore } from "../../../net/bind/socket_store.ts";
-import { copyDescriptor } from "../../../net/libc/descriptor_copy.ts";
-import { openLibc } from "../../../net/libc/libc.ts";
+import { workerSocket } from "../../../net/admin/own_group.ts";
+import { keyOfPath } from "../../../net/bind/socket_key.ts";
+import type {
+  SocketStore,
+  WaitingSocket,
+} from "../../../net/bind/socket_store.ts";
+import { closeAll, copyDescriptor } from "../../../net/libc/descriptor_copy.ts";
+import type { BoundListener } from "../../../net/listen/listeners.ts";
 import {
   guarded,
   unawaited,
@@ -21,8 +25,10 @@ import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { Backoff } from "../../../proto/sync/backoff.ts";
 import { CommandFailure, EXIT_CODES, ExitCode } from "../exit_codes.ts";
 import type { Replaceable } from "../succession.ts";
-import { PathAcceptors } from "./path_acceptor.ts";
-import type { WorkerPorts } from "./worker_ports.ts";
+import { PathAcceptors } from "../../../net/bind/path_acceptor.ts";
+import { ChannelHttp } from "./channel_http.ts";
+import type { GroupAnswers } from "./group_answers.ts";
+import type { Order, SpecialPorts } from "./worker_words.ts";
 import { WorkerProcess } from "./worker_process.ts";
 import type { ChosenPort } from "./worker_role.ts";
 
@@ -55,7 +61,12 @@ export interface WorkerGroupOptions {
   /** How long a worker may take to end. */
   readonly endMs: number;
   readonly store: SocketStore;
-  readonly ports: WorkerPorts;
+  /** What is said of all of them. */
+  readonly answers: GroupAnswers;
+  /** Where that is asked; absent: on the admin port alone. */
+  readonly health?: BoundListener;
+  /** Where the first one is asked; the others beside it. Absent: nowhere. */
+  readonly adminSocket: string | undefined;
   readonly log: Log;
 }
 
@@ -75,6 +86,9 @@ export class WorkerGroup implements Replaceable {
   readonly #id = crypto.randomUUID();
   readonly #chosen: ChosenPort[] = [];
   readonly #acceptors = new PathAcceptors();
+  readonly #http: ChannelHttp;
+  /** Whose a socket is that not all of them have, by key. */
+  readonly #owners: ReadonlyMap<string, number>;
   readonly #places: Place[] = [];
   readonly #finished = Promise.withResolvers<void>();
   /** `taking over`: another program serves until its sockets are taken. */
@@ -84,7 +98,15 @@ export class WorkerGroup implements Replaceable {
   #restarts = 0;
 
   private constructor(private readonly options: WorkerGroupOptions) {
-    this.#state = options.store.waiting.length > 0 ? "taking over" : "serving";
+    const { store, answers, adminSocket, count } = options;
+    this.#state = store.waiting.length > 0 ? "taking over" : "serving";
+    this.#http = new ChannelHttp((request) => answers.to(request));
+    this.#owners = new Map(
+      adminSocket === undefined ? [] : Array.from(
+        { length: count },
+        (_, at) => [keyOfPath(workerSocket(adminSocket, at)), at] as const,
+      ),
+    );
   }
 
   /**
@@ -100,7 +122,7 @@ export class WorkerGroup implements Replaceable {
     const first = group.#start(0, given[0]!, true);
     await first.worker.started;
     if (!first.worker.isUp) {
-      for (const sockets of given.slice(1)) close(sockets);
+      close(given.slice(1).flat());
       return await group.finished.then(() => group);
     }
     const others = given.slice(1).map((sockets, at) =>
@@ -109,11 +131,11 @@ export class WorkerGroup implements Replaceable {
     await Promise.all(others.map(({ worker }) => worker.started));
     for (const place of group.#places) group.#takeUp(place);
     unawaited("task", group.#watch());
-    options.ports.open(group);
+    options.answers.open(group);
     options.log.info("workers started", {
       workers: options.count,
       processes: group.#places.map(({ worker }) => worker.pid).join(" "),
-      ...options.ports.addresses,
+      ...(options.health && { health: options.health.address }),
     });
     return group;
   }
@@ -150,11 +172,16 @@ export class WorkerGroup implements Replaceable {
   }
 
   get early(): readonly string[] {
-    return this.#places[0]!.worker.early;
+    return this.#ports.early;
   }
 
   get late(): readonly string[] {
-    return this.#places[0]!.worker.late;
+    return this.#ports.late;
+  }
+
+  /** They are the same in all of them. */
+  get #ports(): SpecialPorts {
+    return this.#places[0]!.worker.ports;
   }
 
   async whenReady(agents: number, isServed = false): Promise<void> {
@@ -169,47 +196,45 @@ export class WorkerGroup implements Replaceable {
   }
 
   awaitSuccessor(ms: number): void {
-    for (const worker of this.workers) {
-      worker.tell({ order: "await successor", ms });
-    }
+    this.#tell({ kind: "await-successor", ms });
   }
 
   handedOverEarly(pid: number): void {
-    for (const worker of this.workers) worker.tell({ order: "early", pid });
+    this.#tell({ kind: "yield-early", pid });
   }
 
   handedOver(pid: number): void {
     this.#isHandedOver = true;
     this.options.log.info(`handed over to process ${pid}`);
     this.#end();
-    for (const worker of this.workers) worker.tell({ order: "hand over", pid });
+    this.#tell({ kind: "yield", pid });
   }
 
   successorEnded(): void {
-    for (const worker of this.workers) {
-      worker.tell({ order: "successor ended" });
-    }
+    this.#tell({ kind: "successor-ended" });
   }
 
   shutdown(why: string): void {
     const { log, store } = this.options;
     log.info(`${why}: all workers drain`);
     this.#end();
-    const { areKept } = store;
-    const order = { order: "shutdown", why, areKept } as const;
-    for (const worker of this.workers) worker.tell(order);
+    this.#tell({ kind: "shutdown", why, areKept: store.areKept });
   }
 
   stop(reason: string): void {
     this.#end();
     for (const { worker } of this.#places) {
-      worker.tell({ order: "stop", reason });
+      worker.tell({ kind: "stop", reason });
     }
     systemTimers.after(STOP_MS, () => this.#killAll());
   }
 
   reload(): void {
-    for (const worker of this.workers) worker.tell({ order: "reload" });
+    this.#tell({ kind: "reload" });
+  }
+
+  #tell(order: Order): void {
+    for (const worker of this.workers) worker.tell(order);
   }
 
   // --- Starting and replacing ------------------------------------------------
@@ -219,16 +244,12 @@ export class WorkerGroup implements Replaceable {
     const { store, count } = this.options;
     const given = Array.from({ length: count }, (): WaitingSocket[] => []);
     for (const key of store.waiting) {
+      const owner = this.#owners.get(key);
       for (const [at, socket] of store.take(key).entries()) {
-        given[at % count]!.push(socket);
+        given[owner ?? at % count]!.push(socket);
         // A path has one socket, which all of them accept with.
-        if (!key.startsWith("unix ")) continue;
-        for (const other of given.slice(1)) {
-          other.push({
-            ...socket,
-            descriptor: copyDescriptor(socket.descriptor),
-          });
-        }
+        if (!key.startsWith("unix ") || owner !== undefined) continue;
+        for (const other of given.slice(1)) other.push(copyOf(socket));
       }
     }
     return given;
@@ -237,10 +258,8 @@ export class WorkerGroup implements Replaceable {
   /** The sockets of paths that the first one has opened, for the others. */
   #paths(): readonly WaitingSocket[] {
     const [first] = this.workers;
-    return (first?.socketsOf("unix") ?? []).map(({ descriptor }) => ({
-      descriptor: copyDescriptor(descriptor),
-      isHeld: true,
-    }));
+    return (first?.socketsOf("unix", this.#owners) ?? [])
+      .map((socket) => ({ ...copyOf(socket), isHeld: true }));
   }
 
   #start(
@@ -248,14 +267,16 @@ export class WorkerGroup implements Replaceable {
     sockets: readonly WaitingSocket[],
     isFirst: boolean,
   ): Place {
-    const { argv, store, ports, count } = this.options;
+    const { argv, store, health, count } = this.options;
     const worker: WorkerProcess = new WorkerProcess({
       role: {
         index,
         count,
         id: this.#id,
         isFirst,
-        addresses: ports.passed,
+        ...(health && {
+          health: { address: health.address, port: health.port },
+        }),
         chosen: this.#chosen,
       },
       argv,
@@ -264,16 +285,18 @@ export class WorkerGroup implements Replaceable {
       acceptors: this.#acceptors,
     }, {
       chose: (port) => this.#chosen.push(port),
+      asked: (descriptor) => this.#http.serve(descriptor),
       ended: (status) => this.#ended(worker, status),
     });
-    const backoff = this.#places[index]?.backoff ??
-      new Backoff({ capMs: REPLACE_CAP_MS, random: Math.random });
-    const youngDeaths = this.#places[index]?.youngDeaths ?? 0;
-    const startedMs = systemTimers.now();
-    const isSilent = false;
-    const place: Place = { worker, startedMs, youngDeaths, backoff, isSilent };
-    this.#places[index] = place;
-    return place;
+    const { backoff, youngDeaths = 0 } = this.#places[index] ?? {};
+    return this.#places[index] = {
+      worker,
+      startedMs: systemTimers.now(),
+      youngDeaths,
+      backoff: backoff ??
+        new Backoff({ capMs: REPLACE_CAP_MS, random: Math.random }),
+      isSilent: false,
+    };
   }
 
   /** It serves as soon as it has the agents that the others have. */
@@ -342,23 +365,22 @@ export class WorkerGroup implements Replaceable {
     const sockets = worker.takeSockets();
     systemTimers.after(waitMs, () => {
       if (this.isDraining) return close(sockets);
-      const { helper } = place;
       guarded("task", () => {
         const next = this.#start(worker.index, sockets, false);
-        next.helper = helper;
-        unawaited(
-          "task",
-          next.worker.started.then(() => {
-            if (!next.worker.isUp) return;
-            this.#takeUp(next);
-            this.options.log.info(
-              `worker ${next.worker.index} runs again ` +
-                `(process ${next.worker.pid})`,
-            );
-          }),
-        );
+        next.helper = place.helper;
+        unawaited("task", this.#startedAgain(next));
       }, () => this.#fail(ExitCode.FAILURE, true));
     });
+  }
+
+  async #startedAgain(place: Place): Promise<void> {
+    const { worker } = place;
+    await worker.started;
+    if (!worker.isUp) return;
+    this.#takeUp(place);
+    this.options.log.info(
+      `worker ${worker.index} runs again (process ${worker.pid})`,
+    );
   }
 
   /** Another worker accepts what would wait. */
@@ -375,7 +397,7 @@ export class WorkerGroup implements Replaceable {
     const { helper } = place;
     place.helper = undefined;
     const isWanted = this.#places.some((other) => other.helper === helper);
-    if (!isWanted) helper?.tell({ order: "let go" });
+    if (!isWanted) helper?.tell({ kind: "let-go" });
   }
 
   /** Looks after them until all have ended. */
@@ -422,8 +444,8 @@ export class WorkerGroup implements Replaceable {
     if (this.#places.some(({ worker }) => !worker.isGone)) return;
     if (this.#state === "over") return;
     this.#state = "over";
-    const { ports, store, log } = this.options;
-    ports.close();
+    const { health, store, log } = this.options;
+    health?.close();
     if (!this.#isHandedOver && !store.areKept) removeAll(this.#removable);
     log.info("all workers have ended");
     if (this.#failure === undefined) this.#finished.resolve();
@@ -437,15 +459,16 @@ export class WorkerGroup implements Replaceable {
 
   #fail(code: number, isHopeless: boolean): void {
     const known = EXIT_CODES.find(([one]) => one === code && one !== 0)?.[0];
-    this.#failure ??= isHopeless
-      ? new CommandFailure(
-        known ?? ExitCode.FAILURE,
-        `A worker has ended ${YOUNG_DEATHS_MAX} times within a second of its ` +
-          "start: see what it said above",
-        undefined,
-        "TUN908",
-      )
-      : notStarted(known ?? ExitCode.FAILURE);
+    const what = isHopeless
+      ? `A worker has ended ${YOUNG_DEATHS_MAX} times within a second of its ` +
+        "start"
+      : "The first worker could not start";
+    this.#failure ??= new CommandFailure(
+      known ?? ExitCode.FAILURE,
+      `${what}: see what it said above`,
+      undefined,
+      "TUN908",
+    );
     this.stop("another worker could not be started");
     this.#endIfAll();
   }
@@ -459,21 +482,16 @@ export class WorkerGroup implements Replaceable {
 /** How long a worker may take to stop at once. */
 const STOP_MS = 5_000;
 
-function notStarted(code: ExitCode): CommandFailure {
-  return new CommandFailure(
-    code,
-    "The first worker could not start: see what it said above",
-    undefined,
-    "TUN908",
-  );
-}
-
 function wordsOf({ code, signal }: Deno.CommandStatus): string {
   return signal === null ? `exit code ${code}` : signal;
 }
 
+function copyOf(socket: WaitingSocket): WaitingSocket {
+  return { ...socket, descriptor: copyDescriptor(socket.descriptor) };
+}
+
 function close(sockets: readonly WaitingSocket[]): void {
-  for (const { descriptor } of sockets) openLibc()!.close(descriptor);
+  closeAll(sockets.map(({ descriptor }) => descriptor));
 }
 
 function removeAll(paths: Iterable<string>): void {

@@ -5,37 +5,29 @@
  * @module
  */
 
-import type { AdminWho } from "../../../net/admin/admin_api.ts";
-import { PASSED_WHO } from "../../../net/admin/http_request.ts";
-import { type HttpUse, passedWho } from "../../../net/admin/passed_http.ts";
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
 import type {
   ListeningSocket,
   SocketStore,
   WaitingSocket,
 } from "../../../net/bind/socket_store.ts";
-import { HttpConnection } from "../../../net/channel/http_connection.ts";
-import { headBytes } from "../../../net/http1/head.ts";
-import {
-  inherited,
-  packetPair,
-  streamPair,
-} from "../../../net/handover/socket_pair.ts";
+import { inherited, packetPair } from "../../../net/handover/socket_pair.ts";
+import { hear, PacketChannel } from "../../../net/handover/packet_channel.ts";
+import { closeAll } from "../../../net/libc/descriptor_copy.ts";
 import { DESCRIPTORS_MAX } from "../../../net/libc/descriptor_messages.ts";
-import type { PathAcceptors, PathWorker } from "./path_acceptor.ts";
+import type {
+  PathAcceptors,
+  PathWorker,
+} from "../../../net/bind/path_acceptor.ts";
 import { selfCommand } from "../self_command.ts";
-import {
-  closeAll,
-  hear,
-  type Order,
-  type Report,
-  WorkerChannel,
-} from "./worker_channel.ts";
+import { askOver } from "./channel_http.ts";
+import type { Order, Report, SpecialPorts } from "./worker_words.ts";
 import { workerEnvironment, type WorkerRole } from "./worker_role.ts";
 
 /** What its owner is told. */
 export interface WorkerEvents {
   readonly chose: (port: WorkerRole["chosen"][number]) => void;
+  /** It wants to know how all of them are, over this socket. */
+  readonly asked: (descriptor: number) => void;
   /** It has ended by itself, or was killed. */
   readonly ended: (status: Deno.CommandStatus) => void;
 }
@@ -57,33 +49,23 @@ export type SocketKind = "tcp" | "unix";
 /** So many looks without an answer: it is frozen, or very busy. */
 export const SILENT_LOOKS_MAX = 5;
 
-/** What somebody asks the program, passed on. */
-export interface WorkerQuestion {
-  readonly use: HttpUse;
-  readonly method: string;
-  /** With its query. */
-  readonly path: string;
-  /** Who asks; absent: nobody is known to. */
-  readonly who?: AdminWho | undefined;
-  /** JSON. */
-  readonly body?: string;
-}
-
-/** An answer, whole. */
-export interface WorkerAnswer {
-  readonly status: number;
-  readonly contentType: string;
-  /** Where somebody else is to be asked; empty: nowhere. */
-  readonly location: string;
-  readonly body: Uint8Array<ArrayBuffer>;
-}
+/** How far it is. What it does with its sockets depends on it. */
+type Life =
+  | { readonly kind: "starting" }
+  | {
+    readonly kind: "up";
+    readonly ports: SpecialPorts;
+    /** Which of its sockets accept. */
+    readonly serves: "none" | "all-but-late" | "all";
+  }
+  | { readonly kind: "gone" };
 
 export class WorkerProcess implements PathWorker {
   readonly index: number;
   readonly pid: number;
   readonly #store: SocketStore;
   readonly #acceptors: PathAcceptors;
-  readonly #channel: WorkerChannel<Order, Report>;
+  readonly #channel: PacketChannel<Order, Report>;
   readonly #child: Deno.ChildProcess;
   readonly #sockets = new Map<string, Copy[]>();
   readonly #paths: string[] = [];
@@ -92,13 +74,11 @@ export class WorkerProcess implements PathWorker {
   /** Who waits until it is ready; it answers in their order or sooner. */
   readonly #waiting: (() => void)[] = [];
   readonly #asking: (() => void)[] = [];
-  #state: "starting" | "up" | "gone" = "starting";
+  #life: Life = { kind: "starting" };
   #agents = 0;
   #unanswered = 0;
   /** What it was given, until it has opened what it needs. */
   #given: readonly WaitingSocket[];
-  early: readonly string[] = [];
-  late: readonly string[] = [];
 
   /** @throws A system error: there is no descriptor, or no process, left. */
   constructor(start: WorkerStart, private readonly events: WorkerEvents) {
@@ -107,7 +87,7 @@ export class WorkerProcess implements PathWorker {
     this.#store = store;
     this.#acceptors = acceptors;
     const { near, far } = packetPair();
-    this.#channel = new WorkerChannel(near);
+    this.#channel = new PacketChannel(near);
     try {
       this.#child = inherited(
         far,
@@ -136,11 +116,16 @@ export class WorkerProcess implements PathWorker {
   }
 
   get isUp(): boolean {
-    return this.#state === "up";
+    return this.#life.kind === "up";
   }
 
   get isGone(): boolean {
-    return this.#state === "gone";
+    return this.#life.kind === "gone";
+  }
+
+  /** Known once it is up. */
+  get ports(): SpecialPorts {
+    return this.#life.kind === "up" ? this.#life.ports : NO_PORTS;
   }
 
   /** It has not answered for a while. */
@@ -153,7 +138,7 @@ export class WorkerProcess implements PathWorker {
     this.#unanswered++;
     // One that is frozen for days is not asked thousands of times.
     if (this.#asking.length > SILENT_LOOKS_MAX) return Promise.resolve();
-    this.tell({ order: "tell" });
+    this.tell({ kind: "report" });
     const told = new Promise<void>((resolve) => this.#asking.push(resolve));
     return Promise.race([told, this.gone]);
   }
@@ -175,7 +160,7 @@ export class WorkerProcess implements PathWorker {
   async whenReady(agents: number, isServed: boolean): Promise<void> {
     await this.started;
     const ready = new Promise<void>((resolve) => this.#waiting.push(resolve));
-    this.tell({ order: "get ready", agents, isServed });
+    this.tell({ kind: "report-ready", agents, isServed });
     await Promise.race([ready, this.gone]);
   }
 
@@ -185,21 +170,29 @@ export class WorkerProcess implements PathWorker {
    * @param isAll Without: all but what is better asked when agents are linked.
    */
   serve(isAll: boolean): void {
+    if (this.#life.kind !== "up") return;
+    this.#life = { ...this.#life, serves: isAll ? "all" : "all-but-late" };
     for (const [key, copies] of this.#sockets) {
-      if (!isAll && this.late.includes(key)) continue;
+      if (!this.#mayServe(key)) continue;
       for (const copy of copies) copy.start();
     }
-    if (isAll) this.tell({ order: "start" });
+    if (isAll) this.tell({ kind: "start" });
+  }
+
+  #mayServe(key: string): boolean {
+    const life = this.#life;
+    if (life.kind !== "up" || life.serves === "none") return false;
+    return life.serves === "all" || !life.ports.late.includes(key);
   }
 
   pass(key: string, descriptors: readonly number[]): void {
-    this.#channel.send({ order: "pass", key }, descriptors);
+    this.#channel.send({ kind: "serve", key }, descriptors);
   }
 
   /** Accepts for another one. */
   adopt(sockets: readonly WaitingSocket[]): void {
     this.#channel.send(
-      { order: "adopt" },
+      { kind: "adopt" },
       sockets.slice(0, DESCRIPTORS_MAX).map(({ descriptor }) => descriptor),
     );
   }
@@ -212,37 +205,12 @@ export class WorkerProcess implements PathWorker {
     }
   }
 
-  /** Asks as a client of its port would. @throws Why there is no answer. */
-  async ask(
-    { use, method, path, who, body }: WorkerQuestion,
-    signal: AbortSignal,
-  ): Promise<WorkerAnswer> {
-    const { near, far } = streamPair();
-    this.#channel.send({ order: "http", use }, [far]);
-    closeAll([far]);
-    const connection = new HttpConnection(near, () => {});
-    try {
-      const lines = [`${method} ${path} HTTP/1.1`, "host: localhost"];
-      if (who !== undefined) lines.push(`${PASSED_WHO}: ${passedWho(who)}`);
-      const content = new TextEncoder().encode(body ?? "");
-      if (body !== undefined) {
-        lines.push(
-          "content-type: application/json",
-          `content-length: ${content.length}`,
-        );
-      }
-      const bytes = joinedBytes([headBytes(lines), content]);
-      const answer = await connection.ask({ method, bytes, signal });
-      const { status, fields } = answer.head;
-      return {
-        status,
-        contentType: fields.all("content-type")[0] ?? "text/plain",
-        location: fields.all("location")[0] ?? "",
-        body: new Uint8Array(await new Response(answer.body).arrayBuffer()),
-      };
-    } finally {
-      connection.close();
-    }
+  /** Asks how it is. @returns `undefined`: it does not answer. */
+  ask(path: string): Promise<Response | undefined> {
+    return askOver(
+      (descriptor) => this.#channel.send({ kind: "answer" }, [descriptor]),
+      path,
+    );
   }
 
   /** All that it had, which is the caller's from now on. */
@@ -261,10 +229,13 @@ export class WorkerProcess implements PathWorker {
     return this.#paths;
   }
 
-  /** Copies of its sockets of a kind, which stay its. */
-  socketsOf(kind: SocketKind): readonly WaitingSocket[] {
+  /** Copies of its sockets of a kind, without some, which stay its. */
+  socketsOf(
+    kind: SocketKind,
+    without: ReadonlyMap<string, unknown> = new Map(),
+  ): readonly WaitingSocket[] {
     return [...this.#sockets]
-      .filter(([key]) => key.startsWith(`${kind} `))
+      .filter(([key]) => key.startsWith(`${kind} `) && !without.has(key))
       .flatMap(([, copies]) => copies);
   }
 
@@ -274,12 +245,12 @@ export class WorkerProcess implements PathWorker {
         .map(({ descriptor }) => descriptor);
       while (some.length > 0) {
         this.#channel.send(
-          { order: "give", isHeld },
+          { kind: "take", isHeld },
           some.splice(0, DESCRIPTORS_MAX),
         );
       }
     }
-    this.tell({ order: "go" });
+    this.tell({ kind: "open" });
   }
 
   /** What it uses it has reported, with descriptors of their own. */
@@ -289,26 +260,29 @@ export class WorkerProcess implements PathWorker {
   }
 
   #heard(report: Report, descriptors: readonly number[]): void {
-    switch (report.report) {
+    switch (report.kind) {
       case "opened":
         return this.#opened(report, descriptors[0]!);
       case "closed":
         this.#closed(report.key);
-        return this.tell({ order: "noted" });
+        return this.tell({ kind: "noted" });
       case "chose":
         return this.events.chose(report.port);
       case "started":
-        this.early = report.early;
-        this.late = report.late;
-        if (this.#state === "starting") this.#state = "up";
+        if (this.#life.kind === "starting") {
+          this.#life = { kind: "up", ports: report.ports, serves: "none" };
+        }
         this.#forgetGiven();
         return this.#started.resolve();
       case "ready":
         return this.#waiting.shift()?.();
-      case "told":
+      case "linked":
         this.#unanswered = 0;
         for (const answered of this.#asking.splice(0)) answered();
         this.#agents = report.agents;
+        return;
+      case "ask":
+        return this.events.asked(descriptors[0]!);
     }
   }
 
@@ -317,9 +291,9 @@ export class WorkerProcess implements PathWorker {
     descriptor: number,
   ): void {
     const isPath = key.startsWith("unix ");
-    const copy = new Copy(descriptor, isHeld, (order) => {
-      if (!isPath) this.tell({ order, keys: [key] });
-      else if (order === "start") this.#acceptors.add(key, descriptor, this);
+    const copy = new Copy(descriptor, isHeld, (kind) => {
+      if (!isPath) this.tell({ kind, keys: [key] });
+      else if (kind === "start") this.#acceptors.add(key, descriptor, this);
       else this.#acceptors.remove(key, this);
     });
     const unlist = this.#store.opened(copy);
@@ -329,6 +303,8 @@ export class WorkerProcess implements PathWorker {
     };
     if (isPath) this.#paths.push(key.slice("unix ".length));
     this.#sockets.set(key, [...this.#sockets.get(key) ?? [], copy]);
+    // What it opens later waits for nobody.
+    if (this.#mayServe(key)) copy.start();
   }
 
   #closed(key: string): void {
@@ -340,7 +316,7 @@ export class WorkerProcess implements PathWorker {
   }
 
   #ended(status: Deno.CommandStatus): void {
-    this.#state = "gone";
+    this.#life = { kind: "gone" };
     this.#channel.close();
     this.#gone.resolve();
     this.events.ended(status);
@@ -350,31 +326,29 @@ export class WorkerProcess implements PathWorker {
 /** A socket of a worker; what is done with it, the worker does. */
 class Copy implements ListeningSocket {
   unlist = () => {};
-  #isClosed = false;
-
-  #isHeld: boolean;
+  #state: "held" | "open" | "closed";
 
   constructor(
     readonly descriptor: number,
     isHeld: boolean,
-    private readonly order: (order: "start" | "hold") => void,
+    private readonly order: (kind: "start" | "hold") => void,
   ) {
-    this.#isHeld = isHeld;
+    this.#state = isHeld ? "held" : "open";
   }
 
   get isHeld(): boolean {
-    return this.#isHeld;
+    return this.#state === "held";
   }
 
   start(): void {
-    if (!this.#isHeld) return;
-    this.#isHeld = false;
+    if (this.#state !== "held") return;
+    this.#state = "open";
     this.order("start");
   }
 
   hold(): void {
-    if (this.#isHeld) return;
-    this.#isHeld = true;
+    if (this.#state !== "open") return;
+    this.#state = "held";
     this.order("hold");
   }
 
@@ -384,19 +358,21 @@ class Copy implements ListeningSocket {
   }
 
   close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+    if (this.#state === "closed") return;
+    this.#state = "closed";
     this.unlist();
     closeAll([this.descriptor]);
   }
 
   /** Its descriptor is the caller's; nobody accepts with it. */
   take(): WaitingSocket {
-    this.#isClosed = true;
+    this.#state = "closed";
     this.unlist();
     return { descriptor: this.descriptor, isHeld: true };
   }
 }
+
+const NO_PORTS: SpecialPorts = { early: [], late: [] };
 
 function spawn(argv: readonly string[], role: WorkerRole): Deno.ChildProcess {
   const [program, ...words] = selfCommand();

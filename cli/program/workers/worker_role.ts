@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { PassedAddresses } from "../../../net/admin/passed_http.ts";
+import type { OwnGroup } from "../../../net/admin/own_group.ts";
 import { parseWholeNumber } from "../../flags/go_values.ts";
 import { UsageError } from "../../flags/usage_error.ts";
 
@@ -19,17 +19,14 @@ export interface ChosenPort {
   readonly port: number;
 }
 
-export interface WorkerRole {
-  /** From 0. */
-  readonly index: number;
-  readonly count: number;
+export interface WorkerRole
+  extends Pick<OwnGroup, "index" | "count" | "health"> {
   /** Where the parent is heard. */
   readonly descriptor: number;
   /** Of the whole program, where its user has given it no name. */
   readonly id: string;
   /** No other worker runs yet: its addresses must be free, and it serves at once. */
   readonly isFirst: boolean;
-  readonly addresses: PassedAddresses;
   readonly chosen: readonly ChosenPort[];
 }
 

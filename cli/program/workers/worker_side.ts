@@ -5,23 +5,21 @@
  * @module
  */
 
-import { PassedHttp, passHttp } from "../../../net/admin/passed_http.ts";
+import { plain } from "../../../net/admin/http_endpoints.ts";
+import { joinGroup, type OwnGroup } from "../../../net/admin/own_group.ts";
 import {
   type SocketStore,
   socketStore,
 } from "../../../net/bind/socket_store.ts";
-import { packetSocketOf, streamOf } from "../../../net/handover/socket_pair.ts";
+import { hear, PacketChannel } from "../../../net/handover/packet_channel.ts";
+import { closeAll } from "../../../net/libc/descriptor_copy.ts";
+import { packetSocketOf } from "../../../net/handover/socket_pair.ts";
 import { guarded } from "../../../platform/errors/internal_errors.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { Replaceable } from "../succession.ts";
 import { type SignalSource, untilStopped } from "../until_stopped.ts";
-import {
-  closeAll,
-  hear,
-  type Order,
-  type Report,
-  WorkerChannel,
-} from "./worker_channel.ts";
+import { askOver, ChannelHttp } from "./channel_http.ts";
+import type { Order, Report } from "./worker_words.ts";
 import type { ChosenPort, WorkerRole } from "./worker_role.ts";
 
 /**
@@ -56,17 +54,21 @@ const PARENTS: SignalSource = {
 
 function ignore(): void {}
 
+/** How far this process is. */
+type Life =
+  /** `isAlone`: nobody serves meanwhile. */
+  | { readonly kind: "starting"; readonly isAlone: boolean }
+  | { readonly kind: "running"; readonly program: Replaceable }
+  | { readonly kind: "closed" };
+
 class Worker {
   readonly #store: SocketStore;
-  readonly #http: PassedHttp;
-  readonly #channel: WorkerChannel<Report, Order>;
-  readonly #go = Promise.withResolvers<void>();
+  readonly #http: ChannelHttp;
+  readonly #channel: PacketChannel<Report, Order>;
+  readonly #given = Promise.withResolvers<void>();
   /** Ports that the first worker was given, and that are not used here yet. */
   readonly #chosen: ChosenPort[];
-  /** `alone`: nobody serves meanwhile; `held`: others do. */
-  #start: "alone" | "held" | "over";
-  #running: Replaceable | undefined;
-  #isClosed = false;
+  #life: Life;
   /** Sockets that are closed here, and that the parent may not know of yet. */
   #unnoted = 0;
   readonly #settling: (() => void)[] = [];
@@ -74,10 +76,13 @@ class Worker {
   constructor(role: WorkerRole, private readonly log: Log) {
     this.#store = socketStore()!;
     this.#chosen = [...role.chosen];
-    this.#start = role.isFirst ? "alone" : "held";
-    this.#channel = new WorkerChannel(packetSocketOf(role.descriptor));
-    this.#http = new PassedHttp(role.addresses);
-    passHttp(this.#http);
+    this.#life = { kind: "starting", isAlone: role.isFirst };
+    this.#channel = new PacketChannel(packetSocketOf(role.descriptor));
+    const group: OwnGroup = { ...role, ask: (path) => this.#ask(path) };
+    joinGroup(group);
+    this.#http = new ChannelHttp((request, peer) =>
+      group.tells?.(request, peer) ?? plain(503, "it is starting")
+    );
     this.#share();
     // It may be told to end before it is up.
     for (const signal of SIGNALS) PARENTS.addSignalListener(signal, ignore);
@@ -90,32 +95,42 @@ class Worker {
 
   /** Settles when it has the sockets of its predecessor. */
   get given(): Promise<void> {
-    return this.#go.promise;
+    return this.#given.promise;
   }
 
-  started(running: Replaceable): void {
-    this.#running = running;
-    this.#start = "over";
-    const { early = [], late = [] } = running;
-    this.#channel.send({ report: "started", early, late });
+  started(program: Replaceable): void {
+    this.#life = { kind: "running", program };
+    const { early = [], late = [] } = program;
+    this.#channel.send({ kind: "started", ports: { early, late } });
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#life = { kind: "closed" };
     this.#channel.close();
-    passHttp(undefined);
+    joinGroup(undefined);
     this.#store.sharing = undefined;
     for (const signal of SIGNALS) PARENTS.removeSignalListener(signal, ignore);
   }
 
+  async #ask(path: string): Promise<Response> {
+    const send = (descriptor: number) =>
+      this.#channel.send({ kind: "ask" }, [descriptor]);
+    return await askOver(send, path) ??
+      plain(503, "the parent does not answer");
+  }
+
+  #isStarting(isAlone: boolean): boolean {
+    return this.#life.kind === "starting" && this.#life.isAlone === isAlone;
+  }
+
   #share(): void {
-    const phase = () => this.#start;
+    const isStarting = (isAlone: boolean) => this.#isStarting(isAlone);
     this.#store.sharing = {
       get isAlone() {
-        return phase() === "alone";
+        return isStarting(true);
       },
       get isHeld() {
-        return phase() === "held";
+        return isStarting(false);
       },
       portFor: (kind, hostname) => {
         const at = this.#chosen.findIndex((one) =>
@@ -124,12 +139,12 @@ class Worker {
         return at < 0 ? undefined : this.#chosen.splice(at, 1)[0]!.port;
       },
       chose: (kind, hostname, port) =>
-        this.#channel.send({ report: "chose", port: { kind, hostname, port } }),
+        this.#channel.send({ kind: "chose", port: { kind, hostname, port } }),
       opened: (key, { descriptor, isHeld }) =>
-        this.#channel.send({ report: "opened", key, isHeld }, [descriptor]),
+        this.#channel.send({ kind: "opened", key, isHeld }, [descriptor]),
       closed: (key) => {
         this.#unnoted++;
-        this.#channel.send({ report: "closed", key });
+        this.#channel.send({ kind: "closed", key });
       },
       settled: () => this.#settled(),
     };
@@ -147,79 +162,82 @@ class Worker {
   }
 
   #obey(order: Order, descriptors: readonly number[]): void {
-    const running = this.#running;
-    switch (order.order) {
-      case "give":
+    switch (order.kind) {
+      case "take":
         for (const one of descriptors) this.#store.put(one, order.isHeld);
         return;
-      case "go":
-        return this.#go.resolve();
-      case "http":
-        return this.#http.accept(order.use, streamOf(descriptors[0]!));
+      case "open":
+        return this.#given.resolve();
       case "start":
         return this.#store.start((key) => order.keys?.includes(key) ?? true);
-      case "noted":
-        return this.#noted(1);
-      case "pass":
-        return descriptors.forEach((one) => this.#store.pass(order.key, one));
-      case "adopt":
-        return descriptors.forEach((one) => this.#store.adopt(one));
-      case "let go":
-        return this.#store.letGo();
       case "hold":
         return this.#store.hold((key) => order.keys.includes(key));
-      case "tell":
-        return this.#channel.send({
-          report: "told",
-          agents: running?.agents ?? 0,
-        });
-      case "shutdown":
-        this.#store.areKept = order.areKept;
-        return running?.shutdown(order.why);
-      case "stop":
-        return running === undefined
-          ? Deno.exit(1)
-          : running.stop(order.reason);
+      case "serve":
+        return descriptors.forEach((one) => this.#store.pass(order.key, one));
+      case "noted":
+        return this.#noted(1);
+      case "adopt":
+        return descriptors.forEach((one) => this.#store.adopt(one));
+      case "let-go":
+        return this.#store.letGo();
+      case "answer":
+        return this.#http.serve(descriptors[0]!);
     }
     closeAll(descriptors);
-    if (running !== undefined) this.#obeyRunning(order, running);
+    const life = this.#life;
+    if (life.kind === "running") this.#obeyRunning(order, life.program);
+    else if (order.kind === "stop") Deno.exit(1);
+    else if (order.kind === "report") {
+      this.#channel.send({ kind: "linked", agents: 0 });
+    }
   }
 
-  #obeyRunning(order: Order, running: Replaceable): void {
-    switch (order.order) {
-      case "get ready":
-        running.whenReady(order.agents, order.isServed).then(
-          () => this.#channel.send({ report: "ready" }),
+  #obeyRunning(order: Order, program: Replaceable): void {
+    switch (order.kind) {
+      case "report":
+        return this.#channel.send({
+          kind: "linked",
+          agents: program.agents ?? 0,
+        });
+      case "report-ready":
+        program.whenReady(order.agents, order.isServed).then(
+          () => this.#channel.send({ kind: "ready" }),
         );
         return;
-      case "await successor":
-        return running.awaitSuccessor(order.ms);
-      case "early":
-        return running.handedOverEarly?.(order.pid);
-      case "hand over":
+      case "await-successor":
+        return program.awaitSuccessor(order.ms);
+      case "yield-early":
+        return program.handedOverEarly?.(order.pid);
+      case "yield":
         this.#store.handOver();
-        return running.handedOver(order.pid);
-      case "successor ended":
-        return running.successorEnded?.();
+        return program.handedOver(order.pid);
+      case "successor-ended":
+        return program.successorEnded?.();
+      case "shutdown":
+        this.#store.areKept = order.areKept;
+        return program.shutdown(order.why);
+      case "stop":
+        return program.stop(order.reason);
       case "reload":
-        return running.reload();
+        return program.reload();
     }
   }
 
   /** What it carries goes on; who comes finds another process, or nobody. */
   #orphaned(): void {
     this.#noted(this.#unnoted);
-    if (this.#isClosed) return;
-    const running = this.#running;
-    if (running === undefined) Deno.exit(1);
-    if (running.isDraining) return;
+    const life = this.#life;
+    if (life.kind === "closed") return;
+    if (life.kind === "starting") Deno.exit(1);
+    const { program } = life;
+    if (program.isDraining) return;
     this.log.error(
       "the parent process has ended: this worker accepts nobody any more, " +
         "and ends when what it carries has ended",
       { code: "TUN908" },
     );
     this.#store.handOver();
-    guarded("task", () => running.handedOver(Deno.ppid));
+    guarded("task", () => program.handedOver(Deno.ppid));
   }
 }
 

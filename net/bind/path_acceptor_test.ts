@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { socketStore } from "../../../net/bind/socket_store.ts";
-import { listenUnix } from "../../../net/listen/listeners.ts";
-import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts";
+import { socketStore } from "../bind/socket_store.ts";
+import { listenUnix } from "../listen/listeners.ts";
+import { RecordedErrors } from "../../tests/support/watch/recorded_errors.ts";
 import { PathAcceptor } from "./path_acceptor.ts";
 
 const PROBLEM = "there is no descriptor left";

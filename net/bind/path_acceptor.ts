@@ -1,5 +1,6 @@
 /**
- * Accepts on a unix socket for several workers, and gives each its turn.
+ * Accepts on a unix socket for several processes (workers), and gives each its
+ * turn.
  *
  * The kernel spreads connections to a port over sockets (SO_REUSEPORT), and has
  * nothing of the kind for a path: of several processes that wait for one socket,
@@ -9,18 +10,13 @@
  * @module
  */
 
-import { copyDescriptor } from "../../../net/libc/descriptor_copy.ts";
-import { DESCRIPTORS_MAX } from "../../../net/libc/descriptor_messages.ts";
-import { lastError, openLibc } from "../../../net/libc/libc.ts";
-import { Errno } from "../../../net/libc/system_error.ts";
-import { systemTimers } from "../../../platform/time/system_timers.ts";
-import { SOCKET_ADDRESS_BYTES } from "../../../net/libc/socket_address.ts";
-import {
-  type Pollable,
-  Ready,
-  sharedPoller,
-} from "../../../net/poll/poller.ts";
-import { closeAll } from "./worker_channel.ts";
+import { closeAll, copyDescriptor } from "../libc/descriptor_copy.ts";
+import { DESCRIPTORS_MAX } from "../libc/descriptor_messages.ts";
+import { lastError, openLibc } from "../libc/libc.ts";
+import { Errno } from "../libc/system_error.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { SOCKET_ADDRESS_BYTES } from "../libc/socket_address.ts";
+import { type Pollable, Ready, sharedPoller } from "../poll/poller.ts";
 
 const INTEREST = Ready.READ | Ready.EDGE;
 const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK

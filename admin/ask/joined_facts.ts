@@ -1,0 +1,54 @@
+/**
+ * What several workers of one program say at one moment, on one screen: their
+ * connections in one order, and what passes through all of them.
+ *
+ * @module
+ */
+
+import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import type { Traffic } from "../../proto/admin/status_answer.ts";
+import type { Sort } from "./top_state.ts";
+import type { TopFacts } from "./top_text.ts";
+
+const KEYS: Readonly<Record<Sort, (one: ConduitInfo) => number>> = {
+  rate: (one) => one.toTargetRate + one.fromTargetRate,
+  bytes: (one) => one.toTargetBytes + one.fromTargetBytes,
+  age: (one) => one.ageMs,
+  idle: (one) => one.idleMs,
+  queue: (one) => one.queuedBytes ?? 0,
+};
+
+/** @param all Of the first of them, then of the others. */
+export function joinedFacts(
+  all: readonly TopFacts[],
+  sort: Sort,
+  limit: number,
+): TopFacts {
+  const [first] = all as [TopFacts];
+  if (all.length === 1) return first;
+  const keyOf = KEYS[sort];
+  const conduits = all.flatMap(({ conduits }) => conduits.conduits)
+    .sort((a, b) => keyOf(b) - keyOf(a))
+    .slice(0, limit);
+  const total = all.reduce((sum, { conduits }) => sum + conduits.total, 0);
+  const traffic = all.map(({ status }) => status.traffic).reduce(added);
+  return {
+    status: { ...first.status, traffic },
+    conduits: { ...first.conduits, conduits, total },
+  };
+}
+
+/** Times of dials are the first one's. */
+function added(one: Traffic, other: Traffic): Traffic {
+  return {
+    ...one,
+    conduits: one.conduits + other.conduits,
+    pendingDials: one.pendingDials + other.pendingDials,
+    toTargetBytes: one.toTargetBytes + other.toTargetBytes,
+    fromTargetBytes: one.fromTargetBytes + other.fromTargetBytes,
+    toTargetRate: one.toTargetRate + other.toTargetRate,
+    fromTargetRate: one.fromTargetRate + other.fromTargetRate,
+    dialRate: one.dialRate + other.dialRate,
+    failedDials: one.failedDials + other.failedDials,
+  };
+}
