@@ -83,6 +83,10 @@ async function discovery(page: PageRun): Promise<void> {
     PROXY_UP,
   );
   await page.run(hub, "xds status", { says: /edge-7/ });
+  // A proxy has started before it has acknowledged everything.
+  await hub.must(
+    "for i in 1 2 3 4 5 6 7 8 9; do tunnel xds diff edge-7 && break; sleep 1; done",
+  );
   await page.run(hub, "xds diff edge-7");
   await stage.clear();
   await withServices(stage);
