@@ -6,6 +6,7 @@
  * @module
  */
 
+import { fnv1a } from "../../proto/bytes/fnv1a.ts";
 import {
   formatIdentifiers,
   type Identifiers,
@@ -89,28 +90,26 @@ export class AgentShards {
 /** Two links of an agent that says the same on both are written once. */
 function placeOf({ agentId, identifiers }: LinkPeer): [number, string] {
   const entry = JSON.stringify([agentId, formatIdentifiers(identifiers)]);
-  return [shardOf(agentId), entry];
+  return [fnv1a(agentId) % SHARDS, entry];
 }
 
-/** FNV-1a: all that matters is that agents are spread. */
-function shardOf(agentId: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < agentId.length; at++) {
-    hash = Math.imul(hash ^ agentId.charCodeAt(at), 0x01000193);
+/** The first of `entries` that have `bytesMax` together, with a comma each. */
+export function fittingIn(
+  bytesMax: number,
+  entries: readonly string[],
+): readonly string[] {
+  let bytes = 0;
+  for (const [index, entry] of entries.entries()) {
+    bytes += 1 + new TextEncoder().encode(entry).length;
+    if (bytes > bytesMax) return entries.slice(0, index);
   }
-  return (hash >>> 8) % SHARDS;
+  return entries;
 }
 
 /** @param entries In JSON. */
 function textOf(entries: readonly string[]): string | undefined {
   if (entries.length === 0) return undefined;
-  const fitting: string[] = [];
-  let length = 0;
-  for (const entry of entries) {
-    length += 1 + new TextEncoder().encode(entry).length;
-    if (length > SHARD_MAX - 64) break;
-    fitting.push(entry);
-  }
+  const fitting = fittingIn(SHARD_MAX - 64, entries);
   const isWhole = fitting.length === entries.length;
   return `{"isWhole":${isWhole},"agents":[${fitting.join(",")}]}`;
 }

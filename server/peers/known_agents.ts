@@ -16,9 +16,6 @@ const PIECE = 32;
 export type KnownPeer = { -readonly [Key in keyof Peer]: Peer[Key] };
 
 export class KnownAgents {
-  readonly #peer: KnownPeer;
-  readonly #index: PeerIndex;
-  readonly #turns: WorkTurns;
   /** By list, by what is written of each. */
   readonly #lists = new Map<string, Map<string, PeerAgent>>();
   /** Lists that leave something out, and those that are still to be read. */
@@ -26,11 +23,11 @@ export class KnownAgents {
   readonly #unread = new Map<string, string | undefined>();
   #isDropped = false;
 
-  constructor(peer: KnownPeer, index: PeerIndex, turns: WorkTurns) {
-    this.#peer = peer;
-    this.#index = index;
-    this.#turns = turns;
-  }
+  constructor(
+    private readonly peer: KnownPeer,
+    private readonly index: PeerIndex,
+    private readonly turns: WorkTurns,
+  ) {}
 
   /** Ids of those that are known. */
   *ids(): Iterable<string> {
@@ -44,13 +41,13 @@ export class KnownAgents {
     const isWaiting = this.#unread.has(part);
     this.#unread.set(part, text);
     this.#judge();
-    if (!isWaiting) this.#turns.run(this.#read(part));
+    if (!isWaiting) this.turns.run(this.#read(part));
   }
 
   /** The server is gone, or another one. */
   drop(): void {
     this.#isDropped = true;
-    this.#turns.run(this.#dropAll());
+    this.turns.run(this.#dropAll());
   }
 
   *#read(part: string): Iterator<unknown> {
@@ -70,11 +67,11 @@ export class KnownAgents {
       before.delete(key);
       const agent = known ?? this.#agentOf(entry);
       if (agent !== undefined) now.set(key, agent);
-      if (known === undefined && agent !== undefined) this.#index.add(agent);
+      if (known === undefined && agent !== undefined) this.index.add(agent);
       if (++pieces % PIECE === 0) yield;
     }
     for (const agent of before.values()) {
-      this.#index.remove(agent);
+      this.index.remove(agent);
       if (++pieces % PIECE === 0) yield;
     }
     if (now.size === 0) this.#lists.delete(part);
@@ -87,7 +84,7 @@ export class KnownAgents {
     let pieces = 0;
     for (const agents of this.#lists.values()) {
       for (const agent of agents.values()) {
-        this.#index.remove(agent);
+        this.index.remove(agent);
         if (++pieces % PIECE === 0) yield;
       }
     }
@@ -96,10 +93,10 @@ export class KnownAgents {
 
   #agentOf(entry: unknown): PeerAgent | undefined {
     const agent = parseAgent(entry);
-    return agent && { peer: agent, server: this.#peer };
+    return agent && { peer: agent, server: this.peer };
   }
 
   #judge(): void {
-    this.#peer.agentsAreKnown = this.#cut.size === 0 && this.#unread.size === 0;
+    this.peer.agentsAreKnown = this.#cut.size === 0 && this.#unread.size === 0;
   }
 }

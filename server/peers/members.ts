@@ -63,7 +63,6 @@ export interface MembersOptions {
 }
 
 export class Members {
-  readonly #options: MembersOptions;
   readonly #turns: WorkTurns;
   /** Those that are there: the index may have agents of others for a moment. */
   readonly #peers = new Set<Peer>();
@@ -75,8 +74,7 @@ export class Members {
   /** Whether this server itself is seen: not yet, now, or no more. */
   #own: "unseen" | "seen" | "lost" | "retired" = "unseen";
 
-  constructor(options: MembersOptions) {
-    this.#options = options;
+  constructor(private readonly options: MembersOptions) {
     this.#turns = new WorkTurns(options.timers);
   }
 
@@ -109,7 +107,7 @@ export class Members {
 
   /** Takes over what a store reports. */
   apply(changes: readonly PartChange[]): void {
-    const { instanceId: own } = this.#options;
+    const { instanceId: own } = this.options;
     const about = changes.findLast((change) =>
       change.instanceId === own && change.part === MEMBER_PART
     );
@@ -119,7 +117,7 @@ export class Members {
       if (change.instanceId === own || !PART_NAME.test(change.part)) continue;
       hasChanged = this.#take(change) || hasChanged;
     }
-    if (hasChanged) this.#options.onChanged();
+    if (hasChanged) this.options.onChanged();
   }
 
   /** This server is not published any more: that it is not seen means nothing. */
@@ -129,11 +127,11 @@ export class Members {
 
   /** Nothing can be seen now. */
   away(): void {
-    this.#keeping ??= this.#options.timers.after(KEEP_MS, () => {
+    this.#keeping ??= this.options.timers.after(KEEP_MS, () => {
       this.#keeping = undefined;
       for (const id of [...this.#known.keys()]) this.#forget(id);
       this.#doubted.clear();
-      this.#options.onChanged();
+      this.options.onChanged();
     });
   }
 
@@ -167,7 +165,7 @@ export class Members {
 
   /** Whoever does not come back in time is gone. */
   #awaitReturn(): void {
-    this.#returning ??= this.#options.timers.after(RETURN_MS, () => {
+    this.#returning ??= this.options.timers.after(RETURN_MS, () => {
       this.#returning = undefined;
       for (const [id, parts] of this.#doubted) {
         for (const part of parts) this.#remove(id, part);
@@ -175,7 +173,7 @@ export class Members {
       this.#doubted.clear();
       this.#keeping?.cancel();
       this.#keeping = undefined;
-      this.#options.onChanged();
+      this.options.onChanged();
     });
   }
 
@@ -234,10 +232,10 @@ export class Members {
     known.member = {
       record,
       peer,
-      sinceMs: member?.sinceMs ?? this.#options.timers.now(),
+      sinceMs: member?.sinceMs ?? this.options.timers.now(),
     };
     if (isSame) return;
-    const { index } = this.#options;
+    const { index } = this.options;
     known.agents = new KnownAgents(peer, index, this.#turns);
     this.#peers.add(peer);
     for (const [part, text] of known.texts) {

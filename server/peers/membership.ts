@@ -74,7 +74,6 @@ export interface MembershipStart {
 }
 
 export class Membership implements Peers {
-  readonly #options: MembershipOptions;
   readonly #index: PeerIndex;
   readonly #members: Members;
   readonly #problems: PeerProblems;
@@ -93,8 +92,7 @@ export class Membership implements Peers {
   #isRetired = false;
   #stopped: Promise<void> | undefined;
 
-  constructor(options: MembershipOptions) {
-    this.#options = options;
+  constructor(private readonly options: MembershipOptions) {
     this.#startedMs = options.wallClock();
     this.#index = new PeerIndex(options.strategies);
     this.#members = new Members({
@@ -139,14 +137,14 @@ export class Membership implements Peers {
 
   /** How many servers there are, for agents; this one included. */
   get serverCount(): number {
-    const { serverId, serverCount } = this.#options;
+    const { serverId, serverCount } = this.options;
     return Math.max(serverCount, new Set(this.#others()).add(serverId).size);
   }
 
   /** For an agent that has just linked; absent: there is nothing to say. */
   get announcement(): PeerAnnouncement | undefined {
     const isKnown = this.#started?.ephemerals === undefined
-      ? this.#options.fixed.length > 0
+      ? this.options.fixed.length > 0
       : this.#view !== "unknown";
     return isKnown ? this.#announcement() : undefined;
   }
@@ -192,7 +190,7 @@ export class Membership implements Peers {
   // --- What this server publishes ----------------------------------------------
 
   get #record(): MemberRecord {
-    const { serverId, instanceId, software, wallClock } = this.#options;
+    const { serverId, instanceId, software, wallClock } = this.options;
     return {
       serverId,
       instanceId,
@@ -208,14 +206,14 @@ export class Membership implements Peers {
     if (this.#isRetired) return;
     this.#started!.ephemerals!.put(MEMBER_PART, formatMember(this.#record));
     this.#look();
-    this.#clock = this.#options.timers.after(
+    this.#clock = this.options.timers.after(
       CLOCK_PUBLISH_MS,
       () => this.#publishMember(),
     );
   }
 
   #agentsChanged(): void {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     const ephemerals = this.#started?.ephemerals;
     if (ephemerals === undefined || this.#isRetired) return;
     if (this.#writing !== undefined || !this.#agents.hasChanged) {
@@ -234,7 +232,7 @@ export class Membership implements Peers {
   // --- What others publish -----------------------------------------------------
 
   #events(): EphemeralEvents {
-    const { warn, event } = this.#options;
+    const { warn, event } = this.options;
     return {
       changed: (changes) => {
         if (this.#stopped !== undefined) return;
@@ -265,7 +263,7 @@ export class Membership implements Peers {
 
   /** Only of what was written just now. */
   #compareClocks(changes: readonly PartChange[]): void {
-    const now = this.#options.wallClock();
+    const now = this.options.wallClock();
     for (const { instanceId, part, text } of changes) {
       if (part !== MEMBER_PART) continue;
       const record = text === undefined ? undefined : parseMember(text);
@@ -276,20 +274,20 @@ export class Membership implements Peers {
 
   /** What is left of this server's earlier life: whoever dials it finds this one. */
   #isPredecessor({ serverId, address }: Peer): boolean {
-    return serverId === this.#options.serverId &&
+    return serverId === this.options.serverId &&
       address === this.#started?.address;
   }
 
   /** Ids of the others. */
   #others(): Set<string> {
-    const ids = new Set(this.#options.fixed.map(({ serverId }) => serverId));
+    const ids = new Set(this.options.fixed.map(({ serverId }) => serverId));
     for (const { record } of this.#members.others()) ids.add(record.serverId);
-    ids.delete(this.#options.serverId);
+    ids.delete(this.options.serverId);
     return ids;
   }
 
   #changed(): void {
-    const { serverId, fixed } = this.#options;
+    const { serverId, fixed } = this.options;
     // Several processes may share an address, and what comes there.
     const seen: Peer[] = [];
     const ids = new Set<string>([serverId]);
@@ -319,7 +317,7 @@ export class Membership implements Peers {
     for (const peer of some) {
       if (others.includes(peer)) continue;
       const who = `server ${quoted(peer.serverId)} at ${peer.address}`;
-      this.#options.event(`${who} is ${how}`);
+      this.options.event(`${who} is ${how}`);
     }
   }
 
@@ -328,7 +326,7 @@ export class Membership implements Peers {
     for (const { record, peer } of this.#members.others()) {
       instances.set(peer, record.instanceId);
     }
-    const { serverId, instanceId } = this.#options;
+    const { serverId, instanceId } = this.options;
     const address = this.#isRetired ? "" : this.#started?.address ?? "";
     const own = { serverId, instanceId, address };
     const others = this.#all.map((peer) => ({
@@ -348,7 +346,7 @@ export class Membership implements Peers {
   }
 
   #look(): void {
-    const { timers } = this.#options;
+    const { timers } = this.options;
     this.#problems.look({
       record: this.#record,
       nowMs: timers.now(),

@@ -50,13 +50,11 @@ export interface Here {
 }
 
 export class PeerProblems {
-  readonly #options: PeerProblemsOptions;
   /** Those that there are, so that each is said once. */
   #said = new Map<string, PeerProblem>();
   readonly #counts = new Map<Kind, number>();
 
-  constructor(options: PeerProblemsOptions) {
-    this.#options = options;
+  constructor(private readonly options: PeerProblemsOptions) {
     options.metrics.computedLabelled(
       "gauge",
       `${SERVER_PREFIX}peer_problems`,
@@ -81,7 +79,7 @@ export class PeerProblems {
         const key = JSON.stringify([kind, member.record.instanceId]);
         this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
         const before = this.#said.get(key);
-        if (before === undefined) this.#options.warn(line);
+        if (before === undefined) this.options.warn(line);
         const sinceMs = before?.sinceMs ?? here.nowMs;
         const { serverId } = member.record;
         said.set(key, { kind, serverId, message: line, sinceMs });

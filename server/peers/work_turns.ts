@@ -11,14 +11,11 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 export const TURN_MS = 5;
 
 export class WorkTurns {
-  readonly #timers: Timers;
   readonly #jobs: Iterator<unknown>[] = [];
   #timer: Timer | undefined;
   #isWorking = false;
 
-  constructor(timers: Timers) {
-    this.#timers = timers;
-  }
+  constructor(private readonly timers: Timers) {}
 
   /** Does it piece by piece, behind what is to be done already; begins at once. */
   run(job: Iterator<unknown>): void {
@@ -32,13 +29,13 @@ export class WorkTurns {
   }
 
   #work(): void {
-    const beginMs = this.#timers.now();
+    const beginMs = this.timers.now();
     this.#timer = undefined;
     this.#isWorking = true;
     try {
       while (this.#jobs.length > 0) {
         if (this.#jobs[0]!.next().done === true) this.#jobs.shift();
-        if (this.#timers.now() - beginMs >= TURN_MS) break;
+        if (this.timers.now() - beginMs >= TURN_MS) break;
       }
     } catch (error) {
       // A slip: that job is over, the others are not.
@@ -47,7 +44,7 @@ export class WorkTurns {
     } finally {
       this.#isWorking = false;
       if (this.#jobs.length > 0) {
-        this.#timer = this.#timers.after(0, () => this.#work());
+        this.#timer = this.timers.after(0, () => this.#work());
       }
     }
   }

@@ -17,6 +17,7 @@ import {
   MEMBER_PART,
   type PartChange,
 } from "../../../neighbours/store/ephemerals.ts";
+import { fittingIn, shardPart } from "../../peers/agent_shards.ts";
 import {
   agentsOf,
   type MemberMemory,
@@ -99,7 +100,7 @@ export class SharedOffers implements PeerOffers, MemberMemory {
     const shards = new Map<string, string[]>();
     for (const part of this.#said.keys()) shards.set(part, []);
     for (const agent of agents) {
-      const part = partOf(agent.id);
+      const part = shardPart(fnv1a(agent.id) % SHARDS);
       const { state, seenMs } = agent;
       // Else each text would be another one each time.
       const entry = { ...agent, seenMs: state === undefined ? seenMs : 0 };
@@ -116,11 +117,7 @@ export class SharedOffers implements PeerOffers, MemberMemory {
   }
 
   #textOf(entries: readonly string[]): string {
-    let length = 0;
-    const fitting = entries.toSorted().filter((entry) => {
-      length += 1 + new TextEncoder().encode(entry).length;
-      return length < SHARD_LENGTH_MAX;
-    });
+    const fitting = fittingIn(SHARD_LENGTH_MAX, entries.toSorted());
     if (fitting.length < entries.length) {
       this.#warn(
         `Cannot tell other servers of ${entries.length - fitting.length} ` +
@@ -161,10 +158,6 @@ export class SharedOffers implements PeerOffers, MemberMemory {
       { code: "TUN905" },
     );
   }
-}
-
-function partOf(agentId: string): string {
-  return `agents-${`${fnv1a(agentId) % SHARDS}`.padStart(2, "0")}`;
 }
 
 /** What cannot be read is left out. */
