@@ -73,7 +73,8 @@ Deno.test("two workers answer each for itself, and commands ask both", async () 
   await assertEachShown(ask, [...first, ...second]);
   const gone = [...first.slice(0, 3), ...second.slice(0, 3)];
   const killed = await ask("conn", "kill", ...gone);
-  assertEquals([killed.code, killed.stderr], [0, ""]);
+  // A busy machine may say that it still waits.
+  assertEquals([killed.code, killed.stdout.match(/^Ended /gm)?.length], [0, 6]);
   await until(async () => (await idsOfEach()).flat().length === 6);
   const twice = await ask("conn", "kill", gone[0]!);
   assertMatch(twice.stderr, /No connection/);

@@ -133,15 +133,13 @@ function isGood({ status }: Said): boolean {
 }
 
 /** @returns `undefined`: none of them is. */
-async function firstReady(
+function firstReady(
   asking: readonly Promise<readonly Said[]>[],
 ): Promise<Said | undefined> {
-  const ready = asking.map(async (asked) => {
-    const [said] = await asked;
-    if (said === undefined || !isGood(said)) throw new Error("it is not");
-    return said;
-  });
-  return await Promise.any(ready).catch(() => undefined);
+  const ready = asking.map(async (asked) =>
+    (await asked).find(isGood) ?? Promise.reject(new Error("it is not"))
+  );
+  return Promise.any(ready).catch(() => undefined);
 }
 
 /** The line of a list of checks that says why; a server says nothing else. */

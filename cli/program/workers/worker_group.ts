@@ -28,7 +28,7 @@ import type { Replaceable } from "../succession.ts";
 import { PathAcceptors } from "../../../net/bind/path_acceptor.ts";
 import { ChannelHttp } from "./channel_http.ts";
 import type { GroupAnswers } from "./group_answers.ts";
-import type { Order, SpecialPorts } from "./worker_words.ts";
+import type { Order } from "./worker_words.ts";
 import { WorkerProcess } from "./worker_process.ts";
 import type { ChosenPort } from "./worker_role.ts";
 
@@ -172,16 +172,11 @@ export class WorkerGroup implements Replaceable {
   }
 
   get early(): readonly string[] {
-    return this.#ports.early;
+    return this.#places[0]!.worker.ports.early;
   }
 
   get late(): readonly string[] {
-    return this.#ports.late;
-  }
-
-  /** They are the same in all of them. */
-  get #ports(): SpecialPorts {
-    return this.#places[0]!.worker.ports;
+    return this.#places[0]!.worker.ports.late;
   }
 
   async whenReady(agents: number, isServed = false): Promise<void> {
@@ -446,15 +441,12 @@ export class WorkerGroup implements Replaceable {
     this.#state = "over";
     const { health, store, log } = this.options;
     health?.close();
-    if (!this.#isHandedOver && !store.areKept) removeAll(this.#removable);
+    if (!this.#isHandedOver && !store.areKept) {
+      this.#places.forEach(({ worker }) => worker.paths.forEach(remove));
+    }
     log.info("all workers have ended");
     if (this.#failure === undefined) this.#finished.resolve();
     else this.#finished.reject(this.#failure);
-  }
-
-  /** Paths of sockets that were ours. */
-  get #removable(): ReadonlySet<string> {
-    return new Set(this.#places.flatMap(({ worker }) => [...worker.paths]));
   }
 
   #fail(code: number, isHopeless: boolean): void {
@@ -494,12 +486,10 @@ function close(sockets: readonly WaitingSocket[]): void {
   closeAll(sockets.map(({ descriptor }) => descriptor));
 }
 
-function removeAll(paths: Iterable<string>): void {
-  for (const path of paths) {
-    try {
-      Deno.removeSync(path);
-    } catch {
-      // It is removed already, or we may not.
-    }
+function remove(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch {
+    // It is removed already, or we may not.
   }
 }

@@ -119,12 +119,9 @@ class Worker {
       plain(503, "the parent does not answer");
   }
 
-  #isStarting(isAlone: boolean): boolean {
-    return this.#life.kind === "starting" && this.#life.isAlone === isAlone;
-  }
-
   #share(): void {
-    const isStarting = (isAlone: boolean) => this.#isStarting(isAlone);
+    const isStarting = (isAlone: boolean) =>
+      this.#life.kind === "starting" && this.#life.isAlone === isAlone;
     this.#store.sharing = {
       get isAlone() {
         return isStarting(true);
