@@ -263,9 +263,13 @@ for (const protocol of ["grpc", "http-connect"] as const) {
       // Those whose words were under way, and are lost or wait for the line: next
       // to none to an agent that is near, and some of one round trip else.
       const { failures, tookMs } = dials;
-      const late = tookMs.filter((ms) => ms > patience(3_000) && ms < CUT_MS);
+      const lateMs = patience(3_000);
+      const late = tookMs.filter((ms) => ms > lateMs && ms < CUT_MS);
       assertEquals(late, []);
-      const lost = tookMs.filter((ms) => ms >= CUT_MS).length + failures.length;
+      // On a slow machine a dial takes as long as a cut, and is served.
+      const waitedMs = Math.max(CUT_MS, lateMs);
+      const lost = tookMs.filter((ms) => ms >= waitedMs).length +
+        failures.length;
       const lostMax = (delayMs === 0 ? 1 : 4) * lines.length;
       assert(lost <= lostMax, `${lost} of ${tookMs.length}: ${failures}`);
     });
