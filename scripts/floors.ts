@@ -115,6 +115,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["agent/proxy"],
   ["agent"],
   // What people see and ask.
+  ["admin/view"],
   ["admin/ask"],
   ["admin/doctor/walk"],
   ["admin/doctor/server", "admin/doctor/agent"],

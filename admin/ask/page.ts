@@ -6,9 +6,10 @@
  */
 
 import { columnsOf, cutToColumns } from "../../platform/text/columns.ts";
+import type { Tone } from "../view/cells.ts";
 
-/** What a piece of text is about, which is what its colour says. */
-export type Tone = "bad" | "warn" | "good" | "dim" | "bold" | "chosen";
+/** What a piece of text is about, and how much it is to be seen. */
+export type Paint = Tone | "dim" | "bold" | "chosen";
 
 /** Something to write on. */
 export interface Page {
@@ -16,7 +17,7 @@ export interface Page {
   readonly columns: number;
   /** There are no colours. */
   readonly isPlain: boolean;
-  paint(text: string, tone: Tone): string;
+  paint(text: string, tone: Paint): string;
 }
 
 /** Where a command writes. */
@@ -27,10 +28,12 @@ export interface Surface {
 }
 
 /** Select Graphic Rendition (ECMA-48 §8.3.117). */
-const RENDITIONS: Readonly<Record<Tone, string>> = {
+const RENDITIONS: Readonly<Record<Paint, string>> = {
   bad: "1;31",
   warn: "33",
   good: "32",
+  info: "36",
+  calm: "2",
   dim: "2",
   bold: "1",
   chosen: "7",

@@ -1,6 +1,6 @@
 /**
- * Pieces that all answers for people are made of: sections, sentences under
- * them, warnings, and since when something is so.
+ * How a terminal is written to: sections, facts, warnings, and sentences in lines
+ * that fit. What they say is made by `admin/view`.
  *
  * @module
  */
@@ -8,28 +8,91 @@
 import type { Warning } from "../../proto/admin/status_answer.ts";
 import { wrapped } from "../../platform/text/columns.ts";
 import { ageText } from "../../platform/text/quantities.ts";
-import type { Page, Tone } from "./page.ts";
-import { ofOthers } from "./text_table.ts";
+import { cellText, type Table, toneOf } from "../view/cells.ts";
+import {
+  type Fact,
+  nextCommand,
+  type Note,
+  type Section,
+} from "../view/sections.ts";
+import type { Page } from "./page.ts";
+import { fittedTable, ofOthers } from "./text_table.ts";
 
-/** A heading, what is said beside it, and the lines below. */
-export function section(
+/** Sections, each behind an empty line. */
+export function sectionLines(
   page: Page,
-  heading: string,
-  summary: string,
-  lines: readonly string[] = [],
+  sections: readonly Section[],
 ): string[] {
-  const [first = "", ...rest] = sentenceLines(
-    page,
-    summary,
-    " ".repeat(HEADING_COLUMNS),
-  );
-  const head = page.paint(heading.padEnd(HEADING_COLUMNS), "bold") +
-    first.trimStart();
-  return ["", head.trimEnd(), ...rest, ...lines];
+  return sections.flatMap(({ heading, summary, table, more, notes = [] }) => {
+    const [first = "", ...rest] = sentenceLines(page, summary, HEADING_INDENT);
+    const head = page.paint(heading.padEnd(HEADING_INDENT.length), "bold") +
+      first.trimStart();
+    return [
+      "",
+      head.trimEnd(),
+      ...rest,
+      ...table === undefined ? [] : tableLines(page, table),
+      ...more === undefined
+        ? []
+        : sentenceLines(indented(page, 2), more, "").map(twoIn),
+      ...notes.flatMap((note) => noteLines(page, note)),
+    ];
+  });
 }
 
 /** As wide as the longest heading, and a gap. */
-const HEADING_COLUMNS = 12;
+const HEADING_INDENT = " ".repeat(12);
+
+/** Two columns in; a sentence about a row is below it. */
+function tableLines(page: Page, { columns, rows, below }: Table): string[] {
+  return fittedTable(columns, rows, indented(page, 2)).flatMap((line, at) => {
+    const sentence = below?.[at - 1] ?? "";
+    return [
+      twoIn(line),
+      ...sentence === "" ? [] : sentenceLines(page, sentence, "    "),
+    ];
+  });
+}
+
+function twoIn(line: string): string {
+  return `  ${line}`;
+}
+
+function noteLines(page: Page, { text, label, below }: Note): string[] {
+  if (label === undefined) return sentenceLines(page, text, "  ");
+  const name = ofOthers(label.text);
+  const [first = "", ...rest] = sentenceLines(page, `${name}: ${text}`, "    ");
+  const said = first.trimStart();
+  return [
+    `  ${page.paint(said.slice(0, name.length), label.tone)}` +
+    said.slice(name.length),
+    ...rest,
+    ...below === undefined ? [] : sentenceLines(page, below, "    "),
+  ];
+}
+
+/** A name and what it is in each line. */
+export function factLines(page: Page, facts: readonly Fact[]): string[] {
+  return facts.flatMap(({ name, value }) => {
+    const [first = "", ...rest] = sentenceLines(
+      page,
+      factText(value),
+      FACT_INDENT,
+    );
+    const label = page.paint(name.padEnd(FACT_INDENT.length), "dim");
+    return [label + first.trimStart(), ...rest];
+  });
+}
+
+/** As wide as the longest name of a fact, and a gap. */
+const FACT_INDENT = " ".repeat(13);
+
+/** What a fact says, in one line. */
+export function factText(value: Fact["value"]): string {
+  return Array.isArray(value)
+    ? value.join(", ") || "-"
+    : cellText(value as Exclude<Fact["value"], readonly string[]>);
+}
 
 /** Text may not be squeezed into fewer columns than that. */
 const SENTENCE_COLUMNS_MIN = 20;
@@ -62,12 +125,6 @@ export function indented(page: Page, columns: number): Page {
   };
 }
 
-const SEVERITY_TONES: Readonly<Record<Warning["severity"], Tone>> = {
-  error: "bad",
-  warning: "warn",
-  notice: "bold",
-};
-
 /** Lines of warnings: what, how bad, since when, and the next command. */
 export function warningLines(
   page: Page,
@@ -85,41 +142,13 @@ export function warningLines(
       `${label}: ${message}${age}`,
       "",
     );
-    const tone = SEVERITY_TONES[severity] ?? "warn";
     const next = nextCommand(warning);
     return [
-      page.paint(first.slice(0, label.length), tone) +
+      page.paint(first.slice(0, label.length), toneOf(severity)) +
       first.slice(label.length),
-      ...rest.map((line) => `  ${line}`),
+      ...rest.map(twoIn),
       ...next === undefined ? [] : sentenceLines(page, `next: ${next}`, "  ")
         .map((line) => page.paint(line, "dim")),
     ];
   });
-}
-
-/** What tells more of a warning. */
-function nextCommand({ node, code }: Warning): string | undefined {
-  if (node !== undefined) {
-    const verb = code === "TUN402" ? "doctor node" : "node describe";
-    return `tunnel ${verb} ${shellWord(node)}`;
-  }
-  return code === undefined ? undefined : `tunnel explain ${code}`;
-}
-
-/** A name as it can be typed: peers choose it, and a shell may obey it. */
-export function shellWord(word: string): string {
-  return /^[\w./:@%+=,-]+$/.test(word)
-    ? word
-    : `'${word.replaceAll("'", `'\\''`)}'`;
-}
-
-/** How long something has been so; `-`: nobody knows. */
-export function ageOf(since: string | undefined, nowMs: number): string {
-  const ms = nowMs - Date.parse(since ?? "");
-  return Number.isNaN(ms) ? "-" : ageText(ms);
-}
-
-/** When that was, to the second: `2026-11-22 10:03:12`. */
-export function whenText(at: string | undefined): string {
-  return at === undefined ? "-" : at.replace("T", " ").replace(/\.\d+/, "");
 }

@@ -10,23 +10,8 @@ import {
   cutToColumns,
   inColumns,
 } from "../../platform/text/columns.ts";
-import { type Page, PLAIN_PAGE, type Tone } from "./page.ts";
-
-/** What stands in a row. */
-export type Cell = string | { readonly text: string; readonly tone: Tone };
-
-/** One column of a table that is made to fit. */
-export interface Column {
-  readonly heading: string;
-  /** Numbers stand on the right; absent: on the left. */
-  readonly side?: "right";
-  /** It may be cut to so many columns of the terminal; absent: it is never. */
-  readonly least?: number;
-  /** What of a cell's end stays when it is cut, such as a port. */
-  readonly endsWith?: RegExp;
-  /** Left out where there is no room, the greatest first; absent: it stays. */
-  readonly rank?: number;
-}
+import { type Cell, cellText, type ColumnShape } from "../view/cells.ts";
+import { type Page, PLAIN_PAGE } from "./page.ts";
 
 const GAP = "  ";
 
@@ -44,7 +29,7 @@ export function textTable(
  * columns left out. Whatever others wrote is made fit for a terminal.
  */
 export function fittedTable(
-  columns: readonly Column[],
+  columns: readonly ColumnShape[],
   rows: readonly (readonly Cell[])[],
   page: Page = PLAIN_PAGE,
 ): string[] {
@@ -52,13 +37,13 @@ export function fittedTable(
   const natural = columns.map(({ heading }, at) => {
     let widest = heading.length;
     for (const row of shown) {
-      widest = Math.max(widest, columnsOf(textOf(row[at]!)));
+      widest = Math.max(widest, columnsOf(cellText(row[at]!)));
     }
     return widest;
   });
   const widths = fit(columns, natural, page.columns);
   const head = columns.map(({ heading }): Cell =>
-    page.isPlain ? heading : { text: heading, tone: "dim" }
+    page.isPlain ? heading : { text: heading, tone: "calm" }
   );
   return [head, ...shown].map((row) => lineOf(row, columns, widths, page));
 }
@@ -66,25 +51,26 @@ export function fittedTable(
 /** One row; thousands may follow. */
 function lineOf(
   row: readonly Cell[],
-  columns: readonly Column[],
+  columns: readonly ColumnShape[],
   widths: readonly number[],
   page: Page,
 ): string {
   let last = row.length - 1;
-  while (last > 0 && (widths[last] === 0 || textOf(row[last]!) === "")) last--;
+  while (last > 0 && (widths[last] === 0 || cellText(row[last]!) === "")) last--;
   let line = "";
   for (let at = 0; at <= last; at++) {
     const width = widths[at]!;
     if (width === 0) continue;
     const cell = row[at]!;
     const { side = "left", endsWith } = columns[at]!;
-    const whole = cutBefore(textOf(cell), endsWith, width);
+    const whole = cutBefore(cellText(cell), endsWith, width);
     // Nothing stands behind the last one.
     const text = at === last && side === "left"
       ? cutToColumns(whole, width)
       : inColumns(whole, width, side);
     if (line !== "") line += GAP;
-    line += typeof cell === "string" ? text : page.paint(text, cell.tone);
+    const tone = typeof cell === "string" ? undefined : cell.tone;
+    line += tone === undefined ? text : page.paint(text, tone);
   }
   return line;
 }
@@ -100,20 +86,16 @@ export function cutBefore(
   return cutToColumns(text.slice(0, -end.length), columns - end.length) + end;
 }
 
-function textOf(cell: Cell): string {
-  return typeof cell === "string" ? cell : cell.text;
-}
-
 /** Others may have written what stands in it. */
 function harmless(cell: Cell): Cell {
   if (typeof cell === "string") return ofOthers(cell);
   const text = ofOthers(cell.text);
-  return text === cell.text ? cell : { text, tone: cell.tone };
+  return text === cell.text ? cell : { ...cell, text };
 }
 
 /** How wide each column becomes; 0: it is left out. */
 function fit(
-  columns: readonly Column[],
+  columns: readonly ColumnShape[],
   natural: readonly number[],
   columnsMax: number,
 ): number[] {

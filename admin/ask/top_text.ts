@@ -15,9 +15,10 @@ import {
 import { counted, countText } from "../../platform/text/quantities.ts";
 import type { Page } from "./page.ts";
 import { cutBefore, ofOthers } from "./text_table.ts";
-import { callerText, conduitLines, targetText } from "./conduit_text.ts";
+import { callerText, targetText } from "../view/conduits.ts";
+import { briefTraffic } from "../view/status.ts";
+import { conduitLines } from "./conduit_text.ts";
 import { indented } from "./sections.ts";
-import { briefTraffic } from "./status_text.ts";
 import { chosenRow, type TopState } from "./top_state.ts";
 
 /** What is shown at one moment. */

@@ -36,11 +36,8 @@ import {
   askFirst,
   ofEach,
 } from "./asked.ts";
-import {
-  callerText,
-  conduitsText,
-  targetText,
-} from "../../admin/ask/conduit_text.ts";
+import { conduitsText } from "../../admin/ask/conduit_text.ts";
+import { callerText, targetText } from "../../admin/view/conduits.ts";
 import { conduitsPath } from "../../admin/ask/conduits_path.ts";
 import { SORTS } from "../../admin/ask/top_state.ts";
 

@@ -1,0 +1,96 @@
+/**
+ * What stands in a row, whoever prints it: a terminal puts it into columns, the
+ * page into a grid or a list. It knows neither widths in pixels nor colours.
+ *
+ * @module
+ */
+
+/** What a word is about; each printer has a colour, and a shape, for it. */
+export type Tone = "good" | "bad" | "warn" | "info" | "calm";
+
+/** A text, and what more the page can make of it. */
+export type Cell = string | {
+  readonly text: string;
+  readonly tone?: Tone;
+  /** The node, or the conduit, that it names. */
+  readonly to?: {
+    readonly view: "nodes" | "conduits";
+    readonly name: string;
+  };
+};
+
+/** One column of a table that is made to fit. */
+export interface ColumnShape {
+  /** In capitals; the page writes it as a word. */
+  readonly heading: string;
+  /** Numbers stand on the right; absent: on the left. */
+  readonly side?: "right";
+  /** It may be cut to so many columns of the terminal; absent: it is never. */
+  readonly least?: number;
+  /** What of a cell's end stays when it is cut, such as a port. */
+  readonly endsWith?: RegExp;
+  /** Left out where there is no room, the greatest first; absent: it stays. */
+  readonly rank?: number;
+  /** Where a list has it that is no table; absent: nowhere. */
+  readonly part?: "name" | "under" | "value" | "count";
+}
+
+/** A column that knows its cells. */
+export interface Column<T> extends ColumnShape {
+  of(item: T, nowMs: number): Cell;
+  /** What rows are sorted by; absent: they are not. */
+  readonly order?: (item: T) => string | number | undefined;
+}
+
+/** Rows under headings. */
+export interface Table {
+  readonly columns: readonly ColumnShape[];
+  readonly rows: readonly (readonly Cell[])[];
+  /** A sentence below each row; `""`: none. */
+  readonly below?: readonly string[];
+}
+
+/** The table of some items; without a time it is that of the answer. */
+export function tableOf<T>(
+  columns: readonly Column<T>[],
+  items: readonly T[],
+  nowMs = NaN,
+): Table {
+  return {
+    columns,
+    rows: items.map((item) => columns.map(({ of }) => of(item, nowMs))),
+  };
+}
+
+export function cellText(cell: Cell): string {
+  return typeof cell === "string" ? cell : cell.text;
+}
+
+/** `-` where nothing is known. */
+export function orDash<T>(
+  value: T | undefined,
+  text: (value: T) => string,
+): string {
+  return value === undefined ? "-" : text(value);
+}
+
+const TONES: ReadonlyMap<string, Tone> = new Map<string, Tone>([
+  ...["online", "linked", "open", "in sync", "ok", "ready", "joined"]
+    .map((word) => [word, "good"] as const),
+  ...["offline", "refused", "failed", "error", "not ready"]
+    .map((word) => [word, "bad"] as const),
+  ...["still", "warning", "pending", "waiting", "draining", "unlinked"]
+    .map((word) => [word, "warn"] as const),
+  ...["dialing", "connecting", "notice"]
+    .map((word) => [word, "info"] as const),
+]);
+
+/** What a state is about, by its word. */
+export function toneOf(word: string): Tone {
+  return TONES.get(word) ?? "calm";
+}
+
+/** A state, in its tone. */
+export function stateCell(word: string): Cell {
+  return { text: word, tone: toneOf(word) };
+}

@@ -1,0 +1,247 @@
+/**
+ * Nodes: what is shown of one in a list, and all that is known of one.
+ *
+ * @module
+ */
+
+import type { EventInfo } from "../../proto/admin/event_answer.ts";
+import type { NodeDetail, NodeSummary } from "../../proto/admin/node_answer.ts";
+import {
+  counted,
+  countText,
+  millisText,
+  rateText,
+} from "../../platform/text/quantities.ts";
+import { type Column, orDash, stateCell, tableOf } from "./cells.ts";
+import { conduitColumns } from "./conduits.ts";
+import { linkTable } from "./links.ts";
+import {
+  ageOf,
+  type Fact,
+  type Section,
+  shellWord,
+  whenText,
+} from "./sections.ts";
+
+interface NodeColumn extends Column<NodeSummary> {
+  readonly isWide?: boolean;
+}
+
+/** All that is shown of one. */
+export const NODE_COLUMNS: readonly NodeColumn[] = [
+  {
+    heading: "NAME",
+    least: 12,
+    order: ({ name }) => name,
+    of: ({ name }) => ({ text: name, to: { view: "nodes", name } }),
+  },
+  { heading: "STATE", order: nodeRank, of: ({ state }) => stateCell(state) },
+  {
+    heading: "FOR",
+    side: "right",
+    order: ({ since }) => since,
+    of: ({ since }, nowMs) => ageOf(since, nowMs),
+  },
+  { heading: "SINCE", isWide: true, of: ({ since }) => whenText(since) },
+  {
+    heading: "VERSION",
+    rank: 8,
+    least: 7,
+    order: ({ version }) => version,
+    of: ({ version = "-" }) => version,
+  },
+  {
+    heading: "ADDRESS NOW",
+    rank: 5,
+    least: 12,
+    of: ({ address = "-" }) => address,
+  },
+  {
+    heading: "LINKS",
+    side: "right",
+    rank: 7,
+    order: ({ links }) => links,
+    of: ({ links }) => countText(links),
+  },
+  {
+    heading: "RTT",
+    side: "right",
+    rank: 4,
+    order: ({ roundTripMs }) => roundTripMs,
+    of: ({ roundTripMs }) => orDash(roundTripMs, millisText),
+  },
+  {
+    heading: "CONNS",
+    side: "right",
+    rank: 2,
+    order: ({ conduits }) => conduits,
+    of: ({ conduits }) => countText(conduits),
+  },
+  {
+    heading: "RATE TO",
+    side: "right",
+    rank: 6,
+    order: ({ toTargetRate }) => toTargetRate,
+    of: ({ toTargetRate }) => rateText(toTargetRate),
+  },
+  {
+    heading: "RATE FROM",
+    side: "right",
+    rank: 6,
+    order: ({ fromTargetRate }) => fromTargetRate,
+    of: ({ fromTargetRate }) => rateText(fromTargetRate),
+  },
+  {
+    heading: "SERVERS",
+    isWide: true,
+    of: ({ servers }) => servers.join(",") || "-",
+  },
+  {
+    heading: "CERTIFICATE UNTIL",
+    isWide: true,
+    of: ({ certificateUntil }) => whenText(certificateUntil),
+  },
+  {
+    heading: "PROBLEM",
+    least: 10,
+    rank: 3,
+    of: ({ problem, reason, isDuplicate }) =>
+      problem ??
+        (isDuplicate === true ? "two machines use its identity" : undefined) ??
+        reason ?? "",
+  },
+];
+
+/** What needs attention first. */
+function nodeRank({ state, problem, isDuplicate }: NodeSummary): number {
+  if (state === "offline") return 0;
+  if (state === "pending") return 1;
+  if (state === "revoked") return 4;
+  return isDuplicate || problem !== undefined ? 2 : 3;
+}
+
+/** Since when it is as it is, and why; `""`: neither is known. */
+export function sinceText(
+  { since, reason }: NodeSummary,
+  nowMs: number,
+): string {
+  return [
+    ...since === undefined
+      ? []
+      : [`for ${ageOf(since, nowMs)}, since ${whenText(since)}`],
+    ...reason === undefined ? [] : [reason],
+  ].join(": ");
+}
+
+/** What it is. */
+export function nodeFacts(node: NodeDetail): readonly Fact[] {
+  const from = node.joinedFrom === undefined ? "" : ` from ${node.joinedFrom}`;
+  const joined = node.isJoined
+    ? `${whenText(node.joinedAt)}${from}`
+    : "no, it is linked with a certificate or token of its own";
+  const own = ["its name only"];
+  return [
+    { name: "version", value: node.version ?? "-" },
+    { name: "address now", value: node.address ?? "-" },
+    { name: "servers", value: node.servers },
+    {
+      name: "traffic",
+      value: `${counted(node.conduits, "connection")}, ` +
+        `${rateText(node.toTargetRate)} to targets, ` +
+        `${rateText(node.fromTargetRate)} from them`,
+    },
+    { name: "joined", value: joined },
+    { name: "certificate", value: `until ${whenText(node.certificateUntil)}` },
+    { name: "may be", value: node.grants.length > 0 ? node.grants : own },
+    {
+      name: "says it is",
+      value: node.identifiers.length > 0 ? node.identifiers : own,
+    },
+  ];
+}
+
+/** What it has, and what has happened to it. */
+export function nodeSections(
+  node: NodeDetail,
+  nowMs: number,
+): readonly Section[] {
+  return [
+    linksSection(node, nowMs),
+    conduitsSection(node),
+    ...node.services.length === 0 ? [] : [announced(node.services)],
+    ...node.events.length === 0 ? [] : [{
+      heading: "Events",
+      summary: "",
+      table: tableOf(EVENT_COLUMNS, node.events, nowMs),
+    }],
+  ];
+}
+
+function linksSection(
+  { linkDetails: links, state }: NodeDetail,
+  nowMs: number,
+): Section {
+  if (links.length > 0) {
+    return {
+      heading: "Links",
+      summary: countText(links.length),
+      table: linkTable(links, nowMs),
+    };
+  }
+  const summary = state === "online"
+    ? "none here: other servers have it"
+    : "none";
+  return { heading: "Links", summary };
+}
+
+function conduitsSection(
+  { name, conduits, conduitDetails: shown }: NodeDetail,
+): Section {
+  if (conduits === 0 && shown.length === 0) {
+    return { heading: "Connected", summary: "nobody" };
+  }
+  const rest = conduits - shown.length;
+  return {
+    heading: "Connected",
+    summary: counted(conduits, "connection"),
+    table: tableOf(conduitColumns("few", shown), shown),
+    ...rest > 0
+      ? {
+        more: `${countText(rest)} more: tunnel conn list --node ` +
+          shellWord(name),
+      }
+      : {},
+  };
+}
+
+/** What is announced for others to use. */
+export function announced(
+  services: NodeDetail["services"],
+  refused = "",
+): Section {
+  return {
+    heading: "Announces",
+    summary: counted(services.length, "service"),
+    notes: services.map(({ name, problem }) => ({
+      text: problem === undefined ? name : `${name}: ${refused}${problem}`,
+    })),
+  };
+}
+
+const EVENT_COLUMNS: readonly Column<EventInfo>[] = [
+  {
+    heading: "AGO",
+    side: "right",
+    part: "value",
+    of: ({ at }, nowMs) => ageOf(at, nowMs),
+  },
+  { heading: "KIND", part: "under", of: ({ kind }) => kind },
+  {
+    heading: "EVENT",
+    least: 20,
+    part: "name",
+    of: ({ message, times = 1, code }) =>
+      (code === undefined ? "" : `${code} `) + message +
+      (times > 1 ? ` (${countText(times)} times)` : ""),
+  },
+];

@@ -1,0 +1,361 @@
+/**
+ * What a program says of itself at a glance: which sections there are, in which
+ * order, and what stands in each. What needs attention comes before them all.
+ *
+ * @module
+ */
+
+import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
+import type {
+  Expiry,
+  ProgramInfo,
+  StatusAnswer,
+  Traffic,
+} from "../../proto/admin/status_answer.ts";
+import {
+  ageText,
+  counted,
+  countText,
+  millisText,
+  rateText,
+} from "../../platform/text/quantities.ts";
+import { type Cell, type Column, orDash, tableOf } from "./cells.ts";
+import { conduitColumns } from "./conduits.ts";
+import { historySections } from "./history.ts";
+import { linkTable } from "./links.ts";
+import { announced } from "./nodes.ts";
+import {
+  ageOf,
+  type Fact,
+  type Note,
+  type Section,
+  shellWord,
+  whenText,
+} from "./sections.ts";
+
+/** An answer, and what passed before it. */
+export type Shown = StatusAnswer & { readonly history?: HistoryAnswer };
+
+type Part<Name extends keyof StatusAnswer> = NonNullable<StatusAnswer[Name]>;
+type Row<List> = List extends readonly (infer One)[] ? One : never;
+
+/** All of them, in the order in which they are read. */
+export function statusSections(
+  status: Shown,
+  nowMs: number,
+): readonly Section[] {
+  const { servers = [], nodes, announced: services = [], expiries } = status;
+  return [
+    ...servers.length === 0 ? [] : [serversSection(servers)],
+    ...linksSections(status, nowMs),
+    ...nodes === undefined ? [] : [nodesSection(nodes, nowMs)],
+    ...services.length === 0 ? [] : [announced(services, "refused: ")],
+    ...status.services === undefined ? [] : [servicesSection(status.services)],
+    conduitsSection(status),
+    ...historySections(status.history),
+    ...discoverySections(status),
+    ...expiries.length === 0 ? [] : [expirySection(expiries, nowMs)],
+  ];
+}
+
+/** Whether it serves. */
+export function programState(
+  { isDraining, isReady }: ProgramInfo,
+): "draining" | "ready" | "not ready" {
+  return isDraining ? "draining" : isReady ? "ready" : "not ready";
+}
+
+/** Which process it is. */
+export function programFacts(
+  { startedAt, now, version, pid, worker, workers }: ProgramInfo,
+): readonly Fact[] {
+  return [
+    { name: "up", value: ageOf(startedAt, Date.parse(now)) },
+    { name: "version", value: version },
+    { name: "pid", value: `${pid}` },
+    ...workers === undefined
+      ? []
+      : [{ name: "worker", value: `${worker} of ${workers}` }],
+  ];
+}
+
+function serversSection(servers: Part<"servers">): Section {
+  const ill = servers.filter(({ problem }) => problem !== undefined).length;
+  return {
+    heading: "Servers",
+    summary: `${counted(servers.length, "other")}, ${ill} with a problem`,
+    table: tableOf(SERVERS, servers),
+  };
+}
+
+const SERVERS: readonly Column<Row<Part<"servers">>>[] = [
+  { heading: "SERVER", least: 8, part: "name", of: ({ id }) => id },
+  {
+    heading: "ADDRESS",
+    least: 12,
+    rank: 2,
+    part: "under",
+    of: ({ address }) => address,
+  },
+  {
+    heading: "AGENTS",
+    side: "right",
+    part: "count",
+    of: ({ agents }) => orDash(agents, countText),
+  },
+  {
+    heading: "PROBLEM",
+    least: 16,
+    rank: 1,
+    part: "under",
+    of: ({ problem = "" }) => ({ text: problem, tone: "bad" }),
+  },
+];
+
+function linksSections(
+  { links, program }: StatusAnswer,
+  nowMs: number,
+): readonly Section[] {
+  const isLinking = links !== undefined &&
+    (links.length > 0 || program.program === "agent");
+  if (!isLinking) return [];
+  const linked = links.filter(({ state }) =>
+    state === "linked" || state === "still" || state === "draining"
+  );
+  const servers = new Set(linked.map(({ peer }) => peer)).size;
+  const summary = linked.length === 0
+    ? "no server is linked"
+    : `${countText(linked.length)} to ${counted(servers, "server")}`;
+  return [{ heading: "Links", summary, table: linkTable(links, nowMs) }];
+}
+
+type Nodes = Part<"nodes">;
+
+function nodesSection(nodes: Nodes, nowMs: number): Section {
+  const { online, offline, pending, revoked, links, lastGone: gone } = nodes;
+  return {
+    heading: "Nodes",
+    place: { view: "nodes", state: "offline" },
+    summary: [
+      `${countText(online)} online`,
+      `${countText(offline)} offline`,
+      ...pending > 0 ? [`${countText(pending)} pending`] : [],
+      ...revoked > 0 ? [`${countText(revoked)} revoked`] : [],
+      counted(links, "link"),
+    ].join(", "),
+    ...gone.length > 0 ? { table: tableOf(GONE, gone, nowMs) } : {},
+    ...gone.length > 0 && offline > gone.length
+      ? {
+        more: `${countText(offline - gone.length)} more: ` +
+          "tunnel node list --only offline",
+      }
+      : {},
+    notes: nodes.slowest.map(slowNote),
+  };
+}
+
+const GONE: readonly Column<Row<Nodes["lastGone"]>>[] = [
+  {
+    heading: "OFFLINE",
+    least: 12,
+    part: "name",
+    of: ({ name }) => ({
+      text: name,
+      tone: "bad",
+      to: { view: "nodes", name },
+    }),
+  },
+  {
+    heading: "FOR",
+    side: "right",
+    part: "value",
+    of: ({ since }, nowMs) => ageOf(since, nowMs),
+  },
+  { heading: "SINCE", rank: 2, of: ({ since }) => whenText(since) },
+  {
+    heading: "WHY",
+    least: 12,
+    rank: 1,
+    part: "under",
+    of: ({ reason = "" }) => reason,
+  },
+];
+
+/** A slow node, why it is, and who is connected to it. */
+function slowNote(
+  { name, roundTripMs, why, conduits, callers = [] }: Row<Nodes["slowest"]>,
+): Note {
+  const time = roundTripMs === undefined ? "" : ` (${millisText(roundTripMs)})`;
+  const isMore = conduits !== undefined && conduits > callers.length;
+  const below = callers.length === 0
+    ? conduits === undefined ? undefined : "nobody is connected to it"
+    : `connected: ${callers.join(", ")}` +
+      (isMore ? `; all ${countText(conduits)}: ` : "; more: ") +
+      `tunnel node describe ${shellWord(name)}`;
+  return {
+    label: { text: `slow: ${name}${time}`, tone: "warn" },
+    text: why,
+    node: name,
+    ...below === undefined ? {} : { below },
+  };
+}
+
+function servicesSection(
+  { services, ports, endpoints, endpointsInUse, problems }: Part<"services">,
+): Section {
+  return {
+    heading: "Services",
+    summary: `${counted(services, "service")}, ` +
+      `${counted(ports, "port")}, ${countText(endpointsInUse)} of ` +
+      `${counted(endpoints, "endpoint")} in use`,
+    ...problems.length > 0 ? { table: tableOf(PROBLEMS, problems) } : {},
+  };
+}
+
+const PROBLEMS: readonly Column<Row<Part<"services">["problems"]>>[] = [
+  { heading: "SERVICE", least: 10, part: "name", of: ({ service }) => service },
+  {
+    heading: "ENDPOINT",
+    least: 10,
+    rank: 1,
+    part: "under",
+    of: ({ address = "" }) => address,
+  },
+  {
+    heading: "PROBLEM",
+    least: 16,
+    part: "under",
+    of: ({ problem }) => ({ text: problem, tone: "warn" }),
+  },
+];
+
+function conduitsSection({ traffic, top = [] }: StatusAnswer): Section {
+  const rest = traffic.conduits - top.length;
+  return {
+    heading: "Connections",
+    summary: trafficText(traffic),
+    place: { view: "conduits" },
+    ...top.length > 0 ? { table: tableOf(conduitColumns("few", top), top) } : {},
+    ...top.length > 0 && rest > 0
+      ? { more: `${countText(rest)} more: tunnel conn list, tunnel top` }
+      : {},
+  };
+}
+
+/** The same where there is little room. */
+export function briefTraffic(traffic: Traffic): string {
+  const { dialP50Ms: _, ...rest } = traffic;
+  return trafficText({ ...rest, failedDials: 0 }).replace("from them", "from");
+}
+
+/** What passes, in one sentence. */
+function trafficText(traffic: Traffic): string {
+  const { dialP50Ms, dialP99Ms, dialRate, failedDials } = traffic;
+  const took = dialP50Ms === undefined || dialP99Ms === undefined
+    ? ""
+    : ` (half in ${millisText(dialP50Ms)}, 99% in ${millisText(dialP99Ms)})`;
+  return [
+    counted(traffic.conduits, "connection") +
+    (traffic.pendingDials > 0
+      ? `, ${countText(traffic.pendingDials)} dialing`
+      : ""),
+    `${rateText(traffic.toTargetRate)} to targets`,
+    `${rateText(traffic.fromTargetRate)} from them`,
+    `${perSecond(dialRate)} dials/s${took}`,
+    ...failedDials > 0 ? [`${countText(failedDials)} failed`] : [],
+  ].join(", ");
+}
+
+/** `0.5`, `412`. */
+export function perSecond(rate: number): string {
+  return rate < 10 ? rate.toFixed(1) : countText(rate);
+}
+
+function discoverySections(
+  { discovery, sources = [], follows }: StatusAnswer,
+): readonly Section[] {
+  const notes: Note[] = [
+    ...sources.map(({ name, isSynced, problem }) => ({
+      text: `source ${name}: ${
+        problem ?? (isSynced ? "read" : "not read yet")
+      }`,
+    })),
+    ...follows === undefined ? [] : followNotes(follows),
+  ];
+  if (discovery === undefined && notes.length === 0) return [];
+  const isDiscovery = discovery !== undefined || follows !== undefined;
+  return [{
+    heading: isDiscovery ? "Discovery" : "Sources",
+    summary: discovery === undefined
+      ? ""
+      : `${counted(discovery.clients, "client")}, ` +
+        `${countText(discovery.inSync)} in sync` +
+        (discovery.refused > 0
+          ? `, ${countText(discovery.refused)} refused: tunnel xds status`
+          : ""),
+    ...discovery === undefined ? {} : { place: { view: "discovery" } },
+    notes,
+  }];
+}
+
+function followNotes(
+  { state, server, problem, waiting, recalledFrom }: Part<"follows">,
+): readonly Note[] {
+  const why = problem === undefined ? "" : `: ${problem}`;
+  return [
+    {
+      text: state === "following"
+        ? `follows ${server ?? "a server"}`
+        : `follows no server (${state})${why}`,
+    },
+    ...waiting > 0
+      ? [{ text: `${counted(waiting, "service")} of which a part is missing` }]
+      : [],
+    ...recalledFrom === undefined
+      ? []
+      : [{ text: `what is served was kept at ${whenText(recalledFrom)}` }],
+  ];
+}
+
+function expirySection(expiries: readonly Expiry[], nowMs: number): Section {
+  return {
+    heading: "Expires",
+    summary: "what is next",
+    place: { view: "certificates" },
+    table: tableOf(EXPIRIES, expiries, nowMs),
+  };
+}
+
+const EXPIRIES: readonly Column<Expiry>[] = [
+  {
+    heading: "IN",
+    side: "right",
+    part: "value",
+    of: ({ at, renewal }, nowMs) => expiryCell(at, renewal, nowMs),
+  },
+  { heading: "WHAT", least: 12, part: "name", of: ({ what }) => what },
+  { heading: "AT", rank: 2, of: ({ at }) => whenText(at) },
+  {
+    heading: "RENEWED",
+    rank: 1,
+    part: "under",
+    of: ({ renewal }) => renewal,
+  },
+];
+
+/** What is not renewed by itself should be seen for so long. */
+const BY_HAND_SOON_MS = 14 * 24 * 3_600_000;
+
+/** How long something is still good. */
+export function expiryCell(
+  at: string,
+  renewal: Expiry["renewal"],
+  nowMs: number,
+): Cell {
+  const leftMs = Date.parse(at) - nowMs;
+  if (leftMs <= 0) return { text: "expired", tone: "bad" };
+  const text = ageText(leftMs);
+  return renewal === "by hand" && leftMs < BY_HAND_SOON_MS
+    ? { text, tone: "warn" }
+    : text;
+}
