@@ -13,6 +13,9 @@
 import { npmCache } from "./licences.ts";
 
 const FOLDER = "admin/page";
+
+/** What it says, as the commands say it. */
+const VIEW = "admin/view";
 const MADE = "admin/server/generated_page.ts";
 const CACHE = ".cache/dashboard";
 
@@ -39,9 +42,11 @@ export const PAGE_BYTES_MAX: number = 150 * 1024;
  * imports of `proto/admin` stays as it is within a version of the API.
  */
 export async function sourcesHash(): Promise<string> {
-  const paths = [...Deno.readDirSync(FOLDER)].map(({ name }) => name)
-    .filter((name) => !name.endsWith("_test.ts"))
-    .map((name) => `${FOLDER}/${name}`);
+  const paths = [FOLDER, VIEW].flatMap((folder) =>
+    [...Deno.readDirSync(folder)].map(({ name }) => name)
+      .filter((name) => !name.endsWith("_test.ts"))
+      .map((name) => `${folder}/${name}`)
+  );
   const parts = [...paths, ...SHARED].sort().map((path) =>
     `${path}\n${Deno.readTextFileSync(path)}\n`
   );

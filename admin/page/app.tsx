@@ -7,14 +7,18 @@
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { notice, said } from "./announce.ts";
+import { stateCell } from "../view/cells.ts";
+import { programState } from "../view/status.ts";
+import { CellText } from "./cell.tsx";
 import { Certificates } from "./certificates.tsx";
 import { ConduitList } from "./conduit_list.tsx";
 import { ConfirmDialog, role } from "./confirm.tsx";
 import { Discovery } from "./discovery.tsx";
 import { Log } from "./log.tsx";
-import { Said, State } from "./marks.tsx";
+import { Said } from "./marks.tsx";
 import { NodeList } from "./node_list.tsx";
 import { Overview } from "./overview.tsx";
+import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { programName } from "../../proto/admin/program_name.ts";
 import { peerText } from "./peer_text.ts";
 import { place, placeLink } from "./place.ts";
@@ -37,50 +41,42 @@ interface View {
   /** What it is told of as it changes. */
   readonly lists: readonly ListName[];
   readonly shown: () => VNode;
-  count?(): number | undefined;
+  count?(status: StatusAnswer): number | undefined;
 }
 
 const VIEWS: readonly View[] = [
+  { name: "overview", title: "Overview", lists: ["events"], shown: Overview },
   {
-    ...{ name: "overview", title: "Overview", lists: ["events"] },
-    shown: () => <Overview />,
+    name: "nodes",
+    title: "Nodes",
+    lists: ["nodes", "events"],
+    shown: NodeList,
+    count: ({ nodes }) =>
+      nodes && nodes.online + nodes.offline + nodes.pending + nodes.revoked,
   },
   {
-    ...{ name: "nodes", title: "Nodes", lists: ["nodes", "events"] },
-    shown: () => <NodeList />,
-    count: () => {
-      const { nodes } = status.value ?? {};
-      return nodes &&
-        nodes.online + nodes.offline + nodes.pending + nodes.revoked;
-    },
+    name: "conduits",
+    title: "Connections",
+    lists: ["conduits", "events"],
+    shown: ConduitList,
+    count: ({ traffic }) => traffic.conduits,
+  },
+  { name: "services", title: "Services", lists: ["events"], shown: Services },
+  {
+    name: "discovery",
+    title: "Discovery",
+    lists: ["events"],
+    shown: Discovery,
+    count: ({ discovery }) => discovery?.clients,
   },
   {
-    ...{
-      name: "conduits",
-      title: "Connections",
-      lists: ["conduits", "events"],
-    },
-    shown: () => <ConduitList />,
-    count: () => status.value?.traffic.conduits,
+    name: "certificates",
+    title: "Certificates",
+    lists: ["events"],
+    shown: Certificates,
   },
-  {
-    ...{ name: "services", title: "Services", lists: ["events"] },
-    shown: () => <Services />,
-  },
-  {
-    ...{ name: "discovery", title: "Discovery", lists: ["events"] },
-    shown: () => <Discovery />,
-    count: () => status.value?.discovery?.clients,
-  },
-  {
-    ...{ name: "certificates", title: "Certificates", lists: ["events"] },
-    shown: () => <Certificates />,
-  },
-  {
-    ...{ name: "log", title: "Log", lists: ["events"] },
-    shown: () => <Log />,
-  },
-] as const;
+  { name: "log", title: "Log", lists: ["events"], shown: Log },
+];
 
 /** See the module description. */
 export function App(): VNode {
@@ -140,8 +136,9 @@ function Top(): VNode {
           </>
         )}
       </p>
-      {program?.isDraining && <State state="draining" />}
-      {program && !program.isReady && <State state="not ready" />}
+      {program && programState(program) !== "ready" && (
+        <CellText cell={stateCell(programState(program))} />
+      )}
       <p class="live">
         <span class={`dot${isLive ? " is-live" : ""}`} aria-hidden="true" />
         {isLive ? "live" : "not live"}
@@ -173,7 +170,7 @@ function Navigation({ current }: { readonly current: View }): VNode {
     <nav aria-label="Views">
       <ul>
         {VIEWS.map((view) => {
-          const count = view.count?.();
+          const count = status.value && view.count?.(status.value);
           return (
             <li key={view.name}>
               <a

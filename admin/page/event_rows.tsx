@@ -6,26 +6,10 @@
 
 import type { VNode } from "preact";
 import type { EventInfo } from "../../proto/admin/event_answer.ts";
-import { NodeLink, Said, type Tone } from "./marks.tsx";
+import { NodeLink, Said } from "./marks.tsx";
+import { toneOf } from "../view/cells.ts";
 import { peerText } from "./peer_text.ts";
 import { timeText } from "./units.ts";
-
-const TONES: ReadonlyMap<EventInfo["kind"], Tone> = new Map<
-  EventInfo["kind"],
-  Tone
->([
-  ["linked", "good"],
-  ["joined", "good"],
-  ["approved", "good"],
-  ["unlinked", "warn"],
-  ["drain", "warn"],
-  ["warning", "warn"],
-  ["certificate", "warn"],
-  ["refused", "bad"],
-  ["dial-failed", "bad"],
-  ["revoked", "bad"],
-  ["duplicate", "bad"],
-]);
 
 /** See the module description. */
 export function EventRows(
@@ -39,7 +23,7 @@ export function EventRows(
       {events.map((event, index) => (
         <li key={index}>
           <time dateTime={event.at}>{timeText(event.at)}</time>
-          <span class={`tag is-${TONES.get(event.kind) ?? "calm"}`}>
+          <span class={`tag is-${toneOf(event.kind)}`}>
             {peerText(event.kind)}
           </span>
           <span class="grow">

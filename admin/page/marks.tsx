@@ -6,34 +6,11 @@
  */
 
 import type { ComponentChildren, VNode } from "preact";
+import type { Tone } from "../view/cells.ts";
 import { peerText } from "./peer_text.ts";
 import { placeLink } from "./place.ts";
 import { clock } from "./server_state.ts";
-import { agoText, timeText, untilText } from "./units.ts";
-
-/** How something is. */
-export type Tone = "good" | "bad" | "warn" | "calm" | "info";
-
-const TONES: ReadonlyMap<string, Tone> = new Map<string, Tone>([
-  ["online", "good"],
-  ["linked", "good"],
-  ["open", "good"],
-  ["in sync", "good"],
-  ["ok", "good"],
-  ["offline", "bad"],
-  ["still", "warn"],
-  ["refused", "bad"],
-  ["failed", "bad"],
-  ["error", "bad"],
-  ["warning", "warn"],
-  ["pending", "warn"],
-  ["waiting", "warn"],
-  ["draining", "warn"],
-  ["not ready", "warn"],
-  ["dialing", "info"],
-  ["connecting", "info"],
-  ["notice", "info"],
-]);
+import { agoText, timeText } from "./units.ts";
 
 /** Sentences with names in them are longer than names. */
 const SENTENCE_MAX = 1000;
@@ -46,24 +23,41 @@ const SHAPES: Readonly<Record<Tone, string>> = {
   calm: "○",
 };
 
-/** Of a state by its word. */
-export function toneOf(state: string): Tone {
-  return TONES.get(state) ?? "calm";
-}
-
 /** A shape and a word. */
 export function State(
-  { state, isShort = false }: {
-    readonly state: string;
+  { tone, isShort = false, children }: {
+    readonly tone: Tone;
+    /** Only the shape is seen. */
     readonly isShort?: boolean;
+    readonly children: ComponentChildren;
   },
 ): VNode {
-  const tone = toneOf(state);
   return (
     <span class={`state is-${tone}`}>
       <span class="shape" aria-hidden="true">{SHAPES[tone]}</span>
-      <span class={isShort ? "unseen" : ""}>{state}</span>
+      <span class={isShort ? "unseen" : ""}>{children}</span>
     </span>
+  );
+}
+
+/** Above all that is known of one thing; `problem`: what is wrong with it. */
+export function PanelTitle(
+  { name, problem }: {
+    readonly name: string;
+    readonly problem: string | undefined;
+  },
+): VNode {
+  return (
+    <>
+      <h2 class="panel-title">
+        <Said text={name} />
+      </h2>
+      {problem && (
+        <p class="problem is-bad">
+          <Said text={problem} />
+        </p>
+      )}
+    </>
   );
 }
 
@@ -106,23 +100,11 @@ export function NodeLink(
   );
 }
 
-/** `12 min ago`, and when that was. */
+/** `12m ago`, and when that was. */
 export function Ago({ at }: { readonly at: string | undefined }): VNode {
   if (at === undefined) return <span class="faint">–</span>;
   return (
     <time dateTime={at} title={timeText(at)}>{agoText(at, clock.value)}</time>
-  );
-}
-
-/** `in 5 d`; how soon is bad is told by the tone. */
-export function Until({ at }: { readonly at: string }): VNode {
-  const left = Date.parse(at) - clock.value;
-  const days = left / 86_400_000;
-  const tone = days < 2 ? "bad" : days < 14 ? "warn" : "calm";
-  return (
-    <time class={`until is-${tone}`} dateTime={at} title={timeText(at)}>
-      {untilText(at, clock.value)}
-    </time>
   );
 }
 

@@ -6,8 +6,11 @@
  * @module
  */
 
+import type { Signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Column } from "../view/cells.ts";
 import type { KeyedList } from "./keyed_list.ts";
+import type { GridProps, Sorting } from "./virtual_grid.tsx";
 
 /** The order is made anew at most so often. */
 const CALM_MS = 3_000;
@@ -15,18 +18,56 @@ const CALM_MS = 3_000;
 const SIZE_STEPS = 20;
 
 /** What is wanted of a list. */
-export interface Wanted<T> {
+interface Wanted<T> {
   /** Another one where `filter` or `compare` is another one. */
   readonly key: string;
   filter(item: T): boolean;
   compare(a: T, b: T): number;
 }
 
+/** What a sorted table is made of. */
+type SortedGrid<T> =
+  & Pick<GridProps<T>, "keys" | "get" | "sorting" | "onSort" | "onHold">
+  & { readonly total: number };
+
+/** A list as a table that is sorted by one of its columns. */
+export function useSortedGrid<T>(
+  list: KeyedList<T>,
+  sorting: Signal<Sorting>,
+  columns: readonly Column<T>[],
+  nameOf: (item: T) => string,
+  wanted: Pick<Wanted<T>, "key" | "filter">,
+): SortedGrid<T> {
+  const isHeld = useRef(false);
+  const { column, isDown } = sorting.value;
+  const sorted = columns.find(({ heading }) => heading === column);
+  const keys = useOrdered(list, {
+    key: JSON.stringify([wanted.key, column, isDown]),
+    filter: wanted.filter,
+    compare: by(sorted?.order ?? nameOf, isDown, nameOf),
+  }, () => isHeld.current);
+  return {
+    keys,
+    total: list.items.size,
+    get: (key) => list.items.get(key),
+    sorting: sorting.value,
+    // Numbers are wanted with the biggest first.
+    onSort: (heading) => {
+      const isNumber = columns.find((one) => one.heading === heading)?.side;
+      sorting.value = {
+        column: heading,
+        isDown: column === heading ? !isDown : isNumber !== undefined,
+      };
+    },
+    onHold: (held) => isHeld.current = held,
+  };
+}
+
 /**
  * @param isHeld Somebody points at it.
  * @returns Keys in order.
  */
-export function useOrdered<T>(
+function useOrdered<T>(
   list: KeyedList<T>,
   wanted: Wanted<T>,
   isHeld: () => boolean,
@@ -65,7 +106,7 @@ export function useOrdered<T>(
 }
 
 /** Compares by one field, and by the plain name where that is the same. */
-export function by<T>(
+function by<T>(
   value: (item: T) => string | number | undefined,
   isDown: boolean,
   name: (item: T) => string,

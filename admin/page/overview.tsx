@@ -1,36 +1,28 @@
 /**
- * What one looks at first: what needs attention, then what passes, what has gone,
- * what is slow and what expires.
+ * What one looks at first: what needs attention, then what passes, then the
+ * sections of `admin/view/status.ts` in their order.
  *
  * @module
  */
 
 import type { VNode } from "preact";
 import type { StatusAnswer, Warning } from "../../proto/admin/status_answer.ts";
-import { Chart, type Line } from "./chart.tsx";
-import {
-  Ago,
-  Fact,
-  Facts,
-  NodeLink,
-  Nothing,
-  Panel,
-  Said,
-  Sentence,
-  State,
-  Until,
-} from "./marks.tsx";
-import { peerText } from "./peer_text.ts";
-import { placeLink } from "./place.ts";
-import { status } from "./server_state.ts";
 import {
   ageText,
-  counted,
   countText,
-  rateText as perSecond,
+  millisText,
+  rateText,
   sizeText,
 } from "../../platform/text/quantities.ts";
-import { msText, rateText } from "./units.ts";
+import { type Tone, toneOf } from "../view/cells.ts";
+import { type Fact, nextCommand } from "../view/sections.ts";
+import { perSecond, programFacts, statusSections } from "../view/status.ts";
+import { SectionPanel, ViewFacts } from "./cell.tsx";
+import { Chart, type Line } from "./chart.tsx";
+import { Ago, NodeLink, Nothing, Panel, Sentence, State } from "./marks.tsx";
+import { peerText } from "./peer_text.ts";
+import { placeLink } from "./place.ts";
+import { clock, status } from "./server_state.ts";
 
 const THROUGHPUT: readonly Line[] = [
   { title: "to targets", colour: "series-1", of: (sample) => sample.toTarget },
@@ -54,16 +46,16 @@ export function Overview(): VNode {
       <Warnings warnings={answer.warnings} />
       <Counts {...answer} />
       <div class="pair">
-        <Chart title="Throughput" lines={THROUGHPUT} format={perSecond} />
-        <Chart title="Dial latency" lines={LATENCY} format={msText} />
+        <Chart title="Throughput" lines={THROUGHPUT} format={rateText} />
+        <Chart title="Dial latency" lines={LATENCY} format={millisText} />
       </div>
       <div class="columns">
-        <Gone {...answer} />
-        <Slowest {...answer} />
-        <Expiries {...answer} />
-        <Busiest {...answer} />
-        <Others {...answer} />
-        <Program {...answer} />
+        {statusSections(answer, clock.value).map((section) => (
+          <SectionPanel key={section.heading} section={section} />
+        ))}
+        <Panel title="This server">
+          <ViewFacts facts={[...ownFacts(answer)]} />
+        </Panel>
       </div>
     </div>
   );
@@ -82,32 +74,19 @@ export function Warnings(
       {warnings.length === 0
         ? (
           <Nothing>
-            <State state="ok" isShort /> Nothing needs attention.
+            <State tone="good" isShort>ok</State> Nothing needs attention.
           </Nothing>
         )
         : (
           <ul class="list">
             {warnings.map((warning, index) => (
               <li key={index} class="warning">
-                <State state={warning.severity} />
+                <State tone={toneOf(warning.severity)}>
+                  {warning.severity}
+                </State>
                 <div>
                   <Sentence text={warning.message} />
-                  <div class="second">
-                    {warning.node !== undefined &&
-                      <NodeLink name={warning.node} />}
-                    {warning.since && (
-                      <span>
-                        since <Ago at={warning.since} />
-                      </span>
-                    )}
-                    {warning.code && (
-                      <code>
-                        {warning.code === "TUN402" && warning.node
-                          ? `tunnel doctor node ${peerText(warning.node)}`
-                          : `tunnel explain ${peerText(warning.code)}`}
-                      </code>
-                    )}
-                  </div>
+                  <MoreOf warning={warning} />
                 </div>
               </li>
             ))}
@@ -117,47 +96,76 @@ export function Warnings(
   );
 }
 
+function MoreOf({ warning }: { readonly warning: Warning }): VNode {
+  const { node, since } = warning;
+  const next = nextCommand(warning);
+  return (
+    <div class="second">
+      {node !== undefined && <NodeLink name={node} />}
+      {since && (
+        <span>
+          since <Ago at={since} />
+        </span>
+      )}
+      {next && <code>{peerText(next)}</code>}
+    </div>
+  );
+}
+
 function Counts({ nodes, traffic }: StatusAnswer): VNode {
+  const states = ["online", "offline", "pending", "revoked"] as const;
   return (
     <ul class="counts" aria-label="Counts">
       {nodes && (
         <>
-          <Count name="online" at="nodes" of={nodes.online} state="online" />
-          <Count name="offline" at="nodes" of={nodes.offline} state="offline" />
-          <Count name="pending" at="nodes" of={nodes.pending} state="pending" />
-          <Count name="revoked" at="nodes" of={nodes.revoked} state="revoked" />
-          <Count name="links" at="nodes" of={nodes.links} />
+          {states.map((state) => (
+            <Count
+              key={state}
+              name={state}
+              at="nodes"
+              of={countText(nodes[state])}
+              state={state}
+              tone={nodes[state] > 0 ? toneOf(state) : undefined}
+            />
+          ))}
+          <Count name="links" at="nodes" of={countText(nodes.links)} />
         </>
       )}
-      <Count name="connections" at="conduits" of={traffic.conduits} />
-      <Count name="dials waiting" at="conduits" of={traffic.pendingDials} />
-      <Count name="dials/s" at="log" of={traffic.dialRate} />
+      <Count
+        name="connections"
+        at="conduits"
+        of={countText(traffic.conduits)}
+      />
+      <Count
+        name="dials waiting"
+        at="conduits"
+        of={countText(traffic.pendingDials)}
+      />
+      <Count name="dials/s" at="log" of={perSecond(traffic.dialRate)} />
       <Count
         name="dials failed so far"
         at="log"
-        of={traffic.failedDials}
+        of={countText(traffic.failedDials)}
       />
     </ul>
   );
 }
 
 function Count(
-  { name, of, at, state }: {
+  { name, of, at, state, tone }: {
     readonly name: string;
-    readonly of: number;
+    readonly of: string;
     readonly at: string;
     readonly state?: string;
+    readonly tone?: Tone | undefined;
   },
 ): VNode {
-  const shown = of < 10 && !Number.isInteger(of)
-    ? of.toFixed(1)
-    : countText(Math.round(of));
   return (
     <li>
       <a href={placeLink(at, "", state ? { state } : {})}>
         <strong>
-          {state && of > 0 && <State state={state} isShort />}
-          {shown}
+          {tone && <State tone={tone} isShort>{name}</State>}
+          {of}
         </strong>
         <span>{name}</span>
       </a>
@@ -165,213 +173,19 @@ function Count(
   );
 }
 
-function Gone({ nodes }: StatusAnswer): VNode | null {
-  if (nodes === undefined) return null;
-  return (
-    <Panel
-      title="Gone lately"
-      note={<a href={placeLink("nodes", "", { state: "offline" })}>all</a>}
-    >
-      {nodes.lastGone.length === 0 && <Nothing>No node is offline.</Nothing>}
-      <ul class="list rows">
-        {nodes.lastGone.toSorted(byTime("since")).reverse().slice(0, 8).map((
-          { name, since, reason },
-        ) => (
-          <li key={name}>
-            <span class="grow">
-              <NodeLink name={name} />
-              {reason && (
-                <div class="second">
-                  <Said text={reason} />
-                </div>
-              )}
-            </span>
-            <Ago at={since} />
-          </li>
-        ))}
-      </ul>
-    </Panel>
-  );
-}
-
-function Slowest({ nodes }: StatusAnswer): VNode | null {
-  if (nodes === undefined) return null;
-  return (
-    <Panel title="Slowest nodes">
-      {nodes.slowest.length === 0 && <Nothing>No node is slow.</Nothing>}
-      <ul class="list rows">
-        {nodes.slowest.map(({ name, roundTripMs, why }) => (
-          <li key={name}>
-            <span class="grow">
-              <NodeLink name={name} />
-              <div class="second">
-                <Said text={why} />
-              </div>
-            </span>
-            <span>{msText(roundTripMs)}</span>
-          </li>
-        ))}
-      </ul>
-    </Panel>
-  );
-}
-
-function Expiries({ expiries }: StatusAnswer): VNode {
-  return (
-    <Panel
-      title="Expires next"
-      note={<a href={placeLink("certificates")}>all</a>}
-    >
-      {expiries.length === 0 && <Nothing>Nothing expires.</Nothing>}
-      <ul class="list rows">
-        {expiries.toSorted(byTime("at")).slice(0, 8).map((
-          { what, at, renewal },
-          index,
-        ) => (
-          <li key={index}>
-            <span class="grow">
-              <Said text={what} />
-              <div class="second">renewed {renewal}</div>
-            </span>
-            {renewal === "by hand" ? <Until at={at} /> : <Later at={at} />}
-          </li>
-        ))}
-      </ul>
-    </Panel>
-  );
-}
-
-/** The first first. */
-function byTime<Name extends string>(name: Name) {
-  type Timed = { readonly [name in Name]?: string };
-  return (a: Timed, b: Timed) =>
-    Date.parse(a[name] ?? "") - Date.parse(b[name] ?? "");
-}
-
-/** Renewed by itself: that it comes is no worry. */
-function Later({ at }: { readonly at: string }): VNode {
-  return (
-    <span class="faint">
-      <Until at={at} />
-    </span>
-  );
-}
-
-function Busiest({ top = [] }: StatusAnswer): VNode {
-  return (
-    <Panel
-      title="Busiest connections"
-      note={<a href={placeLink("conduits")}>all</a>}
-    >
-      {top.length === 0 && <Nothing>There is no connection.</Nothing>}
-      <ul class="list rows">
-        {top.slice(0, 8).map((conduit) => (
-          <li key={conduit.id}>
-            <span class="grow">
-              <a class="name" href={placeLink("conduits", conduit.id)}>
-                <Said text={conduit.target} />
-              </a>
-              <div class="second">
-                <Said text={conduit.caller} />
-                {conduit.node !== undefined && (
-                  <>
-                    {" "}
-                    → <Said text={conduit.node} />
-                  </>
-                )}
-              </div>
-            </span>
-            <span>
-              {rateText(conduit.toTargetRate + conduit.fromTargetRate)}
-            </span>
-          </li>
-        ))}
-      </ul>
-    </Panel>
-  );
-}
-
-function Others({ servers = [], sources = [], discovery }: StatusAnswer) {
-  if (servers.length + sources.length === 0 && !discovery) return null;
-  return (
-    <Panel title="Servers and sources">
-      <ul class="list rows">
-        {servers.map(({ id, address, agents, problem }) => (
-          <li key={`server ${id}`}>
-            <span class="grow">
-              <State state={problem ? "failed" : "ok"} isShort /> server{" "}
-              <Said text={id} />
-              <div class="second">
-                <Said text={problem ?? address} />
-              </div>
-            </span>
-            {agents !== undefined && <span>{counted(agents, "agent")}</span>}
-          </li>
-        ))}
-        {sources.map(({ name, isSynced, problem }) => (
-          <li key={`source ${name}`}>
-            <span class="grow">
-              <State
-                state={problem ? "failed" : isSynced ? "in sync" : "waiting"}
-                isShort
-              />{" "}
-              source <Said text={name} />
-              {problem && (
-                <div class="second">
-                  <Said text={problem} />
-                </div>
-              )}
-            </span>
-            <span>{isSynced ? "in sync" : "not yet in sync"}</span>
-          </li>
-        ))}
-        {discovery && (
-          <li>
-            <span class="grow">
-              <a href={placeLink("discovery")}>Discovery clients</a>
-              <div class="second">
-                {countText(discovery.inSync)} in sync,{" "}
-                {countText(discovery.refused)} refused
-              </div>
-            </span>
-            <span>{countText(discovery.clients)}</span>
-          </li>
-        )}
-      </ul>
-    </Panel>
-  );
-}
-
-function Program({ program, traffic }: StatusAnswer): VNode {
-  const upMs = Date.parse(program.now) - Date.parse(program.startedAt);
-  return (
-    <Panel title="This server">
-      <Facts>
-        <Fact name="Id">
-          <Said text={program.id} />
-        </Fact>
-        <Fact name="Version">{peerText(program.version)}</Fact>
-        <Fact name="Up">{ageText(upMs)}</Fact>
-        <Fact name="Process">{`${program.pid}`}</Fact>
-        <Fact name="Worker">
-          {program.workers &&
-            `${program.worker} of ${countText(program.workers)}: this page ` +
-              "shows its connections; tunnel conn list shows all"}
-        </Fact>
-        <Fact name="Memory">
-          {program.residentBytes && sizeText(program.residentBytes)}
-        </Fact>
-        <Fact name="Processor">
-          {program.cpuSeconds && ageText(program.cpuSeconds * 1000)}
-        </Fact>
-        <Fact name="To targets">{sizeText(traffic.toTargetBytes)}</Fact>
-        <Fact name="From targets">{sizeText(traffic.fromTargetBytes)}</Fact>
-        {Object.entries(program.addresses).map(([name, address]) => (
-          <Fact key={name} name={`Port: ${peerText(name)}`}>
-            <Said text={address} />
-          </Fact>
-        ))}
-      </Facts>
-    </Panel>
-  );
+function* ownFacts({ program, traffic }: StatusAnswer): Iterable<Fact> {
+  const { residentBytes, cpuSeconds } = program;
+  yield { name: "id", value: program.id };
+  yield* programFacts(program);
+  if (residentBytes !== undefined) {
+    yield { name: "memory", value: sizeText(residentBytes) };
+  }
+  if (cpuSeconds !== undefined) {
+    yield { name: "processor", value: ageText(cpuSeconds * 1_000) };
+  }
+  yield { name: "to targets", value: sizeText(traffic.toTargetBytes) };
+  yield { name: "from targets", value: sizeText(traffic.fromTargetBytes) };
+  for (const [use, address] of Object.entries(program.addresses)) {
+    yield { name: `port: ${use}`, value: address };
+  }
 }

@@ -15,19 +15,35 @@ import {
   useRef,
   useState,
 } from "preact/hooks";
+import type { Column } from "../view/cells.ts";
+import { CellText, titleOf } from "./cell.tsx";
+import { clock } from "./server_state.ts";
 
 /** One column. */
-export interface Column<T> {
-  readonly id: string;
-  readonly title: string;
+export interface GridColumn<T> extends Column<T> {
   /** In pixels; of those that grow, the least. */
   readonly width: number;
-  readonly grows?: number;
   /** 1 is never left out; the highest goes first. */
   readonly need: number;
-  readonly isNumber?: boolean;
-  readonly isSortable?: boolean;
-  cell(item: T): ComponentChildren;
+  readonly grows?: number | undefined;
+  /** What is shown in place of the text of its cell. */
+  readonly shown?: ((item: T) => ComponentChildren) | undefined;
+}
+
+type Size = readonly [width: number, need: number, grows?: number];
+
+/** Columns by their headings, in the order of `sizes`. */
+export function gridColumns<T>(
+  columns: readonly Column<T>[],
+  sizes: Readonly<Record<string, Size | undefined>>,
+  shown: Readonly<Record<string, (item: T) => ComponentChildren>> = {},
+): readonly GridColumn<T>[] {
+  return Object.entries(sizes).flatMap(([name, size]) => {
+    const column = columns.find(({ heading }) => heading === name);
+    if (column === undefined || size === undefined) return [];
+    const [width, need, grows] = size;
+    return [{ ...column, width, need, grows, shown: shown[name] }];
+  });
 }
 
 /** How it is sorted. */
@@ -39,7 +55,7 @@ export interface Sorting {
 /** A table. */
 export interface GridProps<T> {
   readonly label: string;
-  readonly columns: readonly Column<T>[];
+  readonly columns: readonly GridColumn<T>[];
   readonly keys: readonly string[];
   get(key: string): T | undefined;
   readonly sorting?: Sorting;
@@ -143,7 +159,8 @@ function Head<T>(
         style={{ gridTemplateColumns: template }}
       >
         {columns.map((column, index) => {
-          const isSorted = sorting?.column === column.id;
+          const title = titleOf(column.heading);
+          const isSorted = sorting?.column === column.heading;
           const order = sorting?.isDown ? "descending" : "ascending";
           const arrow = isSorted && (
             <span class="arrow" aria-hidden="true">
@@ -152,23 +169,23 @@ function Head<T>(
           );
           return (
             <div
-              key={column.id}
+              key={column.heading}
               role="columnheader"
               aria-colindex={index + 1}
-              class={column.isNumber ? "is-number" : ""}
-              {...(column.isSortable
+              class={column.side ? "is-number" : ""}
+              {...(column.order
                 ? { "aria-sort": isSorted ? order : "none" }
                 : {})}
             >
-              {column.isSortable && onSort
+              {column.order && onSort
                 ? (
-                  <button type="button" onClick={() => onSort(column.id)}>
-                    {column.isNumber && arrow}
-                    {column.title}
-                    {!column.isNumber && arrow}
+                  <button type="button" onClick={() => onSort(column.heading)}>
+                    {column.side && arrow}
+                    {title}
+                    {!column.side && arrow}
                   </button>
                 )
-                : column.title}
+                : title}
             </div>
           );
         })}
@@ -181,7 +198,7 @@ function Head<T>(
 interface RowFacts<T> {
   readonly item: T;
   readonly index: number;
-  readonly columns: readonly Column<T>[];
+  readonly columns: readonly GridColumn<T>[];
   /** How many of them. */
   readonly shown: number;
   readonly template: string;
@@ -202,7 +219,7 @@ class RowCache<T> {
   rowOf(
     slot: string | number,
     facts: RowFacts<T>,
-    columns: readonly Column<T>[],
+    columns: readonly GridColumn<T>[],
   ): VNode {
     const made = this.#made.get(slot);
     if (made !== undefined && isSame(made.facts, facts)) return made.row;
@@ -222,7 +239,7 @@ function isSame<T>(a: RowFacts<T>, b: RowFacts<T>): boolean {
 function Row<T>(
   { facts, columns }: {
     readonly facts: RowFacts<T>;
-    readonly columns: readonly Column<T>[];
+    readonly columns: readonly GridColumn<T>[];
   },
 ): VNode {
   const { item, index, height, isNarrow, narrow } = facts;
@@ -243,12 +260,13 @@ function Row<T>(
     >
       {columns.map((column, at) => (
         <div
-          key={column.id}
+          key={column.heading}
           role="gridcell"
           aria-colindex={at + 1}
-          class={column.isNumber ? "is-number" : ""}
+          class={column.side ? "is-number" : ""}
         >
-          {column.cell(item)}
+          {column.shown?.(item) ??
+            <CellText cell={column.of(item, clock.value)} isSkipped />}
           {hasSecond && column.need === 1 && column.grows
             ? <div class="second">{narrow(item)}</div>
             : null}
@@ -260,13 +278,13 @@ function Row<T>(
 
 /** Columns that fit, the most needed ones. */
 function fitting<T>(
-  columns: readonly Column<T>[],
+  columns: readonly GridColumn<T>[],
   width: number,
-): readonly Column<T>[] {
+): readonly GridColumn<T>[] {
   if (width === 0) return columns.filter(({ need }) => need === 1);
   const gap = 12;
   let room = width - 24;
-  const kept = new Set<Column<T>>();
+  const kept = new Set<GridColumn<T>>();
   for (const column of columns.toSorted((a, b) => a.need - b.need)) {
     room -= column.width + gap;
     if (room < 0 && column.need > 1) break;

@@ -32,7 +32,9 @@ export interface ColumnShape {
   /** Left out where there is no room, the greatest first; absent: it stays. */
   readonly rank?: number;
   /** Where a list has it that is no table; absent: nowhere. */
-  readonly part?: "name" | "under" | "value" | "count";
+  readonly part?: "name" | "under" | "value";
+  /** What stands behind its value there. */
+  readonly unit?: string;
 }
 
 /** A column that knows its cells. */
@@ -74,16 +76,19 @@ export function orDash<T>(
   return value === undefined ? "-" : text(value);
 }
 
-const TONES: ReadonlyMap<string, Tone> = new Map<string, Tone>([
-  ...["online", "linked", "open", "in sync", "ok", "ready", "joined"]
-    .map((word) => [word, "good"] as const),
-  ...["offline", "refused", "failed", "error", "not ready"]
-    .map((word) => [word, "bad"] as const),
-  ...["still", "warning", "pending", "waiting", "draining", "unlinked"]
-    .map((word) => [word, "warn"] as const),
-  ...["dialing", "connecting", "notice"]
-    .map((word) => [word, "info"] as const),
-]);
+const WORDS: Readonly<Record<Exclude<Tone, "calm">, string>> = {
+  good: "online,linked,open,in sync,ok,ready,joined,approved",
+  bad: "offline,refused,failed,error,not ready,dial-failed," +
+    "duplicate",
+  warn: "still,warning,pending,waiting,draining,unlinked,drain,certificate",
+  info: "dialing,connecting,notice",
+};
+
+const TONES: ReadonlyMap<string, Tone> = new Map(
+  Object.entries(WORDS).flatMap(([tone, words]) =>
+    words.split(",").map((word) => [word, tone as Tone] as const)
+  ),
+);
 
 /** What a state is about, by its word. */
 export function toneOf(word: string): Tone {

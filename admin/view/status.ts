@@ -100,7 +100,8 @@ const SERVERS: readonly Column<Row<Part<"servers">>>[] = [
   {
     heading: "AGENTS",
     side: "right",
-    part: "count",
+    part: "value",
+    unit: "agents",
     of: ({ agents }) => orDash(agents, countText),
   },
   {

@@ -1,0 +1,158 @@
+/**
+ * A list of anything: a field that searches it, choices of a state, the table,
+ * and beside it the one that is open. Which one is open, and which state is
+ * chosen, stands in the place.
+ *
+ * @module
+ */
+
+import { type Signal, signal } from "@preact/signals";
+import type { ComponentChildren, VNode } from "preact";
+import { useMemo } from "preact/hooks";
+import { countText } from "../../platform/text/quantities.ts";
+import { useAsked } from "./asked.ts";
+import { type FilterChoice, Filters, Search } from "./filters.tsx";
+import { Nothing } from "./marks.tsx";
+import { compareNames } from "./ordered.ts";
+import { peerText } from "./peer_text.ts";
+import { goTo, place } from "./place.ts";
+import { SplitView } from "./split_view.tsx";
+import { type GridProps, VirtualGrid } from "./virtual_grid.tsx";
+
+/** What all lists have. */
+export interface ListLook<T> extends
+  Pick<
+    GridProps<T>,
+    "columns" | "keys" | "get" | "narrow" | "empty" | "sorting" | "onSort"
+  > {
+  /** As the place calls it. */
+  readonly view: string;
+  readonly title: string;
+  /** What is found: `a node`, by `name, address`. */
+  readonly find: readonly [what: string, by: string];
+  readonly search: Signal<string>;
+  readonly choices: readonly FilterChoice[];
+  /** How many there are, however few are shown. */
+  readonly total: number;
+  readonly tools?: ComponentChildren;
+  readonly onHold?: (isHeld: boolean) => void;
+  panel(name: string): VNode;
+}
+
+/** See the module description. */
+export function ListView<T>(list: ListLook<T>): VNode {
+  const { view, title, find: [what, by], keys } = list;
+  const { name, query } = place.value;
+  const kept = Object.fromEntries(query);
+  return (
+    <SplitView
+      title={title}
+      isOpen={name !== ""}
+      panel={name === "" ? null : list.panel(name)}
+      onClose={() => goTo(view, "", kept)}
+      tools={
+        <>
+          <Search label={`Find ${what}`} hint={by} text={list.search} />
+          <Filters
+            label="State"
+            choices={list.choices}
+            chosen={query.get("state") ?? ""}
+          />
+          {list.tools}
+          <p class="tally" role="status">
+            {countText(keys.length)} of {countText(list.total)}
+          </p>
+        </>
+      }
+    >
+      <VirtualGrid<T>
+        label={title}
+        columns={list.columns}
+        keys={keys}
+        get={list.get}
+        {...list.sorting === undefined ? {} : { sorting: list.sorting }}
+        {...list.onSort === undefined ? {} : { onSort: list.onSort }}
+        {...list.onHold === undefined ? {} : { onHold: list.onHold }}
+        {...list.narrow === undefined ? {} : { narrow: list.narrow }}
+        onOpen={(key) => goTo(view, key, kept)}
+        openKey={name}
+        empty={list.empty}
+      />
+    </SplitView>
+  );
+}
+
+/** What a list is that is asked for whole. */
+export interface AskedLook<T, Answer> extends
+  Pick<
+    ListLook<T>,
+    "view" | "title" | "find" | "choices" | "columns" | "narrow"
+  > {
+  readonly path: string;
+  readonly everyMs: number;
+  items(answer: Answer): readonly T[];
+  nameOf(item: T): string;
+  /** Whether it is one of those that a choice shows. */
+  isLike(item: T, state: string): boolean;
+  /** What a search looks at. */
+  words(item: T): string;
+  /** The greatest last; absent: by name. */
+  rank?(item: T): number | string;
+  panel(item: T): VNode;
+  /** What is said where there is none like that. */
+  readonly none: string;
+}
+
+/** @returns The view of such a list. */
+export function askedList<T, Answer>(
+  look: AskedLook<T, Answer>,
+): () => VNode {
+  const search = signal("");
+  const { nameOf, rank = () => 0 } = look;
+  return function AskedList(): VNode {
+    const asked = useAsked<Answer>(look.path, look.everyMs);
+    const answer = asked.kind === "known" ? asked.answer : undefined;
+    const state = place.value.query.get("state") ?? "";
+    const text = search.value.trim().toLowerCase();
+    const items = useMemo(
+      () =>
+        new Map(
+          (answer === undefined ? [] : look.items(answer))
+            .map((item) => [nameOf(item), item] as const),
+        ),
+      [answer],
+    );
+    const keys = useMemo(() =>
+      [...items.values()]
+        .filter((item) =>
+          (state === "" || look.isLike(item, state)) &&
+          (text === "" || look.words(item).toLowerCase().includes(text))
+        )
+        .sort((a, b) => {
+          const [x, y] = [rank(a), rank(b)];
+          return x < y ? -1 : x > y ? 1 : compareNames(nameOf(a), nameOf(b));
+        })
+        .map(nameOf), [items, state, text]);
+    const { panel, ...shown } = look;
+    return (
+      <ListView<T>
+        {...shown}
+        keys={keys}
+        get={(key) => items.get(key)}
+        search={search}
+        total={items.size}
+        panel={(name) => {
+          const item = items.get(name);
+          return item === undefined
+            ? <Nothing>There is none of that name any more.</Nothing>
+            : panel(item);
+        }}
+        empty={asked.kind === "failed"
+          ? peerText(asked.message)
+          : asked.kind === "waiting"
+          ? "Waiting for the server …"
+          : look.none}
+      />
+    );
+  };
+}
