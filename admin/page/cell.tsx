@@ -29,7 +29,7 @@ import { placeLink } from "./place.ts";
 const ROWS_MAX = 12;
 
 /** What most rows say of most things: nothing moves, nothing is known. */
-const NOTHING = /^(?:-|0|0 B|0 B\/s|)$/;
+const NOTHING = /^(?:-|0|0s|0 B|0 B\/s|)$/;
 
 /** One cell. */
 export function CellText(
@@ -61,7 +61,7 @@ export function CellText(
 
 /** `RATE TO` as the page writes it: `Rate to`; `RTT` stays. */
 export function titleOf(heading: string): string {
-  return /^[A-Z]{2,3}$/.test(heading)
+  return heading === "RTT" || heading === "ID"
     ? heading
     : heading.charAt(0) + heading.slice(1).toLowerCase();
 }
