@@ -177,6 +177,10 @@ function* ownFacts({ program, traffic }: StatusAnswer): Iterable<Fact> {
   const { residentBytes, cpuSeconds } = program;
   yield { name: "id", value: program.id };
   yield* programFacts(program);
+  if (program.workers !== undefined) {
+    const value = "those of its worker; tunnel conn list shows all";
+    yield { name: "connections", value };
+  }
   if (residentBytes !== undefined) {
     yield { name: "memory", value: sizeText(residentBytes) };
   }
