@@ -56,7 +56,9 @@ function lineOf(
   page: Page,
 ): string {
   let last = row.length - 1;
-  while (last > 0 && (widths[last] === 0 || cellText(row[last]!) === "")) last--;
+  while (last > 0 && (widths[last] === 0 || cellText(row[last]!) === "")) {
+    last--;
+  }
   let line = "";
   for (let at = 0; at <= last; at++) {
     const width = widths[at]!;

@@ -236,7 +236,9 @@ function conduitsSection({ traffic, top = [] }: StatusAnswer): Section {
     heading: "Connections",
     summary: trafficText(traffic),
     place: { view: "conduits" },
-    ...top.length > 0 ? { table: tableOf(conduitColumns("few", top), top) } : {},
+    ...top.length > 0
+      ? { table: tableOf(conduitColumns("few", top), top) }
+      : {},
     ...top.length > 0 && rest > 0
       ? { more: `${countText(rest)} more: tunnel conn list, tunnel top` }
       : {},
