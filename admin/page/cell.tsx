@@ -161,7 +161,9 @@ function NoteRow({ note }: { readonly note: Note }): VNode {
 }
 
 /** Facts, one below the other. */
-export function ViewFacts({ facts }: { readonly facts: readonly ViewFact[] }) {
+export function ViewFacts(
+  { facts }: { readonly facts: readonly ViewFact[] },
+): VNode {
   return (
     <Facts>
       {facts.map(({ name, value }) => (
