@@ -14,7 +14,17 @@ import {
   parseYaml,
   withLine,
 } from "../platform/documents/document.ts";
-import { DocumentMap, FieldError } from "../platform/documents/document_map.ts";
+import { FieldError } from "../platform/documents/document_map.ts";
+import {
+  as,
+  FULL_TEXT,
+  list,
+  map,
+  readShape,
+  type Shape,
+  text,
+  word,
+} from "../platform/documents/shape.ts";
 import type {
   FrontendAddress,
   FrontendProtocol,
@@ -38,6 +48,8 @@ export class EgressConfigError extends Error {
   readonly tunnelCode: string = "TUN124";
 }
 
+const KIND = "EgressSelectorConfiguration";
+
 const API_VERSIONS = [
   "apiserver.k8s.io/v1alpha1",
   "apiserver.k8s.io/v1beta1",
@@ -48,19 +60,22 @@ const API_VERSIONS = [
 /**
  * Reads a configuration.
  *
- * @param text YAML or JSON.
+ * @param document YAML or JSON.
  * @param source How to call it in errors, such as the file's name.
  * @throws {EgressConfigError} Naming the field, what was seen and what was wanted.
  */
-export function parseEgressConfig(text: string, source: string): EgressRoutes {
+export function parseEgressConfig(
+  document: string,
+  source: string,
+): EgressRoutes {
   try {
-    return readRoutes(parseYaml(text));
+    return readShape(EGRESS, parseYaml(document));
   } catch (error) {
     if (error instanceof DocumentError) {
       throw refusal(source, error.message, error);
     }
     if (!(error instanceof FieldError)) throw error;
-    throw refusal(source, withLine(text, error), error);
+    throw refusal(source, withLine(document, error), error);
   }
 }
 
@@ -68,120 +83,100 @@ function refusal(source: string, problem: string, cause: Error) {
   return new EgressConfigError(`Cannot use ${source}: ${problem}`, { cause });
 }
 
-function readRoutes(value: unknown): EgressRoutes {
-  const root = new DocumentMap(
-    value,
-    [],
-    ["apiVersion", "kind", "egressSelections"],
-  );
-  wordIn(root, "apiVersion", API_VERSIONS);
-  wordIn(root, "kind", ["EgressSelectorConfiguration"]);
-  if (!root.has("egressSelections")) {
-    root.refuse("egressSelections", "wanted a list");
-  }
-  const routes = new Map<NetworkContext, TunnelRoute>();
-  for (const [item, place] of root.list("egressSelections")) {
-    const selection = new DocumentMap(item, place, ["name", "connection"]);
-    const context = wordIn(selection, "name", NETWORK_CONTEXTS);
-    if (routes.has(context)) selection.refuse("name", "it is there twice");
-    routes.set(context, readConnection(selection));
-  }
-  return routes;
-}
+const MISSING = "it is missing";
 
-function readConnection(selection: DocumentMap): TunnelRoute {
-  const connection = mapIn(selection, "connection", [
-    "proxyProtocol",
-    "transport",
-  ]);
-  const protocol = wordIn(
-    connection,
-    "proxyProtocol",
-    ["GRPC", "HTTPConnect", "Direct"],
-  );
-  if (protocol === "Direct") {
-    if (!connection.has("transport")) return { kind: "direct" };
-    return connection.refuse("transport", 'it must not be with "Direct"');
-  }
-  return {
-    kind: "tunnel",
-    protocol: PROTOCOLS[protocol],
-    address: readTransport(connection),
-  };
-}
+const TLS = map({
+  caBundle: FULL_TEXT,
+  clientKey: FULL_TEXT,
+  clientCert: FULL_TEXT,
+  tlsServerName: FULL_TEXT,
+}, {
+  required: { caBundle: MISSING, clientKey: MISSING, clientCert: MISSING },
+});
+
+/** Only https: a frontend on TCP always asks for a certificate. */
+const URL_TEXT = text(/^https:\/\//, (given) => {
+  if (!URL.canParse(given)) return `saw "${given}", wanted https://host:port`;
+  const { protocol } = new URL(given);
+  return protocol === "https:"
+    ? undefined
+    : `it starts with ${protocol}//, wanted https://`;
+});
+
+const TRANSPORT: Shape<FrontendAddress> = as(
+  map({
+    tcp: map({ url: URL_TEXT, tlsConfig: TLS }, {
+      required: { url: MISSING, tlsConfig: MISSING },
+    }),
+    uds: map({ udsName: FULL_TEXT }, { required: { udsName: MISSING } }),
+  }, { oneOf: ["tcp", "uds"] }),
+  ({ tcp, uds }): FrontendAddress => {
+    if (tcp === undefined) return { kind: "unix", path: uds!.udsName };
+    const { hostname, port } = new URL(tcp.url);
+    const { caBundle, clientCert, clientKey, tlsServerName } = tcp.tlsConfig;
+    return {
+      kind: "tcp",
+      host: withoutBrackets(hostname),
+      port: port === "" ? 443 : Number(port),
+      tls: {
+        caFile: caBundle,
+        certFile: clientCert,
+        keyFile: clientKey,
+        ...(tlsServerName === undefined ? {} : { serverName: tlsServerName }),
+      },
+    };
+  },
+);
 
 const PROTOCOLS: Readonly<Record<"GRPC" | "HTTPConnect", FrontendProtocol>> = {
   GRPC: "grpc",
   HTTPConnect: "http-connect",
 };
 
-function readTransport(connection: DocumentMap): FrontendAddress {
-  const transport = mapIn(connection, "transport", ["tcp", "uds"]);
-  if (transport.has("tcp") === transport.has("uds")) {
-    connection.refuse("transport", "it must have exactly one of tcp and uds");
-  }
-  if (transport.has("uds")) {
-    const uds = mapIn(transport, "uds", ["udsName"]);
-    return { kind: "unix", path: textIn(uds, "udsName") };
-  }
-  const tcp = mapIn(transport, "tcp", ["url", "tlsConfig"]);
-  const { host, port } = readUrl(tcp);
-  const tls = mapIn(tcp, "tlsConfig", [
-    "caBundle",
-    "clientKey",
-    "clientCert",
-    "tlsServerName",
-  ]);
-  return {
-    kind: "tcp",
-    host,
-    port,
-    tls: {
-      caFile: textIn(tls, "caBundle"),
-      certFile: textIn(tls, "clientCert"),
-      keyFile: textIn(tls, "clientKey"),
-      ...(tls.has("tlsServerName")
-        ? { serverName: textIn(tls, "tlsServerName") }
-        : {}),
+const CONNECTION: Shape<TunnelRoute> = as(
+  map({
+    proxyProtocol: word(["GRPC", "HTTPConnect", "Direct"]),
+    transport: TRANSPORT,
+  }, { required: { proxyProtocol: MISSING } }),
+  ({ proxyProtocol, transport }, at): TunnelRoute | undefined => {
+    if (proxyProtocol === "Direct") {
+      return transport === undefined
+        ? { kind: "direct" }
+        : at.say('it must not be with "Direct"', "transport");
+    }
+    return transport === undefined ? at.say(MISSING, "transport") : {
+      kind: "tunnel",
+      protocol: PROTOCOLS[proxyProtocol],
+      address: transport,
+    };
+  },
+);
+
+/** The whole document. */
+export const EGRESS: Shape<EgressRoutes> = as(
+  map({
+    apiVersion: word(API_VERSIONS),
+    kind: word([KIND]),
+    egressSelections: list(
+      map({ name: word(NETWORK_CONTEXTS), connection: CONNECTION }, {
+        required: { name: MISSING, connection: MISSING },
+      }),
+    ),
+  }, {
+    required: {
+      apiVersion: `it is missing, wanted ${API_VERSIONS.join(" or ")}`,
+      kind: `it is missing, wanted ${KIND}`,
+      egressSelections: "wanted a list",
     },
-  };
-}
-
-/** Only https: a frontend on TCP always asks for a certificate. */
-function readUrl(tcp: DocumentMap): { host: string; port: number } {
-  const text = textIn(tcp, "url");
-  const url = URL.canParse(text)
-    ? new URL(text)
-    : tcp.refuse("url", `saw "${text}", wanted https://host:port`);
-  if (url.protocol !== "https:") {
-    tcp.refuse("url", `it starts with ${url.protocol}//, wanted https://`);
-  }
-  return {
-    host: withoutBrackets(url.hostname),
-    port: url.port === "" ? 443 : Number(url.port),
-  };
-}
-
-// Nothing here is left out at will, and nothing is empty.
-
-function mapIn(
-  fields: DocumentMap,
-  key: string,
-  known: readonly string[],
-): DocumentMap {
-  return fields.map(key, known) ?? fields.refuse(key, "it is missing");
-}
-
-function textIn(fields: DocumentMap, key: string): string {
-  const text = fields.text(key) ?? fields.refuse(key, "it is missing");
-  return text || fields.refuse(key, "it is empty");
-}
-
-function wordIn<Word extends string>(
-  fields: DocumentMap,
-  key: string,
-  words: readonly Word[],
-): Word {
-  return fields.word(key, words) ??
-    fields.refuse(key, `it is missing, wanted ${words.join(" or ")}`);
-}
+  }),
+  ({ egressSelections }, at) => {
+    const routes = new Map<NetworkContext, TunnelRoute>();
+    for (const [index, { name, connection }] of egressSelections.entries()) {
+      if (routes.has(name)) {
+        at.say("it is there twice", "egressSelections", index, "name");
+      }
+      routes.set(name, connection);
+    }
+    return routes;
+  },
+);

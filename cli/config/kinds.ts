@@ -5,35 +5,20 @@
  * @module
  */
 
-import { catalogProblems } from "../../services/catalog/sources/document/catalog_document.ts";
-import {
-  EgressConfigError,
-  parseEgressConfig,
-} from "../../client/egress_config.ts";
-import { DocumentError } from "../../platform/documents/document.ts";
-import { FieldError } from "../../platform/documents/document_map.ts";
+import { SERVICES as SERVICES_DOCUMENT } from "../../services/catalog/sources/document/catalog_document.ts";
+import { EGRESS as EGRESS_DOCUMENT } from "../../client/egress_config.ts";
+import type { FieldError } from "../../platform/documents/document_map.ts";
 import {
   documentSchema,
   type JsonSchema,
-  schemaOf,
 } from "../../platform/documents/json_schema.ts";
-import {
-  isSaid,
-  type Shape,
-  shapeProblems,
-} from "../../platform/documents/shape.ts";
+import { readAll, type Shape } from "../../platform/documents/shape.ts";
 import { didYouMean, nearest } from "../../platform/text/nearest.ts";
-import { Policy } from "../../server/policy/policy.ts";
+import { POLICY as POLICY_DOCUMENT } from "../../server/policy/policy.ts";
 import { canonicalNames } from "../flags/arguments.ts";
-import { readEtcdConfig } from "../flags/etcd_flags.ts";
+import { ETCD_CONFIG } from "../flags/etcd_flags.ts";
 import type { Command } from "../program/command.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import {
-  EGRESS_SHAPE,
-  ETCD_SHAPE,
-  POLICY_SHAPE,
-  SERVICES_SHAPE,
-} from "./document_shapes.ts";
 import { flagProblems, flagSchema, togetherProblems } from "./flag_document.ts";
 
 /** One kind of file. */
@@ -65,45 +50,38 @@ const CERTAIN = 10_000;
 const POLICY: ConfigKind = shaped(
   "policy",
   "Who may reach what: server --policy-file",
-  POLICY_SHAPE,
+  POLICY_DOCUMENT,
   (document) =>
     ["frontends", "nodes", "discovery", "dials", "admins"]
         .some((key) => Array.isArray(document[key]))
       ? CERTAIN
       : 0,
-  (document) => void new Policy(document),
 );
 
 const SERVICES: ConfigKind = shaped(
   "services",
   "Services and endpoints: proxy --config, agent --proxy-config, " +
     "server --discovery-config",
-  SERVICES_SHAPE,
+  SERVICES_DOCUMENT,
   ({ services }) => Array.isArray(services) ? CERTAIN : 0,
-  (document) => {
-    const problems = catalogProblems(document);
-    if (problems.length > 0) throw new AggregateError(problems);
-  },
 );
 
 const EGRESS: ConfigKind = shaped(
   "egress-selector",
   "kube-apiserver's way to the tunnel: --egress-config",
-  EGRESS_SHAPE,
+  EGRESS_DOCUMENT,
   ({ kind, egressSelections }) =>
     kind === "EgressSelectorConfiguration" || Array.isArray(egressSelections)
       ? CERTAIN
       : 0,
-  (_document, text) => void parseEgressConfig(text, "it"),
 );
 
 const ETCD: ConfigKind = shaped(
   "etcd-config",
   "Members of etcd, as go-etcd has them: --etcd-config",
-  ETCD_SHAPE,
+  ETCD_CONFIG,
   ({ cluster }) =>
     typeof Object(cluster)["machines"] === "object" ? CERTAIN : 0,
-  (_document, text) => void readEtcdConfig(text),
 );
 
 const DOCUMENTS: readonly ConfigKind[] = [POLICY, SERVICES, EGRESS, ETCD];
@@ -206,44 +184,17 @@ function flagKind(command: FlagCommand, isRare: boolean): ConfigKind {
   };
 }
 
-/** @param read Throws what is wrong by the words of the reader. */
 function shaped(
   name: string,
   summary: string,
-  shape: Shape,
+  shape: Shape<unknown>,
   likeness: ConfigKind["likeness"],
-  read: (document: unknown, text: string) => void,
 ): ConfigKind {
   return {
     name,
     summary,
     likeness,
-    problems(document, text) {
-      const problems = shapeProblems(shape, document);
-      const more = problemsOf(() => read(document, text))
-        .filter((problem) => !isSaid(problems, problem));
-      return [...problems, ...more];
-    },
-    schema: () => documentSchema(`tunnel: ${name}`, summary, schemaOf(shape)),
+    problems: (document) => readAll(shape, document).problems,
+    schema: () => documentSchema(`tunnel: ${name}`, summary, shape.schema),
   };
-}
-
-function problemsOf(read: () => void): readonly FieldError[] {
-  try {
-    read();
-    return [];
-  } catch (error) {
-    if (error instanceof FieldError) return [error];
-    if (error instanceof DocumentError) {
-      return [new FieldError([], error.message)];
-    }
-    if (error instanceof AggregateError) return error.errors;
-    if (error instanceof EgressConfigError) {
-      const { cause } = error;
-      return [
-        cause instanceof FieldError ? cause : new FieldError([], error.message),
-      ];
-    }
-    throw error;
-  }
 }

@@ -8,12 +8,13 @@ import { assert, assertEquals } from "@std/assert";
 import { parse } from "../../std/yaml.ts";
 import { readCatalogDocument } from "../../services/catalog/sources/document/catalog_document.ts";
 import { parseEgressConfig } from "../../client/egress_config.ts";
+import { readShape } from "../../platform/documents/shape.ts";
 import type { JsonSchema } from "../../platform/documents/json_schema.ts";
 import { Policy } from "../../server/policy/policy.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";
 import { SERVER_FLAGS } from "../server/flags.ts";
 import type { FlagTable } from "../flags/flag.ts";
-import { readEtcdConfig } from "../flags/etcd_flags.ts";
+import { ETCD_CONFIG } from "../flags/etcd_flags.ts";
 import { readFlags } from "../flags/read_flags.ts";
 import { configKinds, kindNamed, kindOf } from "./kinds.ts";
 
@@ -63,6 +64,8 @@ function fits(schema: JsonSchema, value: unknown): boolean {
         return list("anyOf").some((one) => fits(one, value));
       case "oneOf":
         return list("oneOf").filter((one) => fits(one, value)).length === 1;
+      case "not":
+        return !fits(wanted as JsonSchema, value);
       case "allOf":
         return list("allOf").every((one) => fits(one, value));
       case "required":
@@ -114,7 +117,7 @@ const READERS: Readonly<Record<string, (text: string) => void>> = {
   policy: (text) => void new Policy(parse(text)),
   services: (text) => void readCatalogDocument(text),
   "egress-selector": (text) => void parseEgressConfig(text, "x"),
-  "etcd-config": (text) => void readEtcdConfig(text),
+  "etcd-config": (text) => void readShape(ETCD_CONFIG, parse(text)),
   server: (text) => readAsFlags("server", text),
   agent: (text) => readAsFlags("agent", text),
 };

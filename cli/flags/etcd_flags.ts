@@ -17,10 +17,16 @@ import {
   parseJson,
   withLine,
 } from "../../platform/documents/document.ts";
+import { FieldError } from "../../platform/documents/document_map.ts";
 import {
-  DocumentMap,
-  FieldError,
-} from "../../platform/documents/document_map.ts";
+  as,
+  either,
+  list,
+  map,
+  readShape,
+  type Shape,
+  TEXT,
+} from "../../platform/documents/shape.ts";
 
 const ETCD = "etcd";
 
@@ -175,7 +181,7 @@ function readText(
  */
 function parseEtcdConfigFile(path: string, text: string): EtcdOptions {
   try {
-    return readEtcdConfig(text);
+    return readShape(ETCD_CONFIG, parseJson(text));
   } catch (error) {
     if (error instanceof DocumentError) {
       throw configFileRefusal(path, error.message);
@@ -185,33 +191,39 @@ function parseEtcdConfigFile(path: string, text: string): EtcdOptions {
   }
 }
 
-/** @throws {DocumentError | FieldError} */
-export function readEtcdConfig(text: string): EtcdOptions {
-  const document = new DocumentMap(parseJson(text), []);
-  const cluster = document.map("cluster");
-  const config = document.map("config");
-  const servers = textsIn(cluster, "machines");
-  if (servers.length === 0) {
-    throw new FieldError(["cluster", "machines"], "there is none");
-  }
-  const [cert] = textsIn(config, "certFile");
-  const [key] = textsIn(config, "keyFile");
-  if ((cert === undefined) !== (key === undefined)) {
-    throw new FieldError(["config"], "certFile and keyFile belong together");
-  }
-  const ca = textsIn(config, "caCertFile");
-  const tls = { cert, key, ca: ca.length === 0 ? undefined : ca };
-  return { servers, tls };
-}
+const OF_OTHERS = { isOpen: true } as const;
 
 /** One text or several; empty ones count as absent. */
-function textsIn(fields: DocumentMap | undefined, key: string): string[] {
-  const value = fields?.value(key);
-  const texts = Array.isArray(value)
-    ? fields!.texts(key)!.map(([text]) => text)
-    : [fields?.text(key) ?? ""];
-  return texts.filter((text) => text !== "");
-}
+const TEXTS: Shape<readonly string[]> = as(
+  either([TEXT, list(TEXT)]),
+  (given) => [given].flat().filter((text) => text !== ""),
+);
+
+/** go-etcd's, as kube-proxy 0.4 reads it. */
+export const ETCD_CONFIG: Shape<EtcdOptions> = as(
+  map({
+    cluster: map({ machines: TEXTS }, {
+      ...OF_OTHERS,
+      required: { machines: "there is none" },
+    }),
+    config: map(
+      { certFile: TEXTS, keyFile: TEXTS, caCertFile: TEXTS },
+      OF_OTHERS,
+    ),
+  }, { ...OF_OTHERS, required: { cluster: "it is missing" } }),
+  ({ cluster: { machines: servers }, config = {} }, at) => {
+    if (servers.length === 0) {
+      return at.say("there is none", "cluster", "machines");
+    }
+    const { certFile: [cert] = [], keyFile: [key] = [], caCertFile = [] } =
+      config;
+    if ((cert === undefined) !== (key === undefined)) {
+      return at.say("certFile and keyFile belong together", "config");
+    }
+    const ca = caCertFile.length === 0 ? undefined : caCertFile;
+    return { servers, tls: { cert, key, ca } };
+  },
+);
 
 function configFileRefusal(path: string, problem: string): UsageError {
   return new UsageError(

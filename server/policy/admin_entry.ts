@@ -9,10 +9,14 @@
 import type { AdminRole } from "../../proto/admin/api.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import {
-  DocumentMap,
-  type DocumentPath,
-  FieldError,
-} from "../../platform/documents/document_map.ts";
+  as,
+  FULL_TEXT,
+  map,
+  type MeaningOf,
+  number,
+  type Shape,
+  word,
+} from "../../platform/documents/shape.ts";
 import { Wildcard } from "../../policy/wildcard.ts";
 
 const NAMES = ["commonName", "organization", "subjectAltName"] as const;
@@ -27,36 +31,44 @@ export interface AdminCandidate {
   readonly uid?: number;
 }
 
+const ADMIN = map({
+  commonName: FULL_TEXT,
+  organization: FULL_TEXT,
+  subjectAltName: FULL_TEXT,
+  uid: number(0, UID_MAX),
+  role: word<AdminRole>(["view", "operate"]),
+}, {
+  isStrict: true,
+  required: { role: 'wanted "view" or "operate"' },
+  someOf: [[
+    ["uid", ...NAMES],
+    `it says nobody; add uid, or one of ${NAMES.join(", ")}`,
+  ]],
+  apart: [[
+    "uid",
+    NAMES,
+    "who comes by the socket shows no certificate; make two entries",
+  ]],
+});
+
+/** One entry as it is written. */
+export const ADMIN_ENTRY: Shape<AdminEntry> = as(
+  ADMIN,
+  (given) => new AdminEntry(given),
+);
+
 export class AdminEntry {
   readonly role: AdminRole;
   readonly #names: ReadonlyMap<typeof NAMES[number], Wildcard>;
   readonly #uid: number | undefined;
 
-  /** @throws {FieldError} */
-  constructor(value: unknown, place: DocumentPath) {
-    const known = [...NAMES, "uid", "role"];
-    const fields = new DocumentMap(value, place, known).refuseEmpty();
-    const role = fields.text("role");
-    this.role = role === "view" || role === "operate"
-      ? role
-      : fields.refuse("role", 'wanted "view" or "operate"');
-    this.#uid = fields.number("uid", 0, UID_MAX);
+  constructor({ role, uid, ...names }: MeaningOf<typeof ADMIN>) {
+    this.role = role;
+    this.#uid = uid;
     this.#names = new Map(NAMES.flatMap((name) => {
-      const text = fields.text(name);
+      const text = names[name];
       return text === undefined ? [] : [[name, new Wildcard(text)] as const];
     }));
-    if (this.#uid === undefined && this.#names.size === 0) {
-      throw new FieldError(
-        place,
-        `it says nobody; add uid, or one of ${NAMES.join(", ")}`,
-      );
-    }
-    if (this.#uid !== undefined && this.#names.size > 0) {
-      fields.refuse(
-        "uid",
-        "who comes by the socket shows no certificate; make two entries",
-      );
-    }
   }
 
   /** Whether all that it says of one fits. */

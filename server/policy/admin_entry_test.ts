@@ -54,7 +54,7 @@ Deno.test("an entry that says nobody, or no role, is refused with its place", ()
   const cases: readonly (readonly [entry: unknown, place: string, problem: RegExp])[] = [
     [{ role: "view" },                             "admins.0",      /it says nobody/],
     [{ commonName: "a" },                          "admins.0.role", /wanted "view" or "operate"/],
-    [{ commonName: "a", role: "admin" },           "admins.0.role", /wanted "view" or "operate"/],
+    [{ commonName: "a", role: "admin" },           "admins.0.role", /wanted view, operate/],
     [{ commonName: "a", uid: 1, role: "view" },    "admins.0.uid",  /make two entries/],
     [{ uid: -1, role: "view" },                    "admins.0.uid",  /saw -1/],
     [{ commonName: "", role: "view" },             "admins.0.commonName", /./],

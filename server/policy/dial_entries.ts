@@ -11,14 +11,21 @@ import type { LabelledRule } from "../../policy/rule_set.ts";
 import { Wildcard } from "../../policy/wildcard.ts";
 import { type Caller, socketOf } from "./caller.ts";
 import {
-  DocumentMap,
   type DocumentPath,
-  FieldError,
   pathText,
 } from "../../platform/documents/document_map.ts";
+import {
+  as,
+  FULL_TEXT,
+  list,
+  map,
+  type MeaningOf,
+  type Shape,
+  text,
+} from "../../platform/documents/shape.ts";
+import { DECIDES } from "./discovery_entry.ts";
 
 const WHO = ["commonName", "organization", "subjectAltName", "socket"] as const;
-const FIELDS = [...WHO, "nodes", "allow", "deny"];
 
 /** An entry with rules about targets. */
 export interface RuleEntry {
@@ -28,6 +35,63 @@ export interface RuleEntry {
   readonly deny: readonly LabelledRule[];
 }
 
+const RULE: Shape<LabelledRule> = as(
+  text(/:/, (given) => {
+    try {
+      parseRule(given);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof RuleError)) throw error;
+      return error.message;
+    }
+  }),
+  (given, { place }) => {
+    const rule = parseRule(given);
+    return { rule, label: `${pathText(place)} ${rule.text}`, place };
+  },
+);
+
+const RULES = { nodes: list(FULL_TEXT), allow: list(RULE), deny: list(RULE) };
+
+const FRONTEND = map({
+  commonName: FULL_TEXT,
+  organization: FULL_TEXT,
+  subjectAltName: FULL_TEXT,
+  socket: FULL_TEXT,
+  ...RULES,
+}, {
+  isStrict: true,
+  someOf: [
+    [WHO, `it says nobody; add one of ${WHO.join(", ")} ("*" is everybody)`],
+    DECIDES,
+  ],
+  apart: [[
+    "socket",
+    WHO.filter((name) => name !== "socket"),
+    "a caller on a unix socket shows no certificate; make two entries",
+  ]],
+});
+
+const NODE_DIAL = map({ node: FULL_TEXT, ...RULES }, {
+  isStrict: true,
+  required: {
+    node: 'it is missing; add the name of the node that dials, or "*" for all',
+  },
+  someOf: [DECIDES],
+});
+
+/** One entry of `frontends` as it is written. */
+export const FRONTEND_ENTRY: Shape<FrontendEntry> = as(
+  FRONTEND,
+  (given, { place }) => new FrontendEntry(given, place),
+);
+
+/** One entry of `dials` as it is written. */
+export const NODE_DIAL_ENTRY: Shape<NodeDialEntry> = as(
+  NODE_DIAL,
+  (given, { place }) => new NodeDialEntry(given, place),
+);
+
 /** An entry of `frontends`. */
 export class FrontendEntry implements RuleEntry {
   readonly allow: readonly LabelledRule[];
@@ -35,12 +99,15 @@ export class FrontendEntry implements RuleEntry {
   readonly #who: ReadonlyMap<(typeof WHO)[number], Wildcard>;
   readonly #nodes: readonly Wildcard[];
 
-  /** @throws {FieldError} */
-  constructor(value: unknown, readonly place: DocumentPath) {
-    const fields = new DocumentMap(value, place, FIELDS).refuseEmpty();
-    this.#who = whoIn(fields);
-    const { nodes, allow, deny } = rulesIn(fields);
-    this.#nodes = nodes;
+  constructor(
+    { nodes, allow = [], deny = [], ...who }: MeaningOf<typeof FRONTEND>,
+    readonly place: DocumentPath,
+  ) {
+    this.#who = new Map(WHO.flatMap((name) => {
+      const text = who[name];
+      return text === undefined ? [] : [[name, new Wildcard(text)] as const];
+    }));
+    this.#nodes = nodePatterns(nodes);
     this.allow = allow;
     this.deny = deny;
   }
@@ -74,17 +141,12 @@ export class NodeDialEntry implements RuleEntry {
   readonly #caller: Wildcard;
   readonly #nodes: readonly Wildcard[];
 
-  /** @throws {FieldError} */
-  constructor(value: unknown, readonly place: DocumentPath) {
-    const known = ["node", "nodes", "allow", "deny"];
-    const fields = new DocumentMap(value, place, known).refuseEmpty();
-    const node = fields.text("node") ?? fields.refuse(
-      "node",
-      'it is missing; add the name of the node that dials, or "*" for all',
-    );
-    const { nodes, allow, deny } = rulesIn(fields);
+  constructor(
+    { node, nodes, allow = [], deny = [] }: MeaningOf<typeof NODE_DIAL>,
+    readonly place: DocumentPath,
+  ) {
     this.#caller = new Wildcard(node.toLowerCase());
-    this.#nodes = nodes;
+    this.#nodes = nodePatterns(nodes);
     this.allow = allow;
     this.deny = deny;
   }
@@ -111,61 +173,7 @@ function fitsNode(
   );
 }
 
-/**
- * What an entry says of targets: behind which nodes, and which of them.
- *
- * @throws {FieldError}
- */
-function rulesIn(fields: DocumentMap): {
-  readonly nodes: readonly Wildcard[];
-  readonly allow: readonly LabelledRule[];
-  readonly deny: readonly LabelledRule[];
-} {
-  const nodes = fields.texts("nodes") ?? [["*"] as const];
-  const allow = fields.texts("allow");
-  const deny = fields.texts("deny");
-  if (allow === undefined && deny === undefined) {
-    throw new FieldError(
-      fields.place,
-      "it neither allows nor denies anything; add allow or deny",
-    );
-  }
-  return {
-    nodes: nodes.map(([text]) => new Wildcard(text.toLowerCase())),
-    allow: (allow ?? []).map(labelledRule),
-    deny: (deny ?? []).map(labelledRule),
-  };
-}
-
-function whoIn(fields: DocumentMap) {
-  const who = new Map<(typeof WHO)[number], Wildcard>();
-  for (const key of WHO) {
-    const text = fields.text(key);
-    if (text !== undefined) who.set(key, new Wildcard(text));
-  }
-  if (who.size === 0) {
-    throw new FieldError(
-      fields.place,
-      `it says nobody; add one of ${WHO.join(", ")} ("*" is everybody)`,
-    );
-  }
-  if (who.has("socket") && who.size > 1) {
-    fields.refuse(
-      "socket",
-      "a caller on a unix socket shows no certificate; make two entries",
-    );
-  }
-  return who;
-}
-
-function labelledRule(
-  [text, place]: readonly [string, DocumentPath],
-): LabelledRule {
-  try {
-    const rule = parseRule(text);
-    return { rule, label: `${pathText(place)} ${rule.text}`, place };
-  } catch (error) {
-    if (!(error instanceof RuleError)) throw error;
-    throw new FieldError(place, error.message);
-  }
+/** Without a word about nodes an entry is about all of them. */
+function nodePatterns(nodes: readonly string[] = ["*"]): readonly Wildcard[] {
+  return nodes.map((text) => new Wildcard(text.toLowerCase()));
 }

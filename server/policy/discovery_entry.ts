@@ -7,14 +7,55 @@
 
 import { Wildcard } from "../../policy/wildcard.ts";
 import {
-  DocumentMap,
-  type DocumentPath,
-  FieldError,
-} from "../../platform/documents/document_map.ts";
+  as,
+  FULL_TEXT,
+  list,
+  map,
+  type MeaningOf,
+  type Shape,
+  text,
+} from "../../platform/documents/shape.ts";
 import {
   SEES_EVERYTHING,
   type Visibility,
 } from "../../services/catalog/visibility.ts";
+
+/** Which services a text means. */
+export const SERVICE_PATTERN: Shape<Wildcard> = as(
+  text(
+    /^\*$|\//,
+    (given) =>
+      given === "*" || given.includes("/")
+        ? undefined
+        : `saw "${given}", wanted NAMESPACE/NAME such as default/${given} or ` +
+          `${given}/*, or "*" for every service`,
+  ),
+  (pattern) => new Wildcard(pattern),
+);
+
+/** Of entries that are about something allowed or denied. */
+export const DECIDES = [
+  ["allow", "deny"],
+  "it neither allows nor denies anything; add allow or deny",
+] as const;
+
+const ENTRY = map({
+  node: FULL_TEXT,
+  allow: list(SERVICE_PATTERN),
+  deny: list(SERVICE_PATTERN),
+}, {
+  isStrict: true,
+  required: {
+    node: 'it is missing; add a node\'s name, or "*" for all of them',
+  },
+  someOf: [DECIDES],
+});
+
+/** One entry as it is written. */
+export const DISCOVERY_ENTRY: Shape<DiscoveryEntry> = as(
+  ENTRY,
+  (given) => new DiscoveryEntry(given),
+);
 
 /** One entry of `discovery`. */
 export class DiscoveryEntry {
@@ -22,25 +63,10 @@ export class DiscoveryEntry {
   readonly deny: readonly Wildcard[];
   readonly #node: Wildcard;
 
-  /** @throws {FieldError} */
-  constructor(value: unknown, place: DocumentPath) {
-    const fields = new DocumentMap(value, place, ["node", "allow", "deny"])
-      .refuseEmpty();
-    const node = fields.text("node") ?? fields.refuse(
-      "node",
-      'it is missing; add a node\'s name, or "*" for all of them',
-    );
-    const allow = fields.texts("allow");
-    const deny = fields.texts("deny");
-    if (allow === undefined && deny === undefined) {
-      throw new FieldError(
-        place,
-        "it neither allows nor denies anything; add allow or deny",
-      );
-    }
+  constructor({ node, allow = [], deny = [] }: MeaningOf<typeof ENTRY>) {
     this.#node = new Wildcard(node.toLowerCase());
-    this.allow = (allow ?? []).map(servicePattern);
-    this.deny = (deny ?? []).map(servicePattern);
+    this.allow = allow;
+    this.deny = deny;
   }
 
   /** @param node Empty for clients that are no node. */
@@ -76,20 +102,4 @@ export function visibilityOf(
 
 function texts(patterns: readonly Wildcard[]): readonly string[] {
   return [...new Set(patterns.map(({ pattern }) => pattern))].sort();
-}
-
-/**
- * Which services a text means.
- *
- * @throws {FieldError}
- */
-export function servicePattern(
-  [text, place]: readonly [string, DocumentPath],
-): Wildcard {
-  if (text === "*" || text.includes("/")) return new Wildcard(text);
-  throw new FieldError(
-    place,
-    `saw "${text}", wanted NAMESPACE/NAME such as default/${text} or ` +
-      `${text}/*, or "*" for every service`,
-  );
 }

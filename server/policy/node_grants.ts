@@ -12,12 +12,49 @@ import {
 } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { Wildcard } from "../../policy/wildcard.ts";
-import { servicePattern } from "./discovery_entry.ts";
+import { SERVICE_PATTERN } from "./discovery_entry.ts";
 import {
-  DocumentMap,
-  type DocumentPath,
-  FieldError,
-} from "../../platform/documents/document_map.ts";
+  as,
+  FULL_TEXT,
+  list,
+  map,
+  type MeaningOf,
+  type Shape,
+} from "../../platform/documents/shape.ts";
+
+const GRANT: Shape<Identifiers> = as(FULL_TEXT, (text, at) => {
+  const key = text.split("=", 1)[0]!;
+  if (key === "host" || key === "uid") {
+    return at.say(
+      `"${key}" cannot be granted: a node's host and uid are its own name`,
+    );
+  }
+  try {
+    return parseIdentifiers(text, "flag");
+  } catch (error) {
+    if (!(error instanceof IdentifiersError)) throw error;
+    return at.say(
+      `${error.message}; write cidr=10.0.0.0/8, ipv4=10.0.0.7, ipv6=fd00::7 ` +
+        "or default-route=true",
+    );
+  }
+});
+
+const GRANTS = map({
+  name: FULL_TEXT,
+  identifiers: list(GRANT),
+  services: list(SERVICE_PATTERN),
+}, {
+  isStrict: true,
+  required: { name: "it is missing; add it" },
+  someOf: [[["identifiers", "services"], "add identifiers or services"]],
+});
+
+/** One entry as it is written. */
+export const NODE_GRANTS: Shape<NodeGrants> = as(
+  GRANTS,
+  (given) => new NodeGrants(given),
+);
 
 /** One entry of a policy's `nodes`. */
 export class NodeGrants {
@@ -26,22 +63,12 @@ export class NodeGrants {
   readonly services?: readonly Wildcard[];
   readonly #name: Wildcard;
 
-  /** @throws {FieldError} */
-  constructor(value: unknown, place: DocumentPath) {
-    const known = ["name", "identifiers", "services"];
-    const fields = new DocumentMap(value, place, known).refuseEmpty();
-    const name = fields.text("name") ??
-      fields.refuse("name", "it is missing; add it");
-    const services = fields.texts("services");
-    const identifiers = fields.texts("identifiers") ??
-      (services === undefined
-        ? fields.refuse("identifiers", "it is missing; add it")
-        : []);
+  constructor(
+    { name, identifiers = [], services }: MeaningOf<typeof GRANTS>,
+  ) {
     this.#name = new Wildcard(name.toLowerCase());
-    this.identifiers = joined(
-      identifiers.map(([text, at]) => grantOf(text, at)),
-    );
-    if (services !== undefined) this.services = services.map(servicePattern);
+    this.identifiers = joined(identifiers);
+    if (services !== undefined) this.services = services;
   }
 
   isAbout(node: string): boolean {
@@ -60,24 +87,4 @@ export function joined(several: readonly Identifiers[]): Identifiers {
     cidr: all(({ cidr }) => cidr),
     defaultRoute: several.some(({ defaultRoute }) => defaultRoute),
   };
-}
-
-function grantOf(text: string, place: DocumentPath): Identifiers {
-  const key = text.split("=", 1)[0]!;
-  if (key === "host" || key === "uid") {
-    throw new FieldError(
-      place,
-      `"${key}" cannot be granted: a node's host and uid are its own name`,
-    );
-  }
-  try {
-    return parseIdentifiers(text, "flag");
-  } catch (error) {
-    if (!(error instanceof IdentifiersError)) throw error;
-    throw new FieldError(
-      place,
-      `${error.message}; write cidr=10.0.0.0/8, ipv4=10.0.0.7, ipv6=fd00::7 ` +
-        "or default-route=true",
-    );
-  }
 }

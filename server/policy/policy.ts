@@ -18,21 +18,36 @@ import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 
 import type { AdminRole } from "../../proto/admin/api.ts";
-import { type AdminCandidate, AdminEntry } from "./admin_entry.ts";
-import { type Caller, callerName } from "./caller.ts";
-import { DiscoveryEntry, visibilityOf } from "./discovery_entry.ts";
 import {
-  DocumentMap,
+  ADMIN_ENTRY,
+  type AdminCandidate,
+  type AdminEntry,
+} from "./admin_entry.ts";
+import { type Caller, callerName } from "./caller.ts";
+import {
+  DISCOVERY_ENTRY,
+  type DiscoveryEntry,
+  visibilityOf,
+} from "./discovery_entry.ts";
+import {
   type DocumentPath,
-  FieldError,
   pathText,
 } from "../../platform/documents/document_map.ts";
 import {
-  FrontendEntry,
-  NodeDialEntry,
+  as,
+  list,
+  map,
+  readShape,
+  type Shape,
+} from "../../platform/documents/shape.ts";
+import {
+  FRONTEND_ENTRY,
+  type FrontendEntry,
+  NODE_DIAL_ENTRY,
+  type NodeDialEntry,
   type RuleEntry,
 } from "./dial_entries.ts";
-import { joined, NodeGrants } from "./node_grants.ts";
+import { joined, NODE_GRANTS, type NodeGrants } from "./node_grants.ts";
 import type { Visibility } from "../../services/catalog/visibility.ts";
 
 /** Most entries and rules of a document, to bound what a dial may cost. */
@@ -41,6 +56,31 @@ const RULES_MAX = 10_000;
 
 /** Combinations of entries that are kept ready. */
 const RULE_SETS_MAX = 256;
+
+function entries<Entry>(of: Shape<Entry>): Shape<readonly Entry[]> {
+  return list(of, { most: ENTRIES_MAX });
+}
+
+function rules<Entry extends RuleEntry>(
+  of: Shape<Entry>,
+): Shape<readonly Entry[]> {
+  return as(entries(of), (entries, at) => {
+    const count = entries
+      .reduce((sum, { allow, deny }) => sum + allow.length + deny.length, 0);
+    return count <= RULES_MAX
+      ? entries
+      : at.say(`saw ${count} rules, ${RULES_MAX} are allowed`);
+  });
+}
+
+/** `--policy-file`. */
+export const POLICY = map({
+  frontends: rules(FRONTEND_ENTRY),
+  nodes: entries(NODE_GRANTS),
+  discovery: entries(DISCOVERY_ENTRY),
+  dials: rules(NODE_DIAL_ENTRY),
+  admins: entries(ADMIN_ENTRY),
+}, { isStrict: true });
 
 /** A policy document, ready to be evaluated. */
 export class Policy {
@@ -59,22 +99,13 @@ export class Policy {
    * @throws {FieldError}
    */
   constructor(document: unknown) {
-    const known = ["frontends", "nodes", "discovery", "dials", "admins"];
-    const fields = new DocumentMap(document, [], known).refuseEmpty();
-    const frontends = entriesIn(fields, "frontends");
-    this.#frontends = frontends?.map(([value, place]) =>
-      new FrontendEntry(value, place)
-    );
-    this.#nodes = (entriesIn(fields, "nodes") ?? [])
-      .map(([value, place]) => new NodeGrants(value, place));
-    this.#discovery = entriesIn(fields, "discovery")
-      ?.map(([value, place]) => new DiscoveryEntry(value, place));
-    this.#dials = (entriesIn(fields, "dials") ?? [])
-      .map(([value, place]) => new NodeDialEntry(value, place));
-    this.#admins = (entriesIn(fields, "admins") ?? [])
-      .map(([value, place]) => new AdminEntry(value, place));
-    assertRules(this.#frontends ?? [], "frontends");
-    assertRules(this.#dials, "dials");
+    const { frontends, nodes = [], discovery, dials = [], admins = [] } =
+      readShape(POLICY, document);
+    this.#frontends = frontends;
+    this.#nodes = nodes;
+    this.#discovery = discovery;
+    this.#dials = dials;
+    this.#admins = admins;
   }
 
   /**
@@ -219,30 +250,8 @@ export class Policy {
   }
 }
 
-function assertRules(entries: readonly RuleEntry[], key: string): void {
-  const rules = entries
-    .reduce((sum, { allow, deny }) => sum + allow.length + deny.length, 0);
-  if (rules <= RULES_MAX) return;
-  const problem = `saw ${rules} rules, ${RULES_MAX} are allowed`;
-  throw new FieldError([key], problem);
-}
-
 /** The decision where callers are not restricted. */
 export const UNRESTRICTED: RuleDecision = {
   isAllowed: true,
   rule: "none were given",
 };
-
-/** @returns `undefined` when the document has no such list. */
-function entriesIn(
-  fields: DocumentMap,
-  key: string,
-): readonly (readonly [unknown, DocumentPath])[] | undefined {
-  if (!fields.has(key)) return undefined;
-  const entries = fields.list(key);
-  if (entries.length <= ENTRIES_MAX) return entries;
-  return fields.refuse(
-    key,
-    `saw ${entries.length} entries, ${ENTRIES_MAX} are allowed`,
-  );
-}

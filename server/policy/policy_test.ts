@@ -164,7 +164,7 @@ const REFUSED: readonly (readonly [document: unknown, says: string])[] = [
   [[], "the document: saw a list"],
   [
     { frontend: [] },
-    "frontend: there is no such field; wanted one of frontends, nodes",
+    "frontend: there is no such field; did you mean frontends?",
   ],
   [{ frontends: {} }, "frontends: saw a map, wanted a list"],
   [

@@ -32,8 +32,8 @@ import {
   type CatalogDocument,
   CatalogDocumentError,
   DOCUMENT_BYTES_MAX,
+  readCatalogDocument,
 } from "./document/catalog_document.ts";
-import { DocumentReader } from "./document/document_reader.ts";
 
 /**
  * A file that was found to be other than it was read may still be on its way
@@ -58,7 +58,6 @@ export class FileSource implements Source {
   /** What `prepare` has read. */
   #first: { text: string; document: CatalogDocument } | undefined;
   #watch: FileWatch | undefined;
-  readonly #reader = new DocumentReader();
   /** That the catalog has now. */
   #text: string | undefined;
   #document: CatalogDocument = { services: [], endpoints: [] };
@@ -74,7 +73,7 @@ export class FileSource implements Source {
   async prepare(): Promise<void> {
     try {
       const text = await readFile(this.#path);
-      this.#first = { text, document: this.#reader.read(text) };
+      this.#first = { text, document: readCatalogDocument(text) };
     } catch (error) {
       throw new SourceUnusableError(
         `Cannot use ${this.#path}: ${problemOf(error)}`,
@@ -132,7 +131,7 @@ export class FileSource implements Source {
     try {
       const text = await readFile(this.#path);
       if (text === this.#text) return;
-      const document = this.#reader.read(text);
+      const document = readCatalogDocument(text);
       if (this.#stopping.signal.aborted) return;
       if (!takesAway(this.#document, document)) {
         this.#take("set", text, document);
@@ -164,7 +163,7 @@ export class FileSource implements Source {
       const text = await readFile(this.#path);
       const document = text === this.#text
         ? undefined
-        : this.#reader.read(text);
+        : readCatalogDocument(text);
       if (signal.aborted) return;
       this.#take(by, text, document);
     } catch (error) {

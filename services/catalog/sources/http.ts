@@ -36,8 +36,8 @@ import type { Sink, Source } from "../model/source.ts";
 import {
   CatalogDocumentError,
   DOCUMENT_BYTES_MAX,
+  readCatalogDocument,
 } from "./document/catalog_document.ts";
-import { DocumentReader } from "./document/document_reader.ts";
 
 /** Time between two requests, by default; a tenth more or less of it. */
 export const POLL_INTERVAL_MS = 10_000;
@@ -94,7 +94,6 @@ interface Trouble {
 export class HttpSource implements Source {
   readonly name = "http";
   readonly #stopping = new AbortController();
-  readonly #reader = new DocumentReader();
   #sink: Sink | undefined;
   /** That the catalog has now, and what the server calls it. */
   #text: string | undefined;
@@ -168,7 +167,7 @@ export class HttpSource implements Source {
     if (signal.aborted) return;
     const answer = await this.#askInTime(asking);
     if (answer.kind === "document" && answer.text !== this.#text) {
-      const document = this.#reader.read(answer.text);
+      const document = readCatalogDocument(answer.text);
       if (signal.aborted) return;
       const isDrift = this.#text !== undefined && answer.etag !== "" &&
         answer.etag === this.#etag;

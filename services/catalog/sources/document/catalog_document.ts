@@ -6,8 +6,6 @@
  * A document is taken whole or not at all; what is wrong with it is said with
  * line numbers.
  *
- * Reading order: `readCatalogDocument`, then `readService`, `readEndpoint`.
- *
  * @module
  */
 
@@ -24,11 +22,13 @@ import {
 } from "../../model/model.ts";
 import { ENDPOINTS_MAX, SERVICES_MAX } from "../../model/validate.ts";
 import {
-  DocumentMap,
-  type DocumentPath,
-  FieldError,
-} from "../../../../platform/documents/document_map.ts";
-import { readService } from "./document_service.ts";
+  as,
+  list,
+  map,
+  readAll,
+  type Shape,
+} from "../../../../platform/documents/shape.ts";
+import { SERVICE } from "./service_shape.ts";
 
 /** 20,000 services with 10 endpoints each, written out, are half of it. */
 export const DOCUMENT_BYTES_MAX = 64 * 1024 * 1024;
@@ -56,22 +56,13 @@ export interface CatalogDocument {
  *   there is no such field …`.
  */
 export function readCatalogDocument(text: string): CatalogDocument {
-  const value = parse(text);
-  const problems: FieldError[] = [];
-  const document = readDocument(value, (problem) => problems.push(problem));
-  if (problems.length === 0) return document;
+  const { read, problems } = readAll(SERVICES, parse(text));
+  if (problems.length === 0) return read!;
   const texts = problems.slice(0, PROBLEMS_NAMED_MAX)
     .map((problem) => withLine(text, problem));
   const rest = problems.length - texts.length;
   if (rest > 0) texts.push(`and ${rest} more problems`);
   throw new CatalogDocumentError(texts.join("; "));
-}
-
-/** All that is wrong with a document that was parsed. */
-export function catalogProblems(value: unknown): readonly FieldError[] {
-  const problems: FieldError[] = [];
-  readDocument(value, (problem) => problems.push(problem));
-  return problems;
 }
 
 function parse(text: string): unknown {
@@ -83,52 +74,31 @@ function parse(text: string): unknown {
   }
 }
 
-/** Says each problem; what is returned counts only if there was none. */
-function readDocument(
-  value: unknown,
-  onProblem: (problem: FieldError) => void,
-): CatalogDocument {
-  const services: Service[] = [];
-  const endpoints: ServiceEndpoints[] = [];
-  const trying = (read: () => void) => {
-    try {
-      read();
-    } catch (error) {
-      if (!(error instanceof FieldError)) throw error;
-      onProblem(error);
-    }
-  };
-  trying(() => {
-    const fields = new DocumentMap(value, [], ["services"]);
-    if (!fields.has("services") || !Array.isArray(fields.value("services"))) {
-      throw new FieldError([], "wanted a list of services; [] for none");
-    }
-    const items = fields.list("services");
-    if (items.length > SERVICES_MAX) {
-      fields.refuse("services", `${items.length}; at most ${SERVICES_MAX}`);
-    }
-    const places = new Map<string, DocumentPath>();
+/** A document of services: what an editor, a check and a source read it by. */
+export const SERVICES: Shape<CatalogDocument> = as(
+  map({ services: list(SERVICE, { most: SERVICES_MAX }) }, {
+    required: { services: "wanted a list of services; [] for none" },
+  }),
+  ({ services }, at) => {
+    const keys = new Set<string>();
     let endpointCount = 0;
-    for (const [item, place] of items) {
-      trying(() => {
-        const { service, behind } = readService(item, place);
-        const key = keyOf(service);
-        if (places.has(key)) {
-          throw new FieldError(place, `${key} is there twice`);
-        }
-        places.set(key, place);
-        endpointCount += behind?.length ?? 0;
-        // One list can stand in many places by YAML's aliases.
-        if (endpointCount > ENDPOINTS_MAX) {
-          fields.refuse("services", `more than ${ENDPOINTS_MAX} endpoints`);
-        }
-        services.push(service);
-        if (behind !== undefined) {
-          endpoints.push({ service: key, endpoints: behind });
-        }
-      });
-      if (endpointCount > ENDPOINTS_MAX) break;
+    for (const [index, { service, behind = [] }] of services.entries()) {
+      const key = keyOf(service);
+      if (keys.has(key)) at.say(`${key} is there twice`, "services", index);
+      keys.add(key);
+      endpointCount += behind.length;
     }
-  });
-  return { services, endpoints };
-}
+    // One list can stand in many places by YAML's aliases.
+    if (endpointCount > ENDPOINTS_MAX) {
+      return at.say(`more than ${ENDPOINTS_MAX} endpoints`, "services");
+    }
+    return {
+      services: services.map(({ service }) => service),
+      endpoints: services.flatMap(({ service, behind }) =>
+        behind === undefined
+          ? []
+          : [{ service: keyOf(service), endpoints: behind }]
+      ),
+    };
+  },
+);

@@ -319,7 +319,7 @@ Deno.test("each field refuses what it cannot mean", () => {
     ["policy: {health: {interval: 1s}}", "wanted one of tcp"],
     ["policy: {health: {tcp: {}, http: {}}}", "wanted one of tcp"],
     ["policy: {health: {http: {status: [600]}}}", "wanted a status such as"],
-    ["policy: {health: {http: {status: []}}}", "wanted one status at least"],
+    ["policy: {health: {http: {status: []}}}", "wanted one at least"],
     ["policy: {health: {http: {status: [300-200]}}}", "a range such as"],
     ["policy: {health: {http: {host: 'a b'}}}", "is no host to ask"],
     ['policy: {health: {http: {host: "a\\r\\nb"}}}', "is no host to ask"],

@@ -13,9 +13,10 @@
 
 import { type Endpoint, keyOf, type Service } from "../../model/model.ts";
 import { checkEndpoints, checkService } from "../../model/validate.ts";
-import { readEndpoint } from "../document/document_endpoint.ts";
+import { ENDPOINT, endpointOf } from "../document/endpoint_shape.ts";
 import { FieldError } from "../../../../platform/documents/document_map.ts";
-import { readService } from "../document/document_service.ts";
+import { as, readShape } from "../../../../platform/documents/shape.ts";
+import { SERVICE } from "../document/service_shape.ts";
 import {
   type EtcdLayout,
   LayoutError,
@@ -87,7 +88,8 @@ function readTunnelService(
     throw new LayoutError("it has endpoints; those have keys of their own");
   }
   return refusing(() => {
-    const { service } = readService({ ...value, namespace, name }, [key]);
+    const given = { ...value, namespace, name };
+    const { service } = readShape(SERVICE, given, [key]);
     return orProblem(service, checkService(service));
   });
 }
@@ -100,7 +102,8 @@ function readTunnelEndpoint(
   const value = parseObject(text);
   return refusing(() => {
     const ports = of?.ports ?? portsSaid(value);
-    const endpoint = readEndpoint(value, [key], ports);
+    const shape = as(ENDPOINT, (given, at) => endpointOf(given, ports, at));
+    const endpoint = readShape(shape, value, [key]);
     const service = of === undefined ? "default/unknown" : keyOf(of);
     const problem = checkEndpoints({ service, endpoints: [endpoint] });
     return orProblem(endpoint, problem);

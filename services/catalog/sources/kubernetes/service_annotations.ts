@@ -21,14 +21,13 @@ import {
   type ServicePolicy,
 } from "../../model/model.ts";
 import { checkService } from "../../model/validate.ts";
-import {
-  DocumentMap,
-  FieldError,
-} from "../../../../platform/documents/document_map.ts";
+import { FieldError } from "../../../../platform/documents/document_map.ts";
+import { as, readAll } from "../../../../platform/documents/shape.ts";
 import {
   POLICY_FIELDS,
-  readServicePolicy,
-} from "../document/document_policy.ts";
+  sayUnanswered,
+  SERVICE_POLICY,
+} from "../document/policy_shape.ts";
 
 /** What the names of our annotations begin with. */
 export const ANNOTATION_PREFIX = "proxy.tunnel/";
@@ -98,21 +97,19 @@ function readAnnotation(
         (near === undefined ? "" : `; did you mean ${near}?`),
     );
   }
-  const fields = new DocumentMap(
+  const { read: policy, problems: [wrong] } = readAll(
+    as(SERVICE_POLICY, (policy, at) => {
+      sayUnanswered(policy, service.ports, at);
+      return policy;
+    }),
     { [field]: readValue(name, text) },
-    [],
-    POLICY_FIELDS,
   );
-  let policy: ServicePolicy;
-  try {
-    policy = readServicePolicy(fields, service.ports);
-  } catch (error) {
-    if (!(error instanceof FieldError)) throw error;
-    throw new FieldError([name], withoutField(field, error.message));
+  if (wrong !== undefined) {
+    throw new FieldError([name], withoutField(field, wrong.message));
   }
-  const problem = checkService({ ...service, policy });
+  const problem = checkService({ ...service, policy: policy! });
   if (problem !== undefined) throw new FieldError([name], problem);
-  return policy;
+  return policy!;
 }
 
 /** `health.interval: …` as `interval: …`: the annotation is named already. */

@@ -57,7 +57,7 @@ const WRONG: readonly (readonly [name: string, value: string, problem: string])[
   ["balance",        "dice",                'balance: saw "dice", wanted round-robin'],
   ["balanse",        "random",              "did you mean proxy.tunnel/balance?"],
   ["drain",          "soon",                'drain: saw "soon", wanted a time'],
-  ["drain",          "30",                  "drain: saw a number, wanted a time"],
+  ["drain",          "30",                  "drain: saw 30, wanted a time"],
   ["health",         "{http: {path: x}}",   "is no path to ask for its health"],
   ["health",         "{tcp: {}, interval: x}", 'health: interval: saw "x"'],
   ["health",         "{http: [",            "health: it is not YAML"],

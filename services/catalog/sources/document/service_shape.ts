@@ -1,0 +1,170 @@
+/**
+ * One service of a catalog document, with its ports, their routes, and what is
+ * behind it.
+ *
+ * @module
+ */
+
+import {
+  as,
+  duration,
+  list,
+  map,
+  type MeaningOf,
+  names,
+  number,
+  scalar,
+  type Shape,
+  TEXT,
+  word,
+} from "../../../../platform/documents/shape.ts";
+import { parseIpAddress } from "../../../../proto/peer/ip_address.ts";
+import {
+  type Affinity,
+  DEFAULT_AFFINITY_TTL_MS,
+  DEFAULT_NAMESPACE,
+  DEFAULT_WEIGHT,
+  type Endpoint,
+  keyOf,
+  NO_AFFINITY,
+  NO_POLICY,
+  type Service,
+  type ServiceListen,
+  type ServicePort,
+} from "../../model/model.ts";
+import { withoutAbsent } from "../../model/plain_data.ts";
+import { type Route, ROUTE_WEIGHT_MAX } from "../../model/routes.ts";
+import {
+  checkEndpoints,
+  checkService,
+  ENDPOINTS_MAX,
+  isPort,
+} from "../../model/validate.ts";
+import { ENDPOINT, endpointOf } from "./endpoint_shape.ts";
+import { PORT, sayUnanswered, SERVICE_POLICY } from "./policy_shape.ts";
+
+/** A service and what is behind it. */
+export interface ReadService {
+  readonly service: Service;
+  /** Absent: it says nothing of endpoints, so another source's count. */
+  readonly behind?: readonly Endpoint[];
+}
+
+const ROUTE = map({
+  host: TEXT,
+  prefix: TEXT,
+  headers: names(TEXT),
+  to: list(map({
+    service: TEXT,
+    port: PORT,
+    weight: number(1, ROUTE_WEIGHT_MAX),
+  }, {
+    required: {
+      service: "wanted NAME or NAMESPACE/NAME",
+      port: "wanted a number",
+    },
+  })),
+}, { required: { to: "wanted a list of {service: NAME, port: PORT}" } });
+
+const LISTEN = "^(?:\\[([^\\]]+)\\]:|([^:]+):)?(\\d{1,5})$";
+
+/** `8080`, `127.0.0.1:8080`, `[::1]:8080`. */
+const LISTEN_PLACE: Shape<ServiceListen> = scalar(
+  { anyOf: [{ type: "string", pattern: LISTEN }, PORT.schema] },
+  ["string", "number"],
+  (value, at) => {
+    const match = new RegExp(LISTEN).exec(String(value));
+    const host = match?.[1] ?? match?.[2];
+    const port = Number(match?.[3]);
+    const isGood = isPort(port) &&
+      (host === undefined || parseIpAddress(host) !== undefined);
+    if (!isGood) {
+      return at.say("wanted a port, or ADDRESS:PORT with an IP address");
+    }
+    return host === undefined ? { port } : { host, port };
+  },
+);
+
+const SERVICE_PORT = map({
+  name: TEXT,
+  port: PORT,
+  protocol: word(["tcp", "udp"]),
+  appProtocol: TEXT,
+  routes: list(ROUTE),
+  listen: LISTEN_PLACE,
+}, { required: { port: "wanted a number" } });
+
+const AFFINITY: Shape<Affinity> = as(
+  map({ clientIP: map({ ttl: duration() }) }),
+  ({ clientIP }): Affinity =>
+    clientIP === undefined
+      ? NO_AFFINITY
+      : { kind: "client-ip", ttlMs: clientIP.ttl ?? DEFAULT_AFFINITY_TTL_MS },
+);
+
+export const SERVICE: Shape<ReadService> = as(
+  map({
+    name: TEXT,
+    namespace: TEXT,
+    ports: list(SERVICE_PORT, { least: 1 }),
+    affinity: AFFINITY,
+    policy: SERVICE_POLICY,
+    endpoints: list(ENDPOINT, { most: ENDPOINTS_MAX }),
+  }, { required: { name: "wanted a name", ports: "wanted one at least" } }),
+  (given, at) => {
+    const { name, namespace = DEFAULT_NAMESPACE, endpoints } = given;
+    const ports = given.ports.map((port) => portOf(port, namespace));
+    const { affinity = NO_AFFINITY, policy = NO_POLICY } = given;
+    const service: Service = { namespace, name, ports, affinity, policy };
+    sayUnanswered(policy, ports, at, "policy");
+    const behind = endpoints?.flatMap((endpoint, index) =>
+      endpointOf(endpoint, ports, at, "endpoints", index) ?? []
+    );
+    const problem = checkService(service) ??
+      checkEndpoints({ service: keyOf(service), endpoints: behind ?? [] });
+    if (problem !== undefined) return at.say(problem);
+    return behind === undefined ? { service } : { service, behind };
+  },
+);
+
+function portOf(
+  { name = "", port, protocol = "tcp", appProtocol, routes, listen }: MeaningOf<
+    typeof SERVICE_PORT
+  >,
+  namespace: string,
+): ServicePort {
+  return {
+    name,
+    port,
+    protocol,
+    ...withoutAbsent({
+      appProtocol,
+      routes: routes?.map((route) => routeOf(route, namespace)),
+      listen,
+    }),
+  };
+}
+
+/** @param namespace Of the service: that of targets that do not say. */
+function routeOf(
+  { host, prefix = "/", headers, to }: MeaningOf<typeof ROUTE>,
+  namespace: string,
+): Route {
+  return {
+    ...withoutAbsent({
+      host: host?.toLowerCase(),
+      headers: headers === undefined || headers.size === 0
+        ? undefined
+        : [...headers].map(([name, value]) => ({
+          name: name.toLowerCase(),
+          value,
+        })),
+    }),
+    prefix,
+    to: to.map(({ service, port, weight = DEFAULT_WEIGHT }) => ({
+      service: service.includes("/") ? service : `${namespace}/${service}`,
+      port,
+      weight,
+    })),
+  };
+}
