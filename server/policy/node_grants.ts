@@ -47,7 +47,10 @@ const GRANTS = map({
 }, {
   isStrict: true,
   required: { name: "it is missing; add it" },
-  someOf: [[["identifiers", "services"], "add identifiers or services"]],
+  someOf: [[
+    ["identifiers", "services"],
+    "it grants neither identifiers nor services; add one of them",
+  ]],
 });
 
 /** One entry as it is written. */

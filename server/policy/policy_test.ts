@@ -216,7 +216,10 @@ const REFUSED: readonly (readonly [document: unknown, says: string])[] = [
     { dials: [{ node: "a", allow: ["tcp:a"] }] },
     'dials[0].allow[0]: Cannot read the rule "tcp:a"',
   ],
-  [{ nodes: [{ name: "a" }] }, "nodes[0].identifiers: it is missing; add it"],
+  [
+    { nodes: [{ name: "a" }] },
+    "nodes[0]: it grants neither identifiers nor services; add one of them",
+  ],
   [{ nodes: [{ identifiers: [] }] }, "nodes[0].name: it is missing; add it"],
   [
     { nodes: [{ name: "a", identifiers: ["host=b"] }] },
