@@ -114,7 +114,7 @@ export function scalar<T>(
   read: (value: unknown, at: Reading) => T | undefined,
 ): Shape<T> {
   const isOfKind = (value: unknown) =>
-    types.some((type) => typeof value === type);
+    (types as readonly string[]).includes(typeof value);
   return { schema, isOfKind, read };
 }
 
