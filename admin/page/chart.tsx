@@ -9,6 +9,8 @@
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import type { HistorySample } from "../../proto/admin/history_answer.ts";
+import type { Traffic } from "../../proto/admin/status_answer.ts";
 import { HISTORY_SECONDS, type Sample, samples } from "./history.ts";
 import { colour, isDark } from "./theme.ts";
 import { clockText } from "./units.ts";
@@ -18,7 +20,7 @@ export interface Line {
   readonly title: string;
   /** Of the style sheet. */
   readonly colour: string;
-  of(sample: Sample): number | null;
+  readonly of: keyof HistorySample & keyof Traffic;
 }
 
 /** What is drawn. */
@@ -41,7 +43,7 @@ export function Chart({ title, lines, format }: ChartProps): VNode {
   const last = samples.value.at(-1);
   const now = lines.map((line) => ({
     ...line,
-    text: last === undefined ? "–" : textOf(line.of(last), format),
+    text: last === undefined ? "–" : textOf(last[line.of], format),
   }));
   return (
     <figure class="chart">
@@ -96,7 +98,7 @@ function ChartTable({ title, lines, format }: ChartProps): VNode {
             <th scope="row">{clockText(sample.seconds * 1000)}</th>
             {lines.map((line) => (
               <td key={line.title} class="is-number">
-                {textOf(line.of(sample), format)}
+                {textOf(sample[line.of], format)}
               </td>
             ))}
           </tr>
@@ -106,8 +108,11 @@ function ChartTable({ title, lines, format }: ChartProps): VNode {
   );
 }
 
-function textOf(value: number | null, format: ChartProps["format"]): string {
-  return value === null ? "–" : format(value);
+function textOf(
+  value: number | undefined,
+  format: ChartProps["format"],
+): string {
+  return value === undefined ? "–" : format(value);
 }
 
 /** @returns What ends it. */
@@ -149,7 +154,7 @@ function dataOf(
 ): uPlot.AlignedData {
   return [
     known.map(({ seconds }) => seconds),
-    ...lines.map((line) => known.map((sample) => line.of(sample))),
+    ...lines.map((line) => known.map((sample) => sample[line.of] ?? null)),
   ];
 }
 

@@ -6,7 +6,10 @@
  */
 
 import { type Signal, signal } from "@preact/signals";
-import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
+import type {
+  HistoryAnswer,
+  HistorySample,
+} from "../../proto/admin/history_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 
 /** What the charts show. */
@@ -17,15 +20,10 @@ const STEP_SECONDS = 10;
 /** After so long without a sample the line is broken. */
 const GAP_SECONDS = 5;
 
-/** One moment; `null` where nothing is known. */
-export interface Sample {
+/** One moment; without fields where nothing is known. */
+export interface Sample extends Partial<HistorySample> {
   /** Of the server's clock. */
   readonly seconds: number;
-  readonly toTarget: number | null;
-  readonly fromTarget: number | null;
-  readonly p50: number | null;
-  readonly p99: number | null;
-  readonly dials: number | null;
 }
 
 /** The oldest first. */
@@ -39,29 +37,18 @@ export function remember({ program, traffic }: StatusAnswer): void {
   if (Number.isNaN(seconds) || (last && seconds <= last.seconds)) return;
   const next = thinned(before, seconds);
   if (last && seconds - last.seconds > GAP_SECONDS) {
-    next.push(nothingAt(last.seconds + 1));
+    next.push({ seconds: last.seconds + 1 });
   }
-  next.push({
-    seconds,
-    toTarget: traffic.toTargetRate,
-    fromTarget: traffic.fromTargetRate,
-    p50: traffic.dialP50Ms ?? null,
-    p99: traffic.dialP99Ms ?? null,
-    dials: traffic.dialRate,
-  });
+  next.push({ ...traffic, seconds });
   samples.value = next;
 }
 
 /** Puts what the server has kept in front of, and between, what is known. */
 export function recall({ samples: kept }: HistoryAnswer): void {
-  const known = samples.value.filter(({ toTarget }) => toTarget !== null);
+  const known = samples.value.filter(({ conduits }) => conduits !== undefined);
   const older = kept.map((sample): Sample => ({
+    ...sample,
     seconds: Date.parse(sample.at) / 1000,
-    toTarget: sample.toTargetRate,
-    fromTarget: sample.fromTargetRate,
-    p50: sample.dialP50Ms ?? null,
-    p99: sample.dialP99Ms ?? null,
-    dials: sample.dialRate,
   }));
   const all = [...older, ...known].sort((a, b) => a.seconds - b.seconds);
   samples.value = thinned(all, all.at(-1)?.seconds ?? 0);
@@ -74,16 +61,4 @@ function thinned(all: readonly Sample[], nowSeconds: number): Sample[] {
     (sample.seconds > nowSeconds - HISTORY_SECONDS &&
       (at === 0 || step(sample) !== step(all[at - 1]!)))
   );
-}
-
-function nothingAt(seconds: number): Sample {
-  const nothing = null;
-  return {
-    seconds,
-    toTarget: nothing,
-    fromTarget: nothing,
-    p50: nothing,
-    p99: nothing,
-    dials: nothing,
-  };
 }

@@ -25,16 +25,12 @@ import { placeLink } from "./place.ts";
 import { clock, status } from "./server_state.ts";
 
 const THROUGHPUT: readonly Line[] = [
-  { title: "to targets", colour: "series-1", of: (sample) => sample.toTarget },
-  {
-    title: "from targets",
-    colour: "series-2",
-    of: (sample) => sample.fromTarget,
-  },
+  { title: "to targets", colour: "series-1", of: "toTargetRate" },
+  { title: "from targets", colour: "series-2", of: "fromTargetRate" },
 ];
 const LATENCY: readonly Line[] = [
-  { title: "median", colour: "series-1", of: (sample) => sample.p50 },
-  { title: "99 %", colour: "series-2", of: (sample) => sample.p99 },
+  { title: "median", colour: "series-1", of: "dialP50Ms" },
+  { title: "99 %", colour: "series-2", of: "dialP99Ms" },
 ];
 
 /** See the module description. */

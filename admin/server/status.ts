@@ -9,8 +9,8 @@ import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
 import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
-import { clientSummaries } from "../../services/discovery/status/sync_status.ts";
 import type { Expiries } from "./expiries.ts";
+import { discoveryAnswer } from "./lists.ts";
 import { linkProblem } from "./node_problem.ts";
 import {
   leastRoundTrip,
@@ -166,14 +166,12 @@ function serversOf(
 function clientsOf(
   { discovery, timers }: ServerFacts,
 ): NonNullable<StatusAnswer["discovery"]> {
-  const clients = clientSummaries(discovery!.streams, timers.now());
-  const is = (state: string) =>
-    clients.filter(({ kinds }) => kinds.some((kind) => kind.state === state))
-      .length;
-  const refused = is("refused");
-  const inSync =
-    clients.filter(({ kinds }) =>
-      kinds.every(({ state }) => state === "synced" || state === "unsent")
-    ).length;
-  return { clients: clients.length, inSync, refused };
+  const { clients } = discoveryAnswer(discovery!, timers.now());
+  const count = (state: typeof clients[number]["state"]) =>
+    clients.filter((client) => client.state === state).length;
+  return {
+    clients: clients.length,
+    inSync: count("in sync"),
+    refused: count("refused"),
+  };
 }

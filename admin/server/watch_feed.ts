@@ -57,8 +57,8 @@ interface Watcher {
 /** See the module description. */
 export class WatchFeed {
   readonly #watchers = new Set<Watcher>();
-  readonly #nodes = new VersionedList<NodeSummary>(isSameNode);
-  readonly #conduits = new VersionedList<ConduitInfo>(isSameConduit);
+  readonly #nodes = new VersionedList<NodeSummary>(isSame);
+  readonly #conduits = new VersionedList<ConduitInfo>(isSame);
   #status: StatusAnswer | undefined;
   #view: NodeView | undefined;
   #viewedTick = 0;
@@ -258,28 +258,20 @@ function listsIn(params: URLSearchParams): ReadonlySet<ListName> {
   return new Set(asked.filter(isList));
 }
 
-function isSameNode(one: NodeSummary, other: NodeSummary): boolean {
-  return one.state === other.state && one.since === other.since &&
-    one.links === other.links && one.conduits === other.conduits &&
-    one.toTargetRate === other.toTargetRate &&
-    one.fromTargetRate === other.fromTargetRate &&
-    one.roundTripMs === other.roundTripMs && one.problem === other.problem &&
-    one.address === other.address && one.version === other.version &&
-    one.isDuplicate === other.isDuplicate && one.reason === other.reason &&
-    one.certificateUntil === other.certificateUntil &&
-    one.isJoined === other.isJoined &&
-    one.servers.length === other.servers.length &&
-    one.servers.every((id, at) => id === other.servers[at]);
+/** What of a conduit moves without being told: its age is known from its start. */
+const UNTOLD: ReadonlySet<string> = new Set(["ageMs", "idleMs"]);
+
+/** Whether all that is told of it is as it was; thousands are compared. */
+function isSame<T extends object>(one: T, other: T): boolean {
+  for (const name in one) {
+    if (!UNTOLD.has(name) && !isEqual(one[name], other[name])) return false;
+  }
+  return Object.keys(one).length === Object.keys(other).length;
 }
 
-/** Its age is known to who has its start. */
-function isSameConduit(one: ConduitInfo, other: ConduitInfo): boolean {
-  return one.state === other.state &&
-    one.toTargetBytes === other.toTargetBytes &&
-    one.fromTargetBytes === other.fromTargetBytes &&
-    one.toTargetRate === other.toTargetRate &&
-    one.fromTargetRate === other.fromTargetRate &&
-    one.waitsFor === other.waitsFor && one.queuedBytes === other.queuedBytes &&
-    one.windowBytes === other.windowBytes &&
-    one.roundTripMs === other.roundTripMs;
+function isEqual(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  return Array.isArray(one) && Array.isArray(other) &&
+    one.length === other.length &&
+    one.every((item, at) => item === other[at]);
 }
