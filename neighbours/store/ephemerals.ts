@@ -193,13 +193,16 @@ export class EphemeralTexts implements Ephemerals {
   }
 
   async #writeOne(): Promise<void> {
-    const [part] = this.#unwritten;
-    this.#unwritten.delete(part!);
+    // Others live by the first text, and nobody looks at the rest without it.
+    const part = this.#unwritten.has(MEMBER_PART)
+      ? MEMBER_PART
+      : [...this.#unwritten][0]!;
+    this.#unwritten.delete(part);
     try {
-      await this.place.write(part!, this.#own.get(part!));
+      await this.place.write(part, this.#own.get(part));
       this.#note("written");
     } catch (error) {
-      this.#unwritten.add(part!);
+      this.#unwritten.add(part);
       const isStores = (error: unknown) => error instanceof StoreError;
       this.#note("written", worldly("task", error, isStores).message);
       const { timers } = this.options;

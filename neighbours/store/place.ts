@@ -1,7 +1,7 @@
 /**
  * What differs between places that are not on this machine: reading records with
  * their versions, writing several that must not have changed, and following
- * folders. Everything else of an engine is the same; see `remote_engine.ts`.
+ * folders. Everything else of a store is the same; see `remote_store.ts`.
  *
  * @module
  */

@@ -60,7 +60,7 @@ const ASKED_AGAIN_MAX = 4;
 /** Before a request is asked again; times the attempt. */
 const ASKED_AGAIN_MS = 200;
 
-/** What an engine needs beside its store. */
+/** What a store needs beside its place. */
 export interface RemoteStoreOptions {
   readonly store: Place;
   /** What private keys are encrypted with; absent: nothing. */
@@ -101,15 +101,15 @@ export class RemoteStore implements Store {
    *   {@linkcode OPEN_TIMEOUT_MS}.
    */
   static async open(options: RemoteStoreOptions): Promise<RemoteStore> {
-    const engine = new RemoteStore(options);
-    options.store.follow(engine.#events());
+    const store = new RemoteStore(options);
+    options.store.follow(store.#events());
     const { timers } = options;
-    await atMost(timers, OPEN_TIMEOUT_MS, engine.#opening.promise);
-    if (engine.#isOpen) return engine;
+    await atMost(timers, OPEN_TIMEOUT_MS, store.#opening.promise);
+    if (store.#isOpen) return store;
     const { name } = options.store;
-    const why = engine.#outage?.why ?? "it has not sent everything in time";
+    const why = store.#outage?.why ?? "it has not sent everything in time";
     // A request that is under way has a time of its own, and nobody wants it.
-    unawaited("task", engine.close());
+    unawaited("task", store.close());
     throw new StoreAwayError(`Cannot open the state in ${name}: ${why}`);
   }
 

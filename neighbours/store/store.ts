@@ -3,7 +3,7 @@
  * keys of two levels, such as `nodes/edge-7.json` or `ca/roles.json`. A key is
  * the record's path in a state directory, whatever it is kept in.
  *
- * What an engine promises: a change is made whole or not at all (where it says
+ * What a store promises: a change is made whole or not at all (where it says
  * that it cannot promise that, in the order of its writes), no two changes
  * overwrite each other unseen, and of several attempts to create a record one
  * wins, over all servers. Knows nothing of what is in a record.

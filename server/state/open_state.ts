@@ -1,6 +1,6 @@
 /**
- * Opens the state of a server, or of a command that works on it: records by an
- * engine, beside the directory of what is this machine's alone.
+ * Opens the state of a server, or of a command that works on it: records in a
+ * store, beside the directory of what is this machine's alone.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { SealingKeySource } from "../../neighbours/store/store_location.ts";
 import type { StoreLocation } from "../../neighbours/store/store_location.ts";
 import type { ServerOptions } from "../options.ts";
-import { checkState, createState } from "./remote_creation.ts";
+import { checkState, createState } from "./state_creation.ts";
 import {
   OPEN_TIMEOUT_MS,
   RemoteStore,
@@ -29,7 +29,7 @@ import { StoreAwayError } from "../../neighbours/store/store_error.ts";
 /** A state that is open. */
 export interface OpenState {
   readonly engine: Store;
-  /** What is this machine's alone; the engine itself if that is a directory. */
+  /** What is this machine's alone; the store itself if that is a directory. */
   readonly local: DirectoryStore;
   /** It was made just now. */
   readonly isNew: boolean;

@@ -24,16 +24,16 @@ export const COPYING_RECORD = "format/copying.json";
 
 /** Makes the state if there is none. @returns Whether it did. @throws {StoreError} */
 export function createState(
-  engine: Store,
+  store: Store,
   fill: (transaction: StoreTransaction) => Promise<void>,
 ): Promise<boolean> {
-  return engine.transact(async (change) => {
+  return store.transact(async (change) => {
     if (await change.has(FORMAT_RECORD)) return false;
     if (await change.has(COPYING_RECORD)) {
       throw new StoreError(
-        `Cannot use ${engine.noun}: a state is being copied there, or that was ` +
+        `Cannot use ${store.noun}: a state is being copied there, or that was ` +
           `interrupted (${
-            engine.where(COPYING_RECORD)
+            store.where(COPYING_RECORD)
           }); end it with \`tunnel ` +
           "state copy`",
         "TUN813",
@@ -41,7 +41,7 @@ export function createState(
     }
     for (const folder of ["tokens", "nodes"]) {
       const [found] = await change.list(folder);
-      if (found !== undefined) throw incomplete(engine, `${folder}/${found}`);
+      if (found !== undefined) throw incomplete(store, `${folder}/${found}`);
     }
     // Where a change is not made at once another server may be about to finish:
     // its authority is the one then.
@@ -52,38 +52,38 @@ export function createState(
 }
 
 /** Everything is there: from now on it is a state. @throws {StoreError} */
-export function finishCopy(engine: Store): Promise<void> {
-  return engine.transact(async (change) => {
+export function finishCopy(store: Store): Promise<void> {
+  return store.transact(async (change) => {
     await change.put(FORMAT_RECORD, JSON.stringify(FORMAT) + "\n");
     await change.remove(COPYING_RECORD);
   });
 }
 
 /** Whether a state is there that is whole. @throws {StoreError} */
-export async function hasState(engine: Store): Promise<boolean> {
-  return await engine.look(FORMAT_RECORD) !== undefined;
+export async function hasState(store: Store): Promise<boolean> {
+  return await store.look(FORMAT_RECORD) !== undefined;
 }
 
 /** @throws {StoreError} When there is no state, or one that is not ours. */
-export async function checkState(engine: Store): Promise<void> {
-  if (await engine.look(FORMAT_RECORD) === undefined) {
+export async function checkState(store: Store): Promise<void> {
+  if (await store.look(FORMAT_RECORD) === undefined) {
     throw new StoreError(
-      `Cannot use ${engine.noun}: there is no identity in it (no ` +
+      `Cannot use ${store.noun}: there is no identity in it (no ` +
         `${
-          engine.where(FORMAT_RECORD)
+          store.where(FORMAT_RECORD)
         }); start \`tunnel server\` with the same ` +
         "--state first",
     );
   }
-  const text = await needRecord(engine, FORMAT_RECORD);
-  const found = parseRecord(engine, FORMAT_RECORD, text);
+  const text = await needRecord(store, FORMAT_RECORD);
+  const found = parseRecord(store, FORMAT_RECORD, text);
   const format = found as Partial<typeof FORMAT> | null;
   if (format?.format !== FORMAT.format) {
-    throw damaged(engine, FORMAT_RECORD, "it names another kind of state");
+    throw damaged(store, FORMAT_RECORD, "it names another kind of state");
   }
   if (format.version !== FORMAT.version) {
     throw new StoreError(
-      `Cannot use ${engine.where(FORMAT_RECORD)}: it has format ` +
+      `Cannot use ${store.where(FORMAT_RECORD)}: it has format ` +
         `${
           String(format.version)
         }, wanted ${FORMAT.version}; was it made by a ` +
@@ -92,11 +92,11 @@ export async function checkState(engine: Store): Promise<void> {
   }
 }
 
-function incomplete(engine: Store, found: string): StoreError {
+function incomplete(store: Store, found: string): StoreError {
   return new StoreError(
-    `Cannot use ${engine.noun}: it holds ${engine.where(found)} but no ` +
-      `${engine.where(FORMAT_RECORD)}, so it is not (or no longer) whole; ` +
-      `restore ${engine.noun} from a backup, or name another place with ` +
+    `Cannot use ${store.noun}: it holds ${store.where(found)} but no ` +
+      `${store.where(FORMAT_RECORD)}, so it is not (or no longer) whole; ` +
+      `restore ${store.noun} from a backup, or name another place with ` +
       "--state. No new CA was made",
   );
 }
