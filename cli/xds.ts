@@ -5,12 +5,13 @@
  */
 
 import { type AdminClient, AdminError } from "../admin/ask/admin_client.ts";
-import type { ClientDiff } from "../services/discovery/status/debug_endpoints.ts";
 import {
-  type ClientSummary,
-  CONFIGZ_PATH,
-  type KindSummary,
-  SYNCZ_PATH,
+  type ClientDiff,
+  discoveryPath,
+} from "../services/discovery/status/client_answers.ts";
+import type {
+  ClientSummary,
+  KindSummary,
 } from "../services/discovery/status/sync_status.ts";
 import {
   ANSWER_FLAGS,
@@ -85,12 +86,12 @@ export const XDS_COMMAND = defineCommand({
           askAll(
             asked,
             context,
-            (client) => query<SyncAnswer>(client, SYNCZ_PATH),
+            (client) => query<SyncAnswer>(client, discoveryPath("sync")),
           ),
         ...ofEach(statusText),
       }, context);
     }
-    const path = `${CONFIGZ_PATH}?node=${encodeURIComponent(operand)}`;
+    const path = `${discoveryPath("diff")}?node=${encodeURIComponent(operand)}`;
     return await printAnswer({
       ...output,
       ask: async () => {

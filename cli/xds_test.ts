@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type { ClientDiff } from "../services/discovery/status/debug_endpoints.ts";
+import type { ClientDiff } from "../services/discovery/status/client_answers.ts";
 import type { ClientSummary } from "../services/discovery/status/sync_status.ts";
 import { diffText, statusText, XDS_COMMAND } from "./xds.ts";
 

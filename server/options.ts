@@ -90,9 +90,6 @@ export type DuplicatePolicy = "warn" | "refuse";
 /** What becomes of agents that claim more than their certificate says. */
 export type NodeBinding = "warn" | "enforce";
 
-/** `token`: who can read the file. `open`: who can connect. */
-export type AdminDebug = "token" | "open";
-
 /** Who may reach what, and where that is recorded. */
 export interface AuthorizationOptions {
   /** Absent: every frontend may reach everything. */
@@ -231,8 +228,6 @@ export interface ServerOptions {
   readonly adminRemote?: AdminRemoteOptions;
   /** Whether `/debug/pprof/*` is there; absent: no. */
   readonly profiling?: boolean;
-  /** Who is shown `/debug/*` there; absent: who can connect. */
-  readonly adminDebug?: AdminDebug;
   readonly health: ListenAddress;
 
   /** Whole dial, agent's part included; 0: no deadline of ours. */

@@ -188,7 +188,6 @@ class Server {
       addresses: () => this.#addresses,
     });
     const admin = this.#admin = serverAdminPort(this.#core, {
-      debug: discovery?.routes ?? {},
       shown,
       agentFiles,
     });

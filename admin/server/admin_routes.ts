@@ -14,6 +14,10 @@ import type {
   NodesAnswer,
   NodeSummary,
 } from "../../proto/admin/node_answer.ts";
+import {
+  DISCOVERY_ANSWERS,
+  discoveryPath,
+} from "../../services/discovery/status/client_answers.ts";
 import { Expiries } from "./expiries.ts";
 import { auditAnswer, discoveryAnswer, servicesAnswer } from "./lists.ts";
 import { approveNode, drainNode, revokeNode } from "./node_actions.ts";
@@ -82,6 +86,12 @@ export function serverAdmin(facts: ServerFacts): ServerAdmin {
       get(
         "/v1/discovery",
         () => discoveryAnswer(discoveryOf(facts), facts.timers.now()),
+      ),
+      ...DISCOVERY_ANSWERS.map((what) =>
+        get(
+          discoveryPath(what),
+          ({ url }) => discoveryOf(facts).answers[what](url),
+        )
       ),
       get("/v1/audit", ({ url: { searchParams } }) => {
         const limit = inWords(() => limitOf(searchParams, AUDIT_LISTED));

@@ -272,12 +272,6 @@ export const SERVER_FLAGS = {
   }),
   ...ADMIN_ACCESS_FLAGS,
   ...ADMIN_REMOTE_FLAGS,
-  "admin-debug": choiceFlag(["token", "open"], "token", {
-    group: OPERATION,
-    help: "Who may read /debug/* there, which is the catalog and its " +
-      "clients. token: whoever can read admin.token in --state-dir, as " +
-      "tunnel xds does. open: whoever can connect.",
-  }),
   // Shorter than the grace of a Pod: a killed server leaves its lease behind.
   "graceful-shutdown-timeout": durationFlag(25_000, 0, {
     group: OPERATION,

@@ -168,7 +168,7 @@ function admin(
   reading: FlagReading<typeof SERVER_FLAGS>,
 ): Pick<
   ServerOptions,
-  "admin" | "adminDebug" | "adminAccess" | "adminRemote"
+  "admin" | "adminAccess" | "adminRemote"
 > {
   const { values } = reading;
   const access = adminAccess(values);
@@ -178,7 +178,6 @@ function admin(
       hostname: values["admin-bind-address"],
       port: values["admin-port"],
     },
-    adminDebug: values["admin-debug"],
     ...(Object.keys(access).length === 0 ? {} : { adminAccess: access }),
     ...(remote === undefined ? {} : { adminRemote: remote }),
   };

@@ -59,7 +59,6 @@ Deno.test("serverOptions() keeps Konnectivity's defaults but where the help says
     metricsNodesMax: 1_000,
     strategies: ["default"],
     admin: { hostname: "127.0.0.1", port: 8095 },
-    adminDebug: "token",
     health: { hostname: "", port: 8092 },
     dialTimeoutMs: 10_000,
     shutdownTimeoutMs: 25_000,

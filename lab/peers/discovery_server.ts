@@ -6,10 +6,9 @@
  * @module
  */
 
-import {
-  type ClientSummary,
-  SYNCZ_PATH,
-} from "../../services/discovery/status/sync_status.ts";
+import { adminClient } from "../../admin/ask/admin_client.ts";
+import { discoveryPath } from "../../services/discovery/status/client_answers.ts";
+import type { ClientSummary } from "../../services/discovery/status/sync_status.ts";
 import { Child } from "../../tests/support/program/child.ts";
 import { findPeer } from "./peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
@@ -69,6 +68,7 @@ export class DiscoveryServer implements AsyncDisposable {
   readonly #logFile: string;
   readonly #healthPort: number = freePort();
   readonly #socket: string;
+  readonly #admin: string;
 
   private constructor(
     workspace: Workspace,
@@ -81,6 +81,7 @@ export class DiscoveryServer implements AsyncDisposable {
     this.file = file;
     this.#logFile = workspace.path(`discovery-${config.maker}.log`);
     this.#socket = workspace.path("front.sock");
+    this.#admin = workspace.path("admin.sock");
   }
 
   /** Starts one, and waits until it listens. */
@@ -175,7 +176,7 @@ export class DiscoveryServer implements AsyncDisposable {
       ...["--agent-bind-address=127.0.0.1", `--agent-port=${this.agentPort}`],
       ...["--health-bind-address=127.0.0.1"],
       `--health-port=${this.#healthPort}`,
-      ...[`--admin-port=${this.adminPort}`, "--admin-debug=open"],
+      ...[`--admin-port=${this.adminPort}`, `--admin-socket=${this.#admin}`],
       ...[`--cluster-cert=${server.cert}`, `--cluster-key=${server.key}`],
       `--cluster-ca-cert=${ca}`,
       ...this.#config.flags ?? [],
@@ -184,10 +185,11 @@ export class DiscoveryServer implements AsyncDisposable {
 
   /** Ours alone: its clients, and how far they are. */
   async clients(): Promise<readonly ClientSummary[]> {
-    const response = await fetch(
-      `http://127.0.0.1:${this.adminPort}${SYNCZ_PATH}`,
-    );
-    return (await response.json()).clients;
+    const client = adminClient("server", { kind: "unix", path: this.#admin });
+    const answer = await client.get<
+      { readonly clients: readonly ClientSummary[] }
+    >(discoveryPath("sync"));
+    return answer.clients;
   }
 
   async #rejectsOfOurs(): Promise<readonly Reject[]> {

@@ -5,20 +5,18 @@
  */
 
 import { actionLog } from "../../net/admin/admin_api.ts";
-import { adminHandler, type Routes } from "../../net/admin/http_endpoints.ts";
+import { adminHandler } from "../../net/admin/http_endpoints.ts";
 import { isFirstWorker } from "../../net/admin/own_group.ts";
 import { profileRoutes } from "../../net/admin/profile_routes.ts";
 import { AdminPort, apiBeside } from "../../net/listen/admin_port.ts";
 import type { AdminRemote } from "../../net/listen/admin_remote.ts";
 import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
-import { guardDebug, remoteWho } from "./admin_access.ts";
+import { remoteWho } from "./remote_admin.ts";
 import type { ServerCore } from "./server_core.ts";
 import type { ShownServer } from "./shown_server.ts";
 
 /** What is served. */
 export interface ServerAdminParts {
-  /** Of discovery: for those who may ask. */
-  readonly debug: Routes;
   readonly shown: ShownServer;
   /** What agents are shown. */
   readonly agentFiles: CredentialFiles;
@@ -27,20 +25,15 @@ export interface ServerAdminParts {
 /** @throws {ListenError | CredentialsError} Nothing stays open. */
 export function serverAdminPort(
   core: ServerCore,
-  { debug, shown, agentFiles }: ServerAdminParts,
+  { shown, agentFiles }: ServerAdminParts,
 ): AdminPort {
   const { options, log, limiter, metricRegistry, authorization } = core;
-  const { adminDebug = "open", adminAccess, agents } = options;
+  const { adminAccess, agents } = options;
   const { stateDirectory } = agents.identity ?? {};
-  const handler = adminHandler(metricRegistry, {
-    ...options.profiling === true ? profileRoutes() : {},
-    ...debug,
-  });
-  const guard = {
-    access: adminDebug,
-    stateDirectory,
-    paths: new Set(Object.keys(debug)),
-  };
+  const handler = adminHandler(
+    metricRegistry,
+    options.profiling === true ? profileRoutes() : {},
+  );
   return new AdminPort({
     address: options.admin,
     access: {
@@ -51,7 +44,7 @@ export function serverAdminPort(
     },
     handler: apiBeside(
       shown.routes,
-      (door) => shown.pages(door, guardDebug(handler, door, guard)),
+      (door) => shown.pages(door, handler),
       actionLog(log, (action) => authorization.acted(action)),
     ),
     log,

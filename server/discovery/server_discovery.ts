@@ -6,7 +6,7 @@
  */
 
 import type { Catalog } from "../../services/catalog/catalog.ts";
-import type { Routes } from "../../net/admin/http_endpoints.ts";
+import type { DiscoveryAnswers } from "../../services/discovery/status/client_answers.ts";
 import type { ConnectionLimiter } from "../../net/admission/connection_limiter.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
@@ -121,9 +121,9 @@ export class ServerDiscovery {
     return this.#discovery.streams;
   }
 
-  /** For the admin port. */
-  get routes(): Routes {
-    return this.#discovery.routes;
+  /** For the admin API. */
+  get answers(): DiscoveryAnswers {
+    return this.#discovery.answers;
   }
 
   /** Subscribers on the agent port, to be authorized again with agents. */

@@ -60,7 +60,7 @@ Deno.test("a client that stops reading grows nothing and holds up nobody", async
     { windowMinMs: 1, windowMaxMs: 1 },
   );
   const summaryOf = async (name: string) => {
-    const { clients } = await rig.admin("/debug/syncz") as {
+    const { clients } = await rig.admin("/v1/discovery/sync") as {
       clients: readonly ClientSummary[];
     };
     return clients.find(({ client }) => client === name)!;

@@ -8,7 +8,7 @@ import { StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
-import type { ClientDiff } from "../../services/discovery/status/debug_endpoints.ts";
+import type { ClientDiff } from "../../services/discovery/status/client_answers.ts";
 import {
   endpointOf,
   endpointsOf,
@@ -131,7 +131,7 @@ Deno.test("nobody is answered before the sources have synced, then everybody", a
     stream.send({ node: NODE, typeUrl: TYPE_URLS.cluster });
   }
   await eventually("all have joined", async () => {
-    const { clients } = await rig.admin("/debug/syncz") as {
+    const { clients } = await rig.admin("/v1/discovery/sync") as {
       clients: unknown[];
     };
     return clients.length === streams.length;
@@ -177,7 +177,7 @@ Deno.test("a node is served on the agent port, by its certificate", async () => 
   const relayed = probe.sotw({ "tunnel-relay": "1" });
   relayed.send({ node: { ...NODE, id: "any" }, typeUrl: TYPE_URLS.cluster });
   await relayed.next();
-  const { clients } = await rig.admin("/debug/syncz") as {
+  const { clients } = await rig.admin("/v1/discovery/sync") as {
     clients: { client: string; node: string }[];
   };
   assertEquals(
@@ -260,7 +260,7 @@ Deno.test("what a client refuses is seen, counted, and not sent again", async ()
     .map(({ fields }) => ({ name: String(fields?.["client"]) }))[0]!;
   const byClient = `rejects_by_client_total{client="${name}",code="13"}`;
   assertEquals(await rig.metric(byClient), 1);
-  const { clients } = await rig.admin("/debug/syncz") as {
+  const { clients } = await rig.admin("/v1/discovery/sync") as {
     clients: { kinds: { nacked: { message: string }; state: string }[] }[];
   };
   const [kind] = clients[0]!.kinds;
@@ -282,7 +282,9 @@ Deno.test("what a client has and should have is reported name by name", async ()
   stream.send({ typeUrl: TYPE_URLS.route, resourceNames: ["nothing"] });
   rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.2:8080")] });
   await stream.next("endpoints");
-  const { clients: [diff] } = await rig.admin("/debug/configz?node=probe") as {
+  const { clients: [diff] } = await rig.admin(
+    "/v1/discovery/diff?node=probe",
+  ) as {
     clients: readonly ClientDiff[];
   };
   assertEquals(
@@ -308,7 +310,7 @@ Deno.test("what a client should have is dumped in full", async () => {
   await using rig = await DiscoveryRig.serving(oneService);
   await subscribed(await rig.plain());
   const { clients: [dump] } = await rig.admin(
-    "/debug/config_dump?node=probe",
+    "/v1/discovery/config?node=probe",
   ) as {
     clients: readonly {
       endpoints: readonly {
@@ -319,7 +321,7 @@ Deno.test("what a client should have is dumped in full", async () => {
   const [{ resource } = { resource: undefined }] = dump!.endpoints;
   assertEquals(resource!["@type"], TYPE_URLS.endpoints);
   assertEquals(resource!.clusterName, WEB);
-  const { endpoints } = await rig.admin("/debug/endpointz") as {
+  const { endpoints } = await rig.admin("/v1/discovery/endpoints") as {
     endpoints: Record<string, readonly { address: string }[]>;
   };
   assertEquals(endpoints["default/web"]?.map(({ address }) => address), [

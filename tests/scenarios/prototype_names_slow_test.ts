@@ -220,9 +220,9 @@ test("subscribers of discovery, and what they are told of", async () => {
 const PATHS: readonly ((name: string) => string)[] = [
   (name) => `/${name}`,
   (name) => `/debug/${name}`,
-  (name) => `/debug/config_dump?node=${name}`,
-  (name) => `/debug/endpointz?${name}=${name}`,
-  (name) => `/debug/syncz?node=${name}`,
+  (name) => `/v1/discovery/config?node=${name}`,
+  (name) => `/v1/discovery/endpoints?${name}=${name}`,
+  (name) => `/v1/discovery/sync?node=${name}`,
   (name) => `/readyz?${name}`,
 ];
 

@@ -108,9 +108,8 @@ Deno.test("a program finds an endpoint by the relay, and reaches it by the relay
   const [address, ...others] = await endpointsOf(probe);
   assertEquals(others, []);
   assertMatch(address!, /^fd74:756e:6e65:6c00:/);
-  const { admin } = rig.tunnel.server.addresses;
-  const syncz = await (await fetch(`http://${admin}/debug/syncz`)).text();
-  assert(syncz.includes("edge-2~envoy-1"), syncz);
+  const clients = JSON.stringify(await rig.admin("/v1/discovery/sync"));
+  assert(clients.includes("edge-2~envoy-1"), clients);
   const virtual = address!.slice(0, address!.lastIndexOf(":"));
   const { conn, answer } = await connect(ports.connect, `[${virtual}]:${port}`);
   assertEquals(answer, ESTABLISHED);

@@ -19,7 +19,6 @@ import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
 import type { Source } from "../../catalog/model/source.ts";
-import type { Routes } from "../../../net/admin/http_endpoints.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
@@ -32,7 +31,10 @@ import { Views } from "../generate/views.ts";
 import { precompile } from "../generate/generate_service.ts";
 
 import { Pushes } from "../push/pushes.ts";
-import { debugRoutes } from "../status/debug_endpoints.ts";
+import {
+  type DiscoveryAnswers,
+  discoveryAnswers,
+} from "../status/client_answers.ts";
 import { DiscoveryMetrics } from "../status/discovery_metrics.ts";
 import { UnservedLog } from "../status/unserved_log.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
@@ -166,9 +168,9 @@ export class Discovery {
     return this.views.lastUnservedTo(group);
   }
 
-  /** For the admin port. */
-  get routes(): Routes {
-    return debugRoutes(this, this.environment.timers);
+  /** For the admin API. */
+  get answers(): DiscoveryAnswers {
+    return discoveryAnswers(this, this.environment.timers);
   }
 
   /** Subscribers that had to authenticate, to be authorized again. */

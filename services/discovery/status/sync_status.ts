@@ -1,6 +1,5 @@
 /**
- * How far each client is, by kind: Pilot's syncz; and where the admin port shows
- * that and the rest of discovery.
+ * How far each client is, by kind, as Pilot's syncz has it.
  *
  * @module
  */
@@ -11,18 +10,6 @@ import type {
   KindStatus,
   StampedResponse,
 } from "../subscriptions/stream_status.ts";
-
-/** How far each client is. */
-export const SYNCZ_PATH = "/debug/syncz";
-
-/** What clients of a name have, and should have: `?node=NAME`. */
-export const CONFIGZ_PATH = "/debug/configz";
-
-/** Endpoints as the catalog has them. */
-export const ENDPOINTZ_PATH = "/debug/endpointz";
-
-/** The resources that clients of a name should have, in full: `?node=NAME`. */
-export const CONFIG_DUMP_PATH = "/debug/config_dump";
 
 /** A response, and how long ago it was sent or answered. */
 export interface ResponseSummary {

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { adminClient } from "../../../admin/ask/admin_client.ts";
 import { nodeRoutes } from "../../../admin/agent/node_routes.ts";
 import { showServer } from "../../../admin/server/show_server.ts";
 import {
@@ -98,6 +99,15 @@ export class NodeRig implements AsyncDisposable {
 
   get tunnel(): Tunnel {
     return this.identity.tunnel;
+  }
+
+  /** What the server's admin API answers at a path, as data. */
+  async admin(path: string): Promise<unknown> {
+    const { identity } = this.identity.agentOptions;
+    const socket = `${identity!.stateDirectory}/admin.sock`;
+    return await adminClient("server", { kind: "unix", path: socket }).get(
+      path,
+    );
   }
 
   get nodes(): IdentityRig["nodes"] {

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { adminClient } from "../../../admin/ask/admin_client.ts";
 import type { CatalogPart } from "../../../services/catalog/model/source.ts";
 
 import type { CertificatePair } from "../certificates/throwaway_ca.ts";
@@ -19,6 +20,8 @@ export class DiscoveryRig implements AsyncDisposable {
   private constructor(
     readonly tunnel: Tunnel,
     readonly source: ScriptedSource,
+    /** With the socket of the admin API. */
+    readonly folder: string,
   ) {}
 
   /** A server whose catalog has said nothing yet. */
@@ -36,11 +39,16 @@ export class DiscoveryRig implements AsyncDisposable {
       settleMs: 0,
       ...options,
     };
+    const folder = await Deno.makeTempDir();
     const tunnel = await Tunnel.open({
       ...config,
-      server: { ...config.server, discovery },
+      server: {
+        ...config.server,
+        discovery,
+        adminAccess: { socket: `${folder}/admin.sock` },
+      },
     });
-    return new DiscoveryRig(tunnel, source);
+    return new DiscoveryRig(tunnel, source, folder);
   }
 
   /** A server whose catalog is this, and whole. */
@@ -72,10 +80,13 @@ export class DiscoveryRig implements AsyncDisposable {
     );
   }
 
-  /** What the admin port answers at a path, as data. */
+  /** What the admin API answers at a path, as data. */
   async admin(path: string): Promise<unknown> {
-    const { admin } = this.tunnel.server.addresses;
-    return await (await fetch(`http://${admin}${path}`)).json();
+    const address = {
+      kind: "unix",
+      path: `${this.folder}/admin.sock`,
+    } as const;
+    return await adminClient("server", address).get(path);
   }
 
   /** The value of one series of discovery. */
@@ -86,6 +97,7 @@ export class DiscoveryRig implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const probe of this.#probes) probe[Symbol.dispose]();
     await this.tunnel[Symbol.asyncDispose]();
+    await Deno.remove(this.folder, { recursive: true });
   }
 
   #keep(probe: XdsProbe): XdsProbe {

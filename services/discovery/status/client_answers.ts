@@ -1,12 +1,13 @@
 /**
- * What the admin port shows of discovery, at Pilot's paths. Everything is made
- * when somebody asks.
+ * What the admin API answers about clients of discovery. Everything is made when
+ * it is asked for.
  *
  * @module
  */
 
 import type { Catalog } from "../../catalog/catalog.ts";
-import { jsonAnswer, type Routes } from "../../../net/admin/http_endpoints.ts";
+import { AdminFailure } from "../../../net/admin/admin_api.ts";
+import { ADMIN_PATHS } from "../../../proto/admin/api.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import { canonicalJson } from "../../../proto/xds/canonical_json.ts";
 import {
@@ -24,10 +25,6 @@ import {
   clientSummaries,
   type ClientSummary,
   clientSummary,
-  CONFIG_DUMP_PATH,
-  CONFIGZ_PATH,
-  ENDPOINTZ_PATH,
-  SYNCZ_PATH,
 } from "./sync_status.ts";
 
 /** What is shown. */
@@ -54,47 +51,58 @@ export interface ClientDiff {
   readonly unserved: readonly Unserved[];
 }
 
-/** The answers by path. */
-export function debugRoutes(shown: Shown, clock: Clock): Routes {
+/** What there is to ask besides a list of clients. */
+export const DISCOVERY_ANSWERS = [
+  "sync",
+  "diff",
+  "config",
+  "endpoints",
+] as const;
+
+/** The path of each in the admin API. */
+export function discoveryPath(what: typeof DISCOVERY_ANSWERS[number]): string {
+  return `${ADMIN_PATHS.discovery}/${what}`;
+}
+
+/** By name; `url` is what was asked for. */
+export type DiscoveryAnswers = Readonly<
+  Record<typeof DISCOVERY_ANSWERS[number], (url: URL) => unknown>
+>;
+
+/** See the module description. */
+export function discoveryAnswers(shown: Shown, clock: Clock): DiscoveryAnswers {
   return {
-    [SYNCZ_PATH]: () =>
-      jsonAnswer({
-        ready: shown.isReady,
-        sources: shown.catalog.status.map(({ name, isSynced, problem }) => ({
-          name,
-          synced: isSynced,
-          ...(problem === undefined ? {} : { problem }),
-        })),
-        clients: clientSummaries(shown.streams, clock.now()),
-      }),
-    [CONFIGZ_PATH]: (url) =>
-      ofNode(url, (name) => ({ clients: clientDiffs(shown, name, clock) })),
-    [CONFIG_DUMP_PATH]: (url) =>
-      ofNode(url, (name) => ({
-        clients: [...streamsOf(shown, name)].flatMap((stream) => {
-          const view = shown.viewOf(stream.group!);
-          return view === undefined ? [] : [configOf(stream, view)];
-        }),
+    sync: () => ({
+      ready: shown.isReady,
+      sources: shown.catalog.status.map(({ name, isSynced, problem }) => ({
+        name,
+        synced: isSynced,
+        ...(problem === undefined ? {} : { problem }),
       })),
-    [ENDPOINTZ_PATH]: () => {
+      clients: clientSummaries(shown.streams, clock.now()),
+    }),
+    diff: (url) => ({ clients: clientDiffs(shown, nodeIn(url), clock) }),
+    config: (url) => ({
+      clients: [...streamsOf(shown, nodeIn(url))].flatMap((stream) => {
+        const view = shown.viewOf(stream.group!);
+        return view === undefined ? [] : [configOf(stream, view)];
+      }),
+    }),
+    endpoints: () => {
       const { version, endpoints } = shown.catalog.snapshot;
-      return jsonAnswer({
-        version,
-        endpoints: Object.fromEntries(endpoints),
-      });
+      return { version, endpoints: Object.fromEntries(endpoints) };
     },
   };
 }
 
-/** @param answer About all clients of a name, maybe none. */
-function ofNode(url: URL, answer: (name: string) => unknown): Response {
+/** Of whom is told: all clients of that name, maybe none. @throws {AdminFailure} */
+function nodeIn(url: URL): string {
   const name = url.searchParams.get("node") ?? "";
-  if (name !== "") return jsonAnswer(answer(name));
-  return new Response(
-    `Cannot tell of whom: wanted ${url.pathname}?node=NAME, with a name of ` +
-      `${SYNCZ_PATH}\n`,
-    { status: 400 },
-  );
+  if (name !== "") return name;
+  throw new AdminFailure(400, {
+    message: `Cannot tell of whom: wanted ${url.pathname}?node=NAME, with a ` +
+      `name of ${discoveryPath("sync")}`,
+  });
 }
 
 /** Streams of a client, or of a node with all that it relays. */
