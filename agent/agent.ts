@@ -4,12 +4,9 @@
  * @module
  */
 
-import { DialReports } from "../platform/conduits/dial_reports.ts";
-import { LiveConduits } from "../platform/conduits/live_conduits.ts";
-import { RecentEvents, withEvents } from "../platform/log/recent_events.ts";
-import { unawaited } from "../platform/errors/internal_errors.ts";
 import type { Upstream } from "../net/channel/upstream.ts";
 import { dialTarget } from "../net/dial/dial.ts";
+import { actionLog } from "../net/admin/admin_api.ts";
 import {
   adminHandler,
   healthHandler,
@@ -17,38 +14,17 @@ import {
   type Routes,
 } from "../net/admin/http_endpoints.ts";
 import { profileRoutes } from "../net/admin/profile_routes.ts";
-import {
-  type BoundListener,
-  type ListenAddress,
-  listenHealth,
-} from "../net/listen/listeners.ts";
-import { ConnectionLog } from "../platform/log/connection_log.ts";
-import type { HandoverFields } from "../net/handover/packet_socket.ts";
-import { actionLog } from "../net/admin/admin_api.ts";
-import type { HttpHandler } from "../net/admin/http_port.ts";
-import { AdminPort, apiBeside } from "../net/listen/admin_port.ts";
-import type { Log } from "../platform/log/log.ts";
-import { MetricRegistry } from "../platform/metrics/metrics.ts";
-import { registerInternalErrors } from "../platform/log/internal_error_log.ts";
-import {
-  registerLoopLag,
-  registerProcessMetrics,
-} from "../platform/metrics/process_metrics.ts";
-import { registerBuildInfo } from "../platform/process/build_info.ts";
-import { WatchedFiles } from "../net/tls/trust/watched_files.ts";
-import { untilArrived } from "../platform/time/arrivals.ts";
-import { systemTimers } from "../platform/time/system_timers.ts";
+import { type AdminPort, apiBeside } from "../net/listen/admin_port.ts";
+import type { BoundListener } from "../net/listen/listeners.ts";
+import { Program } from "../net/program/program.ts";
+import type { Replaceable } from "../net/program/running.ts";
+import { Arrivals } from "../platform/time/arrivals.ts";
 import type { Credentials } from "../net/tls/trust/credentials.ts";
 import { VERSION } from "../platform/process/version.ts";
 import { newInstanceId } from "../proto/peer/instance_id.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
-import { AccessLog } from "../policy/access_log.ts";
 import { AgentAudit } from "./dial/agent_audit.ts";
-import {
-  AGENT_PREFIX,
-  AgentMetrics,
-  watchBudget,
-} from "./metrics/agent_metrics.ts";
+import { AgentMetrics, watchBudget } from "./metrics/agent_metrics.ts";
 import { Announcement } from "./links/announcement.ts";
 import { BenchTargets, isBenchDial } from "./dial/bench_targets.ts";
 import { AgentDrain } from "./drain.ts";
@@ -62,12 +38,12 @@ import type { AgentOptions } from "./options.ts";
 import { AGENT_EVENT_LINES } from "./shown_agent.ts";
 import { PROXY_STATUS_PATH } from "../services/proxy/status/proxy_path.ts";
 import type { ServiceProxy } from "../services/proxy/service_proxy.ts";
-import type { Relay, RelayEnvironment } from "./relay/relay.ts";
+import type { Relay, RelayWays } from "./relay/relay.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
 import { TargetDialer } from "./dial/target_dialer.ts";
 
 /** An agent that is up; its links may not be. */
-export interface RunningAgent {
+export interface RunningAgent extends Replaceable {
   /** Where it listens, ports of 0 resolved. */
   readonly addresses: {
     readonly health: string;
@@ -76,32 +52,8 @@ export interface RunningAgent {
     readonly xds?: string;
     readonly connect?: string;
   };
-  /** Settles when everything is closed. */
-  readonly finished: Promise<void>;
-  /** It was asked to end, or another process has taken its place. */
-  readonly isDraining: boolean;
   /** What of its kind is linked: servers, for an agent. */
   readonly agents: number;
-  /**
-   * Settles when so many servers are linked, or those that cannot be reached at
-   * once were waited for.
-   */
-  whenReady(servers: number): Promise<void>;
-  /** Announces the drain, serves what runs and what comes, then ends. */
-  shutdown(why?: string): void;
-  /** See `Replaceable.awaitSuccessor`. */
-  awaitSuccessor(ms: number): void;
-  /** Another process has its ports: what runs goes on for a while. */
-  handedOver(pid: number): void;
-  /** See `Replaceable`. */
-  readonly memory: Iterable<HandoverFields>;
-  recall(part: HandoverFields): void;
-  /** See `Replaceable.successorEnded`. */
-  successorEnded(): void;
-  /** Ends at once. */
-  stop(reason: string): void;
-  /** Reads certificates and keys again, for the next link. */
-  reload(): void;
 }
 
 /**
@@ -114,61 +66,49 @@ export function startAgent(
   options: AgentOptions,
   environment: AgentEnvironment,
 ): RunningAgent {
-  const agent = new Agent(options, environment);
+  const program = new Program({
+    kind: "agent",
+    eventLines: AGENT_EVENT_LINES,
+    access: options.access,
+  }, environment.log);
   try {
-    return agent.open();
+    const { log } = program;
+    return new Agent(options, { ...environment, log }, program).open();
   } catch (error) {
-    agent.closeListeners();
+    program.close();
     throw error;
   }
 }
 
 class Agent {
-  readonly #log: Log;
-  readonly #environment: AgentEnvironment;
-  readonly #listeners: BoundListener[] = [];
-  readonly #metricRegistry = new MetricRegistry();
   readonly #receiveBudget = new ReceiveBudget();
-  readonly #metrics = new AgentMetrics(this.#metricRegistry);
-  readonly #files: WatchedFiles;
+  readonly #metrics: AgentMetrics;
   readonly #credentials: Credentials;
   readonly #audit: AgentAudit | undefined;
-  readonly #access: AccessLog | undefined;
   readonly #announcement: Announcement;
   readonly #dialer: TargetDialer;
   readonly #links: AgentLinks;
   readonly #drain: AgentDrain;
+  readonly #arrivals: Arrivals;
   readonly #proxy: ServiceProxy | undefined;
   #relay: Relay | undefined;
   #watch: MachineWatch | undefined;
   #leases: LeaseCount | undefined;
-
-  /** What is told of it to who asks. */
-  readonly #conduits = new LiveConduits(systemTimers);
-  readonly #events = new RecentEvents();
   #addresses: RunningAgent["addresses"] | undefined;
 
-  constructor(private readonly options: AgentOptions, given: AgentEnvironment) {
-    const log = withEvents(given.log, this.#events, AGENT_EVENT_LINES);
-    const environment = { ...given, log };
+  constructor(
+    private readonly options: AgentOptions,
+    private readonly environment: AgentEnvironment,
+    private readonly program: Program,
+  ) {
+    const { files, log, metrics, timers } = program;
     const { identity } = environment;
     const { server } = options;
+    this.#metrics = new AgentMetrics(metrics);
+    watchBudget(metrics, this.#receiveBudget);
     this.#announcement = new Announcement(options, log);
-    this.#log = log;
-    this.#environment = environment;
-    registerProcessMetrics(this.#metricRegistry);
-    registerLoopLag(this.#metricRegistry);
-    registerBuildInfo(this.#metricRegistry);
-    registerInternalErrors(this.#metricRegistry, "tunnel_agent");
-    watchBudget(this.#metricRegistry, this.#receiveBudget);
-    this.#files = new WatchedFiles({
-      log,
-      timers: systemTimers,
-      metrics: this.#metricRegistry,
-      prefix: AGENT_PREFIX,
-    });
-    if (options.config !== undefined) this.#files.add(options.config);
-    this.#credentials = this.#files.credentials(
+    if (options.config !== undefined) files.add(options.config);
+    this.#credentials = files.credentials(
       "server-link",
       identity?.files ?? {
         ca: server.caFile,
@@ -177,25 +117,10 @@ class Agent {
       },
       identity === undefined ? "by hand" : "by itself",
     );
-    this.#audit = options.audit && new AgentAudit(options.audit, {
-      agentId: options.agentId,
-      log,
-      timers: systemTimers,
-      metrics: this.#metricRegistry,
-    });
-    this.#access = AccessLog.open(options.access, {
-      log,
-      timers: systemTimers,
-      metrics: this.#metricRegistry,
-      prefix: AGENT_PREFIX,
-    });
-    this.#proxy = environment.openProxy?.({
-      log,
-      conduits: this.#conduits,
-      events: this.#events,
-      metrics: this.#metricRegistry,
-      access: this.#access,
-    });
+    this.#audit = options.audit &&
+      new AgentAudit(options.audit, options.agentId, program);
+    this.#arrivals = new Arrivals(timers, () => this.#arrived);
+    this.#proxy = environment.openProxy?.(program, () => this.#loadChanged());
     this.#dialer = this.#createDialer();
     this.#links = serverLinks({
       options,
@@ -208,85 +133,72 @@ class Agent {
         newInstanceId((bytes) => crypto.getRandomValues(bytes)),
       onDial: this.#dialer.dial,
       serversWanted: (reported) => this.#leases?.servers(reported) ?? reported,
+      changed: () => this.#arrivals.changed(),
     });
     this.#drain = new AgentDrain({
-      announce: () => this.#links.drain(),
+      announce: () => {
+        this.#links.drain();
+        this.#arrivals.changed();
+      },
       load: () => this.#load,
       isLinked: () => this.#links.linkedServers > 0,
       areTold: () => this.#links.areTold,
       close: (reason) => this.#close(reason),
-    }, systemTimers);
+    }, timers);
   }
 
   #close(reason: string): void {
     this.#leases?.stop();
     this.#watch?.stop();
-    this.#environment.identity?.stop();
+    this.environment.identity?.stop();
     this.#links.stop(reason);
     this.#relay?.close(reason);
-    this.#conduits.stop();
-    this.closeListeners();
+    this.program.close();
   }
 
   open(): RunningAgent {
-    const { health, admin } = this.options;
-    const answer = admin === undefined ? metaHandler : healthHandler;
+    const { log } = this.program;
     const proxy = this.#proxy;
     const more: Routes = proxy === undefined
       ? {}
       : { [PROXY_STATUS_PATH]: (url) => proxy.answer(url) };
-    const healthListener = this.#serve(
-      health,
-      answer({
-        metrics: this.#metricRegistry,
-        checks: [{ name: "server-connected", problem: () => this.#problem }],
-        notes: () => this.#files.notes,
-        style: "agent",
-      }, more),
+    const health = this.#openHealth(more);
+    const admin = this.#openAdmin(health.port, more);
+    this.#relay = this.environment.openRelay?.(
+      this.#waysOfCalls(),
+      this.program,
+      () => this.#drain.loadChanged(),
     );
-    const adminPort = this.#openAdmin(
-      admin,
-      adminHandler({ healthPort: healthListener.port }, {
-        ...more,
-        ...this.options.profiling === true ? profileRoutes() : {},
-      }),
-    );
-    this.#relay = this.#environment.openRelay?.({
-      ...this.#waysOfCalls(),
-      log: this.#log,
-      metrics: this.#metricRegistry,
-      loadChanged: () => this.#drain.loadChanged(),
-    });
     const addresses = this.#addresses = {
-      health: healthListener.address,
-      admin: (admin === undefined ? healthListener : adminPort).address,
+      health: health.address,
+      admin: admin.address || health.address,
       ...this.#relay?.addresses,
     };
-    this.#log.info("agent started", {
-      agent: this.options.agentId,
-      ...addresses,
-    });
+    log.info("agent started", { agent: this.options.agentId, ...addresses });
+    this.#start();
+    return this.#running(addresses);
+  }
+
+  #start(): void {
+    const { log, files, timers } = this.program;
     const { leases } = this.options;
-    this.#leases = leases &&
-      followLeases(
-        leases,
-        this.#log,
-        this.#metricRegistry,
-        (areMore) => this.#links.reconsider(areMore),
-      );
-    this.#environment.identity?.start(this.#credentials);
-    this.#files.start(() => this.#announceNew());
+    this.#leases = leases && followLeases(
+      leases,
+      this.program,
+      (areMore) => this.#links.reconsider(areMore),
+    );
+    this.environment.identity?.start(this.#credentials);
+    files.start(() => this.#announceNew());
     this.#links.start();
     this.#watch = new MachineWatch({
-      timers: systemTimers,
+      timers,
       wallClock: Date.now,
       changed: (why) => {
-        this.#log.detail(`${why}: looks at its links`);
+        log.detail(`${why}: looks at its links`);
         this.#links.recheck();
       },
     });
     this.#proxy?.start();
-    return this.#running(addresses);
   }
 
   #running(addresses: RunningAgent["addresses"]): RunningAgent {
@@ -295,21 +207,15 @@ class Agent {
       addresses,
       finished: drain.finished
         .then(() => this.#proxy?.stop(0))
-        .then(() => this.#log.info("the agent has ended"))
-        .finally(() =>
-          Promise.all([this.#audit?.close(), this.#access?.close()])
-        ),
+        .then(() => this.program.log.info("the agent has ended"))
+        .finally(() => Promise.all([this.#audit?.close(), this.program.end()])),
       get isDraining() {
         return drain.isDraining;
       },
       get agents() {
         return links.linkedServers;
       },
-      whenReady: (servers) =>
-        untilArrived(systemTimers, servers, () => {
-          if (drain.isDraining) return Infinity;
-          return this.#proxy?.problem === undefined ? links.linkedServers : -1;
-        }, false),
+      whenReady: (servers) => this.#arrivals.until(servers),
       shutdown: (why = "asked to end") => this.#shutdown(why),
       awaitSuccessor: (ms) => drain.awaitSuccessor(ms),
       handedOver: (pid) => this.#handedOver(pid),
@@ -321,11 +227,22 @@ class Agent {
       stop: (reason) => drain.now(reason),
       reload: () => {
         this.#proxy?.reload();
-        this.#files.reload();
+        this.program.reload();
         this.#audit?.reopen();
-        this.#access?.reopen();
       },
     };
+  }
+
+  /** Servers that are linked; none where its own ports are not open yet. */
+  get #arrived(): number {
+    if (this.#drain.isDraining) return Infinity;
+    return this.#proxy?.problem === undefined ? this.#links.linkedServers : -1;
+  }
+
+  /** Its service proxy serves more, or less. */
+  #loadChanged(): void {
+    this.#arrivals.changed();
+    this.#drain.loadChanged();
   }
 
   /** Dials, conduits and clients of its own ports. */
@@ -348,19 +265,18 @@ class Agent {
     const load = this.#load;
     // Without a link nothing runs here, and nothing can come.
     const isIdle = this.#links.linkedServers === 0 && load === 0;
-    this.#log.info(
+    this.program.log.info(
       isIdle
         ? `${why}: nothing runs, and no server is linked`
         : `${why}: draining, ${load} connections, at most ` +
           `${drainTimeoutMs / 1000} s; what still comes is served`,
     );
     this.#drain.begin(drainTimeoutMs);
-    this.#watchProxy();
   }
 
   #handedOver(pid: number): void {
     const { drainTimeoutMs } = this.options;
-    this.#log.info(
+    this.program.log.info(
       `handed over to process ${pid}: ${this.#load} connections may go on, ` +
         `at most ${drainTimeoutMs / 1000} s`,
     );
@@ -368,27 +284,6 @@ class Agent {
     this.#relay?.shutdown();
     this.#drain.awaitSuccessor(0);
     this.#drain.begin(drainTimeoutMs);
-    this.#watchProxy();
-  }
-
-  /** Nothing tells that the proxy has become idle, or is so no longer. */
-  #watchProxy(): void {
-    const proxy = this.#proxy;
-    if (proxy === undefined) return;
-    let wasBusy = proxy.load > 0;
-    const look = () => {
-      const isBusy = proxy.load > 0;
-      if (isBusy !== wasBusy) this.#drain.loadChanged();
-      wasBusy = isBusy;
-      timer = systemTimers.after(PROXY_LOOK_MS, look);
-    };
-    let timer = systemTimers.after(PROXY_LOOK_MS, look);
-    unawaited("proxy", this.#drain.finished.then(() => timer.cancel()));
-  }
-
-  closeListeners(): void {
-    this.#files.close();
-    for (const listener of this.#listeners.splice(0)) listener.close();
   }
 
   /** Files were read again: what is served for others may be something else. */
@@ -405,17 +300,15 @@ class Agent {
         agentId: this.options.agentId,
         software: `tunnel/${VERSION}`,
       },
-      systemTimers,
+      this.program.timers,
       hasBenchTarget ? {} : { connectionsMax: 0 },
     );
     return new TargetDialer({
-      clock: systemTimers,
+      clock: this.program.timers,
       observer: this.#metrics.targetObserver(),
-      reports: new DialReports({
-        log: new ConnectionLog(this.#log, systemTimers, this.#access),
-        conduits: this.#conduits,
-        failed: ({ message }) => this.#events.note("dial-failed", message),
-      }),
+      reports: this.program.reports(({ message }) =>
+        this.program.events.note("dial-failed", message)
+      ),
       ...(this.#audit === undefined ? {} : { begin: this.#audit.begin }),
       connect: (target, controller, onDecision) => {
         const now = liveRules === undefined ? rules : liveRules();
@@ -433,14 +326,14 @@ class Agent {
 
   /** For calls as this node; as links, with what the identity is now. */
   #callUpstream(addresses = this.options.server.addresses): Upstream {
-    return linkUpstream(addresses, this.#credentials, this.#environment);
+    return linkUpstream(addresses, this.#credentials, this.environment);
   }
 
   /** To all servers, and to each alone where it is known which there are. */
-  #waysOfCalls(): Pick<RelayEnvironment, "upstream" | "servers"> {
+  #waysOfCalls(): RelayWays {
     const { addresses } = this.options.server;
     const upstream = this.#callUpstream();
-    const isFound = this.#environment.identity?.findServers !== undefined;
+    const isFound = this.environment.identity?.findServers !== undefined;
     if (isFound || addresses.length < 2) return { upstream };
     const servers = addresses.map((address) => ({
       name: hostPort(address.host, address.port),
@@ -449,49 +342,51 @@ class Agent {
     return { upstream, servers };
   }
 
-  /** @param address Absent: by a socket alone, if one is named. */
-  #openAdmin(
-    address: ListenAddress | undefined,
-    handler: HttpHandler,
-  ): AdminPort {
-    const { identity, adminAccess } = this.options;
-    const port = new AdminPort({
-      address,
-      access: { stateDirectory: identity?.stateDirectory, ...adminAccess },
-      handler: apiBeside(
-        this.#environment.show({
-          options: this.options,
-          conduits: this.#conduits,
-          events: this.#events,
-          files: this.#files,
-          links: this.#links,
-          announcement: this.#announcement,
-          proxy: this.#proxy,
-          state: () => ({
-            addresses: this.#addresses ?? {},
-            isReady: this.#problem === undefined,
-            isDraining: this.#drain.isDraining,
-          }),
-        }),
-        () => handler,
-        actionLog(this.#log, (action) => this.#audit?.acted(action)),
-      ),
-      log: this.#log,
+  #openHealth(more: Routes): BoundListener {
+    const { health, admin } = this.options;
+    const { files, metrics } = this.program;
+    const answer = admin === undefined ? metaHandler : healthHandler;
+    return this.program.openHealth(
+      health,
+      answer({
+        metrics,
+        checks: [{ name: "server-connected", problem: () => this.#problem }],
+        notes: () => files.notes,
+        style: "agent",
+      }, more),
+    );
+  }
+
+  /** Without an address of its own it is reached by a socket, if one is named. */
+  #openAdmin(healthPort: number, more: Routes): AdminPort {
+    const { admin, identity, adminAccess, profiling } = this.options;
+    const { program } = this;
+    const handler = adminHandler({ healthPort }, {
+      ...more,
+      ...profiling === true ? profileRoutes() : {},
     });
-    this.#listeners.push(port);
+    const shown = this.environment.show({
+      options: this.options,
+      program,
+      links: this.#links,
+      announcement: this.#announcement,
+      proxy: this.#proxy,
+      state: () => ({
+        addresses: this.#addresses ?? {},
+        isReady: this.#problem === undefined,
+        isDraining: this.#drain.isDraining,
+      }),
+    });
+    const did = actionLog(
+      program.log,
+      (action) => this.#audit?.acted(action),
+    );
+    const port = program.openAdmin({
+      address: admin,
+      access: { stateDirectory: identity?.stateDirectory, ...adminAccess },
+      handler: apiBeside(shown, () => handler, did),
+    });
     port.openSoon();
     return port;
   }
-
-  #serve(
-    address: ListenAddress,
-    handler: (request: Request) => Response,
-  ): BoundListener {
-    const listener = listenHealth(address, handler);
-    this.#listeners.push(listener);
-    return listener;
-  }
 }
-
-/** How often a proxy is asked whether somebody is connected, at the end. */
-const PROXY_LOOK_MS = 250;

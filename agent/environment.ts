@@ -6,18 +6,23 @@
  */
 
 import type { LinkEnvironment } from "./links/link_environment.ts";
-import type {
-  ProxyTools,
-  ServiceProxy,
-} from "../services/proxy/service_proxy.ts";
+import type { Program } from "../net/program/program.ts";
+import type { ServiceProxy } from "../services/proxy/service_proxy.ts";
 import type { ShowAgent } from "./shown_agent.ts";
-import type { Relay, RelayEnvironment } from "./relay/relay.ts";
+import type { Relay, RelayWays } from "./relay/relay.ts";
 
 export interface AgentEnvironment extends LinkEnvironment {
   /** Makes what people see of it. */
   readonly show: ShowAgent;
   /** Makes the service proxy that is to run beside; absent: there is none. */
-  readonly openProxy?: (tools: ProxyTools) => ServiceProxy;
+  readonly openProxy?: (
+    program: Program,
+    changed: () => void,
+  ) => ServiceProxy;
   /** Opens the relays that the options ask for. */
-  readonly openRelay?: (environment: RelayEnvironment) => Relay;
+  readonly openRelay?: (
+    ways: RelayWays,
+    program: Program,
+    loadChanged: () => void,
+  ) => Relay;
 }

@@ -56,7 +56,8 @@ async function withProxy(
   const source = await agentServices(servicesFile);
   return {
     ...environment,
-    openProxy: (tools) => openAgentProxy(source, addressFile, tools),
+    openProxy: (program, changed) =>
+      openAgentProxy(source, addressFile, program, changed),
   };
 }
 
@@ -68,6 +69,6 @@ async function withRelay(
   const { Relay } = await import("./relay/relay.ts");
   return {
     ...environment,
-    openRelay: (tools) => new Relay(relay, tools),
+    openRelay: (...parts) => new Relay(relay, ...parts),
   };
 }

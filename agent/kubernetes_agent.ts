@@ -7,10 +7,7 @@
 
 import { metaHandler } from "../net/admin/http_endpoints.ts";
 import { listenHttp } from "../net/listen/listeners.ts";
-import { MetricRegistry } from "../platform/metrics/metrics.ts";
-import { registerInternalErrors } from "../platform/log/internal_error_log.ts";
-import { registerProcessMetrics } from "../platform/metrics/process_metrics.ts";
-import { registerBuildInfo } from "../platform/process/build_info.ts";
+import { processMetrics } from "../net/program/program.ts";
 import { type RunningAgent, startAgent } from "./agent.ts";
 import { KubernetesIdentity } from "./identity/cluster/kubernetes_identity.ts";
 import type { KubernetesIdentityOptions } from "./identity/cluster/options.ts";
@@ -43,14 +40,10 @@ async function untilFirst(
   identity: KubernetesIdentity,
   { health }: AgentOptions,
 ): Promise<void> {
-  const metrics = new MetricRegistry();
-  registerProcessMetrics(metrics);
-  registerBuildInfo(metrics);
-  registerInternalErrors(metrics, "tunnel_agent");
   const listener = listenHttp(
     health,
     metaHandler({
-      metrics,
+      metrics: processMetrics("agent"),
       checks: [{ name: "certificate", problem: () => identity.problem }],
       style: "agent",
     }),

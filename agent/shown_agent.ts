@@ -6,12 +6,8 @@
  */
 
 import type { AdminRoute } from "../net/admin/admin_api.ts";
-import type { WatchedFiles } from "../net/tls/trust/watched_files.ts";
-import type { LiveConduits } from "../platform/conduits/live_conduits.ts";
-import type {
-  EventLines,
-  RecentEvents,
-} from "../platform/log/recent_events.ts";
+import type { Program } from "../net/program/program.ts";
+import type { EventLines } from "../platform/log/recent_events.ts";
 import type {
   ProgramInfo,
   StatusAnswer,
@@ -33,9 +29,7 @@ export const AGENT_EVENT_LINES: EventLines = [
 /** The parts of an agent that know something. */
 export interface AgentParts {
   readonly options: AgentOptions;
-  readonly conduits: LiveConduits;
-  readonly events: RecentEvents;
-  readonly files: WatchedFiles;
+  readonly program: Pick<Program, "conduits" | "events" | "files">;
   readonly links: Pick<AgentLinks, "view">;
   readonly announcement: Announcement;
   /** What it serves on its machine; absent: nothing. */

@@ -6,7 +6,7 @@ import type { Command, CommandContext } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { HELP_COLUMNS } from "./flags/help_text.ts";
 import { serverCommand } from "./server/command.ts";
-import type { Replaceable } from "./program/succession.ts";
+import type { Replaceable } from "../net/program/running.ts";
 
 const SERVER = [
   "--uds-name=/run/front.sock",

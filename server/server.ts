@@ -10,16 +10,10 @@
 
 import { unawaited } from "../platform/errors/internal_errors.ts";
 import { healthHandler } from "../net/admin/http_endpoints.ts";
-import {
-  type BoundListener,
-  type ListenAddress,
-  listenHealth,
-} from "../net/listen/listeners.ts";
-import type { HttpHandler } from "../net/admin/http_port.ts";
-import type { AdminPort } from "../net/listen/admin_port.ts";
+import { Program } from "../net/program/program.ts";
+import type { Replaceable } from "../net/program/running.ts";
 import type { Log } from "../platform/log/log.ts";
-import { untilArrived } from "../platform/time/arrivals.ts";
-import { systemTimers } from "../platform/time/system_timers.ts";
+import { Arrivals } from "../platform/time/arrivals.ts";
 import { socketStore } from "../net/bind/socket_store.ts";
 import { serverAdminPort } from "./assembly/server_admin_port.ts";
 import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
@@ -27,13 +21,13 @@ import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./assembly/readiness.ts";
 import type { ShownServer, ShowServer } from "./assembly/shown_server.ts";
 import { ServerAgents } from "./assembly/server_agents.ts";
-import { ServerCore } from "./assembly/server_core.ts";
+import { SERVER_EVENT_LINES, ServerCore } from "./assembly/server_core.ts";
 import { ServerFrontends } from "./assembly/server_frontends.ts";
 import { ServerNodes } from "./assembly/server_nodes.ts";
 import { ARRIVAL_MS, Shutdown } from "./assembly/shutdown.ts";
 
 /** A server that is up. */
-export interface RunningServer {
+export interface RunningServer extends Replaceable {
   /** Where it listens, ports of 0 resolved. */
   readonly addresses: {
     readonly frontend: string;
@@ -49,33 +43,8 @@ export interface RunningServer {
     /** Of discovery for programs on this machine, if there is any. */
     readonly discovery?: string;
   };
-  /** Settles when everything is closed. */
-  readonly finished: Promise<void>;
-  /** It was asked to end, or another process serves. */
-  readonly isDraining: boolean;
   /** How many agents are linked. */
   readonly agents: number;
-  /** What has to be taken before others: agents make a server ready. */
-  readonly early: readonly string[];
-  /** What is better asked when there is an agent. */
-  readonly late: readonly string[];
-  /**
-   * Settles when so many agents are linked, or those that do not come at once
-   * were waited for: longer if another process serves meanwhile.
-   */
-  whenReady(agents: number, isServed?: boolean): Promise<void>;
-  /** Not ready; ends when idle or at its timeout; who comes is served. */
-  shutdown(why?: string): void;
-  /** See `Replaceable.awaitSuccessor`. */
-  awaitSuccessor(ms: number): void;
-  /** Another process accepts agents and waits for them to come. */
-  handedOverEarly(pid: number): void;
-  /** Another process serves: what runs goes on for a while. */
-  handedOver(pid: number): void;
-  /** Ends at once. */
-  stop(reason: string): void;
-  /** Reads certificates and keys again; what runs is not disturbed. */
-  reload(): void;
 }
 
 /**
@@ -89,11 +58,17 @@ export async function startServer(
   log: Log,
   show: ShowServer,
 ): Promise<RunningServer> {
-  const server = new Server(options, log, show);
+  const { access } = options;
+  const eventLines = SERVER_EVENT_LINES;
+  const program = new Program({ kind: "server", eventLines, access }, log);
+  let server: Server | undefined;
   try {
+    server = new Server(options, program, show);
     return await server.open();
   } catch (error) {
-    server.abandon("the server does not start");
+    server?.abandon("the server does not start");
+    program.close();
+    unawaited("task", program.end());
     throw error;
   }
 }
@@ -106,9 +81,8 @@ class Server {
   readonly #agents: ServerAgents;
   readonly #frontends: ServerFrontends;
   readonly #shutdown: Shutdown;
-  readonly #httpListeners: BoundListener[] = [];
+  readonly #arrivals: Arrivals;
   #kubernetes: ServerKubernetes | undefined;
-  #admin: AdminPort | undefined;
   #shown: ShownServer | undefined;
   #addresses: Readonly<Record<string, string>> = {};
   /** 1 while another process may pass connections on. */
@@ -116,12 +90,13 @@ class Server {
 
   constructor(
     options: ServerOptions,
-    log: Log,
+    private readonly program: Program,
     private readonly show: ShowServer,
   ) {
+    const { timers } = program;
     const core = new ServerCore(
       options,
-      log,
+      program,
       () => this.#shutdown.loadChanged(),
     );
     this.#core = core;
@@ -141,10 +116,15 @@ class Server {
         return this.#frontends.areCalled;
       },
       closeAll: (reason) => this.#closeAll(reason),
-    }, systemTimers);
+    }, timers);
+    this.#arrivals = new Arrivals(
+      timers,
+      () => this.#shutdown.isRunning ? core.registry.agents : Infinity,
+    );
     this.#readiness = new Readiness({
       isRunning: () => this.#shutdown.isRunning,
       hasAgents: () => core.registry.isReady,
+      changed: () => this.#arrivals.changed(),
     });
     this.#nodes = new ServerNodes(core, (one) => this.#agents.admit(one));
     this.#agents = new ServerAgents(core, this.#nodes, this.#readiness);
@@ -152,7 +132,8 @@ class Server {
   }
 
   async open(): Promise<RunningServer> {
-    const { options, log, files, metricRegistry } = this.#core;
+    const { options, limiter } = this.#core;
+    const { log, files, metrics } = this.program;
     // Everything is checked before anything is offered.
     await this.#core.connectStore();
     this.#kubernetes = await this.#openKubernetes();
@@ -163,10 +144,10 @@ class Server {
     const frontend = await this.#frontends.listen();
     const agents = await this.#agents.listen();
     const kubelet = await this.#frontends.listenKubelet(agentFiles);
-    const health = this.#serve(
+    const health = this.program.openHealth(
       options.health,
       healthHandler({
-        metrics: metricRegistry,
+        metrics,
         checks: [
           {
             name: "agent-connected",
@@ -180,6 +161,7 @@ class Server {
         notes: () => [...files.notes, ...this.#agents.notes],
         style: "server",
       }),
+      (limit, scope) => limiter.reached(limit, scope),
     );
     const shown = this.#shown = this.show({
       ...{ core: this.#core, agents: this.#agents, discovery },
@@ -187,7 +169,7 @@ class Server {
       isDraining: () => !this.#shutdown.isRunning,
       addresses: () => this.#addresses,
     });
-    const admin = this.#admin = serverAdminPort(this.#core, {
+    const admin = serverAdminPort(this.#core, {
       shown,
       agentFiles,
     });
@@ -199,7 +181,7 @@ class Server {
     const addresses = {
       frontend,
       agents,
-      health,
+      health: health.address,
       admin: admin.address,
       ...(admin.socket === "" ? {} : { adminSocket: admin.socket }),
       ...(admin.remote === "" ? {} : { adminRemote: admin.remote }),
@@ -224,12 +206,13 @@ class Server {
   }
 
   #running(addresses: RunningServer["addresses"]): RunningServer {
-    const { options, log, files, authorization, registry, access } = this.#core;
+    const { options, authorization, registry } = this.#core;
+    const { log } = this.program;
     const shutdown = this.#shutdown;
     const timeoutMs = options.shutdownTimeoutMs;
     const finished = shutdown.finished
       .then(() => log.info("the server has ended"))
-      .finally(() => Promise.all([authorization.close(), access?.close()]));
+      .finally(() => Promise.all([authorization.close(), this.program.end()]));
     return {
       addresses,
       finished,
@@ -245,13 +228,7 @@ class Server {
       get agents() {
         return registry.agents;
       },
-      whenReady: (agents, isServed = false) =>
-        untilArrived(
-          systemTimers,
-          agents,
-          () => shutdown.isRunning ? registry.agents : Infinity,
-          isServed,
-        ),
+      whenReady: (agents, isServed) => this.#arrivals.until(agents, isServed),
       shutdown: (why = "asked to end") => {
         if (shutdown.isRunning) {
           log.info(`${why}: draining, ${this.#load}; who comes is served`);
@@ -269,10 +246,9 @@ class Server {
       },
       stop: (reason) => this.#shutdown.now(reason),
       reload: () => {
-        files.reload();
+        this.program.reload();
         this.#agents.reload();
         authorization.reopen();
-        access?.reopen();
         this.#agents.reconsider();
       },
     };
@@ -287,7 +263,7 @@ class Server {
   }
 
   async #openKubernetes(): Promise<ServerKubernetes | undefined> {
-    const { options, log, metricRegistry } = this.#core;
+    const { options } = this.#core;
     const { kubernetes, serverId, agents } = options;
     if (kubernetes === undefined) return undefined;
     // Loaded when wanted: most servers know no API server.
@@ -298,25 +274,12 @@ class Server {
     // Whoever meets the other servers there has that lease.
     const { lease: _, ...others } = kubernetes;
     const own = this.#core.state?.kind === "kubernetes" ? others : kubernetes;
-    return openKubernetes(own, server, log, metricRegistry);
-  }
-
-  /** @returns Where it listens. */
-  #serve(
-    address: ListenAddress,
-    handler: HttpHandler,
-  ): string {
-    const listener = listenHealth(
-      address,
-      handler,
-      (limit, scope) => this.#core.limiter.reached(limit, scope),
-    );
-    this.#httpListeners.push(listener);
-    return listener.address;
+    return openKubernetes(own, server, this.program);
   }
 
   #watchFiles(): void {
-    const { options, files, authorization } = this.#core;
+    const { options, authorization } = this.#core;
+    const { files } = this.program;
     for (const source of [authorization.source, options.config]) {
       if (source !== undefined) files.add(source);
     }
@@ -339,7 +302,7 @@ class Server {
     };
     unawaited(
       "task",
-      settled.then(() => void systemTimers.after(ARRIVAL_MS, arrived)),
+      settled.then(() => void this.program.timers.after(ARRIVAL_MS, arrived)),
     );
     return true;
   }
@@ -367,12 +330,10 @@ class Server {
   }
 
   #stopPorts(reason: string): void {
-    this.#core.files.close();
+    this.program.close();
     this.#shown?.stop();
     this.#agents.stop(reason);
     this.#frontends.stop(reason);
-    for (const listener of this.#httpListeners) listener.close();
-    this.#admin?.close();
   }
 }
 

@@ -16,15 +16,16 @@ import { agentPolicyRoute } from "./policy_route.ts";
 
 /** See the module description. */
 export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
-  const { options, files, links, announcement, proxy } = agent;
+  const { options, links, announcement, proxy } = agent;
+  const { conduits, events, files } = agent.program;
   const { shownFlags, dials, liveRules } = options;
   const policy = agentPolicyRoute({
     rules: () => liveRules === undefined ? dials.rules : liveRules(),
     allowUnix: dials.allowUnix,
   });
   const routes = nodeRoutes({
-    conduits: agent.conduits,
-    events: agent.events,
+    conduits,
+    events,
     program: () => {
       const { addresses, ...state } = agent.state();
       return programInfo({

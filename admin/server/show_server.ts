@@ -37,10 +37,10 @@ export function showServer(parts: ServerParts): ShownServer {
   const admin = serverAdmin({
     ...ways,
     serverId: options.serverId,
-    conduits: core.conduits,
-    events: core.events,
+    conduits: core.program.conduits,
+    events: core.program.events,
     history: agents.history,
-    files: core.files,
+    files: core.program.files,
     peers,
     ...(identity === undefined ? {} : { identity }),
     ...(discovery === undefined ? {} : { discovery }),
@@ -126,7 +126,7 @@ function* warningsOf(
         "agent and get connections",
     };
   }
-  const behind = core.conduits.latenessMs;
+  const behind = core.program.conduits.latenessMs;
   if (behind < LATE_MS) return;
   yield {
     code: code("TUN920"),

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
 import { connectKubernetes } from "../../neighbours/kubernetes/connect.ts";
@@ -15,9 +16,7 @@ import {
 } from "../../neighbours/kubernetes/list_watch.ts";
 import type { Lease } from "../../neighbours/kubernetes/objects.ts";
 import { LEASES, pathOf } from "../../neighbours/kubernetes/paths.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { CountingTools } from "../../platform/program/tools.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { LeaseCountOptions } from "../options.ts";
 import { leaseEndMs } from "../../neighbours/kubernetes/leases.ts";
@@ -41,22 +40,21 @@ export interface LeaseCount {
  */
 export function followLeases(
   options: LeaseCountOptions,
-  log: Log,
-  metrics: MetricRegistry,
+  { log, metrics, timers }: CountingTools,
   onChanged: (areMore: boolean) => void,
 ): LeaseCount {
-  const client = connectKubernetes(options, systemTimers);
+  const client = connectKubernetes(options, timers);
   const leases = new ServerLeases({
-    clock: systemTimers,
+    clock: timers,
     wallClock: Date.now,
     onChanged,
   });
   let lastGood: number | undefined;
   const following = new ListWatch<Lease>({
-    client: countedClient(client, metrics, systemTimers),
+    client: countedClient(client, metrics, timers),
     path: pathOf(LEASES, { namespace: options.namespace }),
     query: { labelSelector: options.labelSelector },
-    timers: systemTimers,
+    timers,
     random: Math.random,
     onChanges: (changes) => leases.changed(changes),
     onSynced: () => leases.synced(),

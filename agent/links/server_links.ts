@@ -47,6 +47,8 @@ export interface ServerLinksParts {
   readonly onDial: DialHandler;
   /** How many servers to link to, when a server has said how many there are. */
   serversWanted(reported: number): number;
+  /** More servers are linked, or fewer. */
+  changed(): void;
 }
 
 /** A node that has joined was given no CA, and can give none. */
@@ -104,6 +106,7 @@ export function serverLinks(parts: ServerLinksParts): AgentLinks {
       counted: (linked, known) => {
         metrics.servers(linked, known);
         attempts.counted(linked);
+        parts.changed();
       },
       haveOneId: (serverId, addresses) =>
         log.warn(

@@ -5,30 +5,26 @@
  * @module
  */
 
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { programInfo, type ShowNode } from "../node_facts.ts";
 import { proxyWarnings } from "../../services/proxy/status/services_answer.ts";
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
 import type { TermSource } from "../../net/tls/trust/expiry.ts";
-import { RecentEvents, withEvents } from "../../platform/log/recent_events.ts";
 import type { ConfigAnswer } from "../../proto/admin/list_answers.ts";
 import { actionLog } from "../../net/admin/admin_api.ts";
 import { metaHandler } from "../../net/admin/http_endpoints.ts";
 import {
   type AdminAccess,
-  AdminPort,
+  type AdminPort,
   apiBeside,
 } from "../../net/listen/admin_port.ts";
+import { Program } from "../../net/program/program.ts";
 import type { HandoverFields } from "../../net/handover/packet_socket.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
-import { AccessLog, type AccessLogOptions } from "../../policy/access_log.ts";
+import type { AccessLogOptions } from "../../policy/access_log.ts";
 import type { Log } from "../../platform/log/log.ts";
-import { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
-import { registerProcessMetrics } from "../../platform/metrics/process_metrics.ts";
-import { registerBuildInfo } from "../../platform/process/build_info.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { RelayOptions } from "../options.ts";
-import { Relay, type RelayEnvironment } from "../relay/relay.ts";
+import { Relay, type RelayWays } from "../relay/relay.ts";
 import { ProxyDrain } from "../../services/proxy/proxy_drain.ts";
 import { PROXY_STATUS_PATH } from "../../services/proxy/status/proxy_path.ts";
 import {
@@ -53,9 +49,7 @@ export interface NodeProxyOptions extends ServiceProxyOptions {
   /** Flags as they are in effect, without secrets; absent: nobody is told. */
   readonly shownFlags?: () => ConfigAnswer["flags"];
   /** What programs on this machine are passed on, and the way; absent: nothing. */
-  readonly relay?:
-    & RelayOptions
-    & Pick<RelayEnvironment, "upstream" | "servers">;
+  readonly relay?: RelayOptions & RelayWays;
   /** A line for each connection; absent: none. */
   readonly access?: AccessLogOptions;
 }
@@ -104,17 +98,14 @@ export function startNodeProxy(
   return new NodeProxy(options, log, show).running;
 }
 
-/** How often a proxy that starts is asked whether it is ready. */
-const READY_LOOK_MS = 20;
-
 class NodeProxy {
   readonly running: RunningProxy;
   readonly #proxy: ServiceProxy;
   readonly #admin: AdminPort;
   readonly #relay: Relay | undefined;
   readonly #drain: ProxyDrain;
-  readonly #access: AccessLog | undefined;
-  readonly #events = new RecentEvents();
+  readonly #program: Program;
+  readonly #ready = Promise.withResolvers<void>();
 
   /** @throws {ListenError | AuditLogError} Nothing stays open. */
   constructor(
@@ -122,25 +113,22 @@ class NodeProxy {
     output: Log,
     private readonly show: ShowNode,
   ) {
-    const log = withEvents(output, this.#events, []);
-    const metrics = new MetricRegistry();
-    registerProcessMetrics(metrics);
-    registerBuildInfo(metrics);
-    registerInternalErrors(metrics, "tunnel_proxy");
-    const access = this.#access = AccessLog.open(options.access, {
-      log,
-      timers: systemTimers,
-      metrics,
-      prefix: "tunnel_proxy_",
-    });
-    const tools = { log, metrics, access, events: this.#events };
-    const proxy = this.#proxy = new ServiceProxy(options, tools);
-    this.#admin = this.#listen(options, { log, metrics });
-    this.#relay = openRelay(
-      options,
-      { log, metrics },
-      () => this.#admin.close(),
+    const program = this.#program = new Program(
+      { kind: "proxy", eventLines: [], access: options.access },
+      output,
     );
+    const { log } = program;
+    const changed = () => this.#changed();
+    const proxy = this.#proxy = new ServiceProxy(options, program, changed);
+    try {
+      this.#admin = this.#openAdmin(options);
+      const { relay } = options;
+      this.#relay = relay && new Relay(relay, relay, program, changed);
+    } catch (error) {
+      program.close();
+      unawaited("task", program.end());
+      throw error;
+    }
     const relayed = () => this.#relay?.load ?? 0;
     this.#drain = new ProxyDrain({
       get load() {
@@ -155,23 +143,25 @@ class NodeProxy {
         this.#relay?.shutdown();
       },
       close: (reason, lastMs) => this.#close(reason, lastMs),
-    }, { timers: systemTimers, log });
+    }, program);
     log.info("proxy started", {
       admin: this.#admin.address,
       ...this.#relay?.addresses,
     });
     this.#admin.openSoon();
     proxy.start();
+    this.#changed();
     this.running = this.#run(options.drainTimeoutMs);
   }
 
   #run(drainTimeoutMs: number): RunningProxy {
     const [drain, proxy] = [this.#drain, this.#proxy];
+    const program = this.#program;
     return {
       admin: this.#admin.address,
       relay: this.#relay?.addresses ?? {},
-      finished: drain.finished.finally(() => this.#access?.close()),
-      whenReady: () => Promise.race([this.#whenReady(), drain.finished]),
+      finished: drain.finished.finally(() => program.end()),
+      whenReady: () => Promise.race([this.#ready.promise, drain.finished]),
       get isDraining() {
         return drain.isDraining;
       },
@@ -187,19 +177,14 @@ class NodeProxy {
       handedOver: (pid) => drain.handedOver(pid, drainTimeoutMs),
       stop: (reason) => drain.now(reason),
       reload: () => {
-        this.#proxy.reload();
-        this.#access?.reopen();
+        proxy.reload();
+        program.reload();
       },
     };
   }
 
-  #listen(
-    options: NodeProxyOptions,
-    { log, metrics }: {
-      readonly log: Log;
-      readonly metrics: MetricRegistry;
-    },
-  ): AdminPort {
+  #openAdmin(options: NodeProxyOptions): AdminPort {
+    const { log, metrics } = this.#program;
     const { admin, adminAccess = {}, identity } = options;
     const proxy = this.#proxy;
     const handler = metaHandler({
@@ -216,7 +201,7 @@ class NodeProxy {
       notes: () => proxy.notes,
       style: "agent",
     }, { [PROXY_STATUS_PATH]: (url) => proxy.answer(url) });
-    return new AdminPort({
+    return this.#program.openAdmin({
       address: admin,
       access: adminAccess,
       handler: apiBeside(
@@ -224,7 +209,6 @@ class NodeProxy {
         () => handler,
         actionLog(log),
       ),
-      log,
     });
   }
 
@@ -233,8 +217,8 @@ class NodeProxy {
   ): readonly AdminRoute[] {
     const proxy = this.#proxy;
     return this.show({
-      conduits: proxy.conduits,
-      events: this.#events,
+      conduits: this.#program.conduits,
+      events: this.#program.events,
       program: () =>
         programInfo({
           program: "proxy",
@@ -251,12 +235,10 @@ class NodeProxy {
     });
   }
 
-  async #whenReady(): Promise<void> {
-    while (!this.#drain.isDraining && this.#proxy.problem !== undefined) {
-      await new Promise<void>((resolve) =>
-        systemTimers.after(READY_LOOK_MS, resolve)
-      );
-    }
+  /** What it serves, or what runs, may be more or less than before. */
+  #changed(): void {
+    if (this.#proxy.problem === undefined) this.#ready.resolve();
+    this.#drain.loadChanged();
   }
 
   async #close(reason: string, lastMs: number): Promise<void> {
@@ -268,26 +250,6 @@ class NodeProxy {
     }
     this.#relay?.close(reason);
     await this.#proxy.stop(0);
-    this.#admin.close();
-  }
-}
-
-/** @param undo Called when it cannot be opened. */
-function openRelay(
-  { relay }: NodeProxyOptions,
-  tools: { readonly log: Log; readonly metrics: MetricRegistry },
-  undo: () => void,
-): Relay | undefined {
-  if (relay === undefined) return undefined;
-  try {
-    const { upstream, servers } = relay;
-    return new Relay(relay, {
-      ...tools,
-      upstream,
-      ...(servers === undefined ? {} : { servers }),
-    });
-  } catch (error) {
-    undo();
-    throw error;
+    this.#program.close();
   }
 }

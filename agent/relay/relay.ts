@@ -10,9 +10,7 @@ import {
   openUpstreamDialer,
   type TunnelDialer,
 } from "../../client/tunnel_dialer.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { CountingTools } from "../../platform/program/tools.ts";
 import { AdsRelay } from "./ads_relay.ts";
 import { ConnectRelay } from "./connect_relay.ts";
 import type { RelayOptions } from "../options.ts";
@@ -20,19 +18,15 @@ import type { RelayOptions } from "../options.ts";
 /** In front of the names of what is counted. */
 const PREFIX = "tunnel_relay_";
 
-/** What relays need from outside. */
-export interface RelayEnvironment {
+/** How relays reach servers. */
+export interface RelayWays {
   /** To servers, as the node. */
   readonly upstream: Upstream;
   /**
    * To each of them alone, for dials that one cannot serve; absent: it is not known
    * which there are.
    */
-  readonly servers?: readonly NamedUpstream[];
-  readonly log: Log;
-  readonly metrics: MetricRegistry;
-  /** After every change of {@linkcode Relay.load}. */
-  loadChanged?(): void;
+  readonly servers?: readonly NamedUpstream[] | undefined;
 }
 
 export class Relay {
@@ -41,11 +35,17 @@ export class Relay {
   readonly #xds: AdsRelay | undefined;
   #drained: () => void = () => {};
 
-  /** @throws {ListenError} Nothing stays open. */
+  /**
+   * @param loadChanged Called after every change of {@linkcode Relay.load}.
+   * @throws {ListenError} Nothing stays open.
+   */
   constructor(
     { xds, connect }: RelayOptions,
-    { upstream, servers, log, metrics, loadChanged }: RelayEnvironment,
+    { upstream, servers }: RelayWays,
+    private readonly tools: CountingTools,
+    loadChanged: () => void,
   ) {
+    const { log, metrics } = tools;
     const name = "as a node";
     this.#dialer = openUpstreamDialer(servers ?? [{ name, upstream }], name);
     this.#connect = connect && new ConnectRelay({
@@ -54,7 +54,7 @@ export class Relay {
       log,
       loadChanged: () => {
         if (this.load === 0) this.#drained();
-        loadChanged?.();
+        loadChanged();
       },
     });
     try {
@@ -110,7 +110,7 @@ export class Relay {
     if (this.load === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#drained = resolve;
-    const timer = systemTimers.after(timeoutMs, resolve);
+    const timer = this.tools.timers.after(timeoutMs, resolve);
     await promise;
     timer.cancel();
   }

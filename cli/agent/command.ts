@@ -41,7 +41,7 @@ import {
   type WorkerRole,
   workerRole,
 } from "../program/workers/worker_role.ts";
-import type { Replaceable } from "../program/succession.ts";
+import type { Replaceable } from "../../net/program/running.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
 export type StartAgent = (

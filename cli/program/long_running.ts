@@ -19,7 +19,8 @@ import {
 import { type ListenFlag, namingFlags } from "../flags/listen_flags.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
-import { type Replaceable, Succession } from "./succession.ts";
+import type { Replaceable } from "../../net/program/running.ts";
+import { Succession } from "./succession.ts";
 import { untilStopped } from "./until_stopped.ts";
 import { startWorkers } from "./workers/start_workers.ts";
 import type { WorkerRole } from "./workers/worker_role.ts";

@@ -6,7 +6,6 @@
  */
 
 import { messageOf } from "../../platform/errors/error_code.ts";
-import type { HandoverFields } from "../../net/handover/packet_socket.ts";
 import { HandoverOffer } from "../../net/handover/handover_offer.ts";
 import { successorWaitMs } from "../../net/handover/successor_wait.ts";
 import { UPGRADE_MS } from "../../net/handover/upgrade.ts";
@@ -26,49 +25,8 @@ import type { Log } from "../../platform/log/log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { type SocketStore, socketStore } from "../../net/bind/socket_store.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
-import type { Running } from "./until_stopped.ts";
+import type { Replaceable, Running } from "../../net/program/running.ts";
 import { UsageError } from "../flags/usage_error.ts";
-
-/** A running process that a new one can replace. */
-export interface Replaceable extends Running {
-  /**
-   * Settles when it can serve every caller, or when it ends.
-   *
-   * @param agents How many agents were linked to the previous process.
-   * @param isServed That one serves until then.
-   */
-  whenReady(agents: number, isServed?: boolean): Promise<void>;
-  /** It ends anyway, so a successor need not insist. */
-  readonly isDraining: boolean;
-  /** Sockets that it takes before it is ready: their callers make it ready. */
-  readonly early?: readonly string[];
-  /**
-   * Sockets on which it should not accept before it is ready, where no other
-   * process accepts instead.
-   */
-  readonly late?: readonly string[];
-  /**
-   * Asked to end, it is not idle before so many ms have passed: a successor may
-   * come, or gets ready. Another call counts instead; 0: nobody is awaited.
-   */
-  awaitSuccessor(ms: number): void;
-  /** A successor accepts on these of our sockets, and waits until it is ready. */
-  handedOverEarly?(pid: number): void;
-  /** How many agents are linked; of several processes: when they were asked. */
-  readonly agents?: number;
-  /** Asks those who know that, for a while. */
-  askForAgents?(): Promise<void>;
-  /** It serves alone: nobody whose place it takes does any more. */
-  tookOver?(): void;
-  /** All sockets are: it ends when its connections have ended. */
-  handedOver(pid: number): void;
-  /** What a successor goes on with, in packets: the places of its clients. */
-  readonly memory?: Iterable<HandoverFields>;
-  /** A packet of it, which may be any. */
-  recall?(part: HandoverFields): void;
-  /** That process is gone: nobody reads what still has the old sockets. */
-  successorEnded?(): void;
-}
 
 /** How a process replaces another. */
 export interface SuccessionOptions {

@@ -14,20 +14,9 @@ import { DeadPeers } from "../../net/libc/dead_peers.ts";
 import { smallLimitWarning } from "../../net/libc/free_descriptors.ts";
 import { localSocketsInUse } from "../../net/poll/local_sockets.ts";
 import { sharedPoller } from "../../net/poll/poller.ts";
+import type { Running } from "../../net/program/running.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-
-/** A server or an agent that is up. */
-export interface Running {
-  /** Settles when everything is closed. */
-  readonly finished: Promise<void>;
-  /** Ends when idle or at its timeout. @param why Such as `SIGTERM`. */
-  shutdown(why: string): void;
-  /** Ends at once. */
-  stop(reason: string): void;
-  /** Reads its files again; what runs is not disturbed. */
-  reload(): void;
-}
 
 /** Where signals come from; `Deno` in earnest. */
 export interface SignalSource {

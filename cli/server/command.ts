@@ -37,7 +37,7 @@ import {
   type WorkerRole,
   workerRole,
 } from "../program/workers/worker_role.ts";
-import type { Replaceable } from "../program/succession.ts";
+import type { Replaceable } from "../../net/program/running.ts";
 
 /** Gets the server up; rejects when that cannot be. */
 export type StartServer = (

@@ -22,7 +22,8 @@ import {
   yurttunnelAgentOptions,
 } from "./options.ts";
 import { type ListenFlag, namingFlags } from "../flags/listen_flags.ts";
-import { type Running, untilStopped } from "../program/until_stopped.ts";
+import type { Running } from "../../net/program/running.ts";
+import { untilStopped } from "../program/until_stopped.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
 export type StartYurttunnelAgent = (

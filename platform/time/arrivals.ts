@@ -16,28 +16,48 @@ export const ARRIVAL_MS = 5_000;
  */
 export const SERVED_MS = 30_000;
 
-/** How often it is looked whether they have. */
-const LOOK_MS = 20;
+/** Those that come, and all who wait for them. */
+export class Arrivals {
+  readonly #waits = new Set<() => void>();
 
-/**
- * Settles when so many are there, or those that do not come were waited for.
- *
- * @param count How many are there.
- * @param isServed Another process serves meanwhile.
- */
-export async function untilArrived(
-  timers: Timers,
-  wanted: number,
-  count: () => number,
-  isServed: boolean,
-): Promise<void> {
-  const startMs = timers.now();
-  let most = count();
-  let untilMs = startMs + (isServed && most === 0 ? SERVED_MS : ARRIVAL_MS);
-  while (count() < wanted && timers.now() < untilMs) {
-    await new Promise<void>((resolve) => timers.after(LOOK_MS, resolve));
-    if (count() <= most) continue;
-    most = count();
-    untilMs = Math.min(startMs + SERVED_MS, timers.now() + ARRIVAL_MS);
+  /** @param count How many are there now. */
+  constructor(
+    private readonly timers: Timers,
+    private readonly count: () => number,
+  ) {}
+
+  /** To be called whenever there may be more, or fewer. */
+  changed(): void {
+    for (const look of this.#waits) look();
+  }
+
+  /**
+   * Settles when so many are there, or those that do not come were waited for.
+   *
+   * @param isServed Another process serves meanwhile.
+   */
+  until(wanted: number, isServed = false): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const endMs = this.timers.now() + SERVED_MS;
+    let most = this.count();
+    if (most >= wanted) return Promise.resolve();
+    const over = () => {
+      timer.cancel();
+      this.#waits.delete(look);
+      resolve();
+    };
+    const look = () => {
+      const count = this.count();
+      if (count >= wanted) return over();
+      if (count <= most) return;
+      most = count;
+      const leftMs = endMs - this.timers.now();
+      timer.cancel();
+      timer = this.timers.after(Math.min(leftMs, ARRIVAL_MS), over);
+    };
+    const firstMs = isServed && most === 0 ? SERVED_MS : ARRIVAL_MS;
+    let timer = this.timers.after(firstMs, over);
+    this.#waits.add(look);
+    return promise;
   }
 }

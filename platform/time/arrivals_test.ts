@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { ARRIVAL_MS, SERVED_MS, untilArrived } from "./arrivals.ts";
+import { ARRIVAL_MS, Arrivals, SERVED_MS } from "./arrivals.ts";
 
 /** Agents come at these times. @returns After how many ms nobody waits. */
 async function waitedMs(
@@ -12,12 +12,18 @@ async function waitedMs(
   const startMs = timers.now();
   let agents = 0;
   let endMs: number | undefined;
-  for (const atMs of comesMs) timers.after(atMs, () => agents++);
-  const wait = untilArrived(timers, wanted, () => agents, isServed)
+  const arrivals = new Arrivals(timers, () => agents);
+  for (const atMs of comesMs) {
+    timers.after(atMs, () => {
+      agents++;
+      arrivals.changed();
+    });
+  }
+  const wait = arrivals.until(wanted, isServed)
     .then(() => endMs = timers.now());
   while (endMs === undefined && timers.now() < startMs + 2 * SERVED_MS) {
     timers.advance(20);
-    // Its next look is set some microtasks later.
+    // Waits settle some microtasks later.
     for (let turn = 0; turn < 10; turn++) await Promise.resolve();
   }
   await wait;

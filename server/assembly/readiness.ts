@@ -12,6 +12,8 @@ import { HealthService } from "../../proto/grpc/health.ts";
 export interface ReadinessConditions {
   isRunning(): boolean;
   hasAgents(): boolean;
+  /** One of these may have changed. */
+  changed(): void;
 }
 
 /** Reports whether the server is ready. */
@@ -39,5 +41,6 @@ export class Readiness {
       "",
       this.problem() === undefined ? "SERVING" : "NOT_SERVING",
     );
+    this.conditions.changed();
   }
 }

@@ -8,7 +8,7 @@ import { actionLog } from "../../net/admin/admin_api.ts";
 import { adminHandler } from "../../net/admin/http_endpoints.ts";
 import { isFirstWorker } from "../../net/admin/own_group.ts";
 import { profileRoutes } from "../../net/admin/profile_routes.ts";
-import { AdminPort, apiBeside } from "../../net/listen/admin_port.ts";
+import { type AdminPort, apiBeside } from "../../net/listen/admin_port.ts";
 import type { AdminRemote } from "../../net/listen/admin_remote.ts";
 import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
 import { remoteWho } from "./remote_admin.ts";
@@ -27,14 +27,14 @@ export function serverAdminPort(
   core: ServerCore,
   { shown, agentFiles }: ServerAdminParts,
 ): AdminPort {
-  const { options, log, limiter, metricRegistry, authorization } = core;
+  const { options, program, limiter, authorization } = core;
   const { adminAccess, agents } = options;
   const { stateDirectory } = agents.identity ?? {};
   const handler = adminHandler(
-    metricRegistry,
+    program.metrics,
     options.profiling === true ? profileRoutes() : {},
   );
-  return new AdminPort({
+  return program.openAdmin({
     address: options.admin,
     access: {
       stateDirectory,
@@ -45,16 +45,15 @@ export function serverAdminPort(
     handler: apiBeside(
       shown.routes,
       (door) => shown.pages(door, handler),
-      actionLog(log, (action) => authorization.acted(action)),
+      actionLog(program.log, (action) => authorization.acted(action)),
     ),
-    log,
     reached: (limit, scope) => limiter.reached(limit, scope),
   });
 }
 
 /** Of several workers the first one has it. */
 function remoteOf(
-  { options, files, authorization }: ServerCore,
+  { options, program: { files }, authorization }: ServerCore,
   agents: CredentialFiles,
 ): AdminRemote | undefined {
   const { adminRemote: remote, tls } = options;

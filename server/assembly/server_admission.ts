@@ -12,13 +12,11 @@ import {
   limitPlan,
   type LimitScope,
 } from "../../net/admission/connection_limits.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import type { CountingTools } from "../../platform/program/tools.ts";
 import { descriptorLimit } from "../../net/libc/descriptor_limit.ts";
 import { errorCodeName, WireError } from "../../proto/frames/wire_error.ts";
 import { ExcessError } from "../../proto/streams/abuse_limits.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
-import type { Clock } from "../../proto/sync/clock.ts";
 import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 
 /** A flood is logged once in this time, and counted all the time. */
@@ -39,8 +37,6 @@ export interface ReachedLimit {
 /** Admission to all ports of one server. */
 export class ServerLimiter {
   readonly limiter: ConnectionLimiter;
-  readonly #log: Log;
-  readonly #clock: Clock;
   readonly #reached;
   readonly #faults;
   readonly #penalties;
@@ -51,15 +47,9 @@ export class ServerLimiter {
 
   constructor(
     config: LimitConfig,
-    parts: {
-      readonly log: Log;
-      readonly metrics: MetricRegistry;
-      readonly clock: Clock;
-    },
+    private readonly tools: CountingTools,
   ) {
-    const { metrics, clock } = parts;
-    this.#log = parts.log;
-    this.#clock = clock;
+    const { metrics, timers } = tools;
     this.#reached = metrics.labelled(
       "counter",
       `${SERVER_PREFIX}limits_reached_total`,
@@ -82,7 +72,7 @@ export class ServerLimiter {
     );
     this.limiter = new ConnectionLimiter({
       plan: limitPlan(config, descriptorLimit()),
-      clock,
+      clock: timers,
       reached: (limit, scope) => this.reached(limit, scope),
       penalized: (source) => this.#penalized(source),
     });
@@ -113,10 +103,10 @@ export class ServerLimiter {
     this.#reached.with(limit, scope).add();
     const key = `${limit} ${scope}`;
     const { times = 0 } = this.#lately.get(key) ?? {};
-    const atMs = this.#clock.now();
+    const atMs = this.tools.timers.now();
     this.#lately.set(key, { limit, scope, atMs, times: times + 1 });
     if (!this.#mayLog(`${limit} ${scope}`)) return;
-    this.#log.warn(
+    this.tools.log.warn(
       `too many ${limit.replace("_", " ")} of ` +
         `${scope === "all" ? "all sources together" : "one source"}: ` +
         "some are refused or ended; see tunnel_server_limits_reached_total",
@@ -132,7 +122,7 @@ export class ServerLimiter {
       ? ""
       : `, as from ${this.#penaltiesUnlogged} other sources since the last such line`;
     this.#penaltiesUnlogged = 0;
-    this.#log.warn(
+    this.tools.log.warn(
       `peers from ${source} break rules: one connection a second is let in ` +
         `from there until they stop${others}; see ` +
         "tunnel_server_peer_faults_total",
@@ -141,7 +131,7 @@ export class ServerLimiter {
   }
 
   #mayLog(key: string): boolean {
-    const nowMs = this.#clock.now();
+    const nowMs = this.tools.timers.now();
     const loggedMs = this.#loggedMs.get(key) ?? -Infinity;
     if (nowMs - loggedMs < LOGGED_EVERY_MS) return false;
     this.#loggedMs.set(key, nowMs);

@@ -11,7 +11,6 @@ import type { BoundListener } from "../../net/listen/listeners.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import { LapseWatch } from "../../platform/time/lapses.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
 import type {
   CredentialFiles,
   Credentials,
@@ -76,10 +75,10 @@ export class ServerAgents {
     private readonly nodes: ServerNodes,
     private readonly readiness: Readiness,
   ) {
-    const { options, log } = core;
+    const { options, program: { log, timers } } = core;
     this.history = new NodeHistory({
       folder: options.agents.identity?.stateDirectory,
-      ...{ worker: options.worker, log, timers: systemTimers },
+      ...{ worker: options.worker, log, timers },
     });
     this.#port = this.#createPort();
     this.#duplicates = this.#createDuplicates();
@@ -95,12 +94,10 @@ export class ServerAgents {
   async openTrust(
     tokenAuthenticators?: readonly Authorizer[],
   ): Promise<CredentialFiles> {
-    const { options, log, metricRegistry, authorization, files, state } =
-      this.core;
+    const { options, program, authorization, state } = this.core;
     const trust = this.#trust = await openAgentTrust(
       options.agents,
-      log,
-      metricRegistry,
+      program,
       tokenAuthenticators,
       (node) => authorization.grantsOf(node),
       state && {
@@ -108,10 +105,10 @@ export class ServerAgents {
         ...(options.stateKey && { key: options.stateKey }),
       },
     );
-    this.#credentials = files.credentials("agent-port", trust.files);
+    this.#credentials = program.files.credentials("agent-port", trust.files);
     this.core.forwarding.openTrust(trust.identity);
     if (trust.identity !== undefined) {
-      watchOutages(metricRegistry, trust.identity.state);
+      watchOutages(program.metrics, trust.identity.state);
       this.#book = new NodeBook(new NodeStore(trust.identity.state));
     }
     await this.history.load();
@@ -158,7 +155,8 @@ export class ServerAgents {
    * @throws {CredentialsError | ListenError}
    */
   async listen(): Promise<string> {
-    const { options, files, limiter, metrics, log } = this.core;
+    const { options, program, limiter, metrics } = this.core;
+    const { files, log } = program;
     const { agents, tls } = options;
     const { identity, named } = this.#trust!;
     const verifies = identity !== undefined || agents.caFile !== undefined;
@@ -180,7 +178,7 @@ export class ServerAgents {
       onConnection: (stream, admitted) => this.#port.accept(stream, admitted),
       onRefused: (error) => {
         metrics.agentRefused();
-        this.core.events.note("refused", error.message);
+        this.core.program.events.note("refused", error.message);
         log.event(error.message, {}, lineKey(error.message));
       },
       onProblem: (line) => log.warn(line, { code: "TUN513" }),
@@ -190,7 +188,7 @@ export class ServerAgents {
 
   /** The server is up: says where, and follows what changes on disk. */
   async start(address: string): Promise<void> {
-    const { options, files } = this.core;
+    const { options, program: { files, timers } } = this.core;
     const identity = this.#trust?.identity;
     identity?.watch({
       onReloaded: files.follow("authorities"),
@@ -202,7 +200,7 @@ export class ServerAgents {
       },
     });
     // Who waited while this process did not run may be gone without a word.
-    this.#lapses = new LapseWatch(systemTimers, Date.now, () => {
+    this.#lapses = new LapseWatch(timers, Date.now, () => {
       for (const link of this.core.registry.links) {
         if (link.askedMs === undefined) link.checkLiveness();
       }
@@ -214,14 +212,14 @@ export class ServerAgents {
 
   /** From now on other servers know this one, and agents are told of others. */
   async #meetPeers(listening: string): Promise<void> {
-    const { options, peers, state, instanceId, metricRegistry } = this.core;
+    const { options, peers, state, instanceId, program } = this.core;
     const { membership, serverId, kubernetes } = options;
     const ephemerals = state && await openEphemerals(state, "peers", {
       serverId,
       instanceId,
       timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,
-      timers: systemTimers,
-      observer: () => countLeases(metricRegistry),
+      timers: program.timers,
+      observer: () => countLeases(program.metrics),
       ...kubernetes?.lease,
     });
     peers.start({
@@ -282,7 +280,7 @@ export class ServerAgents {
   }
 
   #warnOfAnonymous(address: string): void {
-    this.core.log.warn(
+    this.core.program.log.warn(
       `agents need no certificate on ${address}: anybody who can connect there ` +
         "may become an agent and get connections for any target" +
         (this.#trust?.identity === undefined ? "" : " but joined nodes"),
@@ -291,7 +289,7 @@ export class ServerAgents {
   }
 
   #createPort(): AgentPort {
-    const { options, peers, forwarding } = this.core;
+    const { options, program, peers, forwarding } = this.core;
     const { agents, serverId, messageBytesMax } = options;
     return new AgentPort({
       serverId,
@@ -305,7 +303,7 @@ export class ServerAgents {
       receiveBudget: this.core.receiveBudget,
       messageBytesMax,
       admit: (candidate) => this.#admitLink(candidate),
-      timers: systemTimers,
+      timers: program.timers,
       randomness: (bytes) => crypto.getRandomValues(bytes),
       methodsFor: (caller) => ({
         ...this.readiness.methods,
@@ -327,10 +325,10 @@ export class ServerAgents {
   }
 
   #createDuplicates(): Duplicates {
-    const { options, log, metricRegistry: metrics } = this.core;
+    const { options, program: { log, timers, metrics } } = this.core;
     return new Duplicates({
       policy: options.agents.duplicateIdentity ?? "warn",
-      timers: systemTimers,
+      timers,
       wallClock: Date.now,
       observer: duplicateReports({
         log,
@@ -352,7 +350,7 @@ export class ServerAgents {
   }
 
   #observer(): AgentPortObserver {
-    const { metrics, log, limiter } = this.core;
+    const { metrics, program: { log }, limiter } = this.core;
     return {
       ...withPacketLines(metrics.packetObserver("agent"), log, "agent"),
       datagramCut: () =>
@@ -376,7 +374,7 @@ export class ServerAgents {
       refused: (remoteAddress, reason, code) => {
         metrics.agentRefused();
         const line = `${remoteAddress}: ${reason}`;
-        this.core.events.note("refused", line, { code });
+        this.core.program.events.note("refused", line, { code });
         log.event(line, { code }, lineKey(line));
       },
       counted: (change) => metrics.grpcConnections("Connect", change),
@@ -399,12 +397,12 @@ export class ServerAgents {
     this.readiness.report();
     const { agentId, carrier, remoteAddress, software } = link.peer;
     this.history.linked(this.#nameOf(link), link);
-    this.core.events.note(
+    this.core.program.events.note(
       "linked",
       `linked from ${remoteAddress} by ${software}, over ${carrier}`,
       { node: this.#nameOf(link) },
     );
-    this.core.log.event("agent linked", {
+    this.core.program.log.event("agent linked", {
       agent: agentId,
       carrier,
       from: remoteAddress,
@@ -421,10 +419,10 @@ export class ServerAgents {
     this.readiness.report();
     const { agentId, remoteAddress } = link.peer;
     this.history.unlinked(this.#nameOf(link), reason);
-    this.core.events.note("unlinked", `link lost: ${reason}`, {
+    this.core.program.events.note("unlinked", `link lost: ${reason}`, {
       node: this.#nameOf(link),
     });
-    this.core.log.event(`agent gone: ${reason}`, {
+    this.core.program.log.event(`agent gone: ${reason}`, {
       agent: agentId,
       from: remoteAddress,
     });

@@ -10,48 +10,36 @@
 import { tlsUpstream } from "../../net/channel/server_upstream.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import type { Credentials } from "../../net/tls/trust/credentials.ts";
-import type { WatchedFiles } from "../../net/tls/trust/watched_files.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
-import type { Log } from "../../platform/log/log.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { linkKeepalive } from "../../proto/link/link_limits.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
-import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { PeerForwarder } from "../forwarding/peer_forwarder.ts";
 import { PeerFrontend, refuseForwarded } from "../forwarding/peer_frontend.ts";
 import type { ServerIdentity } from "../identity/server_identity.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
-import type { ServerOptions } from "../options.ts";
 import type { Dialer } from "../routing/dialer.ts";
 import type { Peer } from "../peers/peers.ts";
-import type { ServerMetrics } from "./server_metrics.ts";
+import type { ServerCore } from "./server_core.ts";
 
 /** What it takes from the server. */
-export interface ForwardingParts {
-  readonly options: ServerOptions;
-  readonly log: Log;
-  readonly metrics: ServerMetrics;
-  readonly files: WatchedFiles;
-  readonly receiveBudget: ReceiveBudget;
-  /** A policy decides about dials. */
-  readonly hasPolicy: boolean;
-  readonly dial: Dialer["dial"];
-}
+export type ForwardingParts = Pick<
+  ServerCore,
+  "options" | "program" | "metrics" | "receiveBudget" | "authorization"
+>;
 
 /** See the module description. */
 export class ServerForwarding {
   /** Absent unless it was asked for. */
   readonly forwarder: PeerForwarder | undefined;
-  readonly #frontend: PeerFrontend;
+  #frontend: PeerFrontend | undefined;
   #identity: ServerIdentity | undefined;
   #credentials: Credentials | undefined;
 
   constructor(private readonly parts: ForwardingParts) {
-    this.#frontend = this.#createFrontend();
     if (parts.options.peerForwarding !== true) return;
     if (parts.options.agents.identity === undefined) {
       throw new TypeError("Cannot forward dials: there is no identity");
@@ -59,11 +47,16 @@ export class ServerForwarding {
     this.forwarder = this.#createForwarder();
   }
 
+  /** Dials that other servers send go to `dialer`. */
+  accept(dialer: Pick<Dialer, "dial">): void {
+    this.#frontend = this.#createFrontend(dialer);
+  }
+
   /** Whom to trust is known. @throws {CredentialsError} */
   openTrust(identity: ServerIdentity | undefined): void {
     this.#identity = identity;
     if (this.forwarder === undefined || identity === undefined) return;
-    const { files } = this.parts;
+    const { files } = this.parts.program;
     this.#credentials = files.credentials("other-servers", identity.files);
   }
 
@@ -74,7 +67,7 @@ export class ServerForwarding {
 
   /** Of a connection that is another server's. */
   methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
-    return this.#frontend.methods(caller);
+    return this.#frontend!.methods(caller);
   }
 
   stop(reason: string): void {
@@ -82,12 +75,13 @@ export class ServerForwarding {
   }
 
   #createForwarder(): PeerForwarder {
-    const { options, metrics, log, receiveBudget, hasPolicy } = this.parts;
+    const { options, metrics, program, receiveBudget } = this.parts;
+    const { log, timers } = program;
     const { serverId, messageBytesMax, agents } = options;
     return new PeerForwarder({
       serverId,
-      hasPolicy,
-      timers: systemTimers,
+      hasPolicy: this.#hasPolicy,
+      timers,
       observer: withPacketLines(metrics.packetObserver("agent"), log, "server"),
       messageBytesMax,
       keepalive: linkKeepalive(agents.keepaliveMs),
@@ -106,19 +100,26 @@ export class ServerForwarding {
     });
   }
 
-  #createFrontend(): PeerFrontend {
-    const { options, metrics, log, hasPolicy, dial } = this.parts;
+  /** A policy decides about dials. */
+  get #hasPolicy(): boolean {
+    return this.parts.authorization.dials.hidesNodes;
+  }
+
+  #createFrontend(dialer: Pick<Dialer, "dial">): PeerFrontend {
+    const { options, metrics, program: { log, timers } } = this.parts;
     return new PeerFrontend({
-      timers: systemTimers,
+      timers,
       observer: withPacketLines(
         metrics.packetObserver("client"),
         log,
         "server",
       ),
       messageBytesMax: options.messageBytesMax,
-      hasPolicy,
+      hasPolicy: this.#hasPolicy,
       isServer: (identity) => this.isServer(identity),
-      dial: options.peerForwarding === true ? dial : refuseForwarded,
+      dial: options.peerForwarding === true
+        ? (request, answer) => dialer.dial(request, answer)
+        : refuseForwarded,
       refused: (remoteAddress, reason) => {
         metrics.callerRefused();
         const line = `${remoteAddress}: ${reason}`;

@@ -8,7 +8,6 @@
 import type { BoundListener } from "../../net/listen/listeners.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { join } from "../../proto/transfer/transfer.ts";
@@ -41,7 +40,7 @@ export class ServerFrontends {
    * @throws {CredentialsError | ListenError}
    */
   async listen(): Promise<string> {
-    const { options, limiter, files, metrics, log } = this.core;
+    const { options, limiter, metrics, program: { files, log } } = this.core;
     this.#listener = await listenFrontend({
       listen: options.frontend.listen,
       tls: options.tls,
@@ -70,22 +69,21 @@ export class ServerFrontends {
   ): Promise<string | undefined> {
     const core = this.core;
     const { kubelet, tls } = core.options;
+    const { files, log, timers, metrics } = core.program;
     if (kubelet === undefined) return undefined;
     // Loaded when wanted: most servers have no such port.
     const { KubeletPort } = await import("../kubelet/kubelet_port.ts");
     this.#kubelet = new KubeletPort(kubelet, {
-      log: core.log,
-      timers: systemTimers,
-      metrics: core.metricRegistry,
+      ...{ log, timers, metrics },
       tls,
       limiter: core.limiter.limiter,
       dial: (order, answer) => core.dialer.dial(order, answer),
       isServed: (host) => core.serves(host),
-      callers: core.files.credentials(
+      callers: files.credentials(
         "kubelet-port",
         callerFiles(kubelet, agentFiles),
       ),
-      kubelets: core.files.credentials("kubelets", kubeletFiles(kubelet)),
+      kubelets: files.credentials("kubelets", kubeletFiles(kubelet)),
       turnedAway: () => core.metrics.callerRefused(),
     });
     return this.#kubelet.address;
@@ -126,7 +124,9 @@ export class ServerFrontends {
   #createPort(
     publicMethods: Readonly<Record<string, MethodHandler>>,
   ): FrontendPort {
-    const { options, dialer, metrics, log, limiter, receiveBudget } = this.core;
+    const { options, dialer, metrics, program, limiter, receiveBudget } =
+      this.core;
+    const { log, timers } = program;
     const { frontend, messageBytesMax } = options;
     const dial: Dialer["dial"] = (order, answer) => dialer.dial(order, answer);
     const observer = withPacketLines(
@@ -136,12 +136,12 @@ export class ServerFrontends {
     );
     return new FrontendPort({
       mode: frontend.mode,
-      timers: systemTimers,
+      timers,
       keepaliveMs: frontend.keepaliveMs,
       receiveBudget,
       routerFor: (caller) =>
         frontendRouter(caller, {
-          timers: systemTimers,
+          timers,
           dial,
           observer,
           messageBytesMax,
@@ -149,7 +149,7 @@ export class ServerFrontends {
           publicMethods,
         }),
       connect: {
-        timers: systemTimers,
+        timers,
         grantsEarly: frontend.connectEarly200,
         dial,
         join,

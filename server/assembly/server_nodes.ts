@@ -13,7 +13,6 @@ import { lineKey } from "../../platform/log/line_key.ts";
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { openEphemerals } from "../../neighbours/store/store_connection.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { announcedName } from "../../proto/link/announced_services.ts";
 import type { AgentLink, LinkAuthorization } from "../../proto/link/link.ts";
@@ -32,7 +31,7 @@ import type { ServerCore } from "./server_core.ts";
 
 /** Discovery, announcements and dials of nodes. */
 export class ServerNodes {
-  readonly #virtualAddresses = new VirtualAddresses(systemTimers);
+  readonly #virtualAddresses: VirtualAddresses;
   readonly #frontend: NodeFrontend;
   #discovery: ServerDiscovery | undefined;
 
@@ -41,10 +40,11 @@ export class ServerNodes {
     private readonly core: ServerCore,
     private readonly admit: (candidate: LinkCandidate) => LinkAuthorization,
   ) {
-    const { options, log, metrics, dialer } = core;
+    const { options, program: { log, timers }, metrics, dialer } = core;
+    this.#virtualAddresses = new VirtualAddresses(timers);
     const connections = metrics.nodeConnections;
     this.#frontend = new NodeFrontend({
-      timers: systemTimers,
+      timers,
       observer: withPacketLines(metrics.packetObserver("client"), log, "node"),
       messageBytesMax: options.messageBytesMax,
       admit,
@@ -67,16 +67,14 @@ export class ServerNodes {
     records: Store | undefined,
   ): Promise<ServerDiscovery | undefined> {
     const core = this.core;
-    const { options, authorization } = core;
+    const { options, authorization, program: { log, timers, metrics } } = core;
     if (options.discovery === undefined) return undefined;
     // Loaded when wanted: most servers have no catalog.
     const { ServerDiscovery } = await import(
       "../discovery/server_discovery.ts"
     );
     this.#discovery = new ServerDiscovery(options.discovery, {
-      log: core.log,
-      timers: systemTimers,
-      metrics: core.metricRegistry,
+      ...{ log, timers, metrics },
       receiveBudget: core.receiveBudget,
       limiter: core.limiter.limiter,
       server: options.serverId,
@@ -89,7 +87,7 @@ export class ServerNodes {
     catalog.follow((snapshot) => this.#virtualAddresses.update(snapshot));
     authorization.dials.reach = new CatalogReach({
       catalog,
-      clock: systemTimers,
+      clock: timers,
       visibleTo: (node) => authorization.visibleTo(node),
     });
     return this.#discovery;
@@ -151,7 +149,7 @@ export class ServerNodes {
 
 /** What agents have announced before, and what they announce to other servers. */
 async function announcedElsewhere(
-  { state, options, instanceId, log }: ServerCore,
+  { state, options, instanceId, program: { log, timers } }: ServerCore,
   records: Store | undefined,
 ): Promise<Pick<ServerDiscoveryEnvironment, "memory" | "peers">> {
   const { MemberRecords, SharedOffers } = await import(
@@ -171,7 +169,7 @@ async function announcedElsewhere(
     serverId,
     instanceId,
     timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,
-    timers: systemTimers,
+    timers,
   });
   const offers = new SharedOffers({
     ephemerals,

@@ -10,9 +10,7 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { connectKubernetes } from "../../neighbours/kubernetes/connect.ts";
 import { reviewToken } from "../../neighbours/kubernetes/token_review.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { CountingTools } from "../../platform/program/tools.ts";
 import type { NodeBinding } from "../options.ts";
 import type { Authorizer } from "../links/authorizer.ts";
 import { CsrApprover } from "./csr_approver.ts";
@@ -52,17 +50,16 @@ export interface ServerKubernetes {
 export function openKubernetes(
   options: KubernetesServerOptions,
   server: { readonly serverId: string; readonly nodeBinding: NodeBinding },
-  log: Log,
-  metrics: MetricRegistry,
+  { log, metrics, timers }: CountingTools,
 ): ServerKubernetes {
-  const client = connectKubernetes(options, systemTimers);
+  const client = connectKubernetes(options, timers);
   const { agentTokens, lease, csrApprover } = options;
-  const addresses = new NodeAddresses(client, systemTimers);
+  const addresses = new NodeAddresses(client, timers);
   const publishing = lease && new ServerLease({
     ...lease,
     client,
     serverId: server.serverId,
-    timers: systemTimers,
+    timers,
     wallClock: Date.now,
     observer: {
       ...countLeases(metrics),
@@ -73,7 +70,7 @@ export function openKubernetes(
     ...csrApprover,
     client,
     addresses,
-    timers: systemTimers,
+    timers,
     random: Math.random,
     observer: {
       decided: countCsrDecisions(metrics),
@@ -87,10 +84,10 @@ export function openKubernetes(
     reviews: new TokenReviews(
       (token) =>
         reviewToken(client, token, agentTokens.audience, REVIEW_TIMEOUT_MS),
-      systemTimers,
+      timers,
     ),
     addresses,
-    pods: new PodNodes(client, systemTimers),
+    pods: new PodNodes(client, timers),
     binding: server.nodeBinding,
     wallClock: Date.now,
     observer: {

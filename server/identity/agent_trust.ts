@@ -5,8 +5,7 @@
  * @module
  */
 
-import type { Log } from "../../platform/log/log.ts";
-import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import type { CountingTools } from "../../platform/program/tools.ts";
 import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
 import {
   NODE_SUBJECT_PREFIX,
@@ -81,8 +80,7 @@ function isAbout(peer: LinkPeer, node: string): boolean {
  */
 export async function openAgentTrust(
   agents: ServerOptions["agents"],
-  log: Log,
-  metrics: MetricRegistry,
+  { log, metrics }: Pick<CountingTools, "log" | "metrics">,
   tokenAuthenticators: readonly Authorizer[] = [],
   grants: Grants = () => NO_IDENTIFIERS,
   state?: ServerIdentityEnvironment["state"],

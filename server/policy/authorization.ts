@@ -11,8 +11,7 @@ import { ruleReport } from "./rule_report.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import type { AdminCandidate } from "./admin_entry.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import type { CountingTools } from "../../platform/program/tools.ts";
 import { AuditLog } from "../../policy/audit_log.ts";
 import { watchAuditLog } from "../../policy/audit_metrics.ts";
 import { AuditTrail, type OperatorAction } from "../../policy/dial_record.ts";
@@ -21,7 +20,6 @@ import {
   type Identifiers,
   NO_IDENTIFIERS,
 } from "../../proto/peer/identifiers.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
 import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 import { DialAuthorizer, type RequestedDial } from "./dial_authorizer.ts";
 import {
@@ -38,13 +36,6 @@ import { FieldError } from "../../platform/documents/document_map.ts";
 import { FileError, systemProblem } from "../../platform/files/file_error.ts";
 import { Policy } from "./policy.ts";
 
-/** What it takes from the server. */
-export interface AuthorizationEnvironment {
-  readonly log: Log;
-  readonly timers: Timers;
-  readonly metrics: MetricRegistry;
-}
-
 /** What a server's policy allows, and its audit log. */
 export class Authorization {
   /** Authorizes every dial. */
@@ -56,12 +47,16 @@ export class Authorization {
   /** @throws {PolicyError | AuditLogError} */
   constructor(
     { policyFile, audit }: AuthorizationOptions,
-    { log, timers, metrics }: AuthorizationEnvironment,
+    tools: CountingTools,
   ) {
+    const { metrics } = tools;
     if (policyFile !== undefined) this.#policy = PolicyFile.load(policyFile);
     if (audit !== undefined) {
-      this.#audit = AuditLog.open(audit, { log, timers });
-      this.#trail = new AuditTrail(this.#audit, timers);
+      this.#audit = AuditLog.open(audit, {
+        log: tools.log,
+        timers: tools.timers,
+      });
+      this.#trail = new AuditTrail(this.#audit, tools.timers);
       watchAuditLog(metrics, SERVER_PREFIX, this.#audit);
     }
     const refusals = metrics.series(

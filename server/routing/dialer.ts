@@ -112,7 +112,7 @@ export interface DialerOptions {
   /** Absent: this server is alone. */
   readonly peers?: Peers;
   /** Absent: callers are told which server to call instead. */
-  readonly forwarder?: Forwarder;
+  readonly forwarder?: Forwarder | undefined;
   /**
    * Who hears of dials. The next connection that comes with the id of one that
    * is listed there has an id of its own.

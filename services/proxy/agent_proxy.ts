@@ -9,7 +9,8 @@ import { FileSource } from "../catalog/sources/file.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { openAddressFile } from "./addresses/address_file.ts";
 import { PROXY_DEFAULTS } from "./defaults.ts";
-import { type ProxyTools, ServiceProxy } from "./service_proxy.ts";
+import type { Program } from "../../net/program/program.ts";
+import { ServiceProxy } from "./service_proxy.ts";
 
 /**
  * @param configFile Of services; read now, and again whenever it changes.
@@ -28,16 +29,19 @@ export async function agentServices(configFile: string): Promise<Source> {
 export function openAgentProxy(
   source: Source,
   addressPath: string | undefined,
-  tools: ProxyTools,
+  program: Program,
+  changed: () => void,
 ): ServiceProxy {
-  const timers = systemTimers;
-  const { log } = tools;
   const addressFile = addressPath === undefined
     ? undefined
-    : openAddressFile(addressPath, PROXY_DEFAULTS.addresses, { log, timers });
-  return new ServiceProxy({
-    ...PROXY_DEFAULTS,
-    ...(addressFile === undefined ? {} : { addressFile }),
-    sources: [source],
-  }, tools);
+    : openAddressFile(addressPath, PROXY_DEFAULTS.addresses, program);
+  return new ServiceProxy(
+    {
+      ...PROXY_DEFAULTS,
+      ...(addressFile === undefined ? {} : { addressFile }),
+      sources: [source],
+    },
+    program,
+    changed,
+  );
 }

@@ -14,11 +14,8 @@
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { SuccessorWait } from "../../net/handover/successor_wait.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
-
-/** How often it is looked whether something still runs. */
-export const LOOK_MS = 50;
+import type { Tools } from "../../platform/program/tools.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
 
 /**
  * When the time is over nobody new is accepted, and who has just come has so
@@ -49,8 +46,6 @@ export interface ProxyDrainSteps {
 
 /** Idempotent. */
 export class ProxyDrain {
-  readonly #timers: Timers;
-  readonly #log: Log;
   readonly #finished = Promise.withResolvers<void>();
   #state: "running" | "draining" | "leaving" | "closed" = "running";
   #deadline: Timer | undefined;
@@ -60,11 +55,12 @@ export class ProxyDrain {
 
   constructor(
     private readonly steps: ProxyDrainSteps,
-    { timers, log }: { readonly timers: Timers; readonly log: Log },
+    private readonly tools: Tools,
   ) {
-    this.#timers = timers;
-    this.#log = log;
-    this.#successor = new SuccessorWait(timers, () => {});
+    this.#successor = new SuccessorWait(
+      tools.timers,
+      () => this.loadChanged(),
+    );
   }
 
   /** Settles when everything is closed. */
@@ -84,7 +80,7 @@ export class ProxyDrain {
   begin(why: string, timeoutMs: number): void {
     if (this.#state !== "running") return;
     this.#state = "draining";
-    this.#log.info(
+    this.tools.log.info(
       `${why}: draining, ${textOf(this.steps.load)}, at most ` +
         `${timeoutMs / 1000} s; who comes is served`,
     );
@@ -94,6 +90,17 @@ export class ProxyDrain {
   /** It does not end before, unless its time is over. @param ms From now on. */
   awaitSuccessor(ms: number): void {
     this.#successor.set(ms);
+    this.loadChanged();
+  }
+
+  /** To be called whenever the load has changed. */
+  loadChanged(): void {
+    if (this.#state !== "draining" && this.#state !== "leaving") return;
+    // Whatever ends in this turn of the event loop may be followed by more.
+    this.#look ??= this.tools.timers.after(0, () => {
+      this.#look = undefined;
+      this.#lookNow();
+    });
   }
 
   /** @param pid The process that accepts from now on. */
@@ -102,7 +109,7 @@ export class ProxyDrain {
     this.#state = "leaving";
     this.#successor.set(0);
     this.steps.retire();
-    this.#log.info(
+    this.tools.log.info(
       `handed over to process ${pid}: ${textOf(this.steps.load)} may go on, ` +
         `at most ${timeoutMs / 1000} s`,
     );
@@ -128,7 +135,7 @@ export class ProxyDrain {
       ? ""
       : `; ${textOf({ connections, sessions })} cut off`;
     this.steps.close(reason, lastMs).then(() => {
-      this.#log.info(`ended: ${reason}${cut}`);
+      this.tools.log.info(`ended: ${reason}${cut}`);
       this.#finished.resolve();
     }, this.#finished.reject);
   }
@@ -137,29 +144,24 @@ export class ProxyDrain {
     if (timeoutMs === 0) return this.now("the proxy is stopping");
     this.#deadlineMs = Math.min(
       this.#deadlineMs,
-      this.#timers.now() + timeoutMs,
+      this.tools.timers.now() + timeoutMs,
     );
-    this.#deadline ??= this.#timers.after(
+    this.#deadline ??= this.tools.timers.after(
       timeoutMs,
       () => this.#close(`the drain took ${timeoutMs / 1000} s`, LAST_MS),
     );
-    this.#look?.cancel();
     this.#lookNow();
   }
 
-  /** Clients that come may still be served, so nothing says which is the last one. */
   #lookNow(): void {
     const { connections, sessions } = this.steps.load;
     const isOver = connections === 0 && !this.#successor.isOn &&
       (this.#state === "draining" || sessions === 0);
-    if (!isOver) {
-      this.#look = this.#timers.after(LOOK_MS, () => this.#lookNow());
-      return;
-    }
+    if (!isOver) return;
     // Who is in the kernel's queue comes when the ports are closed.
     this.#close(
       sessions === 0 ? "nothing runs any more" : "no connection is open",
-      this.#deadlineMs - this.#timers.now(),
+      this.#deadlineMs - this.tools.timers.now(),
     );
   }
 }

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
-import { LAST_MS, LOOK_MS, ProxyDrain } from "./proxy_drain.ts";
+import { LAST_MS, ProxyDrain } from "./proxy_drain.ts";
 
 class Rig {
   readonly timers = new FakeTimers();
@@ -40,10 +40,12 @@ Deno.test("asked to end, it serves until nothing runs, and then closes", async (
     rig.log.lines.map(({ message }) => message),
     ["SIGTERM: draining, 1 connection, at most 30 s; who comes is served"],
   );
-  rig.timers.advance(LOOK_MS);
+  rig.drain.loadChanged();
+  rig.timers.advance(1);
   assertEquals(rig.done, []);
   rig.connections = 0;
-  rig.timers.advance(LOOK_MS);
+  rig.drain.loadChanged();
+  rig.timers.advance(1);
   await rig.drain.finished;
   assertEquals(rig.done, ["nothing runs any more"]);
   assertEquals(rig.timers.pendingCount, 0);
@@ -53,10 +55,12 @@ Deno.test("sessions are waited for only when no more datagrams come", async () =
   const rig = new Rig();
   rig.sessions = 1;
   rig.drain.handedOver(7, 30_000);
-  rig.timers.advance(LOOK_MS);
+  rig.drain.loadChanged();
+  rig.timers.advance(1);
   assertEquals(rig.done, ["retire"]);
   rig.sessions = 0;
-  rig.timers.advance(LOOK_MS);
+  rig.drain.loadChanged();
+  rig.timers.advance(1);
   await rig.drain.finished;
   const idle = new Rig();
   idle.sessions = 525;
@@ -94,7 +98,7 @@ Deno.test("an idle proxy waits for a successor, and for one that gets ready", ()
   alone.drain.begin("SIGTERM", 30_000);
   alone.timers.advance(1_499);
   assertEquals(alone.done, []);
-  alone.timers.advance(LOOK_MS);
+  alone.timers.advance(1);
   // Who was queued at the ports has the rest of the time.
   assertEquals(alone.done, ["nothing runs any more"]);
   assertEquals(alone.lastMs, [28_500]);
@@ -112,7 +116,7 @@ Deno.test("an idle proxy waits for a successor, and for one that gets ready", ()
   failed.drain.awaitSuccessor(1_500);
   failed.drain.begin("SIGTERM", 30_000);
   failed.drain.awaitSuccessor(0);
-  failed.timers.advance(LOOK_MS);
+  failed.timers.advance(1);
   assertEquals(failed.done, ["nothing runs any more"]);
   const urged = new Rig();
   urged.drain.awaitSuccessor(1_500);

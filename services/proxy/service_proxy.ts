@@ -6,10 +6,6 @@
  */
 
 import { proxyParts, servicesAnswer } from "./status/services_answer.ts";
-import { DialReports } from "../../platform/conduits/dial_reports.ts";
-import { ConnectionLog } from "../../platform/log/connection_log.ts";
-import type { RecentEvents } from "../../platform/log/recent_events.ts";
-import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { Catalog } from "../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../catalog/catalog_metrics.ts";
@@ -20,10 +16,7 @@ import { openDialer } from "../../client/tunnel_dialer.ts";
 import { jsonAnswer } from "../../net/admin/http_endpoints.ts";
 import type { HandoverFields } from "../../net/handover/packet_socket.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
-import type { AccessRecorder } from "../../platform/log/connection_log.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { Program } from "../../net/program/program.ts";
 import {
   type DiscoveryFollower,
   registerDiscoveryClientMetrics,
@@ -73,18 +66,6 @@ export interface ServiceProxyOptions {
   readonly dns?: ListenAddress;
 }
 
-/** What it takes from the process. */
-export interface ProxyTools {
-  readonly log: Log;
-  readonly metrics: MetricRegistry;
-  /** Absent: there is no access log. */
-  readonly access?: AccessRecorder | undefined;
-  /** What people are told has happened. */
-  readonly events: RecentEvents;
-  /** Of the program that it is a part of; absent: it has its own. */
-  readonly conduits?: LiveConduits;
-}
-
 export class ServiceProxy {
   readonly #catalog: Catalog;
   readonly #proxy: Proxy;
@@ -95,15 +76,18 @@ export class ServiceProxy {
     | undefined;
   readonly #addressFile: AddressFile | undefined;
   readonly #discovery: DiscoveryFollower | undefined;
-  /** Connections that are open now. */
-  readonly conduits: LiveConduits;
   #catalogStopped: Promise<void> | undefined;
 
+  /**
+   * @param changed Called when {@linkcode load} or {@linkcode problem} may be
+   *   another one.
+   */
   constructor(
     options: ServiceProxyOptions,
-    { log, metrics, access, conduits, events }: ProxyTools,
+    program: Program,
+    private readonly changed: () => void = () => {},
   ) {
-    this.conduits = conduits ?? new LiveConduits(systemTimers);
+    const { log, timers, metrics, events } = program;
     const { sources, route, zone, node, discovery } = options;
     const dialer = route === undefined ? undefined : openDialer(route);
     this.#closeDialer = () => dialer?.close();
@@ -112,22 +96,20 @@ export class ServiceProxy {
     this.#catalog = new Catalog({
       sources,
       log,
-      timers: systemTimers,
+      timers,
       random: Math.random,
     });
     this.#proxy = new Proxy({
       catalog: this.#catalog,
       context: {
         log,
-        timers: systemTimers,
-        reports: new DialReports({
-          conduits: this.conduits,
-          log: new ConnectionLog(log, systemTimers, access),
-          failed: ({ message }, { service }) =>
-            events.note("dial-failed", `${service}: ${message}`),
-        }),
+        timers,
+        reports: program.reports(({ message }, { service }) =>
+          events.note("dial-failed", `${service}: ${message}`)
+        ),
+        changed,
         random: Math.random,
-        families: new Families(systemTimers),
+        families: new Families(timers),
         dialer: new MachineDialer({
           ...(dialer === undefined ? {} : { tunnel: dialer }),
           earlyData: options.earlyData,
@@ -155,7 +137,7 @@ export class ServiceProxy {
     }
     this.#dns = options.dns && {
       at: options.dns,
-      listener: dnsService(this.#proxy, { log, metrics }),
+      listener: dnsService(this.#proxy, program, changed),
     };
   }
 
@@ -222,6 +204,7 @@ export class ServiceProxy {
   start(): void {
     this.#proxy.start();
     this.#catalog.start();
+    unawaited("catalog", this.#catalog.whenSynced().then(this.changed));
     this.#dns?.listener.want(this.#dns.at);
   }
 
@@ -274,7 +257,6 @@ export class ServiceProxy {
     this.#dns?.listener.close();
     await Promise.all([this.#proxy.stop(drainMs), this.#catalogStopped]);
     await this.#addressFile?.close();
-    this.conduits.stop();
     this.#closeDialer();
   }
 }

@@ -24,7 +24,7 @@ import { YOUNG_MS } from "../../../platform/time/supervise.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { Backoff } from "../../../proto/sync/backoff.ts";
 import { CommandFailure, EXIT_CODES, ExitCode } from "../exit_codes.ts";
-import type { Replaceable } from "../succession.ts";
+import type { Replaceable } from "../../../net/program/running.ts";
 import { PathAcceptors } from "../../../net/bind/path_acceptor.ts";
 import { ChannelHttp } from "./channel_http.ts";
 import type { GroupAnswers } from "./group_answers.ts";

@@ -16,7 +16,7 @@ import { closeAll } from "../../../net/libc/descriptor_copy.ts";
 import { packetSocketOf } from "../../../net/handover/socket_pair.ts";
 import { guarded } from "../../../platform/errors/internal_errors.ts";
 import type { Log } from "../../../platform/log/log.ts";
-import type { Replaceable } from "../succession.ts";
+import type { Replaceable } from "../../../net/program/running.ts";
 import { type SignalSource, untilStopped } from "../until_stopped.ts";
 import { askOver, ChannelHttp } from "./channel_http.ts";
 import type { Order, Report } from "./worker_words.ts";

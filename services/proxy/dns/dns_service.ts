@@ -5,9 +5,7 @@
  * @module
  */
 
-import type { Log } from "../../../platform/log/log.ts";
-import type { MetricRegistry } from "../../../platform/metrics/metrics.ts";
-import { systemTimers } from "../../../platform/time/system_timers.ts";
+import type { CountingTools } from "../../../platform/program/tools.ts";
 import { DnsResponder } from "./dns.ts";
 import { listenDns } from "./dns_listener.ts";
 import { DnsZone } from "./dns_zone.ts";
@@ -18,8 +16,10 @@ import { ServiceListener } from "../listeners/service_listener.ts";
 /** @returns What is to be told where to listen; see {@linkcode ServiceListener}. */
 export function dnsService(
   proxy: Proxy,
-  { log, metrics }: { readonly log: Log; readonly metrics: MetricRegistry },
+  tools: CountingTools,
+  changed: () => void,
 ): ServiceListener {
+  const { log, timers, metrics } = tools;
   const responder = new DnsResponder(new DnsZone(proxy));
   metrics.computedLabelled(
     "counter",
@@ -33,8 +33,9 @@ export function dnsService(
     protocol: "udp",
     own: new OwnAddresses(),
     log,
-    timers: systemTimers,
+    timers,
     random: Math.random,
-    open: (at) => listenDns(at, responder, { log, timers: systemTimers }),
+    changed,
+    open: (at) => listenDns(at, responder, tools),
   });
 }

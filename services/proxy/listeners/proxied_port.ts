@@ -39,6 +39,8 @@ export interface ProxyContext {
   readonly log: Log;
   /** Who hears of dials and connections. */
   readonly reports: DialReports;
+  /** Ports are open, or connections and sessions have come or gone. */
+  changed?(): void;
   readonly timers: Timers;
   readonly random: Random;
   readonly dialer: EndpointDialer;

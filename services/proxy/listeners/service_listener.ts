@@ -35,6 +35,8 @@ export interface ServiceListenerOptions {
   readonly log: Log;
   readonly timers: Timers;
   readonly random: () => number;
+  /** It is open, or cannot be: called when that is known. */
+  changed?(): void;
   /** @throws {ListenError} */
   open(at: ListenAddress): Promise<PortListener> | PortListener;
 }
@@ -163,6 +165,7 @@ export class ServiceListener {
     if (at.port !== 0) own.opened(protocol, at, name);
     this.#problem = undefined;
     log.event(`${name} is served on ${listener.address}`);
+    this.options.changed?.();
   }
 
   /** It is opened again; soon only if it was well for long enough. */
@@ -202,6 +205,7 @@ export class ServiceListener {
     }
     this.#problem = problem;
     this.#retry = timers.after(this.#backoff.nextMs(), () => this.#try());
+    this.options.changed?.();
   }
 }
 

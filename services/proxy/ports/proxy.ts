@@ -249,6 +249,7 @@ export class Proxy {
         log: context.log,
         timers: context.timers,
         random: context.random,
+        changed: () => context.changed?.(),
         open: (at) => proxy.open(at),
       }),
       health: new HealthChecks(port, context, (ill) => proxy.left(ill, "down")),

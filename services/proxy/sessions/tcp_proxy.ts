@@ -206,9 +206,11 @@ export class TcpPortProxy implements PortProxy {
       onOver: () => {
         this.#connections.delete(connection);
         this.#settle();
+        this.context.changed?.();
       },
     });
     this.#connections.add(connection);
+    this.context.changed?.();
     this.#armIdleSweep();
     unawaited("proxy", connection.run());
   }

@@ -230,6 +230,7 @@ export class UdpSessions implements PortProxy, SessionOwner {
     this.#unclosed--;
     this.#shortUntilMs = -Infinity;
     this.#settle();
+    this.context.changed?.();
   }
 
   #receive(
@@ -270,6 +271,7 @@ export class UdpSessions implements PortProxy, SessionOwner {
     home.sessions.set(keyOf(session), session);
     this.#current.add(session, timers.now());
     this.#unclosed++;
+    this.context.changed?.();
     this.port.counts.accepted++;
     this.#armSweep();
     session.receive(bytes);

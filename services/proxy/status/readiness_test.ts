@@ -1,6 +1,5 @@
-import { RecentEvents } from "../../../platform/log/recent_events.ts";
 import { assertEquals, assertMatch } from "@std/assert";
-import { MetricRegistry } from "../../../platform/metrics/metrics.ts";
+import { Program } from "../../../net/program/program.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import { deadPort, service } from "../../../tests/support/rigs/proxy_rig.ts";
 import { ScriptedSource } from "../../../tests/support/watch/scripted_source.ts";
@@ -15,12 +14,11 @@ const at = (name: string, protocol: "tcp" | "udp", port: number) =>
 Deno.test("a proxy is ready when its sources are read and their ports open", async () => {
   const source = new ScriptedSource();
   const log = new RecordedLog();
-  const metrics = new MetricRegistry();
   const proxy = new ServiceProxy({
     ...PROXY_DEFAULTS,
     addresses: { kind: "anywhere", host: "127.0.0.1" },
     sources: [source],
-  }, { log, metrics, events: new RecentEvents() });
+  }, new Program({ kind: "proxy", eventLines: [], access: undefined }, log));
   proxy.start();
   assertEquals(proxy.problem, "nothing is known yet of script");
 

@@ -218,7 +218,7 @@ export class Tunnel implements AsyncDisposable {
       log,
       proxy: {},
       show: agentRoutes,
-      ...relay && { openRelay: (tools) => new Relay(relay, tools) },
+      ...relay && { openRelay: (...parts) => new Relay(relay, ...parts) },
     });
     const agent = { running, log };
     this.agents.push(agent);

@@ -1,0 +1,148 @@
+/**
+ * What every program of ours has, whatever it does: its log and its timers, its
+ * metrics, what is live and what has happened, its access log, the files that it
+ * watches, and its health and admin ports. A server, an agent and a proxy are
+ * each built on one, and hand it to their parts.
+ *
+ * It knows neither what the program does nor when it ends.
+ *
+ * @module
+ */
+
+import {
+  type DialProblem,
+  DialReports,
+} from "../../platform/conduits/dial_reports.ts";
+import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
+import {
+  type ConnectionFacts,
+  ConnectionLog,
+} from "../../platform/log/connection_log.ts";
+import { registerInternalErrors } from "../../platform/log/internal_error_log.ts";
+import type { Log } from "../../platform/log/log.ts";
+import {
+  type EventLines,
+  RecentEvents,
+  withEvents,
+} from "../../platform/log/recent_events.ts";
+import { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import {
+  registerLoopLag,
+  registerProcessMetrics,
+} from "../../platform/metrics/process_metrics.ts";
+import { registerBuildInfo } from "../../platform/process/build_info.ts";
+import type { NamedTools } from "../../platform/program/tools.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { AccessLog, type AccessLogOptions } from "../../policy/access_log.ts";
+import type { HttpHandler, LimitReached } from "../admin/http_port.ts";
+import { AdminPort, type AdminPortOptions } from "../listen/admin_port.ts";
+import {
+  type BoundListener,
+  type ListenAddress,
+  listenHealth,
+} from "../listen/listeners.ts";
+import { WatchedFiles } from "../tls/trust/watched_files.ts";
+
+/** The kinds of programs; their metrics are named after them. */
+export type ProgramKind = "server" | "agent" | "proxy";
+
+/** What differs from program to program. */
+export interface ProgramOptions {
+  readonly kind: ProgramKind;
+  /** Lines of its log that people are told of as what they are. */
+  readonly eventLines: EventLines;
+  /** Absent: there is no access log. */
+  readonly access: AccessLogOptions | undefined;
+}
+
+/** See the module description. */
+export class Program implements NamedTools {
+  readonly log: Log;
+  readonly timers = systemTimers;
+  readonly metrics: MetricRegistry;
+  readonly prefix: string;
+  /** What people are told has happened, beside the log. */
+  readonly events = new RecentEvents();
+  /** What is open now, and being dialed. */
+  readonly conduits = new LiveConduits(systemTimers);
+  readonly access: AccessLog | undefined;
+  #files: WatchedFiles | undefined;
+  readonly #listeners: BoundListener[] = [];
+
+  /** @throws {AuditLogError} The access log can never be written. */
+  constructor({ kind, eventLines, access }: ProgramOptions, output: Log) {
+    this.log = withEvents(output, this.events, eventLines);
+    this.prefix = `tunnel_${kind}_`;
+    this.metrics = processMetrics(kind);
+    // A proxy watches for no lapses: it would report a lag of 0 for ever.
+    if (kind !== "proxy") registerLoopLag(this.metrics);
+    const { log, timers, metrics, prefix } = this;
+    this.access = AccessLog.open(access, { log, timers, metrics, prefix });
+  }
+
+  /** Files that are read again when they change; made when it has any. */
+  get files(): WatchedFiles {
+    return this.#files ??= new WatchedFiles(this);
+  }
+
+  /** What becomes of its dials, told to all who want to know. */
+  reports(
+    failed: (problem: DialProblem, facts: ConnectionFacts) => void,
+  ): DialReports {
+    return new DialReports({
+      log: new ConnectionLog(this.log, this.timers, this.access),
+      conduits: this.conduits,
+      failed,
+    });
+  }
+
+  /** @throws {ListenError} */
+  openHealth(
+    address: ListenAddress,
+    handler: HttpHandler,
+    reached?: LimitReached,
+  ): BoundListener {
+    return this.#kept(listenHealth(address, handler, reached));
+  }
+
+  /**
+   * Listens on loopback; its other ways in are opened later.
+   *
+   * @throws {ListenError}
+   */
+  openAdmin(options: Omit<AdminPortOptions, "log">): AdminPort {
+    return this.#kept(new AdminPort({ ...options, log: this.log }));
+  }
+
+  /** Reads files again, and opens the access log anew. */
+  reload(): void {
+    this.#files?.reload();
+    this.access?.reopen();
+  }
+
+  /** Closes its ports and watches nothing any more; harmless when repeated. */
+  close(): void {
+    this.#files?.close();
+    this.conduits.stop();
+    for (const listener of this.#listeners.splice(0)) listener.close();
+  }
+
+  /** Writes what is left to be written: nothing happens any more. */
+  async end(): Promise<void> {
+    await this.access?.close();
+  }
+
+  #kept<Listener extends BoundListener>(listener: Listener): Listener {
+    this.#listeners.push(listener);
+    return listener;
+  }
+}
+
+/** Of any process of that kind, also of one that only waits to be a program. */
+export function processMetrics(kind: ProgramKind): MetricRegistry {
+  const metrics = new MetricRegistry();
+  registerProcessMetrics(metrics);
+  registerBuildInfo(metrics);
+  registerInternalErrors(metrics, `tunnel_${kind}`);
+  return metrics;
+}
