@@ -15,7 +15,7 @@ import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import { warningsOf } from "./program/warnings.ts";
+import { dialWarnings } from "./program/warnings.ts";
 import { ROUTE_FLAGS, routeOf, routeRules } from "./flags/route_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { TunnelLostError, TunnelResetError } from "../client/conn_errors.ts";
@@ -52,7 +52,7 @@ export const DIAL_COMMAND = defineCommand({
     const node = values["node"];
     const via = routeOf(reading, {
       ...context,
-      log: () => warningsOf("dial"),
+      log: () => dialWarnings("dial"),
       isBrief: true,
     });
     const conn = await orFailure(dial(formatHostPort(target), {

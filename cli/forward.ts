@@ -25,7 +25,7 @@ import {
 import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
-import { warningsOf } from "./program/warnings.ts";
+import { dialWarnings } from "./program/warnings.ts";
 import {
   EARLY_DATA_FLAG,
   ROUTE_FLAGS,
@@ -90,7 +90,7 @@ export const FORWARD_COMMAND = defineCommand({
     using _net = sayInternalErrors("forward", context);
     const route = routeOf(reading, {
       ...context,
-      log: () => warningsOf("forward"),
+      log: () => dialWarnings("forward"),
     });
     if (frontend !== undefined && route.kind === "direct") {
       throw new UsageError(

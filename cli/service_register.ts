@@ -20,7 +20,7 @@ import {
   WEIGHT_MAX,
 } from "../services/catalog/model/model.ts";
 import {
-  ENDPOINTS_MAX,
+  REGISTERED_ENDPOINTS_MAX,
   Registration,
 } from "../services/catalog/registration.ts";
 import {
@@ -237,10 +237,10 @@ function readRegistrant(name: string, values: Values): Registrant {
   const service = keyFrom(name);
   const portName = values["port-name"];
   const places = values["endpoint"];
-  if (places.length === 0 || places.length > ENDPOINTS_MAX) {
+  if (places.length === 0 || places.length > REGISTERED_ENDPOINTS_MAX) {
     throw new UsageError(
       `Cannot register ${places.length} endpoints: wanted 1 to ` +
-        `${ENDPOINTS_MAX}, such as --endpoint=10.0.0.7:5432`,
+        `${REGISTERED_ENDPOINTS_MAX}, such as --endpoint=10.0.0.7:5432`,
     );
   }
   const endpoints = places.map((place): Endpoint => {

@@ -41,7 +41,7 @@ import {
 } from "./dial_starter.ts";
 
 /** A server that has not answered for so long is raced by the next. */
-export const SILENT_MS = 1_000;
+export const FAILOVER_SILENT_MS = 1_000;
 
 /** By then it is asked whether it is there at all: its target may be slow. */
 export const SUSPECT_MS = 500;
@@ -145,7 +145,7 @@ class FailoverDial {
     attempt.patience = timers.after(SUSPECT_MS, () => {
       attempt.isHeard = server.starter.suspect?.();
       attempt.patience = timers.after(
-        SILENT_MS - SUSPECT_MS,
+        FAILOVER_SILENT_MS - SUSPECT_MS,
         () => this.#onSilent(attempt),
       );
     });

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { FROZEN_LOOKS, LOOK_MS } from "../net/dial/frozen_watch.ts";
+import { FROZEN_LOOK_MS, FROZEN_LOOKS } from "../net/dial/frozen_watch.ts";
 import { FAILED_MS } from "../net/dial/attempt_order.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
@@ -20,7 +20,7 @@ import {
 } from "./tunnel_route.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import type { DialStarter, TunnelDial } from "./dial_starter.ts";
-import { FailoverDialer, SILENT_MS } from "./failover_dialer.ts";
+import { FAILOVER_SILENT_MS, FailoverDialer } from "./failover_dialer.ts";
 import { patience } from "../tests/support/watch/patience.ts";
 
 const TARGET = { protocol: "tcp", address: "10.0.0.7:443" } as const;
@@ -193,7 +193,7 @@ Deno.test("a silent server is raced, and who connects first counts", async () =>
   for (const isFirst of [true, false]) {
     const { timers, start, first, second } = setUp();
     const dialing = start();
-    timers.advance(SILENT_MS - 1);
+    timers.advance(FAILOVER_SILENT_MS - 1);
     assertEquals(second.asked.length, 0);
     timers.advance(1);
     assertEquals(second.asked.length, 1);
@@ -214,7 +214,7 @@ Deno.test("a server whose target is slow is raced, and stays the first", async (
   const { timers, start, first, second } = setUp();
   first.isAlive = true;
   const dialing = start();
-  timers.advance(SILENT_MS);
+  timers.advance(FAILOVER_SILENT_MS);
   second.connect();
   await dialing;
   start();
@@ -227,10 +227,10 @@ Deno.test("what was said over a server that stands still is not said over anothe
   first.send();
   first.isAlive = true;
   // Its target may be slow.
-  timers.advance(10 * SILENT_MS);
+  timers.advance(10 * FAILOVER_SILENT_MS);
   assertEquals(second.asked.length, 0);
   first.isAlive = false;
-  timers.advance(FROZEN_LOOKS * LOOK_MS);
+  timers.advance(FROZEN_LOOKS * FROZEN_LOOK_MS);
   await dialing;
   assertEquals([second.asked.length, first.givenUp], [0, 1]);
 });
@@ -289,7 +289,7 @@ Deno.test("servers are asked again once, and never what may have been heard", as
 Deno.test("of two that are asked, what the caller has said leaves over one", async () => {
   const { timers, start, first, second } = setUp();
   const dialing = start(EARLY);
-  timers.advance(SILENT_MS);
+  timers.advance(FAILOVER_SILENT_MS);
   second.send();
   assertEquals(first.givenUp, 1);
   let refused: unknown;
@@ -313,7 +313,7 @@ Deno.test("a verdict waits for an earlier server that is alive, not for a dead o
     const { timers, start, first, second } = setUp();
     first.isAlive = isAlive;
     const dialing = start();
-    timers.advance(SILENT_MS);
+    timers.advance(FAILOVER_SILENT_MS);
     const refused = new DialError("endpoint", "connection refused");
     if (isAlive) {
       await second.fail(refused);
@@ -355,7 +355,7 @@ Deno.test("a dial that is given up is so everywhere", async () => {
     Error,
     "enough",
   );
-  timers.advance(SILENT_MS);
+  timers.advance(FAILOVER_SILENT_MS);
   abort.abort(new Error("enough"));
   await dialing;
   assertEquals([first.givenUp, second.givenUp], [1, 1]);
@@ -365,7 +365,7 @@ Deno.test("a dial that is given up is so everywhere", async () => {
 Deno.test("who connects when another one has is hung up on", async () => {
   const { timers, start, first, second } = setUp();
   const dialing = start();
-  timers.advance(SILENT_MS);
+  timers.advance(FAILOVER_SILENT_MS);
   const target = new ConduitProbe(first.connect());
   const late = new ConduitProbe(second.connect());
   const caller = new ConduitProbe(await dialing);
@@ -426,7 +426,7 @@ Deno.test("a server that stands still behind its socket costs a second, also wit
       ...{ kind: "tunnel", protocol: "grpc", address },
       others: [{ kind: "unix", path: lively.path }],
     });
-    for (const mostMs of [3 * SILENT_MS, SILENT_MS]) {
+    for (const mostMs of [3 * FAILOVER_SILENT_MS, FAILOVER_SILENT_MS]) {
       const startedMs = performance.now();
       const conduit = await dialer.dial(EARLY);
       const tookMs = performance.now() - startedMs;

@@ -18,13 +18,13 @@ import type { Forward, ForwardOptions } from "./forward.ts";
 import { EARLY_BYTES_MAX } from "../proto/link/link.ts";
 
 /** A UDP caller that is silent for so long is gone. */
-export const UDP_IDLE_TIMEOUT_MS = 60_000;
+export const FORWARDED_UDP_IDLE_TIMEOUT_MS = 60_000;
 
 /**
  * How long the datagrams of a caller whose dial failed are dropped before the
  * next one is tried: nobody can tell a UDP caller to stop asking.
  */
-export const REFUSED_PAUSE_MS = 1_000;
+export const FORWARDED_REFUSED_PAUSE_MS = 1_000;
 
 /**
  * Opens the port. What a caller says first travels with the dial.
@@ -40,13 +40,13 @@ export async function forwardDatagrams(
     hostname,
     port,
     timers,
-    idleTimeoutMs: UDP_IDLE_TIMEOUT_MS,
+    idleTimeoutMs: FORWARDED_UDP_IDLE_TIMEOUT_MS,
     onProblem: options.onProblem,
     async onFlow(flow, caller) {
       try {
         await serve(flow, options);
       } catch (error) {
-        timers.after(REFUSED_PAUSE_MS, () => flow.reset("refused"));
+        timers.after(FORWARDED_REFUSED_PAUSE_MS, () => flow.reset("refused"));
         if (!(error instanceof TunnelDialError)) {
           return reportInternalError("dial", error);
         }

@@ -11,7 +11,10 @@ import { nextTurn, until } from "../tests/support/watch/event_loop.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import { EARLY_WAIT_MS } from "../net/stream/first_bytes.ts";
 import { type Forward, forward } from "./forward.ts";
-import { REFUSED_PAUSE_MS, UDP_IDLE_TIMEOUT_MS } from "./forward_datagrams.ts";
+import {
+  FORWARDED_REFUSED_PAUSE_MS,
+  FORWARDED_UDP_IDLE_TIMEOUT_MS,
+} from "./forward_datagrams.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
@@ -250,7 +253,7 @@ Deno.test("a UDP caller that is silent is forgotten, and its target closed", asy
   const target = await rig.route.target();
   await until(() => timers.pendingCount > 0);
   await nextTurn();
-  timers.advance(UDP_IDLE_TIMEOUT_MS);
+  timers.advance(FORWARDED_UDP_IDLE_TIMEOUT_MS);
   assertEquals(await target.closed, {
     kind: "reset",
     reason: "no datagram in either direction for 60000 ms",
@@ -280,7 +283,7 @@ Deno.test("a refused UDP caller is dialed for again after a pause only", async (
     "from elsewhere",
   ]);
   assertEquals(rig.refused.length, 2);
-  timers.advance(REFUSED_PAUSE_MS);
+  timers.advance(FORWARDED_REFUSED_PAUSE_MS);
   route.refusal = undefined;
   await caller.say("three");
   await route.target();

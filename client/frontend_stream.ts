@@ -18,7 +18,7 @@ import { TunnelDialError } from "./dial_error.ts";
 import { describeFrontend, type FrontendAddress } from "./tunnel_route.ts";
 
 /** For all of it: name, TCP and handshake. */
-export const CONNECT_TIMEOUT_MS = 10_000;
+export const FRONTEND_CONNECT_TIMEOUT_MS = 10_000;
 
 /** How long, and until when, to try. */
 export interface FrontendConnectOptions {
@@ -44,7 +44,7 @@ export async function openFrontendStream(
   protocol: "http1" | "http2",
   { timers, signal }: FrontendConnectOptions,
 ): Promise<Stream> {
-  const timeoutMs = CONNECT_TIMEOUT_MS;
+  const timeoutMs = FRONTEND_CONNECT_TIMEOUT_MS;
   const late = () => new Error(`no answer within ${timeoutMs} ms`);
   try {
     return await withDeadline(

@@ -8,7 +8,10 @@ import { readToEnd } from "../tests/support/peers/sockets.ts";
 import { testEachEngine } from "../tests/support/rigs/tls_engines.ts";
 import { TlsServer } from "../tests/support/peers/tls_server.ts";
 import { TunnelDialError } from "./dial_error.ts";
-import { CONNECT_TIMEOUT_MS, openFrontendStream } from "./frontend_stream.ts";
+import {
+  FRONTEND_CONNECT_TIMEOUT_MS,
+  openFrontendStream,
+} from "./frontend_stream.ts";
 import type { FrontendAddress } from "./tunnel_route.ts";
 
 const OPTIONS = { timers: systemTimers };
@@ -156,7 +159,7 @@ Deno.test("a server that never shakes hands is given up in time", async () => {
   ));
   const conn = await listener.accept();
   await conn.read(new Uint8Array(1)); // The hello: now it waits for ours.
-  timers.advance(CONNECT_TIMEOUT_MS);
+  timers.advance(FRONTEND_CONNECT_TIMEOUT_MS);
   assertEquals(
     await opening,
     `Cannot connect to 127.0.0.1:${port}: no answer within 10000 ms`,

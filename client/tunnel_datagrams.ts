@@ -5,7 +5,7 @@
  * @module
  */
 
-import { DATAGRAM_BYTES_MAX } from "../net/datagram/datagram_outbox.ts";
+import { OUTBOX_DATAGRAM_BYTES_MAX } from "../net/datagram/datagram_outbox.ts";
 import type { Conduit, ConduitEnd } from "../proto/transfer/conduit.ts";
 import { errorOf } from "./conn_errors.ts";
 import { type TunnelAddr, UNSPECIFIED } from "./tunnel_addr.ts";
@@ -14,7 +14,7 @@ import { type TunnelAddr, UNSPECIFIED } from "./tunnel_addr.ts";
  * Datagrams that wait to be received; more are dropped, as UDP does. Their bytes
  * are bounded by the conduit's window, but empty ones take none of it.
  */
-export const WAITING_MAX = 4_096;
+export const TUNNEL_WAITING_MAX = 4_096;
 
 /** Who waits for a datagram. */
 interface Waiting {
@@ -26,7 +26,7 @@ interface Waiting {
 export class TunnelDatagrams implements Disposable, AsyncDisposable {
   /** Unspecified: this end of a tunnel has no address, its route has. */
   readonly localAddr: TunnelAddr = { transport: "udp", ...UNSPECIFIED };
-  /** See {@linkcode WAITING_MAX}; only what is received is consumed. */
+  /** See {@linkcode TUNNEL_WAITING_MAX}; only what is received is consumed. */
   readonly #arrived: Uint8Array<ArrayBuffer>[] = [];
   #receiver: Waiting | undefined;
   #peerEnded = false;
@@ -46,7 +46,7 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
   ) {
     conduit.attach({
       onData: (datagram) => {
-        if (this.#arrived.length >= WAITING_MAX) {
+        if (this.#arrived.length >= TUNNEL_WAITING_MAX) {
           return conduit.consumed(datagram.length);
         }
         this.#arrived.push(datagram.slice());
@@ -79,10 +79,10 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
    * @throws {TunnelLostError} When the connection broke.
    */
   send(datagram: Uint8Array): void {
-    if (datagram.length > DATAGRAM_BYTES_MAX) {
+    if (datagram.length > OUTBOX_DATAGRAM_BYTES_MAX) {
       throw new RangeError(
         `Cannot send a datagram of ${datagram.length} bytes: ` +
-          `${DATAGRAM_BYTES_MAX} are allowed`,
+          `${OUTBOX_DATAGRAM_BYTES_MAX} are allowed`,
       );
     }
     if (this.#end !== undefined) throw errorOf(this.#end);

@@ -6,7 +6,7 @@ import {
 import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
 import { TunnelResetError } from "./conn_errors.ts";
 import { addrOf } from "./tunnel_addr.ts";
-import { TunnelDatagrams, WAITING_MAX } from "./tunnel_datagrams.ts";
+import { TUNNEL_WAITING_MAX, TunnelDatagrams } from "./tunnel_datagrams.ts";
 
 function open() {
   const [ours, theirs] = MemoryConduit.pair({ datagrams: true });
@@ -46,12 +46,12 @@ Deno.test("datagrams are received one by one, until there are no more", async ()
 
 Deno.test("a flood of empty datagrams that nobody receives takes no more memory", async () => {
   const { flow, far } = open();
-  for (let count = 0; count < WAITING_MAX + 10; count++) far.send("");
+  for (let count = 0; count < TUNNEL_WAITING_MAX + 10; count++) far.send("");
   far.finish();
   await settled();
   let received = 0;
   for await (const one of flow) received += one.length === 0 ? 1 : 0;
-  assertEquals(received, WAITING_MAX);
+  assertEquals(received, TUNNEL_WAITING_MAX);
 });
 
 Deno.test("what is larger than UDP is not sent", () => {

@@ -44,7 +44,7 @@ import { quoted } from "../proto/peer/quoted.ts";
 export type { TunnelDial };
 
 /** How long a dial may take (upstream's backstop). */
-export const DIAL_TIMEOUT_MS = 30_000;
+export const TUNNEL_DIAL_TIMEOUT_MS = 30_000;
 
 /** Makes conduits until it is closed. */
 export interface TunnelDialer {
@@ -186,7 +186,7 @@ async function dialWithin(
   dial: TunnelDial,
   timers: Timers,
 ): Promise<Conduit> {
-  const { signal, timeoutMs = DIAL_TIMEOUT_MS } = dial;
+  const { signal, timeoutMs = TUNNEL_DIAL_TIMEOUT_MS } = dial;
   const { id = newConnectionId() } = dial;
   const span = isTracing ? dialSpan(dial, id) : undefined;
   const trace = span?.context ?? dial.trace;

@@ -5,8 +5,8 @@ import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
 import { readToEnd, writeAll } from "../tests/support/peers/sockets.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import {
-  DIAL_TIMEOUT_MS,
   openDialer,
+  TUNNEL_DIAL_TIMEOUT_MS,
   type TunnelDial,
   type TunnelDialer,
 } from "./tunnel_dialer.ts";
@@ -90,7 +90,7 @@ Deno.test("a dial through CONNECT that nobody answers ends in time", async () =>
   const timers = new FakeTimers();
   const dialing = failure(frontend.dialer(timers).dial({ target: TARGET }));
   const { conn } = await frontend.asked();
-  timers.advance(DIAL_TIMEOUT_MS);
+  timers.advance(TUNNEL_DIAL_TIMEOUT_MS);
   const error = await dialing;
   assertEquals(error.reason, "timeout");
   assertEquals(

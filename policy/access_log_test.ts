@@ -11,7 +11,7 @@ import { RecordedLog } from "../tests/support/watch/recorded_log.ts";
 import type { AccessFormat } from "./access_format.ts";
 import { ACCESS_FLUSH_MS, AccessLog } from "./access_log.ts";
 import type { AuditFiles } from "./audit_file.ts";
-import { RETRY_MS } from "./audit_log.ts";
+import { AUDIT_RETRY_MS } from "./audit_log.ts";
 
 const FACTS: ConnectionFacts = {
   id: "f0e1d2c3b4a59687",
@@ -216,14 +216,14 @@ Deno.test("a full disk is said once, and connections go on", async () => {
   scene.isFull = true;
   for (let n = 0; n < 5; n++) {
     scene.connect();
-    await scene.lines(RETRY_MS);
+    await scene.lines(AUDIT_RETRY_MS);
   }
   assertEquals(
     scene.log.take().map((line) => line.replace(/:.*/, "")),
     ["error"],
   );
   scene.isFull = false;
-  assertEquals((await scene.lines(RETRY_MS)).length, 5);
+  assertEquals((await scene.lines(AUDIT_RETRY_MS)).length, 5);
   assertMatch(scene.log.take()[0]!, /access log x can be written again/);
   scene.access.reopen();
   scene.connect();

@@ -32,7 +32,7 @@ export const TAIL_LINES = 500;
 export const FLUSH_MS = 100;
 
 /** After a failure, when to try again. */
-export const RETRY_MS = 2_000;
+export const AUDIT_RETRY_MS = 2_000;
 
 /** How long the end of the process may be held up. */
 export const CLOSE_TIMEOUT_MS = 2_000;
@@ -197,7 +197,7 @@ export class AuditLog {
     if (this.#state !== "open") return;
     if (this.#isTimerSet || this.#work !== undefined) return;
     this.#isTimerSet = true;
-    const delayMs = this.#problem === "" ? this.#flushMs : RETRY_MS;
+    const delayMs = this.#problem === "" ? this.#flushMs : AUDIT_RETRY_MS;
     this.#timers.after(delayMs, () => {
       this.#isTimerSet = false;
       if (this.#state === "open") this.#startWork();

@@ -9,11 +9,11 @@ import {
   systemAuditFiles,
 } from "./audit_file.ts";
 import {
+  AUDIT_RETRY_MS,
   AuditLog,
   CLOSE_TIMEOUT_MS,
   FLUSH_MS,
   PENDING_BYTES_MAX,
-  RETRY_MS,
 } from "./audit_log.ts";
 
 /** A machine whose disk does what a test wants. */
@@ -134,14 +134,14 @@ Deno.test("a full disk is logged once, costs no line that fits into memory, and 
   for (let n = 0; n < 10; n++) s.audit.write(json({ n }));
   await s.flush();
   assertEquals(s.text(), "");
-  for (let turn = 0; turn < 5; turn++) await s.flush(RETRY_MS);
+  for (let turn = 0; turn < 5; turn++) await s.flush(AUDIT_RETRY_MS);
   assertEquals(
     s.log.matching(/^Cannot write the audit log a\.log: No space/).length,
     1,
   );
   s.files.room = Infinity;
   s.audit.write(json({ n: 10 }));
-  await s.flush(RETRY_MS);
+  await s.flush(AUDIT_RETRY_MS);
   const numbers = s.text().trim().split("\n").map((line) => JSON.parse(line).n);
   assertEquals(numbers, Array.from({ length: 11 }, (_, n) => n));
   assertEquals(s.log.matching(/can be written again/).length, 1);
@@ -163,7 +163,7 @@ Deno.test("what finds no room is dropped and counted, and the file says so", asy
   const { dropped } = s.audit;
   assertEquals(dropped, 500);
   s.files.room = Infinity;
-  await s.flush(RETRY_MS);
+  await s.flush(AUDIT_RETRY_MS);
   s.audit.write(json({ n: "later" }));
   await s.flush();
   const lines = s.text().trim().split("\n").map((line) => JSON.parse(line));

@@ -24,7 +24,7 @@ import { ServerAgents } from "./assembly/server_agents.ts";
 import { SERVER_EVENT_LINES, ServerCore } from "./assembly/server_core.ts";
 import { ServerFrontends } from "./assembly/server_frontends.ts";
 import { ServerNodes } from "./assembly/server_nodes.ts";
-import { ARRIVAL_MS, Shutdown } from "./assembly/shutdown.ts";
+import { PASSED_ARRIVAL_MS, Shutdown } from "./assembly/shutdown.ts";
 
 /** A server that is up. */
 export interface RunningServer extends Replaceable {
@@ -302,7 +302,9 @@ class Server {
     };
     unawaited(
       "task",
-      settled.then(() => void this.program.timers.after(ARRIVAL_MS, arrived)),
+      settled.then(() =>
+        void this.program.timers.after(PASSED_ARRIVAL_MS, arrived)
+      ),
     );
     return true;
   }

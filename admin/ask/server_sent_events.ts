@@ -6,7 +6,7 @@
  */
 
 /** Longest event: the first of five thousand nodes is some megabytes. */
-export const EVENT_LENGTH_MAX = 32 * 1024 * 1024;
+export const ANSWERED_EVENT_LENGTH_MAX = 32 * 1024 * 1024;
 
 export class ServerSentEvents {
   #rest = "";
@@ -23,7 +23,7 @@ export class ServerSentEvents {
     const lines = (this.#rest + text).split(/\r\n|\n/);
     this.#rest = lines.pop()!;
     for (const line of lines) this.#take(line);
-    if (this.#length + this.#rest.length > EVENT_LENGTH_MAX) {
+    if (this.#length + this.#rest.length > ANSWERED_EVENT_LENGTH_MAX) {
       throw new Error("it sent an event that is too long");
     }
   }

@@ -9,7 +9,7 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
 import { AdminFailure } from "../../net/admin/admin_api.ts";
-import { eventAnswer, type ServerEvent } from "../../net/admin/event_stream.ts";
+import { eventAnswer, type SentEvent } from "../../net/admin/event_stream.ts";
 import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
 import type { NodeSummary } from "../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
@@ -50,7 +50,7 @@ interface Watcher {
   /** Of each list. */
   readonly versions: { nodes: number; conduits: number; events: number };
   /** What of a tick is still to be told. */
-  readonly rest: (() => ServerEvent)[];
+  readonly rest: (() => SentEvent)[];
   wake: (() => void) | undefined;
 }
 
@@ -118,7 +118,7 @@ export class WatchFeed {
   async #next(
     watcher: Watcher,
     signal: AbortSignal,
-  ): Promise<readonly ServerEvent[] | undefined> {
+  ): Promise<readonly SentEvent[] | undefined> {
     while (watcher.rest.length === 0) {
       if (signal.aborted || !this.#watchers.has(watcher)) return undefined;
       if (watcher.seen < this.#tick && !this.#isLooking) this.#tell(watcher);
@@ -210,7 +210,7 @@ export class WatchFeed {
 
 /** In pieces; the first of a whole list says so. */
 function tellList<T>(
-  rest: (() => ServerEvent)[],
+  rest: (() => SentEvent)[],
   name: ListName,
   list: VersionedList<T>,
   version: number,

@@ -24,8 +24,8 @@ import { systemProblem } from "../../platform/files/file_error.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   checkPrivate,
-  inWords,
   PrivateFileError,
+  privateFileError,
 } from "../../platform/files/private_files.ts";
 import {
   type CertificateFacts,
@@ -110,11 +110,11 @@ export class AgentState {
    * @throws {PrivateFileError}
    */
   static async open(root: string): Promise<AgentState> {
-    await inWords(root, async () => {
+    await privateFileError(root, async () => {
       await Deno.mkdir(root, { recursive: true, mode: 0o700 });
     });
     await checkPrivate(root, "change");
-    const found = await inWords(root, () => finishedFiles(root));
+    const found = await privateFileError(root, () => finishedFiles(root));
     const foreign = found.filter((name) =>
       !FILES.some((known) => known === name) && name !== LOCK &&
       name !== SERVERS &&
@@ -153,7 +153,7 @@ export class AgentState {
       const { privateKey } = await generateKeyPair();
       const pem = await exportPrivateKey(privateKey);
       // Of two who join at once both go on with the same key.
-      await inWords(path, () => createFile(path, pem));
+      await privateFileError(path, () => createFile(path, pem));
     }
     await checkPrivate(path, "read");
     return await this.#reading("key.pem", importKeyPair);
@@ -234,7 +234,7 @@ export class AgentState {
   async keepServers(servers: readonly PeerServer[]): Promise<void> {
     const path = this.#path(SERVERS);
     const text = JSON.stringify(servers, undefined, 2) + "\n";
-    await inWords(path, () => replaceFile(path, text));
+    await privateFileError(path, () => replaceFile(path, text));
   }
 
   /**
@@ -259,7 +259,7 @@ export class AgentState {
       if (!isDamaged) return false;
     }
     const pem = await exportPrivateKey(privateKey);
-    await inWords(path, () => replaceFile(path, pem));
+    await privateFileError(path, () => replaceFile(path, pem));
     return true;
   }
 
@@ -287,9 +287,9 @@ export class AgentState {
   ): Promise<Result> {
     const path = this.#path(LOCK);
     const options = { read: true, write: true, create: true, mode: 0o600 };
-    using file = await inWords(path, () => Deno.open(path, options));
+    using file = await privateFileError(path, () => Deno.open(path, options));
     const untilMs = systemTimers.now() + waitMs;
-    while (!await inWords(path, () => file.tryLock(true))) {
+    while (!await privateFileError(path, () => file.tryLock(true))) {
       if (systemTimers.now() >= untilMs) {
         throw new PrivateFileError(
           `Cannot use ${path}: another process of this node has held it for ` +
@@ -311,7 +311,7 @@ export class AgentState {
   /** Replaces a file unless it says that already. */
   async #replace(name: FileName, text: string): Promise<void> {
     const path = this.#path(name);
-    await inWords(path, async () => {
+    await privateFileError(path, async () => {
       const before = await Deno.readTextFile(path).catch(() => undefined);
       if (before !== text) await replaceFile(path, text);
     });
@@ -323,7 +323,7 @@ export class AgentState {
   ): Promise<Result> {
     const path = this.#path(name);
     if (!await exists(path)) throw this.#lost(name, "is missing");
-    const text = await inWords(path, () => Deno.readTextFile(path));
+    const text = await privateFileError(path, () => Deno.readTextFile(path));
     if (text === "") throw this.#lost(name, "is empty");
     try {
       return await read(text);

@@ -21,7 +21,7 @@ import {
 } from "./renewal_plan.ts";
 
 /** The wall clock is looked at this often: it may have been set. */
-export const LOOK_MS = 60_000;
+export const RENEWAL_LOOK_MS = 60_000;
 /** Nodes that receive another authority at once spread over this. */
 export const REISSUE_SPREAD_MS = 10_000;
 /** Longest wait between attempts. */
@@ -219,7 +219,7 @@ export class Renewer {
       (this.#retryMs ?? -Infinity) - at.elapsedMs,
     );
     if (waitMs > 0) {
-      const lookMs = Math.min(waitMs, LOOK_MS);
+      const lookMs = Math.min(waitMs, RENEWAL_LOOK_MS);
       this.#timer = this.options.timers.after(lookMs, () => this.#look());
       return;
     }

@@ -10,8 +10,8 @@ import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {
   DOUBT_MS,
-  LOOK_MS,
   REFUSED_RETRY_MS,
+  RENEWAL_LOOK_MS,
   type RenewalMeans,
   Renewer,
 } from "./renewer.ts";
@@ -178,9 +178,9 @@ Deno.test("who was refused by schedule waits for a person", async () => {
   world.refusals = [revoked(), revoked()];
   world.renewer.start();
   await settle();
-  await world.pass(REFUSED_RETRY_MS - LOOK_MS);
+  await world.pass(REFUSED_RETRY_MS - RENEWAL_LOOK_MS);
   assertEquals(world.means.length, 2);
-  await world.pass(2 * LOOK_MS);
+  await world.pass(2 * RENEWAL_LOOK_MS);
   assertEquals(world.log, ["revoked", "renewed by certificate"]);
   world.renewer.stop();
 });
@@ -235,7 +235,7 @@ Deno.test("a certificate whose file was damaged is replaced at once, but seldom"
     false,
   ]);
   await settle();
-  await world.pass(LOOK_MS);
+  await world.pass(RENEWAL_LOOK_MS);
   assertEquals(world.log, ["away", "renewed by certificate"]);
   assertEquals(world.renewer.replace(), true);
   world.renewer.authoritiesChanged([one.facts]);
@@ -251,7 +251,7 @@ Deno.test("a clock that goes forward is noticed within a minute", async () => {
   world.renewer.start();
   await world.pass(HOUR_MS);
   world.wallMs += DUE_MS;
-  await world.pass(LOOK_MS);
+  await world.pass(RENEWAL_LOOK_MS);
   assertEquals(world.means, ["certificate"]);
   // The new one is as old by the wrong clock, and not renewed for ever.
   await world.pass(DAY_MS);
@@ -268,7 +268,7 @@ Deno.test("a clock that was in the future costs nothing when it comes back", asy
   world.renewer.start();
   world.refusals = Array.from({ length: 1_000 }, away);
   world.wallMs += 3_650 * DAY_MS;
-  await world.pass(5 * LOOK_MS);
+  await world.pass(5 * RENEWAL_LOOK_MS);
   assertEquals(world.means[0], "proof");
   const tries = world.means.length;
   world.wallMs -= 3_650 * DAY_MS;

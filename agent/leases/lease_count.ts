@@ -15,7 +15,7 @@ import {
   type ListWatchClient,
 } from "../../neighbours/kubernetes/list_watch.ts";
 import type { Lease } from "../../neighbours/kubernetes/objects.ts";
-import { LEASES, pathOf } from "../../neighbours/kubernetes/paths.ts";
+import { LEASES, objectPathOf } from "../../neighbours/kubernetes/paths.ts";
 import type { CountingTools } from "../../platform/program/tools.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { LeaseCountOptions } from "../options.ts";
@@ -52,7 +52,7 @@ export function followLeases(
   let lastGood: number | undefined;
   const following = new ListWatch<Lease>({
     client: countedClient(client, metrics, timers),
-    path: pathOf(LEASES, { namespace: options.namespace }),
+    path: objectPathOf(LEASES, { namespace: options.namespace }),
     query: { labelSelector: options.labelSelector },
     timers,
     random: Math.random,

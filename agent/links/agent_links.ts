@@ -32,7 +32,7 @@ import { RetryWaits } from "./retry_waits.ts";
  * Two servers that have one id for so long are two. Before, one of them may be
  * the other's successor, and gone without a word.
  */
-export const ONE_ID_MS = 30_000;
+export const SERVERS_ONE_ID_MS = 30_000;
 
 /**
  * Within this time agents try an address that they have just learned: all of them
@@ -379,7 +379,7 @@ export class AgentLinks {
   #suspect(serverId: string): void {
     if (this.#suspects.has(serverId)) return;
     if (this.#addressesOf(serverId).length < 2) return;
-    const timer = this.options.timers.after(ONE_ID_MS, () => {
+    const timer = this.options.timers.after(SERVERS_ONE_ID_MS, () => {
       const addresses = this.#addressesOf(serverId);
       if (addresses.length < 2) return void this.#suspects.delete(serverId);
       // Reported once, and remembered: only a person can change it.

@@ -29,7 +29,7 @@ export interface LinkClaim {
 }
 
 /** A link, and what is known of it here. */
-export interface Held {
+export interface HeldLink {
   readonly sinceMs: number;
   /** By which address it was made. */
   readonly owner: object;
@@ -46,7 +46,7 @@ const DOUBLED = 2;
 
 /** One server, with at least a link or a claim. */
 export class HeldServer {
-  readonly links = new Map<ServerLink, Held>();
+  readonly links = new Map<ServerLink, HeldLink>();
   claims = 0;
 
   constructor(readonly serverId: string, readonly instanceId: string) {}
@@ -107,7 +107,7 @@ export class HeldLinks {
   }
 
   /** The same with what is known of each. */
-  *standing(): Iterable<Readonly<Held> & { readonly link: ServerLink }> {
+  *standing(): Iterable<Readonly<HeldLink> & { readonly link: ServerLink }> {
     for (const { links } of this.#servers.values()) {
       for (const [link, held] of links) yield { ...held, link };
     }

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { setUp, setUpWorld } from "../../tests/support/rigs/link_attempts.ts";
-import { ONE_ID_MS } from "./agent_links.ts";
-import { EXPLAINED_CAP_MS, LOOK_MS } from "./retry_waits.ts";
+import { SERVERS_ONE_ID_MS } from "./agent_links.ts";
+import { EXPLAINED_CAP_MS, LINK_LOOK_MS } from "./retry_waits.ts";
 
 Deno.test("each address is wanted by itself, whatever count is reported", async () => {
   for (const count of [1, 2]) {
@@ -108,7 +108,10 @@ Deno.test("two addresses of one server: the second keeps no links, and takes ove
   const sinceMs = s.timers.now();
   await s.run(3_600_000, 1_000);
   const looks = s.attemptsAt("name:1", sinceMs);
-  assert(looks <= 2 * 3_600_000 / LOOK_MS.cap, `${looks} looks in an hour`);
+  assert(
+    looks <= 2 * 3_600_000 / LINK_LOOK_MS.cap,
+    `${looks} looks in an hour`,
+  );
 });
 
 Deno.test("an alias that turns out to lead elsewhere is linked to, too", async () => {
@@ -117,7 +120,7 @@ Deno.test("an alias that turns out to lead elsewhere is linked to, too", async (
     ["lb:1", ["s1", "s2"]],
   ]);
   const s = setUpWorld(world);
-  await s.run(LOOK_MS.first);
+  await s.run(LINK_LOOK_MS.first);
   assertEquals(s.agentLinks.linkedServers, 2);
 });
 
@@ -144,7 +147,7 @@ Deno.test("two servers with one id are both linked, and reported once", async ()
   const s = setUpWorld(world);
   await s.run(1_000);
   assertEquals(s.said, ["linked s1", "linked s1"]);
-  await s.run(10 * ONE_ID_MS);
+  await s.run(10 * SERVERS_ONE_ID_MS);
   assertEquals(s.said.slice(2), ["s1 at a:1 and b:1"]);
 });
 
@@ -156,10 +159,10 @@ Deno.test("a successor whose predecessor is not yet found dead is no second serv
   const s = setUpWorld(world);
   await s.run(1_000);
   world.set("a:1", "s1/p2").set("b:1", "s1/p2");
-  await s.run(LOOK_MS.first);
+  await s.run(LINK_LOOK_MS.first);
   assertEquals(s.said, ["linked s1", "linked s1"]);
   await s.links.get("a:1")!.lose("no answer to PING");
-  await s.run(2 * ONE_ID_MS);
+  await s.run(2 * SERVERS_ONE_ID_MS);
   assert(!s.said.some((line) => line.includes("and")), `${s.said}`);
 });
 

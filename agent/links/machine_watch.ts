@@ -15,7 +15,7 @@ import { TokenBucket } from "../../proto/streams/token_bucket.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** An address and its route come one after the other. */
-export const GATHER_MS = 100;
+export const MACHINE_GATHER_MS = 100;
 
 /** What a person who pulls a cable causes, and what a busy machine may. */
 export const CHANGES = { burst: 10, perSecond: 0.2 } as const;
@@ -58,7 +58,7 @@ export class MachineWatch {
 
   #gather(): void {
     const { timers, changed } = this.options;
-    this.#gathering ??= timers.after(GATHER_MS, () => {
+    this.#gathering ??= timers.after(MACHINE_GATHER_MS, () => {
       this.#gathering = undefined;
       if (this.#bucket.spend(timers.now())) changed("the network has changed");
     });

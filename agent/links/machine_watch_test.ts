@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { CHANGES, GATHER_MS, MachineWatch } from "./machine_watch.ts";
+import { CHANGES, MACHINE_GATHER_MS, MachineWatch } from "./machine_watch.ts";
 
 /** A machine whose network and clocks a test has in its hands. */
 class Machine implements Disposable {
@@ -36,13 +36,14 @@ class Machine implements Disposable {
 Deno.test("changes of the network are gathered, and many count only so often", () => {
   using machine = new Machine();
   for (let count = 0; count < 5; count++) machine.change();
-  machine.run(GATHER_MS);
+  machine.run(MACHINE_GATHER_MS);
   assertEquals(machine.told, ["the network has changed"]);
   for (let count = 0; count < 1_000; count++) {
     machine.change();
-    machine.run(GATHER_MS);
+    machine.run(MACHINE_GATHER_MS);
   }
-  const most = CHANGES.burst + 1_000 * GATHER_MS / 1_000 * CHANGES.perSecond;
+  const most = CHANGES.burst +
+    1_000 * MACHINE_GATHER_MS / 1_000 * CHANGES.perSecond;
   assertEquals(machine.told.length <= most + 1, true, `${machine.told.length}`);
 });
 

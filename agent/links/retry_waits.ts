@@ -47,7 +47,7 @@ export const EXPLAINED_CAP_MS = 60_000;
 export const EXPLAINED_FIRST_MS = 1_000;
 
 /** An alias may be a balancer: it is looked at again, ever more seldom. */
-export const LOOK_MS = { first: 30_000, cap: 300_000 } as const;
+export const LINK_LOOK_MS = { first: 30_000, cap: 300_000 } as const;
 
 /** What `RetryWaits` needs. */
 export interface RetryWaitsOptions {
@@ -104,8 +104,8 @@ export class RetryWaits {
       ...first,
     });
     this.#looks = new Backoff({
-      capMs: LOOK_MS.cap,
-      firstMs: LOOK_MS.first,
+      capMs: LINK_LOOK_MS.cap,
+      firstMs: LINK_LOOK_MS.first,
       random,
     });
   }

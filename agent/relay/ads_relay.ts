@@ -50,7 +50,7 @@ export const STREAMS_PER_PROGRAM_MAX = 32;
 export const STREAMS_MAX = 1_000;
 
 /** After a failed attempt to connect its reason is what is said for so long. */
-export const RETRY_MS = 1_000;
+export const RELAY_RETRY_MS = 1_000;
 
 /** How long who asks waits for an attempt that is under way. */
 export const WAIT_MS = 5_000;
@@ -87,7 +87,7 @@ export class AdsRelay {
       upstream: options.upstream,
       timers: systemTimers,
       keepalive: SERVER_KEEPALIVE,
-      failedMs: RETRY_MS,
+      failedMs: RELAY_RETRY_MS,
     });
     this.#listener = listenTcp(options.listen, {
       onConnection: (conn) => this.#accept(conn),

@@ -31,7 +31,7 @@ import { join } from "../../proto/transfer/transfer.ts";
 import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/relay_fields.ts";
 
 /** Connections of all programs at once: what a server lets one node have. */
-export const CONNECTIONS_MAX = 4_096;
+export const RELAYED_CONNECTIONS_MAX = 4_096;
 
 /** What the relay needs from outside. */
 export interface ConnectRelayOptions {
@@ -110,7 +110,9 @@ export class ConnectRelay {
   }
 
   async #accept(conn: Stream): Promise<void> {
-    if (this.#clients.size >= CONNECTIONS_MAX) return await turnAway(conn);
+    if (this.#clients.size >= RELAYED_CONNECTIONS_MAX) {
+      return await turnAway(conn);
+    }
     const client = conduitOf(conn);
     this.#clients.add(client);
     new ConnectSession(client, conn.remoteAddress, {
@@ -138,7 +140,8 @@ export class ConnectRelay {
 
 async function turnAway(stream: Stream): Promise<void> {
   const socket = new Socket(stream);
-  const message = `this relay serves ${CONNECTIONS_MAX} connections at once`;
+  const message =
+    `this relay serves ${RELAYED_CONNECTIONS_MAX} connections at once`;
   try {
     await socket.writeAll(refusalBytes(503, message));
   } catch {

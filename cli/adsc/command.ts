@@ -6,7 +6,7 @@
  */
 
 import {
-  Subscriber,
+  AdscSubscriber,
   SubscriberRefusedError,
   SubscriberTimeoutError,
 } from "../../services/ads/adsc/subscriber.ts";
@@ -23,7 +23,7 @@ import { type CommandContext, defineCommand } from "../program/command.ts";
 import { ADSC_FLAGS } from "./flags.ts";
 import { type AdscOptions, adscOptions } from "./options.ts";
 import type { SignalSource } from "../program/until_stopped.ts";
-import { warningsOf } from "../program/warnings.ts";
+import { dialWarnings } from "../program/warnings.ts";
 
 const SIGNALS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM"];
 
@@ -56,7 +56,7 @@ export function adscCommand(
     rights: "network",
     flags: ADSC_FLAGS,
     async run(reading, context) {
-      const options = adscOptions(reading, context, warningsOf("adsc"));
+      const options = adscOptions(reading, context, dialWarnings("adsc"));
       await subscribe(options, context, signals);
       return ExitCode.OK;
     },
@@ -72,7 +72,7 @@ async function subscribe(
   const conditions = options.conditions.length > 0
     ? options.conditions
     : [allThere(wantsOf(options.subscriber.form))];
-  const subscriber = new Subscriber({
+  const subscriber = new AdscSubscriber({
     ...options.subscriber,
     ...print === "changes" ? { onChanged: changePrinter(context) } : {},
   });
@@ -126,7 +126,7 @@ function asFailure(error: unknown): unknown {
   return error;
 }
 
-function dump({ client }: Subscriber): string {
+function dump({ client }: AdscSubscriber): string {
   const kinds = RESOURCE_KINDS.map((kind) => {
     const held = [...client.held(kind).values()]
       .sort((a, b) => a.name < b.name ? -1 : 1);

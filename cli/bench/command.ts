@@ -18,7 +18,7 @@ import { openDialer } from "../../client/tunnel_dialer.ts";
 import { ListenError } from "../../net/bind/listen_error.ts";
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import { figureRow, gapRow, progressLine, resultJson } from "./report.ts";
-import { warningsOf } from "../program/warnings.ts";
+import { dialWarnings } from "../program/warnings.ts";
 import { serveBench } from "../../agent/dial/bench_server.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import {
@@ -90,7 +90,7 @@ export function benchCommand(
       if (serve !== undefined) return await serveUntilEnded(serve, context);
       const route = routeOf(reading, {
         ...context,
-        log: () => warningsOf("bench"),
+        log: () => dialWarnings("bench"),
       });
       return await new Bench(reading, route, context, terminal).run();
     },

@@ -13,7 +13,7 @@ import { positionOf } from "../../platform/documents/line_finder.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import type { CommandContext } from "../program/command.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { type ConfigKind, kindOf } from "./kinds.ts";
+import { type ConfigKind, documentKindOf } from "./kinds.ts";
 
 /** What is wrong in one place of a file. */
 export interface ConfigProblem {
@@ -58,7 +58,7 @@ export function checkFile(
     if (!(error instanceof DocumentError)) throw error;
     return { file, problems: [unreadable(file, error.message)] };
   }
-  const found = kind ?? kindOf(kinds, document, file);
+  const found = kind ?? documentKindOf(kinds, document, file);
   if (found === undefined) {
     const names = kinds.filter(({ isRare }) => !isRare)
       .map(({ name }) => name).join(", ");

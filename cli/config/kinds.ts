@@ -130,7 +130,7 @@ export function kindNamed(
  * Which kind a document is; of two that are as likely, the one that is in its
  * file's name.
  */
-export function kindOf(
+export function documentKindOf(
   kinds: readonly ConfigKind[],
   document: unknown,
   path: string,

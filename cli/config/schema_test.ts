@@ -16,7 +16,7 @@ import { SERVER_FLAGS } from "../server/flags.ts";
 import type { FlagTable } from "../flags/flag.ts";
 import { ETCD_CONFIG } from "../flags/etcd_flags.ts";
 import { readFlags } from "../flags/read_flags.ts";
-import { configKinds, kindNamed, kindOf } from "./kinds.ts";
+import { configKinds, documentKindOf, kindNamed } from "./kinds.ts";
 
 const TABLES: ReadonlyMap<string, FlagTable> = new Map<string, FlagTable>([
   ["server", SERVER_FLAGS],
@@ -312,7 +312,7 @@ Deno.test("the examples of docs/ are what their schemas want", async () => {
       } catch {
         continue;
       }
-      const kind = kindOf(KINDS, value, "");
+      const kind = documentKindOf(KINDS, value, "");
       // Of others' programs, or a part of a file.
       if (kind === undefined || !READERS[kind.name]) continue;
       if (!isRead(kind.name, block)) continue;

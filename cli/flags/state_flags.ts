@@ -6,7 +6,7 @@
  */
 
 import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
-import { parseMember } from "../../neighbours/etcd/member_address.ts";
+import { parseEtcdMember } from "../../neighbours/etcd/member_address.ts";
 import type {
   SealingKeySource,
   StoreLocation,
@@ -191,7 +191,7 @@ function membersOf(text: string, hosts: string, isTls: boolean): string[] {
   const scheme = isTls ? "https" : "http";
   const servers = hosts.split(",").map((host) => `${scheme}://${host.trim()}`);
   try {
-    for (const server of servers) parseMember(server, isTls);
+    for (const server of servers) parseEtcdMember(server, isTls);
     return servers;
   } catch (error) {
     if (!(error instanceof EtcdConfigError)) throw error;

@@ -8,6 +8,6 @@
 import { type Log, openLog } from "../../platform/log/log.ts";
 
 /** @param command Such as `dial`. */
-export function warningsOf(command: string): Log {
+export function dialWarnings(command: string): Log {
   return openLog(command, { format: "text", level: 0 });
 }

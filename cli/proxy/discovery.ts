@@ -92,7 +92,7 @@ const SERVERS_MAX = 64;
  * @returns `undefined` when no server is named.
  * @throws {UsageError} One line.
  */
-export function discoveryConfig(
+export function discoveryClientConfig(
   { values, given }: {
     readonly values: Values;
     readonly given: ReadonlySet<string>;

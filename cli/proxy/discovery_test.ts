@@ -5,7 +5,7 @@ import { discoverySource } from "../../agent/proxy/discovery_source.ts";
 import {
   DISCOVERY_CLIENT_FLAGS,
   discoveryAccess,
-  discoveryConfig,
+  discoveryClientConfig,
 } from "./discovery.ts";
 import { readFlags } from "../flags/read_flags.ts";
 
@@ -17,7 +17,7 @@ function source(...argv: readonly string[]) {
   };
   const reading = readFlags("proxy", DISCOVERY_CLIENT_FLAGS, context);
   const access = discoveryAccess(reading.values, context);
-  const config = discoveryConfig(reading, access, context, "z");
+  const config = discoveryClientConfig(reading, access, context, "z");
   const tools = { log: new RecordedLog(), proxyEnv: {} };
   return config && discoverySource(config, tools);
 }

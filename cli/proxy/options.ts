@@ -34,7 +34,7 @@ import { catalogConfig } from "../flags/catalog_flags.ts";
 import { openSources } from "../program/sources.ts";
 import {
   discoveryAccess,
-  discoveryConfig,
+  discoveryClientConfig,
   KEEPS_NOTHING,
 } from "./discovery.ts";
 import { proxyStateDirectory } from "../flags/state_directory.ts";
@@ -70,7 +70,7 @@ export function proxyOptions(
   const node = values["node-name"] ||
     (access === undefined || access.kind === "plain" ? "" : access.node);
   const dns = dnsAddress(values["dns-listen"]);
-  const followed = discoveryConfig(reading, access, context, zone);
+  const followed = discoveryClientConfig(reading, access, context, zone);
   const configs = catalogConfig(values, context, {
     flag: "--discovery",
     isGiven: followed !== undefined,

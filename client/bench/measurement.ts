@@ -6,7 +6,7 @@
 
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { DIAL_TIMEOUT_MS } from "../tunnel_dialer.ts";
+import { TUNNEL_DIAL_TIMEOUT_MS } from "../tunnel_dialer.ts";
 import type { BenchConnEvents, BenchRoute } from "./bench_conn.ts";
 import type {
   BenchFigure,
@@ -99,7 +99,8 @@ export async function measure(
   });
   let timer: Timer | undefined;
   try {
-    const standMs = (options.route.timeoutMs ?? DIAL_TIMEOUT_MS) + STAND_MS;
+    const standMs = (options.route.timeoutMs ?? TUNNEL_DIAL_TIMEOUT_MS) +
+      STAND_MS;
     const late = new Promise<undefined>((resolve) => {
       timer = timers.after(standMs, () => resolve(undefined));
     });

@@ -7,7 +7,7 @@
 import { assertEquals } from "@std/assert";
 import { EtcdClient } from "../../neighbours/etcd/client.ts";
 import { bytesOf } from "../../neighbours/etcd/keys.ts";
-import { parseMember } from "../../neighbours/etcd/member_address.ts";
+import { parseEtcdMember } from "../../neighbours/etcd/member_address.ts";
 import { memberConnector } from "../../neighbours/etcd/members.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
@@ -267,7 +267,9 @@ export const ETCD_WATCH_CASES: EtcdCases = {
     await using alone = new FollowedCopy(clientOf(ours), "/hangs/");
     await using either = new FollowedCopy(
       new EtcdClient({
-        members: [...ours.urls, ...others].map((it) => parseMember(it, false)),
+        members: [...ours.urls, ...others].map((it) =>
+          parseEtcdMember(it, false)
+        ),
         connect: memberConnector(() => ({ cert: "", key: "", ca: "" })),
         timers: systemTimers,
         // The first one first.

@@ -21,7 +21,7 @@ import type {
 import {
   LEASES,
   NODES,
-  pathOf,
+  objectPathOf,
   SERVICES,
 } from "../../neighbours/kubernetes/paths.ts";
 import { reviewToken } from "../../neighbours/kubernetes/token_review.ts";
@@ -38,7 +38,7 @@ import {
 /** More than a page. */
 const MANY = 620;
 
-const COLLECTION = pathOf(LEASES, { namespace: "default" });
+const COLLECTION = objectPathOf(LEASES, { namespace: "default" });
 
 /** Who may read Nodes, by a role of the cluster. */
 async function readerToken(context: KubeContext): Promise<string> {
@@ -67,7 +67,7 @@ async function canRead(client: KubernetesClient): Promise<void> {
   // Roles take effect when the API server's own watch has brought them.
   await eventually("the role is known", async () => {
     try {
-      await client.get(pathOf(NODES), { timeoutMs: 2_000 });
+      await client.get(objectPathOf(NODES), { timeoutMs: 2_000 });
       return true;
     } catch (error) {
       if (error instanceof KubernetesError && error.code === 403) return false;
@@ -138,7 +138,7 @@ export const KUBE_CLIENT_CASES: KubeCases = {
     const kubeconfig = await context.cluster.kubeconfig("file", { tokenFile });
     using client = clientOf(context, kubeconfig);
     const refused = await assertRejects(
-      () => client.get(pathOf(NODES)),
+      () => client.get(objectPathOf(NODES)),
       KubernetesError,
     );
     assertEquals(refused.code, 401);
@@ -178,7 +178,7 @@ export const KUBE_CLIENT_CASES: KubeCases = {
         clientKeyData: await Deno.readTextFile(pair.key),
       }),
     );
-    await byCertificate.get(pathOf(NODES));
+    await byCertificate.get(objectPathOf(NODES));
   },
 
   "a Pod's own token and CA log in": async (context) => {
@@ -212,7 +212,7 @@ export const KUBE_CLIENT_CASES: KubeCases = {
     const user = { "client-certificate": pair.cert, "client-key": pair.key };
     const kubeconfig = await cluster.kubeconfig(name, user);
     using client = clientOf(context, kubeconfig);
-    const nodes = pathOf(NODES);
+    const nodes = objectPathOf(NODES);
     const before = await assertRejects(
       () => client.get(nodes),
       KubernetesError,
@@ -234,7 +234,7 @@ export const KUBE_CLIENT_CASES: KubeCases = {
     await Deno.writeTextFile(kubeconfig, JSON.stringify(config));
     using client = clientOf(context, kubeconfig);
     const error = await assertRejects(
-      () => client.get(pathOf(NODES), { timeoutMs: 1_000 }),
+      () => client.get(objectPathOf(NODES), { timeoutMs: 1_000 }),
       KubernetesError,
       "give the CA of",
     );
@@ -342,7 +342,10 @@ export const KUBE_CLIENT_CASES: KubeCases = {
 
   "services are read as discovery needs them": async (context) => {
     using client = clientOf(context);
-    const path = pathOf(SERVICES, { namespace: "default", name: "kubernetes" });
+    const path = objectPathOf(SERVICES, {
+      namespace: "default",
+      name: "kubernetes",
+    });
     await eventually("the API server has made its Service", async () => {
       try {
         await client.get(path);

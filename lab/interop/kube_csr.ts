@@ -16,7 +16,7 @@ import {
 import type { CertificateSigningRequest } from "../../neighbours/kubernetes/objects.ts";
 import {
   CERTIFICATE_SIGNING_REQUESTS,
-  pathOf,
+  objectPathOf,
 } from "../../neighbours/kubernetes/paths.ts";
 import { readCertificates } from "../../platform/pki/certificate.ts";
 import { generateKeyPair } from "../../platform/pki/key_pair.ts";
@@ -178,7 +178,7 @@ class CsrCase implements AsyncDisposable {
     const keys = await generateKeyPair();
     const pem = await makeNamedRequest(keys, { ...NODE_NAMES, ...names });
     const { metadata } = await client.create<CertificateSigningRequest>(
-      pathOf(CERTIFICATE_SIGNING_REQUESTS),
+      objectPathOf(CERTIFICATE_SIGNING_REQUESTS),
       {
         apiVersion: CERTIFICATE_SIGNING_REQUESTS.apiVersion,
         kind: "CertificateSigningRequest",
@@ -196,7 +196,7 @@ class CsrCase implements AsyncDisposable {
   /** What was decided about a request, and why. */
   async decision(name: string): Promise<string> {
     using client = clientOf(this.context);
-    const path = pathOf(CERTIFICATE_SIGNING_REQUESTS, { name });
+    const path = objectPathOf(CERTIFICATE_SIGNING_REQUESTS, { name });
     const { status } = await client.get<CertificateSigningRequest>(path);
     const [condition] = status?.conditions ?? [];
     return condition === undefined

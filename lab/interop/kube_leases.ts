@@ -9,7 +9,7 @@ import { assert, assertEquals } from "@std/assert";
 import {
   formatMicroTime,
   LEASES,
-  pathOf,
+  objectPathOf,
 } from "../../neighbours/kubernetes/paths.ts";
 import type { Lease, ObjectList } from "../../neighbours/kubernetes/objects.ts";
 import {
@@ -76,14 +76,14 @@ class LeaseRig implements AsyncDisposable {
 
   async leases(): Promise<readonly Lease[]> {
     using client = clientOf(this.context);
-    const path = pathOf(LEASES, { namespace: this.namespace });
+    const path = objectPathOf(LEASES, { namespace: this.namespace });
     const { items } = await client.get<ObjectList<Lease>>(path);
     return items ?? [];
   }
 
   async put(name: string, renewedMs: number): Promise<void> {
     using client = clientOf(this.context);
-    await client.create(pathOf(LEASES, { namespace: this.namespace }), {
+    await client.create(objectPathOf(LEASES, { namespace: this.namespace }), {
       metadata: { name, labels: { "k8s-app": "konnectivity-server" } },
       spec: {
         holderIdentity: name,

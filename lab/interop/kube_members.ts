@@ -7,7 +7,7 @@
 
 import { assertEquals } from "@std/assert";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { LEASES, pathOf } from "../../neighbours/kubernetes/paths.ts";
+import { LEASES, objectPathOf } from "../../neighbours/kubernetes/paths.ts";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import type { Lease, ObjectList } from "../../neighbours/kubernetes/objects.ts";
 import { KubernetesEphemerals } from "../../neighbours/store/kubernetes_ephemerals.ts";
@@ -67,7 +67,7 @@ async function leases(
   namespace: string,
 ): Promise<readonly Lease[]> {
   using client = clientOf(context);
-  const path = pathOf(LEASES, { namespace });
+  const path = objectPathOf(LEASES, { namespace });
   const { items } = await client.get<ObjectList<Lease>>(path);
   return items ?? [];
 }

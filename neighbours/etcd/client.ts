@@ -55,7 +55,7 @@ export const CALL_TIMEOUT_MS = 5_000;
  * Longest message accepted. etcd's values have 1.5 MiB at most unless it was
  * told otherwise, and a page too large for this is asked for again in parts.
  */
-export const MESSAGE_BYTES_MAX = 32 * 1024 * 1024;
+export const ETCD_MESSAGE_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Keys in a page of a listing. */
 export const PAGE_KEYS = 1_000;
@@ -70,7 +70,7 @@ const KEEPALIVE = { intervalMs: 10_000, timeoutMs: 5_000 };
 const ANOTHER = "another member is asked";
 
 /** A prefix with more keys than this is not held. */
-export const KEYS_MAX = 200_000;
+export const ETCD_KEYS_MAX = 200_000;
 
 export interface EtcdClientOptions {
   readonly members: readonly MemberAddress[];
@@ -79,7 +79,7 @@ export interface EtcdClientOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** {@linkcode KEYS_MAX} unless given. */
+  /** {@linkcode ETCD_KEYS_MAX} unless given. */
   readonly keysMax?: number;
 }
 
@@ -111,7 +111,7 @@ export class EtcdClient implements Disposable {
    */
   async list(prefix: string): Promise<Listing> {
     const doing = `read ${prefix}`;
-    const { keysMax = KEYS_MAX } = this.options;
+    const { keysMax = ETCD_KEYS_MAX } = this.options;
     const key = bytesOf(prefix);
     const rangeEnd = prefixEnd(key);
     const entries: Entry[] = [];
@@ -259,7 +259,7 @@ export class EtcdClient implements Disposable {
       const stream = openMessageStream(
         connection.http2,
         options,
-        MESSAGE_BYTES_MAX,
+        ETCD_MESSAGE_BYTES_MAX,
         {
           onMessage: (message) => events.onMessage(message),
           onEnd: (status) => {
@@ -339,7 +339,7 @@ export class EtcdClient implements Disposable {
       request,
       timers: this.options.timers,
       timeoutMs: CALL_TIMEOUT_MS,
-      messageBytesMax: MESSAGE_BYTES_MAX,
+      messageBytesMax: ETCD_MESSAGE_BYTES_MAX,
     });
   }
 

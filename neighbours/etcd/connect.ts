@@ -14,7 +14,7 @@ import {
 import type { EtcdUser } from "./auth_token.ts";
 import { EtcdClient } from "./client.ts";
 import { EtcdConfigError } from "./errors.ts";
-import { parseMember } from "./member_address.ts";
+import { parseEtcdMember } from "./member_address.ts";
 import { memberConnector } from "./members.ts";
 
 /** Where to and as whom. */
@@ -46,7 +46,7 @@ export function connectEtcd(options: EtcdOptions, timers: Timers): EtcdClient {
     );
   }
   const hasTls = tls.ca !== undefined || tls.cert !== undefined;
-  const members = servers.map((text) => parseMember(text, hasTls));
+  const members = servers.map((text) => parseEtcdMember(text, hasTls));
   const plain = members.findIndex(({ isTls }) => !isTls);
   if (hasTls && plain >= 0) {
     throw new EtcdConfigError(

@@ -39,7 +39,7 @@ import {
 const RENEWALS = 3;
 
 /** Longest wait after failures to get a lease or to write. */
-export const RETRY_CAP_MS = 10_000;
+export const LEASE_RETRY_CAP_MS = 10_000;
 
 export interface EtcdLeaseOptions {
   readonly client: EtcdClient;
@@ -73,7 +73,7 @@ export class EtcdLease {
 
   start(): void {
     this.#running ??= this.#supervise(
-      RETRY_CAP_MS,
+      LEASE_RETRY_CAP_MS,
       (run) => this.#holdOne(run),
     );
   }
@@ -148,21 +148,24 @@ export class EtcdLease {
     const { signal } = this.#stopping;
     const intervalMs = ttlMs / RENEWALS;
     await pause(this.options.timers, intervalMs, signal);
-    await this.#supervise(Math.min(intervalMs, RETRY_CAP_MS), async (run) => {
-      const renewal = new Renewal({
-        ...this.options,
-        lease,
-        intervalMs,
-        signal,
-        onRenewed: () => {
-          run.succeeded();
-          this.options.onRenewed?.();
-        },
-      });
-      const problem = await renewal.ended;
-      if (problem !== undefined) throw problem;
-      return "done";
-    });
+    await this.#supervise(
+      Math.min(intervalMs, LEASE_RETRY_CAP_MS),
+      async (run) => {
+        const renewal = new Renewal({
+          ...this.options,
+          lease,
+          intervalMs,
+          signal,
+          onRenewed: () => {
+            run.succeeded();
+            this.options.onRenewed?.();
+          },
+        });
+        const problem = await renewal.ended;
+        if (problem !== undefined) throw problem;
+        return "done";
+      },
+    );
   }
 }
 

@@ -23,7 +23,7 @@ export interface MemberAddress {
  * @param isTlsByDefault Without a scheme: whether TLS files were given.
  * @throws {EtcdConfigError} One sentence.
  */
-export function parseMember(
+export function parseEtcdMember(
   text: string,
   isTlsByDefault: boolean,
 ): MemberAddress {

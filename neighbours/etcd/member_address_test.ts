@@ -1,10 +1,10 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { EtcdConfigError } from "./errors.ts";
-import { memberName, parseMember } from "./member_address.ts";
+import { memberName, parseEtcdMember } from "./member_address.ts";
 
 Deno.test("an address is read with and without scheme and port", () => {
   const read = (text: string, isTls = false) =>
-    memberName(parseMember(text, isTls));
+    memberName(parseEtcdMember(text, isTls));
   assertEquals(read("http://10.0.0.1:4001"), "http://10.0.0.1:4001");
   assertEquals(read("https://etcd.example/"), "https://etcd.example:2379");
   assertEquals(read("etcd.example"), "http://etcd.example:2379");
@@ -26,6 +26,6 @@ Deno.test("what is no address of a member is refused", () => {
       "http://etcd:99999",
     ]
   ) {
-    assertThrows(() => parseMember(text, false), EtcdConfigError, "wanted");
+    assertThrows(() => parseEtcdMember(text, false), EtcdConfigError, "wanted");
   }
 });

@@ -24,7 +24,7 @@ import type { Stream } from "../../net/stream/stream.ts";
 import { type MemberAddress, memberName } from "./member_address.ts";
 
 /** For name, TCP and handshake. */
-export const CONNECT_TIMEOUT_MS = 3_000;
+export const ETCD_CONNECT_TIMEOUT_MS = 3_000;
 
 /**
  * Connects to a member.
@@ -39,7 +39,7 @@ export type ConnectMember = <Result>(
 ) => Promise<Result>;
 
 /** See {@linkcode membersUpstream}. */
-export interface MembersOptions {
+export interface EtcdMembersOptions {
   /** At least one. */
   readonly members: readonly MemberAddress[];
   readonly connect: ConnectMember;
@@ -50,7 +50,7 @@ export interface MembersOptions {
 
 /** Each attempt begins with the member behind the one that was had last. */
 export function membersUpstream(
-  { members, connect, timers, random }: MembersOptions,
+  { members, connect, timers, random }: EtcdMembersOptions,
 ): Upstream {
   let next = Math.floor(random() * members.length);
   return {
@@ -100,7 +100,7 @@ function checkProtocol(
 export function memberConnector(material: () => TlsMaterial): ConnectMember {
   return async (member, signal, use) => {
     const { host, port, isTls } = member;
-    const to = { host, port, timeoutMs: CONNECT_TIMEOUT_MS, signal };
+    const to = { host, port, timeoutMs: ETCD_CONNECT_TIMEOUT_MS, signal };
     try {
       if (!isTls) return use(await connectPlain(to));
       return await connectTls({

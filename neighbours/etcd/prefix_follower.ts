@@ -23,7 +23,7 @@ import {
 import { type Change, Watch } from "./watch.ts";
 
 /** Longest wait after failures. */
-export const RETRY_CAP_MS = 10_000;
+export const PREFIX_RETRY_CAP_MS = 10_000;
 
 export interface FollowerOptions {
   readonly client: EtcdClient;
@@ -31,7 +31,7 @@ export interface FollowerOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** {@linkcode RETRY_CAP_MS} unless given. */
+  /** {@linkcode PREFIX_RETRY_CAP_MS} unless given. */
   readonly retryCapMs?: number;
   /** All there is; also when that is nothing. */
   readonly onList: (entries: readonly Entry[]) => void;
@@ -62,7 +62,7 @@ export class PrefixFollower {
     this.#running ??= supervise({
       timers,
       random,
-      capMs: retryCapMs ?? RETRY_CAP_MS,
+      capMs: retryCapMs ?? PREFIX_RETRY_CAP_MS,
       signal: this.#stopping.signal,
       run: (run) => this.#follow(run),
       problemOf: etcdTrouble,

@@ -10,7 +10,12 @@ import { EtcdClient } from "./client.ts";
 import { KV_METHODS, WATCH_METHODS } from "./etcd_messages.ts";
 import { YOUNG_MS } from "../../platform/time/supervise.ts";
 import { PrefixFollower } from "./prefix_follower.ts";
-import { ANSWER_MS, ASK_AGAIN_MS, EVENTS_MAX, SILENCE_MS } from "./watch.ts";
+import {
+  ASK_AGAIN_MS,
+  EVENTS_MAX,
+  WATCH_ANSWER_MS,
+  WATCH_SILENCE_MS,
+} from "./watch.ts";
 
 const DECODER = new TextDecoder();
 
@@ -196,11 +201,11 @@ Deno.test("another cluster is read anew", async () => {
 Deno.test("a silent watch is asked, and left when it does not answer", async () => {
   await using rig = new Rig(2);
   await rig.started();
-  await rig.pass(SILENCE_MS);
+  await rig.pass(WATCH_SILENCE_MS);
   await rig.etcd.until(() => rig.etcd.calls.includes("progress"));
   assertEquals(rig.said.lines, [], "it has answered");
   rig.etcd.isSilent = true;
-  await rig.pass(SILENCE_MS + ANSWER_MS);
+  await rig.pass(WATCH_SILENCE_MS + WATCH_ANSWER_MS);
   const [problem] = await rig.said.first(1);
   assert(problem!.includes("nothing was heard of it"), problem);
   rig.etcd.isSilent = false;

@@ -30,7 +30,7 @@ import { Int64Text } from "./keys.ts";
  * After so long without a word etcd is asked for one; its own progress
  * notifications come every ten minutes.
  */
-export const SILENCE_MS = 30_000;
+export const WATCH_SILENCE_MS = 30_000;
 
 /**
  * And asked again, because etcd from 3.4.25 and 3.5.8 on forgets the question
@@ -39,7 +39,7 @@ export const SILENCE_MS = 30_000;
 export const ASK_AGAIN_MS = 1_000;
 
 /** After so long without a word in spite of that the watch is given up. */
-export const ANSWER_MS = 10_000;
+export const WATCH_ANSWER_MS = 10_000;
 
 /**
  * More events of one revision than this are not kept until the last one comes.
@@ -231,7 +231,7 @@ export class Watch {
   #listen(): void {
     this.#askedMs = undefined;
     const isAwaited = this.#waiting.size > 0;
-    this.#askIn(isAwaited ? ASK_AGAIN_MS : SILENCE_MS);
+    this.#askIn(isAwaited ? ASK_AGAIN_MS : WATCH_SILENCE_MS);
   }
 
   #askIn(delayMs: number): void {
@@ -243,13 +243,13 @@ export class Watch {
     if (this.#stream === undefined) return;
     const nowMs = this.options.timers.now();
     this.#askedMs ??= nowMs;
-    if (nowMs - this.#askedMs < ANSWER_MS) {
+    if (nowMs - this.#askedMs < WATCH_ANSWER_MS) {
       this.#stream.send(WatchRequest.encode({ progressRequest: {} }));
       return this.#askIn(ASK_AGAIN_MS);
     }
     const error = new GrpcError(
       StatusCode.UNAVAILABLE,
-      `nothing was heard of it for ${ANSWER_MS} ms`,
+      `nothing was heard of it for ${WATCH_ANSWER_MS} ms`,
     );
     this.#stream.blame(error);
     this.#break(error);

@@ -29,7 +29,7 @@ import type { RequestOptions } from "./client.ts";
 import { KubernetesError } from "./errors.ts";
 import { ListWatch, type ListWatchClient } from "./list_watch.ts";
 import type { CertificateSigningRequest } from "./objects.ts";
-import { CERTIFICATE_SIGNING_REQUESTS, pathOf } from "./paths.ts";
+import { CERTIFICATE_SIGNING_REQUESTS, objectPathOf } from "./paths.ts";
 
 /** Signs client certificates that the API server itself believes. */
 export const API_CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client";
@@ -135,7 +135,7 @@ async function write(
   const request = btoa(await makeNamedRequest(keys, spec));
   try {
     return await client.create<CertificateSigningRequest>(
-      pathOf(CERTIFICATE_SIGNING_REQUESTS),
+      objectPathOf(CERTIFICATE_SIGNING_REQUESTS),
       {
         apiVersion: CERTIFICATE_SIGNING_REQUESTS.apiVersion,
         kind: "CertificateSigningRequest",
@@ -149,7 +149,7 @@ async function write(
     const isThere = error instanceof KubernetesError && error.code === 409;
     if (!isThere) throw error;
     return await client.get<CertificateSigningRequest>(
-      pathOf(CERTIFICATE_SIGNING_REQUESTS, { name }),
+      objectPathOf(CERTIFICATE_SIGNING_REQUESTS, { name }),
       { signal, isRepeatable: false },
     );
   }
@@ -177,7 +177,7 @@ async function untilDecided(
     );
   const following = new ListWatch<CertificateSigningRequest>({
     client,
-    path: pathOf(CERTIFICATE_SIGNING_REQUESTS),
+    path: objectPathOf(CERTIFICATE_SIGNING_REQUESTS),
     query: { fieldSelector: `metadata.name=${name}` },
     timers,
     random,

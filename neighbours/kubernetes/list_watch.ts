@@ -35,10 +35,10 @@ const WATCH_SECONDS = 290;
  * A watch that says nothing for so long is given up. API servers send a
  * bookmark a minute; a connection that is dead without a word sends none.
  */
-export const SILENCE_MS = 120_000;
+export const LIST_SILENCE_MS = 120_000;
 
 /** Longest wait after failures. */
-export const RETRY_CAP_MS = 30_000;
+export const LIST_RETRY_CAP_MS = 30_000;
 
 /** Lists in a row that may be too old before that is reported as trouble. */
 const FORGOTTEN_MAX = 6;
@@ -64,7 +64,7 @@ export interface ListWatchOptions<T> {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** {@linkcode RETRY_CAP_MS} unless given. */
+  /** {@linkcode LIST_RETRY_CAP_MS} unless given. */
   readonly retryCapMs?: number;
   /** All that is new at once; never empty. */
   readonly onChanges: (changes: readonly ObjectChange<T>[]) => void;
@@ -109,7 +109,7 @@ export class ListWatch<T extends KubernetesObject> {
     this.#running ??= supervise({
       timers,
       random,
-      capMs: retryCapMs ?? RETRY_CAP_MS,
+      capMs: retryCapMs ?? LIST_RETRY_CAP_MS,
       signal: this.#stopping.signal,
       run: (run) => this.#follow(run),
       problemOf: (error) => worldly("task", error, isKubernetesTrouble),
@@ -284,12 +284,12 @@ class Silence {
     private readonly timers: Timers,
     private readonly onSilence: () => void,
   ) {
-    this.#timer = timers.after(SILENCE_MS, onSilence);
+    this.#timer = timers.after(LIST_SILENCE_MS, onSilence);
   }
 
   broken(): void {
     this.#timer.cancel();
-    this.#timer = this.timers.after(SILENCE_MS, this.onSilence);
+    this.#timer = this.timers.after(LIST_SILENCE_MS, this.onSilence);
   }
 
   end(): void {

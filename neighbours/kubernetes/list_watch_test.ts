@@ -11,7 +11,7 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { Transcript } from "../../tests/support/watch/transcript.ts";
 import { nextTurn, until } from "../../tests/support/watch/event_loop.ts";
 import { YOUNG_MS } from "../../platform/time/supervise.ts";
-import { ListWatch, SILENCE_MS } from "./list_watch.ts";
+import { LIST_SILENCE_MS, ListWatch } from "./list_watch.ts";
 import type { KubernetesObject } from "./objects.ts";
 
 const PATH = "/api/v1/services";
@@ -284,12 +284,12 @@ Deno.test("a watch that says nothing is given up and made anew", async () => {
   first.send("BOOKMARK", { metadata: { resourceVersion: "500" } });
   first.send("ADDED", { metadata: { name: "a", resourceVersion: "501" } });
   await rig.said.first(2);
-  rig.timers.advance(SILENCE_MS - 1);
+  rig.timers.advance(LIST_SILENCE_MS - 1);
   await grow(rig, first, "b"); // 1 s passes
-  rig.timers.advance(SILENCE_MS - 2 * YOUNG_MS);
+  rig.timers.advance(LIST_SILENCE_MS - 2 * YOUNG_MS);
   await grow(rig, first, "c");
   assertEquals(rig.server.log.length, 2, "a word from it is enough");
-  rig.timers.advance(SILENCE_MS - YOUNG_MS);
+  rig.timers.advance(LIST_SILENCE_MS - YOUNG_MS);
   const second = await rig.server.nextWatch();
   assertEquals(second.query.get("resourceVersion"), "501");
 });

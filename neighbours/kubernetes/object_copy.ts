@@ -20,7 +20,7 @@ export type ObjectChange<T> =
  * How many removed objects are remembered, so that an event of theirs that
  * comes late does not bring them back.
  */
-export const REMOVED_MAX = 1_000;
+export const OBJECTS_REMOVED_MAX = 1_000;
 
 export class ObjectCopy<T extends KubernetesObject> {
   readonly #objects = new Map<string, T>();
@@ -80,7 +80,7 @@ export class ObjectCopy<T extends KubernetesObject> {
     if (isNewer(versionOf(previous), versionOf(object))) return undefined;
     this.#objects.delete(key);
     this.#removed.set(key, versionOf(object));
-    if (this.#removed.size > REMOVED_MAX) {
+    if (this.#removed.size > OBJECTS_REMOVED_MAX) {
       const [oldest] = this.#removed.keys();
       this.#removed.delete(oldest!);
     }

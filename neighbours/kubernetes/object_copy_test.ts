@@ -4,7 +4,7 @@ import {
   isNewer,
   ObjectCopy,
   objectKeyOf,
-  REMOVED_MAX,
+  OBJECTS_REMOVED_MAX,
 } from "./object_copy.ts";
 import type { KubernetesObject } from "./objects.ts";
 
@@ -39,7 +39,7 @@ Deno.test("a list that is the same is no news", () => {
 
 Deno.test("the memory of what was removed has an end", () => {
   const copy = new ObjectCopy();
-  for (let i = 0; i <= REMOVED_MAX; i++) {
+  for (let i = 0; i <= OBJECTS_REMOVED_MAX; i++) {
     copy.put(object(`n${i}`, 10));
     copy.remove(object(`n${i}`, 20));
   }

@@ -110,7 +110,7 @@ export interface CertificateSigningRequest extends KubernetesObject {
 }
 
 /** `v1`. */
-export interface Service extends KubernetesObject {
+export interface KubernetesService extends KubernetesObject {
   readonly spec?: {
     readonly type?: string;
     /** `None` for a headless service. */
@@ -173,7 +173,7 @@ export interface EndpointSlice extends KubernetesObject {
 }
 
 /** `v1`. */
-export interface Node extends KubernetesObject {
+export interface KubernetesNode extends KubernetesObject {
   readonly status?: {
     readonly addresses?: readonly {
       /** `InternalIP`, `ExternalIP`, `Hostname` … */

@@ -43,7 +43,10 @@ export interface ApiPath {
 }
 
 /** Such as `/api/v1/namespaces/kube-system/services/x-tunnel-server-svc`. */
-export function pathOf(resource: ApiCollection, where: ApiPath = {}): string {
+export function objectPathOf(
+  resource: ApiCollection,
+  where: ApiPath = {},
+): string {
   const { apiVersion, plural } = resource;
   const { namespace, name, subresource } = where;
   const parts = [

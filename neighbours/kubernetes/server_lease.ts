@@ -14,7 +14,7 @@ import type { RequestOptions } from "./client.ts";
 import { isKubernetesTrouble, KubernetesError } from "./errors.ts";
 import { LEASE_SECONDS, leaseEndMs, leaseName, RENEW_MS } from "./leases.ts";
 import type { Lease, ObjectList } from "./objects.ts";
-import { formatMicroTime, LEASES, pathOf } from "./paths.ts";
+import { formatMicroTime, LEASES, objectPathOf } from "./paths.ts";
 import { quoted } from "../../proto/peer/quoted.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
@@ -94,9 +94,9 @@ export class ServerLease {
 
   constructor(private readonly options: ServerLeaseOptions) {
     const { serverId, namespace } = options;
-    this.#collection = pathOf(LEASES, { namespace });
+    this.#collection = objectPathOf(LEASES, { namespace });
     this.#name = options.name ?? leaseName(serverId);
-    this.#path = pathOf(LEASES, { namespace, name: this.#name });
+    this.#path = objectPathOf(LEASES, { namespace, name: this.#name });
   }
 
   /** Makes the lease; goes on until `stop`. */
@@ -270,7 +270,7 @@ export class ServerLease {
       if (endMs !== undefined && endMs > wallClock()) continue;
       if (name === undefined || resourceVersion === undefined) continue;
       const { namespace } = this.options;
-      const path = pathOf(LEASES, { namespace, name });
+      const path = objectPathOf(LEASES, { namespace, name });
       try {
         await this.#delete(path, { ...this.#request, resourceVersion });
         observer.culled();

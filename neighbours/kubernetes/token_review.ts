@@ -6,7 +6,7 @@
 
 import type { RequestOptions } from "./client.ts";
 import type { TokenReview } from "./objects.ts";
-import { pathOf, TOKEN_REVIEWS } from "./paths.ts";
+import { objectPathOf, TOKEN_REVIEWS } from "./paths.ts";
 
 /** Where a bound token says on which node its Pod runs (since 1.30). */
 export const NODE_NAME = "authentication.kubernetes.io/node-name";
@@ -49,7 +49,7 @@ export async function reviewToken(
   timeoutMs: number,
 ): Promise<ReviewedToken> {
   const { status = {} } = await client.create<TokenReview>(
-    pathOf(TOKEN_REVIEWS),
+    objectPathOf(TOKEN_REVIEWS),
     {
       apiVersion: "authentication.k8s.io/v1",
       kind: "TokenReview",

@@ -9,7 +9,7 @@ import { readInstanceId } from "../../proto/peer/instance_id.ts";
 import { EtcdLease } from "../etcd/etcd_lease.ts";
 import { bytesOf } from "../etcd/keys.ts";
 import { PrefixFollower } from "../etcd/prefix_follower.ts";
-import { type EtcdPlaceOptions, inWords } from "./etcd_place.ts";
+import { type EtcdPlaceOptions, placeError } from "./etcd_place.ts";
 import {
   type EphemeralOptions,
   type EphemeralPlace,
@@ -76,7 +76,7 @@ export class EtcdEphemerals implements EphemeralPlace {
     const { client, serverId, instanceId } = this.options;
     const owner = `${encodeURIComponent(serverId)}/${instanceId}`;
     const key = `${this.#root}${owner}/${part}`;
-    return inWords(
+    return placeError(
       text === undefined
         ? client.delete(key)
         : client.put(key, bytesOf(text), this.#held),
@@ -90,7 +90,7 @@ export class EtcdEphemerals implements EphemeralPlace {
 
   async stop(): Promise<void> {
     // When the lease cannot be ended now it ends by itself.
-    const ended = this.#lease && inWords(this.#lease.stop());
+    const ended = this.#lease && placeError(this.#lease.stop());
     await Promise.all([this.#follower?.stop(), ended]);
   }
 

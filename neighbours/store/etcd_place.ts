@@ -66,7 +66,7 @@ export class EtcdPlace implements Place {
 
   async get(key: string): Promise<VersionedRecord | undefined> {
     const { client, prefix } = this.options;
-    const entry = await inWords(client.get(prefix + key));
+    const entry = await placeError(client.get(prefix + key));
     return entry && recordOf(entry);
   }
 
@@ -76,7 +76,7 @@ export class EtcdPlace implements Place {
   ): Promise<ReadonlyMap<string, VersionedRecord>> {
     const { client, prefix: root } = this.options;
     const begin = `${root}${folder}/`;
-    const { entries } = await inWords(client.list(begin + prefix));
+    const { entries } = await placeError(client.list(begin + prefix));
     return new Map(entries.map((entry) => [
       entry.key.slice(begin.length),
       recordOf(entry),
@@ -198,7 +198,7 @@ function recordOf({ value, modRevision }: Entry): VersionedRecord {
 }
 
 /** The answer. @throws {StoreError} */
-export async function inWords<Result>(
+export async function placeError<Result>(
   answer: Promise<Result>,
 ): Promise<Result> {
   try {

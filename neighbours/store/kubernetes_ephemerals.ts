@@ -15,7 +15,7 @@ import { leaseEndMs } from "../kubernetes/leases.ts";
 import { ListWatch, type ListWatchClient } from "../kubernetes/list_watch.ts";
 import type { ObjectChange } from "../kubernetes/object_copy.ts";
 import type { Lease } from "../kubernetes/objects.ts";
-import { LEASES, pathOf } from "../kubernetes/paths.ts";
+import { LEASES, objectPathOf } from "../kubernetes/paths.ts";
 import {
   type LeaseClient,
   type LeaseObserver,
@@ -100,7 +100,7 @@ export class KubernetesEphemerals implements EphemeralPlace {
     this.#sights = sights;
     this.#watch = new ListWatch<Lease>({
       ...{ client, timers, random },
-      path: pathOf(LEASES, { namespace }),
+      path: objectPathOf(LEASES, { namespace }),
       query: { labelSelector: this.#partLabel },
       onChanges: (changes) => this.#changed(changes),
       onFollowing: () => sights.state("followed"),
@@ -124,7 +124,10 @@ export class KubernetesEphemerals implements EphemeralPlace {
     if (part === MEMBER_PART) return;
     const { namespace } = this.options;
     await this.#delete(
-      pathOf(LEASES, { namespace, name: this.#leaseName(part, instanceId) }),
+      objectPathOf(LEASES, {
+        namespace,
+        name: this.#leaseName(part, instanceId),
+      }),
     );
   }
 
@@ -145,7 +148,7 @@ export class KubernetesEphemerals implements EphemeralPlace {
     const old = this.#written.get(part);
     this.#written.delete(part);
     const name = this.#leaseName(part, instanceId);
-    const path = pathOf(LEASES, { namespace, name });
+    const path = objectPathOf(LEASES, { namespace, name });
     if (text === undefined) return await this.#delete(path);
     const lease = this.#leaseOf(part, text, old);
     const request: RequestOptions = {
@@ -153,7 +156,7 @@ export class KubernetesEphemerals implements EphemeralPlace {
       signal: this.#stopping.signal,
     };
     try {
-      const collection = pathOf(LEASES, { namespace });
+      const collection = objectPathOf(LEASES, { namespace });
       const written = old === undefined
         ? await client.create(collection, lease, request)
         : await client.replace(path, lease, request);

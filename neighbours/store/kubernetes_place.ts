@@ -16,7 +16,7 @@ import type { KubernetesClient } from "../kubernetes/client.ts";
 import { isKubernetesTrouble, KubernetesError } from "../kubernetes/errors.ts";
 import { ListWatch } from "../kubernetes/list_watch.ts";
 import type { KubernetesObject, ObjectList } from "../kubernetes/objects.ts";
-import { type ApiCollection, pathOf } from "../kubernetes/paths.ts";
+import { type ApiCollection, objectPathOf } from "../kubernetes/paths.ts";
 import { sha256Hex } from "../../platform/pki/key_pair.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
@@ -331,7 +331,7 @@ export class KubernetesPlace implements Place {
   #path(key?: string): string {
     const { namespace } = this.options;
     const name = key === undefined ? {} : { name: secretName(key) };
-    return pathOf(SECRETS, { namespace, ...name });
+    return objectPathOf(SECRETS, { namespace, ...name });
   }
 }
 

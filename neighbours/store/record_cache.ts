@@ -12,7 +12,7 @@ import type { RecordChange } from "./place.ts";
  * Removed records that are remembered, so that an older event does not bring
  * them back; such events are milliseconds old.
  */
-export const REMOVED_MAX = 1_000;
+export const RECORDS_REMOVED_MAX = 1_000;
 
 /** See the module description. */
 export class RecordCache {
@@ -64,7 +64,7 @@ export class RecordCache {
   }
 
   #forget(): void {
-    if (++this.#removed <= REMOVED_MAX) return;
+    if (++this.#removed <= RECORDS_REMOVED_MAX) return;
     for (const [key, { text }] of this.#records) {
       if (text !== undefined) continue;
       this.#records.delete(key);

@@ -10,7 +10,7 @@
 
 import { jsonText } from "../../platform/text/printable.ts";
 /** One event. */
-export interface ServerEvent {
+export interface SentEvent {
   /** No line breaks; ours. */
   readonly name: string;
   /** Becomes JSON. */
@@ -26,12 +26,12 @@ export const HEARTBEAT_MS = 15_000;
  * @param signal The client is gone; `next` should not wait any more.
  */
 export function eventAnswer(
-  next: () => Promise<readonly ServerEvent[] | undefined>,
+  next: () => Promise<readonly SentEvent[] | undefined>,
   signal: AbortSignal,
   heartbeatMs: number = HEARTBEAT_MS,
 ): Response {
   const encoder = new TextEncoder();
-  let waiting: Promise<readonly ServerEvent[] | undefined> | undefined;
+  let waiting: Promise<readonly SentEvent[] | undefined> | undefined;
   let isFirst = true;
   const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
     async pull(controller) {
@@ -64,7 +64,7 @@ export function isEventStream({ headers }: Response): boolean {
 }
 
 /** As it is sent. */
-export function eventText({ name, data }: ServerEvent): string {
+export function eventText({ name, data }: SentEvent): string {
   return `event: ${name}\ndata: ${jsonText(data)}\n\n`;
 }
 

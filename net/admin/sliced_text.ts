@@ -10,7 +10,7 @@ import { setImmediate } from "node:timers";
 import { jsonText } from "../../platform/text/printable.ts";
 
 /** How long a text may be made at a stretch. */
-export const SLICE_MS = 0.5;
+export const TEXT_SLICE_MS = 0.5;
 
 /** Pieces are gathered to this, so that there are few writes. Characters. */
 const CHUNK_LENGTH = 16 * 1024;
@@ -35,7 +35,7 @@ export function slicedText(
           await new Promise((go) => setImmediate(go));
         }
         isFirst = false;
-        const untilMs = now() + SLICE_MS;
+        const untilMs = now() + TEXT_SLICE_MS;
         while (text.length < CHUNK_LENGTH && now() < untilMs) {
           const { done, value } = iterator.next();
           if (done === true) {

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { setImmediate } from "node:timers";
-import { jsonPieces, SLICE_MS, slicedText } from "./sliced_text.ts";
+import { jsonPieces, slicedText, TEXT_SLICE_MS } from "./sliced_text.ts";
 import { soon } from "../../tests/support/watch/event_loop.ts";
 
 Deno.test("a long text is made in slices, between which others have their turn", async () => {
@@ -10,7 +10,7 @@ Deno.test("a long text is made in slices, between which others have their turn",
   const seen: number[] = [];
   function* pieces() {
     for (; made < 300; made++) {
-      nowMs += SLICE_MS / 3;
+      nowMs += TEXT_SLICE_MS / 3;
       yield `piece ${made}\n`;
     }
   }

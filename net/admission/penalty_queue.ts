@@ -16,7 +16,7 @@ import type { Penalty } from "./penalty.ts";
  * Places for one source. With an attacker that holds all but one of them an
  * honest peer is admitted after half a minute, half of the times sooner.
  */
-export const WAITING_MAX = 32;
+export const PENALTY_WAITING_MAX = 32;
 
 interface Group<Connection> {
   readonly waiting: Connection[];
@@ -39,7 +39,8 @@ export class PenaltyQueue<Connection> {
 
   /** Whether no further connection of a source can wait. */
   isFull(penalty: Penalty): boolean {
-    return (this.#groups.get(penalty)?.waiting.length ?? 0) >= WAITING_MAX;
+    return (this.#groups.get(penalty)?.waiting.length ?? 0) >=
+      PENALTY_WAITING_MAX;
   }
 
   /** @returns false: there is no place. */

@@ -8,7 +8,7 @@ import {
   Penalty,
   TRY_PACE_MS,
 } from "./penalty.ts";
-import { PenaltyQueue, WAITING_MAX } from "./penalty_queue.ts";
+import { PENALTY_WAITING_MAX, PenaltyQueue } from "./penalty_queue.ts";
 
 /** How long after its last fault a source is what it was, at the most. */
 const QUIET_MS = 1_000 * (FAULTS_KEPT_MAX - FAULTS_MAX) /
@@ -101,14 +101,14 @@ Deno.test("an honest peer beside an attacker who fills the room is let in by lot
   });
   const meanMs = tookMs.reduce((sum, ms) => sum + ms) / tookMs.length;
   // One of 32 tries is its own.
-  assert(meanMs < 2 * WAITING_MAX * TRY_PACE_MS, `${meanMs} ms`);
+  assert(meanMs < 2 * PENALTY_WAITING_MAX * TRY_PACE_MS, `${meanMs} ms`);
 });
 
 Deno.test("a room is full at its limit, and who leaves makes a place", () => {
   const timers = new FakeTimers();
   const penalty = penalized(timers.now());
   const { came, queue } = queueOf(timers);
-  for (let index = 0; index < WAITING_MAX; index++) {
+  for (let index = 0; index < PENALTY_WAITING_MAX; index++) {
     assertEquals(queue.wait(penalty, `${index}`), true);
   }
   assertEquals([queue.isFull(penalty), queue.wait(penalty, "late")], [
@@ -116,7 +116,7 @@ Deno.test("a room is full at its limit, and who leaves makes a place", () => {
     false,
   ]);
   assertEquals(queue.isFull(penalized(0)), false, "each source has its own");
-  for (let index = 0; index < WAITING_MAX; index++) {
+  for (let index = 0; index < PENALTY_WAITING_MAX; index++) {
     queue.leave(penalty, `${index}`);
   }
   timers.advance(2 * TRY_PACE_MS);

@@ -66,9 +66,9 @@ export interface Sharing {
 }
 
 /** Which sockets are meant, by their keys (`socket_key.ts`). */
-export type SocketChoice = (key: string) => boolean;
+export type KeptSocketChoice = (key: string) => boolean;
 
-const ALL: SocketChoice = () => true;
+const ALL: KeptSocketChoice = () => true;
 
 const SOL_SOCKET = 1;
 const SO_REUSEPORT = 15;
@@ -154,7 +154,7 @@ export class SocketStore {
   }
 
   /** Closes what was not taken. @returns What that was. */
-  close(choice: SocketChoice = ALL): readonly string[] {
+  close(choice: KeptSocketChoice = ALL): readonly string[] {
     const closed: string[] = [];
     for (const [key, sockets] of [...this.#waiting]) {
       if (!choice(key)) continue;
@@ -181,7 +181,7 @@ export class SocketStore {
   }
 
   /** Those that are held are so no longer, whether they are taken or not. */
-  start(choice: SocketChoice = ALL): void {
+  start(choice: KeptSocketChoice = ALL): void {
     for (const [key, sockets] of this.#waiting) {
       if (!choice(key)) continue;
       const started = sockets.map(({ descriptor }) => ({
@@ -196,7 +196,7 @@ export class SocketStore {
   }
 
   /** Another process accepts with these until they are started again. */
-  hold(choice: SocketChoice): void {
+  hold(choice: KeptSocketChoice): void {
     for (const [socket, key] of [...this.#listening]) {
       if (choice(key)) socket.hold?.();
     }
@@ -224,7 +224,7 @@ export class SocketStore {
   }
 
   /** Another process listens with these from now on. */
-  handOver(choice: SocketChoice = ALL): void {
+  handOver(choice: KeptSocketChoice = ALL): void {
     for (const [socket, key] of [...this.#listening]) {
       if (!choice(key)) continue;
       this.#listening.delete(socket);

@@ -16,7 +16,7 @@
  */
 
 import { ErrorCode } from "../../proto/frames/wire_error.ts";
-import type { ConnectionLimits } from "../../proto/streams/abuse_limits.ts";
+import type { AbuseLimits } from "../../proto/streams/abuse_limits.ts";
 import type { Connection } from "../../proto/streams/connection.ts";
 import type { KeepaliveOptions } from "../../proto/streams/keepalive.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
@@ -46,7 +46,7 @@ export interface ChannelOptions {
   readonly keepalive: KeepaliveOptions;
   readonly settings?: Partial<LocalSettings>;
   /** What servers may do often, beside the defaults. */
-  readonly limits?: Partial<ConnectionLimits>;
+  readonly limits?: Partial<AbuseLimits>;
   /** Shared with other connections of the process; each has its own without. */
   readonly receiveBudget?: ReceiveBudget;
   /** After a failed attempt its error is thrown for so long; none unless given. */

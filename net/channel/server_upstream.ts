@@ -23,7 +23,7 @@ import type { Stream } from "../stream/stream.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
 
 /** For name, TCP and handshake, of each server that is tried. */
-export const CONNECT_TIMEOUT_MS = 10_000;
+export const UPSTREAM_CONNECT_TIMEOUT_MS = 10_000;
 
 /** Whose credentials are shown, where that is looked after. */
 export interface UpstreamIdentity {
@@ -90,7 +90,7 @@ export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
             credentials: options.credentials(),
             alpn,
             proxyEnv,
-            timeoutMs: CONNECT_TIMEOUT_MS,
+            timeoutMs: UPSTREAM_CONNECT_TIMEOUT_MS,
             ...signal === undefined ? {} : { signal },
           }).then(use)
         );
@@ -126,7 +126,7 @@ export function plainUpstream(addresses: readonly ServerAddress[]): Upstream {
               "another machine",
           );
         }
-        const timeoutMs = CONNECT_TIMEOUT_MS;
+        const timeoutMs = UPSTREAM_CONNECT_TIMEOUT_MS;
         return use(await connectPlain({ ...place, timeoutMs, signal }));
       }),
   };

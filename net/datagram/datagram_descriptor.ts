@@ -16,10 +16,10 @@ import {
 } from "./packet_info.ts";
 import { Errno } from "../libc/system_error.ts";
 import {
+  errnoName,
   inetDescriptors,
   lastError,
   type LibC,
-  nameOf,
   openLibc,
 } from "../libc/libc.ts";
 import { pointerTo, pointTo } from "../libc/pointers.ts";
@@ -261,7 +261,7 @@ function find(
 ): number | undefined {
   const wanted = `${parseIpAddress(at.hostname)} ${at.port}`;
   const isIt = (number: number) => {
-    const name = nameOf(library.getsockname, number);
+    const name = errnoName(library.getsockname, number);
     if (name === undefined) return false;
     // A TCP socket may have the same port.
     return `${name.address} ${name.port}` === wanted &&

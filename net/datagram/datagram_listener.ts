@@ -27,10 +27,10 @@ import { hostPort } from "../../proto/peer/host_port.ts";
 export const FLOWS_MAX = 1024;
 
 /** Datagrams that wait for a flow's dial; more are dropped, as by a network. */
-export const WAITING_DATAGRAMS_MAX = 64;
+export const LISTENER_WAITING_DATAGRAMS_MAX = 64;
 
 /** And their bytes, so that many made-up callers cannot take the memory. */
-export const WAITING_BYTES_MAX = 64 * 1024;
+export const LISTENER_WAITING_BYTES_MAX = 64 * 1024;
 
 /** The longest pause before a socket that has failed is opened again. */
 export const REOPEN_MS_MAX = 10_000;
@@ -218,8 +218,8 @@ class Flow implements DatagramFlow {
     if (this.#events !== undefined) {
       this.#events.onData(bytes);
     } else if (
-      this.#waiting.length < WAITING_DATAGRAMS_MAX &&
-      this.#waitingBytes + bytes.length <= WAITING_BYTES_MAX
+      this.#waiting.length < LISTENER_WAITING_DATAGRAMS_MAX &&
+      this.#waitingBytes + bytes.length <= LISTENER_WAITING_BYTES_MAX
     ) {
       this.#waiting.push(new Uint8Array(bytes));
       this.#waitingBytes += bytes.length;

@@ -7,8 +7,8 @@ import {
   type DatagramFlow,
   type DatagramListener,
   listenDatagrams,
+  LISTENER_WAITING_BYTES_MAX,
   REOPEN_MS_MAX,
-  WAITING_BYTES_MAX,
 } from "./datagram_listener.ts";
 
 import { type DatagramEvents, openDatagramSocket } from "./datagram_socket.ts";
@@ -165,7 +165,7 @@ Deno.test("datagrams that nobody listens to are kept up to a limit", async () =>
   });
   const port = Number(listener.address.split(":")[1]);
   const sockets = [createSocket("udp4"), createSocket("udp4")];
-  const datagram = new Uint8Array(WAITING_BYTES_MAX / 4 + 1);
+  const datagram = new Uint8Array(LISTENER_WAITING_BYTES_MAX / 4 + 1);
   for (let count = 0; count < 5; count++) {
     await sent(sockets[0]!, datagram, port);
   }

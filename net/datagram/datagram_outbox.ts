@@ -18,13 +18,13 @@ import {
 } from "../libc/socket_address.ts";
 
 /** Datagrams, and their bytes, that wait for the end of the turn at most. */
-export const WAITING_MAX = 64;
-export const WAITING_BYTES_MAX = 128 * 1024;
+export const OUTBOX_WAITING_MAX = 64;
+export const OUTBOX_WAITING_BYTES_MAX = 128 * 1024;
 
 /**
  * The longest UDP payload over IPv4; IPv6 adds 20, which cannot be relied on.
  */
-export const DATAGRAM_BYTES_MAX = 65_507;
+export const OUTBOX_DATAGRAM_BYTES_MAX = 65_507;
 
 /** What fits an Ethernet frame over IPv6: the kernel cuts nothing longer. */
 export const SEGMENT_BYTES_MAX = 1_452;
@@ -94,7 +94,7 @@ export class DatagramSender {
   /** Sends a copy of `bytes` before the turn ends. */
   send(bytes: Uint8Array, address: DatagramAddress): void {
     const to = this.#destination(address);
-    if (to === undefined || bytes.length > DATAGRAM_BYTES_MAX) {
+    if (to === undefined || bytes.length > OUTBOX_DATAGRAM_BYTES_MAX) {
       return this.onUnsent(bytes, address);
     }
     outbox ??= new Outbox();
@@ -154,12 +154,12 @@ export class DatagramSender {
 let outbox: Outbox | undefined;
 
 class Outbox {
-  readonly bytes = new Uint8Array(WAITING_BYTES_MAX);
-  readonly #headers = new Uint32Array(WAITING_MAX * HEADER_WORDS);
+  readonly bytes = new Uint8Array(OUTBOX_WAITING_BYTES_MAX);
+  readonly #headers = new Uint32Array(OUTBOX_WAITING_MAX * HEADER_WORDS);
   readonly headerBytes = new Uint8Array(this.#headers.buffer);
-  readonly #names = new Uint8Array(WAITING_MAX * SOCKET_ADDRESS_BYTES);
-  readonly #pieces = new Uint32Array(WAITING_MAX * PIECE_WORDS);
-  readonly #controls = new Uint32Array(WAITING_MAX * CONTROL_WORDS);
+  readonly #names = new Uint8Array(OUTBOX_WAITING_MAX * SOCKET_ADDRESS_BYTES);
+  readonly #pieces = new Uint32Array(OUTBOX_WAITING_MAX * PIECE_WORDS);
+  readonly #controls = new Uint32Array(OUTBOX_WAITING_MAX * CONTROL_WORDS);
   readonly #controlBytes = new Uint8Array(this.#controls.buffer);
   readonly #bytesAt = pointerTo(this.bytes);
   readonly #piecesAt = pointerTo(this.#pieces);
@@ -169,7 +169,7 @@ class Outbox {
 
   constructor() {
     const [names, controls] = [this.#names, this.#controls].map(pointerTo);
-    for (let index = 0; index < WAITING_MAX; index++) {
+    for (let index = 0; index < OUTBOX_WAITING_MAX; index++) {
       const header = index * HEADER_WORDS;
       const control = index * CONTROL_WORDS;
       pointTo(this.#headers, header, names! + index * SOCKET_ADDRESS_BYTES);
@@ -179,8 +179,8 @@ class Outbox {
 
   /** @returns Where in `bytes` the copy is until the next flush. */
   keep(datagram: Uint8Array, sender: DatagramSender): number {
-    const isFull = this.#count === WAITING_MAX ||
-      this.#used + datagram.length > WAITING_BYTES_MAX;
+    const isFull = this.#count === OUTBOX_WAITING_MAX ||
+      this.#used + datagram.length > OUTBOX_WAITING_BYTES_MAX;
     if (isFull) this.#flush();
     if (this.#count === 0) queueMicrotask(() => this.#flush());
     const at = this.#used;
@@ -262,7 +262,7 @@ class Outbox {
 function endOfRun(waiting: readonly Waiting[], start: number): number {
   const { to, length } = waiting[start]!;
   if (length === 0 || length > SEGMENT_BYTES_MAX) return start + 1;
-  const runMax = start + Math.floor(DATAGRAM_BYTES_MAX / length);
+  const runMax = start + Math.floor(OUTBOX_DATAGRAM_BYTES_MAX / length);
   let end = start + 1;
   while (end < Math.min(runMax, waiting.length)) {
     const next = waiting[end]!;

@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import {
-  DATAGRAM_BYTES_MAX,
   DatagramSender,
+  OUTBOX_DATAGRAM_BYTES_MAX,
+  OUTBOX_WAITING_MAX,
   SEGMENT_BYTES_MAX,
-  WAITING_MAX,
 } from "./datagram_outbox.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 
@@ -86,11 +86,11 @@ Deno.test("what fits no frame of Ethernet is not left to the kernel to cut", () 
 
 Deno.test("together they are no longer than a datagram can be", () => {
   const { calls, send, flush } = kernel(all);
-  for (let count = 0; count < WAITING_MAX; count++) send(1_400, ONE);
+  for (let count = 0; count < OUTBOX_WAITING_MAX; count++) send(1_400, ONE);
   flush();
   assertEquals(calls.flat().reduce((sum, [, count]) => sum + count, 0), 64);
   for (const [, count, length] of calls.flat()) {
-    assert(count * length <= DATAGRAM_BYTES_MAX);
+    assert(count * length <= OUTBOX_DATAGRAM_BYTES_MAX);
   }
 });
 
@@ -126,17 +126,17 @@ Deno.test("a datagram that is refused is given back, and the next one tried", ()
 
 Deno.test("what cannot be a datagram, or has no address, is given back at once", () => {
   const { calls, send, flush, unsent } = kernel(all);
-  send(DATAGRAM_BYTES_MAX + 1, ONE);
+  send(OUTBOX_DATAGRAM_BYTES_MAX + 1, ONE);
   send(1, { hostname: "localhost", port: 3 });
-  assertEquals(unsent, [[DATAGRAM_BYTES_MAX + 1, 1], [1, 3]]);
+  assertEquals(unsent, [[OUTBOX_DATAGRAM_BYTES_MAX + 1, 1], [1, 3]]);
   flush();
   assertEquals(calls, []);
 });
 
 Deno.test("more than may wait leaves before the turn is over", () => {
   const { calls, send, flush } = kernel(all);
-  for (let count = 0; count <= WAITING_MAX; count++) send(1_000, ONE);
-  assertEquals(calls, [[[1, WAITING_MAX, 1_000]]]);
+  for (let count = 0; count <= OUTBOX_WAITING_MAX; count++) send(1_000, ONE);
+  assertEquals(calls, [[[1, OUTBOX_WAITING_MAX, 1_000]]]);
   flush();
   assertEquals(calls.length, 2);
   send(60_000, ONE);

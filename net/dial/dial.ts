@@ -46,16 +46,16 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import { splitAddress } from "../../policy/target_address.ts";
 
 /** Deadline of a dial, name lookup included. */
-export const DIAL_TIMEOUT_MS = 5_000;
+export const TARGET_DIAL_TIMEOUT_MS = 5_000;
 
 /** A UDP flow that is silent for so long is given up. */
-export const UDP_IDLE_TIMEOUT_MS = 60_000;
+export const TARGET_UDP_IDLE_TIMEOUT_MS = 60_000;
 
 /** How {@linkcode dialTarget} is to behave. */
 export interface TargetDialOptions extends DialRules {
   readonly resolver?: Resolver;
   readonly timers?: Timers;
-  /** Default: {@linkcode DIAL_TIMEOUT_MS}. */
+  /** Default: {@linkcode TARGET_DIAL_TIMEOUT_MS}. */
   readonly timeoutMs?: number;
   /** Gives the dial up. */
   readonly signal?: AbortSignal;
@@ -70,7 +70,7 @@ export interface TargetDialOptions extends DialRules {
    * (TCP_USER_TIMEOUT of tcp(7)). Default: the kernel's own way.
    */
   readonly userTimeoutMs?: number;
-  /** Default: {@linkcode UDP_IDLE_TIMEOUT_MS}. */
+  /** Default: {@linkcode TARGET_UDP_IDLE_TIMEOUT_MS}. */
   readonly udpIdleTimeoutMs?: number;
   /** A UDP flow is one of thousands; see `DatagramConduitOptions.isSession`. */
   readonly udpIsSession?: boolean;
@@ -161,7 +161,7 @@ function inTime(
 ): Promise<Conduit> {
   return withDeadline({
     timers: timers ?? systemTimers,
-    timeoutMs: timeoutMs ?? DIAL_TIMEOUT_MS,
+    timeoutMs: timeoutMs ?? TARGET_DIAL_TIMEOUT_MS,
     late: () => dialTimeout(protocol, address),
     signal,
     givenUp: () => dialCancelled(protocol, address),
@@ -295,7 +295,8 @@ async function dialUdp(attempt: Attempt): Promise<Conduit> {
     address: address!,
     port,
     timers: attempt.timers,
-    idleTimeoutMs: attempt.options.udpIdleTimeoutMs ?? UDP_IDLE_TIMEOUT_MS,
+    idleTimeoutMs: attempt.options.udpIdleTimeoutMs ??
+      TARGET_UDP_IDLE_TIMEOUT_MS,
     isSession: attempt.options.udpIsSession ?? false,
   }).catch((error) => {
     throw connectError("udp", hostPort(address!, port), error);

@@ -12,7 +12,7 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** Looks in a row at which nothing was heard. */
 export const FROZEN_LOOKS = 3;
-export const LOOK_MS = 500;
+export const FROZEN_LOOK_MS = 500;
 const LATE_MS = 100;
 
 /** What is known of the peer, and what follows. */
@@ -28,8 +28,8 @@ export interface WatchedPeer {
 export function watchFrozen(timers: Timers, peer: WatchedPeer): Timer {
   let timer: Timer;
   const look = (looks: number) => {
-    const dueMs = timers.now() + LOOK_MS;
-    timer = timers.after(LOOK_MS, () => {
+    const dueMs = timers.now() + FROZEN_LOOK_MS;
+    timer = timers.after(FROZEN_LOOK_MS, () => {
       if (timers.now() > dueMs + LATE_MS) look(1);
       else if (!peer.isSilent()) peer.heard();
       else if (looks < FROZEN_LOOKS) look(looks + 1);

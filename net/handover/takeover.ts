@@ -23,7 +23,7 @@ import {
 import { becomeStderr } from "./spawned_process.ts";
 
 /** How long the elder may take for an answer. */
-export const ANSWER_MS = 5_000;
+export const TAKEOVER_ANSWER_MS = 5_000;
 
 /** Parts of what it knows: an elder that has no end is not heard to its end. */
 const MEMORY_PARTS_MAX = 4_096;
@@ -136,7 +136,7 @@ export class Takeover {
       this.#answered = answer.resolve;
       this.socket.send({ recall: true });
       const heard = Promise.race([answer.promise, this.over]);
-      await atMost(systemTimers, ANSWER_MS, heard);
+      await atMost(systemTimers, TAKEOVER_ANSWER_MS, heard);
       answer.resolve(undefined);
       const memory = (await answer.promise)?.memory;
       if (typeof memory !== "object" || memory === null) return;
@@ -158,7 +158,7 @@ export class Takeover {
     // it wakes.
     await atMost(
       systemTimers,
-      ANSWER_MS,
+      TAKEOVER_ANSWER_MS,
       Promise.race([answered, this.over]),
     );
     if (keys === undefined) this.#finish();
@@ -237,7 +237,7 @@ async function answerOf(socket: PacketSocket): Promise<HandoverPacket> {
   const { pid } = socket.peer;
   const packet = await within({
     timers: systemTimers,
-    timeoutMs: ANSWER_MS,
+    timeoutMs: TAKEOVER_ANSWER_MS,
     late: () => new TakeoverRefused("silent", pid),
   }, socket.receive());
   if (packet === null) throw new TakeoverRefused("other", pid);

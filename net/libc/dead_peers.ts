@@ -17,7 +17,7 @@ import { DESCRIPTOR_GAP_MAX, type LibC, openLibc } from "./libc.ts";
 import { socketOption, SOL_SOCKET } from "./socket_option.ts";
 
 /** Between the end of one look and the next. */
-export const LOOK_INTERVAL_MS = 30_000;
+export const DEAD_PEERS_LOOK_INTERVAL_MS = 30_000;
 
 /** Descriptors looked at in one go, without a turn for others: 1 ms. */
 export const LOOKED_AT_ONCE_MAX = 1_000;
@@ -51,7 +51,7 @@ export class DeadPeers {
 
   #wait(library: LibC): void {
     this.#timer = this.timers.after(
-      LOOK_INTERVAL_MS,
+      DEAD_PEERS_LOOK_INTERVAL_MS,
       () => this.#look(library, { next: 0, last: 0 }),
     );
   }

@@ -1,7 +1,11 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { tcpPair } from "../../tests/support/peers/sockets.ts";
-import { DeadPeers, KEEPALIVE, LOOK_INTERVAL_MS } from "./dead_peers.ts";
+import {
+  DEAD_PEERS_LOOK_INTERVAL_MS,
+  DeadPeers,
+  KEEPALIVE,
+} from "./dead_peers.ts";
 import { inetDescriptors, openLibc } from "./libc.ts";
 
 const SOL_SOCKET = 1;
@@ -13,7 +17,7 @@ const TCP_KEEPCNT = 6;
 
 /** As many rounds as a look can need. */
 function look(timers: FakeTimers): void {
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(DEAD_PEERS_LOOK_INTERVAL_MS);
   for (let round = 0; round < 100; round++) timers.advance(0);
 }
 

@@ -12,7 +12,7 @@ import { Errno, systemError } from "./system_error.ts";
 export const DESCRIPTORS_MAX = 128;
 
 /** The longest text of a message. */
-export const MESSAGE_BYTES_MAX = 16_384;
+export const DESCRIPTOR_MESSAGE_BYTES_MAX = 16_384;
 
 const SOL_SOCKET = 1;
 const SCM_RIGHTS = 1;
@@ -57,7 +57,7 @@ export function sendDescriptors(
   to?: Uint8Array<ArrayBuffer>,
 ): boolean {
   const bytes = new TextEncoder().encode(text);
-  if (bytes.length > MESSAGE_BYTES_MAX) {
+  if (bytes.length > DESCRIPTOR_MESSAGE_BYTES_MAX) {
     throw new RangeError("The message is too long");
   }
   if (descriptors.length > DESCRIPTORS_MAX) {
@@ -94,7 +94,7 @@ export function receiveDescriptors(
 ): DescriptorMessage | null | undefined {
   const frame = receiving ??= new Frame();
   frame.control[0] = 0;
-  frame.address(MESSAGE_BYTES_MAX, DESCRIPTORS_MAX);
+  frame.address(DESCRIPTOR_MESSAGE_BYTES_MAX, DESCRIPTORS_MAX);
   const count = Number(
     library.recvmsg(
       socket,
@@ -120,7 +120,7 @@ export function receiveDescriptors(
 
 /** The memory of one call; one for all, as each is dealt with at once. */
 class Frame {
-  readonly text = new Uint8Array(MESSAGE_BYTES_MAX);
+  readonly text = new Uint8Array(DESCRIPTOR_MESSAGE_BYTES_MAX);
   readonly control = new Uint32Array(CONTROL_WORDS);
   readonly header = new Uint32Array(HEADER_WORDS);
   readonly headerBytes = new Uint8Array(this.header.buffer);

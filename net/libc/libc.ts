@@ -153,7 +153,7 @@ export function* inetDescriptors(
     descriptor - last < DESCRIPTOR_GAP_MAX;
     descriptor++
   ) {
-    const local = nameOf(library.getsockname, descriptor);
+    const local = errnoName(library.getsockname, descriptor);
     if (local === undefined) continue;
     last = descriptor;
     yield { descriptor, local };
@@ -163,7 +163,7 @@ export function* inetDescriptors(
 /**
  * The address of `getsockname` or `getpeername`; none unless it is TCP or UDP.
  */
-export function nameOf(
+export function errnoName(
   call: LibC["getsockname"],
   descriptor: number,
 ): SocketName | undefined {

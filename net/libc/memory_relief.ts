@@ -23,7 +23,7 @@ import { collectEverything } from "../../platform/process/garbage.ts";
 import { openLibc } from "./libc.ts";
 
 /** Between two looks; a burst is over when all of it was quiet. */
-export const LOOK_INTERVAL_MS = 1_000;
+export const MEMORY_LOOK_INTERVAL_MS = 1_000;
 
 /**
  * Between two reliefs. Shorter, and pauses between bursts would be taken for the
@@ -76,7 +76,7 @@ export class MemoryRelief {
   }
 
   #wait(): void {
-    this.#timer = this.timers.after(LOOK_INTERVAL_MS, () => {
+    this.#timer = this.timers.after(MEMORY_LOOK_INTERVAL_MS, () => {
       this.#look();
       this.#wait();
     });

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {
-  LOOK_INTERVAL_MS,
+  MEMORY_LOOK_INTERVAL_MS,
   MemoryRelief,
   QUIET_CPU_PART,
   RELIEF_INTERVAL_MS,
@@ -50,28 +50,28 @@ function start() {
 
 Deno.test("memory is returned once a burst of work is over, and only then", () => {
   const { timers, machine } = start();
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 1); // What starting up has used.
 
   machine.bytes = 300 * MIB;
-  for (let ms = 0; ms < RELIEF_INTERVAL_MS; ms += LOOK_INTERVAL_MS) {
-    machine.cpu += LOOK_INTERVAL_MS * QUIET_CPU_PART;
-    timers.advance(LOOK_INTERVAL_MS);
+  for (let ms = 0; ms < RELIEF_INTERVAL_MS; ms += MEMORY_LOOK_INTERVAL_MS) {
+    machine.cpu += MEMORY_LOOK_INTERVAL_MS * QUIET_CPU_PART;
+    timers.advance(MEMORY_LOOK_INTERVAL_MS);
   }
   assertEquals(machine.reliefs, 1); // Busy.
 
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals([machine.reliefs, machine.bytes], [2, machine.floor]);
 });
 
 Deno.test("a process that is never quiet returns what is free, when it has grown", () => {
   const { timers, machine } = start();
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   const before = machine.trims;
   const work = (ms: number) => {
-    for (let passed = 0; passed < ms; passed += LOOK_INTERVAL_MS) {
-      machine.cpu += LOOK_INTERVAL_MS * QUIET_CPU_PART;
-      timers.advance(LOOK_INTERVAL_MS);
+    for (let passed = 0; passed < ms; passed += MEMORY_LOOK_INTERVAL_MS) {
+      machine.cpu += MEMORY_LOOK_INTERVAL_MS * QUIET_CPU_PART;
+      timers.advance(MEMORY_LOOK_INTERVAL_MS);
     }
   };
   machine.bytes = machine.floor + WORTHWHILE_BYTES - 1;
@@ -87,51 +87,51 @@ Deno.test("a process that is never quiet returns what is free, when it has grown
   work(RELIEF_INTERVAL_MS);
   assertEquals([machine.trims - before, machine.reliefs], [2, 1]);
   // The last trim does not keep the relief waiting.
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals([machine.trims - before, machine.reliefs], [2, 2]);
 });
 
 Deno.test("pauses between bursts are not all taken for the end of them", () => {
   const { timers, machine } = start();
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   machine.bytes = machine.floor + SURGE_BYTES - 1;
-  timers.advance(RELIEF_INTERVAL_MS - LOOK_INTERVAL_MS);
+  timers.advance(RELIEF_INTERVAL_MS - MEMORY_LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 1);
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 2);
   // Unless it is much.
   machine.bytes = machine.floor + SURGE_BYTES;
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 3);
 });
 
 Deno.test("memory that is in use is not asked for again and again", () => {
   const { timers, machine } = start();
   machine.floor = 200 * MIB;
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   timers.advance(10 * RELIEF_INTERVAL_MS);
   machine.bytes += WORTHWHILE_BYTES - 1;
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 1);
   machine.bytes++;
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 2);
 });
 
 Deno.test("memory that fell by itself is the new measure", () => {
   const { timers, machine } = start();
   machine.floor = 200 * MIB;
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   machine.bytes = 80 * MIB;
   timers.advance(RELIEF_INTERVAL_MS);
   machine.bytes = 80 * MIB + WORTHWHILE_BYTES;
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 2);
 });
 
 Deno.test("a relief that was stopped looks no more", () => {
   const { timers, machine, relief } = start();
   relief.stop();
-  timers.advance(LOOK_INTERVAL_MS);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 0);
 });

@@ -10,7 +10,7 @@
  */
 
 import { parseIpAddress } from "../../proto/peer/ip_address.ts";
-import { inetDescriptors, type LibC, nameOf, openLibc } from "./libc.ts";
+import { errnoName, inetDescriptors, type LibC, openLibc } from "./libc.ts";
 
 /** From `asm-generic/socket.h`, `netinet/in.h` and `netinet/tcp.h`. */
 const SOL_SOCKET = 1;
@@ -52,7 +52,7 @@ export function tuneLinkSocket(local: SocketEnd, remote: SocketEnd): boolean {
     const { descriptor, local: { address, port } } of inetDescriptors(library)
   ) {
     if (`${address} ${port}` !== here) continue;
-    const peer = nameOf(library.getpeername, descriptor);
+    const peer = errnoName(library.getpeername, descriptor);
     if (peer === undefined || `${peer.address} ${peer.port}` !== there) {
       continue;
     }

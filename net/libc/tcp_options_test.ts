@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { tcpPair } from "../../tests/support/peers/sockets.ts";
-import { inetDescriptors, nameOf, openLibc } from "./libc.ts";
+import { errnoName, inetDescriptors, openLibc } from "./libc.ts";
 import { probePeer, tuneLinkSocket, UNSENT_BYTES_MAX } from "./tcp_options.ts";
 
 const IPPROTO_TCP = 6;
@@ -25,7 +25,7 @@ Deno.test("a machine that is gone is found within ten seconds by the kernel", as
   const { port } = near.localAddr as Deno.NetAddr;
   const own = [...inetDescriptors(library)]
     .find(({ local, descriptor }) =>
-      local.port === port && nameOf(library.getpeername, descriptor)
+      local.port === port && errnoName(library.getpeername, descriptor)
     )!;
   probePeer(own.descriptor, 4_000);
   const local = near.localAddr as Deno.NetAddr;

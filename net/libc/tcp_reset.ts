@@ -15,7 +15,7 @@
  */
 
 import { parseIpAddress } from "../../proto/peer/ip_address.ts";
-import { inetDescriptors, type LibC, nameOf, openLibc } from "./libc.ts";
+import { errnoName, inetDescriptors, type LibC, openLibc } from "./libc.ts";
 
 /** `struct sockaddr` of family AF_UNSPEC (0). */
 const UNSPECIFIED = new Uint8Array(16);
@@ -54,8 +54,8 @@ function scan(library: LibC): Map<string, number> {
 }
 
 function endsOf(library: LibC, descriptor: number): string | undefined {
-  const local = nameOf(library.getsockname, descriptor);
-  const remote = nameOf(library.getpeername, descriptor);
+  const local = errnoName(library.getsockname, descriptor);
+  const remote = errnoName(library.getpeername, descriptor);
   return local === undefined || remote === undefined
     ? undefined
     : `${local.address} ${local.port} ${remote.address} ${remote.port}`;

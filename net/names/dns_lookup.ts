@@ -19,7 +19,7 @@ import { atMost, orAborted } from "../../platform/time/deadline.ts";
 export const OTHER_TYPE_MS = 500;
 
 /** Addresses of a name that are taken. */
-export const ADDRESSES_MAX = 64;
+export const LOOKUP_ADDRESSES_MAX = 64;
 
 /**
  * A question that can be given up is sent twice by the platform, with a second
@@ -68,7 +68,7 @@ export async function lookUpByDns(
     over.abort();
   }
   const isSilent = found().length === 0 && answers.includes("silent");
-  return isSilent ? "silent" : found().slice(0, ADDRESSES_MAX);
+  return isSilent ? "silent" : found().slice(0, LOOKUP_ADDRESSES_MAX);
 }
 
 async function ask(

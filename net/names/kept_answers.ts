@@ -25,7 +25,7 @@ export const LAST_ANSWER_MS = 24 * 3_600_000;
 export const NEWER_WITHIN_MS = 100;
 
 /** For how long callers have the last answer at once after a failure. */
-export const RETRY_MS = 2_000;
+export const LAST_ANSWER_RETRY_MS = 2_000;
 
 /** Names that are kept; the one whose last use is longest ago goes first. */
 export const NAMES_MAX = 16_384;
@@ -91,7 +91,7 @@ export class KeptAnswers {
   #orLast(asking: Promise<Addresses>, last: Entry): Promise<Addresses> {
     return new Promise((resolve) => {
       const giveUp = () => {
-        last.freshUntilMs = this.timers.now() + RETRY_MS;
+        last.freshUntilMs = this.timers.now() + LAST_ANSWER_RETRY_MS;
         resolve(last.addresses);
       };
       const timer = this.timers.after(NEWER_WITHIN_MS, giveUp);

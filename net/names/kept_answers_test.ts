@@ -4,9 +4,9 @@ import {
   FRESH_MS,
   KeptAnswers,
   LAST_ANSWER_MS,
+  LAST_ANSWER_RETRY_MS,
   NAMES_MAX,
   NEWER_WITHIN_MS,
-  RETRY_MS,
 } from "./kept_answers.ts";
 import { LookupError } from "./resolver.ts";
 
@@ -68,7 +68,7 @@ Deno.test("the last answer is there when name servers fail, and they are asked a
   assertEquals(await scene.find(), "10.0.0.1");
   assertEquals(await scene.find(), "10.0.0.1");
   assertEquals(scene.asked, 2);
-  scene.timers.advance(RETRY_MS);
+  scene.timers.advance(LAST_ANSWER_RETRY_MS);
   scene.answer = found("10.0.0.2");
   assertEquals(await scene.find(), "10.0.0.2");
   scene.timers.advance(LAST_ANSWER_MS);

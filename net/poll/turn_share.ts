@@ -9,7 +9,7 @@
  */
 
 /** No connection waits much longer than this for another one's bytes. */
-export const TURN_MS = 0.25;
+export const POLL_TURN_MS = 0.25;
 
 /** A frame or two; what they cost at the most is bounded elsewhere. */
 export const SHARE_BYTES_MIN = 1024;
@@ -34,13 +34,13 @@ export class TurnShare {
    * @returns Whether others should have a turn, even if that was all.
    */
   took(bytes: number, ms: number): boolean {
-    if (ms > TURN_MS) {
+    if (ms > POLL_TURN_MS) {
       this.bytes = Math.max(SHARE_BYTES_MIN, Math.floor(bytes / 2));
-    } else if (ms < CHEAP * TURN_MS && bytes >= this.bytes) {
+    } else if (ms < CHEAP * POLL_TURN_MS && bytes >= this.bytes) {
       this.bytes = Math.min(2 * this.bytes, SHARE_BYTES_MAX);
     }
     this.#spentMs += ms;
-    if (this.#spentMs < TURN_MS) return false;
+    if (this.#spentMs < POLL_TURN_MS) return false;
     this.#spentMs = 0;
     return true;
   }

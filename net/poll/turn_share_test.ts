@@ -1,11 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
-import { SHARE_BYTES_MIN, TURN_MS, TurnShare } from "./turn_share.ts";
+import { POLL_TURN_MS, SHARE_BYTES_MIN, TurnShare } from "./turn_share.ts";
 
 Deno.test("what is dear comes in smaller and smaller shares, what is cheap in larger ones", () => {
   const share = new TurnShare();
   const first = share.bytes;
   for (let index = 0; index < 20; index++) {
-    share.took(share.bytes, TURN_MS * 2);
+    share.took(share.bytes, POLL_TURN_MS * 2);
   }
   assertEquals(share.bytes, SHARE_BYTES_MIN);
   for (let index = 0; index < 20; index++) share.took(share.bytes, 0);
@@ -21,6 +21,9 @@ Deno.test("a short read says nothing about long ones", () => {
 
 Deno.test("many cheap shares are a turn together", () => {
   const share = new TurnShare();
-  const turns = Array.from({ length: 8 }, () => share.took(1, TURN_MS / 4));
+  const turns = Array.from(
+    { length: 8 },
+    () => share.took(1, POLL_TURN_MS / 4),
+  );
   assertEquals(turns.filter((isOver) => isOver).length, 2);
 });

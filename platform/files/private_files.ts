@@ -31,7 +31,7 @@ export async function checkPrivate(
   path: string,
   others: "read" | "change",
 ): Promise<void> {
-  checkSeen(path, await inWords(path, () => Deno.stat(path)), others);
+  checkSeen(path, await privateFileError(path, () => Deno.stat(path)), others);
 }
 
 /**
@@ -64,7 +64,7 @@ export function checkSeen(
 }
 
 /** Does something with `path`; what the machine refuses becomes a sentence. */
-export async function inWords<Result>(
+export async function privateFileError<Result>(
   path: string,
   act: () => Promise<Result>,
 ): Promise<Result> {

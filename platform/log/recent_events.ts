@@ -17,7 +17,7 @@ import { lineKey } from "./line_key.ts";
 export const RECENT_EVENTS_MAX = 10_000;
 
 /** Longest sentence that is kept. */
-export const EVENT_LENGTH_MAX = 500;
+export const RECENT_EVENT_LENGTH_MAX = 500;
 
 /** Longest name of a node that is kept. */
 const NODE_LENGTH_MAX = 253;
@@ -83,7 +83,7 @@ export class RecentEvents {
     { node, code }: EventFacts = {},
   ): void {
     const ring = NOISY.has(kind) ? this.#noisy : this.#quiet;
-    const clipped = kept(message, EVENT_LENGTH_MAX);
+    const clipped = kept(message, RECENT_EVENT_LENGTH_MAX);
     const name = node && kept(node, NODE_LENGTH_MAX);
     const key = `${kind}\n${name ?? ""}\n${lineKey(clipped)}`;
     const atMs = this.wallMs();

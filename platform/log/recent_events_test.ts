@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import {
-  EVENT_LENGTH_MAX,
+  RECENT_EVENT_LENGTH_MAX,
   RECENT_EVENTS_MAX,
   RecentEvents,
   withEvents,
@@ -54,7 +54,7 @@ Deno.test("neither many events nor long ones fill memory, and refusals push out 
   }
   const listed = events.list(ALL);
   assertEquals(listed.length, RECENT_EVENTS_MAX + 1);
-  assertEquals(listed[0]!.message.length, EVENT_LENGTH_MAX);
+  assertEquals(listed[0]!.message.length, RECENT_EVENT_LENGTH_MAX);
   assertEquals(events.list({ ...ALL, node: "a" }).length, 1);
 });
 

@@ -15,10 +15,10 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
  * How long repetitions of a line are gathered: at first, and the longer the
  * longer it goes on.
  */
-export const GATHER_MS: readonly number[] = [10_000, 60_000, 600_000];
+export const REPEATS_GATHER_MS: readonly number[] = [10_000, 60_000, 600_000];
 
 /** Keys that are remembered; the oldest gives way. */
-export const KEYS_MAX = 256;
+export const REPEATS_KEYS_MAX = 256;
 
 /** Other texts of one key that are written while it is gathered. */
 export const TEXTS_MAX = 20;
@@ -34,7 +34,7 @@ export type WriteLine = (note: string) => void;
 
 /** The lines of one key. */
 interface Entry {
-  /** Index of {@linkcode GATHER_MS}. */
+  /** Index of {@linkcode REPEATS_GATHER_MS}. */
   stage: number;
   /** Until then it is gathered. */
   untilMs: number;
@@ -108,7 +108,7 @@ export class RepeatedLines {
   /** Whether a line of its own is due, or there are too many that are new. */
   #mayBeNew(nowMs: number): boolean {
     const [oldest] = this.#entries.values();
-    const isCrowded = this.#entries.size >= KEYS_MAX &&
+    const isCrowded = this.#entries.size >= REPEATS_KEYS_MAX &&
       oldest!.untilMs > nowMs;
     if (!isCrowded) return true;
     if (nowMs - this.#crowdSinceMs >= 1_000) {
@@ -120,10 +120,10 @@ export class RepeatedLines {
 
   #remember(key: string, text: string, nowMs: number, write: WriteLine): void {
     this.#entries.delete(key);
-    if (this.#entries.size >= KEYS_MAX) this.#forgetOldest();
+    if (this.#entries.size >= REPEATS_KEYS_MAX) this.#forgetOldest();
     this.#entries.set(key, {
       stage: 0,
-      untilMs: nowMs + GATHER_MS[0]!,
+      untilMs: nowMs + REPEATS_GATHER_MS[0]!,
       held: 0,
       write,
       text,
@@ -145,8 +145,8 @@ export class RepeatedLines {
     reportHeld(entry);
     entry.texts = 0;
     entry.isCrowd = entry.text === CROWD_KEY;
-    entry.stage = Math.min(entry.stage + 1, GATHER_MS.length - 1);
-    entry.untilMs = this.timers.now() + GATHER_MS[entry.stage]!;
+    entry.stage = Math.min(entry.stage + 1, REPEATS_GATHER_MS.length - 1);
+    entry.untilMs = this.timers.now() + REPEATS_GATHER_MS[entry.stage]!;
   }
 }
 

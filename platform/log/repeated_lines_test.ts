@@ -2,9 +2,9 @@ import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {
   CROWD_PER_SECOND,
-  GATHER_MS,
-  KEYS_MAX,
   RepeatedLines,
+  REPEATS_GATHER_MS,
+  REPEATS_KEYS_MAX,
   TEXTS_MAX,
 } from "./repeated_lines.ts";
 
@@ -27,7 +27,7 @@ Deno.test("the first line is written at once, the last with a count", () => {
   const { timers, say, take } = rig();
   for (const text of ["one", "two", "three"]) say("key", text);
   assertEquals(take(), ["one"]);
-  timers.advance(GATHER_MS[0]!);
+  timers.advance(REPEATS_GATHER_MS[0]!);
   assertEquals(take(), [`three (same, 2 more ${UNTIL})`]);
 });
 
@@ -44,7 +44,7 @@ Deno.test("only the same text is withheld, and the last line tells how it is", (
     "bad weight",
     "bad port",
   ]);
-  timers.advance(GATHER_MS[0]!);
+  timers.advance(REPEATS_GATHER_MS[0]!);
   assertEquals([take(), timers.pendingCount], [[], 0]);
 });
 
@@ -52,7 +52,7 @@ Deno.test("ever other texts of one subject are few lines", () => {
   const { timers, tell, take } = rig();
   for (let i = 0; i <= 1_000; i++) tell(`text ${i}`);
   assertEquals(take().length, 1 + TEXTS_MAX);
-  timers.advance(GATHER_MS[0]!);
+  timers.advance(REPEATS_GATHER_MS[0]!);
   assertEquals(take(), [
     `text 1000 (others, ${1_000 - TEXTS_MAX} more ${UNTIL})`,
   ]);
@@ -76,9 +76,9 @@ Deno.test("after a quiet while a line is news again", () => {
   const { timers, say, take } = rig();
   say("key");
   say("key");
-  timers.advance(GATHER_MS[0]!);
+  timers.advance(REPEATS_GATHER_MS[0]!);
   take();
-  timers.advance(GATHER_MS[1]!);
+  timers.advance(REPEATS_GATHER_MS[1]!);
   say("key");
   assertEquals(take(), ["key"]);
   assertEquals(timers.pendingCount, 0);
@@ -96,13 +96,13 @@ Deno.test("flush logs what is held, once", () => {
 
 Deno.test("however many keys there are, few are remembered and few lines written", () => {
   const { timers, repeated, say, take } = rig();
-  const keys = 10 * KEYS_MAX;
+  const keys = 10 * REPEATS_KEYS_MAX;
   for (let i = 0; i < keys; i++) {
     say(`key ${i}`);
-    assertEquals(timers.pendingCount <= KEYS_MAX, true);
+    assertEquals(timers.pendingCount <= REPEATS_KEYS_MAX, true);
   }
   // The first of the crowd is written, and how many others there were.
-  const own = KEYS_MAX + CROWD_PER_SECOND;
+  const own = REPEATS_KEYS_MAX + CROWD_PER_SECOND;
   assertEquals(take().length, own + 1);
   repeated.flush();
   assertEquals(take(), [
@@ -112,7 +112,7 @@ Deno.test("however many keys there are, few are remembered and few lines written
 
 Deno.test("in a crowd of new keys some are logged each second", () => {
   const { timers, say, take } = rig();
-  for (let i = 0; i < KEYS_MAX; i++) say(`key ${i}`);
+  for (let i = 0; i < REPEATS_KEYS_MAX; i++) say(`key ${i}`);
   take();
   for (let second = 0; second < 5; second++) {
     for (let i = 0; i < 1_000; i++) say(`flood ${second} ${i}`);

@@ -8,7 +8,7 @@
 import type { Timers } from "../../proto/sync/clock.ts";
 
 /** How long they may take to come, each after the one before. */
-export const ARRIVAL_MS = 5_000;
+export const READY_ARRIVAL_MS = 5_000;
 
 /**
  * How long all of them may take, and the first where another process serves with
@@ -53,9 +53,9 @@ export class Arrivals {
       most = count;
       const leftMs = endMs - this.timers.now();
       timer.cancel();
-      timer = this.timers.after(Math.min(leftMs, ARRIVAL_MS), over);
+      timer = this.timers.after(Math.min(leftMs, READY_ARRIVAL_MS), over);
     };
-    const firstMs = isServed && most === 0 ? SERVED_MS : ARRIVAL_MS;
+    const firstMs = isServed && most === 0 ? SERVED_MS : READY_ARRIVAL_MS;
     let timer = this.timers.after(firstMs, over);
     this.#waits.add(look);
     return promise;

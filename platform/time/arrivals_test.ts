@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { ARRIVAL_MS, Arrivals, SERVED_MS } from "./arrivals.ts";
+import { Arrivals, READY_ARRIVAL_MS, SERVED_MS } from "./arrivals.ts";
 
 /** Agents come at these times. @returns After how many ms nobody waits. */
 async function waitedMs(
@@ -37,12 +37,15 @@ Deno.test("while another process serves, its successor waits for the first agent
 });
 
 Deno.test("while nobody serves, callers wait for agents for a short time", async () => {
-  assertEquals(await waitedMs(1, [12_000], false), ARRIVAL_MS);
+  assertEquals(await waitedMs(1, [12_000], false), READY_ARRIVAL_MS);
   assertEquals(await waitedMs(0, [], false), 20);
 });
 
 Deno.test("those that do not come are not waited for as long as the first", async () => {
-  assertEquals(await waitedMs(3, [8_000, 9_000], true), 9_000 + ARRIVAL_MS);
+  assertEquals(
+    await waitedMs(3, [8_000, 9_000], true),
+    9_000 + READY_ARRIVAL_MS,
+  );
   const slow = Array.from({ length: 20 }, (_, index) => 4_000 * (index + 1));
   assertEquals(await waitedMs(20, slow, true), SERVED_MS);
 });

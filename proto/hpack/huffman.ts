@@ -8,9 +8,9 @@ import { HpackError } from "./hpack_error.ts";
 import {
   ACCEPTS,
   CODE_BITS,
-  CODES,
   EMITS,
   FAILS,
+  HUFFMAN_CODES,
   NEXT_STATE,
   SYMBOL_SHIFT,
   TRANSITIONS,
@@ -85,7 +85,7 @@ export function encodeHuffman(
   for (let index = 0; index < text.length; index++) {
     const byte = text.charCodeAt(index);
     let bits = CODE_BITS[byte]!;
-    let code = CODES[byte]!;
+    let code = HUFFMAN_CODES[byte]!;
     if (bits > 24) {
       bits -= 16;
       pending = (pending << bits) | (code >>> 16);

@@ -34,7 +34,7 @@ const CODE_BITS_MAX = 30;
 const EOS = 256;
 
 /** The codes of the bytes 0–255, right-aligned in {@linkcode CODE_BITS} bits. */
-export const CODES: Uint32Array = canonicalCodes();
+export const HUFFMAN_CODES: Uint32Array = canonicalCodes();
 
 /** Bits of a {@linkcode TRANSITIONS} cell. */
 export const NEXT_STATE = 0xff;
@@ -86,7 +86,7 @@ function buildMachine(): void {
     child[node * 2 + (code & 1)] = ~symbol;
   };
   for (let symbol = 0; symbol < 256; symbol++) {
-    insert(symbol, CODES[symbol]!, CODE_BITS[symbol]!);
+    insert(symbol, HUFFMAN_CODES[symbol]!, CODE_BITS[symbol]!);
   }
   insert(EOS, 2 ** CODE_BITS_MAX - 1, CODE_BITS_MAX);
 

@@ -7,7 +7,7 @@
 import type { PacketObserver } from "./packet_observer.ts";
 
 /** The longest UDP payload that IPv4 and IPv6 can carry, rounded up (RFC 768). */
-export const DATAGRAM_BYTES_MAX = 65_535;
+export const GATHERED_DATAGRAM_BYTES_MAX = 65_535;
 
 /**
  * What a Go agent reads of a target's datagram at most; it drops the rest
@@ -39,14 +39,16 @@ export class DatagramGatherer {
    *
    * @param leftBytes How much of the same packet is still to come.
    * @returns The datagram when it is complete; valid as long as `piece` is.
-   *   A datagram over {@linkcode DATAGRAM_BYTES_MAX} is dropped and counted.
+   *   A datagram over {@linkcode GATHERED_DATAGRAM_BYTES_MAX} is dropped and counted.
    */
   push(piece: Uint8Array, leftBytes: number): Uint8Array | undefined {
     const isLast = leftBytes === 0;
     if (this.#bytes === 0 && isLast && !this.#isSkipping) {
-      if (piece.length <= DATAGRAM_BYTES_MAX) return this.#whole(piece);
+      if (piece.length <= GATHERED_DATAGRAM_BYTES_MAX) {
+        return this.#whole(piece);
+      }
     }
-    if (this.#bytes + piece.length + leftBytes > DATAGRAM_BYTES_MAX) {
+    if (this.#bytes + piece.length + leftBytes > GATHERED_DATAGRAM_BYTES_MAX) {
       this.#isSkipping = true;
     }
     if (this.#isSkipping) {

@@ -6,7 +6,7 @@
  * @module
  */
 
-import type { ConnectionLimits } from "../streams/abuse_limits.ts";
+import type { AbuseLimits } from "../streams/abuse_limits.ts";
 import type { KeepaliveOptions } from "../streams/keepalive.ts";
 
 /**
@@ -20,7 +20,7 @@ export const LINK_CONDUITS_MAX = 65_536;
 const CONDUITS_PER_SECOND = 10_000;
 
 /** In place of the defaults of `CONNECTION_LIMITS_DEFAULT`. */
-export const LINK_LIMITS: Partial<ConnectionLimits> = {
+export const LINK_LIMITS: Partial<AbuseLimits> = {
   // All callers may hang up at once, dials unanswered, and it is not the
   // server's doing; by the default it would lose the link, and all the others.
   resets: { burst: LINK_CONDUITS_MAX, perSecond: CONDUITS_PER_SECOND },

@@ -13,7 +13,7 @@ import {
 } from "../packets/data_head.ts";
 import { encodePacket } from "../packets/packet_codec.ts";
 import type { Int64, Packet } from "../packets/packet.ts";
-import { DATAGRAM_BYTES_MAX } from "./datagram_gatherer.ts";
+import { GATHERED_DATAGRAM_BYTES_MAX } from "./datagram_gatherer.ts";
 import type { PacketObserver } from "./packet_observer.ts";
 
 /** Bytes of datagrams kept for a peer that takes none; then they are dropped. */
@@ -109,7 +109,7 @@ export class PacketSender {
 
   /** Sends one datagram as one packet, or drops and counts it. */
   sendDatagram(connectId: Int64, data: Uint8Array): void {
-    const isTooMuch = data.length > DATAGRAM_BYTES_MAX ||
+    const isTooMuch = data.length > GATHERED_DATAGRAM_BYTES_MAX ||
       this.body.keptBytes + data.length > DATAGRAM_KEPT_BYTES_MAX;
     if (isTooMuch) {
       this.observer.datagramDropped?.();

@@ -32,7 +32,7 @@ export type Packet =
   | CloseResponse
   | Data
   | CloseDial
-  | Drain
+  | DrainPacket
   | DataEnd
   | UnknownPacket;
 
@@ -89,7 +89,7 @@ export interface CloseDial {
   readonly random: Int64;
 }
 
-export interface Drain {
+export interface DrainPacket {
   readonly type: "DRAIN";
 }
 

@@ -23,7 +23,7 @@ import { DataHead, PACKET_HEAD_BYTES_MAX } from "./data_head.ts";
  * Largest message accepted by default. Go clients send whatever one `Write` got
  * as one DATA packet, so megabytes are ordinary.
  */
-export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+export const PACKET_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
  * Largest packet that is not DATA: an address, an error text and identifiers.
@@ -63,7 +63,7 @@ export interface PacketReaderEvents {
 
 /** Limits of a {@linkcode PacketReader}. */
 export interface PacketReaderOptions {
-  /** Largest message, payload included; {@linkcode MESSAGE_BYTES_MAX}. */
+  /** Largest message, payload included; {@linkcode PACKET_MESSAGE_BYTES_MAX}. */
   readonly messageBytesMax?: number;
 }
 
@@ -103,7 +103,7 @@ export class PacketReader {
     private readonly events: PacketReaderEvents,
     options: PacketReaderOptions = {},
   ) {
-    this.#messageBytesMax = options.messageBytesMax ?? MESSAGE_BYTES_MAX;
+    this.#messageBytesMax = options.messageBytesMax ?? PACKET_MESSAGE_BYTES_MAX;
   }
 
   /** False while a message is incomplete: a body that ends now is cut off. */

@@ -5,7 +5,7 @@ import type { Int64, Packet } from "./packet.ts";
 import { PacketError } from "./packet_error.ts";
 import {
   COLD_PACKET_BYTES_MAX,
-  MESSAGE_BYTES_MAX,
+  PACKET_MESSAGE_BYTES_MAX,
   PacketReader,
 } from "./packet_reader.ts";
 
@@ -214,11 +214,11 @@ Deno.test("a message of 5 MiB passes in the pieces that arrive", () => {
 });
 
 Deno.test("refuses a message over the limit and names both sizes", () => {
-  const over = MESSAGE_BYTES_MAX + 1;
+  const over = PACKET_MESSAGE_BYTES_MAX + 1;
   assertThrows(
     () => new Probe().reader.push(prefix(over)),
     PacketError,
-    `${over} bytes: the limit for one message is ${MESSAGE_BYTES_MAX}`,
+    `${over} bytes: the limit for one message is ${PACKET_MESSAGE_BYTES_MAX}`,
   );
   assertThrows(
     () => new Probe(100).reader.push(prefix(101)),

@@ -13,7 +13,7 @@ import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import { type BucketSize, TokenBucket } from "./token_bucket.ts";
 
 /** Everything a peer can make grow or repeat on one connection. */
-export interface ConnectionLimits {
+export interface AbuseLimits {
   /** Longest coded header block over HEADERS and CONTINUATION, in bytes. */
   readonly headerBlockBytesMax: number;
   /** Most frames that one header block may be cut into. */
@@ -50,7 +50,7 @@ export const TINY_INCREMENT_BYTES = 1024;
 export const SETTINGS_ENTRIES_MAX = 64;
 
 /** The limits unless the caller chooses others. */
-export const CONNECTION_LIMITS_DEFAULT: ConnectionLimits = {
+export const CONNECTION_LIMITS_DEFAULT: AbuseLimits = {
   // Twice the default header list: coding makes blocks shorter, hardly longer.
   headerBlockBytesMax: 128 * 1024,
   // CVE-2024-27316: 128 KiB in frames of 16 KiB are 8. Eight times as many
@@ -108,7 +108,7 @@ export class ExcessError extends WireError {
 export class AbuseGuard {
   readonly #buckets: Readonly<Record<AbuseKind, TokenBucket>>;
 
-  constructor(private readonly limits: ConnectionLimits, nowMs: number) {
+  constructor(private readonly limits: AbuseLimits, nowMs: number) {
     this.#buckets = {
       pings: new TokenBucket(limits.pings, nowMs),
       settings: new TokenBucket(limits.settings, nowMs),

@@ -6,7 +6,7 @@
  */
 
 import type { Clock } from "../sync/clock.ts";
-import type { ConnectionLimits } from "./abuse_limits.ts";
+import type { AbuseLimits } from "./abuse_limits.ts";
 import type { KeepaliveOptions } from "./keepalive.ts";
 import type { ReceiveBudget } from "./receive_budget.ts";
 import type { LocalSettings } from "./settings.ts";
@@ -71,7 +71,7 @@ export interface ConnectionOptions {
   readonly settings?: Partial<LocalSettings>;
   /** Without it a silent peer is believed for ever. */
   readonly keepalive?: KeepaliveOptions;
-  readonly limits?: Partial<ConnectionLimits>;
+  readonly limits?: Partial<AbuseLimits>;
   /**
    * What all connections of the process may keep for slow readers; without it
    * this one has a budget of its own.

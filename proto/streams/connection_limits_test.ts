@@ -8,8 +8,8 @@ import {
 import type { Frame } from "../frames/frame.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import {
+  type AbuseLimits,
   CONNECTION_LIMITS_DEFAULT,
-  type ConnectionLimits,
   SETTINGS_ENTRIES_MAX,
   TINY_INCREMENT_BYTES,
 } from "./abuse_limits.ts";
@@ -21,7 +21,7 @@ const FEW = { burst: 10, perSecond: 1 };
 
 interface Attack {
   readonly name: string;
-  readonly limits: Partial<ConnectionLimits>;
+  readonly limits: Partial<AbuseLimits>;
   /** Done before the attack, not counted. */
   readonly prepare?: (peer: ScriptedHttp2Peer) => void;
   readonly once: (peer: ScriptedHttp2Peer, index: number) => void;

@@ -22,7 +22,7 @@ import type {
 import { FrameDecoder } from "../frames/frame_decoder.ts";
 import { ErrorCode, errorCodeName, WireError } from "../frames/wire_error.ts";
 import {
-  type ConnectionLimits,
+  type AbuseLimits,
   ExcessError,
   SETTINGS_ENTRIES_MAX,
   TINY_INCREMENT_BYTES,
@@ -50,7 +50,7 @@ export class FrameReceiver {
   constructor(
     private readonly host: ReceiverHost,
     settings: LocalSettings,
-    limits: ConnectionLimits,
+    limits: AbuseLimits,
   ) {
     this.#decoder = new FrameDecoder(settings.maxFrameSize);
     this.#headers = new HeaderReceiver(host, settings, limits);

@@ -10,7 +10,7 @@ import type { ContinuationFrame, HeadersFrame } from "../frames/frame.ts";
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import { type HeaderBlock, HpackDecoder } from "../hpack/decoder.ts";
 import { HpackError } from "../hpack/hpack_error.ts";
-import type { ConnectionLimits } from "./abuse_limits.ts";
+import type { AbuseLimits } from "./abuse_limits.ts";
 import {
   checkDependency,
   idleError,
@@ -30,7 +30,7 @@ export class HeaderReceiver {
   constructor(
     private readonly host: ReceiverHost,
     settings: LocalSettings,
-    limits: ConnectionLimits,
+    limits: AbuseLimits,
   ) {
     this.#hpack = new HpackDecoder({
       tableSizeMax: settings.headerTableSize,

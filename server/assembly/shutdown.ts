@@ -43,7 +43,7 @@ export interface ShutdownSteps {
  * A client that connected before another process took the ports may not have sent
  * its request: it has so long.
  */
-export const ARRIVAL_MS = 1_000;
+export const PASSED_ARRIVAL_MS = 1_000;
 
 /**
  * The same where nobody follows: a request that was sent before the caller has
@@ -96,7 +96,7 @@ export class Shutdown {
     this.#successor.set(0);
     // Again: others may have connected since.
     this.steps.announce();
-    this.#leave(ARRIVAL_MS);
+    this.#leave(PASSED_ARRIVAL_MS);
     this.#limit(timeoutMs);
   }
 
@@ -106,7 +106,7 @@ export class Shutdown {
       (this.#state === "leaving" && this.#arrivals === undefined);
     if (!isWaiting || this.#successor.isOn || this.steps.load() > 0) return;
     if (this.#state === "draining") {
-      if (this.steps.letGo()) return this.#leave(ARRIVAL_MS);
+      if (this.steps.letGo()) return this.#leave(PASSED_ARRIVAL_MS);
       if (this.steps.refuse()) return this.#leave(LAST_REQUESTS_MS);
     }
     this.#last("the server is stopping");
@@ -145,8 +145,8 @@ export class Shutdown {
       const end = () =>
         this.#last(`the server stopped after ${timeoutMs / 1000} s of grace`);
       if (this.#state !== "draining" || !this.steps.letGo()) return end();
-      this.#leave(ARRIVAL_MS);
-      this.#deadline = this.timers.after(ARRIVAL_MS, end);
+      this.#leave(PASSED_ARRIVAL_MS);
+      this.#deadline = this.timers.after(PASSED_ARRIVAL_MS, end);
     });
   }
 

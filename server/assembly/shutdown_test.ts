@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { ARRIVAL_MS, LAST_REQUESTS_MS, Shutdown } from "./shutdown.ts";
+import { LAST_REQUESTS_MS, PASSED_ARRIVAL_MS, Shutdown } from "./shutdown.ts";
 
 function setUp(load: number) {
   const timers = new FakeTimers();
@@ -67,7 +67,7 @@ Deno.test("a second signal ends the wait, a third does nothing", () => {
 Deno.test("a client that came before the ports went may still send its request", async () => {
   const { state, shutdown, timers } = setUp(0);
   shutdown.handedOver(30_000);
-  timers.advance(ARRIVAL_MS - 1);
+  timers.advance(PASSED_ARRIVAL_MS - 1);
   shutdown.loadChanged();
   assertEquals(state.did, ["tell"]);
   state.load = 1;
@@ -93,14 +93,14 @@ Deno.test("where sockets are kept, clients that came are served before the end",
   state.isKept = true;
   shutdown.begin(30_000);
   assertEquals(state.did, ["tell"]);
-  timers.advance(ARRIVAL_MS);
+  timers.advance(PASSED_ARRIVAL_MS);
   await shutdown.finished;
   const busy = setUp(1);
   busy.state.isKept = true;
   busy.shutdown.begin(30_000);
   busy.timers.advance(30_000);
   assertEquals(busy.state.did, ["tell"]);
-  busy.timers.advance(ARRIVAL_MS);
+  busy.timers.advance(PASSED_ARRIVAL_MS);
   assertEquals(busy.state.did.length, 2);
 });
 
@@ -158,7 +158,7 @@ Deno.test("an idle server waits for a successor, and for one that gets ready", (
   followed.shutdown.awaitSuccessor(60_000);
   followed.timers.advance(20_000);
   followed.shutdown.handedOver(30_000);
-  followed.timers.advance(ARRIVAL_MS);
+  followed.timers.advance(PASSED_ARRIVAL_MS);
   assertEquals(followed.state.did, [
     "tell",
     "tell",

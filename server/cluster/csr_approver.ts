@@ -23,7 +23,7 @@ import {
 import type { CertificateSigningRequest } from "../../neighbours/kubernetes/objects.ts";
 import {
   CERTIFICATE_SIGNING_REQUESTS,
-  pathOf,
+  objectPathOf,
 } from "../../neighbours/kubernetes/paths.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
@@ -46,7 +46,7 @@ const AT_ONCE = 8;
 export const LOOK_AGAIN_MS = 60_000;
 
 /** Longest wait after the API server could not be asked. */
-export const RETRY_CAP_MS = 30_000;
+export const APPROVAL_RETRY_CAP_MS = 30_000;
 
 /** What is asked of `KubernetesClient`. */
 export interface ApproverClient extends ListWatchClient {
@@ -91,10 +91,10 @@ export class CsrApprover {
 
   constructor(private readonly options: CsrApproverOptions) {
     const { client, timers, random, observer } = options;
-    this.#backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
+    this.#backoff = new Backoff({ capMs: APPROVAL_RETRY_CAP_MS, random });
     this.#requests = new ListWatch({
       client,
-      path: pathOf(CERTIFICATE_SIGNING_REQUESTS),
+      path: objectPathOf(CERTIFICATE_SIGNING_REQUESTS),
       query: { fieldSelector: `spec.signerName=${API_CLIENT_SIGNER}` },
       timers,
       random,
@@ -213,7 +213,7 @@ export class CsrApprover {
   async #read(name: string): Promise<CertificateSigningRequest | undefined> {
     try {
       return await this.options.client.get<CertificateSigningRequest>(
-        pathOf(CERTIFICATE_SIGNING_REQUESTS, { name }),
+        objectPathOf(CERTIFICATE_SIGNING_REQUESTS, { name }),
         this.#request,
       );
     } catch (error) {
@@ -245,7 +245,7 @@ export class CsrApprover {
     const conditions = [...request.status?.conditions ?? [], condition];
     // As it was read, so that what was decided about is what is approved.
     await this.options.client.replace(
-      pathOf(CERTIFICATE_SIGNING_REQUESTS, {
+      objectPathOf(CERTIFICATE_SIGNING_REQUESTS, {
         name: name!,
         subresource: "approval",
       }),

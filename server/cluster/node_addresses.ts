@@ -7,8 +7,8 @@
 
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import type { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
-import type { Node } from "../../neighbours/kubernetes/objects.ts";
-import { NODES, pathOf } from "../../neighbours/kubernetes/paths.ts";
+import type { KubernetesNode } from "../../neighbours/kubernetes/objects.ts";
+import { NODES, objectPathOf } from "../../neighbours/kubernetes/paths.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
@@ -48,10 +48,12 @@ export class NodeAddresses {
     return found;
   }
 
-  async #read(name: string): Promise<Node | undefined> {
+  async #read(name: string): Promise<KubernetesNode | undefined> {
     try {
-      const path = pathOf(NODES, { name });
-      return await this.client.get<Node>(path, { timeoutMs: TIMEOUT_MS });
+      const path = objectPathOf(NODES, { name });
+      return await this.client.get<KubernetesNode>(path, {
+        timeoutMs: TIMEOUT_MS,
+      });
     } catch (error) {
       if (error instanceof KubernetesError && error.code === 404) {
         return undefined;
@@ -61,7 +63,7 @@ export class NodeAddresses {
   }
 }
 
-function identifiersOf(node: Node | undefined): Identifiers {
+function identifiersOf(node: KubernetesNode | undefined): Identifiers {
   const addresses: string[] = [];
   const host: string[] = [];
   for (const { type, address } of node?.status?.addresses ?? []) {

@@ -8,7 +8,7 @@
 import type { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import type { Pod } from "../../neighbours/kubernetes/objects.ts";
-import { pathOf, PODS } from "../../neighbours/kubernetes/paths.ts";
+import { objectPathOf, PODS } from "../../neighbours/kubernetes/paths.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 
 /** How long an answer is believed: a Pod never moves, but it goes. */
@@ -71,7 +71,7 @@ export class PodNodes {
     { namespace, podName, podUid }: BoundPod,
   ): Promise<string | undefined> {
     try {
-      const path = pathOf(PODS, { namespace, name: podName });
+      const path = objectPathOf(PODS, { namespace, name: podName });
       const { metadata, spec } = await this.client.get<Pod>(path, {
         timeoutMs: TIMEOUT_MS,
       });

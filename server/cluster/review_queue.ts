@@ -23,13 +23,13 @@ import type { Clock } from "../../proto/sync/clock.ts";
 export const UNDER_WAY_MAX = 128;
 
 /** Tokens that wait for their turn. */
-export const WAITING_MAX = 1_000;
+export const REVIEWS_WAITING_MAX = 1_000;
 
 /** Agents wait ten seconds for their link, and a review may take seven. */
 export const TURN_WAIT_MS = 7_000;
 
 /** Sources remembered of each kind; the one noted longest ago is forgotten. */
-export const SOURCES_MAX = 4_096;
+export const REVIEWS_SOURCES_MAX = 4_096;
 
 /** What is known of a source, best first. */
 const STANDINGS = ["good", "unknown", "bad"] as const;
@@ -100,7 +100,7 @@ export class ReviewQueue {
     else if (from.has(source)) return;
     into.delete(source);
     into.add(source);
-    if (into.size <= SOURCES_MAX) return;
+    if (into.size <= REVIEWS_SOURCES_MAX) return;
     const [oldest] = into;
     into.delete(oldest!);
   }
@@ -132,8 +132,8 @@ export class ReviewQueue {
     const standing = this.#standingOf(source);
     const lane = this.#lanes[standing];
     const own = lane.get(source) ?? [];
-    if (own.length >= WAITING_MAX - this.#waiting) {
-      const hasHalf = own.length >= WAITING_MAX / 2;
+    if (own.length >= REVIEWS_WAITING_MAX - this.#waiting) {
+      const hasHalf = own.length >= REVIEWS_WAITING_MAX / 2;
       if (hasHalf || !this.#makeRoom(standing)) {
         waiting.refuse(`${this.#waiting} tokens wait for their review already`);
         return;

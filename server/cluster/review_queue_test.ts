@@ -3,10 +3,10 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import {
   ReviewQueue,
+  REVIEWS_WAITING_MAX,
   TooManyReviewsError,
   TURN_WAIT_MS,
   UNDER_WAY_MAX,
-  WAITING_MAX,
 } from "./review_queue.ts";
 
 /** Work that a test ends; who began, in order. */
@@ -43,9 +43,12 @@ Deno.test("one source takes half of the room and leaves the other half", async (
   const rig = new Rig();
   rig.askOften("one", 10_000);
   assertEquals(rig.begun.length, UNDER_WAY_MAX / 2);
-  assertEquals(rig.queue.waiting, WAITING_MAX / 2);
+  assertEquals(rig.queue.waiting, REVIEWS_WAITING_MAX / 2);
   await nextTurn();
-  assertEquals(rig.refused.length, 10_000 - (UNDER_WAY_MAX + WAITING_MAX) / 2);
+  assertEquals(
+    rig.refused.length,
+    10_000 - (UNDER_WAY_MAX + REVIEWS_WAITING_MAX) / 2,
+  );
   void rig.ask("two");
   assertEquals(rig.begun.at(-1), "two");
 });
@@ -87,7 +90,7 @@ Deno.test("thousands of sources do not shut out one that is known", async () => 
   const rig = new Rig();
   rig.queue.note("good", true);
   for (let i = 0; i < 5_000; i++) void rig.ask(`made up ${i}`);
-  assertEquals(rig.queue.waiting, WAITING_MAX);
+  assertEquals(rig.queue.waiting, REVIEWS_WAITING_MAX);
   void rig.ask("good");
   await rig.end();
   assertEquals(rig.begun.at(-1), "good");
@@ -96,7 +99,9 @@ Deno.test("thousands of sources do not shut out one that is known", async () => 
 
 Deno.test("a source that is known no better makes no other go", async () => {
   const rig = new Rig();
-  for (let i = 0; i < UNDER_WAY_MAX + WAITING_MAX; i++) void rig.ask(`${i}`);
+  for (let i = 0; i < UNDER_WAY_MAX + REVIEWS_WAITING_MAX; i++) {
+    void rig.ask(`${i}`);
+  }
   await rig.ask("one more");
   assertEquals(rig.refused, ["one more"]);
 });

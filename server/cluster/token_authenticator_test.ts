@@ -2,7 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import { reviewToken } from "../../neighbours/kubernetes/token_review.ts";
 import type {
-  Node,
+  KubernetesNode,
   Pod,
   TokenReview,
 } from "../../neighbours/kubernetes/objects.ts";
@@ -28,7 +28,7 @@ type Answer = TokenReview["status"] | Error;
 function setUp(
   answer: Answer,
   binding: NodeBinding = "warn",
-  node?: Node,
+  node?: KubernetesNode,
   pod?: Pod,
 ) {
   const outcomes: string[] = [];
@@ -166,7 +166,7 @@ Deno.test("an API server that cannot be asked lets nobody in, and says so", asyn
   assertStringIncludes(warnings[0]!, "no answer");
 });
 
-const NODE: Node = {
+const NODE: KubernetesNode = {
   metadata: { name: "edge1" },
   status: {
     addresses: [

@@ -18,7 +18,7 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";
-import { MESSAGE_BYTES_MAX } from "../../proto/packets/packet_reader.ts";
+import { PACKET_MESSAGE_BYTES_MAX } from "../../proto/packets/packet_reader.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { join } from "../../proto/transfer/transfer.ts";
 import type { CallerDial } from "../routing/dialer.ts";
@@ -90,7 +90,7 @@ function gatewayPort(
         timers,
         dial,
         observer: SILENT_OBSERVER,
-        messageBytesMax: MESSAGE_BYTES_MAX,
+        messageBytesMax: PACKET_MESSAGE_BYTES_MAX,
         counted: () => {},
         publicMethods: {},
       }),

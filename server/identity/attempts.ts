@@ -20,7 +20,7 @@ export const REFUSED_ATTEMPT_COST = 10;
 export const ALL_ATTEMPTS_BURST = 1_000;
 const ALL_ATTEMPTS_PER_SECOND = 200;
 /** Sources remembered; who was quiet longest is forgotten first. */
-export const SOURCES_MAX = 4_096;
+export const ATTEMPT_SOURCES_MAX = 4_096;
 
 /** Of one node that renews by its certificate, which costs the same. */
 export const RENEWALS_BURST = 1_000;
@@ -105,7 +105,7 @@ export class JoinAttempts {
       new Bucket(this.burst, ATTEMPTS_PER_SECOND, nowMs);
     this.#sources.delete(source);
     this.#sources.set(source, bucket);
-    if (this.#sources.size > SOURCES_MAX) {
+    if (this.#sources.size > ATTEMPT_SOURCES_MAX) {
       const [oldest] = this.#sources.keys();
       this.#sources.delete(oldest!);
     }

@@ -2,10 +2,10 @@ import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {
   ALL_ATTEMPTS_BURST,
+  ATTEMPT_SOURCES_MAX,
   ATTEMPTS_BURST,
   JoinAttempts,
   REFUSED_ATTEMPT_COST,
-  SOURCES_MAX,
 } from "./attempts.ts";
 import { CHALLENGE_VALID_MS, Challenges } from "./challenges.ts";
 
@@ -37,11 +37,11 @@ Deno.test("sources are bounded, and all together too", () => {
   const timers = new FakeTimers();
   const attempts = new JoinAttempts(timers);
   let granted = 0;
-  for (let index = 0; index < SOURCES_MAX * 2; index++) {
+  for (let index = 0; index < ATTEMPT_SOURCES_MAX * 2; index++) {
     const source = `10.${index >> 8 & 255}.${index & 255}.1:1`;
     if (attempts.begin(source) === 0) granted++;
   }
-  assertEquals(attempts.sources, SOURCES_MAX);
+  assertEquals(attempts.sources, ATTEMPT_SOURCES_MAX);
   assertEquals(granted, ALL_ATTEMPTS_BURST);
 });
 

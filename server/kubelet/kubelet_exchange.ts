@@ -36,7 +36,7 @@ import {
 } from "./exchange_errors.ts";
 import {
   type KubeletRoute,
-  routeOf,
+  kubeletRouteOf,
   type RoutingOptions,
 } from "./kubelet_route.ts";
 import { kubeletAnswerOf } from "./kubelet_answer.ts";
@@ -147,7 +147,7 @@ export class KubeletExchange {
     try {
       const { routing } = this.options;
       const { stream } = this.#caller;
-      const route = await routeOf(request, stream, routing);
+      const route = await kubeletRouteOf(request, stream, routing);
       signal.throwIfAborted();
       const socket = await this.options.connect(route, stream, signal);
       kubelet = this.#kubelet = new Socket(socket);

@@ -57,7 +57,7 @@ const POD_PATH =
   /^\/(?:exec|attach|portForward|containerLogs)\/([0-9a-z.-]+)\/([0-9a-z.-]+)(?:\/|$)/;
 
 /** @throws {MessageError} When that cannot be found out. */
-export async function routeOf(
+export async function kubeletRouteOf(
   request: KubeletRequest,
   arrival: CallerArrival,
   options: RoutingOptions,

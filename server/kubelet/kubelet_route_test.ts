@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { type KubeletRoute, routeOf } from "./kubelet_route.ts";
+import { type KubeletRoute, kubeletRouteOf } from "./kubelet_route.ts";
 import { MessageError } from "../../net/http1/message_error.ts";
 import { LOOKUP_BELIEVED_MS, NodeLookups } from "./node_lookups.ts";
 import { requestHeadOf } from "../../tests/support/peers/http1_heads.ts";
@@ -50,11 +50,15 @@ function route(
     requestHeadOf(`GET ${path} HTTP/1.1`, ...headers),
   );
   const { lookups, ports = [], serverName = "", served = [] } = options;
-  return routeOf(request, { serverName, localAddress: "10.0.0.1:10250" }, {
-    isServed: (host) => served.includes(host),
-    localhostPorts: new Set(ports),
-    ...(lookups === undefined ? {} : { lookups }),
-  });
+  return kubeletRouteOf(
+    request,
+    { serverName, localAddress: "10.0.0.1:10250" },
+    {
+      isServed: (host) => served.includes(host),
+      localhostPorts: new Set(ports),
+      ...(lookups === undefined ? {} : { lookups }),
+    },
+  );
 }
 
 const LOGS = "/containerLogs/web/nginx-0/main?follow=true";

@@ -10,11 +10,14 @@ import {
   KubernetesConfigError,
   KubernetesError,
 } from "../../neighbours/kubernetes/errors.ts";
-import type { Node, Pod } from "../../neighbours/kubernetes/objects.ts";
+import type {
+  KubernetesNode,
+  Pod,
+} from "../../neighbours/kubernetes/objects.ts";
 import {
   type ApiCollection,
   NODES,
-  pathOf,
+  objectPathOf,
   PODS,
 } from "../../neighbours/kubernetes/paths.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
@@ -66,7 +69,7 @@ export class NodeLookups implements Disposable {
 
   /** @throws {MessageError} When there is no such node, or nobody can tell. */
   async kubeletOf(name: string): Promise<HttpAuthority> {
-    const { status } = await this.#get<Node>(NODES, { name });
+    const { status } = await this.#get<KubernetesNode>(NODES, { name });
     const address = status?.addresses
       ?.find(({ type }) => type === "InternalIP")?.address;
     const port = status?.daemonEndpoints?.kubeletEndpoint?.Port;
@@ -82,7 +85,7 @@ export class NodeLookups implements Disposable {
     resource: ApiCollection,
     where: { readonly namespace?: string; readonly name: string },
   ): Promise<T> {
-    const path = pathOf(resource, where);
+    const path = objectPathOf(resource, where);
     const now = this.clock.now();
     const known = this.#answers.get(path);
     if (known !== undefined && now < known.untilMs) {

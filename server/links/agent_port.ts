@@ -45,7 +45,7 @@ import {
   openStreamsServer,
   type StreamsServerLink,
 } from "../../proto/link/streams_server.ts";
-import type { ConnectionLimits } from "../../proto/streams/abuse_limits.ts";
+import type { AbuseLimits } from "../../proto/streams/abuse_limits.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import type {
   ConnectionEnd,
@@ -65,12 +65,12 @@ import { meteredStream } from "./metered_stream.ts";
 import { CONNECT_PATH } from "../../proto/link/method_paths.ts";
 
 /** A caller here makes one call, or a few; resets are hardly honest. */
-const CALL_LIMITS: Partial<ConnectionLimits> = {
+const CALL_LIMITS: Partial<AbuseLimits> = {
   resets: { burst: 100, perSecond: 10 },
 };
 
 /** A node's proxy makes many: its own programs come and go, and hang up. */
-const NODE_LIMITS: Partial<ConnectionLimits> = {
+const NODE_LIMITS: Partial<AbuseLimits> = {
   resets: { burst: 4_096, perSecond: 1_000 },
   idleFrames: { burst: 3 * 4_096, perSecond: 3_000 },
 };

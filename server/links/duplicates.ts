@@ -29,7 +29,7 @@ import type { DuplicatePolicy } from "../options.ts";
 export const SETTLE_MS = 7_000;
 
 /** How long either may take to show that it lives. */
-export const ANSWER_MS = 3_000;
+export const DUPLICATE_ANSWER_MS = 3_000;
 
 /** How often one that was found is looked at again. */
 export const RECHECK_MS = 60_000;
@@ -142,7 +142,9 @@ export class Duplicates {
           const message = observer.refused(others, late);
           return resolve({ code: StatusCode.PERMISSION_DENIED, message });
         }
-        if (timers.now() - askedMs >= ANSWER_MS) return resolve(undefined);
+        if (timers.now() - askedMs >= DUPLICATE_ANSWER_MS) {
+          return resolve(undefined);
+        }
         timers.after(LOOK_MS, look);
       };
       timers.after(LOOK_MS, look);
@@ -179,7 +181,7 @@ export class Duplicates {
     const { timers } = this.options;
     const askedMs = timers.now();
     for (const candidate of agent.candidates) candidate.checkLiveness();
-    agent.timer = timers.after(ANSWER_MS, () => {
+    agent.timer = timers.after(DUPLICATE_ANSWER_MS, () => {
       agent.timer = undefined;
       this.#conclude(agent, askedMs);
     });

@@ -3,7 +3,12 @@ import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import type { DuplicatePolicy } from "../options.ts";
-import { ANSWER_MS, Duplicates, RECHECK_MS, SETTLE_MS } from "./duplicates.ts";
+import {
+  DUPLICATE_ANSWER_MS,
+  Duplicates,
+  RECHECK_MS,
+  SETTLE_MS,
+} from "./duplicates.ts";
 
 /** A link that answers when it is asked for life, as long as it is alive. */
 class Link extends FakeLink {
@@ -70,7 +75,7 @@ class Rig {
     return link;
   }
 
-  pass(ms: number = SETTLE_MS + ANSWER_MS): string[] {
+  pass(ms: number = SETTLE_MS + DUPLICATE_ANSWER_MS): string[] {
     this.timers.advance(ms);
     return this.reported.splice(0);
   }
@@ -82,14 +87,14 @@ const B = { instanceId: "instance-b" };
 Deno.test("two live processes with one key are found, warned, and over", () => {
   const rig = new Rig();
   const [one, two] = [rig.link(A), rig.link(B)];
-  assertEquals(rig.pass(SETTLE_MS + ANSWER_MS - 1), []);
+  assertEquals(rig.pass(SETTLE_MS + DUPLICATE_ANSWER_MS - 1), []);
   assertEquals(rig.pass(1), ["found 2"]);
   assertEquals([one.warnings, two.warnings], [["found"], ["found"]]);
   assertEquals(rig.duplicates.count, 1);
-  assertEquals(rig.pass(RECHECK_MS + ANSWER_MS), ["lasts 2"]);
+  assertEquals(rig.pass(RECHECK_MS + DUPLICATE_ANSWER_MS), ["lasts 2"]);
   // One that comes later is warned as well, once.
   const third = rig.link({ instanceId: "instance-c" });
-  assertEquals(rig.pass(RECHECK_MS + ANSWER_MS), ["lasts 3"]);
+  assertEquals(rig.pass(RECHECK_MS + DUPLICATE_ANSWER_MS), ["lasts 3"]);
   assertEquals([one.warnings.length, third.warnings.length], [1, 1]);
   rig.duplicates.unlinked(two);
   rig.duplicates.unlinked(third);
@@ -209,7 +214,7 @@ Deno.test("with refuse the second one is refused while the first one lives", asy
   // One that does not answer is given up.
   first.isAlive = false;
   const admitted = rig.duplicates.admit(second.peer);
-  rig.timers.advance(ANSWER_MS + 100);
+  rig.timers.advance(DUPLICATE_ANSWER_MS + 100);
   assertEquals(await admitted, undefined);
   // One that goes meanwhile, or says that it will.
   first.isAlive = true;

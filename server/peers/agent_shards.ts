@@ -16,7 +16,7 @@ import {
 import type { LinkPeer } from "../../proto/link/link.ts";
 
 /** Texts among which a server's agents are divided. */
-export const SHARDS = 16;
+export const AGENT_SHARDS = 16;
 
 /**
  * Longest text: annotations of one Kubernetes object have 256 KiB, a request of
@@ -49,7 +49,7 @@ export function shardPart(shard: number): string {
 export class AgentShards {
   /** In each shard how many links an agent has, by what is written of it. */
   readonly #shards = Array.from(
-    { length: SHARDS },
+    { length: AGENT_SHARDS },
     () => new Map<string, number>(),
   );
   readonly #changed = new Set<number>();
@@ -90,7 +90,7 @@ export class AgentShards {
 /** Two links of an agent that says the same on both are written once. */
 function placeOf({ agentId, identifiers }: LinkPeer): [number, string] {
   const entry = JSON.stringify([agentId, formatIdentifiers(identifiers)]);
-  return [fnv1a(agentId) % SHARDS, entry];
+  return [fnv1a(agentId) % AGENT_SHARDS, entry];
 }
 
 /** The first of `entries` that have `bytesMax` together, with a comma each. */

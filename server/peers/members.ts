@@ -5,7 +5,7 @@
  * server is gone, which is here and has published itself. Then somebody has
  * emptied the place, or answers with an empty list, and the others are no more
  * gone than this one: they stay until this server is seen again and they had
- * the time to come back, or for `KEEP_MS`. So they do while nothing is seen.
+ * the time to come back, or for `MEMBER_KEEP_MS`. So they do while nothing is seen.
  *
  * @module
  */
@@ -29,7 +29,7 @@ const MEMBERS_MAX = 256;
  * How long servers are kept while nothing can be seen of them. They run most
  * likely; those that do not cost agents and callers a connection that fails.
  */
-export const KEEP_MS = 3600_000;
+export const MEMBER_KEEP_MS = 3600_000;
 
 /** How long others may take to come back after everything was lost. */
 export const RETURN_MS = 30_000;
@@ -127,7 +127,7 @@ export class Members {
 
   /** Nothing can be seen now. */
   away(): void {
-    this.#keeping ??= this.options.timers.after(KEEP_MS, () => {
+    this.#keeping ??= this.options.timers.after(MEMBER_KEEP_MS, () => {
       this.#keeping = undefined;
       for (const id of [...this.#known.keys()]) this.#forget(id);
       this.#doubted.clear();

@@ -14,7 +14,7 @@ import {
   FakeApiServer,
   plainClient,
 } from "../../tests/support/peers/fake_apiserver.ts";
-import { LEASES, pathOf } from "../../neighbours/kubernetes/paths.ts";
+import { LEASES, objectPathOf } from "../../neighbours/kubernetes/paths.ts";
 import type { Lease, ObjectList } from "../../neighbours/kubernetes/objects.ts";
 import { rememberedAgent } from "../../tests/support/memory/remembered_agent.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
@@ -142,7 +142,7 @@ Deno.test("what agents offer is told by Leases that are nobody's members", async
     await eventually("it is heard again", () => states(two) === "a serving");
     assertEquals([states(one), member.others], ["", ""]);
     const found = await plain.get<ObjectList<Lease>>(
-      pathOf(LEASES, { namespace: "edge" }),
+      objectPathOf(LEASES, { namespace: "edge" }),
       { timeoutMs: 5_000 },
     );
     const known = (found.items ?? []).filter(({ metadata }) =>

@@ -35,7 +35,7 @@ import { type PeerProblem, PeerProblems } from "./peer_problems.ts";
 import type { Peer, Peers } from "./peers.ts";
 
 /** Changes of agents that come this close together are written at once. */
-export const GATHER_MS = 50;
+export const MEMBERS_GATHER_MS = 50;
 
 /** Least time between two writes: agents come and go in crowds. */
 export const WRITE_MS = 1_000;
@@ -44,7 +44,7 @@ export const WRITE_MS = 1_000;
 export const CLOCK_PUBLISH_MS = 20_000;
 
 /** What `Membership` needs from outside. */
-export interface MembershipOptions {
+export interface MembershipEnvironment {
   readonly serverId: string;
   readonly instanceId: string;
   readonly software: string;
@@ -92,7 +92,7 @@ export class Membership implements Peers {
   #isRetired = false;
   #stopped: Promise<void> | undefined;
 
-  constructor(private readonly options: MembershipOptions) {
+  constructor(private readonly options: MembershipEnvironment) {
     this.#startedMs = options.wallClock();
     this.#index = new PeerIndex(options.strategies);
     this.#members = new Members({
@@ -220,7 +220,7 @@ export class Membership implements Peers {
       return;
     }
     const dueMs = this.#writtenMs + WRITE_MS - timers.now();
-    this.#writing = timers.after(Math.max(GATHER_MS, dueMs), () => {
+    this.#writing = timers.after(Math.max(MEMBERS_GATHER_MS, dueMs), () => {
       this.#writing = undefined;
       this.#writtenMs = timers.now();
       for (const [part, text] of this.#agents.take()) {

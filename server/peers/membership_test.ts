@@ -12,9 +12,9 @@ import {
   type PartChange,
 } from "../../neighbours/store/ephemerals.ts";
 import { formatMember, type MemberRecord } from "./member_record.ts";
-import { KEEP_MS, RETURN_MS } from "./members.ts";
+import { MEMBER_KEEP_MS, RETURN_MS } from "./members.ts";
 import { CLOCK_PUBLISH_MS, Membership, WRITE_MS } from "./membership.ts";
-import { ONE_ID_MS } from "./peer_problems.ts";
+import { PEERS_ONE_ID_MS } from "./peer_problems.ts";
 
 const OWN = "aaaaaaaa";
 const B = "bbbbbbbb";
@@ -300,7 +300,7 @@ Deno.test("while nothing is seen servers stay, for an hour", async () => {
   assertEquals(rig.said, [
     "Cannot see them; the servers that were seen last count for an hour",
   ]);
-  rig.timers.advance(KEEP_MS - 1);
+  rig.timers.advance(MEMBER_KEEP_MS - 1);
   assertEquals(rig.all.length, 2);
   rig.timers.advance(1);
   assertEquals(rig.all, []);
@@ -323,7 +323,7 @@ Deno.test("two servers with one id, other authorities and other clocks are said 
   assertEquals(rig.said.length, 2);
   assertStringIncludes(rig.said[0]!, "trusts none of this server's");
   assertStringIncludes(rig.said[1]!, "is 60 s behind");
-  rig.timers.advance(ONE_ID_MS + CLOCK_PUBLISH_MS);
+  rig.timers.advance(PEERS_ONE_ID_MS + CLOCK_PUBLISH_MS);
   assertEquals(rig.said.length, 3);
   assertStringIncludes(rig.said[2]!, "another process with this server's id");
   assertEquals(rig.membership.serverCount, 2);

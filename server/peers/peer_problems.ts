@@ -13,7 +13,7 @@ import type { MemberRecord } from "./member_record.ts";
 import type { Member } from "./members.ts";
 
 /** Before, one of two with one id may be the other's successor. */
-export const ONE_ID_MS = 30_000;
+export const PEERS_ONE_ID_MS = 30_000;
 
 /** Certificates and tokens forgive less than an hour, logs nothing. */
 export const CLOCK_MS = 30_000;
@@ -95,7 +95,7 @@ function* problemsOf(
 ): Iterable<[Kind, string]> {
   const who = `server ${quoted(record.serverId, ID_SHOWN)}` +
     (record.address === "" ? "" : ` at ${record.address}`);
-  if (record.serverId === own.serverId && nowMs - sinceMs >= ONE_ID_MS) {
+  if (record.serverId === own.serverId && nowMs - sinceMs >= PEERS_ONE_ID_MS) {
     yield [
       "duplicate-id",
       `${who} is another process with this server's id: agents take the two ` +

@@ -8,7 +8,7 @@
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** How long a turn may take. A piece of work is shorter. */
-export const TURN_MS = 5;
+export const WORK_TURN_MS = 5;
 
 export class WorkTurns {
   readonly #jobs: Iterator<unknown>[] = [];
@@ -35,7 +35,7 @@ export class WorkTurns {
     try {
       while (this.#jobs.length > 0) {
         if (this.#jobs[0]!.next().done === true) this.#jobs.shift();
-        if (this.timers.now() - beginMs >= TURN_MS) break;
+        if (this.timers.now() - beginMs >= WORK_TURN_MS) break;
       }
     } catch (error) {
       // A slip: that job is over, the others are not.

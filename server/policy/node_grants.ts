@@ -70,7 +70,7 @@ export class NodeGrants {
     { name, identifiers = [], services }: MeaningOf<typeof GRANTS>,
   ) {
     this.#name = new Wildcard(name.toLowerCase());
-    this.identifiers = joined(identifiers);
+    this.identifiers = joinedGrants(identifiers);
     if (services !== undefined) this.services = services;
   }
 
@@ -80,7 +80,7 @@ export class NodeGrants {
 }
 
 /** All of `several` together. */
-export function joined(several: readonly Identifiers[]): Identifiers {
+export function joinedGrants(several: readonly Identifiers[]): Identifiers {
   const all = (of: (one: Identifiers) => readonly string[]) =>
     several.flatMap(of);
   return {

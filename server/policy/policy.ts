@@ -47,7 +47,7 @@ import {
   type NodeDialEntry,
   type RuleEntry,
 } from "./dial_entries.ts";
-import { joined, NODE_GRANTS, type NodeGrants } from "./node_grants.ts";
+import { joinedGrants, NODE_GRANTS, type NodeGrants } from "./node_grants.ts";
 import type { Visibility } from "../../services/catalog/visibility.ts";
 
 /** Most entries and rules of a document, to bound what a dial may cost. */
@@ -214,7 +214,7 @@ export class Policy {
   /** What `node` may say that it serves, besides its own name. */
   grantsOf(node: string): Identifiers {
     const about = this.#nodes.filter((grants) => grants.isAbout(node));
-    return joined(about.map(({ identifiers }) => identifiers));
+    return joinedGrants(about.map(({ identifiers }) => identifiers));
   }
 
   /**

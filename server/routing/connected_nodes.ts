@@ -14,7 +14,7 @@ import type { AgentLink } from "../../proto/link/link.ts";
 export const NAMED_MAX = 5;
 
 /** Links that are looked at: a refusal must stay cheap on a big server. */
-export const LOOKED_AT_MAX = 500;
+export const NODES_LOOKED_AT_MAX = 500;
 
 /** A name that is longer is no help, and may be hostile. */
 const NAME_CHARACTERS_MAX = 63;
@@ -24,7 +24,7 @@ export function connectedNodes(links: Iterable<AgentLink>): readonly string[] {
   const names = new Map<string, string>();
   let looked = 0;
   for (const { peer } of links) {
-    if (++looked > LOOKED_AT_MAX) break;
+    if (++looked > NODES_LOOKED_AT_MAX) break;
     const host = peer.identifiers.host.find(isPresentable);
     const name = host ??
       (isPresentable(peer.agentId) ? `id=${peer.agentId}` : undefined);

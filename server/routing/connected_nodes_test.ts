@@ -3,8 +3,8 @@ import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import {
   ambiguousTarget,
   connectedNodes,
-  LOOKED_AT_MAX,
   nodeHint,
+  NODES_LOOKED_AT_MAX,
 } from "./connected_nodes.ts";
 
 Deno.test("nodes are called as callers name them, each once", () => {
@@ -25,7 +25,7 @@ Deno.test("a big server looks at some of its links only", () => {
     for (;;) yield (looked++, new FakeLink("a", { host: ["a"] }));
   }
   assertEquals(connectedNodes(links()), ["a"]);
-  assertEquals(looked, LOOKED_AT_MAX + 1);
+  assertEquals(looked, NODES_LOOKED_AT_MAX + 1);
 });
 
 Deno.test("a caller that names no connected node receives the names of those that are", () => {

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { FROZEN_LOOKS, LOOK_MS } from "../../net/dial/frozen_watch.ts";
+import { FROZEN_LOOK_MS, FROZEN_LOOKS } from "../../net/dial/frozen_watch.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { DialerScene as Scene } from "../../tests/support/memory/dialer_scene.ts";
 import type { FakeLink } from "../../tests/support/memory/fake_link.ts";
@@ -77,7 +77,7 @@ Deno.test("an agent that stands still with what it was sent costs the dial secon
     // It answers, and its target is slow.
     const first = scene.firstAsked(links);
     first.heard(scene.timers.now());
-    scene.timers.advance((FROZEN_LOOKS + 1) * LOOK_MS - 1);
+    scene.timers.advance((FROZEN_LOOKS + 1) * FROZEN_LOOK_MS - 1);
     assertEquals([scene.asked(), scene.error], [1, undefined]);
     scene.timers.advance(1);
     const isOver = scene.error !== undefined;
@@ -133,7 +133,7 @@ Deno.test("what was sent over the only link keeps a dial for seconds, then the c
   const link = scene.link();
   scene.dial("pay", undefined, { hasOthers: true });
   assertEquals(said(link), ["pay"]);
-  scene.timers.advance(SECOND_OPINION_MS + FROZEN_LOOKS * LOOK_MS - 1);
+  scene.timers.advance(SECOND_OPINION_MS + FROZEN_LOOKS * FROZEN_LOOK_MS - 1);
   assertEquals(scene.error, undefined);
   scene.timers.advance(1);
   assertEquals(scene.error?.reason, "link-lost");
@@ -148,7 +148,7 @@ Deno.test("a link that answers late keeps the dial of a caller with other server
   scene.timers.advance(SECOND_OPINION_MS - 1);
   for (let look = 0; look < 10; look++) {
     link.heard(scene.timers.now());
-    scene.timers.advance(LOOK_MS);
+    scene.timers.advance(FROZEN_LOOK_MS);
   }
   assertEquals([said(link), scene.error], [["pay"], undefined]);
 });

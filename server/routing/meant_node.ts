@@ -17,7 +17,7 @@ import type {
 import type { Registry } from "./registry.ts";
 
 /** What decides. */
-export interface NodeFacts {
+export interface MeantNodeFacts {
   readonly registry: Registry;
   readonly authorizer?: DialAuthorizer;
   readonly peers?: Peers;
@@ -29,7 +29,7 @@ export interface NodeFacts {
  */
 export function meantNode<Dial extends RequestedDial>(
   dial: Dial,
-  { registry, authorizer, peers }: NodeFacts,
+  { registry, authorizer, peers }: MeantNodeFacts,
 ): Dial | undefined {
   const { protocol, address } = dial.target;
   const host = hostOf(address);

@@ -8,7 +8,7 @@ import type { StrategyName } from "../options.ts";
 import { DialAuthorizer } from "../policy/dial_authorizer.ts";
 import { Policy } from "../policy/policy.ts";
 import { fakePeers } from "../../tests/support/memory/fake_forwarder.ts";
-import { meantNode, type NodeFacts } from "./meant_node.ts";
+import { meantNode, type MeantNodeFacts } from "./meant_node.ts";
 import { Registry } from "./registry.ts";
 
 function registryOf(
@@ -22,7 +22,10 @@ function registryOf(
 }
 
 /** Which node and target are meant by `n1:22`, where it is a node. */
-function meant(facts: NodeFacts, { host = "n1", as = "", node = "" } = {}) {
+function meant(
+  facts: MeantNodeFacts,
+  { host = "n1", as = "", node = "" } = {},
+) {
   const dial = meantNode({
     target: { protocol: "tcp", address: `${host}:22` },
     caller: as === "" ? socketCaller() : certifiedCaller(as),

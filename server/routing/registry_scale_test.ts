@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { Prng } from "../../tests/support/memory/prng.ts";
 import type { StrategyName } from "../options.ts";
-import { LOOKED_AT_MAX } from "../strategies/agent_list.ts";
+import { AGENTS_LOOKED_AT_MAX } from "../strategies/agent_list.ts";
 import { Registry } from "./registry.ts";
 
 // What something costs is counted, in looks at links: time would depend on the
@@ -124,7 +124,7 @@ Deno.test("when all agents drain a dial looks at some of them", () => {
   for (const link of links) link.isGone = true;
   pick();
   for (let dial = 0; dial < 10; dial++) {
-    assert(looksOf(() => assert(pick())) <= 12 * LOOKED_AT_MAX);
+    assert(looksOf(() => assert(pick())) <= 12 * AGENTS_LOOKED_AT_MAX);
   }
 });
 

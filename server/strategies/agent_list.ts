@@ -25,7 +25,7 @@ export type IsWanted = (agent: LinkGroup) => boolean;
 const REVIEWED = 2;
 
 /** The same where nobody is healthy: the best of so many is chosen. */
-export const LOOKED_AT_MAX = 64;
+export const AGENTS_LOOKED_AT_MAX = 64;
 
 /** Up to so many are searched for one by one; it is quicker, and needs no table. */
 const SEARCHED_MAX = 8;
@@ -84,7 +84,7 @@ export class AgentList implements CandidateList<LinkGroup> {
     this.#review(rankOf, REVIEWED);
     const drawn = this.#drawHealthy(rankOf, random, isWanted);
     if (drawn !== undefined) return drawn;
-    this.#review(rankOf, LOOKED_AT_MAX);
+    this.#review(rankOf, AGENTS_LOOKED_AT_MAX);
     return this.#drawHealthy(rankOf, random, isWanted) ??
       this.#bestOfSome(rankOf, random, isWanted);
   }
@@ -99,7 +99,7 @@ export class AgentList implements CandidateList<LinkGroup> {
     // Those that are not wanted are few: they have been tried.
     let draws = isWanted === undefined
       ? Infinity
-      : Math.min(LOOKED_AT_MAX, 2 * this.#healthy);
+      : Math.min(AGENTS_LOOKED_AT_MAX, 2 * this.#healthy);
     let start = this.#healthy > 1 ? Math.floor(random() * this.#healthy) : 0;
     while (this.#healthy > 0 && draws-- > 0) {
       const place = start % this.#healthy;
@@ -129,7 +129,7 @@ export class AgentList implements CandidateList<LinkGroup> {
   ): LinkGroup | undefined {
     const { length } = this.#agents;
     const first = Math.floor(random() * length);
-    const looks = Math.min(length, LOOKED_AT_MAX);
+    const looks = Math.min(length, AGENTS_LOOKED_AT_MAX);
     let best: LinkGroup | undefined;
     for (let look = 0; look < looks; look++) {
       const agent = this.#agents[(first + look) % length]!;

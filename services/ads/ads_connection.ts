@@ -39,7 +39,7 @@ export const KEEPALIVE_TIMEOUT_MS = 5_000;
 export const FIRST_RESPONSE_MS = 20_000;
 
 /** Longest wait between two tries. */
-export const RETRY_CAP_MS = 15_000;
+export const ADS_RETRY_CAP_MS = 15_000;
 
 /** Where a connection is. */
 export type AdsState =
@@ -122,7 +122,7 @@ export class AdsConnection<T> {
     const running = supervise<StreamEnd>({
       timers,
       random,
-      capMs: RETRY_CAP_MS,
+      capMs: ADS_RETRY_CAP_MS,
       signal,
       run: (run) => this.#runStream(run),
       problemOf,

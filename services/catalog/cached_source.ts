@@ -21,10 +21,10 @@ import type { CatalogPart, PartKeys, Sink, Source } from "./model/source.ts";
 export const COPY_BYTES_MAX: number = 64 * 1024 * 1024;
 
 /** How long a source may be silent before its copy is served. */
-export const SILENT_MS = 2_000;
+export const COPY_SILENT_MS = 2_000;
 
 /** A change is on disk so soon; many changes are written as one. */
-export const SAVE_DELAY_MS = 2_000;
+export const COPY_SAVE_DELAY_MS = 2_000;
 
 /** What it needs from outside. */
 export interface CachedSourceOptions {
@@ -70,7 +70,7 @@ export class CachedSource implements Source, Sink {
       unusable: "nothing is known until the source answers",
       unkept: "started without the source, nothing would be known",
       bytesMax: COPY_BYTES_MAX,
-      delayMs: SAVE_DELAY_MS,
+      delayMs: COPY_SAVE_DELAY_MS,
       items: () => this.#items(),
       fields: { source: this.name },
     });
@@ -86,7 +86,7 @@ export class CachedSource implements Source, Sink {
     this.#sink = sink;
     this.#copy = this.#file.read().then((kept) => kept && copyOf(kept));
     const timer = this.#timers.after(
-      SILENT_MS,
+      COPY_SILENT_MS,
       () => this.#recall("it has said nothing yet"),
     );
     this.#state = { kind: "waiting", timer };

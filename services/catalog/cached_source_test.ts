@@ -7,7 +7,11 @@ import {
   serviceOf,
 } from "../../tests/support/watch/scripted_source.ts";
 import { Catalog } from "./catalog.ts";
-import { CachedSource, SAVE_DELAY_MS, SILENT_MS } from "./cached_source.ts";
+import {
+  CachedSource,
+  COPY_SAVE_DELAY_MS,
+  COPY_SILENT_MS,
+} from "./cached_source.ts";
 import { until } from "../../tests/support/watch/event_loop.ts";
 
 /** Lives of one proxy, one after the other, with one folder. */
@@ -73,7 +77,7 @@ async function say(life: Life): Promise<void> {
   await using living = life;
   living.source.sink.set(WEB);
   living.source.sink.synced();
-  living.timers.advance(SAVE_DELAY_MS);
+  living.timers.advance(COPY_SAVE_DELAY_MS);
 }
 
 Deno.test("started while its source is away, a proxy serves what was said last", () =>
@@ -101,7 +105,7 @@ Deno.test("a source that says nothing is not waited for", () =>
   inFolder(async (live) => {
     await say(live());
     await using next = live();
-    next.timers.advance(SILENT_MS);
+    next.timers.advance(COPY_SILENT_MS);
     await until(() => next.names.length > 0);
     assertEquals(next.names.length, 2);
   }));
@@ -112,7 +116,7 @@ Deno.test("a source that speaks is believed, and its copy not looked at", () =>
     await using next = live();
     next.source.sink.set({ services: [serviceOf("other", 1)], endpoints: [] });
     next.source.sink.synced();
-    next.timers.advance(SILENT_MS);
+    next.timers.advance(COPY_SILENT_MS);
     await next.away();
     assertEquals(next.names, ["default/other"]);
     assertEquals(next.problem, "Cannot reach etcd");
@@ -123,7 +127,7 @@ Deno.test("half a list is no copy", () =>
     {
       await using first = live();
       first.source.sink.add({ services: [serviceOf("half", 1)] });
-      first.timers.advance(SAVE_DELAY_MS * 2);
+      first.timers.advance(COPY_SAVE_DELAY_MS * 2);
     }
     assertEquals(await Deno.stat(path).catch(() => "none"), "none");
   }));

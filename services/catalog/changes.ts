@@ -19,7 +19,7 @@ import type { CatalogPart, PartKeys } from "./model/source.ts";
 import {
   checkEndpoints,
   checkService,
-  ENDPOINTS_MAX,
+  SERVICE_ENDPOINTS_MAX,
   SERVICES_MAX,
 } from "./model/validate.ts";
 
@@ -105,8 +105,8 @@ export class SourceEntries {
       (previous?.length ?? 0);
     const known = new Set(previous);
     const problem = checkEndpoints(value, known) ??
-      (count > ENDPOINTS_MAX
-        ? `${key}: one source has at most ${ENDPOINTS_MAX} endpoints`
+      (count > SERVICE_ENDPOINTS_MAX
+        ? `${key}: one source has at most ${SERVICE_ENDPOINTS_MAX} endpoints`
         : undefined);
     if (!change.takes(key, problem)) return;
     this.#endpoints.set(key, freeze(shared(endpoints, known)));

@@ -31,7 +31,7 @@ import {
 } from "./sources/etcd/etcd_tunnel_layout.ts";
 
 /** etcd takes so many operations at once by default. */
-export const ENDPOINTS_MAX = 128;
+export const REGISTERED_ENDPOINTS_MAX = 128;
 
 /** A service as the one that registers its endpoints wants it. */
 export interface RegisteredPort extends EndpointPort {
@@ -44,7 +44,7 @@ export interface RegistrationOptions {
   readonly prefix: string;
   /** `namespace/name`. */
   readonly service: string;
-  /** Each with one port; {@linkcode ENDPOINTS_MAX} at most. */
+  /** Each with one port; {@linkcode REGISTERED_ENDPOINTS_MAX} at most. */
   readonly endpoints: readonly Endpoint[];
   /** The service is written, too, unless there is one; it stays. */
   readonly servicePort?: RegisteredPort;

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { proxyParts, servicesAnswer } from "./status/services_answer.ts";
+import { proxyParts, proxyServicesAnswer } from "./status/services_answer.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { Catalog } from "../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../catalog/catalog_metrics.ts";
@@ -197,8 +197,8 @@ export class ServiceProxy {
   }
 
   /** `/v1/services`. */
-  get services(): ReturnType<typeof servicesAnswer> {
-    return servicesAnswer(this.#proxy);
+  get services(): ReturnType<typeof proxyServicesAnswer> {
+    return proxyServicesAnswer(this.#proxy);
   }
 
   start(): void {

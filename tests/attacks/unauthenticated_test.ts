@@ -8,7 +8,7 @@
 import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import { FAULTS_MAX, TRY_PACE_MS } from "../../net/admission/penalty.ts";
-import { WAITING_MAX } from "../../net/admission/penalty_queue.ts";
+import { PENALTY_WAITING_MAX } from "../../net/admission/penalty_queue.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import { eventually, portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
@@ -125,7 +125,7 @@ Deno.test("a source that breaks rules is slowed down, its links stay and an agen
       await tunnel.metric("tunnel_server_penalized_sources_total") === 1,
   );
   // What comes at once waits for its turn; what finds no place is refused.
-  const crowd = await silent(tunnel.agentPort, WAITING_MAX + 10);
+  const crowd = await silent(tunnel.agentPort, PENALTY_WAITING_MAX + 10);
   for (const conn of crowd) await writeAll(conn, TLS_RECORD);
   const refused = `${LIMITS}{limit="faults",scope="source"}`;
   await eventually(

@@ -9,7 +9,10 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Carrier } from "../../proto/link/link.ts";
 import { DuplicateRecords } from "../../server/identity/duplicate_records.ts";
-import { ANSWER_MS, SETTLE_MS } from "../../server/links/duplicates.ts";
+import {
+  DUPLICATE_ANSWER_MS,
+  SETTLE_MS,
+} from "../../server/links/duplicates.ts";
 import { Child } from "../support/program/child.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
@@ -18,7 +21,7 @@ import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import { memoryFolder } from "../support/memory/memory_folder.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
 
-const FOUND_AFTER_MS = SETTLE_MS + ANSWER_MS;
+const FOUND_AFTER_MS = SETTLE_MS + DUPLICATE_ANSWER_MS;
 const FOUND = /^agent "gw" is linked by 2 processes with one key, from /;
 
 function pass(ms: number): Promise<void> {

@@ -16,7 +16,7 @@ import {
   replaceFile,
   syncDirectory,
 } from "../../../platform/files/atomic_file.ts";
-import { inWords } from "../../../platform/files/private_files.ts";
+import { privateFileError } from "../../../platform/files/private_files.ts";
 import {
   type CertificateFacts,
   readCertificates,
@@ -66,7 +66,7 @@ export class CertificateFiles {
   /** Makes the directory. @throws {PrivateFileError} */
   async open(): Promise<void> {
     const mode = 0o700;
-    await inWords(
+    await privateFileError(
       this.directory,
       () => Deno.mkdir(this.directory, { recursive: true, mode }),
     );
@@ -102,7 +102,7 @@ export class CertificateFiles {
     chain: readonly CertificateFacts[],
     keys: CryptoKeyPair,
   ): Promise<void> {
-    await inWords(this.current, () => this.#replace(chain, keys));
+    await privateFileError(this.current, () => this.#replace(chain, keys));
   }
 
   async #replace(
@@ -156,7 +156,10 @@ export class CertificateFiles {
     }
     const keys = await generateKeyPair();
     const pem = await exportPrivateKey(keys.privateKey);
-    await inWords(this.#pending, () => replaceFile(this.#pending, pem));
+    await privateFileError(
+      this.#pending,
+      () => replaceFile(this.#pending, pem),
+    );
     return { keys, isNew: true };
   }
 

@@ -40,10 +40,10 @@ import type { CertificateFiles } from "./certificate_files.ts";
 export const RENEWAL_TIME = { fraction: 0.7, spread: 0.2 };
 
 /** The wall clock is looked at this often: it may have been set. */
-export const LOOK_MS = 60_000;
+export const CSR_LOOK_MS = 60_000;
 
 /** Longest wait between attempts. */
-export const RETRY_CAP_MS = 30_000;
+export const CSR_RETRY_CAP_MS = 30_000;
 
 /** The first wait is half of it at least: a right is not granted in less. */
 export const RETRY_FIRST_MS = 1_000;
@@ -132,7 +132,7 @@ export class CsrCertificate {
     await supervise<string>({
       timers,
       random,
-      capMs: RETRY_CAP_MS,
+      capMs: CSR_RETRY_CAP_MS,
       firstMs: RETRY_FIRST_MS,
       signal: this.#stopping.signal,
       run: (run) => this.#look(run),
@@ -150,7 +150,7 @@ export class CsrCertificate {
   /** Gets a certificate, if one is due. */
   async #look(run: Run): Promise<Next> {
     const waitMs = this.#untilDue();
-    if (waitMs > 0) return { afterMs: Math.min(waitMs, LOOK_MS) };
+    if (waitMs > 0) return { afterMs: Math.min(waitMs, CSR_LOOK_MS) };
     if (this.#problem === NOT_ASKED) {
       this.#problem = "the API server has not answered yet";
       this.options.observer.asking();

@@ -20,7 +20,7 @@ import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { inMemoryFolder } from "../../../tests/support/memory/memory_folder.ts";
 import { Transcript } from "../../../tests/support/watch/transcript.ts";
 import { CertificateFiles } from "./certificate_files.ts";
-import { CsrCertificate, RETRY_CAP_MS } from "./csr_certificate.ts";
+import { CSR_RETRY_CAP_MS, CsrCertificate } from "./csr_certificate.ts";
 
 const HOUR_MS = 3600_000;
 
@@ -195,7 +195,7 @@ Deno.test("the same key is used until it has a certificate, also after a restart
       first.refuse(new CsrError("denied"));
       // Drawn at its shortest: a right is not granted within milliseconds.
       assertEquals(await rig.until(1), "failed denied 500");
-      rig.timers.advance(RETRY_CAP_MS);
+      rig.timers.advance(CSR_RETRY_CAP_MS);
       const second = await rig.asked();
       assertEquals(await hashOf(second.keys), hash);
     }
@@ -205,7 +205,7 @@ Deno.test("the same key is used until it has a certificate, also after a restart
     assertEquals(await hashOf(third.keys), hash);
     third.refuse(new CsrError("of another key", true));
     await again.until(1);
-    again.timers.advance(RETRY_CAP_MS);
+    again.timers.advance(CSR_RETRY_CAP_MS);
     assert(await hashOf((await again.asked()).keys) !== hash);
   }));
 
@@ -220,7 +220,7 @@ Deno.test("waits between attempts grow to half a minute and no further", () =>
       waitMs = Number((await rig.until(attempt)).split(" ").at(-1));
       rig.timers.advance(waitMs);
     }
-    assertEquals(Math.round(waitMs), RETRY_CAP_MS);
+    assertEquals(Math.round(waitMs), CSR_RETRY_CAP_MS);
   }));
 
 Deno.test("a certificate is renewed between 70 and 90 % of its life, with a new key", async (t) => {
@@ -355,7 +355,7 @@ Deno.test("an answer to an old request may have expired, one to a new one has no
     const old = await rig.asked();
     old.answer(await issue(old.keys, nowMs - 2 * HOUR_MS));
     assertStringIncludes(await rig.until(1), "it expired on");
-    rig.timers.advance(RETRY_CAP_MS);
+    rig.timers.advance(CSR_RETRY_CAP_MS);
     const fresh = await rig.asked();
     assert(await hashOf(fresh.keys) !== await hashOf(old.keys));
     // This machine's clock is an hour and more ahead of the cluster's.

@@ -10,22 +10,25 @@
  * @module
  */
 
-import type { Node, Service } from "../../../neighbours/kubernetes/objects.ts";
+import type {
+  KubernetesNode,
+  KubernetesService,
+} from "../../../neighbours/kubernetes/objects.ts";
 import type { ServerAddress } from "../../../net/dial/server_addresses.ts";
 
 /** Holds `host:port`, or several of them with commas. */
 export const ADDRESS_ANNOTATION = "x-tunnel-server-external-addr";
 
 /** More of them say nothing more: behind each are the same servers. */
-export const ADDRESSES_MAX = 32;
+export const SERVICE_ADDRESSES_MAX = 32;
 
 /** What is known of the cluster. */
 export interface ServiceView {
   /** Of the port in question. */
   readonly portName: string;
-  readonly service: Service;
+  readonly service: KubernetesService;
   /** For a Service on nodes' ports; a text says why there are none. */
-  readonly nodes: readonly Node[] | string;
+  readonly nodes: readonly KubernetesNode[] | string;
   /** Whether the Service's own address can be reached from here. */
   readonly isInside: boolean;
 }
@@ -43,7 +46,10 @@ export function findAddresses(view: ServiceView): Found {
   for (const source of [annotated, balanced, onNodes, inside]) {
     const found = source(view);
     if (typeof found !== "string") {
-      return { addresses: distinct(found).slice(0, ADDRESSES_MAX), looked };
+      return {
+        addresses: distinct(found).slice(0, SERVICE_ADDRESSES_MAX),
+        looked,
+      };
     }
     looked.push(found);
   }
@@ -118,13 +124,18 @@ function inside({ service, portName, isInside }: ServiceView): Source {
 
 // --- Parts --------------------------------------------------------------------------
 
-type ServicePort = NonNullable<NonNullable<Service["spec"]>["ports"]>[number];
+type ServicePort = NonNullable<
+  NonNullable<KubernetesService["spec"]>["ports"]
+>[number];
 
-function portOf({ spec }: Service, wanted: string): ServicePort | undefined {
+function portOf(
+  { spec }: KubernetesService,
+  wanted: string,
+): ServicePort | undefined {
   return spec?.ports?.find(({ name }) => name === wanted);
 }
 
-function noPort({ spec }: Service, wanted: string): string {
+function noPort({ spec }: KubernetesService, wanted: string): string {
   const names = (spec?.ports ?? []).map(({ name, port }) => name ?? `${port}`);
   return `it has no port named "${wanted}", only ${names.join(", ") || "none"}`;
 }
@@ -144,7 +155,7 @@ function parseAddress(
   return isGood ? { host, port } : undefined;
 }
 
-function isReady({ status }: Node): boolean {
+function isReady({ status }: KubernetesNode): boolean {
   return status?.conditions?.some(({ type, status }) =>
     type === "Ready" && status === "True"
   ) === true;

@@ -1,9 +1,12 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import type { Node, Service } from "../../../neighbours/kubernetes/objects.ts";
+import type {
+  KubernetesNode,
+  KubernetesService,
+} from "../../../neighbours/kubernetes/objects.ts";
 import {
   ADDRESS_ANNOTATION,
-  ADDRESSES_MAX,
   findAddresses,
+  SERVICE_ADDRESSES_MAX,
   type ServiceView,
 } from "./service_addresses.ts";
 
@@ -14,8 +17,8 @@ const PORTS = [
 
 function service(
   type: string,
-  changed: Partial<Service> & { annotation?: string } = {},
-): Service {
+  changed: Partial<KubernetesService> & { annotation?: string } = {},
+): KubernetesService {
   const { annotation, spec, ...rest } = changed;
   return {
     metadata: {
@@ -32,7 +35,7 @@ function service(
 function node(
   isReady: boolean,
   ...addresses: { type: string; address: string }[]
-): Node {
+): KubernetesNode {
   const conditions = [{ type: "Ready", status: isReady ? "True" : "Unknown" }];
   return { metadata: {}, status: { addresses, conditions } };
 }
@@ -42,7 +45,10 @@ const external = (address: string) => ({ type: "ExternalIP", address });
 const hostname = (address: string) => ({ type: "Hostname", address });
 
 /** What is found, as words; without anything, what was looked at. */
-function find(service: Service, view: Partial<ServiceView> = {}): string {
+function find(
+  service: KubernetesService,
+  view: Partial<ServiceView> = {},
+): string {
   const { addresses, looked } = findAddresses({
     service,
     portName: "tcp",
@@ -123,7 +129,7 @@ Deno.test("when nothing is found, all that was looked at is named", () => {
       "balancer has no address yet; it is not of type NodePort; its own " +
       "address is for use inside the cluster only",
   );
-  const reasons: [string, Partial<ServiceView>, Service][] = [
+  const reasons: [string, Partial<ServiceView>, KubernetesService][] = [
     ["nodes may not be listed", {
       nodes: "nodes may not be listed",
     }, service("NodePort")],
@@ -153,7 +159,7 @@ Deno.test("of a thousand nodes a few are enough", () => {
     (_, i) => node(true, internal(`10.0.${i >> 8}.${i & 255}`)),
   );
   const found = find(service("NodePort"), { nodes }).split(", ");
-  assertEquals(found.length, ADDRESSES_MAX);
+  assertEquals(found.length, SERVICE_ADDRESSES_MAX);
   assertEquals(
     find(service("NodePort"), { nodes: [nodes[0]!, nodes[0]!] }),
     [

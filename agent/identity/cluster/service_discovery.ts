@@ -18,13 +18,13 @@ import {
   type ListWatchClient,
 } from "../../../neighbours/kubernetes/list_watch.ts";
 import type {
-  Node,
+  KubernetesNode,
+  KubernetesService,
   ObjectList,
-  Service,
 } from "../../../neighbours/kubernetes/objects.ts";
 import {
   NODES,
-  pathOf,
+  objectPathOf,
   SERVICES,
 } from "../../../neighbours/kubernetes/paths.ts";
 import type { ServerAddress } from "../../../net/dial/server_addresses.ts";
@@ -62,7 +62,7 @@ export interface ServiceDiscoveryOptions extends DiscoveryOptions {
 }
 
 export class ServiceDiscovery {
-  readonly #services: ListWatch<Service>;
+  readonly #services: ListWatch<KubernetesService>;
   #last: readonly ServerAddress[] = [];
   /** The last warning: one is enough for a row of the same. */
   #warned = "";
@@ -71,7 +71,7 @@ export class ServiceDiscovery {
     const { client, namespace, name, timers, random } = options;
     this.#services = new ListWatch({
       client,
-      path: pathOf(SERVICES, { namespace }),
+      path: objectPathOf(SERVICES, { namespace }),
       query: { fieldSelector: `metadata.name=${name}` },
       timers,
       random,
@@ -154,14 +154,14 @@ export class ServiceDiscovery {
     );
   }
 
-  async #read(): Promise<Service | undefined> {
+  async #read(): Promise<KubernetesService | undefined> {
     const { client, namespace, name } = this.options;
     if (!this.#services.isStale) {
       return this.#services.objects.get(`${namespace}/${name}`);
     }
     try {
-      const path = pathOf(SERVICES, { namespace, name });
-      return await client.get<Service>(path, request());
+      const path = objectPathOf(SERVICES, { namespace, name });
+      return await client.get<KubernetesService>(path, request());
     } catch (error) {
       const isMissing = error instanceof KubernetesError && error.code === 404;
       if (isMissing) return undefined;
@@ -169,10 +169,12 @@ export class ServiceDiscovery {
     }
   }
 
-  async #nodes(): Promise<readonly Node[] | string> {
+  async #nodes(): Promise<readonly KubernetesNode[] | string> {
     try {
-      const { items } = await this.options.client.get<ObjectList<Node>>(
-        pathOf(NODES),
+      const { items } = await this.options.client.get<
+        ObjectList<KubernetesNode>
+      >(
+        objectPathOf(NODES),
         {
           ...request(),
           query: { labelSelector: CLOUD_NODES, limit: `${NODES_LIMIT}` },

@@ -1,6 +1,9 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { ConnectError } from "../../../net/dial/server_connect.ts";
-import type { Node, Service } from "../../../neighbours/kubernetes/objects.ts";
+import type {
+  KubernetesNode,
+  KubernetesService,
+} from "../../../neighbours/kubernetes/objects.ts";
 import {
   failure,
   FakeApiServer,
@@ -13,7 +16,7 @@ import { CLOUD_NODES, ServiceDiscovery } from "./service_discovery.ts";
 const SERVICES = "/api/v1/namespaces/kube-system/services";
 const NAME = "x-tunnel-server-svc";
 
-function balanced(ip: string, name = NAME): Service {
+function balanced(ip: string, name = NAME): KubernetesService {
   return {
     metadata: { name, namespace: "kube-system" },
     spec: { type: "LoadBalancer", ports: [{ name: "tcp", port: 10262 }] },
@@ -21,7 +24,7 @@ function balanced(ip: string, name = NAME): Service {
   };
 }
 
-function onNodes(): Service {
+function onNodes(): KubernetesService {
   const ports = [{ name: "tcp", port: 10262, nodePort: 31008 }];
   return {
     metadata: { name: NAME, namespace: "kube-system" },
@@ -134,7 +137,7 @@ Deno.test("nodes are asked for when the Service is on their ports", async () => 
     `there are no nodes with ${CLOUD_NODES}`,
   );
   const status = { addresses: [{ type: "InternalIP", address: "10.0.0.5" }] };
-  const node: Node = { metadata: { name: "cloud1" }, status };
+  const node: KubernetesNode = { metadata: { name: "cloud1" }, status };
   rig.server.put("/api/v1/nodes", node);
   assertEquals(await rig.hosts(), ["10.0.0.5"]);
   const { query } = rig.server.requests.at(-1)!;

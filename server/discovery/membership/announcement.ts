@@ -44,7 +44,7 @@ import type { LinkPeer } from "../../../proto/link/link.ts";
 import { provenNames } from "../../../policy/proven_names.ts";
 
 /** One port of a service as an agent serves it. Frozen. */
-export interface Offer {
+export interface OfferedName {
   /** `namespace/name` of the service. */
   readonly service: string;
   readonly namespace: string;
@@ -70,7 +70,7 @@ export interface AnnouncementRules {
 
 /** The decision about an announcement. */
 export interface AnnouncementDecision {
-  readonly offers: readonly Offer[];
+  readonly offers: readonly OfferedName[];
   readonly refused: readonly ServiceRefusal[];
 }
 
@@ -80,7 +80,7 @@ export function authorizeAnnouncement(
   services: readonly AnnouncedService[],
   rules: AnnouncementRules,
 ): AnnouncementDecision {
-  const offers = new Map<string, Offer>();
+  const offers = new Map<string, OfferedName>();
   const refused: ServiceRefusal[] = [];
   const whole = problemOfAgent(peer, rules);
   for (const [index, service] of services.entries()) {
@@ -123,7 +123,7 @@ function authorizeOne(
   peer: LinkPeer,
   announced: AnnouncedService,
   rules: AnnouncementRules,
-): Offer | string {
+): OfferedName | string {
   const { name, port, appProtocol, host, targetPort } = announced;
   const namespace = announced.namespace || DEFAULT_NAMESPACE;
   const protocol = announced.protocol || "tcp";
@@ -180,7 +180,7 @@ function authorizeOne(
 const APP_PROTOCOL = /^[A-Za-z0-9./_-]{0,63}$/;
 
 /** One agent serves one port of a service at one address once. */
-function offerKey(offer: Offer): string {
+function offerKey(offer: OfferedName): string {
   const { service, port, protocol, address, targetPort } = offer;
   return `${service} ${port}/${protocol} ${address} ${targetPort}`;
 }

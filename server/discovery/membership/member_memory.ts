@@ -8,14 +8,14 @@
 
 import type { Protocol } from "../../../services/catalog/model/model.ts";
 import { sha256Hex } from "../../../platform/pki/key_pair.ts";
-import type { Offer } from "./announcement.ts";
+import type { OfferedName } from "./announcement.ts";
 
 /** An agent that announced something, and when it was last linked. */
 export interface RememberedAgent {
   readonly id: string;
   /** The name that it proved; empty: none. */
   readonly node: string;
-  readonly offers: readonly Offer[];
+  readonly offers: readonly OfferedName[];
   /** Milliseconds since 1970. */
   readonly seenMs: number;
   /** Absent: it had no link then, or the server that saved it did not say. */
@@ -89,7 +89,7 @@ function isAgent(found: unknown): found is RememberedAgent {
     Number.isFinite(seenMs) && Array.isArray(offers) && offers.every(isOffer);
 }
 
-function isOffer(found: unknown): found is Offer {
+function isOffer(found: unknown): found is OfferedName {
   const offer = Object(found);
   const texts = ["service", "namespace", "name", "appProtocol", "address"];
   return texts.every((name) => typeof offer[name] === "string") &&
@@ -98,7 +98,7 @@ function isOffer(found: unknown): found is Offer {
     offer.service === `${offer.namespace}/${offer.name}`;
 }
 
-function offerOf(offer: Offer): Offer {
+function offerOf(offer: OfferedName): OfferedName {
   const { service, namespace, name, port, appProtocol } = offer;
   const { address, targetPort } = offer;
   const protocol: Protocol = offer.protocol;

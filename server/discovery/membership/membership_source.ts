@@ -34,10 +34,14 @@ import type { AgentLink, LinkPeer } from "../../../proto/link/link.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { provenNames } from "../../../policy/proven_names.ts";
-import type { AnnouncementDecision, Offer } from "./announcement.ts";
+import type { AnnouncementDecision, OfferedName } from "./announcement.ts";
 import type { MemberMemory } from "./member_memory.ts";
-import { endpointsFrom, type Member, serviceFrom } from "./offered_service.ts";
-import type { PeerAgent, PeerOffers } from "./peer_offers.ts";
+import {
+  endpointsFrom,
+  type OfferingMember,
+  serviceFrom,
+} from "./offered_service.ts";
+import type { OfferingAgent, PeerOffers } from "./peer_offers.ts";
 
 /** How long an agent without a link is remembered. */
 export const FORGET_MS = 600_000;
@@ -52,7 +56,7 @@ export const RECONNECT_WAIT_MS = 2_000;
 export const KNOWN_RECONNECT_WAIT_MS = 5_000;
 
 /** A change is saved after this long, together with what follows it. */
-export const KEEP_MS = 3_000;
+export const AGENT_KEEP_MS = 3_000;
 
 /** Without a change the times of linked agents are saved this often. */
 export const KEEP_AGAIN_MS = 120_000;
@@ -81,7 +85,7 @@ export const REPORT_INTERVAL_MS = 20;
 const LOGGED_REFUSALS_MAX = 5;
 
 /** What the source needs from outside. */
-export interface MembershipOptions {
+export interface MembershipSourceOptions {
   readonly log: Log;
   readonly timers: Timers;
   authorize(
@@ -124,7 +128,7 @@ export class MembershipSource implements Source {
   #saving: Promise<void> = Promise.resolve();
   #recalling: Promise<void> = Promise.resolve();
 
-  constructor(private readonly options: MembershipOptions) {}
+  constructor(private readonly options: MembershipSourceOptions) {}
 
   /** Agents that offer something, and those that did until they were lost. */
   get agents(): number {
@@ -306,7 +310,7 @@ export class MembershipSource implements Source {
   }
 
   /** An agent without a link here is what another server says. */
-  #believe(agent: Agent, { node, offers, state, seenMs }: PeerAgent): void {
+  #believe(agent: Agent, { node, offers, state, seenMs }: OfferingAgent): void {
     const { now = Date.now, mayOffer } = this.options;
     const leftMs = FORGET_MS - Math.max(0, now() - seenMs);
     if (state === "unready" && leftMs <= 0) return this.#forget(agent);
@@ -381,13 +385,13 @@ export class MembershipSource implements Source {
   }
 
   /** From now on `agent` offers these, and no others. */
-  #offer(agent: Agent, offers: readonly Offer[]): void {
+  #offer(agent: Agent, offers: readonly OfferedName[]): void {
     const touched = new Set(agent.services());
     this.#offering += Math.sign(offers.length) -
       Math.sign(agent.offers.length);
     agent.offers = offers;
     if (!agent.isHeard) {
-      if (!this.#isChanged) this.#keepIn(KEEP_MS);
+      if (!this.#isChanged) this.#keepIn(AGENT_KEEP_MS);
       this.#isChanged = true;
     }
     for (const { service } of offers) touched.add(service);
@@ -480,9 +484,9 @@ export class MembershipSource implements Source {
 }
 
 /** One agent, whatever links it has. */
-class Agent implements Member {
+class Agent implements OfferingMember {
   readonly links = new Set<AgentLink>();
-  offers: readonly Offer[] = [];
+  offers: readonly OfferedName[] = [];
   /** The link of its last announcement. */
   speaker: AgentLink | undefined;
   /** When its announcement was read last. */

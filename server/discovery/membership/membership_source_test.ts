@@ -18,12 +18,12 @@ import {
 } from "../../../tests/support/watch/scripted_source.ts";
 import { authorizeAnnouncement } from "./announcement.ts";
 import type { MemberMemory, RememberedAgent } from "./member_memory.ts";
-import type { PeerAgent, PeerOffers } from "./peer_offers.ts";
+import type { OfferingAgent, PeerOffers } from "./peer_offers.ts";
 import {
+  AGENT_KEEP_MS,
   ANNOUNCE_INTERVAL_MS,
   FORGET_MS,
   KEEP_AGAIN_MS,
-  KEEP_MS,
   KNOWN_RECONNECT_WAIT_MS,
   LOST_AGENTS_MAX,
   MembershipSource,
@@ -77,7 +77,7 @@ class KeptMembers implements MemberMemory {
 
 /** Other servers, played by the test. */
 class ScriptedPeers implements PeerOffers {
-  current: ReadonlyMap<string, PeerAgent> = new Map();
+  current: ReadonlyMap<string, OfferingAgent> = new Map();
   #changed: () => void = () => {};
 
   start(changed: () => void): void {
@@ -90,7 +90,7 @@ class ScriptedPeers implements PeerOffers {
     return Promise.resolve();
   }
 
-  say(...agents: readonly PeerAgent[]): void {
+  say(...agents: readonly OfferingAgent[]): void {
     this.current = new Map(agents.map((agent) => [agent.id, agent]));
     this.#changed();
   }
@@ -98,9 +98,9 @@ class ScriptedPeers implements PeerOffers {
 
 /** `edge-1` as another server has it. */
 function elsewhere(
-  state: PeerAgent["state"],
+  state: OfferingAgent["state"],
   { port = 9090, seenMs = 0, id = "edge-1" } = {},
-): PeerAgent {
+): OfferingAgent {
   const accepted = {
     ...{ service: "default/web", namespace: "default", name: "web" },
     ...{ port: 80, protocol: "tcp" as const, appProtocol: "" },
@@ -425,7 +425,7 @@ Deno.test("what agents announce is kept soon, once for many, and now and then", 
   const { link, timers } = setUp(RECONNECT_WAIT_MS, memory);
   await settled();
   for (let index = 0; index < 100; index++) link(`a${index}`, offer());
-  timers.advance(KEEP_MS);
+  timers.advance(AGENT_KEEP_MS);
   await settled();
   assertEquals([memory.saves, memory.agents.length], [1, 100]);
   const before = memory.agents[0]!.seenMs;

@@ -15,13 +15,13 @@ import {
   type ServicePort,
   type Via,
 } from "../../../services/catalog/model/model.ts";
-import type { Offer } from "./announcement.ts";
+import type { OfferedName } from "./announcement.ts";
 
 /** An agent that offers something. */
-export interface Member {
+export interface OfferingMember {
   /** The agent's. */
   readonly id: string;
-  readonly offers: readonly Offer[];
+  readonly offers: readonly OfferedName[];
   readonly state: EndpointState;
 }
 
@@ -34,7 +34,7 @@ export interface Member {
  */
 export function serviceFrom(
   key: string,
-  members: readonly Member[],
+  members: readonly OfferingMember[],
 ): Service {
   const ports = new Map<string, Omit<ServicePort, "name">>();
   for (const { port, protocol, appProtocol } of offersOf(key, members)) {
@@ -66,7 +66,7 @@ export function serviceFrom(
 /** Where `service` is to be had: each offer is an endpoint behind its agent. */
 export function endpointsFrom(
   service: Service,
-  members: readonly Member[],
+  members: readonly OfferingMember[],
 ): ServiceEndpoints {
   const { namespace, name, ports } = service;
   const key = `${namespace}/${name}`;
@@ -87,7 +87,10 @@ export function endpointsFrom(
   return { service: key, endpoints };
 }
 
-function offersOf(key: string, members: readonly Member[]): readonly Offer[] {
+function offersOf(
+  key: string,
+  members: readonly OfferingMember[],
+): readonly OfferedName[] {
   return members.flatMap(({ offers }) =>
     offers.filter(({ service }) => service === key)
   );

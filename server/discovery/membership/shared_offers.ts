@@ -23,7 +23,11 @@ import {
   type MemberMemory,
   type RememberedAgent,
 } from "./member_memory.ts";
-import { isBetter, type PeerAgent, type PeerOffers } from "./peer_offers.ts";
+import {
+  isBetter,
+  type OfferingAgent,
+  type PeerOffers,
+} from "./peer_offers.ts";
 
 /** Texts among which a server's agents are divided. */
 export const SHARDS = 64;
@@ -61,13 +65,13 @@ interface PeerTexts {
 export class SharedOffers implements PeerOffers, MemberMemory {
   readonly #peers = new Map<string, PeerTexts>();
   readonly #said = new Map<string, string>();
-  #current: ReadonlyMap<string, PeerAgent> = new Map();
+  #current: ReadonlyMap<string, OfferingAgent> = new Map();
   #changed: (() => void) | undefined;
   #problem = "";
 
   constructor(private readonly options: SharedOffersOptions) {}
 
-  get current(): ReadonlyMap<string, PeerAgent> {
+  get current(): ReadonlyMap<string, OfferingAgent> {
     return this.#current;
   }
 
@@ -174,11 +178,11 @@ function readText(text: string): readonly RememberedAgent[] {
 function mergedOf(
   peers: Iterable<PeerTexts>,
   nowMs: number,
-): ReadonlyMap<string, PeerAgent> {
-  const merged = new Map<string, PeerAgent>();
+): ReadonlyMap<string, OfferingAgent> {
+  const merged = new Map<string, OfferingAgent>();
   for (const { parts, goneMs } of peers) {
     for (const { state, ...agent } of [...parts.values()].flat()) {
-      const known: PeerAgent = {
+      const known: OfferingAgent = {
         ...agent,
         seenMs: state === undefined ? agent.seenMs : goneMs ?? nowMs,
         state: goneMs === undefined ? state ?? "unready" : "unready",

@@ -76,7 +76,7 @@ export function isFinal(code: StatusCode | undefined): boolean {
 }
 
 /** See the module description. */
-export class Subscriber {
+export class AdscSubscriber {
   readonly client: AdsClient<DecodedResource>;
   readonly #connection: AdsConnection<DecodedResource>;
   readonly #timers: Timers;

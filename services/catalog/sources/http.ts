@@ -46,7 +46,7 @@ export const POLL_INTERVAL_MS = 10_000;
 export const POLL_TIMEOUT_MS = 30_000;
 
 /** Longest wait after failures, whatever the server asks for. */
-export const RETRY_CAP_MS = 60_000;
+export const HTTP_RETRY_CAP_MS = 60_000;
 
 export interface HttpSourceOptions {
   /** `http:` or `https:`. */
@@ -112,7 +112,7 @@ export class HttpSource implements Source {
     this.#following = supervise<Trouble>({
       timers,
       random,
-      capMs: RETRY_CAP_MS,
+      capMs: HTTP_RETRY_CAP_MS,
       signal: this.#stopping.signal,
       run: (run) => this.#follow(run),
       problemOf,
@@ -120,7 +120,7 @@ export class HttpSource implements Source {
         this.#nextMs = timers.now() + retryMs;
         this.#failed(trouble);
       },
-      leastMs: ({ retryAfterMs }) => Math.min(retryAfterMs, RETRY_CAP_MS),
+      leastMs: ({ retryAfterMs }) => Math.min(retryAfterMs, HTTP_RETRY_CAP_MS),
     });
   }
 

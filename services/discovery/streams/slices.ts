@@ -8,7 +8,7 @@
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 
 /** How long the event loop waits for a slice, milliseconds. */
-export const SLICE_MS = 5;
+export const PUSH_SLICE_MS = 5;
 
 /** Work in steps. */
 export interface SlicedWork {
@@ -45,7 +45,7 @@ export class Slices {
   }
 
   #run(): void {
-    const untilMs = this.timers.now() + SLICE_MS;
+    const untilMs = this.timers.now() + PUSH_SLICE_MS;
     this.#isRunning = true;
     try {
       while (this.work.step()) if (this.timers.now() >= untilMs) break;

@@ -50,7 +50,7 @@ import {
 import type { ClientGroup } from "../generate/client_group.ts";
 import { interimRoutesOf } from "../generate/interim_routes.ts";
 import { RequestAccount } from "./request_account.ts";
-import { SLICE_MS } from "./slices.ts";
+import { PUSH_SLICE_MS } from "./slices.ts";
 import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";
 import { XdsStreamState } from "../subscriptions/xds_stream_state.ts";
 import { UnreadResponse } from "./unread_response.ts";
@@ -417,7 +417,7 @@ export class SubscriberStream implements ServerCallEvents {
     const { call, state, form } = this;
     while (call.keptBytes === 0) {
       const nowMs = clock.now();
-      if (nowMs >= this.#beganMs + SLICE_MS) {
+      if (nowMs >= this.#beganMs + PUSH_SLICE_MS) {
         this.#host.requeue(this);
         return false;
       }

@@ -28,8 +28,8 @@ import { select, type Selection, selectionOf } from "./selection.ts";
 import {
   cutTo,
   type Names,
-  namesOf,
   namesOfList,
+  sharedNamesOf,
   union,
 } from "./shared_names.ts";
 import { KindSubscription } from "./kind_subscription.ts";
@@ -93,7 +93,7 @@ export class DeltaSubscription extends KindSubscription {
 
   #subscribe(more: NameSet): void {
     if (more.isEmpty) return;
-    const asked = more.isWildcard ? namesOf(this.now) : more.names;
+    const asked = more.isWildcard ? sharedNamesOf(this.now) : more.names;
     this.names = plusNames(this.names, more);
     if (this.sent === undefined) return; // All of it is pending then.
     if (more.isWildcard) {
@@ -126,7 +126,7 @@ export class DeltaSubscription extends KindSubscription {
     const named = this.names.isOwn
       ? new Set(this.names.names)
       : this.names.names;
-    return this.names.isWildcard ? union(namesOf(now), named) : named;
+    return this.names.isWildcard ? union(sharedNamesOf(now), named) : named;
   }
 
   /** Names whose version is not the one that the client has. */

@@ -68,7 +68,7 @@ export function addedNames(before: NameSet, after: NameSet): Names {
 const keys = new WeakMap<ByName, Names>();
 
 /** The names of a state. */
-export function namesOf(resources: ByName): Names {
+export function sharedNamesOf(resources: ByName): Names {
   let names = keys.get(resources);
   if (names === undefined) {
     keys.set(resources, names = new Set(resources.keys()));
@@ -76,7 +76,7 @@ export function namesOf(resources: ByName): Names {
   return names;
 }
 
-/** Whether `names` is what {@linkcode namesOf} returns for a state. */
+/** Whether `names` is what {@linkcode sharedNamesOf} returns for a state. */
 export function areAllOf(names: Names, resources: ByName): boolean {
   return keys.get(resources) === names;
 }

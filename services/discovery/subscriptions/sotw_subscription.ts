@@ -27,9 +27,9 @@ import {
   addedNames,
   cutTo,
   type Names,
-  namesOf,
   namesOfList,
   NO_NAMES,
+  sharedNamesOf,
   union,
 } from "./shared_names.ts";
 import { KindSubscription } from "./kind_subscription.ts";
@@ -139,7 +139,7 @@ export class SotwSubscription extends KindSubscription {
     const added = union(addedNames(before, names), cutTo(again, names));
     if (!isWildcardNew && added.size === 0) return true;
     this.pending.mustAnswer ||= this.isWhole;
-    this.answer(isWildcardNew ? namesOf(this.now) : added);
+    this.answer(isWildcardNew ? sharedNamesOf(this.now) : added);
     return true;
   }
 
@@ -172,7 +172,7 @@ export class SotwSubscription extends KindSubscription {
   protected override firstPending(now: ByName): Names {
     this.pending.isAwaited = true;
     this.pending.mustAnswer = this.isWhole && !this.names.isEmpty;
-    return this.names.isWildcard ? namesOf(now) : this.names.names;
+    return this.names.isWildcard ? sharedNamesOf(now) : this.names.names;
   }
 
   protected override compose(names: Names, pending: Names): Selection {
@@ -183,7 +183,7 @@ export class SotwSubscription extends KindSubscription {
 
   #composeWhole(): Selection {
     const { names, now, nacked, held } = this;
-    const asked = names.isWildcard ? namesOf(now) : names.names;
+    const asked = names.isWildcard ? sharedNamesOf(now) : names.names;
     const { resources } = select(asked, now);
     const patches = new Map<string, Resource | undefined>();
     for (const name of nacked?.names ?? []) {

@@ -15,7 +15,7 @@ import { type ReservedNumber, ReservedNumbers } from "./reserved_numbers.ts";
 import { type LocalAddresses, numbersOf } from "./local_address.ts";
 
 /** A change is on disk so soon. */
-export const SAVE_DELAY_MS = 100;
+export const ADDRESS_FILE_SAVE_DELAY_MS = 100;
 
 /** Longer ones are not read: 20,000 services need a tenth of it. */
 const FILE_BYTES_MAX = 16 * 1024 * 1024;
@@ -51,7 +51,7 @@ export class AddressFile {
       unusable: "addresses are made of names anew",
       unkept: "services whose names collide may swap theirs at the next start",
       bytesMax: FILE_BYTES_MAX,
-      delayMs: SAVE_DELAY_MS,
+      delayMs: ADDRESS_FILE_SAVE_DELAY_MS,
       items: () => itemsOf(this.numbers),
       log,
       timers,

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
-import { AddressFile, SAVE_DELAY_MS } from "./address_file.ts";
+import { ADDRESS_FILE_SAVE_DELAY_MS, AddressFile } from "./address_file.ts";
 
 async function inFolder(
   act: (
@@ -31,7 +31,7 @@ Deno.test("numbers are there again in the next life, and for their owner only", 
   inFolder(async (path, open) => {
     const { file, timers, log } = open();
     file.numbers.give("default/web:", 7);
-    timers.advance(SAVE_DELAY_MS);
+    timers.advance(ADDRESS_FILE_SAVE_DELAY_MS);
     file.numbers.give("default/db:", 8);
     file.numbers.leave("default/db:");
     await file.close();

@@ -16,7 +16,7 @@ import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
 export const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
 /** A change is on disk so soon … */
-export const SAVE_DELAY_MS = 1_000;
+export const LAST_GOOD_SAVE_DELAY_MS = 1_000;
 
 /** … unless it was written to just before. */
 export const SAVE_INTERVAL_MS = 10_000;
@@ -57,7 +57,7 @@ export class LastKnownGood {
       unkept: "a proxy that starts without a server will serve what was kept " +
         "before",
       bytesMax,
-      delayMs: SAVE_DELAY_MS,
+      delayMs: LAST_GOOD_SAVE_DELAY_MS,
       intervalMs: SAVE_INTERVAL_MS,
       items: () => itemsOf(this.#collect()),
       log,

@@ -6,8 +6,8 @@ import type { Timers } from "../../../proto/sync/clock.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import {
+  LAST_GOOD_SAVE_DELAY_MS,
   LastKnownGood,
-  SAVE_DELAY_MS,
   SAVE_INTERVAL_MS,
 } from "./last_known_good.ts";
 
@@ -86,7 +86,7 @@ Deno.test("changes are written together, soon, and not too often", async () => {
   };
   kept.changed(collect);
   kept.changed(collect);
-  timers.advance(SAVE_DELAY_MS - 1);
+  timers.advance(LAST_GOOD_SAVE_DELAY_MS - 1);
   assertEquals(collected, 0);
   timers.advance(1);
   assertEquals(collected, 1);

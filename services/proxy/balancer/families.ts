@@ -20,7 +20,7 @@ import type { Clock } from "../../../proto/sync/clock.ts";
 export type Family = 4 | 6;
 
 /** Interfaces come and go, and are seldom looked at. */
-export const LOOK_MS = 10_000;
+export const FAMILY_LOOK_MS = 10_000;
 
 /**
  * The family of an address beyond this machine and its links; what is on those
@@ -45,7 +45,7 @@ export class Families {
   /** The one that is not here; absent: both are, or nobody knows. */
   get lacking(): Family | undefined {
     const nowMs = this.clock.now();
-    if (nowMs - this.#lookedMs < LOOK_MS) return this.#lacking;
+    if (nowMs - this.#lookedMs < FAMILY_LOOK_MS) return this.#lacking;
     this.#lookedMs = nowMs;
     const own = new Set([...this.addresses()].map(familyOf));
     // A machine without any has lost its network for a while.

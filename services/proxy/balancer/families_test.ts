@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
-import { Families, familyOf, LOOK_MS } from "./families.ts";
+import { Families, FAMILY_LOOK_MS, familyOf } from "./families.ts";
 
 Deno.test("addresses beyond this machine and its links are of a family", () => {
   const families = [
@@ -36,7 +36,7 @@ Deno.test("an address that comes later is seen", () => {
   assertEquals(families.lacking, 6);
   addresses.push("fd00::7");
   assertEquals(families.lacking, 6);
-  timers.advance(LOOK_MS);
+  timers.advance(FAMILY_LOOK_MS);
   assertEquals(families.lacking, undefined);
 });
 

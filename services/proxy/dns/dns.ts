@@ -28,7 +28,7 @@ export const TTL_SECONDS = 5;
 export const QUESTION_BYTES_MAX = 1_024;
 
 /** The longest answer over UDP: larger ones are cut up on the way, and lost. */
-export const DATAGRAM_BYTES_MAX = 1_232;
+export const DNS_DATAGRAM_BYTES_MAX = 1_232;
 
 /** Over UDP for who does not say that he takes more (RFC 1035 §4.2.1). */
 const PLAIN_BYTES_MAX = 512;
@@ -248,7 +248,7 @@ function recordOf(name: string, fact: DnsFact): packet.Answer {
 function bytesMax(transport: DnsTransport, options: Options): number {
   if (transport === "tcp") return 65_535;
   const taken = options?.udpPayloadSize ?? PLAIN_BYTES_MAX;
-  return Math.min(DATAGRAM_BYTES_MAX, Math.max(PLAIN_BYTES_MAX, taken));
+  return Math.min(DNS_DATAGRAM_BYTES_MAX, Math.max(PLAIN_BYTES_MAX, taken));
 }
 
 /** Extras may be missing; if answers are, it has to be said (RFC 2181 §9). */
@@ -293,7 +293,7 @@ function optionsOf(
   return {
     type: "OPT",
     name: ".",
-    udpPayloadSize: DATAGRAM_BYTES_MAX,
+    udpPayloadSize: DNS_DATAGRAM_BYTES_MAX,
     extendedRcode,
     ednsVersion: 0,
     flags: flags & FLAG_DNSSEC_WANTED,

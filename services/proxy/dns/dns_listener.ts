@@ -26,7 +26,7 @@ import type { DnsAsker } from "./dns_zone.ts";
 import type { PortListener } from "../listeners/proxied_port.ts";
 
 /** Over TCP at once; questions come over UDP, all but a few. */
-export const CONNECTIONS_MAX = 64;
+export const DNS_CONNECTIONS_MAX = 64;
 
 /** After so long without a question a connection ends (RFC 7766 §6.2.3). */
 export const TCP_IDLE_MS = 10_000;
@@ -120,7 +120,7 @@ function listenQuestions(
   const open = new Set<Questions>();
   const listener = listenTcp(at, {
     onConnection(conn) {
-      if (open.size >= CONNECTIONS_MAX) return conn.close();
+      if (open.size >= DNS_CONNECTIONS_MAX) return conn.close();
       const questions = new Questions(conn, timers);
       open.add(questions);
       const answering = questions.answer(answers)

@@ -15,12 +15,12 @@ import {
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import { readToEnd, writeAll } from "../../../tests/support/peers/sockets.ts";
 import {
-  DATAGRAM_BYTES_MAX,
+  DNS_DATAGRAM_BYTES_MAX,
   DnsResponder,
   QUESTION_BYTES_MAX,
   TTL_SECONDS,
 } from "./dns.ts";
-import { CONNECTIONS_MAX, listenDns, TCP_IDLE_MS } from "./dns_listener.ts";
+import { DNS_CONNECTIONS_MAX, listenDns, TCP_IDLE_MS } from "./dns_listener.ts";
 import { type DnsAsker, DnsZone } from "./dns_zone.ts";
 
 const tcp = (name: string, port: number, host?: string) =>
@@ -311,7 +311,7 @@ Deno.test("options are answered with options, and with none where there were non
   const { additionals } = rig.ask(WEB, "A", { additionals: [options(4_096)] });
   const [opt] = additionals;
   assert(opt?.type === "OPT");
-  assertEquals(opt.udpPayloadSize, DATAGRAM_BYTES_MAX);
+  assertEquals(opt.udpPayloadSize, DNS_DATAGRAM_BYTES_MAX);
   assertEquals(rig.ask(WEB, "A").additionals, []);
   const future = rig.ask(WEB, "A", { additionals: [options(4_096, 1)] });
   const [bad] = future.additionals;
@@ -402,7 +402,7 @@ Deno.test("nothing that comes makes it throw, and all that it says can be read",
     const cut = prng.below(3) === 0 ? prng.below(asked.length) : asked.length;
     const answer = rig.dns.answer(asked.subarray(0, cut), "udp");
     if (answer === undefined) return;
-    assert(answer.length <= DATAGRAM_BYTES_MAX);
+    assert(answer.length <= DNS_DATAGRAM_BYTES_MAX);
     const { id, type } = packet.decode(answer);
     assertEquals([id, type], [(asked[0]! << 8) | asked[1]!, "response"]);
   });
@@ -452,7 +452,7 @@ Deno.test("connections are limited", async () => {
   await using rig = new Rig();
   const listener = await listenDns(LOOPBACK, rig.dns, rig.proxy.context);
   const conns = [];
-  for (let count = 0; count < CONNECTIONS_MAX; count++) {
+  for (let count = 0; count < DNS_CONNECTIONS_MAX; count++) {
     conns.push(await Deno.connect({ port: listener.port }));
   }
   const late = await Deno.connect({ port: listener.port });

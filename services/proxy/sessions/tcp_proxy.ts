@@ -34,7 +34,7 @@ import { TcpConnection } from "./tcp_connection.ts";
  * Connections of one port at once. A client that may connect can do so without end,
  * and each costs two descriptors; with more a process has other troubles.
  */
-export const CONNECTIONS_MAX = 65_536;
+export const TCP_CONNECTIONS_MAX = 65_536;
 
 export class TcpPortProxy implements PortProxy {
   readonly #connections = new UnorderedList<TcpConnection>();
@@ -51,7 +51,7 @@ export class TcpPortProxy implements PortProxy {
   constructor(
     private readonly port: ProxiedPort,
     private readonly context: ProxyContext,
-    private readonly connectionsMax: number = CONNECTIONS_MAX,
+    private readonly connectionsMax: number = TCP_CONNECTIONS_MAX,
   ) {
     this.#halfClosed = new HalfClosedConnections(
       context.timers,

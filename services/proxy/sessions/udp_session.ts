@@ -45,10 +45,10 @@ import {
 } from "../listeners/proxied_port.ts";
 
 /** Datagrams that wait for a dial; more are dropped, as by a network. */
-export const WAITING_DATAGRAMS_MAX = 64;
+export const SESSION_WAITING_DATAGRAMS_MAX = 64;
 
 /** And their bytes: of the longest datagrams there is room for one. */
-export const WAITING_BYTES_MAX = 64 * 1024;
+export const SESSION_WAITING_BYTES_MAX = 64 * 1024;
 
 /** A socket that clients send to, and the sessions of those who did. */
 export interface SessionHome {
@@ -174,8 +174,8 @@ export class UdpSession extends IdleLink implements ConduitEvents, LiveDial {
     if (this.#far !== undefined) return this.#send(bytes);
     const waiting = this.#waiting;
     if (waiting === undefined) return false;
-    const isFull = waiting.length >= WAITING_DATAGRAMS_MAX ||
-      lengthOf(waiting) + bytes.length > WAITING_BYTES_MAX;
+    const isFull = waiting.length >= SESSION_WAITING_DATAGRAMS_MAX ||
+      lengthOf(waiting) + bytes.length > SESSION_WAITING_BYTES_MAX;
     if (isFull) this.#owner.port.counts.datagramsDropped++;
     else waiting.push(bytes.slice());
     return true;

@@ -62,7 +62,7 @@ export const GRACE_MS = 2_000;
  * How long datagrams of a client are dropped when no backend could be dialed:
  * nobody can tell a UDP client to stop asking.
  */
-export const REFUSED_PAUSE_MS = 1_000;
+export const SESSIONS_REFUSED_PAUSE_MS = 1_000;
 
 /** How long there are no new sessions when this machine is short of something. */
 export const SHORT_PAUSE_MS = 100;
@@ -197,7 +197,9 @@ export class UdpSessions implements PortProxy, SessionOwner {
       if (!session.isOver) this.#forget(session);
       session.end("no endpoint could be reached");
     };
-    if (why !== "short") return void timers.after(REFUSED_PAUSE_MS, end);
+    if (why !== "short") {
+      return void timers.after(SESSIONS_REFUSED_PAUSE_MS, end);
+    }
     end();
     this.#shortUntilMs = timers.now() + SHORT_PAUSE_MS;
   }

@@ -18,7 +18,7 @@ import {
 } from "../../../tests/support/peers/udp_echo.ts";
 import { until } from "../../../tests/support/watch/event_loop.ts";
 import {
-  REFUSED_PAUSE_MS,
+  SESSIONS_REFUSED_PAUSE_MS,
   SHORT_PAUSE_MS,
   UdpSessions,
 } from "./udp_sessions.ts";
@@ -248,7 +248,7 @@ Deno.test("what cannot be dialed is dropped for a second, then tried again", asy
   await until(() => counts.datagramsDropped === 2);
   assertEquals(rig.dialer.dials.length, 1);
   rig.dialer.answers.clear();
-  rig.timers.advance(REFUSED_PAUSE_MS);
+  rig.timers.advance(SESSIONS_REFUSED_PAUSE_MS);
   assertEquals(await client.ask("3", port), "3");
 });
 

@@ -139,7 +139,7 @@ export function proxyWarnings(
 }
 
 /** For `/v1/services`; read while it is sent, as there may be thousands. */
-export function servicesAnswer(
+export function proxyServicesAnswer(
   proxy: Proxy,
 ): Omit<ServicesAnswer, "services"> & {
   readonly services: Iterable<ServicesAnswer["services"][number]>;

@@ -11,14 +11,14 @@ import type {
 } from "../../../neighbours/kubernetes/objects.ts";
 import {
   CERTIFICATE_SIGNING_REQUESTS,
-  pathOf,
+  objectPathOf,
 } from "../../../neighbours/kubernetes/paths.ts";
 import { CertificateAuthority } from "../../../platform/pki/authority.ts";
 import { readNamedRequest } from "../../../platform/pki/named_request.ts";
 import type { FakeApiServer } from "../peers/fake_apiserver.ts";
 
 /** Where requests are. */
-export const REQUESTS = pathOf(CERTIFICATE_SIGNING_REQUESTS);
+export const REQUESTS = objectPathOf(CERTIFICATE_SIGNING_REQUESTS);
 
 /** See the module description. */
 export class FakeSigner {

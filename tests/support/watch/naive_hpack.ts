@@ -9,7 +9,7 @@
  */
 
 import type { HeaderField } from "../../../proto/hpack/header_field.ts";
-import { CODE_BITS, CODES } from "../../../proto/hpack/huffman_code.ts";
+import { CODE_BITS, HUFFMAN_CODES } from "../../../proto/hpack/huffman_code.ts";
 import { STATIC_TABLE } from "../../../proto/hpack/static_table.ts";
 
 /** Thrown for every block that breaks the RFC. */
@@ -18,7 +18,7 @@ export class NaiveHpackError extends Error {
 }
 
 const SYMBOLS: ReadonlyMap<string, number> = new Map(
-  Array.from(CODES, (code, symbol) => [
+  Array.from(HUFFMAN_CODES, (code, symbol) => [
     code.toString(2).padStart(CODE_BITS[symbol]!, "0"),
     symbol,
   ]),

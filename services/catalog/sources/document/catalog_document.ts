@@ -20,7 +20,7 @@ import {
   type Service,
   type ServiceEndpoints,
 } from "../../model/model.ts";
-import { ENDPOINTS_MAX, SERVICES_MAX } from "../../model/validate.ts";
+import { SERVICE_ENDPOINTS_MAX, SERVICES_MAX } from "../../model/validate.ts";
 import {
   as,
   list,
@@ -89,8 +89,8 @@ export const SERVICES: Shape<CatalogDocument> = as(
       endpointCount += behind.length;
     }
     // One list can stand in many places by YAML's aliases.
-    if (endpointCount > ENDPOINTS_MAX) {
-      return at.say(`more than ${ENDPOINTS_MAX} endpoints`, "services");
+    if (endpointCount > SERVICE_ENDPOINTS_MAX) {
+      return at.say(`more than ${SERVICE_ENDPOINTS_MAX} endpoints`, "services");
     }
     return {
       services: services.map(({ service }) => service),

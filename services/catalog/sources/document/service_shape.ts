@@ -37,8 +37,8 @@ import { type Route, ROUTE_WEIGHT_MAX } from "../../model/routes.ts";
 import {
   checkEndpoints,
   checkService,
-  ENDPOINTS_MAX,
   isPort,
+  SERVICE_ENDPOINTS_MAX,
 } from "../../model/validate.ts";
 import { ENDPOINT, endpointOf } from "./endpoint_shape.ts";
 import { PORT, sayUnanswered, SERVICE_POLICY } from "./policy_shape.ts";
@@ -109,7 +109,7 @@ export const SERVICE: Shape<ReadService> = as(
     ports: list(SERVICE_PORT, { least: 1 }),
     affinity: AFFINITY,
     policy: SERVICE_POLICY,
-    endpoints: list(ENDPOINT, { most: ENDPOINTS_MAX }),
+    endpoints: list(ENDPOINT, { most: SERVICE_ENDPOINTS_MAX }),
   }, { required: { name: "wanted a name", ports: "wanted one at least" } }),
   (given, at) => {
     const { name, namespace = DEFAULT_NAMESPACE, endpoints } = given;

@@ -7,7 +7,7 @@
  * @module
  */
 
-import { KEYS_MAX } from "../../../../neighbours/etcd/client.ts";
+import { ETCD_KEYS_MAX } from "../../../../neighbours/etcd/client.ts";
 import type { Entry } from "../../../../neighbours/etcd/keys.ts";
 import type { Endpoint, Service, ServiceEndpoints } from "../../model/model.ts";
 import { type EtcdLayout, LayoutError, type ParsedKey } from "./etcd_layout.ts";
@@ -49,7 +49,7 @@ export class EtcdEntries {
   constructor(
     private readonly layout: EtcdLayout,
     private readonly onRefused: (problem: string) => void,
-    keysMax = KEYS_MAX,
+    keysMax = ETCD_KEYS_MAX,
   ) {
     this.#keysMax = keysMax;
   }

@@ -17,12 +17,12 @@ import type { ObjectChange } from "../../../../neighbours/kubernetes/object_copy
 import type {
   EndpointSlice,
   KubernetesObject,
-  Service as KubernetesService,
+  KubernetesService,
 } from "../../../../neighbours/kubernetes/objects.ts";
 import {
   type ApiCollection,
   ENDPOINT_SLICES,
-  pathOf,
+  objectPathOf,
   SERVICES,
 } from "../../../../neighbours/kubernetes/paths.ts";
 import type { Timers } from "../../../../proto/sync/clock.ts";
@@ -125,7 +125,7 @@ export class KubernetesFollower {
 
   #pathOf(resource: ApiCollection): string {
     const { namespace } = this.options;
-    return pathOf(resource, namespace === undefined ? {} : { namespace });
+    return objectPathOf(resource, namespace === undefined ? {} : { namespace });
   }
 
   #onFollowing(): void {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Service as KubernetesService } from "../../../../neighbours/kubernetes/objects.ts";
+import type { KubernetesService } from "../../../../neighbours/kubernetes/objects.ts";
 import {
   type Affinity,
   DEFAULT_AFFINITY_TTL_MS,

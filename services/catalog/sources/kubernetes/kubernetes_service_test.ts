@@ -1,12 +1,12 @@
 import { assertEquals } from "@std/assert";
-import type { Service } from "../../../../neighbours/kubernetes/objects.ts";
+import type { KubernetesService } from "../../../../neighbours/kubernetes/objects.ts";
 import { NO_AFFINITY, NO_POLICY } from "../../model/model.ts";
 import { serviceOfObject } from "./kubernetes_service.ts";
 
 function service(
-  spec: NonNullable<Service["spec"]>,
+  spec: NonNullable<KubernetesService["spec"]>,
   annotations: Record<string, string> = {},
-): Service {
+): KubernetesService {
   return { metadata: { namespace: "shop", name: "web", annotations }, spec };
 }
 

@@ -2,7 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { connectKubernetes } from "../../../../neighbours/kubernetes/connect.ts";
 import type {
   EndpointSlice,
-  Service,
+  KubernetesService,
 } from "../../../../neighbours/kubernetes/objects.ts";
 import {
   failure,
@@ -61,7 +61,11 @@ class Rig implements AsyncDisposable {
   }
 }
 
-function service(name: string, port = 80, clusterIP = "10.96.0.7"): Service {
+function service(
+  name: string,
+  port = 80,
+  clusterIP = "10.96.0.7",
+): KubernetesService {
   return {
     metadata: { namespace: "shop", name },
     spec: { clusterIP, ports: [{ port }] },
@@ -220,7 +224,7 @@ Deno.test("an annotation that cannot be used is said once", async () => {
     const { metadata, spec } = service("web");
     const annotations = { "proxy.tunnel/balance": balance };
     const received = rig.sink.next(/remove/);
-    const object: Service = {
+    const object: KubernetesService = {
       metadata: { ...metadata, annotations, labels: { at } },
       ...spec === undefined ? {} : { spec },
     };

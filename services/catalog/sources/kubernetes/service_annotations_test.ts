@@ -1,11 +1,11 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import type { Service } from "../../../../neighbours/kubernetes/objects.ts";
+import type { KubernetesService } from "../../../../neighbours/kubernetes/objects.ts";
 import { annotationProblemOf, serviceOfObject } from "./kubernetes_service.ts";
 
 function service(
   annotations: Record<string, string>,
   protocol = "TCP",
-): Service {
+): KubernetesService {
   return {
     metadata: { namespace: "shop", name: "web", annotations },
     spec: {
