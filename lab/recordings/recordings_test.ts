@@ -6,13 +6,18 @@ import { plain, terminalSvg, textOf } from "./terminal_svg.ts";
 /** What a page may weigh, four times. */
 const BYTES_MAX = 40_000;
 
-const ASK = new URL("../../admin/ask/", import.meta.url);
+/** Where headings and sections are written. */
+const FOLDERS = ["view", "ask"].map((name) =>
+  new URL(`../../admin/${name}/`, import.meta.url)
+);
 
 async function sources(): Promise<string> {
   let text = "";
-  for await (const { name, isFile } of Deno.readDir(ASK)) {
-    if (isFile && !name.endsWith("_test.ts")) {
-      text += await Deno.readTextFile(new URL(name, ASK));
+  for (const folder of FOLDERS) {
+    for await (const { name, isFile } of Deno.readDir(folder)) {
+      if (isFile && !name.endsWith("_test.ts")) {
+        text += await Deno.readTextFile(new URL(name, folder));
+      }
     }
   }
   return text;
