@@ -26,7 +26,7 @@ export interface TunnelDial extends DialWishes {
   readonly earlyData?: Uint8Array;
   /** Gives the dial up. */
   readonly signal?: AbortSignal;
-  /** `DIAL_TIMEOUT_MS` unless given. */
+  /** `TUNNEL_DIAL_TIMEOUT_MS` unless given. */
   readonly timeoutMs?: number;
 }
 

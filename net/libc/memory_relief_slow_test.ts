@@ -4,14 +4,14 @@ const HERE = new URL(".", import.meta.url).href;
 
 /** Makes garbage, and prints what is resident before and after the relief. */
 const BURST = `
-const { MemoryRelief, LOOK_INTERVAL_MS } = await import("${HERE}memory_relief.ts");
+const { MemoryRelief, MEMORY_LOOK_INTERVAL_MS } = await import("${HERE}memory_relief.ts");
 const { FakeTimers } = await import("${HERE}../../tests/support/memory/fake_timers.ts");
 let burst = Array.from({ length: 400_000 }, (_, index) => ({ index, bytes: [index] }));
 const before = Deno.memoryUsage().rss + 0 * burst.length;
 burst = undefined;
 const timers = new FakeTimers();
 const relief = new MemoryRelief(timers);
-timers.advance(LOOK_INTERVAL_MS);
+timers.advance(MEMORY_LOOK_INTERVAL_MS);
 relief.stop();
 console.log(JSON.stringify([before, Deno.memoryUsage().rss]));
 `;

@@ -64,7 +64,7 @@ export interface PacketsAgentOptions {
   ) => void;
   /** It is over or never came to be; a refusal is there word for word. */
   readonly onClosed: (error: LinkError) => void;
-  /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
+  /** Largest message accepted; see `PACKET_MESSAGE_BYTES_MAX`. */
   readonly messageBytesMax?: number;
 }
 

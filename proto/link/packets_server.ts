@@ -72,7 +72,7 @@ export interface AgentServiceOptions {
   readonly onLink: (link: AgentLink) => void;
   readonly onLinkClosed: (link: AgentLink, reason: string) => void;
   readonly observer?: PacketObserver;
-  /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
+  /** Largest message accepted; see `PACKET_MESSAGE_BYTES_MAX`. */
   readonly messageBytesMax?: number;
 }
 

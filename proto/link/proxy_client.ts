@@ -70,7 +70,7 @@ export interface DialProxyOptions {
   readonly onSending?: (() => void) | undefined;
   /** One for many calls: idle connections are many. */
   readonly observing?: CallObserver;
-  /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
+  /** Largest message accepted; see `PACKET_MESSAGE_BYTES_MAX`. */
   readonly messageBytesMax?: number;
 }
 

@@ -62,7 +62,7 @@ export interface ProxyServiceOptions {
   readonly join?: (caller: Conduit, target: Conduit) => unknown;
   readonly timers: Timers;
   readonly observer?: PacketObserver;
-  /** Largest message accepted; see `MESSAGE_BYTES_MAX` in `packets`. */
+  /** Largest message accepted; see `PACKET_MESSAGE_BYTES_MAX`. */
   readonly messageBytesMax?: number;
 }
 
