@@ -35,6 +35,7 @@ export type MeaningOf<S> = S extends Shape<infer Meaning> ? Meaning : never;
 export class Reading {
   readonly problems: FieldError[] = [];
   readonly #place: (string | number)[];
+  readonly #counts = new Map<Shape<unknown>, number>();
   #left = VALUES_MAX;
 
   constructor(place: DocumentPath = []) {
@@ -49,6 +50,19 @@ export class Reading {
   say(problem: string, ...inside: DocumentPath): undefined {
     if (this.problems.length >= SHAPE_PROBLEMS_MAX) return;
     this.problems.push(new FieldError([...this.#place, ...inside], problem));
+  }
+
+  /** How many values of a shape there were, with `more`, in the whole document. */
+  count(shape: Shape<unknown>, more: number): number {
+    const count = (this.#counts.get(shape) ?? 0) + more;
+    this.#counts.set(shape, count);
+    return count;
+  }
+
+  /** Says why, and reads nothing more. */
+  end(problem: string): undefined {
+    this.#left = -1;
+    return this.say(problem);
   }
 
   /** Reads what stands under `key`. */
@@ -217,9 +231,11 @@ function saysNothing(value: unknown): string {
 
 export function list<T>(
   of: Shape<T>,
-  { least = 0, most = Infinity }: {
+  { least = 0, most = Infinity, inAll }: {
     readonly least?: number;
     readonly most?: number;
+    /** Of all such lists of a document, and what they hold. */
+    readonly inAll?: readonly [most: number, what: string];
   } = {},
 ): Shape<readonly T[]> {
   return {
@@ -237,6 +253,9 @@ export function list<T>(
       if (value.length < least) return at.say("wanted one at least");
       if (value.length > most) {
         return at.say(`saw ${value.length} entries, ${most} are allowed`);
+      }
+      if (inAll !== undefined && at.count(of, value.length) > inAll[0]) {
+        return at.end(`more than ${inAll[0]} ${inAll[1]}`);
       }
       return value.flatMap((item, i) => at.inside(i, of, item) ?? []);
     },

@@ -20,7 +20,7 @@ import {
   type Service,
   type ServiceEndpoints,
 } from "../../model/model.ts";
-import { SERVICE_ENDPOINTS_MAX, SERVICES_MAX } from "../../model/validate.ts";
+import { SERVICES_MAX } from "../../model/validate.ts";
 import {
   as,
   list,
@@ -81,16 +81,10 @@ export const SERVICES: Shape<CatalogDocument> = as(
   }),
   ({ services }, at) => {
     const keys = new Set<string>();
-    let endpointCount = 0;
-    for (const [index, { service, behind = [] }] of services.entries()) {
+    for (const [index, { service }] of services.entries()) {
       const key = keyOf(service);
       if (keys.has(key)) at.say(`${key} is there twice`, "services", index);
       keys.add(key);
-      endpointCount += behind.length;
-    }
-    // One list can stand in many places by YAML's aliases.
-    if (endpointCount > SERVICE_ENDPOINTS_MAX) {
-      return at.say(`more than ${SERVICE_ENDPOINTS_MAX} endpoints`, "services");
     }
     return {
       services: services.map(({ service }) => service),

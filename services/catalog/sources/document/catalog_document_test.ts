@@ -365,3 +365,17 @@ Deno.test("who names no endpoints says nothing of them, and [] says none", () =>
   const none = [{ service: "default/a", endpoints: [] }];
   assertEquals(read("  endpoints: []\n"), none);
 });
+
+Deno.test("one list of endpoints in many places is read no further than the limit", () => {
+  const endpoints = "{address: 10.0.0.1}, ".repeat(10_000);
+  const others = Array.from(
+    { length: 10_000 },
+    (_, i) => `- {name: s${i}, ports: [{port: 80}], endpoints: *all}`,
+  );
+  // By their own limit, and not after eight million values.
+  refused(
+    `services:\n- {name: s, ports: [{port: 80}], endpoints: &all [${endpoints}]}\n` +
+      others.join("\n"),
+    "more than 200000 endpoints",
+  );
+});

@@ -109,7 +109,8 @@ export const SERVICE: Shape<ReadService> = as(
     ports: list(SERVICE_PORT, { least: 1 }),
     affinity: AFFINITY,
     policy: SERVICE_POLICY,
-    endpoints: list(ENDPOINT, { most: SERVICE_ENDPOINTS_MAX }),
+    // One list can stand in many places by YAML's aliases.
+    endpoints: list(ENDPOINT, { inAll: [SERVICE_ENDPOINTS_MAX, "endpoints"] }),
   }, { required: { name: "wanted a name", ports: "wanted one at least" } }),
   (given, at) => {
     const { name, namespace = DEFAULT_NAMESPACE, endpoints } = given;
