@@ -17,9 +17,9 @@ import {
 import { freeze, isSame } from "./model/plain_data.ts";
 import type { CatalogPart, PartKeys } from "./model/source.ts";
 import {
+  CATALOG_ENDPOINTS_MAX,
   checkEndpoints,
   checkService,
-  SERVICE_ENDPOINTS_MAX,
   SERVICES_MAX,
 } from "./model/validate.ts";
 
@@ -105,8 +105,8 @@ export class SourceEntries {
       (previous?.length ?? 0);
     const known = new Set(previous);
     const problem = checkEndpoints(value, known) ??
-      (count > SERVICE_ENDPOINTS_MAX
-        ? `${key}: one source has at most ${SERVICE_ENDPOINTS_MAX} endpoints`
+      (count > CATALOG_ENDPOINTS_MAX
+        ? `${key}: one source has at most ${CATALOG_ENDPOINTS_MAX} endpoints`
         : undefined);
     if (!change.takes(key, problem)) return;
     this.#endpoints.set(key, freeze(shared(endpoints, known)));

@@ -5,8 +5,8 @@ import {
 } from "../../tests/support/watch/scripted_source.ts";
 import { SourceEntries } from "./changes.ts";
 import {
+  CATALOG_ENDPOINTS_MAX,
   ENDPOINTS_PER_SERVICE_MAX,
-  SERVICE_ENDPOINTS_MAX,
   SERVICES_MAX,
 } from "./model/validate.ts";
 
@@ -26,7 +26,7 @@ Deno.test("a source with too many endpoints has none of the one too many", () =>
   const entries = new SourceEntries();
   const addresses = Array(ENDPOINTS_PER_SERVICE_MAX).fill("10.0.0.1:80");
   const { endpoints } = endpointsOf("a", ...addresses);
-  const services = SERVICE_ENDPOINTS_MAX / ENDPOINTS_PER_SERVICE_MAX;
+  const services = CATALOG_ENDPOINTS_MAX / ENDPOINTS_PER_SERVICE_MAX;
   for (let i = 0; i < services; i++) {
     const outcome = entries.add({
       endpoints: [{ service: `default/s${i}`, endpoints }],
@@ -39,6 +39,6 @@ Deno.test("a source with too many endpoints has none of the one too many", () =>
   assertEquals(entries.add({ endpoints: more }).refused, []);
   assertEquals(
     entries.endpointCount,
-    SERVICE_ENDPOINTS_MAX - ENDPOINTS_PER_SERVICE_MAX + 1,
+    CATALOG_ENDPOINTS_MAX - ENDPOINTS_PER_SERVICE_MAX + 1,
   );
 });

@@ -33,7 +33,7 @@ import { checkRoutes } from "./route_rules.ts";
 export const SERVICES_MAX = 20_000;
 
 /** Of one source, over all services. */
-export const SERVICE_ENDPOINTS_MAX = 200_000;
+export const CATALOG_ENDPOINTS_MAX = 200_000;
 
 /** Each may become a listener, with a descriptor of its own. */
 export const PORTS_PER_SERVICE_MAX = 256;

@@ -35,10 +35,10 @@ import {
 import { withoutAbsent } from "../../model/plain_data.ts";
 import { type Route, ROUTE_WEIGHT_MAX } from "../../model/routes.ts";
 import {
+  CATALOG_ENDPOINTS_MAX,
   checkEndpoints,
   checkService,
   isPort,
-  SERVICE_ENDPOINTS_MAX,
 } from "../../model/validate.ts";
 import { ENDPOINT, endpointOf } from "./endpoint_shape.ts";
 import { PORT, sayUnanswered, SERVICE_POLICY } from "./policy_shape.ts";
@@ -110,7 +110,7 @@ export const SERVICE: Shape<ReadService> = as(
     affinity: AFFINITY,
     policy: SERVICE_POLICY,
     // One list can stand in many places by YAML's aliases.
-    endpoints: list(ENDPOINT, { inAll: [SERVICE_ENDPOINTS_MAX, "endpoints"] }),
+    endpoints: list(ENDPOINT, { inAll: [CATALOG_ENDPOINTS_MAX, "endpoints"] }),
   }, { required: { name: "wanted a name", ports: "wanted one at least" } }),
   (given, at) => {
     const { name, namespace = DEFAULT_NAMESPACE, endpoints } = given;
