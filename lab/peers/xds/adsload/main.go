@@ -21,7 +21,7 @@ import (
 
 var (
 	address   = flag.String("addr", "", "the server, plaintext")
-	file      = flag.String("services/catalog", "", "the server's catalog")
+	file      = flag.String("catalog", "", "the server's catalog")
 	write     = flag.String("write", "", "write a catalog here, and that is all")
 	services  = flag.Int("clusters", 200, "in the catalog, with one port each")
 	endpoints = flag.Int("endpoints", 3, "for each cluster")

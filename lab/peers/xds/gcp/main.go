@@ -24,7 +24,7 @@ import (
 
 var (
 	listen = flag.String("listen", "127.0.0.1:0", "where it serves")
-	path   = flag.String("services/catalog", "", "file of services, JSON")
+	path   = flag.String("catalog", "", "file of services, JSON")
 	which  = flag.String("cache", "snapshot", "snapshot, or linear, which sends what changed only")
 	quiet  = flag.Bool("quiet", false, "say nothing of requests and responses")
 )
