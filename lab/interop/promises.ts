@@ -95,14 +95,17 @@ const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
         agent: "konnectivity",
         serverFlags: [`--workers=${WORKERS}`],
       });
-      const links = () =>
+      const { host } = new URL(tunnel.server.healthUrl);
+      const links = (worker: number) =>
         metricAt(
-          new URL(tunnel.server.healthUrl).host,
-          `${SERVER}ready_backend_connections`,
+          host,
+          `${SERVER}ready_backend_connections{worker="${worker}"}`,
         );
+      const workers = Array.from({ length: WORKERS }, (_, worker) => worker);
       await eventually(
         "it is linked to all of them",
-        async () => await links() === WORKERS,
+        async () =>
+          (await Promise.all(workers.map(links))).every((one) => one === 1),
         30_000,
       );
       // Each worker in turn.
