@@ -223,7 +223,14 @@ async function clearPath(
   if (!deleteExisting) refuse("the file exists and may not be removed");
   if (isPlain) onProblem(`removed the file ${path}: a socket is made there`);
   else if (await answers(path)) refuse("another process listens there");
-  await Deno.remove(path);
+  try {
+    await Deno.remove(path);
+  } catch (error) {
+    // A predecessor that ends just now has removed it itself.
+    if (!(error instanceof Deno.errors.NotFound)) {
+      throw listenError(path, error);
+    }
+  }
 }
 
 async function answers(path: string): Promise<boolean> {

@@ -1,4 +1,10 @@
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertInstanceOf,
+  assertRejects,
+  assertThrows,
+} from "@std/assert";
 import { ListenError } from "../bind/listen_error.ts";
 import { listenHttp, listenTcp, listenUnix } from "./listeners.ts";
 import type { Stream } from "../stream/stream.ts";
@@ -62,6 +68,18 @@ Deno.test("a unix socket is for owner and group", async () => {
     assertEquals(Deno.statSync(path).mode! & 0o777, 0o770);
     (await Deno.connect({ transport: "unix", path })).close();
     listener.close();
+  });
+});
+
+Deno.test("programs that remove one left-over at once: a refused one is told why", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/tunnel.sock`;
+    await leaveSocketFile(path);
+    const all = Array.from({ length: 8 }, () => listenUnix(path, quiet));
+    for (const one of await Promise.allSettled(all)) {
+      if (one.status === "fulfilled") one.value.close();
+      else assertInstanceOf(one.reason, ListenError);
+    }
   });
 });
 
