@@ -37,6 +37,12 @@ export const STEPS: readonly Step[] = [
   },
   { name: "test-slow", words: ["test:slow"], weight: 0.6, after: ["ok"] },
   { name: "kube", words: ["lab", "kube"], weight: 0.3, after: ["ok"] },
+  {
+    name: "kubelet",
+    words: ["lab", "kubelet", "1"],
+    weight: 0.4,
+    after: ["ok"],
+  },
   { name: "etcd", words: ["lab", "etcd"], weight: 0.3, after: ["ok"] },
   { name: "xds", words: ["lab", "xds"], weight: 0.7, after: ["ok"] },
   { name: "proxy-real", words: ["lab", "proxy"], weight: 0.3, after: ["ok"] },

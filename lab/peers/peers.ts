@@ -7,8 +7,7 @@
  * folder, each beside a stamp of what it was built from. Without a Go toolchain
  * a program of that name on PATH will do.
  *
- * Usage: `deno task lab peers [name…]` builds all that `.ci/run` needs, or those
- * named.
+ * Usage: `deno task lab peers [name…]` builds all of them, or those named.
  *
  * @module
  */
@@ -110,9 +109,6 @@ const RECIPES = {
 } satisfies Record<string, Recipe>;
 
 export type PeerName = keyof typeof RECIPES;
-
-/** What no step of `.ci/run` starts. */
-const ONLY_NAMED: readonly string[] = ["kubelet"];
 
 export const PEER_NAMES = Object.keys(RECIPES) as readonly PeerName[];
 
@@ -233,8 +229,7 @@ async function readIfThere(path: string): Promise<string> {
 
 if (import.meta.main) {
   const known = [...PEER_NAMES, ...Object.keys(PACKAGED)];
-  const needed = known.filter((name) => !ONLY_NAMED.includes(name));
-  for (const name of Deno.args.length > 0 ? Deno.args : needed) {
+  for (const name of Deno.args.length > 0 ? Deno.args : known) {
     if (!known.includes(name)) {
       console.error(`unknown peer '${name}', known: ${known.join(" ")}`);
       Deno.exit(2);

@@ -45,10 +45,23 @@ const PACKAGED: readonly DebianName[] = [
 
 /** Starts this again in namespaces, once all is there that needs a network. */
 async function enter(): Promise<number> {
+  const namespaces = ["--net", "--mount", "--pid", "--fork", "--mount-proc"];
+  const { success, stderr } = await new Deno.Command("unshare", {
+    args: [...namespaces, "mount", "-t", "tmpfs", "none", "/run"],
+    stderr: "piped",
+  }).output();
+  if (!success) {
+    const tally = new Tally();
+    const said = new TextDecoder().decode(stderr).trim();
+    tally.skip(
+      "kubectl before a real kubelet",
+      `containers cannot be started here: ${said}`,
+    );
+    return tally.end();
+  }
   for (const name of BUILT) await findPeer(name);
   for (const name of PACKAGED) await findDebianProgram(name);
   programWords();
-  const namespaces = ["--net", "--mount", "--pid", "--fork", "--mount-proc"];
   const child = new Deno.Command("unshare", {
     args: [
       ...[...namespaces, "--kill-child", Deno.execPath(), "run"],
