@@ -7,9 +7,11 @@
  * @module
  */
 
-import { processContext } from "./cli/program/process_context.ts";
+import {
+  endWithOneLine,
+  processContext,
+} from "./cli/program/process_context.ts";
 import { run } from "./cli/run.ts";
-import { endWithOneLine } from "./cli/program/last_line.ts";
 
 if (import.meta.main) {
   endWithOneLine();

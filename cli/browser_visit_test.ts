@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { visit } from "./browser_visit.ts";
+import { visit } from "./dashboard.ts";
 
 const LINK = "http://127.0.0.1:1/dashboard/#code=abc";
 const OURS = Deno.uid() ?? -1;

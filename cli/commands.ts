@@ -63,7 +63,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
     (await import("./egress_config.ts")).EGRESS_CONFIG_COMMAND,
   proxy: async () => (await import("./proxy/command.ts")).PROXY_COMMAND,
   services: async () => (await import("./services.ts")).SERVICES_COMMAND,
-  endpoints: async () => (await import("./endpoints.ts")).ENDPOINTS_COMMAND,
+  endpoints: async () => (await import("./services.ts")).ENDPOINTS_COMMAND,
   service: async () => (await import("./service_register.ts")).SERVICE_COMMAND,
   xds: async () => (await import("./xds.ts")).XDS_COMMAND,
   adsc: async () => (await import("./adsc/command.ts")).ADSC_COMMAND,

@@ -14,9 +14,9 @@ import { systemTimers } from "../platform/time/system_timers.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { ListenError } from "../net/bind/listen_error.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
-import { dialFailureText } from "./program/dial_failure.ts";
+import { dialFailureText, dialWarnings } from "./program/dial_failure.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
-import { sayInternalErrors } from "./program/last_line.ts";
+import { sayInternalErrors } from "./program/process_context.ts";
 import {
   formatHostPort,
   type ForwardSpec,
@@ -25,7 +25,6 @@ import {
 import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
-import { dialWarnings } from "./program/warnings.ts";
 import {
   EARLY_DATA_FLAG,
   ROUTE_FLAGS,

@@ -31,12 +31,11 @@ import { parseHostPort } from "./flags/addresses.ts";
 import { fileFlag, listFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
-import { printAnswer } from "./program/answer_output.ts";
+import { askedClient, printAnswer } from "./program/answer_output.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { ofOthers } from "../admin/ask/text_table.ts";
 import { isWritten, readVerb } from "./program/verbs.ts";
-import { askedClient } from "./program/asked_client.ts";
 
 const GROUP = "The dial";
 

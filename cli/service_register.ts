@@ -33,7 +33,7 @@ import { EtcdConfigError } from "../neighbours/etcd/errors.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
-import { sayInternalErrors } from "./program/last_line.ts";
+import { sayInternalErrors } from "./program/process_context.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./flags/etcd_flags.ts";
 import {

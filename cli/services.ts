@@ -1,5 +1,6 @@
 /**
- * `tunnel services`: what a running proxy serves, and where.
+ * `tunnel services` and `tunnel endpoints`: what a running proxy serves, where, and
+ * from which endpoints.
  *
  * @module
  */
@@ -14,13 +15,34 @@ import type {
   PortStatus,
   ProxyStatus,
 } from "../services/proxy/status/proxy_status.ts";
-import { defineCommand, refuseOperands } from "./program/command.ts";
-import { ExitCode } from "./program/exit_codes.ts";
+import {
+  type CommandContext,
+  defineCommand,
+  refuseOperands,
+} from "./program/command.ts";
+import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";
-import { booleanFlag } from "./flags/flag.ts";
-import { QUERY_FLAGS, queryProxy } from "./proxy/query.ts";
+import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { shortCount, textTable } from "../admin/ask/text_table.ts";
+import { keyFrom } from "../services/catalog/model/model.ts";
+import { PROXY_STATUS_PATH } from "../services/proxy/status/proxy_path.ts";
+import { PROXY_ADMIN_PORT } from "./flags/admin_flags.ts";
+import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { askedClient } from "./program/answer_output.ts";
+
+const WHERE = "Where";
+
+/** Of both commands. */
+const QUERY_FLAGS = {
+  "proxy": textFlag(`127.0.0.1:${PROXY_ADMIN_PORT}`, {
+    group: WHERE,
+    placeholder: "HOST:PORT",
+    help: "Admin port of the proxy, or of the agent that has one.",
+  }),
+  "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
+  ...GENERAL_FLAGS,
+} as const;
 
 const FLAGS = {
   "env": booleanFlag(false, {
@@ -34,7 +56,7 @@ const FLAGS = {
   ...QUERY_FLAGS,
 } as const;
 
-/** See the module description. */
+/** What it serves, and where. */
 export const SERVICES_COMMAND = defineCommand({
   name: "services",
   summary: "Show what a proxy serves, and where",
@@ -165,4 +187,106 @@ function localName({ service, port, listening }: PortStatus): LocalName[] {
   if (listening === undefined) return [];
   const at = parseHostPort("address", listening);
   return [{ service, port, address: { hostname: at.host, port: at.port } }];
+}
+
+/** The endpoints of one service, as it sees them. */
+export const ENDPOINTS_COMMAND = defineCommand({
+  name: "endpoints",
+  summary: "Show a service's endpoints, and why they are left out",
+  operands: "[NAMESPACE/]SERVICE [flags]",
+  about: [
+    "Asks a running tunnel proxy. An endpoint that is ejected failed several " +
+    "dials in a row and is tried again soon; one that is ill failed its health " +
+    "check. When all are left out, none is.",
+  ],
+  examples: ["tunnel endpoints web", "tunnel endpoints shop/db --json"],
+  rights: "network",
+  flags: QUERY_FLAGS,
+  async run({ operands, values }, context) {
+    const [name, ...others] = operands;
+    if (name === undefined || others.length > 0) {
+      throw new UsageError(
+        "Cannot show endpoints: wanted tunnel endpoints [NAMESPACE/]SERVICE",
+        "TUN101",
+      );
+    }
+    const service = keyFrom(name);
+    const { ports } = await queryProxy(context, values["proxy"], service);
+    if (ports.length === 0) {
+      throw new CommandFailure(
+        ExitCode.FAILURE,
+        `Cannot show endpoints: the proxy knows no service ${service}; ` +
+          "tunnel services lists those that it has",
+        undefined,
+        "TUN123",
+      );
+    }
+    context.print(
+      values["json"]
+        ? `${JSON.stringify(ports, null, 2)}\n`
+        : ports.map(endpointsText).join("\n"),
+    );
+    return ExitCode.OK;
+  },
+});
+
+/** For people. */
+export function endpointsText(port: PortStatus): string {
+  const { service, number, protocol, listening, problem } = port;
+  const name = port.port === "" ? service : `${service}:${port.port}`;
+  const where = listening === undefined ? "nowhere" : `on ${listening}`;
+  const because = problem === undefined ? "" : ` (${problem})`;
+  const affinity = port.affinity === "none"
+    ? ""
+    : port.affinityClients === undefined
+    ? ", affinity by the client's address"
+    : `, ${port.affinityClients} clients with affinity`;
+  const head = `${name} ${number}/${protocol}, served ${where}${because}, ` +
+    `${port.balance}${affinity}\n`;
+  const rows = port.endpoints.map((endpoint) => [
+    endpoint.address,
+    endpoint.use,
+    endpoint.via,
+    endpoint.zone ?? "-",
+    String(endpoint.weight),
+    String(endpoint.open),
+    shortCount(endpoint.total),
+    shortCount(endpoint.failures),
+    shortCount(endpoint.bytesSent),
+    shortCount(endpoint.bytesReceived),
+    endpoint.why ?? endpoint.lastError ?? "",
+  ]);
+  if (rows.length === 0) return `${head}no endpoints\n`;
+  return head + textTable([
+    "ENDPOINT",
+    "STATE",
+    "VIA",
+    "ZONE",
+    "WEIGHT",
+    "OPEN",
+    "TOTAL",
+    "FAILED",
+    "SENT",
+    "RECEIVED",
+    "WHY, OR LAST ERROR",
+  ], rows);
+}
+
+/**
+ * The status of the proxy.
+ *
+ * @param service Only of this one: `namespace/name`.
+ * @throws {AdminError} When it does not answer.
+ */
+export async function queryProxy(
+  context: Pick<CommandContext, "printError">,
+  at: string,
+  service?: string,
+): Promise<ProxyStatus> {
+  const query = service === undefined
+    ? ""
+    : `?service=${encodeURIComponent(service)}`;
+  const address = { kind: "tcp", ...parseHostPort("--proxy", at) } as const;
+  const client = askedClient({ program: "proxy", address }, context);
+  return await client.get<ProxyStatus>(PROXY_STATUS_PATH + query);
 }

@@ -8,10 +8,13 @@ import { jsonAnswer } from "../net/admin/http_endpoints.ts";
 import { listenHttp } from "../net/listen/listeners.ts";
 import { deadPort } from "../tests/support/rigs/proxy_rig.ts";
 import type { CommandContext } from "./program/command.ts";
-import { ENDPOINTS_COMMAND } from "./endpoints.ts";
+import {
+  ENDPOINTS_COMMAND,
+  SERVICES_COMMAND,
+  servicesText,
+} from "./services.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { shortCount } from "../admin/ask/text_table.ts";
-import { SERVICES_COMMAND, servicesText } from "./services.ts";
 
 const WEB: PortStatus = {
   service: "default/web",

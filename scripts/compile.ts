@@ -9,8 +9,7 @@
  * @module
  */
 
-import { RIGHTS } from "../cli/program/rights.ts";
-import { V8_FLAGS } from "../cli/program/self_command.ts";
+import { RIGHTS, V8_FLAGS } from "../cli/program/rights.ts";
 
 const { code } = await new Deno.Command(Deno.execPath(), {
   args: [

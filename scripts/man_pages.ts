@@ -11,7 +11,7 @@ import { allCommands } from "../cli/commands.ts";
 import { bashScript } from "../cli/reference/bash_script.ts";
 import { commandWords } from "../cli/reference/command_words.ts";
 import { fishScript } from "../cli/reference/fish_script.ts";
-import { commandPage, overviewPage } from "../cli/reference/man_page.ts";
+import { commandPage, overviewPage } from "../cli/reference/man.ts";
 import { zshScript } from "../cli/reference/zsh_script.ts";
 
 /** All of them by file name, as man(1) looks for them. */

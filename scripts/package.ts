@@ -12,7 +12,7 @@
 import { parseArgs } from "@std/cli";
 import { toBytes } from "@std/streams";
 import { allCommands } from "../cli/commands.ts";
-import { V8_FLAGS } from "../cli/program/self_command.ts";
+import { V8_FLAGS } from "../cli/program/rights.ts";
 import { ProgressLine } from "../cli/program/progress.ts";
 import { VERSION } from "../platform/process/version.ts";
 import { type CarriedFile, launcherScript } from "./launcher.ts";

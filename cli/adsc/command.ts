@@ -23,7 +23,7 @@ import { type CommandContext, defineCommand } from "../program/command.ts";
 import { ADSC_FLAGS } from "./flags.ts";
 import { type AdscOptions, adscOptions } from "./options.ts";
 import type { SignalSource } from "../program/until_stopped.ts";
-import { dialWarnings } from "../program/warnings.ts";
+import { dialWarnings } from "../program/dial_failure.ts";
 
 const SIGNALS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM"];
 

@@ -26,7 +26,7 @@ import type { DiscoveryNode } from "../../proto/xds/discovery.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { type ADSC_FLAGS, kindOf } from "./flags.ts";
 import { adsAccess } from "../flags/ads_access.ts";
-import { joinedFiles, loadCredentials } from "../flags/joined_node.ts";
+import { joinedFiles, loadCredentials } from "../flags/node_route.ts";
 import { FlagValueError, type FlagValues } from "../flags/flag.ts";
 import type { FlagReading, FlagSources } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";

@@ -19,9 +19,9 @@ import {
   type Command,
   type CommandContext,
   defineCommand,
+  type FlagRule,
   refuseOperands,
 } from "../program/command.ts";
-import { agentFlagRules } from "./flag_rules.ts";
 import { AGENT_FLAGS } from "./flags.ts";
 import { announcedServices } from "./announce.ts";
 import { agentOptions, RULE_FLAGS, rulesOf } from "./options.ts";
@@ -29,8 +29,8 @@ import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { shownFlags } from "../flags/effective_flags.ts";
 import { liveConfig } from "../flags/live_config.ts";
-import { relayFlags } from "../flags/relay_flags.ts";
-import type { ListenFlag } from "../flags/listen_flags.ts";
+import { relayFlags, relayOptions } from "../flags/relay_flags.ts";
+import type { ListenFlag } from "../flags/addresses.ts";
 import {
   type LongRunning,
   runUntilStopped,
@@ -40,8 +40,9 @@ import {
   workerFields,
   type WorkerRole,
   workerRole,
-} from "../program/workers/worker_role.ts";
+} from "../program/workers/worker_words.ts";
 import type { Replaceable } from "../../net/program/running.ts";
+import { withSomeGroup } from "../flags/flags_alone.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
 export type StartAgent = (
@@ -194,4 +195,33 @@ function listenFlags(
 /** Plain data, written by the same code. */
 function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** In no message. */
+const SOME_DIRECTORY = "state";
+const SOME_NAME = "node";
+
+/** Some are parts of the last one, which says one thing at a time. */
+export function agentFlagRules(
+  reading: FlagReading<typeof AGENT_FLAGS>,
+): readonly FlagRule[] {
+  const { values } = reading;
+  // Its machine has a host name that will do.
+  const node = values["node"] || SOME_NAME;
+  const alone = { ...withSomeGroup(values), node };
+  // Without a token that can be looked at the node is taken to have joined.
+  const hasJoined = () => values["join"] === "" || values["join"] === "-";
+  return [
+    () => rulesOf(values),
+    () => announcedServices(values["announce"]),
+    () => relayOptions(values),
+    () =>
+      agentOptions(
+        { ...reading, values: alone },
+        () => SOME_NAME,
+        SOME_DIRECTORY,
+        undefined,
+        hasJoined,
+      ),
+  ];
 }

@@ -30,8 +30,7 @@ import {
   textFlag,
   type Tolerated,
 } from "../flags/flag.ts";
-import { WORKERS_FLAG } from "../flags/workers_flag.ts";
-import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
+import { HANDOVER_FLAGS, WORKERS_FLAG } from "../flags/handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { joinFileFlag, nodeFlags, serverFlag } from "../flags/join_flags.ts";
 import { RELAY_FLAGS } from "../flags/relay_flags.ts";

@@ -9,7 +9,7 @@ import type {
   AgentIdentityOptions,
   AgentOptions,
 } from "../../agent/options.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { keyPair, UsageError } from "../flags/usage_error.ts";
 import type { AGENT_FLAGS } from "./flags.ts";
 import {
   joinRequest,
@@ -17,7 +17,6 @@ import {
   nodeName,
   serverAddresses,
 } from "../flags/join_flags.ts";
-import { keyPair } from "../flags/key_pair.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 
 type Reading = FlagReading<typeof AGENT_FLAGS>;

@@ -13,7 +13,7 @@ import { UsageError } from "../flags/usage_error.ts";
 import { belonging } from "./identity.ts";
 import { announcedServices } from "./announce.ts";
 import type { AGENT_FLAGS } from "./flags.ts";
-import type { WorkerRole } from "../program/workers/worker_role.ts";
+import type { WorkerRole } from "../program/workers/worker_words.ts";
 import { accessLog } from "../flags/access_log_flags.ts";
 import { auditOptions, kubeconfigOf } from "../flags/server_and_agent.ts";
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";

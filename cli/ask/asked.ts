@@ -15,10 +15,9 @@ import {
 } from "../flags/admin_flags.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import type { FlagValues } from "../flags/flag.ts";
-import type { AnswerOutput } from "../program/answer_output.ts";
+import { type AnswerOutput, askedClient } from "../program/answer_output.ts";
 import type { CommandContext } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
-import { askedClient } from "../program/asked_client.ts";
 
 type Asked = FlagValues<typeof ASKED_FLAGS>;
 

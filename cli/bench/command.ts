@@ -18,7 +18,7 @@ import { openDialer } from "../../client/tunnel_dialer.ts";
 import { ListenError } from "../../net/bind/listen_error.ts";
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import { figureRow, gapRow, progressLine, resultJson } from "./report.ts";
-import { dialWarnings } from "../program/warnings.ts";
+import { asDialFailure, dialWarnings } from "../program/dial_failure.ts";
 import { serveBench } from "../../agent/dial/bench_server.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import {
@@ -27,7 +27,6 @@ import {
   refuseOperands,
 } from "../program/command.ts";
 import { isWrittenOver } from "../program/progress.ts";
-import { asDialFailure } from "../program/dial_failure.ts";
 import type { HostPort } from "../flags/addresses.ts";
 import { BENCH_FLAGS, benchPlans, benchServe, benchTarget } from "./flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";

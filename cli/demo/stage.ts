@@ -7,7 +7,7 @@
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { TextLineStream } from "@std/streams";
-import { selfCommand } from "../program/self_command.ts";
+import { selfCommand } from "../program/rights.ts";
 
 /** How long a process may take to get ready. */
 const READY_TIMEOUT_MS = 10_000;

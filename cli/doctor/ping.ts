@@ -20,7 +20,7 @@ import { booleanFlag, countFlag, durationFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { answersOf } from "../ask/asked.ts";
-import { askedClient } from "../program/asked_client.ts";
+import { askedClient } from "../program/answer_output.ts";
 import { jsonText } from "../../platform/text/printable.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";

@@ -1,6 +1,7 @@
 /**
  * Addresses as people type them: `host:port`, `[::1]:22`, and the longer form
- * that says what `forward` is to forward.
+ * that says what `forward` is to forward; and which flag to change when one of
+ * them cannot be opened.
  *
  * @module
  */
@@ -9,6 +10,7 @@ import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";
 import { withoutTokens } from "../../proto/identity/join_token.ts";
 import { UsageError } from "./usage_error.ts";
 import { parseWholeNumber } from "./go_values.ts";
+import { ListenError } from "../../net/bind/listen_error.ts";
 
 /** A place to connect to or to listen on. */
 export interface HostPort {
@@ -167,4 +169,42 @@ function portOf(
     `Cannot use ${what}: saw port ${digits} in "${text}", wanted ${least} ` +
       "to 65535",
   );
+}
+
+/**
+ * A flag, and the address or path that it stands for; where the address has a
+ * flag of its own beside the port's, that one too.
+ */
+export type ListenFlag = readonly [
+  flag: string,
+  at: string | { readonly hostname: string; readonly port: number },
+  addressFlag?: string,
+];
+
+/**
+ * Starts something; a {@linkcode ListenError} that comes of it also names the
+ * flags that hold its address.
+ */
+export async function namingFlags<Started>(
+  flags: readonly ListenFlag[],
+  start: () => Promise<Started> | Started,
+): Promise<Started> {
+  try {
+    return await start();
+  } catch (error) {
+    if (!(error instanceof ListenError)) throw error;
+    const { problem, address, message } = error;
+    const names = flags
+      .filter(([, at]) => addressOf(at) === address)
+      .map(([flag, , addressFlag]) =>
+        problem === "bad-address" ? addressFlag ?? flag : flag
+      );
+    if (names.length === 0) throw error;
+    const hint = `${message}; change ${names.join(" or ")}`;
+    throw new ListenError(problem, address, hint, { cause: error });
+  }
+}
+
+function addressOf(at: ListenFlag[1]): string {
+  return typeof at === "string" ? at : hostPort(at.hostname, at.port);
 }

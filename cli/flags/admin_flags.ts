@@ -23,7 +23,7 @@ import {
   type FlagValues,
   textFlag,
 } from "./flag.ts";
-import { keyPair } from "./key_pair.ts";
+import { keyPair, UsageError } from "./usage_error.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { SERVER_ADMIN_PORT } from "./server_and_agent.ts";
 import {
@@ -31,7 +31,6 @@ import {
   proxyStateDirectory,
   refuseOnNode,
 } from "./state_directory.ts";
-import { UsageError } from "./usage_error.ts";
 
 const WHERE = "Where";
 const ANSWER = "The answer";

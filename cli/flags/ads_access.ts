@@ -8,10 +8,9 @@
 import type { AdsAccess } from "../../agent/identity/ads_access.ts";
 import { hasJoined } from "../../agent/identity/agent_state.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
-import { UsageError } from "./usage_error.ts";
+import { keyPair, UsageError } from "./usage_error.ts";
 import { type HostPort, parseHostPort } from "./addresses.ts";
-import { loadCredentials, readJoined } from "./joined_node.ts";
-import { keyPair } from "./key_pair.ts";
+import { loadCredentials, readJoined } from "./node_route.ts";
 
 /** Values of the flags. */
 export interface AdsAccessFlags {

@@ -9,9 +9,8 @@ import { messageOf } from "../../platform/errors/error_code.ts";
 import type { EtcdOptions } from "../../neighbours/etcd/connect.ts";
 import { TUNNEL_PREFIX } from "../../services/catalog/sources/etcd/etcd_tunnel_layout.ts";
 import type { FlagSources } from "./read_flags.ts";
-import { UsageError } from "./usage_error.ts";
+import { keyPair, UsageError } from "./usage_error.ts";
 import { fileFlag, type FlagValues, listFlag, textFlag } from "./flag.ts";
-import { keyPair } from "./key_pair.ts";
 import {
   DocumentError,
   parseJson,

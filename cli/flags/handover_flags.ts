@@ -1,11 +1,20 @@
 /**
- * Flags of commands that a new process can replace while they run, and the socket
- * on which it asks.
+ * Flags about the processes of one program: how many share its ports and its
+ * work, and how a new one takes the place of one that runs.
  *
  * @module
  */
 
-import { booleanFlag, type FlagValues, textFlag } from "./flag.ts";
+import {
+  booleanFlag,
+  type Flag,
+  FlagValueError,
+  type FlagValues,
+  parsedFlag,
+  textFlag,
+} from "./flag.ts";
+import { WORKERS_MAX } from "../../admin/ask/worker_sockets.ts";
+import { parseWholeNumber } from "./go_values.ts";
 
 const GROUP = "Restart";
 
@@ -60,4 +69,35 @@ export function handoverAddress(
   if (stateDirectory !== undefined) return `${stateDirectory}/handover.sock`;
   if (at.port === 0) return undefined;
   return `@tunnel-${command}-${at.hostname || "all"}-${at.port}`;
+}
+
+/** The flag; its value is at least 1. */
+export const WORKERS_FLAG: { readonly workers: Flag<number> } = {
+  "workers": parsedFlag(1, workerCount, {
+    isCommon: true,
+    group: "All cores",
+    placeholder: "N|auto",
+    help: "Processes that share the ports and the work; one uses one core. " +
+      "auto: as many as there are cores that this program may use. A worker " +
+      "that dies is replaced and costs its own connections.",
+    defaultText: "1",
+  }),
+};
+
+/**
+ * The platform counts what affinity and the quotas of control groups leave, and
+ * whole cores alone.
+ *
+ * @throws {FlagValueError}
+ */
+export function workerCount(
+  text: string,
+  cores: number = navigator.hardwareConcurrency,
+): number {
+  if (text === "auto") return Math.min(Math.max(cores, 1), WORKERS_MAX);
+  const count = parseWholeNumber(text);
+  if (count !== undefined && count >= 1 && count <= WORKERS_MAX) return count;
+  throw new FlagValueError(
+    `wanted a whole number from 1 to ${WORKERS_MAX}, or auto`,
+  );
 }

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { ListenError } from "../../net/bind/listen_error.ts";
-import { namingFlags } from "./listen_flags.ts";
+import { namingFlags } from "./addresses.ts";
 
 const FLAGS = [
   ["--health-port", { hostname: "127.0.0.1", port: 8092 }],

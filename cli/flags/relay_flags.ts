@@ -8,9 +8,8 @@
 import type { RelayOptions } from "../../agent/options.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
-import type { ListenFlag } from "./listen_flags.ts";
+import { type ListenFlag, parseListen } from "./addresses.ts";
 import { UsageError } from "./usage_error.ts";
-import { parseListen } from "./addresses.ts";
 import { textFlag } from "./flag.ts";
 
 const RELAY = "Relay (for programs on this machine without an identity)";

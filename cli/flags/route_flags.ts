@@ -16,7 +16,7 @@ import type {
 } from "../../client/tunnel_route.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { Code } from "../../proto/codes/codes.ts";
-import { UsageError } from "./usage_error.ts";
+import { keyPair, UsageError } from "./usage_error.ts";
 import { parseHostPort, parseServerList } from "./addresses.ts";
 import {
   booleanFlag,
@@ -25,7 +25,6 @@ import {
   fileFlag,
   textFlag,
 } from "./flag.ts";
-import { keyPair } from "./key_pair.ts";
 import { nodeRouteOf } from "./node_route.ts";
 import type { FlagReading, FlagSources } from "./read_flags.ts";
 import {

@@ -13,10 +13,9 @@ import type {
 } from "../../neighbours/store/store_location.ts";
 import { ETCD_FLAGS, etcdUser } from "./etcd_flags.ts";
 import { fileFlag, type Flag, type FlagValues, textFlag } from "./flag.ts";
-import { keyPair } from "./key_pair.ts";
+import { keyPair, UsageError } from "./usage_error.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
-import { UsageError } from "./usage_error.ts";
 
 /** Every key in etcd begins with it unless the URL says another one. */
 export const STATE_PREFIX = "/tunnel/state/";

@@ -15,3 +15,26 @@ export class UsageError extends Error {
     super(message);
   }
 }
+
+/**
+ * Joins two flags.
+ *
+ * @returns `undefined` when neither was given.
+ * @throws {UsageError} When only one was.
+ */
+export function keyPair(
+  certFlag: string,
+  certFile: string,
+  keyFlag: string,
+  keyFile: string,
+): { readonly certFile: string; readonly keyFile: string } | undefined {
+  if (certFile === "" && keyFile === "") return undefined;
+  if (certFile !== "" && keyFile !== "") return { certFile, keyFile };
+  const [seen, lacking] = certFile !== ""
+    ? [certFlag, keyFlag]
+    : [keyFlag, certFlag];
+  throw new UsageError(
+    `Cannot use --${seen} alone: --${lacking} belongs to it; give both`,
+    "TUN101",
+  );
+}

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { portFlag, textFlag } from "./flag.ts";
 import { UsageError } from "./usage_error.ts";
-import { checkVariables } from "./variables.ts";
+import { checkVariables } from "../run.ts";
 
 const details = { group: "Test", help: "For the test." };
 const SERVER = {

@@ -1,6 +1,6 @@
 /**
- * Prints what a program answered: as a table, with everything, as JSON or as
- * YAML; once, or again and again.
+ * Asks a running program, and prints what it answered: as a table, with
+ * everything, as JSON or as YAML; once, or again and again.
  *
  * @module
  */
@@ -8,11 +8,12 @@
 import { stringify } from "../../std/yaml.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { jsonText, printable } from "../../platform/text/printable.ts";
-import type { AnswerForm } from "../flags/admin_flags.ts";
+import type { AnswerForm, AskedProgram } from "../flags/admin_flags.ts";
 import { cutPainted } from "../../admin/ask/page.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import type { SignalSource } from "./until_stopped.ts";
+import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
 
 /** What is printed, and how. */
 export interface AnswerOutput<T> {
@@ -197,4 +198,14 @@ async function passed(ms: number, over: Promise<void>): Promise<void> {
 /** Absent fields are left out, as in JSON. */
 function yamlText(value: unknown): string {
   return stringify(JSON.parse(JSON.stringify(value)));
+}
+
+/** For somebody at a terminal, who is told when a program stands still. */
+export function askedClient(
+  { program, address }: AskedProgram,
+  { printError }: Pick<CommandContext, "printError">,
+): AdminClient {
+  return adminClient(program, address, {
+    onWaiting: (line) => printError(`${line}\n`),
+  });
 }

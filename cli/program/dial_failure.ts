@@ -1,5 +1,6 @@
 /**
- * A dial that failed, as an exit code and a line.
+ * What commands that dial tell a person: a dial that failed, as an exit code and
+ * a line, and warnings on standard error, as their output is not a log.
  *
  * @module
  */
@@ -7,6 +8,7 @@
 import type { TunnelDialError } from "../../client/dial_error.ts";
 import { printable } from "../../platform/text/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
+import { type Log, openLog } from "../../platform/log/log.ts";
 
 /** Limit on text of an agent that is repeated. */
 const MESSAGE_LENGTH_MAX = 2_000;
@@ -25,4 +27,9 @@ export function asDialFailure(error: TunnelDialError): CommandFailure {
     ? ExitCode.FAILURE
     : ExitCode.REFUSED;
   return new CommandFailure(code, dialFailureText(error), error);
+}
+
+/** @param command Such as `dial`. */
+export function dialWarnings(command: string): Log {
+  return openLog(command, { format: "text", level: 0 });
 }

@@ -12,7 +12,7 @@ async function outcomeOf(program: string): Promise<[number, string]> {
 }
 
 const BEGIN = `
-  import { endWithOneLine, sayInternalErrors } from "${ROOT}cli/program/last_line.ts";
+  import { endWithOneLine, sayInternalErrors } from "${ROOT}cli/program/process_context.ts";
   endWithOneLine();
   const say = (text) => Deno.stderr.writeSync(new TextEncoder().encode(text));
 `;

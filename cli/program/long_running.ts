@@ -16,14 +16,14 @@ import {
   handoverAddress,
   type HandoverFlags,
 } from "../flags/handover_flags.ts";
-import { type ListenFlag, namingFlags } from "../flags/listen_flags.ts";
+import { type ListenFlag, namingFlags } from "../flags/addresses.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import type { Replaceable } from "../../net/program/running.ts";
 import { Succession } from "./succession.ts";
 import { untilStopped } from "./until_stopped.ts";
-import { startWorkers } from "./workers/start_workers.ts";
-import type { WorkerRole } from "./workers/worker_role.ts";
+import { startWorkers } from "./workers/worker_group.ts";
+import type { WorkerRole } from "./workers/worker_words.ts";
 import { runWorker } from "./workers/worker_side.ts";
 
 /** What is run. */

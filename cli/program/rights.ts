@@ -1,11 +1,13 @@
 /**
- * What a command of the packaged program may ask the platform for. Each one says
- * it where it states its flags (`command.ts`); the launcher and the table of
- * docs/security.md are made of that, so no other list is to be kept current.
+ * What a command of the packaged program may ask the platform for, and how this
+ * program is started, from source, bundled or compiled: for `demo` and for workers,
+ * which start it again, and for those who package it.
  *
- * Three sets, each with all of the one before. Reading and the environment are
- * open to all: which files and variables are read is what flags say. Nothing is
- * asked for at run time (`--no-prompt`).
+ * Each command says what it may where it states its flags (`command.ts`); the
+ * launcher and the table of docs/security.md are made of that, so no other list is
+ * to be kept current. Three sets, each with all of the one before. Reading and the
+ * environment are open to all: which files and variables are read is what flags
+ * say. Nothing is asked for at run time (`--no-prompt`).
  *
  * @module
  */
@@ -56,3 +58,28 @@ export const RUNS_PROGRAMS = {
     "TUNNEL_BOOTSTRAP_KUBECONFIG",
   ],
 } as const;
+
+/**
+ * A small nursery: buffers are pooled and garbage is rare, so a large one only
+ * costs memory. And the collector at hand, for `net/libc/memory_relief.ts`.
+ */
+export const V8_FLAGS = "--v8-flags=--max-semi-space-size=2,--expose-gc";
+
+/** Program and first words; a subcommand follows. */
+export function selfCommand(): readonly [string, ...string[]] {
+  const program = Deno.execPath();
+  if (Deno.build.standalone) return [program];
+  // From source the project's import map is needed; a bundle needs none, and
+  // must not pick up what happens to lie in a folder above it.
+  const isBundle = Deno.mainModule.endsWith(".js");
+  return [
+    program,
+    "run",
+    "--quiet",
+    "--no-prompt",
+    ...(isBundle ? ["--no-config", "--no-lock"] : []),
+    V8_FLAGS,
+    ...RIGHTS.programs,
+    Deno.mainModule,
+  ];
+}

@@ -44,7 +44,7 @@ import {
   workerFields,
   type WorkerRole,
   workerRole,
-} from "../program/workers/worker_role.ts";
+} from "../program/workers/worker_words.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { checkSources } from "../../services/proxy/source_check.ts";

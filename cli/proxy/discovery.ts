@@ -1,6 +1,7 @@
 /**
- * Flags of `tunnel proxy` about discovery servers that it follows, and the plain
- * data that they mean.
+ * Discovery servers that `tunnel proxy` follows: the flags, the plain data that they
+ * mean, and the route to endpoints behind agents, which is the one that flags name,
+ * else as the node, and to the servers, that it follows for services.
  *
  * @module
  */
@@ -16,13 +17,24 @@ import {
   listFlag,
   textFlag,
 } from "../flags/flag.ts";
-import type { FlagSources } from "../flags/read_flags.ts";
+import type { FlagReading, FlagSources } from "../flags/read_flags.ts";
 import {
   defaultStateDirectory,
   proxyStateDirectory,
   stateDirectoryFlag,
 } from "../flags/state_directory.ts";
 import { UsageError } from "../flags/usage_error.ts";
+import type { TunnelRoute } from "../../client/tunnel_route.ts";
+import type { NodeIdentity } from "../../client/node_identity.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import { joinedRoute } from "../flags/node_route.ts";
+import type { CommandContext } from "../program/command.ts";
+import {
+  hasLocalFrontend,
+  ROUTE_ONLY_FLAGS,
+  routeIfAny,
+} from "../flags/route_flags.ts";
 
 const DISCOVERY = "Discovery";
 
@@ -164,4 +176,46 @@ function stateFileOf(
 ): string | undefined {
   if (text === KEEPS_NOTHING) return undefined;
   return text || `${proxyStateDirectory(environment)}/discovery`;
+}
+
+/** Flags that are about discovery as well. */
+const SHARED: readonly string[] = ["agent-cert", "agent-key", "state-dir"];
+
+/**
+ * @param access To discovery servers, if there are any.
+ * @param identity Of the node, when it has joined.
+ * @returns `undefined` when there is none and no flag asks for one.
+ * @throws {UsageError} One line.
+ */
+export function proxyRoute(
+  reading: FlagReading<typeof ROUTE_ONLY_FLAGS>,
+  context: Pick<CommandContext, "readFile" | "environment"> & {
+    readonly log?: () => Log;
+  },
+  access: AdsAccess | undefined,
+  identity?: NodeIdentity,
+): TunnelRoute | undefined {
+  const isNamed = Object.keys(ROUTE_ONLY_FLAGS)
+    .some((name) => reading.given.has(name) && !SHARED.includes(name));
+  const proxyEnv = proxyEnvironment(context.environment);
+  if (isNamed || access === undefined) return routeIfAny(reading, context);
+  if (hasLocalFrontend(context.environment)) {
+    return routeIfAny(reading, context);
+  }
+  const { kind, addresses } = access;
+  switch (kind) {
+    // A server that asks for no certificate is shown none.
+    case "plain":
+      return routeIfAny(reading, context);
+    case "files":
+      // Without a certificate the server does not know this node.
+      if (access.files.cert === "") return routeIfAny(reading, context);
+      return { kind: "node", addresses, files: access.files, proxyEnv };
+    case "joined":
+      return joinedRoute(access.stateDirectory, {
+        addresses,
+        ...(identity === undefined ? {} : { identity }),
+        proxyEnv,
+      });
+  }
 }

@@ -30,8 +30,7 @@ import {
 } from "../flags/flag.ts";
 import { parseWholeNumber } from "../flags/go_values.ts";
 import { parseGoDuration } from "../../platform/documents/go_duration.ts";
-import { WORKERS_FLAG } from "../flags/workers_flag.ts";
-import { HANDOVER_FLAGS } from "../flags/handover_flags.ts";
+import { HANDOVER_FLAGS, WORKERS_FLAG } from "../flags/handover_flags.ts";
 import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { RELAY_FLAGS } from "../flags/relay_flags.ts";

@@ -24,7 +24,7 @@ import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
-import type { WorkerRole } from "../program/workers/worker_role.ts";
+import type { WorkerRole } from "../program/workers/worker_words.ts";
 import type { CommandContext } from "../program/command.ts";
 import { adminAccess } from "../flags/admin_access_flags.ts";
 import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
@@ -36,13 +36,13 @@ import {
   discoveryAccess,
   discoveryClientConfig,
   KEEPS_NOTHING,
+  proxyRoute,
 } from "./discovery.ts";
 import { proxyStateDirectory } from "../flags/state_directory.ts";
 import type { PROXY_FLAGS } from "./flags.ts";
 import type { ConnectionDefaults } from "../../services/proxy/listeners/proxied_port.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
-import { proxyRoute } from "./route.ts";
 import { relayOptions, relayWithoutIdentity } from "../flags/relay_flags.ts";
 
 type Values = FlagValues<typeof PROXY_FLAGS>;

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import type { AdsAccess } from "../../agent/identity/ads_access.ts";
-import { proxyRoute } from "./route.ts";
+import { proxyRoute } from "./discovery.ts";
 import { readFlags } from "../flags/read_flags.ts";
 import { ROUTE_ONLY_FLAGS } from "../flags/route_flags.ts";
 

@@ -11,8 +11,7 @@ import {
   portFlag,
   textFlag,
 } from "../flags/flag.ts";
-import { keyPair } from "../flags/key_pair.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { keyPair, UsageError } from "../flags/usage_error.ts";
 
 const REMOTE = "Admin API for other machines (docs/observability.md)";
 

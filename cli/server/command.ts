@@ -13,19 +13,19 @@ import {
   type Command,
   type CommandContext,
   defineCommand,
+  type FlagRule,
   refuseOperands,
 } from "../program/command.ts";
 import { discoveryConfig, withOwnNames } from "./discovery.ts";
-import { serverFlagRules } from "./flag_rules.ts";
 import { SERVER_FLAGS } from "./flags.ts";
-import { serverOptions } from "./options.ts";
+import { serverOptions, tlsLimits } from "./options.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { shownFlags } from "../flags/effective_flags.ts";
 import { liveConfig } from "../flags/live_config.ts";
 import { openSources, readFirst } from "../program/sources.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import type { ExitCode } from "../program/exit_codes.ts";
-import type { ListenFlag } from "../flags/listen_flags.ts";
+import type { ListenFlag } from "../flags/addresses.ts";
 import {
   isParent,
   type LongRunning,
@@ -36,8 +36,13 @@ import {
   workerFields,
   type WorkerRole,
   workerRole,
-} from "../program/workers/worker_role.ts";
+} from "../program/workers/worker_words.ts";
 import type { Replaceable } from "../../net/program/running.ts";
+import { SOME_FILES, withSomeGroup } from "../flags/flags_alone.ts";
+import { adminRemoteOptions } from "./admin_remote.ts";
+import { kubeletOptions } from "./kubelet.ts";
+import { serverKubernetes } from "./kubernetes.ts";
+import { membershipOptions } from "./peers.ts";
 
 /** Gets the server up; rejects when that cannot be. */
 export type StartServer = (
@@ -177,4 +182,42 @@ function listenFlags(
     flags.push(["--discovery-listen", discovery.listen]);
   }
   return flags;
+}
+
+/** In no message. */
+const SOME_DIRECTORY = "state";
+const SOME_ID = "server";
+
+/** Of ports with a rule of their own. */
+const OF_OTHER_PORTS = /^(?:kubelet|admin-remote|admin-client)-/;
+
+/** The last one says one thing at a time: as little as can be is left to it. */
+export function serverFlagRules(
+  reading: FlagReading<typeof SERVER_FLAGS>,
+): readonly FlagRule[] {
+  const { values, given } = reading;
+  // Which suites there are is known where OpenSSL is.
+  const alone = { ...withSomeGroup(values), "cipher-suites": [] };
+  return [
+    () =>
+      tlsLimits(values["tls-min-version"], values["cipher-suites"], () => true),
+    () => serverKubernetes(values, values["server-id"] || SOME_ID),
+    () => kubeletOptions(reading),
+    () => membershipOptions(values),
+    () => adminRemoteOptions(reading),
+    () => discoveryConfig(reading, SOME_FILES),
+    () =>
+      serverOptions(
+        {
+          ...reading,
+          values: alone,
+          given: new Set(
+            [...given].filter((name) => !OF_OTHER_PORTS.test(name)),
+          ),
+        },
+        SOME_DIRECTORY,
+        SOME_FILES,
+        () => SOME_ID,
+      ),
+  ];
 }

@@ -6,8 +6,7 @@
  */
 
 import type { KubeletOptions } from "../../server/options.ts";
-import { UsageError } from "../flags/usage_error.ts";
-import { keyPair } from "../flags/key_pair.ts";
+import { keyPair, UsageError } from "../flags/usage_error.ts";
 import {
   booleanFlag,
   fileFlag,

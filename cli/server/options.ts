@@ -15,17 +15,16 @@ import type {
 } from "../../server/options.ts";
 import { adminRemoteOptions } from "./admin_remote.ts";
 import { adminAccess } from "../flags/admin_access_flags.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { keyPair, UsageError } from "../flags/usage_error.ts";
 import {
   type WorkerRole,
   workerServerId,
-} from "../program/workers/worker_role.ts";
+} from "../program/workers/worker_words.ts";
 import { accessLog } from "../flags/access_log_flags.ts";
 import { auditOptions } from "../flags/server_and_agent.ts";
 import type { SERVER_FLAGS } from "./flags.ts";
 import type { LimitConfig } from "../../net/admission/connection_limits.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
-import { keyPair } from "../flags/key_pair.ts";
 import { membershipOptions } from "./peers.ts";
 import { kubeletOptions } from "./kubelet.ts";
 import { serverKubernetes } from "./kubernetes.ts";

@@ -21,7 +21,7 @@ import {
   type YurttunnelAgentOptions,
   yurttunnelAgentOptions,
 } from "./options.ts";
-import { type ListenFlag, namingFlags } from "../flags/listen_flags.ts";
+import { type ListenFlag, namingFlags } from "../flags/addresses.ts";
 import type { Running } from "../../net/program/running.ts";
 import { untilStopped } from "../program/until_stopped.ts";
 

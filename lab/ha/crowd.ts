@@ -4,7 +4,7 @@
  * @module
  */
 
-import { V8_FLAGS } from "../../cli/program/self_command.ts";
+import { V8_FLAGS } from "../../cli/program/rights.ts";
 import { Child } from "../../tests/support/program/child.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import type { CrowdLine } from "./light_agents.ts";

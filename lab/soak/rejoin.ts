@@ -6,8 +6,7 @@
  */
 
 import type { Tally } from "../../tests/support/watch/tally.ts";
-import { RIGHTS } from "../../cli/program/rights.ts";
-import { V8_FLAGS } from "../../cli/program/self_command.ts";
+import { RIGHTS, V8_FLAGS } from "../../cli/program/rights.ts";
 import { Child, killAllChildren } from "../../tests/support/program/child.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { IdentityStage } from "../../tests/support/rigs/identity_stage.ts";

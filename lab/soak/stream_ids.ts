@@ -6,8 +6,7 @@
  * @module
  */
 
-import { RIGHTS } from "../../cli/program/rights.ts";
-import { V8_FLAGS } from "../../cli/program/self_command.ts";
+import { RIGHTS, V8_FLAGS } from "../../cli/program/rights.ts";
 import {
   connectThrough,
   readExactly,

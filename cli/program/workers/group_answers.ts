@@ -1,6 +1,7 @@
 /**
  * What the parent of several workers answers for all of them: whether the
- * program is ready, and its metrics. All else each worker answers by itself.
+ * program is ready, and its metrics, where each worker's series have the label
+ * `worker`. All else each worker answers by itself.
  *
  * @module
  */
@@ -11,7 +12,6 @@ import {
   METRICS_CONTENT_TYPE,
 } from "../../../platform/metrics/metrics.ts";
 import { registerProcessMetrics } from "../../../platform/metrics/process_metrics.ts";
-import { joinedMetrics } from "./joined_metrics.ts";
 import type { WorkerProcess } from "./worker_process.ts";
 
 /** Those who are asked. */
@@ -146,4 +146,42 @@ function firstReady(
 function problemOf(answer: string): string {
   const line = answer.split("\n").find((one) => one.startsWith("[-]"));
   return line?.slice("[-]".length) ?? answer.trim();
+}
+
+/** What one process says, in Prometheus' text format 0.0.4. */
+export interface WorkerMetrics {
+  /** Absent: it is the parent, whose series have no such label. */
+  readonly worker?: number;
+  /** Our own program has written it: HELP and TYPE stand before each family. */
+  readonly text: string;
+}
+
+/** The metrics of all as one text, those of one family together. */
+export function joinedMetrics(all: readonly WorkerMetrics[]): string {
+  const families = new Map<string, string[]>();
+  for (const { worker, text } of all) {
+    let help = "";
+    let lines: string[] = [];
+    for (const line of text.split("\n")) {
+      if (line.startsWith("# HELP ")) {
+        help = line;
+      } else if (line.startsWith("# TYPE ")) {
+        const [, , name = ""] = line.split(" ");
+        lines = families.get(name) ?? [help, line];
+        families.set(name, lines);
+      } else if (line !== "") {
+        lines.push(worker === undefined ? line : labelled(line, worker));
+      }
+    }
+  }
+  return [...families.values()].flat().map((line) => `${line}\n`).join("");
+}
+
+function labelled(series: string, worker: number): string {
+  const end = series.search(/[{ ]/);
+  const [name, rest] = [series.slice(0, end), series.slice(end)];
+  const label = `worker="${worker}"`;
+  return rest.startsWith("{")
+    ? `${name}{${label},${rest.slice(1)}`
+    : `${name}{${label}}${rest}`;
 }

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { joinedMetrics } from "./joined_metrics.ts";
+import { joinedMetrics } from "./group_answers.ts";
 
 const worker = (dials: number) =>
   `# HELP dials Dials.

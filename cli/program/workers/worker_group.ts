@@ -8,12 +8,17 @@
 
 import { workerSocket } from "../../../net/admin/own_group.ts";
 import { keyOfPath } from "../../../net/bind/socket_key.ts";
-import type {
-  SocketStore,
-  WaitingSocket,
+import {
+  type SocketStore,
+  socketStore,
+  type WaitingSocket,
 } from "../../../net/bind/socket_store.ts";
 import { closeAll, copyDescriptor } from "../../../net/libc/descriptor_copy.ts";
-import type { BoundListener } from "../../../net/listen/listeners.ts";
+import {
+  type BoundListener,
+  type ListenAddress,
+  listenHttp,
+} from "../../../net/listen/listeners.ts";
 import {
   guarded,
   unawaited,
@@ -27,10 +32,10 @@ import { CommandFailure, EXIT_CODES, ExitCode } from "../exit_codes.ts";
 import type { Replaceable } from "../../../net/program/running.ts";
 import { PathAcceptors } from "../../../net/bind/path_acceptor.ts";
 import { ChannelHttp } from "./channel_http.ts";
-import type { GroupAnswers } from "./group_answers.ts";
-import type { Order } from "./worker_words.ts";
+import { GroupAnswers } from "./group_answers.ts";
+import type { ChosenPort, Order } from "./worker_words.ts";
 import { WorkerProcess } from "./worker_process.ts";
-import type { ChosenPort } from "./worker_role.ts";
+import { UsageError } from "../../flags/usage_error.ts";
 
 /** One that dies sooner after its start than {@linkcode YOUNG_MS}, so often in a row, ends all. */
 export const YOUNG_DEATHS_MAX = 5;
@@ -491,5 +496,40 @@ function remove(path: string): void {
     Deno.removeSync(path);
   } catch {
     // It is removed already, or we may not.
+  }
+}
+
+/** What is started. */
+export interface WorkersStart extends
+  Pick<
+    WorkerGroupOptions,
+    "count" | "argv" | "endMs" | "adminSocket" | "log"
+  > {
+  /** Where the program is asked how it is; absent: on its admin port. */
+  readonly health?: ListenAddress;
+}
+
+/**
+ * @throws {UsageError} This machine cannot.
+ * @throws {ListenError | CommandFailure} Nothing stays open.
+ */
+export async function startWorkers(
+  { health, ...start }: WorkersStart,
+): Promise<WorkerGroup> {
+  const store = socketStore();
+  if (store === undefined) {
+    throw new UsageError(
+      `Cannot use --workers=${start.count}: sockets are the platform's here, ` +
+        "which processes cannot share; leave it out, or allow FFI on Linux",
+    );
+  }
+  const answers = new GroupAnswers();
+  const port = health && listenHttp(health, (request) => answers.to(request));
+  try {
+    const own = { store, answers, ...(port && { health: port }) };
+    return await WorkerGroup.start({ ...start, ...own });
+  } catch (error) {
+    port?.close();
+    throw error;
   }
 }

@@ -18,10 +18,15 @@ import type {
   PathAcceptors,
   PathWorker,
 } from "../../../net/bind/path_acceptor.ts";
-import { selfCommand } from "../self_command.ts";
+import { selfCommand } from "../rights.ts";
 import { askOver } from "./channel_http.ts";
-import type { Order, Report, SpecialPorts } from "./worker_words.ts";
-import { workerEnvironment, type WorkerRole } from "./worker_role.ts";
+import {
+  type Order,
+  type Report,
+  type SpecialPorts,
+  workerEnvironment,
+  type WorkerRole,
+} from "./worker_words.ts";
 
 /** What its owner is told. */
 export interface WorkerEvents {

@@ -19,8 +19,7 @@ import type { Log } from "../../../platform/log/log.ts";
 import type { Replaceable } from "../../../net/program/running.ts";
 import { type SignalSource, untilStopped } from "../until_stopped.ts";
 import { askOver, ChannelHttp } from "./channel_http.ts";
-import type { Order, Report } from "./worker_words.ts";
-import type { ChosenPort, WorkerRole } from "./worker_role.ts";
+import type { ChosenPort, Order, Report, WorkerRole } from "./worker_words.ts";
 
 /**
  * Runs what `start` gets up until the parent, or its own end, stops it.
