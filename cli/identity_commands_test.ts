@@ -8,7 +8,7 @@ import {
 import { NodeStore } from "../server/identity/node_store.ts";
 import { DirectoryStore } from "../neighbours/store/directory_store.ts";
 import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
-import { TrustNotes } from "../server/identity/trust_notes.ts";
+import { TrustNotes } from "../server/identity/authority_step.ts";
 import { CA_COMMAND } from "./ca.ts";
 import type { Command } from "./program/command.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";

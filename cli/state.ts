@@ -11,7 +11,7 @@ import { TokenStore } from "../server/identity/token_store.ts";
 import type {
   SealingKeySource,
   StoreLocation,
-} from "../neighbours/store/store_location.ts";
+} from "../neighbours/store/store_connection.ts";
 import { openExistingState, openPlace } from "../server/state/open_state.ts";
 import { readSealingKey } from "../neighbours/store/sealing.ts";
 import {

@@ -21,7 +21,7 @@ import type { KubernetesOptions } from "../neighbours/kubernetes/connect.ts";
 import type {
   SealingKeySource,
   StoreLocation,
-} from "../neighbours/store/store_location.ts";
+} from "../neighbours/store/store_connection.ts";
 import type { DiscoveryServerOptions } from "../services/discovery/serving/discovery_options.ts";
 
 /** What frontends speak; `auto` recognizes it by the first bytes. */

@@ -15,11 +15,14 @@ import type { Replaceable } from "../net/program/running.ts";
 import type { Log } from "../platform/log/log.ts";
 import { Arrivals } from "../platform/time/arrivals.ts";
 import { socketStore } from "../net/bind/socket_store.ts";
-import { serverAdminPort } from "./assembly/server_admin_port.ts";
+import {
+  serverAdminPort,
+  type ShownServer,
+  type ShowServer,
+} from "./assembly/server_admin_port.ts";
 import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
 import { Readiness } from "./assembly/readiness.ts";
-import type { ShownServer, ShowServer } from "./assembly/shown_server.ts";
 import { ServerAgents } from "./assembly/server_agents.ts";
 import { SERVER_EVENT_LINES, ServerCore } from "./assembly/server_core.ts";
 import { ServerFrontends } from "./assembly/server_frontends.ts";

@@ -16,7 +16,7 @@ import { serverAdmin } from "./admin_routes.ts";
 import type {
   ServerParts,
   ShownServer,
-} from "../../server/assembly/shown_server.ts";
+} from "../../server/assembly/server_admin_port.ts";
 import { withDashboard } from "./dashboard.ts";
 import { pingRoute } from "./ping_route.ts";
 import { policyRoute } from "./policy_route.ts";

@@ -34,9 +34,9 @@ import type {
 import {
   ambiguousTarget,
   connectedNodes,
+  meantNode,
   nodeHint,
-} from "../../server/routing/connected_nodes.ts";
-import { meantNode } from "../../server/routing/meant_node.ts";
+} from "../../server/routing/meant_node.ts";
 import { PING_MS, type PingFacts, pingLink } from "./ping_route.ts";
 import { targetFault } from "./target_fault.ts";
 

@@ -15,11 +15,14 @@ import {
   type ListWatchClient,
 } from "../../neighbours/kubernetes/list_watch.ts";
 import type { Lease } from "../../neighbours/kubernetes/objects.ts";
-import { LEASES, objectPathOf } from "../../neighbours/kubernetes/paths.ts";
+import {
+  leaseEndMs,
+  LEASES,
+  objectPathOf,
+} from "../../neighbours/kubernetes/paths.ts";
 import type { CountingTools } from "../../platform/program/tools.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { LeaseCountOptions } from "../options.ts";
-import { leaseEndMs } from "../../neighbours/kubernetes/leases.ts";
 import {
   type ObjectChange,
   objectKeyOf,

@@ -7,7 +7,7 @@
 
 import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
-import { readToken } from "../../neighbours/kubernetes/token_file.ts";
+import { readToken } from "../../neighbours/kubernetes/access.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostOf, hostPort, portOf } from "../../proto/peer/host_port.ts";

@@ -12,7 +12,7 @@ import {
 import {
   isNamePattern,
   NAME_PATTERN_RULE,
-} from "../../server/identity/name_pattern.ts";
+} from "../../server/identity/claims.ts";
 import {
   type Flag,
   type FlagDetails,

@@ -6,11 +6,11 @@
  */
 
 import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
-import { parseEtcdMember } from "../../neighbours/etcd/member_address.ts";
+import { parseEtcdMember } from "../../neighbours/etcd/members.ts";
 import type {
   SealingKeySource,
   StoreLocation,
-} from "../../neighbours/store/store_location.ts";
+} from "../../neighbours/store/store_connection.ts";
 import { ETCD_FLAGS, etcdUser } from "./etcd_flags.ts";
 import { fileFlag, type Flag, type FlagValues, textFlag } from "./flag.ts";
 import { keyPair, UsageError } from "./usage_error.ts";

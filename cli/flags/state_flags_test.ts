@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { StoreLocation } from "../../neighbours/store/store_location.ts";
+import type { StoreLocation } from "../../neighbours/store/store_connection.ts";
 import { readFlags } from "./read_flags.ts";
 import { stateCommandFlags, stateKey, stateLocation } from "./state_flags.ts";
 import { UsageError } from "./usage_error.ts";

@@ -9,19 +9,17 @@ import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import type {
-  SealingKeySource,
-  StoreLocation,
-} from "../../neighbours/store/store_location.ts";
+import {
+  closeConnection,
+  connectStore,
+  type SealingKeySource,
+  type StoreConnection,
+  type StoreLocation,
+} from "../../neighbours/store/store_connection.ts";
 import {
   openExistingState,
   type StateSource,
 } from "../../server/state/open_state.ts";
-import {
-  closeConnection,
-  connectStore,
-  type StoreConnection,
-} from "../../neighbours/store/store_connection.ts";
 import type { Store } from "../../neighbours/store/store.ts";
 import {
   defaultStateDirectory,

@@ -5,10 +5,11 @@
  * @module
  */
 
-import { leaseName } from "../../neighbours/kubernetes/leases.ts";
-import { parseLabels } from "../../neighbours/kubernetes/labels.ts";
-import type { KubernetesServerOptions } from "../../server/options.ts";
-import type { TokenRequirement } from "../../server/options.ts";
+import { leaseName, parseLabels } from "../../neighbours/kubernetes/paths.ts";
+import type {
+  KubernetesServerOptions,
+  TokenRequirement,
+} from "../../server/options.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
   booleanFlag,

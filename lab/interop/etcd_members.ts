@@ -6,7 +6,7 @@
 
 import { assertEquals } from "@std/assert";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { EtcdEphemerals } from "../../neighbours/store/etcd_ephemerals.ts";
+import { EtcdEphemerals } from "../../neighbours/store/etcd_place.ts";
 import { EphemeralTexts } from "../../neighbours/store/ephemerals.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import {

@@ -7,8 +7,10 @@
 import { assertEquals } from "@std/assert";
 import { EtcdClient } from "../../neighbours/etcd/client.ts";
 import { bytesOf } from "../../neighbours/etcd/keys.ts";
-import { parseEtcdMember } from "../../neighbours/etcd/member_address.ts";
-import { memberConnector } from "../../neighbours/etcd/members.ts";
+import {
+  memberConnector,
+  parseEtcdMember,
+} from "../../neighbours/etcd/members.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { CuttableLine } from "../../tests/support/peers/cuttable_line.ts";

@@ -8,7 +8,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
-import { inClusterAccess } from "../../neighbours/kubernetes/in_cluster.ts";
+import { inClusterAccess } from "../../neighbours/kubernetes/connect.ts";
 import {
   ListWatch,
   type ListWatchClient,

@@ -9,28 +9,31 @@
  */
 
 import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
-import { unaryCall } from "../../proto/grpc/client.ts";
+import {
+  type CallOptions,
+  startCall,
+  unaryCall,
+} from "../../proto/grpc/client.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
 import type { Draft, MessageDecoder } from "../../proto/grpc/message_codec.ts";
-import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import { GrpcError, type Status, StatusCode } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { AuthToken, type EtcdUser } from "./auth_token.ts";
 import {
   type EtcdError,
   failureOf,
   isAboutMember,
   isAboutToken,
 } from "./errors.ts";
-import { bytesOf, type Entry, entryOf, prefixEnd } from "./keys.ts";
-import type { MemberAddress } from "./member_address.ts";
-import { type ConnectMember, membersUpstream } from "./members.ts";
+import { bytesOf, type Entry, entryOf, Int64Text, prefixEnd } from "./keys.ts";
 import {
-  type MessageStream,
-  type MessageStreamEvents,
-  openMessageStream,
-} from "./message_stream.ts";
+  type ConnectMember,
+  type MemberAddress,
+  membersUpstream,
+} from "./members.ts";
 import {
   AUTH_METHODS,
+  AuthenticateRequest,
+  AuthenticateResponse,
   DeleteRangeRequest,
   DeleteRangeResponse,
   KV_METHODS,
@@ -46,7 +49,13 @@ import {
   TxnRequest,
   TxnResponse,
 } from "./etcd_messages.ts";
-import { Int64Text } from "./keys.ts";
+import type { ClientCall } from "../../proto/grpc/call.ts";
+import {
+  ACCEPTED_ENCODINGS,
+  encodingOf,
+  MessageReader,
+} from "../../proto/grpc/message_reader.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
 
 /** For each try of a call that has one answer. */
 export const CALL_TIMEOUT_MS = 5_000;
@@ -414,4 +423,124 @@ function tooMany(prefix: string, keysMax: number): EtcdError {
       `it has more than ${keysMax} keys; use a longer prefix`,
     ),
   );
+}
+
+// The token that a user and a password buy.
+//
+// etcd's simple tokens end after five minutes without use and with the member
+// that gave them; a client that shows an old one is refused and asks for another.
+
+/** Who we are to etcd. */
+export interface EtcdUser {
+  readonly name: string;
+  readonly password: string;
+}
+
+/** Sends an `AuthenticateRequest`; gives the answer's bytes. */
+export type Authenticate = (request: Uint8Array) => Promise<Uint8Array>;
+
+export class AuthToken {
+  /** Holds the password, so no debugger's print of this object may show it. */
+  readonly #user: EtcdUser | undefined;
+  #token: string | undefined;
+  #asking: Promise<string> | undefined;
+
+  /** @param user Absent: there is never a token. */
+  constructor(user: EtcdUser | undefined) {
+    this.#user = user;
+  }
+
+  /** Whether {@linkcode forget} and another try can help. */
+  get canRenew(): boolean {
+    return this.#user !== undefined;
+  }
+
+  /**
+   * The token; empty when none is wanted.
+   *
+   * @throws {GrpcError} What etcd answers to a wrong password, or no answer.
+   */
+  async get(authenticate: Authenticate): Promise<string> {
+    if (this.#user === undefined) return "";
+    if (this.#token !== undefined) return this.#token;
+    const { name, password } = this.#user;
+    const request = AuthenticateRequest.encode({ name, password });
+    this.#asking ??= this.#ask(authenticate, request).finally(() => {
+      this.#asking = undefined;
+    });
+    return await this.#asking;
+  }
+
+  /** It was refused. A newer one stays. */
+  forget(token: string): void {
+    if (this.#token === token) this.#token = undefined;
+  }
+
+  async #ask(authenticate: Authenticate, request: Uint8Array): Promise<string> {
+    try {
+      const bytes = await authenticate(request);
+      this.#token = AuthenticateResponse.decode(bytes).token;
+    } catch (error) {
+      // The cluster lets everybody in: then the user is nobody's business.
+      if (
+        !(error instanceof GrpcError) ||
+        error.code !== StatusCode.FAILED_PRECONDITION ||
+        !error.message.includes("authentication is not enabled")
+      ) throw error;
+      this.#token = "";
+    }
+    return this.#token;
+  }
+}
+
+// A call with a stream of messages each way.
+
+/** What the caller receives. */
+export interface MessageStreamEvents {
+  /** A `GrpcError` that this throws ends the call with that status. */
+  onMessage(message: Uint8Array): void;
+  /** The end, once, unless it was cancelled. OK is an end, too. */
+  onEnd(status: Status): void;
+}
+
+export interface MessageStream {
+  /** Nothing happens when the call is over. */
+  send(message: Uint8Array): void;
+  /** Gives the call up; no event follows. */
+  cancel(): void;
+}
+
+/**
+ * Starts the call.
+ *
+ * @param messageBytesMax Longest message accepted.
+ * @throws {GrpcError} UNAVAILABLE when the connection takes no more calls.
+ */
+export function openMessageStream(
+  connection: Connection,
+  options: CallOptions,
+  messageBytesMax: number,
+  events: MessageStreamEvents,
+): MessageStream {
+  let reader: MessageReader | undefined;
+  const withEncoding = { acceptEncoding: ACCEPTED_ENCODINGS, ...options };
+  const call: ClientCall = startCall(connection, withEncoding, {
+    onMetadata(metadata) {
+      reader = new MessageReader({
+        messageBytesMax,
+        encoding: encodingOf(metadata),
+        onMessage: (message) => events.onMessage(message),
+      });
+    },
+    onBody(chunk) {
+      reader?.push(chunk);
+      call.consumed(chunk.length);
+    },
+    onWritable() {},
+    onStatus: (status) => events.onEnd(status),
+  });
+  return {
+    send: (message) => void call.sendMessage(message),
+    cancel: () => call.cancel(),
+  };
 }

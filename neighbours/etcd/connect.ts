@@ -11,15 +11,13 @@ import {
   CredentialsError,
   type TlsMaterial,
 } from "../../net/tls/trust/credentials.ts";
-import type { EtcdUser } from "./auth_token.ts";
-import { EtcdClient } from "./client.ts";
+import { EtcdClient, type EtcdUser } from "./client.ts";
 import { EtcdConfigError } from "./errors.ts";
-import { parseEtcdMember } from "./member_address.ts";
-import { memberConnector } from "./members.ts";
+import { memberConnector, parseEtcdMember } from "./members.ts";
 
 /** Where to and as whom. */
 export interface EtcdOptions {
-  /** `http://…`, `https://…` or `HOST:PORT`; see `member_address.ts`. */
+  /** `http://…`, `https://…` or `HOST:PORT`; see `members.ts`. */
   readonly servers: readonly string[];
   /** For `https`; without a CA the public ones are trusted. */
   readonly tls: CredentialFiles;

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { EtcdConfigError } from "./errors.ts";
-import { memberName, parseEtcdMember } from "./member_address.ts";
+import { memberName, parseEtcdMember } from "./members.ts";
 
 Deno.test("an address is read with and without scheme and port", () => {
   const read = (text: string, isTls = false) =>

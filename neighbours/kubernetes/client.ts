@@ -12,7 +12,7 @@
  * @module
  */
 
-import type { Timers } from "../../proto/sync/clock.ts";
+import type { Clock, Timer, Timers } from "../../proto/sync/clock.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import { responseText } from "../../net/http1/response_text.ts";
 import type { KubernetesAccess } from "./access.ts";
@@ -25,8 +25,7 @@ import {
   parseStatus,
 } from "./errors.ts";
 import { HttpClients } from "./http_clients.ts";
-import { RequestDeadline } from "./request_deadline.ts";
-import { RequestRate } from "./request_rate.ts";
+import { pause } from "../../platform/time/pause.ts";
 
 /** How long a request may take with all that it waits for, by default. */
 export const REQUEST_TIMEOUT_MS = 30_000;
@@ -342,4 +341,97 @@ function connectionProblem(error: Error): string {
   return isUnknown && !message.includes("give the CA")
     ? `${message}; give the CA of its certificate`
     : message;
+}
+
+// The time that is left for a request, with all its attempts and waits, and
+// what ends it early.
+
+export class RequestDeadline implements Disposable {
+  /** Ends what is under way, at the deadline or when the caller wants it. */
+  readonly signal: AbortSignal;
+  readonly #endMs: number;
+  readonly #timer: Timer;
+  #isOver = false;
+
+  constructor(
+    private readonly timers: Timers,
+    readonly limitMs: number,
+    signal?: AbortSignal,
+  ) {
+    const controller = new AbortController();
+    this.#endMs = timers.now() + limitMs;
+    this.#timer = timers.after(limitMs, () => {
+      this.#isOver = true;
+      controller.abort(new DOMException("time is over", "TimeoutError"));
+    });
+    this.signal = signal === undefined
+      ? controller.signal
+      : AbortSignal.any([controller.signal, signal]);
+  }
+
+  /** Whether time has run out. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  get leftMs(): number {
+    return this.#endMs - this.timers.now();
+  }
+
+  /** @returns Whether there is any sense in going on. */
+  async wait(durationMs: number): Promise<boolean> {
+    if (durationMs > 0) await pause(this.timers, durationMs, this.signal);
+    return !this.signal.aborted;
+  }
+
+  /** What goes on from here has no deadline any more. */
+  [Symbol.dispose](): void {
+    this.#timer.cancel();
+  }
+}
+
+// How often an API server is asked: a bucket of requests that fills steadily.
+//
+// An agent storm must not become a storm on the API server, which the whole
+// cluster shares.
+
+export interface RequestRateOptions {
+  readonly clock: Clock;
+  readonly perSecond: number;
+  /** Requests that may leave at once after a time of quiet. */
+  readonly burst: number;
+}
+
+export class RequestRate {
+  readonly #clock: Clock;
+  readonly #intervalMs: number;
+  readonly #burstMs: number;
+  /** When the request that comes next would be on time. */
+  #dueMs = -Infinity;
+
+  constructor({ clock, perSecond, burst }: RequestRateOptions) {
+    if (!(perSecond > 0 && burst >= 1)) {
+      throw new RangeError(
+        `Cannot limit requests to ${perSecond} a second and ${burst} at once`,
+      );
+    }
+    this.#clock = clock;
+    this.#intervalMs = 1000 / perSecond;
+    this.#burstMs = this.#intervalMs * (burst - 1);
+  }
+
+  /**
+   * Reserves a place for one request.
+   *
+   * @param patienceMs Who would have to wait longer gets no place.
+   * @returns How long to wait until it may leave; `undefined`: no place.
+   */
+  reserve(patienceMs: number): number | undefined {
+    const now = this.#clock.now();
+    const dueMs = Math.max(this.#dueMs, now);
+    const waitMs = Math.max(0, dueMs - this.#burstMs - now);
+    if (waitMs > patienceMs) return undefined;
+    this.#dueMs = dueMs + this.#intervalMs;
+    return waitMs;
+  }
 }

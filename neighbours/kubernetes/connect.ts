@@ -5,12 +5,18 @@
  * @module
  */
 
-import type { Timers } from "../../proto/sync/clock.ts";
-import type { KubernetesAccess } from "./access.ts";
-import { KubernetesClient } from "./client.ts";
-import { inClusterAccess } from "./in_cluster.ts";
+import type { Clock, Timers } from "../../proto/sync/clock.ts";
+import {
+  type Credential,
+  type KubernetesAccess,
+  TlsFiles,
+  TokenFile,
+} from "./access.ts";
+import { KubernetesClient, type RequestOptions } from "./client.ts";
 import { kubeconfigAccess } from "./kubeconfig.ts";
-import { openAccess, type OpenAccessFiles } from "./open_access.ts";
+import { KubernetesConfigError } from "./errors.ts";
+import { messageOf } from "../../platform/errors/error_code.ts";
+import { bracketed } from "../../proto/peer/host_port.ts";
 
 /** Where to, and how often. */
 export interface KubernetesOptions {
@@ -56,4 +62,166 @@ function accessOf(
   const environment = (name: string) =>
     name === "KUBERNETES_SERVICE_HOST" ? host : `${port}`;
   return inClusterAccess({ clock: timers, environment });
+}
+
+// Access to an API server whose address alone is given: one that wants nothing
+// to be shown, on its insecure port or behind `kubectl proxy`, or one that wants
+// a client certificate.
+
+/** Paths of PEM files, which are looked at again. */
+export interface OpenAccessFiles {
+  /** Whose certificate the API server has; absent: a public one's. */
+  readonly ca?: string;
+  /** A client certificate and its key: both or none. */
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+/**
+ * @param address `http://HOST:PORT`, `https://…`, or `HOST:PORT` as kube-proxy's
+ *   `--master` has it, which is https where there is TLS material.
+ * @throws {KubernetesConfigError} When it is no such address, or a file cannot
+ *   be used.
+ */
+export function openAccess(
+  address: string,
+  files: OpenAccessFiles,
+  clock: Clock,
+): KubernetesAccess {
+  const hasFiles = Object.values(files).some((path) => path !== undefined);
+  const scheme = hasFiles ? "https" : "http";
+  const text = /^https?:\/\//.test(address)
+    ? address
+    : `${scheme}://${address}`;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const hasMore = url === undefined || url.username !== "" ||
+    url.search !== "" || url.hash !== "";
+  if (hasMore) {
+    throw new KubernetesConfigError(
+      `Cannot use "${address}" as an API server: wanted ${scheme}://HOST:PORT`,
+    );
+  }
+  if (hasFiles && url.protocol === "http:") {
+    throw new KubernetesConfigError(
+      `Cannot use certificates with "${address}": http has no TLS; write ` +
+        `https://${url.host}, or leave them away`,
+    );
+  }
+  const tls = hasFiles ? new TlsFiles(files, clock) : undefined;
+  return {
+    server: url.href.replace(/\/$/, ""),
+    namespace: "default",
+    // Empty texts are absent files.
+    authority: () => tls?.current.ca || undefined,
+    credential: () => {
+      const { cert = "", key = "" } = tls?.current ?? {};
+      return Promise.resolve(cert === "" ? {} : { keyPair: { cert, key } });
+    },
+    rejected: () => tls?.expire(),
+  };
+}
+
+// Access to the API server from inside a Pod, as its ServiceAccount.
+
+/** Where a kubelet mounts what a Pod needs to talk to the API server. */
+export const SERVICE_ACCOUNT_FOLDER =
+  "/var/run/secrets/kubernetes.io/serviceaccount";
+
+export interface InClusterOptions {
+  readonly clock: Clock;
+  /** Default: this process's. */
+  readonly environment?: (name: string) => string | undefined;
+  /** Default: {@linkcode SERVICE_ACCOUNT_FOLDER}. */
+  readonly folder?: string;
+}
+
+/**
+ * Looks around in the Pod.
+ *
+ * @throws {KubernetesConfigError} When this is none, or one without a token.
+ */
+export function inClusterAccess(options: InClusterOptions): KubernetesAccess {
+  const environment = options.environment ?? ((name) => Deno.env.get(name));
+  const host = environment("KUBERNETES_SERVICE_HOST") ?? "";
+  const port = environment("KUBERNETES_SERVICE_PORT") ?? "";
+  if (host === "" || port === "") {
+    throw new KubernetesConfigError(
+      "Cannot find the Kubernetes API server: KUBERNETES_SERVICE_HOST and " +
+        "KUBERNETES_SERVICE_PORT are not set, so this is no Pod; give " +
+        "--kubeconfig",
+    );
+  }
+  const { clock, folder = SERVICE_ACCOUNT_FOLDER } = options;
+  const tls = new TlsFiles({ ca: `${folder}/ca.crt` }, clock);
+  const token = new TokenFile(`${folder}/token`, clock);
+  return {
+    server: `https://${bracketed(host)}:${port}`,
+    namespace: readNamespace(`${folder}/namespace`),
+    authority: () => tls.current.ca,
+    credential: async (): Promise<Credential> => ({
+      authorization: `Bearer ${await token.current()}`,
+    }),
+    rejected: () => {
+      token.expire();
+      tls.expire();
+    },
+  };
+}
+
+function readNamespace(path: string): string {
+  try {
+    return Deno.readTextFileSync(path).trim() || "default";
+  } catch (error) {
+    // Projected tokens come without it now and then; kubectl assumes the same.
+    if (error instanceof Deno.errors.NotFound) return "default";
+    throw new KubernetesConfigError(
+      `Cannot read namespace ${path}: ${messageOf(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+// A client of an API server whose configuration may not be there yet: on a node
+// that is just being set up, somebody else writes it. Each request looks again.
+
+/** Fails as `KubernetesClient` does. */
+export class LateClient implements Disposable {
+  #client: KubernetesClient | undefined;
+
+  constructor(
+    private readonly options: KubernetesOptions,
+    private readonly timers: Timers,
+  ) {}
+
+  /**
+   * As `KubernetesClient.authority`.
+   *
+   * @throws {KubernetesConfigError}
+   */
+  get authority(): string | undefined {
+    return this.#open().authority;
+  }
+
+  async get<T>(path: string, options: RequestOptions): Promise<T> {
+    return await this.#open().get<T>(path, options);
+  }
+
+  async create<T>(path: string, body: T, options: RequestOptions): Promise<T> {
+    return await this.#open().create<T>(path, body, options);
+  }
+
+  async stream(
+    path: string,
+    options: RequestOptions & { readonly signal: AbortSignal },
+  ): Promise<ReadableStream<Uint8Array>> {
+    return await this.#open().stream(path, options);
+  }
+
+  [Symbol.dispose](): void {
+    this.#client?.[Symbol.dispose]();
+  }
+
+  #open(): KubernetesClient {
+    return this.#client ??= connectKubernetes(this.options, this.timers);
+  }
 }

@@ -1,10 +1,9 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { REREAD_MS } from "./access.ts";
+import { readToken, REREAD_MS, TOKEN_LENGTH_MAX, TokenFile } from "./access.ts";
 import { KubernetesConfigError } from "./errors.ts";
-import { inClusterAccess } from "./in_cluster.ts";
-import { readToken, TOKEN_LENGTH_MAX, TokenFile } from "./token_file.ts";
+import { inClusterAccess } from "./connect.ts";
 
 function environment(host: string): (name: string) => string | undefined {
   const values = new Map([

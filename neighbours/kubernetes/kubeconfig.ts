@@ -14,7 +14,12 @@ import { dirname } from "node:path";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
-import type { Credential, KubernetesAccess } from "./access.ts";
+import {
+  type Credential,
+  type KubernetesAccess,
+  TlsFiles,
+  TokenFile,
+} from "./access.ts";
 import { KubernetesConfigError } from "./errors.ts";
 import { ExecCredentials, type ExecPlugin, readExecPlugin } from "./exec.ts";
 import {
@@ -26,8 +31,6 @@ import {
   DocumentMap,
   FieldError,
 } from "../../platform/documents/document_map.ts";
-import { TlsFiles } from "./tls_files.ts";
-import { TokenFile } from "./token_file.ts";
 
 /** A kubeconfig with a hundred clusters has a tenth of this. */
 export const KUBECONFIG_BYTES_MAX = 4 * 1024 * 1024;

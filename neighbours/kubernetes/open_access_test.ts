@@ -4,9 +4,8 @@ import { FakeApiServer } from "../../tests/support/peers/fake_apiserver.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { REREAD_MS } from "./access.ts";
-import { connectKubernetes } from "./connect.ts";
+import { connectKubernetes, openAccess } from "./connect.ts";
 import { KubernetesConfigError, KubernetesError } from "./errors.ts";
-import { openAccess } from "./open_access.ts";
 
 Deno.test("an address alone is http, and https where there are files", async () => {
   using home = await Home.make();

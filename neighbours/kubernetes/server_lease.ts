@@ -12,9 +12,16 @@ import type { Code } from "../../proto/codes/codes.ts";
 import { worldly } from "../../platform/errors/internal_errors.ts";
 import type { RequestOptions } from "./client.ts";
 import { isKubernetesTrouble, KubernetesError } from "./errors.ts";
-import { LEASE_SECONDS, leaseEndMs, leaseName, RENEW_MS } from "./leases.ts";
+import {
+  formatMicroTime,
+  LEASE_SECONDS,
+  leaseEndMs,
+  leaseName,
+  LEASES,
+  objectPathOf,
+  RENEW_MS,
+} from "./paths.ts";
 import type { Lease, ObjectList } from "./objects.ts";
-import { formatMicroTime, LEASES, objectPathOf } from "./paths.ts";
 import { quoted } from "../../proto/peer/quoted.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 

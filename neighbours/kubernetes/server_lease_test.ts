@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { RENEW_MS } from "./leases.ts";
+import { RENEW_MS } from "./paths.ts";
 import type { Lease } from "./objects.ts";
 import {
   failure,

@@ -18,7 +18,7 @@ import {
   type RecordChange,
   type TransactionPlace,
   type VersionedRecord,
-} from "./place.ts";
+} from "./transaction.ts";
 
 /** What anybody may read; all else is for its owner. */
 const PUBLIC_RECORDS: ReadonlySet<string> = new Set(["ca/bundle.crt"]);

@@ -11,11 +11,10 @@
 import { readInstanceId } from "../../proto/peer/instance_id.ts";
 import type { RequestOptions } from "../kubernetes/client.ts";
 import { KubernetesError } from "../kubernetes/errors.ts";
-import { leaseEndMs } from "../kubernetes/leases.ts";
+import { leaseEndMs, LEASES, objectPathOf } from "../kubernetes/paths.ts";
 import { ListWatch, type ListWatchClient } from "../kubernetes/list_watch.ts";
 import type { ObjectChange } from "../kubernetes/object_copy.ts";
 import type { Lease } from "../kubernetes/objects.ts";
-import { LEASES, objectPathOf } from "../kubernetes/paths.ts";
 import {
   type LeaseClient,
   type LeaseObserver,

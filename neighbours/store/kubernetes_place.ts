@@ -28,7 +28,7 @@ import {
   type RecordChange,
   splitKey,
   type VersionedRecord,
-} from "./place.ts";
+} from "./transaction.ts";
 import { FOLLOWED_FOLDERS } from "./store.ts";
 import { StoreAwayError, StoreError } from "./store_error.ts";
 

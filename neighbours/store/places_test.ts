@@ -13,7 +13,7 @@ import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
 import { EtcdPlace } from "./etcd_place.ts";
 import { KubernetesPlace, PROBE_MS } from "./kubernetes_place.ts";
 import { OPEN_TIMEOUT_MS, RemoteStore } from "./remote_store.ts";
-import { NO_VERSION, type PlaceEvents } from "./place.ts";
+import { NO_VERSION, type PlaceEvents } from "./transaction.ts";
 import { StoreAwayError, StoreError } from "./store_error.ts";
 
 // Answers that are lost, refused, or never come.

@@ -14,15 +14,15 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { atMost } from "../../platform/time/deadline.ts";
 import { pause } from "../../platform/time/pause.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { RecordCache } from "./record_cache.ts";
 import {
   type Place,
   type PlaceEvents,
   type RecordChange,
   splitKey,
-} from "./place.ts";
+  textOf,
+  Transaction,
+} from "./transaction.ts";
 import { openText, type SealingKey } from "./sealing.ts";
-import { textOf, Transaction } from "./transaction.ts";
 import {
   FOLLOWED_FOLDERS,
   type FollowedFolder,
@@ -32,6 +32,7 @@ import {
   type StoreWatcher,
 } from "./store.ts";
 import { StoreAwayError, StoreError } from "./store_error.ts";
+import { isNewer } from "../kubernetes/object_copy.ts";
 
 /** How long the first reading may take, and all that a start asks then. */
 export const OPEN_TIMEOUT_MS = 15_000;
@@ -314,4 +315,73 @@ export class RemoteStore implements Store {
 
 function isFollowed(folder: string): folder is FollowedFolder {
   return FOLLOWED_FOLDERS.some((followed) => followed === folder);
+}
+
+/**
+ * Removed records that are remembered, so that an older event does not bring
+ * them back; such events are milliseconds old.
+ */
+export const RECORDS_REMOVED_MAX = 1_000;
+
+/**
+ * Records of followed folders as they were last seen. What comes late changes
+ * nothing: an own change is known before the watch tells of those before it.
+ */
+export class RecordCache {
+  readonly #records = new Map<string, Omit<RecordChange, "key">>();
+  #removed = 0;
+
+  get(key: string): string | undefined {
+    return this.#records.get(key)?.text;
+  }
+
+  /** Names in a folder, sorted. */
+  names(folder: string): readonly string[] {
+    const names: string[] = [];
+    for (const [key, { text }] of this.#records) {
+      if (text !== undefined && key.startsWith(`${folder}/`)) {
+        names.push(key.slice(folder.length + 1));
+      }
+    }
+    return names.sort();
+  }
+
+  /** @returns Whether it was news. */
+  set({ key, text, version }: RecordChange): boolean {
+    const known = this.#records.get(key);
+    if (known !== undefined) {
+      if (known.version === version && known.text === text) return false;
+      if (isNewer(known.version, version)) return false;
+    }
+    if (known !== undefined && known.text === undefined) this.#removed--;
+    this.#records.delete(key);
+    this.#records.set(key, { text, version });
+    if (text === undefined) this.#forget();
+    return true;
+  }
+
+  /**
+   * All of a folder as it was just now. It counts even if it is older than what
+   * was known, because the place may have been set back from a backup; an own
+   * change that it does not know yet comes again with the watch.
+   */
+  replace(folder: string, records: readonly RecordChange[]): void {
+    const prefix = `${folder}/`;
+    const known = [...this.#records].filter(([key]) => key.startsWith(prefix));
+    for (const [key, { text }] of known) {
+      this.#records.delete(key);
+      if (text === undefined) this.#removed--;
+    }
+    for (const record of records) this.set(record);
+  }
+
+  #forget(): void {
+    if (++this.#removed <= RECORDS_REMOVED_MAX) return;
+    for (const [key, { text }] of this.#records) {
+      if (text !== undefined) continue;
+      this.#records.delete(key);
+      this.#removed--;
+      return;
+    }
+  }
 }

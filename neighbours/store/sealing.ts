@@ -14,7 +14,7 @@ import {
   PrivateFileError,
 } from "../../platform/files/private_files.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
-import type { SealingKeySource } from "./store_location.ts";
+import type { SealingKeySource } from "./store_connection.ts";
 import type { Records } from "./store.ts";
 import { damaged, StoreError } from "./store_error.ts";
 

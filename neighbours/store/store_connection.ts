@@ -14,7 +14,8 @@ import {
   type Ephemerals,
   EphemeralTexts,
 } from "./ephemerals.ts";
-import type { StoreLocation } from "./store_location.ts";
+import type { EtcdOptions } from "../etcd/connect.ts";
+import type { KubernetesOptions } from "../kubernetes/connect.ts";
 
 /** A location, with a client of it. Closing is up to who opened it. */
 export type StoreConnection =
@@ -99,7 +100,7 @@ export async function openEphemerals(
       return new EphemeralTexts(place, speaker);
     }
     case "etcd": {
-      const { EtcdEphemerals } = await import("./etcd_ephemerals.ts");
+      const { EtcdEphemerals } = await import("./etcd_place.ts");
       const { client, prefix } = connection;
       const folder = topic === "peers" ? prefix : `${prefix}${topic}/`;
       const place = new EtcdEphemerals({ ...tools, client, prefix: folder });
@@ -125,3 +126,28 @@ export async function openEphemerals(
 export function closeConnection(connection: StoreConnection): void {
   if (connection.kind !== "directory") connection.client[Symbol.dispose]();
 }
+
+// Where a store is, and what its secrets are encrypted with, as flags say it.
+
+/** A place that servers have in common. */
+export type StoreLocation =
+  /** One server's, or several servers' on a common file system. */
+  | { readonly kind: "directory"; readonly root: string }
+  | {
+    readonly kind: "etcd";
+    readonly etcd: EtcdOptions;
+    /** Of every key; begins and ends with a slash. */
+    readonly prefix: string;
+  }
+  | {
+    readonly kind: "kubernetes";
+    readonly kubernetes: KubernetesOptions;
+    /** Absent: the one that this process runs, or works, in. */
+    readonly namespace?: string;
+  };
+
+/** What private keys are encrypted with where they are kept. */
+export type SealingKeySource =
+  | { readonly kind: "file"; readonly path: string }
+  /** The user said so: whoever can read the store can issue certificates. */
+  | { readonly kind: "none" };

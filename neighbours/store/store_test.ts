@@ -14,7 +14,7 @@ import {
 import { EtcdPlace } from "./etcd_place.ts";
 import { KubernetesPlace } from "./kubernetes_place.ts";
 import { RemoteStore } from "./remote_store.ts";
-import type { Place } from "./place.ts";
+import type { Place } from "./transaction.ts";
 import { type SealingKey, sealingKey } from "./sealing.ts";
 import { DirectoryStore } from "./directory_store.ts";
 import type { Store } from "./store.ts";

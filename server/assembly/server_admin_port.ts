@@ -4,16 +4,26 @@
  * @module
  */
 
-import { actionLog } from "../../net/admin/admin_api.ts";
+import {
+  actionLog,
+  type AdminDoor,
+  type AdminRoute,
+  type AdminWho,
+} from "../../net/admin/admin_api.ts";
 import { adminHandler } from "../../net/admin/http_endpoints.ts";
 import { isFirstWorker } from "../../net/admin/own_group.ts";
 import { profileRoutes } from "../../net/admin/profile_routes.ts";
 import { type AdminPort, apiBeside } from "../../net/listen/admin_port.ts";
 import type { AdminRemote } from "../../net/listen/admin_remote.ts";
 import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
-import { remoteWho } from "./remote_admin.ts";
 import type { ServerCore } from "./server_core.ts";
-import type { ShownServer } from "./shown_server.ts";
+import type { AdminRole } from "../../proto/admin/api.ts";
+import { NODE_ORGANIZATION } from "../identity/node_certificate.ts";
+import type { AdminCandidate } from "../policy/admin_entry.ts";
+import type { HttpHandler, HttpPeer } from "../../net/admin/http_port.ts";
+import type { ServerDiscovery } from "../discovery/server_discovery.ts";
+import type { Readiness } from "./readiness.ts";
+import type { ServerAgents } from "./server_agents.ts";
 
 /** What is served. */
 export interface ServerAdminParts {
@@ -68,3 +78,42 @@ function remoteOf(
     whoIs: (peer) => remoteWho(peer, (one) => authorization.adminRoleOf(one)),
   };
 }
+
+// Who somebody is on the admin port for other machines.
+
+/** Who somebody is on the port for other machines, and what he may. */
+export function remoteWho(
+  { identity }: Pick<HttpPeer, "identity">,
+  roleOf: (candidate: AdminCandidate) => AdminRole | undefined,
+): AdminWho | undefined {
+  const { commonName, certificate } = identity;
+  // An authority may be that of nodes, too, and "*" is about everybody.
+  const isNode = certificate?.organizations.includes(NODE_ORGANIZATION);
+  const role = isNode === true ? undefined : roleOf({ identity });
+  return role && { role, name: `CN=${commonName}` };
+}
+
+// What shows a server to people, as the server sees it: it hands over its parts,
+// and is given routes and pages. How they look is `admin/server`'s.
+
+/** The parts of a server that know something. */
+export interface ServerParts {
+  readonly core: ServerCore;
+  readonly agents: ServerAgents;
+  readonly readiness: Readiness;
+  readonly discovery: ServerDiscovery | undefined;
+  readonly isDraining: () => boolean;
+  /** Where it listens, by what it listens for; empty before it does. */
+  readonly addresses: () => Readonly<Record<string, string>>;
+}
+
+/** A server as people see it. */
+export interface ShownServer {
+  readonly routes: readonly AdminRoute[];
+  /** The dashboard for callers that come by `door`, beside `others`. */
+  pages(door: AdminDoor, others: HttpHandler): HttpHandler;
+  stop(): void;
+}
+
+/** Shows one server; see `admin/server/show_server.ts`. */
+export type ShowServer = (parts: ServerParts) => ShownServer;

@@ -19,6 +19,8 @@ import { HTTP2_ALPN, STREAMS_ALPN } from "../../proto/link/hello.ts";
 import type {
   AgentLink,
   LinkAuthorization,
+  LinkCandidate,
+  LinkPeer,
   LinkRefusal,
 } from "../../proto/link/link.ts";
 import { duplicateReports } from "../identity/duplicate_reports.ts";
@@ -32,8 +34,6 @@ import { NodeBook } from "../identity/node_book.ts";
 import { NodeHistory } from "../links/node_history.ts";
 import { NodeStore } from "../identity/node_store.ts";
 import { outageNotes, watchOutages } from "../identity/state_metrics.ts";
-import type { LinkCandidate } from "../../proto/link/link.ts";
-import type { LinkPeer } from "../../proto/link/link.ts";
 import { authorize, type Authorizer } from "../links/authorizer.ts";
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
@@ -41,7 +41,7 @@ import { standingMethods } from "../links/standing_service.ts";
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
 import { openEphemerals } from "../../neighbours/store/store_connection.ts";
 import { countLeases } from "../cluster/kubernetes_metrics.ts";
-import { authorityIdsIn, certainAddress } from "../peers/own_facts.ts";
+import { authorityIdsIn, certainAddress } from "../peers/member_record.ts";
 import type { Store } from "../../neighbours/store/store.ts";
 import type { Readiness } from "./readiness.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";

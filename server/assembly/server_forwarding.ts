@@ -17,7 +17,7 @@ import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { linkKeepalive } from "../../proto/link/link_limits.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
-import { PeerForwarder } from "../forwarding/peer_forwarder.ts";
+import { PeerForwarder } from "../forwarding/peer_way.ts";
 import { PeerFrontend, refuseForwarded } from "../forwarding/peer_frontend.ts";
 import type { ServerIdentity } from "../identity/server_identity.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";

@@ -16,7 +16,6 @@ import { listenFrontend } from "../frontends/frontend_listener.ts";
 import { FrontendPort } from "../frontends/frontend_port.ts";
 import { frontendRouter } from "../frontends/grpc_frontend.ts";
 import type { KubeletPort } from "../kubelet/kubelet_port.ts";
-import { callerFiles, kubeletFiles } from "../kubelet/credential_files.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 
 /** The callers' side of one server. */
@@ -72,7 +71,9 @@ export class ServerFrontends {
     const { files, log, timers, metrics } = core.program;
     if (kubelet === undefined) return undefined;
     // Loaded when wanted: most servers have no such port.
-    const { KubeletPort } = await import("../kubelet/kubelet_port.ts");
+    const { callerFiles, kubeletFiles, KubeletPort } = await import(
+      "../kubelet/kubelet_port.ts"
+    );
     this.#kubelet = new KubeletPort(kubelet, {
       ...{ log, timers, metrics },
       tls,

@@ -7,7 +7,7 @@ import {
   TooManyReviewsError,
   TURN_WAIT_MS,
   UNDER_WAY_MAX,
-} from "./review_queue.ts";
+} from "./token_reviews.ts";
 
 /** Work that a test ends; who began, in order. */
 class Rig {

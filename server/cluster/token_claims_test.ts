@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { tokenSaying } from "../../tests/support/peers/service_account_tokens.ts";
-import { TOKEN_LENGTH_MAX } from "../../neighbours/kubernetes/token_file.ts";
-import { flawOf, TOKEN_CLOCK_SKEW_MS } from "./token_claims.ts";
+import { TOKEN_LENGTH_MAX } from "../../neighbours/kubernetes/access.ts";
+import { flawOf, TOKEN_CLOCK_SKEW_MS } from "./token_authenticator.ts";
 
 const WANTED = {
   namespace: "kube-system",

@@ -5,7 +5,7 @@
  * before: what was found about a good one is believed for a minute, and two who
  * show the same one wait for one answer. What was found about a bad one is not
  * kept, so that a token that becomes good is not refused for a minute. Which ones
- * wait when many are shown is decided in `review_queue.ts`.
+ * wait when many are shown is decided in `token_reviews.ts`.
  *
  * @module
  */
@@ -13,7 +13,7 @@
 import { createHash } from "node:crypto";
 import type { ReviewedToken } from "../../neighbours/kubernetes/token_review.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import { ReviewQueue } from "./review_queue.ts";
+import type { Code } from "../../proto/codes/codes.ts";
 
 /** How long a token that was taken back may still let an agent in. */
 export const BELIEVED_MS = 60_000;
@@ -86,4 +86,183 @@ export class TokenReviews {
 
 function sha256(text: string): string {
   return createHash("sha256").update(text).digest("base64");
+}
+
+// Which token is reviewed next, when more are shown than the API server can review
+// at once.
+//
+// Made-up tokens cost nothing, so their sender must not decide which ones wait.
+// Tokens wait by the source that they came from, sources take turns, and those
+// that showed a good token lately go before those of which nothing is known, and
+// these before those that showed a bad one. A source may have as much as is left
+// for all others: one alone half of the room, two a third each.
+//
+// Knows neither tokens nor the API server.
+
+/**
+ * Asked about at once: as many as the client of the API server lets through in a
+ * second or so, so that what goes first here is not behind much there.
+ */
+export const UNDER_WAY_MAX = 128;
+
+/** Tokens that wait for their turn. */
+export const REVIEWS_WAITING_MAX = 1_000;
+
+/** Agents wait ten seconds for their link, and a review may take seven. */
+export const TURN_WAIT_MS = 7_000;
+
+/** Sources remembered of each kind; the one noted longest ago is forgotten. */
+export const REVIEWS_SOURCES_MAX = 4_096;
+
+/** What is known of a source, best first. */
+const STANDINGS = ["good", "unknown", "bad"] as const;
+type Standing = typeof STANDINGS[number];
+
+/** More wait for the API server than may. */
+export class TooManyReviewsError extends Error {
+  override readonly name = "TooManyReviewsError";
+  readonly tunnelCode: Code = "TUN809";
+}
+
+interface Waiting {
+  readonly sinceMs: number;
+  begin(): void;
+  refuse(why: string): void;
+}
+
+/** By source, in the order of their turns. */
+type Lane = Map<string, Waiting[]>;
+
+/** Runs reviews, as many at once as may be. */
+export class ReviewQueue {
+  readonly #lanes: Readonly<Record<Standing, Lane>> = {
+    good: new Map(),
+    unknown: new Map(),
+    bad: new Map(),
+  };
+  #waiting = 0;
+  readonly #underWay = new Map<string, number>();
+  #underWayCount = 0;
+  readonly #good = new Set<string>();
+  readonly #bad = new Set<string>();
+
+  constructor(private readonly clock: Clock) {}
+
+  /** Tokens that wait for their turn. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /**
+   * Has `work` done when it is its turn.
+   *
+   * @param source Where it came from: sources take turns.
+   * @throws {TooManyReviewsError} When its turn does not come; and what `work`
+   *   throws.
+   */
+  run<T>(source: string, work: () => Promise<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const begin = () => {
+      this.#enter(source);
+      work().then(resolve, reject).finally(() => this.#leave(source));
+    };
+    const refuse = (why: string) => reject(new TooManyReviewsError(why));
+    const lane = this.#lanes[this.#standingOf(source)];
+    if (!lane.has(source) && this.#mayBegin(source)) begin();
+    else this.#wait(source, { sinceMs: this.clock.now(), begin, refuse });
+    return promise;
+  }
+
+  /** What came out for a token of `source`. */
+  note(source: string, isGood: boolean): void {
+    const [into, from] = isGood
+      ? [this.#good, this.#bad]
+      : [this.#bad, this.#good];
+    // Behind one address there may be good ones and a bad one.
+    if (isGood) from.delete(source);
+    else if (from.has(source)) return;
+    into.delete(source);
+    into.add(source);
+    if (into.size <= REVIEWS_SOURCES_MAX) return;
+    const [oldest] = into;
+    into.delete(oldest!);
+  }
+
+  #standingOf(source: string): Standing {
+    if (this.#good.has(source)) return "good";
+    return this.#bad.has(source) ? "bad" : "unknown";
+  }
+
+  #mayBegin(source: string): boolean {
+    const left = UNDER_WAY_MAX - this.#underWayCount;
+    return (this.#underWay.get(source) ?? 0) < left;
+  }
+
+  #enter(source: string): void {
+    this.#underWayCount++;
+    this.#underWay.set(source, (this.#underWay.get(source) ?? 0) + 1);
+  }
+
+  #leave(source: string): void {
+    this.#underWayCount--;
+    const count = this.#underWay.get(source)! - 1;
+    if (count > 0) this.#underWay.set(source, count);
+    else this.#underWay.delete(source);
+    while (this.#beginNext());
+  }
+
+  #wait(source: string, waiting: Waiting): void {
+    const standing = this.#standingOf(source);
+    const lane = this.#lanes[standing];
+    const own = lane.get(source) ?? [];
+    if (own.length >= REVIEWS_WAITING_MAX - this.#waiting) {
+      const hasHalf = own.length >= REVIEWS_WAITING_MAX / 2;
+      if (hasHalf || !this.#makeRoom(standing)) {
+        waiting.refuse(`${this.#waiting} tokens wait for their review already`);
+        return;
+      }
+    }
+    own.push(waiting);
+    lane.set(source, own);
+    this.#waiting++;
+  }
+
+  /** @returns Whether a token of a less known source was refused instead. */
+  #makeRoom(standing: Standing): boolean {
+    const worse = STANDINGS.slice(STANDINGS.indexOf(standing) + 1).reverse();
+    for (const other of worse) {
+      const lane = this.#lanes[other];
+      const [source] = lane.keys();
+      if (source === undefined) continue;
+      const own = lane.get(source)!;
+      this.#taken(lane, source, own, own.pop()!)
+        .refuse("tokens of sources that are known wait for their review");
+      return true;
+    }
+    return false;
+  }
+
+  /** @returns Whether one began, or was given up on. */
+  #beginNext(): boolean {
+    for (const standing of STANDINGS) {
+      const lane = this.#lanes[standing];
+      for (const [source, own] of lane) {
+        if (!this.#mayBegin(source)) continue;
+        const next = this.#taken(lane, source, own, own.shift()!);
+        const waitedMs = this.clock.now() - next.sinceMs;
+        if (waitedMs <= TURN_WAIT_MS) next.begin();
+        else next.refuse(`its turn did not come in ${TURN_WAIT_MS} ms`);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Others of the lane come before the next of this source. */
+  #taken(lane: Lane, source: string, own: Waiting[], one: Waiting): Waiting {
+    this.#waiting--;
+    lane.delete(source);
+    if (own.length > 0) lane.set(source, own);
+    return one;
+  }
 }

@@ -25,10 +25,9 @@ import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { type CallerDial, Dialer } from "../routing/dialer.ts";
 import { Registry } from "../routing/registry.ts";
-import { PeerForwarder } from "./peer_forwarder.ts";
+import { PEER_CONNECT_MS, PeerForwarder } from "./peer_way.ts";
 import { PeerFrontend } from "./peer_frontend.ts";
 import { PEER_CONDUITS_MAX, PEER_IDLE_MS, PeerServer } from "./peer_server.ts";
-import { PEER_CONNECT_MS } from "./peer_way.ts";
 
 const TARGET = { protocol: "tcp", address: "edge-7:5432" };
 const ANSWERS = { received() {}, sent() {}, ended() {} };

@@ -16,9 +16,8 @@ import type { KeepaliveOptions } from "../../proto/streams/keepalive.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import type { Peer } from "../peers/peers.ts";
+import { type Peer, peerName } from "../peers/peers.ts";
 import type { CallerDial } from "../routing/dialer.ts";
-import { peerName } from "../routing/peers_hint.ts";
 import { STILL_MS } from "../routing/registry.ts";
 import { encodeForwarded } from "./forwarded_caller.ts";
 

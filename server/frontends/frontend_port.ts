@@ -27,8 +27,7 @@ import {
   ConnectSession,
   type ConnectSessionOptions,
 } from "../../net/http1/connect_session.ts";
-import { FirstLook } from "./first_look.ts";
-import type { SniffedProtocol } from "./sniff.ts";
+import { FirstLook, type SniffedProtocol } from "./first_look.ts";
 
 /** What `FrontendPort` needs from outside. */
 export interface FrontendPortOptions {

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { sniffProtocol } from "./sniff.ts";
+import { sniffProtocol } from "./first_look.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 

@@ -4,10 +4,11 @@ import {
   ALL_ATTEMPTS_BURST,
   ATTEMPT_SOURCES_MAX,
   ATTEMPTS_BURST,
+  CHALLENGE_VALID_MS,
+  Challenges,
   JoinAttempts,
   REFUSED_ATTEMPT_COST,
 } from "./attempts.ts";
-import { CHALLENGE_VALID_MS, Challenges } from "./challenges.ts";
 
 Deno.test("a source may do much at once, and then as much as time brings", () => {
   const timers = new FakeTimers();

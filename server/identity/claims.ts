@@ -12,6 +12,10 @@ import {
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
+import {
+  isNumericName,
+  NODE_NAME_BYTES_MAX,
+} from "../../proto/identity/node_name.ts";
 
 /** Longest text of a peer that is repeated: a host name's. */
 const CLAIM_LENGTH_MAX = 253;
@@ -87,3 +91,16 @@ function quoted(text: string): string {
     ? text
     : JSON.stringify(text.slice(0, CLAIM_LENGTH_MAX));
 }
+
+// Patterns of node names: `*` stands for any characters.
+
+/** Whether a {@linkcode Wildcard} can match the name of any node. */
+export function isNamePattern(text: string): boolean {
+  return text.length <= NODE_NAME_BYTES_MAX &&
+    /^[a-z0-9._*-]+$/.test(text) && !isNumericName(text);
+}
+
+/** The rule for people. */
+export const NAME_PATTERN_RULE =
+  'lower-case letters, digits, ".", "_", "-", and "*" for any, and nothing ' +
+  "that reads as an IP address";

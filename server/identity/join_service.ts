@@ -58,9 +58,13 @@ import {
 } from "../../proto/peer/identifiers.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
-import { JoinAttempts, RENEWALS_BURST } from "./attempts.ts";
+import {
+  CHALLENGE_VALID_MS,
+  Challenges,
+  JoinAttempts,
+  RENEWALS_BURST,
+} from "./attempts.ts";
 import type { Authorities } from "./authorities.ts";
-import { CHALLENGE_VALID_MS, Challenges } from "./challenges.ts";
 import type { GrantedAddresses } from "./granted_addresses.ts";
 import { issueNodeCertificate } from "./node_certificate.ts";
 import { ownCertificate, standingProblem } from "./node_authorizer.ts";
@@ -70,7 +74,7 @@ import {
   StoreAwayError,
   StoreError,
 } from "../../neighbours/store/store_error.ts";
-import type { TrustNotes } from "./trust_notes.ts";
+import type { TrustNotes } from "./authority_step.ts";
 import { TokenRefusal, type TokenStore } from "./token_store.ts";
 
 /** How long a node that waits for approval should wait before it asks again. */

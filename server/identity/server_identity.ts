@@ -26,7 +26,10 @@ import {
   type OpenState,
   type StateSource,
 } from "../state/open_state.ts";
-import type { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import {
+  AUTHORITY_ROLES,
+  type DirectoryStore,
+} from "../../neighbours/store/directory_store.ts";
 import type { Store } from "../../neighbours/store/store.ts";
 import {
   StoreAwayError,
@@ -51,11 +54,10 @@ import {
   reservedNameAuthorizer,
   standingLinkAuthorizer,
 } from "./node_authorizer.ts";
-import { NodeStore } from "./node_store.ts";
+import { nodeOfFile, NodeStore } from "./node_store.ts";
 import { ensureServerLeaf, SERVER_FILE } from "./server_leaf.ts";
-import { watchState } from "./state_watch.ts";
 import { TokenStore } from "./token_store.ts";
-import { TrustNotes } from "./trust_notes.ts";
+import { TrustNotes } from "./authority_step.ts";
 import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 
 /**
@@ -395,3 +397,43 @@ export class ServerIdentity {
     });
   }
 }
+
+// Notices what `tunnel node` and `tunnel ca`, or other servers, change in the
+// state.
+//
+// A hint, never the truth: records are read when it matters.
+
+/** What is noticed. */
+export interface StateWatchEvents {
+  /** A node's record was written or removed; all may be, without a name. */
+  onNode(name?: string): void;
+  /** Something about the authorities; several files change at once. */
+  onAuthorities(): void;
+  /** Watching is not possible, or has ended. */
+  onProblem(line: string): void;
+}
+
+/** Starts to watch. @returns How to end it. */
+export function watchState(
+  state: Store,
+  events: StateWatchEvents,
+): () => void {
+  return state.watch({
+    onChange: (folder, names) => {
+      if (folder === "ca") {
+        // What every change of authorities writes.
+        const isMeant = names?.includes(ROLES_NAME) ?? true;
+        if (isMeant) events.onAuthorities();
+        return;
+      }
+      if (names === undefined) return events.onNode();
+      for (const name of names) {
+        const node = nodeOfFile(name);
+        if (node !== undefined) events.onNode(node);
+      }
+    },
+    onProblem: events.onProblem,
+  });
+}
+
+const ROLES_NAME = AUTHORITY_ROLES.slice(AUTHORITY_ROLES.indexOf("/") + 1);

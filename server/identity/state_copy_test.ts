@@ -5,7 +5,7 @@ import {
   MemoryPlace,
   MemoryStore,
 } from "../../tests/support/memory/memory_store.ts";
-import { createState } from "../state/state_creation.ts";
+import { createState } from "../state/open_state.ts";
 import { RemoteStore } from "../../neighbours/store/remote_store.ts";
 import { sealingKey } from "../../neighbours/store/sealing.ts";
 import {

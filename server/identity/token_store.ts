@@ -17,7 +17,7 @@ import {
   type JoinToken,
 } from "../../proto/identity/join_token.ts";
 import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
-import { isNamePattern, NAME_PATTERN_RULE } from "./name_pattern.ts";
+import { isNamePattern, NAME_PATTERN_RULE } from "./claims.ts";
 import type {
   Records,
   Store,
@@ -37,7 +37,7 @@ const TOKEN_USES_MAX = 10_000;
 export interface TokenRequest {
   readonly lifeMs: number;
   readonly uses: number;
-  /** Which names may join with it; see `name_pattern.ts`. */
+  /** Which names may join with it; see `claims.ts`. */
   readonly nodePattern: string;
   /** What its nodes may call themselves besides their name: a URL query. */
   readonly identifiers: string;

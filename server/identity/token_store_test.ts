@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { parseJoinToken } from "../../proto/identity/join_token.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
-import { isNamePattern } from "./name_pattern.ts";
+import { isNamePattern } from "./claims.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { StoreError } from "../../neighbours/store/store_error.ts";
 import {

@@ -7,7 +7,7 @@ import {
 } from "./authorities.ts";
 import { type NodeRecord, NodeStore } from "./node_store.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
-import { TrustNotes } from "./trust_notes.ts";
+import { TrustNotes } from "./authority_step.ts";
 import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 
 const KEY = "aa".repeat(32);

@@ -4,8 +4,11 @@ import {
   requestHeadOf,
   responseHeadOf,
 } from "../../tests/support/peers/http1_heads.ts";
-import { type KubeletAnswer, kubeletAnswerOf } from "./kubelet_answer.ts";
-import { kubeletRequestOf } from "./kubelet_request.ts";
+import {
+  type KubeletAnswer,
+  kubeletAnswerOf,
+  kubeletRequestOf,
+} from "./kubelet_request.ts";
 
 function answer(method: string, ...lines: string[]): KubeletAnswer {
   const request = requestHeadOf(`${method} / HTTP/1.1`, "Host: a:1");

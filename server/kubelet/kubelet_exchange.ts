@@ -39,9 +39,9 @@ import {
   kubeletRouteOf,
   type RoutingOptions,
 } from "./kubelet_route.ts";
-import { kubeletAnswerOf } from "./kubelet_answer.ts";
 import {
   forwardedHead,
+  kubeletAnswerOf,
   type KubeletRequest,
   kubeletRequestOf,
 } from "./kubelet_request.ts";

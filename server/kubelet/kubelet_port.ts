@@ -19,7 +19,10 @@ import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
 import { Socket } from "../../net/stream/socket.ts";
 import type { Stream } from "../../net/stream/stream.ts";
-import type { Credentials } from "../../net/tls/trust/credentials.ts";
+import type {
+  CredentialFiles,
+  Credentials,
+} from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Dialer } from "../routing/dialer.ts";
@@ -32,10 +35,10 @@ import {
 } from "./kubelet_exchange.ts";
 import type { KubeletRefusal } from "./exchange_errors.ts";
 import { dialKubelet } from "./kubelet_dial.ts";
-import { KubeletMetrics } from "./kubelet_metrics.ts";
 import { NodeLookups } from "./node_lookups.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { NODE_ORGANIZATION } from "../identity/node_certificate.ts";
+import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 
 /** How long a caller's handshake may take. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
@@ -244,4 +247,81 @@ function nodeRefusal(
   if (group === undefined) return undefined;
   return `Cannot serve CN=${commonName}: its certificate is a node's ` +
     `(O=${group}), and nodes have no say over each other`;
+}
+
+// Which files say who is who on the port for kubelets' callers.
+
+/**
+ * What callers are shown, and which of them are believed.
+ *
+ * @param agents What agents are shown.
+ */
+export function callerFiles(
+  { keyPair, callerCaFile }: KubeletOptions,
+  agents: CredentialFiles,
+): CredentialFiles {
+  const { certFile: cert, keyFile: key } = keyPair ??
+    { certFile: agents.cert, keyFile: agents.key };
+  return { cert, key, ca: callerCaFile };
+}
+
+/** What kubelets are shown, and which of them are believed. */
+export function kubeletFiles(
+  { clientKeyPair, kubeletCaFile }: KubeletOptions,
+): CredentialFiles {
+  return {
+    cert: clientKeyPair?.certFile,
+    key: clientKeyPair?.keyFile,
+    ca: kubeletCaFile,
+  };
+}
+
+/** First parts of kubelets' paths (its `server.go`); all others are `other`. */
+const KINDS: ReadonlySet<string> = new Set([
+  ...["attach", "checkpoint", "configz", "containerLogs", "debug", "exec"],
+  ...["healthz", "logs", "metrics", "pods", "portForward", "run"],
+  ...["runningpods", "stats"],
+]);
+
+/** What a request is for, as one of few words. */
+export function requestKindOf(path: string): string {
+  const first = path.split("/", 2)[1] ?? "";
+  return KINDS.has(first) ? first : "other";
+}
+
+/**
+ * What the kubelet front end counts: requests by what they are for and how they
+ * were answered. Neither comes from a caller's text, so labels stay few.
+ */
+export class KubeletMetrics {
+  readonly #requests;
+  readonly #inFlight;
+
+  constructor(registry: MetricRegistry) {
+    this.#requests = registry.labelled(
+      "counter",
+      `${SERVER_PREFIX}kubelet_requests_total`,
+      "Requests to kubelets that are over, by what they are for and the first " +
+        "digit of the status; none when the caller left before there was one.",
+      ["kind", "status"],
+    );
+    this.#inFlight = registry.labelled(
+      "gauge",
+      `${SERVER_PREFIX}kubelet_requests_in_flight`,
+      "Requests to kubelets under way, by what they are for.",
+      ["kind"],
+    );
+  }
+
+  began(path: string): void {
+    this.#inFlight.with(requestKindOf(path)).add();
+  }
+
+  /** @param status 0: there was none. */
+  ended(path: string, status: number): void {
+    const kind = requestKindOf(path);
+    this.#inFlight.with(kind).add(-1);
+    const text = status === 0 ? "none" : `${Math.floor(status / 100)}xx`;
+    this.#requests.with(kind, text).add();
+  }
 }

@@ -11,8 +11,12 @@ import {
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
-import { EXCHANGES_MAX, KubeletPort } from "./kubelet_port.ts";
-import { KubeletMetrics, requestKindOf } from "./kubelet_metrics.ts";
+import {
+  EXCHANGES_MAX,
+  KubeletMetrics,
+  KubeletPort,
+  requestKindOf,
+} from "./kubelet_port.ts";
 
 /** A port that nobody reaches: connections are handed to it. */
 function openPort(): KubeletPort {

@@ -15,14 +15,11 @@
 
 import { isIP } from "node:net";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
-import {
-  authorityText,
-  type HttpAuthority,
-  parseAuthority,
-} from "./authority.ts";
 import { KUBELET_PORT, type NodeLookups } from "./node_lookups.ts";
 import type { KubeletRequest } from "./kubelet_request.ts";
-import { targetHost } from "../strategies/target_host.ts";
+import { targetHost } from "../strategies/strategy.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import { MessageError, quote } from "../../net/http1/message_error.ts";
 
 /** Where a request goes. */
 export interface KubeletRoute {
@@ -134,4 +131,41 @@ function dialed(
 /** The node's own names: loopback addresses are everybody's. */
 function namesOf(node: string, { host }: HttpAuthority): readonly string[] {
   return host === node || isLoopbackHost(host) ? [node] : [node, host];
+}
+
+// `host:port`, as a Host header and its like write it.
+
+/** A host without brackets, and a port in 1–65535. */
+export interface HttpAuthority {
+  readonly host: string;
+  readonly port: number;
+}
+
+const AUTHORITY = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9A-Za-z._-]+)):([0-9]{1,5})$/;
+
+/**
+ * Reads `text`.
+ *
+ * @param header Where it stood, for the error.
+ * @throws {MessageError}
+ */
+export function parseAuthority(text: string, header: string): HttpAuthority {
+  const match = AUTHORITY.exec(text);
+  const port = Number(match?.[3] ?? 0);
+  const host = match?.[1] ?? match?.[2] ?? "";
+  if (
+    port < 1 || port > 65_535 || (match?.[1] !== undefined && isIP(host) !== 6)
+  ) {
+    throw new MessageError(
+      400,
+      `Cannot use the header ${header}: saw ${quote(text)}, wanted ` +
+        "host:port, IPv6 in brackets",
+    );
+  }
+  return { host, port };
+}
+
+/** The other way round. */
+export function authorityText({ host, port }: HttpAuthority): string {
+  return hostPort(host, port);
 }

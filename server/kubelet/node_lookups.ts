@@ -21,7 +21,7 @@ import {
   PODS,
 } from "../../neighbours/kubernetes/paths.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
-import type { HttpAuthority } from "./authority.ts";
+import type { HttpAuthority } from "./kubelet_route.ts";
 import { MessageError } from "../../net/http1/message_error.ts";
 
 /**

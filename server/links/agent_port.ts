@@ -30,6 +30,7 @@ import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
   AgentLink,
   LinkAuthorization,
+  LinkCandidate,
   LinkRefusal,
 } from "../../proto/link/link.ts";
 import {
@@ -59,9 +60,7 @@ import {
 } from "../../proto/streams/settings.ts";
 import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import type { LinkCandidate } from "../../proto/link/link.ts";
-import { watchIdle } from "./idle_watch.ts";
-import { meteredStream } from "./metered_stream.ts";
+import { meteredStream, watchIdle } from "./metered_stream.ts";
 import { CONNECT_PATH } from "../../proto/link/method_paths.ts";
 
 /** A caller here makes one call, or a few; resets are hardly honest. */

@@ -4,7 +4,7 @@ import {
   IDLE_CHECK_MS,
   UNAUTHENTICATED_LIFE_MS,
   watchIdle,
-} from "./idle_watch.ts";
+} from "./metered_stream.ts";
 
 /** A connection with so many calls, and what became of it. */
 function scene(openStreams: number, isUnauthenticated = true) {

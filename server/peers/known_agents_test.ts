@@ -1,8 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { KnownAgents, type KnownPeer } from "./known_agents.ts";
+import { KnownAgents, type KnownPeer, WorkTurns } from "./known_agents.ts";
 import { PeerIndex } from "./peer_index.ts";
-import { WorkTurns } from "./work_turns.ts";
 
 const PEER: KnownPeer = {
   serverId: "b",

@@ -11,7 +11,7 @@
  */
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { KnownAgents, type KnownPeer } from "./known_agents.ts";
+import { KnownAgents, type KnownPeer, WorkTurns } from "./known_agents.ts";
 import {
   MEMBER_PART,
   PART_NAME,
@@ -20,7 +20,6 @@ import {
 import { type MemberRecord, parseMember } from "./member_record.ts";
 import type { PeerIndex } from "./peer_index.ts";
 import type { Peer } from "./peers.ts";
-import { WorkTurns } from "./work_turns.ts";
 
 /** Servers that are followed; what is said beyond that is not looked at. */
 const MEMBERS_MAX = 256;

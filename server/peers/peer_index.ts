@@ -7,11 +7,14 @@
  */
 
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
-import { targetHost } from "../strategies/target_host.ts";
+import {
+  type CandidateList,
+  createStrategy,
+  type Strategy,
+  targetHost,
+} from "../strategies/strategy.ts";
 import type { StrategyName } from "../options.ts";
 import { AgentIndex } from "../strategies/agent_index.ts";
-import { createStrategy } from "../strategies/create_strategy.ts";
-import type { CandidateList, Strategy } from "../strategies/strategy.ts";
 import type { ListedAgent } from "./agent_shards.ts";
 import type { Peer } from "./peers.ts";
 

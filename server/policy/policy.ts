@@ -16,7 +16,6 @@ import {
 import { subjectOf } from "../../policy/subject.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
-
 import type { AdminRole } from "../../proto/admin/api.ts";
 import {
   ADMIN_ENTRY,
@@ -27,6 +26,9 @@ import { type Caller, callerName } from "./caller.ts";
 import {
   DISCOVERY_ENTRY,
   type DiscoveryEntry,
+  joinedGrants,
+  NODE_GRANTS,
+  type NodeGrants,
   visibilityOf,
 } from "./discovery_entry.ts";
 import {
@@ -47,7 +49,6 @@ import {
   type NodeDialEntry,
   type RuleEntry,
 } from "./dial_entries.ts";
-import { joinedGrants, NODE_GRANTS, type NodeGrants } from "./node_grants.ts";
 import type { Visibility } from "../../services/catalog/visibility.ts";
 
 /** Most entries and rules of a document, to bound what a dial may cost. */

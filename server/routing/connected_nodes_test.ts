@@ -5,7 +5,7 @@ import {
   connectedNodes,
   nodeHint,
   NODES_LOOKED_AT_MAX,
-} from "./connected_nodes.ts";
+} from "./meant_node.ts";
 
 Deno.test("nodes are called as callers name them, each once", () => {
   const links = [

@@ -10,7 +10,7 @@
  * @module
  */
 
-import { type DialReports } from "../../platform/conduits/dial_reports.ts";
+import type { DialReports } from "../../platform/conduits/dial_reports.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import type { DialWishes } from "../../proto/link/dial_wishes.ts";
 import type { TraceContext } from "../../proto/peer/trace_context.ts";
@@ -40,19 +40,18 @@ import {
   OngoingDial,
   pathOf,
 } from "./ongoing_dial.ts";
-import { NO_PEERS, type Peer, type Peers } from "../peers/peers.ts";
-import { hostIsNode, meantNode } from "./meant_node.ts";
-import { peersHint } from "./peers_hint.ts";
-
+import { NO_PEERS, type Peer, type Peers, peersHint } from "../peers/peers.ts";
+import {
+  ambiguousTarget,
+  connectedNodes,
+  hostIsNode,
+  meantNode,
+  nodeHint,
+} from "./meant_node.ts";
 import type {
   DialAuthorizer,
   RequestedDial,
 } from "../policy/dial_authorizer.ts";
-import {
-  ambiguousTarget,
-  connectedNodes,
-  nodeHint,
-} from "./connected_nodes.ts";
 import type { NoAgent, Picked, Registry } from "./registry.ts";
 
 /** Why a dial failed, as it is counted. */

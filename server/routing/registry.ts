@@ -16,15 +16,16 @@ import type { AgentLink, Carrier } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { LinkGroup, Rank } from "../links/link_choice.ts";
-import { AgentIndex } from "../strategies/agent_index.ts";
+import { AgentIndex, AgentTally } from "../strategies/agent_index.ts";
 import { AgentList } from "../strategies/agent_list.ts";
-import { AgentTally } from "../strategies/agent_tally.ts";
-import { createStrategy } from "../strategies/create_strategy.ts";
+import {
+  createStrategy,
+  type Strategy,
+  targetHost,
+} from "../strategies/strategy.ts";
 import type { StrategyName } from "../options.ts";
-import type { Strategy } from "../strategies/strategy.ts";
-import { LinkedNames } from "./linked_names.ts";
-import { targetHost } from "../strategies/target_host.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
+import { NODE_SUBJECT_PREFIX } from "../../proto/identity/node_name.ts";
 
 /**
  * An agent that leaves a PING unanswered for so long gets no dials that others can
@@ -366,4 +367,48 @@ function formatAge(ms: number): string {
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
   return `${Math.round(seconds / 86_400)} days`;
+}
+
+// Whose links a change of one node's record may be about, without a look at all
+// links: ten thousand nodes that join at one time are as many changes.
+
+/** Agents by the names of nodes. */
+export class LinkedNames {
+  /** In their normal form, that of the certificate among them. */
+  readonly #named = new Map<string, Set<LinkGroup>>();
+  /** They proved nothing, so what they announce may be anybody's. */
+  readonly #anonymous = new Set<LinkGroup>();
+
+  add(agent: LinkGroup): void {
+    if (agent.peer.identity.kind === "anonymous") this.#anonymous.add(agent);
+    for (const name of nodeNamesOf(agent)) {
+      let named = this.#named.get(name);
+      if (named === undefined) this.#named.set(name, named = new Set());
+      named.add(agent);
+    }
+  }
+
+  remove(agent: LinkGroup): void {
+    this.#anonymous.delete(agent);
+    for (const name of nodeNamesOf(agent)) {
+      const named = this.#named.get(name);
+      named?.delete(agent);
+      if (named?.size === 0) this.#named.delete(name);
+    }
+  }
+
+  /** Who may be this node, or have announced what it was granted. */
+  about(node: string): readonly LinkGroup[] {
+    const named = this.#named.get(nameKey(node)) ?? [];
+    return [...new Set([...named, ...this.#anonymous])];
+  }
+}
+
+function nodeNamesOf({ peer }: LinkGroup): Set<string> {
+  const { agentId, identity: { commonName }, identifiers } = peer;
+  const node = commonName.startsWith(NODE_SUBJECT_PREFIX)
+    ? commonName.slice(NODE_SUBJECT_PREFIX.length)
+    : commonName;
+  const { host, uid } = identifiers;
+  return new Set([agentId, node, ...host, ...uid].map(nameKey));
 }

@@ -4,7 +4,7 @@ import { Prng } from "../../tests/support/memory/prng.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { LAST_SEEN_MAX, Registry } from "./registry.ts";
 import type { StrategyName } from "../options.ts";
-import { targetHost } from "../strategies/target_host.ts";
+import { targetHost } from "../strategies/strategy.ts";
 
 // Upstream's unit tests are named beside the scenario that covers them, so that
 // a search for one of its names ends here.

@@ -8,7 +8,7 @@
 
 import { removeFile } from "../../platform/files/atomic_file.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
-import { COPYING_RECORD, finishCopy, hasState } from "./state_creation.ts";
+import { COPYING_RECORD, finishCopy, hasState } from "./open_state.ts";
 import type { SealingKey } from "../../neighbours/store/sealing.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";

@@ -7,9 +7,13 @@
  */
 
 import { prefixKey } from "../../proto/peer/normal_form.ts";
-import { createStrategy } from "./create_strategy.ts";
-import { keyedStrategy } from "./keyed.ts";
-import type { Candidate, CandidateList, Strategy } from "./strategy.ts";
+import {
+  type Candidate,
+  type CandidateList,
+  createStrategy,
+  keyedStrategy,
+  type Strategy,
+} from "./strategy.ts";
 
 /** An index of agents by all their names. */
 export class AgentIndex<
@@ -78,5 +82,29 @@ export class AgentIndex<
 
   get #all(): readonly Strategy<C, List>[] {
     return [this.#byHost, this.#byUid, this.#byCidr];
+  }
+}
+
+// How many agents there are by their ids, without counting them anew: health
+// ports and metrics ask all the time, and each link that comes or goes asks.
+
+/** Agents, of which several may have one id. */
+export class AgentTally {
+  readonly #perId = new Map<string, number>();
+
+  /** Distinct ids. */
+  get size(): number {
+    return this.#perId.size;
+  }
+
+  add({ peer: { agentId } }: Candidate): void {
+    this.#perId.set(agentId, (this.#perId.get(agentId) ?? 0) + 1);
+  }
+
+  /** Takes back one that was added. */
+  remove({ peer: { agentId } }: Candidate): void {
+    const count = this.#perId.get(agentId);
+    if (count === undefined || count === 1) this.#perId.delete(agentId);
+    else this.#perId.set(agentId, count - 1);
   }
 }

@@ -15,8 +15,7 @@ import {
   connectKubernetes,
   type KubernetesOptions,
 } from "../../neighbours/kubernetes/connect.ts";
-import { TlsFiles } from "../../neighbours/kubernetes/tls_files.ts";
-import { TokenFile } from "../../neighbours/kubernetes/token_file.ts";
+import { TlsFiles, TokenFile } from "../../neighbours/kubernetes/access.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { CachedSource } from "./cached_source.ts";

@@ -13,7 +13,7 @@ import {
   requestCertificate,
 } from "../../../neighbours/kubernetes/csr.ts";
 import { KubernetesConfigError } from "../../../neighbours/kubernetes/errors.ts";
-import { LateClient } from "../../../neighbours/kubernetes/late_client.ts";
+import { LateClient } from "../../../neighbours/kubernetes/connect.ts";
 import { lineKey } from "../../../platform/log/line_key.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { CertificateFacts } from "../../../platform/pki/certificate.ts";

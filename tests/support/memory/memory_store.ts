@@ -14,7 +14,7 @@ import {
   type RecordChange,
   splitKey,
   type VersionedRecord,
-} from "../../../neighbours/store/place.ts";
+} from "../../../neighbours/store/transaction.ts";
 import { FOLLOWED_FOLDERS } from "../../../neighbours/store/store.ts";
 import { StoreAwayError } from "../../../neighbours/store/store_error.ts";
 

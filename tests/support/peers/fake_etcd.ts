@@ -33,8 +33,10 @@ import {
   WatchRequest,
   WatchResponse,
 } from "../../../neighbours/etcd/etcd_messages.ts";
-import type { MemberAddress } from "../../../neighbours/etcd/member_address.ts";
-import type { ConnectMember } from "../../../neighbours/etcd/members.ts";
+import type {
+  ConnectMember,
+  MemberAddress,
+} from "../../../neighbours/etcd/members.ts";
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
 import type { MethodHandler, ServerCall } from "../../../proto/grpc/call.ts";
 import {
