@@ -73,16 +73,11 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
     about: "speed beside other tunnels",
     files: ["lab/bench/bench.ts"],
   },
-  "bench-log": {
-    about: "what the connection log costs",
-    files: ["lab/bench/connection_log.ts"],
-  },
   "bench-ask": { about: "what asking costs", files: ["lab/bench/ask.ts"] },
   "bench-workers": {
     about: "what several workers give",
     files: ["lab/bench/workers.ts"],
   },
-  "profile": { about: "where the time goes", files: ["lab/bench/profile.ts"] },
   "simulate": {
     about: "a tunnel in memory and virtual time, by seed",
     files: ["lab/simulation/simulate.ts"],

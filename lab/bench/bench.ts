@@ -28,8 +28,7 @@ import { METRICS } from "./metrics.ts";
 import { type Plan, readPlan } from "./plan.ts";
 import { brief, isGood, renderMarkdown, renderText, rowsOf } from "./report.ts";
 import { type Measured, measureRound } from "./rounds.ts";
-import { loopback } from "./tunnels/site.ts";
-import { preparePrograms } from "./tunnels/start_tunnel.ts";
+import { loopback, preparePrograms } from "./tunnels/start_tunnel.ts";
 
 type Results = ReadonlyMap<string, Measured>;
 

@@ -29,8 +29,6 @@ export interface Assessment {
   /** `≥1.8x`, `≤16 KB each`; empty when nothing is. */
   readonly bar: string;
   readonly isReached: boolean | undefined;
-  readonly moonshot: string;
-  readonly isMoonshotReached: boolean | undefined;
 }
 
 /** Numbers of both sides and their ratio. */
@@ -80,14 +78,14 @@ export function compare(
     ratios.push(mine / other);
   }
   const ratio = median(ratios);
-  const { bars, moonshots } = barsOf(figure, a);
+  const bar = barOf(barsOf(figure, a), peer);
   return {
     ours: median(ours),
     theirs: median(theirs),
     ratio,
     lowest: Math.min(...ratios),
     highest: Math.max(...ratios),
-    ...assess(figure, ratio, barOf(bars, peer), barOf(moonshots, peer), "x"),
+    ...assess(figure, ratio, bar, "x"),
   };
 }
 
@@ -103,7 +101,6 @@ export function stand(
     values.push(outcome[figure.key] ?? NaN);
   }
   const ours = median(values);
-  const binds = a === "ours";
   return {
     ours,
     lowest: Math.min(...values),
@@ -111,8 +108,7 @@ export function stand(
     ...assess(
       figure,
       ours,
-      binds ? figure.limit : undefined,
-      binds ? figure.moonshotLimit : undefined,
+      a === "ours" ? figure.limit : undefined,
       figure.unit === "" || figure.unit === "x"
         ? figure.unit
         : ` ${figure.unit}`,
@@ -124,40 +120,22 @@ export function stand(
  * What counts for `a`: the bars as they are for ours, "no worse than
  * Konnectivity" wherever it has a bar when one end is ours, nothing for others.
  */
-export function barsOf(
-  figure: Figure,
-  a: ContenderName,
-): { readonly bars: Ratios; readonly moonshots: Ratios } {
-  if (a === "ours") {
-    return { bars: figure.bars ?? {}, moonshots: figure.moonshots ?? {} };
-  }
+export function barsOf(figure: Figure, a: ContenderName): Ratios {
+  if (a === "ours") return figure.bars ?? {};
   const isMixed = a === "ours-server" || a === "ours-agent";
-  const bars: Ratios = isMixed && figure.bars?.K !== undefined ? { K: 1 } : {};
-  return { bars, moonshots: {} };
+  return isMixed && figure.bars?.K !== undefined ? { K: 1 } : {};
 }
 
 function assess(
   { better }: Figure,
   value: number,
   bar: number | undefined,
-  moonshot: number | undefined,
   unit: string,
 ): Assessment {
-  const sign = better === "more" ? "≥" : "≤";
-  const reaches = (wanted: number | undefined) =>
-    wanted === undefined
-      ? undefined
-      : better === "more"
-      ? value >= wanted
-      : value <= wanted;
-  const inWords = (wanted: number | undefined) =>
-    wanted === undefined ? "" : `${sign}${wanted}${unit}`;
-  return {
-    bar: inWords(bar),
-    isReached: reaches(bar),
-    moonshot: inWords(moonshot),
-    isMoonshotReached: reaches(moonshot),
-  };
+  if (bar === undefined) return { bar: "", isReached: undefined };
+  return better === "more"
+    ? { bar: `≥${bar}${unit}`, isReached: value >= bar }
+    : { bar: `≤${bar}${unit}`, isReached: value <= bar };
 }
 
 function barOf(ratios: Ratios, peer: ContenderName): number | undefined {

@@ -9,8 +9,7 @@ import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { generate, type Sample } from "./generator.ts";
 import type { ContenderName, Metric, Route, Scale } from "./metric.ts";
 import { WITH_FRONTENDS } from "./metric.ts";
-import type { Site, Tunnel } from "./tunnels/site.ts";
-import { startTunnel } from "./tunnels/start_tunnel.ts";
+import { type Site, startTunnel, type Tunnel } from "./tunnels/start_tunnel.ts";
 
 /** Enough for the compilers of V8, and for caches. */
 const WARM_UP: readonly (readonly string[])[] = [

@@ -20,9 +20,7 @@ export const CONTENDER_NAMES = [
   "konnectivity",
   "frp",
   "chisel",
-  "ssh",
   "nginx",
-  "haproxy",
   "direct",
   "gcp-linear",
   "gcp-snapshot",
@@ -35,9 +33,7 @@ export const LETTERS = {
   K: "konnectivity",
   F: "frp",
   C: "chisel",
-  S: "ssh",
   N: "nginx",
-  H: "haproxy",
   D: "direct",
   L: "gcp-linear",
   G: "gcp-snapshot",
@@ -92,22 +88,36 @@ export const QUICK: Scale = {
 /** Ratios to peers. */
 export type Ratios = Readonly<Partial<Record<Letter, number>>>;
 
+/** How good a number has to be. */
+export interface Bound {
+  /** The ratios that have to be reached; a peer without one is only shown. */
+  readonly bars?: Ratios;
+  /** What ours has to keep, whatever the peers have: a most, or a least. */
+  readonly limit?: number;
+  /** Says nothing about a peer, so no ratio is formed. */
+  readonly isOursAlone?: boolean;
+}
+
 /** One number that a load yields. */
-export interface Figure {
+export interface Figure extends Bound {
   /** Name in the sample. */
   readonly key: string;
   readonly title: string;
   readonly unit: string;
   readonly better: "more" | "less";
-  /** The ratios that have to be reached; a peer without one is only shown. */
-  readonly bars?: Ratios;
-  /** The ratios that would be a feat; missing one is no failure. */
-  readonly moonshots?: Ratios;
-  /** What ours has to keep, whatever the peers have: a most, or a least. */
-  readonly limit?: number;
-  readonly moonshotLimit?: number;
-  /** Says nothing about a peer, so no ratio is formed. */
-  readonly isOursAlone?: boolean;
+}
+
+/** What a table says of a figure, in this order. */
+type Said = readonly [key: string, title: string, unit: string, bound?: Bound];
+
+/** A number of which more is better. */
+export function more(...[key, title, unit, bound]: Said): Figure {
+  return { key, title, unit, better: "more", ...bound };
+}
+
+/** A number of which less is better. */
+export function less(...[key, title, unit, bound]: Said): Figure {
+  return { key, title, unit, better: "less", ...bound };
 }
 
 /** One kind of load. */

@@ -4,27 +4,23 @@
  * @module
  */
 
-import { LINE_METRICS } from "./lines/mod.ts";
+import { LINE_METRICS } from "./lines/line_metrics.ts";
+import { FORWARD_METRICS } from "./forward_metrics.ts";
 import type { Metric } from "./metric.ts";
-import { BULK_METRICS } from "./metrics/bulk.ts";
-import { CONNECTION_METRICS } from "./metrics/connections.ts";
-import { FORWARDED_METRICS } from "./metrics/forwarded.ts";
-import { HANDSHAKE_METRICS } from "./metrics/handshakes.ts";
-import { IDLE_METRICS } from "./metrics/idle.ts";
-import { REQUEST_METRICS } from "./metrics/requests.ts";
-import { PROXY_METRICS } from "./proxies/mod.ts";
-import { STALLED_METRICS } from "./metrics/stalled.ts";
-import { XDS_METRICS } from "./xds/mod.ts";
+import { TUNNEL_METRICS } from "./tunnel_metrics.ts";
+import { PROXY_LOADS } from "./proxies/loads.ts";
+import { DATAGRAM_METRICS } from "./proxies/datagrams.ts";
+import { EVICTION_METRICS } from "./proxies/eviction.ts";
+import { MANY_SERVICES_METRICS } from "./proxies/many_services.ts";
+import { XDS_METRICS } from "./xds_metrics.ts";
 
 export const METRICS: Readonly<Record<string, Metric>> = {
-  ...BULK_METRICS,
-  ...REQUEST_METRICS,
-  ...CONNECTION_METRICS,
-  ...HANDSHAKE_METRICS,
-  ...STALLED_METRICS,
-  ...IDLE_METRICS,
-  ...FORWARDED_METRICS,
+  ...TUNNEL_METRICS,
+  ...FORWARD_METRICS,
   ...LINE_METRICS,
-  ...PROXY_METRICS,
+  ...PROXY_LOADS,
+  ...DATAGRAM_METRICS,
+  ...EVICTION_METRICS,
+  ...MANY_SERVICES_METRICS,
   ...XDS_METRICS,
 };

@@ -32,12 +32,7 @@ export interface Row {
   readonly spoiled: string | undefined;
 }
 
-const NO_ASSESSMENT: Assessment = {
-  bar: "",
-  isReached: undefined,
-  moonshot: "",
-  isMoonshotReached: undefined,
-};
+const NO_ASSESSMENT: Assessment = { bar: "", isReached: undefined };
 
 /** Every figure of a metric, beside every peer that has it. */
 export function rowsOf(
@@ -145,7 +140,8 @@ export function renderText(rows: readonly Row[]): string {
     lines.push(
       `${head} ${format(row.ours).padStart(8)} ${theirs.padStart(8)} ${
         row.unit.padEnd(10)
-      } ${ratioOf(row).padEnd(22)} ${assessmentOf(row)}`.trimEnd(),
+      } ${ratioOf(row).padEnd(22)} ${inWords(row.assessment, "MISSED")}`
+        .trimEnd(),
     );
   }
   return lines.join("\n");
@@ -159,8 +155,8 @@ export function renderMarkdown(
   const lines = [
     caption,
     "",
-    "| load | figure | ours | peer | its | ratio | bar | moonshot |",
-    "|---|---|---|---|---|---|---|---|",
+    "| load | figure | ours | peer | its | ratio | bar |",
+    "|---|---|---|---|---|---|---|",
   ];
   let title = "";
   for (const row of rows) {
@@ -173,14 +169,9 @@ export function renderMarkdown(
         row.peer ?? "",
         row.peer === undefined ? "" : format(row.theirs),
         ratioOf(row),
-        wordsOf(row.assessment.bar, row.assessment.isReached, "**missed**"),
-        wordsOf(
-          row.assessment.moonshot,
-          row.assessment.isMoonshotReached,
-          "not reached",
-        ),
+        inWords(row.assessment, "**missed**"),
       ]
-      : ["", row.peer ?? "", "", `no ratio: ${oneLine(row.spoiled)}`, "", ""];
+      : ["", row.peer ?? "", "", `no ratio: ${oneLine(row.spoiled)}`, ""];
     lines.push(`| ${load} | ${row.figure}${unit} | ${cells.join(" | ")} |`);
   }
   return `${lines.join("\n")}\n`;
@@ -191,26 +182,9 @@ function ratioOf(row: Row): string {
   return row.peer === undefined ? spread : `${format(row.ratio)}x ${spread}`;
 }
 
-function assessmentOf({ assessment }: Row): string {
-  return [
-    wordsOf(assessment.bar, assessment.isReached, "MISSED"),
-    assessment.moonshot === "" ? "" : `moonshot ${
-      wordsOf(
-        assessment.moonshot,
-        assessment.isMoonshotReached,
-        "not reached",
-      )
-    }`,
-  ].filter((text) => text !== "").join(", ");
-}
-
-function wordsOf(
-  wanted: string,
-  isReached: boolean | undefined,
-  missed: string,
-): string {
+function inWords({ bar, isReached }: Assessment, missed: string): string {
   if (isReached === undefined) return "";
-  return `${wanted} ${isReached ? "reached" : missed}`;
+  return `${bar} ${isReached ? "reached" : missed}`;
 }
 
 function oneLine(text: string): string {

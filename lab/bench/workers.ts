@@ -27,11 +27,11 @@ import {
 import { findPeer } from "../peers/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
-import { CpuQuotas } from "./cpu_quota.ts";
+import { sleep } from "../../tests/support/watch/event_loop.ts";
+import { median } from "./comparison.ts";
 import { generate, type Sample } from "./generator.ts";
 import type { Route } from "./metric.ts";
-import { loopback, type Site, type Tunnel } from "./tunnels/site.ts";
-import { startTunnel } from "./tunnels/start_tunnel.ts";
+import { loopback, type Site, startTunnel } from "./tunnels/start_tunnel.ts";
 
 /** The number that is to grow, and one that must not. */
 interface Load {
@@ -124,7 +124,8 @@ async function run(
         ],
         pieces: tunnel.pieces,
       });
-    await linked(tunnel, workers);
+    // Agents find workers by chance; all are to have found all.
+    await sleep(500 + 500 * workers);
     // The compilers of V8 have done their work before anybody is held back.
     await generator(load.flags(WARM_SECONDS, 4 * workers));
     for (const pid of await processesOf(server!, workers)) {
@@ -140,16 +141,6 @@ async function run(
 }
 
 const WARM_SECONDS = 2;
-
-/** Agents find workers by chance; all are to have found all. */
-function linked(_tunnel: Tunnel, workers: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 500 + 500 * workers));
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((one, other) => one - other);
-  return sorted[Math.floor(sorted.length / 2)]!;
-}
 
 function print(load: Load, rounds: readonly (readonly Run[])[]): boolean {
   let isGood = true;
@@ -180,6 +171,58 @@ function print(load: Load, rounds: readonly (readonly Run[])[]): boolean {
     ].join("  "));
   }
   return isGood;
+}
+
+/** Short: a process that is stopped waits for the rest of it, and a latency shows that. */
+const PERIOD_US = 20_000;
+
+/**
+ * Holds processes to a share of one core each, by control groups of their own
+ * (version 1 or 2 of the kernel's; needs root).
+ */
+class CpuQuotas {
+  readonly #folders: string[] = [];
+
+  /** @param share Of one core. @throws There are no control groups, or no right. */
+  async hold(pid: number, share: number): Promise<void> {
+    const v1 = "/sys/fs/cgroup/cpu";
+    const isV1 = await Deno.stat(`${v1}/cpu.cfs_quota_us`)
+      .then(() => true, () => false);
+    const folder = `${
+      isV1 ? v1 : "/sys/fs/cgroup"
+    }/tunnel-bench-${Deno.pid}-${pid}`;
+    await Deno.mkdir(folder);
+    this.#folders.push(folder);
+    const quota = Math.round(PERIOD_US * share);
+    const rules = isV1
+      ? { "cpu.cfs_period_us": PERIOD_US, "cpu.cfs_quota_us": quota }
+      : { "cpu.max": `${quota} ${PERIOD_US}` };
+    for (
+      const [name, rule] of Object.entries({ ...rules, "cgroup.procs": pid })
+    ) {
+      await Deno.writeTextFile(`${folder}/${name}`, `${rule}`);
+    }
+  }
+
+  /** In how many of the periods in which they ran they were stopped. */
+  async stopped(): Promise<{ readonly periods: number; readonly of: number }> {
+    let [periods, of] = [0, 0];
+    for (const folder of this.#folders) {
+      const text = await Deno.readTextFile(`${folder}/cpu.stat`);
+      const read = (name: string) =>
+        Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+      periods += read("nr_throttled");
+      of += read("nr_periods");
+    }
+    return { periods, of };
+  }
+
+  /** The processes must have ended. */
+  async remove(): Promise<void> {
+    for (const folder of this.#folders.splice(0)) {
+      await Deno.remove(folder).catch(() => {});
+    }
+  }
 }
 
 async function main(): Promise<number> {

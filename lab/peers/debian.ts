@@ -47,17 +47,6 @@ const RECIPES = {
   },
   "prometheus": { path: "usr/bin/prometheus", packages: ["prometheus"] },
   "promtool": { path: "usr/bin/promtool", packages: ["prometheus"] },
-  "sshd": {
-    path: "usr/sbin/sshd",
-    packages: ["openssh-server", "libwrap0"],
-  },
-  "haproxy": {
-    path: "usr/sbin/haproxy",
-    packages: [
-      ...["haproxy", "liblua5.3-0"],
-      ...["libopentracing1", "libopentracing-c-wrapper0"],
-    ],
-  },
   "nft": {
     path: "usr/sbin/nft",
     packages: [

@@ -13,12 +13,12 @@ import { ourCommand } from "../../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { generate, type Sample, SpoiledRunError } from "../generator.ts";
 import { median } from "../comparison.ts";
-import type { Metric } from "../metric.ts";
+import { less, type Metric } from "../metric.ts";
 
 type Starter = "ours" | "konnectivity";
 
 /** What is started first, and how much later the other. */
-export interface StartOrder {
+interface StartOrder {
   readonly isAgentFirst: boolean;
   readonly offsetMs: number;
 }
@@ -27,7 +27,7 @@ export interface StartOrder {
 const OFFSETS_MS: readonly number[] = [0, 10, 0, 30, 0, 60, 0, 100, 0, 200];
 
 /** All orders with all offsets: 20 starts. */
-export const START_ORDERS: readonly StartOrder[] = OFFSETS_MS.flatMap(
+const START_ORDERS: readonly StartOrder[] = OFFSETS_MS.flatMap(
   (offsetMs) => [
     { isAgentFirst: false, offsetMs },
     { isAgentFirst: true, offsetMs },
@@ -41,15 +41,8 @@ export const COLD_START: Metric = {
   contenders: ["ours", "konnectivity"],
   isOnRequest: true,
   figures: [
-    { key: "p50ms", title: "p50", unit: "ms", better: "less" },
-    {
-      key: "p100ms",
-      title: "p100",
-      unit: "ms",
-      better: "less",
-      limit: 400,
-      moonshotLimit: 200,
-    },
+    less("p50ms", "p50", "ms"),
+    less("p100ms", "p100", "ms", { limit: 400 }),
   ],
   async run({ name, site: { workspace } }, { isQuick }): Promise<Sample> {
     const starter = name as Starter;

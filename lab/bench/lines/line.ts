@@ -100,7 +100,8 @@ export class Line {
       const { stdout } = await new Deno.Command(program!, {
         args: [...words, "ss", "-tnH", "state", "established"],
       }).output();
-      const seen = connectionsIn(new TextDecoder().decode(stdout));
+      const seen = new TextDecoder().decode(stdout).split("\n")
+        .filter((line) => line.includes(AGENT_HOST)).length;
       if (seen >= connections) break;
       if (Date.now() > deadline) {
         throw new Error(`Cannot see ${connections} links: there are ${seen}`);
@@ -117,11 +118,6 @@ export class Line {
     const printed = await this.emulator.logTail();
     return JSON.parse(printed.trim().split("\n").at(-1)!) as LineReport;
   }
-}
-
-/** Lines of `ss` about connections with the agent's end. */
-export function connectionsIn(printed: string): number {
-  return printed.split("\n").filter((line) => line.includes(AGENT_HOST)).length;
 }
 
 /** Names of devices have 15 characters at most, so one letter has to do. */

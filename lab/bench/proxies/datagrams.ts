@@ -8,9 +8,9 @@
 import { freePort } from "../../../tests/support/program/ports.ts";
 import type { Contender } from "../contender.ts";
 import { generate, type Sample, SpoiledRunError } from "../generator.ts";
-import type { Metric, Scale } from "../metric.ts";
+import { less, type Metric, more, type Scale } from "../metric.ts";
 import { usageOf } from "../../../tests/support/program/processes.ts";
-import { startProxy, UDP_PROXIES } from "./start_proxy.ts";
+import { PROXIES, startProxy } from "./start_proxy.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
 const SESSIONS = 10_000;
@@ -169,40 +169,22 @@ async function openSession(port: number): Promise<Deno.DatagramConn> {
 export const DATAGRAM_METRICS: Readonly<Record<string, Metric>> = {
   "proxy-udp-echo": {
     title: "service proxy: UDP, 64 B there and back, 8 callers, 8 under way",
-    contenders: UDP_PROXIES,
+    contenders: PROXIES,
     isOnRequest: true,
     figures: [
-      {
-        key: "per_s",
-        title: "answers",
-        unit: "/s",
-        better: "more",
-        bars: { N: 1 },
-      },
-      {
-        key: "lost_at_half",
-        title: "lost at half",
-        unit: "",
-        better: "less",
-        limit: 0,
-      },
+      more("per_s", "answers", "/s", { bars: { N: 1 } }),
+      less("lost_at_half", "lost at half", "", { limit: 0 }),
     ],
     run: echo,
   },
   "proxy-udp-sessions": {
     title: "service proxy: UDP sessions that are idle",
-    contenders: UDP_PROXIES,
+    contenders: PROXIES,
     isOnRequest: true,
     figures: [
-      {
-        key: "kib_per_session",
-        title: "memory",
-        unit: "KB each",
-        better: "less",
-        limit: SESSION_KIB_MAX,
-      },
-      { key: "per_s", title: "new ones", unit: "/s", better: "more" },
-      { key: "rss_mib", title: "memory in all", unit: "MiB", better: "less" },
+      less("kib_per_session", "memory", "KB each", { limit: SESSION_KIB_MAX }),
+      more("per_s", "new ones", "/s"),
+      less("rss_mib", "memory in all", "MiB"),
     ],
     run: sessions,
   },

@@ -10,7 +10,8 @@ import { freePort } from "../../../tests/support/program/ports.ts";
 import { ServiceProxyProcess } from "../../peers/service_proxy.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { type Sample, SpoiledRunError } from "../generator.ts";
-import type { Metric } from "../metric.ts";
+import { median } from "../comparison.ts";
+import { less, type Metric } from "../metric.ts";
 import { arrivals } from "../../../tests/support/peers/sockets.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
@@ -132,9 +133,9 @@ async function evict(workspace: Workspace, rounds: number): Promise<Sample> {
     await proxy.stop();
   }
   return {
-    udp_ms: middle(took.udp),
+    udp_ms: median(took.udp),
     udp_max_ms: Math.max(...took.udp),
-    tcp_ms: middle(took.tcp),
+    tcp_ms: median(took.tcp),
     tcp_max_ms: Math.max(...took.tcp),
   };
 }
@@ -153,11 +154,7 @@ async function until(isSo: () => boolean): Promise<void> {
   }
 }
 
-function middle(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
-}
-
-const milliseconds = { unit: "ms", better: "less", limit: 100 } as const;
+const LIMIT = { limit: 100 };
 
 export const EVICTION_METRICS: Readonly<Record<string, Metric>> = {
   "proxy-evict": {
@@ -165,10 +162,10 @@ export const EVICTION_METRICS: Readonly<Record<string, Metric>> = {
     contenders: ["ours"],
     isOnRequest: true,
     figures: [
-      { key: "udp_ms", title: "datagrams", ...milliseconds },
-      { key: "udp_max_ms", title: "at most", ...milliseconds },
-      { key: "tcp_ms", title: "connections", ...milliseconds },
-      { key: "tcp_max_ms", title: "connections, at most", ...milliseconds },
+      less("udp_ms", "datagrams", "ms", LIMIT),
+      less("udp_max_ms", "at most", "ms", LIMIT),
+      less("tcp_ms", "connections", "ms", LIMIT),
+      less("tcp_max_ms", "connections, at most", "ms", LIMIT),
     ],
     run: ({ workspace }, { isQuick }) =>
       evict(workspace, isQuick ? ROUNDS_QUICK : ROUNDS),

@@ -12,7 +12,8 @@ import {
 } from "../../peers/service_proxy.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { type Sample, SpoiledRunError } from "../generator.ts";
-import type { Metric } from "../metric.ts";
+import { median } from "../comparison.ts";
+import { less, type Metric } from "../metric.ts";
 import { usageOf } from "../../../tests/support/program/processes.ts";
 import { arrivals } from "../../../tests/support/peers/sockets.ts";
 
@@ -109,7 +110,7 @@ async function many(workspace: Workspace, isQuick: boolean): Promise<Sample> {
     const after = await usageOf(proxy.child.pid);
     return {
       start_ms: startMs,
-      update_ms: took.toSorted((a, b) => a - b)[took.length >> 1]!,
+      update_ms: median(took),
       rss_mib: rssBytes / 2 ** 20,
       rss_after_mib: after.rssBytes / 2 ** 20,
     };
@@ -124,34 +125,10 @@ export const MANY_SERVICES_METRICS: Readonly<Record<string, Metric>> = {
     contenders: ["ours"],
     isOnRequest: true,
     figures: [
-      {
-        key: "start_ms",
-        title: "start",
-        unit: "ms",
-        better: "less",
-        limit: 1_000,
-      },
-      {
-        key: "update_ms",
-        title: "change in the file",
-        unit: "ms",
-        better: "less",
-        limit: 50,
-      },
-      {
-        key: "rss_mib",
-        title: "memory",
-        unit: "MiB",
-        better: "less",
-        limit: 150,
-      },
-      {
-        key: "rss_after_mib",
-        title: "after changes",
-        unit: "MiB",
-        better: "less",
-        limit: 150,
-      },
+      less("start_ms", "start", "ms", { limit: 1_000 }),
+      less("update_ms", "change in the file", "ms", { limit: 50 }),
+      less("rss_mib", "memory", "MiB", { limit: 150 }),
+      less("rss_after_mib", "after changes", "MiB", { limit: 150 }),
     ],
     run: ({ workspace }, { isQuick }) => many(workspace, isQuick),
   },

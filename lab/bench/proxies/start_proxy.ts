@@ -1,6 +1,6 @@
 /**
  * Starts one process that serves a port and connects whoever comes with one of
- * several targets: ours, nginx, HAProxy.
+ * several targets: ours or nginx.
  *
  * @module
  */
@@ -9,16 +9,11 @@ import { freePort } from "../../../tests/support/program/ports.ts";
 import { ServiceProxyProcess } from "../../peers/service_proxy.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import type { ContenderName } from "../metric.ts";
-import { forwarded } from "../tunnels/forwarders.ts";
-import { startHaproxyHop } from "../tunnels/haproxy.ts";
-import { startNginxHop } from "../tunnels/nginx.ts";
-import type { Tunnel } from "../tunnels/site.ts";
+import { forwarded, startNginxHop } from "../tunnels/forwarders.ts";
+import type { Tunnel } from "../tunnels/start_tunnel.ts";
 
-/** Who can be measured as a proxy of TCP. */
-export const TCP_PROXIES = ["ours", "nginx", "haproxy"] as const;
-
-/** HAProxy knows no datagrams. */
-export const UDP_PROXIES = ["ours", "nginx"] as const;
+/** Who can be measured as a proxy. */
+export const PROXIES = ["ours", "nginx"] as const;
 
 /** What a proxy is to do. */
 export interface ProxyConfig {
@@ -68,8 +63,6 @@ export async function startProxy(
       }
       case "nginx":
         return await startNginxHop(workspace, { listen, targets, protocol });
-      case "haproxy":
-        return await startHaproxyHop(workspace, { listen, targets });
       default:
         throw new TypeError(`${name} is no service proxy`);
     }

@@ -1,46 +1,75 @@
 /**
- * frp and chisel: single programs that forward a port, encrypted as they come.
+ * Programs that forward a port: frp and chisel, encrypted as they come, and
+ * nginx, which shows what processes that copy bytes reach without encryption.
  *
  * @module
  */
 
 import { Child } from "../../../tests/support/program/child.ts";
+import { findDebianProgram } from "../../peers/debian.ts";
 import { findPeer } from "../../peers/peers.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
-import type { Site, Tunnel } from "./site.ts";
+import type { Workspace } from "../../../tests/support/program/workspace.ts";
+import type { Site, Tunnel } from "./start_tunnel.ts";
+
+/** What frp is to forward, and where its two programs run. */
+interface FrpConfig extends Partial<Pick<Site, "serverSide" | "agentSide">> {
+  readonly type: "tcp" | "udp";
+  readonly host: string;
+  readonly port: number;
+  readonly target: string;
+}
 
 /** frp with its defaults: one TLS connection that carries all others. */
+export async function startFrpPair(
+  workspace: Workspace,
+  { type, host, port, target, serverSide = [], agentSide = [] }: FrpConfig,
+): Promise<readonly Child[]> {
+  const linkPort = freePort();
+  // Who waits for datagrams reads when the pair is ready.
+  const level = `log.level = "${type === "tcp" ? "error" : "info"}"\n`;
+  const [targetHost, targetPort] = target.split(":");
+  const start = async (
+    program: "frps" | "frpc",
+    prefix: readonly string[],
+    text: string,
+  ) => {
+    const file = workspace.path(`${program}.toml`);
+    await Deno.writeTextFile(file, text);
+    return new Child({
+      name: program,
+      command: [...prefix, await findPeer(program), "-c", file],
+      logFile: workspace.path(`${program}.log`),
+    });
+  };
+  return [
+    await start(
+      "frps",
+      serverSide,
+      `bindAddr = "${host}"\nbindPort = ${linkPort}\n` +
+        `proxyBindAddr = "${host}"\n${level}`,
+    ),
+    // Without loginFailExit it gives up when the server is not there yet.
+    await start(
+      "frpc",
+      agentSide,
+      `serverAddr = "${host}"\nserverPort = ${linkPort}\n` +
+        `loginFailExit = false\n${level}` +
+        `[[proxies]]\nname = "bench"\ntype = "${type}"\n` +
+        `localIP = "${targetHost}"\nlocalPort = ${targetPort}\n` +
+        `remotePort = ${port}\n`,
+    ),
+  ];
+}
+
 export async function startFrp(site: Site): Promise<Tunnel> {
-  const { workspace, serverHost } = site;
-  const [linkPort, port] = [freePort(), freePort()];
-  const target = splitAddress(site.target);
-  const serverFile = workspace.path("frps.toml");
-  await Deno.writeTextFile(
-    serverFile,
-    `bindAddr = "${serverHost}"\nbindPort = ${linkPort}\n` +
-      `proxyBindAddr = "${serverHost}"\nlog.level = "error"\n`,
-  );
-  const agentFile = workspace.path("frpc.toml");
-  // Without loginFailExit it gives up when the server is not there yet.
-  await Deno.writeTextFile(
-    agentFile,
-    `serverAddr = "${serverHost}"\nserverPort = ${linkPort}\n` +
-      `loginFailExit = false\nlog.level = "error"\n` +
-      `[[proxies]]\nname = "bench"\ntype = "tcp"\n` +
-      `localIP = "${target.host}"\nlocalPort = ${target.port}\n` +
-      `remotePort = ${port}\n`,
-  );
-  const server = new Child({
-    name: "frps",
-    command: [...site.serverSide, await findPeer("frps"), "-c", serverFile],
-    logFile: workspace.path("frps.log"),
+  const { workspace, serverHost: host, target } = site;
+  const { serverSide, agentSide } = site;
+  const port = freePort();
+  const pieces = await startFrpPair(workspace, {
+    ...{ type: "tcp", host, port, target, serverSide, agentSide },
   });
-  const agent = new Child({
-    name: "frpc",
-    command: [...site.agentSide, await findPeer("frpc"), "-c", agentFile],
-    logFile: workspace.path("frpc.log"),
-  });
-  return forwarded(`${serverHost}:${port}`, [server, agent]);
+  return forwarded(`${host}:${port}`, pieces);
 }
 
 /** chisel: SSH inside a WebSocket. */
@@ -48,23 +77,21 @@ export async function startChisel(site: Site): Promise<Tunnel> {
   const { workspace, serverHost } = site;
   const [linkPort, port] = [freePort(), freePort()];
   const chisel = await findPeer("chisel");
-  const server = new Child({
-    name: "chisel server",
-    command: [
-      ...[...site.serverSide, chisel, "server"],
-      ...[`--host=${serverHost}`, `--port=${linkPort}`, "--reverse"],
-    ],
-    logFile: workspace.path("chisel-server.log"),
-  });
-  const agent = new Child({
-    name: "chisel client",
-    command: [
-      ...[...site.agentSide, chisel, "client", "--max-retry-interval=1s"],
-      `http://${serverHost}:${linkPort}`,
-      `R:${serverHost}:${port}:${site.target}`,
-    ],
-    logFile: workspace.path("chisel-client.log"),
-  });
+  const start = (name: string, words: readonly string[]) =>
+    new Child({
+      name: `chisel ${name}`,
+      command: words,
+      logFile: workspace.path(`chisel-${name}.log`),
+    });
+  const server = start("server", [
+    ...[...site.serverSide, chisel, "server"],
+    ...[`--host=${serverHost}`, `--port=${linkPort}`, "--reverse"],
+  ]);
+  const agent = start("client", [
+    ...[...site.agentSide, chisel, "client", "--max-retry-interval=1s"],
+    `http://${serverHost}:${linkPort}`,
+    `R:${serverHost}:${port}:${site.target}`,
+  ]);
   return forwarded(`${serverHost}:${port}`, [server, agent]);
 }
 
@@ -73,7 +100,6 @@ export function forwarded(address: string, pieces: readonly Child[]): Tunnel {
   return {
     flags: [`-addr=${address}`],
     generator: "loadgen",
-    route: "a forwarded TCP port",
     pieces,
     stop: async () => {
       await Promise.all(pieces.map((piece) => piece.stop()));
@@ -81,10 +107,79 @@ export function forwarded(address: string, pieces: readonly Child[]): Tunnel {
   };
 }
 
-export function splitAddress(address: string): { host: string; port: number } {
-  const colon = address.lastIndexOf(":");
-  return {
-    host: address.slice(0, colon),
-    port: Number(address.slice(colon + 1)),
-  };
+const NGINX_CONNECTIONS_MAX = 32_768;
+
+/** Two nginx one behind the other. */
+export async function startNginx(site: Site): Promise<Tunnel> {
+  if (site.agentSide.join() !== site.serverSide.join()) {
+    throw new TypeError("nginx dials its second hop, so both share a place");
+  }
+  const outer = `${site.serverHost}:${freePort()}`;
+  const inner = `${site.serverHost}:${freePort()}`;
+  const { workspace, serverSide: prefix } = site;
+  const hop = (listen: string, onward: string) =>
+    startNginxHop(workspace, { listen, targets: [onward], prefix });
+  const hops = [await hop(outer, inner), await hop(inner, site.target)];
+  return forwarded(outer, hops);
+}
+
+/** One process. */
+export interface NginxHop {
+  /** `host:port`. */
+  readonly listen: string;
+  /** `host:port` each, used in turns. */
+  readonly targets: readonly string[];
+  readonly protocol?: "tcp" | "udp";
+  readonly prefix?: readonly string[];
+}
+
+/**
+ * Starts one that gives up a dial, and leaves a target out, as our service
+ * proxy does by default.
+ */
+export async function startNginxHop(
+  workspace: Workspace,
+  { listen, targets, protocol = "tcp", prefix = [] }: NginxHop,
+): Promise<Child> {
+  const nginx = await findDebianProgram("nginx");
+  const folder = workspace.path("nginx");
+  await Deno.mkdir(folder);
+  const module = `${nginx.root}/usr/lib/nginx/modules/ngx_stream_module.so`;
+  const isDynamic = await isThere(module);
+  const servers = targets
+    .map((target) => `server ${target} max_fails=3 fail_timeout=10s;`);
+  const configuration = [
+    ...(isDynamic ? [`load_module ${module};`] : []),
+    // As root it would else become a user who may not read this folder.
+    ...(Deno.uid() === 0 ? ["user root;"] : []),
+    "daemon off;",
+    `pid ${folder}/pid;`,
+    `error_log ${folder}/error.log error;`,
+    `worker_rlimit_nofile ${NGINX_CONNECTIONS_MAX * 2};`,
+    `events { worker_connections ${NGINX_CONNECTIONS_MAX}; }`,
+    `stream { upstream targets { ${servers.join(" ")} }`,
+    `server { listen ${listen}${protocol === "udp" ? " udp" : ""};`,
+    "proxy_connect_timeout 250ms; proxy_timeout 1h;",
+    "proxy_pass targets; } }",
+    "",
+  ].join("\n");
+  await Deno.writeTextFile(`${folder}/nginx.conf`, configuration);
+  return new Child({
+    name: `nginx at ${listen}`,
+    command: [
+      ...[...prefix, nginx.path],
+      ...["-p", folder, "-c", `${folder}/nginx.conf`],
+      ...["-e", `${folder}/error.log`],
+    ],
+    logFile: workspace.path("nginx.log"),
+  });
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(path)).isFile;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
 }

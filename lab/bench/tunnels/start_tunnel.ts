@@ -1,86 +1,144 @@
 /**
- * Starts any contender's tunnel, anywhere, and waits until it carries.
+ * Starts any contender's tunnel, anywhere, and waits until it carries: ours,
+ * Konnectivity's, one end of each, forwarders of others, or no tunnel at all.
  *
  * @module
  */
 
-import type { ContenderName } from "../metric.ts";
-import { generate, SpoiledRunError } from "../generator.ts";
+import type { Child } from "../../../tests/support/program/child.ts";
+import {
+  type Maker,
+  startAgent,
+  startServer,
+  stopTunnel,
+} from "../../../tests/support/program/tunnel.ts";
+import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { findDebianProgram } from "../../peers/debian.ts";
-import { findPeer } from "../../peers/peers.ts";
-import { startDirect } from "./direct.ts";
-import { startChisel, startFrp } from "./forwarders.ts";
-import { startHaproxy } from "./haproxy.ts";
-import { startNginx } from "./nginx.ts";
-import type { Site, SiteConfig, Tunnel } from "./site.ts";
-import { startSsh } from "./ssh.ts";
-import { startWithFrontend } from "./with_frontend.ts";
+import { findPeer, type PeerName } from "../../peers/peers.ts";
+import { generate, SpoiledRunError } from "../generator.ts";
+import type { ContenderName, Route } from "../metric.ts";
+import { forwarded, startChisel, startFrp, startNginx } from "./forwarders.ts";
 
-const STARTERS: Readonly<
-  Record<ContenderName, (site: Site, config: SiteConfig) => Promise<Tunnel>>
-> = {
-  "ours": (site, config) => startWithFrontend(site, config, "ours", "ours"),
-  "ours-server": (site, config) =>
-    startWithFrontend(site, config, "ours", "konnectivity"),
-  "ours-agent": (site, config) =>
-    startWithFrontend(site, config, "konnectivity", "ours"),
-  "konnectivity": (site, config) =>
-    startWithFrontend(site, config, "konnectivity", "konnectivity"),
-  "frp": startFrp,
-  "chisel": startChisel,
-  "ssh": startSsh,
-  "nginx": startNginx,
-  "haproxy": startHaproxy,
-  "direct": startDirect,
-  "gcp-linear": noTunnel,
-  "gcp-snapshot": noTunnel,
-};
-
-/** Nothing asks for it, since no metric of tunnels is for discovery servers. */
-function noTunnel(): Promise<never> {
-  return Promise.reject(new TypeError("a discovery server carries nothing"));
+/**
+ * Where the pieces of a tunnel run: everything on loopback, or each end in a
+ * network namespace of its own.
+ */
+export interface Site {
+  readonly workspace: Workspace;
+  /** What the agent dials: `host:port` of the running target. */
+  readonly target: string;
+  /** Where the server listens for its agent, an IPv4 address. */
+  readonly serverHost: string;
+  /** Words before the server's and the generator's commands. */
+  readonly serverSide: readonly string[];
+  /** Words before the agent's command, such as `ip netns exec nsB`. */
+  readonly agentSide: readonly string[];
 }
 
-const reference = (): Promise<unknown> =>
-  Promise.all([findPeer("xds-gcp"), findPeer("xds-adsload")]);
+/** Everything on this machine's loopback. */
+export function loopback(workspace: Workspace, target: string): Site {
+  const serverHost = "127.0.0.1";
+  return { workspace, target, serverHost, serverSide: [], agentSide: [] };
+}
 
-const konnectivity = (): Promise<unknown> =>
-  Promise.all([
-    findPeer("konnectivity-server"),
-    findPeer("konnectivity-agent"),
-  ]);
+/** What a metric may ask of a tunnel; not every peer can do all of it. */
+export interface SiteConfig {
+  readonly route: Route;
+  /** For our server or agent, or Konnectivity's. */
+  readonly serverFlags?: readonly string[];
+  readonly agentFlags?: readonly string[];
+}
 
-const PROGRAMS: Readonly<
-  Record<ContenderName, () => Promise<unknown>>
-> = {
-  "ours": () => Promise.resolve(),
-  "ours-server": konnectivity,
-  "ours-agent": konnectivity,
-  "konnectivity": konnectivity,
-  "frp": () => Promise.all([findPeer("frps"), findPeer("frpc")]),
-  "chisel": () => findPeer("chisel"),
-  "ssh": () => findDebianProgram("sshd"),
-  "nginx": () => findDebianProgram("nginx"),
-  "haproxy": () => findDebianProgram("haproxy"),
-  "direct": () => Promise.resolve(),
-  "gcp-linear": reference,
-  "gcp-snapshot": reference,
+/** A tunnel that has carried a first request. */
+export interface Tunnel {
+  /** Of the generator: how it reaches the target. */
+  readonly flags: readonly string[];
+  /** Which of the two generators knows this route. */
+  readonly generator: "loadgen" | "grpcgen";
+  /** Its processes, server first; they may have children. */
+  readonly pieces: readonly Child[];
+  stop(): Promise<void>;
+}
+
+/** How a contender is started, and what has to be found or built before. */
+interface Kind {
+  start(site: Site, config: SiteConfig): Promise<Tunnel>;
+  readonly needs?: readonly PeerName[];
+}
+
+/** Nothing asks for it, since no metric of tunnels is for discovery servers. */
+const REFERENCE: Kind = {
+  start: () =>
+    Promise.reject(new TypeError("a discovery server carries nothing")),
+  needs: ["xds-gcp", "xds-adsload"],
 };
+
+const KINDS: Readonly<Record<ContenderName, Kind>> = {
+  "ours": withFrontend("ours", "ours"),
+  "ours-server": withFrontend("ours", "konnectivity"),
+  "ours-agent": withFrontend("konnectivity", "ours"),
+  "konnectivity": withFrontend("konnectivity", "konnectivity"),
+  "frp": { start: startFrp, needs: ["frps", "frpc"] },
+  "chisel": { start: startChisel, needs: ["chisel"] },
+  "nginx": { start: startNginx },
+  "direct": { start: ({ target }) => Promise.resolve(forwarded(target, [])) },
+  "gcp-linear": REFERENCE,
+  "gcp-snapshot": REFERENCE,
+};
+
+function withFrontend(serverMaker: Maker, agentMaker: Maker): Kind {
+  const isOurs = serverMaker === "ours" && agentMaker === "ours";
+  return {
+    needs: isOurs ? [] : ["konnectivity-server", "konnectivity-agent"],
+    async start(site, { route, serverFlags = [], agentFlags = [] }) {
+      const { workspace, serverSide, agentSide, serverHost } = site;
+      if (route === "port") {
+        throw new TypeError(`${serverMaker} forwards no port`);
+      }
+      const server = await startServer(workspace, {
+        maker: serverMaker,
+        mode: route === "grpc-uds" ? "grpc" : "http-connect",
+        transport: route === "connect-tls" ? "tcp" : "uds",
+        prefix: serverSide,
+        agentHost: serverHost,
+        extraFlags: serverFlags,
+      });
+      const agent = await startAgent(
+        ...[workspace, server, agentMaker, agentFlags, agentSide] as const,
+      );
+      const { ca, client } = workspace.certificates;
+      const { frontend } = server;
+      const way = frontend.transport === "tcp"
+        ? [
+          `-via=localhost:${frontend.port}`,
+          `-tls=${ca},${client.cert},${client.key}`,
+        ]
+        : [`-via=unix:${frontend.path}`];
+      return {
+        flags: [...way, `-to=${site.target}`],
+        generator: route === "grpc-uds" ? "grpcgen" : "loadgen",
+        pieces: [server.child, agent.child],
+        stop: () => stopTunnel(server, agent),
+      };
+    },
+  };
+}
 
 /**
  * Finds, builds or fetches what `name` needs, so that nothing of that happens
  * while others are measured.
  *
- * @throws {PeerMissingError} When something is not to be had.
+ * @throws {PeerMissingError} When something is missing and cannot be made.
  */
 export async function preparePrograms(name: ContenderName): Promise<void> {
-  await PROGRAMS[name]();
+  await Promise.all((KINDS[name].needs ?? []).map(findPeer));
+  if (name === "nginx") await findDebianProgram(name);
 }
 
 /**
  * A tunnel of `name` at `site`, after its first answered request.
  *
- * @throws {PeerMissingError} When its programs are neither here nor to be had.
+ * @throws {PeerMissingError} When its programs are missing.
  * @throws {SpoiledRunError} When it does not come to carry in 30 s.
  */
 export async function startTunnel(
@@ -88,7 +146,7 @@ export async function startTunnel(
   site: Site,
   config: SiteConfig = { route: "connect-uds" },
 ): Promise<Tunnel> {
-  const tunnel = await STARTERS[name](site, config);
+  const tunnel = await KINDS[name].start(site, config);
   try {
     await generate({
       workspace: site.workspace,

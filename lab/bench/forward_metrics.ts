@@ -1,0 +1,162 @@
+/**
+ * Through `tunnel forward`: callers that speak first, and beside them callers
+ * that listen first, as those of SSH, SMTP and MySQL do, which may cost a
+ * timer; and datagrams, beside frp's udp proxy.
+ *
+ * @module
+ */
+
+import { Child } from "../../tests/support/program/child.ts";
+import { freePort } from "../../tests/support/program/ports.ts";
+import {
+  ourCommand,
+  startAgent,
+  startServer,
+  stopTunnel,
+} from "../../tests/support/program/tunnel.ts";
+import type { Workspace } from "../../tests/support/program/workspace.ts";
+import { generate } from "./generator.ts";
+import { type Figure, less, type Metric, more, type Scale } from "./metric.ts";
+import { startFrpPair } from "./tunnels/forwarders.ts";
+
+/** Longer than `tunnel forward` waits for a caller's first bytes. */
+const LISTENED_MS = 10;
+
+/** A port that leads to the target, and what it stands on. */
+interface ForwardedPort {
+  readonly port: number;
+  readonly pieces: readonly Child[];
+  stop(): Promise<void>;
+}
+
+async function startOurs(
+  workspace: Workspace,
+  target: string,
+  flags: readonly string[] = [],
+): Promise<ForwardedPort> {
+  const server = await startServer(workspace, {
+    ...{ maker: "ours", mode: "auto", transport: "uds" },
+  });
+  const agent = await startAgent(workspace, server, "ours");
+  if (server.frontend.transport !== "uds") throw new TypeError("no socket");
+  const port = freePort();
+  const forward = new Child({
+    name: "forward",
+    command: [
+      ...ourCommand("forward", ...flags, `127.0.0.1:${port}:${target}`),
+      `--server=unix:${server.frontend.path}`,
+    ],
+    logFile: workspace.path("forward.log"),
+  });
+  await forward.untilPrinted(/->/);
+  return {
+    port,
+    pieces: [server.child, agent.child, forward],
+    async stop() {
+      await forward.stop("SIGKILL");
+      await stopTunnel(server, agent);
+    },
+  };
+}
+
+async function startFrp(
+  workspace: Workspace,
+  target: string,
+): Promise<ForwardedPort> {
+  const port = freePort();
+  const pieces = await startFrpPair(workspace, {
+    ...{ type: "udp", target, port, host: "127.0.0.1" },
+  });
+  const [server, client] = pieces;
+  await server!.untilPrinted(/started successfully/);
+  await client!.untilPrinted(/start proxy success/);
+  const stop = async () => {
+    await Promise.all(pieces.map((piece) => piece.stop("SIGKILL")));
+  };
+  return { port, pieces, stop };
+}
+
+function forwarded(
+  title: string,
+  figure: Figure,
+  load: (scale: Scale) => readonly string[],
+): Metric {
+  return {
+    title: `${title} through a forwarded port`,
+    contenders: ["ours"],
+    isOnRequest: true,
+    figures: [figure],
+    async run({ site: { workspace, target } }, scale) {
+      const { port, pieces, stop } = await startOurs(workspace, target);
+      const pids = pieces.map(({ pid }) => pid).join();
+      try {
+        const flags = [`-addr=127.0.0.1:${port}`, `-pids=${pids}`];
+        flags.push(...load(scale));
+        return await generate({ workspace, pieces, flags });
+      } finally {
+        await stop();
+      }
+    },
+  };
+}
+
+function datagrams(
+  title: string,
+  rate: Figure,
+  words: readonly string[],
+): Metric {
+  return {
+    title,
+    contenders: ["ours", "frp"],
+    isOnRequest: true,
+    figures: [rate, less("lost_at_half", "lost at half", "", { limit: 0 })],
+    async run({ name, site: { workspace } }, { isQuick }) {
+      const target = `127.0.0.1:${freePort()}`;
+      const { port, pieces, stop } = name === "frp"
+        ? await startFrp(workspace, target)
+        : await startOurs(workspace, target, ["--udp"]);
+      try {
+        return await generate({
+          ...{ workspace, program: "linegen", pieces },
+          flags: [
+            ...["udp", `-target=${target}`, `-addr=127.0.0.1:${port}`],
+            ...[...words, `-d=${isQuick ? 2 : 4}s`],
+          ],
+        });
+      } finally {
+        await stop();
+      }
+    },
+  };
+}
+
+const listens = `-listen=${LISTENED_MS}ms`;
+const bulk = ({ bulkGb }: Scale) => ["-mode=down", "-n=4", `-gb=${bulkGb}`];
+const dials = ({ seconds }: Scale) => ["-mode=conn", "-n=64", `-d=${seconds}s`];
+const perGb = less("cpu_s_per_GB", "CPU", "s/GB");
+const perConnection = less("cpu_ms_per_1k", "CPU", "ms/1k");
+
+export const FORWARD_METRICS: Readonly<Record<string, Metric>> = {
+  "forward-down": forwarded("bytes", perGb, bulk),
+  "forward-down-listening": forwarded(
+    "bytes of callers that listen first,",
+    perGb,
+    (scale) => [...bulk(scale), listens],
+  ),
+  "forward-conn": forwarded("connections", perConnection, dials),
+  "forward-conn-listening": forwarded(
+    "connections of callers that listen first,",
+    perConnection,
+    (scale) => [...dials(scale), listens],
+  ),
+  "udp-echo": datagrams(
+    "UDP, 64 B there and back, 8 callers with 8 under way each",
+    more("per_s", "answers", "/s", { bars: { F: 1.2 } }),
+    ["-kind=echo", "-size=64"],
+  ),
+  "udp-oneway": datagrams(
+    "UDP, 1,200 B one way, 8 callers",
+    more("mbit", "speed", "Mbit/s", { bars: { F: 1.2 } }),
+    ["-kind=oneway", "-size=1200"],
+  ),
+};
