@@ -9,8 +9,8 @@
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import {
   type CandidateList,
-  createStrategy,
-  type Strategy,
+  RULES,
+  Strategy,
   targetHost,
 } from "../strategies/strategy.ts";
 import type { StrategyName } from "../options.ts";
@@ -31,7 +31,7 @@ export class PeerIndex {
 
   constructor(strategies: readonly StrategyName[]) {
     this.#strategies = strategies.map((name) =>
-      createStrategy<PeerAgent>(name, () => new ServerList())
+      new Strategy<PeerAgent>(RULES[name](), () => new ServerList())
     );
   }
 
@@ -47,20 +47,18 @@ export class PeerIndex {
 
   /** Each server once. See `Peers.find`. */
   find(target: DialTarget, node: string | undefined): readonly Peer[] {
-    return this.#candidates(target, node).map(({ server }) => server);
+    const found = this.#candidates(target, node)?.all ?? [];
+    return found.map(({ server }) => server);
   }
 
-  #candidates(
-    target: DialTarget,
-    node: string | undefined,
-  ): readonly PeerAgent[] {
-    if (node !== undefined) return this.#index.find(node);
-    const host = targetHost(target.address);
+  #candidates({ address }: DialTarget, node: string | undefined) {
+    if (node !== undefined) return this.#index.list(node);
+    const host = targetHost(address);
     for (const strategy of this.#strategies) {
-      const found = strategy.find(host);
-      if (found.length > 0) return found;
+      const found = strategy.list(host);
+      if (found !== undefined) return found;
     }
-    return [];
+    return undefined;
   }
 }
 

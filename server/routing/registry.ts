@@ -18,11 +18,7 @@ import type { Clock } from "../../proto/sync/clock.ts";
 import { LinkGroup, Rank } from "../links/link_choice.ts";
 import { AgentIndex, AgentTally } from "../strategies/agent_index.ts";
 import { AgentList } from "../strategies/agent_list.ts";
-import {
-  createStrategy,
-  type Strategy,
-  targetHost,
-} from "../strategies/strategy.ts";
+import { RULES, Strategy, targetHost } from "../strategies/strategy.ts";
 import type { StrategyName } from "../options.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
 import { NODE_SUBJECT_PREFIX } from "../../proto/identity/node_name.ts";
@@ -60,6 +56,7 @@ export interface Picked {
 
 /** A strategy, and how many agents it has. */
 interface CountedStrategy {
+  readonly name: StrategyName;
   readonly strategy: Strategy<LinkGroup, AgentList>;
   readonly tally: AgentTally;
 }
@@ -87,7 +84,8 @@ export class Registry {
 
   constructor(private readonly options: RegistryOptions) {
     this.#strategies = options.strategies.map((name) => ({
-      strategy: createStrategy(name, newList),
+      name,
+      strategy: new Strategy(RULES[name](), newList),
       tally: new AgentTally(),
     }));
     this.#lastSeen = new LastSeen(options.clock);
@@ -110,8 +108,8 @@ export class Registry {
 
   /** Distinct agent ids per strategy, in the order of the strategies. */
   agentCounts(): { strategy: StrategyName; agents: number }[] {
-    return this.#strategies.map(({ strategy, tally }) => ({
-      strategy: strategy.name,
+    return this.#strategies.map(({ name, tally }) => ({
+      strategy: name,
       agents: tally.size,
     }));
   }
@@ -233,7 +231,7 @@ export class Registry {
     const host = targetHost(address);
     return this.#strategies
       .find(({ strategy }) => strategy.list(host) !== undefined)
-      ?.strategy.name;
+      ?.name;
   }
 
   /**

@@ -10,9 +10,9 @@ import { prefixKey } from "../../proto/peer/normal_form.ts";
 import {
   type Candidate,
   type CandidateList,
-  createStrategy,
-  keyedStrategy,
-  type Strategy,
+  namedBy,
+  RULES,
+  Strategy,
 } from "./strategy.ts";
 
 /** An index of agents by all their names. */
@@ -20,75 +20,50 @@ export class AgentIndex<
   C extends Candidate,
   List extends CandidateList<C> = CandidateList<C>,
 > {
-  readonly #byHost: Strategy<C, List>;
-  readonly #byUid: Strategy<C, List>;
-  /** Agents that announced this very prefix; one inside it is another one. */
-  readonly #byCidr: Strategy<C, List>;
-  /** As it is spelled: two agents may differ in case alone. */
-  readonly #byId = new Map<string, List>();
+  readonly #by: ReadonlyMap<string, Strategy<C, List>>;
 
-  constructor(private readonly newList: () => List) {
-    this.#byHost = createStrategy("destHost", newList);
-    this.#byUid = createStrategy("uid", newList);
-    this.#byCidr = keyedStrategy(
-      "cidr",
-      newList,
-      ({ cidr }) => cidr,
-      prefixKey,
+  constructor(newList: () => List) {
+    const rules = {
+      host: RULES.destHost(),
+      uid: RULES.uid(),
+      // Agents that announced this very prefix; one inside it is another one.
+      cidr: namedBy(({ identifiers }) => identifiers.cidr, prefixKey),
+      // As it is spelled: two agents may differ in case alone.
+      id: namedBy(({ agentId }) => [agentId], (id) => id),
+    };
+    this.#by = new Map(
+      Object.entries(rules)
+        .map(([key, rule]) => [key, new Strategy<C, List>(rule, newList)]),
     );
   }
 
   /** Distinct agent ids. */
   get agents(): number {
-    return this.#byId.size;
+    return this.#by.get("id")!.size;
   }
 
   /** Adds it, or looks at it anew. */
   add(candidate: C): void {
-    for (const strategy of this.#all) strategy.add(candidate);
-    const { agentId } = candidate.peer;
-    let list = this.#byId.get(agentId);
-    if (list === undefined) this.#byId.set(agentId, list = this.newList());
-    list.add(candidate);
+    for (const strategy of this.#by.values()) strategy.add(candidate);
   }
 
   remove(candidate: C): void {
-    for (const strategy of this.#all) strategy.remove(candidate);
-    const { agentId } = candidate.peer;
-    const list = this.#byId.get(agentId);
-    list?.remove(candidate);
-    if (list?.all.length === 0) this.#byId.delete(agentId);
+    for (const strategy of this.#by.values()) strategy.remove(candidate);
   }
 
-  find(name: string): readonly C[] {
-    return this.list(name)?.all ?? [];
-  }
-
-  /** The same as a list; `undefined`: there is none. */
+  /** Those that are called so; `undefined`: none is. */
   list(name: string): List | undefined {
     // No host has an equals sign in it.
-    const [, key, value = ""] = /^(uid|cidr|host|id)=(.*)$/.exec(name) ?? [];
-    switch (key) {
-      case "id":
-        return this.#byId.get(value);
-      case "uid":
-        return this.#byUid.list(value);
-      case "cidr":
-        return this.#byCidr.list(value);
-      default:
-        return this.#byHost.list(key === undefined ? name : value);
-    }
-  }
-
-  get #all(): readonly Strategy<C, List>[] {
-    return [this.#byHost, this.#byUid, this.#byCidr];
+    const [, key = "host", value = name] =
+      /^(uid|cidr|host|id)=(.*)$/.exec(name) ?? [];
+    return this.#by.get(key)!.list(value);
   }
 }
 
-// How many agents there are by their ids, without counting them anew: health
-// ports and metrics ask all the time, and each link that comes or goes asks.
-
-/** Agents, of which several may have one id. */
+/**
+ * How many agents there are by their ids, without counting them anew: health
+ * ports and metrics ask all the time, and each link that comes or goes asks.
+ */
 export class AgentTally {
   readonly #perId = new Map<string, number>();
 

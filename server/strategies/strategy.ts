@@ -2,16 +2,24 @@
  * How a dial finds the agents that may serve it.
  *
  * A strategy keeps an index of agents and answers one question: which of them
- * qualify for this target? Choosing among those is their list's business. Agents
- * of other servers are found in the same way.
+ * qualify for this target? Each one is a rule that says under which keys an agent
+ * stands, and under which ones a host is looked for. Choosing among those that are
+ * found is their list's business. Agents of other servers are found in the same way.
+ *
+ * Unlike upstream's, names and addresses are compared in their normal form
+ * (`normal_form.ts`), so `NODE1` and `0:0:0:0:0:0:0:1` find their agents.
  *
  * @module
  */
 
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import {
+  type IpAddress,
+  maskedAddress,
+  parseIpPrefix,
+} from "../../proto/peer/ip_address.ts";
+import { addressOf, nameKey } from "../../proto/peer/normal_form.ts";
 import type { StrategyName } from "../options.ts";
-import { nameKey } from "../../proto/peer/normal_form.ts";
-import { cidrStrategy } from "./cidr.ts";
 
 /** An agent, as strategies see it. */
 export interface Candidate {
@@ -30,23 +38,149 @@ export interface CandidateList<C extends Candidate> {
   remove(candidate: C): void;
 }
 
+/** What makes an agent qualify for a host. */
+export interface Rule {
+  /** Under which an agent stands; none: it qualifies for nothing. */
+  keysOf(peer: Candidate["peer"]): readonly string[];
+  /** Under which a host is looked for; the first that has agents decides. */
+  search(host: string): Iterable<string>;
+  /** The first agent stands under a key, or the last one does no more. */
+  used?(key: string, change: 1 | -1): void;
+}
+
 /** Agents that qualify for a host, by one rule. */
-export interface Strategy<
+export class Strategy<
   C extends Candidate,
   List extends CandidateList<C> = CandidateList<C>,
 > {
-  readonly name: StrategyName;
+  readonly #lists = new Map<string, List>();
+
+  constructor(
+    private readonly rule: Rule,
+    private readonly newList: () => List,
+  ) {}
+
+  /** Keys that have agents. */
+  get size(): number {
+    return this.#lists.size;
+  }
+
   /** Adds it, or looks at it anew. @returns Whether it qualifies for anything. */
-  add(candidate: C): boolean;
+  add(candidate: C): boolean {
+    const keys = new Set(this.rule.keysOf(candidate.peer));
+    for (const key of keys) {
+      let list = this.#lists.get(key);
+      if (list === undefined) {
+        this.#lists.set(key, list = this.newList());
+        this.rule.used?.(key, 1);
+      }
+      list.add(candidate);
+    }
+    return keys.size > 0;
+  }
+
   /** Forgets it. @returns As {@linkcode add}. */
-  remove(candidate: C): boolean;
+  remove(candidate: C): boolean {
+    const keys = new Set(this.rule.keysOf(candidate.peer));
+    for (const key of keys) {
+      const list = this.#lists.get(key);
+      list?.remove(candidate);
+      if (list?.all.length !== 0) continue;
+      this.#lists.delete(key);
+      this.rule.used?.(key, -1);
+    }
+    return keys.size > 0;
+  }
+
   /** Those that qualify for a target host; `undefined`: none does. */
-  list(host: string): List | undefined;
-  /** The same, as they stand in their list; often none. */
-  find(host: string): readonly C[];
+  list(host: string): List | undefined {
+    for (const key of this.rule.search(host)) {
+      const list = this.#lists.get(key);
+      if (list !== undefined) return list;
+    }
+    return undefined;
+  }
 }
 
-// The host of a dial's address, as strategies compare it.
+/**
+ * The rules by their names. Of `default` every agent serves every target, of
+ * `defaultRoute` those that announced `default-route=true`.
+ */
+export const RULES: Readonly<Record<StrategyName, () => Rule>> = {
+  default: () => anyTarget(() => true),
+  destHost: () =>
+    namedBy(({ identifiers: { host, ipv4, ipv6 } }) => [
+      ...host,
+      ...ipv4,
+      ...ipv6,
+    ]),
+  defaultRoute: () => anyTarget(({ identifiers }) => identifiers.defaultRoute),
+  cidr: cidrRule,
+  uid: () => namedBy(({ identifiers }) => identifiers.uid),
+};
+
+/** @param spelled The spelling under which names are indexed. */
+export function namedBy(
+  names: Rule["keysOf"],
+  spelled: (text: string) => string = nameKey,
+): Rule {
+  return {
+    keysOf: (peer) => names(peer).map(spelled),
+    search: (host) => [spelled(host)],
+  };
+}
+
+/** Agents that qualify serve every target. */
+function anyTarget(qualifies: (peer: Candidate["peer"]) => boolean): Rule {
+  const keys = [""];
+  return {
+    keysOf: (peer) => qualifies(peer) ? keys : [],
+    search: () => keys,
+  };
+}
+
+/**
+ * The agents that announced the longest prefix around the target's address.
+ * (Upstream parses `cidr=` and uses it for nothing.)
+ *
+ * Each node of a cluster may announce the prefix of its pods, so routes are as
+ * many as agents. A search costs one look for each length of which there is a
+ * prefix, of which clusters have a few; there are 33 and 129 at most.
+ */
+function cidrRule(): Rule {
+  /** Prefixes of each length, by bytes of an address and length. */
+  const counts = new Map<string, number>();
+  /** The longest first, so that the first match is the answer. */
+  let order: readonly (readonly [bytes: number, length: number])[] = [];
+  const keyOf = (address: IpAddress, length: number) =>
+    `${address.length}/${length} ${address.join()}`;
+  return {
+    // What is not a prefix was refused before.
+    keysOf: ({ identifiers }) =>
+      identifiers.cidr.flatMap((text) => {
+        const prefix = parseIpPrefix(text);
+        return prefix === undefined ? [] : keyOf(prefix.address, prefix.length);
+      }),
+    *search(host) {
+      const address = addressOf(host);
+      if (address === undefined) return;
+      for (const [bytes, length] of order) {
+        if (bytes !== address.length) continue;
+        yield keyOf(maskedAddress(address, length), length);
+      }
+    },
+    used(key, change) {
+      const [kind = ""] = key.split(" ", 1);
+      const count = (counts.get(kind) ?? 0) + change;
+      if (count === 0) counts.delete(kind);
+      else counts.set(kind, count);
+      order = [...counts.keys()].map((kind) => {
+        const [bytes, length] = kind.split("/").map(Number);
+        return [bytes!, length!] as const;
+      }).sort(([, one], [, other]) => other - one);
+    },
+  };
+}
 
 /**
  * Takes the port off `address` the way Konnectivity does (its
@@ -59,108 +193,4 @@ export function targetHost(address: string): string {
   const colon = address.indexOf(":");
   if (colon === -1 || colon !== address.lastIndexOf(":")) return address;
   return address.slice(0, colon);
-}
-
-// Strategies that compare a target's host with what agents announced:
-// `destHost` (names and addresses) and `uid`.
-//
-// Unlike upstream's, both are compared in their normal form (`normal_form.ts`),
-// so `NODE1` and `0:0:0:0:0:0:0:1` find their agents.
-
-/**
- * @param keysOf Which identifiers of an agent count.
- * @param keyOf The spelling under which they are indexed.
- */
-export function keyedStrategy<
-  C extends Candidate,
-  List extends CandidateList<C>,
->(
-  name: StrategyName,
-  newList: () => List,
-  keysOf: (identifiers: Identifiers) => readonly string[],
-  keyOf: (text: string) => string = nameKey,
-): Strategy<C, List> {
-  const index = new Map<string, List>();
-  const keys = ({ peer }: C) => new Set(keysOf(peer.identifiers).map(keyOf));
-  const list = (host: string) => index.get(keyOf(host));
-  return {
-    name,
-    add(candidate) {
-      const found = keys(candidate);
-      for (const key of found) {
-        let list = index.get(key);
-        if (list === undefined) index.set(key, list = newList());
-        list.add(candidate);
-      }
-      return found.size > 0;
-    },
-    remove(candidate) {
-      const found = keys(candidate);
-      for (const key of found) {
-        const list = index.get(key);
-        list?.remove(candidate);
-        if (list?.all.length === 0) index.delete(key);
-      }
-      return found.size > 0;
-    },
-    list,
-    find: (host) => list(host)?.all ?? [],
-  };
-}
-
-// From the name of a strategy to an empty one. Of `default` every agent serves
-// every target, of `defaultRoute` those that announced `default-route=true`.
-
-/** Makes an empty strategy. */
-export function createStrategy<
-  C extends Candidate,
-  List extends CandidateList<C> = CandidateList<C>,
->(name: StrategyName, newList: () => List): Strategy<C, List> {
-  switch (name) {
-    case "default":
-      return anyTargetStrategy("default", newList, () => true);
-    case "destHost":
-      return keyedStrategy("destHost", newList, ({ host, ipv4, ipv6 }) => [
-        ...host,
-        ...ipv4,
-        ...ipv6,
-      ]);
-    case "defaultRoute":
-      return anyTargetStrategy(
-        "defaultRoute",
-        newList,
-        ({ defaultRoute }) => defaultRoute,
-      );
-    case "cidr":
-      return cidrStrategy(newList);
-    case "uid":
-      return keyedStrategy("uid", newList, ({ uid }) => uid);
-  }
-}
-
-/** Agents that qualify serve every target. */
-function anyTargetStrategy<
-  C extends Candidate,
-  List extends CandidateList<C>,
->(
-  name: StrategyName,
-  newList: () => List,
-  qualifies: (identifiers: Identifiers) => boolean,
-): Strategy<C, List> {
-  const all = newList();
-  const does = ({ peer }: C) => qualifies(peer.identifiers);
-  return {
-    name,
-    add(candidate) {
-      if (!does(candidate)) return false;
-      all.add(candidate);
-      return true;
-    },
-    remove(candidate) {
-      all.remove(candidate);
-      return does(candidate);
-    },
-    list: () => all.all.length === 0 ? undefined : all,
-    find: () => all.all,
-  };
 }
