@@ -49,6 +49,23 @@ export function isKubernetesTrouble(
     error instanceof KubernetesConfigError;
 }
 
+/** HTTP's, of a request that was refused; 0 where nobody answered. */
+export function codeOf(error: unknown): number | undefined {
+  return error instanceof KubernetesError ? error.code : undefined;
+}
+
+/** What was asked for; `undefined`: there is no such object. */
+export async function unlessMissing<T>(
+  asking: Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await asking;
+  } catch (error) {
+    if (codeOf(error) === 404) return undefined;
+    throw error;
+  }
+}
+
 /** Largest part of an answer without form that is quoted. */
 const QUOTE_LENGTH_MAX = 200;
 

@@ -11,7 +11,7 @@
 import type { Code } from "../../proto/codes/codes.ts";
 import { worldly } from "../../platform/errors/internal_errors.ts";
 import type { RequestOptions } from "./client.ts";
-import { isKubernetesTrouble, KubernetesError } from "./errors.ts";
+import { codeOf, isKubernetesTrouble, KubernetesError } from "./errors.ts";
 import {
   formatMicroTime,
   LEASE_SECONDS,
@@ -139,9 +139,7 @@ export class ServerLease {
     } catch (error) {
       if (!isKubernetesTrouble(error)) throw error;
       // Deleted already, or a successor with this id has written it: it is theirs.
-      const isOver = error instanceof KubernetesError &&
-        (error.code === 404 || error.code === 409);
-      if (isOver) return;
+      if ([404, 409].includes(codeOf(error) ?? 0)) return;
       this.options.observer.warn(
         `the server's lease stays until it expires: ${error.message}`,
         "TUN809",
@@ -283,9 +281,7 @@ export class ServerLease {
         observer.culled();
       } catch (error) {
         // Renewed meanwhile, or removed by another server: both are fine.
-        const isGood = error instanceof KubernetesError &&
-          (error.code === 409 || error.code === 404);
-        if (!isGood) throw error;
+        if (![404, 409].includes(codeOf(error) ?? 0)) throw error;
       }
     }
   }

@@ -10,7 +10,7 @@
 
 import { readInstanceId } from "../../proto/peer/instance_id.ts";
 import type { RequestOptions } from "../kubernetes/client.ts";
-import { KubernetesError } from "../kubernetes/errors.ts";
+import { codeOf, unlessMissing } from "../kubernetes/errors.ts";
 import { leaseEndMs, LEASES, objectPathOf } from "../kubernetes/paths.ts";
 import { ListWatch, type ListWatchClient } from "../kubernetes/list_watch.ts";
 import type { ObjectChange } from "../kubernetes/object_copy.ts";
@@ -164,9 +164,10 @@ export class KubernetesEphemerals implements EphemeralPlace {
       // Somebody has removed or changed it: then it is written as it is now.
       const code = codeOf(error);
       if (code !== 409 && code !== 404) throw worded(error);
-      const found = await client.get<Lease>(path, request).catch((error) => {
-        if (codeOf(error) !== 404) throw worded(error);
-      });
+      const found = await unlessMissing(client.get<Lease>(path, request))
+        .catch((error) => {
+          throw worded(error);
+        });
       if (found !== undefined) this.#written.set(part, found);
       this.#sights!.rewrite(part);
     }
@@ -243,8 +244,4 @@ function instanceIn(text: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function codeOf(error: unknown): number | undefined {
-  return error instanceof KubernetesError ? error.code : undefined;
 }

@@ -13,7 +13,11 @@
  */
 
 import type { KubernetesClient } from "../kubernetes/client.ts";
-import { isKubernetesTrouble, KubernetesError } from "../kubernetes/errors.ts";
+import {
+  codeOf,
+  isKubernetesTrouble,
+  KubernetesError,
+} from "../kubernetes/errors.ts";
 import { ListWatch } from "../kubernetes/list_watch.ts";
 import type { KubernetesObject, ObjectList } from "../kubernetes/objects.ts";
 import { type ApiCollection, objectPathOf } from "../kubernetes/paths.ts";
@@ -355,10 +359,6 @@ function textOf({ data }: Secret): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function codeOf(error: unknown): number | undefined {
-  return error instanceof KubernetesError ? error.code : undefined;
 }
 
 /** Nobody makes it while we try. */

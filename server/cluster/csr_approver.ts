@@ -13,8 +13,9 @@ import { unawaited, worldly } from "../../platform/errors/internal_errors.ts";
 import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
 import { API_CLIENT_SIGNER } from "../../neighbours/kubernetes/csr.ts";
 import {
+  codeOf,
   isKubernetesTrouble,
-  KubernetesError,
+  unlessMissing,
 } from "../../neighbours/kubernetes/errors.ts";
 import {
   ListWatch,
@@ -201,25 +202,17 @@ export class CsrApprover {
         this.#report(request, decision);
         return this.#wait(name, decision);
       } catch (error) {
-        const code = error instanceof KubernetesError ? error.code : undefined;
+        const code = codeOf(error);
         // Deleted meanwhile: then nothing waits for it.
         if (code === 404) return;
         if (code !== 409 || conflicts === CONFLICTS_MAX) throw error;
-        request = await this.#read(name);
+        request = await unlessMissing(
+          this.options.client.get<CertificateSigningRequest>(
+            objectPathOf(CERTIFICATE_SIGNING_REQUESTS, { name }),
+            this.#request,
+          ),
+        );
       }
-    }
-  }
-
-  async #read(name: string): Promise<CertificateSigningRequest | undefined> {
-    try {
-      return await this.options.client.get<CertificateSigningRequest>(
-        objectPathOf(CERTIFICATE_SIGNING_REQUESTS, { name }),
-        this.#request,
-      );
-    } catch (error) {
-      const isGone = error instanceof KubernetesError && error.code === 404;
-      if (isGone) return undefined;
-      throw error;
     }
   }
 

@@ -14,15 +14,10 @@ import type { CountingTools } from "../../platform/program/tools.ts";
 import type { NodeBinding } from "../options.ts";
 import type { Authorizer } from "../links/authorizer.ts";
 import { CsrApprover } from "./csr_approver.ts";
-import {
-  countCsrDecisions,
-  countLeases,
-  countReviews,
-  countTokenMismatches,
-} from "./kubernetes_metrics.ts";
-import { NodeAddresses } from "./node_addresses.ts";
+import { countLeases } from "./kubernetes_metrics.ts";
+import { counted } from "../metrics/metric_families.ts";
+import { NodeAddresses, PodNodes } from "./cluster_nodes.ts";
 import type { KubernetesServerOptions } from "../options.ts";
-import { PodNodes } from "./pod_nodes.ts";
 import { ServerLease } from "../../neighbours/kubernetes/server_lease.ts";
 import { tokenAuthenticator } from "./token_authenticator.ts";
 import { TokenReviews } from "./token_reviews.ts";
@@ -73,7 +68,13 @@ export function openKubernetes(
     timers,
     random: Math.random,
     observer: {
-      decided: countCsrDecisions(metrics),
+      decided: counted(
+        metrics,
+        "csr_decisions",
+        "CertificateSigningRequests looked at, by outcome: approved, denied, " +
+          "waiting, ignored or failed.",
+        "outcome",
+      ),
       event: (line) => log.event(line, {}, lineKey(line)),
       detail: (line) => log.detail(line),
       warn: (line, code) => log.warn(line, { code }, lineKey(line)),
@@ -91,8 +92,18 @@ export function openKubernetes(
     binding: server.nodeBinding,
     wallClock: Date.now,
     observer: {
-      reviewed: countReviews(metrics),
-      mismatched: countTokenMismatches(metrics),
+      reviewed: counted(
+        metrics,
+        "token_reviews",
+        "Agents that showed a token, by outcome: admitted, invalid, denied or " +
+          "unavailable.",
+        "outcome",
+      ),
+      mismatched: counted(
+        metrics,
+        "token_binding_mismatches",
+        "Links whose agent claims names that its token's node has not got.",
+      ),
       warn: (line, code) => log.warn(line, { code }, lineKey(line)),
     },
   })];

@@ -31,7 +31,7 @@ import {
   type LinkDecision,
   refuse,
 } from "../links/authorizer.ts";
-import type { BoundPod } from "./pod_nodes.ts";
+import type { BoundPod } from "./cluster_nodes.ts";
 import { TooManyReviewsError } from "./token_reviews.ts";
 import { TOKEN_LENGTH_MAX } from "../../neighbours/kubernetes/access.ts";
 

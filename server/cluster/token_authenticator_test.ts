@@ -13,8 +13,7 @@ import { tokenSaying } from "../../tests/support/peers/service_account_tokens.ts
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { authorize } from "../links/authorizer.ts";
 import type { NodeBinding } from "../options.ts";
-import { NodeAddresses } from "./node_addresses.ts";
-import { PodNodes } from "./pod_nodes.ts";
+import { NodeAddresses, PodNodes } from "./cluster_nodes.ts";
 import { tokenAuthenticator } from "./token_authenticator.ts";
 
 const AUDIENCE = "system:konnectivity-server";

@@ -7,19 +7,15 @@
 
 import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
 import {
-  KubernetesConfigError,
-  KubernetesError,
+  codeOf,
+  isKubernetesTrouble,
 } from "../../neighbours/kubernetes/errors.ts";
 import type {
   KubernetesNode,
   Pod,
 } from "../../neighbours/kubernetes/objects.ts";
-import {
-  type ApiCollection,
-  NODES,
-  objectPathOf,
-  PODS,
-} from "../../neighbours/kubernetes/paths.ts";
+import { NODES, PODS } from "../../neighbours/kubernetes/paths.ts";
+import { RememberedObjects } from "../../neighbours/kubernetes/remembered_objects.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { HttpAuthority } from "./kubelet_route.ts";
 import { MessageError } from "../../net/http1/message_error.ts";
@@ -46,19 +42,21 @@ export interface LookupClient extends Disposable {
 
 /** See the module description. */
 export class NodeLookups implements Disposable {
-  readonly #answers = new Map<
-    string,
-    { readonly object: Promise<unknown>; readonly untilMs: number }
-  >();
+  readonly #objects: RememberedObjects;
 
-  constructor(
-    private readonly client: LookupClient,
-    private readonly clock: Clock,
-  ) {}
+  constructor(private readonly client: LookupClient, clock: Clock) {
+    this.#objects = new RememberedObjects({
+      ...{ client, clock, most: ANSWERS_MAX, timeoutMs: TIMEOUT_MS },
+      believedMs: LOOKUP_BELIEVED_MS,
+      believesMissing: false,
+    });
+  }
 
   /** @throws {MessageError} When there is no such pod, or nobody can tell. */
   async nodeOfPod(namespace: string, name: string): Promise<string> {
-    const pod = await this.#get<Pod>(PODS, { namespace, name });
+    const pod = await answered(
+      this.#objects.get<Pod>(PODS, { namespace, name }),
+    );
     const node = pod.spec?.nodeName ?? "";
     if (node !== "") return node;
     throw new MessageError(
@@ -69,7 +67,9 @@ export class NodeLookups implements Disposable {
 
   /** @throws {MessageError} When there is no such node, or nobody can tell. */
   async kubeletOf(name: string): Promise<HttpAuthority> {
-    const { status } = await this.#get<KubernetesNode>(NODES, { name });
+    const { status } = await answered(
+      this.#objects.get<KubernetesNode>(NODES, { name }),
+    );
     const address = status?.addresses
       ?.find(({ type }) => type === "InternalIP")?.address;
     const port = status?.daemonEndpoints?.kubeletEndpoint?.Port;
@@ -80,34 +80,13 @@ export class NodeLookups implements Disposable {
   [Symbol.dispose](): void {
     this.client[Symbol.dispose]();
   }
-
-  #get<T>(
-    resource: ApiCollection,
-    where: { readonly namespace?: string; readonly name: string },
-  ): Promise<T> {
-    const path = objectPathOf(resource, where);
-    const now = this.clock.now();
-    const known = this.#answers.get(path);
-    if (known !== undefined && now < known.untilMs) {
-      return known.object as Promise<T>;
-    }
-    if (this.#answers.size >= ANSWERS_MAX) this.#answers.clear();
-    const object = this.client.get<T>(path, { timeoutMs: TIMEOUT_MS })
-      .catch((error) => {
-        this.#answers.delete(path);
-        throw refusalFor(error);
-      });
-    this.#answers.set(path, { object, untilMs: now + LOOKUP_BELIEVED_MS });
-    return object;
-  }
 }
 
-function refusalFor(error: unknown): unknown {
-  if (error instanceof KubernetesError) {
-    const status = error.code === 404 ? 404 : 503;
-    return new MessageError(status, error.message);
+async function answered<T>(asking: Promise<T>): Promise<T> {
+  try {
+    return await asking;
+  } catch (error) {
+    if (!isKubernetesTrouble(error)) throw error;
+    throw new MessageError(codeOf(error) === 404 ? 404 : 503, error.message);
   }
-  return error instanceof KubernetesConfigError
-    ? new MessageError(503, error.message)
-    : error;
 }
