@@ -5,7 +5,9 @@
  * @module
  */
 
-import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import { type DialAnswer, watchedDial } from "../../proto/link/dial_handler.ts";
+import type { DialError } from "../../proto/peer/dial_error.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import type { TraceContext } from "../../proto/peer/trace_context.ts";
 import { type SpanStart, startSpan } from "./tracing.ts";
@@ -25,21 +27,10 @@ export function tracedDial(
   const span = startSpan(name, { ...start, kind: "server" });
   // Who did not sample it may still have asked us to pass that on.
   if (span === undefined) return dial(start.parent, answer);
-  const pending = dial(span.context, {
-    connected(conduit) {
-      span.end();
-      answer.connected(conduit);
-    },
-    failed(error) {
-      span.end(error.message);
-      answer.failed(error);
-    },
-  });
-  return {
-    cancel() {
-      span.end("the caller gave up");
-      pending.cancel();
-    },
-    sendEarly: (bytes) => pending.sendEarly?.(bytes) ?? 0,
-  };
+  const over = ({ error, conduit }: { error?: DialError; conduit?: Conduit }) =>
+    span.end(conduit === undefined ? error?.message ?? GAVE_UP : undefined);
+  return watchedDial(answer, over, (answer) => dial(span.context, answer));
 }
+
+/** How the span of a dial ends that is not wanted any more. */
+const GAVE_UP = "the caller gave up";

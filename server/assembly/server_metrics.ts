@@ -19,11 +19,9 @@ import type {
   DialPath,
 } from "../routing/dialer.ts";
 import {
-  type OwnFamilies,
   ownFamilies,
   SERVER_PREFIX,
   UPSTREAM_PREFIX,
-  type UpstreamFamilies,
   upstreamFamilies,
 } from "../metrics/metric_families.ts";
 import { NodeCount, NodeMetrics } from "../metrics/node_metrics.ts";
@@ -46,8 +44,8 @@ const STREAM_ERROR_PACKET = "Unknown";
 
 /** The counters of a server. */
 export class ServerMetrics {
-  readonly #upstream: UpstreamFamilies;
-  readonly #ours: OwnFamilies;
+  readonly #upstream;
+  readonly #ours;
   readonly #nodes: NodeMetrics;
   readonly #fromAgent: Series;
   readonly #toAgent: Series;

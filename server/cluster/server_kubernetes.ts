@@ -6,6 +6,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { connectKubernetes } from "../../neighbours/kubernetes/connect.ts";
 import { reviewToken } from "../../neighbours/kubernetes/token_review.ts";
@@ -48,6 +49,8 @@ export function openKubernetes(
   { log, metrics, timers }: CountingTools,
 ): ServerKubernetes {
   const client = connectKubernetes(options, timers);
+  const lines = linesIn(log);
+  const counts = countDecisions(metrics);
   const { agentTokens, lease, csrApprover } = options;
   const addresses = new NodeAddresses(client, timers);
   const publishing = lease && new ServerLease({
@@ -56,10 +59,7 @@ export function openKubernetes(
     serverId: server.serverId,
     timers,
     wallClock: Date.now,
-    observer: {
-      ...countLeases(metrics),
-      warn: (line, code) => log.warn(line, { code }, lineKey(line)),
-    },
+    observer: { ...lines, ...countLeases(metrics) },
   });
   const approver = csrApprover && new CsrApprover({
     ...csrApprover,
@@ -67,18 +67,7 @@ export function openKubernetes(
     addresses,
     timers,
     random: Math.random,
-    observer: {
-      decided: counted(
-        metrics,
-        "csr_decisions",
-        "CertificateSigningRequests looked at, by outcome: approved, denied, " +
-          "waiting, ignored or failed.",
-        "outcome",
-      ),
-      event: (line) => log.event(line, {}, lineKey(line)),
-      detail: (line) => log.detail(line),
-      warn: (line, code) => log.warn(line, { code }, lineKey(line)),
-    },
+    observer: { ...lines, decided: counts.csrDecided },
   });
   const authenticators = agentTokens === undefined ? [] : [tokenAuthenticator({
     wanted: agentTokens,
@@ -92,19 +81,9 @@ export function openKubernetes(
     binding: server.nodeBinding,
     wallClock: Date.now,
     observer: {
-      reviewed: counted(
-        metrics,
-        "token_reviews",
-        "Agents that showed a token, by outcome: admitted, invalid, denied or " +
-          "unavailable.",
-        "outcome",
-      ),
-      mismatched: counted(
-        metrics,
-        "token_binding_mismatches",
-        "Links whose agent claims names that its token's node has not got.",
-      ),
-      warn: (line, code) => log.warn(line, { code }, lineKey(line)),
+      ...lines,
+      reviewed: counts.reviewed,
+      mismatched: counts.mismatched,
     },
   })];
   // Once: a server of the same id that follows publishes one under that name.
@@ -121,5 +100,37 @@ export function openKubernetes(
       await Promise.all([takeBack(), approver?.stop()]);
       client[Symbol.dispose]();
     },
+  };
+}
+
+function linesIn(log: CountingTools["log"]) {
+  return {
+    event: (line: string) => log.event(line, {}, lineKey(line)),
+    detail: (line: string) => log.detail(line),
+    warn: (line: string, code: Code) => log.warn(line, { code }, lineKey(line)),
+  };
+}
+
+function countDecisions(metrics: CountingTools["metrics"]) {
+  return {
+    csrDecided: counted(
+      metrics,
+      "csr_decisions",
+      "CertificateSigningRequests looked at, by outcome: approved, denied, " +
+        "waiting, ignored or failed.",
+      "outcome",
+    ),
+    reviewed: counted(
+      metrics,
+      "token_reviews",
+      "Agents that showed a token, by outcome: admitted, invalid, denied or " +
+        "unavailable.",
+      "outcome",
+    ),
+    mismatched: counted(
+      metrics,
+      "token_binding_mismatches",
+      "Links whose agent claims names that its token's node has not got.",
+    ),
   };
 }

@@ -12,7 +12,11 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import type { DialAnswer, DialContext } from "../../proto/link/dial_handler.ts";
+import {
+  type DialAnswer,
+  type DialContext,
+  failedDial,
+} from "../../proto/link/dial_handler.ts";
 import { nodeProblem, readWishes } from "../../proto/link/dial_wishes.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import { PROXY_PATH } from "../../proto/link/method_paths.ts";
@@ -21,8 +25,7 @@ import { proxyService } from "../../proto/link/proxy_service.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { transfer } from "../../proto/transfer/transfer.ts";
+import { CallerLoads } from "../routing/caller_loads.ts";
 import type { CallerDial } from "../routing/dialer.ts";
 import { decodeForwarded } from "./forwarded_caller.ts";
 import { PEER_CONDUITS_MAX } from "./peer_server.ts";
@@ -43,16 +46,14 @@ export interface PeerFrontendOptions {
 
 /** Serves dials of other servers, on all connections to the agent port. */
 export class PeerFrontend {
-  /** Dials and conduits, by the id of their server. */
-  readonly #load = new Map<string, number>();
-  /** What is to be done when a conduit to a target is over. */
-  readonly #ends = new WeakMap<Conduit, () => void>();
+  /** By the ids of servers. */
+  readonly #loads = new CallerLoads();
 
   constructor(private readonly options: PeerFrontendOptions) {}
 
   /** Dials and conduits that came from a server. */
   loadOf(serverId: string): number {
-    return this.#load.get(serverId) ?? 0;
+    return this.#loads.of(serverId);
   }
 
   /** The method, as one connection that is a server's may call it. */
@@ -70,7 +71,7 @@ export class PeerFrontend {
       onDial: (target, answer, context) =>
         this.#dialOrRefuse(remoteAddress, target, answer, context),
       join: (conduit, target) =>
-        unawaited("conduit", this.#join(conduit, target)),
+        unawaited("conduit", this.#loads.join(conduit, target)),
     });
     return {
       [PROXY_PATH]: (call) => {
@@ -95,8 +96,7 @@ export class PeerFrontend {
     } catch (error) {
       if (!(error instanceof DialError)) throw error;
       this.options.refused(remoteAddress, error.message);
-      answer.failed(error);
-      return { cancel() {} };
+      return failedDial(answer, error);
     }
   }
 
@@ -130,28 +130,7 @@ export class PeerFrontend {
 
   /** @throws {DialError} */
   #dial(request: CallerDial, answer: DialAnswer): PendingDial {
-    const over = this.#count(request.caller.forwardedBy!);
-    const pending = this.options.dial(request, {
-      connected: (conduit) => {
-        this.#ends.set(conduit, over);
-        answer.connected(conduit);
-      },
-      failed: (error) => {
-        over();
-        answer.failed(error);
-      },
-    });
-    return {
-      cancel() {
-        over();
-        pending.cancel();
-      },
-      sendEarly: (bytes) => pending.sendEarly?.(bytes) ?? 0,
-    };
-  }
-
-  /** @returns To be called when it is over. @throws {DialError} */
-  #count(serverId: string): () => void {
+    const serverId = request.caller.forwardedBy!;
     const load = this.loadOf(serverId);
     if (load >= PEER_CONDUITS_MAX) {
       throw new DialError(
@@ -162,20 +141,11 @@ export class PeerFrontend {
         "TUN409",
       );
     }
-    this.#load.set(serverId, load + 1);
-    let isOver = false;
-    return () => {
-      if (isOver) return;
-      isOver = true;
-      const left = this.loadOf(serverId) - 1;
-      if (left === 0) this.#load.delete(serverId);
-      else this.#load.set(serverId, left);
-    };
-  }
-
-  async #join(conduit: Conduit, target: Conduit): Promise<void> {
-    await transfer(conduit, target);
-    this.#ends.get(target)?.();
+    return this.#loads.dial(
+      serverId,
+      answer,
+      (answer) => this.options.dial(request, answer),
+    );
   }
 }
 
@@ -184,14 +154,12 @@ export function refuseForwarded(
   _request: CallerDial,
   answer: DialAnswer,
 ): PendingDial {
-  answer.failed(
-    new DialError(
-      "no-agent",
-      "No agent available: a server that may have one takes no dials of " +
-        "others; start all servers with --peer-forwarding",
-      undefined,
-      "TUN519",
-    ),
+  const error = new DialError(
+    "no-agent",
+    "No agent available: a server that may have one takes no dials of " +
+      "others; start all servers with --peer-forwarding",
+    undefined,
+    "TUN519",
   );
-  return { cancel() {} };
+  return failedDial(answer, error);
 }

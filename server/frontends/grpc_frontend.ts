@@ -6,7 +6,7 @@
 
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
-import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import { type DialAnswer, failedDial } from "../../proto/link/dial_handler.ts";
 import { nodeProblem, readWishes } from "../../proto/link/dial_wishes.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import type { PacketObserver } from "../../proto/link/packet_observer.ts";
@@ -40,10 +40,7 @@ export function frontendRouter(
     messageBytesMax,
     onDial(target, answer, { metadata, takeEarlyData, ...more }) {
       const problem = nodeProblem(metadata);
-      if (problem !== undefined) {
-        answer.failed(problem);
-        return { cancel() {} };
-      }
+      if (problem !== undefined) return failedDial(answer, problem);
       const wishes = readWishes((field) => metadata.text(field));
       const { id, trace } = more;
       const request = { ...wishes, target, id, trace, caller, takeEarlyData };

@@ -21,7 +21,11 @@ import { hostPort } from "../../proto/peer/host_port.ts";
 import { splitAddress } from "../../policy/target_address.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import type { DialAnswer, DialContext } from "../../proto/link/dial_handler.ts";
+import {
+  type DialAnswer,
+  type DialContext,
+  failedDial,
+} from "../../proto/link/dial_handler.ts";
 import { nodeProblem, readWishes } from "../../proto/link/dial_wishes.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
@@ -36,7 +40,7 @@ import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import { proxyService } from "../../proto/link/proxy_service.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { transfer } from "../../proto/transfer/transfer.ts";
+import { CallerLoads } from "../routing/caller_loads.ts";
 import type { CallerDial } from "../routing/dialer.ts";
 import {
   isVirtualAddress,
@@ -78,8 +82,8 @@ export interface NodeCalls {
 
 /** Serves dials of nodes, on all connections to the agent port. */
 export class NodeFrontend {
-  /** Connections and dials, by node. */
-  readonly #load = new Map<string, number>();
+  /** Of nodes. */
+  readonly #loads = new CallerLoads();
   /** Those with a connection. */
   readonly #callers = new Set<NodeCaller>();
   /** Counts up whenever who was admitted might not be any more. */
@@ -178,7 +182,7 @@ export class NodeFrontend {
       return this.#fail(calls, error, answer);
     }
     // Here, for many may have waited for one decision.
-    const load = this.#load.get(calls.node) ?? 0;
+    const load = this.#loads.of(calls.node);
     if (load >= NODE_CONDUITS_MAX) {
       const error = new DialError(
         "refused",
@@ -192,36 +196,17 @@ export class NodeFrontend {
     const { node: wanted, hasOthers } = readWishes((field) =>
       metadata.text(field)
     );
-    const asked = { target, node: wanted, hasOthers };
-    const meant = nodeProblem(metadata) ?? this.#meant(asked);
+    const meant = nodeProblem(metadata) ??
+      this.#meant({ target, node: wanted });
     if (meant instanceof DialError) return this.#fail(calls, meant, answer);
     const { remoteAddress, identity, node } = calls;
     const caller = { remoteAddress, identity, node, localAddress: "" };
-    this.#count(calls, 1);
-    let isOver = false;
-    const over = () => {
-      if (!isOver) this.#count(calls, -1);
-      isOver = true;
-    };
-    const request = { ...meant, id, trace, caller, takeEarlyData };
-    const pending = this.options.dial(request, {
-      connected: (conduit) => {
-        // Counted on by who joins it.
-        answer.connected(conduit);
-        over();
-      },
-      failed: (error) => {
-        over();
-        answer.failed(error);
-      },
-    });
-    return {
-      cancel() {
-        over();
-        pending.cancel();
-      },
-      sendEarly: (bytes) => pending.sendEarly?.(bytes) ?? 0,
-    };
+    const request = { ...meant, hasOthers, id, trace, caller, takeEarlyData };
+    return this.#loads.dial(
+      node,
+      answer,
+      (answer) => this.options.dial(request, answer),
+    );
   }
 
   /** What a dial means: a virtual address is another one behind an agent. */
@@ -262,7 +247,6 @@ export class NodeFrontend {
     target: Conduit,
   ): Promise<void> {
     this.options.counted(1);
-    this.#count(calls, 1);
     calls.conduits.add(conduit);
     this.#callers.add(calls);
     // Dials take a while: its node may have been revoked meanwhile.
@@ -270,10 +254,9 @@ export class NodeFrontend {
       const end = () => calls.close(INTERNAL_ERROR);
       unawaited("identity", this.#authorizeAgain(calls), end);
     }
-    await transfer(conduit, target);
+    await this.#loads.join(conduit, target);
     calls.conduits.delete(conduit);
     if (calls.conduits.size === 0) this.#callers.delete(calls);
-    this.#count(calls, -1);
     this.options.counted(-1);
   }
 
@@ -283,20 +266,13 @@ export class NodeFrontend {
     if (refusal !== undefined) calls.close(refusal.message);
   }
 
-  #count({ node }: NodeCaller, change: 1 | -1): void {
-    const load = (this.#load.get(node) ?? 0) + change;
-    if (load === 0) this.#load.delete(node);
-    else this.#load.set(node, load);
-  }
-
   #fail(
     { remoteAddress }: NodeCaller,
     error: DialError,
     answer: DialAnswer,
   ): PendingDial {
     this.options.refused(remoteAddress, error.message);
-    answer.failed(error);
-    return { cancel: () => {} };
+    return failedDial(answer, error);
   }
 }
 

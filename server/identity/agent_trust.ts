@@ -23,7 +23,7 @@ import {
 } from "../links/authorizer.ts";
 import type { ServerOptions } from "../options.ts";
 import { bindingAuthorizer } from "./binding_authorizer.ts";
-import { countBindingMismatches } from "./identity_metrics.ts";
+import { counted } from "../metrics/metric_families.ts";
 import type { Grants } from "./node_authorizer.ts";
 import type {
   ServerIdentity,
@@ -102,7 +102,11 @@ export async function openAgentTrust(
     ...identity?.authorizers ?? [],
     ...tokenAuthenticators,
     bindingAuthorizer(agents.nodeBinding ?? "warn", {
-      mismatched: countBindingMismatches(metrics),
+      mismatched: counted(
+        metrics,
+        "node_binding_mismatches",
+        "Links whose agent claims names that its certificate does not say.",
+      ),
       warn: (message) => log.warn(message, { code: "TUN322" }),
     }, grants),
     ...identity?.anonymousAuthorizers ?? [],

@@ -43,7 +43,7 @@ import {
 } from "./authorities.ts";
 import { type DuplicateRecord, DuplicateRecords } from "./duplicate_records.ts";
 import { GrantedAddresses } from "./granted_addresses.ts";
-import { countIdentityCalls } from "./identity_metrics.ts";
+import { counted } from "../metrics/metric_families.ts";
 import { noteAddress } from "./join_address.ts";
 import { JoinService } from "./join_service.ts";
 import {
@@ -154,7 +154,13 @@ export class ServerIdentity {
       now: Date.now,
       certificateLifeMs: options.nodeCertificateLifeMs,
       log,
-      counted: countIdentityCalls(metrics),
+      counted: counted(
+        metrics,
+        "identity_calls",
+        "Calls that ask for an identity, by method and status.",
+        "method",
+        "status",
+      ),
     });
   }
 

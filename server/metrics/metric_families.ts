@@ -6,13 +6,7 @@
  * @module
  */
 
-import type {
-  Histogram,
-  LabelledHistogram,
-  LabelledSeries,
-  MetricRegistry,
-  Series,
-} from "../../platform/metrics/metrics.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 
 /** In front of the names that are Konnectivity's. */
 export const UPSTREAM_PREFIX = "konnectivity_network_proxy_server_";
@@ -31,22 +25,17 @@ const LIFE_BOUNDS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 14_400, 43_200, 86_
 // deno-fmt-ignore: one line is enough for a list of numbers.
 const BYTES_BOUNDS = [0, 256, 4_096, 65_536, 1_048_576, 16_777_216, 268_435_456, 4_294_967_296];
 
-/** Konnectivity's families. */
-export interface UpstreamFamilies {
-  readonly dialSeconds: Histogram;
-  readonly lifeSeconds: Histogram;
-  readonly grpcConnections: LabelledSeries;
-  readonly httpConnections: Series;
-  readonly pendingDials: Series;
-  readonly established: Series;
-  readonly dialFailures: LabelledSeries;
-  readonly packets: LabelledSeries;
-  readonly streamErrors: LabelledSeries;
-  readonly fullReceiveChannels: LabelledSeries;
-}
-
 /** Registers Konnectivity's families. */
-export function upstreamFamilies(registry: MetricRegistry): UpstreamFamilies {
+export const upstreamFamilies: (
+  registry: MetricRegistry,
+) => ReturnType<typeof registerUpstream> = registerUpstream;
+
+/** Registers ours. */
+export const ownFamilies: (
+  registry: MetricRegistry,
+) => ReturnType<typeof registerOwn> = registerOwn;
+
+function registerUpstream(registry: MetricRegistry) {
   const gauge = (name: string, help: string) =>
     registry.series("gauge", `${UPSTREAM_PREFIX}${name}`, help);
   const seconds = (name: string, help: string, bounds: readonly number[]) =>
@@ -108,23 +97,7 @@ export function upstreamFamilies(registry: MetricRegistry): UpstreamFamilies {
   };
 }
 
-/** Our own families. */
-export interface OwnFamilies {
-  readonly bytes: LabelledSeries;
-  readonly conduitEnds: LabelledSeries;
-  readonly connectionBytes: LabelledHistogram;
-  readonly stalled: Series;
-  readonly droppedDatagrams: Series;
-  readonly refusedAgents: Series;
-  readonly refusedCallers: Series;
-  readonly nodeConnections: Series;
-  readonly forwardedDials: LabelledSeries;
-  readonly forwardedConnections: LabelledSeries;
-  readonly forwardedEnds: LabelledSeries;
-}
-
-/** Registers ours. */
-export function ownFamilies(registry: MetricRegistry): OwnFamilies {
+function registerOwn(registry: MetricRegistry) {
   const counter = (name: string, help: string) =>
     registry.series("counter", `${SERVER_PREFIX}${name}_total`, help);
   return {
@@ -188,4 +161,25 @@ export function ownFamilies(registry: MetricRegistry): OwnFamilies {
       ["direction", "end"],
     ),
   };
+}
+
+/**
+ * Counts something of ours that only one part knows of.
+ *
+ * @param name Between our prefix and `_total`.
+ * @param labels What is said of each.
+ */
+export function counted(
+  registry: MetricRegistry,
+  name: string,
+  help: string,
+  ...labels: readonly string[]
+): (...values: readonly string[]) => void {
+  const full = `${SERVER_PREFIX}${name}_total`;
+  if (labels.length === 0) {
+    const series = registry.series("counter", full, help);
+    return () => series.add();
+  }
+  const family = registry.labelled("counter", full, help, labels);
+  return (...values) => family.with(...values).add();
 }

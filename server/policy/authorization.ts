@@ -20,7 +20,7 @@ import {
   type Identifiers,
   NO_IDENTIFIERS,
 } from "../../proto/peer/identifiers.ts";
-import { SERVER_PREFIX } from "../metrics/metric_families.ts";
+import { counted, SERVER_PREFIX } from "../metrics/metric_families.ts";
 import { DialAuthorizer, type RequestedDial } from "./dial_authorizer.ts";
 import {
   SEES_EVERYTHING,
@@ -59,15 +59,14 @@ export class Authorization {
       this.#trail = new AuditTrail(this.#audit, tools.timers);
       watchAuditLog(metrics, SERVER_PREFIX, this.#audit);
     }
-    const refusals = metrics.series(
-      "counter",
-      `${SERVER_PREFIX}refused_dials_total`,
-      "Dials that the policy forbade, before any agent was asked.",
-    );
     this.dials = new DialAuthorizer({
       ...(this.#policy === undefined ? {} : { policy: this.#policy }),
       ...(this.#trail === undefined ? {} : { trail: this.#trail }),
-      refused: () => refusals.add(),
+      refused: counted(
+        metrics,
+        "refused_dials",
+        "Dials that the policy forbade, before any agent was asked.",
+      ),
     });
   }
 

@@ -45,7 +45,7 @@ export interface DialAuthorizerOptions {
   /** Absent: there is no audit log. */
   readonly trail?: AuditTrail;
   /** A dial was refused; for the metrics. */
-  refused(error: DialError): void;
+  refused(): void;
 }
 
 /** Where there are no rules, and no audit log. */
@@ -64,19 +64,6 @@ export class DialAuthorizer {
   }
 
   /**
-   * Whether another agent may be asked for what one was: no caller has asked for
-   * it by name, so nothing is logged, counted or recorded.
-   */
-  permits(dial: RequestedDial, agent: LinkPeer | undefined): boolean {
-    return this.#evaluate(dial, agent).isAllowed;
-  }
-
-  /** What would be decided, and by which rule: nothing comes of it. */
-  explain(dial: RequestedDial, agent: LinkPeer | undefined): RuleDecision {
-    return this.#evaluate(dial, agent);
-  }
-
-  /**
    * Decides about a dial.
    *
    * @param agent The one that would be asked. Absent: there is none, which a
@@ -88,22 +75,29 @@ export class DialAuthorizer {
     agent: LinkPeer | undefined,
     forwardedTo?: string,
   ): DialDecision {
-    const { policy, trail } = this.options;
-    const { target, caller } = dial;
-    const isFree = policy === undefined && trail === undefined &&
-      caller.node === undefined;
-    if (isFree) return ADMITTED;
-    const decision = this.#evaluate(dial, agent);
-    const record = trail?.begin(recordedFacts(dial, agent, forwardedTo));
-    record?.decided(decision, record.startMs);
-    if (!decision.isAllowed) {
-      const refusal = this.#refuse(target, decision);
-      return record === undefined ? { refusal } : { refusal, record };
-    }
-    return record === undefined ? ADMITTED : { record };
+    const decision = this.explain(dial, agent);
+    const record = this.record(decision, dial, agent, forwardedTo);
+    if (decision.isAllowed) return record === undefined ? ADMITTED : { record };
+    this.options.refused();
+    const error = refusal("server", dial.target, decision);
+    return { refusal: error, ...record && { record } };
   }
 
-  #evaluate(dial: RequestedDial, agent: LinkPeer | undefined): RuleDecision {
+  /** For the audit log: a dial was decided about. */
+  record(
+    decision: RuleDecision,
+    dial: RequestedDial,
+    agent: LinkPeer | undefined,
+    forwardedTo?: string,
+  ): DialRecord | undefined {
+    const { trail } = this.options;
+    const record = trail?.begin(recordedFacts(dial, agent, forwardedTo));
+    record?.decided(decision, record.startMs);
+    return record;
+  }
+
+  /** What would be decided, and by which rule: nothing comes of it. */
+  explain(dial: RequestedDial, agent: LinkPeer | undefined): RuleDecision {
     const policy = this.options.policy?.current;
     const { target, caller } = dial;
     if (policy === undefined && caller.node === undefined) return UNRESTRICTED;
@@ -118,12 +112,6 @@ export class DialAuthorizer {
     return service === undefined
       ? { ...NOT_ALLOWED, note: `no service that ${caller.node} sees has it` }
       : { isAllowed: true, rule: `the catalog's ${service}` };
-  }
-
-  #refuse(target: DialTarget, decision: RuleDecision): DialError {
-    const error = refusal("server", target, decision);
-    this.options.refused(error);
-    return error;
   }
 }
 

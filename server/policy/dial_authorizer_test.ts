@@ -11,10 +11,10 @@ const POLICY = new Policy({
 });
 
 function setUp(policy?: Policy) {
-  const refused: string[] = [];
+  const refused = { dials: 0 };
   const authorizer = new DialAuthorizer({
     ...(policy === undefined ? {} : { policy: { current: policy } }),
-    refused: ({ message }) => void refused.push(message),
+    refused: () => refused.dials++,
   });
   const ask = (address: string, node?: string, agent?: string) =>
     authorizer.authorize(
@@ -31,7 +31,7 @@ function setUp(policy?: Policy) {
 Deno.test("without a policy every dial is admitted", () => {
   const { ask, refused } = setUp();
   assertEquals(ask("a:80", undefined, "core-1"), undefined);
-  assertEquals(refused, []);
+  assertEquals(refused.dials, 0);
 });
 
 Deno.test("a decision depends on the agent that would be asked", () => {
@@ -44,7 +44,7 @@ Deno.test("a decision depends on the agent that would be asked", () => {
       "policy file",
   );
   assertEquals(ask("a:22", undefined, "edge-1")?.reason, "refused");
-  assertEquals(refused.length, 2);
+  assertEquals(refused.dials, 2);
 });
 
 Deno.test("a caller that may not reach a node does not learn whether it is there", () => {
@@ -60,10 +60,10 @@ Deno.test("a caller that may not reach a node does not learn whether it is there
 
 /** A server on which the catalog has `web` at 10.0.0.7:80 behind edge-1. */
 function setUpNodes(policy?: Policy) {
-  const refused: string[] = [];
+  const refused = { dials: 0 };
   const authorizer = new DialAuthorizer({
     ...(policy === undefined ? {} : { policy: { current: policy } }),
-    refused: ({ message }) => void refused.push(message),
+    refused: () => refused.dials++,
   });
   const ask = (address: string, agent?: string) => {
     const caller = { ...certifiedCaller("node:edge-9"), node: "edge-9" };
@@ -97,7 +97,7 @@ Deno.test("a node may dial services that it sees, and nothing else", () => {
   assertEquals(ask("10.0.0.7:80"), why);
   assertEquals(ask("10.0.0.7:80", "edge-2"), why);
   assertMatch(ask("10.0.0.7:22", "edge-1")!, /no service that edge-9 sees/);
-  assertEquals(refused.length, 4);
+  assertEquals(refused.dials, 4);
 });
 
 Deno.test("rules for frontends are not about nodes, and theirs about nobody else", () => {

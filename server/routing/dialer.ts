@@ -11,7 +11,7 @@
  */
 
 import type { DialReports } from "../../platform/conduits/dial_reports.ts";
-import type { DialAnswer } from "../../proto/link/dial_handler.ts";
+import { type DialAnswer, failedDial } from "../../proto/link/dial_handler.ts";
 import type { DialWishes } from "../../proto/link/dial_wishes.ts";
 import type { TraceContext } from "../../proto/peer/trace_context.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
@@ -163,8 +163,7 @@ export class Dialer {
       meantNode(request, this.options) !== undefined
     ) {
       // No dial was made or denied: the next one says whom it means.
-      answer.failed(hostIsNode(request.target.address));
-      return { cancel: () => {} };
+      return failedDial(answer, hostIsNode(request.target.address));
     }
     const choosing = startChild("choose agent", trace);
     const picked = registry.pick(request.target, request.node);
@@ -179,12 +178,12 @@ export class Dialer {
     const decision = authorizer?.authorize(request, agent, way?.forwardedTo);
     authorizing?.end(decision?.refusal?.message);
     if (decision?.refusal !== undefined) {
-      return this.#fail(decision.refusal, "refused", request, way, answer);
+      return this.#fail(decision.refusal, request, way, answer);
     }
     const record = decision?.record;
     const error = this.#unserved(request, picked, way);
     if (way === undefined || error !== undefined) {
-      return this.#refuse(request, error!, record, answer);
+      return this.#fail(error!, request, undefined, answer, record);
     }
     const dial = new OngoingDial(
       { way, record },
@@ -241,11 +240,13 @@ export class Dialer {
       : this.#wayOf(request, link, tried);
     if (way === undefined) return undefined;
     const agent = agentOf(way);
-    // What the first agent may be asked for, another one may not.
-    if (authorizer?.permits(request, agent) === false) return undefined;
-    const decision = authorizer?.authorize(request, agent, way.forwardedTo);
-    if (decision?.refusal !== undefined) return undefined;
-    return { way, record: decision?.record };
+    // What the first agent may be asked for, another one may not. No caller has
+    // asked for it by name, so a refusal is neither logged nor counted.
+    const decision = authorizer?.explain(request, agent);
+    if (decision?.isAllowed === false) return undefined;
+    const record = decision &&
+      authorizer?.record(decision, request, agent, way.forwardedTo);
+    return { way, record };
   }
 
   /** @param link The best that there is here. */
@@ -337,29 +338,18 @@ export class Dialer {
     );
   }
 
-  #refuse(
-    request: IdentifiedDial,
-    error: DialError,
-    record: DialRecord | undefined,
-    answer: DialAnswer,
-  ): PendingDial {
-    const cause = error.reason === "no-agent" ? "no-agent" : "refused";
-    return this.#fail(error, cause, request, undefined, answer, record);
-  }
-
   #fail(
     error: DialError,
-    cause: DialFailureCause,
     request: IdentifiedDial,
     way: DialWay | undefined,
     answer: DialAnswer,
     record?: DialRecord,
   ): PendingDial {
     const { observer, reports } = this.options;
+    const cause = error.reason === "no-agent" ? "no-agent" : "refused";
     observer.dialFailed(cause, pathOf(request, way), way?.agentId);
     reports.failed(error, { facts: dialFacts(request, way) }, record);
-    answer.failed(error);
-    return { cancel: () => {} };
+    return failedDial(answer, error);
   }
 }
 

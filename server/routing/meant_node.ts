@@ -50,7 +50,7 @@ export function meantNode<Dial extends RequestedDial>(
   const isThere = agent !== undefined ||
     peers?.find(target, meant.node)
         .some(({ agentsAreKnown }) => agentsAreKnown) === true;
-  return isThere && authorizer?.permits(meant, agent) !== false
+  return isThere && authorizer?.explain(meant, agent).isAllowed !== false
     ? meant
     : undefined;
 }
