@@ -24,21 +24,20 @@ import type { Store } from "../neighbours/store/store.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ProgressLine } from "./program/progress.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
-import { booleanFlag, choiceFlag } from "./flags/flag.ts";
+import { booleanFlag, choiceFlag, inGroup } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import { stateCommandFlags } from "./flags/state_flags.ts";
+import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
 import { textTable } from "../admin/ask/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 import { authorityIdOf } from "../proto/identity/authority_ids.ts";
 
-const WHERE = "Where";
 const SHOW = "tunnel ca show";
 /** Nodes named below the table; the rest is counted. */
 const NAMED_MAX = 5;
 
 const FLAGS = {
-  ...stateCommandFlags(WHERE),
+  ...inGroup("Where", STATE_COMMAND_FLAGS),
   "output": choiceFlag(["text", "json"], "text", {
     group: SHOW,
     short: "o",

@@ -13,53 +13,54 @@ import type { FrontendProtocol, TunnelRoute } from "../client/tunnel_route.ts";
 import type { FrontendListen, ServerOptions } from "../server/options.ts";
 import { defineCommand, refuseOperands } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
-import { choiceFlag, choicesFlag, fileFlag, textFlag } from "./flags/flag.ts";
+import {
+  choiceFlag,
+  choicesFlag,
+  fileFlag,
+  inGroup,
+  textFlag,
+} from "./flags/flag.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { SERVER_FLAGS } from "./server/flags.ts";
 import { serverOptions } from "./server/options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
-import { UsageError } from "./flags/usage_error.ts";
+import { unusable, UsageError } from "./flags/usage_error.ts";
 
-const APISERVER = "kube-apiserver's part";
-
-const FLAGS = {
+const APISERVER_FLAGS = inGroup("kube-apiserver's part", {
   "contexts": choicesFlag(NETWORK_CONTEXTS, ["cluster"], {
-    group: APISERVER,
     help: "What goes through the tunnel: cluster is kubelets, proxies, " +
       "webhooks and aggregated APIs by Service.",
   }),
   "protocol": choiceFlag(["", "grpc", "http-connect"], "", {
-    group: APISERVER,
     help: "What to speak to the server.",
     defaultText: "grpc over a unix socket, else http-connect",
   }),
   "frontend": textFlag("", {
-    group: APISERVER,
     placeholder: "unix:/PATH",
     help: "Go through `tunnel forward --frontend` of this socket on " +
       "kube-apiserver's machine, in place of one server.",
   }),
   "server-host": textFlag("", {
-    group: APISERVER,
     placeholder: "HOST",
     help: "Where kube-apiserver finds a server that listens on a port.",
     defaultText: "--server-bind-address, or 127.0.0.1",
   }),
   "ca-bundle": fileFlag({
-    group: APISERVER,
     help: "CA of the server's certificate; for a port.",
   }),
   "client-cert": fileFlag({
-    group: APISERVER,
     help: "Certificate that kube-apiserver shows; for a port.",
   }),
-  "client-key": fileFlag({ group: APISERVER, help: "Its private key." }),
+  "client-key": fileFlag({ help: "Its private key." }),
   "tls-server-name": textFlag("", {
-    group: APISERVER,
     placeholder: "NAME",
     help: "Name that the server's certificate must bear.",
     defaultText: "the host",
   }),
+});
+
+const FLAGS = {
+  ...APISERVER_FLAGS,
   ...SERVER_FLAGS,
 } as const;
 
@@ -121,14 +122,11 @@ function routeToFrontend(
     throw new UsageError(
       `Cannot use --${other} together with --frontend: it is about a server, ` +
         "and tunnel forward knows its servers; remove one of them",
-      "TUN101",
     );
   }
   const path = /^(?:unix:(?:\/\/(?=\/))?)?(\/.+)$/.exec(text)?.[1];
   if (path === undefined) {
-    throw new UsageError(
-      `Cannot use --frontend: saw "${text}", wanted unix:/path`,
-    );
+    throw unusable("--frontend", text, "unix:/path");
   }
   return {
     kind: "tunnel",
@@ -179,7 +177,6 @@ function addressOf(
     throw new UsageError(
       `Cannot write a way to a port without --${name}: kube-apiserver and ` +
         "server authenticate each other",
-      "TUN101",
     );
   };
   const { hostname, port } = listen.address;

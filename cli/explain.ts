@@ -50,7 +50,6 @@ export const EXPLAIN_COMMAND = defineCommand({
       if (operands.length > 0) {
         throw new UsageError(
           `Cannot explain --all and "${operands[0]}": give one of them`,
-          "TUN101",
         );
       }
       context.print(isJson ? asJson(allCodes()) : codeTable());
@@ -77,7 +76,6 @@ export function codesIn(words: readonly string[]): Code[] {
   if (text.trim() === "") {
     throw new UsageError(
       "Cannot explain nothing: wanted a code such as TUN503, or --all",
-      "TUN101",
     );
   }
   const found = [...text.matchAll(/(?<![a-z0-9])tun[-_ ]?(\d{3})(?!\d)/gi)]
@@ -90,7 +88,6 @@ export function codesIn(words: readonly string[]): Code[] {
   throw new UsageError(
     `Cannot explain ${shown}: no code of this version is in it` +
       `${hint(found[0] ?? text.trim())} (tunnel explain --all lists all)`,
-    "TUN101",
   );
 }
 

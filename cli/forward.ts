@@ -31,7 +31,7 @@ import {
   routeOf,
   routeRules,
 } from "./flags/route_flags.ts";
-import { UsageError } from "./flags/usage_error.ts";
+import { unusable, UsageError } from "./flags/usage_error.ts";
 
 const FORWARD_FLAGS = {
   ...ROUTE_FLAGS,
@@ -83,7 +83,6 @@ export const FORWARD_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot forward nothing: wanted [BIND:]PORT:HOST:PORT[@NODE], such " +
           "as 5432:db.internal:5432",
-        "TUN101",
       );
     }
     using _net = sayInternalErrors("forward", context);
@@ -120,16 +119,13 @@ function frontendPath(
   if (text === "") return undefined;
   const path = /^(?:unix:(?:\/\/(?=\/))?)?([^:]+)$/.exec(text)?.[1];
   if (path === undefined) {
-    throw new UsageError(
-      `Cannot use --frontend: saw "${text}", wanted unix:/path`,
-    );
+    throw unusable("--frontend", text, "unix:/path");
   }
   const idle = ["node", "udp"].find((name) => given.has(name));
   if (operands.length === 0 && idle !== undefined) {
     throw new UsageError(
       `Cannot use --${idle} together with --frontend alone: its callers say ` +
         "what they dial; remove one of them",
-      "TUN101",
     );
   }
   return path;

@@ -54,7 +54,6 @@ export function unknownCommand(name: string): UsageError {
     : `; did you mean ${word}?`;
   return new UsageError(
     `Unknown command "${name}"${hint} (tunnel help lists all)`,
-    "TUN101",
   );
 }
 

@@ -10,21 +10,18 @@ import { openLog } from "../platform/log/log.ts";
 import { proxyEnvironment } from "../net/dial/proxy_environment.ts";
 import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
 import { defineCommand } from "./program/command.ts";
-import { booleanFlag } from "./flags/flag.ts";
+import { booleanFlag, inGroup } from "./flags/flag.ts";
 import {
-  joinFileFlag,
   joinRequest,
   joinTokenText,
-  nodeFlags,
+  NODE_FLAGS,
+  SERVER_FLAG,
   serverAddresses,
-  serverFlag,
 } from "./flags/join_flags.ts";
 import { GENERAL_FLAGS, LOG_FLAGS } from "./flags/log_flags.ts";
 import { ProgressLine } from "./program/progress.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { UsageError } from "./flags/usage_error.ts";
-
-const GROUP = "Joining";
 
 /** See the module description. */
 export const JOIN_COMMAND = defineCommand({
@@ -44,13 +41,13 @@ export const JOIN_COMMAND = defineCommand({
   ],
   rights: "network",
   flags: {
-    "server": { ...serverFlag(GROUP), defaultText: "" },
-    "join-file": joinFileFlag(GROUP),
-    ...nodeFlags(GROUP),
-    "again": booleanFlag(false, {
-      group: GROUP,
-      help: "Join although the node has joined before, with the key it has: " +
-        "it was forgotten, or moves to another server.",
+    ...inGroup("Joining", {
+      "server": { ...SERVER_FLAG, defaultText: "" },
+      ...NODE_FLAGS,
+      "again": booleanFlag(false, {
+        help: "Join although the node has joined before, with the key it " +
+          "has: it was forgotten, or moves to another server.",
+      }),
     }),
     ...LOG_FLAGS,
     ...GENERAL_FLAGS,
@@ -62,7 +59,6 @@ export const JOIN_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot join: wanted one token, tunnel join TOKEN --server HOST:PORT; " +
           "`tunnel token create` on the server makes one",
-        "TUN101",
       );
     }
     const servers = serverAddresses(values["server"]);
@@ -70,7 +66,6 @@ export const JOIN_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot join: --server is not given; `tunnel token create` on the " +
           "server says where it is",
-        "TUN101",
       );
     }
     const token = joinTokenText(word, file);

@@ -7,22 +7,22 @@
 
 import { listNodes, NODE_STATES, showNode } from "./ask/node.ts";
 import { ANSWER_FLAGS, ASKED_SERVER_FLAGS } from "./flags/admin_flags.ts";
-import { booleanFlag, choiceFlag, textFlag } from "./flags/flag.ts";
+import { booleanFlag, choiceFlag, inGroup, textFlag } from "./flags/flag.ts";
 import { grantsFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import { stateCommandFlags } from "./flags/state_flags.ts";
+import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { defineCommand } from "./program/command.ts";
 import { ofOthers } from "../admin/ask/text_table.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { type CommandLine, isWritten, readVerb } from "./program/verbs.ts";
 
-const STATE = "The state, where no server is asked";
 const LIST = "tunnel node list";
 
 /** As a value of `--identifiers`; an empty text counts as a flag not given. */
 const NO_GRANTS = "-";
 
-const { "state-dir": _, ...STATE_FLAGS } = stateCommandFlags(STATE);
+const { "state-dir": _, ...ABOUT } = STATE_COMMAND_FLAGS;
+const STATE_FLAGS = inGroup("The state, where no server is asked", ABOUT);
 
 const FLAGS = {
   ...ASKED_SERVER_FLAGS,
@@ -142,6 +142,5 @@ function refuseQuestions(
   throw new UsageError(
     `Cannot use --${idle} with --${place}: that lists what the state keeps, ` +
       "and no server is asked; keep one of them",
-    "TUN101",
   );
 }

@@ -104,14 +104,12 @@ export const POLICY_COMMAND = defineCommand({
       throw new UsageError(
         `Cannot use --${idle} with --file: no running program is asked then; ` +
           "keep one of them",
-        "TUN101",
       );
     }
     if (as === "" && values.agent === "") {
       throw new UsageError(
         "Cannot test the policy: --as is not given; wanted the name of a " +
           "caller, node:NAME or socket:PATH",
-        "TUN101",
       );
     }
     const [, address] = /^(?:tcp:|udp:)?(?!unix:)(.*)$/s.exec(target) ?? [];
@@ -148,7 +146,6 @@ function withNode(
   if (given !== "" && given !== node) {
     throw new UsageError(
       `Cannot use both ${node} and --node ${given}; keep one of them`,
-      "TUN101",
     );
   }
   return { words: [verb, target], node: node! };

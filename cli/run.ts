@@ -125,7 +125,6 @@ export async function checkVariables(
     throw new UsageError(
       `Unknown variable $${name}; did you mean $${meant}? (unset it if it ` +
         "belongs to another program)",
-      "TUN101",
     );
   }
 }

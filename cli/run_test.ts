@@ -41,6 +41,8 @@ for (const name of ["", ...Object.keys(COMMANDS)]) {
       assertEquals(line.length <= HELP_COLUMNS, true, line);
       assertEquals(line, line.trimEnd());
     }
+    // A flag that no heading was said for stands under an empty one.
+    assertEquals(output.split("\n").includes(":"), false);
   });
 }
 

@@ -40,6 +40,7 @@ import {
   choiceFlag,
   countFlag,
   durationFlag,
+  inGroup,
   listFlag,
   portFlag,
   textFlag,
@@ -48,47 +49,42 @@ import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import type { Running } from "../net/program/running.ts";
 import { untilStopped } from "./program/until_stopped.ts";
-import { UsageError } from "./flags/usage_error.ts";
+import { unusable, UsageError } from "./flags/usage_error.ts";
 import { readVerb } from "./program/verbs.ts";
 
-const WHAT = "The endpoints";
-
-const FLAGS = {
+const WHAT_FLAGS = inGroup("The endpoints", {
   "endpoint": listFlag([], {
-    group: WHAT,
     placeholder: "ADDRESS:PORT,…",
     help: "Address and port of an endpoint of the service.",
   }),
   "port-name": textFlag("", {
-    group: WHAT,
     placeholder: "NAME",
     help: "Name of the service's port, when it has several.",
   }),
   "service-port": portFlag(0, {
-    group: WHAT,
     help: "Write the service as well, with this port, unless it exists.",
     defaultText: "somebody else writes the service",
   }),
   "protocol": choiceFlag(["tcp", "udp"], "tcp", {
-    group: WHAT,
     help: "Protocol of that port.",
   }),
-  "node": textFlag("", { group: WHAT, help: "Node of the endpoints." }),
-  "zone": textFlag("", { group: WHAT, help: "Zone of the endpoints." }),
+  "node": textFlag("", { help: "Node of the endpoints." }),
+  "zone": textFlag("", { help: "Zone of the endpoints." }),
   "weight": countFlag(DEFAULT_WEIGHT, 1, WEIGHT_MAX, {
-    group: WHAT,
     help: "Share of the load, where endpoints are weighted.",
   }),
   "via": textFlag("direct", {
-    group: WHAT,
     placeholder: "WAY",
     help: "direct, agent, or which agent: host=NODE, uid=ID, cidr=RANGE, " +
       "id=AGENT.",
   }),
   "ttl": durationFlag(15_000, 3_000, {
-    group: WHAT,
     help: "How long the endpoints remain after this program has died.",
   }),
+});
+
+const FLAGS = {
+  ...WHAT_FLAGS,
   ...ETCD_FLAGS,
   ...GENERAL_FLAGS,
 } as const;
@@ -124,7 +120,6 @@ export const SERVICE_COMMAND = defineCommand({
       throw new UsageError(
         "Cannot register without etcd: wanted --etcd, such as " +
           "--etcd=http://10.0.0.1:2379",
-        "TUN101",
       );
     }
     const prefix = etcdPrefix(values);
@@ -247,10 +242,7 @@ function readRegistrant(name: string, values: Values): Registrant {
     const { host, port } = parseHostPort("--endpoint", place);
     const address = canonicalAddress(host);
     if (address === undefined) {
-      throw new UsageError(
-        `Cannot use --endpoint: saw "${host}", wanted an IP address or a ` +
-          "host name",
-      );
+      throw unusable("--endpoint", host, "an IP address or a host name");
     }
     return {
       address,
@@ -291,8 +283,10 @@ function viaOf(text: string): Via {
   if (key !== undefined && value !== "") {
     return { kind: "agent", agent: { key, value } };
   }
-  throw new UsageError(
-    `Cannot use --via: saw "${text}", wanted direct, agent, host=NODE, ` +
-      "uid=ID, cidr=RANGE or id=AGENT",
+  throw unusable(
+    "--via",
+    text,
+    "direct, agent, host=NODE, uid=ID, " +
+      "cidr=RANGE or id=AGENT",
   );
 }

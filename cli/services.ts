@@ -79,7 +79,6 @@ export const SERVICES_COMMAND = defineCommand({
     if (forms.length > 1) {
       throw new UsageError(
         `Cannot use --${forms[0]} together with --${forms[1]}: keep one`,
-        "TUN101",
       );
     }
     const status = await queryProxy(context, values["proxy"]);
@@ -207,7 +206,6 @@ export const ENDPOINTS_COMMAND = defineCommand({
     if (name === undefined || others.length > 0) {
       throw new UsageError(
         "Cannot show endpoints: wanted tunnel endpoints [NAMESPACE/]SERVICE",
-        "TUN101",
       );
     }
     const service = keyFrom(name);

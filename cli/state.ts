@@ -21,11 +21,11 @@ import {
   type RecordCounts,
 } from "../server/state/state_copy.ts";
 import type { Store } from "../neighbours/store/store.ts";
-import { fileFlag } from "./flags/flag.ts";
+import { fileFlag, inGroup } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import {
-  stateCommandFlags,
+  STATE_COMMAND_FLAGS,
   stateKey,
   stateLocation,
 } from "./flags/state_flags.ts";
@@ -41,7 +41,7 @@ import {
 const COPY = "tunnel state copy";
 
 const FLAGS = {
-  ...stateCommandFlags("Where"),
+  ...inGroup("Where", STATE_COMMAND_FLAGS),
   "from-key-file": fileFlag({
     group: COPY,
     help: "--state-key-file of FROM.",
@@ -82,7 +82,7 @@ export const STATE_COMMAND = defineCommand({
     const { operands } = reading;
     const [verb, from, to, ...others] = operands;
     if (others.length > 0) {
-      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN101");
+      throw new UsageError(`Unexpected word "${others[0]}"`);
     }
     if (verb === "copy" && from !== undefined && to !== undefined) {
       return await copy(reading, from, to, context);
@@ -93,7 +93,7 @@ export const STATE_COMMAND = defineCommand({
     const seen = operands.length === 0
       ? "Nothing to do"
       : `Cannot do "${operands.join(" ").slice(0, 100)}"`;
-    throw new UsageError(`${seen}: wanted copy FROM TO, or check`, "TUN101");
+    throw new UsageError(`${seen}: wanted copy FROM TO, or check`);
   },
 });
 
@@ -107,7 +107,6 @@ async function copy(
   if (odd !== undefined) {
     throw new UsageError(
       `Cannot use --${odd} with state copy: it says where by FROM and TO`,
-      "TUN101",
     );
   }
   const place = (text: string, other: string) =>
@@ -119,7 +118,6 @@ async function copy(
   if (fromText === toText) {
     throw new UsageError(
       `Cannot copy ${fromText} to itself: FROM and TO are two places`,
-      "TUN101",
     );
   }
   const from = place(fromText, toText);
@@ -173,7 +171,6 @@ async function check(
     if (!given.has(name)) continue;
     throw new UsageError(
       `Cannot use --${name} with state check: it belongs to copy`,
-      "TUN101",
     );
   }
   return await withState(values, context, async ({ engine }) => {

@@ -21,13 +21,14 @@ import {
   booleanFlag,
   choiceFlag,
   countFlag,
+  inGroup,
   lifeFlag,
   textFlag,
 } from "./flags/flag.ts";
 import { grantsFlag, namePatternFlag } from "./flags/grant_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
-import { stateCommandFlags } from "./flags/state_flags.ts";
+import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { type CommandState, withState } from "./program/server_state.ts";
 import { textTable } from "../admin/ask/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
@@ -35,45 +36,39 @@ import { readVerb } from "./program/verbs.ts";
 const WHERE = "Where";
 const CREATE = "tunnel token create";
 
-const FLAGS = {
-  ...stateCommandFlags(WHERE),
+const WHERE_FLAGS = inGroup(WHERE, {
   "output": choiceFlag(["text", "json"], "text", {
-    group: WHERE,
     short: "o",
     help: "For people or for programs.",
   }),
-  "json": booleanFlag(false, {
-    group: WHERE,
-    help: "The same as --output json.",
-  }),
-  "ttl": lifeFlag(3_600_000, 1, {
-    group: CREATE,
-    help: "How long nodes may join with it.",
-  }),
-  "uses": countFlag(1, 1, 10_000, {
-    group: CREATE,
-    help: "How many nodes may join with it.",
-  }),
+  "json": booleanFlag(false, { help: "The same as --output json." }),
+});
+
+const CREATE_FLAGS = inGroup(CREATE, {
+  "ttl": lifeFlag(3_600_000, 1, { help: "How long nodes may join with it." }),
+  "uses": countFlag(1, 1, 10_000, { help: "How many nodes may join with it." }),
   "node": namePatternFlag({
-    group: CREATE,
     help: "Names that may join with it; * stands for any characters.",
   }),
   "identifiers": grantsFlag({
-    group: CREATE,
     help: "What its nodes may call themselves besides their name, such as " +
       "ipv4=10.0.0.7&cidr=10.1.0.0/16&default-route=true.",
   }),
   "needs-approval": booleanFlag(false, {
-    group: CREATE,
     help: "Nodes wait for `tunnel node approve`.",
   }),
-  "note": textFlag("", { group: CREATE, help: "Shown in the list." }),
+  "note": textFlag("", { help: "Shown in the list." }),
   "server": textFlag("", {
-    group: CREATE,
     placeholder: "HOST:PORT",
     help: "Where nodes reach the server's agent port; only printed.",
     defaultText: "as the server was started",
   }),
+});
+
+const FLAGS = {
+  ...inGroup("Where", STATE_COMMAND_FLAGS),
+  ...WHERE_FLAGS,
+  ...CREATE_FLAGS,
   ...GENERAL_FLAGS,
 } as const;
 

@@ -90,13 +90,10 @@ export const UPGRADE_COMMAND = defineCommand({
   async run({ values, operands }, context) {
     const [name, ...others] = operands;
     if (name === undefined) {
-      throw new UsageError(
-        "Nothing to do: wanted tunnel upgrade FILE",
-        "TUN101",
-      );
+      throw new UsageError("Nothing to do: wanted tunnel upgrade FILE");
     }
     if (others.length > 0) {
-      throw new UsageError(`Unexpected word "${others[0]}"`, "TUN101");
+      throw new UsageError(`Unexpected word "${others[0]}"`);
     }
     const file = await executable(name);
     const untilMs = systemTimers.now() + values["timeout"];

@@ -21,6 +21,7 @@ import {
   FlagValueError,
   listFlag,
   parsedFlag,
+  parsedListFlag,
   textFlag,
 } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
@@ -52,7 +53,7 @@ export const ADSC_FLAGS = {
     group: SERVER,
     help: "Private key of --agent-cert.",
   }),
-  "state-dir": stateDirectoryFlag("agent", SERVER),
+  "state-dir": { ...stateDirectoryFlag("agent"), group: SERVER },
   "tls-server-name": textFlag("", {
     group: SERVER,
     placeholder: "NAME",
@@ -123,21 +124,14 @@ function conditionsFlag(
   parse: (text: string) => Condition,
   details: FlagDetails & { readonly placeholder: string },
 ): Flag<readonly Condition[]> {
-  return {
-    status: { kind: "works" },
-    defaultText: "nothing",
-    ...details,
-    kind: "list",
-    fallback: [],
-    parse(text) {
-      try {
-        return [parse(text)];
-      } catch (error) {
-        if (!(error instanceof ConditionError)) throw error;
-        throw new FlagValueError(error.message);
-      }
-    },
-  };
+  return parsedListFlag((text) => {
+    try {
+      return [parse(text)];
+    } catch (error) {
+      if (!(error instanceof ConditionError)) throw error;
+      throw new FlagValueError(error.message);
+    }
+  }, { defaultText: "nothing", ...details });
 }
 
 /** @throws {FlagValueError} */

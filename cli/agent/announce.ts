@@ -21,7 +21,12 @@ import {
 } from "../../proto/link/announced_services.ts";
 import type { AnnouncedService } from "../../proto/link/link_messages.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { type Flag, type FlagDetails, FlagValueError } from "../flags/flag.ts";
+import {
+  type Flag,
+  type FlagDetails,
+  FlagValueError,
+  parsedListFlag,
+} from "../flags/flag.ts";
 
 const FORM = "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp][,app=PROTOCOL], such " +
   "as web=127.0.0.1:8080 or dns.infra:53=127.0.0.1:5353/udp";
@@ -37,15 +42,10 @@ const ANNOUNCED =
 export function announceFlag(
   details: FlagDetails,
 ): Flag<readonly AnnouncedService[]> {
-  return {
-    placeholder: "SERVICE",
-    defaultText: "none",
-    status: { kind: "works" },
-    ...details,
-    kind: "list",
-    fallback: [],
-    parse: (text) => text.split(/,\s*(?=[^,=]+=[^,]*:)/).map(parseAnnounced),
-  };
+  return parsedListFlag(
+    (text) => text.split(/,\s*(?=[^,=]+=[^,]*:)/).map(parseAnnounced),
+    { placeholder: "SERVICE", ...details },
+  );
 }
 
 /**
@@ -71,7 +71,6 @@ export function announcedServices(
       throw new UsageError(
         `Cannot use --announce: ${announcedName(service)} is there twice ` +
           `with ${host} and port ${targetPort}; remove one`,
-        "TUN101",
       );
     }
   }

@@ -143,8 +143,7 @@ function refuseUnusableProxy(
   } catch (error) {
     if (!(error instanceof ProxyAddressError)) throw error;
     throw new UsageError(
-      `${error.message}; or unset it, or name the server ` +
-        "in NO_PROXY",
+      `${error.message}; or unset it, or name the server in NO_PROXY`,
     );
   }
 }

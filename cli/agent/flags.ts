@@ -12,10 +12,11 @@ import {
   AUDIT_FLAGS,
   KUBERNETES,
   KUBERNETES_FLAGS,
-  messageSizeFlag,
+  MESSAGE_SIZE_FLAG,
   PROFILING_FLAGS,
 } from "../flags/server_and_agent.ts";
 import {
+  bindFlag,
   booleanFlag,
   choiceFlag,
   countFlag,
@@ -24,6 +25,7 @@ import {
   type Flag,
   type FlagDetails,
   FlagValueError,
+  inGroup,
   listFlag,
   parsedFlag,
   portFlag,
@@ -31,8 +33,9 @@ import {
   type Tolerated,
 } from "../flags/flag.ts";
 import { HANDOVER_FLAGS, WORKERS_FLAG } from "../flags/handover_flags.ts";
-import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
-import { joinFileFlag, nodeFlags, serverFlag } from "../flags/join_flags.ts";
+import { AGENT_IDLE_FLAGS, KLOG_FLAGS } from "../flags/idle_flags.ts";
+import { GENERAL_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
+import { NODE_FLAGS, SERVER_FLAG } from "../flags/join_flags.ts";
 import { RELAY_FLAGS } from "../flags/relay_flags.ts";
 import { ALLOW_PRESETS, rulesFlag } from "./rules.ts";
 import {
@@ -43,49 +46,32 @@ import {
 } from "../../proto/peer/identifiers.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
 
-const SERVERS = "Servers (where to connect)";
-const IDENTITY = "Identity (what this agent is and serves)";
-const TARGETS = "Targets (what is dialed)";
-const SERVICES = "Services (what this node serves and uses)";
-const OPERATION = "Health, admin, shutdown";
-const IDLE = "Accepted for Konnectivity's sake (no effect)";
-
-/** In the order in which the help shows them. */
-export const AGENT_FLAGS = {
-  "server": serverFlag(SERVERS),
+const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
+  "server": SERVER_FLAG,
   "proxy-server-host": textFlag("127.0.0.1", {
     isCommon: true,
-    group: SERVERS,
     placeholder: "HOST",
     help: "Name or address of the server, or of the load balancer in front " +
       "of all servers.",
   }),
   "proxy-server-port": portFlag(8091, {
     isCommon: true,
-    group: SERVERS,
     help: "The server's port for agents.",
   }),
   "ca-cert": fileFlag({
     isCommon: true,
-    group: SERVERS,
     help: "CA of the server's certificate, for agents that have not joined.",
   }),
   "agent-cert": fileFlag({
     isCommon: true,
-    group: SERVERS,
     help: "Certificate shown to the server.",
   }),
   "agent-key": fileFlag({
     isCommon: true,
-    group: SERVERS,
     help: "Private key of --agent-cert.",
   }),
-  "alpn-proto": listFlag([], {
-    group: SERVERS,
-    help: "ALPN names offered before h2.",
-  }),
+  "alpn-proto": listFlag([], { help: "ALPN names offered before h2." }),
   "keepalive-time": durationFlag(4_000, 1, {
-    group: SERVERS,
     help: "Send a PING to a server that has been silent for this long. The " +
       "server is lost when it does not answer within 1.4 times that, from " +
       "1s to 5.6s, or within four round trips. Servers of Konnectivity " +
@@ -93,46 +79,40 @@ export const AGENT_FLAGS = {
       "Konnectivity: 1h0m0s.",
   }),
   "links": countFlag(2, 1, 16, {
-    group: SERVERS,
     help: "Connections to each server of ours. One is kept free of bulk " +
       "data as long as possible; more of them carry more over a network " +
       "that limits single connections.",
   }),
   "sync-interval": durationFlag(1000, 1, {
-    group: SERVERS,
     help: "First wait before another attempt to connect. When it is given, " +
       "agents of a big fleet come back more slowly.",
     defaultText: "100ms at most",
   }),
   "sync-interval-cap": durationFlag(10_000, 1, {
-    group: SERVERS,
     help: "Longest wait between attempts to find more servers. After a " +
       "failure the wait is at most 5s, or --sync-interval if that is " +
       "longer.",
   }),
   "sync-forever": booleanFlag(false, {
-    group: SERVERS,
     help: "Look for more servers even when all announced ones are connected.",
   }),
   "learn-servers": booleanFlag(true, {
-    group: SERVERS,
     help: "Also link to servers whose addresses a linked server tells. They " +
       "must show the certificate that is expected of --server.",
   }),
-  "message-size-limit": messageSizeFlag(SERVERS),
+  "message-size-limit": MESSAGE_SIZE_FLAG,
+});
 
+const IDENTITY_FLAGS = inGroup("Identity (what this agent is and serves)", {
   "join": textFlag("", {
     isCommon: true,
-    group: IDENTITY,
     placeholder: "TOKEN",
     help: "Join with this token of tunnel token create. Not used once the " +
       "node has joined. -: read it from standard input.",
   }),
-  "join-file": joinFileFlag(IDENTITY),
-  ...nodeFlags(IDENTITY),
+  ...NODE_FLAGS,
   "agent-id": textFlag("", {
     isCommon: true,
-    group: IDENTITY,
     placeholder: "ID",
     environment: ["PROXY_AGENT_ID"],
     help: "Name of this agent, which no other agent has.",
@@ -140,7 +120,6 @@ export const AGENT_FLAGS = {
   }),
   "agent-identifiers": identifiersFlag({
     isCommon: true,
-    group: IDENTITY,
     aliases: ["identifiers"],
     placeholder: "QUERY",
     help: "What this agent serves, such as " +
@@ -149,14 +128,14 @@ export const AGENT_FLAGS = {
     defaultText: "what a joined node was granted",
     tolerates: withoutUnusable,
   }),
+});
 
+const TARGETS_FLAGS = inGroup("Targets (what is dialed)", {
   "dial-timeout": durationFlag(5000, 1, {
-    group: TARGETS,
     help: "Limit on connecting to a target.",
   }),
   "allow": rulesFlag({
     isCommon: true,
-    group: TARGETS,
     help: "Allow dials to these targets, such as tcp:10.0.0.0/8:443, " +
       "udp:*:53, tcp:*.internal:* or unix:/run/app.sock. Repeat for " +
       "more.",
@@ -164,30 +143,27 @@ export const AGENT_FLAGS = {
   }),
   "deny": rulesFlag({
     isCommon: true,
-    group: TARGETS,
     help: "Never allow dials to these targets, even if --allow does.",
   }),
   "allow-preset": choiceFlag(ALLOW_PRESETS, "", {
-    group: TARGETS,
     help: "Rules under one name, added to --allow: all (tcp and udp), " +
       "all-tcp, loopback (this machine only).",
     defaultText: "all, or none beside --allow",
   }),
   "allow-unix": listFlag([], {
-    group: TARGETS,
     placeholder: "PATH",
     help: "Allow dials to this unix socket. Repeat for more.",
     defaultText: "none",
   }),
   "bench-target": booleanFlag(true, {
-    group: TARGETS,
     help: "Answer tunnel bench, if --allow and --deny allow " +
       "tcp:bench.tunnel.invalid:7; at most 128 connections of 120 s.",
   }),
+});
 
+const SERVICES_FLAGS = inGroup("Services (what this node serves and uses)", {
   "announce": announceFlag({
     isCommon: true,
-    group: SERVICES,
     help: "Offer this service to others through the server's catalog: " +
       "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp], optionally with " +
       ",app=PROTOCOL, such as web:80=127.0.0.1:8080,app=http. The " +
@@ -196,40 +172,62 @@ export const AGENT_FLAGS = {
   }),
   "proxy-config": fileFlag({
     isCommon: true,
-    group: SERVICES,
     help: "Serve the services in this file on loopback ports, as tunnel " +
       "proxy does. The admin port shows them.",
   }),
+});
 
-  ...RELAY_FLAGS,
-
-  "health-server-host": textFlag("", {
-    group: OPERATION,
-    placeholder: "ADDRESS",
-    help: "Address for /healthz, /readyz and /metrics.",
-    defaultText: "all interfaces",
-  }),
+const OPERATION_FLAGS = inGroup("Health, admin, shutdown", {
+  "health-server-host": bindFlag("Address for /healthz, /readyz and /metrics."),
   "health-server-port": portFlag(8093, {
     isCommon: true,
-    group: OPERATION,
     help: "Port for /healthz, /readyz and /metrics.",
   }),
-  "admin-bind-address": textFlag("127.0.0.1", {
-    group: OPERATION,
-    placeholder: "ADDRESS",
-    help: "Address of the admin endpoint.",
-  }),
+  "admin-bind-address": bindFlag("Address of the admin endpoint.", "127.0.0.1"),
   "admin-server-port": portFlag(AGENT_ADMIN_PORT, {
     isCommon: true,
-    group: OPERATION,
     help: "Port of the admin endpoint.",
   }),
   ...ADMIN_ACCESS_FLAGS,
   "drain-timeout": durationFlag(30_000, 0, {
-    group: OPERATION,
     help: "How long conduits may continue after SIGTERM. 0: end at once. " +
       "Konnectivity: forever.",
   }),
+});
+
+const KUBE_FLAGS = inGroup(KUBERNETES, {
+  "service-account-token-path": fileFlag({
+    help:
+      "Show the server the token in this file, which is read for each link.",
+  }),
+  "count-server-leases": booleanFlag(false, {
+    help: "Count servers by their leases.",
+  }),
+  "server-count-source": choiceFlag(["default", "max", ""], "default", {
+    help: "With leases: default counts leases only, max takes the larger of " +
+      "their number and what servers report.",
+  }),
+  ...KUBERNETES_FLAGS,
+  "lease-label-selector": textFlag("k8s-app=konnectivity-server", {
+    aliases: ["lease-label"],
+    placeholder: "SELECTOR",
+    help: "Selector of the servers' leases.",
+  }),
+});
+
+/** In the order in which the help shows them. */
+export const AGENT_FLAGS = {
+  ...SERVERS_FLAGS,
+
+  ...IDENTITY_FLAGS,
+
+  ...TARGETS_FLAGS,
+
+  ...SERVICES_FLAGS,
+
+  ...RELAY_FLAGS,
+
+  ...OPERATION_FLAGS,
 
   ...AUDIT_FLAGS,
   ...ACCESS_LOG_FLAGS,
@@ -238,44 +236,10 @@ export const AGENT_FLAGS = {
   ...GENERAL_FLAGS,
   ...LOG_FLAGS,
 
-  "service-account-token-path": fileFlag({
-    group: KUBERNETES,
-    help:
-      "Show the server the token in this file, which is read for each link.",
-  }),
-  "count-server-leases": booleanFlag(false, {
-    group: KUBERNETES,
-    help: "Count servers by their leases.",
-  }),
-  "server-count-source": choiceFlag(["default", "max", ""], "default", {
-    group: KUBERNETES,
-    help: "With leases: default counts leases only, max takes the larger of " +
-      "their number and what servers report.",
-  }),
-  ...KUBERNETES_FLAGS,
-  "lease-label-selector": textFlag("k8s-app=konnectivity-server", {
-    group: KUBERNETES,
-    aliases: ["lease-label"],
-    placeholder: "SELECTOR",
-    help: "Selector of the servers' leases.",
-  }),
+  ...KUBE_FLAGS,
   ...PROFILING_FLAGS,
 
-  "probe-interval": durationFlag(1000, 1, {
-    group: IDLE,
-    help: "Time between two checks whether a link is up.",
-    status: { kind: "idle", because: "a lost link is noticed at once" },
-  }),
-  "xfr-channel-size": countFlag(150, 1, 1_000_000, {
-    group: IDLE,
-    help: "Packets per connection and direction.",
-    status: { kind: "idle", because: "queues are bounded in bytes" },
-  }),
-  "warn-on-channel-limit": booleanFlag(false, {
-    group: IDLE,
-    help: "Log when a channel is full.",
-    status: { kind: "idle", because: "queues are bounded in bytes" },
-  }),
+  ...AGENT_IDLE_FLAGS,
   ...KLOG_FLAGS,
 } as const;
 

@@ -38,12 +38,7 @@ export function belonging(
   joined: (directory: string) => boolean,
 ): Belonging {
   const caFile = flags["ca-cert"];
-  const pair = keyPair(
-    "agent-cert",
-    flags["agent-cert"],
-    "agent-key",
-    flags["agent-key"],
-  );
+  const pair = keyPair(flags, "agent-cert", "agent-key");
   const addresses = addressesOf(flags, given);
   if (caFile !== "") {
     const odd = ["join", "join-file", "node", "state-dir"]
@@ -52,7 +47,6 @@ export function belonging(
       throw new UsageError(
         `Cannot use --${odd} together with --ca-cert: a node that joins ` +
           "trusts the server's own CA; give one of them",
-        "TUN101",
       );
     }
     const withPair = pair === undefined ? {} : { keyPair: pair };
@@ -75,7 +69,6 @@ export function belonging(
     throw new UsageError(
       "Cannot join: --server is not given; `tunnel token create` on the " +
         "server says where it is",
-      "TUN101",
     );
   }
   return { identity, addresses: addresses ?? [], caFile };
@@ -111,7 +104,6 @@ function addressesOf(
     throw new UsageError(
       `Cannot use --server together with --${konnectivitys}: both say where ` +
         "the server is; give one of them",
-      "TUN101",
     );
   }
   return [usual(flags)];

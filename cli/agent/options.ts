@@ -9,7 +9,7 @@ import { hasJoined } from "../../agent/identity/agent_state.ts";
 import type { AgentOptions } from "../../agent/options.ts";
 import type { RuleSet } from "../../policy/rule_set.ts";
 import { adminAccess } from "../flags/admin_access_flags.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { unusable, UsageError } from "../flags/usage_error.ts";
 import { belonging } from "./identity.ts";
 import { announcedServices } from "./announce.ts";
 import type { AGENT_FLAGS } from "./flags.ts";
@@ -183,9 +183,7 @@ function dials(
 ): AgentOptions["dials"] {
   const relative = flags["allow-unix"].find((path) => !/^[/@]/.test(path));
   if (relative !== undefined) {
-    throw new UsageError(
-      `Cannot use --allow-unix: saw "${relative}", wanted an absolute path`,
-    );
+    throw unusable("--allow-unix", relative, "an absolute path");
   }
   const rules = rulesOf(flags);
   return {

@@ -6,7 +6,12 @@
 
 import { parseRule, type Rule, RuleError } from "../../policy/rule.ts";
 import { type LabelledRule, RuleSet } from "../../policy/rule_set.ts";
-import { type Flag, type FlagDetails, FlagValueError } from "../flags/flag.ts";
+import {
+  type Flag,
+  type FlagDetails,
+  FlagValueError,
+  parsedListFlag,
+} from "../flags/flag.ts";
 
 /** Values of `--allow-preset`; empty: everything, unless rules are given. */
 export const ALLOW_PRESETS = ["", "all", "all-tcp", "loopback"] as const;
@@ -28,22 +33,14 @@ const PRESET_RULES: Readonly<
  * comma is part of a list of ports.
  */
 export function rulesFlag(details: FlagDetails): Flag<readonly Rule[]> {
-  return {
-    placeholder: "RULE",
-    defaultText: "none",
-    status: { kind: "works" },
-    ...details,
-    kind: "list",
-    fallback: [],
-    parse: (text) => {
-      try {
-        return text.split(/,\s*(?=(?:tcp|udp|unix|\*):)/i).map(parseRule);
-      } catch (error) {
-        if (!(error instanceof RuleError)) throw error;
-        throw new FlagValueError(error.detail, true);
-      }
-    },
-  };
+  return parsedListFlag((text) => {
+    try {
+      return text.split(/,\s*(?=(?:tcp|udp|unix|\*):)/i).map(parseRule);
+    } catch (error) {
+      if (!(error instanceof RuleError)) throw error;
+      throw new FlagValueError(error.detail, true);
+    }
+  }, { placeholder: "RULE", ...details });
 }
 
 /**

@@ -65,7 +65,6 @@ export function checkFile(
     throw new UsageError(
       `Cannot tell what ${file} is; say it by --kind (${names}; \`tunnel ` +
         "config schema` has all)",
-      "TUN101",
     );
   }
   const problems = found.problems(document, text, argv).map(

@@ -118,7 +118,6 @@ export function configCommand(programs: Programs): Command {
             (verb === undefined ? "Nothing to do" : `Cannot do "${verb}"`) +
               ": wanted tunnel config check FILE…, print [COMMAND] or " +
               "schema [KIND]",
-            "TUN101",
           );
       }
     },
@@ -160,7 +159,6 @@ function check(
   if (files.length === 0) {
     throw new UsageError(
       "Cannot check nothing: wanted tunnel config check FILE…",
-      "TUN101",
     );
   }
   const checked = files.map((file) =>
@@ -196,7 +194,6 @@ function print(
     throw new UsageError(
       `Cannot print the flags of "${name}"${didYouMean(name, tables.keys())} ` +
         "(tunnel help lists all commands)",
-      "TUN101",
     );
   }
   const given = how.file === "" ? [] : [`--config=${how.file}`];
@@ -226,7 +223,7 @@ function schema(
   { print }: CommandContext,
 ): ExitCode {
   if (others.length > 0) {
-    throw new UsageError(`Unexpected word "${others[0]}"`, "TUN101");
+    throw new UsageError(`Unexpected word "${others[0]}"`);
   }
   print(
     name === undefined

@@ -119,10 +119,8 @@ export function kindNamed(
   if (found !== undefined) return found;
   const names = kinds.map((kind) => kind.name);
   throw new UsageError(
-    `Unknown kind "${name.slice(0, 100)}"${
-      didYouMean(name, names)
-    } (there are ${names.join(", ")})`,
-    "TUN101",
+    `Unknown kind "${name.slice(0, 100)}"${didYouMean(name, names)} (there ` +
+      `are ${names.join(", ")})`,
   );
 }
 

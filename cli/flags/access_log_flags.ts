@@ -16,39 +16,34 @@ import {
   countFlag,
   type Flag,
   FlagValueError,
+  inGroup,
   parsedFlag,
   textFlag,
 } from "./flag.ts";
-
-const ACCESS = "Access log";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
 /** A line for each connection. */
-export const ACCESS_LOG_FLAGS = {
+export const ACCESS_LOG_FLAGS = inGroup("Access log", {
   "access-log": textFlag("", {
     isCommon: true,
-    group: ACCESS,
     placeholder: "FILE|-|stderr",
     help: "Write a line for each connection that has ended or failed; - is " +
       "standard output.",
   }),
   "access-log-format": choiceFlag(ACCESS_FORMATS, "text", {
-    group: ACCESS,
     help: "Form of a line: key=value text, JSON, or as NCSA and Apache write " +
       "it.",
   }),
   "access-log-sample": sampleFlag(),
   "access-log-max-size": bytesFlag(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
-    group: ACCESS,
     help: "Rotate the file at this size.",
   }),
   "access-log-max-files": countFlag(5, 1, 1000, {
-    group: ACCESS,
     help: "Number of files to keep; the oldest is removed.",
   }),
-} as const;
+});
 
 function sampleFlag(): Flag<number> {
   return parsedFlag(1, (text) => {
@@ -56,7 +51,6 @@ function sampleFlag(): Flag<number> {
     if (part > 0 && part <= 1) return part;
     throw new FlagValueError("wanted a part such as 0.1 or 1/10, at most 1");
   }, {
-    group: ACCESS,
     placeholder: "PART",
     defaultText: "1",
     help: "Write this part of the connections only, the same ones in all " +

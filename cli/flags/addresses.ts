@@ -8,7 +8,7 @@
 
 import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";
 import { withoutTokens } from "../../proto/identity/join_token.ts";
-import { UsageError } from "./usage_error.ts";
+import { unusable, UsageError } from "./usage_error.ts";
 import { parseWholeNumber } from "./go_values.ts";
 import { ListenError } from "../../net/bind/listen_error.ts";
 
@@ -62,10 +62,7 @@ const BETWEEN_SERVERS = /,\s*(?=unix:|[^,/]*(?:,|$))/;
 export function parseServerList(what: string, text: string): readonly string[] {
   const servers = new Set(text.split(BETWEEN_SERVERS));
   if (servers.has("")) {
-    throw new UsageError(
-      `Cannot use ${what}: saw "${text}", wanted an address on either side of ` +
-        "each comma",
-    );
+    throw unusable(what, text, "an address on either side of each comma");
   }
   if (servers.size <= SERVERS_MAX) return [...servers];
   throw new UsageError(
@@ -111,9 +108,7 @@ function parsePlace(what: string, text: string, least: 0 | 1): HostPort {
   const match = HOST_PORT.exec(text);
   if (match === null) {
     const hint = HINTS.find(([form]) => form.test(text))?.[1] ?? "";
-    throw new UsageError(
-      `Cannot use ${what}: saw "${text}", wanted HOST:PORT${hint}`,
-    );
+    throw unusable(what, text, `HOST:PORT${hint}`);
   }
   const port = portOf(what, text, match[2]!, least);
   return { host: withoutBrackets(match[1]!), port };
@@ -127,9 +122,7 @@ function parsePlace(what: string, text: string, least: 0 | 1): HostPort {
 export function parseForwardSpec(text: string): ForwardSpec {
   const match = FORWARD.exec(text);
   if (match === null) {
-    throw new UsageError(
-      `Cannot forward "${text}": wanted ${FORWARD_FORM}`,
-    );
+    throw new UsageError(`Cannot forward "${text}": wanted ${FORWARD_FORM}`);
   }
   const [, bind, listenPort, host, port, node] = match;
   const what = "this forward";

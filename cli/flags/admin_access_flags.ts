@@ -6,7 +6,7 @@
 
 import { messageOf } from "../../platform/errors/error_code.ts";
 import type { AdminAccess } from "../../net/listen/admin_port.ts";
-import { type FlagValues, textFlag } from "./flag.ts";
+import { type FlagValues, inGroup, textFlag } from "./flag.ts";
 import { UsageError } from "./usage_error.ts";
 
 const GROUP = "Health, admin, shutdown";
@@ -15,9 +15,8 @@ const GROUP = "Health, admin, shutdown";
 export const NO_SOCKET = "none";
 
 /** Of servers, agents and proxies. */
-export const ADMIN_ACCESS_FLAGS = {
+export const ADMIN_ACCESS_FLAGS = inGroup(GROUP, {
   "admin-socket": textFlag("", {
-    group: GROUP,
     placeholder: "PATH",
     help:
       "Unix socket of the admin API (docs/observability.md), for this user and " +
@@ -25,12 +24,11 @@ export const ADMIN_ACCESS_FLAGS = {
     defaultText: "admin.sock in --state-dir",
   }),
   "admin-socket-group": textFlag("", {
-    group: GROUP,
     placeholder: "GROUP",
     help: "Users of this group may ask by that socket, too, and change " +
       "nothing: a name or a number.",
   }),
-} as const;
+});
 
 /**
  * @param stateDirectory Where tokens are, and the socket unless one is named.
@@ -46,7 +44,6 @@ export function adminAccess(
     throw new UsageError(
       "Cannot use --admin-socket-group without a socket: remove it, or " +
         "--admin-socket=none",
-      "TUN101",
     );
   }
   return {

@@ -21,6 +21,7 @@ import {
   durationFlag,
   fileFlag,
   type FlagValues,
+  inGroup,
   textFlag,
 } from "./flag.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
@@ -31,9 +32,6 @@ import {
   proxyStateDirectory,
   refuseOnNode,
 } from "./state_directory.ts";
-
-const WHERE = "Where";
-const ANSWER = "The answer";
 
 /** The default ports on which agents and proxies answer. */
 export const AGENT_ADMIN_PORT = 8094;
@@ -48,75 +46,62 @@ const FORMS = ["table", "wide", "json", "yaml"] as const;
 export type AnswerForm = typeof FORMS[number];
 
 /** How an answer is printed, and how often. */
-export const ANSWER_FLAGS = {
+export const ANSWER_FLAGS = inGroup("The answer", {
   "output": choiceFlag(FORMS, "table", {
-    group: ANSWER,
     short: "o",
     help: "How the answer is printed: for people, with everything, or for " +
       "programs.",
   }),
-  "json": booleanFlag(false, {
-    group: ANSWER,
-    help: "The same as --output json.",
-  }),
+  "json": booleanFlag(false, { help: "The same as --output json." }),
   "watch": booleanFlag(false, {
-    group: ANSWER,
     short: "w",
     help: "Ask again and again, until Ctrl-C: a terminal shows the newest " +
       "answer in place, a pipe gets each one that differs.",
   }),
   "interval": durationFlag(2_000, 200, {
-    group: ANSWER,
     help: "Time between two questions of --watch.",
   }),
-} as const;
+});
 
 /** Whom to ask, and what to show there. */
-export const ASKED_FLAGS = {
+export const ASKED_FLAGS = inGroup("Where", {
   "server": textFlag(LOCAL, {
-    group: WHERE,
     placeholder: "ADDRESS",
     help: "The server to ask: unix:/PATH of its admin.sock, HOST:PORT of its " +
       "admin port, or local: that of this machine.",
   }),
   "agent": textFlag("", {
-    group: WHERE,
     placeholder: "ADDRESS",
     help: "Ask this agent in place of a server; --agent local for that of " +
       "this machine.",
   }),
   "proxy": textFlag("", {
-    group: WHERE,
     placeholder: "ADDRESS",
     help: "Ask this proxy in place of a server; --proxy local for that of " +
       "this machine.",
   }),
   "state-dir": textFlag("", {
-    group: WHERE,
     placeholder: "DIRECTORY",
     help: "State directory of what is asked: its admin.sock and its " +
       "admin.token are there.",
     defaultText: "that of a program of this user on this machine",
   }),
   "token-file": fileFlag({
-    group: WHERE,
     help: "Show what is in this file to an admin port.",
     defaultText: "admin.token in --state-dir, to this machine alone",
   }),
   "ca-cert": fileFlag({
-    group: WHERE,
     help: "CA of the program's certificate, for an admin port of another " +
       "machine (--admin-remote-port).",
   }),
-  "cert": fileFlag({ group: WHERE, help: "Certificate to show there." }),
-  "key": fileFlag({ group: WHERE, help: "Private key of --cert." }),
+  "cert": fileFlag({ help: "Certificate to show there." }),
+  "key": fileFlag({ help: "Private key of --cert." }),
   "tls-server-name": textFlag("", {
-    group: WHERE,
     placeholder: "NAME",
     help: "Name that the program's certificate must bear.",
     defaultText: "the host that is asked",
   }),
-} as const;
+});
 
 const { agent: _agent, proxy: _proxy, ...WHERE_SERVER } = ASKED_FLAGS;
 
@@ -154,7 +139,6 @@ export function askedProgram(
   if (rival.length > 1) {
     throw new UsageError(
       `Cannot ask --${rival[0]} and --${rival[1]} at once; keep one of them`,
-      "TUN101",
     );
   }
   const program = named[0] ?? "server";
@@ -263,7 +247,6 @@ function addressOf(
       `Cannot show ${file} to ${text}: a token goes to a loopback address of ` +
         "this machine alone, for there is no TLS; ask on --admin-remote-port " +
         "with --ca-cert, --cert and --key, or over ssh -L",
-      "TUN101",
     );
   }
   const path = `${directory}/${ADMIN_TOKEN_FILE}`;
@@ -286,13 +269,12 @@ function addressOf(
 }
 
 function tlsOf(values: Asked): AdminTls | undefined {
-  const pair = keyPair("cert", values["cert"], "key", values["key"]);
+  const pair = keyPair(values, "cert", "key");
   const ca = values["ca-cert"];
   if (pair === undefined && ca === "") return undefined;
   if (pair === undefined || ca === "") {
     throw new UsageError(
       "Cannot ask over TLS without --ca-cert, --cert and --key; give all three",
-      "TUN101",
     );
   }
   const serverName = values["tls-server-name"];

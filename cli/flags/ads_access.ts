@@ -45,19 +45,14 @@ export function adsAccess(
   const { names, caFile, stateDirectory } = flags;
   const parsed = flags.servers.map((text) => parseServer(names.servers, text));
   const addresses = parsed.map(({ address }) => address);
-  const pair = keyPair(
-    "agent-cert",
-    flags.certFile,
-    "agent-key",
-    flags.keyFile,
-  );
+  const files = { "agent-cert": flags.certFile, "agent-key": flags.keyFile };
+  const pair = keyPair(files, "agent-cert", "agent-key");
   const hasFiles = pair !== undefined || caFile !== "";
   if (hasFiles && stateDirectory !== "") {
     throw new UsageError(
       `Cannot use --state-dir together with --${
         pair === undefined ? names.ca : "agent-cert"
       }: both say who this node is; keep one`,
-      "TUN101",
     );
   }
   const isTls = parsed.map(({ scheme, address: { host } }) =>
@@ -73,19 +68,16 @@ export function adsAccess(
     );
   }
   if (!hasFiles) return joinedAccess(flags, addresses, sources);
-  const files = {
-    ca: caFile,
-    cert: pair?.certFile ?? "",
-    key: pair?.keyFile ?? "",
-  };
+  const { certFile: cert = "", keyFile: key = "" } = pair ?? {};
   const credentials = loadCredentials({
-    ca: files.ca || undefined,
-    cert: files.cert || undefined,
-    key: files.key || undefined,
+    ca: caFile || undefined,
+    cert: cert || undefined,
+    key: key || undefined,
   });
   const leaf = credentials.terms.find(({ role }) => role === "leaf");
   const node = leaf?.subject.replace(/^(?:system:node:|node:)/, "") ?? "";
-  return { kind: "files", addresses, credentials, files, node };
+  const shown = { ca: caFile, cert, key };
+  return { kind: "files", addresses, credentials, files: shown, node };
 }
 
 function plainAccess(
@@ -98,7 +90,6 @@ function plainAccess(
     throw new UsageError(
       `Cannot use --${names.servers} http://${far.host}:${far.port}: without ` +
         "TLS only servers on this machine are asked; write https://",
-      "TUN101",
     );
   }
   if (hasFiles) {

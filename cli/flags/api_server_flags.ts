@@ -7,42 +7,21 @@
 
 import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
 import { UsageError } from "./usage_error.ts";
-import { booleanFlag, choiceFlag, fileFlag, type FlagValues } from "./flag.ts";
-
-const GROUP = "The API server of --master";
+import { fileFlag, type FlagValues, inGroup } from "./flag.ts";
+import { MASTER_IDLE_FLAGS } from "./idle_flags.ts";
 
 /** See the module description. */
-export const API_SERVER_FLAGS = {
+export const API_SERVER_FLAGS = inGroup("The API server of --master", {
   "certificate-authority": fileFlag({
-    group: GROUP,
     help: "CA of its certificate (PEM).",
     defaultText: "public ones",
   }),
-  "client-certificate": fileFlag({
-    group: GROUP,
-    help: "Certificate shown to it (PEM).",
-  }),
+  "client-certificate": fileFlag({ help: "Certificate shown to it (PEM)." }),
   "client-key": fileFlag({
-    group: GROUP,
     help: "Private key of --client-certificate (PEM).",
   }),
-  "api-version": choiceFlag(["v1beta1", "v1beta2", "v1", ""], "", {
-    group: GROUP,
-    help: "Version of its API; v1 is always used.",
-    defaultText: "v1",
-    status: { kind: "idle", because: "the API server is spoken to in v1" },
-  }),
-  "insecure-skip-tls-verify": booleanFlag(false, {
-    group: GROUP,
-    help: "Refused when true: whoever answers at that address would decide " +
-      "where services lead.",
-    status: {
-      kind: "missing",
-      because: "whoever answers at that address would be believed, give " +
-        "--certificate-authority in its place",
-    },
-  }),
-} as const;
+  ...MASTER_IDLE_FLAGS,
+});
 
 /** Their values, where a command has them. */
 export type ApiServerValues = Partial<FlagValues<typeof API_SERVER_FLAGS>>;
@@ -62,7 +41,6 @@ export function apiServerFiles(
     throw new UsageError(
       `Cannot use --${first} without --master: it is about the API server ` +
         "there; a kubeconfig names its own",
-      "TUN101",
     );
   }
   const [ca, cert, key] = FILES.map((name) => values[name] || undefined);
@@ -70,7 +48,6 @@ export function apiServerFiles(
     throw new UsageError(
       `Cannot use --${cert === undefined ? FILES[2] : FILES[1]} alone: a ` +
         "certificate goes with its key; give both",
-      "TUN101",
     );
   }
   return {

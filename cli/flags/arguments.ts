@@ -99,10 +99,8 @@ function respell(
       words.push(`--${name}=${argv[++at]}`);
     } else {
       throw new UsageError(
-        `Cannot read ${word}: its value is missing; write ${word}=${
-          table[name]!.placeholder
-        }`,
-        "TUN101",
+        `Cannot read ${word}: its value is missing; write ` +
+          `${word}=${table[name]!.placeholder}`,
       );
     }
   }
@@ -137,7 +135,6 @@ function splitWord(
   }
   throw new UsageError(
     `Unknown flag ${head}${hint} (tunnel help ${command} lists all flags)`,
-    "TUN101",
   );
 }
 

@@ -19,63 +19,53 @@ import {
   durationFlag,
   fileFlag,
   type FlagValues,
+  inGroup,
   listFlag,
   textFlag,
 } from "./flag.ts";
 import type { FlagSources } from "./read_flags.ts";
-import { UsageError } from "./usage_error.ts";
-
-const SOURCES = "Sources of services";
+import { unusable, UsageError } from "./usage_error.ts";
 
 /** More often is a watch, which HTTP has not. */
 const INTERVAL_MS_MIN = 500;
 
 /** In order of precedence, etcd's last. */
-export const CATALOG_FLAGS = {
+export const CATALOG_FLAGS = inGroup("Sources of services", {
   "config": fileFlag({
     once: true,
     isCommon: true,
-    group: SOURCES,
     help: "Services and endpoints from this .yaml or .json file, which is " +
       "read again whenever it changes.",
   }),
   "services-url": textFlag("", {
-    group: SOURCES,
     placeholder: "URL",
     help: "Services and endpoints from this URL, which is requested again " +
       "and again.",
   }),
   "services-ca-cert": fileFlag({
-    group: SOURCES,
     help: "CA of that server's certificate; read again when it changes.",
     defaultText: "public ones",
   }),
   "services-token-file": fileFlag({
-    group: SOURCES,
     help: "Show that server the bearer token in this file; https or " +
       "loopback only. Read again when it changes.",
   }),
   "services-interval": durationFlag(10_000, INTERVAL_MS_MIN, {
-    group: SOURCES,
     help: "Time between two requests, a tenth more or less.",
   }),
   "kubernetes": booleanFlag(false, {
     isCommon: true,
-    group: SOURCES,
     help: "Services and EndpointSlices of the cluster that this Pod is in.",
   }),
   "kubeconfig": fileFlag({
-    group: SOURCES,
     help: "Services and EndpointSlices of the cluster that this file names.",
   }),
   "master": textFlag("", {
-    group: SOURCES,
     placeholder: "URL",
     help: "Services and EndpointSlices of this API server (kube-proxy 0.4), " +
       "which is shown no token.",
   }),
   "namespace": textFlag("", {
-    group: SOURCES,
     placeholder: "NAMESPACE",
     help: "Use only this namespace of the cluster.",
     defaultText: "all",
@@ -83,12 +73,11 @@ export const CATALOG_FLAGS = {
   ...ETCD_FLAGS,
   "etcd-servers": listFlag([], {
     isCommon: true,
-    group: SOURCES,
     placeholder: "URL,…",
     help: "Members of an etcd cluster with kube-proxy 0.4's own keys, below " +
       "/registry/services/. --etcd-config is for these keys, too.",
   }),
-} as const;
+});
 
 type Values = FlagValues<typeof CATALOG_FLAGS> & ApiServerValues;
 
@@ -128,7 +117,6 @@ export function catalogConfig(
   throw new UsageError(
     "Cannot serve nothing: no flag says where services come from; wanted " +
       `${flags.slice(0, -1).join(", ")} or ${flags.at(-1)}`,
-    "TUN101",
   );
 }
 
@@ -140,7 +128,6 @@ function httpConfig(values: Values): HttpSourceConfig | undefined {
     throw new UsageError(
       `Cannot use --${odd} without --services-url: it is about the server ` +
         "there; give the URL, or remove it",
-      "TUN101",
     );
   }
   const caFile = values["services-ca-cert"];
@@ -159,9 +146,7 @@ const URL_FILES = ["services-ca-cert", "services-token-file"] as const;
 
 function checkUrl(text: string, caFile: string, tokenFile: string): void {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
-    throw new UsageError(
-      `Cannot use --services-url: saw "${text}", wanted http://… or https://…`,
-    );
+    throw unusable("--services-url", text, "http://… or https://…");
   }
   const url = new URL(text);
   if (caFile !== "" && url.protocol === "http:") {
@@ -175,7 +160,6 @@ function checkUrl(text: string, caFile: string, tokenFile: string): void {
     throw new UsageError(
       "Cannot use --services-token-file with a name or password in " +
         "--services-url: the server is shown one or the other; keep one",
-      "TUN101",
     );
   }
   if (url.protocol === "https:" || isLoopbackHost(url.hostname)) return;
@@ -196,7 +180,6 @@ function clusterOf(values: Values): KubernetesOptions | undefined {
     throw new UsageError(
       `Cannot use ${given.join(" together with ")}: each says where the API ` +
         "server is; keep one of them",
-      "TUN101",
     );
   }
   const masterFiles = apiServerFiles(master, values);
@@ -216,7 +199,6 @@ function* etcdConfigs(
     throw new UsageError(
       "Cannot use --etcd-config together with --etcd-servers: both say where " +
         "etcd is; keep one of them",
-      "TUN101",
     );
   }
   // Credentials are given once, and hold for both.

@@ -10,7 +10,13 @@ import type { EtcdOptions } from "../../neighbours/etcd/connect.ts";
 import { TUNNEL_PREFIX } from "../../services/catalog/sources/etcd/etcd_tunnel_layout.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
-import { fileFlag, type FlagValues, listFlag, textFlag } from "./flag.ts";
+import {
+  fileFlag,
+  type FlagValues,
+  inGroup,
+  listFlag,
+  textFlag,
+} from "./flag.ts";
 import {
   DocumentError,
   parseJson,
@@ -27,45 +33,44 @@ import {
   TEXT,
 } from "../../platform/documents/shape.ts";
 
-const ETCD = "etcd";
-
-export const ETCD_FLAGS = {
-  "etcd": listFlag([], {
-    group: ETCD,
-    placeholder: "URL,…",
-    help: "Members of the cluster: http://HOST:PORT, https://HOST:PORT or " +
-      "HOST:PORT. One of them is used at a time.",
-  }),
+/** How etcd is reached, for the services and for the state in it. */
+export const ETCD_ACCESS = {
   "etcd-ca-cert": fileFlag({
-    group: ETCD,
     help: "CA of the members' certificates.",
     defaultText: "the public ones",
   }),
-  "etcd-cert": fileFlag({
-    group: ETCD,
-    help: "Certificate shown to etcd.",
-  }),
-  "etcd-key": fileFlag({ group: ETCD, help: "Private key of --etcd-cert." }),
+  "etcd-cert": fileFlag({ help: "Certificate shown to etcd." }),
+  "etcd-key": fileFlag({ help: "Private key of --etcd-cert." }),
   "etcd-user": textFlag("", {
-    group: ETCD,
     placeholder: "NAME",
     help: "User of etcd, with --etcd-password-file.",
   }),
   "etcd-password-file": fileFlag({
-    group: ETCD,
     help: "File that holds that user's password and nothing else.",
   }),
+} as const;
+
+/** The names of these. */
+export const ETCD_ACCESS_FLAGS = Object.keys(
+  ETCD_ACCESS,
+) as (keyof typeof ETCD_ACCESS)[];
+
+export const ETCD_FLAGS = inGroup("etcd", {
+  "etcd": listFlag([], {
+    placeholder: "URL,…",
+    help: "Members of the cluster: http://HOST:PORT, https://HOST:PORT or " +
+      "HOST:PORT. One of them is used at a time.",
+  }),
+  ...ETCD_ACCESS,
   "etcd-prefix": textFlag(TUNNEL_PREFIX, {
-    group: ETCD,
     placeholder: "PREFIX",
     help: "Prefix of the keys of services and endpoints.",
   }),
   "etcd-config": fileFlag({
-    group: ETCD,
     help: "Read members and files from go-etcd's JSON instead, as " +
       "kube-proxy 0.4 does.",
   }),
-} as const;
+});
 
 type EtcdFlagValues = FlagValues<typeof ETCD_FLAGS>;
 
@@ -79,12 +84,7 @@ export function etcdOptions(
   context: Pick<FlagSources, "readFile">,
 ): EtcdOptions | undefined {
   const { etcd: servers, "etcd-config": configFile } = flags;
-  const pair = keyPair(
-    "etcd-cert",
-    flags["etcd-cert"],
-    "etcd-key",
-    flags["etcd-key"],
-  );
+  const pair = keyPair(flags, "etcd-cert", "etcd-key");
   const ca = flags["etcd-ca-cert"];
   const user = etcdUser(flags, context);
   const hasTls = pair !== undefined || ca !== "";
@@ -93,7 +93,6 @@ export function etcdOptions(
       throw new UsageError(
         "Cannot use --etcd-config together with --etcd or its files: both " +
           "say where etcd is; keep one of them",
-        "TUN101",
       );
     }
     const options = parseEtcdConfigFile(
@@ -106,7 +105,6 @@ export function etcdOptions(
     if (!hasTls && user === undefined) return undefined;
     throw new UsageError(
       "Cannot reach etcd: wanted --etcd, such as --etcd=https://10.0.0.1:2379",
-      "TUN101",
     );
   }
   return {
@@ -141,7 +139,6 @@ export function etcdUser(
       : ["etcd-user", "etcd-password-file"];
     throw new UsageError(
       `Cannot use --${seen} alone: --${lacking} belongs to it; give both`,
-      "TUN101",
     );
   }
   const text = readText("--etcd-password-file", file, context);

@@ -35,8 +35,11 @@ export type FlagStatus =
 
 /** What every builder wants to know. */
 export interface FlagDetails {
-  /** Heading in the help; groups appear in the order of their first flag. */
-  readonly group: string;
+  /**
+   * Heading in the help; groups appear in the order of their first flag. Absent:
+   * {@linkcode inGroup} says it.
+   */
+  readonly group?: string;
   /** One or two sentences. */
   readonly help: string;
   /** In the short help of a command with very many flags. */
@@ -84,6 +87,7 @@ export type Offer =
 /** One flag. `V` is the type of its value once read. */
 export interface Flag<V> extends FlagDetails {
   readonly kind: "boolean" | "scalar" | "list";
+  readonly group: string;
   readonly status: FlagStatus;
   readonly fallback: V;
   readonly placeholder: string;
@@ -107,6 +111,13 @@ export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
 export type FlagValues<T extends FlagTable> = {
   readonly [K in keyof T]: T[K] extends Flag<infer V> ? V : never;
 };
+
+/** Flags under one heading of the help, but for those that have one already. */
+export function inGroup<T extends FlagTable>(group: string, table: T): T {
+  const grouped = Object.entries(table)
+    .map(([name, flag]) => [name, { ...flag, group: flag.group || group }]);
+  return Object.fromEntries(grouped) as T;
+}
 
 /** Says what was wanted instead, such as `wanted a port (0 to 65535)`. */
 export class FlagValueError extends Error {
@@ -134,6 +145,12 @@ export function textFlag(fallback: string, details: FlagDetails): Flag<string> {
 /** A path of a file. */
 export function fileFlag(details: FlagDetails): Flag<string> {
   return make("scalar", "FILE", "", details, String, (text) => text);
+}
+
+/** The address that a port is opened on. */
+export function bindFlag(help: string, fallback = ""): Flag<string> {
+  const flag = textFlag(fallback, { placeholder: "ADDRESS", help });
+  return fallback === "" ? { ...flag, defaultText: "all interfaces" } : flag;
 }
 
 /** `--x`, `--x=false`. */
@@ -283,6 +300,24 @@ export function choicesFlag<const C extends string>(
   return { ...flag, choices };
 }
 
+/** A list of which each text gives some items. */
+export function parsedListFlag<V>(
+  parse: (text: string) => readonly V[],
+  details: FlagDetails,
+): Flag<readonly V[]> {
+  return make<readonly V[]>(
+    "list",
+    "LIST",
+    [],
+    {
+      defaultText: "none",
+      ...details,
+    },
+    () => "",
+    parse,
+  );
+}
+
 /** Text that `parse` turns into a value; it throws {@linkcode FlagValueError}. */
 export function parsedFlag<V>(
   fallback: V,
@@ -304,6 +339,7 @@ function make<V>(
     placeholder,
     defaultText: format(fallback),
     status: WORKS,
+    group: "",
     ...details,
     kind,
     fallback,

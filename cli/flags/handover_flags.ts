@@ -10,35 +10,32 @@ import {
   type Flag,
   FlagValueError,
   type FlagValues,
+  inGroup,
   parsedFlag,
   textFlag,
 } from "./flag.ts";
 import { WORKERS_MAX } from "../../admin/ask/worker_sockets.ts";
 import { parseWholeNumber } from "./go_values.ts";
 
-const GROUP = "Restart";
-
 /** In place of an address: no process may ask for sockets. */
 export const NO_HANDOVER = "none";
 
 /** `--replace` and `--handover-socket`. */
-export const HANDOVER_FLAGS = {
+export const HANDOVER_FLAGS = inGroup("Restart", {
   "replace": booleanFlag(false, {
     isCommon: true,
-    group: GROUP,
     help: "Take over from the running process: its ports go to this process " +
       "when this one is ready, and it ends when its connections have " +
       "ended. No caller is refused meanwhile.",
   }),
   "handover-socket": textFlag("", {
-    group: GROUP,
     placeholder: "PATH",
     help: "Unix socket on which the next process asks for the ports: a " +
       "path, or @NAME. none: no process may ask.",
     defaultText: "handover.sock in the state directory if there is an " +
       "identity, else a name with the port in it",
   }),
-} as const;
+});
 
 /** Their values. */
 export type HandoverFlags = FlagValues<typeof HANDOVER_FLAGS>;

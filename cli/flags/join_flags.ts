@@ -15,38 +15,35 @@ import {
 } from "../../proto/identity/join_token.ts";
 import { isNodeName, NODE_NAME_RULE } from "../../proto/identity/node_name.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
-import { UsageError } from "./usage_error.ts";
+import { unusable, UsageError } from "./usage_error.ts";
 import { parseAgentServer } from "./addresses.ts";
 import { type Flag, listFlag, textFlag } from "./flag.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
 
 /** Where servers are, in one flag. */
-export function serverFlag(group: string): Flag<readonly string[]> {
-  return listFlag([], {
-    group,
-    isCommon: true,
-    placeholder: "HOST[:PORT],…",
-    help: "Servers, or load balancers in front of them. Each attempt takes " +
-      "the next one and resolves its name again.",
-    defaultText: "where the node has joined",
-  });
-}
+export const SERVER_FLAG: Flag<readonly string[]> = listFlag([], {
+  isCommon: true,
+  placeholder: "HOST[:PORT],…",
+  help: "Servers, or load balancers in front of them. Each attempt takes " +
+    "the next one and resolves its name again.",
+  defaultText: "where the node has joined",
+});
 
-/** `--node` and `--state-dir`. */
-export function nodeFlags(
-  group: string,
-): { readonly "node": Flag<string>; readonly "state-dir": Flag<string> } {
-  return {
-    "node": textFlag("", {
-      group,
-      isCommon: true,
-      placeholder: "NAME",
-      help: "Name to join as.",
-      defaultText: "this machine's host name",
-    }),
-    "state-dir": stateDirectoryFlag("agent", group),
-  };
-}
+/** The token from elsewhere, and as what and where a node joins. */
+export const NODE_FLAGS = {
+  "join-file": textFlag("", {
+    placeholder: "FILE",
+    help: "Join with the token in this file; a command line can be read by " +
+      "every user of this machine. -: read it from standard input.",
+  }),
+  "node": textFlag("", {
+    isCommon: true,
+    placeholder: "NAME",
+    help: "Name to join as.",
+    defaultText: "this machine's host name",
+  }),
+  "state-dir": stateDirectoryFlag("agent"),
+} as const;
 
 /** @throws {UsageError} One line. */
 export function serverAddresses(
@@ -78,9 +75,7 @@ export function joinRequest(
 /** @throws {UsageError} One line. */
 export function nodeName(text: string): string | undefined {
   if (text === "" || isNodeName(text)) return text || undefined;
-  throw new UsageError(
-    `Cannot use --node: saw "${text}", wanted ${NODE_NAME_RULE}`,
-  );
+  throw unusable("--node", text, `${NODE_NAME_RULE}`);
 }
 
 function ownNodeName(found: string): string {
@@ -104,16 +99,6 @@ export interface TokenReaders {
   input(): string;
 }
 
-/** `--join-file`. */
-export function joinFileFlag(group: string): Flag<string> {
-  return textFlag("", {
-    group,
-    placeholder: "FILE",
-    help: "Join with the token in this file; a command line can be read by " +
-      "every user of this machine. -: read it from standard input.",
-  });
-}
-
 /**
  * The token that words or `--join-file` mean; empty: none.
  *
@@ -129,7 +114,6 @@ export function joinTokenText(
   if (word !== "" && file !== "") {
     throw new UsageError(
       "Cannot join: a token is given and --join-file as well; give one of them",
-      "TUN101",
     );
   }
   if (word === INPUT || file === INPUT) {
@@ -154,7 +138,6 @@ function tokenIn(text: string, where: string): string {
   throw new UsageError(
     `Cannot join: there is no token in ${where}; wanted what \`tunnel token ` +
       "create` prints",
-    "TUN101",
   );
 }
 

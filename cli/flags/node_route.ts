@@ -70,12 +70,7 @@ export function nodeRouteOf(
     ? undefined
     : parseServerList("--server", flags["server"])
       .map((server) => parseAgentServer("--server", server));
-  const pair = keyPair(
-    "agent-cert",
-    flags["agent-cert"],
-    "agent-key",
-    flags["agent-key"],
-  );
+  const pair = keyPair(flags, "agent-cert", "agent-key");
   if (pair === undefined) {
     return routeAsJoined(flags, sources, addresses, proxyEnv);
   }
@@ -83,7 +78,6 @@ export function nodeRouteOf(
     throw new UsageError(
       "Cannot use --state-dir together with --agent-cert: both say who this " +
         "node is; keep one",
-      "TUN101",
     );
   }
   const ca = flags["ca-cert"];
@@ -91,7 +85,6 @@ export function nodeRouteOf(
     throw new UsageError(
       "Cannot use --agent-cert without --ca-cert and --server: they say how to " +
         "verify the server, and where it is; give both",
-      "TUN101",
     );
   }
   const serverName = flags["tls-server-name"];
@@ -163,10 +156,8 @@ function refuseFrontend(
   }
   if (flags["proxy-mode"] !== "grpc" && given.has("proxy-mode")) {
     throw new UsageError(
-      `Cannot use --proxy-mode=${
-        flags["proxy-mode"]
-      } as a node: the port for ` +
-        "agents speaks gRPC only; remove it",
+      `Cannot use --proxy-mode=${flags["proxy-mode"]} as a node: the port ` +
+        "for agents speaks gRPC only; remove it",
     );
   }
   const frontend = flags["server"].split(",")

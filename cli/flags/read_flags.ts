@@ -77,7 +77,6 @@ export function readFlags<T extends FlagTable>(
     if (flag.status.kind === "missing") {
       throw new UsageError(
         `Cannot use ${found.origin}: ${flag.status.because}; remove it`,
-        "TUN101",
       );
     }
     notices.push(`${found.origin} has no effect: ${flag.status.because}`);
@@ -114,7 +113,6 @@ function findTexts(
     if (flag.once === true && new Set(onLine).size > 1) {
       throw new UsageError(
         `Cannot use --${name} twice: saw ${onLine.join(" and ")}; keep one`,
-        "TUN101",
       );
     }
     return { texts: onLine, origin: `--${name}` };

@@ -9,30 +9,29 @@ import type { RelayOptions } from "../../agent/options.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
 import { type ListenFlag, parseListen } from "./addresses.ts";
-import { UsageError } from "./usage_error.ts";
-import { textFlag } from "./flag.ts";
-
-const RELAY = "Relay (for programs on this machine without an identity)";
+import { unusable, UsageError } from "./usage_error.ts";
+import { inGroup, textFlag } from "./flag.ts";
 
 /** See the module description. */
-export const RELAY_FLAGS = {
-  "xds-listen": textFlag("", {
-    group: RELAY,
-    placeholder: "IP:PORT",
-    help: "Relay discovery (ADS, for gRPC clients and Envoy) to the server " +
-      "under this node's identity. Loopback only: whoever reaches it is " +
-      "admitted.",
-    defaultText: "none",
-  }),
-  "connect-listen": textFlag("", {
-    group: RELAY,
-    placeholder: "IP:PORT",
-    help: "Relay connections (HTTP CONNECT) to what this node may reach " +
-      "through the server. Loopback only. Clients of --xds-listen that " +
-      "ask for it (http_11_proxy) are sent this address.",
-    defaultText: "none",
-  }),
-} as const;
+export const RELAY_FLAGS = inGroup(
+  "Relay (for programs on this machine without an identity)",
+  {
+    "xds-listen": textFlag("", {
+      placeholder: "IP:PORT",
+      help: "Relay discovery (ADS, for gRPC clients and Envoy) to the server " +
+        "under this node's identity. Loopback only: whoever reaches it is " +
+        "admitted.",
+      defaultText: "none",
+    }),
+    "connect-listen": textFlag("", {
+      placeholder: "IP:PORT",
+      help: "Relay connections (HTTP CONNECT) to what this node may reach " +
+        "through the server. Loopback only. Clients of --xds-listen that " +
+        "ask for it (http_11_proxy) are sent this address.",
+      defaultText: "none",
+    }),
+  },
+);
 
 /**
  * @returns `undefined` when nothing is to be passed on.
@@ -65,7 +64,6 @@ export function relayWithoutIdentity(flag: string): UsageError {
   return new UsageError(
     `Cannot use --${flag} without an identity of this node: programs are ` +
       "passed on under it; tunnel join, or give --agent-cert and --agent-key",
-    "TUN101",
   );
 }
 
@@ -73,8 +71,10 @@ function loopback(name: string, text: string): ListenAddress | undefined {
   if (text === "") return undefined;
   const { host, port } = parseListen(`--${name}`, text);
   if (isLoopback(host)) return { hostname: host, port };
-  throw new UsageError(
-    `Cannot use --${name}: saw "${text}", wanted an address of loopback such ` +
-      "as 127.0.0.1:15010, because callers there are not authenticated",
+  throw unusable(
+    `--${name}`,
+    text,
+    "an address of loopback such as " +
+      "127.0.0.1:15010, because callers there are not authenticated",
   );
 }

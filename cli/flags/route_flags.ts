@@ -16,13 +16,14 @@ import type {
 } from "../../client/tunnel_route.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { Code } from "../../proto/codes/codes.ts";
-import { keyPair, UsageError } from "./usage_error.ts";
+import { keyPair, unusable, UsageError } from "./usage_error.ts";
 import { parseHostPort, parseServerList } from "./addresses.ts";
 import {
   booleanFlag,
   choiceFlag,
   durationFlag,
   fileFlag,
+  inGroup,
   textFlag,
 } from "./flag.ts";
 import { nodeRouteOf } from "./node_route.ts";
@@ -33,7 +34,6 @@ import {
   stateDirectoryFlag,
 } from "./state_directory.ts";
 
-const GROUP = "The route into the tunnel";
 const TARGET = "The target";
 
 /** Flags that an `--egress-config` replaces. */
@@ -54,9 +54,8 @@ const FILE_FLAGS: readonly string[] = [
 const NODE_FLAGS = ["as-node", "state-dir", "agent-cert", "agent-key"] as const;
 
 /** Flags that choose the route. */
-export const ROUTE_ONLY_FLAGS = {
+export const ROUTE_ONLY_FLAGS = inGroup("The route into the tunnel", {
   "server": textFlag("", {
-    group: GROUP,
     isCommon: true,
     placeholder: "ADDRESS[,…]",
     help: "Frontend of the server: unix:/path or host:port; of several, the " +
@@ -66,70 +65,62 @@ export const ROUTE_ONLY_FLAGS = {
       "has joined",
   }),
   "proxy-mode": choiceFlag(["grpc", "http-connect"], "grpc", {
-    group: GROUP,
     help: "Protocol to speak to the frontend.",
   }),
   "ca-cert": fileFlag({
-    group: GROUP,
     help: "CA of the server's certificate; for host:port.",
   }),
-  "cert": fileFlag({ group: GROUP, help: "Certificate to show." }),
-  "key": fileFlag({ group: GROUP, help: "Private key of --cert." }),
+  "cert": fileFlag({ help: "Certificate to show." }),
+  "key": fileFlag({ help: "Private key of --cert." }),
   "tls-server-name": textFlag("", {
-    group: GROUP,
     placeholder: "NAME",
     help: "Name that the server's certificate must bear.",
     defaultText: "the host of --server",
   }),
   "as-node": booleanFlag(false, {
-    group: GROUP,
     help: "Connect as this node, through the server's port for agents. A " +
       "node that has joined does so where no other route is given and " +
       "no server runs on this machine.",
   }),
-  "state-dir": stateDirectoryFlag("agent", GROUP),
+  "state-dir": stateDirectoryFlag("agent"),
   "agent-cert": fileFlag({
-    group: GROUP,
     help: "Certificate of a node that has not joined; with --ca-cert.",
   }),
-  "agent-key": fileFlag({ group: GROUP, help: "Private key of --agent-cert." }),
+  "agent-key": fileFlag({ help: "Private key of --agent-cert." }),
   "egress-config": fileFlag({
-    group: GROUP,
     help: "Take the route from this EgressSelectorConfiguration of " +
       "kube-apiserver instead.",
   }),
   "network": choiceFlag(NETWORK_CONTEXTS, "cluster", {
-    group: GROUP,
     help: "Which of its routes to take.",
   }),
-} as const;
+});
 
 /** Of commands whose callers speak first. */
-export const EARLY_DATA_FLAG = {
+export const EARLY_DATA_FLAG = inGroup(TARGET, {
   "early-data": booleanFlag(true, {
-    group: TARGET,
     help: "Send what a caller says first together with the dial, which saves " +
       "a round trip. If the server or agent then stands still, the connection " +
       "fails, as nobody knows whether the target has heard it. With =false it " +
       "follows once the target is connected.",
   }),
-} as const;
+});
 
 /** Shared by every command that dials. */
 export const ROUTE_FLAGS = {
   ...ROUTE_ONLY_FLAGS,
-  "node": textFlag("", {
-    group: TARGET,
-    placeholder: "NAME",
-    offers: "nodes",
-    help: "Dial from this node's agent, whatever the target's name is.",
-  }),
-  // Longer than a server's own limit: the server reports which agent is silent.
-  "dial-timeout": durationFlag(12_000, 1, {
-    group: TARGET,
-    help: "Limit on connecting. If it is shorter than the server's own " +
-      "limit (10s), the server cannot report which agent does not " +
-      "answer.",
+  ...inGroup(TARGET, {
+    "node": textFlag("", {
+      placeholder: "NAME",
+      offers: "nodes",
+      help: "Dial from this node's agent, whatever the target's name is.",
+    }),
+    // Longer than a server's own limit: the server reports which agent is silent.
+    "dial-timeout": durationFlag(12_000, 1, {
+      help: "Limit on connecting. If it is shorter than the server's own " +
+        "limit (10s), the server cannot report which agent does not " +
+        "answer.",
+    }),
   }),
 } as const;
 
@@ -160,7 +151,6 @@ export function routeOf(
       throw new UsageError(
         `Cannot use --${rival} together with --egress-config: the file says ` +
           "where and how to connect; remove one of them",
-        "TUN101",
       );
     }
     return routeFromFile(flags["egress-config"], flags["network"], readFile);
@@ -169,7 +159,6 @@ export function routeOf(
     throw new UsageError(
       "Cannot use --network alone: it picks a route out of a file; give " +
         "--egress-config too",
-      "TUN101",
     );
   }
   const isNode = NODE_FLAGS.some((name) => given.has(name)) ||
@@ -268,7 +257,6 @@ function defaultFrontend(
     `Cannot find the tunnel: --server is not given, and no server listens on ` +
       `${path}; wanted unix:/path or host:port of a server's frontend, or ` +
       "tunnel join on this node",
-    "TUN101",
   );
 }
 
@@ -322,18 +310,15 @@ function frontendOf(
   if (UNIX.test(server)) {
     const path = server.replace(/^unix:(?:\/\/(?=\/))?/, "");
     if (path !== "") return { kind: "unix", path };
-    throw new UsageError(
-      `Cannot use --server: saw "${server}", wanted unix:/path`,
-    );
+    throw unusable("--server", server, "unix:/path");
   }
   const { host, port } = parseHostPort("--server", server);
-  const pair = keyPair("cert", flags["cert"], "key", flags["key"]);
+  const pair = keyPair(flags, "cert", "key");
   const caFile = flags["ca-cert"];
   if (pair === undefined || caFile === "") {
     throw new UsageError(
       `Cannot connect to ${server} without --ca-cert, --cert and --key: ` +
         "a frontend on a port asks for a certificate; give all three",
-      "TUN101",
     );
   }
   const serverName = flags["tls-server-name"];
@@ -348,7 +333,7 @@ function frontendOf(
 function refuseCertificates(
   flags: FlagReading<typeof ROUTE_ONLY_FLAGS>["values"],
 ): void {
-  const pair = keyPair("cert", flags["cert"], "key", flags["key"]);
+  const pair = keyPair(flags, "cert", "key");
   if (pair === undefined && flags["ca-cert"] === "") return;
   throw new UsageError(
     "Cannot use --ca-cert, --cert or --key with a unix socket: there is " +

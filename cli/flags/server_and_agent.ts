@@ -1,12 +1,11 @@
 /**
  * Flags that server and agent have alike: the audit log, the largest message, a
- * Kubernetes API server and profiles. Konnectivity's have its names; of the one
- * for Go's locks the default is accepted, since supervisors and test suites pass
- * every flag, and any other is refused.
+ * Kubernetes API server and profiles. Konnectivity's have its names.
  *
  * @module
  */
 
+import { CONTENT_TYPE_FLAG, CONTENTION_FLAG } from "./idle_flags.ts";
 import type { AuditLogOptions } from "../../policy/audit_log.ts";
 import {
   booleanFlag,
@@ -14,6 +13,7 @@ import {
   countFlag,
   fileFlag,
   type Flag,
+  inGroup,
   textFlag,
 } from "./flag.ts";
 
@@ -23,25 +23,20 @@ export const SERVER_ADMIN_PORT = 8095;
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-const AUDIT = "Audit log";
-
 /** Where decisions are written down. */
-export const AUDIT_FLAGS = {
+export const AUDIT_FLAGS = inGroup("Audit log", {
   "audit-log": fileFlag({
     isCommon: true,
-    group: AUDIT,
     help: "Write a line of JSON for each decision about a dial and for each " +
       "end of a connection.",
   }),
   "audit-log-max-size": bytesFlag(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
-    group: AUDIT,
     help: "Rotate the file at this size.",
   }),
   "audit-log-max-files": countFlag(5, 1, 1000, {
-    group: AUDIT,
     help: "Number of files to keep; the oldest is removed.",
   }),
-} as const;
+});
 
 /**
  * @param worker Each has a file of its own: two could not rotate one.
@@ -77,52 +72,37 @@ const LEAST = 64 * 1024;
 /** Above this one peer could take the process's memory with one message. */
 const MOST = 256 * 1024 * 1024;
 
-/** The flag, under the heading `group`. */
-export function messageSizeFlag(group: string): Flag<number> {
-  return bytesFlag(MESSAGE_BYTES_MAX, LEAST, MOST, {
-    group,
-    help: "Largest single message that a peer may send. Konnectivity: 4MiB.",
-  });
-}
+export const MESSAGE_SIZE_FLAG: Flag<number> = bytesFlag(
+  MESSAGE_BYTES_MAX,
+  LEAST,
+  MOST,
+  { help: "Largest single message that a peer may send. Konnectivity: 4MiB." },
+);
 
 /** The heading of flags about an API server. */
 export const KUBERNETES = "Kubernetes";
 
 /** How the API server is reached, and where servers publish themselves. */
-export const KUBERNETES_FLAGS = {
+export const KUBERNETES_FLAGS = inGroup(KUBERNETES, {
   "kubeconfig": fileFlag({
-    group: KUBERNETES,
     help: "How to reach the API server, where it is needed.",
     defaultText: "in-cluster",
   }),
-  "kube-api-content-type": textFlag("application/vnd.kubernetes.protobuf", {
-    group: KUBERNETES,
-    help: "Encoding towards the API server; JSON is always used.",
-    status: { kind: "idle", because: "the API server is spoken to in JSON" },
-  }),
+  ...CONTENT_TYPE_FLAG,
   "lease-namespace": textFlag("kube-system", {
-    group: KUBERNETES,
     placeholder: "NAMESPACE",
     help: "Namespace of the servers' leases.",
   }),
-} as const;
+});
 
 /** Profiles on the admin port. */
-export const PROFILING_FLAGS = {
+export const PROFILING_FLAGS = inGroup("Health, admin, shutdown", {
   "enable-profiling": booleanFlag(false, {
-    group: "Health, admin, shutdown",
     help: "Serve a CPU profile and a heap snapshot at /debug/pprof on the " +
       "admin port, in V8's formats, to whoever reaches that port.",
   }),
-  "enable-contention-profiling": booleanFlag(false, {
-    group: "Health, admin, shutdown",
-    help: "Lock contention in pprof.",
-    status: {
-      kind: "idle",
-      because: "there are no locks in this program to wait for",
-    },
-  }),
-} as const;
+  ...CONTENTION_FLAG,
+});
 
 /** The file of `--kubeconfig`; absent: as a Pod does. */
 export function kubeconfigOf(

@@ -11,12 +11,8 @@ import { type Flag, textFlag } from "./flag.ts";
 export const FRONTEND_SOCKET = "frontend.sock";
 
 /** `--state-dir`, for every command that has one. */
-export function stateDirectoryFlag(
-  owner: "server" | "agent",
-  group: string,
-): Flag<string> {
+export function stateDirectoryFlag(owner: "server" | "agent"): Flag<string> {
   return textFlag("", {
-    group,
     isCommon: true,
     placeholder: "DIRECTORY",
     help: owner === "server"

@@ -11,9 +11,9 @@ import type {
   SealingKeySource,
   StoreLocation,
 } from "../../neighbours/store/store_connection.ts";
-import { ETCD_FLAGS, etcdUser } from "./etcd_flags.ts";
-import { fileFlag, type Flag, type FlagValues, textFlag } from "./flag.ts";
-import { keyPair, UsageError } from "./usage_error.ts";
+import { ETCD_ACCESS, ETCD_ACCESS_FLAGS, etcdUser } from "./etcd_flags.ts";
+import { fileFlag, type FlagValues, textFlag } from "./flag.ts";
+import { keyPair, unusable, UsageError } from "./usage_error.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
 
@@ -29,75 +29,38 @@ const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 /** As a value of `--state-key-file`: nothing is encrypted. */
 const NO_KEY = "none";
 
-/** Flags with texts as values. */
-type TextFlags<Name extends string> = Readonly<Record<Name, Flag<string>>>;
+/** Where servers have their state. */
+export const STATE_FLAGS = {
+  "state": textFlag("", {
+    placeholder: "PLACE",
+    help: "Where all servers have their CA, tokens and nodes in common: " +
+      "DIRECTORY, etcd://HOST:PORT[,HOST:PORT…][/PREFIX] (etcds:// with " +
+      "TLS), or kubernetes[:NAMESPACE] (docs/operations.md).",
+    defaultText: "--state-dir",
+  }),
+  "state-key-file": fileFlag({
+    help: "Encrypt the keys of the CA in --state with this file's bytes, 32 " +
+      "or more; all servers have the same one. etcd and kubernetes want " +
+      "it, or none, which encrypts nothing.",
+  }),
+} as const;
 
-/** `--state` and `--state-key-file`. */
-export function stateFlags(
-  group: string,
-): TextFlags<"state" | "state-key-file"> {
-  return {
-    "state": textFlag("", {
-      group,
-      placeholder: "PLACE",
-      help: "Where all servers have their CA, tokens and nodes in common: " +
-        "DIRECTORY, etcd://HOST:PORT[,HOST:PORT…][/PREFIX] (etcds:// with " +
-        "TLS), or kubernetes[:NAMESPACE] (docs/operations.md).",
-      defaultText: "--state-dir",
-    }),
-    "state-key-file": fileFlag({
-      group,
-      help:
-        "Encrypt the keys of the CA in --state with this file's bytes, 32 " +
-        "or more; all servers have the same one. etcd and kubernetes want " +
-        "it, or none, which encrypts nothing.",
-    }),
-  };
-}
-
-/** The flags of commands that work on the state of servers. */
-export function stateCommandFlags(
-  group: string,
-): TextFlags<"state-dir" | keyof StateFlagValues> {
-  return {
-    "state-dir": stateDirectoryFlag("server", group),
-    ...stateFlags(group),
-    ...stateAccessFlags(group),
-  };
-}
-
-/** Files and user of etcd, which the state and other things there share. */
-export const ETCD_ACCESS_FLAGS = [
-  "etcd-ca-cert",
-  "etcd-cert",
-  "etcd-key",
-  "etcd-user",
-  "etcd-password-file",
-] as const;
-
-/** How etcd and the API server are reached. */
-function stateAccessFlags(
-  group: string,
-): TextFlags<typeof ETCD_ACCESS_FLAGS[number] | "kubeconfig"> {
-  const own = { group };
-  return {
-    "etcd-ca-cert": { ...ETCD_FLAGS["etcd-ca-cert"], ...own },
-    "etcd-cert": { ...ETCD_FLAGS["etcd-cert"], ...own },
-    "etcd-key": { ...ETCD_FLAGS["etcd-key"], ...own },
-    "etcd-user": { ...ETCD_FLAGS["etcd-user"], ...own },
-    "etcd-password-file": { ...ETCD_FLAGS["etcd-password-file"], ...own },
-    "kubeconfig": fileFlag({
-      group,
-      help: "How to reach the API server of --state=kubernetes.",
-      defaultText: "in-cluster",
-    }),
-  };
-}
+/** Of commands that work on the state of servers. */
+export const STATE_COMMAND_FLAGS = {
+  "state-dir": stateDirectoryFlag("server"),
+  ...STATE_FLAGS,
+  ...ETCD_ACCESS,
+  "kubeconfig": fileFlag({
+    help: "How to reach the API server of --state=kubernetes.",
+    defaultText: "in-cluster",
+  }),
+} as const;
 
 /** Values of what {@linkcode stateLocation} reads. */
-export type StateFlagValues =
-  & FlagValues<ReturnType<typeof stateFlags>>
-  & FlagValues<ReturnType<typeof stateAccessFlags>>;
+export type StateFlagValues = Omit<
+  FlagValues<typeof STATE_COMMAND_FLAGS>,
+  "state-dir"
+>;
 
 /** What a command knows beside its flags. */
 export interface StatePlace {
@@ -208,12 +171,7 @@ function prefixOf(text: string, path: string): string {
 }
 
 function tlsOf(flags: StateFlagValues, isTls: boolean, hasOtherEtcd: boolean) {
-  const pair = keyPair(
-    "etcd-cert",
-    flags["etcd-cert"],
-    "etcd-key",
-    flags["etcd-key"],
-  );
+  const pair = keyPair(flags, "etcd-cert", "etcd-key");
   const ca = flags["etcd-ca-cert"];
   if (isTls) {
     return { cert: pair?.certFile, key: pair?.keyFile, ca: ca || undefined };
@@ -226,7 +184,5 @@ function tlsOf(flags: StateFlagValues, isTls: boolean, hasOtherEtcd: boolean) {
 }
 
 function refusal(text: string, wanted: string): UsageError {
-  return new UsageError(
-    `Cannot use --state: saw "${text.slice(0, 200)}", wanted ${wanted}`,
-  );
+  return unusable("--state", text.slice(0, 200), `${wanted}`);
 }

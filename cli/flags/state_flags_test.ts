@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { StoreLocation } from "../../neighbours/store/store_connection.ts";
 import { readFlags } from "./read_flags.ts";
-import { stateCommandFlags, stateKey, stateLocation } from "./state_flags.ts";
+import { STATE_COMMAND_FLAGS, stateKey, stateLocation } from "./state_flags.ts";
 import { UsageError } from "./usage_error.ts";
 
 function read(...argv: string[]) {
@@ -10,7 +10,7 @@ function read(...argv: string[]) {
     environment: () => undefined,
     readFile: () => "secret\n",
   };
-  const { values } = readFlags("token", stateCommandFlags("Where"), sources);
+  const { values } = readFlags("token", STATE_COMMAND_FLAGS, sources);
   const location = stateLocation(values, { stateDirectory: "/s" }, sources);
   return { values, location };
 }

@@ -16,25 +16,31 @@ export class UsageError extends Error {
   }
 }
 
+/** The refusal of what one flag or variable says. */
+export function unusable(
+  what: string,
+  seen: string,
+  wanted: string,
+): UsageError {
+  return new UsageError(`Cannot use ${what}: saw "${seen}", wanted ${wanted}`);
+}
+
 /**
- * Joins two flags.
+ * A certificate and its key, which go together.
  *
  * @returns `undefined` when neither was given.
  * @throws {UsageError} When only one was.
  */
-export function keyPair(
-  certFlag: string,
-  certFile: string,
-  keyFlag: string,
-  keyFile: string,
+export function keyPair<Name extends string>(
+  flags: Readonly<Record<Name, string>>,
+  cert: Name,
+  key: Name,
 ): { readonly certFile: string; readonly keyFile: string } | undefined {
+  const [certFile, keyFile] = [flags[cert], flags[key]];
   if (certFile === "" && keyFile === "") return undefined;
   if (certFile !== "" && keyFile !== "") return { certFile, keyFile };
-  const [seen, lacking] = certFile !== ""
-    ? [certFlag, keyFlag]
-    : [keyFlag, certFlag];
+  const [seen, lacking] = certFile !== "" ? [cert, key] : [key, cert];
   throw new UsageError(
     `Cannot use --${seen} alone: --${lacking} belongs to it; give both`,
-    "TUN101",
   );
 }

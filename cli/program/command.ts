@@ -161,7 +161,6 @@ export function refuseOperands(operands: readonly string[]): void {
     /^(?:true|false)$/.test(first)
       ? `Unexpected word "${first}"; a boolean is written --flag=${first}`
       : `Unexpected word "${first}"; flags begin with --`,
-    "TUN101",
   );
 }
 

@@ -63,7 +63,6 @@ export function idleFlag(
 ): UsageError {
   return new UsageError(
     `Cannot use --${flag} with ${command}: it belongs to ${owner}`,
-    "TUN101",
   );
 }
 
@@ -91,7 +90,6 @@ export function readVerb<Verb extends string>(
         ? `Nothing to do: tunnel ${command} wants`
         : `Cannot do "${word}": tunnel ${command} knows`) +
         ` ${known.join(", ")}${meantVerb(word ?? "", known)}`,
-      "TUN101",
     );
   }
   const rules: VerbRules = verbs[verb];
@@ -100,12 +98,11 @@ export function readVerb<Verb extends string>(
       rules.operand === undefined
         ? `Unexpected word "${operand}" behind ${command} ${verb}`
         : `Cannot ${verb}: wanted tunnel ${command} ${verb} ${rules.operand}`,
-      "TUN101",
     );
   }
   const areMany = rules.operand?.endsWith("…") === true;
   if (others.length > 0 && !areMany) {
-    throw new UsageError(`Unexpected word "${others[0]}"`, "TUN101");
+    throw new UsageError(`Unexpected word "${others[0]}"`);
   }
   for (const other of known) {
     const flag = (verbs[other].flags ?? [])

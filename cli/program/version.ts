@@ -8,7 +8,7 @@
  */
 
 import { parseGoBool } from "../flags/go_values.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { unusable } from "../flags/usage_error.ts";
 import { VERSION } from "../../platform/process/version.ts";
 
 /** For people or for machines; ends with a newline. */
@@ -51,9 +51,7 @@ export function takeVersion(argv: readonly string[]): VersionRequest {
   if (text === "raw") return { form: "json", argv: rest };
   const isWanted = parseGoBool(text);
   if (isWanted === undefined) {
-    throw new UsageError(
-      `Cannot use --version: saw "${text}", wanted true, false or raw`,
-    );
+    throw unusable("--version", text, "true, false or raw");
   }
   return isWanted ? { form: "text", argv: rest } : { argv: rest };
 }

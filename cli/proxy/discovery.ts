@@ -14,6 +14,7 @@ import {
   choiceFlag,
   fileFlag,
   type FlagValues,
+  inGroup,
   listFlag,
   textFlag,
 } from "../flags/flag.ts";
@@ -36,16 +37,13 @@ import {
   routeIfAny,
 } from "../flags/route_flags.ts";
 
-const DISCOVERY = "Discovery";
-
 /** What keeps nothing on disk. */
 export const KEEPS_NOTHING = "none";
 
 /** In the order in which the help shows them. */
-export const DISCOVERY_CLIENT_FLAGS = {
+export const DISCOVERY_CLIENT_FLAGS = inGroup("Discovery", {
   "discovery": listFlag([], {
     isCommon: true,
-    group: DISCOVERY,
     placeholder: "HOST:PORT,…",
     help: "Follow these discovery servers (tunnel server --discovery): a " +
       "server's agent port, or a loopback address that needs no " +
@@ -54,19 +52,16 @@ export const DISCOVERY_CLIENT_FLAGS = {
     defaultText: "none",
   }),
   "discovery-mode": choiceFlag(["delta", "sotw"], "delta", {
-    group: DISCOVERY,
     help: "delta: receive only what changed. sotw: receive everything each " +
       "time.",
   }),
   "discovery-node": textFlag("", {
-    group: DISCOVERY,
     placeholder: "NAME",
     help:
       "Name of this proxy at the server: the node's name, or NAME/ANYTHING.",
     defaultText: "the node's name and /proxy",
   }),
   "discovery-state": textFlag("", {
-    group: DISCOVERY,
     placeholder: "FILE",
     help: "Keep the last known state in this file, for a start without a " +
       `server; ${KEEPS_NOTHING}: keep nothing.`,
@@ -74,19 +69,12 @@ export const DISCOVERY_CLIENT_FLAGS = {
       "~/.local/state/tunnel/proxy/discovery",
   }),
   "discovery-ca-cert": fileFlag({
-    group: DISCOVERY,
     help: "CA of the servers' certificate, for nodes that have not joined.",
   }),
-  "agent-cert": fileFlag({
-    group: DISCOVERY,
-    help: "Certificate of the node, shown to them.",
-  }),
-  "agent-key": fileFlag({
-    group: DISCOVERY,
-    help: "Private key of --agent-cert.",
-  }),
-  "state-dir": stateDirectoryFlag("agent", DISCOVERY),
-} as const;
+  "agent-cert": fileFlag({ help: "Certificate of the node, shown to them." }),
+  "agent-key": fileFlag({ help: "Private key of --agent-cert." }),
+  "state-dir": stateDirectoryFlag("agent"),
+});
 
 type Values = FlagValues<typeof DISCOVERY_CLIENT_FLAGS>;
 
@@ -121,7 +109,6 @@ export function discoveryClientConfig(
     throw new UsageError(
       `Cannot use --${odd} without --discovery: it says nothing about other ` +
         "sources of services; remove it, or give --discovery HOST:PORT",
-      "TUN101",
     );
   }
   const stateFile = stateFileOf(values["discovery-state"], environment);

@@ -24,6 +24,7 @@ import {
   durationFlag,
   type Flag,
   FlagValueError,
+  inGroup,
   parsedFlag,
   portFlag,
   textFlag,
@@ -31,15 +32,11 @@ import {
 import { parseWholeNumber } from "../flags/go_values.ts";
 import { parseGoDuration } from "../../platform/documents/go_duration.ts";
 import { HANDOVER_FLAGS, WORKERS_FLAG } from "../flags/handover_flags.ts";
-import { GENERAL_FLAGS, KLOG_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
+import { KLOG_FLAGS } from "../flags/idle_flags.ts";
+import { GENERAL_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { RELAY_FLAGS } from "../flags/relay_flags.ts";
 import { EARLY_DATA_FLAG, ROUTE_ONLY_FLAGS } from "../flags/route_flags.ts";
-
-const LOCAL = "Local addresses";
-const ENDPOINTS = "Endpoints";
-const CONNECTIONS = "Connections";
-const OPERATION = "Operation";
 
 const DEFAULTS = CONNECTION_DEFAULTS;
 
@@ -48,19 +45,14 @@ const TRIES_MAX = 16;
 
 const { config: _holdsFlags, ...GENERAL } = GENERAL_FLAGS;
 
-export const PROXY_FLAGS = {
-  ...CATALOG_FLAGS,
-  ...API_SERVER_FLAGS,
-  ...DISCOVERY_CLIENT_FLAGS,
+const LOCAL_FLAGS = inGroup("Local addresses", {
   "bind-address": textFlag("127.0.0.1", {
     isCommon: true,
-    group: LOCAL,
     placeholder: "ADDRESS",
     help: "Address of services that name none. kube-proxy: 0.0.0.0, which " +
       "admits everyone who reaches this machine.",
   }),
   "local-addresses": choiceFlag(["ports", "original", "virtual-ips"], "ports", {
-    group: LOCAL,
     help: "ports: each port of a service gets a port of --port-range, " +
       "always the same one. original: the service keeps its own, as in " +
       "kube-proxy. virtual-ips: each service gets an address of " +
@@ -68,21 +60,11 @@ export const PROXY_FLAGS = {
   }),
   "port-range": portRangeFlag(PORT_RANGE),
   "virtual-range": textFlag("127.100.0.0/16", {
-    group: LOCAL,
     placeholder: "PREFIX",
     help: "Range of addresses for services, inside 127.0.0.0/8.",
   }),
-  "catalog-copies": textFlag("", {
-    group: OPERATION,
-    placeholder: "DIRECTORY",
-    help: "Keep copies here of what remote sources of services last said, " +
-      "for a start while they are unreachable; none: keep nothing.",
-    defaultText: "/var/lib/tunnel/proxy/catalog-PORT for root, else " +
-      "~/.local/state/tunnel/proxy/catalog-PORT; PORT is --admin-port",
-  }),
   "address-file": textFlag("", {
     isCommon: true,
-    group: LOCAL,
     placeholder: "FILE",
     help: "Keep the addresses of services in this file, so that two " +
       "services whose names give the same address do not swap at a " +
@@ -91,39 +73,62 @@ export const PROXY_FLAGS = {
       "~/.local/state/tunnel/proxy/addresses-PORT; PORT is --admin-port",
   }),
   "print-env": booleanFlag(false, {
-    group: LOCAL,
     help: "Print the addresses of services as environment variables " +
       "(WEB_SERVICE_HOST, WEB_SERVICE_PORT), and exit.",
   }),
   "print-hosts": booleanFlag(false, {
-    group: LOCAL,
     help: "Print the addresses of services as lines of /etc/hosts, and exit.",
   }),
   "check": booleanFlag(false, {
     isCommon: true,
-    group: LOCAL,
     help: "Read all sources once, report what is wrong, serve nothing, and " +
       "exit with 0 or 1.",
   }),
   "dns-listen": textFlag("", {
-    group: LOCAL,
     placeholder: "HOST:PORT",
     help: "Answer DNS queries about services, such as " +
       "web.default.svc.tunnel and _http._tcp.web.default.svc.tunnel, " +
       "over UDP and TCP.",
   }),
+});
+
+const OPERATION_FLAGS = inGroup("Operation", {
+  "catalog-copies": textFlag("", {
+    placeholder: "DIRECTORY",
+    help: "Keep copies here of what remote sources of services last said, " +
+      "for a start while they are unreachable; none: keep nothing.",
+    defaultText: "/var/lib/tunnel/proxy/catalog-PORT for root, else " +
+      "~/.local/state/tunnel/proxy/catalog-PORT; PORT is --admin-port",
+  }),
+  "admin-bind-address": textFlag("127.0.0.1", {
+    placeholder: "ADDRESS",
+    help: "Address for /healthz, /readyz, /metrics and /debug/proxy.",
+  }),
+  "admin-port": portFlag(PROXY_ADMIN_PORT, {
+    isCommon: true,
+    help: "Port of the admin endpoint.",
+  }),
+  ...ADMIN_ACCESS_FLAGS,
+  "service-drain": durationFlag(SERVICE_DRAIN_MS, 0, {
+    help: "How long connections may continue after their service is " +
+      "removed. kube-proxy: forever.",
+  }),
+  "drain-timeout": durationFlag(30_000, 0, {
+    help: "How long connections may continue after SIGTERM, or after " +
+      "another process has taken over. 0: end at once.",
+  }),
+});
+
+const ENDPOINTS_FLAGS = inGroup("Endpoints", {
   "balance": choiceFlag(BALANCES, "round-robin", {
-    group: ENDPOINTS,
     help: "How to choose an endpoint, for services that do not say it.",
   }),
   "zone": textFlag("", {
-    group: ENDPOINTS,
     placeholder: "NAME",
     help: "Zone of this machine: services that ask for it prefer endpoints " +
       "of the same zone.",
   }),
   "node-name": textFlag("", {
-    group: ENDPOINTS,
     placeholder: "NAME",
     environment: ["NODE_NAME"],
     help: "Name of this machine in the cluster: services that ask for it " +
@@ -133,71 +138,50 @@ export const PROXY_FLAGS = {
   ...EARLY_DATA_FLAG,
   "dial-timeouts": dialTimeoutsFlag(),
   "udp-idle": durationFlag(UDP_IDLE_MS, 100, {
-    group: ENDPOINTS,
     aliases: ["udp-timeout"],
     help: "A UDP session ends after this long without a datagram.",
   }),
-  "on-endpoint-removed": choiceFlag(
-    ENDPOINT_ENDS,
-    DEFAULTS.onEndpointRemoved,
-    {
-      group: CONNECTIONS,
-      help: "What to do with TCP connections when their endpoint is removed.",
-    },
-  ),
+});
+
+const CONNECTIONS_FLAGS = inGroup("Connections", {
+  "on-endpoint-removed": choiceFlag(ENDPOINT_ENDS, DEFAULTS.onEndpointRemoved, {
+    help: "What to do with TCP connections when their endpoint is removed.",
+  }),
   "on-endpoint-down": choiceFlag(ENDPOINT_ENDS, DEFAULTS.onEndpointDown, {
-    group: CONNECTIONS,
     help: "What to do with them when their endpoint is unready, or fails " +
       "its health check while another one is healthy.",
   }),
   "endpoint-drain": durationFlag(DEFAULTS.endpointDrainMs, 1, {
-    group: CONNECTIONS,
     help: "How long drained connections may continue.",
   }),
   "idle-timeout": durationFlag(DEFAULTS.idleTimeoutMs, 0, {
-    group: CONNECTIONS,
     help: "Reset a TCP connection after this long without a byte. 0: never.",
   }),
   "half-closed-timeout": durationFlag(DEFAULTS.halfClosedTimeoutMs, 0, {
-    group: CONNECTIONS,
     help: "The same, for a connection that one side has closed. 0: never.",
   }),
   "user-timeout": durationFlag(DEFAULTS.userTimeoutMs, 0, {
-    group: CONNECTIONS,
     help: "Give up a TCP peer that acknowledges or accepts no data for this " +
       "long (TCP_USER_TIMEOUT). 0: the kernel decides.",
   }),
   "ejection-failures": countFlag(DEFAULTS.ejection.failures, 0, 1_000, {
-    group: CONNECTIONS,
     help: "Failed dials in a row before an endpoint is ejected. 0: never.",
   }),
   "ejection-time": durationFlag(DEFAULTS.ejection.timeMs, 1, {
-    group: CONNECTIONS,
     help: "How long an endpoint stays ejected.",
   }),
+});
+
+export const PROXY_FLAGS = {
+  ...CATALOG_FLAGS,
+  ...API_SERVER_FLAGS,
+  ...DISCOVERY_CLIENT_FLAGS,
+  ...LOCAL_FLAGS,
+  ...ENDPOINTS_FLAGS,
+  ...CONNECTIONS_FLAGS,
   ...ROUTE_ONLY_FLAGS,
   ...RELAY_FLAGS,
-  "admin-bind-address": textFlag("127.0.0.1", {
-    group: OPERATION,
-    placeholder: "ADDRESS",
-    help: "Address for /healthz, /readyz, /metrics and /debug/proxy.",
-  }),
-  "admin-port": portFlag(PROXY_ADMIN_PORT, {
-    isCommon: true,
-    group: OPERATION,
-    help: "Port of the admin endpoint.",
-  }),
-  ...ADMIN_ACCESS_FLAGS,
-  "service-drain": durationFlag(SERVICE_DRAIN_MS, 0, {
-    group: OPERATION,
-    help: "How long connections may continue after their service is " +
-      "removed. kube-proxy: forever.",
-  }),
-  "drain-timeout": durationFlag(30_000, 0, {
-    group: OPERATION,
-    help: "How long connections may continue after SIGTERM, or after " +
-      "another process has taken over. 0: end at once.",
-  }),
+  ...OPERATION_FLAGS,
   ...ACCESS_LOG_FLAGS,
   ...WORKERS_FLAG,
   ...HANDOVER_FLAGS,
@@ -218,7 +202,6 @@ function portRangeFlag(
     }
     return { first: first!, last: last! };
   }, {
-    group: LOCAL,
     placeholder: "FIRST-LAST",
     help: "Ports for services.",
     defaultText: `${fallback.first}-${fallback.last}`,
@@ -235,7 +218,6 @@ function dialTimeoutsFlag(): Flag<readonly number[]> {
       `wanted 1 to ${TRIES_MAX} durations such as 250ms,500ms,1s,2s`,
     );
   }, {
-    group: ENDPOINTS,
     placeholder: "DURATION,…",
     help:
       "Limit on connecting to the first, second … endpoint that is tried for " +

@@ -28,7 +28,7 @@ import type { WorkerRole } from "../program/workers/worker_words.ts";
 import type { CommandContext } from "../program/command.ts";
 import { adminAccess } from "../flags/admin_access_flags.ts";
 import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { catalogConfig } from "../flags/catalog_flags.ts";
 import { openSources } from "../program/sources.ts";
@@ -207,9 +207,11 @@ function dnsAddress(text: string): ListenAddress | undefined {
   if (text === "") return undefined;
   const { host, port } = parseHostPort("--dns-listen", text);
   if (parseIpAddress(host) !== undefined) return { hostname: host, port };
-  throw new UsageError(
-    `Cannot use --dns-listen: saw "${text}", wanted an IP address and a port ` +
-      "such as 127.0.0.1:5353",
+  throw unusable(
+    "--dns-listen",
+    text,
+    "an IP address and a port such as " +
+      "127.0.0.1:5353",
   );
 }
 
@@ -233,18 +235,16 @@ export function localAddresses(
     );
   }
   if (parseIpAddress(host) === undefined) {
-    throw new UsageError(
-      `Cannot use --bind-address: saw "${host}", wanted an IP address such as ` +
-        "127.0.0.1",
-    );
+    throw unusable("--bind-address", host, "an IP address such as 127.0.0.1");
   }
   if (kind === "ports") return { kind, host, ...values["port-range"] };
   if (kind === "original") return { kind, host };
   const range = virtualRange(values["virtual-range"]);
   if (range !== undefined) return { kind, range };
-  throw new UsageError(
-    `Cannot use --virtual-range: saw "${values["virtual-range"]}", wanted a ` +
-      "prefix inside 127.0.0.0/8, such as 127.100.0.0/16",
+  throw unusable(
+    "--virtual-range",
+    values["virtual-range"],
+    "a prefix inside 127.0.0.0/8, such as 127.100.0.0/16",
   );
 }
 

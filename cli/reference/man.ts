@@ -34,7 +34,6 @@ export function manCommand(
         throw new UsageError(
           `Unexpected word "${others[0]}"; wanted one command, as in ` +
             "tunnel man dial",
-          "TUN101",
         );
       }
       if (name === undefined) {
@@ -45,7 +44,6 @@ export function manCommand(
       if (command === undefined) {
         throw new UsageError(
           `Unknown command "${name}" (tunnel help lists all)`,
-          "TUN101",
         );
       }
       print(commandPage(command));

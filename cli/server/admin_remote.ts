@@ -8,33 +8,32 @@ import type { AdminRemoteOptions } from "../../server/options.ts";
 import {
   fileFlag,
   type FlagValues,
+  inGroup,
   portFlag,
   textFlag,
 } from "../flags/flag.ts";
 import { keyPair, UsageError } from "../flags/usage_error.ts";
 
-const REMOTE = "Admin API for other machines (docs/observability.md)";
-
 /** In the order in which the help shows them. */
-export const ADMIN_REMOTE_FLAGS = {
-  "admin-remote-port": portFlag(0, {
-    group: REMOTE,
-    help:
-      "Port on which people elsewhere ask by certificate, over HTTPS, what " +
-      "`admins` of --policy-file lets them; 0 picks a free one.",
-    defaultText: "none",
-  }),
-  "admin-remote-bind-address": textFlag("", {
-    group: REMOTE,
-    placeholder: "ADDRESS",
-    help: "Address of that port.",
-    defaultText: "all interfaces",
-  }),
-  "admin-client-ca-file": fileFlag({
-    group: REMOTE,
-    help: "CA of the certificates that must be shown there.",
-  }),
-} as const;
+export const ADMIN_REMOTE_FLAGS = inGroup(
+  "Admin API for other machines (docs/observability.md)",
+  {
+    "admin-remote-port": portFlag(0, {
+      help:
+        "Port on which people elsewhere ask by certificate, over HTTPS, what " +
+        "`admins` of --policy-file lets them; 0 picks a free one.",
+      defaultText: "none",
+    }),
+    "admin-remote-bind-address": textFlag("", {
+      placeholder: "ADDRESS",
+      help: "Address of that port.",
+      defaultText: "all interfaces",
+    }),
+    "admin-client-ca-file": fileFlag({
+      help: "CA of the certificates that must be shown there.",
+    }),
+  },
+);
 
 /** Its own flags, and those of the server that stand in for more. */
 type Flags =
@@ -62,7 +61,6 @@ export function adminRemoteOptions(
     throw new UsageError(
       `Cannot use --${idle} without --admin-remote-port: it is about that ` +
         "port; add it",
-      "TUN101",
     );
   }
   const missing = clientCaFile === ""
@@ -73,15 +71,9 @@ export function adminRemoteOptions(
   if (missing !== undefined) {
     throw new UsageError(
       `Cannot use --admin-remote-port without ${missing}; add it`,
-      "TUN101",
     );
   }
-  const pair = keyPair(
-    "server-cert",
-    flags["server-cert"],
-    "server-key",
-    flags["server-key"],
-  );
+  const pair = keyPair(flags, "server-cert", "server-key");
   return {
     address: {
       hostname: flags["admin-remote-bind-address"],

@@ -11,52 +11,51 @@ import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { DiscoveryServerOptions } from "../../services/discovery/serving/discovery_options.ts";
 import type { FlagSources } from "../flags/read_flags.ts";
 import type { SourceConfig } from "../../services/catalog/sources_of.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { CATALOG_FLAGS, catalogConfig } from "../flags/catalog_flags.ts";
 import {
   booleanFlag,
   durationFlag,
   type FlagValues,
+  inGroup,
   textFlag,
 } from "../flags/flag.ts";
-import { ETCD_ACCESS_FLAGS } from "../flags/state_flags.ts";
+import { ETCD_ACCESS_FLAGS } from "../flags/etcd_flags.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import {
   WINDOW_MAX_MS,
   WINDOW_MIN_MS,
 } from "../../services/discovery/push/debounce.ts";
 
-const DISCOVERY = "Discovery (docs/discovery.md)";
-
 const { config, kubeconfig, ...SOURCE_FLAGS } = CATALOG_FLAGS;
 
-/** In the order in which the help shows them. */
-export const DISCOVERY_FLAGS = {
+const OWN_FLAGS = inGroup("Discovery (docs/discovery.md)", {
   "discovery": booleanFlag(false, {
     isCommon: true,
-    group: DISCOVERY,
     help: "Send services and endpoints to nodes on the agent port (xDS v3): " +
       "node proxies, gRPC applications and Envoy. What agents announce " +
       "is included.",
   }),
   "discovery-listen": textFlag("", {
-    group: DISCOVERY,
     placeholder: "HOST:PORT",
     help: "Also send them to programs on this machine, without TLS and " +
       "without authentication; must be a loopback address.",
     defaultText: "none",
   }),
   "discovery-debounce-min": durationFlag(WINDOW_MIN_MS, 1, {
-    group: DISCOVERY,
     help: "The first change is sent at once; further changes within this " +
       "time are sent together, then within twice that time, and so on.",
   }),
   "discovery-debounce-max": durationFlag(WINDOW_MAX_MS, 1, {
-    group: DISCOVERY,
     help: "Upper limit of that time. Removed endpoints wait for a quarter " +
       "of it.",
   }),
+});
+
+/** In the order in which the help shows them. */
+export const DISCOVERY_FLAGS = {
+  ...OWN_FLAGS,
   "discovery-config": config,
   "discovery-kubeconfig": kubeconfig,
   ...SOURCE_FLAGS,
@@ -90,7 +89,6 @@ export function discoveryConfig(
     if (idle === undefined) return undefined;
     throw new UsageError(
       `Cannot use --${idle} without --discovery: it is about that; add it`,
-      "TUN101",
     );
   }
   const windowMinMs = values["discovery-debounce-min"];
@@ -165,9 +163,11 @@ function listenAddress(text: string): ListenAddress | undefined {
   if (text === "") return undefined;
   const { host, port } = parseHostPort("--discovery-listen", text);
   if (isLoopbackHost(host)) return { hostname: host, port };
-  throw new UsageError(
-    `Cannot use --discovery-listen: saw "${text}", wanted a loopback address ` +
-      "such as 127.0.0.1:15010, because callers there are not authenticated; " +
-      "nodes are served on the agent port",
+  throw unusable(
+    "--discovery-listen",
+    text,
+    "a loopback address such as " +
+      "127.0.0.1:15010, because callers there are not authenticated; nodes are " +
+      "served on the agent port",
   );
 }

@@ -6,81 +6,69 @@
  */
 
 import type { KubeletOptions } from "../../server/options.ts";
-import { keyPair, UsageError } from "../flags/usage_error.ts";
+import { keyPair, unusable, UsageError } from "../flags/usage_error.ts";
 import {
   booleanFlag,
   fileFlag,
   type FlagValues,
+  inGroup,
   listFlag,
   portFlag,
   textFlag,
 } from "../flags/flag.ts";
 
-const KUBELETS = "Kubelets (docs/kubernetes.md)";
-
 /** In the order in which the help shows them. */
-export const KUBELET_FLAGS = {
+export const KUBELET_FLAGS = inGroup("Kubelets (docs/kubernetes.md)", {
   "kubelet-port": portFlag(0, {
     isCommon: true,
-    group: KUBELETS,
     help: "Port on which callers with a certificate talk to nodes' kubelets " +
       "over HTTPS; 0 picks a free one.",
     defaultText: "none",
   }),
   "kubelet-bind-address": textFlag("", {
-    group: KUBELETS,
     placeholder: "ADDRESS",
     help: "Address of that port.",
     defaultText: "all interfaces",
   }),
   "kubelet-server-cert": fileFlag({
-    group: KUBELETS,
     help: "Certificate shown to callers on that port.",
     defaultText: "--server-cert, or what agents are shown",
   }),
   "kubelet-server-key": fileFlag({
-    group: KUBELETS,
     help: "Private key of --kubelet-server-cert.",
   }),
   "kubelet-server-ca-cert": fileFlag({
-    group: KUBELETS,
     help: "CA of the certificates that callers must show on that port. A " +
       "caller may do on nodes what --kubelet-client-certificate may.",
     defaultText: "--server-ca-cert",
   }),
   "kubelet-client-certificate": fileFlag({
-    group: KUBELETS,
     help: "Certificate shown to kubelets.",
   }),
   "kubelet-client-key": fileFlag({
-    group: KUBELETS,
     help: "Private key of --kubelet-client-certificate.",
   }),
   "kubelet-ca-file": fileFlag({
-    group: KUBELETS,
     aliases: ["kubelet-certificate-authority"],
     help: "CA of kubelets' certificates, which must name the node or its " +
       "address.",
   }),
   "kubelet-insecure-skip-verify": booleanFlag(false, {
-    group: KUBELETS,
     help: "Do not verify kubelets: whoever can answer in place of one on a " +
       "node reads and writes what callers send to it, including logs " +
       "and commands.",
   }),
   "kubelet-localhost-ports": listFlag([], {
-    group: KUBELETS,
     help: "Ports that are dialed on the node's loopback, whatever the " +
       "address is. yurttunnel: localhost-proxy-ports.",
   }),
   "kubelet-lookup": booleanFlag(false, {
-    group: KUBELETS,
     help: "Ask the API server (--kubeconfig, or in-cluster) which node a " +
       "pod is on and where that node's kubelet listens; needs get on " +
       "pods and nodes. Without it, the address that callers use names " +
       "the node.",
   }),
-} as const;
+});
 
 /** Its own flags, and those of the server that stand in for them. */
 type Flags =
@@ -108,20 +96,14 @@ export function kubeletOptions(
     throw new UsageError(
       `Cannot use --${idle} without --kubelet-port: it is about that port; ` +
         "add it",
-      "TUN101",
     );
   }
-  const own = keyPair(
-    "kubelet-server-cert",
-    flags["kubelet-server-cert"],
-    "kubelet-server-key",
-    flags["kubelet-server-key"],
-  ) ?? frontendsPair(flags);
+  const own = keyPair(flags, "kubelet-server-cert", "kubelet-server-key") ??
+    keyPair(flags, "server-cert", "server-key");
   const client = keyPair(
+    flags,
     "kubelet-client-certificate",
-    flags["kubelet-client-certificate"],
     "kubelet-client-key",
-    flags["kubelet-client-key"],
   );
   const lookups = lookupsOf(flags);
   return {
@@ -136,11 +118,6 @@ export function kubeletOptions(
     localhostPorts: flags["kubelet-localhost-ports"].map(portOf),
     ...(lookups === undefined ? {} : { lookups }),
   };
-}
-
-function frontendsPair(flags: Flags) {
-  const pair = [flags["server-cert"], flags["server-key"]] as const;
-  return keyPair("server-cert", pair[0], "server-key", pair[1]);
 }
 
 /** Never the CA that nodes have their certificates of: a node is no caller. */
@@ -161,16 +138,13 @@ function kubeletCa(flags: Flags): { readonly kubeletCaFile?: string } {
       "Cannot use --kubelet-ca-file together with " +
         "--kubelet-insecure-skip-verify: kubelets are either verified or not; " +
         "remove one of them",
-      "TUN101",
     );
   }
   if (caFile !== "") return { kubeletCaFile: caFile };
   if (skips) return {};
   throw new UsageError(
-    "Cannot verify kubelets without --kubelet-ca-file: give the " +
-      "CA of their certificates, or accept the risk with " +
-      "--kubelet-insecure-skip-verify",
-    "TUN101",
+    "Cannot verify kubelets without --kubelet-ca-file: give the CA of their " +
+      "certificates, or accept the risk with --kubelet-insecure-skip-verify",
   );
 }
 
@@ -183,8 +157,10 @@ function lookupsOf(flags: Flags): KubeletOptions["lookups"] {
 function portOf(text: string): number {
   const port = Number(text);
   if (/^[0-9]{1,5}$/.test(text) && port >= 1 && port <= 65_535) return port;
-  throw new UsageError(
-    `Cannot use --kubelet-localhost-ports: saw "${text}", wanted ports (1 to ` +
-      "65535) separated by commas",
+  throw unusable(
+    "--kubelet-localhost-ports",
+    text,
+    "ports (1 to 65535) " +
+      "separated by commas",
   );
 }

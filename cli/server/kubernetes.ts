@@ -10,11 +10,12 @@ import type {
   KubernetesServerOptions,
   TokenRequirement,
 } from "../../server/options.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { unusable, UsageError } from "../flags/usage_error.ts";
 import {
   booleanFlag,
   countFlag,
   type FlagValues,
+  inGroup,
   numberFlag,
   textFlag,
 } from "../flags/flag.ts";
@@ -25,57 +26,52 @@ import {
   PROFILING_FLAGS,
 } from "../flags/server_and_agent.ts";
 
-/** In the order in which the help shows them. */
-export const SERVER_KUBERNETES_FLAGS = {
+const KUBE_FLAGS = inGroup(KUBERNETES, {
   "agent-namespace": textFlag("", {
-    group: KUBERNETES,
     placeholder: "NAMESPACE",
     help: "Admit agents that show a token of a ServiceAccount in this " +
       "namespace. Goes with the next two flags, and without " +
       "--cluster-ca-cert.",
   }),
   "agent-service-account": textFlag("", {
-    group: KUBERNETES,
     placeholder: "NAME",
     help: "Name of that ServiceAccount.",
   }),
   "authentication-audience": textFlag("", {
-    group: KUBERNETES,
     placeholder: "AUDIENCE",
     help: "Audience that those tokens must name.",
   }),
   ...KUBERNETES_FLAGS,
   "kubeconfig-qps": numberFlag(0, {
-    group: KUBERNETES,
     help: "Requests per second to the API server; 0: 100. Konnectivity: 5.",
   }),
   "kubeconfig-burst": countFlag(0, 0, 1_000_000, {
-    group: KUBERNETES,
     help: "Requests to the API server at once; 0: twice --kubeconfig-qps. " +
       "Konnectivity: 10.",
   }),
   "enable-lease-controller": booleanFlag(false, {
-    group: KUBERNETES,
     help: "Publish this server's lease and remove expired ones, so that " +
       "agents can count servers.",
   }),
   "lease-label": textFlag("k8s-app=konnectivity-server", {
-    group: KUBERNETES,
     placeholder: "LABELS",
     help: "Labels of servers' leases.",
   }),
   "csr-approver": booleanFlag(false, {
-    group: KUBERNETES,
     help: "Approve agents' CertificateSigningRequests in which a node asks " +
       "for a certificate for itself.",
   }),
   "csr-approver-service-account": textFlag("", {
-    group: KUBERNETES,
     placeholder: "NAMESPACE/NAME",
     help: "Also approve those of this ServiceAccount whose token is bound " +
       "to the node.",
     defaultText: "nodes' own identities only",
   }),
+});
+
+/** In the order in which the help shows them. */
+export const SERVER_KUBERNETES_FLAGS = {
+  ...KUBE_FLAGS,
   ...PROFILING_FLAGS,
 } as const;
 
@@ -133,16 +129,16 @@ function approverOf(
   const isGood = OBJECT_NAME.test(namespace!) && OBJECT_NAME.test(name ?? "") &&
     rest.length === 0;
   if (!isGood) {
-    throw new UsageError(
-      `Cannot use --csr-approver-service-account: saw "${serviceAccount}", ` +
-        "wanted NAMESPACE/NAME",
+    throw unusable(
+      "--csr-approver-service-account",
+      serviceAccount,
+      "NAMESPACE/NAME",
     );
   }
   if (flags["csr-approver"]) return { serviceAccount };
   throw new UsageError(
     "Cannot use --csr-approver-service-account alone: nothing is approved " +
       "without --csr-approver; give both",
-    "TUN101",
   );
 }
 
@@ -161,21 +157,18 @@ function tokenRequirement(
     throw new UsageError(
       `Cannot use --cluster-ca-cert together with --${given}: agents show ` +
         "either certificates of that CA or tokens; keep one of them",
-      "TUN101",
     );
   }
   if (lacking.length > 0) {
     throw new UsageError(
       `Cannot check agents' tokens without --${lacking.join(" and --")}: a ` +
         "token is of one ServiceAccount and for one audience; give all three",
-      "TUN101",
     );
   }
   if (flags["allow-anonymous-agents"]) {
     throw new UsageError(
       "Cannot use --allow-anonymous-agents together with --agent-namespace: " +
         "nobody would have to show a token; remove one of them",
-      "TUN101",
     );
   }
   return {
@@ -188,8 +181,9 @@ function tokenRequirement(
 function labelsOf(flags: ServerValues): Readonly<Record<string, string>> {
   const labels = parseLabels(flags["lease-label"]);
   if (labels !== undefined) return labels;
-  throw new UsageError(
-    `Cannot use --lease-label: saw "${flags["lease-label"]}", wanted labels ` +
-      "such as k8s-app=konnectivity-server, separated by commas",
+  throw unusable(
+    "--lease-label",
+    flags["lease-label"],
+    "labels such as k8s-app=konnectivity-server, separated by commas",
   );
 }

@@ -55,12 +55,7 @@ export function serverOptions(
   worker?: Pick<WorkerRole, "index">,
 ): ServerOptions {
   const flags = reading.values;
-  const agentsKeyPair = keyPair(
-    "cluster-cert",
-    flags["cluster-cert"],
-    "cluster-key",
-    flags["cluster-key"],
-  );
+  const agentsKeyPair = keyPair(flags, "cluster-cert", "cluster-key");
   const identity = identityOptions(reading, agentsKeyPair, stateDirectory);
   const caFile = flags["cluster-ca-cert"];
   const serverId = workerServerId(flags["server-id"] || newId(), worker);
@@ -130,7 +125,6 @@ function mayBeAnonymous(
       `given and agents connect on ${agentHost || "all interfaces"}; give ` +
       "it, bind agents to loopback, or accept the risk with " +
       "--allow-anonymous-agents",
-    "TUN101",
   );
 }
 
@@ -158,7 +152,6 @@ function identityOptions(
   throw new UsageError(
     `Cannot use --${idle} with --cluster-cert alone: it is about the ` +
       "server's own CA; add --state-dir to have one beside it",
-    "TUN101",
   );
 }
 
@@ -227,7 +220,6 @@ function forwarding(
     "Cannot use --peer-forwarding with --cluster-cert alone: servers know " +
       "each other by certificates of a CA of their own; add --state-dir or " +
       "--state, the same for all of them",
-    "TUN101",
   );
 }
 
@@ -243,7 +235,6 @@ function frontendListen(
       throw new UsageError(
         `Cannot use --server-port=${values["server-port"]} together with ` +
           "--uds-name: there is one frontend listener; use --server-port=0",
-        "TUN101",
       );
     }
     const superfluous = tlsFlags.find((name) => values[name] !== "");
@@ -251,7 +242,6 @@ function frontendListen(
       throw new UsageError(
         `Cannot use --${superfluous} together with --uds-name: there is no ` +
           "TLS on a unix socket, its permissions guard it; remove it",
-        "TUN101",
       );
     }
     const deleteExisting = values["delete-existing-uds-file"] && "files";
@@ -261,12 +251,7 @@ function frontendListen(
     const path = `${identity.stateDirectory}/${FRONTEND_SOCKET}`;
     return { kind: "unix", path, deleteExisting: true };
   }
-  const pair = keyPair(
-    "server-cert",
-    values["server-cert"],
-    "server-key",
-    values["server-key"],
-  );
+  const pair = keyPair(values, "server-cert", "server-key");
   const caFile = values["server-ca-cert"];
   if (pair === undefined || caFile === "") {
     const lacking = pair === undefined
@@ -275,7 +260,6 @@ function frontendListen(
     throw new UsageError(
       `Cannot listen for frontends on a port without ${lacking}: frontends ` +
         "authenticate by certificate; give all three, or --uds-name",
-      "TUN101",
     );
   }
   return {

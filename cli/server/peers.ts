@@ -12,12 +12,11 @@ import { formatHostPort, parseHostPort } from "../flags/addresses.ts";
 import {
   durationFlag,
   type FlagValues,
+  inGroup,
   listFlag,
   textFlag,
 } from "../flags/flag.ts";
-import { UsageError } from "../flags/usage_error.ts";
-
-const PEERS = "Several servers (docs/operations.md)";
+import { unusable, UsageError } from "../flags/usage_error.ts";
 
 /** Less, and a pause of the machine looks like its end. */
 const TIMEOUT_LEAST_MS = 2_000;
@@ -26,10 +25,9 @@ const TIMEOUT_LEAST_MS = 2_000;
 const PEERS_MAX = 256;
 
 /** In the order in which the help shows them. */
-export const PEER_FLAGS = {
+export const PEER_FLAGS = inGroup("Several servers (docs/operations.md)", {
   "advertise-address": textFlag("", {
     isCommon: true,
-    group: PEERS,
     placeholder: "HOST:PORT",
     help: "Where agents and other servers reach this server's agent port. " +
       "Agents are told the addresses of all servers, and link to each.",
@@ -37,18 +35,16 @@ export const PEER_FLAGS = {
       "--agent-bind-address, if that is one address and not loopback",
   }),
   "peers": listFlag([], {
-    group: PEERS,
     placeholder: "ID=HOST:PORT,…",
     help: "Other servers, by their --server-id and the address of their " +
       "agent port, where they do not meet in --state. The list may " +
       "contain this server, and be the same on all.",
   }),
   "peer-timeout": durationFlag(PEER_TIMEOUT_MS, TIMEOUT_LEAST_MS, {
-    group: PEERS,
     help: "A server that has not renewed its entry in --state for this long " +
       "counts as gone. One that ends takes its entry with it.",
   }),
-} as const;
+});
 
 /** @throws {UsageError} One line. */
 export function membershipOptions(
@@ -62,7 +58,6 @@ export function membershipOptions(
     throw new UsageError(
       `Cannot use --peers: "${twice}" stands there twice; give each server ` +
         "its own --server-id",
-      "TUN101",
     );
   }
   if (fixed.length > PEERS_MAX) {
@@ -86,9 +81,11 @@ function peerOf(text: string): MembershipOptions["fixed"][number] {
     const address = addressOf("--peers", text.slice(at + 1));
     return { serverId: text.slice(0, at), address };
   }
-  throw new UsageError(
-    `Cannot use --peers: saw "${text}", wanted ID=HOST:PORT, with the ` +
-      "--server-id of that server",
+  throw unusable(
+    "--peers",
+    text,
+    "ID=HOST:PORT, with the --server-id of " +
+      "that server",
   );
 }
 
@@ -97,8 +94,5 @@ function addressOf(flag: string, text: string): string {
   const address = formatHostPort(place);
   const isEverywhere = /^(?:0\.0\.0\.0|\[::\]):/.test(address);
   if (isAddress(address) && !isEverywhere) return address;
-  throw new UsageError(
-    `Cannot use ${flag}: saw "${text}", wanted a name or an address that ` +
-      "others can connect to",
-  );
+  throw unusable(flag, text, "a name or an address that others can connect to");
 }

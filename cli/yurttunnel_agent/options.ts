@@ -20,7 +20,7 @@ import {
 } from "../../proto/peer/identifiers.ts";
 import { canonicalIp, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { Identifiers } from "../../proto/peer/identifiers.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
@@ -129,7 +129,6 @@ function nodeName(values: Values): string {
         "$NODE_NAME; give one of them"
       : `Cannot use --node-name: saw "${name}", wanted a node's name: ` +
         "lower-case letters, digits, - and .",
-    "TUN101",
   );
 }
 
@@ -140,7 +139,6 @@ function address(what: string, text: string, other: string): string {
       ? `Cannot tell this node's address: ${what} is not given, nor ${other}; ` +
         "give one of them"
       : `Cannot use ${what}: saw "${text}", wanted an IP address`,
-    "TUN101",
   );
 }
 
@@ -155,9 +153,11 @@ function identifiers(values: Values, name: string, ip: string): Identifiers {
     return parseIdentifiers(text.replaceAll(/\s*,\s*/g, "&"), "flag");
   } catch (error) {
     if (!(error instanceof IdentifiersError)) throw error;
-    throw new UsageError(
-      `Cannot use --agent-identifiers: saw "${text}", wanted key=value pairs ` +
-        `joined by & or commas. ${error.message}`,
+    throw unusable(
+      "--agent-identifiers",
+      text,
+      "key=value pairs joined by & " +
+        `or commas. ${error.message}`,
     );
   }
 }
@@ -184,9 +184,11 @@ function discovery(values: Values): Omit<DiscoveryOptions, "isInside"> {
   const text = values["tunnelserver-service"];
   const match = /^([-a-z0-9]+)\/([-a-z0-9]+):([-a-z0-9]+)$/.exec(text);
   if (match === null) {
-    throw new UsageError(
-      `Cannot use --tunnelserver-service: saw "${text}", wanted ` +
-        "NAMESPACE/NAME:PORT, such as kube-system/x-tunnel-server-svc:tcp",
+    throw unusable(
+      "--tunnelserver-service",
+      text,
+      "NAMESPACE/NAME:PORT, " +
+        "such as kube-system/x-tunnel-server-svc:tcp",
     );
   }
   const [, namespace, name, portName] = match;

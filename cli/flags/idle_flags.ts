@@ -1,0 +1,146 @@
+/**
+ * All flags that are accepted and have no effect, or that are refused since what
+ * they ask for is not done here: manifests and test suites of other programs
+ * carry them. Each says why.
+ *
+ * The klog flags come with every Kubernetes program. What they arrange (log
+ * files, stack traces, stderr) is what the supervisor of a container does anyway.
+ * Of Go's locks the default is accepted, since supervisors pass every flag.
+ *
+ * @module
+ */
+
+import {
+  booleanFlag,
+  choiceFlag,
+  countFlag,
+  durationFlag,
+  type Flag,
+  type FlagDetails,
+  textFlag,
+} from "./flag.ts";
+
+/** Its default, or how it is made; what it is about; why it has no effect. */
+type IdleRow = readonly [
+  fallback: boolean | string | ((details: FlagDetails) => Flag<unknown>),
+  help: string,
+  because: string,
+];
+
+function idle<Name extends string>(
+  group: string,
+  rows: Readonly<Record<Name, IdleRow>>,
+): Readonly<Record<Name, Flag<unknown>>> {
+  const flags = Object.entries<IdleRow>(rows)
+    .map(([name, [fallback, help, because]]) => {
+      const status = { kind: "idle", because } as const;
+      const details = { group, help, status };
+      if (typeof fallback === "function") return [name, fallback(details)];
+      return typeof fallback === "boolean"
+        ? [name, booleanFlag(fallback, details)]
+        : [name, textFlag(fallback, details)];
+    });
+  return Object.fromEntries(flags);
+}
+
+const KLOG = "everything is logged to stderr";
+
+/** All of klog v2 but `--v`, and what Kubernetes adds to it. */
+export const KLOG_FLAGS = idle("Accepted for klog's sake (no effect)", {
+  "add-dir-header": [false, "Directory in the log header.", KLOG],
+  "alsologtostderr": [false, "Log to stderr as well.", KLOG],
+  "alsologtostderrthreshold": ["", "Severity from which on that is so.", KLOG],
+  "legacy-stderr-threshold-behavior": [
+    true,
+    "How the threshold combines with stderr.",
+    KLOG,
+  ],
+  "log-backtrace-at": ["", "Stack trace at file:line.", KLOG],
+  "log-dir": ["", "Directory of log files.", KLOG],
+  "log-file": ["", "Log file.", KLOG],
+  "log-file-max-size": [
+    (details) => countFlag(1800, 0, Number.MAX_SAFE_INTEGER, details),
+    "Megabytes per log file.",
+    KLOG,
+  ],
+  "log-flush-frequency": [
+    (details) => durationFlag(5_000, 0, details),
+    "Time between two flushes of log files.",
+    KLOG,
+  ],
+  "logtostderr": [true, "Log to stderr instead of files.", KLOG],
+  "one-output": [false, "One severity per file.", KLOG],
+  "skip-headers": [false, "No log header.", KLOG],
+  "skip-log-headers": [false, "No header in log files.", KLOG],
+  "stderrthreshold": ["", "Severity that goes to stderr.", KLOG],
+  "vmodule": ["", "Level per file.", KLOG],
+});
+
+const KONNECTIVITY = "Accepted for Konnectivity's sake (no effect)";
+
+const IN_BYTES = "queues are bounded in bytes";
+
+/** Of Konnectivity's proxy-server. */
+export const SERVER_IDLE_FLAGS = idle(KONNECTIVITY, {
+  "xfr-channel-size": [
+    (details) => countFlag(10, 1, 1_000_000, details),
+    "Packets per receive channel.",
+    IN_BYTES,
+  ],
+  "warn-on-channel-limit": [
+    true,
+    "Deprecated by Konnectivity too.",
+    "it is deprecated",
+  ],
+});
+
+/** Of Konnectivity's proxy-agent. */
+export const AGENT_IDLE_FLAGS = idle(KONNECTIVITY, {
+  "probe-interval": [
+    (details) => durationFlag(1000, 1, details),
+    "Time between two checks whether a link is up.",
+    "a lost link is noticed at once",
+  ],
+  "xfr-channel-size": [
+    (details) => countFlag(150, 1, 1_000_000, details),
+    "Packets per connection and direction.",
+    IN_BYTES,
+  ],
+  "warn-on-channel-limit": [false, "Log when a channel is full.", IN_BYTES],
+});
+
+/** Of both, beside what has an effect. */
+export const CONTENT_TYPE_FLAG = idle("Kubernetes", {
+  "kube-api-content-type": [
+    "application/vnd.kubernetes.protobuf",
+    "Encoding towards the API server; JSON is always used.",
+    "the API server is spoken to in JSON",
+  ],
+});
+
+/** The same, about Go's locks. */
+export const CONTENTION_FLAG = idle("Health, admin, shutdown", {
+  "enable-contention-profiling": [
+    false,
+    "Lock contention in pprof.",
+    "there are no locks in this program to wait for",
+  ],
+});
+
+/** Of kube-proxy 0.4, about the API server of `--master`. */
+export const MASTER_IDLE_FLAGS = {
+  "api-version": choiceFlag(["v1beta1", "v1beta2", "v1", ""], "", {
+    help: "Version of its API; v1 is always used.",
+    defaultText: "v1",
+    status: { kind: "idle", because: "the API server is spoken to in v1" },
+  }),
+  "insecure-skip-tls-verify": booleanFlag(false, {
+    help: "Refused when true: whoever answers at that address would decide " +
+      "where services lead.",
+    status: {
+      kind: "missing",
+      because: "whoever answers at that address would be believed, give " +
+        "--certificate-authority in its place",
+    },
+  }),
+} as const;
