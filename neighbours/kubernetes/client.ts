@@ -255,6 +255,7 @@ export class KubernetesClient implements Disposable {
       if (!(error instanceof Error) || isSlip(error)) throw error;
       // A connection that gives no answer may never give one again.
       this.#clients.renew();
+      if (deadline.isOver && last !== undefined) throw last;
       return {
         kind: "failed",
         error: this.#noAnswer(what, deadline, error),
