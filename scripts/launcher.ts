@@ -25,13 +25,19 @@ export interface CarriedFile {
   readonly compressedBytes: number;
 }
 
+/** One that puts modules into a folder. */
+export interface CarriedProgram extends CarriedFile {
+  /** Of the module that the program begins with, which is written last. */
+  readonly entryBytes: number;
+}
+
 /** What the script must know. */
 export interface LauncherParts {
   readonly version: string;
   /** As `uname -m` says it. */
   readonly machine: "x86_64" | "aarch64";
   readonly runtime: CarriedFile;
-  readonly program: CarriedFile;
+  readonly program: CarriedProgram;
   /** Flags of `deno run`, permissions excepted. */
   readonly runFlags: readonly string[];
   readonly commands: readonly Ruled[];
@@ -181,13 +187,23 @@ not mounted noexec; name another with TUNNEL_CACHE_DIR" ;; esac
   trap - EXIT
 }
 unpack "$folder/deno-${runtime.hash}" ${length} ${runtime.compressedBytes} ${runtime.bytes}
-unpack "$folder/tunnel-${program.hash}.js" ${programAt} ${program.compressedBytes} ${program.bytes}
+export DENO_NO_UPDATE_CHECK=1 DENO_DIR="$folder/deno"
+program="$folder/tunnel-${program.hash}"
+is_whole "$program/main.js" ${program.entryBytes} || {
+  unpack "$program.$$.js" ${programAt} ${program.compressedBytes} ${program.bytes}
+  trap 'rm -f "$program.$$.js"' EXIT
+  "$folder/deno-${runtime.hash}" run --quiet --no-prompt --no-config --no-lock \
+    --allow-read="$folder" --allow-write="$folder" "$program.$$.js" "$program" ||
+    is_whole "$program/main.js" ${program.entryBytes} ||
+    fail "Cannot unpack into $folder: the disk is full or $0 is damaged"
+  rm -f "$program.$$.js"
+  trap - EXIT
+}
 
 ${permissionCase(parts.commands)}
 # $allow is a list of words:
 # shellcheck disable=SC2086
-DENO_NO_UPDATE_CHECK=1 DENO_DIR="$folder/deno" \\
-  exec "$folder/deno-${runtime.hash}" run ${runFlags.join(" ")} $allow \\
-  "$folder/tunnel-${program.hash}.js" "$@"
+exec "$folder/deno-${runtime.hash}" run ${runFlags.join(" ")} $allow \\
+  "$program/main.js" "$@"
 `;
 }

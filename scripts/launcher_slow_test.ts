@@ -11,7 +11,12 @@ const PARTS = {
   version: "1.2.3",
   machine: "x86_64",
   runtime: { hash: "aaaa", bytes: 99_000_000, compressedBytes: 40_000_000 },
-  program: { hash: "bbbb", bytes: 4321, compressedBytes: 1234 },
+  program: {
+    hash: "bbbb",
+    bytes: 4321,
+    compressedBytes: 1234,
+    entryBytes: 11,
+  },
   runFlags: ["--quiet"],
   commands: await allCommands(),
 } as const;
@@ -21,8 +26,11 @@ Deno.test("the launcher knows where it ends and its files begin", () => {
   const { length } = new TextEncoder().encode(script);
   assertStringIncludes(
     script,
-    `unpack "$folder/deno-aaaa" ${length} 40000000 99000000\n` +
-      `unpack "$folder/tunnel-bbbb.js" ${length + 40_000_000} 1234 4321\n`,
+    `unpack "$folder/deno-aaaa" ${length} 40000000 99000000\n`,
+  );
+  assertStringIncludes(
+    script,
+    `unpack "$program.$$.js" ${length + 40_000_000} 1234 4321\n`,
   );
 });
 
@@ -100,9 +108,15 @@ Deno.test("a kubeconfig that a configuration file names is one, too", async () =
   await Deno.remove(folder, { recursive: true });
 });
 
-/** Stands for the runtime: says how it was called. */
+const ENTRY = "the entry";
+
+/** Stands for the runtime: it unpacks, or says how it was called. */
 const RUNTIME = `#!/bin/sh
 [ "$1" != --version ] || exit 0
+for last do :; done
+case $* in *--allow-write=*)
+  mkdir -p "$last"; printf %s "${ENTRY}" >"$last/main.js"; exit ;;
+esac
 echo "ran \${0%/*} $*"
 `;
 
@@ -131,7 +145,10 @@ class Packaged implements AsyncDisposable {
   static async make(): Promise<Packaged> {
     const packaged = new Packaged();
     const runtime = await carried(RUNTIME);
-    const program = await carried("the program");
+    const program = {
+      ...await carried("the program"),
+      entryBytes: ENTRY.length,
+    };
     const machine = Deno.build.arch === "aarch64" ? "aarch64" : "x86_64";
     const script = launcherScript({
       ...PARTS,
@@ -180,8 +197,11 @@ Deno.test("the launcher unpacks once, and again what is not whole", async () => 
   assertEquals((await packaged.run()).code, 0);
   assertEquals((await Deno.stat(runtime)).ino, before.ino);
   await Deno.truncate(runtime, 5);
+  const entry = `${cache}/${names[1]}/main.js`;
+  await Deno.truncate(entry, 5);
   assertStringIncludes((await packaged.run()).said, "ran ");
   assertEquals((await Deno.stat(runtime)).size, before.size);
+  assertEquals((await Deno.stat(entry)).size, ENTRY.length);
 });
 
 Deno.test("what the runtime cannot do without is said in a sentence", async () => {

@@ -15,6 +15,7 @@ import { allCommands } from "../cli/commands.ts";
 import { V8_FLAGS } from "../cli/program/rights.ts";
 import { ProgressLine } from "../cli/program/progress.ts";
 import { VERSION } from "../platform/process/version.ts";
+import { bundleProgram, ENTRY, type Modules, unpacking } from "./bundle.ts";
 import { type CarriedFile, launcherScript } from "./launcher.ts";
 import { writeReference } from "./man_pages.ts";
 import { fetchPinned } from "./npm_registry.ts";
@@ -59,17 +60,19 @@ export async function carriedRuntime(
  */
 export async function packageFor(
   architecture: Architecture,
-  bundle: Uint8Array<ArrayBuffer>,
+  modules: Modules,
   directory: string,
   given?: Carried,
 ): Promise<string> {
   const runtime = given ?? await carriedRuntime(architecture);
-  const program = await carry(bundle);
+  const encoder = new TextEncoder();
+  const program = await carry(encoder.encode(unpacking(modules)));
+  const entryBytes = encoder.encode(modules.get(ENTRY)).length;
   const script = launcherScript({
     version: VERSION,
     machine: MACHINES[architecture],
     runtime,
-    program,
+    program: { ...program, entryBytes },
     runFlags: RUN_FLAGS,
     commands: await allCommands(),
   });
@@ -89,23 +92,9 @@ function notPinned(name: string, version: string): Error {
   );
 }
 
-/** The program with all it imports as one module. */
-export async function bundleProgram(): Promise<Uint8Array<ArrayBuffer>> {
-  await Deno.mkdir(CACHE, { recursive: true });
-  const path = `${CACHE}/main-${Deno.pid}.js`;
-  try {
-    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-      // Frozen: what is shipped is what deno.lock has hashes of.
-      args: ["bundle", "--quiet", "--frozen", "--output", path, "main.ts"],
-    }).output();
-    if (!success) {
-      const words = new TextDecoder().decode(stderr).trim();
-      throw new Error(`Cannot bundle main.ts: ${words}`);
-    }
-    return await Deno.readFile(path);
-  } finally {
-    await Deno.remove(path);
-  }
+/** The program with all it imports, ready to be packed. */
+export function bundle(): Promise<Modules> {
+  return bundleProgram(`${CACHE}/main-${Deno.pid}`);
 }
 
 /** A file as it lies in the package. */
@@ -151,10 +140,10 @@ if (import.meta.main) {
   });
   const line = new ProgressLine();
   line.show("bundling the program");
-  const bundle = await bundleProgram();
+  const modules = await bundle();
   for (const architecture of architectures(String(arch))) {
     line.show(`packing ${architecture}: the runtime is fetched and compressed`);
-    const path = await packageFor(architecture, bundle, String(out));
+    const path = await packageFor(architecture, modules, String(out));
     const { size } = await Deno.stat(path);
     line.clear();
     console.log(`${path} (${(size / 1e6).toFixed(1)} MB)`);

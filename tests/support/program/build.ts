@@ -13,7 +13,7 @@ import {
   RUNTIME_PINS,
 } from "../../../scripts/runtime_pins.ts";
 import {
-  bundleProgram,
+  bundle,
   type Carried,
   carriedRuntime,
   packageFor,
@@ -40,8 +40,8 @@ async function main(): Promise<string> {
     const folder = programFolder();
     await removeUnused(folder);
     const runtime = await compressedRuntime(folder);
-    const bundle = await bundleProgram();
-    const made = await packageFor(ARCHITECTURE, bundle, fresh, runtime);
+    const modules = await bundle();
+    const made = await packageFor(ARCHITECTURE, modules, fresh, runtime);
     if (packagedPath() === path) return made;
     throw new Error("The sources were edited meanwhile: run this again");
   });

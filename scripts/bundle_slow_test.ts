@@ -1,0 +1,35 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { unpacking, withLazyCommands } from "./bundle.ts";
+
+Deno.test("commands are no literals, and everything else is", () => {
+  const text = `// a.ts\nawait import("./a-1.js");\n` +
+    `// cli/commands.ts\nx(() => import("./b-2.js"), import("./c-3.js"));\n` +
+    `// cli/run.ts\nawait import("./d-4.js");\n`;
+  assertEquals(
+    withLazyCommands(text),
+    text.replace(/"\.\/[bc]-\d\.js"/g, "String($&)"),
+  );
+  assertThrows(() => withLazyCommands("// a.ts\n"), Error, "cli/commands.ts");
+});
+
+Deno.test("modules are unpacked whole, over what was left half done", async () => {
+  const folder = await Deno.makeTempDir();
+  const program = `${folder}/program`;
+  await Deno.mkdir(program);
+  await Deno.writeTextFile(`${program}/old.js`, "");
+  const modules = new Map([["a.js", '`${1}`\u2028"\\'], ["main.js", "2"]]);
+  await Deno.writeTextFile(`${folder}/pack.js`, unpacking(modules));
+  const { success } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      ...["run", "--quiet", `--allow-read=${folder}`],
+      ...[`--allow-write=${folder}`, `${folder}/pack.js`, program],
+    ],
+  }).output();
+  assertEquals(success, true);
+  const written = [...Deno.readDirSync(program)].map(({ name }) =>
+    [name, Deno.readTextFileSync(`${program}/${name}`)] as const
+  );
+  assertEquals(new Map(written.sort()), modules);
+  assertEquals([...Deno.readDirSync(folder)].length, 2);
+  await Deno.remove(folder, { recursive: true });
+});
