@@ -10,7 +10,6 @@ import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
-  closeConnection,
   connectStore,
   type SealingKeySource,
   type StoreConnection,
@@ -102,6 +101,6 @@ export async function usingConnection<Result>(
   try {
     return await act(connection);
   } finally {
-    closeConnection(connection);
+    connection.close();
   }
 }

@@ -75,16 +75,20 @@ export class ObjectCopy<T extends KubernetesObject> {
   remove(object: T): ObjectChange<T> | undefined {
     const key = objectKeyOf(object);
     const previous = this.#objects.get(key);
-    if (previous === undefined) return undefined;
     // A removal may carry the version of the last change, so equal is enough.
-    if (isNewer(versionOf(previous), versionOf(object))) return undefined;
+    const known = previous === undefined
+      ? this.#removed.get(key)
+      : versionOf(previous);
+    const isLate = known !== undefined && isNewer(known, versionOf(object));
+    if (isLate) return undefined;
     this.#objects.delete(key);
+    this.#removed.delete(key);
     this.#removed.set(key, versionOf(object));
     if (this.#removed.size > OBJECTS_REMOVED_MAX) {
       const [oldest] = this.#removed.keys();
       this.#removed.delete(oldest!);
     }
-    return { type: "removed", object: previous };
+    return previous && { type: "removed", object: previous };
   }
 }
 

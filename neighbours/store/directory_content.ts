@@ -20,9 +20,39 @@ import {
   checkPrivate,
   PrivateFileError,
 } from "../../platform/files/private_files.ts";
-import { StoreError } from "./store_error.ts";
+import type { Records } from "./store.ts";
+import { damaged, needRecord, parseRecord, StoreError } from "./store_error.ts";
 
-export const FORMAT = { format: "tunnel-server-state", version: 1 } as const;
+const FORMAT = { format: "tunnel-server-state", version: 1 } as const;
+
+/** What the record of the format says, of whatever kind the state is. */
+export const FORMAT_TEXT: string = JSON.stringify(FORMAT) + "\n";
+
+/**
+ * @param key Of the record that names the format.
+ * @param what Such as `directory`.
+ * @param where For the sentence: what has that format.
+ * @throws {StoreError} When it is not there, or not ours.
+ */
+export async function checkFormat(
+  records: Records,
+  key: string,
+  what: string,
+  where: string,
+): Promise<void> {
+  const text = await needRecord(records, key);
+  const format = parseRecord(records, key, text) as
+    | Partial<typeof FORMAT>
+    | null;
+  if (format?.format !== FORMAT.format) {
+    throw damaged(records, key, `it names another kind of ${what}`);
+  }
+  if (format.version === FORMAT.version) return;
+  throw new StoreError(
+    `Cannot use ${where}: it has format ${String(format.version)}, wanted ` +
+      `${FORMAT.version}; was it made by a newer tunnel? Use that one`,
+  );
+}
 
 /** There while the directory is being made, gone when it is complete. */
 export const CREATING = "creating";
@@ -80,7 +110,7 @@ export async function create(
   for (const folder of FOLDERS) await makeFolder(`${root}/${folder}`);
   await fill();
   await syncDirectory(root);
-  await replaceFile(`${root}/format`, JSON.stringify(FORMAT) + "\n");
+  await replaceFile(`${root}/format`, FORMAT_TEXT);
 }
 
 export async function makeFolder(path: string): Promise<void> {

@@ -36,6 +36,7 @@ import { isSystemError } from "../../platform/files/file_error.ts";
 import { watchFiles } from "../../platform/files/watch_files.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
+  checkFormat,
   checkOwner,
   contentOf,
   create,
@@ -43,7 +44,6 @@ import {
   CREATING_TEXT,
   FOLDERS,
   foreignSentence,
-  FORMAT,
   makeFolder,
   names,
   openForLock,
@@ -57,7 +57,7 @@ import {
   type StoreTransaction,
   type StoreWatcher,
 } from "./store.ts";
-import { damaged, needRecord, parseRecord, StoreError } from "./store_error.ts";
+import { damaged, needRecord, StoreError } from "./store_error.ts";
 import { textOf, Transaction } from "./transaction.ts";
 
 /** The record that every change of authorities ends with. */
@@ -268,18 +268,7 @@ export class DirectoryStore implements Store {
   ): Promise<DirectoryStore> {
     await checkOwner(root, "change");
     const state = new DirectoryStore(root, key);
-    const text = await needRecord(state, "format");
-    const format = parseRecord(state, "format", text) as Partial<typeof FORMAT>;
-    if (format?.format !== FORMAT.format) {
-      throw damaged(state, "format", "it names another kind of directory");
-    }
-    if (format.version !== FORMAT.version) {
-      throw new StoreError(
-        `Cannot use state directory ${root}: it has format ` +
-          `${String(format.version)}, wanted ${FORMAT.version}; was it made ` +
-          "by a newer tunnel? Use that one",
-      );
-    }
+    await checkFormat(state, "format", "directory", `state directory ${root}`);
     for (const folder of FOLDERS) {
       await checkOwner(state.path(folder), "change");
     }

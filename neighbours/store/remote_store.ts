@@ -32,7 +32,8 @@ import {
   type StoreWatcher,
 } from "./store.ts";
 import { StoreAwayError, StoreError } from "./store_error.ts";
-import { isNewer } from "../kubernetes/object_copy.ts";
+import { ObjectCopy } from "../kubernetes/object_copy.ts";
+import type { KubernetesObject } from "../kubernetes/objects.ts";
 
 /** How long the first reading may take, and all that a start asks then. */
 export const OPEN_TIMEOUT_MS = 15_000;
@@ -79,7 +80,12 @@ export interface RemoteStoreOptions {
 export class RemoteStore implements Store {
   readonly mayLag = true;
   readonly #store: Place;
-  readonly #cache = new RecordCache();
+  /** Records of followed folders as they were last seen. */
+  readonly #copies = new Map(
+    FOLLOWED_FOLDERS.map((folder) =>
+      [folder as string, new ObjectCopy<KeptRecord>()] as const
+    ),
+  );
   readonly #watchers = new Set<StoreWatcher>();
   readonly #closing = new AbortController();
   readonly #opening = Promise.withResolvers<void>();
@@ -131,15 +137,12 @@ export class RemoteStore implements Store {
   }
 
   peek(key: string): string | undefined {
-    return this.#cache.get(key);
+    return this.#copies.get(splitKey(key)[0])?.objects.get(key)?.text;
   }
 
   async read(key: string): Promise<string | undefined> {
     const record = await this.#insisting(() => this.#store.get(key));
-    const [folder] = splitKey(key);
-    if (isFollowed(folder) && record !== undefined) {
-      this.#cache.set({ key, ...record });
-    }
+    if (record !== undefined) this.#keep({ key, ...record });
     const text = textOf(record);
     if (text === undefined) return undefined;
     return await openText(this.options.key, this, key, text);
@@ -150,10 +153,10 @@ export class RemoteStore implements Store {
   }
 
   async list(folder: string, prefix = ""): Promise<readonly string[]> {
-    if (isFollowed(folder)) {
-      return this.#cache.names(folder).filter((name) =>
-        name.startsWith(prefix)
-      );
+    const copy = this.#copies.get(folder);
+    if (copy !== undefined) {
+      return [...copy.objects.keys()].map((key) => splitKey(key)[1])
+        .filter((name) => name.startsWith(prefix)).sort();
     }
     const found = await this.#insisting(() => this.#store.list(folder, prefix));
     return [...found.keys()].sort();
@@ -209,10 +212,19 @@ export class RemoteStore implements Store {
   #note(writes: readonly RecordChange[], versions: readonly string[]): void {
     for (const [index, { key, text }] of writes.entries()) {
       const version = versions[index];
-      if (version !== undefined && isFollowed(splitKey(key)[0])) {
-        this.#cache.set({ key, text, version });
-      }
+      if (version !== undefined) this.#keep({ key, text, version });
     }
+  }
+
+  /**
+   * What comes late changes nothing: an own change is known before the watch tells
+   * of those before it.
+   */
+  #keep(record: RecordChange): void {
+    const copy = this.#copies.get(splitKey(record.key)[0]);
+    const kept = keptRecord(record);
+    if (record.text === undefined) copy?.remove(kept);
+    else copy?.put(kept);
   }
 
   /**
@@ -266,7 +278,10 @@ export class RemoteStore implements Store {
     const unlisted = new Set<FollowedFolder>(FOLLOWED_FOLDERS);
     return {
       listed: (folder, records) => {
-        this.#cache.replace(folder, records);
+        // It counts even if it is older than what was known: the place may have
+        // been set back from a backup. An own change that it does not know yet
+        // comes again with the watch.
+        this.#copies.get(folder)!.replace(records.map(keptRecord));
         unlisted.delete(folder);
         if (this.#isFollowed) this.#tell(folder);
       },
@@ -298,7 +313,7 @@ export class RemoteStore implements Store {
   #changed(changes: readonly RecordChange[]): void {
     const names = new Map<FollowedFolder, string[]>();
     for (const change of changes) {
-      this.#cache.set(change);
+      this.#keep(change);
       const [folder, name] = splitKey(change.key);
       if (!isFollowed(folder)) continue;
       const others = names.get(folder) ?? [];
@@ -317,71 +332,11 @@ function isFollowed(folder: string): folder is FollowedFolder {
   return FOLLOWED_FOLDERS.some((followed) => followed === folder);
 }
 
-/**
- * Removed records that are remembered, so that an older event does not bring
- * them back; such events are milliseconds old.
- */
-export const RECORDS_REMOVED_MAX = 1_000;
+/** A record, as copies keep it. */
+interface KeptRecord extends KubernetesObject {
+  readonly text: string;
+}
 
-/**
- * Records of followed folders as they were last seen. What comes late changes
- * nothing: an own change is known before the watch tells of those before it.
- */
-export class RecordCache {
-  readonly #records = new Map<string, Omit<RecordChange, "key">>();
-  #removed = 0;
-
-  get(key: string): string | undefined {
-    return this.#records.get(key)?.text;
-  }
-
-  /** Names in a folder, sorted. */
-  names(folder: string): readonly string[] {
-    const names: string[] = [];
-    for (const [key, { text }] of this.#records) {
-      if (text !== undefined && key.startsWith(`${folder}/`)) {
-        names.push(key.slice(folder.length + 1));
-      }
-    }
-    return names.sort();
-  }
-
-  /** @returns Whether it was news. */
-  set({ key, text, version }: RecordChange): boolean {
-    const known = this.#records.get(key);
-    if (known !== undefined) {
-      if (known.version === version && known.text === text) return false;
-      if (isNewer(known.version, version)) return false;
-    }
-    if (known !== undefined && known.text === undefined) this.#removed--;
-    this.#records.delete(key);
-    this.#records.set(key, { text, version });
-    if (text === undefined) this.#forget();
-    return true;
-  }
-
-  /**
-   * All of a folder as it was just now. It counts even if it is older than what
-   * was known, because the place may have been set back from a backup; an own
-   * change that it does not know yet comes again with the watch.
-   */
-  replace(folder: string, records: readonly RecordChange[]): void {
-    const prefix = `${folder}/`;
-    const known = [...this.#records].filter(([key]) => key.startsWith(prefix));
-    for (const [key, { text }] of known) {
-      this.#records.delete(key);
-      if (text === undefined) this.#removed--;
-    }
-    for (const record of records) this.set(record);
-  }
-
-  #forget(): void {
-    if (++this.#removed <= RECORDS_REMOVED_MAX) return;
-    for (const [key, { text }] of this.#records) {
-      if (text !== undefined) continue;
-      this.#records.delete(key);
-      this.#removed--;
-      return;
-    }
-  }
+function keptRecord({ key, text = "", version }: RecordChange): KeptRecord {
+  return { metadata: { name: key, resourceVersion: version }, text };
 }

@@ -39,7 +39,6 @@ import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
 import { standingMethods } from "../links/standing_service.ts";
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
-import { openEphemerals } from "../../neighbours/store/store_connection.ts";
 import { countLeases } from "../cluster/kubernetes_metrics.ts";
 import { authorityIdsIn, certainAddress } from "../peers/member_record.ts";
 import type { Store } from "../../neighbours/store/store.ts";
@@ -214,7 +213,7 @@ export class ServerAgents {
   async #meetPeers(listening: string): Promise<void> {
     const { options, peers, state, instanceId, program } = this.core;
     const { membership, serverId, kubernetes } = options;
-    const ephemerals = state && await openEphemerals(state, "peers", {
+    const ephemerals = state && await state.ephemerals("peers", {
       serverId,
       instanceId,
       timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,

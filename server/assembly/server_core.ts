@@ -17,7 +17,6 @@ import { Dialer } from "../routing/dialer.ts";
 import { ServerLimiter } from "./server_admission.ts";
 import type { ServerOptions } from "../options.ts";
 import {
-  closeConnection,
   connectStore,
   type StoreConnection,
 } from "../../neighbours/store/store_connection.ts";
@@ -155,6 +154,6 @@ export class ServerCore {
 
   /** Behind all who use it. */
   closeState(): void {
-    if (this.#state !== undefined) closeConnection(this.#state);
+    this.#state?.close();
   }
 }

@@ -12,7 +12,6 @@ import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
-import { openEphemerals } from "../../neighbours/store/store_connection.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { announcedName } from "../../proto/link/announced_services.ts";
 import type { AgentLink, LinkAuthorization } from "../../proto/link/link.ts";
@@ -165,7 +164,7 @@ async function announcedElsewhere(
     : folder && await DirectoryStore.openLocal(folder);
   const kept = store && new MemberRecords(store, serverId, log);
   if (state === undefined) return kept ? { memory: kept } : {};
-  const ephemerals = await openEphemerals(state, "offers", {
+  const ephemerals = await state.ephemerals("offers", {
     serverId,
     instanceId,
     timeoutMs: membership?.timeoutMs ?? PEER_TIMEOUT_MS,

@@ -50,7 +50,6 @@ export function openKubernetes(
 ): ServerKubernetes {
   const client = connectKubernetes(options, timers);
   const lines = linesIn(log);
-  const counts = countDecisions(metrics);
   const { agentTokens, lease, csrApprover } = options;
   const addresses = new NodeAddresses(client, timers);
   const publishing = lease && new ServerLease({
@@ -67,7 +66,7 @@ export function openKubernetes(
     addresses,
     timers,
     random: Math.random,
-    observer: { ...lines, decided: counts.csrDecided },
+    observer: { ...lines, decided: countCsrDecisions(metrics) },
   });
   const authenticators = agentTokens === undefined ? [] : [tokenAuthenticator({
     wanted: agentTokens,
@@ -82,8 +81,7 @@ export function openKubernetes(
     wallClock: Date.now,
     observer: {
       ...lines,
-      reviewed: counts.reviewed,
-      mismatched: counts.mismatched,
+      ...countReviews(metrics),
     },
   })];
   // Once: a server of the same id that follows publishes one under that name.
@@ -111,15 +109,18 @@ function linesIn(log: CountingTools["log"]) {
   };
 }
 
-function countDecisions(metrics: CountingTools["metrics"]) {
+function countCsrDecisions(metrics: CountingTools["metrics"]) {
+  return counted(
+    metrics,
+    "csr_decisions",
+    "CertificateSigningRequests looked at, by outcome: approved, denied, " +
+      "waiting, ignored or failed.",
+    "outcome",
+  );
+}
+
+function countReviews(metrics: CountingTools["metrics"]) {
   return {
-    csrDecided: counted(
-      metrics,
-      "csr_decisions",
-      "CertificateSigningRequests looked at, by outcome: approved, denied, " +
-        "waiting, ignored or failed.",
-      "outcome",
-    ),
     reviewed: counted(
       metrics,
       "token_reviews",

@@ -31,6 +31,7 @@ import {
   type DirectoryStore,
 } from "../../neighbours/store/directory_store.ts";
 import type { Store } from "../../neighbours/store/store.ts";
+import { directoryConnection } from "../../neighbours/store/store_connection.ts";
 import {
   StoreAwayError,
   StoreError,
@@ -118,7 +119,7 @@ export class ServerIdentity {
   #maintenance: Timer | undefined;
 
   private constructor(
-    { engine: state, local }: OpenState,
+    { store: state, local }: OpenState,
     authorities: Authorities,
     private readonly options: ServerIdentityOptions,
     { log, metrics, grants, trustsOthers, admitsAnonymous }:
@@ -177,7 +178,7 @@ export class ServerIdentity {
     const { stateDirectory } = options;
     const { log } = environment;
     const source: StateSource = {
-      connection: { kind: "directory", root: stateDirectory },
+      connection: directoryConnection(stateDirectory),
       ...environment.state,
       warn: (line) => log.warn(line, { code: "TUN803" }),
     };
@@ -187,7 +188,7 @@ export class ServerIdentity {
       stateDirectory,
       createAuthorities,
     );
-    const authorities = await loadAuthorities(state.engine);
+    const authorities = await loadAuthorities(state.store);
     const identity = new ServerIdentity(
       state,
       authorities,
@@ -196,9 +197,7 @@ export class ServerIdentity {
     );
     if (state.isNew) {
       environment.log.info("made a certificate authority of our own", {
-        [connection.kind]: connection.kind === "directory"
-          ? connection.root
-          : connection.name,
+        [connection.kind]: connection.name,
         authority: authorityIdOf(authorities.current.facts),
       });
     }

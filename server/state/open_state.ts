@@ -29,17 +29,17 @@ import {
 } from "../../neighbours/store/directory_store.ts";
 import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";
 import {
-  damaged,
-  needRecord,
-  parseRecord,
   StoreAwayError,
   StoreError,
 } from "../../neighbours/store/store_error.ts";
-import { FORMAT } from "../../neighbours/store/directory_content.ts";
+import {
+  checkFormat,
+  FORMAT_TEXT,
+} from "../../neighbours/store/directory_content.ts";
 
 /** A state that is open. */
 export interface OpenState {
-  readonly engine: Store;
+  readonly store: Store;
   /** What is this machine's alone; the store itself if that is a directory. */
   readonly local: DirectoryStore;
   /** It was made just now. */
@@ -72,15 +72,15 @@ export async function openOrCreateState(
   const key = await readSealingKey(source.key);
   if (connection.kind === "directory") {
     const { root } = connection;
-    const { state, isNew } = await DirectoryStore.openOrCreate(
+    const { state: store, isNew } = await DirectoryStore.openOrCreate(
       root,
       fill,
       key,
     );
     const local = root === stateDirectory
-      ? state
+      ? store
       : await DirectoryStore.openLocal(stateDirectory);
-    return { engine: state, local, isNew };
+    return { store, local, isNew };
   }
   if (key === undefined) {
     source.warn(
@@ -90,11 +90,11 @@ export async function openOrCreateState(
   }
   const local = await DirectoryStore.openLocal(stateDirectory);
   const untilMs = systemTimers.now() + OPEN_TIMEOUT_MS;
-  const engine = await openRemote(source, key);
+  const store = await openRemote(source, key);
   const making = async () => {
-    const isNew = await createState(engine, fill);
-    await checkState(engine);
-    return { engine, local, isNew };
+    const isNew = await createState(store, fill);
+    await checkState(store);
+    return { store, local, isNew };
   };
   try {
     return await within({
@@ -107,7 +107,7 @@ export async function openOrCreateState(
         ),
     }, making());
   } catch (error) {
-    unawaited("task", engine.close());
+    unawaited("task", store.close());
     throw error;
   }
 }
@@ -125,12 +125,12 @@ export async function openExistingState(
   if (connection.kind === "directory") {
     return await DirectoryStore.open(connection.root, key);
   }
-  const engine = await openRemote(source, key);
+  const store = await openRemote(source, key);
   try {
-    await checkState(engine);
-    return engine;
+    await checkState(store);
+    return store;
   } catch (error) {
-    await engine.close();
+    await store.close();
     throw error;
   }
 }
@@ -144,39 +144,23 @@ export async function openPlace(source: StateSource): Promise<Store> {
   return await openRemote(source, await readSealingKey(source.key));
 }
 
+function placeOf(connection: StoreConnection): Place {
+  if (connection.kind !== "directory") return connection.place();
+  throw new TypeError("A directory has no place of records behind it");
+}
+
 async function openRemote(
   { connection, warn }: StateSource,
   key: SealingKey | undefined,
 ): Promise<RemoteStore> {
   return await RemoteStore.open({
-    store: await storeOf(connection),
+    store: placeOf(connection),
     key,
     timers: systemTimers,
     wallClock: Date.now,
     random: Math.random,
     warn,
   });
-}
-
-/** Loaded when wanted: most servers have a directory. */
-async function storeOf(connection: StoreConnection): Promise<Place> {
-  const tools = { timers: systemTimers, random: Math.random };
-  switch (connection.kind) {
-    case "directory":
-      throw new TypeError("A directory is no store of its own");
-    case "etcd": {
-      const { EtcdPlace } = await import(
-        "../../neighbours/store/etcd_place.ts"
-      );
-      return new EtcdPlace({ ...connection, ...tools });
-    }
-    case "kubernetes": {
-      const { KubernetesPlace } = await import(
-        "../../neighbours/store/kubernetes_place.ts"
-      );
-      return new KubernetesPlace({ ...connection, ...tools });
-    }
-  }
 }
 
 /** Where a server has its state; `undefined`: it has none. */
@@ -222,7 +206,7 @@ export function createState(
     // Where a change is not made at once another server may be about to finish:
     // its authority is the one then.
     if (!await change.has(AUTHORITY_ROLES)) await fill(change);
-    await change.create(FORMAT_RECORD, JSON.stringify(FORMAT) + "\n");
+    await change.create(FORMAT_RECORD, FORMAT_TEXT);
     return true;
   });
 }
@@ -230,7 +214,7 @@ export function createState(
 /** Everything is there: from now on it is a state. @throws {StoreError} */
 export function finishCopy(store: Store): Promise<void> {
   return store.transact(async (change) => {
-    await change.put(FORMAT_RECORD, JSON.stringify(FORMAT) + "\n");
+    await change.put(FORMAT_RECORD, FORMAT_TEXT);
     await change.remove(COPYING_RECORD);
   });
 }
@@ -242,7 +226,7 @@ export async function hasState(store: Store): Promise<boolean> {
 
 /** @throws {StoreError} When there is no state, or one that is not ours. */
 export async function checkState(store: Store): Promise<void> {
-  if (await store.look(FORMAT_RECORD) === undefined) {
+  if (!await hasState(store)) {
     throw new StoreError(
       `Cannot use ${store.noun}: there is no identity in it (no ` +
         `${
@@ -251,21 +235,8 @@ export async function checkState(store: Store): Promise<void> {
         "--state first",
     );
   }
-  const text = await needRecord(store, FORMAT_RECORD);
-  const found = parseRecord(store, FORMAT_RECORD, text);
-  const format = found as Partial<typeof FORMAT> | null;
-  if (format?.format !== FORMAT.format) {
-    throw damaged(store, FORMAT_RECORD, "it names another kind of state");
-  }
-  if (format.version !== FORMAT.version) {
-    throw new StoreError(
-      `Cannot use ${store.where(FORMAT_RECORD)}: it has format ` +
-        `${
-          String(format.version)
-        }, wanted ${FORMAT.version}; was it made by a ` +
-        "newer tunnel? Use that one",
-    );
-  }
+  const where = store.where(FORMAT_RECORD);
+  await checkFormat(store, FORMAT_RECORD, "state", where);
 }
 
 function incomplete(store: Store, found: string): StoreError {
