@@ -5,15 +5,13 @@
  */
 
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
-import { type LeveledLog, type Log, openLog } from "../../platform/log/log.ts";
-import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
+import type { LeveledLog, Log } from "../../platform/log/log.ts";
 import {
   ProxyAddressError,
   proxyEnvironment,
   proxyFor,
 } from "../../net/dial/proxy_environment.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import type { AgentOptions } from "../../agent/options.ts";
 import {
   type Command,
@@ -33,14 +31,10 @@ import { relayFlags, relayOptions } from "../flags/relay_flags.ts";
 import type { ListenFlag } from "../flags/addresses.ts";
 import {
   type LongRunning,
+  programLog,
   runUntilStopped,
-  type WorkersWanted,
 } from "../program/long_running.ts";
-import {
-  workerFields,
-  type WorkerRole,
-  workerRole,
-} from "../program/workers/worker_words.ts";
+import { workerRole } from "../program/workers/worker_words.ts";
 import type { Replaceable } from "../../net/program/running.ts";
 import { withSomeGroup } from "../flags/flags_alone.ts";
 
@@ -85,50 +79,35 @@ export function agentCommand(start: StartAgent): Command {
       );
       refuseUnusableProxy(options, context);
       const { values } = reading;
-      const log = openLog("agent", {
-        format: values["log-format"],
-        isReady: standardErrorIsReady,
-        level: values["v"],
-        ...workerFields(role),
-      });
+      const log = programLog("agent", reading, role);
       using _net = surviveInternalErrors(log);
-      for (const notice of reading.notices) {
-        log.warn(notice, { code: "TUN115" });
-      }
       const live = {
         ...withConfig(options, reading, context, log),
         shownFlags: shownFlags("agent", AGENT_FLAGS, context),
       };
-      const { identity, health: port } = options;
+      const { identity, health, adminAccess, drainTimeoutMs } = options;
+      const { stateDirectory } = identity ?? {};
       const run: LongRunning = {
         command: "agent",
         flags: values,
-        stateDirectory: identity?.stateDirectory,
-        port,
+        stateDirectory,
+        port: health,
         ownFlags: identity === undefined
           ? "a --health-server-port"
           : "a --state-dir and ports",
         listens: listenFlags(options),
-        workers: workersWanted(options, values["workers"], role),
-        start: async () => {
-          const running = await start(live, log);
-          log.detail(tlsInUse());
-          return running;
+        workers: {
+          count: values["workers"],
+          role,
+          health,
+          access: { stateDirectory, ...adminAccess },
+          endMs: drainTimeoutMs,
         },
+        start: () => start(live, log),
       };
       return await runUntilStopped(run, context, log);
     },
   });
-}
-
-function workersWanted(
-  { health, adminAccess, identity, drainTimeoutMs }: AgentOptions,
-  count: number,
-  role: WorkerRole | undefined,
-): WorkersWanted {
-  const { stateDirectory } = identity ?? {};
-  const access = { stateDirectory, ...adminAccess };
-  return { count, role, health, access, endMs: drainTimeoutMs };
 }
 
 /** The environment of a process stays as it is: no attempt would do better. */

@@ -6,9 +6,9 @@
  */
 
 import { hasJoined } from "../../agent/identity/agent_state.ts";
-import type { AgentOptions } from "../../agent/options.ts";
 import type { RuleSet } from "../../policy/rule_set.ts";
 import { adminAccess } from "../flags/admin_access_flags.ts";
+import { anyGiven, given, listenAt } from "../flags/given.ts";
 import { unusable, UsageError } from "../flags/usage_error.ts";
 import { belonging } from "./identity.ts";
 import { announcedServices } from "./announce.ts";
@@ -17,7 +17,7 @@ import type { WorkerRole } from "../program/workers/worker_words.ts";
 import { accessLog } from "../flags/access_log_flags.ts";
 import { auditOptions, kubeconfigOf } from "../flags/server_and_agent.ts";
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";
-import type { LeaseCountOptions } from "../../agent/options.ts";
+import type { AgentOptions, LeaseCountOptions } from "../../agent/options.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { relayOptions, relayWithoutIdentity } from "../flags/relay_flags.ts";
 import { agentRules } from "./rules.ts";
@@ -37,7 +37,7 @@ export function agentOptions(
   worker?: WorkerRole,
   joined: (directory: string) => boolean = hasJoined,
 ): AgentOptions {
-  const { values: flags, given } = reading;
+  const { values: flags, given: named } = reading;
   if (flags["proxy-server-port"] === 0) {
     throw new UsageError(
       "Cannot use --proxy-server-port=0: a server to connect to has a port; " +
@@ -45,6 +45,55 @@ export function agentOptions(
     );
   }
   const { identity, ...server } = belonging(reading, stateDirectory, joined);
+  const hasIdentity = identity !== undefined;
+  const relay = relayed(flags, hasIdentity || server.keyPair !== undefined);
+  const announced = announcedServices(flags["announce"]);
+  // What programs on the node are served, the first worker does.
+  const isFirst = worker === undefined || worker.index === 0;
+  const servicesFile = isFirst ? flags["proxy-config"] : "";
+  return given({
+    agentId: flags["agent-id"] || (hasIdentity ? "" : newId()),
+    identity,
+    identifiers: !hasIdentity || named.has("agent-identifiers")
+      ? flags["agent-identifiers"]
+      : undefined,
+    server: given({
+      ...server,
+      tokenFile: flags["service-account-token-path"] || undefined,
+      alpnProtocols: flags["alpn-proto"],
+      links: flags["links"],
+      keepaliveMs: flags["keepalive-time"],
+    }),
+    sync: syncOptions(reading),
+    leases: leasesOf(flags),
+    dials: dials(flags),
+    services: announced.length === 0 ? undefined : announced,
+    relay: isFirst ? relay : undefined,
+    servicesFile: servicesFile || undefined,
+    // Beside the agent's directory, which holds nothing else.
+    addressFile: servicesFile === ""
+      ? undefined
+      : `${stateDirectory.replace(/\/+$/, "")}-proxy-addresses`,
+    audit: auditOptions(flags, worker),
+    ...accessLog(flags, worker),
+    // Servers see one agent, not duplicates.
+    instanceId: worker?.id.replaceAll("-", ""),
+    drainTimeoutMs: flags["drain-timeout"],
+    health: listenAt(flags, "health-server-host", "health-server-port"),
+    admin: listenAt(flags, "admin-bind-address", "admin-server-port"),
+    // An agent that has joined keeps its tokens with its identity.
+    adminAccess: anyGiven(adminAccess(flags, flags["state-dir"] || undefined)),
+    profiling: flags["enable-profiling"] || undefined,
+    messageBytesMax: flags["message-size-limit"],
+  });
+}
+
+type Values = FlagReading<typeof AGENT_FLAGS>["values"];
+
+/** How servers are looked for. */
+function syncOptions(
+  { values: flags, given: named }: FlagReading<typeof AGENT_FLAGS>,
+): AgentOptions["sync"] {
   const intervalMs = flags["sync-interval"];
   const intervalCapMs = flags["sync-interval-cap"];
   if (intervalMs > intervalCapMs) {
@@ -54,111 +103,24 @@ export function agentOptions(
         "raise the cap",
     );
   }
-  const tokenFile = flags["service-account-token-path"];
-  const leases = leasesOf(flags);
-  return {
-    agentId: flags["agent-id"] || (identity === undefined ? newId() : ""),
-    ...(identity === undefined ? {} : { identity }),
-    ...(identity === undefined || given.has("agent-identifiers")
-      ? { identifiers: flags["agent-identifiers"] }
-      : {}),
-    server: {
-      ...server,
-      ...(tokenFile === "" ? {} : { tokenFile }),
-      alpnProtocols: flags["alpn-proto"],
-      links: flags["links"],
-      keepaliveMs: flags["keepalive-time"],
-    },
-    sync: {
-      // Its default is Konnectivity's; ours is to be back as soon as can be.
-      ...(given.has("sync-interval") ? { intervalMs } : {}),
-      intervalCapMs,
-      forever: flags["sync-forever"],
-      ...(flags["learn-servers"] ? {} : { learnsServers: false }),
-    },
-    ...(leases === undefined ? {} : { leases }),
-    dials: dials(flags),
-    ...announced(flags),
-    ...forNode(flags, identity !== undefined || server.keyPair !== undefined, {
-      stateDirectory,
-      worker,
-    }),
-    ...audited(flags, worker),
-    ...accessLog(flags, worker),
-    ...(worker === undefined ? {} : { instanceId: instanceIdOf(worker) }),
-    drainTimeoutMs: flags["drain-timeout"],
-    health: {
-      hostname: flags["health-server-host"],
-      port: flags["health-server-port"],
-    },
-    admin: {
-      hostname: flags["admin-bind-address"],
-      port: flags["admin-server-port"],
-    },
-    ...admin(flags),
-    ...(flags["enable-profiling"] ? { profiling: true } : {}),
-    messageBytesMax: flags["message-size-limit"],
-  };
-}
-
-/** An agent that has joined keeps its tokens with its identity. */
-function admin(
-  flags: FlagReading<typeof AGENT_FLAGS>["values"],
-): Pick<AgentOptions, "adminAccess"> {
-  const access = adminAccess(flags, flags["state-dir"] || undefined);
-  return Object.keys(access).length === 0 ? {} : { adminAccess: access };
-}
-
-function announced(
-  flags: FlagReading<typeof AGENT_FLAGS>["values"],
-): Pick<AgentOptions, "services"> {
-  const services = announcedServices(flags["announce"]);
-  return services.length === 0 ? {} : { services };
+  return given({
+    // Its default is Konnectivity's; ours is to be back as soon as can be.
+    intervalMs: named.has("sync-interval") ? intervalMs : undefined,
+    intervalCapMs,
+    forever: flags["sync-forever"],
+    learnsServers: flags["learn-servers"] ? undefined : false,
+  });
 }
 
 function relayed(
-  flags: FlagReading<typeof AGENT_FLAGS>["values"],
+  flags: Values,
   hasIdentity: boolean,
-): Pick<AgentOptions, "relay"> {
+): AgentOptions["relay"] {
   const relay = relayOptions(flags);
-  if (relay === undefined) return {};
-  if (hasIdentity) return { relay };
+  if (relay === undefined || hasIdentity) return relay;
   throw relayWithoutIdentity(
     relay.xds === undefined ? "connect-listen" : "xds-listen",
   );
-}
-
-function audited(
-  flags: FlagReading<typeof AGENT_FLAGS>["values"],
-  worker: WorkerRole | undefined,
-): Pick<AgentOptions, "audit"> {
-  const audit = auditOptions(flags, worker);
-  return audit === undefined ? {} : { audit };
-}
-
-/** What programs on the node are served; the first worker does. */
-function forNode(
-  flags: FlagReading<typeof AGENT_FLAGS>["values"],
-  hasIdentity: boolean,
-  { stateDirectory, worker }: {
-    readonly stateDirectory: string;
-    readonly worker: WorkerRole | undefined;
-  },
-): Pick<AgentOptions, "relay" | "servicesFile" | "addressFile"> {
-  const relay = relayed(flags, hasIdentity);
-  if (worker !== undefined && worker.index > 0) return {};
-  if (flags["proxy-config"] === "") return relay;
-  return {
-    ...relay,
-    servicesFile: flags["proxy-config"],
-    // Beside the agent's directory, which holds nothing else.
-    addressFile: `${stateDirectory.replace(/\/+$/, "")}-proxy-addresses`,
-  };
-}
-
-/** Servers see one agent, not duplicates. */
-function instanceIdOf({ id }: WorkerRole): string {
-  return id.replaceAll("-", "");
 }
 
 /** Flags that define together what may be dialed. */
@@ -166,10 +128,7 @@ export const RULE_FLAGS = ["allow", "deny", "allow-preset"] as const;
 
 /** The rules of {@linkcode RULE_FLAGS}; see `agentRules`. */
 export function rulesOf(
-  flags: Pick<
-    FlagReading<typeof AGENT_FLAGS>["values"],
-    (typeof RULE_FLAGS)[number]
-  >,
+  flags: Pick<Values, (typeof RULE_FLAGS)[number]>,
 ): RuleSet | undefined {
   return agentRules({
     allow: flags["allow"],
@@ -179,24 +138,23 @@ export function rulesOf(
 }
 
 function dials(
-  flags: FlagReading<typeof AGENT_FLAGS>["values"],
+  flags: Values,
 ): AgentOptions["dials"] {
   const relative = flags["allow-unix"].find((path) => !/^[/@]/.test(path));
   if (relative !== undefined) {
     throw unusable("--allow-unix", relative, "an absolute path");
   }
-  const rules = rulesOf(flags);
-  return {
+  return given({
     timeoutMs: flags["dial-timeout"],
-    ...(rules === undefined ? {} : { rules }),
+    rules: rulesOf(flags),
     allowUnix: flags["allow-unix"],
     hasBenchTarget: flags["bench-target"],
-  };
+  });
 }
 
 /** How servers are counted by their leases; absent: not at all. */
 function leasesOf(
-  flags: FlagReading<typeof AGENT_FLAGS>["values"],
+  flags: Values,
 ): LeaseCountOptions | undefined {
   if (!flags["count-server-leases"]) return undefined;
   return {

@@ -11,7 +11,11 @@ import {
   adminSocketOf,
 } from "../../net/listen/admin_port.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
-import type { Log } from "../../platform/log/log.ts";
+import { type LeveledLog, type Log, openLog } from "../../platform/log/log.ts";
+import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
+import { tlsInUse } from "../../net/tls/tls_in_use.ts";
+import type { FlagValues } from "../flags/flag.ts";
+import type { LOG_FLAGS } from "../flags/log_flags.ts";
 import {
   handoverAddress,
   type HandoverFlags,
@@ -65,6 +69,25 @@ export function isParent({ count, role }: WorkersWanted): boolean {
   return count > 1 && role === undefined;
 }
 
+/** The log that its flags ask for; what is said of them is the first in it. */
+export function programLog(
+  command: string,
+  { values, notices }: {
+    readonly values: FlagValues<typeof LOG_FLAGS>;
+    readonly notices: readonly string[];
+  },
+  role?: WorkerRole,
+): LeveledLog {
+  const log = openLog(command, {
+    format: values["log-format"],
+    level: values["v"],
+    isReady: standardErrorIsReady,
+    ...(role === undefined ? {} : { fields: { worker: role.index } }),
+  });
+  for (const notice of notices) log.warn(notice, { code: "TUN115" });
+  return log;
+}
+
 /** Settles when everything has ended. */
 export async function runUntilStopped(
   run: LongRunning,
@@ -73,18 +96,25 @@ export async function runUntilStopped(
 ): Promise<ExitCode> {
   const { command, flags, stateDirectory, port, ownFlags, listens } = run;
   const { workers } = run;
+  const startOne = async () => {
+    const running = await namingFlags(listens, run.start);
+    log.detail(tlsInUse());
+    return running;
+  };
   if (workers.role !== undefined) {
-    const start = () => namingFlags(listens, run.start);
-    await runWorker(start, workers.role, log);
+    await runWorker(startOne, workers.role, log);
     return ExitCode.OK;
   }
-  const start = workers.count === 1 ? run.start : () =>
+  const startAll = () =>
     startWorkers({
       ...workers,
       adminSocket: adminSocketOf(workers.access),
       argv: [command, ...argv],
       log,
     });
+  const start = workers.count === 1
+    ? startOne
+    : () => namingFlags(listens, startAll);
   const address = handoverAddress({
     command,
     flag: flags["handover-socket"],
@@ -97,7 +127,7 @@ export async function runUntilStopped(
     log,
   );
   if (workers.count > 1) succession.writeByItself();
-  const running = await succession.start(() => namingFlags(listens, start));
+  const running = await succession.start(start);
   await untilStopped(running, Deno, log);
   return ExitCode.OK;
 }

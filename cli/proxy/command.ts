@@ -17,8 +17,7 @@ import {
 } from "../../agent/proxy/node_proxy.ts";
 import { plannedNames } from "../../services/proxy/dns/planned_names.ts";
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
-import { type Log, openLog } from "../../platform/log/log.ts";
-import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
+import type { Log } from "../../platform/log/log.ts";
 import {
   type CommandContext,
   defineCommand,
@@ -37,14 +36,11 @@ import { readFirst } from "../program/sources.ts";
 import {
   isParent,
   type LongRunning,
+  programLog,
   runUntilStopped,
   type WorkersWanted,
 } from "../program/long_running.ts";
-import {
-  workerFields,
-  type WorkerRole,
-  workerRole,
-} from "../program/workers/worker_words.ts";
+import { workerRole } from "../program/workers/worker_words.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { checkSources } from "../../services/proxy/source_check.ts";
@@ -84,15 +80,16 @@ export const PROXY_COMMAND = defineCommand({
     const isPrinting = values["print-env"] || values["print-hosts"] ||
       isChecking;
     const role = workerRole(context.environment);
-    const log = openLog("proxy", {
-      format: values["log-format"],
-      isReady: standardErrorIsReady,
-      // The output is a list and nothing else.
-      level: isPrinting ? 0 : values["v"],
-      ...workerFields(role),
-    });
+    // The output of these is a list and nothing else.
+    const logged = isPrinting ? { ...values, "v": 0 } : values;
+    const log = programLog("proxy", { ...reading, values: logged }, role);
     using _net = surviveInternalErrors(log);
-    const workers = workersWanted(values, role, context);
+    const workers: WorkersWanted = {
+      count: values["workers"],
+      role,
+      access: proxyAdminAccess(values, context),
+      endMs: values["drain-timeout"],
+    };
     if (isParent(workers) && !isPrinting) {
       const run = longRunning(values, workers, {
         listens: [],
@@ -101,7 +98,6 @@ export const PROXY_COMMAND = defineCommand({
       return await runUntilStopped(run, context, log);
     }
     const options = proxyOptions({ ...reading, values }, context, log, role);
-    for (const notice of reading.notices) log.warn(notice, { code: "TUN115" });
     if (isChecking) return await printCheck(options, context);
     await readFirst(options.sources);
     if (isPrinting) return await printNames(values, options, log, context);
@@ -141,19 +137,6 @@ function longRunning(
     ownFlags: "an --admin-port",
     workers,
     ...how,
-  };
-}
-
-function workersWanted(
-  values: Values,
-  role: WorkerRole | undefined,
-  context: CommandContext,
-): WorkersWanted {
-  return {
-    count: values["workers"],
-    role,
-    access: proxyAdminAccess(values, context),
-    endMs: values["drain-timeout"],
   };
 }
 

@@ -5,9 +5,7 @@
  */
 
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
-import { type Log, openLog } from "../../platform/log/log.ts";
-import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
-import { tlsInUse } from "../../net/tls/tls_in_use.ts";
+import type { Log } from "../../platform/log/log.ts";
 import type { ServerOptions } from "../../server/options.ts";
 import {
   type Command,
@@ -29,14 +27,11 @@ import type { ListenFlag } from "../flags/addresses.ts";
 import {
   isParent,
   type LongRunning,
+  programLog,
   runUntilStopped,
   type WorkersWanted,
 } from "../program/long_running.ts";
-import {
-  workerFields,
-  type WorkerRole,
-  workerRole,
-} from "../program/workers/worker_words.ts";
+import { workerRole } from "../program/workers/worker_words.ts";
 import type { Replaceable } from "../../net/program/running.ts";
 import { SOME_FILES, withSomeGroup } from "../flags/flags_alone.ts";
 import { adminRemoteOptions } from "./admin_remote.ts";
@@ -95,14 +90,8 @@ async function runServer(
     role,
   );
   const { values } = reading;
-  const log = openLog("server", {
-    format: values["log-format"],
-    level: values["v"],
-    isReady: standardErrorIsReady,
-    ...workerFields(role),
-  });
+  const log = programLog("server", reading, role);
   using _net = surviveInternalErrors(log);
-  for (const notice of reading.notices) log.warn(notice, { code: "TUN115" });
   const config = liveConfig({
     command: "server",
     table: SERVER_FLAGS,
@@ -110,7 +99,12 @@ async function runServer(
     values,
     log,
   });
-  const workers = workersWanted(options, values["workers"], role);
+  const { identity, address: port } = options.agents;
+  const { health, adminAccess, shutdownTimeoutMs: endMs } = options;
+  const { stateDirectory } = identity ?? {};
+  const access = { stateDirectory, ...adminAccess };
+  const count = values["workers"];
+  const workers: WorkersWanted = { count, role, health, access, endMs };
   const discovery = isParent(workers)
     ? undefined
     : discoveryConfig(reading, context);
@@ -124,40 +118,22 @@ async function runServer(
     ...(config && { config }),
     ...(discovery && { discovery: { ...discovery, sources } }),
   };
-  const { identity, address: port } = options.agents;
   const run: LongRunning = {
     command: "server",
     flags: values,
-    stateDirectory: identity?.stateDirectory,
+    stateDirectory,
     port,
     ownFlags: identity === undefined
       ? "an --agent-port"
       : "a --state-dir and ports",
     listens: listenFlags(live),
     workers,
-    start: async () => {
-      const running = await start(live, log);
-      log.detail(tlsInUse());
-      return running;
-    },
+    start: () => start(live, log),
   };
   return await runUntilStopped(run, context, log);
 }
 
-function workersWanted(
-  options: ServerOptions,
-  count: number,
-  role: WorkerRole | undefined,
-): WorkersWanted {
-  const { health, adminAccess, agents, shutdownTimeoutMs } = options;
-  const { stateDirectory } = agents.identity ?? {};
-  const access = { stateDirectory, ...adminAccess };
-  return { count, role, health, access, endMs: shutdownTimeoutMs };
-}
-
-function listenFlags(
-  options: ServerOptions,
-): readonly ListenFlag[] {
+function listenFlags(options: ServerOptions): readonly ListenFlag[] {
   const { frontend, agents, admin, adminAccess, adminRemote } = options;
   const { health, kubelet, discovery } = options;
   const { listen } = frontend;

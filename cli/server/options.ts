@@ -15,6 +15,7 @@ import type {
 } from "../../server/options.ts";
 import { adminRemoteOptions } from "./admin_remote.ts";
 import { adminAccess } from "../flags/admin_access_flags.ts";
+import { anyGiven, given, listenAt } from "../flags/given.ts";
 import { keyPair, UsageError } from "../flags/usage_error.ts";
 import {
   type WorkerRole,
@@ -29,7 +30,7 @@ import { membershipOptions } from "./peers.ts";
 import { kubeletOptions } from "./kubelet.ts";
 import { serverKubernetes } from "./kubernetes.ts";
 import type { FlagReading, FlagSources } from "../flags/read_flags.ts";
-import { stateKey, stateLocation } from "../flags/state_flags.ts";
+import { stateKey as keyOfState, stateLocation } from "../flags/state_flags.ts";
 import { namesEtcd } from "./discovery.ts";
 import { FRONTEND_SOCKET } from "../flags/state_directory.ts";
 import {
@@ -48,7 +49,7 @@ import { isOpensslUsed } from "../../net/tls/tls_in_use.ts";
  * @throws {UsageError} One line.
  */
 export function serverOptions(
-  reading: FlagReading<typeof SERVER_FLAGS>,
+  reading: Reading,
   stateDirectory: string,
   context: Pick<FlagSources, "readFile">,
   newId: () => string = () => crypto.randomUUID(),
@@ -60,60 +61,67 @@ export function serverOptions(
   const caFile = flags["cluster-ca-cert"];
   const serverId = workerServerId(flags["server-id"] || newId(), worker);
   const kubernetes = serverKubernetes(flags, serverId);
-  const kubelet = kubeletOptions(reading);
   const isAuthenticated = identity !== undefined || caFile !== "" ||
     kubernetes?.agentTokens !== undefined;
-  const allowAnonymous = mayBeAnonymous(reading, isAuthenticated);
   if (flags["proxy-strategies"].length === 0) {
     throw new UsageError(
       "Cannot use --proxy-strategies: saw an empty list, wanted at least one " +
         "of default, destHost, defaultRoute, cidr, uid",
     );
   }
-  return {
+  return given({
     serverId,
-    ...(worker === undefined ? {} : { worker: worker.index }),
+    worker: worker?.index,
     // Each of the servers has as many workers as this one, as far as is known.
     serverCount: flags["server-count"] * flags["workers"],
     membership: membershipOptions(flags),
     ...stateOptions(reading, identity, context),
-    frontend: frontendOptions(reading, identity),
-    agents: {
-      address: {
-        hostname: flags["agent-bind-address"],
-        port: flags["agent-port"],
-      },
-      ...(agentsKeyPair === undefined ? {} : { keyPair: agentsKeyPair }),
-      ...(caFile === "" ? {} : { caFile }),
-      ...(identity === undefined ? {} : { identity }),
+    frontend: {
+      mode: flags["mode"],
+      listen: frontendListen(reading, identity),
+      keepaliveMs: flags["frontend-keepalive-time"],
+      connectEarly200: flags["connect-early-200"],
+    },
+    agents: given({
+      address: listenAt(flags, "agent-bind-address", "agent-port"),
+      keyPair: agentsKeyPair,
+      caFile: caFile || undefined,
+      identity,
       nodeBinding: flags["node-binding"],
       duplicateIdentity: flags["duplicate-identity"],
-      allowAnonymous,
+      allowAnonymous: mayBeAnonymous(reading, isAuthenticated),
       alpnProtocols: flags["alpn-proto"],
       keepaliveMs: flags["keepalive-time"],
-    },
-    ...forwarding(reading, identity),
+    }),
+    peerForwarding: forwards(flags, identity) || undefined,
     tls: tlsLimits(flags["tls-min-version"], flags["cipher-suites"]),
-    limiter: admissionLimits(reading),
-    ...authorization(flags, worker),
-    ...(kubernetes === undefined ? {} : { kubernetes }),
-    ...(kubelet === undefined ? {} : { kubelet }),
+    limiter: admissionLimits(flags),
+    authorization: anyGiven({
+      policyFile: flags["policy-file"] || undefined,
+      audit: auditOptions(flags, worker),
+    }),
+    ...accessLog(flags, worker),
+    metricsNodesMax: flags["metrics-nodes-max"],
+    kubernetes,
+    kubelet: kubeletOptions(reading),
     strategies: [...new Set(flags["proxy-strategies"])],
-    ...admin(reading),
-    ...(flags["enable-profiling"] ? { profiling: true } : {}),
-    health: {
-      hostname: flags["health-bind-address"],
-      port: flags["health-port"],
-    },
+    admin: listenAt(flags, "admin-bind-address", "admin-port"),
+    // Its tokens, and the socket unless one is named, are with the identity.
+    adminAccess: anyGiven(adminAccess(flags)),
+    adminRemote: adminRemoteOptions(reading),
+    profiling: flags["enable-profiling"] || undefined,
+    health: listenAt(flags, "health-bind-address", "health-port"),
     dialTimeoutMs: flags["backend-dial-timeout"],
     shutdownTimeoutMs: flags["graceful-shutdown-timeout"],
     messageBytesMax: flags["message-size-limit"],
-  };
+  });
 }
+
+type Reading = FlagReading<typeof SERVER_FLAGS>;
 
 /** @param isAuthenticated Whether agents can be authenticated at all. */
 function mayBeAnonymous(
-  { values }: FlagReading<typeof SERVER_FLAGS>,
+  { values }: Reading,
   isAuthenticated: boolean,
 ): boolean {
   const agentHost = values["agent-bind-address"];
@@ -133,7 +141,7 @@ function mayBeAnonymous(
  * with a certificate from elsewhere; naming its directory asks for both.
  */
 function identityOptions(
-  { values, given }: FlagReading<typeof SERVER_FLAGS>,
+  { values, given }: Reading,
   pair: KeyPairFiles | undefined,
   stateDirectory: string,
 ): ServerIdentityOptions | undefined {
@@ -155,67 +163,32 @@ function identityOptions(
   );
 }
 
-/** Its tokens, and the socket unless one is named, are with the identity. */
-function admin(
-  reading: FlagReading<typeof SERVER_FLAGS>,
-): Pick<
-  ServerOptions,
-  "admin" | "adminAccess" | "adminRemote"
-> {
-  const { values } = reading;
-  const access = adminAccess(values);
-  const remote = adminRemoteOptions(reading);
-  return {
-    admin: {
-      hostname: values["admin-bind-address"],
-      port: values["admin-port"],
-    },
-    ...(Object.keys(access).length === 0 ? {} : { adminAccess: access }),
-    ...(remote === undefined ? {} : { adminRemote: remote }),
-  };
-}
-
 /** Absent: all is in the identity's directory, or there is no identity. */
 function stateOptions(
-  { values, given }: FlagReading<typeof SERVER_FLAGS>,
+  { values, given: named }: Reading,
   identity: ServerIdentityOptions | undefined,
   context: Pick<FlagSources, "readFile">,
 ): Pick<ServerOptions, "state" | "stateKey"> {
   if (identity === undefined) return {};
   const { stateDirectory } = identity;
-  const hasOtherEtcd = namesEtcd(given) || !given.has("state");
+  const hasOtherEtcd = namesEtcd(named) || !named.has("state");
   const state = stateLocation(
     values,
     { stateDirectory, hasOtherEtcd },
     context,
   );
-  const key = stateKey(values, state);
-  return {
-    ...(given.has("state") ? { state } : {}),
-    ...(key === undefined ? {} : { stateKey: key }),
-  };
-}
-
-function frontendOptions(
-  reading: FlagReading<typeof SERVER_FLAGS>,
-  identity: ServerIdentityOptions | undefined,
-): ServerOptions["frontend"] {
-  const flags = reading.values;
-  return {
-    mode: flags["mode"],
-    listen: frontendListen(reading, identity),
-    keepaliveMs: flags["frontend-keepalive-time"],
-    connectEarly200: flags["connect-early-200"],
-  };
+  const stateKey = keyOfState(values, state);
+  return given({ state: named.has("state") ? state : undefined, stateKey });
 }
 
 /** What a certificate from elsewhere is for only its authority knows. */
-function forwarding(
-  { values }: FlagReading<typeof SERVER_FLAGS>,
+function forwards(
+  values: Reading["values"],
   identity: ServerIdentityOptions | undefined,
-): Pick<ServerOptions, "peerForwarding"> {
-  if (!values["peer-forwarding"]) return {};
-  if (identity !== undefined) return { peerForwarding: true };
+): boolean {
+  if (!values["peer-forwarding"] || identity !== undefined) {
+    return values["peer-forwarding"];
+  }
   throw new UsageError(
     "Cannot use --peer-forwarding with --cluster-cert alone: servers know " +
       "each other by certificates of a CA of their own; add --state-dir or " +
@@ -224,7 +197,7 @@ function forwarding(
 }
 
 function frontendListen(
-  { values, given }: FlagReading<typeof SERVER_FLAGS>,
+  { values, given }: Reading,
   identity: ServerIdentityOptions | undefined,
 ): FrontendListen {
   const tlsFlags = ["server-cert", "server-key", "server-ca-cert"] as const;
@@ -264,32 +237,9 @@ function frontendListen(
   }
   return {
     kind: "tcp",
-    address: {
-      hostname: values["server-bind-address"],
-      port: values["server-port"],
-    },
+    address: listenAt(values, "server-bind-address", "server-port"),
     keyPair: pair,
     caFile,
-  };
-}
-
-function authorization(
-  flags: FlagReading<typeof SERVER_FLAGS>["values"],
-  worker: Pick<WorkerRole, "index"> | undefined,
-): Pick<ServerOptions, "authorization" | "access" | "metricsNodesMax"> {
-  const records = {
-    ...accessLog(flags, worker),
-    metricsNodesMax: flags["metrics-nodes-max"],
-  };
-  const audit = auditOptions(flags, worker);
-  const policyFile = flags["policy-file"];
-  if (audit === undefined && policyFile === "") return records;
-  return {
-    ...records,
-    authorization: {
-      ...(policyFile === "" ? {} : { policyFile }),
-      ...(audit === undefined ? {} : { audit }),
-    },
   };
 }
 
@@ -306,28 +256,21 @@ export function tlsLimits(
   try {
     const minVersion = parseMinVersion(minVersionName);
     const tls12Suites = allowedSuites(cipherSuites, minVersion, canLimit);
-    return {
-      minVersion,
-      ...(tls12Suites === undefined ? {} : { tls12Suites }),
-    };
+    return given({ minVersion, tls12Suites });
   } catch (error) {
     if (!(error instanceof TlsOptionError)) throw error;
     throw new UsageError(error.message, tunnelCodeOf(error));
   }
 }
 
-/** Limits on peers; absent ones have defaults. */
-function admissionLimits(
-  { values }: Pick<FlagReading<typeof SERVER_FLAGS>, "values">,
-): LimitConfig {
-  const workers = values["workers"];
-  // Each worker has its part.
-  const connections = Math.ceil(values["max-connections"] / workers);
-  const unauthenticated = Math.ceil(values["max-unauthenticated"] / workers);
-  return {
-    ...(connections === 0 ? {} : { connectionsMax: connections }),
-    ...(unauthenticated === 0 ? {} : { unauthenticatedMax: unauthenticated }),
+/** Limits on peers, of which each worker has its part; absent: a default. */
+function admissionLimits(values: Reading["values"]): LimitConfig {
+  const part = (limit: number) =>
+    Math.ceil(limit / values["workers"]) || undefined;
+  return given({
+    connectionsMax: part(values["max-connections"]),
+    unauthenticatedMax: part(values["max-unauthenticated"]),
     sourceConnectionsMax: values["max-connections-per-source"],
     sourceUnauthenticatedMax: values["max-unauthenticated-per-source"],
-  };
+  });
 }

@@ -6,8 +6,7 @@
  */
 
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
-import { type Log, openLog } from "../../platform/log/log.ts";
-import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
+import type { Log } from "../../platform/log/log.ts";
 import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import {
@@ -23,6 +22,7 @@ import {
 } from "./options.ts";
 import { type ListenFlag, namingFlags } from "../flags/addresses.ts";
 import type { Running } from "../../net/program/running.ts";
+import { programLog } from "../program/long_running.ts";
 import { untilStopped } from "../program/until_stopped.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
@@ -73,15 +73,8 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
         return ExitCode.OK;
       }
       const options = yurttunnelAgentOptions(reading, environment);
-      const log = openLog("agent", {
-        format: values["log-format"],
-        isReady: standardErrorIsReady,
-        level: values["v"],
-      });
+      const log = programLog("agent", reading);
       using _net = surviveInternalErrors(log);
-      for (const notice of reading.notices) {
-        log.warn(notice, { code: "TUN115" });
-      }
       const flags: ListenFlag[] = [["--meta-port", options.agent.health]];
       const running = await namingFlags(flags, () => start(options, log));
       log.detail(tlsInUse());

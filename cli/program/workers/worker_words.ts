@@ -132,13 +132,6 @@ export function workerRole(
   );
 }
 
-/** In each line of a worker's log. */
-export function workerFields(
-  role: WorkerRole | undefined,
-): { readonly fields?: { readonly worker: number } } {
-  return role === undefined ? {} : { fields: { worker: role.index } };
-}
-
 /**
  * The name of one of several servers behind one address. The first one keeps the
  * program's own, so it is the same server however many workers there are.

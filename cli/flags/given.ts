@@ -1,0 +1,40 @@
+/**
+ * What flags say, as options: what no flag says is absent in them.
+ *
+ * @module
+ */
+
+import type { ListenAddress } from "../../net/listen/listeners.ts";
+
+/** Fields that may be `undefined` are absent then. */
+export type Given<T> =
+  & { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
+  & {
+    [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<
+      T[K],
+      undefined
+    >;
+  };
+
+/** The fields that are there. */
+export function given<T extends object>(fields: T): Given<T> {
+  const there = Object.entries(fields).filter(([, value]) =>
+    value !== undefined
+  );
+  return Object.fromEntries(there) as Given<T>;
+}
+
+/** The same; `undefined` when none is. */
+export function anyGiven<T extends object>(fields: T): Given<T> | undefined {
+  const there = given(fields);
+  return Object.keys(there).length === 0 ? undefined : there;
+}
+
+/** The address that two flags say. */
+export function listenAt<Host extends string, Port extends string>(
+  flags: Readonly<Record<Host, string> & Record<Port, number>>,
+  host: Host,
+  port: Port,
+): ListenAddress {
+  return { hostname: flags[host], port: flags[port] };
+}
