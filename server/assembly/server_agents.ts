@@ -43,6 +43,7 @@ import { countLeases } from "../cluster/kubernetes_metrics.ts";
 import { authorityIdsIn, certainAddress } from "../peers/member_record.ts";
 import type { Store } from "../../neighbours/store/store.ts";
 import type { Readiness } from "./readiness.ts";
+import { PeerFrontend, refuseForwarded } from "../forwarding/peer_frontend.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
 
@@ -290,6 +291,7 @@ export class ServerAgents {
   #createPort(): AgentPort {
     const { options, program, peers, forwarding } = this.core;
     const { agents, serverId, messageBytesMax } = options;
+    const servers = this.#peerFrontend();
     return new AgentPort({
       serverId,
       serverCount: () => peers.serverCount,
@@ -314,12 +316,26 @@ export class ServerAgents {
           linksOf: (peer) => this.#duplicates.linksOf(peer),
           instancesOf: (peer) => this.#duplicates.instancesOf(peer),
         }, caller),
-        ...(forwarding.isServer(caller.identity) ? forwarding : this.nodes)
+        ...(forwarding.isServer(caller.identity) ? servers : this.nodes)
           .methods(caller),
       }),
       isServer: (identity) => forwarding.isServer(identity),
       authorities: () => this.#trust?.identity?.bundle,
       observer: this.#observer(),
+    });
+  }
+
+  /** Other servers send dials here. */
+  #peerFrontend(): PeerFrontend {
+    const { core } = this;
+    const { forwarding, options } = core;
+    const tools = core.callerTools("server");
+    return new PeerFrontend({
+      ...tools,
+      dial: options.peerForwarding === true ? tools.dial : refuseForwarded,
+      hasPolicy: forwarding.hasPolicy,
+      isServer: (identity) => forwarding.isServer(identity),
+      refused: (from, reason) => core.callerRefused(`${from}: ${reason}`),
     });
   }
 

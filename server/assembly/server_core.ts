@@ -6,13 +6,17 @@
  */
 
 import type { DialProblem } from "../../platform/conduits/dial_reports.ts";
-import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
+import {
+  type ConnectionFacts,
+  withPacketLines,
+} from "../../platform/log/connection_log.ts";
 import type { EventLines } from "../../platform/log/recent_events.ts";
 import type { Program } from "../../net/program/program.ts";
 import { lacksDescriptors } from "../../proto/peer/dial_error.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
+import type { CallerTools } from "../routing/caller_loads.ts";
 import { Dialer } from "../routing/dialer.ts";
 import { ServerLimiter } from "./server_admission.ts";
 import type { ServerOptions } from "../options.ts";
@@ -100,7 +104,6 @@ export class ServerCore {
         this.#dialFailed(error, facts)
       ),
     });
-    this.forwarding.accept(this.dialer);
   }
 
   /** The other servers: those that the options name, or that share the state. */
@@ -126,6 +129,23 @@ export class ServerCore {
     const text = who === undefined ? message : `${who}: ${message}`;
     const code = lacksDescriptors(error) ? "TUN513" : error.tunnelCode;
     this.program.events.note("dial-failed", text, { node, code });
+  }
+
+  /** For a frontend. @param who Comes there, for the log. */
+  callerTools(who: "client" | "node" | "server"): CallerTools {
+    const { metrics, options, program: { log, timers } } = this;
+    return {
+      timers,
+      observer: withPacketLines(metrics.packetObserver("client"), log, who),
+      messageBytesMax: options.messageBytesMax,
+      dial: (request, answer) => this.dialer.dial(request, answer),
+    };
+  }
+
+  /** A caller was turned away before its target was looked at. */
+  callerRefused(line: string): void {
+    this.metrics.callerRefused();
+    this.program.log.event(line, {}, lineKey(line));
   }
 
   /** Whether an agent has announced this very host or address, wherever it is. */

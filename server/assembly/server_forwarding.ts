@@ -11,17 +11,12 @@ import { tlsUpstream } from "../../net/channel/server_upstream.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
-import { lineKey } from "../../platform/log/line_key.ts";
-import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { linkKeepalive } from "../../proto/link/link_limits.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { PeerForwarder } from "../forwarding/peer_way.ts";
-import { PeerFrontend, refuseForwarded } from "../forwarding/peer_frontend.ts";
 import type { ServerIdentity } from "../identity/server_identity.ts";
-import type { ConnectionPeer } from "../links/agent_port.ts";
-import type { Dialer } from "../routing/dialer.ts";
 import type { Peer } from "../peers/peers.ts";
 import type { ServerCore } from "./server_core.ts";
 
@@ -35,7 +30,6 @@ export type ForwardingParts = Pick<
 export class ServerForwarding {
   /** Absent unless it was asked for. */
   readonly forwarder: PeerForwarder | undefined;
-  #frontend: PeerFrontend | undefined;
   #identity: ServerIdentity | undefined;
   #credentials: Credentials | undefined;
 
@@ -45,11 +39,6 @@ export class ServerForwarding {
       throw new TypeError("Cannot forward dials: there is no identity");
     }
     this.forwarder = this.#createForwarder();
-  }
-
-  /** Dials that other servers send go to `dialer`. */
-  accept(dialer: Pick<Dialer, "dial">): void {
-    this.#frontend = this.#createFrontend(dialer);
   }
 
   /** Whom to trust is known. @throws {CredentialsError} */
@@ -65,11 +54,6 @@ export class ServerForwarding {
     return this.#identity?.isServer(identity) === true;
   }
 
-  /** Of a connection that is another server's. */
-  methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
-    return this.#frontend!.methods(caller);
-  }
-
   stop(reason: string): void {
     this.forwarder?.stop(reason);
   }
@@ -80,7 +64,7 @@ export class ServerForwarding {
     const { serverId, messageBytesMax, agents } = options;
     return new PeerForwarder({
       serverId,
-      hasPolicy: this.#hasPolicy,
+      hasPolicy: this.hasPolicy,
       timers,
       observer: withPacketLines(metrics.packetObserver("agent"), log, "server"),
       messageBytesMax,
@@ -101,30 +85,7 @@ export class ServerForwarding {
   }
 
   /** A policy decides about dials. */
-  get #hasPolicy(): boolean {
+  get hasPolicy(): boolean {
     return this.parts.authorization.dials.hidesNodes;
-  }
-
-  #createFrontend(dialer: Pick<Dialer, "dial">): PeerFrontend {
-    const { options, metrics, program: { log, timers } } = this.parts;
-    return new PeerFrontend({
-      timers,
-      observer: withPacketLines(
-        metrics.packetObserver("client"),
-        log,
-        "server",
-      ),
-      messageBytesMax: options.messageBytesMax,
-      hasPolicy: this.#hasPolicy,
-      isServer: (identity) => this.isServer(identity),
-      dial: options.peerForwarding === true
-        ? (request, answer) => dialer.dial(request, answer)
-        : refuseForwarded,
-      refused: (remoteAddress, reason) => {
-        metrics.callerRefused();
-        const line = `${remoteAddress}: ${reason}`;
-        log.event(line, {}, lineKey(line));
-      },
-    });
   }
 }

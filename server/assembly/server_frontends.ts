@@ -6,12 +6,9 @@
  */
 
 import type { BoundListener } from "../../net/listen/listeners.ts";
-import { withPacketLines } from "../../platform/log/connection_log.ts";
-import { lineKey } from "../../platform/log/line_key.ts";
 import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { join } from "../../proto/transfer/transfer.ts";
-import type { Dialer } from "../routing/dialer.ts";
 import { listenFrontend } from "../frontends/frontend_listener.ts";
 import { FrontendPort } from "../frontends/frontend_port.ts";
 import { frontendRouter } from "../frontends/grpc_frontend.ts";
@@ -39,7 +36,7 @@ export class ServerFrontends {
    * @throws {CredentialsError | ListenError}
    */
   async listen(): Promise<string> {
-    const { options, limiter, metrics, program: { files, log } } = this.core;
+    const { options, limiter, program: { files, log } } = this.core;
     this.#listener = await listenFrontend({
       listen: options.frontend.listen,
       tls: options.tls,
@@ -47,10 +44,7 @@ export class ServerFrontends {
       limiter: limiter.limiter,
       load: (pair) => files.credentials("frontend", pair),
       accept: (socket, admitted) => this.#port.accept(socket, admitted),
-      refused: (reason) => {
-        metrics.callerRefused();
-        log.event(reason, {}, lineKey(reason));
-      },
+      refused: (reason) => this.core.callerRefused(reason),
       onProblem: (line) => log.warn(line, { code: "TUN513" }),
     });
     return this.#listener.address;
@@ -125,16 +119,11 @@ export class ServerFrontends {
   #createPort(
     publicMethods: Readonly<Record<string, MethodHandler>>,
   ): FrontendPort {
-    const { options, dialer, metrics, program, limiter, receiveBudget } =
-      this.core;
-    const { log, timers } = program;
-    const { frontend, messageBytesMax } = options;
-    const dial: Dialer["dial"] = (order, answer) => dialer.dial(order, answer);
-    const observer = withPacketLines(
-      metrics.packetObserver("client"),
-      log,
-      "client",
-    );
+    const { options, metrics, program, limiter, receiveBudget } = this.core;
+    const { frontend } = options;
+    const { log } = program;
+    const tools = this.core.callerTools("client");
+    const { dial, timers } = tools;
     return new FrontendPort({
       mode: frontend.mode,
       timers,
@@ -142,10 +131,7 @@ export class ServerFrontends {
       receiveBudget,
       routerFor: (caller) =>
         frontendRouter(caller, {
-          timers,
-          dial,
-          observer,
-          messageBytesMax,
+          ...tools,
           counted: (change) => metrics.grpcConnections("Proxy", change),
           publicMethods,
         }),
@@ -160,11 +146,8 @@ export class ServerFrontends {
           log.event(`CONNECT refused with ${status}: ${message}`, {}, message);
         },
       },
-      turnedAway: (remoteAddress, reason) => {
-        metrics.callerRefused();
-        const line = `${remoteAddress}: ${reason}`;
-        log.event(line, {}, lineKey(line));
-      },
+      turnedAway: (from, reason) =>
+        this.core.callerRefused(`${from}: ${reason}`),
       ended: (end) => limiter.ended("frontends", end),
       counted: (protocol, change) => {
         if (protocol === "http1") metrics.httpConnections(change);

@@ -8,8 +8,6 @@
  * @module
  */
 
-import { withPacketLines } from "../../platform/log/connection_log.ts";
-import { lineKey } from "../../platform/log/line_key.ts";
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
@@ -39,21 +37,13 @@ export class ServerNodes {
     private readonly core: ServerCore,
     private readonly admit: (candidate: LinkCandidate) => LinkAuthorization,
   ) {
-    const { options, program: { log, timers }, metrics, dialer } = core;
-    this.#virtualAddresses = new VirtualAddresses(timers);
-    const connections = metrics.nodeConnections;
+    this.#virtualAddresses = new VirtualAddresses(core.program.timers);
+    const connections = core.metrics.nodeConnections;
     this.#frontend = new NodeFrontend({
-      timers,
-      observer: withPacketLines(metrics.packetObserver("client"), log, "node"),
-      messageBytesMax: options.messageBytesMax,
+      ...core.callerTools("node"),
       admit,
-      dial: (request, answer) => dialer.dial(request, answer),
       resolve: (host) => this.#virtualAddresses.resolve(host),
-      refused: (remoteAddress, reason) => {
-        metrics.callerRefused();
-        const line = `${remoteAddress}: ${reason}`;
-        log.event(line, {}, lineKey(line));
-      },
+      refused: (from, reason) => core.callerRefused(`${from}: ${reason}`),
       counted: (change) => connections.add(change),
     });
   }

@@ -20,26 +20,20 @@ import {
 import { nodeProblem, readWishes } from "../../proto/link/dial_wishes.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import { PROXY_PATH } from "../../proto/link/method_paths.ts";
-import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import { proxyService } from "../../proto/link/proxy_service.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
-import { CallerLoads } from "../routing/caller_loads.ts";
+import { CallerLoads, type CallerTools } from "../routing/caller_loads.ts";
 import type { CallerDial } from "../routing/dialer.ts";
 import { decodeForwarded } from "./forwarded_caller.ts";
 import { PEER_CONDUITS_MAX } from "./peer_server.ts";
 
 /** What it needs from outside. */
-export interface PeerFrontendOptions {
-  readonly timers: Timers;
-  readonly observer: PacketObserver;
-  readonly messageBytesMax: number;
+export interface PeerFrontendOptions extends CallerTools {
   /** We decide by a policy, too. */
   readonly hasPolicy: boolean;
   /** Whether a certificate is a server's of our authority, as of now. */
   isServer(identity: PeerIdentity): boolean;
-  dial(request: CallerDial, answer: DialAnswer): PendingDial;
   /** A dial was refused before its target was looked at. */
   refused(remoteAddress: string, reason: string): void;
 }

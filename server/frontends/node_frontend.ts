@@ -32,22 +32,20 @@ import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import {
   internalRefusal,
   type LinkAuthorization,
+  type LinkCandidate,
   type LinkPeer,
   type LinkRefusal,
   type PendingDial,
 } from "../../proto/link/link.ts";
-import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import { proxyService } from "../../proto/link/proxy_service.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { CallerLoads } from "../routing/caller_loads.ts";
+import { CallerLoads, type CallerTools } from "../routing/caller_loads.ts";
 import type { CallerDial } from "../routing/dialer.ts";
 import {
   isVirtualAddress,
   type VirtualTarget,
 } from "../../services/discovery/generate/virtual_addresses.ts";
 import { provenNames } from "../../policy/proven_names.ts";
-import type { LinkCandidate } from "../../proto/link/link.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
 import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 
@@ -59,13 +57,9 @@ import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 export const NODE_CONDUITS_MAX = 4_096;
 
 /** What the node frontend needs from outside. */
-export interface NodeFrontendOptions {
-  readonly timers: Timers;
-  readonly observer: PacketObserver;
-  readonly messageBytesMax: number;
+export interface NodeFrontendOptions extends CallerTools {
   /** Whether a caller may be the node that its certificate names. */
   admit(candidate: LinkCandidate): LinkAuthorization;
-  dial(request: CallerDial, answer: DialAnswer): PendingDial;
   /** What a virtual address stands for. */
   resolve(host: string): VirtualTarget | undefined;
   /** A caller was refused before its target was looked at. */

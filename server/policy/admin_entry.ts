@@ -12,14 +12,13 @@ import {
   as,
   FULL_TEXT,
   map,
-  type MeaningOf,
   number,
   type Shape,
   word,
 } from "../../platform/documents/shape.ts";
-import { Wildcard } from "../../policy/wildcard.ts";
+import { CERTIFICATE_FIELDS, certificateTest } from "./caller.ts";
 
-const NAMES = ["commonName", "organization", "subjectAltName"] as const;
+const NAMES = CERTIFICATE_FIELDS;
 
 /** More users than a machine can have. */
 export const UID_MAX = 2 ** 32 - 1;
@@ -51,37 +50,24 @@ const ADMIN = map({
   ]],
 });
 
+/** An entry of `admins`. */
+export interface AdminEntry {
+  readonly role: AdminRole;
+  /** Whether all that it says of one fits. */
+  isAbout(candidate: AdminCandidate): boolean;
+}
+
 /** One entry as it is written. */
 export const ADMIN_ENTRY: Shape<AdminEntry> = as(
   ADMIN,
-  (given) => new AdminEntry(given),
-);
-
-export class AdminEntry {
-  readonly role: AdminRole;
-  readonly #names: ReadonlyMap<typeof NAMES[number], Wildcard>;
-  readonly #uid: number | undefined;
-
-  constructor({ role, uid, ...names }: MeaningOf<typeof ADMIN>) {
-    this.role = role;
-    this.#uid = uid;
-    this.#names = new Map(NAMES.flatMap((name) => {
-      const text = names[name];
-      return text === undefined ? [] : [[name, new Wildcard(text)] as const];
-    }));
-  }
-
-  /** Whether all that it says of one fits. */
-  isAbout({ identity, uid }: AdminCandidate): boolean {
-    if (this.#uid !== undefined) return uid === this.#uid;
-    if (identity?.kind !== "certificate") return false;
-    const values = {
-      commonName: [identity.commonName],
-      organization: identity.certificate?.organizations ?? [],
-      subjectAltName: identity.names,
+  ({ role, uid: wanted, ...patterns }) => {
+    const fits = certificateTest(patterns);
+    return {
+      role,
+      isAbout: ({ identity, uid }) =>
+        wanted === undefined
+          ? identity !== undefined && fits(identity)
+          : uid === wanted,
     };
-    return [...this.#names].every(([name, pattern]) =>
-      values[name].some((value) => pattern.matches(value))
-    );
-  }
-}
+  },
+);

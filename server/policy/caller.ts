@@ -6,6 +6,7 @@
  */
 
 import type { PeerCredentials } from "../../net/stream/stream.ts";
+import { Wildcard } from "../../policy/wildcard.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 
 /** What a stream knows of its peer; every `Stream` is one. */
@@ -60,4 +61,36 @@ function ownFacts(caller: Caller): Readonly<Record<string, string | number>> {
   return kind === "certificate"
     ? { commonName, fingerprint }
     : { socket: caller.localAddress, ...caller.peerCredentials?.() };
+}
+
+/** What entries of a policy may say of a caller's certificate. */
+export const CERTIFICATE_FIELDS = [
+  "commonName",
+  "organization",
+  "subjectAltName",
+] as const;
+
+/**
+ * Whether somebody shows a certificate that fits all that an entry says of it.
+ *
+ * @param patterns As they are written, by field.
+ */
+export function certificateTest(
+  patterns: { readonly [F in typeof CERTIFICATE_FIELDS[number]]?: string },
+): (identity: PeerIdentity) => boolean {
+  const wanted = CERTIFICATE_FIELDS.flatMap((field) => {
+    const text = patterns[field];
+    return text === undefined ? [] : [[field, new Wildcard(text)] as const];
+  });
+  return ({ kind, commonName, names, certificate }) => {
+    const values = {
+      commonName: [commonName],
+      organization: certificate?.organizations ?? [],
+      subjectAltName: names,
+    };
+    return kind === "certificate" &&
+      wanted.every(([field, pattern]) =>
+        values[field].some((value) => pattern.matches(value))
+      );
+  };
 }

@@ -9,7 +9,12 @@
 import { parseRule, RuleError } from "../../policy/rule.ts";
 import type { LabelledRule } from "../../policy/rule_set.ts";
 import { Wildcard } from "../../policy/wildcard.ts";
-import { type Caller, socketOf } from "./caller.ts";
+import {
+  type Caller,
+  CERTIFICATE_FIELDS,
+  certificateTest,
+  socketOf,
+} from "./caller.ts";
 import {
   type DocumentPath,
   pathText,
@@ -19,20 +24,23 @@ import {
   FULL_TEXT,
   list,
   map,
-  type MeaningOf,
   type Shape,
   text,
 } from "../../platform/documents/shape.ts";
-import { DECIDES } from "./discovery_entry.ts";
+import { DECIDES, nodeTest } from "./discovery_entry.ts";
 
-const WHO = ["commonName", "organization", "subjectAltName", "socket"] as const;
+const WHO = [...CERTIFICATE_FIELDS, "socket"] as const;
 
-/** An entry with rules about targets. */
-export interface RuleEntry {
+/** An entry with rules about targets, for callers or for nodes that dial. */
+export interface RuleEntry<Who> {
   /** Where it stands, such as `frontends[2]`. */
   readonly place: DocumentPath;
   readonly allow: readonly LabelledRule[];
   readonly deny: readonly LabelledRule[];
+  /** Whether it is about one who dials: all that it says of one must fit. */
+  isAbout(who: Who): boolean;
+  /** Whether it is about dials of an agent that has these names. */
+  isAboutNode(names: readonly string[]): boolean;
 }
 
 const RULE: Shape<LabelledRule> = as(
@@ -67,7 +75,7 @@ const FRONTEND = map({
   ],
   apart: [[
     "socket",
-    WHO.filter((name) => name !== "socket"),
+    CERTIFICATE_FIELDS,
     "a caller on a unix socket shows no certificate; make two entries",
   ]],
 });
@@ -81,99 +89,46 @@ const NODE_DIAL = map({ node: FULL_TEXT, ...RULES }, {
 });
 
 /** One entry of `frontends` as it is written. */
-export const FRONTEND_ENTRY: Shape<FrontendEntry> = as(
+export const FRONTEND_ENTRY: Shape<RuleEntry<Caller>> = as(
   FRONTEND,
-  (given, { place }) => new FrontendEntry(given, place),
-);
-
-/** One entry of `dials` as it is written. */
-export const NODE_DIAL_ENTRY: Shape<NodeDialEntry> = as(
-  NODE_DIAL,
-  (given, { place }) => new NodeDialEntry(given, place),
-);
-
-/** An entry of `frontends`. */
-export class FrontendEntry implements RuleEntry {
-  readonly allow: readonly LabelledRule[];
-  readonly deny: readonly LabelledRule[];
-  readonly #who: ReadonlyMap<(typeof WHO)[number], Wildcard>;
-  readonly #nodes: readonly Wildcard[];
-
-  constructor(
-    { nodes, allow = [], deny = [], ...who }: MeaningOf<typeof FRONTEND>,
-    readonly place: DocumentPath,
-  ) {
-    this.#who = new Map(WHO.flatMap((name) => {
-      const text = who[name];
-      return text === undefined ? [] : [[name, new Wildcard(text)] as const];
-    }));
-    this.#nodes = nodePatterns(nodes);
-    this.allow = allow;
-    this.deny = deny;
-  }
-
-  /** Whether the entry is about `caller`: all that it says of one must fit. */
-  isAbout(caller: Caller): boolean {
-    const { commonName, names, certificate, kind } = caller.identity;
-    const values = {
-      commonName: [commonName],
-      organization: certificate?.organizations ?? [],
-      subjectAltName: names,
-      socket: [socketOf(caller)],
+  ({ socket, ...given }, { place }) => {
+    const fits = certificateTest(given);
+    const path = socket === undefined ? undefined : new Wildcard(socket);
+    return {
+      ...ruleEntry(given, place),
+      isAbout: (caller) =>
+        path === undefined
+          ? fits(caller.identity)
+          : caller.identity.kind !== "certificate" &&
+            path.matches(socketOf(caller)),
     };
-    for (const [field, pattern] of this.#who) {
-      if ((field === "socket") === (kind === "certificate")) return false;
-      if (!values[field].some((value) => pattern.matches(value))) return false;
-    }
-    return true;
-  }
+  },
+);
 
-  /** Whether it is about an agent that has these names. */
-  isAboutNode(names: readonly string[]): boolean {
-    return fitsNode(this.#nodes, names);
-  }
-}
-
-/** An entry of `dials`. */
-export class NodeDialEntry implements RuleEntry {
-  readonly allow: readonly LabelledRule[];
-  readonly deny: readonly LabelledRule[];
-  readonly #caller: Wildcard;
-  readonly #nodes: readonly Wildcard[];
-
-  constructor(
-    { node, nodes, allow = [], deny = [] }: MeaningOf<typeof NODE_DIAL>,
-    readonly place: DocumentPath,
-  ) {
-    this.#caller = new Wildcard(node.toLowerCase());
-    this.#nodes = nodePatterns(nodes);
-    this.allow = allow;
-    this.deny = deny;
-  }
-
-  /** @param node The one that dials. */
-  isAbout(node: string): boolean {
-    return this.#caller.matches(node.toLowerCase());
-  }
-
-  /** Whether it is about dials of an agent that has these names. */
-  isAboutNode(names: readonly string[]): boolean {
-    return fitsNode(this.#nodes, names);
-  }
-}
-
-/** Whether patterns are about an agent that has these names. */
-function fitsNode(
-  patterns: readonly Wildcard[],
-  names: readonly string[],
-): boolean {
-  return patterns.some((pattern) =>
-    names.some((name) => pattern.matches(name.toLowerCase())) ||
-    pattern.pattern === "*"
-  );
-}
+/** One entry of `dials` as it is written, for the name of a node that dials. */
+export const NODE_DIAL_ENTRY: Shape<RuleEntry<string>> = as(
+  NODE_DIAL,
+  (given, { place }) => ({
+    ...ruleEntry(given, place),
+    isAbout: nodeTest(given.node),
+  }),
+);
 
 /** Without a word about nodes an entry is about all of them. */
-function nodePatterns(nodes: readonly string[] = ["*"]): readonly Wildcard[] {
-  return nodes.map((text) => new Wildcard(text.toLowerCase()));
+function ruleEntry(
+  { nodes = ["*"], allow = [], deny = [] }: Partial<
+    Record<"allow" | "deny", readonly LabelledRule[]> & {
+      readonly nodes: readonly string[];
+    }
+  >,
+  place: DocumentPath,
+): Omit<RuleEntry<never>, "isAbout"> {
+  const isAll = nodes.includes("*");
+  const tests = nodes.map(nodeTest);
+  return {
+    ...{ place, allow, deny },
+    // An agent that is not known has no name.
+    isAboutNode: (names) =>
+      isAll || tests.some((fits) => names.some((name) => fits(name))),
+  };
 }

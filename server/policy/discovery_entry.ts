@@ -11,7 +11,6 @@ import {
   FULL_TEXT,
   list,
   map,
-  type MeaningOf,
   type Shape,
   text,
 } from "../../platform/documents/shape.ts";
@@ -57,29 +56,28 @@ const ENTRY = map({
   someOf: [DECIDES],
 });
 
+/** Which nodes a pattern means, whatever the spelling. */
+export function nodeTest(text: string): (node: string) => boolean {
+  const pattern = new Wildcard(text.toLowerCase());
+  return (node) => pattern.matches(node.toLowerCase());
+}
+
+/** One entry of `discovery`. */
+export interface DiscoveryEntry {
+  readonly allow: readonly Wildcard[];
+  readonly deny: readonly Wildcard[];
+  /** @param node Empty for clients that are no node. */
+  isAbout(node: string): boolean;
+}
+
 /** One entry as it is written. */
 export const DISCOVERY_ENTRY: Shape<DiscoveryEntry> = as(
   ENTRY,
-  (given) => new DiscoveryEntry(given),
+  ({ node, allow = [], deny = [] }) => ({
+    ...{ allow, deny },
+    isAbout: nodeTest(node),
+  }),
 );
-
-/** One entry of `discovery`. */
-export class DiscoveryEntry {
-  readonly allow: readonly Wildcard[];
-  readonly deny: readonly Wildcard[];
-  readonly #node: Wildcard;
-
-  constructor({ node, allow = [], deny = [] }: MeaningOf<typeof ENTRY>) {
-    this.#node = new Wildcard(node.toLowerCase());
-    this.allow = allow;
-    this.deny = deny;
-  }
-
-  /** @param node Empty for clients that are no node. */
-  isAbout(node: string): boolean {
-    return this.#node.matches(node.toLowerCase());
-  }
-}
 
 /**
  * What `node` sees by all entries together: what one of them denies no other
@@ -144,31 +142,22 @@ const GRANTS = map({
   ]],
 });
 
+/** One entry of a policy's `nodes`. */
+export interface NodeGrants {
+  readonly identifiers: Identifiers;
+  /** Services that it may announce; absent: the entry does not speak of them. */
+  readonly services: readonly Wildcard[] | undefined;
+  isAbout(node: string): boolean;
+}
+
 /** One entry as it is written. */
 export const NODE_GRANTS: Shape<NodeGrants> = as(
   GRANTS,
-  (given) => new NodeGrants(given),
+  ({ name, identifiers = [], services }) => ({
+    ...{ services, identifiers: joinedGrants(identifiers) },
+    isAbout: nodeTest(name),
+  }),
 );
-
-/** One entry of a policy's `nodes`. */
-export class NodeGrants {
-  readonly identifiers: Identifiers;
-  /** Services that it may announce; absent: the entry does not speak of them. */
-  readonly services?: readonly Wildcard[];
-  readonly #name: Wildcard;
-
-  constructor(
-    { name, identifiers = [], services }: MeaningOf<typeof GRANTS>,
-  ) {
-    this.#name = new Wildcard(name.toLowerCase());
-    this.identifiers = joinedGrants(identifiers);
-    if (services !== undefined) this.services = services;
-  }
-
-  isAbout(node: string): boolean {
-    return this.#name.matches(node.toLowerCase());
-  }
-}
 
 /** All of `several` together. */
 export function joinedGrants(several: readonly Identifiers[]): Identifiers {

@@ -44,9 +44,7 @@ import {
 } from "../../platform/documents/shape.ts";
 import {
   FRONTEND_ENTRY,
-  type FrontendEntry,
   NODE_DIAL_ENTRY,
-  type NodeDialEntry,
   type RuleEntry,
 } from "./dial_entries.ts";
 import type { Visibility } from "../../services/catalog/visibility.ts";
@@ -62,9 +60,9 @@ function entries<Entry>(of: Shape<Entry>): Shape<readonly Entry[]> {
   return list(of, { most: ENTRIES_MAX });
 }
 
-function rules<Entry extends RuleEntry>(
-  of: Shape<Entry>,
-): Shape<readonly Entry[]> {
+function rules<Who>(
+  of: Shape<RuleEntry<Who>>,
+): Shape<readonly RuleEntry<Who>[]> {
   return as(entries(of), (entries, at) => {
     const count = entries
       .reduce((sum, { allow, deny }) => sum + allow.length + deny.length, 0);
@@ -86,12 +84,12 @@ export const POLICY = map({
 /** A policy document, ready to be evaluated. */
 export class Policy {
   /** Absent: callers are not restricted. */
-  readonly #frontends: readonly FrontendEntry[] | undefined;
+  readonly #frontends: readonly RuleEntry<Caller>[] | undefined;
   readonly #nodes: readonly NodeGrants[];
   /** Absent: every node sees every service. */
   readonly #discovery: readonly DiscoveryEntry[] | undefined;
   /** What nodes may dial besides services that they see. */
-  readonly #dials: readonly NodeDialEntry[];
+  readonly #dials: readonly RuleEntry<string>[];
   readonly #admins: readonly AdminEntry[];
   readonly #ruleSets = new Map<string, RuleSet>();
 
@@ -234,12 +232,12 @@ export class Policy {
     return roles.includes("operate") ? "operate" : roles[0];
   }
 
-  #rulesOf(entries: readonly RuleEntry[]): RuleSet {
+  #rulesOf(entries: readonly RuleEntry<never>[]): RuleSet {
     const key = entries.map(({ place }) => pathText(place)).join();
     let rules = this.#ruleSets.get(key);
     if (rules === undefined) {
       if (this.#ruleSets.size >= RULE_SETS_MAX) this.#ruleSets.clear();
-      const all = (of: (entry: RuleEntry) => readonly LabelledRule[]) =>
+      const all = (of: (entry: RuleEntry<never>) => readonly LabelledRule[]) =>
         entries.flatMap(of);
       rules = new RuleSet({
         allow: all(({ allow }) => allow),

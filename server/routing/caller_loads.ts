@@ -6,9 +6,20 @@
  */
 
 import { type DialAnswer, watchedDial } from "../../proto/link/dial_handler.ts";
+import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { CallerDial } from "./dialer.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
+
+/** What every frontend needs that serves callers by `/ProxyService/Proxy`. */
+export interface CallerTools {
+  readonly timers: Timers;
+  readonly observer: PacketObserver;
+  readonly messageBytesMax: number;
+  dial(request: CallerDial, answer: DialAnswer): PendingDial;
+}
 
 /** See the module description. */
 export class CallerLoads {
