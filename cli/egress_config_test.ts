@@ -3,6 +3,7 @@ import { parseEgressConfig } from "../client/egress_config.ts";
 import type { FrontendProtocol, TunnelRoute } from "../client/tunnel_route.ts";
 import { EGRESS_CONFIG_COMMAND } from "./egress_config.ts";
 import { ExitCode } from "./program/exit_codes.ts";
+import { ran } from "../tests/support/program/command_line.ts";
 
 const PORT = [
   "--server-cert=s.crt",
@@ -15,23 +16,16 @@ const CLIENT = [
   "--client-key=/pki/c.key",
 ];
 
-async function run(...argv: string[]) {
-  let printed = "";
-  let complaint = "";
-  const code = await EGRESS_CONFIG_COMMAND.run({
-    argv,
+function run(...argv: string[]) {
+  return ran(EGRESS_CONFIG_COMMAND.run, argv, {
     environment: (name) => name === "XDG_STATE_HOME" ? "/state" : undefined,
-    readFile: () => "",
-    print: (text) => printed += text,
-    printError: (text) => complaint += text,
   });
-  return { code, printed, complaint };
 }
 
 async function routeFor(...argv: string[]): Promise<TunnelRoute | undefined> {
-  const { printed, complaint } = await run(...argv);
-  assertEquals(complaint, "");
-  return parseEgressConfig(printed, "what was printed").get("cluster");
+  const { output, errors } = await run(...argv);
+  assertEquals(errors, "");
+  return parseEgressConfig(output, "what was printed").get("cluster");
 }
 
 Deno.test("tunnel egress-config writes the way to a server on a unix socket", async () => {
@@ -81,8 +75,8 @@ Deno.test("tunnel egress-config writes the way to a port, with certificates", as
 });
 
 Deno.test("tunnel egress-config sends those contexts through the tunnel that are named", async () => {
-  const { printed } = await run("--contexts=cluster,controlplane");
-  const routes = parseEgressConfig(printed, "what was printed");
+  const { output } = await run("--contexts=cluster,controlplane");
+  const routes = parseEgressConfig(output, "what was printed");
   assertEquals([...routes.keys()], ["cluster", "controlplane"]);
 });
 
@@ -99,24 +93,24 @@ const REFUSED: readonly [name: string, argv: string[], words: RegExp][] = [
 
 for (const [name, argv, words] of REFUSED) {
   Deno.test(`tunnel egress-config refuses ${name}`, async () => {
-    const { code, complaint, printed } = await run(...argv);
-    assertMatch(complaint, words);
-    assertEquals([code, printed], [ExitCode.USAGE, ""]);
+    const { code, errors, output } = await run(...argv);
+    assertMatch(errors, words);
+    assertEquals([code, output], [ExitCode.USAGE, ""]);
   });
 }
 
 Deno.test("the way through a gateway of this machine is its socket", async () => {
-  const { printed } = await run("--frontend=unix:/run/gate.sock");
-  assertEquals(parseEgressConfig(printed, "x").get("cluster"), {
+  const { output } = await run("--frontend=unix:/run/gate.sock");
+  assertEquals(parseEgressConfig(output, "x").get("cluster"), {
     kind: "tunnel",
     protocol: "grpc",
     address: { kind: "unix", path: "/run/gate.sock" },
   });
   const other = await run("--frontend=/run/g.sock", "--protocol=http-connect");
-  assertMatch(other.printed, /HTTPConnect[^]*udsName: \/run\/g.sock/);
+  assertMatch(other.output, /HTTPConnect[^]*udsName: \/run\/g.sock/);
   const both = await run("--frontend=/g.sock", "--uds-name=/s.sock");
   assertEquals(both.code, ExitCode.USAGE);
-  assertMatch(both.complaint, /--uds-name together with --frontend/);
+  assertMatch(both.errors, /--uds-name together with --frontend/);
   const wrong = await run("--frontend=host:1");
-  assertMatch(wrong.complaint, /saw "host:1", wanted unix:\/path/);
+  assertMatch(wrong.errors, /saw "host:1", wanted unix:\/path/);
 });

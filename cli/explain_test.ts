@@ -3,6 +3,7 @@ import { CODES } from "../proto/codes/codes.ts";
 import { codesIn, EXPLAIN_COMMAND } from "./explain.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { UsageError } from "./flags/usage_error.ts";
+import { ran } from "../tests/support/program/command_line.ts";
 
 Deno.test("a code is found however it is written", () => {
   for (
@@ -61,14 +62,6 @@ Deno.test("tunnel explain -o json is for machines", async () => {
   assertEquals((await explain("--all", "x")).code, ExitCode.USAGE);
 });
 
-async function explain(...argv: string[]) {
-  let output = "";
-  const code = await EXPLAIN_COMMAND.run({
-    argv,
-    environment: () => undefined,
-    readFile: () => "",
-    print: (text) => output += text,
-    printError: () => {},
-  });
-  return { code, output };
+function explain(...argv: string[]) {
+  return ran(EXPLAIN_COMMAND.run, argv);
 }

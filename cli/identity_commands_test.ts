@@ -16,12 +16,7 @@ import { NODE_COMMAND } from "./node.ts";
 import { TOKEN_COMMAND } from "./token.ts";
 import { authorityIdOf } from "../proto/identity/authority_ids.ts";
 import { nextTurn } from "../tests/support/watch/event_loop.ts";
-
-interface Ran {
-  readonly code: number;
-  readonly printed: string;
-  readonly errors: string;
-}
+import { type Ran, ran } from "../tests/support/program/command_line.ts";
 
 /** Runs `tunnel …` over a new state directory. */
 function inState(
@@ -35,17 +30,11 @@ function inState(
       folder,
       createAuthorities,
     );
-    await test(async (command, ...argv) => {
-      let [printed, errors] = ["", ""];
-      const code = await command.run({
-        argv: [...argv, `--state-dir=${folder}`],
-        environment: () => undefined,
-        readFile: () => "",
-        print: (text) => printed += text,
-        printError: (text) => errors += text,
-      });
-      return { code, printed, errors };
-    }, state);
+    await test(
+      (command, ...argv) =>
+        ran(command.run, [...argv, `--state-dir=${folder}`]),
+      state,
+    );
   });
 }
 
@@ -75,7 +64,7 @@ async function addNode(state: DirectoryStore, name: string) {
 
 Deno.test("tunnel token create prints the line to run on the node", () =>
   inState(async (run, state) => {
-    const { printed, code } = await run(
+    const { output: printed, code } = await run(
       TOKEN_COMMAND,
       "create",
       "--node=edge-*",
@@ -88,9 +77,9 @@ Deno.test("tunnel token create prints the line to run on the node", () =>
     const { authorityPin, id, secret } = parseJoinToken(token!);
     assertEquals(authorityPin, pinOfCurrent(await loadAuthorities(state)));
     const list = await run(TOKEN_COMMAND, "list", "--json");
-    assertEquals(list.printed.includes(secret), false);
-    assertEquals(list.printed.includes("secretHash"), false);
-    const [listed] = JSON.parse(list.printed);
+    assertEquals(list.output.includes(secret), false);
+    assertEquals(list.output.includes("secretHash"), false);
+    const [listed] = JSON.parse(list.output);
     assertEquals([listed.id, listed.state, listed.nodePattern], [
       id,
       "usable",
@@ -98,7 +87,7 @@ Deno.test("tunnel token create prints the line to run on the node", () =>
     ]);
     const table = await run(TOKEN_COMMAND, "list");
     assert(
-      table.printed.startsWith("ID          STATE   USED  NODES   EXPIRES"),
+      table.output.startsWith("ID          STATE   USED  NODES   EXPIRES"),
     );
     assertEquals((await run(TOKEN_COMMAND, "revoke", id)).code, 0);
     const again = await run(TOKEN_COMMAND, "revoke", id);
@@ -109,7 +98,7 @@ Deno.test("tunnel token create prints the line to run on the node", () =>
 Deno.test("a token may be good for years, and not for longer than the authority", () =>
   inState(async (run) => {
     assertEquals((await run(TOKEN_COMMAND, "create", "--ttl=9000h")).code, 0);
-    const { printed } = await run(TOKEN_COMMAND, "list", "--json");
+    const { output: printed } = await run(TOKEN_COMMAND, "list", "--json");
     const [{ createdAt, expiresAt }] = JSON.parse(printed);
     const lifeMs = Date.parse(expiresAt) - Date.parse(createdAt);
     assertEquals(lifeMs, 9_000 * 3600_000);
@@ -121,7 +110,7 @@ Deno.test("a token may be good for years, and not for longer than the authority"
 Deno.test("a token's line makes the node ask for the one name that it may have", () =>
   inState(async (run) => {
     const lines = async (...flags: string[]) => {
-      const { printed } = await run(TOKEN_COMMAND, "create", ...flags);
+      const { output: printed } = await run(TOKEN_COMMAND, "create", ...flags);
       const [comment, command] = printed.split("\n");
       return [
         /^# On (.+), before/.exec(comment!)?.[1],
@@ -143,7 +132,7 @@ Deno.test("a token for any name says so, and one for an address is none", () =>
   inState(async (run) => {
     const any = await run(TOKEN_COMMAND, "create", "--json");
     assertMatch(any.errors, /may take any name .* --node NAME or --node 'shop/);
-    JSON.parse(any.printed);
+    JSON.parse(any.output);
     const narrow = await run(TOKEN_COMMAND, "create", "--node=edge-*");
     assertEquals(narrow.errors, "");
     for (const address of ["10.9.0.2", "127.1", "0x7f.1", "7", "1.2.3."]) {
@@ -165,7 +154,7 @@ Deno.test("a token's line names the server as it was started", () =>
         JSON.stringify({ agents, names }),
       );
     const server = async () =>
-      JSON.parse((await run(TOKEN_COMMAND, "create", "--json")).printed).server;
+      JSON.parse((await run(TOKEN_COMMAND, "create", "--json")).output).server;
     await serving("10.0.0.1:9091");
     assertEquals(await server(), "10.0.0.1:9091");
     await serving("[::]:9091", ["tunnel.example"]);
@@ -186,7 +175,7 @@ Deno.test("a state is listed only where no server runs, and only if it can answe
     assertEquals(away.code, 0);
     assertMatch(away.errors, /No server answers, so this is what its state/);
     for (const question of [["--only=offline"], ["-o", "json"], ["--watch"]]) {
-      const { code, printed, errors } = await run(
+      const { code, output: printed, errors } = await run(
         NODE_COMMAND,
         "list",
         ...question,
@@ -201,7 +190,7 @@ Deno.test("a state is listed only where no server runs, and only if it can answe
       () => Response.json({ message: "it is busy" }, { status: 503 }),
     );
     const refused = await run(NODE_COMMAND, "list");
-    assertEquals([refused.code, refused.printed], [1, ""]);
+    assertEquals([refused.code, refused.output], [1, ""]);
     assertMatch(refused.errors, /it is busy/);
   }));
 
@@ -211,7 +200,7 @@ Deno.test("tunnel node approves, revokes and forgets", () =>
     const nodes = new NodeStore(state);
     await run(NODE_COMMAND, "revoke", "edge-7", "--reason=stolen");
     assertEquals(nodes.read("edge-7")?.state, "revoked");
-    const { printed } = await run(NODE_COMMAND, "list");
+    const { output: printed } = await run(NODE_COMMAND, "list");
     assert(/^edge-7 +revoked \(stolen\)/m.test(printed), printed);
     await run(NODE_COMMAND, "approve", "edge-7", "--identifiers=ipv4=10.0.0.7");
     const { state: approved, reason, identifiers } = nodes.read("edge-7")!;
@@ -242,7 +231,7 @@ Deno.test("tunnel ca does not retire what a node still needs", () =>
   inState(async (run, state) => {
     await addNode(state, "edge-7");
     assertEquals((await run(CA_COMMAND, "rotate")).code, 0);
-    const { printed } = await run(CA_COMMAND, "activate");
+    const { output: printed } = await run(CA_COMMAND, "activate");
     assert(/ previous +1 /.test(printed), printed);
     const refused = await run(CA_COMMAND, "retire");
     assertEquals(refused.code, 1);
@@ -251,10 +240,10 @@ Deno.test("tunnel ca does not retire what a node still needs", () =>
       refused.errors,
     );
     assertEquals((await run(CA_COMMAND, "retire", "--force")).code, 0);
-    const shown = JSON.parse((await run(CA_COMMAND, "show", "--json")).printed);
+    const shown = JSON.parse((await run(CA_COMMAND, "show", "--json")).output);
     assertEquals(shown.map(({ role }: { role: string }) => role), ["issues"]);
     const pem = await run(CA_COMMAND, "show", "--pem");
-    assertEquals(pem.printed, (await loadAuthorities(state)).bundle);
+    assertEquals(pem.output, (await loadAuthorities(state)).bundle);
   }));
 
 Deno.test("tunnel ca show says who knows an authority and who holds which, in full as JSON", () =>
@@ -272,7 +261,7 @@ Deno.test("tunnel ca show says who knows an authority and who holds which, in fu
       .concat(authorityIdOf(next!.facts));
     await notes.note("edge-3", KEY, both);
     await notes.note("edge-4", KEY, ["no id", ...both]);
-    const { printed } = await run(CA_COMMAND, "show");
+    const { output: printed } = await run(CA_COMMAND, "show");
     assert(/ next +0 +1 of 9 /.test(printed), printed);
     assert(
       /Not yet known .*: edge-0, edge-1, edge-2, edge-4, edge-5, 3 more/
@@ -281,7 +270,7 @@ Deno.test("tunnel ca show says who knows an authority and who holds which, in fu
     );
     await run(CA_COMMAND, "activate");
     authorities = await loadAuthorities(state);
-    const shown = JSON.parse((await run(CA_COMMAND, "show", "--json")).printed);
+    const shown = JSON.parse((await run(CA_COMMAND, "show", "--json")).output);
     assertEquals(shown[0].knownTo, ["edge-3"]);
     assertEquals(shown[1].heldBy, names);
     const { errors } = await run(CA_COMMAND, "retire");
@@ -318,7 +307,7 @@ Deno.test("tunnel ca rotate --wait goes on until each node knows the next author
     await notes.note("edge-7", KEY, both);
     assert(!ended);
     await notes.note("edge-8", KEY, both);
-    const { code, printed } = await waiting;
+    const { code, output: printed } = await waiting;
     assertEquals(code, 0);
     assert(printed.includes("2 of 2 nodes know the new authority.\n"), printed);
   }));

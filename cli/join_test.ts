@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
 import { run } from "./run.ts";
+import { ran } from "../tests/support/program/command_line.ts";
 
 const TOKEN = `tnl1.${"A".repeat(43)}.abcdefg234.${"s".repeat(22)}`;
 
@@ -8,18 +9,8 @@ const TOKEN = `tnl1.${"A".repeat(43)}.abcdefg234.${"s".repeat(22)}`;
 async function join(
   ...argv: readonly string[]
 ): Promise<[code: number, text: string]> {
-  let text = "";
-  const print = (line: string) => {
-    text += line;
-  };
-  const code = await run({
-    argv: ["join", ...argv],
-    environment: () => undefined,
-    readFile: () => "",
-    print,
-    printError: print,
-  });
-  return [code, text];
+  const { code, output, errors } = await ran(run, ["join", ...argv]);
+  return [code, output + errors];
 }
 
 Deno.test("tunnel join says what is missing, and never the token", async () => {

@@ -1,35 +1,19 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import type { CommandContext } from "./program/command.ts";
 import { COMMANDS } from "./commands.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { HELP_COLUMNS } from "./flags/help_text.ts";
 import { run } from "./run.ts";
+import { type Ran, ran, words } from "../tests/support/program/command_line.ts";
 
-interface Outcome {
-  readonly code: ExitCode;
-  readonly output: string;
-  readonly errors: string;
+function tunnel(...argv: string[]): Promise<Ran> {
+  return ran(run, argv);
 }
 
-function tunnel(...argv: string[]): Promise<Outcome> {
-  return tunnelWith({}, ...argv);
-}
-
-async function tunnelWith(
+function tunnelWith(
   environment: Readonly<Record<string, string>>,
   ...argv: string[]
-): Promise<Outcome> {
-  let output = "";
-  let errors = "";
-  const context: CommandContext = {
-    argv,
-    environment: (name) => environment[name],
-    readFile: () => "",
-    print: (text) => output += text,
-    printError: (text) => errors += text,
-  };
-  const code = await run(context);
-  return { code, output, errors };
+): Promise<Ran> {
+  return ran(run, argv, words(argv, environment));
 }
 
 for (const name of ["", ...Object.keys(COMMANDS)]) {

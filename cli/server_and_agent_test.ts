@@ -2,11 +2,12 @@ import { assertEquals } from "@std/assert";
 import type { AgentOptions } from "../agent/options.ts";
 import type { ServerOptions } from "../server/options.ts";
 import { agentCommand } from "./agent/command.ts";
-import type { Command, CommandContext } from "./program/command.ts";
+import type { Command } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { HELP_COLUMNS } from "./flags/help_text.ts";
 import { serverCommand } from "./server/command.ts";
 import type { Replaceable } from "../net/program/running.ts";
+import { type Ran, ran, words } from "../tests/support/program/command_line.ts";
 
 const SERVER = [
   "--uds-name=/run/front.sock",
@@ -31,16 +32,13 @@ async function start(
   command: Command,
   argv: readonly string[],
   environment: Readonly<Record<string, string>> = {},
-): Promise<{ code: ExitCode; errors: string }> {
-  let errors = "";
-  const context: CommandContext = {
+): Promise<Pick<Ran, "code" | "errors">> {
+  const { code, errors } = await ran(
+    command.run,
     argv,
-    environment: (name) => environment[name],
-    readFile: () => "",
-    print: () => {},
-    printError: (text) => errors += text,
-  };
-  return { code: await command.run(context), errors };
+    words(argv, environment),
+  );
+  return { code, errors };
 }
 
 Deno.test("tunnel server gives its options to the server", async () => {

@@ -1,17 +1,11 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { ExitCode } from "./program/exit_codes.ts";
 import { SERVICE_COMMAND } from "./service_register.ts";
+import { ran } from "../tests/support/program/command_line.ts";
 
 /** What the command says to flags that it refuses. */
 async function refusal(...argv: string[]): Promise<string> {
-  let errors = "";
-  const code = await SERVICE_COMMAND.run({
-    argv,
-    environment: () => undefined,
-    readFile: () => "",
-    print: () => {},
-    printError: (text) => errors += text,
-  });
+  const { code, errors } = await ran(SERVICE_COMMAND.run, argv);
   assertEquals(code, ExitCode.USAGE, errors);
   return errors;
 }

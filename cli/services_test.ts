@@ -7,7 +7,6 @@ import { PROXY_STATUS_PATH } from "../services/proxy/status/proxy_path.ts";
 import { jsonAnswer } from "../net/admin/http_endpoints.ts";
 import { listenHttp } from "../net/listen/listeners.ts";
 import { deadPort } from "../tests/support/rigs/proxy_rig.ts";
-import type { CommandContext } from "./program/command.ts";
 import {
   ENDPOINTS_COMMAND,
   SERVICES_COMMAND,
@@ -15,6 +14,7 @@ import {
 } from "./services.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { shortCount } from "../admin/ask/text_table.ts";
+import { ran } from "../tests/support/program/command_line.ts";
 
 const WEB: PortStatus = {
   service: "default/web",
@@ -115,25 +115,16 @@ async function run(
   return said;
 }
 
-async function runAt(
+function runAt(
   command: typeof SERVICES_COMMAND,
   address: string,
   ...argv: readonly string[]
 ) {
-  const said = { out: "", error: "" };
-  const context: CommandContext = {
-    argv: [...argv, `--proxy=${address}`],
-    environment: () => undefined,
-    readFile: () => "",
-    print: (text) => void (said.out += text),
-    printError: (text) => void (said.error += text),
-  };
-  const code = await command.run(context);
-  return { code, ...said };
+  return ran(command.run, [...argv, `--proxy=${address}`]);
 }
 
 Deno.test("tunnel services shows a line for each port", async () => {
-  const { code, out } = await run(SERVICES_COMMAND);
+  const { code, output: out } = await run(SERVICES_COMMAND);
   assertEquals(code, ExitCode.OK);
   const lines = out.split("\n");
   assertMatch(
@@ -193,8 +184,8 @@ Deno.test("tunnel services says how discovery goes, and what it lacks", () => {
 
 Deno.test("and gives programs what they read", async () => {
   const json = await run(SERVICES_COMMAND, "--json");
-  assertEquals(JSON.parse(json.out), STATUS);
-  const { out } = await run(SERVICES_COMMAND, "--env");
+  assertEquals(JSON.parse(json.output), STATUS);
+  const { output: out } = await run(SERVICES_COMMAND, "--env");
   assertStringIncludes(out, "WEB_SERVICE_PORT_HTTP=20019\n");
   assertEquals(out.includes("DB"), false, "it is served nowhere");
   const both = await run(SERVICES_COMMAND, "--env", "--hosts");
@@ -202,7 +193,7 @@ Deno.test("and gives programs what they read", async () => {
 });
 
 Deno.test("tunnel endpoints says why one is left out", async () => {
-  const { code, out } = await run(ENDPOINTS_COMMAND, "web");
+  const { code, output: out } = await run(ENDPOINTS_COMMAND, "web");
   assertEquals(code, ExitCode.OK);
   const lines = out.split("\n");
   assertEquals(
@@ -216,18 +207,18 @@ Deno.test("tunnel endpoints says why one is left out", async () => {
     /^10\.0\.0\.2:80 +ejected +agent host=n1 +a .*7 s more/,
   );
   const json = await run(ENDPOINTS_COMMAND, "shop/db", "--json");
-  assertEquals(JSON.parse(json.out)[0].number, 5_432);
+  assertEquals(JSON.parse(json.output)[0].number, 5_432);
   const empty = await run(ENDPOINTS_COMMAND, "shop/db");
-  assertMatch(empty.out, /served nowhere \(Cannot listen.*\nno endpoints\n/);
+  assertMatch(empty.output, /served nowhere \(Cannot listen.*\nno endpoints\n/);
 });
 
 Deno.test("a service that is not there is a failure, and so is no proxy", async () => {
   const missing = await run(ENDPOINTS_COMMAND, "nope");
   assertEquals(missing.code, ExitCode.FAILURE);
-  assertStringIncludes(missing.error, "knows no service default/nope");
+  assertStringIncludes(missing.errors, "knows no service default/nope");
   const said = await runAt(SERVICES_COMMAND, `127.0.0.1:${deadPort()}`);
   assertEquals(said.code, ExitCode.FAILURE);
-  assertMatch(said.error, /Cannot ask the proxy at .*: nobody answers there/);
+  assertMatch(said.errors, /Cannot ask the proxy at .*: nobody answers there/);
 });
 
 Deno.test("counts are short", () => {

@@ -3,22 +3,11 @@ import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
 import { createAuthorities } from "../server/identity/authorities.ts";
 import { DirectoryStore } from "../neighbours/store/directory_store.ts";
 import { run } from "./run.ts";
+import { ran } from "../tests/support/program/command_line.ts";
 
-async function said(...argv: readonly string[]) {
-  const texts = { out: "", error: "" };
-  const code = await run(
-    {
-      argv: ["state", ...argv],
-      environment: () => undefined,
-      readFile: Deno.readTextFileSync,
-      print: (text) => void (texts.out += text),
-      printError: (text) => void (texts.error += text),
-    } as Parameters<typeof run>[0],
-  ).catch((error: Error) => {
-    texts.error += error.message;
-    return 1;
-  });
-  return { code, ...texts };
+function said(...argv: readonly string[]) {
+  const { readTextFileSync: readFile } = Deno;
+  return ran(run, ["state", ...argv], { readFile });
 }
 
 Deno.test("a state is copied into an empty place, encrypted, and checked", () =>
@@ -29,19 +18,22 @@ Deno.test("a state is copied into an empty place, encrypted, and checked", () =>
     await DirectoryStore.openOrCreate(one!, createAuthorities);
     await Deno.writeFile(key!, new Uint8Array(32), { mode: 0o600 });
     const copied = await said("copy", one!, two!, `--to-key-file=${key}`);
-    assertStringIncludes(copied.out, "Copied 3 records of the CA, 0 of tokens");
+    assertStringIncludes(
+      copied.output,
+      "Copied 3 records of the CA, 0 of tokens",
+    );
     const check = await said("check", `--state=${two}`);
-    assertStringIncludes(check.error, "it is encrypted with the key");
+    assertStringIncludes(check.errors, "it is encrypted with the key");
     const whole = await said(
       "check",
       `--state=${two}`,
       `--state-key-file=${key}`,
     );
-    assertEquals([whole.code, whole.error], [0, ""]);
+    assertEquals([whole.code, whole.errors], [0, ""]);
     const again = await said("copy", one!, two!, `--to-key-file=${key}`);
-    assertStringIncludes(again.error, "name a directory that is empty");
+    assertStringIncludes(again.errors, "name a directory that is empty");
     const none = await said("copy", `${folder}/none`, `${folder}/three`);
-    assertStringIncludes(none.error, "there is no identity in it");
+    assertStringIncludes(none.errors, "there is no identity in it");
   }));
 
 Deno.test("tunnel state refuses what makes no sense, in one line", async () => {
@@ -57,7 +49,7 @@ Deno.test("tunnel state refuses what makes no sense, in one line", async () => {
       [["check", "--to-key-file=/k"], "it belongs to copy"],
     ];
   for (const [argv, words] of cases) {
-    const { code, error } = await said(...argv);
+    const { code, errors: error } = await said(...argv);
     assertEquals(code, 2, argv.join(" "));
     assertStringIncludes(error, words);
   }

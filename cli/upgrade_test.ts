@@ -1,6 +1,7 @@
 import { assert, assertStringIncludes } from "@std/assert";
 import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
 import { run } from "./run.ts";
+import { ran } from "../tests/support/program/command_line.ts";
 
 Deno.test({
   name: "a file that others can change, or own, is not run",
@@ -9,17 +10,7 @@ Deno.test({
     inMemoryFolder(async (folder) => {
       const [file, mark] = [`${folder}/tunnel`, `${folder}/was-run`];
       await Deno.writeTextFile(file, `#!/bin/sh\ntouch ${mark}\n`);
-      const refusalOf = async () => {
-        let errors = "";
-        await run({
-          argv: ["upgrade", file],
-          environment: () => undefined,
-          readFile: () => "",
-          print: () => {},
-          printError: (text) => errors += text,
-        });
-        return errors;
-      };
+      const refusalOf = async () => (await ran(run, ["upgrade", file])).errors;
       for (const mode of [0o777, 0o775, 0o757]) {
         await Deno.chmod(file, mode);
         assertStringIncludes(

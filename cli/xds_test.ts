@@ -2,6 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import type { ClientDiff } from "../services/discovery/status/client_answers.ts";
 import type { ClientSummary } from "../services/discovery/status/sync_status.ts";
 import { diffText, statusText, XDS_COMMAND } from "./xds.ts";
+import { ran } from "../tests/support/program/command_line.ts";
 
 const KIND = {
   kind: "cluster",
@@ -191,15 +192,9 @@ Deno.test("the token of this machine's server is shown to no other unless it is 
   });
   const { port } = server.addr;
   const ask = async (...argv: string[]) => {
-    let said = "";
-    await XDS_COMMAND.run({
-      argv: ["status", ...argv],
-      environment: () => undefined,
-      readFile: () => `${"ab".repeat(32)}\n`,
-      print: () => {},
-      printError: (text) => void (said += text),
-    });
-    return said;
+    const readFile = () => `${"ab".repeat(32)}\n`;
+    const { run } = XDS_COMMAND;
+    return (await ran(run, ["status", ...argv], { readFile })).errors;
   };
   // As good as another machine's: no address of loopback.
   const away = ["--server", `0.0.0.0:${port}`];

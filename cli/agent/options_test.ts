@@ -4,17 +4,13 @@ import { UsageError } from "../flags/usage_error.ts";
 import { AGENT_FLAGS } from "./flags.ts";
 import { agentOptions } from "./options.ts";
 import { readFlags } from "../flags/read_flags.ts";
+import { words } from "../../tests/support/program/command_line.ts";
 
 const CA = "--ca-cert=ca.crt";
 const TOKEN = `tnl1.${"A".repeat(43)}.abcdefg234.${"s".repeat(22)}`;
 
 function options(...argv: string[]): AgentOptions {
-  const sources = {
-    argv,
-    environment: () => undefined,
-    readFile: () => "",
-  };
-  const reading = readFlags("agent", AGENT_FLAGS, sources);
+  const reading = readFlags("agent", AGENT_FLAGS, words(argv));
   return agentOptions(reading, () => "random-id", "/no/state");
 }
 
@@ -101,11 +97,11 @@ Deno.test("an identifier that is no address is left out by Konnectivity's flag, 
   const { identifiers } = options(CA, `--agent-identifiers=${query}`);
   assertEquals(identifiers?.host, ["a"]);
   assertEquals([identifiers?.ipv4, identifiers?.cidr], [[], []]);
-  const { notices } = readFlags("agent", AGENT_FLAGS, {
-    argv: [`--agent-identifiers=${query}`],
-    environment: () => undefined,
-    readFile: () => "",
-  });
+  const { notices } = readFlags(
+    "agent",
+    AGENT_FLAGS,
+    words([`--agent-identifiers=${query}`]),
+  );
   assertEquals(notices, [
     "--agent-identifiers: ipv4=${HOST_IP}, ipv4=::1, cidr=10.0.0.0/33 is left " +
     "out: it is no such address",

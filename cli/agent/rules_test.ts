@@ -4,14 +4,15 @@ import { UsageError } from "../flags/usage_error.ts";
 import { AGENT_FLAGS } from "./flags.ts";
 import { agentOptions } from "./options.ts";
 import { readFlags } from "../flags/read_flags.ts";
+import { words } from "../../tests/support/program/command_line.ts";
 
 /** What an agent with these flags says to targets, `-` for refused. */
 function evaluated(argv: readonly string[], ...targets: readonly string[]) {
-  const reading = readFlags("agent", AGENT_FLAGS, {
-    argv: ["--ca-cert=ca", ...argv],
-    environment: () => undefined,
-    readFile: () => "",
-  });
+  const reading = readFlags(
+    "agent",
+    AGENT_FLAGS,
+    words(["--ca-cert=ca", ...argv]),
+  );
   const { rules } = agentOptions(reading, () => "id", "/no/state").dials;
   if (rules === undefined) return "no rules";
   return targets.map((target) => {

@@ -2,25 +2,20 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { COMMANDS } from "../commands.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { withoutSecrets } from "../flags/secrets.ts";
+import { ran } from "../../tests/support/program/command_line.ts";
 
 async function config(
   files: Readonly<Record<string, string>>,
   ...argv: string[]
 ) {
-  let output = "";
-  let errors = "";
   const command = await COMMANDS["config"]!();
-  const code = await command.run({
-    argv,
+  return await ran(command.run, argv, {
     environment: (name) => name === "TUNNEL_V" ? "4" : undefined,
     readFile: (path) => {
       if (!Object.hasOwn(files, path)) throw new Deno.errors.NotFound();
       return files[path]!;
     },
-    print: (text) => output += text,
-    printError: (text) => errors += text,
   });
-  return { code, output, errors };
 }
 
 Deno.test("all that is wrong with files is said, each with its place", async () => {

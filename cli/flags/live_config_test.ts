@@ -6,6 +6,7 @@ import { AGENT_FLAGS } from "../agent/flags.ts";
 import { RULE_FLAGS, rulesOf } from "../agent/options.ts";
 import { liveConfig } from "./live_config.ts";
 import { readFlags } from "./read_flags.ts";
+import { words } from "../../tests/support/program/command_line.ts";
 
 /** An agent that was started with `content` in its file. */
 function started(content: string, ...words: readonly string[]) {
@@ -93,11 +94,7 @@ Deno.test("a file that is wrong changes nothing", () => {
 });
 
 Deno.test("without a file there is nothing to follow", () => {
-  const sources = {
-    argv: [],
-    environment: () => undefined,
-    readFile: () => "",
-  };
+  const sources = words([]);
   const { values } = readFlags("agent", AGENT_FLAGS, sources);
   const log = Object.assign(new RecordedLog(), { level: 2, flush: () => {} });
   const options = {

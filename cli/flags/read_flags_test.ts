@@ -11,6 +11,7 @@ import {
   textFlag,
 } from "./flag.ts";
 import { type FlagReading, type FlagSources, readFlags } from "./read_flags.ts";
+import { words } from "../../tests/support/program/command_line.ts";
 
 const details = { group: "Test", help: "A flag." };
 
@@ -222,11 +223,7 @@ Deno.test("what is tolerated is read in place of it and told, not under our own 
     }),
   };
   const of = (...argv: string[]) => {
-    const { values, notices } = readFlags("try", table, {
-      argv,
-      environment: () => undefined,
-      readFile: () => "",
-    });
+    const { values, notices } = readFlags("try", table, words(argv));
     return [values["agent-identifiers"], ...notices];
   };
   assertEquals(of("--agent-identifiers=bad"), [

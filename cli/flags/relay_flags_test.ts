@@ -3,15 +3,12 @@ import { UsageError } from "./usage_error.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";
 import { agentOptions } from "../agent/options.ts";
 import { readFlags } from "./read_flags.ts";
+import { words } from "../../tests/support/program/command_line.ts";
 
 const PAIR = ["--ca-cert=ca", "--agent-cert=a", "--agent-key=b"];
 
 function relay(...argv: readonly string[]) {
-  const reading = readFlags("agent", AGENT_FLAGS, {
-    argv,
-    environment: () => undefined,
-    readFile: () => "",
-  });
+  const reading = readFlags("agent", AGENT_FLAGS, words(argv));
   return agentOptions(reading, () => "id", "/no/state").relay;
 }
 

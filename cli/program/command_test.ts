@@ -1,20 +1,10 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { type CommandContext, defineCommand } from "./command.ts";
+import { defineCommand } from "./command.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 import { LOG_FLAGS } from "../flags/log_flags.ts";
+import { type Ran, ran } from "../../tests/support/program/command_line.ts";
 
-async function failWith(
-  error: unknown,
-  ...argv: string[]
-): Promise<{ code: ExitCode; errors: string }> {
-  let errors = "";
-  const context: CommandContext = {
-    argv,
-    environment: () => undefined,
-    readFile: () => "",
-    print: () => {},
-    printError: (text) => errors += text,
-  };
+function failWith(error: unknown, ...argv: string[]): Promise<Ran> {
   const command = defineCommand({
     name: "try",
     summary: "Try",
@@ -25,13 +15,14 @@ async function failWith(
     flags: LOG_FLAGS,
     run: () => Promise.reject(error),
   });
-  return { code: await command.run(context), errors };
+  return ran(command.run, argv);
 }
 
 Deno.test("a failure is one line and exit code 1", async () => {
   const failure = await failWith(new Error("Cannot listen:\n  port in use"));
   assertEquals(failure, {
     code: ExitCode.FAILURE,
+    output: "",
     errors: "tunnel try: Cannot listen: port in use [TUN119]\n",
   });
 });

@@ -1,18 +1,14 @@
 import { assert, assertEquals } from "@std/assert";
 import { COMPLETE_NAMES_COMMAND } from "./complete_names.ts";
 import { patience } from "../../tests/support/watch/patience.ts";
+import { ran } from "../../tests/support/program/command_line.ts";
 
 async function printed(...argv: string[]): Promise<string> {
-  let text = "";
-  const code = await COMPLETE_NAMES_COMMAND.run({
-    argv,
+  const { code, output, errors } = await ran(COMPLETE_NAMES_COMMAND.run, argv, {
     environment: (name) => name === "HOME" ? "/nowhere" : undefined,
-    readFile: () => "",
-    print: (more) => void (text += more),
-    printError: (more) => void (text += more),
   });
   assertEquals(code, 0);
-  return text;
+  return output + errors;
 }
 
 async function withProgram(

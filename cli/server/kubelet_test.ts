@@ -4,13 +4,10 @@ import { UsageError } from "../flags/usage_error.ts";
 import { kubeletOptions } from "./kubelet.ts";
 import { readFlags } from "../flags/read_flags.ts";
 import { SERVER_FLAGS } from "./flags.ts";
+import { words } from "../../tests/support/program/command_line.ts";
 
 function options(...argv: string[]): KubeletOptions | undefined {
-  return kubeletOptions(readFlags("server", SERVER_FLAGS, {
-    argv,
-    environment: () => undefined,
-    readFile: () => "",
-  }));
+  return kubeletOptions(readFlags("server", SERVER_FLAGS, words(argv)));
 }
 
 const LEAST = [

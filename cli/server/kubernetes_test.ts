@@ -3,9 +3,10 @@ import { UsageError } from "../flags/usage_error.ts";
 import { serverKubernetes } from "./kubernetes.ts";
 import { readFlags } from "../flags/read_flags.ts";
 import { SERVER_FLAGS } from "./flags.ts";
+import { words } from "../../tests/support/program/command_line.ts";
 
 function sources(argv: readonly string[]) {
-  return { argv, environment: () => undefined, readFile: () => "" };
+  return words(argv);
 }
 
 function server(...argv: string[]) {

@@ -4,6 +4,7 @@ import { UsageError } from "../flags/usage_error.ts";
 import { readFlags } from "../flags/read_flags.ts";
 import { SERVER_FLAGS } from "./flags.ts";
 import { serverOptions } from "./options.ts";
+import { words } from "../../tests/support/program/command_line.ts";
 
 /** What every valid line needs; the tests add to it. */
 const AGENTS = [
@@ -19,11 +20,7 @@ const TCP = [
 const UNIX = ["--uds-name=/run/front.sock", "--server-port=0"];
 
 function options(...argv: string[]): ServerOptions {
-  const sources = {
-    argv,
-    environment: () => undefined,
-    readFile: () => "",
-  };
+  const sources = words(argv);
   const reading = readFlags("server", SERVER_FLAGS, sources);
   return serverOptions(reading, "/state", sources, () => "random-id");
 }
