@@ -23,33 +23,26 @@ import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import type { Store } from "../neighbours/store/store.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ProgressLine } from "./program/progress.ts";
-import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
-import { booleanFlag, choiceFlag, inGroup } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { ExitCode, failure } from "./program/exit_codes.ts";
+import { booleanFlag, inGroup } from "./flags/flag.ts";
+import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/log_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
 import { textTable } from "../admin/ask/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 import { authorityIdOf } from "../proto/identity/authority_ids.ts";
 
-const SHOW = "tunnel ca show";
 /** Nodes named below the table; the rest is counted. */
 const NAMED_MAX = 5;
 
 const FLAGS = {
   ...inGroup("Where", STATE_COMMAND_FLAGS),
-  "output": choiceFlag(["text", "json"], "text", {
-    group: SHOW,
-    short: "o",
-    help: "For people or for programs.",
-  }),
-  "json": booleanFlag(false, {
-    group: SHOW,
-    help: "The same as --output json.",
-  }),
-  "pem": booleanFlag(false, {
-    group: SHOW,
-    help: "Print the certificates that are trusted, PEM.",
+  ...inGroup("tunnel ca show", {
+    ...FORM_FLAG,
+    ...JSON_FLAG,
+    "pem": booleanFlag(false, {
+      help: "Print the certificates that are trusted, PEM.",
+    }),
   }),
   "force": booleanFlag(false, {
     group: "tunnel ca retire",
@@ -102,7 +95,7 @@ export const CA_COMMAND = defineCommand({
           values["pem"] ? authorities.bundle : showText(
             authorities,
             nodes,
-            values["json"] || values["output"] === "json",
+            values["output"] === "json",
           ),
         );
       const change = async (
@@ -183,8 +176,7 @@ function refuseWhileNeeded(
   const unaware = holders.filter(({ trusts }) =>
     !trusts?.includes(authorityIdOf(current.facts))
   );
-  throw new CommandFailure(
-    ExitCode.FAILURE,
+  throw failure(
     `Cannot retire authority ${id}: certificates of it are still held by ` +
       namesOf(holders) +
       (unaware.length === 0
@@ -196,7 +188,6 @@ function refuseWhileNeeded(
         } have not yet said that they know the new one`) +
       "; wait until they are renewed, revoke or forget those nodes, or use " +
       "--force (they must join again)",
-    undefined,
     "TUN327",
   );
 }

@@ -10,9 +10,9 @@ import { nearest } from "../platform/text/nearest.ts";
 import { defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { textTable } from "../admin/ask/text_table.ts";
-import { booleanFlag, choiceFlag } from "./flags/flag.ts";
+import { booleanFlag, inGroup } from "./flags/flag.ts";
 import { HELP_COLUMNS, wrap } from "./flags/help_text.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { FORM_FLAG, GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
 
 /** See the module description. */
@@ -37,11 +37,7 @@ export const EXPLAIN_COMMAND = defineCommand({
       group: "Output",
       help: "List all codes with a line for each.",
     }),
-    "output": choiceFlag(["text", "json"], "text", {
-      group: "Output",
-      short: "o",
-      help: "For people or for machines.",
-    }),
+    ...inGroup("Output", FORM_FLAG),
     "help": GENERAL_FLAGS["help"],
   },
   run({ values, operands }, context) {

@@ -8,7 +8,7 @@ import { AgentIdentity, joinAgain } from "../agent/identity/agent_identity.ts";
 import { hasJoined } from "../agent/identity/agent_state.ts";
 import { openLog } from "../platform/log/log.ts";
 import { proxyEnvironment } from "../net/dial/proxy_environment.ts";
-import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
+import { ExitCode, failure } from "./program/exit_codes.ts";
 import { defineCommand } from "./program/command.ts";
 import { booleanFlag, inGroup } from "./flags/flag.ts";
 import {
@@ -73,11 +73,9 @@ export const JOIN_COMMAND = defineCommand({
       defaultStateDirectory("agent", environment);
     const options = { stateDirectory, ...joinRequest(token, values["node"]) };
     if (hasJoined(stateDirectory) && !values["again"]) {
-      throw new CommandFailure(
-        ExitCode.FAILURE,
+      throw failure(
         `Cannot join: ${stateDirectory} holds an identity already, with which ` +
           "`tunnel agent` starts; if it is of no use any more, --again",
-        undefined,
         "TUN308",
       );
     }

@@ -15,7 +15,7 @@ import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import { TokenStore } from "../server/identity/token_store.ts";
 import type { Store } from "../neighbours/store/store.ts";
 import type { CommandContext } from "./program/command.ts";
-import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
+import { CommandFailure, ExitCode, failure } from "./program/exit_codes.ts";
 import type { StateFlagValues } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
 import { textTable } from "../admin/ask/text_table.ts";
@@ -118,10 +118,8 @@ function unknown(node: string, known: readonly string[]): CommandFailure {
   const next = near === undefined
     ? "; see tunnel node list"
     : `; did you mean ${near}?`;
-  return new CommandFailure(
-    ExitCode.FAILURE,
+  return failure(
     `Cannot find node "${node}": none of that name joined${next}`,
-    undefined,
     "TUN312",
   );
 }

@@ -22,7 +22,6 @@ import {
 } from "../server/policy/rule_report.ts";
 import {
   ANSWER_FLAGS,
-  answerForm,
   ASKED_FLAGS,
   type AskedProgram,
   askedProgram,
@@ -125,7 +124,7 @@ export const POLICY_COMMAND = defineCommand({
       ? () => askProgram(asked(), context, question)
       : () => Promise.resolve(askFile(file, question, context));
     return await printAnswer({
-      form: answerForm(values),
+      form: values.output,
       intervalMs: values.watch ? values.interval : undefined,
       ask,
       table: policyText,

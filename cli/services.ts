@@ -20,7 +20,7 @@ import {
   defineCommand,
   refuseOperands,
 } from "./program/command.ts";
-import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
+import { ExitCode, failure } from "./program/exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { UsageError } from "./flags/usage_error.ts";
@@ -211,11 +211,9 @@ export const ENDPOINTS_COMMAND = defineCommand({
     const service = keyFrom(name);
     const { ports } = await queryProxy(context, values["proxy"], service);
     if (ports.length === 0) {
-      throw new CommandFailure(
-        ExitCode.FAILURE,
+      throw failure(
         `Cannot show endpoints: the proxy knows no service ${service}; ` +
           "tunnel services lists those that it has",
-        undefined,
         "TUN123",
       );
     }

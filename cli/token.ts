@@ -16,33 +16,23 @@ import {
   TokenStore,
 } from "../server/identity/token_store.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
-import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
+import { ExitCode, failure } from "./program/exit_codes.ts";
 import {
   booleanFlag,
-  choiceFlag,
   countFlag,
   inGroup,
   lifeFlag,
   textFlag,
 } from "./flags/flag.ts";
 import { grantsFlag, namePatternFlag } from "./flags/grant_flags.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { type CommandState, withState } from "./program/server_state.ts";
 import { textTable } from "../admin/ask/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 
-const WHERE = "Where";
 const CREATE = "tunnel token create";
-
-const WHERE_FLAGS = inGroup(WHERE, {
-  "output": choiceFlag(["text", "json"], "text", {
-    short: "o",
-    help: "For people or for programs.",
-  }),
-  "json": booleanFlag(false, { help: "The same as --output json." }),
-});
 
 const CREATE_FLAGS = inGroup(CREATE, {
   "ttl": lifeFlag(3_600_000, 1, { help: "How long nodes may join with it." }),
@@ -66,26 +56,17 @@ const CREATE_FLAGS = inGroup(CREATE, {
 });
 
 const FLAGS = {
-  ...inGroup("Where", STATE_COMMAND_FLAGS),
-  ...WHERE_FLAGS,
+  ...inGroup("Where", {
+    ...STATE_COMMAND_FLAGS,
+    ...FORM_FLAG,
+    ...JSON_FLAG,
+  }),
   ...CREATE_FLAGS,
   ...GENERAL_FLAGS,
 } as const;
 
 const VERBS = {
-  create: {
-    flags: [
-      "ttl",
-      "uses",
-      "node",
-      "identifiers",
-      "needs-approval",
-      "note",
-      "server",
-      "output",
-      "json",
-    ],
-  },
+  create: { flags: [...Object.keys(CREATE_FLAGS), "output", "json"] },
   list: { flags: ["output", "json"] },
   revoke: { operand: "ID" },
 } as const;
@@ -117,7 +98,10 @@ export const TOKEN_COMMAND = defineCommand({
           return await create(reading, state, tokens, context);
         case "list":
           context.print(
-            listText(await tokens.list(Date.now()), isJson(values)),
+            listText(
+              await tokens.list(Date.now()),
+              values["output"] === "json",
+            ),
           );
           return ExitCode.OK;
         case "revoke":
@@ -126,12 +110,6 @@ export const TOKEN_COMMAND = defineCommand({
     });
   },
 });
-
-function isJson(
-  { output, json }: FlagReading<typeof FLAGS>["values"],
-): boolean {
-  return json || output === "json";
-}
 
 async function revoke(
   id: string,
@@ -145,10 +123,8 @@ async function revoke(
     );
     return ExitCode.OK;
   }
-  throw new CommandFailure(
-    ExitCode.FAILURE,
+  throw failure(
     `Cannot revoke token ${id}: there is none; see tunnel token list`,
-    undefined,
     "TUN123",
   );
 }
@@ -179,7 +155,7 @@ async function create(
   if (nodePattern === "*") printError(`${CREATE}: ${ANY_NAME}\n`);
   const command = `tunnel agent --server ${server} --join ${token}${name}`;
   print(
-    isJson(values)
+    values["output"] === "json"
       ? JSON.stringify({ token, id, expiresAt, server, command }) + "\n"
       : `# On ${nodesText(record)}, before ${expiresAt}:\n${command}\n`,
   );

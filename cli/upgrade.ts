@@ -22,7 +22,7 @@ import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { PROXY_ADMIN_PORT } from "./flags/admin_flags.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
-import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
+import { CommandFailure, ExitCode, failure } from "./program/exit_codes.ts";
 
 const WHICH = "Which process";
 
@@ -108,14 +108,14 @@ export const UPGRADE_COMMAND = defineCommand({
         Math.max(UPGRADE_MS_MIN, leftMs()),
       );
       if (outcome.kind === "failed") {
-        throw failure(
+        throw refused(
           `Cannot upgrade the ${command}, ${process.name} goes on: ${file} was ` +
             `started, and ${outcome.reason}${lastWords(outcome.words)}`,
         );
       }
     } catch (error) {
       if (!(error instanceof ProcessRefusal)) throw error;
-      throw failure(`Cannot upgrade the ${command}: ${error.message}`);
+      throw refused(`Cannot upgrade the ${command}: ${error.message}`);
     } finally {
       process.close();
     }
@@ -141,7 +141,7 @@ async function executable(name: string): Promise<string> {
     checkSeen(file, seen, "change");
     return file;
   } catch (error) {
-    throw failure(`Cannot upgrade to ${name}: ${messageOf(error)}`);
+    throw refused(`Cannot upgrade to ${name}: ${messageOf(error)}`);
   }
 }
 
@@ -155,7 +155,7 @@ async function versionOf(file: string, leftMs: () => number): Promise<string> {
     // No JSON: something else.
   }
   if (typeof version !== "string") {
-    throw failure(
+    throw refused(
       `Cannot upgrade to ${file}: it is no tunnel; it answers \`version\` with ` +
         JSON.stringify(text.slice(0, 80)),
     );
@@ -171,7 +171,7 @@ async function outputOf(
   ...args: readonly string[]
 ): Promise<string> {
   const problem = (why: string) =>
-    failure(`Cannot upgrade to ${file}: \`${args[0]}\` ${why}`);
+    refused(`Cannot upgrade to ${file}: \`${args[0]}\` ${why}`);
   let child: Deno.ChildProcess;
   try {
     child = new Deno.Command(file, {
@@ -240,7 +240,7 @@ async function findProcess(
   for (const { process } of found) process.close();
   const what = wanted === "any" ? "server, agent or proxy" : wanted;
   if (first === undefined) {
-    throw failure(
+    throw refused(
       `No ${what} was found that runs here${
         problems.length === 0 ? "" : ` (${problems.join("; ")})`
       }; name it with --state-dir or --handover-socket`,
@@ -248,7 +248,7 @@ async function findProcess(
   }
   const list = found
     .map(({ process, address }) => `${process.command} at ${address}`);
-  throw failure(
+  throw refused(
     `Several run here (${list.join(", ")}): say which with --command or ` +
       "--handover-socket",
   );
@@ -295,6 +295,6 @@ function lastWords(words: string): string {
   return text === "" ? "; it said nothing" : `; its last words: ${text}`;
 }
 
-function failure(sentence: string): CommandFailure {
-  return new CommandFailure(ExitCode.FAILURE, sentence, undefined, "TUN913");
+function refused(sentence: string): CommandFailure {
+  return failure(sentence, "TUN913");
 }

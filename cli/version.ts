@@ -6,8 +6,8 @@
 
 import { defineCommand, refuseOperands } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
-import { booleanFlag, choiceFlag } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { inGroup } from "./flags/flag.ts";
+import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/log_flags.ts";
 import { versionText } from "./program/version.ts";
 
 /** See the module description. */
@@ -19,20 +19,12 @@ export const VERSION_COMMAND = defineCommand({
   examples: ["tunnel version", "tunnel version --output json"],
   rights: "look",
   flags: {
-    "output": choiceFlag(["text", "json"], "text", {
-      group: "Output",
-      short: "o",
-      help: "For people or for machines.",
-    }),
-    "json": booleanFlag(false, {
-      group: "Output",
-      help: "The same as --output json.",
-    }),
+    ...inGroup("Output", { ...FORM_FLAG, ...JSON_FLAG }),
     "help": GENERAL_FLAGS["help"],
   },
   run({ values, operands }, context) {
     refuseOperands(operands);
-    context.print(versionText(values["json"] ? "json" : values["output"]));
+    context.print(versionText(values["output"]));
     return ExitCode.OK;
   },
 });

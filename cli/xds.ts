@@ -15,7 +15,6 @@ import type {
 } from "../services/discovery/status/sync_status.ts";
 import {
   ANSWER_FLAGS,
-  answerForm,
   ASKED_SERVER_FLAGS,
   askedProgram,
   withWorkers,
@@ -25,7 +24,7 @@ import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { printAnswer } from "./program/answer_output.ts";
 import { defineCommand } from "./program/command.ts";
-import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
+import { ExitCode, failure } from "./program/exit_codes.ts";
 import { ofOthers, textTable } from "../admin/ask/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
 
@@ -76,7 +75,7 @@ export const XDS_COMMAND = defineCommand({
     const { verb, operand } = readVerb("xds", VERBS, reading);
     const asked = withWorkers(askedProgram(values, given, context));
     const output = {
-      form: answerForm(values),
+      form: values.output,
       intervalMs: values["watch"] ? values["interval"] : undefined,
     };
     if (verb === "status") {
@@ -103,10 +102,8 @@ export const XDS_COMMAND = defineCommand({
         );
         const clients = answers.flatMap(({ answer }) => answer.clients);
         if (clients.length > 0) return clients;
-        throw new CommandFailure(
-          ExitCode.FAILURE,
+        throw failure(
           `No client of ${operand} is connected; \`tunnel xds status\` has all`,
-          undefined,
           "TUN123",
         );
       },
@@ -274,11 +271,9 @@ async function query<T>(client: AdminClient, path: string): Promise<T> {
     return await client.get<T>(path);
   } catch (error) {
     if (!(error instanceof AdminError) || error.status !== 404) throw error;
-    throw new CommandFailure(
-      ExitCode.FAILURE,
+    throw failure(
       `Cannot ask ${client.where}: it has no discovery (tunnel server ` +
         "--discovery)",
-      undefined,
       "TUN123",
     );
   }

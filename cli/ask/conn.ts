@@ -18,7 +18,6 @@ import { rateText } from "../../platform/text/quantities.ts";
 import {
   ADMIN_FLAGS,
   ANSWER_FLAGS,
-  answerForm,
   type AskedProgram,
 } from "../flags/admin_flags.ts";
 import { booleanFlag, choiceFlag, countFlag, textFlag } from "../flags/flag.ts";
@@ -125,7 +124,7 @@ export const CONN_COMMAND = defineCommand({
     }
     const path = conduitsPath(values);
     return await printAnswer({
-      form: answerForm(values),
+      form: values.output,
       intervalMs: values["watch"] ? values["interval"] : undefined,
       ask: () =>
         askFirst(

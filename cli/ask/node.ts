@@ -9,7 +9,6 @@ import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { NodeDetail, NodesAnswer } from "../../proto/admin/node_answer.ts";
 import {
   type ANSWER_FLAGS,
-  answerForm,
   type ASKED_SERVER_FLAGS,
   askedProgram,
   withWorkers,
@@ -43,7 +42,7 @@ export async function listNodes(
   const path = ADMIN_PATHS.nodes + query;
   try {
     const code = await printAnswer({
-      form: answerForm(values),
+      form: values.output,
       intervalMs: values.watch ? values.interval : undefined,
       ask: () =>
         askAll(asked, context, (client) => client.get<NodesAnswer>(path)),
@@ -72,7 +71,7 @@ export async function showNode(
   const asked = withWorkers(askedProgram(values, given, context));
   const path = ADMIN_PATHS.node + encodeURIComponent(name);
   return await printAnswer({
-    form: answerForm(values),
+    form: values.output,
     intervalMs: values.watch ? values.interval : undefined,
     ask: () => askAll(asked, context, (client) => client.get<NodeDetail>(path)),
     ...ofEach((answer: NodeDetail, isWide) =>

@@ -8,7 +8,7 @@ import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { AdminClient } from "../../admin/ask/admin_client.ts";
 import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
-import { ADMIN_FLAGS, answerForm } from "../flags/admin_flags.ts";
+import { ADMIN_FLAGS } from "../flags/admin_flags.ts";
 import { booleanFlag, lifeFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { printAnswer } from "../program/answer_output.ts";
@@ -61,7 +61,7 @@ export const STATUS_COMMAND = defineCommand({
     const programs = askedPrograms(values, given, context);
     const isOne = isNamed(values, given);
     return await printAnswer({
-      form: answerForm(values),
+      form: values.output,
       intervalMs: values["watch"] ? values["interval"] : undefined,
       ask: () =>
         askAll(

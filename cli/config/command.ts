@@ -14,11 +14,11 @@ import { textTable } from "../../admin/ask/text_table.ts";
 import { type CommandLine, idleFlag, isWritten } from "../program/verbs.ts";
 import {
   booleanFlag,
-  choiceFlag,
   type FlagTable,
+  inGroup,
   textFlag,
 } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { FORM_FLAG, GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { checkFile, problemLine } from "./check.ts";
 import { effectiveFlags } from "../flags/effective_flags.ts";
@@ -38,11 +38,7 @@ const FLAGS = {
     group: "Output",
     help: "print: also show flags that have their default.",
   }),
-  "output": choiceFlag(["text", "json"], "text", {
-    group: "Output",
-    short: "o",
-    help: "For people or for machines.",
-  }),
+  ...inGroup("Output", FORM_FLAG),
   "file": textFlag("", {
     group: "Files",
     placeholder: "FILE",

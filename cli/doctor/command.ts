@@ -8,11 +8,7 @@
 
 import { parseHostPort } from "../flags/addresses.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";
-import {
-  ANSWER_FLAGS,
-  answerForm,
-  ASKED_SERVER_FLAGS,
-} from "../flags/admin_flags.ts";
+import { ANSWER_FLAGS, ASKED_SERVER_FLAGS } from "../flags/admin_flags.ts";
 import { textFlag } from "../flags/flag.ts";
 import { type FlagReading, readFlags } from "../flags/read_flags.ts";
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
@@ -274,7 +270,7 @@ function printed(
 ): Promise<ExitCode> {
   return printAnswer({
     ask,
-    form: answerForm(values),
+    form: values.output,
     table: (reports, isWide) =>
       reports.map((report) => reportText(report, isWide)).join("\n"),
     data: (reports) => reports.length === 1 ? reports[0] : reports,

@@ -18,7 +18,6 @@ import type {
 } from "../../proto/admin/path_check.ts";
 import {
   ANSWER_FLAGS,
-  answerForm,
   ASKED_SERVER_FLAGS,
   askedProgram,
 } from "../flags/admin_flags.ts";
@@ -80,7 +79,7 @@ export const TRACE_COMMAND = defineCommand({
     try {
       return await printAnswer({
         ask: () => trace(client, question),
-        form: answerForm(values),
+        form: values.output,
         table: (steps) => traceText(steps),
         data: (steps) => ({ steps }),
         exitCode: (steps) =>

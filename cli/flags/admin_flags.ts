@@ -25,6 +25,7 @@ import {
   textFlag,
 } from "./flag.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
+import { JSON_FLAG } from "./log_flags.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { SERVER_ADMIN_PORT } from "./server_and_agent.ts";
 import {
@@ -52,7 +53,7 @@ export const ANSWER_FLAGS = inGroup("The answer", {
     help: "How the answer is printed: for people, with everything, or for " +
       "programs.",
   }),
-  "json": booleanFlag(false, { help: "The same as --output json." }),
+  ...JSON_FLAG,
   "watch": booleanFlag(false, {
     short: "w",
     help: "Ask again and again, until Ctrl-C: a terminal shows the newest " +
@@ -183,15 +184,6 @@ export function withWorkers(asked: AskedProgram): readonly AskedProgram[] {
     address: { kind: "unix", path: workerSocket(address.path, worker) },
     worker,
   }));
-}
-
-/** `--json`, or what `--output` says. */
-export function answerForm(
-  { output, json }: FlagValues<
-    Pick<typeof ANSWER_FLAGS, "output" | "json">
-  >,
-): AnswerForm {
-  return json ? "json" : output;
 }
 
 function stateDirectoryOf(

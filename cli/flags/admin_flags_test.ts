@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { ADMIN_FLAGS, answerForm, askedProgram } from "./admin_flags.ts";
+import { ADMIN_FLAGS, askedProgram } from "./admin_flags.ts";
 import { readFlags } from "./read_flags.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -18,7 +18,7 @@ function asked(files: Readonly<Record<string, string>>, ...argv: string[]) {
     },
   };
   const { values, given } = readFlags("status", ADMIN_FLAGS, sources);
-  return { ...askedProgram(values, given, sources), form: answerForm(values) };
+  return { ...askedProgram(values, given, sources), form: values.output };
 }
 
 const FOLDER = ["--state-dir", "/srv/t"];

@@ -57,6 +57,8 @@ export interface FlagDetails {
   readonly placeholder?: string;
   /** Given twice, one of the two would be dropped in silence: refused. */
   readonly once?: boolean;
+  /** Being true says this of another flag, whatever that one says itself. */
+  readonly means?: { readonly flag: string; readonly value: string };
   /** The file that it names gives values to other flags. */
   readonly holdsFlags?: boolean;
   /**

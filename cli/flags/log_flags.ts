@@ -1,5 +1,5 @@
 /**
- * Flags that every command of this program has: help, config file, log.
+ * Flags that commands have alike: help, config file, log, form of the output.
  *
  * @module
  */
@@ -9,6 +9,7 @@ import {
   choiceFlag,
   countFlag,
   fileFlag,
+  type Flag,
   inGroup,
 } from "./flag.ts";
 
@@ -42,3 +43,19 @@ export const LOG_FLAGS = inGroup("Logging", {
     help: "Form of the log, one line per event: for people or for machines.",
   }),
 });
+
+/** A shorter way to write `--output json`. */
+export const JSON_FLAG: { readonly json: Flag<boolean> } = {
+  "json": booleanFlag(false, {
+    help: "The same as --output json.",
+    means: { flag: "output", value: "json" },
+  }),
+};
+
+/** The form of what a command prints that asks no program. */
+export const FORM_FLAG = {
+  "output": choiceFlag(["text", "json"], "text", {
+    short: "o",
+    help: "For people or for programs.",
+  }),
+} as const;

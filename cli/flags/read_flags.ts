@@ -81,6 +81,12 @@ export function readFlags<T extends FlagTable>(
     }
     notices.push(`${found.origin} has no effect: ${flag.status.because}`);
   }
+  for (const [name, { means }] of Object.entries(table)) {
+    // deno-lint-ignore tunnel/own-keys -- a flag of our own table.
+    if (means === undefined || values[name] !== true) continue;
+    // deno-lint-ignore tunnel/own-keys -- the same.
+    if (Object.hasOwn(table, means.flag)) values[means.flag] = means.value;
+  }
   return {
     values: values as FlagValues<T>,
     given: new Set(origins.keys()),

@@ -50,3 +50,8 @@ export class CommandFailure extends Error {
     super(message, cause === undefined ? {} : { cause });
   }
 }
+
+/** What could not be done, with the code of its reason. */
+export function failure(message: string, tunnelCode: Code): CommandFailure {
+  return new CommandFailure(ExitCode.FAILURE, message, undefined, tunnelCode);
+}
