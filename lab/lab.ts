@@ -82,10 +82,9 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
     about: "a tunnel in memory and virtual time, by seed",
     files: ["lab/simulation/simulate.ts"],
   },
-  "ha": { about: "kills and restarts under load", files: ["lab/ha/ha.ts"] },
   "bench-ha": {
     about: "what ten thousand agents cost a server",
-    files: ["lab/ha/scale.ts"],
+    files: ["lab/bench/scale/scale.ts"],
   },
   "soak": { about: "hours of load", files: ["lab/soak/soak.ts"] },
   "chaos": {

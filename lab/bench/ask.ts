@@ -13,8 +13,8 @@
 import { parseArgs } from "@std/cli";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { Tally } from "../../tests/support/watch/tally.ts";
-import { LoopWatch } from "../ha/loop_watch.ts";
-import { grade, quantile } from "../ha/bars.ts";
+import { LoopWatch } from "./loop_watch.ts";
+import { grade, quantile } from "./bars.ts";
 import { AdminRig } from "../../tests/support/rigs/admin_rig.ts";
 import { memoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { measureCommands } from "./ask_commands.ts";

@@ -8,7 +8,7 @@
 
 import { HttpPort } from "../../net/admin/http_port.ts";
 import { listenUnix } from "../../net/listen/listeners.ts";
-import { grade, quantile } from "../ha/bars.ts";
+import { grade, quantile } from "./bars.ts";
 import type { Tally } from "../../tests/support/watch/tally.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import type { AdminRig } from "../../tests/support/rigs/admin_rig.ts";

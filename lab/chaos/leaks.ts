@@ -7,9 +7,10 @@
  */
 
 import type { Tally } from "../../tests/support/watch/tally.ts";
-import { lowest, type Sample, slopePerMinute } from "../soak/slope.ts";
+import { lowest, type Sample, slopePerMinute } from "../soak/growth.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";
-import type { Held, Program } from "./program.ts";
+import type { Holding } from "../../tests/support/program/processes.ts";
+import type { Program } from "./program.ts";
 import type { Stage } from "./stage.ts";
 
 /** In which conduits that were given up are forgotten. */
@@ -34,7 +35,7 @@ const AGENT_GAUGE =
 
 /** See the module description. */
 export class LeakWatch {
-  readonly #first = new Map<string, Held>();
+  readonly #first = new Map<string, Holding>();
   /** Of one life of a program each. */
   readonly #memory = new Map<string, Sample[]>();
   readonly #startMs = Date.now();
@@ -113,7 +114,7 @@ export class LeakWatch {
   }
 }
 
-function excess({ name }: Program, first: Held, now: Held): string[] {
+function excess({ name }: Program, first: Holding, now: Holding): string[] {
   const problems: string[] = [];
   if (now.descriptors > first.descriptors + DESCRIPTOR_SLACK) {
     problems.push(
@@ -126,6 +127,6 @@ function excess({ name }: Program, first: Held, now: Held): string[] {
   return problems;
 }
 
-function mib({ memoryKib }: Held): number {
+function mib({ memoryKib }: Holding): number {
   return Math.round(memoryKib / 1024);
 }

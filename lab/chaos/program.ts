@@ -5,11 +5,11 @@
  */
 
 import { Child } from "../../tests/support/program/child.ts";
-import { runOrThrow } from "./network.ts";
 import {
-  listProcFolder,
-  readProcFile,
-} from "../../tests/support/rigs/proc_files.ts";
+  childrenOf,
+  type Holding,
+  holdingOf,
+} from "../../tests/support/program/processes.ts";
 
 /** What a program is. */
 export interface ProgramConfig {
@@ -21,12 +21,6 @@ export interface ProgramConfig {
   /** Answers 200 when it is ready; absent: what it prints then. */
   readonly readyUrl?: string;
   readonly readyLine?: RegExp;
-}
-
-/** What a process holds, as the kernel counts it. */
-export interface Held {
-  readonly memoryKib: number;
-  readonly descriptors: number;
 }
 
 /** See the module description. */
@@ -82,19 +76,12 @@ export class Program {
     await this.#child?.stop(signal);
   }
 
-  /** Of the processes that it has started. */
-  async children(): Promise<number[]> {
-    const path = `/proc/${this.pid}/task/${this.pid}/children`;
-    const text = await runOrThrow("cat", path);
-    return text.split(" ").filter((word) => word.trim() !== "").map(Number);
+  get children(): readonly number[] {
+    return childrenOf(this.pid);
   }
 
-  held(): Held {
-    const status = readProcFile(`/proc/${this.pid}/status`);
-    return {
-      memoryKib: Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? NaN),
-      descriptors: listProcFolder(`/proc/${this.pid}/fd`).length,
-    };
+  held(): Holding {
+    return holdingOf(this.pid);
   }
 
   get #running(): Child {

@@ -16,10 +16,9 @@ import { Ledger } from "./ledger.ts";
 import { Load } from "./load.ts";
 import { Network } from "./network.ts";
 import { drawPair } from "./pair.ts";
-import { reportTable } from "./report.ts";
 import { addMachines, Stage } from "./stage.ts";
 import { targetsOf, TOPOLOGIES, type Topology } from "./topology.ts";
-import { judge, type Verdict } from "./verdict.ts";
+import { judge, reportTable, type Verdict } from "./verdict.ts";
 
 /** What was asked for. */
 export interface RunPlan {

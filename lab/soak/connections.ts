@@ -17,9 +17,11 @@ import { findPeer } from "../peers/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { startAgent, startServer } from "../../tests/support/program/tunnel.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
-import { type Holding, holding } from "./holding.ts";
-import { grade, gradeMemory, WARM_UP_SHARE } from "./growth.ts";
-import type { Sample } from "./slope.ts";
+import {
+  type Holding,
+  holdingOf,
+} from "../../tests/support/program/processes.ts";
+import { grade, gradeMemory, type Sample, WARM_UP_SHARE } from "./growth.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";
 
 const SAMPLE_EVERY_MS = 2_000;
@@ -148,9 +150,7 @@ async function watch(
     }
     const bar = progressBar(atMinutes / minutes, 20);
     line.show(`  ${bar} ${atMinutes.toFixed(1)} of ${minutes} minutes`);
-    const [server, agent] = await Promise.all(
-      ENDS.map((end) => holding(pids[end])),
-    );
+    const [server, agent] = ENDS.map((end) => holdingOf(pids[end]));
     rounds.push({ atMinutes, server: server!, agent: agent! });
     await sleep(SAMPLE_EVERY_MS);
   }

@@ -15,9 +15,11 @@ import { freePort } from "../../tests/support/program/ports.ts";
 import { ServiceProxyProcess } from "../peers/service_proxy.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { FlapEndpoints, FlapLoad } from "./flap_load.ts";
-import { grade, gradeMemory, WARM_UP_SHARE } from "./growth.ts";
-import { type Holding, holding } from "./holding.ts";
-import type { Sample } from "./slope.ts";
+import {
+  type Holding,
+  holdingOf,
+} from "../../tests/support/program/processes.ts";
+import { grade, gradeMemory, type Sample, WARM_UP_SHARE } from "./growth.ts";
 
 const FLAP_EVERY_MS = 250;
 const SAMPLE_EVERY_MS = 2_000;
@@ -121,7 +123,7 @@ async function sample(proxy: ServiceProxyProcess) {
   const open = (name: string) =>
     seen.find(({ service }) => service === `default/${name}`)?.open ?? 0;
   return {
-    ...await holding(proxy.child.pid),
+    ...holdingOf(proxy.child.pid),
     sessions: open("echo"),
     connections: open("talk"),
   };

@@ -9,7 +9,10 @@ import { freePort } from "../../../tests/support/program/ports.ts";
 import type { Contender } from "../contender.ts";
 import { generate, type Sample, SpoiledRunError } from "../generator.ts";
 import { less, type Metric, more, type Scale } from "../metric.ts";
-import { usageOf } from "../../../tests/support/program/processes.ts";
+import {
+  childrenOf,
+  usageOf,
+} from "../../../tests/support/program/processes.ts";
 import { PROXIES, startProxy } from "./start_proxy.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
@@ -60,14 +63,6 @@ async function memoryOf(pids: readonly number[]): Promise<number> {
   return usages.reduce((total, { rssBytes }) => total + rssBytes, 0);
 }
 
-async function childrenOf(pid: number): Promise<number[]> {
-  const { stdout } = await new Deno.Command("cat", {
-    args: [`/proc/${pid}/task/${pid}/children`],
-  }).output();
-  const text = new TextDecoder().decode(stdout).trim();
-  return text === "" ? [] : text.split(" ").map(Number);
-}
-
 async function sessions(
   { name, workspace }: Contender,
   { isQuick }: Scale,
@@ -85,7 +80,7 @@ async function sessions(
     await openSessions(clients, proxy.port, ASKING_MAX);
     await sleep(SETTLE_MS);
     const { pid } = proxy.pieces[0]!;
-    const pids = [pid, ...await childrenOf(pid)];
+    const pids = [pid, ...childrenOf(pid)];
     const before = await memoryOf(pids);
     const begun = performance.now();
     await openSessions(clients, proxy.port, count);

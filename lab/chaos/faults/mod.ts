@@ -6,8 +6,12 @@
 
 import type { FaultFamily } from "../fault.ts";
 import type { StateKind } from "../topology.ts";
-import { FREEZE_FAULTS, LONG_FREEZE_FAULTS } from "./freeze.ts";
-import { KILL_FAULTS, WORKER_FAULTS } from "./kill.ts";
+import {
+  FREEZE_FAULTS,
+  KILL_FAULTS,
+  LONG_FREEZE_FAULTS,
+  WORKER_FAULTS,
+} from "./processes.ts";
 import { MACHINE_FAULTS } from "./machine.ts";
 import { NAME_FAULTS } from "./names.ts";
 import { LONG_NETWORK_FAULTS, NETWORK_FAULTS } from "./network.ts";

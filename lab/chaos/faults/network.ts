@@ -5,10 +5,12 @@
  * @module
  */
 
+import type { Prng } from "../../../tests/support/memory/prng.ts";
 import {
   type Allowance,
   type Fault,
   type FaultFamily,
+  type FaultMaker,
   overAgent,
   overLink,
   overServer,
@@ -17,7 +19,7 @@ import type { WayRule } from "../network.ts";
 import type { Stage } from "../stage.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
 import { agentsOf } from "../topology.ts";
-import { loneAgents } from "./kill.ts";
+import { loneAgents } from "./processes.ts";
 
 /** Longer than it takes to find a link half open. */
 const CUT_MS = 11_000;
@@ -73,46 +75,60 @@ function felled(stage: Stage, ways: readonly Way[], { cut }: WayRule) {
     : {};
 }
 
-/** A link of a lone agent that calls each server itself. */
-function aLink(stage: Stage, pick: <T>(some: readonly T[]) => T) {
-  const { topology } = stage;
-  const agent = pick(
+/** What befalls a link of a lone agent that calls each server itself. */
+function onALink(
+  name: (server: string, agent: string) => string,
+  rule: WayRule,
+  waysOf = (server: string, agent: string) => between([server], [agent]),
+): FaultMaker {
+  return (stage, prng) => {
+    const { server, agent } = aLink(stage, prng);
+    const ways = waysOf(server, agent);
+    return told(stage, name(server, agent), ways, rule, CUT_MS, {
+      mayBreak: overLink(server, agent),
+      dialMs: NEXT_SERVER_MS,
+    });
+  };
+}
+
+function aLink({ topology }: Stage, prng: Prng) {
+  const { name: agent } = prng.pick(
     topology.agents.filter(({ name, target, finds }) =>
       name === target && finds === "each"
     ),
-  ).name;
-  const server = pick(topology.servers);
-  return { server, agent, isOver: overLink(server, agent) };
+  );
+  return { server: prng.pick(topology.servers), agent };
+}
+
+/** What befalls all ways between one server and every agent. */
+function onAServer(
+  name: (server: string) => string,
+  rule: WayRule,
+  allows: Allowance = {},
+): FaultMaker {
+  return (stage, prng) => {
+    const server = prng.pick(stage.topology.servers);
+    const ways = between([server], agentNames(stage));
+    return told(stage, name(server), ways, rule, SLOW_MS, allows);
+  };
 }
 
 export const NETWORK_FAULTS: FaultFamily = {
-  "cut-link": (stage, prng) => {
-    const { server, agent, isOver } = aLink(stage, (some) => prng.pick(some));
-    const ways = between([server], [agent]);
-    const name = `cut between ${server} and ${agent}`;
-    return told(stage, name, ways, { cut: true }, CUT_MS, {
-      ...{ mayBreak: isOver, dialMs: NEXT_SERVER_MS },
-    });
-  },
-
-  "cut-one-way-down": (stage, prng) => {
-    const { server, agent, isOver } = aLink(stage, (some) => prng.pick(some));
-    const name = `cut from ${server} to ${agent} alone`;
-    return told(stage, name, [[server, agent]], { cut: true }, CUT_MS, {
-      ...{ mayBreak: isOver, dialMs: NEXT_SERVER_MS },
-    });
-  },
-
+  "cut-link": onALink((server, agent) => `cut between ${server} and ${agent}`, {
+    cut: true,
+  }),
+  "cut-one-way-down": onALink(
+    (server, agent) => `cut from ${server} to ${agent} alone`,
+    { cut: true },
+    (server, agent) => [[server, agent]],
+  ),
   "flap": (stage, prng) => {
-    const { server, agent, isOver } = aLink(stage, (some) => prng.pick(some));
-    const ways = between([server], [agent]);
-    const tell = async (rule: WayRule) => {
-      for (const [from, to] of ways) await stage.network.tell(from, to, rule);
-    };
+    const { server, agent } = aLink(stage, prng);
+    const tell = (rule: WayRule) => stage.network.tellBoth(server, agent, rule);
     return {
       name: `line between ${server} and ${agent} flaps`,
       lastsMs: 0,
-      allows: { mayStand: isOver, dialMs: NEXT_SERVER_MS },
+      allows: { mayStand: overLink(server, agent), dialMs: NEXT_SERVER_MS },
       hits: [server, agent],
       async apply() {
         for (let times = 0; times < FLAPS; times++) {
@@ -125,63 +141,40 @@ export const NETWORK_FAULTS: FaultFamily = {
       undo: () => tell({}),
     };
   },
-
-  "delay": (stage, prng) => {
-    const server = prng.pick(stage.topology.servers);
-    const ways = between([server], agentNames(stage));
-    const name = `200 ms between ${server} and all agents`;
-    return told(stage, name, ways, { delayMs: 100 }, SLOW_MS, {});
-  },
-
-  "loss": (stage, prng) => {
-    const server = prng.pick(stage.topology.servers);
-    const ways = between([server], agentNames(stage));
-    const name = `3 % lost between ${server} and all agents`;
-    return told(stage, name, ways, { loss: 0.03 }, SLOW_MS, {
-      stallMs: LOSSY_STALL_MS,
-      dialMs: NEXT_SERVER_MS,
-    });
-  },
-
-  "mtu": (stage, prng) => {
-    const { server, agent, isOver } = aLink(stage, (some) => prng.pick(some));
-    const ways = between([server], [agent]);
-    const name =
-      `packets over 1000 bytes vanish between ${server} and ${agent}`;
-    return told(stage, name, ways, { overBytes: 1_000 }, CUT_MS, {
-      ...{ mayBreak: isOver, dialMs: NEXT_SERVER_MS },
-    });
-  },
+  "delay": onAServer((server) => `200 ms between ${server} and all agents`, {
+    delayMs: 100,
+  }),
+  "loss": onAServer((server) => `3 % lost between ${server} and all agents`, {
+    loss: 0.03,
+  }, { stallMs: LOSSY_STALL_MS, dialMs: NEXT_SERVER_MS }),
+  "mtu": onALink(
+    (server, agent) =>
+      `packets over 1000 bytes vanish between ${server} and ${agent}`,
+    { overBytes: 1_000 },
+  ),
 };
 
 /** Too long for the cut, or much like others in it. */
 export const LONG_NETWORK_FAULTS: FaultFamily = {
-  "cut-one-way-up": (stage, prng) => {
-    const { server, agent, isOver } = aLink(stage, (some) => prng.pick(some));
-    const name = `cut from ${agent} to ${server} alone`;
-    return told(stage, name, [[agent, server]], { cut: true }, CUT_MS, {
-      ...{ mayBreak: isOver, dialMs: NEXT_SERVER_MS },
-    });
-  },
-
+  "cut-one-way-up": onALink(
+    (server, agent) => `cut from ${agent} to ${server} alone`,
+    { cut: true },
+    (server, agent) => [[agent, server]],
+  ),
   "cut-agent": (stage, prng) => {
     const agent = prng.pick(loneAgents(stage));
     const ways = between([...stage.topology.servers, "home"], [agent]);
-    const name = `agent ${agent} cut off`;
-    return told(stage, name, ways, { cut: true }, CUT_MS, {
+    return told(stage, `agent ${agent} cut off`, ways, { cut: true }, CUT_MS, {
       ...{ mayBreak: overAgent(agent), mayFail: [agent] },
     });
   },
-
   "cut-agent-of-two": (stage, prng) => {
     const agent = prng.pick(agentsOf(stage.topology, "site"));
     const ways = between(stage.topology.servers, [agent]);
-    const name = `agent ${agent} cut off`;
-    return told(stage, name, ways, { cut: true }, CUT_MS, {
+    return told(stage, `agent ${agent} cut off`, ways, { cut: true }, CUT_MS, {
       mayBreak: overAgent(agent),
     });
   },
-
   "cut-server": (stage, prng) => {
     const server = prng.pick(stage.topology.servers);
     const ways = between([server], [...agentNames(stage), "home"]);

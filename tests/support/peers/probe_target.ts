@@ -4,7 +4,7 @@
  * @module
  */
 
-import { readProcFile } from "../rigs/proc_files.ts";
+import { readProcFile } from "../program/processes.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { conduitOf } from "../../../net/stream/stream_conduit.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { listProcFolder } from "./proc_files.ts";
+import { listProcFolder } from "../program/processes.ts";
 import type {
   FrontendProtocol,
   TunnelRoute,

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { lowest, slopePerMinute } from "./slope.ts";
+import { lowest, slopePerMinute } from "./growth.ts";
 
 const samples = (...values: number[]) =>
   values.map((value, atMinutes) => ({ atMinutes, value }));

@@ -4,9 +4,9 @@
  * @module
  */
 
-import { V8_FLAGS } from "../../cli/program/rights.ts";
-import { Child } from "../../tests/support/program/child.ts";
-import type { Workspace } from "../../tests/support/program/workspace.ts";
+import { V8_FLAGS } from "../../../cli/program/rights.ts";
+import { Child } from "../../../tests/support/program/child.ts";
+import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import type { CrowdLine } from "./light_agents.ts";
 
 /** Which agents, and where they go. */
@@ -48,7 +48,7 @@ export async function crowdLine(crowd: Child): Promise<CrowdLine | undefined> {
 
 /** The command line of a program of this folder. */
 export function haProgram(file: string): string[] {
-  const config = new URL("../../deno.json", import.meta.url).pathname;
+  const config = new URL("../../../deno.json", import.meta.url).pathname;
   const module = new URL(file, import.meta.url).pathname;
   return [
     ...[Deno.execPath(), "run", "--quiet", "--no-prompt", V8_FLAGS],

@@ -8,11 +8,11 @@
  * @module
  */
 
-import { processContext } from "../../cli/program/process_context.ts";
-import { run } from "../../cli/run.ts";
-import { openLibc } from "../../net/libc/libc.ts";
-import { collectEverything } from "../../platform/process/garbage.ts";
-import { LoopWatch } from "./loop_watch.ts";
+import { processContext } from "../../../cli/program/process_context.ts";
+import { run } from "../../../cli/run.ts";
+import { openLibc } from "../../../net/libc/libc.ts";
+import { collectEverything } from "../../../platform/process/garbage.ts";
+import { LoopWatch } from "../loop_watch.ts";
 
 if (import.meta.main) {
   const [port, ...flags] = Deno.args;

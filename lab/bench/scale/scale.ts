@@ -12,14 +12,15 @@
  */
 
 import { parseArgs } from "@std/cli";
-import { Tally } from "../../tests/support/watch/tally.ts";
+import { Tally } from "../../../tests/support/watch/tally.ts";
 import {
   endChildrenOnSignals,
   killAllChildren,
-} from "../../tests/support/program/child.ts";
-import { Workspace } from "../../tests/support/program/workspace.ts";
-import { grade } from "./bars.ts";
-import { measurePicks } from "./pick_times.ts";
+} from "../../../tests/support/program/child.ts";
+import { Workspace } from "../../../tests/support/program/workspace.ts";
+import { grade, quantile } from "../bars.ts";
+import { Registry } from "../../../server/routing/registry.ts";
+import { FakeLink } from "../../../tests/support/memory/fake_link.ts";
 import { ScaleStage } from "./scale_stage.ts";
 
 const BARS = {
@@ -138,4 +139,46 @@ function bar(
 
 function turn(name: string, seen: number) {
   return bar(name, seen, "ms", BARS.turnMs);
+}
+
+const PICKS = 200_000;
+
+/** Before that the code is not compiled. */
+const WARM_UP = 20_000;
+
+/** Chooses by name, by address and among all, in turn. */
+function measurePicks(
+  agents: number,
+): { readonly p50Us: number; readonly p99Us: number } {
+  const registry = new Registry({
+    strategies: ["destHost", "cidr", "default"],
+    clock: performance,
+    random: Math.random,
+  });
+  for (let at = 0; at < agents; at++) {
+    const net = `10.${at >> 8}.${at & 255}`;
+    registry.add(
+      new FakeLink(`agent-${at}`, {
+        host: [`node-${at}`],
+        ipv4: [`${net}.1`],
+        cidr: [`${net}.0/24`],
+      }),
+    );
+  }
+  const times: number[] = [];
+  for (let pick = 0; pick < PICKS; pick++) {
+    const at = Math.floor(Math.random() * agents);
+    const net = `10.${at >> 8}.${at & 255}`;
+    const [address, node] = [
+      [`node-${at}:80`],
+      [`${net}.77:80`],
+      ["elsewhere:80"],
+      ["127.0.0.1:80", `node-${at}`],
+    ][pick % 4]!;
+    const startMs = performance.now();
+    registry.pick({ protocol: "tcp", address: address! }, node);
+    const tookMs = performance.now() - startMs;
+    if (pick >= WARM_UP) times.push(tookMs * 1000);
+  }
+  return { p50Us: quantile(times, 0.5), p99Us: quantile(times, 0.99) };
 }

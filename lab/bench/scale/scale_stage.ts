@@ -4,13 +4,13 @@
  * @module
  */
 
-import { Child } from "../../tests/support/program/child.ts";
-import { freePort } from "../../tests/support/program/ports.ts";
-import type { Workspace } from "../../tests/support/program/workspace.ts";
-import { quantile } from "./bars.ts";
+import { Child } from "../../../tests/support/program/child.ts";
+import { freePort } from "../../../tests/support/program/ports.ts";
+import type { Workspace } from "../../../tests/support/program/workspace.ts";
+import { quantile } from "../bars.ts";
 import { dialOnce } from "./connect_caller.ts";
 import { crowdLine, haProgram, startCrowd } from "./crowd.ts";
-import type { LoopReport } from "./loop_watch.ts";
+import type { LoopReport } from "../loop_watch.ts";
 
 /** One process makes as many handshakes as a server takes; some are enough. */
 const CROWDS = 4;
