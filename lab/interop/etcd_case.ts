@@ -17,6 +17,7 @@ import {
 } from "../../neighbours/etcd/connect.ts";
 import { PrefixFollower } from "../../neighbours/etcd/prefix_follower.ts";
 import type { Log } from "../../platform/log/log.ts";
+import type { Cases } from "./case_runner.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { EtcdCluster } from "../peers/etcd_cluster.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
@@ -31,9 +32,7 @@ export interface EtcdContext {
 }
 
 /** By sentence. */
-export type EtcdCases = Readonly<
-  Record<string, (context: EtcdContext) => Promise<void>>
->;
+export type EtcdCases = Cases<EtcdContext>;
 
 const DECODER = new TextDecoder();
 

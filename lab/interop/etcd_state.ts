@@ -11,11 +11,10 @@ import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import {
   checkJoinAndRevoke,
-  checkRotation,
-  checkTokenRace,
+  stateCases,
   StateServers,
 } from "../../tests/support/rigs/state_servers.ts";
-import type { EtcdCases } from "./etcd_case.ts";
+import type { EtcdCases, EtcdContext } from "./etcd_case.ts";
 
 /** A file with a key. */
 async function keyFile(workspace: Workspace): Promise<string> {
@@ -44,26 +43,10 @@ async function serversOn(
 }
 
 export const ETCD_STATE_CASES: EtcdCases = {
-  "state in etcd: a node joins on one server and links to the other, until it is revoked":
-    async ({ cluster, workspace }) => {
-      await using at = await serversOn(workspace, cluster);
-      await checkJoinAndRevoke(at);
-    },
-
-  "state in etcd: a token that four show at two servers lets one in": async (
-    { cluster, workspace },
-  ) => {
-    await using at = await serversOn(workspace, cluster);
-    await checkTokenRace(at);
-  },
-
-  "state in etcd: a change of authorities is one on all servers": async (
-    { cluster, workspace },
-  ) => {
-    await using at = await serversOn(workspace, cluster);
-    await checkRotation(at);
-  },
-
+  ...stateCases(
+    "etcd",
+    ({ workspace, cluster }: EtcdContext) => serversOn(workspace, cluster),
+  ),
   "state in etcd: no private key can be read there, and another key file is told":
     async ({ cluster, workspace }) => {
       await using at = await serversOn(workspace, cluster);

@@ -184,16 +184,6 @@ export const ETCD_WATCH_CASES: EtcdCases = {
     assertEquals(at.copy.keys.has("/away/deleted"), false);
   },
 
-  "compaction while watching is not noticed": async ({ cluster }) => {
-    await using copy = new FollowedCopy(clientOf(cluster), "/quiet/");
-    await copy.until("following");
-    await cluster.put("/quiet/a", "1");
-    await cluster.compact();
-    await cluster.put("/quiet/a", "2");
-    await copy.until("/quiet/a=2");
-    assertEquals(copy.said, ["list", "following", "/quiet/a=1", "/quiet/a=2"]);
-  },
-
   "reading all again agrees with a watch in the middle of changes": async (
     { cluster },
   ) => {
@@ -211,26 +201,6 @@ export const ETCD_WATCH_CASES: EtcdCases = {
       assertEquals(text, copy.text);
     }
     await changing;
-  },
-
-  "etcd stopped and started, or killed: the copy stays, then follows": async (
-    { workspace },
-  ) => {
-    await using cluster = await EtcdCluster.start(workspace);
-    await cluster.put("/r/a", "1");
-    await using copy = new FollowedCopy(clientOf(cluster), "/r/");
-    await copy.until("following");
-    for (const [i, signal] of (["SIGTERM", "SIGKILL"] as const).entries()) {
-      await cluster.stopMember(0, signal);
-      await copy.until("problem");
-      assertEquals(copy.keys.has("/r/a"), true, "last known good");
-      await cluster.startMember(0);
-      await cluster.ready();
-      await cluster.put("/r/b", `${i}`);
-      await copy.until(`/r/b=${i}`);
-      copy.said.length = 0;
-    }
-    await copy.equals(cluster, "/r/");
   },
 
   "of three members any one may go; without a quorum the watch says so": async (
@@ -292,31 +262,7 @@ export const ETCD_WATCH_CASES: EtcdCases = {
     assertEquals(either.lists, 1);
   },
 
-  "a storm with cuts: at quiescence the copy is the original": async (
-    context,
-  ) => {
-    const { cluster } = context;
-    const prng = Prng.fromEnvironment();
-    await using at = behindLine(context, "/storm/");
-    await at.copy.until("following");
-    const writers = [1, 2, 3].map((i) =>
-      storm(cluster, "/storm/", new Prng(prng.seed + i), STORM_CHANGES / 3)
-    );
-    let isOver = false;
-    const cutting = (async () => {
-      for (let i = 0; !isOver; i++) {
-        await new Promise((resolve) => setTimeout(resolve, prng.below(150)));
-        at.line.cut();
-        if (i % 5 === 0) await cluster.compact();
-      }
-    })();
-    await Promise.all(writers);
-    isOver = true;
-    await cutting;
-    await at.copy.equals(cluster, "/storm/");
-  },
-
-  "a storm while three members are killed in turn: the copy is the original":
+  "a storm while three members are killed in turn, and compacted: the copy is the original":
     async ({ workspace }) => {
       await using cluster = await EtcdCluster.start(workspace, { members: 3 });
       const prng = Prng.fromEnvironment();
@@ -329,6 +275,7 @@ export const ETCD_WATCH_CASES: EtcdCases = {
           await new Promise((resolve) => setTimeout(resolve, 300));
           await cluster.startMember(i);
           await new Promise((resolve) => setTimeout(resolve, 1_500));
+          await cluster.compact().catch(() => {}); // Without a leader it waits.
         }
       })();
       const writers = [1, 2].map((i) =>

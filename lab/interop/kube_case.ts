@@ -7,6 +7,7 @@
 
 import { kubeconfigAccess } from "../../neighbours/kubernetes/kubeconfig.ts";
 import { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
+import type { Cases } from "./case_runner.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { KubeCluster } from "../peers/kube_cluster.ts";
@@ -29,9 +30,7 @@ export interface KubeContext {
 }
 
 /** By sentence. */
-export type KubeCases = Readonly<
-  Record<string, (context: KubeContext) => Promise<void>>
->;
+export type KubeCases = Cases<KubeContext>;
 
 /** Whom agents' tokens are meant for, as everybody's manifests have it. */
 export const AUDIENCE = "system:konnectivity-server";

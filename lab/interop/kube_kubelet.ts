@@ -367,43 +367,6 @@ function byKubeletPort(isLookingUp: boolean) {
   };
 }
 
-/**
- * By our kubelet port under the node's name, which kube-apiserver finds in a
- * hosts file of its own; nobody is asked about pods.
- */
-async function byName({ workspace }: KubeContext): Promise<void> {
-  const folder = workspace.path("named");
-  await Deno.mkdir(folder);
-  const hosts = `${folder}/hosts`;
-  const lines = ["127.0.0.1 localhost", `${NODE_ADDRESS} ${NODE}`, ""];
-  await Deno.writeTextFile(hosts, lines.join("\n"));
-  const script = 'mount --bind "$0" /etc/hosts && exec "$@"';
-  await using cluster = await KubeCluster.start(folder, {
-    prefix: ["unshare", "--mount", "sh", "-c", script, hosts],
-  });
-  await using rig = new KubeletCase(cluster, workspace);
-  const port = freePort();
-  const [front, client] = await Promise.all([
-    cluster.issue("front", {
-      commonName: "tunnel",
-      usage: "server",
-      names: [NODE],
-    }),
-    cluster.issue("client", {
-      commonName: "tunnel-kubelet-client",
-      usage: "client",
-    }),
-  ]);
-  const place = { hostname: "127.0.0.1", port };
-  const kubelet = await rig.kubelet([NODE], place);
-  await rig.tunnel({
-    extraFlags: kubeletFlags(cluster, front, client, port, false),
-  });
-  await rig.pod(NODE, port);
-  await operates(cluster, kubelet);
-  await forwards(cluster);
-}
-
 function kubeletFlags(
   { caFile, adminKubeconfig }: KubeCluster,
   front: PkiPair,
@@ -468,7 +431,6 @@ export const KUBE_KUBELET_CASES: KubeCases = {
   ),
   "kubectl works through our kubelet port, nodes known by their addresses":
     byKubeletPort(false),
-  "kubectl works through our kubelet port, nodes known by their names": byName,
   "kubectl works through our kubelet port, nodes looked up by their pods":
     byKubeletPort(true),
   "kubectl shows why our kubelet port cannot reach a kubelet": saysWhy,

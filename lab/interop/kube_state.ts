@@ -7,9 +7,7 @@
 
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import {
-  checkJoinAndRevoke,
-  checkRotation,
-  checkTokenRace,
+  stateCases,
   StateServers,
 } from "../../tests/support/rigs/state_servers.ts";
 import type { KubeCases, KubeContext } from "./kube_case.ts";
@@ -39,33 +37,21 @@ async function serversOn(
 }
 
 export const KUBE_STATE_CASES: KubeCases = {
-  "state in Kubernetes: a node joins on one server and links to the other, until it is revoked":
-    async (context) => {
-      await using at = await serversOn(context);
-      await checkJoinAndRevoke(at);
-    },
-
-  "state in Kubernetes: a token that four show at two servers lets one in":
-    async (context) => {
-      await using at = await serversOn(context);
-      await checkTokenRace(at);
-    },
-
-  "state in Kubernetes: a change of authorities is one on all servers, and no private key can be read":
-    async (context) => {
-      await using at = await serversOn(context);
-      await checkRotation(at);
-      const { items } = JSON.parse(
-        await context.cluster.kubectl(
-          ["get", "secrets", `--namespace=${NAMESPACE}`, "--output=json"],
-        ),
-      );
-      const texts = items.map(({ data }: { data: { record: string } }) =>
-        atob(data.record)
-      );
-      assert(texts.some((text: string) => text.includes("A256GCM")));
-      for (const text of texts) assert(!text.includes("PRIVATE KEY"), text);
-    },
+  ...stateCases("Kubernetes", serversOn),
+  "state in Kubernetes: no private key can be read there": async (context) => {
+    await using at = await serversOn(context);
+    await at.start();
+    const { items } = JSON.parse(
+      await context.cluster.kubectl(
+        ["get", "secrets", `--namespace=${NAMESPACE}`, "--output=json"],
+      ),
+    );
+    const texts = items.map(({ data }: { data: { record: string } }) =>
+      atob(data.record)
+    );
+    assert(texts.some((text: string) => text.includes("A256GCM")));
+    for (const text of texts) assert(!text.includes("PRIVATE KEY"), text);
+  },
 
   "state in Kubernetes: the API server goes, links stay, changes wait, and it comes back":
     async (context) => {

@@ -18,6 +18,7 @@ import {
   killAllChildren,
 } from "../../tests/support/program/child.ts";
 import { findPeer } from "../peers/peers.ts";
+import { within } from "./case_runner.ts";
 import type { Maker } from "../../tests/support/program/tunnel.ts";
 import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";
 import {
@@ -36,7 +37,6 @@ import {
 } from "../../tests/support/rigs/tunnel_promises.ts";
 import { sameBytes } from "../../proto/bytes/same_bytes.ts";
 import { Tally } from "../../tests/support/watch/tally.ts";
-import { patience } from "../../tests/support/watch/patience.ts";
 
 const MIB = 1024 * 1024;
 const SERVER = "konnectivity_network_proxy_server_";
@@ -353,16 +353,7 @@ async function checkOne(
     agent,
     mode: protocol,
   });
-  const limit = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => limit.reject(new Error(`not done after ${CHECK_TIMEOUT_MS} ms`)),
-    patience(CHECK_TIMEOUT_MS),
-  );
-  try {
-    await Promise.race([check(tunnel), limit.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  await within(CHECK_TIMEOUT_MS, check(tunnel));
   assert(!tunnel.server.child.hasEnded, "the server died");
 }
 

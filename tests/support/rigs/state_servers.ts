@@ -172,7 +172,7 @@ export async function checkJoinAndRevoke(at: StateServers): Promise<void> {
  * Of two servers that start at once one makes the state; of many who show a token
  * at both at once, one gets in.
  */
-export async function checkTokenRace(at: StateServers): Promise<void> {
+async function checkTokenRace(at: StateServers): Promise<void> {
   const servers = await Promise.all([at.start(), at.start()]);
   const [bundle, other] = servers.map(({ stateDirectory }) =>
     Deno.readTextFileSync(`${stateDirectory}/ca/bundle.crt`)
@@ -194,7 +194,7 @@ export async function checkTokenRace(at: StateServers): Promise<void> {
 }
 
 /** A change of authorities is one on all servers. */
-export async function checkRotation(at: StateServers): Promise<void> {
+async function checkRotation(at: StateServers): Promise<void> {
   const servers = [await at.start(), await at.start()];
   for (const step of ["rotate", "activate"]) {
     const printed = await at.must("ca", step);
@@ -215,4 +215,26 @@ export async function checkRotation(at: StateServers): Promise<void> {
     servers[0]!,
   );
   await at.link(folder, servers[1]!);
+}
+
+/** What holds of a shared state wherever it is, by sentence. */
+export function stateCases<Context>(
+  place: string,
+  serversOn: (context: Context) => Promise<StateServers>,
+): Readonly<Record<string, (context: Context) => Promise<void>>> {
+  const sentences = {
+    "a node joins on one server and links to the other, until it is revoked":
+      checkJoinAndRevoke,
+    "a token that four show at two servers lets one in": checkTokenRace,
+    "a change of authorities is one on all servers": checkRotation,
+  };
+  return Object.fromEntries(
+    Object.entries(sentences).map(([sentence, check]) => [
+      `state in ${place}: ${sentence}`,
+      async (context: Context) => {
+        await using at = await serversOn(context);
+        await check(at);
+      },
+    ]),
+  );
 }
