@@ -7,7 +7,7 @@
 
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
-import { ourCommand } from "../../tests/support/program/tunnel.ts";
+import { mustRun } from "../../tests/support/program/run.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import {
   checkJoinAndRevoke,
@@ -153,7 +153,13 @@ export const ETCD_STATE_CASES: EtcdCases = {
       const { token } = JSON.parse(created.stdout);
       const { folder: node } = await here.join("gw", token, first);
       await first.child.stop("SIGTERM");
-      const copied = await copy(folder, to, `--to-key-file=${keyFlag}`);
+      const copied = await mustRun(
+        "state",
+        "copy",
+        folder,
+        to,
+        `--to-key-file=${keyFlag}`,
+      );
       assertStringIncludes(copied, "1 nodes");
       await using there = new StateServers(workspace, [state!, key!]);
       assertStringIncludes(await there.must("state", "check"), "is whole");
@@ -162,7 +168,7 @@ export const ETCD_STATE_CASES: EtcdCases = {
       await agent.stop("SIGTERM");
       await second.child.stop("SIGTERM");
       const back = workspace.path("back");
-      await copy(to, back, `--from-key-file=${keyFlag}`);
+      await mustRun("state", "copy", to, back, `--from-key-file=${keyFlag}`);
       const third = await here.start(back);
       await here.link(node, third);
     },
@@ -214,11 +220,3 @@ export const ETCD_STATE_CASES: EtcdCases = {
     assertStringIncludes(refused.stderr, "Cannot open the state in etcd");
   },
 };
-
-async function copy(...words: readonly string[]): Promise<string> {
-  const [program, ...args] = ourCommand("state", "copy", ...words);
-  const output = await new Deno.Command(program!, { args }).output();
-  const decoder = new TextDecoder();
-  assert(output.success, decoder.decode(output.stderr));
-  return decoder.decode(output.stdout);
-}

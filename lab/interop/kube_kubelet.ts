@@ -13,6 +13,7 @@ import { StandInKubelet } from "../../tests/support/peers/kubelet.ts";
 import { Child } from "../../tests/support/program/child.ts";
 import { KubeCluster, type PkiPair } from "../peers/kube_cluster.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
+import { mustRun } from "../../tests/support/program/run.ts";
 import {
   ourCommand,
   type RunningAgent,
@@ -314,16 +315,8 @@ function byGateway(protocol: "grpc" | "http-connect") {
 }
 
 /** What `tunnel egress-config` prints. */
-async function printed(
-  flags: readonly string[],
-  protocol: string,
-): Promise<string> {
-  const [program = "", ...words] = ourCommand("egress-config");
-  const { code, stdout, stderr } = await new Deno.Command(program, {
-    args: [...words, ...flags, `--protocol=${protocol}`],
-  }).output();
-  assertEquals(code, 0, new TextDecoder().decode(stderr));
-  return new TextDecoder().decode(stdout);
+function printed(flags: readonly string[], protocol: string): Promise<string> {
+  return mustRun("egress-config", ...flags, `--protocol=${protocol}`);
 }
 
 /** Connections that the server has made. */

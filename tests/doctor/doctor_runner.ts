@@ -4,6 +4,7 @@
  * @module
  */
 
+import { plainEnvironment } from "../support/program/run.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 import { type Diagnosis, type Fault, misdiagnosis } from "./fault.ts";
 
@@ -62,7 +63,7 @@ async function ask(fault: Fault, home: string): Promise<Diagnosis> {
   const { code, stdout, stderr } = await new Deno.Command(program!, {
     args,
     clearEnv: true,
-    env: { ...environmentOf(home), ...fault.env },
+    env: { ...plainEnvironment(home), ...fault.env },
     stdin: "null",
   }).output();
   const tookMs = performance.now() - beganMs;
@@ -84,19 +85,4 @@ function reportIn(text: string): Pick<Diagnosis, "fault"> | undefined {
     // The caller's report shows what was printed instead.
     return undefined;
   }
-}
-
-/** What the machine's own programs keep must not answer in our place. */
-function environmentOf(home: string): Record<string, string> {
-  const kept = ["PATH", "DENO_DIR", "NPM_CONFIG_REGISTRY", "TMPDIR"]
-    .flatMap((name) => {
-      const value = Deno.env.get(name);
-      return value === undefined ? [] : [[name, value] as const];
-    });
-  return {
-    ...Object.fromEntries(kept),
-    DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
-    HOME: home,
-    XDG_STATE_HOME: `${home}/state`,
-  };
 }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { plainEnvironment } from "../support/program/run.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 import type { Answer, Mistake } from "./mistake.ts";
 import { patience } from "../support/watch/patience.ts";
@@ -13,26 +14,6 @@ const ENDS_MS = 60_000;
 
 /** Who runs on has said by then what is wrong. */
 const SAYS_MS = 30_000;
-
-/**
- * A machine on which nobody has set anything, at a home of its own: what is in
- * `/var/lib/tunnel` must not answer in our place.
- */
-function environmentOf(home: string, mistake: Mistake): Record<string, string> {
-  const kept = ["PATH", "DENO_DIR", "NPM_CONFIG_REGISTRY", "TMPDIR"]
-    .flatMap((name) => {
-      const value = Deno.env.get(name);
-      return value === undefined ? [] : [[name, value] as const];
-    });
-  return {
-    ...Object.fromEntries(kept),
-    // The platform's own folder stays where it is, though HOME does not.
-    DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
-    HOME: home,
-    XDG_STATE_HOME: `${home}/state`,
-    ...mistake.env,
-  };
-}
 
 /** Makes one, and waits for its end, or for what it says. */
 export async function answerTo(
@@ -45,7 +26,7 @@ export async function answerTo(
   const child = new Deno.Command(program!, {
     args,
     clearEnv: true,
-    env: environmentOf(home, mistake),
+    env: { ...plainEnvironment(home), ...mistake.env },
     stdin: mistake.stdin === undefined ? "null" : "piped",
     stdout: "null",
     stderr: "piped",

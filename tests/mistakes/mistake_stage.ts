@@ -7,6 +7,7 @@
 
 import { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
+import { mustRun } from "../support/program/run.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { IdentityStage } from "../support/rigs/identity_stage.ts";
@@ -93,16 +94,9 @@ export class MistakeStage implements AsyncDisposable {
       await this.#agents.get(name)!.stop("SIGKILL");
     }
     this.#agents.get("still")!.signal("SIGSTOP");
-    await this.#run("node", "revoke", "exile", "--reason=stolen");
-    await this.#run("node", "forget", "former");
-  }
-
-  async #run(...words: readonly string[]): Promise<void> {
-    const [program, ...args] = ourCommand(...words);
-    const { success, stderr } = await new Deno.Command(program!, {
-      args: [...args, `--state-dir=${this.identity.stateDirectory}`],
-    }).output();
-    if (!success) throw new Error(new TextDecoder().decode(stderr));
+    const state = `--state-dir=${this.identity.stateDirectory}`;
+    await mustRun("node", "revoke", "exile", "--reason=stolen", state);
+    await mustRun("node", "forget", "former", state);
   }
 
   /** Where the server's agents come in. */

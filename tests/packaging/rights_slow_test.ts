@@ -8,6 +8,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { Child } from "../support/program/child.ts";
+import { runTunnel } from "../support/program/run.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 
 /** Words of a failure for want of a right, or of a guard that caught it. */
@@ -34,14 +35,8 @@ class Rig implements AsyncDisposable {
     words: readonly string[],
     env: Record<string, string> = {},
   ): Promise<{ readonly code: number; readonly said: string }> {
-    const [program, ...args] = ourCommand(...words);
-    const { code, stdout, stderr } = await new Deno.Command(program!, {
-      args,
-      env,
-      stdin: "null",
-    }).output();
-    const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-    const said = text(stdout) + text(stderr);
+    const { code, stdout, stderr } = await runTunnel(words, { env });
+    const said = stdout + stderr;
     assert(!MISSING.test(said), said);
     return { code, said };
   }

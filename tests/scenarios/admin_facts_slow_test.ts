@@ -17,54 +17,28 @@ import type {
 } from "../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import type { ListChange } from "../../proto/admin/watch.ts";
-import { Child } from "../support/program/child.ts";
-import { ourCommand } from "../support/program/tunnel.ts";
-import { Workspace } from "../support/program/workspace.ts";
-import { IdentityStage } from "../support/rigs/identity_stage.ts";
+import type { Child } from "../support/program/child.ts";
+import { NodeStage } from "../support/rigs/node_stage.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ProbeTarget } from "../support/peers/probe_target.ts";
 import { eventually, patience } from "../support/watch/patience.ts";
 
-/** A server, agents that joined, and who asks it. */
+/** A server, agents that joined, and a client that asks it. */
 class Stage implements AsyncDisposable {
   readonly target = new ProbeTarget();
-  readonly identity: IdentityStage;
   readonly agents = new Map<string, Child>();
 
-  constructor(readonly workspace: Workspace) {
-    this.identity = new IdentityStage(workspace);
-  }
+  constructor(readonly nodes: NodeStage) {}
 
   get client(): AdminClient {
-    const path = `${this.identity.stateDirectory}/admin.sock`;
+    const path = `${this.nodes.server.stateDirectory}/admin.sock`;
     return adminClient("server", { kind: "unix", path });
   }
 
   async join(node: string): Promise<void> {
-    const token = await this.identity.createToken(`--node=${node}`);
-    this.startAgent(node, `--join=${token}`);
+    const agent = await this.nodes.joined(node, "--sync-interval=200ms");
+    this.agents.set(node, agent);
     await this.is(node, "online");
-  }
-
-  startAgent(node: string, ...flags: readonly string[]): void {
-    this.agents.set(
-      node,
-      new Child({
-        name: node,
-        command: [
-          ...ourCommand("agent"),
-          `--server=127.0.0.1:${this.identity.agentPort}`,
-          `--node=${node}`,
-          `--state-dir=${this.workspace.path(`agent-${node}`)}`,
-          "--health-server-host=127.0.0.1",
-          "--health-server-port=0",
-          "--admin-server-port=0",
-          "--sync-interval=200ms",
-          ...flags,
-        ],
-        logFile: this.workspace.path(`agent-${node}.log`),
-      }),
-    );
   }
 
   async node(name: string): Promise<NodeSummary | undefined> {
@@ -85,7 +59,7 @@ class Stage implements AsyncDisposable {
     const dialer = openDialer({
       kind: "tunnel",
       protocol: "grpc",
-      address: { kind: "unix", path: this.identity.socketPath },
+      address: { kind: "unix", path: this.nodes.server.socketPath },
     });
     const target = { protocol: "tcp", address: this.target.address };
     const [conduit, far] = await Promise.all([
@@ -97,9 +71,7 @@ class Stage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.target.close();
-    for (const agent of this.agents.values()) await agent.stop("SIGKILL");
-    await this.identity.server?.stop("SIGKILL");
-    await this.workspace.remove();
+    await this.nodes[Symbol.asyncDispose]();
   }
 }
 
@@ -107,8 +79,7 @@ const until = (isSo: () => boolean | Promise<boolean>) =>
   eventually("it comes", isSo, 15_000);
 
 Deno.test("a server says who is there, since when, and does what it is told", async () => {
-  await using stage = new Stage(await Workspace.make());
-  await stage.identity.start();
+  await using stage = new Stage(await NodeStage.open());
   const { client } = stage;
   await Promise.all([stage.join("edge-1"), stage.join("edge-2")]);
 
@@ -147,7 +118,7 @@ Deno.test("a server says who is there, since when, and does what it is told", as
   const port = flags.find(({ name }) => name === "agent-port");
   assertEquals(
     [port?.value, port?.from],
-    [`${stage.identity.agentPort}`, "flag"],
+    [`${stage.nodes.server.agentPort}`, "flag"],
   );
   const { events } = await client.get<EventsAnswer>("/v1/events?node=edge-2");
   const kinds = events.map(({ kind }) => kind);
@@ -156,8 +127,8 @@ Deno.test("a server says who is there, since when, and does what it is told", as
   }
 
   // It is still known by the next process.
-  await stage.identity.server!.stop("SIGTERM");
-  await stage.identity.start();
+  await stage.nodes.server.server!.stop("SIGTERM");
+  await stage.nodes.server.start();
   const status = await stage.client.get<StatusAnswer>("/v1/status");
   assertEquals(status.nodes?.lastGone[0]?.name, "edge-1");
   assertEquals(status.nodes?.lastGone[0]?.since, gone.since);

@@ -1,89 +1,52 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
 import { ExitCode } from "../../cli/program/exit_codes.ts";
-import { Child } from "../support/program/child.ts";
-import { ourCommand } from "../support/program/tunnel.ts";
-import { Workspace } from "../support/program/workspace.ts";
-import { IdentityStage } from "../support/rigs/identity_stage.ts";
+import type { Child } from "../support/program/child.ts";
+import { runTunnel } from "../support/program/run.ts";
+import { NodeStage } from "../support/rigs/node_stage.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
 
-async function run(...words: string[]) {
-  const [program, ...args] = ourCommand(...words);
-  const { code, stdout, stderr } = await new Deno.Command(program!, {
-    args,
-    stdin: "null",
-  }).output();
-  const decoder = new TextDecoder();
-  return {
-    code,
-    stdout: decoder.decode(stdout),
-    stderr: decoder.decode(stderr),
-  };
+function run(...words: string[]) {
+  return runTunnel(words);
 }
 
 /** A server, an agent with one address too many, and a dial that stays. */
 class Stage implements AsyncDisposable {
-  readonly #children: Child[] = [];
   readonly #target = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly port = this.#target.addr.port;
-  readonly #server: IdentityStage;
-  readonly home: string;
   /** Names the server's state directory. */
   readonly state: string;
 
-  private constructor(private readonly workspace: Workspace) {
-    this.#server = new IdentityStage(workspace);
-    this.home = workspace.path("agent");
-    this.state = `--state-dir=${this.#server.stateDirectory}`;
+  private constructor(private readonly nodes: NodeStage) {
+    this.state = `--state-dir=${nodes.server.stateDirectory}`;
   }
 
   static async open(): Promise<Stage> {
-    const stage = new Stage(await Workspace.make());
-    stage.#children.push(await stage.#server.start());
-    return stage;
+    return new Stage(await NodeStage.open());
   }
 
-  async agent(): Promise<Child> {
-    const token = await this.#server.createToken("--node=edge-7");
-    const { agentPort } = this.#server;
-    const agent = this.#start("agent", [
-      `--state-dir=${this.home}`,
-      `--join=${token}`,
-      "--node=edge-7",
-      // The second one is nobody's.
-      `--server=127.0.0.1:${agentPort},127.0.0.1:1`,
-      "--health-server-host=127.0.0.1",
-      "--health-server-port=0",
-      "--admin-server-port=0",
-    ]);
-    await agent.untilPrinted(/linked to server/);
-    return agent;
+  get home(): string {
+    return this.nodes.folderOf("edge-7");
+  }
+
+  agent(): Promise<Child> {
+    // Nothing listens at the second one.
+    const server = `--server=${this.nodes.addresses},127.0.0.1:1`;
+    return this.nodes.joined("edge-7", server);
   }
 
   async dial(): Promise<{ dial: Child; far: Deno.Conn }> {
     const accepted = this.#target.accept();
-    const dial = this.#start("dial", [
-      `127.0.0.1:${this.port}`,
-      "--node=edge-7",
-      `--server=unix:${this.#server.socketPath}`,
-    ]);
+    const dial = this.nodes.start(
+      ...["dial", "dial", `127.0.0.1:${this.port}`, "--node=edge-7"] as const,
+      `--server=unix:${this.nodes.server.socketPath}`,
+    );
     return { dial, far: await accepted };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#target.close();
-    for (const child of this.#children.reverse()) await child.stop("SIGKILL");
-    await this.workspace.remove();
-  }
-
-  #start(name: string, flags: readonly string[]): Child {
-    const child = new Child({
-      name,
-      command: [...ourCommand(name), ...flags],
-      logFile: this.workspace.path(`${name}.log`),
-    });
-    this.#children.push(child);
-    return child;
+    await this.nodes[Symbol.asyncDispose]();
   }
 }
 

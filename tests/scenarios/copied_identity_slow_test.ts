@@ -13,10 +13,8 @@ import {
   DUPLICATE_ANSWER_MS,
   SETTLE_MS,
 } from "../../server/links/duplicates.ts";
-import { Child } from "../support/program/child.ts";
-import { ourCommand } from "../support/program/tunnel.ts";
-import { Workspace } from "../support/program/workspace.ts";
-import { IdentityStage } from "../support/rigs/identity_stage.ts";
+import { runToEnd } from "../support/program/run.ts";
+import { NodeStage } from "../support/rigs/node_stage.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import { memoryFolder } from "../support/memory/memory_folder.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
@@ -28,74 +26,38 @@ function pass(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-async function run(...words: readonly string[]): Promise<string> {
-  const [program, ...args] = ourCommand(...words);
-  const output = await new Deno.Command(program!, { args }).output();
-  const decoder = new TextDecoder();
-  assert(output.success, decoder.decode(output.stderr));
-  return decoder.decode(output.stdout);
-}
-
-function agentOf(workspace: Workspace, folder: string): Child {
-  return new Child({
-    name: "agent",
-    command: [
-      ...ourCommand("agent"),
-      `--state-dir=${folder}`,
-      "--health-server-host=127.0.0.1",
-      "--health-server-port=0",
-      "--admin-server-port=0",
-    ],
-    logFile: workspace.path("agent.log"),
-  });
-}
-
 Deno.test("a state directory that is copied to a second process is found and shown", async () => {
-  const workspace = await Workspace.make();
-  const stage = new IdentityStage(workspace);
-  const children: Child[] = [];
-  try {
-    const server = await stage.start();
-    children.push(server);
-    const token = await stage.createToken("--node=gw");
-    const where = `--server=127.0.0.1:${stage.agentPort}`;
-    const [honest, clone] = [workspace.path("honest"), workspace.path("clone")];
-    await run("join", token, where, "--node=gw", `--state-dir=${honest}`);
-    // As a disk image is cloned.
-    await new Deno.Command("cp", {
-      args: ["-a", honest, clone],
-    }).output();
-    for (const folder of [honest, clone]) {
-      const agent = agentOf(workspace, folder);
-      children.push(agent);
-      await agent.untilPrinted(/linked to server/);
-    }
-    for (const child of children) {
-      await child.untilPrinted(/agent "gw" is linked by 2 processes with one/);
-    }
-    const state = `--state-dir=${stage.stateDirectory}`;
-    const [node] = JSON.parse(await run("node", "list", "--json", state));
-    assertEquals(node.duplicate.now, true);
-    assertEquals(node.duplicate.instances.length, 2);
-    await children.pop()!.stop("SIGKILL");
-    await server.untilPrinted(
-      /no second process speaks for the agent any more/,
-    );
-    const kept = async () =>
-      JSON.parse(await run("node", "list", "--json", state))[0].duplicate;
-    assertEquals((await kept()).now, false);
-    await server.stop();
-    // Without the server the state tells it.
-    const table = await run("node", "list", state);
-    assertMatch(table, /LINKED TWICE\n.* until .*, from 127\.0\.0\.1:\d+ /);
-    // Somebody has dealt with it.
-    await run("node", "approve", "gw", state);
-    assertEquals(await kept(), undefined);
-    assert(!(await run("node", "list", state)).includes("LINKED TWICE"));
-  } finally {
-    for (const child of children.reverse()) await child.stop("SIGKILL");
-    await workspace.remove();
+  await using stage = await NodeStage.open();
+  const { server } = stage.server;
+  const honest = await stage.join("gw");
+  // As a disk image is cloned.
+  await runToEnd(["cp", "-a", honest, stage.folderOf("clone")]);
+  const programs = [
+    server!,
+    stage.agent("gw"),
+    stage.agent("gw", `--state-dir=${stage.folderOf("clone")}`),
+  ];
+  for (const program of programs) {
+    await program.untilPrinted(/agent "gw" is linked by 2 processes with one/);
   }
+  const list = async (...flags: readonly string[]) =>
+    (await stage.ask("node", "list", ...flags)).stdout;
+  const duplicate = async () => JSON.parse(await list("--json"))[0].duplicate;
+  const { now, instances } = await duplicate();
+  assertEquals([now, instances.length], [true, 2]);
+  await programs.pop()!.stop("SIGKILL");
+  await server!.untilPrinted(/no second process speaks for the agent any more/);
+  assertEquals((await duplicate()).now, false);
+  await server!.stop();
+  // Without the server the state tells it.
+  assertMatch(
+    await list(),
+    /LINKED TWICE\n.* until .*, from 127\.0\.0\.1:\d+ /,
+  );
+  // An operator has dealt with it.
+  assertEquals((await stage.ask("node", "approve", "gw")).code, 0);
+  assertEquals(await duplicate(), undefined);
+  assert(!(await list()).includes("LINKED TWICE"));
 });
 
 for (const carrier of ["streams", "packets"] as const) {

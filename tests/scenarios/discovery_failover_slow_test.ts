@@ -16,12 +16,10 @@ import {
   type ResourceKind,
   TYPE_URLS,
 } from "../../proto/xds/resource.ts";
-import { Child } from "../support/program/child.ts";
 import { DiscoveryServer } from "../../lab/peers/discovery_server.ts";
 import { freePort } from "../support/program/ports.ts";
-import { ourCommand } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
-import { IdentityStage } from "../support/rigs/identity_stage.ts";
+import { NodeStage } from "../support/rigs/node_stage.ts";
 import { readForProxy } from "../../services/proxy/ads/proxy_content.ts";
 import { proxyNode } from "../../services/proxy/ads/proxy_node.ts";
 import type { Content } from "../../services/proxy/ads/service_assembly.ts";
@@ -208,124 +206,55 @@ Deno.test("a node proxy's client keeps all that it has when its server is killed
   }
 });
 
-/** Two servers of one directory, and programs around them. */
-class Neighbours implements AsyncDisposable {
-  readonly backends = new ProxyRig();
-  readonly target: number = this.backends.echo("edge-1: ");
-  readonly one: IdentityStage;
-  readonly two: IdentityStage;
-  readonly ports = [freePort(), freePort()] as const;
-  readonly #children: Child[] = [];
-
-  private constructor(readonly workspace: Workspace) {
-    this.one = new IdentityStage(workspace);
-    this.two = new IdentityStage(workspace, this.one);
-  }
-
-  static async open(): Promise<Neighbours> {
-    const neighbours = new Neighbours(await Workspace.make());
-    const { one, two, ports, workspace } = neighbours;
-    const flags = (index: 0 | 1) => [
-      ...["--discovery", `--server-id=s${index}`],
-      `--discovery-listen=127.0.0.1:${ports[index]}`,
-    ];
-    await one.start(...flags(0));
-    await two.start(
-      ...flags(1),
-      `--uds-name=${workspace.path("two.sock")}`,
-      `--handover-socket=${workspace.path("two.handover")}`,
-    );
-    return neighbours;
-  }
-
-  run(name: string, ...words: readonly string[]): Child {
-    const logFile = this.workspace.path(`${name}.log`);
-    const child = new Child({ name, command: ourCommand(...words), logFile });
-    this.#children.push(child);
-    return child;
-  }
-
-  /** An agent of the first server alone, which announces the target. */
-  async startAgent(): Promise<void> {
-    this.run(
-      "agent",
-      ...["agent", `--server=127.0.0.1:${this.one.agentPort}`],
-      ...[`--join=${await this.one.createToken()}`, "--node=edge-1"],
-      `--state-dir=${this.workspace.path("agent")}`,
-      `--announce=web:80=127.0.0.1:${this.target}`,
-      ...["--health-server-port=0", "--admin-server-port=0"],
-      "--health-server-host=127.0.0.1",
-    );
-  }
-
-  /** A proxy and relay on another node, which asks the second server first. */
-  async startProxy(): Promise<Child> {
-    const { one, two, workspace } = this;
-    const state = `--state-dir=${workspace.path("edge-2")}`;
-    const token = await one.createToken();
-    const [program, ...join] = ourCommand("join", token, "--node=edge-2");
-    const { success, stderr } = await new Deno.Command(program!, {
-      args: [...join, state, `--server=127.0.0.1:${one.agentPort}`],
-    }).output();
-    assert(success, new TextDecoder().decode(stderr));
-    const servers = [two, one].map(({ agentPort }) => `127.0.0.1:${agentPort}`)
-      .join();
-    return this.run(
-      "proxy",
-      ...["proxy", `--discovery=${servers}`, "--discovery-state=none"],
-      ...[`--server=${servers}`, "--as-node", "--admin-port=0", state],
-      "--connect-listen=127.0.0.1:0",
-    );
-  }
-
-  /** Whether the server of this port tells what is announced. */
-  async tells(port: number): Promise<boolean> {
-    using probe = await XdsProbe.plain(port);
-    const stream = probe.sotw();
-    stream.send({ node: { id: "n" }, typeUrl: TYPE_URLS.cluster });
-    const response = await stream.next("cluster");
-    return namesIn("cluster", response).includes("default/web:80");
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#children) await child.stop("SIGKILL");
-    await this.one.server?.stop("SIGKILL");
-    await this.two.server?.stop("SIGKILL");
-    await this.backends[Symbol.asyncDispose]();
-    await this.workspace.remove();
-  }
+/** Whether the server of this port tells what is announced. */
+async function tells(port: number): Promise<boolean> {
+  using probe = await XdsProbe.plain(port);
+  const stream = probe.sotw();
+  stream.send({ node: { id: "n" }, typeUrl: TYPE_URLS.cluster });
+  const response = await stream.next("cluster");
+  return namesIn("cluster", response).includes("default/web:80");
 }
 
 /** What is answered at a port of this machine. */
-async function answerAt(port: string | undefined, said: string) {
-  using conn = await Deno.connect({
-    hostname: "127.0.0.1",
-    port: Number(port),
-  });
+async function answerAt(port: number, said: string): Promise<string> {
+  using conn = await Deno.connect({ hostname: "127.0.0.1", port });
   return await ask(conn, said);
 }
 
 Deno.test("what one server is announced, all of one directory tell, also when it is killed", async () => {
-  await using neighbours = await Neighbours.open();
-  const [port, other] = neighbours.ports;
-  await neighbours.startAgent();
-  await eventually("its server tells it", () => neighbours.tells(port));
-  await eventually(
-    "the other one does",
-    () => neighbours.tells(other),
-    15_000,
+  const [port, other] = [freePort(), freePort()];
+  const flags = (id: string, port: number) => [
+    ...["--discovery", `--server-id=${id}`],
+    `--discovery-listen=127.0.0.1:${port}`,
+  ];
+  await using stage = await NodeStage.open(...flags("s0", port));
+  const one = `127.0.0.1:${stage.server.agentPort}`;
+  const second = stage.addServer();
+  await second.start(
+    ...flags("s1", other),
+    `--uds-name=${stage.workspace.path("two.sock")}`,
+    `--handover-socket=${stage.workspace.path("two.handover")}`,
   );
+  await using backends = new ProxyRig();
+  const target = backends.echo("edge-1: ");
+  const announced = `--announce=web:80=127.0.0.1:${target}`;
+  await stage.joined("edge-1", `--server=${one}`, announced);
+  await eventually("its server tells it", () => tells(port));
+  await eventually("the other one does", () => tells(other), 15_000);
   // A node that asks the other one first gets there all the same.
-  const proxy = await neighbours.startProxy();
-  const [, served] = await proxy.untilPrinted(
-    /default\/web is served on [^ ]*:(\d+)/,
+  await stage.join("edge-2");
+  const servers = `127.0.0.1:${second.agentPort},${one}`;
+  const proxy = await stage.proxy(
+    "edge-2",
+    ...[`--server=${servers}`, "--as-node", "--connect-listen=127.0.0.1:0"],
   );
-  const [, relay] = await proxy.untilPrinted(/connect="?127\.0\.0\.1:(\d+)/);
-  assertEquals(await answerAt(served, "hello"), "edge-1: hello");
-  const head = `CONNECT 127.0.0.1:${neighbours.target} HTTP/1.1\r\n` +
+  const [, relay] = await proxy.child
+    .untilPrinted(/connect="?127\.0\.0\.1:(\d+)/);
+  assertEquals(await answerAt(proxy.port, "hello"), "edge-1: hello");
+  const head = `CONNECT 127.0.0.1:${target} HTTP/1.1\r\n` +
     "tunnel-node: id=edge-1\r\n\r\n";
-  assertMatch(await answerAt(relay, head), /^HTTP\/1.1 200 /);
-  await neighbours.one.server!.stop("SIGKILL");
+  assertMatch(await answerAt(Number(relay), head), /^HTTP\/1.1 200 /);
+  await stage.server.server!.stop("SIGKILL");
   await new Promise((resolve) => setTimeout(resolve, 2_000));
-  assert(await neighbours.tells(other));
+  assert(await tells(other));
 });

@@ -1,46 +1,22 @@
 import { assert, assertEquals } from "@std/assert";
 import { freePort } from "../support/program/ports.ts";
-import { ourCommand } from "../support/program/tunnel.ts";
+import { plainEnvironment, runTunnel } from "../support/program/run.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { IdentityStage } from "../support/rigs/identity_stage.ts";
 
 // What people see who join wrongly: one line, what to do, and an exit code.
 
-interface Ended {
-  readonly code: number;
-  readonly stdout: string;
-  /** The last line of standard error. */
-  readonly line: string;
-  /** All of it, for who has to find out why it is another. */
-  readonly errors: string;
-}
-
 /**
- * A machine on which nobody has set anything: variables that name authorities,
- * such as `NODE_EXTRA_CA_CERTS`, have hidden that nodes could not join.
+ * Variables that name authorities, such as `NODE_EXTRA_CA_CERTS`, have hidden
+ * that nodes could not join: the environment is a plain one.
  */
-const PLAIN_ENVIRONMENT = Object.fromEntries(
-  ["PATH", "HOME", "DENO_DIR"].flatMap((name) => {
-    const value = Deno.env.get(name);
-    return value === undefined ? [] : [[name, value]];
-  }),
-);
-
-async function tunnel(...words: readonly string[]): Promise<Ended> {
-  const [program, ...args] = ourCommand(...words);
-  const { code, stdout, stderr } = await new Deno.Command(program!, {
-    args,
-    clearEnv: true,
-    env: PLAIN_ENVIRONMENT,
-  }).output();
-  const decoder = new TextDecoder();
-  const errors = decoder.decode(stderr).trim();
-  return {
-    code,
-    stdout: decoder.decode(stdout),
-    line: errors.split("\n").at(-1)!,
-    errors,
-  };
+async function tunnel(home: string, words: readonly string[]) {
+  const env = plainEnvironment(home);
+  const { code, stdout, stderr } = await runTunnel(words, {
+    ...{ env, clearEnv: true },
+  });
+  const errors = stderr.trim();
+  return { code, stdout, line: errors.split("\n").at(-1)!, errors };
 }
 
 const QUIET = [
@@ -57,6 +33,8 @@ Deno.test("a join that cannot be ends with one line and what to do", async () =>
   ];
   try {
     await Promise.all([stage.start(), other.start()]);
+    const run = (...words: readonly string[]) =>
+      tunnel(workspace.folder, words);
     const at = (port: number) => `--server=127.0.0.1:${port}`;
     const token = await stage.createToken("--node=edge-*");
     const wrongSecret = token.slice(0, -2) +
@@ -71,7 +49,7 @@ Deno.test("a join that cannot be ends with one line and what to do", async () =>
       ] as const
     ) {
       const flags = [at(port), `--node=${name}`];
-      const once = await tunnel("join", said, ...flags, directory());
+      const once = await run("join", said, ...flags, directory());
       assert(once.line.startsWith("tunnel join: Cannot "), once.errors);
       assertEquals(
         [once.code, once.line.includes(words)],
@@ -80,7 +58,7 @@ Deno.test("a join that cannot be ends with one line and what to do", async () =>
       );
       if (words.includes("running")) continue; // An agent waits for that one.
       const all = [...flags, `--join=${said}`, directory(), ...QUIET];
-      const agent = await tunnel("agent", ...all);
+      const agent = await run("agent", ...all);
       assert(agent.line.startsWith("tunnel agent: Cannot "), agent.errors);
       assertEquals(
         [agent.code, agent.line.includes(words)],
@@ -90,14 +68,14 @@ Deno.test("a join that cannot be ends with one line and what to do", async () =>
     }
     const mine = directory();
     const good = ["join", token, at(stage.agentPort), "--node=edge-7", mine];
-    const joined = await tunnel(...good);
+    const joined = await run(...good);
     assertEquals([joined.code, joined.stdout], [
       0,
       `Joined as edge-7. Next: tunnel agent ${mine.replace("=", " ")}\n`,
     ]);
-    const twice = await tunnel(...good);
+    const twice = await run(...good);
     assertEquals([twice.code, twice.line.includes("--again")], [1, true]);
-    assertEquals((await tunnel(...good, "--again")).code, 0);
+    assertEquals((await run(...good, "--again")).code, 0);
   } finally {
     await stage.server?.stop("SIGKILL");
     await other.server?.stop("SIGKILL");

@@ -6,11 +6,10 @@
  * @module
  */
 
-import { assert, assertEquals } from "@std/assert";
-import { Child } from "../support/program/child.ts";
-import { ourCommand } from "../support/program/tunnel.ts";
+import { assert } from "@std/assert";
 import { Workspace } from "../support/program/workspace.ts";
-import { IdentityStage } from "../support/rigs/identity_stage.ts";
+import type { IdentityStage } from "../support/rigs/identity_stage.ts";
+import { NodeStage } from "../support/rigs/node_stage.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { XdsProbe } from "../support/xds/xds_probe.ts";
@@ -122,40 +121,34 @@ async function throughRelay(port: number, target: number): Promise<string> {
 
 /** Two servers of one identity, and what runs beside them. */
 class Rig implements AsyncDisposable {
-  readonly first: IdentityStage;
   readonly second: IdentityStage;
   readonly backends = new ProxyRig();
   readonly traffic: Traffic[] = [];
   follower: Follower | undefined;
-  readonly #children: Child[] = [];
-  readonly #socket: string;
 
-  private constructor(readonly workspace: Workspace) {
-    this.first = new IdentityStage(workspace);
-    this.second = new IdentityStage(workspace, this.first);
-    this.#socket = workspace.path("s2.sock");
+  private constructor(readonly nodes: NodeStage) {
+    this.second = nodes.addServer();
   }
 
   static async open(): Promise<Rig> {
-    const rig = new Rig(await Workspace.make());
+    const rig = new Rig(new NodeStage(await Workspace.make()));
     await rig.start(rig.first);
     await rig.start(rig.second);
     return rig;
   }
 
-  /** For `--server` and `--discovery`. */
-  get addresses(): string {
-    return [this.first, this.second]
-      .map(({ agentPort }) => `127.0.0.1:${agentPort}`).join(",");
+  get first(): IdentityStage {
+    return this.nodes.server;
   }
 
   async start(stage: IdentityStage): Promise<void> {
     const flags = ["--discovery", "--server-count=2", "--v=2"];
+    const socket = `${this.nodes.workspace.folder}/s2.sock`;
     if (stage === this.first) await stage.start(...flags, "--server-id=s1");
     else {
       await stage.start(
-        ...[...flags, "--server-id=s2", `--uds-name=${this.#socket}`],
-        `--handover-socket=${this.#socket}.handover`,
+        ...[...flags, "--server-id=s2", `--uds-name=${socket}`],
+        `--handover-socket=${socket}.handover`,
       );
     }
   }
@@ -165,57 +158,24 @@ class Rig implements AsyncDisposable {
     await server!.untilPrinted(new RegExp(`agent linked agent=${node}`));
   }
 
-  run(name: string, ...words: readonly string[]): Child {
-    const logFile = this.workspace.path(`${name}.log`);
-    const child = new Child({ name, command: ourCommand(...words), logFile });
-    this.#children.push(child);
-    return child;
-  }
-
-  /** Joins a node. @returns Its state directory. */
-  async join(node: string): Promise<string> {
-    const folder = this.workspace.path(node);
-    const [program, ...args] = ourCommand(
-      ...["join", await this.first.createToken(), `--node=${node}`],
-      ...[`--server=${this.addresses}`, `--state-dir=${folder}`],
-    );
-    const { code, stderr } = await new Deno.Command(program!, { args })
-      .output();
-    assertEquals(code, 0, new TextDecoder().decode(stderr));
-    return folder;
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     for (const one of this.traffic) await one.stop();
     const isFollowed = this.follower?.stop();
-    for (const child of this.#children) await child.stop("SIGKILL");
-    for (const { server } of [this.first, this.second]) {
-      await server?.stop("SIGKILL");
-    }
+    await this.nodes[Symbol.asyncDispose]();
     await isFollowed?.catch(() => {}); // Its relay is gone.
     await this.backends[Symbol.asyncDispose]();
-    await this.workspace.remove();
   }
 }
 
 /** `edge-1` announces a service, `edge-2` uses it by a proxy and a relay. */
 async function startTraffic(rig: Rig): Promise<void> {
   const target = rig.backends.echo("edge-1: ");
-  rig.run(
-    "agent",
-    ...["agent", `--state-dir=${await rig.join("edge-1")}`],
-    ...["--health-server-host=127.0.0.1", "--health-server-port=0"],
-    ...["--admin-server-port=0", `--announce=web:80=127.0.0.1:${target}`],
+  for (const node of ["edge-1", "edge-2"]) await rig.nodes.join(node);
+  rig.nodes.agent("edge-1", `--announce=web:80=127.0.0.1:${target}`);
+  const { child: proxy, port } = await rig.nodes.proxy(
+    "edge-2",
+    ...["--connect-listen=127.0.0.1:0", "--xds-listen=127.0.0.1:0"],
   );
-  const proxy = rig.run(
-    "proxy",
-    ...["proxy", `--discovery=${rig.addresses}`],
-    ...[`--state-dir=${await rig.join("edge-2")}`, "--discovery-state=none"],
-    ...["--admin-port=0", "--connect-listen=127.0.0.1:0"],
-    "--xds-listen=127.0.0.1:0",
-  );
-  const served = /default\/web is served on [^ ]*:(\d+)/;
-  const port = Number((await proxy.untilPrinted(served))[1]);
   const relaying = /connect="?127\.0\.0\.1:(\d+)/;
   const relay = Number((await proxy.untilPrinted(relaying))[1]);
   const telling = /xds="?127\.0\.0\.1:(\d+)/;

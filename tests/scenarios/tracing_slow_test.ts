@@ -13,6 +13,7 @@ import {
   startAgent,
   startServer,
 } from "../support/program/tunnel.ts";
+import { runTunnel } from "../support/program/run.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { IdentityStage } from "../support/rigs/identity_stage.ts";
 import { OtlpCollector } from "../support/peers/otlp_collector.ts";
@@ -170,17 +171,11 @@ Deno.test("a node's join is one trace at the node and at the server", async () =
   );
   try {
     const token = await stage.createToken();
-    const [program, ...args] = ourCommand("join", token);
-    const join = await new Deno.Command(program!, {
-      args: [
-        ...args,
-        `--server=127.0.0.1:${stage.agentPort}`,
-        "--node=edge-1",
-        `--state-dir=${workspace.path("agent")}`,
-      ],
-      env: collector.variables("node"),
-    }).output();
-    assertEquals(join.code, 0, new TextDecoder().decode(join.stderr));
+    const join = await runTunnel([
+      ...["join", token, `--server=127.0.0.1:${stage.agentPort}`],
+      ...["--node=edge-1", `--state-dir=${workspace.path("agent")}`],
+    ], { env: collector.variables("node") });
+    assertEquals(join.code, 0, join.stderr);
     const asked = await collector.span(({ service }) => service === "node");
     const served = await collector.span(({ name }) => name === "join");
     assertEquals(asked.name, "/tunnel.v1.Identity/Join");

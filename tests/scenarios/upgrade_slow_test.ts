@@ -13,6 +13,7 @@ import {
   type RunningServer,
   startServer,
 } from "../support/program/tunnel.ts";
+import { runTunnel } from "../support/program/run.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";
@@ -57,14 +58,11 @@ class Stage implements AsyncDisposable {
 
   /** @returns What it printed, and how it ended. */
   async upgrade(file: string, name: string, ...flags: readonly string[]) {
-    const [program, ...args] = ourCommand(
+    const { code, stdout, stderr } = await runTunnel([
       ...["upgrade", file, `--handover-socket=${this.handover(name)}`],
       ...flags,
-    );
-    const { code, stdout, stderr } = await new Deno.Command(program!, { args })
-      .output();
-    const text = new TextDecoder().decode(stdout) +
-      new TextDecoder().decode(stderr);
+    ]);
+    const text = stdout + stderr;
     const [, pid] = /is [^ ]* \(process (\d+)\)/.exec(text) ?? [];
     if (pid !== undefined) this.successors.push(Number(pid));
     return { code, text };

@@ -1,17 +1,17 @@
 /**
- * What every carrier promises, as tests that run for each of them.
+ * What every carrier promises, as tests that run for each of them; what a whole
+ * tunnel promises as well is in `tunnel_promises.ts`.
  *
  * @module
  */
 
-import { sameBytes } from "../../../proto/bytes/same_bytes.ts";
 import { assert, assertEquals } from "@std/assert";
 import { DialError } from "../../../proto/peer/dial_error.ts";
 import type { ConduitEnd } from "../../../proto/transfer/conduit.ts";
 import type { CarrierRig } from "./carrier_rig.ts";
 import { ConduitProbe, settled } from "../memory/conduit_probe.ts";
 import { MemoryConduit } from "../memory/memory_conduit.ts";
-import { Prng } from "../memory/prng.ts";
+import { PROMISES_OF_CONNECTIONS } from "./tunnel_promises.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -21,32 +21,9 @@ type ConduitReset = Exclude<ConduitEnd, { readonly kind: "clean" }>;
 /** One promise; fails by throwing. */
 type Check = (rig: CarrierRig) => Promise<void>;
 
-const writeThenClose = (bytes: number): Check => async (rig) => {
-  const sent = new Prng(bytes).bytes(bytes);
-  const { caller, target } = await rig.connect();
-  caller.send(sent);
-  caller.finish();
-  await target.ended;
-  assertEquals(sameBytes(target.bytes, sent), true);
-  target.send(sent);
-  target.finish();
-  assertEquals(await caller.closed, { kind: "clean" });
-  assertEquals(sameBytes(caller.bytes, sent), true);
-  assertEquals(await target.closed, { kind: "clean" });
-  assertEquals(rig.link.load, 0);
-};
-
 /** By the sentence that each one makes true. */
 const PROMISES: Readonly<Record<string, Check>> = {
-  "1 KiB written and then closed arrive, both ways": writeThenClose(KIB),
-  "8 MiB written and then closed arrive, both ways": writeThenClose(8 * MIB),
-
-  "what a target sends first arrives": async (rig) => {
-    const { caller, target } = await rig.connect();
-    target.send("SSH-2.0-banner\r\n");
-    await caller.received(16);
-    assertEquals(caller.text, "SSH-2.0-banner\r\n");
-  },
+  ...PROMISES_OF_CONNECTIONS,
 
   "an owner that attaches late misses nothing": async (rig) => {
     const { conduit, target } = await rig.connectUnattached();
@@ -71,34 +48,6 @@ const PROMISES: Readonly<Record<string, Check>> = {
     caller.send("and late");
     await target.received(14);
     assertEquals(target.text, "early and late");
-  },
-
-  "the caller's half-close leaves the way back open": async (rig) => {
-    const { caller, target } = await rig.connect();
-    caller.send("upload");
-    caller.finish();
-    await target.ended;
-    assertEquals(target.text, "upload");
-    assertEquals(caller.end, undefined);
-    target.send(new Uint8Array(MIB));
-    await caller.received(MIB);
-    assertEquals(caller.hasEnded, false);
-    target.finish();
-    assertEquals(await caller.closed, { kind: "clean" });
-  },
-
-  "the target's half-close leaves the way in open": async (rig) => {
-    const { caller, target } = await rig.connect();
-    target.send("banner");
-    target.finish();
-    await caller.ended;
-    assertEquals(caller.text, "banner");
-    caller.send(new Uint8Array(MIB));
-    await target.received(MIB);
-    assertEquals(target.hasEnded, false);
-    caller.finish();
-    assertEquals(await target.closed, { kind: "clean" });
-    assertEquals(await caller.closed, { kind: "clean" });
   },
 
   "a reset of the target is a reset at the caller": async (rig) => {
@@ -195,31 +144,6 @@ const PROMISES: Readonly<Record<string, Check>> = {
     await settled();
     assertEquals(far.closed?.kind, "reset");
     assertEquals(rig.link.load, 0);
-  },
-
-  "writes of 5 MiB at once arrive whole": async (rig) => {
-    const { caller, target } = await rig.connect();
-    const sent = new Prng(5).bytes(5 * MIB);
-    caller.send(sent);
-    await target.received(sent.length);
-    assertEquals(sameBytes(target.bytes, sent), true);
-    target.send(sent);
-    await caller.received(sent.length);
-    assertEquals(sameBytes(caller.bytes, sent), true);
-  },
-
-  "100 conduits at once keep their bytes apart": async (rig) => {
-    const pairs = await connectMany(rig, 100);
-    for (const [index, { caller, target }] of pairs.entries()) {
-      caller.send(new Uint8Array(10_000).fill(index));
-      target.send(new Uint8Array(20_000).fill(255 - index));
-    }
-    for (const [index, { caller, target }] of pairs.entries()) {
-      await target.received(10_000);
-      await caller.received(20_000);
-      assert(target.bytes.every((byte) => byte === index));
-      assert(caller.bytes.every((byte) => byte === 255 - index));
-    }
   },
 
   "conduits that stall do not stop another one": async (rig) => {

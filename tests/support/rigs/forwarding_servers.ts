@@ -12,17 +12,11 @@ import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import { Child } from "../program/child.ts";
 import { freePort } from "../program/ports.ts";
 import { programWords } from "../program/program.ts";
+import { type Ended, runTunnel } from "../program/run.ts";
 import { ourCommand } from "../program/tunnel.ts";
 import { Workspace } from "../program/workspace.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
 import { ProbeTarget } from "../peers/probe_target.ts";
-
-/** Of a program that has ended. */
-export interface ProgramOutput {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 /** One of the servers. */
 export class ForwardingServer {
@@ -156,16 +150,8 @@ export class ForwardingServers implements AsyncDisposable {
   }
 
   /** What a program of ours prints and how it ends. */
-  async output(...words: readonly string[]): Promise<ProgramOutput> {
-    const [program, ...args] = ourCommand(...words);
-    const { code, stdout, stderr } = await new Deno.Command(program!, { args })
-      .output();
-    const decoder = new TextDecoder();
-    return {
-      code,
-      stdout: decoder.decode(stdout),
-      stderr: decoder.decode(stderr),
-    };
+  output(...words: readonly string[]): Promise<Ended> {
+    return runTunnel(words);
   }
 
   /** A node of the authority. @returns Its state directory. */

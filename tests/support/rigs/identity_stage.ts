@@ -7,6 +7,7 @@
 
 import { Child } from "../program/child.ts";
 import { freePort } from "../program/ports.ts";
+import { mustRun } from "../program/run.ts";
 import { ourCommand } from "../program/tunnel.ts";
 import type { Workspace } from "../program/workspace.ts";
 
@@ -51,18 +52,10 @@ export class IdentityStage {
 
   /** The command line that `tunnel token create` prints for a node. */
   async createToken(...flags: readonly string[]): Promise<string> {
-    const [program, ...args] = ourCommand("token", "create");
-    const { success, stdout, stderr } = await new Deno.Command(program!, {
-      args: [
-        ...args,
-        `--state-dir=${this.stateDirectory}`,
-        `--server=127.0.0.1:${this.agentPort}`,
-        "--json",
-        ...flags,
-      ],
-    }).output();
-    const decoder = new TextDecoder();
-    if (!success) throw new Error(decoder.decode(stderr));
-    return JSON.parse(decoder.decode(stdout)).token;
+    const printed = await mustRun(
+      ...["token", "create", "--json", `--state-dir=${this.stateDirectory}`],
+      ...[`--server=127.0.0.1:${this.agentPort}`, ...flags],
+    );
+    return JSON.parse(printed).token;
   }
 }

@@ -8,6 +8,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { Child } from "../program/child.ts";
 import { freePort } from "../program/ports.ts";
+import { type Ended, runToEnd } from "../program/run.ts";
 import { ourCommand } from "../program/tunnel.ts";
 import type { Workspace } from "../program/workspace.ts";
 import { eventually } from "./tunnel_harness.ts";
@@ -21,10 +22,8 @@ export interface StateServer {
 }
 
 /** What a command said. */
-export interface Said {
+export interface Said extends Ended {
   readonly success: boolean;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 /** See the module description. */
@@ -128,14 +127,8 @@ export function again({ source }: RegExp): RegExp {
 }
 
 async function said(command: readonly string[]): Promise<Said> {
-  const [program, ...args] = command;
-  const output = await new Deno.Command(program!, { args }).output();
-  const decoder = new TextDecoder();
-  return {
-    success: output.success,
-    stdout: decoder.decode(output.stdout),
-    stderr: decoder.decode(output.stderr),
-  };
+  const ended = await runToEnd(command);
+  return { ...ended, success: ended.code === 0 };
 }
 
 /** A node joins on one server and is known to the other; then it is not. */

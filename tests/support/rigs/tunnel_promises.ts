@@ -19,22 +19,28 @@ import { closedAddress, ProbeTarget } from "../peers/probe_target.ts";
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
+/** What makes connections: a whole tunnel, or a carrier alone. */
+export interface Connecting {
+  /** Both ends of one new connection. */
+  connect(): Promise<{ caller: ConduitProbe; target: ConduitProbe }>;
+}
+
 /** A tunnel that is up, and what a promise may do with it. */
-export interface PromiseRig {
+export interface PromiseRig extends Connecting {
   readonly protocol: FrontendProtocol;
   /** What `connect` reaches. */
   readonly target: ProbeTarget;
   dial(dial: TunnelDial): Promise<Conduit>;
   /** Breaks the link as the death of a machine does. */
   cut(): void;
-  /** Both ends of one new connection. */
-  connect(): Promise<{ caller: ConduitProbe; target: ConduitProbe }>;
 }
 
 /** One promise; fails by throwing. */
-export type PromiseCheck = (rig: PromiseRig) => Promise<void>;
+export type PromiseCheck<Rig = PromiseRig> = (rig: Rig) => Promise<void>;
 
-const writeThenClose = (bytes: number): PromiseCheck => async (rig) => {
+type ByteCheck = PromiseCheck<Connecting>;
+
+const writeThenClose = (bytes: number): ByteCheck => async (rig) => {
   const sent = randomBytes(bytes);
   const { caller, target } = await rig.connect();
   caller.send(sent);
@@ -49,7 +55,7 @@ const writeThenClose = (bytes: number): PromiseCheck => async (rig) => {
   assertEquals(await target.closed, { kind: "clean" });
 };
 
-const targetThenClose = (bytes: number): PromiseCheck => async (rig) => {
+const targetThenClose = (bytes: number): ByteCheck => async (rig) => {
   const sent = randomBytes(bytes);
   const { caller, target } = await rig.connect();
   target.send(sent);
@@ -65,33 +71,10 @@ const BANNER = "SSH-2.0-banner\r\n";
 /** Dials that are under way at the same time. */
 const BANNERS_AT_ONCE = 20;
 
-/** Promises that hold with any peer, by the sentence that each makes true. */
-export const PROMISES_TO_ALL = {
+/** Promises about bytes that hold with any peer, and over a carrier alone. */
+const PROMISES_ABOUT_BYTES = {
   "1 KiB written and then closed arrive": targetThenClose(KIB),
   "8 MiB written and then closed arrive": targetThenClose(8 * MIB),
-
-  "200 of 200 dials to a target that speaks first get its banner": async (
-    rig,
-  ) => {
-    const greeter = new ProbeTarget(BANNER);
-    const dialOne = async () => {
-      const target = { protocol: "tcp", address: greeter.address };
-      const caller = new ConduitProbe(await rig.dial({ target }));
-      await caller.received(BANNER.length);
-      assertEquals(caller.text, BANNER);
-      const far = await greeter.next();
-      caller.finish();
-      far.finish();
-      await caller.ended;
-      assertEquals(caller.text, BANNER);
-    };
-    let left = 200;
-    const dialMany = async () => {
-      while (left-- > 0) await dialOne();
-    };
-    await Promise.all(Array.from({ length: BANNERS_AT_ONCE }, dialMany));
-    await greeter.close();
-  },
 
   "writes of 5 MiB at once arrive whole, both ways": async (rig) => {
     const { caller, target } = await rig.connect();
@@ -117,6 +100,34 @@ export const PROMISES_TO_ALL = {
       assert(target.bytes.every((byte) => byte === index));
       assert(caller.bytes.every((byte) => byte === 255 - index));
     }
+  },
+} satisfies Readonly<Record<string, ByteCheck>>;
+
+/** Promises that hold with any peer, by the sentence that each makes true. */
+export const PROMISES_TO_ALL = {
+  ...PROMISES_ABOUT_BYTES,
+
+  "200 of 200 dials to a target that speaks first get its banner": async (
+    rig,
+  ) => {
+    const greeter = new ProbeTarget(BANNER);
+    const dialOne = async () => {
+      const target = { protocol: "tcp", address: greeter.address };
+      const caller = new ConduitProbe(await rig.dial({ target }));
+      await caller.received(BANNER.length);
+      assertEquals(caller.text, BANNER);
+      const far = await greeter.next();
+      caller.finish();
+      far.finish();
+      await caller.ended;
+      assertEquals(caller.text, BANNER);
+    };
+    let left = 200;
+    const dialMany = async () => {
+      while (left-- > 0) await dialOne();
+    };
+    await Promise.all(Array.from({ length: BANNERS_AT_ONCE }, dialMany));
+    await greeter.close();
   },
 
   "a dial that cannot succeed says why": async (rig) => {
@@ -161,7 +172,13 @@ export const PROMISES_AMONG_OURS = {
     assertEquals(await target.closed, { kind: "clean" });
     assertEquals(await caller.closed, { kind: "clean" });
   },
-} satisfies Readonly<Record<string, PromiseCheck>>;
+} satisfies Readonly<Record<string, ByteCheck>>;
+
+/** All that needs no more than connections, for whatever is under a tunnel. */
+export const PROMISES_OF_CONNECTIONS: Readonly<Record<string, ByteCheck>> = {
+  ...PROMISES_ABOUT_BYTES,
+  ...PROMISES_AMONG_OURS,
+};
 
 /**
  * How connections end when they do not end in order. Not for CONNECT over a unix
