@@ -68,15 +68,52 @@ export interface Attack {
   readonly run: (scene: Scene, carrier: Carrier) => Promise<Outcome>;
 }
 
+type PairOf = (
+  scene: Scene,
+  carrier: Carrier,
+) => CertificatePair | "none" | Promise<CertificatePair | "none">;
+
+/** A link by the victim's name, with whatever the attacker can show. */
+function linking(name: string, pairOf: PairOf, agentId = "victim"): Attack {
+  return {
+    name,
+    run: async (scene, carrier) =>
+      await tryLink(scene, carrier, await pairOf(scene, carrier), { agentId }),
+  };
+}
+
+/** A link of a node that has joined, and has been changed since. */
+function linkingAs(
+  node: string,
+  name: string,
+  change: (rig: IdentityRig, node: string) => Promise<unknown>,
+): Attack {
+  return {
+    name,
+    run: async (scene, carrier) => {
+      const joined = await scene.rig.joined(`${node}-${carrier}`);
+      await change(scene.rig, joined.name);
+      return await tryLink(scene, carrier, await joined.pair(), {
+        agentId: joined.name,
+      });
+    },
+  };
+}
+
+/** A certificate as our authority issues it, for a key of the attacker's. */
+function issued(name: string, agoMs = 0): PairOf {
+  return async ({ rig }) => {
+    const { current } = await rig.authorities();
+    return await nodePair(current, name, Date.now() - agoMs, DAY_MS);
+  };
+}
+
 /** Attacks by links; each is tried over both carriers. */
 export const LINK_ATTACKS: readonly Attack[] = [
-  {
-    name: "another node's name as agent id",
-    run: async (scene, carrier) =>
-      await tryLink(scene, carrier, await scene.thief.pair(), {
-        agentId: "victim",
-      }),
-  },
+  linking(
+    "another node's name as agent id",
+    ({ thief }) => thief.pair(),
+  ),
   ...([
     ["host", { host: ["victim"] }],
     ["uid", { uid: ["victim"] }],
@@ -91,157 +128,135 @@ export const LINK_ATTACKS: readonly Attack[] = [
     run: async (scene, carrier) =>
       await tryLink(scene, carrier, await scene.thief.pair(), { identifiers }),
   })),
-  {
-    name: "no certificate, a joined node's name",
-    run: (scene, carrier) =>
-      tryLink(scene, carrier, "none", { agentId: "victim" }),
-  },
-  {
-    name: "a certificate of another CA with the node's subject",
-    run: async (scene, carrier) => {
-      const ca = await ThrowawayCa.create("tunnel CA");
-      const pair = await ca.issue({
+  linking("no certificate, a joined node's name", () => "none"),
+  linking(
+    "a certificate of another CA with the node's subject",
+    async () =>
+      await (await ThrowawayCa.create("tunnel CA")).issue({
         commonName: "node:victim",
         organizations: ["tunnel:agents"],
         names: ["victim"],
         usage: "client",
-      });
-      return await tryLink(scene, carrier, pair, { agentId: "victim" });
-    },
-  },
-  {
-    name: "another CA with the name of ours",
-    run: async (scene, carrier) => {
-      const { rig } = scene;
-      const { current } = await rig.authorities();
-      const fake = await CertificateAuthority.create({
-        commonName: () => current.facts.x509.subject.replace(/^CN=/, ""),
-        notAfter: new Date(Date.now() + DAY_MS),
-      });
-      const pair = await nodePair(fake, "victim", Date.now(), DAY_MS);
-      return await tryLink(scene, carrier, pair, { agentId: "victim" });
-    },
-  },
-  {
-    name: "a chain that hangs below another node's certificate",
-    run: async (scene, carrier) => {
-      const { rig } = scene;
+      }),
+  ),
+  linking("another CA with the name of ours", async ({ rig }) => {
+    const { current } = await rig.authorities();
+    const fake = await CertificateAuthority.create({
+      commonName: () => current.facts.x509.subject.replace(/^CN=/, ""),
+      notAfter: new Date(Date.now() + DAY_MS),
+    });
+    return await nodePair(fake, "victim", Date.now(), DAY_MS);
+  }),
+  linking(
+    "a chain that hangs below another node's certificate",
+    async ({ rig }) => {
       const { cert, key } = await (await rig.joined("parent")).pair();
-      const below = await belowLeaf(cert, key, "victim");
-      return await tryLink(scene, carrier, below, { agentId: "victim" });
+      return await belowLeaf(cert, key, "victim");
     },
-  },
-  {
-    name: "the node's certificate, expired, with its key",
-    run: async (scene, carrier) => {
-      const { rig } = scene;
-      const { current } = await rig.authorities();
-      const before = Date.now() - 2 * DAY_MS;
-      const pair = await nodePair(current, "victim", before, DAY_MS);
-      return await tryLink(scene, carrier, pair, { agentId: "victim" });
-    },
-  },
+  ),
+  linking(
+    "the node's certificate, expired, with its key",
+    issued("victim", 2 * DAY_MS),
+  ),
   {
     // Our TLS library does not even let a client try; the server's verifies
     // the handshake's signature (RFC 8446 §4.4.3).
     name: "the node's certificate with another key",
     run: (scene) => tryForeignKey(scene, scene.victim.cert),
   },
-  {
-    name:
-      "a good certificate of ours for the name, of a key it is not bound to",
-    run: async (scene, carrier) => {
-      const { rig } = scene;
-      const { current } = await rig.authorities();
-      const pair = await nodePair(current, "victim", Date.now(), DAY_MS);
-      return await tryLink(scene, carrier, pair, { agentId: "victim" });
+  linking(
+    "a good certificate of ours for the name, of a key it is not bound to",
+    issued("victim"),
+  ),
+  linking(
+    "a certificate of ours for a node that never joined",
+    issued("ghost"),
+    "ghost",
+  ),
+  linking("the server's own certificate and key", async ({ rig }) => {
+    const pem = await rig.state.readSecret("server.pem");
+    const cert = pem.slice(pem.indexOf("-----BEGIN CERTIFICATE"));
+    return { cert, key: await keyIn(pem) };
+  }),
+  linking("the CA's own certificate and key as an agent", async ({ rig }) => {
+    const { current } = await rig.authorities();
+    const key = await keyIn(await current.export());
+    return { cert: current.certificate, key };
+  }),
+  linkingAs(
+    "revoked",
+    "a revoked node",
+    (rig, node) => put(rig, node, "revoked"),
+  ),
+  linkingAs(
+    "reborn",
+    "a forgotten node's certificate after another joined by its name",
+    async (rig, node) => {
+      await rig.nodes.forget(node, rig.tokens);
+      await rig.joined(node);
     },
-  },
-  {
-    name: "a certificate of ours for a node that never joined",
-    run: async (scene, carrier) => {
-      const { rig } = scene;
-      const { current } = await rig.authorities();
-      const pair = await nodePair(current, "ghost", Date.now(), DAY_MS);
-      return await tryLink(scene, carrier, pair, { agentId: "ghost" });
-    },
-  },
-  {
-    name: "the server's own certificate and key",
-    run: async (scene, carrier) => {
-      const { rig } = scene;
-      const pem = await rig.state.readSecret("server.pem");
-      const { privateKey } = await importKeyPair(pem);
-      const cert = pem.slice(pem.indexOf("-----BEGIN CERTIFICATE"));
-      const pair = { cert, key: await exportPrivateKey(privateKey) };
-      return await tryLink(scene, carrier, pair, { agentId: "victim" });
-    },
-  },
-  {
-    name: "the CA's own certificate and key as an agent",
-    run: async (scene, carrier) => {
-      const { rig } = scene;
-      const { current } = await rig.authorities();
-      const pem = await current.export();
-      const { privateKey } = await importKeyPair(pem);
-      const key = await exportPrivateKey(privateKey);
-      const pair = { cert: current.certificate, key };
-      return await tryLink(scene, carrier, pair, { agentId: "victim" });
-    },
-  },
-  {
-    name: "a revoked node",
-    run: async (scene, carrier) => {
-      const { rig } = scene;
-      const node = await rig.joined(`revoked-${carrier}`);
-      await rig.nodes.change(node.name, (record) => ({
-        ...record,
-        state: "revoked",
-      }));
-      return await tryLink(scene, carrier, await node.pair(), {
-        agentId: node.name,
-      });
-    },
-  },
-  {
-    name: "a forgotten node's certificate after another joined by its name",
-    run: async (scene, carrier) => {
-      const { rig } = scene;
-      const old = await rig.joined(`reborn-${carrier}`);
-      await rig.nodes.forget(old.name, rig.tokens);
-      await rig.joined(old.name);
-      return await tryLink(scene, carrier, await old.pair(), {
-        agentId: old.name,
-      });
-    },
-  },
-  {
-    name: "a node that waits for approval, with a certificate from before",
-    run: async (scene, carrier) => {
-      const { rig } = scene;
-      const node = await rig.joined(`waiting-${carrier}`);
-      await rig.nodes.change(node.name, (record) => ({
-        ...record,
-        state: "pending",
-      }));
-      return await tryLink(scene, carrier, await node.pair(), {
-        agentId: node.name,
-      });
-    },
-  },
+  ),
+  linkingAs(
+    "waiting",
+    "a node that waits for approval, with a certificate from before",
+    (rig, node) => put(rig, node, "pending"),
+  ),
 ];
+
+function put(rig: IdentityRig, node: string, state: "revoked" | "pending") {
+  return rig.nodes.change(node, (record) => ({ ...record, state }));
+}
+
+async function keyIn(pem: string): Promise<string> {
+  return await exportPrivateKey((await importKeyPair(pem)).privateKey);
+}
+
+/** Joins with a token, by a name. */
+function joining(
+  name: string,
+  node: string,
+  tokenOf: (rig: IdentityRig) => string | Promise<string> = (rig) =>
+    rig.token(),
+): Attack {
+  return {
+    name,
+    run: async ({ rig }) => await tryJoin(rig, await tokenOf(rig), node),
+  };
+}
+
+type Certificate = Uint8Array | undefined;
+
+/** Asks for the victim's certificate anew. @param pairOf What it shows. */
+function renewing(
+  name: string,
+  ask: (caller: IdentityCaller, scene: Scene) => Promise<Certificate>,
+  pairOf?: (scene: Scene) => Promise<CertificatePair>,
+): Attack {
+  return {
+    name,
+    run: async (scene) => {
+      const pair = await pairOf?.(scene);
+      return await tryAsk(scene.rig, (caller) => ask(caller, scene), pair);
+    },
+  };
+}
+
+/** The answer to a renewal of the victim's, by whatever proof. */
+async function renewal(
+  caller: IdentityCaller,
+  csr: IdentityNode["csr"],
+  ...proof: [nonce: Uint8Array, proof: Uint8Array] | []
+): Promise<Certificate> {
+  return (await caller.renew("victim", csr, ...proof)).enrolment?.certificate;
+}
 
 /** Attacks on the calls that give certificates. */
 export const JOIN_ATTACKS: readonly Attack[] = [
-  {
-    name: "a token used up, on another key",
-    run: async ({ rig }) => {
-      const token = await rig.token();
-      const place = await rig.place();
-      await (await IdentityNode.make("owner")).join(place, token);
-      return await tryJoin(rig, token, "owner");
-    },
-  },
+  joining("a token used up, on another key", "owner", async (rig) => {
+    const token = await rig.token();
+    await (await IdentityNode.make("owner")).join(await rig.place(), token);
+    return token;
+  }),
   {
     name: "a forgotten node's own key and the token that it joined with",
     run: async ({ rig }) => {
@@ -257,51 +272,28 @@ export const JOIN_ATTACKS: readonly Attack[] = [
       );
     },
   },
-  {
-    name: "a good token, another node's name",
-    run: async ({ rig }) => await tryJoin(rig, await rig.token(), "victim"),
-  },
-  {
-    name: "a good token for other nodes",
-    run: async ({ rig }) => {
-      const token = await rig.token({ nodePattern: "shop-*" });
-      return await tryJoin(rig, token, "edge-1");
-    },
-  },
-  {
-    name: "an expired token",
-    run: async ({ rig }) =>
-      await tryJoin(rig, await rig.token({ lifeMs: -1 }), "edge-2"),
-  },
-  {
-    name: "a revoked token",
-    run: async ({ rig }) => {
-      const token = await rig.token();
-      await rig.tokens.revoke(token.split(".")[2]!);
-      return await tryJoin(rig, token, "edge-3");
-    },
-  },
-  {
-    name: "a token with a wrong secret",
-    run: async ({ rig }) => {
-      const token = await rig.token();
-      const wrong = token.slice(0, -22) + "A".repeat(22);
-      return await tryJoin(rig, wrong, "edge-4");
-    },
-  },
-  {
-    name: "a token id that is a path",
-    run: async ({ rig }) => {
-      const [prefix, pin, , secret] = (await rig.token()).split(".");
-      const token = [prefix, pin, "../../nodes/victim", secret].join(".");
-      return await tryJoin(rig, token, "edge-5");
-    },
-  },
-  {
-    name: "a node name that is a path",
-    run: async ({ rig }) =>
-      await tryJoin(rig, await rig.token(), "../nodes/victim"),
-  },
+  joining("a good token, another node's name", "victim"),
+  joining(
+    "a good token for other nodes",
+    "edge-1",
+    (rig) => rig.token({ nodePattern: "shop-*" }),
+  ),
+  joining("an expired token", "edge-2", (rig) => rig.token({ lifeMs: -1 })),
+  joining("a revoked token", "edge-3", async (rig) => {
+    const token = await rig.token();
+    await rig.tokens.revoke(token.split(".")[2]!);
+    return token;
+  }),
+  joining(
+    "a token with a wrong secret",
+    "edge-4",
+    async (rig) => (await rig.token()).slice(0, -22) + "A".repeat(22),
+  ),
+  joining("a token id that is a path", "edge-5", async (rig) => {
+    const [prefix, pin, , secret] = (await rig.token()).split(".");
+    return [prefix, pin, "../../nodes/victim", secret].join(".");
+  }),
+  joining("a node name that is a path", "../nodes/victim"),
   ...[
     "10.9.9.9",
     "10.9.2313",
@@ -314,19 +306,13 @@ export const JOIN_ATTACKS: readonly Attack[] = [
     "fd00::9",
     "::ffff:10.9.9.9",
     "10.9.9.9.",
-  ].map((name): Attack => ({
-    name: `a node name that reads as an address, ${name}`,
-    run: async ({ rig }) => await tryJoin(rig, await rig.token(), name),
-  })),
-  ...["db.internal", "abc"].map((name): Attack => ({
-    name: `a node name that another node was granted, ${name}`,
-    run: async ({ rig }) => await tryJoin(rig, await rig.token(), name),
-  })),
-  {
-    name: "the name of the servers",
-    run: async ({ rig }) =>
-      await tryJoin(rig, await rig.token(), "tunnel-server"),
-  },
+  ].map((name) =>
+    joining(`a node name that reads as an address, ${name}`, name)
+  ),
+  ...["db.internal", "abc"].map((name) =>
+    joining(`a node name that another node was granted, ${name}`, name)
+  ),
+  joining("the name of the servers", "tunnel-server"),
   {
     name: "a replayed request with a token of one's own, used with another key",
     run: async (scene) => {
@@ -339,108 +325,70 @@ export const JOIN_ATTACKS: readonly Attack[] = [
       return await tryForeignKey(scene, cert);
     },
   },
-  {
-    name: "a request with the node's key, signed by another",
-    run: async ({ rig, victim }) => {
+  renewing(
+    "a request with the node's key, signed by another",
+    async (caller, { rig, victim }) => {
       const { privateKey } = await generateKeyPair();
       const { publicKey } = victim.keys;
       const csr = await makeSigningRequest({ privateKey, publicKey });
-      return await tryAsk(rig, async (caller) => {
-        const token = await rig.token();
-        return (await caller.join(token, "victim", csr)).enrolment?.certificate;
-      });
+      const answer = await caller.join(await rig.token(), "victim", csr);
+      return answer.enrolment?.certificate;
     },
-  },
-  {
-    name: "renewal by another node's certificate",
-    run: async ({ rig, thief }) => {
-      const mine = await thief.pair();
-      const { csr } = await IdentityNode.make("victim");
-      return await tryAsk(rig, async (caller) => {
-        const { enrolment } = await caller.renew("victim", csr);
-        return enrolment?.certificate;
-      }, mine);
-    },
-  },
-  {
-    name: "renewal by proof of a key that is not bound",
-    run: async ({ rig }) => {
+  ),
+  renewing(
+    "renewal by another node's certificate",
+    async (caller) =>
+      await renewal(caller, (await IdentityNode.make("victim")).csr),
+    ({ thief }) => thief.pair(),
+  ),
+  renewing("renewal by proof of a key that is not bound", async (caller) => {
+    const fake = await IdentityNode.make("victim");
+    const nonce = await caller.challenge();
+    return await renewal(caller, fake.csr, nonce, await fake.prove(nonce));
+  }),
+  renewing(
+    "renewal with a recorded proof and its nonce, for another request",
+    async (caller, { victim }) => {
       const fake = await IdentityNode.make("victim");
-      return await tryAsk(rig, async (caller) => {
-        const nonce = await caller.challenge();
-        const proof = await fake.prove(nonce);
-        return (await caller.renew("victim", fake.csr, nonce, proof))
-          .enrolment?.certificate;
-      });
+      const nonce = await caller.challenge();
+      return await renewal(caller, fake.csr, nonce, await victim.prove(nonce));
     },
-  },
-  {
-    name: "renewal with a recorded proof and its nonce, for another request",
-    run: async ({ rig, victim }) => {
-      const fake = await IdentityNode.make("victim");
-      return await tryAsk(rig, async (caller) => {
-        const nonce = await caller.challenge();
-        const proof = await victim.prove(nonce);
-        return (await caller.renew("victim", fake.csr, nonce, proof))
-          .enrolment?.certificate;
-      });
+  ),
+  renewing(
+    "a recorded request of the node, by another node's certificate",
+    (caller, { victim }) => renewal(caller, victim.csr),
+    ({ thief }) => thief.pair(),
+  ),
+  renewing(
+    "a recorded request of the node, with a proof of another key",
+    async (caller, { victim, thief }) => {
+      const nonce = await caller.challenge();
+      const proof = await thief.prove(nonce, victim.csr);
+      return await renewal(caller, victim.csr, nonce, proof);
     },
-  },
-  {
-    name: "a recorded request of the node, by another node's certificate",
-    run: async ({ rig, victim, thief }) =>
-      await tryAsk(rig, async (caller) => {
-        const { enrolment } = await caller.renew("victim", victim.csr);
-        return enrolment?.certificate;
-      }, await thief.pair()),
-  },
-  {
-    name: "a recorded request of the node, with a proof of another key",
-    run: async ({ rig, victim, thief }) =>
-      await tryAsk(rig, async (caller) => {
-        const nonce = await caller.challenge();
-        const proof = await thief.prove(nonce, victim.csr);
-        return (await caller.renew("victim", victim.csr, nonce, proof))
-          .enrolment?.certificate;
-      }),
-  },
-  {
-    name: "a recorded renewal, whole, from another server's challenge",
-    run: async ({ rig, victim }) => {
+  ),
+  renewing(
+    "a recorded renewal, whole, from another server's challenge",
+    async (caller, { victim }) => {
       await using other = await Scene.open();
       using there = await IdentityCaller.open(await other.rig.place());
       const nonce = await there.challenge();
       const proof = await victim.prove(nonce);
-      return await tryAsk(
-        rig,
-        async (caller) =>
-          (await caller.renew("victim", victim.csr, nonce, proof))
-            .enrolment?.certificate,
-      );
+      return await renewal(caller, victim.csr, nonce, proof);
     },
-  },
-  {
-    name: "renewal with a nonce of one's own",
-    run: async ({ rig, victim }) => {
+  ),
+  renewing(
+    "renewal with a nonce of one's own",
+    async (caller, { victim }) => {
       const nonce = crypto.getRandomValues(new Uint8Array(40));
       const proof = await victim.prove(nonce);
-      return await tryAsk(
-        rig,
-        async (caller) =>
-          (await caller.renew("victim", victim.csr, nonce, proof))
-            .enrolment?.certificate,
-      );
+      return await renewal(caller, victim.csr, nonce, proof);
     },
-  },
-  {
-    name: "renewal without any proof",
-    run: ({ rig, victim }) =>
-      tryAsk(
-        rig,
-        async (caller) =>
-          (await caller.renew("victim", victim.csr)).enrolment?.certificate,
-      ),
-  },
+  ),
+  renewing(
+    "renewal without any proof",
+    (caller, { victim }) => renewal(caller, victim.csr),
+  ),
 ];
 
 /** As the server issues, but for a new key that nobody bound. */
@@ -522,10 +470,7 @@ async function tryForeignKey(
 ): Promise<Outcome> {
   const { privateKey } = await generateKeyPair();
   const pair = { cert, key: await exportPrivateKey(privateKey) };
-  return await tryAsk(rig, async (caller) => {
-    const { enrolment } = await caller.renew("victim", victim.csr);
-    return enrolment?.certificate;
-  }, pair);
+  return await tryAsk(rig, (caller) => renewal(caller, victim.csr), pair);
 }
 
 /** Asks for a certificate for a key of the attacker's own. */
