@@ -20,7 +20,7 @@ import {
   supervise,
 } from "../../platform/time/supervise.ts";
 import type { RequestOptions } from "./client.ts";
-import { isKubernetesTrouble, KubernetesError } from "./errors.ts";
+import { codeOf, isKubernetesTrouble, KubernetesError } from "./errors.ts";
 import type { KubernetesObject, ObjectList } from "./objects.ts";
 import { isNewer, type ObjectChange, ObjectCopy } from "./object_copy.ts";
 import { type WatchEvent, watchEvents } from "./watch_stream.ts";
@@ -145,51 +145,18 @@ export class ListWatch<T extends KubernetesObject> {
 
   /** @returns The version that the list is of. */
   async #list(): Promise<string> {
-    const { version, items } = await this.#pages();
+    const { client, path, query } = this.options;
+    const { version, items } = await listPages<T>(client, path, {
+      ...query === undefined ? {} : { query },
+      signal: this.#stopping.signal,
+      // `#follow` asks again, and says that it has to.
+      isRepeatable: false,
+    });
     const changes = this.#copy.replace(items);
     this.#isSynced = true;
     if (changes.length > 0) this.options.onChanges(changes);
     this.options.onSynced?.();
     return version;
-  }
-
-  async #pages(): Promise<{ version: string; items: T[] }> {
-    const items: T[] = [];
-    let next = "";
-    let limit = PAGE_OBJECTS;
-    while (true) {
-      let page: ObjectList<T>;
-      try {
-        page = await this.options.client.get<ObjectList<T>>(
-          this.options.path,
-          {
-            query: {
-              ...this.options.query,
-              ...limit === 0 ? {} : { limit: `${limit}` },
-              ...next === "" ? {} : { continue: next },
-            },
-            signal: this.#stopping.signal,
-            // `#follow` asks again, and says that it has to.
-            isRepeatable: false,
-          },
-        );
-      } catch (error) {
-        // The pages went out of date while they were read. All in one, then.
-        if (!(error instanceof KubernetesError && error.code === 410)) {
-          throw error;
-        }
-        if (next === "") throw error;
-        items.length = limit = 0;
-        next = "";
-        continue;
-      }
-      items.push(...page.items ?? []);
-      if (items.length > OBJECTS_MAX) throw tooMany(this.options.path);
-      next = page.metadata?.continue ?? "";
-      if (next === "") {
-        return { items, version: page.metadata?.resourceVersion ?? "" };
-      }
-    }
   }
 
   // --- Watch ---------------------------------------------------------------------
@@ -276,6 +243,47 @@ export class ListWatch<T extends KubernetesObject> {
   }
 }
 
+/**
+ * All of a collection, page by page; all in one where the pages went out of date
+ * while they were read.
+ *
+ * @returns With the version that the list is of.
+ * @throws {KubernetesError | KubernetesConfigError}
+ */
+export async function listPages<T>(
+  client: Pick<ListWatchClient, "get">,
+  path: string,
+  request: RequestOptions,
+): Promise<{ readonly version: string; readonly items: readonly T[] }> {
+  const items: T[] = [];
+  let next = "";
+  let limit = PAGE_OBJECTS;
+  while (true) {
+    let page: ObjectList<T>;
+    try {
+      page = await client.get<ObjectList<T>>(path, {
+        ...request,
+        query: {
+          ...request.query,
+          ...limit === 0 ? {} : { limit: `${limit}` },
+          ...next === "" ? {} : { continue: next },
+        },
+      });
+    } catch (error) {
+      if (codeOf(error) !== 410 || next === "") throw error;
+      items.length = limit = 0;
+      next = "";
+      continue;
+    }
+    items.push(...page.items ?? []);
+    if (items.length > OBJECTS_MAX) throw tooMany(path);
+    next = page.metadata?.continue ?? "";
+    if (next === "") {
+      return { items, version: page.metadata?.resourceVersion ?? "" };
+    }
+  }
+}
+
 /** Ends a watch on which nothing is received. */
 class Silence {
   #timer: Timer;
@@ -299,8 +307,7 @@ class Silence {
 
 /** 400 is what etcd's compaction looks like through some servers. */
 function isTooOld(error: unknown): boolean {
-  return error instanceof KubernetesError &&
-    (error.code === 410 || error.code === 400);
+  return [400, 410].includes(codeOf(error) ?? 0);
 }
 
 function tooMany(path: string): KubernetesError {

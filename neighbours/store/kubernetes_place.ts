@@ -18,8 +18,8 @@ import {
   isKubernetesTrouble,
   KubernetesError,
 } from "../kubernetes/errors.ts";
-import { ListWatch } from "../kubernetes/list_watch.ts";
-import type { KubernetesObject, ObjectList } from "../kubernetes/objects.ts";
+import { listPages, ListWatch } from "../kubernetes/list_watch.ts";
+import type { KubernetesObject } from "../kubernetes/objects.ts";
 import { type ApiCollection, objectPathOf } from "../kubernetes/paths.ts";
 import { sha256Hex } from "../../platform/pki/key_pair.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
@@ -58,12 +58,6 @@ const RETRY_CAP_MS = 2_000;
  * minute, and a connection that was cut without a word never does.
  */
 export const PROBE_MS = 10_000;
-
-/** Objects in a page of a listing. */
-const PAGE_OBJECTS = 500;
-
-/** Pages of one folder; more records than that are no state of ours. */
-const PAGES_MAX = 400;
 
 /** A `v1 Secret`, as far as it is read and written here. */
 interface Secret extends KubernetesObject {
@@ -116,22 +110,20 @@ export class KubernetesPlace implements Place {
     folder: string,
     prefix: string,
   ): Promise<ReadonlyMap<string, VersionedRecord>> {
+    const query = { labelSelector: `${FOLDER_LABEL}=${folder}` };
+    const options = { ...REQUEST, query };
+    const { client } = this.options;
+    const { items } = await listPages<Secret>(client, this.#path(), options)
+      .catch((error) => {
+        throw worded(error);
+      });
     const found = new Map<string, VersionedRecord>();
-    let next = "";
-    for (let pages = 0; pages < PAGES_MAX; pages++) {
-      const page = await this.#page(folder, next);
-      for (const secret of page.items ?? []) {
-        const key = keyOf(secret);
-        if (!key?.startsWith(`${folder}/${prefix}`)) continue;
-        found.set(splitKey(key)[1], this.#recordOf(secret, key));
-      }
-      next = page.metadata?.continue ?? "";
-      if (next === "") return found;
+    for (const secret of items) {
+      const key = keyOf(secret);
+      if (!key?.startsWith(`${folder}/${prefix}`)) continue;
+      found.set(splitKey(key)[1], this.#recordOf(secret, key));
     }
-    throw new StoreError(
-      `Cannot read ${folder}/ of ${this.noun}: it has more than ` +
-        `${PAGES_MAX * PAGE_OBJECTS} records`,
-    );
+    return found;
   }
 
   async commit(
@@ -224,22 +216,6 @@ export class KubernetesPlace implements Place {
       events.problem(error.message, false);
       await this.#listWatch.stop();
       if (!this.#isStopped) this.#startWatch(events);
-    }
-  }
-
-  async #page(folder: string, next: string): Promise<ObjectList<Secret>> {
-    const { client } = this.options;
-    try {
-      return await client.get<ObjectList<Secret>>(this.#path(), {
-        ...REQUEST,
-        query: {
-          labelSelector: `${FOLDER_LABEL}=${folder}`,
-          limit: `${PAGE_OBJECTS}`,
-          ...(next === "" ? {} : { continue: next }),
-        },
-      });
-    } catch (error) {
-      throw worded(error);
     }
   }
 

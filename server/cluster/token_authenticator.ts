@@ -30,13 +30,11 @@ import {
   isAnonymous,
   type LinkDecision,
   refuse,
+  SaidOnce,
 } from "../links/authorizer.ts";
 import type { BoundPod } from "./cluster_nodes.ts";
 import { TooManyReviewsError } from "./token_reviews.ts";
 import { TOKEN_LENGTH_MAX } from "../../neighbours/kubernetes/access.ts";
-
-/** Agents remembered as warned about; beyond that, a warning may be repeated. */
-const WARNED_AGENTS_MAX = 10_000;
 
 /** Longest text of a token's user that is quoted. */
 const QUOTE_LENGTH_MAX = 253;
@@ -70,7 +68,7 @@ export interface TokenAuthenticatorOptions {
 export function tokenAuthenticator(
   options: TokenAuthenticatorOptions,
 ): Authorizer {
-  const warned = new Set<string>();
+  const said = new SaidOnce();
   const { wanted } = options;
   return ({ peer, token }) => {
     if (token === "") {
@@ -82,7 +80,7 @@ export function tokenAuthenticator(
         StatusCode.UNAUTHENTICATED,
       );
     }
-    return authenticate(options, peer, token, warned);
+    return authenticate(options, peer, token, said);
   };
 }
 
@@ -90,7 +88,7 @@ async function authenticate(
   options: TokenAuthenticatorOptions,
   peer: LinkPeer,
   token: string,
-  warned: Set<string>,
+  said: SaidOnce,
 ): Promise<LinkDecision> {
   const { reviews, wanted, observer, wallClock } = options;
   const flaw = flawOf(token, wanted, wallClock());
@@ -118,7 +116,7 @@ async function authenticate(
   const decision = decideReviewed(found, wanted);
   observer.reviewed(outcomeOf(decision));
   if (!decision.admitted || found.kind !== "service-account") return decision;
-  return await authorizeNode(options, peer, found, warned);
+  return await authorizeNode(options, peer, found, said);
 }
 
 /** As people call a ServiceAccount; anybody else in quotes. */
@@ -160,7 +158,7 @@ async function authorizeNode(
   options: TokenAuthenticatorOptions,
   peer: LinkPeer,
   account: ServiceAccountToken,
-  warned: Set<string>,
+  said: SaidOnce,
 ): Promise<LinkDecision> {
   const { node, seen, doubt } = await nodeOf(options, account);
   const doubts = doubt === undefined ? [] : [doubt];
@@ -182,7 +180,7 @@ async function authorizeNode(
   if (claim === undefined) return ADMITTED;
   options.observer.mismatched();
   const what = `${seen} and does not cover ${claim}`;
-  if (isNew(warned, `${node ?? podName ?? ""}/${peer.agentId}`)) {
+  if (said.isNew(`${node ?? podName ?? ""}/${peer.agentId}`)) {
     const remark = options.binding === "warn"
       ? " (refused with --node-binding=enforce)"
       : "";
@@ -237,13 +235,6 @@ async function nodeOf(
 
 function boundTo(node: string) {
   return { node, seen: `its token is bound to node ${JSON.stringify(node)}` };
-}
-
-function isNew(warned: Set<string>, key: string): boolean {
-  if (warned.has(key)) return false;
-  if (warned.size >= WARNED_AGENTS_MAX) warned.clear();
-  warned.add(key);
-  return true;
 }
 
 function isUnavailable(error: unknown): error is Error {

@@ -17,6 +17,7 @@ import {
   type Authorizer,
   isAnonymous,
   refuse,
+  SaidOnce,
 } from "../links/authorizer.ts";
 import { type ProvenNames, unprovenClaim } from "./claims.ts";
 import type { Grants } from "./node_authorizer.ts";
@@ -26,9 +27,6 @@ import {
   provenNames,
 } from "../../policy/proven_names.ts";
 import type { NodeBinding } from "../options.ts";
-
-/** Agents remembered as warned about; beyond that, a warning may be repeated. */
-export const WARNED_AGENTS_MAX = 10_000;
 
 /** What `bindingAuthorizer` reports. */
 export interface BindingObserver {
@@ -44,7 +42,7 @@ export function bindingAuthorizer(
   observer: BindingObserver,
   grants: Grants = () => NO_IDENTIFIERS,
 ): Authorizer {
-  const warned = new Set<string>();
+  const said = new SaidOnce();
   return ({ peer }) => {
     if (isAnonymous(peer.identity)) return undefined;
     const claim = unprovenClaim(peer, provenBy(peer.identity, grants));
@@ -59,7 +57,7 @@ export function bindingAuthorizer(
           "name, or run the server with --node-binding=warn",
       );
     }
-    if (isNew(warned, peer)) {
+    if (said.isNew(keyOf(peer))) {
       observer.warn(
         `agent ${JSON.stringify(peer.agentId)} may be somebody else: ${seen} ` +
           "(refused with --node-binding=enforce)",
@@ -73,13 +71,9 @@ export function bindingAuthorizer(
 const RANDOM_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** A random id speaks for no node: once for all that share a certificate. */
-function isNew(warned: Set<string>, { agentId, identity }: LinkPeer): boolean {
+function keyOf({ agentId, identity }: LinkPeer): string {
   const who = RANDOM_ID.test(agentId) ? "a random id" : agentId;
-  const key = `${identity.fingerprint}/${who}`;
-  if (warned.has(key)) return false;
-  if (warned.size >= WARNED_AGENTS_MAX) warned.clear();
-  warned.add(key);
-  return true;
+  return `${identity.fingerprint}/${who}`;
 }
 
 /**

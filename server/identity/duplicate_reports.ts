@@ -13,13 +13,11 @@ import type {
   DuplicateInstance,
   DuplicatesOptions,
 } from "../links/duplicates.ts";
-import { SERVER_PREFIX } from "../metrics/metric_families.ts";
+import { SaidOnce } from "../links/authorizer.ts";
+import { counted, SERVER_PREFIX } from "../metrics/metric_families.ts";
 
 /** One that comes and goes is not logged again and again. */
 const WARNED_AGAIN_MS = 600_000;
-
-/** Agents remembered as warned about; beyond that, a warning may be repeated. */
-const WARNED_AGENTS_MAX = 10_000;
 
 /** Processes that are named in a sentence. */
 const NAMED_MAX = 4;
@@ -52,24 +50,19 @@ export function duplicateReports(
     "Agents that two live processes speak for now, with one key.",
     options.count,
   );
-  const found = metrics.series(
-    "counter",
-    `${SERVER_PREFIX}duplicate_identities_total`,
+  const found = counted(
+    metrics,
+    "duplicate_identities",
     "Times that an agent was found to be two live processes with one key.",
   );
-  const refused = metrics.series(
-    "counter",
-    `${SERVER_PREFIX}duplicate_identities_refused_total`,
+  const refused = counted(
+    metrics,
+    "duplicate_identities_refused",
     "Links that were refused for another live process with the same key.",
   );
-  const warnedMs = new Map<string, number>();
+  const said = new SaidOnce(wallClock, WARNED_AGAIN_MS);
   const warnOnce = (agentId: string, message: string) => {
-    const before = warnedMs.get(agentId);
-    const now = wallClock();
-    if (before !== undefined && now - before < WARNED_AGAIN_MS) return;
-    if (warnedMs.size >= WARNED_AGENTS_MAX) warnedMs.clear();
-    warnedMs.set(agentId, now);
-    log.warn(message, { code: "TUN313" });
+    if (said.isNew(agentId)) log.warn(message, { code: "TUN313" });
   };
   const keep = (duplicate: Duplicate, isOver: boolean) => {
     const node = nodeOf(duplicate.peer);
@@ -78,7 +71,7 @@ export function duplicateReports(
   };
   return {
     found: (duplicate) => {
-      found.add();
+      found();
       keep(duplicate, false);
       const message = sentence(duplicate, nodeOf(duplicate.peer));
       warnOnce(duplicate.peer.agentId, message);
@@ -92,7 +85,7 @@ export function duplicateReports(
       });
     },
     refused: (others, late) => {
-      refused.add();
+      refused();
       const { peer, instances } = others;
       const node = nodeOf(peer);
       keep({ ...others, instances: [...instances, late] }, true);

@@ -135,55 +135,48 @@ export class JoinService {
 
   /** The methods as one connection may call them. */
   methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
+    const method = (
+      name: MethodName,
+      handler: (request: Uint8Array) => Promise<Uint8Array>,
+    ) => this.#method(name, caller, handler);
+    /** For callers without a certificate: counted before anything is done. */
+    const begin = () => this.#begin(this.#attempts, caller.remoteAddress);
     return {
-      [IDENTITY_METHODS.challenge]: this.#method("challenge", caller, () => {
-        this.#begin(this.#attempts, caller.remoteAddress);
+      [IDENTITY_METHODS.challenge]: method("challenge", () => {
+        begin();
         return Promise.resolve(ChallengeAnswer.encode({
           nonce: this.#challenges.make(caller.remoteAddress),
           validMs: CHALLENGE_VALID_MS,
         }));
       }),
-      [IDENTITY_METHODS.join]: this.#method("join", caller, async (bytes) => {
-        this.#begin(this.#attempts, caller.remoteAddress);
+      [IDENTITY_METHODS.join]: method("join", async (bytes) => {
+        begin();
         const request = JoinRequest.decode(bytes);
         return EnrolmentAnswer.encode(await this.#join(request, caller));
       }),
-      [IDENTITY_METHODS.checkToken]: this.#method(
-        "check",
-        caller,
-        async (bytes) => {
-          this.#begin(this.#attempts, caller.remoteAddress);
-          return StandingAnswer.encode({
-            ...UNREFUSED,
-            now: new Date(this.options.now()).toISOString(),
-            ...await this.#tokenProblem(JoinRequest.decode(bytes)),
-          });
-        },
-      ),
-      [IDENTITY_METHODS.renew]: this.#method(
-        "renew",
-        caller,
-        async (bytes) => {
-          const request = RenewRequest.decode(bytes);
-          return EnrolmentAnswer.encode(await this.#renew(request, caller));
-        },
-      ),
-      [IDENTITY_METHODS.authorities]: this.#method(
-        "authorities",
-        caller,
-        async (bytes) => {
-          const { trusted } = AuthoritiesRequest.decode(bytes);
-          const own = ownCertificate(this.options, caller.identity);
-          if (own.isOurs && own.node !== undefined) {
-            const { publicKeySha256 } = caller.identity.certificate!;
-            const { trust } = this.options;
-            await trust.note(own.node, publicKeySha256, trusted);
-          }
-          const { bundle } = this.options.authorities();
-          const authorities = new TextEncoder().encode(bundle);
-          return AuthoritiesAnswer.encode({ authorities });
-        },
-      ),
+      [IDENTITY_METHODS.checkToken]: method("check", async (bytes) => {
+        begin();
+        return StandingAnswer.encode({
+          ...UNREFUSED,
+          now: new Date(this.options.now()).toISOString(),
+          ...await this.#tokenProblem(JoinRequest.decode(bytes)),
+        });
+      }),
+      [IDENTITY_METHODS.renew]: method("renew", async (bytes) => {
+        const request = RenewRequest.decode(bytes);
+        return EnrolmentAnswer.encode(await this.#renew(request, caller));
+      }),
+      [IDENTITY_METHODS.authorities]: method("authorities", async (bytes) => {
+        const { trusted } = AuthoritiesRequest.decode(bytes);
+        const own = ownCertificate(this.options, caller.identity);
+        if (own.isOurs && own.node !== undefined) {
+          const { publicKeySha256 } = caller.identity.certificate!;
+          await this.options.trust.note(own.node, publicKeySha256, trusted);
+        }
+        const { bundle } = this.options.authorities();
+        const authorities = new TextEncoder().encode(bundle);
+        return AuthoritiesAnswer.encode({ authorities });
+      }),
     };
   }
 

@@ -101,3 +101,27 @@ export function anonymousAuthorizer(
 export function isAnonymous(identity: PeerIdentity): boolean {
   return identity.kind === "anonymous";
 }
+
+/** Warnings that are remembered; beyond that, one may be repeated. */
+export const WARNINGS_MAX = 10_000;
+
+/** So that what is wrong with an agent is said once, and again after a time. */
+export class SaidOnce {
+  readonly #saidMs = new Map<string, number>();
+
+  /** @param againMs After so long it is new again; absent: never. */
+  constructor(
+    private readonly nowMs: () => number = () => 0,
+    private readonly againMs = Infinity,
+  ) {}
+
+  /** Whether it was not said lately; now it was. */
+  isNew(key: string): boolean {
+    const now = this.nowMs();
+    const said = this.#saidMs.get(key);
+    if (said !== undefined && now - said < this.againMs) return false;
+    if (this.#saidMs.size >= WARNINGS_MAX) this.#saidMs.clear();
+    this.#saidMs.set(key, now);
+    return true;
+  }
+}

@@ -9,12 +9,10 @@
  * @module
  */
 
+import { listPages } from "../../../../neighbours/kubernetes/list_watch.ts";
 import { isKubernetesTrouble } from "../../../../neighbours/kubernetes/errors.ts";
 import { objectKeyOf } from "../../../../neighbours/kubernetes/object_copy.ts";
-import type {
-  KubernetesObject,
-  ObjectList,
-} from "../../../../neighbours/kubernetes/objects.ts";
+import type { KubernetesObject } from "../../../../neighbours/kubernetes/objects.ts";
 import { pause } from "../../../../platform/time/pause.ts";
 import type { Sink, Source } from "../../model/source.ts";
 import {
@@ -22,9 +20,6 @@ import {
   type KubernetesFollowerOptions,
   PROXIED,
 } from "./kubernetes_follower.ts";
-
-/** Objects per page, as kubectl and client-go have it. */
-const PAGE_OBJECTS = 500;
 
 /** What a list says may still be on its way through the watch. */
 export const WATCH_GRACE_MS = 10_000;
@@ -95,26 +90,14 @@ export class KubernetesSource implements Source {
 
   /** What is listed now, by key: the versions. */
   async #versions(path: string): Promise<ReadonlyMap<string, string>> {
-    const versions = new Map<string, string>();
-    let next = "";
-    do {
-      const page: ObjectList<KubernetesObject> = await this.options.client.get(
-        path,
-        {
-          query: {
-            labelSelector: PROXIED,
-            limit: `${PAGE_OBJECTS}`,
-            ...next === "" ? {} : { continue: next },
-          },
-          signal: this.#stopping.signal,
-        },
-      );
-      for (const object of page.items ?? []) {
-        versions.set(objectKeyOf(object), versionOf(object) ?? "");
-      }
-      next = page.metadata.continue ?? "";
-    } while (next !== "");
-    return versions;
+    const { items } = await listPages<KubernetesObject>(
+      this.options.client,
+      path,
+      { query: { labelSelector: PROXIED }, signal: this.#stopping.signal },
+    );
+    return new Map(
+      items.map((object) => [objectKeyOf(object), versionOf(object) ?? ""]),
+    );
   }
 }
 
