@@ -1,13 +1,21 @@
 import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { CALL_TIMEOUT_MS, EtcdClient, PAGE_KEYS } from "./client.ts";
-import { EtcdError } from "./errors.ts";
-import { bytesOf } from "./keys.ts";
-import { AUTH_METHODS, KV_METHODS } from "./etcd_messages.ts";
+import { EtcdConfigError, EtcdError } from "./errors.ts";
+import { bytesOf, prefixEnd } from "./keys.ts";
+import {
+  AUTH_METHODS,
+  KV_METHODS,
+  LeaseKeepAliveRequest,
+  PutRequest,
+  WatchRequest,
+  WatchResponse,
+} from "./etcd_messages.ts";
+import { memberName, parseEtcdMember } from "./members.ts";
 
 interface RigOptions {
   readonly members?: number;
@@ -254,4 +262,105 @@ Deno.test("a member that goes away in the middle is left", async () => {
   at.etcd.kill(2379);
   await at.client.get("/a");
   assertEquals(at.etcd.calls.at(-1), `${KV_METHODS.range} 2380`);
+});
+
+Deno.test("a prefix ends before the next key of its length", () => {
+  assertEquals(prefixEnd(bytesOf("/tunnel/")), bytesOf("/tunnel0"));
+  assertEquals(prefixEnd(Uint8Array.of(1, 0xff, 0xff)), Uint8Array.of(2));
+});
+
+Deno.test("a prefix with nothing behind it ends with all keys", () => {
+  assertEquals(prefixEnd(Uint8Array.of(0xff)), Uint8Array.of(0));
+  assertEquals(prefixEnd(new Uint8Array()), Uint8Array.of(0));
+});
+
+Deno.test("a prefix is left as it was", () => {
+  const prefix = Uint8Array.of(7);
+  prefixEnd(prefix);
+  assertEquals(prefix, Uint8Array.of(7));
+});
+
+Deno.test("an address is read with and without scheme and port", () => {
+  const read = (text: string, isTls = false) =>
+    memberName(parseEtcdMember(text, isTls));
+  assertEquals(read("http://10.0.0.1:4001"), "http://10.0.0.1:4001");
+  assertEquals(read("https://etcd.example/"), "https://etcd.example:2379");
+  assertEquals(read("etcd.example"), "http://etcd.example:2379");
+  assertEquals(read("etcd.example:2380", true), "https://etcd.example:2380");
+  assertEquals(read("[::1]:2379"), "http://[::1]:2379");
+  // Ports that URLs take for unsaid.
+  assertEquals(read("http://10.0.0.1:80"), "http://10.0.0.1:80");
+  assertEquals(read("https://10.0.0.1:443/"), "https://10.0.0.1:443");
+});
+
+Deno.test("what is no address of a member is refused", () => {
+  for (
+    const text of [
+      "",
+      "unix:///run/etcd.sock",
+      "http://",
+      "http://u:p@etcd:2379",
+      "http://etcd:2379/v3",
+      "http://etcd:99999",
+    ]
+  ) {
+    assertThrows(() => parseEtcdMember(text, false), EtcdConfigError, "wanted");
+  }
+});
+
+Deno.test("a lease id of 63 bits comes through unchanged", () => {
+  for (const ID of ["7587887887887887001", "9223372036854775807", "-1", "0"]) {
+    const bytes = LeaseKeepAliveRequest.encode({ ID });
+    assertEquals(LeaseKeepAliveRequest.decode(bytes).ID, ID);
+  }
+});
+
+Deno.test("a put is written as etcd's rpc.proto numbers it", () => {
+  const bytes = PutRequest.encode({
+    key: Uint8Array.of(0x61),
+    value: Uint8Array.of(0x62),
+    lease: "300",
+  });
+  assertEquals([...bytes], [10, 1, 0x61, 18, 1, 0x62, 24, 0xac, 2]);
+});
+
+Deno.test("a watch request is one of its kinds, not both", () => {
+  assertEquals(
+    [...WatchRequest.encode({ progressRequest: {} })],
+    [26, 0],
+  );
+  const create = WatchRequest.encode({
+    createRequest: {
+      key: Uint8Array.of(0x61),
+      rangeEnd: Uint8Array.of(0x62),
+      startRevision: "2",
+      progressNotify: true,
+      fragment: true,
+    },
+  });
+  assertEquals(
+    [...create],
+    [10, 12, 10, 1, 0x61, 18, 1, 0x62, 24, 2, 32, 1, 64, 1],
+  );
+});
+
+Deno.test("a refused watch is read, with fields that are not known here", () => {
+  const bytes = Uint8Array.of(
+    ...[10, 2, 24, 7], // header { revision: 7 }
+    ...[16, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], // watch_id: -1
+    ...[24, 1, 32, 1, 40, 5], // created, canceled, compact_revision
+    ...[50, 2, 0x6e, 0x6f], // cancel_reason
+    ...[98, 1, 0xff], // 12 is not used
+  );
+  const { header, ...rest } = WatchResponse.decode(bytes);
+  assertEquals(header?.revision, "7");
+  assertEquals<Omit<WatchResponse, "header">>({ ...rest }, {
+    watchId: "-1",
+    created: true,
+    canceled: true,
+    compactRevision: "5",
+    cancelReason: "no",
+    fragment: false,
+    events: [],
+  });
 });

@@ -17,7 +17,8 @@ import { descriptorLimit } from "../../net/libc/descriptor_limit.ts";
 import { errorCodeName, WireError } from "../../proto/frames/wire_error.ts";
 import { ExcessError } from "../../proto/streams/abuse_limits.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
-import { SERVER_PREFIX } from "../metrics/metric_families.ts";
+import { SaidOnce } from "../links/authorizer.ts";
+import { SERVER_PREFIX, shownGauge } from "../metrics/metric_families.ts";
 
 /** A flood is logged once in this time, and counted all the time. */
 const LOGGED_EVERY_MS = 60_000;
@@ -40,7 +41,7 @@ export class ServerLimiter {
   readonly #reached;
   readonly #faults;
   readonly #penalties;
-  readonly #loggedMs = new Map<string, number>();
+  readonly #logged: SaidOnce;
   /** When each was reached last, and how often. */
   readonly #lately = new Map<string, ReachedLimit>();
   #penaltiesUnlogged = 0;
@@ -50,6 +51,7 @@ export class ServerLimiter {
     private readonly tools: CountingTools,
   ) {
     const { metrics, timers } = tools;
+    this.#logged = new SaidOnce(() => timers.now(), LOGGED_EVERY_MS);
     this.#reached = metrics.labelled(
       "counter",
       `${SERVER_PREFIX}limits_reached_total`,
@@ -76,14 +78,14 @@ export class ServerLimiter {
       reached: (limit, scope) => this.reached(limit, scope),
       penalized: (source) => this.#penalized(source),
     });
-    const gauge = (name: string, help: string, value: () => number) =>
-      metrics.computed("gauge", `${SERVER_PREFIX}${name}`, help, value);
-    gauge(
+    shownGauge(
+      metrics,
       "connections",
       "Connections on all ports.",
       () => this.limiter.connections,
     );
-    gauge(
+    shownGauge(
+      metrics,
       "unauthenticated_connections",
       "Connections whose peer has not shown who it is.",
       () => this.limiter.unauthenticated,
@@ -105,7 +107,7 @@ export class ServerLimiter {
     const { times = 0 } = this.#lately.get(key) ?? {};
     const atMs = this.tools.timers.now();
     this.#lately.set(key, { limit, scope, atMs, times: times + 1 });
-    if (!this.#mayLog(`${limit} ${scope}`)) return;
+    if (!this.#logged.isNew(key)) return;
     this.tools.log.warn(
       `too many ${limit.replace("_", " ")} of ` +
         `${scope === "all" ? "all sources together" : "one source"}: ` +
@@ -117,7 +119,7 @@ export class ServerLimiter {
   /** A source is slowed down, for its faults. */
   #penalized(source: string): void {
     this.#penalties.add();
-    if (!this.#mayLog("penalized")) return void this.#penaltiesUnlogged++;
+    if (!this.#logged.isNew("penalized")) return void this.#penaltiesUnlogged++;
     const others = this.#penaltiesUnlogged === 0
       ? ""
       : `, as from ${this.#penaltiesUnlogged} other sources since the last such line`;
@@ -128,14 +130,6 @@ export class ServerLimiter {
         "tunnel_server_peer_faults_total",
       { code: "TUN417" },
     );
-  }
-
-  #mayLog(key: string): boolean {
-    const nowMs = this.tools.timers.now();
-    const loggedMs = this.#loggedMs.get(key) ?? -Infinity;
-    if (nowMs - loggedMs < LOGGED_EVERY_MS) return false;
-    this.#loggedMs.set(key, nowMs);
-    return true;
   }
 
   /** An HTTP/2 connection is over. */

@@ -21,6 +21,7 @@ import type {
 import {
   ownFamilies,
   SERVER_PREFIX,
+  shownGauge,
   UPSTREAM_PREFIX,
   upstreamFamilies,
 } from "../metrics/metric_families.ts";
@@ -108,15 +109,15 @@ export class ServerMetrics {
       }
       return sum;
     };
-    this.registry.computed(
-      "gauge",
-      `${SERVER_PREFIX}bulk_connections`,
+    shownGauge(
+      this.registry,
+      "bulk_connections",
       "Connections that move in bulk now.",
       bulkOf((bulkConduits) => bulkConduits),
     );
-    this.registry.computed(
-      "gauge",
-      `${SERVER_PREFIX}bulk_links`,
+    shownGauge(
+      this.registry,
+      "bulk_links",
       "Links that carry bulk now; new connections avoid them.",
       bulkOf((bulkConduits) => bulkConduits > 0 ? 1 : 0),
     );
@@ -124,9 +125,9 @@ export class ServerMetrics {
 
   /** Adds what waits for slow readers. */
   watchBudget(budget: ReceiveBudget): void {
-    this.registry.computed(
-      "gauge",
-      `${SERVER_PREFIX}waiting_bytes`,
+    shownGauge(
+      this.registry,
+      "waiting_bytes",
       "Bytes received that nobody has taken yet, of all connections.",
       () => budget.bytes,
     );

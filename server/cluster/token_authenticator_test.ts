@@ -14,7 +14,12 @@ import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { authorize } from "../links/authorizer.ts";
 import type { NodeBinding } from "../options.ts";
 import { NodeAddresses, PodNodes } from "./cluster_nodes.ts";
-import { tokenAuthenticator } from "./token_authenticator.ts";
+import {
+  flawOf,
+  TOKEN_CLOCK_SKEW_MS,
+  tokenAuthenticator,
+} from "./token_authenticator.ts";
+import { TOKEN_LENGTH_MAX } from "../../neighbours/kubernetes/access.ts";
 
 const AUDIENCE = "system:konnectivity-server";
 const USER = "system:serviceaccount:kube-system:konnectivity-agent";
@@ -115,6 +120,10 @@ Deno.test("without a token and a certificate the refusal names the next step, wi
   const refusal = await ask({ token: "" });
   assertEquals(refusal?.code, StatusCode.UNAUTHENTICATED);
   assertStringIncludes(refusal!.message, "set --service-account-token-path");
+  const other = await ask({
+    token: tokenSaying({ sub: USER, aud: ["vault"] }),
+  });
+  assertEquals(other?.code, StatusCode.UNAUTHENTICATED);
   assertEquals(seen, []);
 });
 
@@ -295,4 +304,91 @@ Deno.test("a server that may not read Pods says so, and asks once a minute", asy
   }
   assertEquals(asked.filter((path) => path.includes("/pods/")).length, 1);
   assertStringIncludes(warnings[0]!, "its Pod could not be read: no /api/v1");
+});
+
+const WANTED_TOKEN = {
+  namespace: "kube-system",
+  serviceAccount: "agent",
+  audience: "tunnel",
+};
+const SUBJECT = "system:serviceaccount:kube-system:agent";
+const NOW_MS = 1_800_000_000_000;
+
+function flaw(token: string) {
+  return flawOf(token, WANTED_TOKEN, NOW_MS);
+}
+
+function why(token: string): string | undefined {
+  const found = flaw(token);
+  return found?.kind === "invalid" ? found.why : found?.kind;
+}
+
+Deno.test("a token that may be good has no flaw", () => {
+  for (
+    const claims of [
+      { sub: SUBJECT, aud: ["tunnel"], exp: NOW_MS / 1_000 + 1 },
+      { sub: SUBJECT, aud: ["other", "tunnel"] },
+      { sub: SUBJECT, aud: "tunnel" },
+      // Out of a Secret: no audience, and it never ends.
+      { sub: SUBJECT, iss: "kubernetes/serviceaccount" },
+      {
+        sub: SUBJECT,
+        aud: ["tunnel"],
+        exp: (NOW_MS - TOKEN_CLOCK_SKEW_MS) / 1_000,
+      },
+      { sub: SUBJECT, aud: ["tunnel"], exp: "never" },
+    ]
+  ) assertEquals(flaw(tokenSaying(claims)), undefined);
+});
+
+Deno.test("what is no token of a ServiceAccount is seen without asking", () => {
+  const good = tokenSaying({ sub: SUBJECT, aud: ["tunnel"] });
+  const [head, payload, signature] = good.split(".");
+  const none = "it is not a ServiceAccount's token";
+  for (
+    const token of [
+      "",
+      "t",
+      "a.b.c",
+      `${head}.${payload}`,
+      `${head}.${payload}.`,
+      `.${payload}.${signature}`,
+      `${good}.more`,
+      `${payload}.${payload}.${signature}`,
+      `${head}.${btoa("[1]")}.${signature}`,
+      `${head}.${btoa("null")}.${signature}`,
+      `${head}.${btoa("{")}.${signature}`,
+      `${good}${"A".repeat(TOKEN_LENGTH_MAX)}`,
+    ]
+  ) assertEquals(why(token), none, token.slice(0, 200));
+});
+
+Deno.test("whose it says it is decides, unproven, only against it", () => {
+  assertEquals(why(tokenSaying({})), "it names no ServiceAccount");
+  assertEquals(why(tokenSaying({ sub: 7 })), "it names no ServiceAccount");
+  assertEquals(
+    why(tokenSaying({ sub: "system:node:edge" })),
+    "it names no ServiceAccount",
+  );
+  const other = "system:serviceaccount:default:agent";
+  assertEquals(flaw(tokenSaying({ sub: other, aud: ["tunnel"] })), {
+    kind: "other-user",
+    username: other,
+  });
+});
+
+Deno.test("another audience and an end that is long past are seen", () => {
+  assertEquals(
+    why(tokenSaying({ sub: SUBJECT, aud: ["vault"] })),
+    'it is not meant for audience "tunnel"',
+  );
+  assertEquals(
+    why(tokenSaying({ sub: SUBJECT, aud: [] })),
+    'it is not meant for audience "tunnel"',
+  );
+  const exp = (NOW_MS - TOKEN_CLOCK_SKEW_MS) / 1_000 - 1;
+  assertEquals(
+    why(tokenSaying({ sub: SUBJECT, aud: ["tunnel"], exp })),
+    "it has expired",
+  );
 });

@@ -6,6 +6,23 @@ import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { FrontendMode } from "../options.ts";
 import { FrontendPort } from "./frontend_port.ts";
+import { sniffProtocol } from "./first_look.ts";
+import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { Metadata } from "../../proto/grpc/metadata.ts";
+import { NODE_FIELD, TWO_NODES } from "../../proto/link/dial_wishes.ts";
+import { dialProxy } from "../../proto/link/proxy_client.ts";
+import type { DialError } from "../../proto/peer/dial_error.ts";
+import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";
+import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import {
+  certifiedCaller,
+  socketCaller,
+} from "../../tests/support/memory/fake_caller.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { frontendRouter } from "./grpc_frontend.ts";
+import { NodeFrontend } from "./node_frontend.ts";
+import { PROXY_PATH } from "../../proto/link/method_paths.ts";
 
 /** What a frontend in `mode` answers to `words`, to the end, and counts. */
 async function answerTo(mode: FrontendMode, words: string) {
@@ -76,4 +93,82 @@ Deno.test("who comes at the very end hears at once to go elsewhere", async () =>
     answer += new TextDecoder().decode(chunk.subarray(0, count));
   }
   client.close();
+});
+
+const encode = (text: string) => new TextEncoder().encode(text);
+
+Deno.test("sniffProtocol() waits on every strict prefix of the preface", () => {
+  const preface = "PRI * HTTP/2.0\r\n";
+  for (let size = 0; size < preface.length; size++) {
+    assertEquals(sniffProtocol(encode(preface.slice(0, size))), undefined);
+  }
+  assertEquals(sniffProtocol(encode(preface + "\r\nSM")), "http2");
+});
+
+Deno.test("sniffProtocol() knows HTTP/1 by its method, as much as there is", () => {
+  for (const text of ["C", "CONNECT a:1", "GET /", "PA", "POST /", "PUT /"]) {
+    assertEquals(sniffProtocol(encode(text)), "http1", text);
+  }
+  for (const text of ["INVALID ", "hello", "get /", "PRx", "GETTING /"]) {
+    assertEquals(sniffProtocol(encode(text)), "unknown", text);
+  }
+});
+
+Deno.test("sniffProtocol() names TLS and gives up on anything else", () => {
+  assertEquals(sniffProtocol(Uint8Array.of(0x16, 3, 1)), "tls");
+  assertEquals(sniffProtocol(Uint8Array.of(0)), "unknown");
+  assertEquals(sniffProtocol(encode("\r\n")), "unknown");
+});
+
+const OPTIONS = {
+  timers: new FakeTimers(),
+  observer: SILENT_OBSERVER,
+  messageBytesMax: 1024,
+  dial: () => {
+    throw new Error("It was dialed");
+  },
+};
+
+async function refusalOf(router: GrpcRouter): Promise<DialError | undefined> {
+  const { timers } = OPTIONS;
+  const pair = new ConnectionPair({
+    clock: timers,
+    onStream: (stream) => router.accept(stream),
+  });
+  const metadata = new Metadata({ [NODE_FIELD]: "edge-1" });
+  metadata.add(NODE_FIELD, "edge-2");
+  let refusal: DialError | undefined;
+  dialProxy(pair.client, { protocol: "tcp", address: "10.0.0.7:80" }, {
+    onConnected: () => {},
+    onFailed: (error) => refusal = error,
+  }, { authority: "server", timers, dialId: 1, metadata });
+  await settled();
+  return refusal;
+}
+
+Deno.test("the frontend of callers refuses a call that names two nodes", async () => {
+  const router = frontendRouter(socketCaller(), {
+    ...OPTIONS,
+    counted: () => {},
+    publicMethods: {},
+  });
+  const error = await refusalOf(router);
+  assertEquals([error?.reason, error?.message], ["refused", TWO_NODES]);
+});
+
+Deno.test("the frontend of nodes does so, too", async () => {
+  const frontend = new NodeFrontend({
+    ...OPTIONS,
+    admit: () => undefined,
+    resolve: () => undefined,
+    refused: () => {},
+    counted: () => {},
+  });
+  const methods: Record<string, MethodHandler> = {
+    ...frontend.methods(certifiedCaller("node:edge-9")),
+  };
+  assertEquals(PROXY_PATH in methods, true);
+  const { timers } = OPTIONS;
+  const error = await refusalOf(new GrpcRouter({ timers, methods }));
+  assertEquals([error?.reason, error?.message], ["refused", TWO_NODES]);
 });

@@ -7,7 +7,10 @@ import {
   exportPrivateKey,
   generateKeyPair,
 } from "../../platform/pki/key_pair.ts";
-import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
+import {
+  inMemoryFolder,
+  memoryFolder,
+} from "../../tests/support/memory/memory_folder.ts";
 import {
   activateAuthority,
   type Authorities,
@@ -16,11 +19,15 @@ import {
   loadAuthorities,
   retireAuthority,
   rotateAuthority,
+  trustedBy,
 } from "./authorities.ts";
 import { issueNodeCertificate } from "./node_certificate.ts";
 import { ensureServerLeaf, SERVER_LEAF_LIFE_MS } from "./server_leaf.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { StoreError } from "../../neighbours/store/store_error.ts";
+import { type NodeRecord, NodeStore } from "./node_store.ts";
+import { TrustNotes } from "./authority_step.ts";
+import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 
 function inState(test: (state: DirectoryStore) => Promise<void>) {
   return inMemoryFolder(async (folder) =>
@@ -158,3 +165,34 @@ Deno.test("the server's leaf is issued anew when it should be, and only then", (
     authorities = await retireAuthority(state);
     assertEquals(await ensure(["a.b"]), "the authorities have changed");
   }));
+
+const KEY = "aa".repeat(32);
+const RECORD: NodeRecord = {
+  name: "gw",
+  publicKeySha256: KEY,
+  state: "approved",
+  identifiers: "",
+  joinedAt: "2030-01-01T00:00:00Z",
+  tokenId: "0011223344556677",
+  joinedFrom: "10.0.0.7:1",
+};
+
+Deno.test("only a node in good standing is written down as knowing an authority", async () => {
+  const root = memoryFolder();
+  const { state } = await DirectoryStore.openOrCreate(root, createAuthorities);
+  const authorities = await rotateAuthority(state);
+  const nodes = new NodeStore(state);
+  const notes = new TrustNotes({ nodes, authorities: () => authorities });
+  const ids = trustedBy(authorities).map(authorityIdOf).sort();
+  const noted = async (record: NodeRecord, key: string) => {
+    await state.transact((change) => nodes.write(record, change));
+    await notes.note("gw", key, ids);
+    return nodes.read("gw")?.trusts;
+  };
+  assertEquals(ids.length, 2);
+  assertEquals(await noted({ ...RECORD, state: "revoked" }, KEY), undefined);
+  // A key that the name had before the node was forgotten, and joined anew.
+  assertEquals(await noted(RECORD, "bb".repeat(32)), undefined);
+  assertEquals(await noted(RECORD, KEY), ids);
+  await Deno.remove(root, { recursive: true });
+});

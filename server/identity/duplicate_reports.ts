@@ -14,7 +14,7 @@ import type {
   DuplicatesOptions,
 } from "../links/duplicates.ts";
 import { SaidOnce } from "../links/authorizer.ts";
-import { counted, SERVER_PREFIX } from "../metrics/metric_families.ts";
+import { counted, shownGauge } from "../metrics/metric_families.ts";
 
 /** One that comes and goes is not logged again and again. */
 const WARNED_AGAIN_MS = 600_000;
@@ -44,9 +44,9 @@ export function duplicateReports(
   options: DuplicateReportsOptions,
 ): DuplicatesOptions["observer"] {
   const { log, metrics, wallClock, nodeOf } = options;
-  metrics.computed(
-    "gauge",
-    `${SERVER_PREFIX}duplicate_identities`,
+  shownGauge(
+    metrics,
+    "duplicate_identities",
     "Agents that two live processes speak for now, with one key.",
     options.count,
   );

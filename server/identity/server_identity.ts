@@ -316,9 +316,10 @@ export class ServerIdentity {
   /** Starts to notice changes and to renew the server's certificate. */
   watch(events: IdentityEvents): void {
     this.#events = events;
-    this.#stopWatching = watchState(this.#state, {
-      onNode: (name) => this.#noteNode(name),
-      onAuthorities: () => unawaited("identity", this.reload()),
+    // A hint, never the truth: records are read when it matters.
+    this.#stopWatching = this.#state.watch({
+      onChange: (folder, names) =>
+        folder === "ca" ? this.#noteAuthorities(names) : this.#noteNodes(names),
       onProblem: (line) => this.#log.warn(line, { code: "TUN802" }),
     });
     const maintain = () => {
@@ -350,6 +351,19 @@ export class ServerIdentity {
       this.#log.error(`${error.message}; what was read before stays in use`, {
         code: tunnelCodeOf(error) ?? "TUN801",
       });
+    }
+  }
+
+  /** Several files change at once. */
+  #noteAuthorities(names: readonly string[] = [ROLES_NAME]): void {
+    if (names.includes(ROLES_NAME)) unawaited("identity", this.reload());
+  }
+
+  #noteNodes(names: readonly string[] | undefined): void {
+    if (names === undefined) return this.#noteNode(undefined);
+    for (const name of names) {
+      const node = nodeOfFile(name);
+      if (node !== undefined) this.#noteNode(node);
     }
   }
 
@@ -403,42 +417,5 @@ export class ServerIdentity {
   }
 }
 
-// Notices what `tunnel node` and `tunnel ca`, or other servers, change in the
-// state.
-//
-// A hint, never the truth: records are read when it matters.
-
-/** What is noticed. */
-export interface StateWatchEvents {
-  /** A node's record was written or removed; all may be, without a name. */
-  onNode(name?: string): void;
-  /** Something about the authorities; several files change at once. */
-  onAuthorities(): void;
-  /** Watching is not possible, or has ended. */
-  onProblem(line: string): void;
-}
-
-/** Starts to watch. @returns How to end it. */
-export function watchState(
-  state: Store,
-  events: StateWatchEvents,
-): () => void {
-  return state.watch({
-    onChange: (folder, names) => {
-      if (folder === "ca") {
-        // What every change of authorities writes.
-        const isMeant = names?.includes(ROLES_NAME) ?? true;
-        if (isMeant) events.onAuthorities();
-        return;
-      }
-      if (names === undefined) return events.onNode();
-      for (const name of names) {
-        const node = nodeOfFile(name);
-        if (node !== undefined) events.onNode(node);
-      }
-    },
-    onProblem: events.onProblem,
-  });
-}
-
+/** What every change of authorities writes. */
 const ROLES_NAME = AUTHORITY_ROLES.slice(AUTHORITY_ROLES.indexOf("/") + 1);

@@ -6,7 +6,7 @@
  */
 
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { SERVER_PREFIX } from "../metrics/metric_families.ts";
+import { shownGauge } from "../metrics/metric_families.ts";
 import type { Store } from "../../neighbours/store/store.ts";
 
 /** Adds what can be seen of it. A directory has no such metrics. */
@@ -16,15 +16,15 @@ export function watchOutages(
   nowMs: () => number = Date.now,
 ): void {
   if (!engine.mayLag) return;
-  metrics.computed(
-    "gauge",
-    `${SERVER_PREFIX}state_reachable`,
+  shownGauge(
+    metrics,
+    "state_reachable",
     "Whether the state that servers have in common can be reached.",
     () => engine.outage === undefined ? 1 : 0,
   );
-  metrics.computed(
-    "gauge",
-    `${SERVER_PREFIX}state_stale_seconds`,
+  shownGauge(
+    metrics,
+    "state_stale_seconds",
     "How long it could not be reached; 0: what is known here is current.",
     () => secondsAway(engine, nowMs()),
   );

@@ -83,21 +83,6 @@ Deno.test("a use is one node's: it may come again, others may not", () =>
     await refused(claim(folder, record, use("m")), "used-up");
   }));
 
-Deno.test("stores over one directory do not give a use away twice", () =>
-  inStore(async (store, folder) => {
-    const token = await made(store, { uses: 3 });
-    const record = await store.check(token, use("n"), NOW);
-    const claims = Array.from(
-      { length: 8 },
-      (_, index) => claim(folder, record, use(`n${index}`)),
-    );
-    const won = (await Promise.allSettled(claims))
-      .filter(({ status }) => status === "fulfilled");
-    assertEquals(won.length, 3);
-    const [listed] = await store.list(NOW);
-    assertEquals([listed!.usedBy.length, listed!.state], [3, "used up"]);
-  }));
-
 Deno.test("a token is for names that match its pattern", () =>
   inStore(async (store) => {
     const token = await made(store, { nodePattern: "shop-*" });

@@ -7,9 +7,12 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { forAll } from "../../tests/support/memory/prng.ts";
 import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
 import {
+  IDLE_CHECK_MS,
   LATE_BYTES_MAX,
   meteredStream,
   SLICE_BYTES,
+  UNAUTHENTICATED_LIFE_MS,
+  watchIdle,
 } from "./metered_stream.ts";
 
 /** An unauthenticated peer with so much work, who costs `costMs` a chunk, and what came of it. */
@@ -148,3 +151,62 @@ Deno.test("however it is cut and whenever it is known, all of it comes in order"
     assert(ends.every((end) => end === "end"), `${ends}`);
     assertEquals(joinedBytes(chunks), sent);
   }));
+
+/** A connection with so many calls, and what became of it. */
+function idleScene(openStreams: number, isUnauthenticated = true) {
+  const timers = new FakeTimers();
+  const connection = {
+    openStreams,
+    ends: [] as string[],
+    abort(code: number, reason: string) {
+      this.ends.push(`${code} ${reason}`);
+    },
+  };
+  const peer = { isUnauthenticated };
+  const stop = watchIdle(connection, {
+    timers,
+    isUnauthenticated: () => peer.isUnauthenticated,
+    ended: () => {},
+  });
+  return { timers, connection, peer, stop };
+}
+
+Deno.test("without a call a connection ends within ten seconds", () => {
+  const { timers, connection } = idleScene(0);
+  timers.advance(2 * IDLE_CHECK_MS - 1);
+  assertEquals(connection.ends, []);
+  timers.advance(1);
+  assertEquals(connection.ends, ["0 no call was open for 5 s"]);
+});
+
+Deno.test("a call that comes and goes keeps it a while longer", () => {
+  const { timers, connection } = idleScene(0);
+  timers.advance(IDLE_CHECK_MS);
+  connection.openStreams = 1;
+  timers.advance(IDLE_CHECK_MS);
+  connection.openStreams = 0;
+  timers.advance(IDLE_CHECK_MS);
+  assertEquals(connection.ends, []);
+  timers.advance(IDLE_CHECK_MS);
+  assertEquals(connection.ends.length, 1);
+});
+
+Deno.test("an unauthenticated peer with a call that never ends ends all the same, an agent does not", () => {
+  const unknown = idleScene(1);
+  const agent = idleScene(1, false);
+  for (const { timers } of [unknown, agent]) {
+    timers.advance(UNAUTHENTICATED_LIFE_MS);
+  }
+  assertEquals(unknown.connection.ends, [
+    "0 it did not show who it is for 30 s",
+  ]);
+  agent.timers.advance(10 * UNAUTHENTICATED_LIFE_MS);
+  assertEquals(agent.connection.ends, []);
+});
+
+Deno.test("a watch that is stopped leaves no timer behind", () => {
+  const { timers, connection, stop } = idleScene(0);
+  stop();
+  timers.advance(UNAUTHENTICATED_LIFE_MS);
+  assertEquals(connection.ends, []);
+});

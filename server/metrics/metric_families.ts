@@ -163,6 +163,16 @@ function registerOwn(registry: MetricRegistry) {
   };
 }
 
+/** Shows a number of ours that is looked at when somebody asks. */
+export function shownGauge(
+  registry: MetricRegistry,
+  name: string,
+  help: string,
+  value: () => number,
+): void {
+  registry.computed("gauge", SERVER_PREFIX + name, help, value);
+}
+
 /**
  * Counts something of ours that only one part knows of.
  *

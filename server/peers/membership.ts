@@ -14,7 +14,7 @@ import { quoted } from "../../proto/peer/quoted.ts";
 import type { PeerServer } from "../../proto/link/link_messages.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { SERVER_PREFIX } from "../metrics/metric_families.ts";
+import { shownGauge } from "../metrics/metric_families.ts";
 import type { PeerAnnouncement } from "../links/agent_port.ts";
 import type { StrategyName } from "../options.ts";
 import { AgentShards } from "./agent_shards.ts";
@@ -104,9 +104,9 @@ export class Membership implements Peers {
     this.#problems = new PeerProblems(options);
     this.#all = options.fixed
       .filter(({ serverId }) => serverId !== options.serverId);
-    options.metrics.computed(
-      "gauge",
-      `${SERVER_PREFIX}peers`,
+    shownGauge(
+      options.metrics,
+      "peers",
       "Other servers that are known.",
       () => this.#others().size,
     );

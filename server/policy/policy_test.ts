@@ -7,6 +7,10 @@ import { formatIdentifiers } from "../../proto/peer/identifiers.ts";
 import type { Caller } from "./caller.ts";
 import { FieldError } from "../../platform/documents/document_map.ts";
 import { ENTRIES_MAX, Policy } from "./policy.ts";
+import {
+  ANONYMOUS,
+  type PeerIdentity,
+} from "../../proto/peer/peer_identity.ts";
 
 const tcp = (address: string) => ({ protocol: "tcp", address });
 
@@ -243,5 +247,138 @@ Deno.test("a document is refused by the place of what is wrong", () => {
   for (const [document, says] of REFUSED) {
     const error = assertThrows(() => new Policy(document), FieldError);
     assert(error.message.startsWith(says), error.message);
+  }
+});
+
+function person(commonName: string, ...organizations: string[]): PeerIdentity {
+  return {
+    kind: "certificate",
+    commonName,
+    fingerprint: "00",
+    names: ["DNS:desk.example"],
+    certificate: {
+      organizations,
+      publicKeySha256: "",
+      serialNumber: "",
+      der: new Uint8Array(),
+      notAfterMs: 0,
+    },
+  };
+}
+
+Deno.test("the most that an entry says of somebody is their role", () => {
+  const policy = new Policy({
+    admins: [
+      { organization: "ops", role: "view" },
+      { commonName: "alice", organization: "ops", role: "operate" },
+      { subjectAltName: "DNS:desk.*", commonName: "carol", role: "view" },
+      { uid: 1000, role: "operate" },
+      { uid: 1001, role: "view" },
+    ],
+  });
+  const role = (identity: PeerIdentity) => policy.adminRoleOf({ identity });
+  assertEquals(role(person("alice", "ops")), "operate");
+  assertEquals(role(person("alice")), undefined);
+  assertEquals(role(person("bob", "dev", "ops")), "view");
+  assertEquals(role(person("carol")), "view");
+  assertEquals(role(person("dave")), undefined);
+  assertEquals(role(ANONYMOUS), undefined);
+  assertEquals(policy.adminRoleOf({ uid: 1000 }), "operate");
+  assertEquals(policy.adminRoleOf({ uid: 1001 }), "view");
+  assertEquals(policy.adminRoleOf({ uid: 0 }), undefined);
+});
+
+Deno.test("a star is about everybody with a certificate, and about no process", () => {
+  const policy = new Policy({ admins: [{ commonName: "*", role: "view" }] });
+  assertEquals(policy.adminRoleOf({ identity: person("x") }), "view");
+  assertEquals(policy.adminRoleOf({ identity: ANONYMOUS }), undefined);
+  assertEquals(policy.adminRoleOf({ uid: 1000 }), undefined);
+});
+
+Deno.test("an entry that says nobody, or no role, is refused with its place", () => {
+  // deno-fmt-ignore: the columns are the point.
+  const cases: readonly (readonly [entry: unknown, place: string, problem: RegExp])[] = [
+    [{ role: "view" },                             "admins.0",      /it says nobody/],
+    [{ commonName: "a" },                          "admins.0.role", /wanted "view" or "operate"/],
+    [{ commonName: "a", role: "admin" },           "admins.0.role", /wanted view, operate/],
+    [{ commonName: "a", uid: 1, role: "view" },    "admins.0.uid",  /make two entries/],
+    [{ uid: -1, role: "view" },                    "admins.0.uid",  /saw -1/],
+    [{ commonName: "", role: "view" },             "admins.0.commonName", /./],
+    [{ name: "a", role: "view" },                  "admins.0.name", /no such field/],
+  ];
+  for (const [entry, place, problem] of cases) {
+    const error = assertThrows(
+      () => new Policy({ admins: [entry] }),
+      FieldError,
+    );
+    assertEquals(error.place.join("."), place, JSON.stringify(entry));
+    assertEquals(problem.test(error.problem), true, error.problem);
+  }
+});
+
+const SERVICES = ["default/web", "shop/cart", "shop/admin", "bank/ledger"];
+
+function seen(policy: Policy, node: string): string {
+  const { sees } = policy.visibleTo(node);
+  return SERVICES.filter(sees).join(" ");
+}
+
+Deno.test("a policy without discovery hides nothing", () => {
+  assertEquals(seen(new Policy({ nodes: [] }), "n"), SERVICES.join(" "));
+});
+
+Deno.test("a policy whose discovery is empty hides everything", () => {
+  assertEquals(seen(new Policy({ discovery: [] }), "n"), "");
+});
+
+Deno.test("a node sees what entries about it allow and none denies", () => {
+  const policy = new Policy({
+    discovery: [
+      { node: "*", allow: ["default/*"] },
+      { node: "edge-*", allow: ["shop/*"] },
+      { node: "edge-7", allow: ["*"], deny: ["shop/admin"] },
+      { node: "OPS", allow: ["*"] },
+      { node: "mute", deny: ["*"] },
+    ],
+  });
+  assertEquals(seen(policy, "edge-1"), "default/web shop/cart shop/admin");
+  assertEquals(seen(policy, "edge-7"), "default/web shop/cart bank/ledger");
+  assertEquals(seen(policy, "ops"), SERVICES.join(" "));
+  assertEquals(seen(policy, "other"), "default/web");
+  assertEquals(seen(policy, "mute"), "");
+  // Who is nobody's node is only among "*".
+  assertEquals(seen(policy, ""), "default/web");
+});
+
+Deno.test("nodes that see the same are of one class", () => {
+  const policy = new Policy({
+    discovery: [
+      { node: "a", allow: ["x/*", "y/*"], deny: ["x/z"] },
+      { node: "b", allow: ["y/*"], deny: ["x/z"] },
+      { node: "b", allow: ["x/*"] },
+      { node: "c", allow: ["x/*", "y/*"] },
+    ],
+  });
+  const idOf = (node: string) => policy.visibleTo(node).id;
+  assertEquals(idOf("a"), idOf("b"));
+  assertEquals(new Set(["a", "c", "d"].map(idOf)).size, 3);
+});
+
+Deno.test("an entry that cannot be meant is refused by its place", () => {
+  const cases: readonly (readonly [entry: unknown, problem: string])[] = [
+    [{ allow: ["*"] }, "discovery[0].node: it is missing"],
+    [{ node: "n" }, "discovery[0]: it neither allows nor denies anything"],
+    [
+      { node: "n", allow: ["web"] },
+      'discovery[0].allow[0]: saw "web", wanted NAMESPACE/NAME such as default/web or web/*',
+    ],
+    [{ node: "n", see: ["*"] }, "discovery[0].see: there is no such field"],
+    [
+      { node: "n", allow: "*" },
+      "discovery[0].allow: saw a string, wanted a list",
+    ],
+  ];
+  for (const [entry, problem] of cases) {
+    assertThrows(() => new Policy({ discovery: [entry] }), FieldError, problem);
   }
 });

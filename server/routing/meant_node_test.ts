@@ -8,7 +8,14 @@ import type { StrategyName } from "../options.ts";
 import { DialAuthorizer } from "../policy/dial_authorizer.ts";
 import { Policy } from "../policy/policy.ts";
 import { fakePeers } from "../../tests/support/memory/fake_forwarder.ts";
-import { meantNode, type MeantNodeFacts } from "./meant_node.ts";
+import {
+  ambiguousTarget,
+  connectedNodes,
+  meantNode,
+  type MeantNodeFacts,
+  nodeHint,
+  NODES_LOOKED_AT_MAX,
+} from "./meant_node.ts";
 import { Registry } from "./registry.ts";
 
 function registryOf(
@@ -80,4 +87,43 @@ Deno.test("a caller that may not reach the node itself dials what it said", () =
     assertEquals(meant(facts, { as: "ops" }), "id=n1 127.0.0.1:22");
     assertEquals(meant(facts, { as: "web" }), undefined);
   }
+});
+
+Deno.test("nodes are called as callers name them, each once", () => {
+  const links = [
+    new FakeLink("b", { host: ["node2"] }),
+    new FakeLink("a", { host: ["node1"] }),
+    new FakeLink("a", { host: ["node1"] }),
+    new FakeLink("nameless"),
+    new FakeLink("evil\nname"),
+    new FakeLink("x".repeat(5_000), { host: ["y".repeat(5_000)] }),
+  ];
+  assertEquals(connectedNodes(links), ["id=nameless", "node1", "node2"]);
+});
+
+Deno.test("a big server looks at some of its links only", () => {
+  let looked = 0;
+  function* links() {
+    for (;;) yield (looked++, new FakeLink("a", { host: ["a"] }));
+  }
+  assertEquals(connectedNodes(links()), ["a"]);
+  assertEquals(looked, NODES_LOOKED_AT_MAX + 1);
+});
+
+Deno.test("a caller that names no connected node receives the names of those that are", () => {
+  const nodes = ["node1", "node2", "shop-a", "shop-b", "shop-c", "shop-d"];
+  assertEquals(nodeHint("nod1", nodes), "did you mean node1?");
+  assertEquals(
+    nodeHint("warehouse", nodes),
+    "connected: node1, node2, shop-a, shop-b, shop-c and 1 more",
+  );
+  assertEquals(nodeHint("warehouse", []), "");
+});
+
+Deno.test("a loopback of several nodes is refused with their names", () => {
+  assertEquals(
+    ambiguousTarget("127.0.0.1:80", ["node1", "node2"]),
+    "Cannot dial 127.0.0.1:80: it is another machine on each of 2 nodes; say " +
+      "which with --node (connected: node1, node2)",
+  );
 });
