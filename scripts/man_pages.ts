@@ -8,11 +8,10 @@
 
 import { parseArgs } from "@std/cli";
 import { allCommands } from "../cli/commands.ts";
-import { bashScript } from "../cli/reference/bash_script.ts";
+import { bashScript, zshScript } from "../cli/reference/case_scripts.ts";
 import { commandWords } from "../cli/reference/command_words.ts";
 import { fishScript } from "../cli/reference/fish_script.ts";
 import { commandPage, overviewPage } from "../cli/reference/man.ts";
-import { zshScript } from "../cli/reference/zsh_script.ts";
 
 /** All of them by file name, as man(1) looks for them. */
 export async function manPages(): Promise<ReadonlyMap<string, string>> {

@@ -19,6 +19,7 @@ import {
   bindFlag,
   booleanFlag,
   choiceFlag,
+  common,
   countFlag,
   durationFlag,
   fileFlag,
@@ -48,28 +49,19 @@ import type { Identifiers } from "../../proto/peer/identifiers.ts";
 
 const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
   "server": SERVER_FLAG,
-  "proxy-server-host": textFlag("127.0.0.1", {
-    isCommon: true,
+  "proxy-server-host": common(textFlag("127.0.0.1", {
     placeholder: "HOST",
     help: "Name or address of the server, or of the load balancer in front " +
       "of all servers.",
-  }),
-  "proxy-server-port": portFlag(8091, {
-    isCommon: true,
-    help: "The server's port for agents.",
-  }),
-  "ca-cert": fileFlag({
-    isCommon: true,
+  })),
+  "proxy-server-port": common(
+    portFlag(8091, { help: "The server's port for agents." }),
+  ),
+  "ca-cert": common(fileFlag({
     help: "CA of the server's certificate, for agents that have not joined.",
-  }),
-  "agent-cert": fileFlag({
-    isCommon: true,
-    help: "Certificate shown to the server.",
-  }),
-  "agent-key": fileFlag({
-    isCommon: true,
-    help: "Private key of --agent-cert.",
-  }),
+  })),
+  "agent-cert": common(fileFlag({ help: "Certificate shown to the server." })),
+  "agent-key": common(fileFlag({ help: "Private key of --agent-cert." })),
   "alpn-proto": listFlag([], { help: "ALPN names offered before h2." }),
   "keepalive-time": durationFlag(4_000, 1, {
     help: "Send a PING to a server that has been silent for this long. The " +
@@ -104,22 +96,19 @@ const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
 });
 
 const IDENTITY_FLAGS = inGroup("Identity (what this agent is and serves)", {
-  "join": textFlag("", {
-    isCommon: true,
+  "join": common(textFlag("", {
     placeholder: "TOKEN",
     help: "Join with this token of tunnel token create. Not used once the " +
       "node has joined. -: read it from standard input.",
-  }),
+  })),
   ...NODE_FLAGS,
-  "agent-id": textFlag("", {
-    isCommon: true,
+  "agent-id": common(textFlag("", {
     placeholder: "ID",
     environment: ["PROXY_AGENT_ID"],
     help: "Name of this agent, which no other agent has.",
     defaultText: "$PROXY_AGENT_ID, the joined name or a random UUID",
-  }),
-  "agent-identifiers": identifiersFlag({
-    isCommon: true,
+  })),
+  "agent-identifiers": common(identifiersFlag({
     aliases: ["identifiers"],
     placeholder: "QUERY",
     help: "What this agent serves, such as " +
@@ -127,24 +116,22 @@ const IDENTITY_FLAGS = inGroup("Identity (what this agent is and serves)", {
       "Keys: host, ipv4, ipv6, cidr, uid, default-route.",
     defaultText: "what a joined node was granted",
     tolerates: withoutUnusable,
-  }),
+  })),
 });
 
 const TARGETS_FLAGS = inGroup("Targets (what is dialed)", {
   "dial-timeout": durationFlag(5000, 1, {
     help: "Limit on connecting to a target.",
   }),
-  "allow": rulesFlag({
-    isCommon: true,
+  "allow": common(rulesFlag({
     help: "Allow dials to these targets, such as tcp:10.0.0.0/8:443, " +
       "udp:*:53, tcp:*.internal:* or unix:/run/app.sock. Repeat for " +
       "more.",
     defaultText: "tcp and udp to any target",
-  }),
-  "deny": rulesFlag({
-    isCommon: true,
+  })),
+  "deny": common(rulesFlag({
     help: "Never allow dials to these targets, even if --allow does.",
-  }),
+  })),
   "allow-preset": choiceFlag(ALLOW_PRESETS, "", {
     help: "Rules under one name, added to --allow: all (tcp and udp), " +
       "all-tcp, loopback (this machine only).",
@@ -162,32 +149,28 @@ const TARGETS_FLAGS = inGroup("Targets (what is dialed)", {
 });
 
 const SERVICES_FLAGS = inGroup("Services (what this node serves and uses)", {
-  "announce": announceFlag({
-    isCommon: true,
+  "announce": common(announceFlag({
     help: "Offer this service to others through the server's catalog: " +
       "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp], optionally with " +
       ",app=PROTOCOL, such as web:80=127.0.0.1:8080,app=http. The " +
       "service's own port is the target's unless it is given. Repeat " +
       "for more.",
-  }),
-  "proxy-config": fileFlag({
-    isCommon: true,
+  })),
+  "proxy-config": common(fileFlag({
     help: "Serve the services in this file on loopback ports, as tunnel " +
       "proxy does. The admin port shows them.",
-  }),
+  })),
 });
 
 const OPERATION_FLAGS = inGroup("Health, admin, shutdown", {
   "health-server-host": bindFlag("Address for /healthz, /readyz and /metrics."),
-  "health-server-port": portFlag(8093, {
-    isCommon: true,
-    help: "Port for /healthz, /readyz and /metrics.",
-  }),
+  "health-server-port": common(
+    portFlag(8093, { help: "Port for /healthz, /readyz and /metrics." }),
+  ),
   "admin-bind-address": bindFlag("Address of the admin endpoint.", "127.0.0.1"),
-  "admin-server-port": portFlag(AGENT_ADMIN_PORT, {
-    isCommon: true,
-    help: "Port of the admin endpoint.",
-  }),
+  "admin-server-port": common(
+    portFlag(AGENT_ADMIN_PORT, { help: "Port of the admin endpoint." }),
+  ),
   ...ADMIN_ACCESS_FLAGS,
   "drain-timeout": durationFlag(30_000, 0, {
     help: "How long conduits may continue after SIGTERM. 0: end at once. " +

@@ -13,6 +13,7 @@ import { standardStreams } from "../../policy/standard_streams.ts";
 import {
   bytesFlag,
   choiceFlag,
+  common,
   countFlag,
   type Flag,
   FlagValueError,
@@ -26,12 +27,11 @@ const MIB = 1024 * KIB;
 
 /** A line for each connection. */
 export const ACCESS_LOG_FLAGS = inGroup("Access log", {
-  "access-log": textFlag("", {
-    isCommon: true,
+  "access-log": common(textFlag("", {
     placeholder: "FILE|-|stderr",
     help: "Write a line for each connection that has ended or failed; - is " +
       "standard output.",
-  }),
+  })),
   "access-log-format": choiceFlag(ACCESS_FORMATS, "text", {
     help: "Form of a line: key=value text, JSON, or as NCSA and Apache write " +
       "it.",

@@ -16,6 +16,7 @@ import { apiServerFiles, type ApiServerValues } from "./api_server_flags.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./etcd_flags.ts";
 import {
   booleanFlag,
+  common,
   durationFlag,
   fileFlag,
   type FlagValues,
@@ -31,12 +32,11 @@ const INTERVAL_MS_MIN = 500;
 
 /** In order of precedence, etcd's last. */
 export const CATALOG_FLAGS = inGroup("Sources of services", {
-  "config": fileFlag({
+  "config": common(fileFlag({
     once: true,
-    isCommon: true,
     help: "Services and endpoints from this .yaml or .json file, which is " +
       "read again whenever it changes.",
-  }),
+  })),
   "services-url": textFlag("", {
     placeholder: "URL",
     help: "Services and endpoints from this URL, which is requested again " +
@@ -53,10 +53,9 @@ export const CATALOG_FLAGS = inGroup("Sources of services", {
   "services-interval": durationFlag(10_000, INTERVAL_MS_MIN, {
     help: "Time between two requests, a tenth more or less.",
   }),
-  "kubernetes": booleanFlag(false, {
-    isCommon: true,
+  "kubernetes": common(booleanFlag(false, {
     help: "Services and EndpointSlices of the cluster that this Pod is in.",
-  }),
+  })),
   "kubeconfig": fileFlag({
     help: "Services and EndpointSlices of the cluster that this file names.",
   }),
@@ -71,12 +70,11 @@ export const CATALOG_FLAGS = inGroup("Sources of services", {
     defaultText: "all",
   }),
   ...ETCD_FLAGS,
-  "etcd-servers": listFlag([], {
-    isCommon: true,
+  "etcd-servers": common(listFlag([], {
     placeholder: "URL,…",
     help: "Members of an etcd cluster with kube-proxy 0.4's own keys, below " +
       "/registry/services/. --etcd-config is for these keys, too.",
-  }),
+  })),
 });
 
 type Values = FlagValues<typeof CATALOG_FLAGS> & ApiServerValues;

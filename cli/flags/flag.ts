@@ -114,6 +114,11 @@ export type FlagValues<T extends FlagTable> = {
   readonly [K in keyof T]: T[K] extends Flag<infer V> ? V : never;
 };
 
+/** The flag, in the short help of a command with very many flags, too. */
+export function common<V>(flag: Flag<V>): Flag<V> {
+  return { ...flag, isCommon: true };
+}
+
 /** Flags under one heading of the help, but for those that have one already. */
 export function inGroup<T extends FlagTable>(group: string, table: T): T {
   const grouped = Object.entries(table)

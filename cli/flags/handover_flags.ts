@@ -7,6 +7,7 @@
 
 import {
   booleanFlag,
+  common,
   type Flag,
   FlagValueError,
   type FlagValues,
@@ -22,12 +23,11 @@ export const NO_HANDOVER = "none";
 
 /** `--replace` and `--handover-socket`. */
 export const HANDOVER_FLAGS = inGroup("Restart", {
-  "replace": booleanFlag(false, {
-    isCommon: true,
+  "replace": common(booleanFlag(false, {
     help: "Take over from the running process: its ports go to this process " +
       "when this one is ready, and it ends when its connections have " +
       "ended. No caller is refused meanwhile.",
-  }),
+  })),
   "handover-socket": textFlag("", {
     placeholder: "PATH",
     help: "Unix socket on which the next process asks for the ports: a " +
@@ -70,15 +70,14 @@ export function handoverAddress(
 
 /** The flag; its value is at least 1. */
 export const WORKERS_FLAG: { readonly workers: Flag<number> } = {
-  "workers": parsedFlag(1, workerCount, {
-    isCommon: true,
+  "workers": common(parsedFlag(1, workerCount, {
     group: "All cores",
     placeholder: "N|auto",
     help: "Processes that share the ports and the work; one uses one core. " +
       "auto: as many as there are cores that this program may use. A worker " +
       "that dies is replaced and costs its own connections.",
     defaultText: "1",
-  }),
+  })),
 };
 
 /**

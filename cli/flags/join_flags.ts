@@ -17,17 +17,16 @@ import { isNodeName, NODE_NAME_RULE } from "../../proto/identity/node_name.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { unusable, UsageError } from "./usage_error.ts";
 import { parseAgentServer } from "./addresses.ts";
-import { type Flag, listFlag, textFlag } from "./flag.ts";
+import { common, type Flag, listFlag, textFlag } from "./flag.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
 
 /** Where servers are, in one flag. */
-export const SERVER_FLAG: Flag<readonly string[]> = listFlag([], {
-  isCommon: true,
+export const SERVER_FLAG: Flag<readonly string[]> = common(listFlag([], {
   placeholder: "HOST[:PORT],…",
   help: "Servers, or load balancers in front of them. Each attempt takes " +
     "the next one and resolves its name again.",
   defaultText: "where the node has joined",
-});
+}));
 
 /** The token from elsewhere, and as what and where a node joins. */
 export const NODE_FLAGS = {
@@ -36,12 +35,11 @@ export const NODE_FLAGS = {
     help: "Join with the token in this file; a command line can be read by " +
       "every user of this machine. -: read it from standard input.",
   }),
-  "node": textFlag("", {
-    isCommon: true,
+  "node": common(textFlag("", {
     placeholder: "NAME",
     help: "Name to join as.",
     defaultText: "this machine's host name",
-  }),
+  })),
   "state-dir": stateDirectoryFlag("agent"),
 } as const;
 

@@ -7,6 +7,7 @@
 import {
   booleanFlag,
   choiceFlag,
+  common,
   countFlag,
   fileFlag,
   type Flag,
@@ -15,33 +16,26 @@ import {
 
 /** `--help` and `--config`. */
 export const GENERAL_FLAGS = inGroup("General", {
-  "help": booleanFlag(false, {
-    isCommon: true,
-    short: "h",
-    help: "Show this text.",
-  }),
-  "config": fileFlag({
+  "help": common(booleanFlag(false, { short: "h", help: "Show this text." })),
+  "config": common(fileFlag({
     once: true,
-    isCommon: true,
     holdsFlags: true,
     help: "Read flags from this .json or .yaml file: one map, with the same " +
       "names. The command line and TUNNEL_* variables win over it.",
-  }),
+  })),
 });
 
 /** Level and form of the log. */
 export const LOG_FLAGS = inGroup("Logging", {
-  "v": countFlag(2, 0, 10, {
-    isCommon: true,
+  "v": common(countFlag(2, 0, 10, {
     help: "Level of the log: 0 problems, 1 start and stop, 2 links, " +
       "refusals and failed connections, 4 every connection, 6 stacks of " +
       "failures, 10 every packet. Konnectivity: 4.",
     placeholder: "LEVEL",
-  }),
-  "log-format": choiceFlag(["text", "json"], "text", {
-    isCommon: true,
+  })),
+  "log-format": common(choiceFlag(["text", "json"], "text", {
     help: "Form of the log, one line per event: for people or for machines.",
-  }),
+  })),
 });
 
 /** A shorter way to write `--output json`. */

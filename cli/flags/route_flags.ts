@@ -21,6 +21,7 @@ import { parseHostPort, parseServerList } from "./addresses.ts";
 import {
   booleanFlag,
   choiceFlag,
+  common,
   durationFlag,
   fileFlag,
   inGroup,
@@ -55,15 +56,14 @@ const NODE_FLAGS = ["as-node", "state-dir", "agent-cert", "agent-key"] as const;
 
 /** Flags that choose the route. */
 export const ROUTE_ONLY_FLAGS = inGroup("The route into the tunnel", {
-  "server": textFlag("", {
-    isCommon: true,
+  "server": common(textFlag("", {
     placeholder: "ADDRESS[,…]",
     help: "Frontend of the server: unix:/path or host:port; of several, the " +
       "next one is asked where one cannot serve. For a node: the server's " +
       "port for agents.",
     defaultText: "the socket of a server on this machine, or where this node " +
       "has joined",
-  }),
+  })),
   "proxy-mode": choiceFlag(["grpc", "http-connect"], "grpc", {
     help: "Protocol to speak to the frontend.",
   }),

@@ -10,6 +10,7 @@ import type { AuditLogOptions } from "../../policy/audit_log.ts";
 import {
   booleanFlag,
   bytesFlag,
+  common,
   countFlag,
   fileFlag,
   type Flag,
@@ -25,11 +26,10 @@ const MIB = 1024 * KIB;
 
 /** Where decisions are written down. */
 export const AUDIT_FLAGS = inGroup("Audit log", {
-  "audit-log": fileFlag({
-    isCommon: true,
+  "audit-log": common(fileFlag({
     help: "Write a line of JSON for each decision about a dial and for each " +
       "end of a connection.",
-  }),
+  })),
   "audit-log-max-size": bytesFlag(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
     help: "Rotate the file at this size.",
   }),

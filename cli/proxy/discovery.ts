@@ -12,6 +12,7 @@ import type { DiscoveryClientConfig } from "../../agent/proxy/discovery_source.t
 import { adsAccess } from "../flags/ads_access.ts";
 import {
   choiceFlag,
+  common,
   fileFlag,
   type FlagValues,
   inGroup,
@@ -42,15 +43,14 @@ export const KEEPS_NOTHING = "none";
 
 /** In the order in which the help shows them. */
 export const DISCOVERY_CLIENT_FLAGS = inGroup("Discovery", {
-  "discovery": listFlag([], {
-    isCommon: true,
+  "discovery": common(listFlag([], {
     placeholder: "HOST:PORT,…",
     help: "Follow these discovery servers (tunnel server --discovery): a " +
       "server's agent port, or a loopback address that needs no " +
       "authentication. If one fails, the next one is used; if all fail, " +
       "the last known state is served.",
     defaultText: "none",
-  }),
+  })),
   "discovery-mode": choiceFlag(["delta", "sotw"], "delta", {
     help: "delta: receive only what changed. sotw: receive everything each " +
       "time.",

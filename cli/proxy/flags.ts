@@ -20,6 +20,7 @@ import { DISCOVERY_CLIENT_FLAGS } from "./discovery.ts";
 import {
   booleanFlag,
   choiceFlag,
+  common,
   countFlag,
   durationFlag,
   type Flag,
@@ -46,12 +47,11 @@ const TRIES_MAX = 16;
 const { config: _holdsFlags, ...GENERAL } = GENERAL_FLAGS;
 
 const LOCAL_FLAGS = inGroup("Local addresses", {
-  "bind-address": textFlag("127.0.0.1", {
-    isCommon: true,
+  "bind-address": common(textFlag("127.0.0.1", {
     placeholder: "ADDRESS",
     help: "Address of services that name none. kube-proxy: 0.0.0.0, which " +
       "admits everyone who reaches this machine.",
-  }),
+  })),
   "local-addresses": choiceFlag(["ports", "original", "virtual-ips"], "ports", {
     help: "ports: each port of a service gets a port of --port-range, " +
       "always the same one. original: the service keeps its own, as in " +
@@ -63,15 +63,14 @@ const LOCAL_FLAGS = inGroup("Local addresses", {
     placeholder: "PREFIX",
     help: "Range of addresses for services, inside 127.0.0.0/8.",
   }),
-  "address-file": textFlag("", {
-    isCommon: true,
+  "address-file": common(textFlag("", {
     placeholder: "FILE",
     help: "Keep the addresses of services in this file, so that two " +
       "services whose names give the same address do not swap at a " +
       "restart; none: keep nothing.",
     defaultText: "/var/lib/tunnel/proxy/addresses-PORT for root, else " +
       "~/.local/state/tunnel/proxy/addresses-PORT; PORT is --admin-port",
-  }),
+  })),
   "print-env": booleanFlag(false, {
     help: "Print the addresses of services as environment variables " +
       "(WEB_SERVICE_HOST, WEB_SERVICE_PORT), and exit.",
@@ -79,11 +78,10 @@ const LOCAL_FLAGS = inGroup("Local addresses", {
   "print-hosts": booleanFlag(false, {
     help: "Print the addresses of services as lines of /etc/hosts, and exit.",
   }),
-  "check": booleanFlag(false, {
-    isCommon: true,
+  "check": common(booleanFlag(false, {
     help: "Read all sources once, report what is wrong, serve nothing, and " +
       "exit with 0 or 1.",
-  }),
+  })),
   "dns-listen": textFlag("", {
     placeholder: "HOST:PORT",
     help: "Answer DNS queries about services, such as " +
@@ -104,10 +102,9 @@ const OPERATION_FLAGS = inGroup("Operation", {
     placeholder: "ADDRESS",
     help: "Address for /healthz, /readyz, /metrics and /debug/proxy.",
   }),
-  "admin-port": portFlag(PROXY_ADMIN_PORT, {
-    isCommon: true,
-    help: "Port of the admin endpoint.",
-  }),
+  "admin-port": common(
+    portFlag(PROXY_ADMIN_PORT, { help: "Port of the admin endpoint." }),
+  ),
   ...ADMIN_ACCESS_FLAGS,
   "service-drain": durationFlag(SERVICE_DRAIN_MS, 0, {
     help: "How long connections may continue after their service is " +

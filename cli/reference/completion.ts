@@ -8,10 +8,9 @@ import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { type Command, defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
-import { bashScript } from "./bash_script.ts";
+import { bashScript, zshScript } from "./case_scripts.ts";
 import { type CommandWords, commandWords } from "./command_words.ts";
 import { fishScript } from "./fish_script.ts";
-import { zshScript } from "./zsh_script.ts";
 
 const SCRIPTS: ReadonlyMap<
   string,

@@ -2,10 +2,9 @@ import { assert, assertEquals } from "@std/assert";
 import { CODES } from "../../proto/codes/codes.ts";
 import { COMMANDS } from "../commands.ts";
 import { allCommands } from "../commands.ts";
-import { bashScript } from "./bash_script.ts";
+import { bashScript, zshScript } from "./case_scripts.ts";
 import { commandWords } from "./command_words.ts";
 import { fishScript } from "./fish_script.ts";
-import { zshScript } from "./zsh_script.ts";
 
 /** Made by peers, as far as a shell knows. */
 const HOSTILE = [

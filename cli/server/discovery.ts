@@ -16,6 +16,7 @@ import { parseHostPort } from "../flags/addresses.ts";
 import { CATALOG_FLAGS, catalogConfig } from "../flags/catalog_flags.ts";
 import {
   booleanFlag,
+  common,
   durationFlag,
   type FlagValues,
   inGroup,
@@ -31,12 +32,11 @@ import {
 const { config, kubeconfig, ...SOURCE_FLAGS } = CATALOG_FLAGS;
 
 const OWN_FLAGS = inGroup("Discovery (docs/discovery.md)", {
-  "discovery": booleanFlag(false, {
-    isCommon: true,
+  "discovery": common(booleanFlag(false, {
     help: "Send services and endpoints to nodes on the agent port (xDS v3): " +
       "node proxies, gRPC applications and Envoy. What agents announce " +
       "is included.",
-  }),
+  })),
   "discovery-listen": textFlag("", {
     placeholder: "HOST:PORT",
     help: "Also send them to programs on this machine, without TLS and " +

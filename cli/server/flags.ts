@@ -20,6 +20,7 @@ import {
   booleanFlag,
   choiceFlag,
   choicesFlag,
+  common,
   countFlag,
   durationFlag,
   fileFlag,
@@ -52,33 +53,24 @@ const FRONTENDS_FLAGS = inGroup("Frontends (callers)", {
     help: "Protocol that frontends speak. auto tells gRPC and HTTP CONNECT " +
       "apart by the first bytes. Konnectivity: grpc.",
   }),
-  "uds-name": textFlag("", {
-    isCommon: true,
+  "uds-name": common(textFlag("", {
     placeholder: "PATH",
     help: "Listen on this unix socket instead of a port. Without any flag " +
       "for frontends the server listens on frontend.sock in " +
       "--state-dir.",
-  }),
+  })),
   "delete-existing-uds-file": booleanFlag(true, {
     help: "Remove an existing socket file first.",
   }),
   "server-bind-address": bindFlag("Address for frontends."),
-  "server-port": portFlag(8090, {
-    isCommon: true,
+  "server-port": common(portFlag(8090, {
     help: "Port for frontends; 0 picks a free one. Not used with --uds-name.",
-  }),
-  "server-cert": fileFlag({
-    isCommon: true,
-    help: "Certificate shown to frontends.",
-  }),
-  "server-key": fileFlag({
-    isCommon: true,
-    help: "Private key of --server-cert.",
-  }),
-  "server-ca-cert": fileFlag({
-    isCommon: true,
-    help: "CA of the certificates that frontends must show.",
-  }),
+  })),
+  "server-cert": common(fileFlag({ help: "Certificate shown to frontends." })),
+  "server-key": common(fileFlag({ help: "Private key of --server-cert." })),
+  "server-ca-cert": common(
+    fileFlag({ help: "CA of the certificates that frontends must show." }),
+  ),
   "frontend-keepalive-time": durationFlag(3_600_000, 1, {
     help: "Send a PING to a frontend that has been silent for this long.",
   }),
@@ -88,34 +80,27 @@ const FRONTENDS_FLAGS = inGroup("Frontends (callers)", {
       "caller without a reason.",
   }),
 
-  "policy-file": fileFlag({
-    isCommon: true,
+  "policy-file": common(fileFlag({
     help: "Rules about which frontends may reach which nodes and targets, " +
       "and which addresses nodes may claim (.yaml or .json; " +
       "docs/policy.md).",
     defaultText: "every frontend may reach everything",
-  }),
+  })),
 });
 
 const AGENTS_FLAGS = inGroup("Agents", {
-  "agent-bind-address": { ...bindFlag("Address for agents."), isCommon: true },
-  "agent-port": portFlag(8091, {
-    isCommon: true,
-    help: "Port for agents; 0 picks a free one.",
-  }),
-  "cluster-cert": fileFlag({
-    isCommon: true,
+  "agent-bind-address": common(bindFlag("Address for agents.")),
+  "agent-port": common(
+    portFlag(8091, { help: "Port for agents; 0 picks a free one." }),
+  ),
+  "cluster-cert": common(fileFlag({
     help: "Certificate shown to agents. Without it the server has a CA of " +
       "its own, and agents join with tokens.",
-  }),
-  "cluster-key": fileFlag({
-    isCommon: true,
-    help: "Private key of --cluster-cert.",
-  }),
-  "cluster-ca-cert": fileFlag({
-    isCommon: true,
-    help: "CA of the certificates that agents must show.",
-  }),
+  })),
+  "cluster-key": common(fileFlag({ help: "Private key of --cluster-cert." })),
+  "cluster-ca-cert": common(
+    fileFlag({ help: "CA of the certificates that agents must show." }),
+  ),
   "allow-anonymous-agents": booleanFlag(false, {
     help: "Let agents register without a certificate. Anyone who reaches " +
       "the port may then take any name that no joined node has, and " +
@@ -131,13 +116,12 @@ const AGENTS_FLAGS = inGroup("Agents", {
       "agent is lost when it does not answer within 1.4 times that, from " +
       "1s to 5.6s, or within four round trips. Konnectivity: 1h0m0s.",
   }),
-  "server-id": textFlag("", {
-    isCommon: true,
+  "server-id": common(textFlag("", {
     placeholder: "ID",
     environment: ["PROXY_SERVER_ID"],
     help: "ID by which agents tell this server from others.",
     defaultText: "$PROXY_SERVER_ID or a random UUID",
-  }),
+  })),
   "server-count": countFlag(1, 1, 65_535, {
     help: "Number of servers, which agents are sent. More are counted where " +
       "servers know of each other.",
@@ -167,16 +151,15 @@ const IDENTITY_FLAGS = inGroup("Identity of agents", {
 });
 
 const ROUTING_FLAGS = inGroup("Choosing an agent", {
-  "proxy-strategies": choicesFlag(
+  "proxy-strategies": common(choicesFlag(
     ["default", "destHost", "defaultRoute", "cidr", "uid"],
     ["default"],
     {
-      isCommon: true,
       help: "How to find an agent for a dial, tried in this order: default " +
         "(any), destHost (host, ipv4, ipv6), cidr (longest prefix), " +
         "uid, defaultRoute.",
     },
-  ),
+  )),
   "backend-dial-timeout": durationFlag(10_000, 0, {
     help: "Limit on a dial, including the agent's part; 0: no limit. " +
       "Konnectivity: 0s.",
@@ -216,15 +199,13 @@ const OPERATION_FLAGS = inGroup("Health, admin, shutdown", {
   "health-bind-address": bindFlag(
     "Address for /healthz, /readyz and /metrics.",
   ),
-  "health-port": portFlag(8092, {
-    isCommon: true,
-    help: "Port for /healthz, /readyz and /metrics.",
-  }),
+  "health-port": common(
+    portFlag(8092, { help: "Port for /healthz, /readyz and /metrics." }),
+  ),
   "admin-bind-address": bindFlag("Address of the admin endpoint.", "127.0.0.1"),
-  "admin-port": portFlag(SERVER_ADMIN_PORT, {
-    isCommon: true,
-    help: "Port of the admin endpoint.",
-  }),
+  "admin-port": common(
+    portFlag(SERVER_ADMIN_PORT, { help: "Port of the admin endpoint." }),
+  ),
   ...ADMIN_ACCESS_FLAGS,
   ...ADMIN_REMOTE_FLAGS,
   // Shorter than the grace of a Pod: a killed server leaves its lease behind.

@@ -9,6 +9,7 @@ import type { KubeletOptions } from "../../server/options.ts";
 import { keyPair, unusable, UsageError } from "../flags/usage_error.ts";
 import {
   booleanFlag,
+  common,
   fileFlag,
   type FlagValues,
   inGroup,
@@ -19,12 +20,11 @@ import {
 
 /** In the order in which the help shows them. */
 export const KUBELET_FLAGS = inGroup("Kubelets (docs/kubernetes.md)", {
-  "kubelet-port": portFlag(0, {
-    isCommon: true,
+  "kubelet-port": common(portFlag(0, {
     help: "Port on which callers with a certificate talk to nodes' kubelets " +
       "over HTTPS; 0 picks a free one.",
     defaultText: "none",
-  }),
+  })),
   "kubelet-bind-address": textFlag("", {
     placeholder: "ADDRESS",
     help: "Address of that port.",

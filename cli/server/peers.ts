@@ -10,6 +10,7 @@ import type { MembershipOptions } from "../../server/options.ts";
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
 import { formatHostPort, parseHostPort } from "../flags/addresses.ts";
 import {
+  common,
   durationFlag,
   type FlagValues,
   inGroup,
@@ -26,14 +27,13 @@ const PEERS_MAX = 256;
 
 /** In the order in which the help shows them. */
 export const PEER_FLAGS = inGroup("Several servers (docs/operations.md)", {
-  "advertise-address": textFlag("", {
-    isCommon: true,
+  "advertise-address": common(textFlag("", {
     placeholder: "HOST:PORT",
     help: "Where agents and other servers reach this server's agent port. " +
       "Agents are told the addresses of all servers, and link to each.",
     defaultText:
       "--agent-bind-address, if that is one address and not loopback",
-  }),
+  })),
   "peers": listFlag([], {
     placeholder: "ID=HOST:PORT,…",
     help: "Other servers, by their --server-id and the address of their " +
