@@ -37,12 +37,11 @@ export async function bundleProgram(folder: string): Promise<Modules> {
       const words = new TextDecoder().decode(stderr).trim();
       throw new Error(`Cannot bundle main.ts: ${words}`);
     }
-    const names = [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
-    const rest = names.filter((name) => name !== ENTRY);
-    return new Map([...rest, ENTRY].map((name) => {
+    const made = [...Deno.readDirSync(folder)].map(({ name }) => {
       const text = Deno.readTextFileSync(`${folder}/${name}`);
-      return [name, name === ENTRY ? withLazyCommands(text) : text];
-    }));
+      return [name, name === ENTRY ? withLazyCommands(text) : text] as const;
+    });
+    return await reproducible(new Map(made));
   } finally {
     await Deno.remove(folder, { recursive: true }).catch(() => {});
   }
@@ -65,6 +64,51 @@ export function withLazyCommands(text: string): string {
   const lazy = text.slice(body, to)
     .replaceAll(/\bimport\((".+?")\)/g, "import(String($1))");
   return text.slice(0, body) + lazy + text.slice(to);
+}
+
+/** How the bundler names a module: after its source, and after a hash. */
+const REFERENCE = /\b([\w.-]+)-[0-9A-Z]{8}\.js\b/g;
+
+/** A file of a library, in a comment or as the name of a CommonJS module. */
+const LIBRARY = /^(\/\/ | *")\S*\/npm\/[^/\s]+\//gm;
+
+/** Rounds after which modules that differ in what they import differ in name. */
+const ROUNDS = 4;
+
+/**
+ * The same modules, however the machine's folders are called: without the paths
+ * that the bundler notes, and named by what they contain.
+ */
+export async function reproducible(modules: Modules): Promise<Modules> {
+  const texts = new Map(
+    [...modules].map(([name, text]) =>
+      [name, text.replaceAll(LIBRARY, "$1npm/")] as const
+    ),
+  );
+  let names = new Map([...texts.keys()].map((name) => [name, ""]));
+  for (let round = 0; round < ROUNDS; round++) {
+    const next = [...texts].map(async ([name, text]) => {
+      const body = text.replaceAll(
+        REFERENCE,
+        (reference, source) => `${source}-${names.get(reference) ?? ""}`,
+      );
+      const bytes = new TextEncoder().encode(body);
+      const digest = await crypto.subtle.digest("SHA-256", bytes);
+      return [name, new Uint8Array(digest).toHex().slice(0, 8)] as const;
+    });
+    names = new Map(await Promise.all(next));
+  }
+  const renamed = (name: string) =>
+    name === ENTRY ? name : name.replace(
+      REFERENCE,
+      (reference, source) => `${source}-${names.get(reference) ?? ""}.js`,
+    );
+  const named = [...texts].map(([name, text]) =>
+    [renamed(name), text.replaceAll(REFERENCE, renamed)] as const
+  ).sort(([a], [b]) => a === ENTRY ? 1 : b === ENTRY ? -1 : a < b ? -1 : 1);
+  const result = new Map(named);
+  if (result.size === texts.size) return result;
+  throw new Error("Cannot name the modules of the bundle: two are the same");
 }
 
 /** The module that writes `modules` to the folder that is its argument. */

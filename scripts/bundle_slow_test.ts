@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { unpacking, withLazyCommands } from "./bundle.ts";
+import { reproducible, unpacking, withLazyCommands } from "./bundle.ts";
 
 Deno.test("commands are no literals, and everything else is", () => {
   const text = `// a.ts\nawait import("./a-1.js");\n` +
@@ -10,6 +10,22 @@ Deno.test("commands are no literals, and everything else is", () => {
     text.replace(/"\.\/[bc]-\d\.js"/g, "String($&)"),
   );
   assertThrows(() => withLazyCommands("// a.ts\n"), Error, "cli/commands.ts");
+});
+
+Deno.test("a bundle is the same, wherever its libraries are kept", async () => {
+  const bundle = (home: string, a: string, b: string) =>
+    new Map([
+      ["main.js", `import "./chunk-${a}.js";\nimport "./chunk-${b}.js";\n`],
+      [`chunk-${a}.js`, `// ${home}/npm/registry.example/lib/1.0.0/x.js\n1;\n`],
+      [`chunk-${b}.js`, `import "./chunk-${a}.js";\n`],
+    ]);
+  const here = await reproducible(bundle("../..", "AAAAAAAA", "BBBBBBBB"));
+  const there = await reproducible(bundle("/u/v", "DDDDDDDD", "CCCCCCCC"));
+  assertEquals([...here], [...there]);
+  assertEquals([...here.keys()].at(-1), "main.js");
+  const [first = ""] = here.get("main.js")!.match(/chunk-[0-9a-f]{8}\.js/) ??
+    [];
+  assertEquals(here.get(first), "// npm/lib/1.0.0/x.js\n1;\n");
 });
 
 Deno.test("modules are unpacked whole, over what was left half done", async () => {
