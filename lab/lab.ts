@@ -112,6 +112,10 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
     about: "each tunnel line of the documents",
     files: ["lab/docs/docs_lines.ts"],
   },
+  "release": {
+    about: "a release is made twice, installed, upgraded and purged",
+    files: ["lab/release/run.ts"],
+  },
   "package": {
     about: "the packaged file on a machine that has nothing",
     files: ["tests/packaging/package_check.ts"],

@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console -- a command that says what it does.
 /**
  * `dist/tunnel` with `deno compile`, which fetches its runtime (denort) from
- * Deno's own host. Where that cannot be reached, `deno task package` needs only
+ * Deno's own host. Where that cannot be reached, `deno task release` needs only
  * the npm registry.
  *
  * Usage: `deno task compile`
@@ -26,7 +26,7 @@ const { code } = await new Deno.Command(Deno.execPath(), {
 if (code !== 0) {
   console.error(
     "Cannot compile: see above. If denort could not be fetched, use " +
-      "`deno task package`",
+      "`deno task release`",
   );
 }
 Deno.exitCode = code;

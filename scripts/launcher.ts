@@ -41,6 +41,8 @@ export interface LauncherParts {
   /** Flags of `deno run`, permissions excepted. */
   readonly runFlags: readonly string[];
   readonly commands: readonly Ruled[];
+  /** Where both are already, as a package of the system has put them. */
+  readonly installed?: string;
 }
 
 /**
@@ -154,22 +156,13 @@ shift
 [ -n "$folder" ] || fail "Cannot unpack: \${why}name a folder with TUNNEL_CACHE_DIR"`;
 }
 
-function scriptFor(parts: LauncherParts, length: number): string {
-  const { version, machine, runtime, program, runFlags } = parts;
+/** Sets `program`, and puts both files into `folder` if they are not there. */
+function unpacking(
+  { runtime, program }: LauncherParts,
+  length: number,
+): string {
   const programAt = length + runtime.compressedBytes;
-  return `#!/bin/sh
-# tunnel ${version} for ${machine}. A script with two files behind it: the Deno
-# runtime and the program. They are unpacked once, into $TUNNEL_CACHE_DIR or else
-# the first usable of $XDG_CACHE_HOME/tunnel, ~/.cache/tunnel, /tmp/tunnel-UID.
-set -eu
-umask 077
-fail() { echo "tunnel: $1" >&2; exit 1; }
-[ "$(uname -m)" = ${machine} ] ||
-  fail "Cannot run on $(uname -m): this file is for ${machine}; take the other one"
-
-${needs()}
-
-${folderChoice(runtime.hash)}
+  return `${folderChoice(runtime.hash)}
 
 # unpack TARGET OFFSET LENGTH BYTES
 unpack() {
@@ -187,18 +180,49 @@ not mounted noexec; name another with TUNNEL_CACHE_DIR" ;; esac
   trap - EXIT
 }
 unpack "$folder/deno-${runtime.hash}" ${length} ${runtime.compressedBytes} ${runtime.bytes}
-export DENO_NO_UPDATE_CHECK=1 DENO_DIR="$folder/deno"
+export DENO_DIR="$folder/deno"
 program="$folder/tunnel-${program.hash}"
 is_whole "$program/main.js" ${program.entryBytes} || {
   unpack "$program.$$.js" ${programAt} ${program.compressedBytes} ${program.bytes}
   trap 'rm -f "$program.$$.js"' EXIT
-  "$folder/deno-${runtime.hash}" run --quiet --no-prompt --no-config --no-lock \
+  "$folder/deno-${runtime.hash}" run --quiet --no-prompt --no-config --no-lock \\
     --allow-read="$folder" --allow-write="$folder" "$program.$$.js" "$program" ||
     is_whole "$program/main.js" ${program.entryBytes} ||
     fail "Cannot unpack into $folder: the disk is full or $0 is damaged"
   rm -f "$program.$$.js"
   trap - EXIT
+}`;
 }
+
+/** The same where a package of the system has put them. */
+function installedAt(folder: string, hash: string): string {
+  return `folder=${folder}
+program="$folder/tunnel-${hash}"
+# For what the runtime remembers; without it, a start takes a little longer.
+cache=\${TUNNEL_CACHE_DIR:-\${CACHE_DIRECTORY:-\${XDG_CACHE_HOME:-\${HOME:-/nonexistent}/.cache}/tunnel}}
+export DENO_DIR="$cache/deno"`;
+}
+
+function scriptFor(parts: LauncherParts, length: number): string {
+  const { version, machine, runtime, program, runFlags, installed } = parts;
+  return `#!/bin/sh
+# tunnel ${version} for ${machine}. ${
+    installed === undefined ? CARRIES : STARTS
+  }
+set -eu
+umask 077
+fail() { echo "tunnel: $1" >&2; exit 1; }
+[ "$(uname -m)" = ${machine} ] ||
+  fail "Cannot run on $(uname -m): this file is for ${machine}; take the other one"
+
+${needs()}
+
+${
+    installed === undefined
+      ? unpacking(parts, length)
+      : installedAt(installed, program.hash)
+  }
+export DENO_NO_UPDATE_CHECK=1
 
 ${permissionCase(parts.commands)}
 # $allow is a list of words:
@@ -207,3 +231,9 @@ exec "$folder/deno-${runtime.hash}" run ${runFlags.join(" ")} $allow \\
   "$program/main.js" "$@"
 `;
 }
+
+/** What the script is, in its own first lines. */
+const CARRIES = `A script with two files behind it: the Deno
+# runtime and the program. They are unpacked once, into $TUNNEL_CACHE_DIR or else
+# the first usable of $XDG_CACHE_HOME/tunnel, ~/.cache/tunnel, /tmp/tunnel-UID.`;
+const STARTS = "It starts the Deno runtime with the program.";

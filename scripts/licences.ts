@@ -105,15 +105,25 @@ function licenceIn(folder: string, name: string, version: string): string {
   return typeof license === "string" ? license : license?.type ?? "";
 }
 
-if (import.meta.main) {
+/** The lock file, and its packages with what each says about itself. */
+async function readLock(): Promise<[Lock, readonly Dependency[]]> {
   const lock: Lock = JSON.parse(
     Deno.readTextFileSync(new URL("../deno.lock", import.meta.url)),
   );
   const folder = await npmCache();
-  const packages = dependencies(
+  return [
     lock,
-    (name, version) => licenceIn(folder, name, version),
-  );
+    dependencies(lock, (name, version) => licenceIn(folder, name, version)),
+  ];
+}
+
+/** All packages that `deno.lock` has. */
+export async function lockedPackages(): Promise<readonly Dependency[]> {
+  return (await readLock())[1];
+}
+
+if (import.meta.main) {
+  const [lock, packages] = await readLock();
   for (const { name, version, licence, integrity } of packages) {
     console.log(`${name}@${version}  ${licence}  ${integrity}`);
   }

@@ -1,23 +1,20 @@
-// deno-lint-ignore-file no-console -- a command that says what it does.
+// deno-lint-ignore-file no-console -- what a command that packages says.
 /**
- * Makes `dist/tunnel-VERSION-linux-x64` and `-arm64`: the whole program in one
- * file that needs nothing but a shell, gzip and glibc; and beside them its manual
- * pages and completions.
- *
- * Usage: `deno task package [--arch x64] [--out dist]`
+ * The whole program in one file that needs nothing but a shell, gzip and glibc.
  *
  * @module
  */
 
-import { parseArgs } from "@std/cli";
 import { toBytes } from "@std/streams";
 import { allCommands } from "../cli/commands.ts";
 import { V8_FLAGS } from "../cli/program/rights.ts";
-import { ProgressLine } from "../cli/program/progress.ts";
 import { VERSION } from "../platform/process/version.ts";
 import { bundleProgram, ENTRY, type Modules, unpacking } from "./bundle.ts";
-import { type CarriedFile, launcherScript } from "./launcher.ts";
-import { writeReference } from "./man_pages.ts";
+import {
+  type CarriedFile,
+  type CarriedProgram,
+  launcherScript,
+} from "./launcher.ts";
 import { fetchPinned } from "./npm_registry.ts";
 import { type Architecture, RUNTIME_PINS } from "./runtime_pins.ts";
 import { tarEntry } from "./tar_entry.ts";
@@ -65,23 +62,42 @@ export async function packageFor(
   given?: Carried,
 ): Promise<string> {
   const runtime = given ?? await carriedRuntime(architecture);
-  const encoder = new TextEncoder();
-  const program = await carry(encoder.encode(unpacking(modules)));
-  const entryBytes = encoder.encode(modules.get(ENTRY)).length;
-  const script = launcherScript({
-    version: VERSION,
-    machine: MACHINES[architecture],
-    runtime,
-    program: { ...program, entryBytes },
-    runFlags: RUN_FLAGS,
-    commands: await allCommands(),
-  });
+  const program = await carriedProgram(modules);
+  const script = await scriptFor(architecture, runtime, program);
   await Deno.mkdir(directory, { recursive: true });
   const path = `${directory}/tunnel-${VERSION}-linux-${architecture}`;
   const whole = new Blob([script, runtime.compressed, program.compressed]);
   await Deno.writeFile(path, whole.stream());
   await Deno.chmod(path, 0o755);
   return path;
+}
+
+/** The modules, in one that puts them into a folder. */
+export async function carriedProgram(
+  modules: Modules,
+): Promise<Carried & CarriedProgram> {
+  const encoder = new TextEncoder();
+  const program = await carry(encoder.encode(unpacking(modules)));
+  const entryBytes = encoder.encode(modules.get(ENTRY)).length;
+  return { ...program, entryBytes };
+}
+
+/** The script at the front of the file, or for what is `installed` already. */
+export async function scriptFor(
+  architecture: Architecture,
+  runtime: CarriedFile,
+  program: CarriedProgram,
+  installed?: string,
+): Promise<string> {
+  return launcherScript({
+    version: VERSION,
+    machine: MACHINES[architecture],
+    runtime,
+    program,
+    runFlags: RUN_FLAGS,
+    commands: await allCommands(),
+    ...(installed === undefined ? {} : { installed }),
+  });
 }
 
 /** What is packaged is what was tested, which is what bundles it. */
@@ -113,7 +129,7 @@ async function carry(content: Uint8Array<ArrayBuffer>): Promise<Carried> {
   };
 }
 
-function gunzip(
+export function gunzip(
   bytes: Uint8Array<ArrayBuffer>,
 ): Promise<Uint8Array<ArrayBuffer>> {
   return through(bytes, new DecompressionStream("gzip"));
@@ -125,28 +141,4 @@ async function through(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const stream = new Blob([bytes]).stream().pipeThrough(transform);
   return new Uint8Array(await toBytes(stream));
-}
-
-function architectures(given: string): Architecture[] {
-  return given.split(",").map((name) => {
-    if (name === "x64" || name === "arm64") return name;
-    throw new Error(`Cannot package for ${name}: wanted x64 or arm64`);
-  });
-}
-
-if (import.meta.main) {
-  const { arch = "x64,arm64", out = "dist" } = parseArgs(Deno.args, {
-    string: ["arch", "out"],
-  });
-  const line = new ProgressLine();
-  line.show("bundling the program");
-  const modules = await bundle();
-  for (const architecture of architectures(String(arch))) {
-    line.show(`packing ${architecture}: the runtime is fetched and compressed`);
-    const path = await packageFor(architecture, modules, String(out));
-    const { size } = await Deno.stat(path);
-    line.clear();
-    console.log(`${path} (${(size / 1e6).toFixed(1)} MB)`);
-  }
-  await writeReference(String(out));
 }

@@ -1,0 +1,267 @@
+/**
+ * The files of a release: they are the same from another folder with another
+ * cache, and the `.deb` lives on a machine that has next to nothing: it is
+ * installed, upgraded under a connection, and purged.
+ *
+ * Usage: `deno task lab release`. Needs root, dpkg and tar. Everything runs in
+ * namespaces of its own.
+ *
+ * @module
+ */
+
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { eventually } from "../../tests/support/watch/patience.ts";
+import { Tally } from "../../tests/support/watch/tally.ts";
+import { makeBareRoot } from "./bare_root.ts";
+
+/** Set in the process that is inside of the namespaces: the folder of all. */
+const INSIDE = "RELEASE_INSIDE";
+
+const NEXT_VERSION = "0.1.999";
+
+const DEB = /^tunnel_.*_amd64\.deb$/;
+
+async function said(
+  words: readonly string[],
+  options: Deno.CommandOptions = {},
+): Promise<string> {
+  const [command = "", ...args] = words;
+  const { code, stdout, stderr } = await new Deno.Command(command, {
+    args,
+    ...options,
+  }).output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  if (code === 0) return `${text(stdout)}${text(stderr)}`;
+  throw new Error(`${words.join(" ")} ends with ${code}: ${text(stderr)}`);
+}
+
+/** Makes a release of the clone in `folder`; gives its sums. */
+async function release(
+  folder: string,
+  env: Record<string, string> = {},
+): Promise<string> {
+  const words = [Deno.execPath(), "task", "release", "--arch", "x64"];
+  await said(words, { cwd: folder, env });
+  return await Deno.readTextFile(`${folder}/dist/SHA256SUMS`);
+}
+
+async function cloneTo(folder: string): Promise<void> {
+  await said(["git", "clone", "--quiet", Deno.cwd(), folder]);
+  // The runtime is 40 MB, and pinned.
+  await said(["mkdir", "-p", `${folder}/.cache/packages`, ".cache/packages"]);
+  await said(["cp", "-r", ".cache/packages", `${folder}/.cache/`]);
+}
+
+function debOf(folder: string): string {
+  const found = [...Deno.readDirSync(`${folder}/dist`)]
+    .find(({ name }) => DEB.test(name));
+  if (found === undefined) throw new Error(`There is no .deb in ${folder}`);
+  return `${folder}/dist/${found.name}`;
+}
+
+/** Builds both versions, and goes on in namespaces. */
+async function outside(): Promise<number> {
+  const tally = new Tally();
+  const folder = await Deno.makeTempDir();
+  try {
+    const [here, there] = [`${folder}/here`, `${folder}/down/there`];
+    await tally.run("a release is the same, wherever it is made", async () => {
+      await cloneTo(here);
+      await cloneTo(there);
+      const sums = await release(here);
+      assertMatch(sums, DEB_LINE);
+      assertEquals(await release(there, { DENO_DIR: `${folder}/deno` }), sums);
+    });
+    await tally.run("the next version is made", async () => {
+      const path = `${there}/platform/process/version.ts`;
+      const [source, changes] = [path, `${there}/CHANGELOG.md`];
+      const text = await Deno.readTextFile(source);
+      await Deno.writeTextFile(
+        source,
+        text.replace(/VERSION = "[^"]+"/, `VERSION = "${NEXT_VERSION}"`),
+      );
+      await Deno.remove(`${there}/dist`, { recursive: true });
+      const log = await Deno.readTextFile(changes);
+      await Deno.writeTextFile(changes, `${log}\n## ${NEXT_VERSION}\n`);
+      await release(there);
+    });
+    if (tally.failed > 0) return tally.end();
+    const debs = [debOf(here), debOf(there)];
+    const namespaces = ["--net", "--mount", "--pid", "--fork", "--mount-proc"];
+    const child = new Deno.Command("unshare", {
+      args: [
+        ...[...namespaces, "--kill-child", Deno.execPath(), "run"],
+        ...["--allow-all", "--no-check", import.meta.filename!],
+        ...debs,
+      ],
+      env: { [INSIDE]: folder },
+    }).spawn();
+    return (await child.status).code;
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const DEB_LINE = /^[0-9a-f]{64} {2}tunnel_.*_amd64\.deb$/m;
+
+/** What one starts in the root. */
+class Machine {
+  #children: Deno.ChildProcess[] = [];
+
+  constructor(readonly root: string) {}
+
+  start(...words: readonly string[]): Deno.ChildProcess {
+    const child = new Deno.Command("/usr/sbin/chroot", {
+      args: [this.root, ...words],
+      ...{ stdin: "piped", stdout: "piped", stderr: "null" },
+      clearEnv: true,
+      env: { PATH: "/usr/bin:/bin", HOME: "/root" },
+    }).spawn();
+    this.#children.push(child);
+    return child;
+  }
+
+  said(...words: readonly string[]): Promise<string> {
+    return said(["/usr/sbin/chroot", this.root, ...words], {
+      clearEnv: true,
+      env: { PATH: "/usr/bin:/usr/sbin:/bin:/sbin", HOME: "/root" },
+    });
+  }
+
+  dpkg(...words: readonly string[]): Promise<string> {
+    return said(["dpkg", `--root=${this.root}`, "--force-depends", ...words]);
+  }
+
+  has(path: string): boolean {
+    try {
+      Deno.lstatSync(`${this.root}${path}`);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  end(): void {
+    for (const child of this.#children) {
+      try {
+        child.kill("SIGKILL");
+      } catch {
+        // It has ended by itself.
+      }
+    }
+  }
+}
+
+const SOCKET = "/run/frontend.sock";
+
+async function startTunnel(machine: Machine): Promise<void> {
+  machine.start(
+    ...["/usr/bin/tunnel", "server", "--state-dir=/var/lib/tunnel/server"],
+    ...[`--uds-name=${SOCKET}`, "--server-port=0", "--agent-port=8091"],
+  );
+  await eventually("the server serves", () => machine.has(SOCKET));
+  const made = await machine.said(
+    ...["tunnel", "token", "create", "--state-dir=/var/lib/tunnel/server"],
+    ...["--node=edge", "--json"],
+  );
+  machine.start(
+    ...["/usr/bin/tunnel", "agent", "--state-dir=/var/lib/tunnel/agent"],
+    ...["--server=127.0.0.1:8091", "--node=edge"],
+    `--join=${JSON.parse(made.split("\n")[0]!).token}`,
+  );
+  await eventually("the node is online", async () => {
+    const list = ["node", "list", "--state-dir=/var/lib/tunnel/server"];
+    return /edge.*online|online.*edge/.test(
+      await machine.said("tunnel", ...list),
+    );
+  });
+}
+
+/** A connection through the tunnel to what sends back what it gets. */
+class Connection {
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+
+  constructor(machine: Machine, port: number) {
+    const child = machine.start(
+      ...["/usr/bin/tunnel", "dial", `127.0.0.1:${port}`],
+      ...[`--server=unix:${SOCKET}`, "--node=edge"],
+    );
+    this.#writer = child.stdin.getWriter();
+    this.#reader = child.stdout.getReader();
+  }
+
+  async exchange(line: string): Promise<void> {
+    await this.#writer.write(new TextEncoder().encode(line));
+    let text = "";
+    while (text.length < line.length) {
+      const { value, done } = await this.#reader.read();
+      assert(!done, `the connection has ended after ${JSON.stringify(text)}`);
+      text += new TextDecoder().decode(value);
+    }
+    assertEquals(text, line);
+  }
+}
+
+async function inside(folder: string): Promise<number> {
+  const tally = new Tally();
+  const [first = "", next = ""] = Deno.args;
+  const root = `${folder}/root`;
+  await Deno.mkdir(root);
+  await makeBareRoot(root);
+  await said(["ip", "link", "set", "lo", "up"]);
+  await said(["mount", "--rbind", "/dev", `${root}/dev`]);
+  await said(["mount", "-t", "proc", "proc", `${root}/proc`]);
+  const machine = new Machine(root);
+  const target = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  (async () => {
+    for await (const conn of target) {
+      conn.readable.pipeTo(conn.writable).catch(() => {});
+    }
+  })();
+  const { port } = target.addr;
+  let held: Connection | undefined;
+  await tally.run(
+    "the .deb is installed, and its program runs",
+    async () => {
+      await machine.dpkg("--install", first);
+      assertMatch(await machine.said("tunnel", "version"), /^tunnel 0\.1\./);
+      assert(machine.has("/usr/share/man/man1/tunnel.1.gz"));
+      assert(machine.has("/usr/lib/systemd/system/tunnel-server.service"));
+    },
+  );
+  await tally.run("server and agent of the package carry bytes", async () => {
+    await startTunnel(machine);
+    held = new Connection(machine, port);
+    await held.exchange("before\n");
+  });
+  await tally.run(
+    "an upgrade keeps the connection, and serves the next",
+    async () => {
+      const words = await machine.dpkg("--install", next);
+      assertMatch(
+        words,
+        new RegExp(`server: was 0\\.1\\..*is ${NEXT_VERSION}`),
+      );
+      assertMatch(words, new RegExp(`agent: was 0\\.1\\..*is ${NEXT_VERSION}`));
+      await held!.exchange("after\n");
+      await new Connection(machine, port).exchange("another\n");
+    },
+  );
+  await tally.run("purging leaves nothing", async () => {
+    machine.end();
+    await machine.dpkg("--purge", "tunnel");
+    for (
+      const path of [
+        ...["/usr/bin/tunnel", "/usr/lib/tunnel", "/var/lib/tunnel"],
+        ...["/usr/share/man/man1/tunnel.1.gz", "/usr/share/doc/tunnel"],
+      ]
+    ) assert(!machine.has(path), `${path} is still there`);
+  });
+  machine.end();
+  target.close();
+  return tally.end();
+}
+
+const folder = Deno.env.get(INSIDE);
+Deno.exit(await (folder === undefined ? outside() : inside(folder)));
