@@ -143,8 +143,7 @@ export function servicesText(
 }
 
 function discoveryLines(
-  { state, server, mode, node, kinds, waiting, recalledFrom, kept }:
-    DiscoveryStatus,
+  { state, server, mode, node, kinds, recalledFrom, kept }: DiscoveryStatus,
 ): string[] {
   const lines = [
     state === "open"
@@ -156,7 +155,6 @@ function discoveryLines(
     ...Object.entries(kinds).flatMap(([kind, { refusal }]) =>
       refusal === undefined ? [] : `refused of ${kind}: ${refusal.message}`
     ),
-    ...waiting.map(({ service, for: part }) => `${service} waits for ${part}`),
     ...kept?.problem === undefined
       ? []
       : [`discovery: ${kept.path} is not written: ${kept.problem}`],

@@ -145,8 +145,7 @@ Deno.test("tunnel services says how discovery goes, and what it lacks", () => {
   };
   const discovery = {
     mode: "delta",
-    ...{ node: "n1/proxy", streams: 1, waitingCount: 1 },
-    waiting: [{ service: "default/web", for: "the listener default/web:80" }],
+    ...{ node: "n1/proxy", streams: 1 },
     kept: { path: "/state", problem: "the disk is full" },
   } as const;
   const refusal = { message: "x: it is bad", version: "1", atMs: 1 };
@@ -156,13 +155,12 @@ Deno.test("tunnel services says how discovery goes, and what it lacks", () => {
       ...discovery,
       state: "open",
       server: "192.0.2.1:8091",
-      kinds: { cluster: { ...kind, refusal }, listener: kind },
+      kinds: { service: { ...kind, refusal } },
     },
   });
   assertEquals(open.split("\n").slice(3, -2), [
     "discovery: n1/proxy follows 192.0.2.1:8091 (delta)",
-    "refused of cluster: x: it is bad",
-    "default/web waits for the listener default/web:80",
+    "refused of service: x: it is bad",
     "discovery: /state is not written: the disk is full",
   ]);
   const { kept: _, ...others } = discovery;
@@ -172,7 +170,6 @@ Deno.test("tunnel services says how discovery goes, and what it lacks", () => {
       ...others,
       state: "waiting",
       kinds: {},
-      waiting: [],
       recalledFrom: "2026-01-01T00:00:00.000Z",
     },
   });

@@ -46,6 +46,7 @@ const XDS_NAMES: ReadonlyMap<string, string> = new Map([
   ["xds.core.v3.TypedExtensionConfig", "MatcherAction"],
   ["envoy.config.core.v3.HttpProtocolOptions", "CommonHttpProtocolOptions"],
   ["envoy.extensions.filters.udp.udp_proxy.v3.Route", "UdpRoute"],
+  ["tunnel.v1.Service", "TunnelService"],
   ...[
     ...["DiscoveryRequest", "DiscoveryResponse", "Resource"],
     ...["DeltaDiscoveryRequest", "DeltaDiscoveryResponse"],
@@ -86,7 +87,7 @@ export const MODULES: readonly MessageModule[] = [
   },
   {
     path: "proto/xds/xds_messages.ts",
-    protos: XDS_PROTOS,
+    protos: [...XDS_PROTOS, "proto/xds/service.proto"],
     codecs: {
       path: "proto/xds/message_kind.ts",
       schema: "XdsSchema",

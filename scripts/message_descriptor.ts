@@ -61,7 +61,8 @@ function typeDescriptor(type: protobuf.Type): Record<string, unknown> {
  */
 function optionsOf(one: protobuf.ReflectionObject): object | undefined {
   for (const name of Object.keys(one.options ?? {})) {
-    if (name.startsWith("(validate.")) continue;
+    // What is optional is the only member of a `oneof`, which says it all.
+    if (name.startsWith("(validate.") || name === "proto3_optional") continue;
     throw new TypeError(`${one.fullName.slice(1)} has an option: ${name}`);
   }
   const parsed = one.parsedOptions as readonly object[] | null;

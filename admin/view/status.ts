@@ -302,7 +302,7 @@ function discoverySections(
 }
 
 function followNotes(
-  { state, server, problem, waiting, recalledFrom }: Part<"follows">,
+  { state, server, problem, recalledFrom }: Part<"follows">,
 ): readonly Note[] {
   const why = problem === undefined ? "" : `: ${problem}`;
   return [
@@ -311,9 +311,6 @@ function followNotes(
         ? `follows ${server ?? "a server"}`
         : `follows no server (${state})${why}`,
     },
-    ...waiting > 0
-      ? [{ text: `${counted(waiting, "service")} of which a part is missing` }]
-      : [],
     ...recalledFrom === undefined
       ? []
       : [{ text: `what is served was kept at ${whenText(recalledFrom)}` }],

@@ -154,8 +154,6 @@ export interface StatusAnswer {
     readonly server?: string;
     /** Why none is followed. */
     readonly problem?: string;
-    /** Services of which a part is missing. */
-    readonly waiting: number;
     /** From when what is served is, where no server has answered yet. */
     readonly recalledFrom?: string;
   };

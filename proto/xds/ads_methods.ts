@@ -19,9 +19,15 @@ export interface StreamForm {
   readonly kind?: ResourceKind;
 }
 
-/** By kind: the package of its service, its service, and what it streams. */
+/**
+ * By kind of xDS: the package of its service, its service, and what it streams.
+ * Our own kind comes by ADS alone.
+ */
 const SERVICES: Readonly<
-  Record<ResourceKind, readonly [service: string, resources: string]>
+  Record<
+    Exclude<ResourceKind, "service">,
+    readonly [service: string, resources: string]
+  >
 > = {
   cluster: ["cluster.v3.ClusterDiscoveryService", "Clusters"],
   endpoints: ["endpoint.v3.EndpointDiscoveryService", "Endpoints"],

@@ -3,7 +3,8 @@
  * fields.
  *
  * Layer: xDS. The messages are those of `protos/`, which is our own subset of what
- * is published as xDS v3; a test compares it with that. Unknown fields pass.
+ * is published as xDS v3 (a test compares it with that), and of `service.proto`,
+ * a type of our own. Unknown fields pass.
  *
  * @module
  */

@@ -1,5 +1,6 @@
 /**
- * What xDS calls a resource, and the four kinds of it that are served here.
+ * What xDS calls a resource, and the kinds of it that are served here: four of
+ * xDS, and `service.proto` for our own node proxies.
  *
  * Layer: xDS. A resource is opaque bytes with a name and a version; its content
  * is written where it is made, and read where it is used.
@@ -13,6 +14,7 @@ export const RESOURCE_KINDS = [
   "endpoints",
   "listener",
   "route",
+  "service",
 ] as const;
 
 export type ResourceKind = typeof RESOURCE_KINDS[number];
@@ -24,6 +26,7 @@ export const TYPE_URLS: Readonly<Record<ResourceKind, string>> = {
     "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
   listener: "type.googleapis.com/envoy.config.listener.v3.Listener",
   route: "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+  service: "type.googleapis.com/tunnel.v1.Service",
 };
 
 const KINDS_BY_URL: ReadonlyMap<string, ResourceKind> = new Map(
@@ -37,11 +40,11 @@ export function kindOfUrl(typeUrl: string): ResourceKind | undefined {
 
 /**
  * Whether a response is the whole state of the kind: what a SotW response does
- * not name is gone (listeners, clusters), or is as it was (the others). Only the
- * former know a wildcard.
+ * not name is gone (listeners, clusters, services), or is as it was (the others).
+ * Only the former know a wildcard.
  */
 export function isWholeState(kind: ResourceKind): boolean {
-  return kind === "cluster" || kind === "listener";
+  return kind !== "endpoints" && kind !== "route";
 }
 
 /** One resource. Never changes; `===` means the same content. */

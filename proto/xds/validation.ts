@@ -30,9 +30,8 @@ import {
 } from "./xds_messages.ts";
 import { assignmentProblems } from "./assignment_rules.ts";
 import { brokenRule } from "./published_rules.ts";
-import type { ResourceKind } from "./resource.ts";
 
-/** The message of each kind of resource. */
+/** The message of each kind of xDS. */
 export interface ResourceMessages {
   readonly cluster: Cluster;
   readonly endpoints: ClusterLoadAssignment;
@@ -40,9 +39,12 @@ export interface ResourceMessages {
   readonly route: RouteConfiguration;
 }
 
+/** Kinds that other makes of clients know. */
+export type XdsKind = keyof ResourceMessages;
+
 /** Their codecs. */
 export const RESOURCE_MESSAGES: {
-  readonly [Kind in ResourceKind]: MessageKind<ResourceMessages[Kind]>;
+  readonly [Kind in XdsKind]: MessageKind<ResourceMessages[Kind]>;
 } = {
   cluster: Cluster,
   endpoints: ClusterLoadAssignment,
@@ -65,7 +67,7 @@ export interface Clients {
  *
  * @returns `undefined` when nothing is.
  */
-export function problemOf<Kind extends ResourceKind>(
+export function problemOf<Kind extends XdsKind>(
   kind: Kind,
   message: ResourceMessages[Kind],
   clients: Clients = {},
@@ -79,17 +81,17 @@ export function problemOf<Kind extends ResourceKind>(
   return `${type.slice(type.lastIndexOf(".") + 1)} ${name}: ${problem}`;
 }
 
-function nameOf(message: ResourceMessages[ResourceKind]): string {
+function nameOf(message: ResourceMessages[XdsKind]): string {
   const { name, clusterName } = message as Cluster & ClusterLoadAssignment;
   return name ?? clusterName ?? "";
 }
 
-type Rules<Kind extends ResourceKind> = (
+type Rules<Kind extends XdsKind> = (
   message: ResourceMessages[Kind],
   clients: Clients,
 ) => Iterator<string, undefined>;
 
-const RULES: { readonly [Kind in ResourceKind]: Rules<Kind> } = {
+const RULES: { readonly [Kind in XdsKind]: Rules<Kind> } = {
   cluster: clusterProblems,
   endpoints: assignmentProblems,
   listener: listenerProblems,

@@ -133,6 +133,9 @@ export const SCHEMA: XdsSchema = new XdsSchema({
   "xds.type.matcher.v3": {
     Matcher: { fields: { onNoMatch: { type: "OnMatch", id: 3 } }, nested: { OnMatch: { oneofs: { onMatch: { oneof: ["action"], options: { "(validate.required)": true } } }, fields: { action: { type: "xds.core.v3.TypedExtensionConfig", id: 2 } } } } },
   },
+  "tunnel.v1": {
+    Service: { fields: { name: { type: "string", id: 1 }, ports: { rule: "repeated", type: "Port", id: 2 }, affinity: { type: "Affinity", id: 3 }, policy: { type: "Policy", id: 4 }, announced: { type: "bool", id: 5 }, endpoints: { rule: "repeated", type: "Endpoint", id: 6 } }, nested: { Header: { fields: { name: { type: "string", id: 1 }, value: { type: "string", id: 2 } } }, Target: { fields: { service: { type: "string", id: 1 }, port: { type: "uint32", id: 2 }, weight: { type: "uint32", id: 3 } } }, Route: { oneofs: { _host: { oneof: ["host"] } }, fields: { host: { type: "string", id: 1 }, prefix: { type: "string", id: 2 }, headers: { rule: "repeated", type: "Header", id: 3 }, to: { rule: "repeated", type: "Target", id: 4 } } }, Listen: { oneofs: { _host: { oneof: ["host"] } }, fields: { host: { type: "string", id: 1 }, port: { type: "uint32", id: 2 } } }, Port: { oneofs: { _appProtocol: { oneof: ["appProtocol"] } }, fields: { name: { type: "string", id: 1 }, port: { type: "uint32", id: 2 }, protocol: { type: "string", id: 3 }, appProtocol: { type: "string", id: 4 }, routes: { rule: "repeated", type: "Route", id: 5 }, listen: { type: "Listen", id: 6 } } }, Affinity: { fields: { kind: { type: "string", id: 1 }, ttlMs: { type: "int64", id: 2 } } }, StatusRange: { fields: { first: { type: "uint32", id: 1 }, last: { type: "uint32", id: 2 } } }, Tls: { oneofs: { _verify: { oneof: ["verify"] }, _serverName: { oneof: ["serverName"] } }, fields: { verify: { type: "bool", id: 1 }, serverName: { type: "string", id: 2 } } }, HealthCheck: { oneofs: { _port: { oneof: ["port"] }, _rise: { oneof: ["rise"] }, _fall: { oneof: ["fall"] }, _host: { oneof: ["host"] } }, fields: { kind: { type: "string", id: 1 }, intervalMs: { type: "int64", id: 2 }, timeoutMs: { type: "int64", id: 3 }, port: { type: "uint32", id: 4 }, rise: { type: "uint32", id: 5 }, fall: { type: "uint32", id: 6 }, host: { type: "string", id: 7 }, tls: { type: "Tls", id: 8 }, path: { type: "string", id: 9 }, statuses: { rule: "repeated", type: "StatusRange", id: 10 }, service: { type: "string", id: 11 } } }, Ejection: { oneofs: { _failures: { oneof: ["failures"] }, _timeMs: { oneof: ["timeMs"] } }, fields: { failures: { type: "uint32", id: 1 }, timeMs: { type: "int64", id: 2 } } }, Policy: { oneofs: { _balance: { oneof: ["balance"] }, _zoneAware: { oneof: ["zoneAware"] }, _nodeAware: { oneof: ["nodeAware"] }, _dialTimeoutMs: { oneof: ["dialTimeoutMs"] }, _udpIdleMs: { oneof: ["udpIdleMs"] }, _drainMs: { oneof: ["drainMs"] }, _onEndpointRemoved: { oneof: ["onEndpointRemoved"] }, _onEndpointDown: { oneof: ["onEndpointDown"] }, _endpointDrainMs: { oneof: ["endpointDrainMs"] }, _idleTimeoutMs: { oneof: ["idleTimeoutMs"] }, _halfClosedTimeoutMs: { oneof: ["halfClosedTimeoutMs"] }, _userTimeoutMs: { oneof: ["userTimeoutMs"] }, _agentOnFailure: { oneof: ["agentOnFailure"] } }, fields: { balance: { type: "string", id: 1 }, zoneAware: { type: "bool", id: 2 }, nodeAware: { type: "bool", id: 3 }, dialTimeoutMs: { type: "int64", id: 4 }, udpIdleMs: { type: "int64", id: 5 }, drainMs: { type: "int64", id: 6 }, onEndpointRemoved: { type: "string", id: 7 }, onEndpointDown: { type: "string", id: 8 }, endpointDrainMs: { type: "int64", id: 9 }, idleTimeoutMs: { type: "int64", id: 10 }, halfClosedTimeoutMs: { type: "int64", id: 11 }, userTimeoutMs: { type: "int64", id: 12 }, agentOnFailure: { type: "bool", id: 13 }, health: { type: "HealthCheck", id: 14 }, ejection: { type: "Ejection", id: 15 } } }, Agent: { fields: { key: { type: "string", id: 1 }, value: { type: "string", id: 2 } } }, Via: { fields: { kind: { type: "string", id: 1 }, agent: { type: "Agent", id: 2 } } }, EndpointPort: { fields: { name: { type: "string", id: 1 }, port: { type: "uint32", id: 2 } } }, Endpoint: { oneofs: { _node: { oneof: ["node"] }, _zone: { oneof: ["zone"] } }, fields: { address: { type: "string", id: 1 }, ports: { rule: "repeated", type: "EndpointPort", id: 2 }, state: { type: "string", id: 3 }, node: { type: "string", id: 4 }, zone: { type: "string", id: 5 }, forZones: { rule: "repeated", type: "string", id: 6 }, weight: { type: "uint32", id: 7 }, via: { type: "Via", id: 8 } } } } },
+  },
 });
 
 /** Some message, and which. */
@@ -1115,4 +1118,155 @@ export interface Matcher {
 /** `xds.type.matcher.v3.Matcher.OnMatch`. */
 export interface Matcher_OnMatch {
   readonly action?: MatcherAction | undefined;
+}
+
+/** `tunnel.v1.Service`. */
+export interface TunnelService {
+  /** NAMESPACE/NAME. */
+  readonly name?: string | undefined;
+  readonly ports?: readonly TunnelService_Port[] | undefined;
+  readonly affinity?: TunnelService_Affinity | undefined;
+  readonly policy?: TunnelService_Policy | undefined;
+  /** Agents say that it exists, and nothing else does. */
+  readonly announced?: boolean | undefined;
+  /** In the order of the catalog. */
+  readonly endpoints?: readonly TunnelService_Endpoint[] | undefined;
+}
+
+export const TunnelService: MessageKind<TunnelService> = SCHEMA.codec<
+  TunnelService
+>("tunnel.v1.Service");
+
+/** `tunnel.v1.Service.Header`. */
+export interface TunnelService_Header {
+  readonly name?: string | undefined;
+  readonly value?: string | undefined;
+}
+
+/** `tunnel.v1.Service.Target`. */
+export interface TunnelService_Target {
+  /** NAMESPACE/NAME. */
+  readonly service?: string | undefined;
+  readonly port?: number | undefined;
+  readonly weight?: number | undefined;
+}
+
+/** `tunnel.v1.Service.Route`. */
+export interface TunnelService_Route {
+  readonly host?: string | undefined;
+  readonly prefix?: string | undefined;
+  readonly headers?: readonly TunnelService_Header[] | undefined;
+  readonly to?: readonly TunnelService_Target[] | undefined;
+}
+
+/** `tunnel.v1.Service.Listen`. */
+export interface TunnelService_Listen {
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+}
+
+/** `tunnel.v1.Service.Port`. */
+export interface TunnelService_Port {
+  readonly name?: string | undefined;
+  readonly port?: number | undefined;
+  /** `tcp` or `udp`. */
+  readonly protocol?: string | undefined;
+  readonly appProtocol?: string | undefined;
+  readonly routes?: readonly TunnelService_Route[] | undefined;
+  readonly listen?: TunnelService_Listen | undefined;
+}
+
+/** `tunnel.v1.Service.Affinity`. */
+export interface TunnelService_Affinity {
+  /** `none` or `client-ip`. */
+  readonly kind?: string | undefined;
+  readonly ttlMs?: number | undefined;
+}
+
+/** `tunnel.v1.Service.StatusRange`. */
+export interface TunnelService_StatusRange {
+  readonly first?: number | undefined;
+  readonly last?: number | undefined;
+}
+
+/** `tunnel.v1.Service.Tls`. */
+export interface TunnelService_Tls {
+  readonly verify?: boolean | undefined;
+  readonly serverName?: string | undefined;
+}
+
+/** `tunnel.v1.Service.HealthCheck`. */
+export interface TunnelService_HealthCheck {
+  /** `tcp`, `http` or `grpc`; one of another kind is none. */
+  readonly kind?: string | undefined;
+  readonly intervalMs?: number | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly port?: number | undefined;
+  readonly rise?: number | undefined;
+  readonly fall?: number | undefined;
+  readonly host?: string | undefined;
+  readonly tls?: TunnelService_Tls | undefined;
+  /** Of `http`. */
+  readonly path?: string | undefined;
+  readonly statuses?: readonly TunnelService_StatusRange[] | undefined;
+  /** Of `grpc`. */
+  readonly service?: string | undefined;
+}
+
+/** `tunnel.v1.Service.Ejection`. */
+export interface TunnelService_Ejection {
+  readonly failures?: number | undefined;
+  readonly timeMs?: number | undefined;
+}
+
+/** `tunnel.v1.Service.Policy`. */
+export interface TunnelService_Policy {
+  readonly balance?: string | undefined;
+  readonly zoneAware?: boolean | undefined;
+  readonly nodeAware?: boolean | undefined;
+  readonly dialTimeoutMs?: number | undefined;
+  readonly udpIdleMs?: number | undefined;
+  readonly drainMs?: number | undefined;
+  readonly onEndpointRemoved?: string | undefined;
+  readonly onEndpointDown?: string | undefined;
+  readonly endpointDrainMs?: number | undefined;
+  readonly idleTimeoutMs?: number | undefined;
+  readonly halfClosedTimeoutMs?: number | undefined;
+  readonly userTimeoutMs?: number | undefined;
+  readonly agentOnFailure?: boolean | undefined;
+  readonly health?: TunnelService_HealthCheck | undefined;
+  readonly ejection?: TunnelService_Ejection | undefined;
+}
+
+/** `tunnel.v1.Service.Agent`. */
+export interface TunnelService_Agent {
+  /** `uid`, `host`, `cidr` or `id`. */
+  readonly key?: string | undefined;
+  readonly value?: string | undefined;
+}
+
+/** `tunnel.v1.Service.Via`. */
+export interface TunnelService_Via {
+  /** `direct` or `agent`. */
+  readonly kind?: string | undefined;
+  readonly agent?: TunnelService_Agent | undefined;
+}
+
+/** `tunnel.v1.Service.EndpointPort`. */
+export interface TunnelService_EndpointPort {
+  readonly name?: string | undefined;
+  readonly port?: number | undefined;
+}
+
+/** `tunnel.v1.Service.Endpoint`. */
+export interface TunnelService_Endpoint {
+  readonly address?: string | undefined;
+  readonly ports?: readonly TunnelService_EndpointPort[] | undefined;
+  /** `ready`, `serving`, `terminating` or `unready`. */
+  readonly state?: string | undefined;
+  readonly node?: string | undefined;
+  readonly zone?: string | undefined;
+  readonly forZones?: readonly string[] | undefined;
+  readonly weight?: number | undefined;
+  readonly via?: TunnelService_Via | undefined;
 }

@@ -16,6 +16,7 @@ import {
   HttpConnectionManager,
   Listener,
   RouteConfiguration,
+  TunnelService,
 } from "../../proto/xds/xds_messages.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
 import { type Need, RefusedResource } from "./received.ts";
@@ -25,7 +26,8 @@ export type DecodedResource =
   | { readonly kind: "cluster"; readonly message: Cluster }
   | { readonly kind: "endpoints"; readonly message: ClusterLoadAssignment }
   | { readonly kind: "listener"; readonly message: Listener }
-  | { readonly kind: "route"; readonly message: RouteConfiguration };
+  | { readonly kind: "route"; readonly message: RouteConfiguration }
+  | { readonly kind: "service"; readonly message: TunnelService };
 
 /** @throws {RefusedResource} When its bytes are no such message. */
 export function readResource(
@@ -42,6 +44,8 @@ export function readResource(
         return { kind, message: Listener.decode(value) };
       case "route":
         return { kind, message: RouteConfiguration.decode(value) };
+      case "service":
+        return { kind, message: TunnelService.decode(value) };
     }
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
@@ -65,6 +69,7 @@ export function needsOf(resource: DecodedResource): readonly Need[] {
         .map((name) => ({ kind: "route", name }));
     case "endpoints":
     case "route":
+    case "service":
       return [];
   }
 }

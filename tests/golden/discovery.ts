@@ -40,6 +40,7 @@ export const GOLDEN_AUDIENCES: Readonly<Record<string, ClientGroup>> = {
     connectProxy: CONNECT,
   }),
   "proxy.json": clientGroup("proxy", SEES_EVERYTHING),
+  "service.json": clientGroup("service", SEES_EVERYTHING),
 };
 
 /** Where a golden file is. */

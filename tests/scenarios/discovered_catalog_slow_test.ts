@@ -10,7 +10,6 @@ import { assert, assertEquals } from "@std/assert";
 import {
   DIRECT,
   type Endpoint,
-  endpointPort,
   keyOf,
   NO_AFFINITY,
   type Service,
@@ -27,24 +26,20 @@ import { Views } from "../../services/discovery/generate/views.ts";
 import { XdsStreamState } from "../../services/discovery/subscriptions/xds_stream_state.ts";
 import { FakeTimers } from "../support/memory/fake_timers.ts";
 import { Prng } from "../support/memory/prng.ts";
-import { readForProxy } from "../../services/proxy/ads/proxy_content.ts";
+import type { WholeService } from "../../services/catalog/service_message.ts";
+import { readWhole } from "../../services/proxy/ads/ads_source.ts";
 import { proxyNode } from "../../services/proxy/ads/proxy_node.ts";
-import {
-  type Content,
-  ServiceAssembly,
-} from "../../services/proxy/ads/service_assembly.ts";
 import { SEES_EVERYTHING } from "../../services/catalog/visibility.ts";
 
 const RUNS = 60;
 const STEPS = 80;
 const NAMES = ["a", "b", "c.d"];
-const GROUP = clientGroup("proxy", SEES_EVERYTHING);
+const GROUP = clientGroup("service", SEES_EVERYTHING);
 
 /** A server, a proxy, and a line between them that waits. */
 class World {
   readonly timers = new FakeTimers();
-  readonly assembly = new ServiceAssembly();
-  readonly client: AdsClient<Content>;
+  readonly client: AdsClient<WholeService>;
   /** All that each service was, in order, and how far the proxy is. */
   readonly #history = new Map<string, string[]>();
   readonly #reached = new Map<string, number>();
@@ -58,24 +53,20 @@ class World {
   #down: Uint8Array[] = [];
 
   constructor(private readonly mode: DiscoveryMode) {
-    this.client = new AdsClient<Content>({
+    this.client = new AdsClient<WholeService>({
       mode,
       node: proxyNode("n", ""),
-      read: readForProxy,
+      read: readWhole,
       timers: this.timers,
       onChanged: (changes) => {
-        for (const { kind, name, held } of changes) {
-          this.assembly.change(kind, name, held?.content);
-        }
-        for (const [key, whole] of this.assembly.take()) {
-          if (whole !== undefined) this.#reach(key, whole.service);
+        for (const { name, held } of changes) {
+          if (held !== undefined) this.#reach(name, held.content);
         }
       },
       onAnswered: (_kind, _version, refusal) =>
         assertEquals(refusal, undefined),
     });
-    this.client.want("cluster", true);
-    this.client.want("listener", true);
+    this.client.want("service", true);
     this.#views.update(this.#snapshot);
   }
 
@@ -99,7 +90,7 @@ class World {
       next.endpoints.delete(key);
     } else {
       const texts = this.#history.get(key) ?? [];
-      texts.push(JSON.stringify(service));
+      texts.push(JSON.stringify({ service, endpoints: list }));
       this.#history.set(key, texts);
       next.services.set(key, service);
       next.endpoints.set(key, list);
@@ -144,24 +135,18 @@ class World {
 
   check(): void {
     const { services, endpoints } = this.#snapshot;
-    const { whole } = this.assembly;
-    assertEquals([...whole.keys()].sort(), [...services.keys()].sort());
+    const held = this.client.held("service");
+    assertEquals([...held.keys()].sort(), [...services.keys()].sort());
     for (const [key, service] of services) {
-      const found = whole.get(key)!;
-      assertEquals(found.service, service);
-      for (const { name } of service.ports) {
-        const of = (list: readonly Endpoint[]) =>
-          list.filter((endpoint) => endpointPort(endpoint, name) !== undefined);
-        assertEquals(of(found.endpoints), of(endpoints.get(key)!));
-      }
+      const whole = { service, endpoints: endpoints.get(key) };
+      assertEquals(held.get(key)!.content, whole);
     }
-    assertEquals(this.assembly.waiting.size, 0);
   }
 
   /** Only forward: what a service was before must not come again. */
-  #reach(key: string, service: Service): void {
+  #reach(key: string, whole: WholeService): void {
     const from = this.#reached.get(key) ?? 0;
-    const text = JSON.stringify(service);
+    const text = JSON.stringify(whole);
     const index = this.#history.get(key)!.indexOf(text, from);
     assert(index >= 0, `${key} was never so, or is not so any more: ${text}`);
     this.#reached.set(key, index);

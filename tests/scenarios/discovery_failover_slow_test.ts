@@ -20,9 +20,9 @@ import { DiscoveryServer } from "../../lab/peers/discovery_server.ts";
 import { freePort } from "../support/program/ports.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { NodeStage } from "../support/rigs/node_stage.ts";
-import { readForProxy } from "../../services/proxy/ads/proxy_content.ts";
+import { readWhole } from "../../services/proxy/ads/ads_source.ts";
+import type { WholeService } from "../../services/catalog/service_message.ts";
 import { proxyNode } from "../../services/proxy/ads/proxy_node.ts";
-import type { Content } from "../../services/proxy/ads/service_assembly.ts";
 import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
 import { namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
@@ -154,19 +154,18 @@ Deno.test("two servers of one catalog show the same versions", async () => {
 Deno.test("a node proxy's client keeps all that it has when its server is killed", async () => {
   await using stage = await Stage.open();
   let changes = 0;
-  const assignments: string[] = [];
-  const client = new AdsClient<Content>({
+  const read: string[] = [];
+  const client = new AdsClient<WholeService>({
     mode: "delta",
     node: proxyNode("n", ""),
     read: (kind, resource) => {
-      if (kind === "endpoints") assignments.push(resource.name);
-      return readForProxy(kind, resource);
+      read.push(resource.name);
+      return readWhole(kind, resource);
     },
     timers: systemTimers,
     onChanged: (changed) => changes += changed.length,
   });
-  client.want("cluster", true);
-  client.want("listener", true);
+  client.want("service", true);
   const upstream = plainUpstream([stage.one, stage.two].map(({ port }) => ({
     host: "127.0.0.1",
     port,
@@ -178,15 +177,13 @@ Deno.test("a node proxy's client keeps all that it has when its server is killed
   try {
     await eventually(
       "it has all",
-      () =>
-        client.held("endpoints").size === SERVICES &&
-        client.held("cluster").size === SERVICES,
+      () => client.held("service").size === SERVICES,
     );
     const { state } = connection;
     assert(state.kind === "open");
     const isOne = state.server.endsWith(`:${stage.one.port}`);
     const before = changes;
-    assignments.length = 0;
+    read.length = 0;
     await (isOne ? stage.one : stage.two).stop("SIGKILL");
     await eventually(
       "it is at the other server",
@@ -195,12 +192,8 @@ Deno.test("a node proxy's client keeps all that it has when its server is killed
     // What follows its first response would have come by the time of a change.
     await stage.one.rewrite([{ name: "new", endpoints: ["10.9.9.9:80"] }]);
     await eventually("it hears of a change", () => changes > before);
-    await eventually("of all of it", () => client.held("cluster").size === 1);
-    await eventually(
-      "of its endpoints",
-      () => client.held("endpoints").size === 1,
-    );
-    assertEquals(assignments.length, 1, "the new one alone");
+    await eventually("of all of it", () => client.held("service").size === 1);
+    assertEquals(read.length, 1, "the new one alone");
   } finally {
     await connection.stop();
   }

@@ -39,6 +39,7 @@ const CLIENT: SeenBy = {
       }],
       listener: [],
       route: [],
+      service: [],
     };
     return of(all[kind]);
   },

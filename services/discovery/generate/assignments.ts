@@ -1,23 +1,15 @@
 /**
  * Load assignments: the endpoints of one port, as far as a client can reach
- * them.
- *
- * gRPC clients and Envoy receive only the endpoints that are to get connections,
+ * them. gRPC clients and Envoy receive only the endpoints that are to get connections,
  * by the rule of our own proxies (`usableTargets`): they would use the others in
- * a panic. Node proxies receive all endpoints.
+ * a panic.
  *
  * @module
  */
 
 import {
-  endpointMetadata,
-  TUNNEL_METADATA,
-} from "../../catalog/discovery_metadata.ts";
-import {
   DEFAULT_WEIGHT,
   type Endpoint,
-  endpointPort,
-  type EndpointState,
   keyOf,
   type Service,
   type ServicePort,
@@ -42,7 +34,6 @@ import {
   type Metadata,
   SocketAddress_Protocol,
 } from "../../../proto/xds/xds_messages.ts";
-import { structOf } from "../../../proto/xds/struct_data.ts";
 import type { ConnectProxy, Variant } from "./client_group.ts";
 import { ownProxies } from "./own_proxies.ts";
 import type { ServiceInput } from "./service_resources.ts";
@@ -65,14 +56,6 @@ export function assignmentOf(
   variant: Variant,
 ): Assigned {
   const clusterName = resourceNameOf(keyOf(service), port);
-  if (variant.form === "proxy") {
-    return {
-      assignment: {
-        clusterName,
-        endpoints: proxyEndpoints(endpoints, port),
-      },
-    };
-  }
   const reasons = new Map<OmissionReason, Target[]>();
   const targets = targetsIn(endpoints, port.name);
   const reachable = targets.filter((target) => {
@@ -103,48 +86,6 @@ export function assignmentOf(
 export function noEndpoints(clusterName: string): ClusterLoadAssignment {
   return { clusterName, endpoints: [] };
 }
-
-// --- For node proxies ------------------------------------------------------------
-
-/** All endpoints, in one locality so that their order stays. */
-function proxyEndpoints(
-  endpoints: readonly Endpoint[],
-  { name, protocol }: ServicePort,
-): readonly LocalityLbEndpoints[] {
-  const lbEndpoints = endpoints.flatMap((endpoint) => {
-    const port = endpointPort(endpoint, name);
-    return port === undefined ? [] : [proxyEndpoint(endpoint, port, protocol)];
-  });
-  return lbEndpoints.length === 0
-    ? []
-    : [{ locality: {}, loadBalancingWeight: { value: 1 }, lbEndpoints }];
-}
-
-/** For clients that do not read our metadata, which has the exact state. */
-const HEALTH: Readonly<Record<EndpointState, number>> = {
-  ready: HealthStatus.HEALTHY,
-  serving: HealthStatus.DRAINING,
-  terminating: HealthStatus.DRAINING,
-  unready: HealthStatus.UNHEALTHY,
-};
-
-function proxyEndpoint(
-  endpoint: Endpoint,
-  portValue: number,
-  protocol: ServicePort["protocol"],
-): LbEndpoint {
-  const form = endpointMetadata(endpoint);
-  return {
-    endpoint: { address: socketAddress(endpoint.address, portValue, protocol) },
-    healthStatus: HEALTH[endpoint.state],
-    ...form === undefined
-      ? {}
-      : { metadata: { filterMetadata: { [TUNNEL_METADATA]: structOf(form) } } },
-    ...weightOf(endpoint),
-  };
-}
-
-// --- For gRPC clients and Envoy --------------------------------------------------
 
 /** Why endpoints are omitted, and what people can do about it. */
 const OMISSION_TEXTS: Readonly<Record<OmissionReason, string>> = {
@@ -289,7 +230,7 @@ function throughProxy(proxy: ConnectProxy): Metadata {
 
 // --- For all ---------------------------------------------------------------------
 
-function socketAddress(
+export function socketAddress(
   address: string,
   portValue: number,
   protocol: ServicePort["protocol"],
@@ -303,7 +244,7 @@ function socketAddress(
   };
 }
 
-function weightOf(
+export function weightOf(
   { weight }: Endpoint,
 ): Pick<LbEndpoint, "loadBalancingWeight"> {
   return weight === DEFAULT_WEIGHT

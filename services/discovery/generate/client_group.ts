@@ -16,7 +16,8 @@ import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 /** The kind of program; each has resources that only it understands. */
 export type Form = typeof FORMS[number];
 
-export const FORMS = ["proxy", "grpc", "envoy"] as const;
+/** `proxy`: a node proxy of a version that does not know services yet. */
+export const FORMS = ["service", "proxy", "grpc", "envoy"] as const;
 
 /** An HTTP CONNECT proxy on the client's own machine: an IP address, a port. */
 export interface ConnectProxy {
@@ -55,7 +56,7 @@ export interface ClientFacts {
  * A client's group. Its node's metadata decides: in a map `tunnel`, or with
  * names such as `tunnel.kind`,
  *
- * - `kind`: `proxy`, `grpc` or `envoy`; without it the user agent decides, and an
+ * - `kind`: `service`, `proxy`, `grpc` or `envoy`; without it the user agent decides, and an
  *   unknown user agent receives what Envoy receives.
  * - `http_11_proxy`: true for clients that know `Http11ProxyUpstreamTransport`
  *   (gRFC A86).
@@ -66,7 +67,7 @@ export function clientGroupOf(
 ): ClientGroup {
   const form = formOf(node);
   const { zone } = node.locality;
-  const asksForProxy = form !== "proxy" &&
+  const asksForProxy = !isNodeProxy(form) &&
     tunnelMetadata(node, "http_11_proxy") === true;
   return clientGroup(form, visible, {
     ...zone === "" ? {} : { zone },
@@ -99,8 +100,7 @@ export function variantFor(
   endpoints: readonly Endpoint[],
   { form, connectProxy, zone }: ClientGroup,
 ): Variant {
-  // A node proxy receives everything, and finds its zone and its route itself.
-  if (form === "proxy") return { form };
+  if (isNodeProxy(form)) return { form };
   const isProxyNamed = endpoints.some(({ via }) => via.kind === "agent");
   return {
     form,
@@ -115,7 +115,7 @@ export function variantFor(
 export function variantsOf(
   { form, connectProxy, zone }: ClientGroup,
 ): readonly Variant[] {
-  if (form === "proxy") return [{ form }];
+  if (isNodeProxy(form)) return [{ form }];
   const proxies = connectProxy === undefined
     ? [{}]
     : [{ connectProxy }, { connectProxy: SOME_PROXY }];
@@ -129,6 +129,11 @@ export function variantsOf(
 export function connectText({ host, port, more = 0 }: ConnectProxy): string {
   const at = hostPort(host, port);
   return more === 0 ? at : `${at}+${more}`;
+}
+
+/** It receives everything, and finds its zone and its route itself. */
+function isNodeProxy(form: Form): boolean {
+  return form === "service" || form === "proxy";
 }
 
 function formOf(node: DiscoveryNode): Form {

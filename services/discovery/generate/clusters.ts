@@ -6,10 +6,6 @@
 
 import { appProtocolOf } from "../../catalog/model/app_protocol.ts";
 import {
-  clusterMetadata,
-  TUNNEL_METADATA,
-} from "../../catalog/discovery_metadata.ts";
-import {
   HEALTH_FALL,
   HEALTH_RISE,
   type HealthCheck as CatalogHealthCheck,
@@ -33,7 +29,6 @@ import {
   RawBuffer,
   type TransportSocket,
 } from "../../../proto/xds/xds_messages.ts";
-import { structOf } from "../../../proto/xds/struct_data.ts";
 import type { Variant } from "./client_group.ts";
 import { ADS } from "./resource_of.ts";
 
@@ -73,7 +68,6 @@ export function clusterOf(
   variant: Variant,
 ): Cluster {
   const name = resourceNameOf(keyOf(service), port);
-  if (variant.form === "proxy") return proxyCluster(name, service, port);
   const circuit = { value: CIRCUIT_MAX };
   return {
     ...plainCluster(name),
@@ -88,9 +82,10 @@ export function clusterOf(
         ...variant.form === "envoy" ? { maxRetries: circuit } : {},
       }],
     },
-    ...variant.connectProxy === undefined || port.protocol === "udp"
-      ? {}
-      : { transportSocket: THROUGH_PROXY[variant.form]() },
+    ...variant.connectProxy === undefined || port.protocol === "udp" ? {} : {
+      transportSocket: THROUGH_PROXY
+        [variant.form === "grpc" ? "grpc" : "envoy"](),
+    },
     ...variant.form === "envoy" ? envoyFields(service, port, variant) : {},
   };
 }
@@ -104,19 +99,6 @@ export function plainCluster(name: string): Cluster {
     name,
     type: Cluster_DiscoveryType.EDS,
     edsClusterConfig: { edsConfig: ADS },
-  };
-}
-
-/** A node proxy reads all that it needs from the service. */
-function proxyCluster(
-  name: string,
-  service: Service,
-  port: ServicePort,
-): Cluster {
-  const form = structOf(clusterMetadata(service, port.name));
-  return {
-    ...plainCluster(name),
-    metadata: { filterMetadata: { [TUNNEL_METADATA]: form } },
   };
 }
 

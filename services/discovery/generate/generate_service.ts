@@ -18,8 +18,11 @@ import {
   type ServicePort,
 } from "../../catalog/model/model.ts";
 import { resourceNameOf } from "../../catalog/model/resource_names.ts";
-import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
-import type { ResourceMessages } from "../../../proto/xds/validation.ts";
+import type { Resource } from "../../../proto/xds/resource.ts";
+import type {
+  ResourceMessages,
+  XdsKind,
+} from "../../../proto/xds/validation.ts";
 import { assignmentOf, noEndpoints } from "./assignments.ts";
 import { type Form, FORMS, type Variant } from "./client_group.ts";
 import { clusterOf, plainCluster } from "./clusters.ts";
@@ -30,7 +33,13 @@ import {
   listenPlace,
   proxyListener,
 } from "./listeners.ts";
-import { InvalidResource, namesakesOf, resourceOf } from "./resource_of.ts";
+import { proxyAssignment, proxyCluster } from "./older_proxies.ts";
+import {
+  InvalidResource,
+  namesakesOf,
+  resourceOf,
+  serviceResource,
+} from "./resource_of.ts";
 import { clustersOfRoutes, routesOf, targetsOfRoutes } from "./routes.ts";
 import type {
   Claim,
@@ -55,6 +64,11 @@ export function generateService(
   variant: Variant,
 ): ServiceResources {
   const service = keyOf(input.service);
+  if (variant.form === "service") {
+    const resource = serviceResource(input);
+    const claim = { service, resource, rank: OWN, order: 0 };
+    return { claims: [claim], unserved: [] };
+  }
   const claims: Claim[] = [];
   const reasons: string[] = [];
   for (const port of input.service.ports) {
@@ -101,9 +115,16 @@ class PortClaims {
   ) {
     this.#service = keyOf(input.service);
     this.#form = variant.form;
-    const { assignment, omitted } = assignmentOf(input, port, variant);
+    const { assignment, omitted = undefined } = this.#form === "proxy"
+      ? { assignment: proxyAssignment(input, port) }
+      : assignmentOf(input, port, variant);
     this.omitted = omitted && `${portText(port)}: ${omitted}`;
-    this.#claim("cluster", clusterOf(input.service, port, variant));
+    this.#claim(
+      "cluster",
+      this.#form === "proxy"
+        ? proxyCluster(input.service, port)
+        : clusterOf(input.service, port, variant),
+    );
     this.#claim("endpoints", assignment);
     this.#claimListeners();
     const hasRoutes = variant.form === "grpc" ||
@@ -111,7 +132,7 @@ class PortClaims {
     if (hasRoutes) this.#claimRoutes(variant);
   }
 
-  #claim<Kind extends ResourceKind>(
+  #claim<Kind extends XdsKind>(
     kind: Kind,
     message: ResourceMessages[Kind],
     rest: ClaimRest = { rank: OWN },

@@ -12,6 +12,7 @@ import type { MessageKind } from "../../../proto/xds/message_kind.ts";
 import {
   ApiVersion,
   type ConfigSource,
+  TunnelService,
 } from "../../../proto/xds/xds_messages.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import {
@@ -19,8 +20,12 @@ import {
   problemOf,
   RESOURCE_MESSAGES,
   type ResourceMessages,
+  type XdsKind,
 } from "../../../proto/xds/validation.ts";
+import { keyOf } from "../../catalog/model/model.ts";
+import { messageOf } from "../../catalog/service_message.ts";
 import type { Form } from "./client_group.ts";
+import type { ServiceInput } from "./service_resources.ts";
 
 /** From the stream that the resource came by. gRPC refuses other sources. */
 export const ADS: ConfigSource = {
@@ -44,7 +49,7 @@ export class InvalidResource extends Error {
  * @param clusters Those that it leads to.
  * @throws {InvalidResource}
  */
-export function resourceOf<Kind extends ResourceKind>(
+export function resourceOf<Kind extends XdsKind>(
   kind: Kind,
   message: ResourceMessages[Kind],
   form: Form,
@@ -76,8 +81,14 @@ export function namesakesOf(
     .map((any, index) => resource("listener", names[index]!, any));
 }
 
+/** A service for node proxies of ours; no rule of other clients counts. */
+export function serviceResource(input: ServiceInput): Resource {
+  const any = encodeAny(TunnelService, messageOf(input));
+  return resource("service", keyOf(input.service), any);
+}
+
 /** @throws {InvalidResource} */
-function assertTaken<Kind extends ResourceKind>(
+function assertTaken<Kind extends XdsKind>(
   kind: Kind,
   message: ResourceMessages[Kind],
   form: Form,
@@ -101,7 +112,7 @@ function resource(
   );
 }
 
-function nameOf(message: ResourceMessages[ResourceKind]): string {
+function nameOf(message: ResourceMessages[XdsKind]): string {
   const { name, clusterName } = message as
     & ResourceMessages["cluster"]
     & ResourceMessages["endpoints"];

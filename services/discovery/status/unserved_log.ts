@@ -76,7 +76,8 @@ export class UnservedLog {
 }
 
 const CLIENTS = {
-  proxy: "node proxies",
+  service: "node proxies",
+  proxy: "older node proxies",
   grpc: "gRPC clients",
   envoy: "Envoy",
 } as const;

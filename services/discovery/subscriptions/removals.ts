@@ -31,6 +31,7 @@ export const PARENTS: Readonly<
   endpoints: ["cluster"],
   listener: [],
   route: ["listener"],
+  service: [],
 };
 
 /** How well the server knows what a client has. */

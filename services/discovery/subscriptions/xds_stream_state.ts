@@ -67,6 +67,9 @@ type OneSubscription = SotwSubscription | DeltaSubscription;
 /** The kinds that a client must have of a cluster before anything leads to it. */
 const WARMED: readonly ResourceKind[] = ["cluster", "endpoints"];
 
+/** The kinds that lead to it. */
+const LEADING: readonly ResourceKind[] = PARENTS.cluster;
+
 /** See the module description. */
 export class XdsStreamState {
   /** How the client is served; set it before the first request. */
@@ -165,7 +168,7 @@ export class XdsStreamState {
       const { kind } = subscription;
       // It could lead to clusters that the client does not know.
       const waits = isClusterBlocked && !subscription.isAwaited &&
-        kind !== "endpoints";
+        LEADING.includes(kind);
       const response = waits ? undefined : this.#respond(subscription, nowMs);
       if (response !== undefined) return response;
       if (kind === "cluster") {
@@ -215,7 +218,7 @@ export class XdsStreamState {
   /** Whether the latest state of a kind waits for clusters. */
   #isHeld({ kind, now }: OneSubscription): boolean {
     const { waiting } = this.#warming;
-    return waiting !== undefined && !WARMED.includes(kind) &&
+    return waiting !== undefined && LEADING.includes(kind) &&
       waiting.view.resources[kind] !== now;
   }
 
@@ -259,9 +262,9 @@ export class XdsStreamState {
   #observe(latest: View, nowMs: number, isLate: boolean): void {
     for (const subscription of this.#subscriptions) {
       const { kind } = subscription;
-      const { view: { resources }, generation } = WARMED.includes(kind)
-        ? { view: latest, generation: this.#generation }
-        : this.#passed(latest, nowMs);
+      const { view: { resources }, generation } = LEADING.includes(kind)
+        ? this.#passed(latest, nowMs)
+        : { view: latest, generation: this.#generation };
       if (!subscription.stays(resources[kind], generation)) {
         const holdsRemovals = this.#holdsRemovals(kind);
         const moment = { generation, nowMs, holdsRemovals, isLate };

@@ -4,8 +4,8 @@
  *
  * A server that is away changes nothing: what it has said stays, also from one
  * process to the next (`last_known_good.ts`). What it says that cannot be used
- * is refused by name, and shows there; the rest is taken. A change is taken when
- * it is whole (`service_assembly.ts`).
+ * is refused by name, and shows there; the rest is taken. A service comes with all
+ * its endpoints (`proto/xds/service.proto`), so no change is ever half a change.
  *
  * Reading order: `start`, `#change`, `#settled`.
  *
@@ -16,25 +16,29 @@ import type { Sink, Source } from "../../catalog/model/source.ts";
 import { AdsClient, type Recalled } from "../../ads/ads_client.ts";
 import { AdsConnection } from "../../ads/ads_connection.ts";
 import type { Upstream } from "../../../net/channel/upstream.ts";
-import type { AdsChange } from "../../ads/received.ts";
+import { GrpcError } from "../../../proto/grpc/status.ts";
+import {
+  type AdsChange,
+  RefusedResource,
+  type UsableResource,
+} from "../../ads/received.ts";
+import { keyOf } from "../../catalog/model/model.ts";
+import {
+  ServiceMessageError,
+  type WholeService,
+  wholeServiceOf,
+} from "../../catalog/service_message.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type {
   DiscoveryMode,
   DiscoveryNode,
+  ReceivedResource,
 } from "../../../proto/xds/discovery.ts";
-import {
-  RESOURCE_KINDS,
-  type ResourceKind,
-  TYPE_URLS,
-} from "../../../proto/xds/resource.ts";
+import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
+import { TunnelService } from "../../../proto/xds/xds_messages.ts";
 import type { DiscoveryStatus } from "./discovery_status.ts";
 import type { LastKnownGood } from "./last_known_good.ts";
-import { readForProxy } from "./proxy_content.ts";
-import { type Content, ServiceAssembly } from "./service_assembly.ts";
-
-/** Services that wait and are named to people. */
-const WAITING_SHOWN_MAX = 100;
 
 export interface AdsSourceOptions {
   readonly upstream: Upstream;
@@ -55,9 +59,8 @@ export interface AdsSourceOptions {
 
 export class AdsSource implements Source {
   readonly name = "discovery";
-  readonly #client: AdsClient<Content>;
-  readonly #connection: AdsConnection<Content>;
-  readonly #assembly = new ServiceAssembly();
+  readonly #client: AdsClient<WholeService>;
+  readonly #connection: AdsConnection<WholeService>;
   readonly #refusals = new Map<ResourceKind, string>();
   #sink: Sink | undefined;
   #starting: Promise<void> | undefined;
@@ -67,11 +70,11 @@ export class AdsSource implements Source {
 
   constructor(private readonly options: AdsSourceOptions) {
     const { mode, node, timers, random, upstream, onSilentEnd } = options;
-    this.#client = new AdsClient<Content>({
+    this.#client = new AdsClient<WholeService>({
       mode,
       node,
       timers,
-      read: readForProxy,
+      read: readWhole,
       onChanged: (changes) => this.#change(changes),
       onAnswered: (kind, _version, refusal) => this.#answered(kind, refusal),
       onSettled: () => this.#settled(),
@@ -90,7 +93,6 @@ export class AdsSource implements Source {
   get status(): DiscoveryStatus {
     const { node, mode, kept } = this.options;
     const { state } = this.#connection;
-    const { waiting } = this.#assembly;
     const { path, problem } = kept ?? {};
     return {
       node: node.id,
@@ -100,11 +102,6 @@ export class AdsSource implements Source {
       ...state.kind === "waiting" ? { problem: state.problem } : {},
       streams: this.#connection.opened,
       kinds: this.#client.status,
-      waitingCount: waiting.size,
-      waiting: [...waiting].slice(0, WAITING_SHOWN_MAX).map((service) => ({
-        service,
-        for: this.#assembly.waitsFor(service)!,
-      })),
       ...this.#recalledMs === undefined || this.#isSynced
         ? {}
         : { recalledFrom: new Date(this.#recalledMs).toISOString() },
@@ -116,8 +113,7 @@ export class AdsSource implements Source {
 
   start(sink: Sink): void {
     this.#sink = sink;
-    this.#client.want("cluster", true);
-    this.#client.want("listener", true);
+    this.#client.want("service", true);
     this.#starting = this.#recall().then(() => {
       if (!this.#isStopped) this.#connection.start();
     });
@@ -148,31 +144,27 @@ export class AdsSource implements Source {
     if (this.#client.recall(resources) === 0) return;
     this.#recalledMs = savedMs;
     log.event("serving what discovery has said last, until a server answers", {
-      services: this.#assembly.whole.size,
+      services: this.#client.held("service").size,
       from: new Date(savedMs).toISOString(),
     });
     this.#sink!.synced();
   }
 
-  #change(changes: readonly AdsChange<Content>[]): void {
+  #change(changes: readonly AdsChange<WholeService>[]): void {
     if (this.#isStopped) return;
-    for (const { kind, name, held } of changes) {
-      this.#assembly.change(kind, name, held?.content);
-    }
-    const settled = [...this.#assembly.take()];
-    const there = settled.flatMap(([key, whole]) =>
-      whole === undefined ? [] : [{ key, ...whole }]
+    const there = changes.flatMap(({ name, held }) =>
+      held === undefined ? [] : [{ name, ...held.content }]
     );
-    const gone = settled.flatMap(([key, whole]) =>
-      whole === undefined ? key : []
+    const gone = changes.flatMap(({ name, held }) =>
+      held === undefined ? name : []
     );
     const sink = this.#sink!;
     sink.together(() => {
       sink.remove({ services: gone, endpoints: gone });
       sink.add({
         services: there.map(({ service }) => service),
-        endpoints: there.map(({ key, endpoints }) => ({
-          service: key,
+        endpoints: there.map(({ name, endpoints }) => ({
+          service: name,
           endpoints,
         })),
       });
@@ -195,10 +187,27 @@ export class AdsSource implements Source {
   }
 
   #held(): readonly Recalled[] {
-    return RESOURCE_KINDS.flatMap((kind) =>
-      [...this.#client.held(kind).values()].map(({ name, version, value }) => ({
-        ...{ kind, name, version, value, typeUrl: TYPE_URLS[kind] },
-      }))
-    );
+    const typeUrl = TYPE_URLS.service;
+    return [...this.#client.held("service").values()]
+      .map(({ name, version, value }) => ({
+        ...{ kind: "service", name, version, value, typeUrl },
+      }));
+  }
+}
+
+/** What it cannot use it refuses by a sentence; nothing is guessed. */
+export function readWhole(
+  _kind: ResourceKind,
+  { name, value }: ReceivedResource,
+): UsableResource<WholeService> {
+  try {
+    const content = wholeServiceOf(TunnelService.decode(value));
+    const key = keyOf(content.service);
+    if (key !== name) throw new RefusedResource(`it is the service ${key}`);
+    return { content, needs: [] };
+  } catch (error) {
+    const isItsFault = error instanceof ServiceMessageError ||
+      error instanceof GrpcError;
+    throw isItsFault ? new RefusedResource(error.message) : error;
   }
 }

@@ -1,6 +1,6 @@
 /**
  * What is counted of a proxy's discovery (`tunnel_discovery_client_…`). Labels
- * are the four kinds of resources.
+ * are kinds of resources.
  *
  * @module
  */
@@ -59,12 +59,6 @@ export function registerDiscoveryClientMetrics(
     "streams_total",
     "Streams on which a discovery server has spoken.",
     ({ streams }) => streams,
-  );
-  one(
-    "gauge",
-    "waiting_services",
-    "Services of which a cluster, a listener or an assignment is missing.",
-    ({ waitingCount }) => waitingCount,
   );
   byKind(
     "gauge",

@@ -21,13 +21,6 @@ export interface DiscoveryStatus {
   /** Streams on which a server has spoken, since the start. */
   readonly streams: number;
   readonly kinds: Readonly<Partial<Record<ResourceKind, AdsKindStatus>>>;
-  /** Services of which a part is missing … */
-  readonly waitingCount: number;
-  /** … and which, of some. */
-  readonly waiting: readonly {
-    readonly service: string;
-    readonly for: string;
-  }[];
   /** From when what is served is, if a server has not answered yet. */
   readonly recalledFrom?: string;
   /** The file that keeps it, and why it does not. */

@@ -7,7 +7,7 @@
 import { VERSION } from "../../../platform/process/version.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 
-/** By this a discovery server knows that services are to be sent whole. */
+/** By this an older discovery server knows a node proxy. */
 const PROXY_USER_AGENT = "tunnel";
 
 /**
@@ -20,7 +20,7 @@ export function proxyNode(id: string, zone: string): DiscoveryNode {
   return {
     id,
     cluster: "",
-    metadata: { tunnel: { kind: "proxy" } },
+    metadata: { tunnel: { kind: "service" } },
     locality: { region: "", zone, subZone: "" },
     userAgentName: PROXY_USER_AGENT,
     userAgentVersion: VERSION,

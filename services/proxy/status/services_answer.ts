@@ -98,7 +98,7 @@ function* problemsOf(
 function followsOf(
   discovery: DiscoveryStatus,
 ): NonNullable<StatusAnswer["follows"]> {
-  const { state, server, problem, waitingCount, recalledFrom } = discovery;
+  const { state, server, problem, recalledFrom } = discovery;
   return {
     state: state === "open"
       ? "following"
@@ -107,7 +107,6 @@ function followsOf(
       : "waiting",
     ...server === undefined ? {} : { server },
     ...problem === undefined ? {} : { problem: clipped(problem) },
-    waiting: waitingCount,
     ...recalledFrom === undefined ? {} : { recalledFrom },
   };
 }

@@ -250,7 +250,6 @@ export const PROXY_STATUS: StatusAnswer = {
   follows: {
     state: "waiting",
     problem: "no server answers at tunnel.example:8091",
-    waiting: 2,
     recalledFrom: "2026-11-22T09:00:00Z",
   },
 };

@@ -53,6 +53,7 @@ function run(
     endpoints: new Map(),
     listener: new Map(),
     route: new Map(),
+    service: new Map(),
   };
   for (const happening of happenings) happen(world, catalog, happening);
   world.settle();

@@ -64,6 +64,7 @@ export class DiscoveryModel {
     endpoints: new ModelKind(),
     listener: new ModelKind(),
     route: new ModelKind(),
+    service: new ModelKind(),
   };
   /** Clusters that are new or changed, and wait for endpoints. */
   readonly warming = new Set<string>();

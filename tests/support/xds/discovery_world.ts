@@ -83,6 +83,7 @@ function ledgers(): Record<ResourceKind, Ledger> {
     endpoints: new Ledger(),
     listener: new Ledger(),
     route: new Ledger(),
+    service: new Ledger(),
   };
 }
 
@@ -163,6 +164,7 @@ export class DiscoveryWorld {
       endpoints: mapOf("endpoints"),
       listener: mapOf("listener"),
       route: mapOf("route"),
+      service: mapOf("service"),
     };
     this.#view = { resources };
     for (const kind of RESOURCE_KINDS) this.#touch(kind, before);

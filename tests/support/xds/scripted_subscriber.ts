@@ -62,6 +62,7 @@ export function viewOf(parts: Parts, bytes = 8): View {
       endpoints: mapOf("endpoints"),
       listener: mapOf("listener"),
       route: mapOf("route"),
+      service: mapOf("service"),
     },
   };
 }

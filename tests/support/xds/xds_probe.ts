@@ -32,6 +32,7 @@ import {
   DiscoveryResponseMessage,
   Listener,
   RouteConfiguration,
+  TunnelService,
 } from "../../../proto/xds/xds_messages.ts";
 import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
 import { certificates } from "../certificates/certificates.ts";
@@ -287,6 +288,7 @@ const CODECS = {
   endpoints: ClusterLoadAssignment,
   listener: Listener,
   route: RouteConfiguration,
+  service: TunnelService,
 } as const;
 
 /** Names in a response of state of the world, in its order. */
