@@ -23,7 +23,7 @@ import type { Credentials } from "../net/tls/trust/credentials.ts";
 import { VERSION } from "../platform/process/version.ts";
 import { newInstanceId } from "../proto/peer/instance_id.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
-import { AgentAudit } from "./dial/agent_audit.ts";
+import { AgentAudit, TargetDialer } from "./dial/target_dialer.ts";
 import { AgentMetrics, watchBudget } from "./metrics/agent_metrics.ts";
 import { Announcement } from "./links/announcement.ts";
 import { BenchTargets, isBenchDial } from "./dial/bench_targets.ts";
@@ -40,7 +40,6 @@ import { PROXY_STATUS_PATH } from "../services/proxy/status/proxy_path.ts";
 import type { ServiceProxy } from "../services/proxy/service_proxy.ts";
 import type { Relay, RelayWays } from "./relay/relay.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
-import { TargetDialer } from "./dial/target_dialer.ts";
 
 /** An agent that is up; its links may not be. */
 export interface RunningAgent extends Replaceable {

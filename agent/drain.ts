@@ -16,7 +16,7 @@ export const QUIET_MS = 250;
 export const TOLD_MS = 5_000;
 
 /** What has to be done at each step. */
-export interface DrainSteps {
+interface DrainSteps {
   /** Tell every server that this agent is going. */
   announce(): void;
   /** Dials and conduits that are under way. */

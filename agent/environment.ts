@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { LinkEnvironment } from "./links/link_environment.ts";
+import type { LinkEnvironment } from "./links/link_upstream.ts";
 import type { Program } from "../net/program/program.ts";
 import type { ServiceProxy } from "../services/proxy/service_proxy.ts";
 import type { ShowAgent } from "./shown_agent.ts";

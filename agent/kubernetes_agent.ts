@@ -9,8 +9,10 @@ import { metaHandler } from "../net/admin/http_endpoints.ts";
 import { listenHttp } from "../net/listen/listeners.ts";
 import { processMetrics } from "../net/program/program.ts";
 import { type RunningAgent, startAgent } from "./agent.ts";
-import { KubernetesIdentity } from "./identity/cluster/kubernetes_identity.ts";
-import type { KubernetesIdentityOptions } from "./identity/cluster/options.ts";
+import {
+  KubernetesIdentity,
+  type KubernetesIdentityOptions,
+} from "./identity/cluster/kubernetes_identity.ts";
 import type { AgentEnvironment } from "./environment.ts";
 import type { AgentOptions } from "./options.ts";
 

@@ -40,7 +40,7 @@ export interface AgentParts {
 }
 
 /** The part of a service proxy in what its agent answers. */
-export interface ProxyParts {
+interface ProxyParts {
   readonly parts: Pick<StatusAnswer, "services" | "follows" | "sources">;
   readonly services: ReturnType<NonNullable<NodeFacts["services"]>>;
 }

@@ -30,7 +30,7 @@ import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
 import { textTable } from "../admin/ask/text_table.ts";
 import { readVerb } from "./program/verbs.ts";
-import { authorityIdOf } from "../proto/identity/authority_ids.ts";
+import { authorityIdOf } from "../proto/identity/enrolment.ts";
 
 /** Nodes named below the table; the rest is counted. */
 const NAMED_MAX = 5;

@@ -9,8 +9,12 @@
  * @module
  */
 
-import { ADMIN_ACTIONS, ADMIN_API } from "../proto/admin/api.ts";
-import type { LoginAnswer, LoginQuestion } from "../proto/admin/login.ts";
+import {
+  ADMIN_ACTIONS,
+  ADMIN_API,
+  type LoginAnswer,
+  type LoginQuestion,
+} from "../proto/admin/api.ts";
 import { ASKED_SERVER_FLAGS, askedProgram } from "./flags/admin_flags.ts";
 import { booleanFlag, choiceFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";

@@ -7,7 +7,11 @@
  */
 
 import { dial } from "../client/dial.ts";
-import { TunnelDialError } from "../client/dial_error.ts";
+import {
+  TunnelDialError,
+  TunnelLostError,
+  TunnelResetError,
+} from "../client/dial_error.ts";
 import type { TunnelConn } from "../client/tunnel_conn.ts";
 import { defineCommand } from "./program/command.ts";
 import { asDialFailure, dialWarnings } from "./program/dial_failure.ts";
@@ -17,7 +21,6 @@ import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { ROUTE_FLAGS, routeOf, routeRules } from "./flags/route_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
-import { TunnelLostError, TunnelResetError } from "../client/conn_errors.ts";
 
 /** See the module description. */
 export const DIAL_COMMAND = defineCommand({

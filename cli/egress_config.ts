@@ -7,8 +7,10 @@
 
 import { withoutBrackets } from "../proto/peer/host_port.ts";
 import { resolve } from "node:path";
-import { NETWORK_CONTEXTS } from "../client/egress_config.ts";
-import { formatEgressConfig } from "../client/egress_config_text.ts";
+import {
+  formatEgressConfig,
+  NETWORK_CONTEXTS,
+} from "../client/egress_config.ts";
 import type { FrontendProtocol, TunnelRoute } from "../client/tunnel_route.ts";
 import type { FrontendListen, ServerOptions } from "../server/options.ts";
 import { defineCommand, refuseOperands } from "./program/command.ts";

@@ -5,7 +5,7 @@
  */
 
 import { forward } from "../client/forward.ts";
-import { namingNodes } from "../client/named_nodes.ts";
+import { namingNodes } from "../client/dial.ts";
 import { openDialer } from "../client/tunnel_dialer.ts";
 import { describeRoute } from "../client/tunnel_route.ts";
 import { openGateway } from "../server/frontends/gateway.ts";

@@ -14,7 +14,7 @@ import type { Command } from "./program/command.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { NODE_COMMAND } from "./node.ts";
 import { TOKEN_COMMAND } from "./token.ts";
-import { authorityIdOf } from "../proto/identity/authority_ids.ts";
+import { authorityIdOf } from "../proto/identity/enrolment.ts";
 import { nextTurn } from "../tests/support/watch/event_loop.ts";
 import { type Ran, ran } from "../tests/support/program/command_line.ts";
 

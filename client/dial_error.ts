@@ -8,6 +8,7 @@ import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import { tunnelCodeOf } from "../proto/codes/coded.ts";
 import type { Code } from "../proto/codes/codes.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
+import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 
 /**
  * Reasons as `GetDialFailureReason` gives them upstream.
@@ -73,4 +74,30 @@ const REASONS: Readonly<Record<DialError["reason"], DialFailure>> = {
 /** Puts what went wrong on the wire into the client's words. */
 export function toTunnelDialError(error: DialError): TunnelDialError {
   return new TunnelDialError(REASONS[error.reason], error.message, error);
+}
+
+// How a connection through the tunnel ended, as errors for who reads and writes.
+
+/** One end gave the connection up (TCP RST and its like). */
+export class TunnelResetError extends Error {
+  /** Tells it from other errors, also by its text. */
+  override readonly name = "TunnelResetError";
+  /** See `tunnel explain`. */
+  readonly tunnelCode: string = "TUN515";
+}
+
+/** The connection broke; what the other end saw is unknown. */
+export class TunnelLostError extends Error {
+  /** Tells it from other errors, also by its text. */
+  override readonly name = "TunnelLostError";
+  /** See `tunnel explain`. */
+  readonly tunnelCode: string = "TUN403";
+}
+
+/** `clean` comes here too: what is written after it reaches nobody. */
+export function errorOf(end: ConduitEnd): Error {
+  if (end.kind === "lost") return new TunnelLostError(end.reason);
+  return new TunnelResetError(
+    end.kind === "reset" ? end.reason : "the connection is over",
+  );
 }

@@ -1,6 +1,9 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { type EgressRoutes, parseEgressConfig } from "./egress_config.ts";
-import { formatEgressConfig } from "./egress_config_text.ts";
+import {
+  type EgressRoutes,
+  formatEgressConfig,
+  parseEgressConfig,
+} from "./egress_config.ts";
 import type { TunnelRoute } from "./tunnel_route.ts";
 
 const TLS = { caFile: "/ca.crt", certFile: "/c.crt", keyFile: "/c.key" };

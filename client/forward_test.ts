@@ -10,11 +10,12 @@ import { FakeTunnel } from "../tests/support/memory/fake_tunnel.ts";
 import { nextTurn, until } from "../tests/support/watch/event_loop.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import { EARLY_WAIT_MS } from "../net/stream/first_bytes.ts";
-import { type Forward, forward } from "./forward.ts";
 import {
+  type Forward,
+  forward,
   FORWARDED_REFUSED_PAUSE_MS,
   FORWARDED_UDP_IDLE_TIMEOUT_MS,
-} from "./forward_datagrams.ts";
+} from "./forward.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);

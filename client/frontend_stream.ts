@@ -21,7 +21,7 @@ import { describeFrontend, type FrontendAddress } from "./tunnel_route.ts";
 export const FRONTEND_CONNECT_TIMEOUT_MS = 10_000;
 
 /** How long, and until when, to try. */
-export interface FrontendConnectOptions {
+interface FrontendConnectOptions {
   readonly timers: Timers;
   /** Gives up; its reason is what is thrown. */
   readonly signal?: AbortSignal;

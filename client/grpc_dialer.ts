@@ -8,7 +8,7 @@ import { Channel, type ChannelConnection } from "../net/channel/channel.ts";
 import type { Upstream } from "../net/channel/upstream.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import { wishFields } from "../proto/link/dial_wishes.ts";
-import { dialIdOf } from "../proto/link/dial_id.ts";
+import { dialIdOf } from "../proto/link/dial_handler.ts";
 import { newConnectionId } from "../platform/process/connection_ids.ts";
 import { dialProxy } from "../proto/link/proxy_client.ts";
 import {

@@ -36,7 +36,7 @@ export type {
   ConduitEvents,
   ConduitState,
 } from "../proto/transfer/conduit.ts";
-export { TunnelLostError, TunnelResetError } from "./conn_errors.ts";
+export { TunnelLostError, TunnelResetError } from "./dial_error.ts";
 export { dial, dialDatagrams, type DialOptions } from "./dial.ts";
 export { type DialFailure, TunnelDialError } from "./dial_error.ts";
 export {
@@ -59,6 +59,6 @@ export {
   type TunnelDial,
   type TunnelDialer,
 } from "./tunnel_dialer.ts";
-export type { TunnelAddr } from "./tunnel_addr.ts";
+export type { TunnelAddr } from "./tunnel_conn.ts";
 export { TunnelConn } from "./tunnel_conn.ts";
 export { TunnelDatagrams } from "./tunnel_datagrams.ts";

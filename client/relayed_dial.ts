@@ -20,7 +20,7 @@ import type { TraceContext } from "../proto/peer/trace_context.ts";
 import type { TunnelDialer } from "./tunnel_dialer.ts";
 
 /** What is asked of us. */
-export interface RelayedDial extends DialWishes {
+interface RelayedDial extends DialWishes {
   readonly target: DialTarget;
   /** What the caller gave, if it gave one. */
   readonly id?: ConnectionId | undefined;

@@ -7,8 +7,8 @@
 
 import type { Conduit, ConduitEnd } from "../proto/transfer/conduit.ts";
 import { PooledQueue } from "../proto/transfer/pooled_queue.ts";
-import { errorOf } from "./conn_errors.ts";
-import { type TunnelAddr, UNSPECIFIED } from "./tunnel_addr.ts";
+import { errorOf } from "./dial_error.ts";
+import { hostOf, portOf } from "../proto/peer/host_port.ts";
 
 /** Size of the chunks that {@linkcode TunnelConn.readable} gives. */
 const CHUNK_BYTES = 65_536;
@@ -215,4 +215,27 @@ export class TunnelConn implements Disposable, AsyncDisposable {
     if (this.#end === undefined) this.conduit.consumed(count);
     return count;
   }
+}
+
+// Addresses of a connection through the tunnel, in the shape of `Deno.NetAddr`.
+
+/** In the shape of `Deno.NetAddr`; a name that was dialed stays a name. */
+export interface TunnelAddr {
+  /** What the target is spoken to in. */
+  readonly transport: "tcp" | "udp";
+  /** A name or an address, IPv6 without brackets. */
+  readonly hostname: string;
+  /** 0 where there is none. */
+  readonly port: number;
+}
+
+/** The address of who has none (RFC 4291 section 2.5.2 says it of IPv6). */
+export const UNSPECIFIED = { hostname: "0.0.0.0", port: 0 } as const;
+
+/** What was dialed, `host:port` with IPv6 in brackets. */
+export function addrOf(
+  transport: TunnelAddr["transport"],
+  address: string,
+): TunnelAddr {
+  return { transport, hostname: hostOf(address), port: portOf(address) };
 }

@@ -8,9 +8,8 @@ import {
   type MemoryPairOptions,
 } from "../tests/support/memory/memory_conduit.ts";
 import { Prng } from "../tests/support/memory/prng.ts";
-import { TunnelLostError, TunnelResetError } from "./conn_errors.ts";
-import { addrOf } from "./tunnel_addr.ts";
-import { TunnelConn } from "./tunnel_conn.ts";
+import { TunnelLostError, TunnelResetError } from "./dial_error.ts";
+import { addrOf, TunnelConn } from "./tunnel_conn.ts";
 
 function connect(options: MemoryPairOptions = {}) {
   const [ours, theirs] = MemoryConduit.pair(options);

@@ -7,8 +7,8 @@
 
 import { OUTBOX_DATAGRAM_BYTES_MAX } from "../net/datagram/datagram_outbox.ts";
 import type { Conduit, ConduitEnd } from "../proto/transfer/conduit.ts";
-import { errorOf } from "./conn_errors.ts";
-import { type TunnelAddr, UNSPECIFIED } from "./tunnel_addr.ts";
+import { errorOf } from "./dial_error.ts";
+import { type TunnelAddr, UNSPECIFIED } from "./tunnel_conn.ts";
 
 /**
  * Datagrams that wait to be received; more are dropped, as UDP does. Their bytes

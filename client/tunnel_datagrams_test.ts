@@ -4,8 +4,8 @@ import {
   settled,
 } from "../tests/support/memory/conduit_probe.ts";
 import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
-import { TunnelResetError } from "./conn_errors.ts";
-import { addrOf } from "./tunnel_addr.ts";
+import { TunnelResetError } from "./dial_error.ts";
+import { addrOf } from "./tunnel_conn.ts";
 import { TUNNEL_WAITING_MAX, TunnelDatagrams } from "./tunnel_datagrams.ts";
 
 function open() {

@@ -8,8 +8,11 @@
 import type { ProxyEnvironment } from "../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../net/dial/server_addresses.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
-import type { CredentialFiles } from "../net/tls/trust/credentials.ts";
-import type { NodeIdentity } from "./node_identity.ts";
+import type {
+  CredentialFiles,
+  TlsMaterial,
+} from "../net/tls/trust/credentials.ts";
+import type { UpstreamIdentity } from "../net/channel/server_upstream.ts";
 
 /** How the server's frontend is spoken to. */
 export type FrontendProtocol = "grpc" | "http-connect";
@@ -93,4 +96,16 @@ export function describeFrontend(address: FrontendAddress): string {
   return address.kind === "unix"
     ? `unix:${address.path}`
     : hostPort(address.host, address.port);
+}
+
+// Who a node is, for routes that are taken in its name: what connections show and
+// trust, and who is told when that is of no use, or when a server can be asked.
+//
+// It refuses to know where an identity is kept, and how it is renewed.
+
+export interface NodeIdentity extends UpstreamIdentity {
+  /** For the next connection; behind `ready`. */
+  readonly current: TlsMaterial;
+  /** Settles when what a server was asked is kept, or soon: before the end. */
+  settled(): Promise<void>;
 }

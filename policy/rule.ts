@@ -19,7 +19,7 @@ import {
   parseIpPrefix,
 } from "../proto/peer/ip_address.ts";
 import { isUnspecified } from "./subject.ts";
-import { isIpv4Lookalike, plainName } from "../proto/peer/dns_name.ts";
+import { isIpv4Lookalike, plainName } from "../proto/peer/host_port.ts";
 import { Wildcard } from "./wildcard.ts";
 
 /** Longest rule; a name has 253 characters at most, a socket's path 107. */

@@ -10,7 +10,7 @@ import {
   isIpv4Lookalike,
   NAME_LENGTH_MAX,
   plainName,
-} from "../proto/peer/dns_name.ts";
+} from "../proto/peer/host_port.ts";
 import { domainToASCII } from "node:url";
 import { type IpAddress, parseIpAddress } from "../proto/peer/ip_address.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";

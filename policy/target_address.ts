@@ -6,7 +6,7 @@
  */
 
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
-import { hasUnseen } from "../proto/peer/unseen.ts";
+import { hasUnseen } from "../proto/peer/quoted.ts";
 
 /**
  * The names that Go knows on every machine (`services` in its net package). What

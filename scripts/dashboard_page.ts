@@ -31,7 +31,7 @@ const LIBRARIES = [
 const SHARED = [
   "platform/text/printable.ts",
   "platform/text/quantities.ts",
-  "proto/peer/unseen.ts",
+  "proto/peer/quoted.ts",
 ];
 
 /** Of script and style sheet together. */

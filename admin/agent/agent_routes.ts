@@ -7,7 +7,7 @@
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
 import { fileWarnings } from "../../net/admin/own_facts.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { announcedName } from "../../proto/link/announced_services.ts";
+import { announcedName } from "../../proto/link/control_messages.ts";
 import type { AgentParts } from "../../agent/shown_agent.ts";
 import { linkInfos, linkWarnings } from "./links_answer.ts";
 import { programInfo } from "../../agent/node_facts.ts";

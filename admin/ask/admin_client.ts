@@ -12,7 +12,7 @@ import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import {
   HttpConnection,
   NO_ANSWER,

@@ -7,7 +7,7 @@
 import type {
   ConduitInfo,
   ConduitsAnswer,
-} from "../../proto/admin/conduit_answer.ts";
+} from "../../proto/admin/node_answer.ts";
 import { counted, countText } from "../../platform/text/quantities.ts";
 import { tableOf } from "../view/cells.ts";
 import { type ConduitColumns, conduitColumns } from "../view/conduits.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
 import type { Traffic } from "../../proto/admin/status_answer.ts";
 import type { Sort } from "./top_state.ts";
 import type { TopFacts } from "./top_text.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { programName } from "../../proto/admin/program_name.ts";
+import { programName } from "../../proto/admin/status_answer.ts";
 import { columnsOf, cutToColumns } from "../../platform/text/columns.ts";
 import { toneOf } from "../view/cells.ts";
 import {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
 import type { Key, NamedKey } from "./keys.ts";
 
 /** By what connections are sorted; the words of `?sort=`. */

@@ -4,9 +4,11 @@
  * @module
  */
 
-import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
-import { programName } from "../../proto/admin/program_name.ts";
-import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
+import type { ConduitsAnswer } from "../../proto/admin/node_answer.ts";
+import {
+  programName,
+  type StatusAnswer,
+} from "../../proto/admin/status_answer.ts";
 import {
   columnsOf,
   cutToColumns,

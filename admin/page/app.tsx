@@ -18,8 +18,10 @@ import { Log } from "./log.tsx";
 import { Said } from "./marks.tsx";
 import { NodeList } from "./node_list.tsx";
 import { Overview } from "./overview.tsx";
-import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
-import { programName } from "../../proto/admin/program_name.ts";
+import {
+  programName,
+  type StatusAnswer,
+} from "../../proto/admin/status_answer.ts";
 import { peerText } from "./peer_text.ts";
 import { place, placeLink } from "./place.ts";
 import {

@@ -9,7 +9,7 @@
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import type { HistorySample } from "../../proto/admin/history_answer.ts";
+import type { HistorySample } from "../../proto/admin/list_answers.ts";
 import type { Traffic } from "../../proto/admin/status_answer.ts";
 import { HISTORY_SECONDS, type Sample, samples } from "./history.ts";
 import { colour, isDark } from "./theme.ts";

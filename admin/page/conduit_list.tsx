@@ -11,7 +11,7 @@ import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type {
   ConduitInfo,
   ConduitsAnswer,
-} from "../../proto/admin/conduit_answer.ts";
+} from "../../proto/admin/node_answer.ts";
 import { rateText, sizeText } from "../../platform/text/quantities.ts";
 import type { Column } from "../view/cells.ts";
 import { callerText, CONDUIT_COLUMNS } from "../view/conduits.ts";

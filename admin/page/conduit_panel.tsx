@@ -6,7 +6,7 @@
 
 import type { VNode } from "preact";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
-import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
 import { ageText } from "../../platform/text/quantities.ts";
 import { stateCell } from "../view/cells.ts";
 import { CONDUIT_COLUMNS } from "../view/conduits.ts";

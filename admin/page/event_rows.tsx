@@ -5,7 +5,7 @@
  */
 
 import type { VNode } from "preact";
-import type { EventInfo } from "../../proto/admin/event_answer.ts";
+import type { EventInfo } from "../../proto/admin/list_answers.ts";
 import { NodeLink, Said } from "./marks.tsx";
 import { toneOf } from "../view/cells.ts";
 import { peerText } from "./peer_text.ts";

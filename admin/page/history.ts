@@ -9,7 +9,7 @@ import { type Signal, signal } from "@preact/signals";
 import type {
   HistoryAnswer,
   HistorySample,
-} from "../../proto/admin/history_answer.ts";
+} from "../../proto/admin/list_answers.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 
 /** What the charts show. */

@@ -6,7 +6,7 @@
  */
 
 import { type Signal, signal } from "@preact/signals";
-import type { ListChange } from "../../proto/admin/watch.ts";
+import type { ListChange } from "../../proto/admin/list_answers.ts";
 
 export class KeyedList<T> {
   readonly items: Map<string, T> = new Map<string, T>();

@@ -7,12 +7,16 @@
 
 import { type Signal, signal } from "@preact/signals";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
-import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
-import type { EventInfo } from "../../proto/admin/event_answer.ts";
-import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
-import type { NodeSummary } from "../../proto/admin/node_answer.ts";
+import type {
+  ConduitInfo,
+  NodeSummary,
+} from "../../proto/admin/node_answer.ts";
+import type {
+  EventInfo,
+  HistoryAnswer,
+  WatchEvents,
+} from "../../proto/admin/list_answers.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
-import type { WatchEvents } from "../../proto/admin/watch.ts";
 import { hearWarnings } from "./announce.ts";
 import { ask, AskError } from "./ask.ts";
 import { recall, remember } from "./history.ts";
@@ -41,7 +45,7 @@ export type ListName = "nodes" | "conduits" | "events";
 
 /** What is kept of events; the server keeps about as many. */
 const EVENTS_MAX = 500;
-/** So many are told of, see `proto/admin/watch.ts`. */
+/** So many are told of, see `proto/admin/list_answers.ts`. */
 const FOLLOWED_CONDUITS = 200;
 /** A server sends a status each second: after this it is lost. */
 const SILENCE_MS = 6_000;

@@ -8,7 +8,7 @@ import {
   retireAuthority,
   rotateAuthority,
 } from "../../server/identity/authorities.ts";
-import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
+import { authorityIdOf } from "../../proto/identity/enrolment.ts";
 import type { Warning } from "../../proto/admin/status_answer.ts";
 import type { NodeSummary } from "../../proto/admin/node_answer.ts";
 import { until } from "../../tests/support/watch/event_loop.ts";

@@ -7,7 +7,7 @@
 import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
 import type { NodeDetail } from "../../proto/admin/node_answer.ts";
 import type { LinkInfo, Warning } from "../../proto/admin/status_answer.ts";
-import { announcedName } from "../../proto/link/announced_services.ts";
+import { announcedName } from "../../proto/link/control_messages.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { formatIdentifiers } from "../../proto/peer/identifiers.ts";
 import { linkProblem, type NodeProblem } from "./node_problem.ts";

@@ -7,7 +7,7 @@
 
 import { code } from "../../net/admin/own_facts.ts";
 import { VERSION } from "../../platform/process/version.ts";
-import type { EventInfo } from "../../proto/admin/event_answer.ts";
+import type { EventInfo } from "../../proto/admin/list_answers.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
 import { clipped } from "../../proto/peer/quoted.ts";

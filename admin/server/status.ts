@@ -6,7 +6,7 @@
 
 import { hundredth, trafficOf } from "../../net/admin/own_facts.ts";
 import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
-import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import type { Expiries } from "./expiries.ts";

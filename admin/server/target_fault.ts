@@ -6,8 +6,7 @@
 
 import { failed } from "../doctor/walk/faults.ts";
 import type { Finding } from "../doctor/walk/path_walk.ts";
-import type { DialError } from "../../proto/peer/dial_error.ts";
-import { codeOfWords } from "../../proto/peer/dial_failure.ts";
+import { codeOfWords, type DialError } from "../../proto/peer/dial_error.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { clipped } from "../../proto/peer/quoted.ts";

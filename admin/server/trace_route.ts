@@ -18,8 +18,11 @@ import type {
   TraceQuestion,
 } from "../../proto/admin/path_check.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
-import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
-import { codeOfWords } from "../../proto/peer/dial_failure.ts";
+import {
+  codeOfWords,
+  DialError,
+  type DialTarget,
+} from "../../proto/peer/dial_error.ts";
 import { hostOf, hostPort, portOf } from "../../proto/peer/host_port.ts";
 import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";

@@ -9,7 +9,7 @@ import { trafficOf } from "../../net/admin/own_facts.ts";
 import type {
   HistoryAnswer,
   HistorySample,
-} from "../../proto/admin/history_answer.ts";
+} from "../../proto/admin/list_answers.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { ServerFacts } from "./server_facts.ts";
 

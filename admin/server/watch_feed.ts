@@ -10,10 +10,12 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
 import { AdminFailure } from "../../net/admin/admin_api.ts";
 import { eventAnswer, type SentEvent } from "../../net/admin/event_stream.ts";
-import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
-import type { NodeSummary } from "../../proto/admin/node_answer.ts";
+import type {
+  ConduitInfo,
+  NodeSummary,
+} from "../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
-import type { ListChange } from "../../proto/admin/watch.ts";
+import type { ListChange } from "../../proto/admin/list_answers.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Expiries } from "./expiries.ts";
 import { type NodeView, turn, viewNodes } from "./node_view.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
 import {
   ageText,
   millisText,

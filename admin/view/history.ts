@@ -8,7 +8,7 @@
 import type {
   HistoryAnswer,
   HistorySample,
-} from "../../proto/admin/history_answer.ts";
+} from "../../proto/admin/list_answers.ts";
 import {
   ageText,
   countText,

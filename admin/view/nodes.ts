@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { EventInfo } from "../../proto/admin/event_answer.ts";
+import type { EventInfo } from "../../proto/admin/list_answers.ts";
 import type { NodeDetail, NodeSummary } from "../../proto/admin/node_answer.ts";
 import {
   counted,

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
+import type { HistoryAnswer } from "../../proto/admin/list_answers.ts";
 import type {
   Expiry,
   ProgramInfo,

@@ -44,7 +44,7 @@ export type AdsAccess =
   };
 
 /** What else decides about the way. */
-export interface AdsUpstreamOptions {
+interface AdsUpstreamOptions {
   readonly proxyEnv: ProxyEnvironment;
   /** Of the node; must be there when it has joined. */
   readonly identity?: FollowedIdentity;

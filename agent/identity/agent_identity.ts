@@ -26,26 +26,27 @@ import {
   type TlsMaterial,
 } from "../../net/tls/trust/credentials.ts";
 import {
+  authorityIdOf,
   type EnrolmentOutcome,
   IDENTITY_MESSAGE_BYTES_MAX,
 } from "../../proto/identity/enrolment.ts";
 import type { Enrolment } from "../../proto/identity/identity_messages.ts";
-import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
-import { parseIdentifiers } from "../../proto/peer/identifiers.ts";
-import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import {
+  type Identifiers,
+  parseIdentifiers,
+} from "../../proto/peer/identifiers.ts";
 import type { PeerServer } from "../../proto/link/link_messages.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import type { LinkIdentity } from "./link_identity.ts";
 import type { AgentIdentityOptions } from "../options.ts";
 import { type AgentIdentityFiles, AgentState } from "./agent_state.ts";
-import { enrol } from "./enrol.ts";
+import { enrol, IdentityCalls } from "./identity_calls.ts";
 import { EnrolmentError } from "./enrolment_error.ts";
-import { IdentityCalls } from "./identity_calls.ts";
 import { type RenewalMeans, type Renewed, Renewer } from "./renewer.ts";
 
 /** What getting an identity needs from outside. */
-export interface AgentIdentityEnvironment {
+interface AgentIdentityEnvironment {
   readonly log: Log;
   /** None: those where the node has joined. */
   readonly servers: readonly ServerAddress[];

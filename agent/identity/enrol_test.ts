@@ -5,7 +5,7 @@ import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { EnrolmentOutcome } from "../../proto/identity/enrolment.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { enrol } from "./enrol.ts";
+import { enrol } from "./identity_calls.ts";
 import { EnrolmentError, PinError } from "./enrolment_error.ts";
 
 const ENROLMENT = {

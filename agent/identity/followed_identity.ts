@@ -10,7 +10,7 @@
  */
 
 import { messageOf } from "../../platform/errors/error_code.ts";
-import type { NodeIdentity } from "../../client/node_identity.ts";
+import type { NodeIdentity } from "../../client/tunnel_route.ts";
 import type { Connection } from "../../proto/streams/connection.ts";
 import {
   type ProxyEnvironment,
@@ -46,17 +46,17 @@ import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { AgentIdentity } from "./agent_identity.ts";
 
 /** A server is asked whom to trust no more often than this. */
-export const ASK_MS = 25_000;
+const ASK_MS = 25_000;
 
 /** Nor sooner over another connection, which may be another server's. */
-export const ASK_ANOTHER_MS = 1_000;
+const ASK_ANOTHER_MS = 1_000;
 
 const ANSWER_TIMEOUT_MS = 10_000;
 
 /** How long a program that has ended otherwise waits for an answer. */
 const SETTLE_MS = 2_000;
 
-export interface FollowedIdentityOptions {
+interface FollowedIdentityOptions {
   /** Where the identity is kept. */
   readonly stateDirectory: string;
   /** None: those where the node has joined. */

@@ -24,10 +24,12 @@ import { VERSION } from "../../platform/process/version.ts";
 import {
   type EnrolmentOutcome,
   IDENTITY_MESSAGE_BYTES_MAX,
+  renewalStatement,
 } from "../../proto/identity/enrolment.ts";
 import {
   ChallengeAnswer,
   ChallengeRequest,
+  type Enrolment,
   EnrolmentAnswer,
   IDENTITY_METHODS,
   JoinRequest,
@@ -35,14 +37,21 @@ import {
 } from "../../proto/identity/identity_messages.ts";
 import { parseJoinToken } from "../../proto/identity/join_token.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
-import { renewalStatement } from "../../proto/identity/renewal_proof.ts";
-import { PinError } from "./enrolment_error.ts";
+import {
+  EnrolmentError,
+  isDefinite,
+  PinError,
+  sentenceOf,
+} from "./enrolment_error.ts";
 import {
   type CertificateFacts,
   certificateFacts,
   pinOf,
 } from "../../platform/pki/certificate.ts";
 import { holderOf } from "../../platform/pki/certificate_words.ts";
+import { isSlip } from "../../platform/errors/internal_errors.ts";
+import { supervise } from "../../platform/time/supervise.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 
 /** From TCP to the end of the TLS handshake. */
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -52,7 +61,7 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const NOTHING = new Uint8Array(0);
 
 /** What calls need from outside. */
-export interface IdentityCallsOptions {
+interface IdentityCallsOptions {
   /** Where they are made, for who wants to know. */
   readonly servers: readonly ServerAddress[];
   readonly serverAddresses: ServerAddresses;
@@ -234,4 +243,64 @@ function readableFacts(der: Uint8Array): CertificateFacts | undefined {
     if (!(error instanceof PkiError)) throw error;
     return undefined;
   }
+}
+
+// Asks for a certificate until there is one, or a refusal that stays.
+//
+// Decides when to ask again. How is `ask`'s business.
+
+/** Longest wait between attempts. */
+const CAP_MS = 10_000;
+/** A server that says "at once" is asked no more often than this. */
+const PENDING_MS_MIN = 1_000;
+/** Nor one that names next year forgotten. */
+const PENDING_MS_MAX = 60_000;
+
+/** What asking needs from outside. */
+interface EnrolOptions {
+  ask(): Promise<EnrolmentOutcome>;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** False: a connection that fails ends it too, as a person would want. */
+  readonly isPatient: boolean;
+  /** Asked again after `retryMs`, because of `reason`. */
+  waiting(reason: string, retryMs: number): void;
+}
+
+/**
+ * @throws {EnrolmentError} When asking again is of no use; when not patient, also
+ *   when no server could be reached.
+ */
+export async function enrol(
+  options: EnrolOptions,
+): Promise<Enrolment> {
+  const { ask, timers, random, isPatient, waiting } = options;
+  let got: Enrolment | undefined;
+  await supervise<string>({
+    timers,
+    random,
+    capMs: CAP_MS,
+    signal: new AbortController().signal, // Nobody stops it but the answer.
+    async run(run) {
+      const { enrolment, pending } = await ask();
+      got = enrolment;
+      if (enrolment !== undefined) return "done";
+      run.succeeded();
+      const retryMs = Math.max(
+        PENDING_MS_MIN,
+        Math.min(pending.retryAfterMs, PENDING_MS_MAX),
+      );
+      waiting(pending.reason, retryMs);
+      return { afterMs: retryMs };
+    },
+    problemOf(error) {
+      if (isSlip(error)) throw error;
+      const reason = sentenceOf(error);
+      if (isPatient && !isDefinite(error)) return reason;
+      throw new EnrolmentError(reason, { cause: error });
+    },
+    onProblem: waiting,
+  });
+  return got!;
 }

@@ -15,7 +15,7 @@ import {
 } from "../../platform/pki/certificate.ts";
 
 /** The part over which nodes that joined at the same time spread out. */
-export const RENEWAL_SPREAD = 1 / 15;
+const RENEWAL_SPREAD = 1 / 15;
 
 /** Both clocks. */
 export interface ClockReading {
@@ -35,7 +35,7 @@ export interface HeldCertificate {
 }
 
 /** Parts of a certificate's life. */
-export interface RenewalTime {
+interface RenewalTime {
   readonly fraction: number;
   readonly spread: number;
 }

@@ -23,7 +23,7 @@ import {
 /** The wall clock is looked at this often: it may have been set. */
 export const RENEWAL_LOOK_MS = 60_000;
 /** Nodes that receive another authority at once spread over this. */
-export const REISSUE_SPREAD_MS = 10_000;
+const REISSUE_SPREAD_MS = 10_000;
 /** Longest wait between attempts. */
 const RETRY_CAP_MS = 60_000;
 /** Who was refused asks again this seldom: only a person can change that. */
@@ -38,7 +38,7 @@ export const DOUBT_MS = 60_000;
 export type RenewalMeans = "certificate" | "proof";
 
 /** What `Renewer` needs from outside. */
-export interface RenewerOptions {
+interface RenewerOptions {
   readonly timers: Timers;
   /** Milliseconds since 1970, as the machine has it. */
   readonly now: () => number;
@@ -60,7 +60,7 @@ export interface Renewed {
 }
 
 /** What happens to the certificate. For the log. */
-export interface RenewalObserver {
+interface RenewalObserver {
   renewed(means: RenewalMeans): void;
   /** It is tried again in `retryMs`. */
   failed(reason: string, retryMs: number): void;

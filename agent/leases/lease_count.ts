@@ -142,7 +142,7 @@ async function reporting<T>(
   }
 }
 
-export interface ServerLeasesOptions {
+interface ServerLeasesOptions {
   readonly clock: Clock;
   /** Milliseconds since 1970: all there is to judge a lease by at first. */
   readonly wallClock: () => number;

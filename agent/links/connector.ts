@@ -28,16 +28,17 @@ import {
   LinkError,
   STREAMS_ALPN,
 } from "../../proto/link/hello.ts";
-import { formatIdentifiers } from "../../proto/peer/identifiers.ts";
-import type { Identifiers } from "../../proto/peer/identifiers.ts";
-import type { Carrier } from "../../proto/link/link.ts";
+import {
+  formatIdentifiers,
+  type Identifiers,
+} from "../../proto/peer/identifiers.ts";
+import type { Carrier, PacketObserver } from "../../proto/link/link.ts";
 import {
   ForeignPings,
   LINK_CONDUITS_MAX,
   LINK_LIMITS,
   linkKeepalive,
 } from "../../proto/link/link_limits.ts";
-import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import { openPacketsAgent } from "../../proto/link/packets_agent.ts";
 import {
   type AgentControl,
@@ -60,7 +61,7 @@ import type {
 } from "./agent_links.ts";
 
 /** What `Connector` needs from outside. */
-export interface ConnectorOptions {
+interface ConnectorOptions {
   readonly agentId: string;
   readonly identifiers: Identifiers;
   /** Of this process; the same on all its links. See `instance_id.ts`. */

@@ -29,7 +29,7 @@ export interface LinkClaim {
 }
 
 /** A link, and what is known of it here. */
-export interface HeldLink {
+interface HeldLink {
   readonly sinceMs: number;
   /** By which address it was made. */
   readonly owner: object;

@@ -11,7 +11,7 @@
 
 import type { PeerServer } from "../../proto/link/link_messages.ts";
 import { readInstanceId } from "../../proto/peer/instance_id.ts";
-import { isAddress } from "../../proto/peer/server_address.ts";
+import { isAddress } from "../../proto/peer/host_port.ts";
 
 /**
  * Servers that are looked at. A service has a few; one that names more cannot

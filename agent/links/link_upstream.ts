@@ -17,7 +17,9 @@ import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { UnheardError } from "./connector.ts";
-import type { LinkEnvironment } from "./link_environment.ts";
+import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import type { Log } from "../../platform/log/log.ts";
+import type { LinkIdentity } from "../identity/link_identity.ts";
 
 /** @param otherNames For which certificates may be, too. */
 export function linkUpstream(
@@ -67,4 +69,17 @@ function isAboutCertificate(error: unknown): boolean {
   }
   return error instanceof UnheardError ||
     (error instanceof TlsHandshakeError && error.failure === "refused-by-peer");
+}
+
+// What links take from the machine that the agent runs on, and from whoever
+// starts it beside its options.
+
+export interface LinkEnvironment {
+  readonly log: Log;
+  /** `HTTPS_PROXY` and `NO_PROXY`. */
+  readonly proxy: ProxyEnvironment;
+  /** In place of files; see `startJoinedAgent` and `startKubernetesAgent`. */
+  readonly identity?: LinkIdentity;
+  /** Uniform in [0, 1); the platform's when absent. */
+  readonly random?: () => number;
 }

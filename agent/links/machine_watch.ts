@@ -21,7 +21,7 @@ export const MACHINE_GATHER_MS = 100;
 export const CHANGES = { burst: 10, perSecond: 0.2 } as const;
 
 /** What it needs. */
-export interface MachineWatchOptions {
+interface MachineWatchOptions {
   readonly timers: Timers;
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;

@@ -18,7 +18,7 @@ export const FAILED_CAP_MS = 5_000;
  * started again: no wait is longer than this, by how long that has gone on. The
  * kernel refuses each attempt and the server receives nothing of it.
  */
-export const RESTART_PACE: readonly {
+const RESTART_PACE: readonly {
   readonly untilMs: number;
   readonly waitMs: number;
 }[] = [
@@ -32,7 +32,7 @@ export const RESTART_PACE: readonly {
  * soon or not before the old one has ended, which is heard; until then whoever
  * knocks costs the old one a handshake.
  */
-export const SUCCESSOR_WAIT_MS = 10_000;
+const SUCCESSOR_WAIT_MS = 10_000;
 
 /** No server's word keeps an agent from looking for another one for longer. */
 export const SPREAD_MS_MAX = 20_000;
@@ -44,13 +44,13 @@ export const SPREAD_MS_MAX = 20_000;
 export const EXPLAINED_CAP_MS = 60_000;
 
 /** Nor is such a search begun sooner: those addresses are tried first. */
-export const EXPLAINED_FIRST_MS = 1_000;
+const EXPLAINED_FIRST_MS = 1_000;
 
 /** An alias may be a balancer: it is looked at again, ever more seldom. */
 export const LINK_LOOK_MS = { first: 30_000, cap: 300_000 } as const;
 
 /** What `RetryWaits` needs. */
-export interface RetryWaitsOptions {
+interface RetryWaitsOptions {
   /** Uniform in [0, 1). */
   readonly random: () => number;
   /** First wait of all, when the user has said one; soon, else. */

@@ -25,8 +25,7 @@ import {
   type AgentLinksOptions,
   type LinkAddress,
 } from "./agent_links.ts";
-import { linkUpstream } from "./link_upstream.ts";
-import type { LinkEnvironment } from "./link_environment.ts";
+import { type LinkEnvironment, linkUpstream } from "./link_upstream.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { isDefinite } from "../identity/enrolment_error.ts";
@@ -35,7 +34,7 @@ import { isDefinite } from "../identity/enrolment_error.ts";
 const MESSAGE_LENGTH_MAX = 2_000;
 
 /** What is taken from the agent. */
-export interface ServerLinksParts {
+interface ServerLinksParts {
   readonly options: AgentOptions;
   readonly environment: LinkEnvironment;
   readonly credentials: Credentials;

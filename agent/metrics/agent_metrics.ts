@@ -7,14 +7,14 @@
 
 import type { MetricRegistry, Series } from "../../platform/metrics/metrics.ts";
 import { goStatusName } from "../../proto/grpc/status.ts";
-import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import type { PacketObserver } from "../../proto/link/link.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { TargetObserver } from "../dial/target_dialer.ts";
 
 const UPSTREAM = "konnectivity_network_proxy_agent_";
 
 /** In front of our names. */
-export const AGENT_PREFIX = "tunnel_agent_";
+const AGENT_PREFIX = "tunnel_agent_";
 
 /** Upstream's buckets, in seconds. */
 const DIAL_BOUNDS = [.005, .025, .1, .5, 2.5, 10, 30];

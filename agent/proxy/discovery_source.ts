@@ -27,7 +27,7 @@ export interface DiscoveryClientConfig {
 }
 
 /** What it needs from outside. */
-export interface DiscoveryTools {
+interface DiscoveryTools {
   readonly log: Log;
   readonly proxyEnv: ProxyEnvironment;
   /** Of a node that has joined. */

@@ -38,7 +38,7 @@ import {
 import { RelayedCall } from "./relayed_call.ts";
 
 /** Programs of one machine that ask at once; each has one connection, or two. */
-export const PROGRAMS_MAX = 256;
+const PROGRAMS_MAX = 256;
 
 /** Streams of one program: one for each kind, both ways, and room. */
 export const STREAMS_PER_PROGRAM_MAX = 32;
@@ -50,7 +50,7 @@ export const STREAMS_PER_PROGRAM_MAX = 32;
 export const STREAMS_MAX = 1_000;
 
 /** After a failed attempt to connect its reason is what is said for so long. */
-export const RELAY_RETRY_MS = 1_000;
+const RELAY_RETRY_MS = 1_000;
 
 /** How long who asks waits for an attempt that is under way. */
 export const WAIT_MS = 5_000;
@@ -62,7 +62,7 @@ const SERVER_KEEPALIVE = { intervalMs: 10_000, timeoutMs: 10_000 };
 const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
 
 /** What the relay needs from outside. */
-export interface AdsRelayOptions {
+interface AdsRelayOptions {
   /** An address of loopback: the caller has seen to it. */
   readonly listen: ListenAddress;
   /** To servers, as the node. */

@@ -31,10 +31,10 @@ import { join } from "../../proto/transfer/transfer.ts";
 import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/relay_fields.ts";
 
 /** Connections of all programs at once: what a server lets one node have. */
-export const RELAYED_CONNECTIONS_MAX = 4_096;
+const RELAYED_CONNECTIONS_MAX = 4_096;
 
 /** What the relay needs from outside. */
-export interface ConnectRelayOptions {
+interface ConnectRelayOptions {
   /** An address of loopback: the caller has seen to it. */
   readonly listen: ListenAddress;
   /** To servers, as the node. */

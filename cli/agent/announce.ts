@@ -18,7 +18,7 @@ import {
 import {
   ANNOUNCED_SERVICES_MAX,
   announcedName,
-} from "../../proto/link/announced_services.ts";
+} from "../../proto/link/control_messages.ts";
 import type { AnnouncedService } from "../../proto/link/link_messages.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { ANNOUNCED_SERVICES_MAX } from "../../proto/link/announced_services.ts";
+import { ANNOUNCED_SERVICES_MAX } from "../../proto/link/control_messages.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { AGENT_FLAGS } from "./flags.ts";
 import { agentOptions } from "./options.ts";

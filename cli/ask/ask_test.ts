@@ -6,7 +6,7 @@ import {
   NODES,
   SERVER_STATUS,
 } from "../../tests/support/rigs/ask_answers.ts";
-import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
 import { firstState } from "../../admin/ask/top_state.ts";
 import { screenLines } from "../../admin/ask/top_text.ts";
 import { FakeAdmin, runCommand } from "../../tests/support/rigs/fake_admin.ts";

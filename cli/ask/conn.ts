@@ -13,7 +13,7 @@ import {
 import type {
   ConduitInfo,
   ConduitsAnswer,
-} from "../../proto/admin/conduit_answer.ts";
+} from "../../proto/admin/node_answer.ts";
 import { rateText } from "../../platform/text/quantities.ts";
 import {
   ADMIN_FLAGS,

@@ -6,7 +6,7 @@
 
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { AdminClient } from "../../admin/ask/admin_client.ts";
-import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
+import type { HistoryAnswer } from "../../proto/admin/list_answers.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { ADMIN_FLAGS } from "../flags/admin_flags.ts";
 import { booleanFlag, lifeFlag } from "../flags/flag.ts";

@@ -19,7 +19,7 @@ import { ListenError } from "../../net/bind/listen_error.ts";
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import { figureRow, gapRow, progressLine, resultJson } from "./report.ts";
 import { asDialFailure, dialWarnings } from "../program/dial_failure.ts";
-import { serveBench } from "../../agent/dial/bench_server.ts";
+import { serveBench } from "../../agent/dial/bench_targets.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import {
   type CommandContext,

@@ -26,8 +26,7 @@ import {
   stateDirectoryFlag,
 } from "../flags/state_directory.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import type { TunnelRoute } from "../../client/tunnel_route.ts";
-import type { NodeIdentity } from "../../client/node_identity.ts";
+import type { NodeIdentity, TunnelRoute } from "../../client/tunnel_route.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import { joinedRoute } from "../flags/node_route.ts";

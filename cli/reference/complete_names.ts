@@ -12,9 +12,11 @@ import {
 } from "../../admin/ask/admin_client.ts";
 import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
-import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
+import type {
+  ConduitsAnswer,
+  NodesAnswer,
+} from "../../proto/admin/node_answer.ts";
 import type { ServicesAnswer } from "../../proto/admin/list_answers.ts";
-import type { NodesAnswer } from "../../proto/admin/node_answer.ts";
 import {
   defaultStateDirectory,
   proxyStateDirectory,

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { isAddress } from "../../proto/peer/server_address.ts";
+import { isAddress } from "../../proto/peer/host_port.ts";
 import type { MembershipOptions } from "../../server/options.ts";
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
 import { formatHostPort, parseHostPort } from "../flags/addresses.ts";

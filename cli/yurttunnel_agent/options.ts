@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { KubernetesIdentityOptions } from "../../agent/identity/cluster/options.ts";
+import type { KubernetesIdentityOptions } from "../../agent/identity/cluster/kubernetes_identity.ts";
 import type { DiscoveryOptions } from "../../agent/identity/cluster/service_discovery.ts";
 import type { AgentOptions } from "../../agent/options.ts";
 import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
@@ -15,11 +15,11 @@ import {
   CLIENT_USAGES,
 } from "../../neighbours/kubernetes/csr.ts";
 import {
+  type Identifiers,
   IdentifiersError,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
 import { canonicalIp, parseIpAddress } from "../../proto/peer/ip_address.ts";
-import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";

@@ -7,7 +7,7 @@
 import type { BenchHost } from "../../proto/link/bench_wire.ts";
 
 /** Times of many equal things, in milliseconds. */
-export interface Spread {
+interface Spread {
   readonly count: number;
   readonly minMs: number;
   readonly p50Ms: number;

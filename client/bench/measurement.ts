@@ -55,14 +55,14 @@ const PROGRESS_MS = 200;
 export const STAND_MS = 15_000;
 
 /** What a measurement came to. */
-export type BenchMeasured =
+type BenchMeasured =
   | { readonly kind: "figure"; readonly figure: BenchFigure }
   | { readonly kind: "gap"; readonly gap: BenchGap }
   /** Ended before the first sample. */
   | { readonly kind: "interrupted" };
 
 /** What {@linkcode measure} is to do. */
-export interface MeasureOptions {
+interface MeasureOptions {
   readonly route: BenchRoute;
   readonly timers: Timers;
   readonly plan: BenchPlan;

@@ -24,7 +24,7 @@ import { RoundTrips } from "./round_trips.ts";
 import { Throughput } from "./throughput.ts";
 
 /** See {@linkcode runBench}. */
-export interface BenchOptions extends BenchRoute {
+interface BenchOptions extends BenchRoute {
   /** In this order. */
   readonly plans: readonly BenchPlan[];
   /** Of each measurement. */

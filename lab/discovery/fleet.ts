@@ -7,7 +7,7 @@
  * @module
  */
 
-import { sameBytes } from "../../proto/bytes/same_bytes.ts";
+import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
 import type { StatusCode } from "../../proto/grpc/status.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type {

@@ -35,7 +35,7 @@ import {
   type PromiseCheck,
   PROMISES_TO_ALL,
 } from "../../tests/support/rigs/tunnel_promises.ts";
-import { sameBytes } from "../../proto/bytes/same_bytes.ts";
+import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
 import { Tally } from "../../tests/support/watch/tally.ts";
 
 const MIB = 1024 * 1024;

@@ -13,7 +13,7 @@ import { dialProxy } from "../../proto/link/proxy_client.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { DialEvents, PendingDial } from "../../proto/link/link.ts";
 import { Connection } from "../../proto/streams/connection.ts";
-import { refusePush } from "../../proto/streams/refuse_push.ts";
+import { refusePush } from "../../proto/streams/stream.ts";
 import { socketCaller } from "../../tests/support/memory/fake_caller.ts";
 import type { Exchange } from "./exchange.ts";
 import { MEMORY_IS_SHORT_BYTES, type Plan } from "./plan.ts";

@@ -16,13 +16,13 @@
  */
 
 import { createHmac } from "node:crypto";
-import type { AdminRole } from "../../proto/admin/api.ts";
-import type { Log } from "../../platform/log/log.ts";
 import type {
+  AdminRole,
   LoginAnswer,
   LoginQuestion,
   SessionAnswer,
-} from "../../proto/admin/login.ts";
+} from "../../proto/admin/api.ts";
+import type { Log } from "../../platform/log/log.ts";
 import {
   AdminFailure,
   type AdminRoute,

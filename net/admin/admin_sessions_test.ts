@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { LoginAnswer } from "../../proto/admin/login.ts";
-import type { AdminRole } from "../../proto/admin/api.ts";
+import type { AdminRole, LoginAnswer } from "../../proto/admin/api.ts";
 import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import type { AdminWay, AdminWho } from "./admin_api.ts";

@@ -15,7 +15,7 @@ import {
 import type { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import type { RecentEvents } from "../../platform/log/recent_events.ts";
 import type { ActionAnswer } from "../../proto/admin/api.ts";
-import type { EventsAnswer } from "../../proto/admin/event_answer.ts";
+import type { EventsAnswer } from "../../proto/admin/list_answers.ts";
 import { AdminFailure, type AdminRoute } from "./admin_api.ts";
 
 /** Events that are listed unless a number is said, and at most. */

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { reportInternalError } from "../../platform/errors/internal_errors.ts";
 import { isEventStream } from "./event_stream.ts";
 

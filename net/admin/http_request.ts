@@ -5,7 +5,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { BodyFraming, bodyLength, NO_BODY } from "../http1/framing.ts";
 import type { Fields } from "../http1/fields.ts";
 import {

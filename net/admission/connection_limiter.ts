@@ -11,7 +11,7 @@
  * @module
  */
 
-import type { SharedLimits } from "../../proto/streams/shared_limits.ts";
+import type { SharedLimits } from "../../proto/streams/abuse_limits.ts";
 import { TokenBucket } from "../../proto/streams/token_bucket.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { Penalty, WEIGHT_OF_UNAUTHENTICATED } from "./penalty.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { socketStore } from "../bind/socket_store.ts";
+import { socketStore } from "./socket_store.ts";
 import { listenUnix } from "../listen/listeners.ts";
 import { RecordedErrors } from "../../tests/support/watch/recorded_errors.ts";
 import { PathAcceptor } from "./path_acceptor.ts";

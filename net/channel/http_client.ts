@@ -9,7 +9,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";

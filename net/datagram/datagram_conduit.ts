@@ -15,12 +15,12 @@
 
 import { canonicalIp } from "../../proto/peer/ip_address.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import type {
-  Conduit,
-  ConduitEnd,
-  ConduitEvents,
+import {
+  type Conduit,
+  type ConduitEnd,
+  type ConduitEvents,
+  REFUSAL,
 } from "../../proto/transfer/conduit.ts";
-import { REFUSAL } from "../../proto/transfer/refusal.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import {
   KERNEL_BUFFER_BYTES,

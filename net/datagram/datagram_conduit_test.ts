@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { Listener } from "../../tests/support/peers/sockets.ts";
 import { nextTurn } from "../../tests/support/watch/event_loop.ts";
-import { isRefusal } from "../../proto/transfer/refusal.ts";
+import { isRefusal } from "../../proto/transfer/conduit.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { DatagramConduit, UNCONSUMED_BYTES_MAX } from "./datagram_conduit.ts";
 import { openDatagramSocket } from "./datagram_socket.ts";

@@ -8,9 +8,9 @@
  */
 
 import { CODE_FIELD } from "../../proto/grpc/status_codec.ts";
-import { codeNamed } from "../../proto/peer/dial_failure.ts";
+import { codeNamed } from "../../proto/peer/dial_error.ts";
 import type { Code } from "../../proto/codes/codes.ts";
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { answerLength } from "./framing.ts";
 import { type ResponseHead, ResponseReader } from "./head.ts";
 

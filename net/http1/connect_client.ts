@@ -5,7 +5,7 @@
  * @module
  */
 
-import { codeOfWords } from "../../proto/peer/dial_failure.ts";
+import { codeOfWords, DialError } from "../../proto/peer/dial_error.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { type DialWishes, wishFields } from "../../proto/link/dial_wishes.ts";
 import {
@@ -17,7 +17,6 @@ import {
   CONNECTION_ID_FIELD,
   type ConnectionId,
 } from "../../proto/peer/connection_id.ts";
-import { DialError } from "../../proto/peer/dial_error.ts";
 import type { DialEvents, PendingDial } from "../../proto/link/link.ts";
 import type {
   Conduit,

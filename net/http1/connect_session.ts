@@ -15,7 +15,7 @@
  */
 
 import type { Code } from "../../proto/codes/codes.ts";
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,
@@ -27,7 +27,7 @@ import { FirstHold, type HoldOwner } from "../../proto/link/first_hold.ts";
 import {
   type SharedLimits,
   UNSHARED,
-} from "../../proto/streams/shared_limits.ts";
+} from "../../proto/streams/abuse_limits.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type {
   Conduit,

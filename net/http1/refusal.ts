@@ -9,7 +9,7 @@
 
 import { CODE_FIELD } from "../../proto/grpc/status_codec.ts";
 import type { Code } from "../../proto/codes/codes.ts";
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 
 const encoder = new TextEncoder();
 

@@ -10,7 +10,7 @@ import type {
   ConnectionEvents,
   ConnectionOptions,
 } from "../../proto/streams/connection_events.ts";
-import { refusePush } from "../../proto/streams/refuse_push.ts";
+import { refusePush } from "../../proto/streams/stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Stream } from "../stream/stream.ts";
 import { driveHttp2 } from "./http2_driver.ts";

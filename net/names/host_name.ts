@@ -10,9 +10,9 @@ import {
   isAscii,
   isIpv4Lookalike,
   NAME_LENGTH_MAX,
-} from "../../proto/peer/dns_name.ts";
+} from "../../proto/peer/host_port.ts";
 import { isIpAddress } from "../../proto/peer/ip_address.ts";
-import { hasUnseen } from "../../proto/peer/unseen.ts";
+import { hasUnseen } from "../../proto/peer/quoted.ts";
 
 /** A name that can be looked up. */
 export interface HostName {

@@ -1,4 +1,4 @@
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { Prng } from "../../tests/support/memory/prng.ts";
 import { Listener } from "../../tests/support/peers/sockets.ts";

@@ -1,4 +1,4 @@
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { assertEquals } from "@std/assert";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
 import { forAll, Prng } from "../../tests/support/memory/prng.ts";

@@ -8,7 +8,7 @@
 import type {
   ConduitInfo,
   ConduitsAnswer,
-} from "../../proto/admin/conduit_answer.ts";
+} from "../../proto/admin/node_answer.ts";
 import type { ConnectionFacts } from "../log/connection_log.ts";
 import { LiveConduit } from "./live_conduit.ts";
 import type { LiveConduits, LiveDial } from "./live_conduits.ts";

@@ -12,7 +12,7 @@
 
 import type { DialError, DialTarget } from "../../proto/peer/dial_error.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
-import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import type { PacketObserver } from "../../proto/link/link.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { DialError } from "../../proto/peer/dial_error.ts";
-import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import type { PacketObserver } from "../../proto/link/link.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { ConnectionLog, withPacketLines } from "./connection_log.ts";

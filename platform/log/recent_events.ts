@@ -8,7 +8,7 @@
  * @module
  */
 
-import type { EventInfo } from "../../proto/admin/event_answer.ts";
+import type { EventInfo } from "../../proto/admin/list_answers.ts";
 import { kept } from "../../proto/peer/quoted.ts";
 import type { Log, LogFields } from "./log.ts";
 import { lineKey } from "./line_key.ts";

@@ -10,7 +10,7 @@
  */
 
 import { X509Certificate } from "node:crypto";
-import { showUnseen } from "../../proto/peer/unseen.ts";
+import { showUnseen } from "../../proto/peer/quoted.ts";
 
 /** A subject may have 60 KB. */
 export const WORDS_LENGTH_MAX = 200;

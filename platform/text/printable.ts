@@ -6,7 +6,7 @@
  * @module
  */
 
-import { showUnseen } from "../../proto/peer/unseen.ts";
+import { showUnseen } from "../../proto/peer/quoted.ts";
 
 const SHORT: ReadonlyMap<string, string> = new Map([
   ["\n", "\\n"],

@@ -1,9 +1,13 @@
 /**
- * Lists beside nodes and conduits: services, clients of discovery, certificates,
- * the audit log, the configuration.
+ * Lists beside nodes and conduits (services, clients of discovery, certificates,
+ * the audit log, the configuration, events, history), and how a screen follows
+ * them.
  *
  * @module
  */
+
+import type { ConduitInfo, NodeSummary } from "./node_answer.ts";
+import type { StatusAnswer } from "./status_answer.ts";
 
 /** `GET /v1/services` */
 export interface ServicesAnswer {
@@ -65,4 +69,85 @@ export interface ConfigAnswer {
     readonly value: string;
     readonly from: "default" | "flag" | "environment" | "file";
   }[];
+}
+
+// What has happened lately, as people are told of it.
+
+/** One thing that happened. */
+export interface EventInfo {
+  readonly at: string;
+  readonly kind:
+    | "linked"
+    | "unlinked"
+    | "refused"
+    | "dial-failed"
+    | "joined"
+    | "revoked"
+    | "approved"
+    | "drain"
+    | "certificate"
+    | "duplicate"
+    | "reload"
+    | "warning";
+  /** A stable code that `tunnel explain` knows. */
+  readonly code?: string;
+  readonly message: string;
+  readonly node?: string;
+  /** How often it came in a row; absent: once. */
+  readonly times?: number;
+}
+
+/** `GET /v1/events`, with `?node=`, `?kind=`, `?limit=`: newest first. */
+export interface EventsAnswer {
+  readonly events: readonly EventInfo[];
+}
+
+// What passed through a server in the last hour.
+
+/** One moment. */
+export interface HistorySample {
+  readonly at: string;
+  readonly conduits: number;
+  /** Bytes a second, of the last seconds. */
+  readonly toTargetRate: number;
+  readonly fromTargetRate: number;
+  /** Dials a second. */
+  readonly dialRate: number;
+  /** Since the sample before. */
+  readonly failedDials: number;
+  /** Of the dials since the sample before; absent: there were none. */
+  readonly dialP50Ms?: number;
+  readonly dialP99Ms?: number;
+}
+
+/** `GET /v1/history`, with `?since=` in RFC 3339; the oldest first. */
+export interface HistoryAnswer {
+  /** Between two samples. */
+  readonly stepMs: number;
+  readonly samples: readonly HistorySample[];
+}
+
+// `GET /v1/watch`: server-sent events for a screen that follows a server. Each
+// has a name, and JSON as its data.
+//
+// A watcher is sent a `status` each second, and of the lists that it asked for
+// (`?lists=nodes,conduits,events`) what changed since: whole items by key, and
+// keys that are gone. The first of each list has everything (`isWhole`).
+// A watcher that reads slower than that gets fewer, never a queue.
+
+/** Changes of one list. */
+export interface ListChange<T> {
+  readonly isWhole: boolean;
+  readonly changed: readonly T[];
+  /** Names of nodes, ids of conduits. */
+  readonly gone: readonly string[];
+}
+
+/** By name of the event. */
+export interface WatchEvents {
+  readonly status: StatusAnswer;
+  readonly nodes: ListChange<NodeSummary>;
+  /** The biggest ones by rate, at most 200. */
+  readonly conduits: ListChange<ConduitInfo>;
+  readonly events: readonly EventInfo[];
 }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ConduitInfo } from "./conduit_answer.ts";
+import type { ConduitInfo } from "./node_answer.ts";
 
 /** Something that an operator should look at although the program works. */
 export interface Warning {
@@ -178,4 +178,16 @@ export interface StatusAnswer {
   };
   /** The biggest conduits now; at most ten. */
   readonly top?: readonly ConduitInfo[];
+}
+
+// What a program is called on screens.
+
+/** Of a worker, with its number. */
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-w\d+)?$/;
+
+/** An id that nobody chose says less than the name of the machine. */
+export function programName(
+  { id, host }: Pick<ProgramInfo, "id" | "host">,
+): string {
+  return UUID.test(id) && host ? host : id;
 }

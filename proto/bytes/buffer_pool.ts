@@ -28,7 +28,7 @@ export const BUFFER_BYTES_MAX = 128 * 1024;
  * As much as 64 connections in bulk take and give back from one moment to the
  * next: with a quarter of it, they had 100 MB of fresh memory made each second.
  */
-export const KEPT_BYTES_PER_CLASS = 32 * 1024 * 1024;
+const KEPT_BYTES_PER_CLASS = 32 * 1024 * 1024;
 
 /** Lends buffers of a few fixed sizes. */
 export class BufferPool {

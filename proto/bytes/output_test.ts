@@ -1,4 +1,4 @@
-import { joinedBytes } from "./joined_bytes.ts";
+import { joinedBytes } from "./byte_arrays.ts";
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
 import { BufferPool } from "./buffer_pool.ts";

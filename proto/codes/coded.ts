@@ -10,7 +10,7 @@
 import { type Code, knownCode } from "./codes.ts";
 
 /** What an error has whose problem is in the table. */
-export interface Coded {
+interface Coded {
   readonly tunnelCode?: Code | undefined;
 }
 

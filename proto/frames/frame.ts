@@ -123,14 +123,14 @@ export interface Setting {
 }
 
 /** SETTINGS (§6.5), in the order in which they were sent. */
-export interface SettingsFrame {
+interface SettingsFrame {
   readonly type: "SETTINGS";
   readonly ack: boolean;
   readonly settings: readonly Setting[];
 }
 
 /** PUSH_PROMISE (§6.6). We refuse push, so the engine only counts it an error. */
-export interface PushPromiseFrame {
+interface PushPromiseFrame {
   readonly type: "PUSH_PROMISE";
   readonly streamId: number;
   readonly promisedId: number;
@@ -172,7 +172,7 @@ export interface ContinuationFrame {
  * A type we do not know. §4.1 has it ignored: its payload is skipped as it
  * comes, never gathered, and the engine only counts the frame.
  */
-export interface UnknownFrame {
+interface UnknownFrame {
   readonly type: "UNKNOWN";
   readonly code: number;
   readonly streamId: number;

@@ -31,7 +31,7 @@ import {
   type FrameHeader,
   frameName,
 } from "./frame_payload.ts";
-import { readUint32 } from "./byte_order.ts";
+import { readUint32 } from "../bytes/byte_arrays.ts";
 import { ErrorCode, WireError } from "./wire_error.ts";
 
 /** A gathering buffer of at most this size is kept between frames. */

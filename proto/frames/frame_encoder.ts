@@ -15,7 +15,7 @@ import {
   FrameFlag,
   FrameType,
 } from "./frame.ts";
-import { writeUint16, writeUint32 } from "./byte_order.ts";
+import { writeUint16, writeUint32 } from "../bytes/byte_arrays.ts";
 
 /** Writes the 9 bytes of §4.1. */
 export function writeFrameHeader(

@@ -13,7 +13,7 @@ import {
   type Setting,
   UINT31_MAX,
 } from "./frame.ts";
-import { readUint16, readUint32 } from "./byte_order.ts";
+import { readUint16, readUint32 } from "../bytes/byte_arrays.ts";
 import { type Blast, ErrorCode, WireError } from "./wire_error.ts";
 
 /** The 9 bytes in front of each payload (§4.1). */

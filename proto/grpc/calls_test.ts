@@ -16,11 +16,13 @@ import { Connection } from "../streams/connection.ts";
 import type { LocalSettings } from "../streams/settings.ts";
 import type { ClientCall, MethodHandler, ServerCall } from "./call.ts";
 import { type CallOptions, startCall, unaryCall } from "./client.ts";
-import { frameMessage, writeMessagePrefix } from "./message_framing.ts";
-import { MessageReader } from "./message_reader.ts";
-import { GrpcRouter } from "./server.ts";
+import {
+  frameMessage,
+  MessageReader,
+  writeMessagePrefix,
+} from "./message_reader.ts";
+import { GrpcRouter, unaryMethod } from "./server.ts";
 import { GrpcError, StatusCode, statusName } from "./status.ts";
-import { unaryMethod } from "./unary_method.ts";
 
 const MIB = 1024 * 1024;
 const OK = { code: StatusCode.OK, message: "" };

@@ -11,15 +11,20 @@ import type { HeaderField } from "../hpack/header_field.ts";
 import { ConnectionUnavailableError } from "../streams/connection_events.ts";
 import type { Stream, StreamEvents } from "../streams/stream.ts";
 import type { Timers } from "../sync/clock.ts";
-import type { ClientCall, ClientCallEvents } from "./call.ts";
+import {
+  type ClientCall,
+  type ClientCallEvents,
+  CONTENT_TYPE,
+  formatTimeout,
+} from "./call.ts";
 import { ClientCallStream } from "./client_call.ts";
-import { CONTENT_TYPE } from "./content_type.ts";
-import { ACCEPTED_ENCODINGS, encodingOf } from "./message_reader.ts";
-import type { Metadata } from "./metadata.ts";
-import { appendMetadata } from "./metadata_codec.ts";
-import { OnlyMessage } from "./only_message.ts";
+import {
+  ACCEPTED_ENCODINGS,
+  encodingOf,
+  OnlyMessage,
+} from "./message_reader.ts";
+import { appendMetadata, type Metadata } from "./metadata.ts";
 import { GrpcError, StatusCode } from "./status.ts";
-import { formatTimeout } from "./timeout.ts";
 
 /** What a call needs of `Connection` (client role). */
 export interface StreamOpener {

@@ -18,19 +18,26 @@ import type { ReceiveBudget } from "../streams/receive_budget.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
-import type { ClientCall, ClientCallEvents } from "./call.ts";
-import { isGrpcContentType } from "./content_type.ts";
+import {
+  type ClientCall,
+  type ClientCallEvents,
+  isGrpcContentType,
+  TIMER_DELAY_MS_MAX,
+} from "./call.ts";
 import { encodingOf, isAcceptedEncoding } from "./message_reader.ts";
-import { Metadata } from "./metadata.ts";
-import { decodeMetadata } from "./metadata_codec.ts";
+import { decodeMetadata, Metadata } from "./metadata.ts";
 import { OutgoingBody } from "./outgoing_body.ts";
-import { codeOfHttpStatus, statusOfReset } from "./status_mapping.ts";
-import { GrpcError, type Status, StatusCode } from "./status.ts";
+import {
+  codeOfHttpStatus,
+  GrpcError,
+  type Status,
+  StatusCode,
+  statusOfReset,
+} from "./status.ts";
 import { fieldValue, readStatus } from "./status_codec.ts";
-import { TIMER_DELAY_MS_MAX } from "./timeout.ts";
 
 /** When the caller stops waiting. */
-export interface CallDeadline {
+interface CallDeadline {
   readonly timeoutMs: number;
   readonly timers: Timers;
 }

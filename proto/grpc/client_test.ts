@@ -15,7 +15,7 @@ import {
   unaryCall,
   type UnaryCallOptions,
 } from "./client.ts";
-import { frameMessage } from "./message_framing.ts";
+import { frameMessage } from "./message_reader.ts";
 import { Metadata } from "./metadata.ts";
 import { GrpcError, type StatusCode, statusName } from "./status.ts";
 

@@ -16,10 +16,9 @@ import {
   HealthListResponse,
   ServingStatus,
 } from "./health_messages.ts";
-import { encodingOf } from "./message_reader.ts";
-import { OnlyMessage } from "./only_message.ts";
+import { encodingOf, OnlyMessage } from "./message_reader.ts";
 import { GrpcError, StatusCode } from "./status.ts";
-import { unaryMethod } from "./unary_method.ts";
+import { unaryMethod } from "./server.ts";
 
 /** A service name is all a request holds; no service has a longer one. */
 const REQUEST_BYTES_MAX = 4096;

@@ -9,8 +9,7 @@ import {
   HealthListResponse,
   ServingStatus,
 } from "./health_messages.ts";
-import { frameMessage } from "./message_framing.ts";
-import { MessageReader } from "./message_reader.ts";
+import { frameMessage, MessageReader } from "./message_reader.ts";
 import { GrpcRouter } from "./server.ts";
 
 function ask(

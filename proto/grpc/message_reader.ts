@@ -13,11 +13,6 @@
 
 import { gunzipSync } from "node:zlib";
 import type { Metadata } from "./metadata.ts";
-import {
-  MESSAGE_BYTES_MAX_DEFAULT,
-  MESSAGE_PREFIX_BYTES,
-  readMessageBytes,
-} from "./message_framing.ts";
 import { GrpcError, StatusCode } from "./status.ts";
 
 /** What we can decompress, as a value of `grpc-accept-encoding`. */
@@ -210,4 +205,101 @@ export function unknownEncoding(encoding: string): GrpcError {
       JSON.stringify(encoding)
     }: accepted are ${ACCEPTED_ENCODINGS}`,
   );
+}
+
+// The one message of a direction that has exactly one.
+//
+// Layer: gRPC. Both ends of a unary call read this way, and the request of a
+// call whose answers are a stream.
+
+export class OnlyMessage {
+  readonly #bytesMax: number | undefined;
+  #reader: MessageReader | undefined;
+  #message: Uint8Array | undefined;
+
+  /** @param messageBytesMax Longest message accepted; 4 MiB when `undefined`. */
+  constructor(
+    private readonly what: "request" | "response",
+    messageBytesMax?: number,
+  ) {
+    this.#bytesMax = messageBytesMax;
+  }
+
+  /** Sets the `grpc-encoding` of the message. Call once, first. */
+  expect(encoding: string): void {
+    this.#reader = new MessageReader({
+      messageBytesMax: this.#bytesMax,
+      encoding,
+      onMessage: (message) => {
+        if (this.#message !== undefined) throw this.#violation("more");
+        this.#message = message;
+      },
+    });
+  }
+
+  /** @throws {GrpcError} As `MessageReader.push`, and for a second message. */
+  push(chunk: Uint8Array): void {
+    this.#reader?.push(chunk);
+  }
+
+  /**
+   * The message, once the sender is done.
+   *
+   * @throws {GrpcError} When there was none or it was cut short.
+   */
+  take(): Uint8Array {
+    this.#reader?.end();
+    if (this.#message === undefined) throw this.#violation("none");
+    return this.#message;
+  }
+
+  /** grpc/doc/statuscodes.md: a cardinality violation is UNIMPLEMENTED. */
+  #violation(seen: "none" | "more"): GrpcError {
+    return new GrpcError(
+      StatusCode.UNIMPLEMENTED,
+      `Cannot take the ${this.what}: there was ${seen}, wanted one message`,
+    );
+  }
+}
+
+// The five bytes in front of every gRPC message (PROTOCOL-HTTP2,
+// "Length-Prefixed-Message"): a compressed flag and a big-endian length.
+//
+// Layer: gRPC. Knows no limits and keeps no state; `message_reader.ts` does.
+
+/** Bytes of a message prefix. */
+export const MESSAGE_PREFIX_BYTES = 5;
+
+/** What gRPC implementations accept by default. */
+const MESSAGE_BYTES_MAX_DEFAULT = 4 * 1024 * 1024;
+
+/**
+ * Writes the prefix of an uncompressed message into `into` at `offset`.
+ *
+ * @param messageBytes Below 2^32.
+ */
+export function writeMessagePrefix(
+  into: Uint8Array,
+  messageBytes: number,
+  offset = 0,
+): void {
+  into[offset] = 0;
+  into[offset + 1] = messageBytes >>> 24;
+  into[offset + 2] = messageBytes >>> 16;
+  into[offset + 3] = messageBytes >>> 8;
+  into[offset + 4] = messageBytes;
+}
+
+/** The length that the prefix at the start of `prefix` announces. */
+export function readMessageBytes(prefix: Uint8Array): number {
+  return prefix[1]! * 0x100_0000 +
+    (prefix[2]! << 16 | prefix[3]! << 8 | prefix[4]!);
+}
+
+/** `message` with its prefix in front: a copy. */
+export function frameMessage(message: Uint8Array): Uint8Array {
+  const framed = new Uint8Array(MESSAGE_PREFIX_BYTES + message.length);
+  writeMessagePrefix(framed, message.length);
+  framed.set(message, MESSAGE_PREFIX_BYTES);
+  return framed;
 }

@@ -1,11 +1,12 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { deflateSync, gzipSync } from "node:zlib";
 import { forAll } from "../../tests/support/memory/prng.ts";
-import { frameMessage, readMessageBytes } from "./message_framing.ts";
 import {
   encodingOf,
+  frameMessage,
   MessageReader,
   type MessageReaderOptions,
+  readMessageBytes,
 } from "./message_reader.ts";
 import { Metadata } from "./metadata.ts";
 import { GrpcError, StatusCode } from "./status.ts";

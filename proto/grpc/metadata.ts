@@ -4,8 +4,15 @@
  * @module
  */
 
+import {
+  type HeaderField,
+  ListMemo,
+  SHARED_LISTS_MAX,
+} from "../hpack/header_field.ts";
+import { GrpcError, StatusCode } from "./status.ts";
+
 /** Text, or bytes when the name ends in `-bin`. */
-export type MetadataValue = string | Uint8Array;
+type MetadataValue = string | Uint8Array;
 
 export class Metadata {
   readonly #entries: (readonly [string, MetadataValue])[] = [];
@@ -63,5 +70,131 @@ export class Metadata {
 
   [Symbol.iterator](): Iterator<readonly [string, MetadataValue]> {
     return this.#entries[Symbol.iterator]();
+  }
+}
+
+// Header fields to metadata and back (PROTOCOL-HTTP2, "Custom-Metadata").
+//
+// Layer: gRPC. Text values are printable ASCII, values of names that end in
+// `-bin` are bytes in base64. What HTTP/2 and gRPC keep for themselves never
+// crosses in either direction, so that metadata of one call can be handed to
+// another as it is.
+
+/** Names that are no custom metadata, besides pseudo fields and `grpc-…`. */
+const RESERVED_NAMES: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "content-type",
+  "host",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Secrets: kept out of every HPACK table on the way (RFC 7541 §7.1.3). */
+const SECRET_NAMES: ReadonlySet<string> = new Set([
+  "authorization",
+  "cookie",
+  "proxy-authorization",
+]);
+
+const NAME = /^[0-9a-z_.-]+$/;
+const TEXT_VALUE = /^[ -~]*$/;
+
+/**
+ * Reads the metadata out of a header section or trailers.
+ *
+ * Text values that gRPC does not allow (control or non-ASCII bytes) are left
+ * out: they could not be sent on. `grpc-encoding` stays readable, because the
+ * reader of the messages needs it.
+ *
+ * @throws {GrpcError} INTERNAL when a `-bin` value is not base64.
+ */
+export function decodeMetadata(fields: readonly HeaderField[]): Metadata {
+  const known = DECODED.get(fields);
+  if (known !== undefined) return known;
+  const metadata = decodeNewMetadata(fields).freeze();
+  DECODED.set(fields, metadata);
+  return metadata;
+}
+
+/** Of lists that repeat, of all connections. */
+const DECODED = new ListMemo<Metadata>(SHARED_LISTS_MAX);
+
+function decodeNewMetadata(fields: readonly HeaderField[]): Metadata {
+  const metadata = new Metadata();
+  for (const { name, value } of fields) {
+    if (name !== "grpc-encoding" && isReserved(name)) continue;
+    if (name.endsWith("-bin")) {
+      for (const part of value.split(",")) {
+        metadata.add(name, decodeBinary(name, part.trim()));
+      }
+    } else if (TEXT_VALUE.test(value)) {
+      metadata.add(name, value);
+    }
+  }
+  return metadata;
+}
+
+/**
+ * Writes `metadata` as header fields, behind those already in `fields`.
+ * Reserved names are skipped, as other gRPC implementations do.
+ *
+ * @throws {TypeError} For a name or value that gRPC cannot carry: a bug of the
+ *   caller, which did not check it.
+ */
+export function appendMetadata(
+  fields: HeaderField[],
+  metadata: Metadata | undefined,
+): void {
+  if (metadata === undefined) return;
+  for (const [name, value] of metadata) {
+    if (isReserved(name)) continue;
+    const text = encodeValue(name, value);
+    fields.push(
+      SECRET_NAMES.has(name)
+        ? { name, value: text, neverIndex: true }
+        : { name, value: text },
+    );
+  }
+}
+
+function isReserved(name: string): boolean {
+  return name.startsWith(":") || name.startsWith("grpc-") ||
+    RESERVED_NAMES.has(name);
+}
+
+function encodeValue(name: string, value: MetadataValue): string {
+  if (!NAME.test(name)) {
+    throw new TypeError(
+      `Cannot send metadata ${
+        JSON.stringify(name)
+      }: names have only a-z, 0-9, "_", "-" and "."`,
+    );
+  }
+  if (name.endsWith("-bin")) {
+    if (typeof value !== "string") return value.toBase64({ omitPadding: true });
+    throw new TypeError(`Cannot send metadata ${name}: "-bin" wants bytes`);
+  }
+  // Spaces at the edges are not allowed in a field value (RFC 9113 §8.2.1) and
+  // mean nothing in gRPC.
+  if (typeof value === "string" && TEXT_VALUE.test(value)) return value.trim();
+  throw new TypeError(
+    `Cannot send metadata ${name}: values are printable ASCII unless the name ends in "-bin"`,
+  );
+}
+
+function decodeBinary(name: string, text: string): Uint8Array {
+  try {
+    return Uint8Array.fromBase64(text, { lastChunkHandling: "loose" });
+  } catch {
+    // SyntaxError is the only way out of fromBase64: the peer's fault.
+    throw new GrpcError(
+      StatusCode.INTERNAL,
+      `Cannot read metadata ${name}: its value is not base64`,
+    );
   }
 }

@@ -2,8 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { fields } from "../../tests/support/memory/fake_stream.ts";
 import { forAll } from "../../tests/support/memory/prng.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
-import { Metadata } from "./metadata.ts";
-import { appendMetadata, decodeMetadata } from "./metadata_codec.ts";
+import { appendMetadata, decodeMetadata, Metadata } from "./metadata.ts";
 import { GrpcError } from "./status.ts";
 
 function encode(metadata: Metadata): HeaderField[] {

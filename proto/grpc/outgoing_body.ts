@@ -13,7 +13,7 @@ import {
   frameMessage,
   MESSAGE_PREFIX_BYTES,
   writeMessagePrefix,
-} from "./message_framing.ts";
+} from "./message_reader.ts";
 
 /** Free again as soon as `sendFrame` returns, so one serves all calls. */
 const PREFIX = new Uint8Array(MESSAGE_PREFIX_BYTES);

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { FakeStream } from "../../tests/support/memory/fake_stream.ts";
 import { forAll } from "../../tests/support/memory/prng.ts";
-import { frameMessage } from "./message_framing.ts";
+import { frameMessage } from "./message_reader.ts";
 import { OutgoingBody } from "./outgoing_body.ts";
 
 Deno.test("a message that fits is one frame", () => {

@@ -8,19 +8,28 @@
  */
 
 import { ErrorCode } from "../frames/wire_error.ts";
-import type { HeaderField } from "../hpack/header_field.ts";
-import { ListMemo, SHARED_LISTS_MAX } from "../hpack/list_memo.ts";
+import {
+  type HeaderField,
+  ListMemo,
+  SHARED_LISTS_MAX,
+} from "../hpack/header_field.ts";
 import type { Timers } from "../sync/clock.ts";
 import type { Stream, StreamEvents } from "../streams/stream.ts";
-import type { MethodHandler } from "./call.ts";
-import { isGrpcContentType } from "./content_type.ts";
+import {
+  isGrpcContentType,
+  type MethodHandler,
+  parseTimeout,
+  type ServerCall,
+} from "./call.ts";
 import { ForeignRequest } from "./foreign_request.ts";
 import {
   ACCEPTED_ENCODINGS,
+  encodingOf,
   isAcceptedEncoding,
+  OnlyMessage,
   unknownEncoding,
 } from "./message_reader.ts";
-import { decodeMetadata } from "./metadata_codec.ts";
+import { decodeMetadata } from "./metadata.ts";
 import {
   responseHead,
   type ServerCallHead,
@@ -28,7 +37,7 @@ import {
 } from "./server_call.ts";
 import { GrpcError, type Status, StatusCode } from "./status.ts";
 import { appendStatus, fieldValue } from "./status_codec.ts";
-import { parseTimeout } from "./timeout.ts";
+import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 
 /** See {@linkcode GrpcRouter}. */
 export interface GrpcRouterOptions {
@@ -47,7 +56,7 @@ export interface GrpcRouterOptions {
 }
 
 /** Of a request whose head, which names its method, has yet to come. */
-export interface RequestEvents extends StreamEvents {
+interface RequestEvents extends StreamEvents {
   onHeaders(fields: readonly HeaderField[]): StreamEvents;
 }
 
@@ -190,4 +199,63 @@ class RefusedStream implements StreamEvents {
   onEnd(): void {}
   onWritable(): void {}
   onReset(): void {}
+}
+
+// Methods that answer one message with one message.
+
+/** Limits of one method. */
+export interface MethodLimits {
+  /** Longest request accepted; 4 MiB unless given. */
+  readonly messageBytesMax?: number;
+}
+
+/**
+ * Makes a method of a function from request to answer.
+ *
+ * A `GrpcError` it rejects with becomes the call's status. Anything else is a
+ * slip of ours: the caller gets INTERNAL without details, and it is reported.
+ *
+ * @param handler Called when the request is complete. When the caller goes away
+ *   meanwhile, its answer is dropped.
+ */
+export function unaryMethod(
+  handler: (request: Uint8Array, call: ServerCall) => Promise<Uint8Array>,
+  limits: MethodLimits = {},
+): MethodHandler {
+  return (call) => {
+    const only = new OnlyMessage("request", limits.messageBytesMax);
+    only.expect(encodingOf(call.metadata));
+    return {
+      onBody(chunk) {
+        only.push(chunk);
+        call.consumed(chunk.length);
+      },
+      onHalfClose() {
+        answer(handler, only.take(), call)
+          .catch((error) => reportFault("stream", error));
+      },
+      onWritable() {},
+      onCancel() {},
+    };
+  };
+}
+
+async function answer(
+  handler: (request: Uint8Array, call: ServerCall) => Promise<Uint8Array>,
+  request: Uint8Array,
+  call: ServerCall,
+): Promise<void> {
+  let response: Uint8Array;
+  try {
+    response = await handler(request, call);
+  } catch (error) {
+    if (error instanceof GrpcError) {
+      call.finish(error.status);
+      return;
+    }
+    call.finish({ code: StatusCode.INTERNAL, message: INTERNAL_ERROR });
+    return reportFault("stream", error);
+  }
+  call.sendMessage(response);
+  call.finish({ code: StatusCode.OK, message: "" });
 }

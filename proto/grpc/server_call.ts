@@ -18,14 +18,17 @@ import type { ReceiveBudget } from "../streams/receive_budget.ts";
 import type { Stream, StreamEvents, StreamReset } from "../streams/stream.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
-import type { MethodHandler, ServerCall, ServerCallEvents } from "./call.ts";
-import { CONTENT_TYPE } from "./content_type.ts";
-import type { Metadata } from "./metadata.ts";
-import { appendMetadata } from "./metadata_codec.ts";
+import {
+  CONTENT_TYPE,
+  type MethodHandler,
+  type ServerCall,
+  type ServerCallEvents,
+  TIMER_DELAY_MS_MAX,
+} from "./call.ts";
+import { appendMetadata, type Metadata } from "./metadata.ts";
 import { OutgoingBody } from "./outgoing_body.ts";
 import { GrpcError, type Status, StatusCode } from "./status.ts";
 import { appendStatus } from "./status_codec.ts";
-import { TIMER_DELAY_MS_MAX } from "./timeout.ts";
 
 /** The content of the request head. */
 export interface ServerCallHead {

@@ -7,7 +7,7 @@ import {
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { StreamEvents } from "../streams/stream.ts";
 import type { ServerCall, ServerCallEvents } from "./call.ts";
-import { frameMessage } from "./message_framing.ts";
+import { frameMessage } from "./message_reader.ts";
 import { Metadata } from "./metadata.ts";
 import { GrpcRouter, type GrpcRouterOptions } from "./server.ts";
 import { GrpcError, StatusCode } from "./status.ts";

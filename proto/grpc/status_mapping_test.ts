@@ -1,13 +1,14 @@
 import { assertEquals } from "@std/assert";
 import { fields } from "../../tests/support/memory/fake_stream.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
-import { isGrpcContentType } from "./content_type.ts";
+import { isGrpcContentType } from "./call.ts";
 import {
   codeOfHttpStatus,
   codeOfReset,
+  StatusCode,
+  statusName,
   statusOfReset,
-} from "./status_mapping.ts";
-import { StatusCode, statusName } from "./status.ts";
+} from "./status.ts";
 import { appendStatus, readStatus } from "./status_codec.ts";
 
 Deno.test("HTTP statuses map as http-grpc-status-mapping.md says", () => {

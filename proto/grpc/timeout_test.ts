@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
-import { formatTimeout, parseTimeout } from "./timeout.ts";
+import { formatTimeout, parseTimeout } from "./call.ts";
 
 Deno.test("every unit of grpc-timeout is read as milliseconds", () => {
   assertEquals(parseTimeout("2H"), 7_200_000);

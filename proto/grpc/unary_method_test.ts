@@ -5,10 +5,9 @@ import { FakeStream, fields } from "../../tests/support/memory/fake_stream.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import type { StreamEvents } from "../streams/stream.ts";
 import type { ServerCall } from "./call.ts";
-import { frameMessage } from "./message_framing.ts";
-import { GrpcRouter } from "./server.ts";
+import { frameMessage } from "./message_reader.ts";
+import { GrpcRouter, type MethodLimits, unaryMethod } from "./server.ts";
 import { GrpcError, StatusCode } from "./status.ts";
-import { type MethodLimits, unaryMethod } from "./unary_method.ts";
 
 type Handler = (request: Uint8Array, call: ServerCall) => Promise<Uint8Array>;
 

@@ -8,8 +8,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { NaiveHpackDecoder } from "../../tests/support/watch/naive_hpack.ts";
 import { HpackDecoder } from "./decoder.ts";
 import { HpackEncoder } from "./encoder.ts";
-import type { HeaderField } from "./header_field.ts";
-import { HpackError } from "./hpack_error.ts";
+import { type HeaderField, HpackError } from "./header_field.ts";
 
 interface Step {
   readonly hex: string;

@@ -9,9 +9,8 @@ import {
   type HeaderBlock,
   HpackDecoder,
 } from "./decoder.ts";
-import type { HeaderField } from "./header_field.ts";
-import { HpackError } from "./hpack_error.ts";
-import { INTEGER_BYTES_MAX, writeInteger } from "./integer.ts";
+import { type HeaderField, HpackError } from "./header_field.ts";
+import { INTEGER_BYTES_MAX, writeInteger } from "./primitives.ts";
 
 function hex(text: string): Uint8Array {
   return Uint8Array.fromHex(text.replaceAll(" ", ""));

@@ -1,7 +1,6 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
 import { HpackDecoder } from "./decoder.ts";
-import { HpackEncoder } from "./encoder.ts";
-import { EncoderHistory, HISTORY_LISTS_MAX } from "./encoder_history.ts";
+import { EncoderHistory, HISTORY_LISTS_MAX, HpackEncoder } from "./encoder.ts";
 import type { HeaderField } from "./header_field.ts";
 
 type List = readonly HeaderField[];

@@ -1,12 +1,12 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import { HpackDecoder } from "./decoder.ts";
-import { DynamicTable, TABLE_SIZE_DEFAULT } from "./dynamic_table.ts";
-import { HpackEncoder } from "./encoder.ts";
 import {
   FIRST_BLOCK_BYTES_MAX,
   FIRST_BLOCKS_MAX,
   FirstBlocks,
-} from "./first_blocks.ts";
+  HpackDecoder,
+} from "./decoder.ts";
+import { DynamicTable, TABLE_SIZE_DEFAULT } from "./dynamic_table.ts";
+import { HpackEncoder } from "./encoder.ts";
 import type { HeaderField } from "./header_field.ts";
 
 const fieldsOf = (fields: Readonly<Record<string, string>>): HeaderField[] =>

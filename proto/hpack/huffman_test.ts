@@ -1,13 +1,15 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
 import { naiveHuffmanDecode } from "../../tests/support/watch/naive_hpack.ts";
-import { binaryString } from "./binary_string.ts";
-import { HpackError } from "./hpack_error.ts";
-import { ACCEPTS, CODE_BITS, HUFFMAN_CODES } from "./huffman_code.ts";
+import { binaryString } from "./primitives.ts";
+import { HpackError } from "./header_field.ts";
 import {
+  ACCEPTS,
+  CODE_BITS,
   decodedBytesMax,
   decodeHuffman,
   encodeHuffman,
+  HUFFMAN_CODES,
   huffmanBytes,
 } from "./huffman.ts";
 

@@ -1,6 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { HeaderField } from "./header_field.ts";
-import { ListMemo } from "./list_memo.ts";
+import { type HeaderField, ListMemo } from "./header_field.ts";
 
 const list = (value: string): readonly HeaderField[] =>
   Object.freeze([{ name: "x", value }]);

@@ -1,5 +1,6 @@
 /**
- * What identity calls may carry, and what they end with.
+ * What identity calls may carry, what they are signed with, what they end with,
+ * and the ids of the authorities that they name.
  *
  * @module
  */
@@ -16,3 +17,57 @@ export const IDENTITY_MESSAGE_BYTES_MAX = 65_536;
 export type EnrolmentOutcome =
   | { readonly enrolment: Enrolment; readonly pending?: undefined }
   | { readonly pending: Pending; readonly enrolment?: undefined };
+
+// Ids of authorities, by which nodes report which ones they trust and servers
+// store it.
+
+/** Of the SHA-256 of an authority's public key, in hex. */
+export const AUTHORITY_ID_LENGTH = 16;
+
+/** A change of authorities has two; a longer list of a node is ignored. */
+const IDS_MAX = 8;
+
+const ID = /^[0-9a-f]{16}$/;
+
+/** The id of an authority with this key: in lists, file names and records. */
+export function authorityIdOf(
+  { publicKeySha256 }: { readonly publicKeySha256: string },
+): string {
+  return publicKeySha256.slice(0, AUTHORITY_ID_LENGTH);
+}
+
+/**
+ * The authorities that a node trusts; `undefined` when it is no list of ids.
+ */
+export function readAuthorityIds(
+  said: readonly string[],
+): readonly string[] | undefined {
+  const isList = said.length <= IDS_MAX && said.every((id) => ID.test(id));
+  return isList ? [...new Set(said)].sort() : undefined;
+}
+
+// What a node signs to renew without a valid certificate.
+//
+// Bound to a nonce, so that it cannot be repeated later or from elsewhere, and
+// to the request, so that it is good for nothing else.
+
+const PURPOSE = new TextEncoder().encode("tunnel renew\n");
+
+/**
+ * The bytes under the signature `RenewRequest.proof`.
+ *
+ * @param nonce As Challenge gave it.
+ * @param csrSha256 SHA-256 of `RenewRequest.csr`.
+ */
+export function renewalStatement(
+  nonce: Uint8Array,
+  csrSha256: Uint8Array,
+): Uint8Array<ArrayBuffer> {
+  const statement = new Uint8Array(
+    PURPOSE.length + nonce.length + csrSha256.length,
+  );
+  statement.set(PURPOSE);
+  statement.set(nonce, PURPOSE.length);
+  statement.set(csrSha256, PURPOSE.length + nonce.length);
+  return statement;
+}

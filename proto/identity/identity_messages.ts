@@ -102,7 +102,7 @@ export interface RenewRequest {
   readonly nonce: Uint8Array;
   /**
    * Signature of that key, ECDSA with SHA-256, r and s of 32 bytes each, over
-   * "tunnel renew\n", the nonce and SHA-256 of csr; see `renewal_proof.ts`.
+   * "tunnel renew\n", the nonce and SHA-256 of csr; see `enrolment.ts`.
    */
   readonly proof: Uint8Array;
 }
@@ -115,7 +115,7 @@ export const RenewRequest: MessageCodec<RenewRequest> = SCHEMA.codec<
 export interface AuthoritiesRequest {
   /**
    * Whom the node trusts now: for each the first 16 hex digits of SHA-256 over
-   * the authority's public key (SubjectPublicKeyInfo); see `authority_ids.ts`.
+   * the authority's public key (SubjectPublicKeyInfo); see `enrolment.ts`.
    */
   readonly trusted: readonly string[];
 }

@@ -5,7 +5,7 @@ import {
   parseJoinToken,
 } from "./join_token.ts";
 import { isDnsName, isJoinableName, isNodeName } from "./node_name.ts";
-import { renewalStatement } from "./renewal_proof.ts";
+import { renewalStatement } from "./enrolment.ts";
 
 const TOKEN = {
   authorityPin: "A".repeat(43),

@@ -87,7 +87,7 @@ export function nextReportAt(bytes: number): number {
 }
 
 /** A line, and how much of the last chunk belonged to it. */
-export interface BenchLine {
+interface BenchLine {
   /** Without its end; `undefined` when it is longer than is allowed. */
   readonly text: string | undefined;
   readonly taken: number;

@@ -1,11 +1,12 @@
 /**
- * How our two ends recognise each other on paths that Konnectivity's programs
- * use too: one metadata field, each way, that Go peers ignore.
+ * What our two ends say to each other on paths that Konnectivity's programs use
+ * too: metadata fields that Go peers ignore.
  *
  * @module
  */
 
 import { Metadata } from "../grpc/metadata.ts";
+import type { PeerServer } from "./link_messages.ts";
 
 /** The metadata field; its value is a comma-separated list of capabilities. */
 export const CAPABILITIES_FIELD = "tunnel-capabilities";
@@ -28,7 +29,7 @@ export const CAPABILITIES = [
 ] as const;
 
 /** One of {@linkcode CAPABILITIES}. */
-export type Capability = typeof CAPABILITIES[number];
+type Capability = typeof CAPABILITIES[number];
 
 /**
  * Metadata that announces our capabilities.
@@ -58,3 +59,54 @@ const OUR_LIST = CAPABILITIES.join(",");
 
 /** What {@linkcode announceCapabilities} gives without anything else; final. */
 export const OUR_CAPABILITIES: Metadata = announceCapabilities().freeze();
+
+// The gRPC methods that are Konnectivity's, by their paths; ours are in the
+// modules made of `.proto` files.
+
+/** Opens one conduit; without a package, as Konnectivity has it. */
+export const PROXY_PATH = "/ProxyService/Proxy";
+
+/** Carries a link of the packets carrier; as Konnectivity has it, too. */
+export const CONNECT_PATH = "/AgentService/Connect";
+
+// Where servers are, as a server says it over the packets carrier: one metadata
+// field of its answer, which Go agents ignore. There is no word of what changes
+// later; the next link brings that.
+
+/** The metadata field: `ID INSTANCE ADDRESS`, each encoded as in URLs, by commas. */
+export const SERVERS_FIELD = "tunnel-servers";
+
+/** Longest text: peers have limits on the size of all fields together. */
+export const SERVER_LIST_MAX = 4_096;
+
+/** As many as fit. */
+export function formatServers(servers: readonly PeerServer[]): string {
+  let text = "";
+  for (const { serverId, instanceId, address } of servers) {
+    const parts = [serverId, instanceId, address].map(encodeURIComponent);
+    const more = `${text === "" ? "" : ","}${parts.join(" ")}`;
+    if (text.length + more.length > SERVER_LIST_MAX) break;
+    text += more;
+  }
+  return text;
+}
+
+/** What a server has said; what cannot be read is left out. */
+export function parseServers(text: string | undefined): PeerServer[] {
+  if (text === undefined || text.length > SERVER_LIST_MAX) return [];
+  return text.split(",").flatMap((entry) => {
+    const parts = entry.trim().split(" ").map(decoded);
+    const [serverId, instanceId, address] = parts;
+    const isWhole = parts.length === 3 && serverId !== undefined &&
+      instanceId !== undefined && address !== undefined && serverId !== "";
+    return isWhole ? [{ serverId, instanceId, address }] : [];
+  });
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

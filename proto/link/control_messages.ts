@@ -16,6 +16,7 @@ import {
   type ServerHello,
   type ServiceRefusal,
 } from "./link_messages.ts";
+import { clipped } from "../peer/quoted.ts";
 
 /** What a server sends. */
 export type ServerEvent =
@@ -62,7 +63,7 @@ export type AgentEvent =
     readonly type: "services";
     readonly services: readonly AnnouncedService[];
   }
-  /** Ids of the authorities that it trusts now; see `authority_ids.ts`. */
+  /** Ids of the authorities that it trusts now; see `enrolment.ts`. */
   | { readonly type: "trust"; readonly authorities: readonly string[] }
   | { readonly type: "unknown" };
 
@@ -147,4 +148,30 @@ function read<T>(codec: MessageDecoder<T>, bytes: Uint8Array): T {
       { cause },
     );
   }
+}
+
+// What both ends agree on about services that agents announce, besides how they
+// travel: how many there may be, and what one is called.
+
+/**
+ * Ports of services that one agent may announce. A node serves a handful; ten
+ * thousand nodes that all lied could fill no more than memory for 640,000.
+ */
+export const ANNOUNCED_SERVICES_MAX = 64;
+
+/** Longest text of a field, as DNS has it for names. */
+export const ANNOUNCED_TEXT_LENGTH_MAX = 253;
+
+/** Longest name of one that is repeated to people. */
+const SHOWN_LENGTH_MAX = 100;
+
+/** For people: `default/web:80`, or `default/dns:53/udp`. */
+export function announcedName(
+  { namespace, name, port, protocol }: AnnouncedService,
+): string {
+  const key = `${namespace || "default"}/${name}:${port}`;
+  const whole = protocol === "udp" ? `${key}/udp` : key;
+  // A peer wrote it, and it stands in lines of the log.
+  const plain = whole.replace(/[^\x21-\x7e]/g, "?");
+  return clipped(plain, SHOWN_LENGTH_MAX);
 }

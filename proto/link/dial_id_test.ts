@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
 import { decodePacket, encodePacket } from "../packets/packet_codec.ts";
-import { connectionIdOf, dialIdOf, randomDialId } from "./dial_id.ts";
+import { connectionIdOf, dialIdOf, randomDialId } from "./dial_handler.ts";
 
 Deno.test("dial ids are in [0, 2^63) and survive the wire to the bit", async () => {
   await forAll(200, (prng) => {

@@ -13,13 +13,13 @@ import { DialError } from "../peer/dial_error.ts";
 export const NODE_FIELD = "tunnel-node";
 
 /** See `DialWishes.oneAgent`; each of these three has any value. */
-export const ONE_AGENT_FIELD = "tunnel-one-agent";
+const ONE_AGENT_FIELD = "tunnel-one-agent";
 
 /** See `DialWishes.maybeNode`. */
 export const NODE_NAME_FIELD = "tunnel-node-name";
 
 /** See `DialWishes.hasOthers`. */
-export const OTHER_SERVERS_FIELD = "tunnel-other-servers";
+const OTHER_SERVERS_FIELD = "tunnel-other-servers";
 
 /** The code of the refusal that `DialWishes.maybeNode` asks for. */
 export const HOST_IS_NODE = "TUN524";

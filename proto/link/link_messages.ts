@@ -131,7 +131,7 @@ export interface AnnouncedService {
 
 /**
  * Ids of the authorities that the agent trusts from now on: it has kept the
- * bundle that the server sent. See `authority_ids.ts`.
+ * bundle that the server sent. See `enrolment.ts`.
  */
 export interface Trust {
   readonly authorities: readonly string[];

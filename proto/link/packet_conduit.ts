@@ -17,8 +17,8 @@ import type {
   ConduitEvents,
   ConduitState,
 } from "../transfer/conduit.ts";
-import { DatagramGatherer } from "./datagram_gatherer.ts";
-import type { PacketObserver } from "./packet_observer.ts";
+import { DatagramGatherer } from "./send_packet.ts";
+import type { PacketObserver } from "./link.ts";
 
 /**
  * How long a conduit is kept for its own end after the peer has closed both
@@ -34,7 +34,7 @@ export const GONE_LINGER_MS = 10_000;
 export const GONE_LINGER_BYTES_MAX = 1024 * 1024;
 
 /** Bytes of datagrams that may wait for a slow reader; then they are dropped. */
-export const DATAGRAM_QUEUE_BYTES_MAX = 256 * 1024;
+const DATAGRAM_QUEUE_BYTES_MAX = 256 * 1024;
 
 const NO_BYTES = new Uint8Array(0);
 

@@ -11,23 +11,34 @@ import type { ClientCall, ClientCallEvents } from "../grpc/call.ts";
 import { startCall, type StreamOpener } from "../grpc/client.ts";
 import { Metadata } from "../grpc/metadata.ts";
 import { type Status, StatusCode, statusName } from "../grpc/status.ts";
-import type { Data, DialRequest, Int64, Packet } from "../packets/packet.ts";
-import { PacketError } from "../packets/packet_error.ts";
+import {
+  type Data,
+  type DialRequest,
+  type Int64,
+  type Packet,
+  PacketError,
+} from "../packets/packet.ts";
 import type { Timer, Timers } from "../sync/clock.ts";
 import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
 import type { Conduit } from "../transfer/conduit.ts";
 import { transfer } from "../transfer/transfer.ts";
-import { announceCapabilities, hasCapability } from "./capabilities.ts";
-import { abandon, type DialHandler } from "./dial_handler.ts";
-import { connectionIdOf } from "./dial_id.ts";
+import {
+  announceCapabilities,
+  CONNECT_PATH,
+  hasCapability,
+  parseServers,
+  SERVERS_FIELD,
+} from "./capabilities.ts";
+import { abandon, connectionIdOf, type DialHandler } from "./dial_handler.ts";
 import { LinkError, LinkRefusedError } from "./hello.ts";
 import { INSTANCE_FIELD } from "../peer/instance_id.ts";
-import type { PendingDial } from "./link.ts";
-import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
+import {
+  type PacketObserver,
+  type PendingDial,
+  SILENT_OBSERVER,
+} from "./link.ts";
 import { PacketsMux } from "./packets_mux.ts";
-import { CONNECT_PATH } from "./method_paths.ts";
 import type { PeerServer } from "./link_messages.ts";
-import { parseServers, SERVERS_FIELD } from "./server_list.ts";
 
 /** How long the server may take to answer with its id. */
 export const HEAD_WAIT_MS = 10_000;
@@ -36,7 +47,7 @@ export const HEAD_WAIT_MS = 10_000;
 export const DIALS_MAX = 10_000;
 
 /** See {@linkcode openPacketsAgent}. */
-export interface PacketsAgentOptions {
+interface PacketsAgentOptions {
   readonly agentId: string;
   /** A URL query; see `identifiers.ts`. */
   readonly identifiers: string;

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { parseServers } from "./server_list.ts";
+import { CONNECT_PATH, parseServers } from "./capabilities.ts";
 import {
   counting,
   CountingObserver,
@@ -37,7 +37,6 @@ import {
   DRAIN_BYTES_PER_MS,
   GONE_QUIET_MS,
 } from "./quiet_close.ts";
-import { CONNECT_PATH } from "./method_paths.ts";
 
 const PEER = {
   serverId: "s2",

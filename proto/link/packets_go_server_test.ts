@@ -21,7 +21,7 @@ import {
 } from "./packets_agent.ts";
 import { CONTROL_KEPT_BYTES_MAX } from "./packets_mux.ts";
 import { FIRST_HOLD_MS } from "./first_hold.ts";
-import { CONNECT_PATH } from "./method_paths.ts";
+import { CONNECT_PATH } from "./capabilities.ts";
 
 const RANDOM = 0x7ff0_e7e7_b7b1_baf2n;
 

@@ -24,7 +24,7 @@ import {
 import type { BudgetMember, ReceiveBudget } from "../streams/receive_budget.ts";
 import type { Timers } from "../sync/clock.ts";
 import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
-import type { PacketObserver } from "./packet_observer.ts";
+import type { PacketObserver } from "./link.ts";
 import { PacketConduit } from "./packet_conduit.ts";
 import { PacketsPort } from "./packets_port.ts";
 import { PacketSender } from "./send_packet.ts";
@@ -42,10 +42,10 @@ export const CONTROL_KEPT_BYTES_MAX = 1024 * 1024;
 export const CLOSED_IDS_MAX = 4_096;
 
 /** Which end of the carrier this is; the protocol is not symmetric. */
-export type PacketsRole = "server" | "agent";
+type PacketsRole = "server" | "agent";
 
 /** See {@linkcode PacketsMux}. */
-export interface PacketsMuxOptions {
+interface PacketsMuxOptions {
   readonly body: CallBody;
   readonly role: PacketsRole;
   readonly timers: Timers;

@@ -10,24 +10,32 @@
  * @module
  */
 
-import { codeOfWords } from "../peer/dial_failure.ts";
+import { codeOfWords, DialError, type DialTarget } from "../peer/dial_error.ts";
 import type {
   MethodHandler,
   ServerCall,
   ServerCallEvents,
 } from "../grpc/call.ts";
 import { StatusCode } from "../grpc/status.ts";
-import type { Data, DialResponse, Int64, Packet } from "../packets/packet.ts";
-import { PacketError } from "../packets/packet_error.ts";
+import {
+  type Data,
+  type DialResponse,
+  type Int64,
+  type Packet,
+  PacketError,
+} from "../packets/packet.ts";
 import type { Timers } from "../sync/clock.ts";
 import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
-import { announceCapabilities, hasCapability } from "./capabilities.ts";
-import { dialIdOf, randomDialId, type Randomness } from "./dial_id.ts";
-import { parseIdentifiers } from "../peer/identifiers.ts";
+import {
+  announceCapabilities,
+  formatServers,
+  hasCapability,
+  SERVERS_FIELD,
+} from "./capabilities.ts";
+import { dialIdOf, randomDialId, type Randomness } from "./dial_handler.ts";
+import { type Identifiers, parseIdentifiers } from "../peer/identifiers.ts";
 import { INSTANCE_FIELD, readInstanceId } from "../peer/instance_id.ts";
 import type { PeerIdentity } from "../peer/peer_identity.ts";
-import { DialError, type DialTarget } from "../peer/dial_error.ts";
-import type { Identifiers } from "../peer/identifiers.ts";
 import {
   type AgentLink,
   type DialEvents,
@@ -36,15 +44,15 @@ import {
   type LinkConnection,
   type LinkDialOptions,
   type LinkPeer,
+  type PacketObserver,
   type PendingDial,
+  SILENT_OBSERVER,
 } from "./link.ts";
-import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
 import { PacketsMux } from "./packets_mux.ts";
 import type { PeerServer } from "./link_messages.ts";
-import { formatServers, SERVERS_FIELD } from "./server_list.ts";
 
 /** See {@linkcode agentService}. */
-export interface AgentServiceOptions {
+interface AgentServiceOptions {
   /** Sent as `serverid`. */
   readonly serverId: string;
   /** Sent as `servercount`; called once per link. */
@@ -64,7 +72,7 @@ export interface AgentServiceOptions {
     | "checkLiveness"
     | "whenAlive"
   >;
-  /** For the ids of dials; see `dial_id.ts`. */
+  /** For the ids of dials; see `dial_handler.ts`. */
   readonly randomness: Randomness;
   readonly timers: Timers;
   /** Whether this agent may connect. */

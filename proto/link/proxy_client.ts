@@ -21,26 +21,43 @@ import {
   StatusCode,
   statusName,
 } from "../grpc/status.ts";
-import type { Data, Int64, Packet } from "../packets/packet.ts";
-import { PacketError } from "../packets/packet_error.ts";
+import {
+  type Data,
+  type Int64,
+  type Packet,
+  PacketError,
+} from "../packets/packet.ts";
 import {
   PacketReader,
   type PacketReaderEvents,
 } from "../packets/packet_reader.ts";
 import type { Timers } from "../sync/clock.ts";
-import { announceCapabilities, hasCapability } from "./capabilities.ts";
-import { DialError, type DialTarget } from "../peer/dial_error.ts";
-import { type DialEvents, EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
-import { PROXY_PATH } from "./method_paths.ts";
+import {
+  announceCapabilities,
+  hasCapability,
+  PROXY_PATH,
+} from "./capabilities.ts";
+import {
+  codeNamed,
+  codeOfWords,
+  DialError,
+  dialFailureOf,
+  type DialTarget,
+} from "../peer/dial_error.ts";
+import {
+  type DialEvents,
+  EARLY_BYTES_MAX,
+  type PacketObserver,
+  type PendingDial,
+  SILENT_OBSERVER,
+} from "./link.ts";
 import { CODE_FIELD } from "../grpc/status_codec.ts";
-import { codeNamed, codeOfWords, dialFailureOf } from "../peer/dial_failure.ts";
-import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
 import { type ConduitPort, PacketConduit } from "./packet_conduit.ts";
 import { CLOSE_RSP_WAIT_MS, QuietClose } from "./quiet_close.ts";
 import { PacketSender } from "./send_packet.ts";
 
 /** See {@linkcode dialProxy}. */
-export interface DialProxyOptions {
+interface DialProxyOptions {
   readonly authority: string;
   readonly scheme?: "http" | "https";
   /** Sent with the call; the capabilities are added. */
@@ -75,7 +92,7 @@ export interface DialProxyOptions {
 }
 
 /** Who counts calls. */
-export interface CallObserver {
+interface CallObserver {
   /** One end has said all; called once at most. */
   onEnding?(): void;
   /** The call is over, however it went; called exactly once. */

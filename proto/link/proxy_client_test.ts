@@ -10,12 +10,11 @@ import { ScriptedCallee } from "../../tests/support/watch/packet_script.ts";
 import { StatusCode } from "../grpc/status.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import type { Packet } from "../packets/packet.ts";
-import { CAPABILITIES_FIELD } from "./capabilities.ts";
+import { CAPABILITIES_FIELD, PROXY_PATH } from "./capabilities.ts";
 import { dialProxy } from "./proxy_client.ts";
 import { DialError } from "../peer/dial_error.ts";
 import { EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
 import { CLOSE_QUIET_MS, CLOSE_RSP_WAIT_MS } from "./quiet_close.ts";
-import { PROXY_PATH } from "./method_paths.ts";
 
 const DIAL_ID = 0x7ff0_e7e7_b7b1_baf2n;
 const OURS = { [CAPABILITIES_FIELD]: "half-close,early-data" };

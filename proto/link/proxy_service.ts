@@ -17,8 +17,13 @@ import type {
   ServerCallEvents,
 } from "../grpc/call.ts";
 import { StatusCode } from "../grpc/status.ts";
-import type { CloseRequest, Data, Int64, Packet } from "../packets/packet.ts";
-import { PacketError } from "../packets/packet_error.ts";
+import {
+  type CloseRequest,
+  type Data,
+  type Int64,
+  type Packet,
+  PacketError,
+} from "../packets/packet.ts";
 import {
   PacketReader,
   type PacketReaderEvents,
@@ -32,18 +37,24 @@ import {
   OUR_CAPABILITIES,
 } from "./capabilities.ts";
 import { CODE_FIELD } from "../grpc/status_codec.ts";
-import { DIAL_FAILURE_FIELD } from "../peer/dial_failure.ts";
-import { abandon, type DialHandler } from "./dial_handler.ts";
-import { connectionIdOf } from "./dial_id.ts";
+import {
+  DIAL_FAILURE_FIELD,
+  type DialError,
+  type DialTarget,
+} from "../peer/dial_error.ts";
+import { abandon, connectionIdOf, type DialHandler } from "./dial_handler.ts";
 import {
   readTraceparent,
   type TraceContext,
   TRACEPARENT_FIELD,
 } from "../peer/trace_context.ts";
 import type { Metadata } from "../grpc/metadata.ts";
-import type { DialError, DialTarget } from "../peer/dial_error.ts";
-import { EARLY_BYTES_MAX, type PendingDial } from "./link.ts";
-import { type PacketObserver, SILENT_OBSERVER } from "./packet_observer.ts";
+import {
+  EARLY_BYTES_MAX,
+  type PacketObserver,
+  type PendingDial,
+  SILENT_OBSERVER,
+} from "./link.ts";
 import { FirstHold, type HoldOwner } from "./first_hold.ts";
 import {
   type ConduitPort,

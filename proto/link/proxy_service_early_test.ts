@@ -8,10 +8,9 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
 import { GrpcRouter } from "../grpc/server.ts";
-import { CAPABILITIES_FIELD } from "./capabilities.ts";
+import { CAPABILITIES_FIELD, PROXY_PATH } from "./capabilities.ts";
 import type { DialAnswer } from "./dial_handler.ts";
 import { proxyService } from "./proxy_service.ts";
-import { PROXY_PATH } from "./method_paths.ts";
 
 /** A callee whose dials take early data, and a caller of ours. */
 async function dialing(protocol: "tcp" | "udp", roomBytes: number) {

@@ -1,5 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
-import { formatServers, parseServers, SERVER_LIST_MAX } from "./server_list.ts";
+import {
+  formatServers,
+  parseServers,
+  SERVER_LIST_MAX,
+} from "./capabilities.ts";
 
 const SERVERS = [
   { serverId: "s1", instanceId: "aaaaaaaa", address: "[fd00::7]:8091" },

@@ -9,9 +9,8 @@ import { ScriptedCallee } from "../../tests/support/watch/packet_script.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { GrpcRouter } from "../grpc/server.ts";
 import type { Stream } from "../streams/stream.ts";
-import { CAPABILITIES_FIELD } from "./capabilities.ts";
+import { CAPABILITIES_FIELD, PROXY_PATH } from "./capabilities.ts";
 import { dialProxy } from "./proxy_client.ts";
-import { PROXY_PATH } from "./method_paths.ts";
 
 /** How a connected conduit ends when its callee resets the stream. */
 async function endAfter(code: ErrorCode): Promise<string> {

@@ -7,7 +7,7 @@
  * @module
  */
 
-import { codeNamed } from "../peer/dial_failure.ts";
+import { codeNamed } from "../peer/dial_error.ts";
 import type {
   MethodHandler,
   ServerCall,
@@ -36,7 +36,7 @@ import {
   versionProblem,
 } from "./hello.ts";
 import { proxyService, type ProxyServiceOptions } from "./proxy_service.ts";
-import { PROXY_PATH } from "./method_paths.ts";
+import { PROXY_PATH } from "./capabilities.ts";
 
 /** What an agent can send on an open link. */
 export interface AgentControl {
@@ -53,7 +53,7 @@ export interface AgentControl {
 }
 
 /** See {@linkcode serveStreamsAgent}. */
-export interface StreamsAgentOptions extends ProxyServiceOptions {
+interface StreamsAgentOptions extends ProxyServiceOptions {
   readonly hello: AgentHello;
   /**
    * The server has sent its hello, and knows nothing of us yet: why no link to
@@ -77,7 +77,7 @@ export interface StreamsAgentOptions extends ProxyServiceOptions {
 }
 
 /** One link, as its connection sees it. */
-export interface StreamsAgent {
+interface StreamsAgent {
   /** For the router of the link's connection, and no other. */
   readonly methods: Readonly<Record<string, MethodHandler>>;
   /** The connection is gone; it may have been before the server called. */

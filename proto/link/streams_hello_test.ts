@@ -28,7 +28,7 @@ import {
   type StreamsServerLink,
   type StreamsServerOptions,
 } from "./streams_server.ts";
-import { PROXY_PATH } from "./method_paths.ts";
+import { PROXY_PATH } from "./capabilities.ts";
 
 const SERVER: ServerHello = {
   version: 1,

@@ -34,7 +34,7 @@ import {
   type ServerHello,
   type ServiceRefusal,
 } from "./link_messages.ts";
-import { dialIdOf } from "./dial_id.ts";
+import { dialIdOf } from "./dial_handler.ts";
 import { dialProxy, proxyHead } from "./proxy_client.ts";
 import {
   CONTROL_MESSAGE_BYTES_MAX,
@@ -63,9 +63,9 @@ import {
   type LinkConnection,
   type LinkDialOptions,
   type LinkPeer,
+  type PacketObserver,
   type PendingDial,
 } from "./link.ts";
-import type { PacketObserver } from "./packet_observer.ts";
 
 /** See {@linkcode openStreamsServer}. */
 export interface StreamsServerOptions {

@@ -13,7 +13,7 @@
 import {
   MESSAGE_PREFIX_BYTES,
   writeMessagePrefix,
-} from "../grpc/message_framing.ts";
+} from "../grpc/message_reader.ts";
 import {
   int64FromBits,
   varint32Bytes,
@@ -126,7 +126,7 @@ function innerHeadBytes(connectId: Int64, dataBytes: number): number {
  * - `other`: anything else, to be gathered and decoded as a whole. Malformed
  *   bytes too: the full decoder makes the error.
  */
-export type DataHeadOutcome = "more" | "data" | "other";
+type DataHeadOutcome = "more" | "data" | "other";
 
 /** Reads packet heads. One per reader; it keeps no memory between calls. */
 export class DataHead {

@@ -5,6 +5,8 @@
  * @module
  */
 
+import type { Code } from "../codes/codes.ts";
+
 /**
  * An exact protobuf `int64`: a number while it is a safe integer, a bigint
  * beyond. One value has one representation, so it can be a `Map` key.
@@ -84,12 +86,12 @@ export interface Data {
   readonly emptyDatagram?: true;
 }
 
-export interface CloseDial {
+interface CloseDial {
   readonly type: "DIAL_CLS";
   readonly random: Int64;
 }
 
-export interface DrainPacket {
+interface DrainPacket {
   readonly type: "DRAIN";
 }
 
@@ -99,7 +101,19 @@ export interface DataEnd {
 }
 
 /** A type we do not know: ignored by everybody, Go peers included. */
-export interface UnknownPacket {
+interface UnknownPacket {
   readonly type: "UNKNOWN";
   readonly code: number;
+}
+
+// What can be wrong with a peer's packets.
+//
+// Always the peer's fault: our own mistakes are a `TypeError` or `RangeError`,
+// which are not caught. The blast radius is the stream that carried the bytes,
+// because the message borders after a bad one cannot be trusted.
+
+/** Thrown by the packet codec and reader. The message names what was seen. */
+export class PacketError extends Error {
+  override readonly name = "PacketError";
+  readonly tunnelCode: Code = "TUN417";
 }

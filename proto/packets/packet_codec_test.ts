@@ -3,8 +3,7 @@ import protobuf from "protobufjs";
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import { canonicalInt64 } from "./int64.ts";
 import { decodePacket, encodePacket } from "./packet_codec.ts";
-import { type Int64, type Packet, PacketType } from "./packet.ts";
-import { PacketError } from "./packet_error.ts";
+import { type Int64, type Packet, PacketError, PacketType } from "./packet.ts";
 
 // How this file works. `GOLDEN` is what Konnectivity's own binaries put on the
 // wire, so encoder and decoder cannot share a mistake. protobufjs' reflection,

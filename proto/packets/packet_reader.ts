@@ -14,9 +14,8 @@
  */
 
 import { decodePacket } from "./packet_codec.ts";
-import type { Data, Int64, Packet } from "./packet.ts";
-import { PacketError } from "./packet_error.ts";
-import { MESSAGE_PREFIX_BYTES } from "../grpc/message_framing.ts";
+import { type Data, type Int64, type Packet, PacketError } from "./packet.ts";
+import { MESSAGE_PREFIX_BYTES } from "../grpc/message_reader.ts";
 import { DataHead, PACKET_HEAD_BYTES_MAX } from "./data_head.ts";
 
 /**
@@ -62,7 +61,7 @@ export interface PacketReaderEvents {
 }
 
 /** Limits of a {@linkcode PacketReader}. */
-export interface PacketReaderOptions {
+interface PacketReaderOptions {
   /** Largest message, payload included; {@linkcode PACKET_MESSAGE_BYTES_MAX}. */
   readonly messageBytesMax?: number;
 }

@@ -1,8 +1,7 @@
 import { assertEquals, assertInstanceOf, assertThrows } from "@std/assert";
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import { encodePacket } from "./packet_codec.ts";
-import type { Int64, Packet } from "./packet.ts";
-import { PacketError } from "./packet_error.ts";
+import { type Int64, type Packet, PacketError } from "./packet.ts";
 import {
   COLD_PACKET_BYTES_MAX,
   PACKET_MESSAGE_BYTES_MAX,

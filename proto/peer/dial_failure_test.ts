@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { codeNamed, codeOfWords } from "./dial_failure.ts";
+import { codeNamed, codeOfWords } from "./dial_error.ts";
 
 Deno.test("words that came without a code are those of Go's net package", () => {
   const cases: Record<string, string | undefined> = {

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { isIpv4Lookalike, plainName } from "./dns_name.ts";
+import { isIpv4Lookalike, plainName } from "./host_port.ts";
 
 Deno.test("names whose last label is a number are addresses to some resolvers", () => {
   for (const name of ["127.1", "0x7f.1", "2130706433", "a.0x", "DB.0X1F"]) {

@@ -14,11 +14,11 @@ import {
   parseIpAddress,
   parseIpPrefix,
 } from "./ip_address.ts";
-import { hasUnseen } from "./unseen.ts";
+import { hasUnseen } from "./quoted.ts";
 import { nameKey, prefixKey } from "./normal_form.ts";
 
 /** The keys there are. `uid` is ours: in Konnectivity the agent's id is that. */
-export const IDENTIFIER_KEYS = [
+const IDENTIFIER_KEYS = [
   "host",
   "ipv4",
   "ipv6",

@@ -31,3 +31,31 @@ export function quoted(
 ): string {
   return JSON.stringify(clipped(text, lengthMax));
 }
+
+// What nobody sees in a text, or what makes a reader see something else: control
+// characters (C0, DEL, C1), breaks of lines and paragraphs, halves of characters,
+// what changes the direction of the text around it (CVE-2021-42574), what has no
+// shape (Unicode's Default_Ignorable_Code_Point: joiners, soft hyphens, tags,
+// variation selectors, Hangul fillers) and the braille pattern that is blank.
+//
+// One list for logs, terminals, names of hosts and the dashboard: two names that
+// differ must never look alike in one place and not in another.
+
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{DI}\u2800]/u;
+const EACH_UNSEEN = new RegExp(UNSEEN, "gu");
+
+/**
+ * Whether two names may look the same because of it; resolvers drop some of these
+ * (`loc\u200balhost`).
+ */
+export function hasUnseen(text: string): boolean {
+  return UNSEEN.test(text);
+}
+
+/** `text` with `shown` of each such character in its place. */
+export function showUnseen(
+  text: string,
+  shown: (character: string) => string,
+): string {
+  return text.replace(EACH_UNSEEN, shown);
+}

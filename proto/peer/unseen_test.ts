@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { hasUnseen, showUnseen } from "./unseen.ts";
+import { hasUnseen, showUnseen } from "./quoted.ts";
 
 const HIDES: readonly string[] = [
   ..."\u0000\u001b\u007f\u009b\u2028\u2029", // orders and breaks

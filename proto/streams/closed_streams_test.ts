@@ -4,7 +4,7 @@ import {
   type ClosedHow,
   ClosedStreams,
   LATE_BYTES_EXTRA,
-} from "./closed_streams.ts";
+} from "./stream_table.ts";
 
 Deno.test("what was under way when we gave a stream up is told from what is a mistake", () => {
   const cases: Array<[ClosedHow, boolean]> = [

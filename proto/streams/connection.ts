@@ -25,9 +25,14 @@
 import type { Setting } from "../frames/frame.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import type { Clock } from "../sync/clock.ts";
-import { AbuseGuard, CONNECTION_LIMITS_DEFAULT } from "./abuse_limits.ts";
+import {
+  AbuseGuard,
+  CONNECTION_LIMITS_DEFAULT,
+  type SharedLimits,
+  UNSHARED,
+} from "./abuse_limits.ts";
 import { BulkSense } from "./bulk_sense.ts";
-import type { ClosedHow } from "./closed_streams.ts";
+import { type ClosedHow, StreamTable } from "./stream_table.ts";
 import {
   type ConnectionEvents,
   type ConnectionOptions,
@@ -41,7 +46,7 @@ import type { SectionFacts } from "./header_sections.ts";
 import type { KeepaliveOptions } from "./keepalive.ts";
 import { Liveness } from "./liveness.ts";
 import { ReceiveBudget } from "./receive_budget.ts";
-import type { ReceiverHost } from "./receiver_host.ts";
+import type { ReceiverHost, StreamHost } from "./stream_host.ts";
 import { ReceivingSide } from "./receiving_side.ts";
 import { SendingSide } from "./sending_side.ts";
 import {
@@ -49,11 +54,8 @@ import {
   type PeerSettings,
   problemOfHeaderList,
 } from "./settings.ts";
-import { type SharedLimits, UNSHARED } from "./shared_limits.ts";
 import { SettingsExchange } from "./settings_exchange.ts";
 import type { Stream, StreamEvents } from "./stream.ts";
-import type { StreamHost } from "./stream_host.ts";
-import { StreamTable } from "./stream_table.ts";
 
 /**
  * WINDOW_UPDATE, RST_STREAM and the like that may honestly cross the end of a

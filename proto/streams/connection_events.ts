@@ -6,11 +6,10 @@
  */
 
 import type { Clock } from "../sync/clock.ts";
-import type { AbuseLimits } from "./abuse_limits.ts";
+import type { AbuseLimits, SharedLimits } from "./abuse_limits.ts";
 import type { KeepaliveOptions } from "./keepalive.ts";
 import type { ReceiveBudget } from "./receive_budget.ts";
 import type { LocalSettings } from "./settings.ts";
-import type { SharedLimits } from "./shared_limits.ts";
 import type { Stream, StreamEvents } from "./stream.ts";
 
 /** Which end of HTTP/2 we are; independent of which end dialed. */

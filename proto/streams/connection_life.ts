@@ -9,7 +9,7 @@
  * @module
  */
 
-import type { GoawayFrame } from "../frames/frame.ts";
+import { type GoawayFrame, UINT31_MAX } from "../frames/frame.ts";
 import {
   ErrorCode,
   errorCodeName,
@@ -19,15 +19,16 @@ import type { Clock } from "../sync/clock.ts";
 import type {
   ConnectionEnd,
   ConnectionEvents,
+  GoawayInfo,
   Role,
 } from "./connection_events.ts";
 import type { EngineStream } from "./engine_stream.ts";
-import { goawaySentence, GoawayState } from "./goaway_state.ts";
 import type { Liveness } from "./liveness.ts";
 import type { ReceivingSide } from "./receiving_side.ts";
 import type { SendingSide } from "./sending_side.ts";
 import type { StreamReset } from "./stream.ts";
 import type { StreamTable } from "./stream_table.ts";
+import type { FrameWriter } from "./frame_writer.ts";
 
 /** How long a drain waits for its PING before it sends which stream is last. */
 export const DRAIN_ROUND_TRIP_MS = 5_000;
@@ -46,7 +47,7 @@ const UNUSABLE_PHASES: Readonly<Record<Exclude<Phase, "running">, string>> = {
 };
 
 /** What a `ConnectionLife` is made of. */
-export interface LifeParts {
+interface LifeParts {
   readonly role: Role;
   readonly clock: Clock;
   readonly events: ConnectionEvents;
@@ -250,4 +251,69 @@ export class ConnectionLife {
     const reset: StreamReset = { by: "refused", code, reason };
     for (const stream of streams) stream.finish(reset);
   }
+}
+
+// GOAWAY in both directions (RFC 9113 §6.8): which streams still count when one
+// end, or both, will take no more.
+
+class GoawayState {
+  /** The last stream of the peer's that we take; set by our final GOAWAY. */
+  #peerIdMax = Infinity;
+  #peer: GoawayInfo | undefined;
+
+  constructor(
+    private readonly writer: FrameWriter,
+    private readonly streams: StreamTable,
+  ) {}
+
+  /** The peer's GOAWAY, if it sent one. */
+  get peer(): GoawayInfo | undefined {
+    return this.#peer;
+  }
+
+  /** Streams of the peer's above this id are ignored. */
+  get peerIdMax(): number {
+    return this.#peerIdMax;
+  }
+
+  /** We have sent which stream of the peer's is the last. */
+  get isFinal(): boolean {
+    return this.#peerIdMax !== Infinity;
+  }
+
+  /** Announces the end, and accepts streams that are under way. */
+  announce(reason: string): void {
+    this.writer.goaway(UINT31_MAX, ErrorCode.NO_ERROR, reason);
+  }
+
+  /** Sends what was the last stream, without ending anything. */
+  send(code: number, reason: string): void {
+    const lastId = Math.min(this.streams.lastPeerId, this.#peerIdMax);
+    this.writer.goaway(lastId, code, reason);
+  }
+
+  /** Sends it, and accepts no stream behind it. */
+  sendFinal(reason: string): void {
+    this.send(ErrorCode.NO_ERROR, reason);
+    this.#peerIdMax = this.streams.lastPeerId;
+  }
+
+  /** Takes the peer's. */
+  receive(frame: GoawayFrame): GoawayInfo {
+    // It must not grow (§6.8); one that does is not believed.
+    const lastStreamId = Math.min(
+      frame.lastStreamId,
+      this.#peer?.lastStreamId ?? UINT31_MAX,
+    );
+    const reason = decoder.decode(frame.debugData);
+    return this.#peer = { lastStreamId, code: frame.errorCode, reason };
+  }
+}
+
+/** One for all: each caller that closes in order sends a reason. */
+const decoder = new TextDecoder();
+
+/** What a peer's GOAWAY means for the streams that it refuses. */
+function goawaySentence({ code, reason }: GoawayInfo): string {
+  return `the peer said GOAWAY: ${errorCodeName(code)} ${reason}`;
 }

@@ -13,7 +13,7 @@ import {
   SETTINGS_ENTRIES_MAX,
   TINY_INCREMENT_BYTES,
 } from "./abuse_limits.ts";
-import { LATE_BYTES_EXTRA } from "./closed_streams.ts";
+import { LATE_BYTES_EXTRA } from "./stream_table.ts";
 
 // Each attack is sent once as often as is allowed, and once more.
 

@@ -9,7 +9,7 @@
  *
  * It is long because both directions share one state and one end. What needs
  * neither has files of its own: `incoming_message.ts` for the order and length
- * of what comes, `stream_transition.ts` for the table of states applied.
+ * of what comes, `stream_state.ts` for the table of states applied.
  *
  * @module
  */
@@ -17,17 +17,20 @@
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import { INTERNAL_ERROR, reportFault } from "../sync/faults.ts";
-import type { ClosedHow } from "./closed_streams.ts";
+import type { ClosedHow } from "./stream_table.ts";
 import { ReceiveWindow, SendWindow } from "./flow_window.ts";
 import type { SectionFacts } from "./header_sections.ts";
 import { IncomingMessage, type IncomingSection } from "./incoming_message.ts";
 import type { Budgeted, ReceiveBudget } from "./receive_budget.ts";
 import type { Stream, StreamEvents, StreamReset } from "./stream.ts";
 import type { StreamHost } from "./stream_host.ts";
-import type { StreamInput, StreamState } from "./stream_state.ts";
-import { nextStreamState } from "./stream_transition.ts";
+import {
+  nextStreamState,
+  type StreamInput,
+  type StreamState,
+} from "./stream_state.ts";
 import type { TunedWindow } from "./window_tuner.ts";
-import type { WaitingSender } from "./write_scheduler.ts";
+import type { WaitingSender } from "./sending_side.ts";
 
 /** Below this average frame a stream counts as one that sends little. */
 const SPARSE_FRAME_BYTES = 4096;
@@ -277,7 +280,7 @@ export class EngineStream
     this.#leave(isOnWire ? "resetByUs" : "ended");
   }
 
-  // --- Turns (see write_scheduler.ts) ----------------------------------------
+  // --- Turns (see sending_side.ts) ----------------------------------------
 
   get hasWindow(): boolean {
     return this.sendWindow.available > 0;

@@ -19,7 +19,7 @@ import {
   writeFrame,
   writeFrameHeader,
 } from "../frames/frame_encoder.ts";
-import { writeUint32 } from "../frames/byte_order.ts";
+import { writeUint32 } from "../bytes/byte_arrays.ts";
 import { HpackEncoder } from "../hpack/encoder.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import { LARGE_FRAME_SIZE } from "./settings.ts";

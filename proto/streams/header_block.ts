@@ -12,8 +12,7 @@
 
 import type { ContinuationFrame, HeadersFrame } from "../frames/frame.ts";
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
-import { ExcessError } from "./abuse_limits.ts";
-import { type SharedLimits, UNSHARED } from "./shared_limits.ts";
+import { ExcessError, type SharedLimits, UNSHARED } from "./abuse_limits.ts";
 
 /**
  * How long a block may take from HEADERS to its last CONTINUATION. No other

@@ -9,7 +9,7 @@
 import type { ContinuationFrame, HeadersFrame } from "../frames/frame.ts";
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import { type HeaderBlock, HpackDecoder } from "../hpack/decoder.ts";
-import { HpackError } from "../hpack/hpack_error.ts";
+import { HpackError } from "../hpack/header_field.ts";
 import type { AbuseLimits } from "./abuse_limits.ts";
 import {
   checkDependency,
@@ -19,7 +19,7 @@ import {
 } from "./frame_errors.ts";
 import { HeaderBlockGatherer, type PendingBlock } from "./header_block.ts";
 import { checkSection } from "./header_sections.ts";
-import type { ReceiverHost } from "./receiver_host.ts";
+import type { ReceiverHost } from "./stream_host.ts";
 import type { LocalSettings } from "./settings.ts";
 
 export class HeaderReceiver {

@@ -9,8 +9,11 @@
  * @module
  */
 
-import type { HeaderField } from "../hpack/header_field.ts";
-import { ListMemo, SHARED_LISTS_MAX } from "../hpack/list_memo.ts";
+import {
+  type HeaderField,
+  ListMemo,
+  SHARED_LISTS_MAX,
+} from "../hpack/header_field.ts";
 
 /** A section that passed, with what the engine itself needs of it. */
 export interface SectionFacts {
@@ -22,7 +25,7 @@ export interface SectionFacts {
 }
 
 /** A section, or why it is malformed: one clause for people. */
-export type SectionCheck =
+type SectionCheck =
   | { readonly ok: true; readonly facts: SectionFacts }
   | { readonly ok: false; readonly problem: string };
 

@@ -33,7 +33,7 @@ export interface KeepaliveOptions {
 }
 
 /** What is due at a deadline. */
-export type KeepaliveDue = "nothing" | "refresh" | "ping" | "doubt" | "lost";
+type KeepaliveDue = "nothing" | "refresh" | "ping" | "doubt" | "lost";
 
 /** So many round trips, for one lost packet costs some of them. */
 const TIMEOUT_ROUND_TRIPS = 4;

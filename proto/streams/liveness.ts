@@ -9,7 +9,7 @@ import type { Clock } from "../sync/clock.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { Keepalive, type KeepaliveOptions } from "./keepalive.ts";
 import { PathRtt } from "./path_rtt.ts";
-import { readUint32, writeUint32 } from "../frames/byte_order.ts";
+import { readUint32, writeUint32 } from "../bytes/byte_arrays.ts";
 
 /**
  * A peer that has answered within its last round trip lives; nothing can be known

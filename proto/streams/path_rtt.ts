@@ -16,7 +16,7 @@
 export const RTT_NOISE_MS = 10;
 
 /** Above this multiple of the minimum, queues on the path are filling. */
-export const RTT_INFLATION_MAX = 1.5;
+const RTT_INFLATION_MAX = 1.5;
 
 /** The minimum is doubted when no sample came near it for so long. */
 export const MINIMUM_LIFE_MS = 10_000;

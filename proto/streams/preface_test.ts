@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { WireError } from "../frames/wire_error.ts";
 import { CLIENT_PREFACE } from "./frame_writer.ts";
-import { PrefaceMatcher } from "./preface.ts";
+import { PrefaceMatcher } from "./frame_receiver.ts";
 
 const SIZE = CLIENT_PREFACE.length;
 

@@ -18,7 +18,7 @@
  * The limit unless the process chooses another: as much as four connections
  * whose windows have all grown (`GROWN_BYTES_MAX`) and are not read.
  */
-export const RECEIVE_BUDGET_BYTES_DEFAULT: number = 256 * 1024 * 1024;
+const RECEIVE_BUDGET_BYTES_DEFAULT: number = 256 * 1024 * 1024;
 
 /**
  * Once it is passed, the budget is cleared down to this part of it: going

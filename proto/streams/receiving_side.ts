@@ -21,7 +21,7 @@ import { ConnectionWindowSize } from "./connection_window_size.ts";
 import { type TunedConnection, WindowTuner } from "./window_tuner.ts";
 
 /** What a `ReceivingSide` is made of. */
-export interface ReceivingParts {
+interface ReceivingParts {
   readonly local: LocalSettings;
   readonly writer: FrameWriter;
   readonly streams: StreamTable;

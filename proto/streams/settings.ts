@@ -76,7 +76,7 @@ export interface PeerSettings {
  * RFC sets no limit; 100 is its recommended least (§6.5.2), so hardly a server
  * refuses them.
  */
-export const MAX_CONCURRENT_STREAMS_ASSUMED = 100;
+const MAX_CONCURRENT_STREAMS_ASSUMED = 100;
 
 /** See {@linkcode PeerSettings}. */
 export const PEER_SETTINGS_DEFAULT: PeerSettings = {

@@ -30,7 +30,7 @@ export const SETTINGS_ACK_TIMEOUT_MS = 10_000;
 export const SETTINGS_CHANGE_ACK_TIMEOUT_MS = 60_000;
 
 /** What a `SettingsExchange` is made of. */
-export interface SettingsParts {
+interface SettingsParts {
   readonly role: Role;
   readonly local: LocalSettings;
   readonly writer: FrameWriter;

@@ -15,7 +15,7 @@
 import { type ReceiveWindow, WINDOW_BYTES_DEFAULT } from "./flow_window.ts";
 
 /** A bound of the start window that holds above some number of streams. */
-export interface StartWindowStep {
+interface StartWindowStep {
   readonly streamsAbove: number;
   readonly bytesMax: number;
 }
@@ -38,7 +38,7 @@ export const START_WINDOW_STEPS: readonly StartWindowStep[] = [
 export const START_WINDOW_RISE_PAUSE_MS = 10_000;
 
 /** The part of a stream that a change concerns. */
-export interface StartingStream {
+interface StartingStream {
   readonly id: number;
   readonly receiveWindow: ReceiveWindow;
 }

@@ -121,3 +121,10 @@ export interface Stream {
   /** Sends RST_STREAM and forgets the stream. No event follows. */
   reset(code: number): void;
 }
+
+// A client's answer to a stream that its server opens.
+
+/** Push is off (RFC 9113 §8.4), so the engine never calls this. */
+export function refusePush(): StreamEvents {
+  throw new TypeError("Cannot accept a stream: push is disabled");
+}

@@ -68,7 +68,7 @@ export interface TunedConnection {
 }
 
 /** What a `WindowTuner` is made of. */
-export interface TunerParts {
+interface TunerParts {
   readonly rtt: PathRtt;
   readonly connection: TunedConnection;
   /** How far a stream's window may grow. */

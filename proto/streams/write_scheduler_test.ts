@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { type WaitingSender, WriteScheduler } from "./write_scheduler.ts";
+import { type WaitingSender, WriteScheduler } from "./sending_side.ts";
 
 class Sender implements WaitingSender {
   hasWindow = true;

@@ -10,10 +10,10 @@
  */
 
 /** What the guard stands in front of. */
-export type FaultPlace = "stream" | "conduit" | "link";
+type FaultPlace = "stream" | "conduit" | "link";
 
 /** Is called for each error. */
-export type FaultReporter = (where: FaultPlace, error: unknown) => void;
+type FaultReporter = (where: FaultPlace, error: unknown) => void;
 
 /** What the other end is sent, where an end has a reason. */
 export const INTERNAL_ERROR = "an internal error";

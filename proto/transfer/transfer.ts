@@ -25,7 +25,7 @@ import { Pump, type PumpOwner } from "./pump.ts";
  * Most that may be queued in one direction. No conduit delivers that much
  * ahead: the largest stream window and one gathered message are 16 MiB each.
  */
-export const QUEUE_BYTES_MAX = 32 * 1024 * 1024;
+const QUEUE_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Options of {@linkcode transfer}. */
 export interface TransferOptions {

@@ -6,7 +6,7 @@ import {
   type JoinedConduits,
   pattern,
 } from "../../tests/support/memory/joined_conduits.ts";
-import { sameBytes } from "../bytes/same_bytes.ts";
+import { sameBytes } from "../bytes/byte_arrays.ts";
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 
 Deno.test("any schedule: order kept, nothing lost, memory bounded", async () => {

@@ -13,7 +13,7 @@ import {
   joined,
   pattern,
 } from "../../tests/support/memory/joined_conduits.ts";
-import { sameBytes } from "../bytes/same_bytes.ts";
+import { sameBytes } from "../bytes/byte_arrays.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { join, transfer } from "./transfer.ts";
 

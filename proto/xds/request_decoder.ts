@@ -11,7 +11,7 @@
  * @module
  */
 
-import { joinedBytes } from "../bytes/joined_bytes.ts";
+import { joinedBytes } from "../bytes/byte_arrays.ts";
 import protobuf from "protobufjs/minimal.js";
 import { GrpcError, StatusCode } from "../grpc/status.ts";
 import type {

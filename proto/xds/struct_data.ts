@@ -26,7 +26,7 @@ export type PlainValue =
   | readonly PlainValue[]
   | PlainObject;
 
-export interface PlainObject {
+interface PlainObject {
   readonly [key: string]: PlainValue;
 }
 

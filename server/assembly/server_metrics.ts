@@ -7,8 +7,7 @@
 
 import type { MetricRegistry, Series } from "../../platform/metrics/metrics.ts";
 import { goStatusName } from "../../proto/grpc/status.ts";
-import type { AgentLink } from "../../proto/link/link.ts";
-import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import type { AgentLink, PacketObserver } from "../../proto/link/link.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";

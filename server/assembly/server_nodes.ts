@@ -11,8 +11,12 @@
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
-import { announcedName } from "../../proto/link/announced_services.ts";
-import type { AgentLink, LinkAuthorization } from "../../proto/link/link.ts";
+import { announcedName } from "../../proto/link/control_messages.ts";
+import type {
+  AgentLink,
+  LinkAuthorization,
+  LinkCandidate,
+} from "../../proto/link/link.ts";
 import type { SubscriberLink } from "../../services/discovery/streams/open_streams.ts";
 import { VirtualAddresses } from "../../services/discovery/generate/virtual_addresses.ts";
 import type {
@@ -20,7 +24,6 @@ import type {
   ServerDiscoveryEnvironment,
 } from "../discovery/server_discovery.ts";
 import { type NodeCalls, NodeFrontend } from "../frontends/node_frontend.ts";
-import type { LinkCandidate } from "../../proto/link/link.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
 import type { Store } from "../../neighbours/store/store.ts";
 import { CatalogReach } from "../policy/catalog_reach.ts";

@@ -18,7 +18,7 @@ import {
   ANONYMOUS,
   type PeerIdentity,
 } from "../../proto/peer/peer_identity.ts";
-import { hasUnseen } from "../../proto/peer/unseen.ts";
+import { hasUnseen } from "../../proto/peer/quoted.ts";
 import { isNodeName } from "../../proto/identity/node_name.ts";
 import type { Caller } from "../policy/caller.ts";
 

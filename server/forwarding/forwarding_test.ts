@@ -18,7 +18,7 @@ import {
 } from "../../tests/support/memory/memory_stream.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
-import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";
+import { SILENT_OBSERVER } from "../../proto/link/link.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";

@@ -19,7 +19,7 @@ import {
 } from "../../proto/link/dial_handler.ts";
 import { nodeProblem, readWishes } from "../../proto/link/dial_wishes.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
-import { PROXY_PATH } from "../../proto/link/method_paths.ts";
+import { PROXY_PATH } from "../../proto/link/capabilities.ts";
 import { proxyService } from "../../proto/link/proxy_service.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";

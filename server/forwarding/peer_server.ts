@@ -7,7 +7,7 @@
 
 import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
-import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import type { PacketObserver } from "../../proto/link/link.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { LINK_LIMITS } from "../../proto/link/link_limits.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";

@@ -26,7 +26,7 @@ import {
   TRACEPARENT_FIELD,
 } from "../../proto/peer/trace_context.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
-import { dialIdOf } from "../../proto/link/dial_id.ts";
+import { dialIdOf } from "../../proto/link/dial_handler.ts";
 import type { Forwarder, IdentifiedDial } from "../routing/dialer.ts";
 import type { DialWay } from "../routing/dial_way.ts";
 import { FORWARDED_FIELD } from "./forwarded_caller.ts";

@@ -13,7 +13,7 @@ import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import {
   type SharedLimits,
   UNSHARED,
-} from "../../proto/streams/shared_limits.ts";
+} from "../../proto/streams/abuse_limits.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { Socket } from "../../net/stream/socket.ts";

@@ -12,7 +12,7 @@ import { Metadata } from "../../proto/grpc/metadata.ts";
 import { NODE_FIELD, TWO_NODES } from "../../proto/link/dial_wishes.ts";
 import { dialProxy } from "../../proto/link/proxy_client.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
-import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";
+import { SILENT_OBSERVER } from "../../proto/link/link.ts";
 import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import {
@@ -22,7 +22,7 @@ import {
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { frontendRouter } from "./grpc_frontend.ts";
 import { NodeFrontend } from "./node_frontend.ts";
-import { PROXY_PATH } from "../../proto/link/method_paths.ts";
+import { PROXY_PATH } from "../../proto/link/capabilities.ts";
 
 /** What a frontend in `mode` answers to `words`, to the end, and counts. */
 async function answerTo(mode: FrontendMode, words: string) {

@@ -12,7 +12,7 @@ import { proxyService } from "../../proto/link/proxy_service.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import type { CallerTools } from "../routing/caller_loads.ts";
 import type { Caller } from "../policy/caller.ts";
-import { PROXY_PATH } from "../../proto/link/method_paths.ts";
+import { PROXY_PATH } from "../../proto/link/capabilities.ts";
 
 /** What the gRPC frontend needs from outside. */
 export interface GrpcFrontendOptions extends CallerTools {

@@ -47,7 +47,7 @@ import {
 } from "../../services/discovery/generate/virtual_addresses.ts";
 import { provenNames } from "../../policy/proven_names.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
-import { PROXY_PATH } from "../../proto/link/method_paths.ts";
+import { PROXY_PATH } from "../../proto/link/capabilities.ts";
 
 /**
  * Connections and dials of one node at once, over all that it calls on. A proxy

@@ -6,8 +6,10 @@ import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { NODE_FIELD } from "../../proto/link/dial_wishes.ts";
 import { dialProxy } from "../../proto/link/proxy_client.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
-import type { LinkAuthorization } from "../../proto/link/link.ts";
-import { SILENT_OBSERVER } from "../../proto/link/packet_observer.ts";
+import {
+  type LinkAuthorization,
+  SILENT_OBSERVER,
+} from "../../proto/link/link.ts";
 import {
   certifiedCaller,
   socketCaller,

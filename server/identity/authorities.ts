@@ -23,7 +23,7 @@ import { PkiError } from "../../platform/pki/key_pair.ts";
 import {
   AUTHORITY_ID_LENGTH,
   authorityIdOf,
-} from "../../proto/identity/authority_ids.ts";
+} from "../../proto/identity/enrolment.ts";
 import {
   AUTHORITY_ROLES,
   type DirectoryStore,

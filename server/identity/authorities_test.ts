@@ -27,7 +27,7 @@ import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { StoreError } from "../../neighbours/store/store_error.ts";
 import { type NodeRecord, NodeStore } from "./node_store.ts";
 import { TrustNotes } from "./authority_step.ts";
-import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
+import { authorityIdOf } from "../../proto/identity/enrolment.ts";
 
 function inState(test: (state: DirectoryStore) => Promise<void>) {
   return inMemoryFolder(async (folder) =>

@@ -8,7 +8,7 @@
 import {
   authorityIdOf,
   readAuthorityIds,
-} from "../../proto/identity/authority_ids.ts";
+} from "../../proto/identity/enrolment.ts";
 import type { Authorities } from "./authorities.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 import { standingProblem } from "./node_authorizer.ts";

@@ -26,10 +26,11 @@ import {
   TRACEPARENT_FIELD,
 } from "../../proto/peer/trace_context.ts";
 import { inSpan } from "../../platform/tracing/tracing.ts";
-import { unaryMethod } from "../../proto/grpc/unary_method.ts";
+import { unaryMethod } from "../../proto/grpc/server.ts";
 import {
   type EnrolmentOutcome,
   IDENTITY_MESSAGE_BYTES_MAX,
+  renewalStatement,
 } from "../../proto/identity/enrolment.ts";
 import {
   AuthoritiesAnswer,
@@ -51,7 +52,6 @@ import {
   JOINABLE_NAME_RULE,
   NODE_NAME_RULE,
 } from "../../proto/identity/node_name.ts";
-import { renewalStatement } from "../../proto/identity/renewal_proof.ts";
 import {
   NO_IDENTIFIERS,
   parseIdentifiers,

@@ -13,7 +13,7 @@ import {
 } from "../../proto/identity/node_name.ts";
 import type { Authorities } from "./authorities.ts";
 import type { NodeRecord } from "./node_store.ts";
-import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
+import { authorityIdOf } from "../../proto/identity/enrolment.ts";
 
 /** The organization of all nodes. */
 export const NODE_ORGANIZATION = "tunnel:agents";

@@ -59,7 +59,7 @@ import { nodeOfFile, NodeStore } from "./node_store.ts";
 import { ensureServerLeaf, SERVER_FILE } from "./server_leaf.ts";
 import { TokenStore } from "./token_store.ts";
 import { TrustNotes } from "./authority_step.ts";
-import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
+import { authorityIdOf } from "../../proto/identity/enrolment.ts";
 
 /**
  * How often the server's certificate is looked at. It is renewed a month before

@@ -18,8 +18,8 @@ import { VERSION } from "../../platform/process/version.ts";
 import { ErrorCode, WireError } from "../../proto/frames/wire_error.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
-import { CAPABILITIES } from "../../proto/link/capabilities.ts";
-import type { Randomness } from "../../proto/link/dial_id.ts";
+import { CAPABILITIES, CONNECT_PATH } from "../../proto/link/capabilities.ts";
+import type { Randomness } from "../../proto/link/dial_handler.ts";
 import {
   LINK_VERSION,
   LinkDeclinedError,
@@ -32,6 +32,7 @@ import type {
   LinkAuthorization,
   LinkCandidate,
   LinkRefusal,
+  PacketObserver,
 } from "../../proto/link/link.ts";
 import {
   callerKeepalive,
@@ -40,7 +41,6 @@ import {
   linkKeepalive,
 } from "../../proto/link/link_limits.ts";
 import type { PeerServer } from "../../proto/link/link_messages.ts";
-import type { PacketObserver } from "../../proto/link/packet_observer.ts";
 import { agentService } from "../../proto/link/packets_server.ts";
 import {
   openStreamsServer,
@@ -53,15 +53,17 @@ import type {
   ConnectionOptions,
 } from "../../proto/streams/connection_events.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import { refusePush } from "../../proto/streams/refuse_push.ts";
+import {
+  refusePush,
+  type Stream,
+  type StreamEvents,
+} from "../../proto/streams/stream.ts";
 import {
   LARGE_FRAME_SIZE,
   type LocalSettings,
 } from "../../proto/streams/settings.ts";
-import type { Stream, StreamEvents } from "../../proto/streams/stream.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { meteredStream, watchIdle } from "./metered_stream.ts";
-import { CONNECT_PATH } from "../../proto/link/method_paths.ts";
 
 /** A caller here makes one call, or a few; resets are hardly honest. */
 const CALL_LIMITS: Partial<AbuseLimits> = {

@@ -1,4 +1,4 @@
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals } from "@std/assert";
 import { UNAUTHENTICATED_BYTES_MAX } from "../../net/admission/connection_limits.ts";
 import { WOULD_BLOCK } from "../../net/stream/stream.ts";

@@ -9,7 +9,7 @@
 
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import { unaryMethod } from "../../proto/grpc/unary_method.ts";
+import { unaryMethod } from "../../proto/grpc/server.ts";
 import { IDENTITY_MESSAGE_BYTES_MAX } from "../../proto/identity/enrolment.ts";
 import {
   IDENTITY_METHODS,
@@ -19,15 +19,15 @@ import {
 import type {
   AgentLink,
   LinkAuthorization,
+  LinkCandidate,
   LinkPeer,
 } from "../../proto/link/link.ts";
 import {
+  type Identifiers,
   IdentifiersError,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
-import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import type { ConnectionPeer } from "./agent_port.ts";
-import type { LinkCandidate } from "../../proto/link/link.ts";
 
 /** An answer names no more links than this. */
 const LINKS_MAX = 16;

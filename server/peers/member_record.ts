@@ -4,12 +4,11 @@
  * @module
  */
 
-import { isAddress } from "../../proto/peer/server_address.ts";
+import { hostOf, isAddress } from "../../proto/peer/host_port.ts";
 import { readInstanceId } from "../../proto/peer/instance_id.ts";
 import { readCertificates } from "../../platform/pki/certificate.ts";
 import { PkiError } from "../../platform/pki/key_pair.ts";
-import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
-import { hostOf } from "../../proto/peer/host_port.ts";
+import { authorityIdOf } from "../../proto/identity/enrolment.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
 
 /** One server, as it says itself. */
@@ -23,7 +22,7 @@ export interface MemberRecord {
   readonly startedMs: number;
   /** Its clock when it wrote this. */
   readonly nowMs: number;
-  /** Ids of the authorities that it trusts; see `authority_ids.ts`. */
+  /** Ids of the authorities that it trusts; see `enrolment.ts`. */
   readonly authorities: readonly string[];
   /** Such as `tunnel/0.1.0`. */
   readonly software: string;

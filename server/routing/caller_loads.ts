@@ -6,10 +6,9 @@
  */
 
 import { type DialAnswer, watchedDial } from "../../proto/link/dial_handler.ts";
-import type { PacketObserver } from "../../proto/link/packet_observer.ts";
+import type { PacketObserver, PendingDial } from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { CallerDial } from "./dialer.ts";
-import type { PendingDial } from "../../proto/link/link.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 

@@ -9,7 +9,7 @@
  * @module
  */
 
-import { sameBytes } from "../../proto/bytes/same_bytes.ts";
+import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
 import type { ReceivedResource } from "../../proto/xds/discovery.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
 import type { AdsKind } from "./ads_kind.ts";

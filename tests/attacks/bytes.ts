@@ -5,7 +5,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { CLIENT_PREFACE } from "../../proto/streams/frame_writer.ts";
 
 /** Frame types of RFC 9113 §6. */

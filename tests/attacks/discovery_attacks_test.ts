@@ -8,7 +8,7 @@
 
 import { assertEquals, assertMatch } from "@std/assert";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { MESSAGE_PREFIX_BYTES } from "../../proto/grpc/message_framing.ts";
+import { MESSAGE_PREFIX_BYTES } from "../../proto/grpc/message_reader.ts";
 import { StatusCode, statusName } from "../../proto/grpc/status.ts";
 import { REQUEST_BYTES_MAX } from "../../proto/xds/request_decoder.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
@@ -18,14 +18,15 @@ import {
 } from "../../proto/xds/xds_messages.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { NODE_LIMITS } from "../../services/discovery/access/quota.ts";
-import { UNAUTHENTICATED_STREAMS_MAX } from "../../services/discovery/streams/open_streams.ts";
+import {
+  TICK_MS,
+  UNAUTHENTICATED_STREAMS_MAX,
+} from "../../services/discovery/streams/open_streams.ts";
 import { IDLE_GROUPS_MAX } from "../../services/discovery/access/group_use.ts";
 import { Discovery } from "../../services/discovery/serving/discovery.ts";
-
 import { generateService } from "../../services/discovery/generate/generate_service.ts";
 import { FIRST_REQUEST_MS } from "../../services/discovery/streams/subscriber_stream.ts";
 import { RESPONSE_MS_MAX } from "../../services/discovery/streams/unread_response.ts";
-import { TICK_MS } from "../../services/discovery/streams/open_streams.ts";
 import {
   certifiedCaller,
   socketCaller,

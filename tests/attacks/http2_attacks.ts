@@ -9,7 +9,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import type { Excess } from "../../proto/streams/abuse_limits.ts";
 import {
   END_HEADERS,

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import net from "node:net";
 import { IDENTITY_METHODS } from "../../proto/identity/identity_messages.ts";
 import { encodePacket } from "../../proto/packets/packet_codec.ts";
@@ -24,7 +24,7 @@ import {
   Type,
   uint32,
 } from "./bytes.ts";
-import { PROXY_PATH } from "../../proto/link/method_paths.ts";
+import { PROXY_PATH } from "../../proto/link/capabilities.ts";
 
 /** What is attacked, and with what at hand. */
 export interface Site {

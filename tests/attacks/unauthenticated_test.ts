@@ -5,7 +5,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals } from "@std/assert";
 import { FAULTS_MAX, TRY_PACE_MS } from "../../net/admission/penalty.ts";
 import { PENALTY_WAITING_MAX } from "../../net/admission/penalty_queue.ts";

@@ -5,15 +5,18 @@
  * @module
  */
 
-import type { HistoryAnswer } from "../../proto/admin/history_answer.ts";
-import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
-import type { EventInfo } from "../../proto/admin/event_answer.ts";
 import type {
   CertificatesAnswer,
   DiscoveryAnswer,
+  EventInfo,
+  HistoryAnswer,
   ServicesAnswer,
 } from "../../proto/admin/list_answers.ts";
-import type { NodeDetail, NodeSummary } from "../../proto/admin/node_answer.ts";
+import type {
+  ConduitInfo,
+  NodeDetail,
+  NodeSummary,
+} from "../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 
 /** How much there is. */

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import type { Prng } from "../support/memory/prng.ts";
 import type { FuzzTarget } from "./target.ts";
 

@@ -7,7 +7,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { Prng } from "../support/memory/prng.ts";
 import { mutate } from "./mutators.ts";
 import type { FuzzTarget } from "./target.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals } from "@std/assert";
 import { formatHex, parseHex, readCorpus } from "./corpus.ts";
 import { cut, prngOf } from "./cutting.ts";

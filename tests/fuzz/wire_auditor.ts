@@ -5,7 +5,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals } from "@std/assert";
 import { type Frame, MAX_FRAME_SIZE_MAX } from "../../proto/frames/frame.ts";
 import { FrameDecoder } from "../../proto/frames/frame_decoder.ts";

@@ -9,9 +9,9 @@ import {
   adminClient,
   AdminError,
 } from "../../admin/ask/admin_client.ts";
-import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
+import type { ConduitsAnswer } from "../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
-import type { LoginAnswer, SessionAnswer } from "../../proto/admin/login.ts";
+import type { LoginAnswer, SessionAnswer } from "../../proto/admin/api.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";

@@ -7,16 +7,18 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { ActionAnswer } from "../../proto/admin/api.ts";
-import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
-import type { EventsAnswer } from "../../proto/admin/event_answer.ts";
-import type { ConfigAnswer } from "../../proto/admin/list_answers.ts";
 import type {
+  ConduitsAnswer,
   NodeDetail,
   NodesAnswer,
   NodeSummary,
 } from "../../proto/admin/node_answer.ts";
+import type {
+  ConfigAnswer,
+  EventsAnswer,
+  ListChange,
+} from "../../proto/admin/list_answers.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
-import type { ListChange } from "../../proto/admin/watch.ts";
 import type { Child } from "../support/program/child.ts";
 import { NodeStage } from "../support/rigs/node_stage.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";

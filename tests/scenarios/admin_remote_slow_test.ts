@@ -9,8 +9,8 @@ import {
   adminClient,
   AdminError,
 } from "../../admin/ask/admin_client.ts";
-import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
-import type { SessionAnswer } from "../../proto/admin/login.ts";
+import type { ConduitsAnswer } from "../../proto/admin/node_answer.ts";
+import type { SessionAnswer } from "../../proto/admin/api.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import {
   type CertificateSpec,

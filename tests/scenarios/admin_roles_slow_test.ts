@@ -1,7 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
-import type { LoginAnswer } from "../../proto/admin/login.ts";
-import type { AdminRole } from "../../proto/admin/api.ts";
+import type { AdminRole, LoginAnswer } from "../../proto/admin/api.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { RecordedLog } from "../support/watch/recorded_log.ts";
 import type { AdminRoute } from "../../net/admin/admin_api.ts";

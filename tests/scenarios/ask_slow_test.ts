@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type { ConduitsAnswer } from "../../proto/admin/conduit_answer.ts";
+import type { ConduitsAnswer } from "../../proto/admin/node_answer.ts";
 import { ExitCode } from "../../cli/program/exit_codes.ts";
 import type { Child } from "../support/program/child.ts";
 import { runTunnel } from "../support/program/run.ts";

@@ -6,7 +6,7 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { serveBench } from "../../agent/dial/bench_server.ts";
+import { serveBench } from "../../agent/dial/bench_targets.ts";
 import { ExitCode } from "../../cli/program/exit_codes.ts";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import { bench } from "../support/rigs/bench_command.ts";

@@ -20,7 +20,7 @@ import { Machine } from "../support/rigs/enrolled_agent.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import { RecordedLog } from "../support/watch/recorded_log.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
-import { authorityIdOf } from "../../proto/identity/authority_ids.ts";
+import { authorityIdOf } from "../../proto/identity/enrolment.ts";
 
 /** Joins by an agent, which does not stay. */
 async function join(rig: IdentityRig, machine: Machine): Promise<void> {

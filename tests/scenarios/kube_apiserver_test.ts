@@ -12,7 +12,7 @@ import { RawCaller } from "../support/peers/raw_caller.ts";
 import { scriptedAgent } from "../support/peers/scripted_agent.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
-import { sameBytes } from "../../proto/bytes/same_bytes.ts";
+import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const BANNER = "SSH-2.0-banner\r\n";

@@ -12,7 +12,7 @@ import type { ScriptedCaller } from "../support/watch/packet_script.ts";
 import { RawCaller } from "../support/peers/raw_caller.ts";
 import { scriptedAgent } from "../support/peers/scripted_agent.ts";
 import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
-import { sameBytes } from "../../proto/bytes/same_bytes.ts";
+import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const MIB = 1024 * 1024;

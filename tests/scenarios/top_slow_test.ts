@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { ConduitInfo } from "../../proto/admin/conduit_answer.ts";
+import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
 import { columnsOf } from "../../platform/text/columns.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 import { FakeAdmin } from "../support/rigs/fake_admin.ts";

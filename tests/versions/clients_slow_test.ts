@@ -3,7 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
-import { sameBytes } from "../../proto/bytes/same_bytes.ts";
+import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
 import { askEcho } from "../support/peers/steady_requests.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";

@@ -25,7 +25,7 @@ import {
   StandingRequest,
 } from "../../../proto/identity/identity_messages.ts";
 import { STREAMS_ALPN } from "../../../proto/link/hello.ts";
-import { SILENT_OBSERVER } from "../../../proto/link/packet_observer.ts";
+import { SILENT_OBSERVER } from "../../../proto/link/link.ts";
 import { DialError } from "../../../proto/peer/dial_error.ts";
 import {
   formatIdentifiers,

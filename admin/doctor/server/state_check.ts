@@ -12,7 +12,7 @@ import type { Finding } from "../walk/path_walk.ts";
 import { spanOf } from "../walk/tls_fault.ts";
 import { messageOf } from "../../../platform/errors/error_code.ts";
 import { systemProblem } from "../../../platform/files/file_error.ts";
-import { authorityIdOf } from "../../../proto/identity/authority_ids.ts";
+import { authorityIdOf } from "../../../proto/identity/enrolment.ts";
 import {
   type Authorities,
   loadAuthorities,

@@ -36,7 +36,7 @@ const KEY_BLOCK =
   /-----BEGIN (?:EC )?PRIVATE KEY-----[^-]*-----END (?:EC )?PRIVATE KEY-----/;
 
 /** What was found. */
-export type StoredCertificate =
+type StoredCertificate =
   | { readonly kind: "none" }
   | { readonly kind: "good"; readonly leaf: CertificateFacts }
   /** `why` is a sentence that names the file. */

@@ -37,10 +37,10 @@ import {
 import type { CertificateFiles } from "./certificate_files.ts";
 
 /** Between 70 and 90 % of a certificate's life, as Kubernetes' own. */
-export const RENEWAL_TIME = { fraction: 0.7, spread: 0.2 };
+const RENEWAL_TIME = { fraction: 0.7, spread: 0.2 };
 
 /** The wall clock is looked at this often: it may have been set. */
-export const CSR_LOOK_MS = 60_000;
+const CSR_LOOK_MS = 60_000;
 
 /** Longest wait between attempts. */
 export const CSR_RETRY_CAP_MS = 30_000;
@@ -61,7 +61,7 @@ export interface CsrObserver {
   warn(message: string): void;
 }
 
-export interface CsrCertificateOptions {
+interface CsrCertificateOptions {
   readonly files: CertificateFiles;
   readonly spec: CertificateSpec;
   /**

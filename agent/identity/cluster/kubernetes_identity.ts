@@ -13,7 +13,10 @@ import {
   requestCertificate,
 } from "../../../neighbours/kubernetes/csr.ts";
 import { KubernetesConfigError } from "../../../neighbours/kubernetes/errors.ts";
-import { LateClient } from "../../../neighbours/kubernetes/connect.ts";
+import {
+  type KubernetesOptions,
+  LateClient,
+} from "../../../neighbours/kubernetes/connect.ts";
 import { lineKey } from "../../../platform/log/line_key.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { CertificateFacts } from "../../../platform/pki/certificate.ts";
@@ -27,8 +30,10 @@ import {
 import type { LinkIdentity } from "../link_identity.ts";
 import { CertificateFiles } from "./certificate_files.ts";
 import { CsrCertificate, type CsrObserver } from "./csr_certificate.ts";
-import type { KubernetesIdentityOptions } from "./options.ts";
-import { ServiceDiscovery } from "./service_discovery.ts";
+import {
+  type DiscoveryOptions,
+  ServiceDiscovery,
+} from "./service_discovery.ts";
 
 export class KubernetesIdentity implements LinkIdentity {
   readonly serverName?: string;
@@ -224,4 +229,25 @@ function observerOf(log: Log): CsrObserver {
       ),
     warn: (message) => log.warn(message, { code: "TUN906" }, lineKey(message)),
   };
+}
+
+// What an agent that has its certificate from the cluster wants to know, already
+// validated.
+
+export interface KubernetesIdentityOptions {
+  readonly api: KubernetesOptions;
+  /** Asked in its place until there is a first certificate. */
+  readonly bootstrap?: KubernetesOptions;
+  readonly certificate: {
+    readonly spec: CertificateSpec;
+    readonly directory: string;
+    /** Begins the names of its files. */
+    readonly component: string;
+  };
+  /** CA of the servers' certificates; absent: the API server's. */
+  readonly caFile?: string;
+  /** What the servers' certificates must be for; absent: the address dialed. */
+  readonly serverName?: string;
+  /** Absent: servers are where `AgentOptions` says. */
+  readonly discovery?: DiscoveryOptions;
 }

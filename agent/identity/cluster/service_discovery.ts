@@ -49,7 +49,7 @@ export interface DiscoveryOptions {
   readonly isInside: boolean;
 }
 
-export interface ServiceDiscoveryOptions extends DiscoveryOptions {
+interface ServiceDiscoveryOptions extends DiscoveryOptions {
   readonly client: ListWatchClient;
   readonly timers: Timers;
   /** Uniform in [0, 1). */

@@ -14,7 +14,7 @@ import {
   ADMIN_ACTIONS,
   ADMIN_PATHS,
 } from "../../../proto/admin/api.ts";
-import type { ConduitsAnswer } from "../../../proto/admin/conduit_answer.ts";
+import type { ConduitsAnswer } from "../../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../../proto/admin/status_answer.ts";
 import { joinedFacts } from "../../../admin/ask/joined_facts.ts";
 import type { Page } from "../../../admin/ask/page.ts";

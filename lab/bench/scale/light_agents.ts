@@ -14,7 +14,7 @@ import { AgentLinks } from "../../../agent/links/agent_links.ts";
 import { Connector } from "../../../agent/links/connector.ts";
 import { connectTls } from "../../../net/dial/server_connect.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
-import { SILENT_OBSERVER } from "../../../proto/link/packet_observer.ts";
+import { SILENT_OBSERVER } from "../../../proto/link/link.ts";
 import { DialError } from "../../../proto/peer/dial_error.ts";
 import { hostOf, portOf } from "../../../proto/peer/host_port.ts";
 import { NO_IDENTIFIERS } from "../../../proto/peer/identifiers.ts";

@@ -12,9 +12,9 @@ import type {
 import {
   encodingOf,
   MessageReader,
+  OnlyMessage,
 } from "../../../proto/grpc/message_reader.ts";
 import { Metadata } from "../../../proto/grpc/metadata.ts";
-import { OnlyMessage } from "../../../proto/grpc/only_message.ts";
 import { GrpcError, type StatusCode } from "../../../proto/grpc/status.ts";
 
 const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;

@@ -28,7 +28,7 @@ import {
   ANNOUNCED_SERVICES_MAX,
   ANNOUNCED_TEXT_LENGTH_MAX,
   announcedName,
-} from "../../../proto/link/announced_services.ts";
+} from "../../../proto/link/control_messages.ts";
 import type {
   AnnouncedService,
   ServiceRefusal,

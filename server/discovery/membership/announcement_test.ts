@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { ANNOUNCED_SERVICES_MAX } from "../../../proto/link/announced_services.ts";
+import { ANNOUNCED_SERVICES_MAX } from "../../../proto/link/control_messages.ts";
 import type { AnnouncedService } from "../../../proto/link/link_messages.ts";
 import type { Identifiers } from "../../../proto/peer/identifiers.ts";
 import type { LinkPeer } from "../../../proto/link/link.ts";

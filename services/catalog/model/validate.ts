@@ -14,7 +14,7 @@ import {
   isIpv4Lookalike,
   NAME_LENGTH_MAX,
   plainName,
-} from "../../../proto/peer/dns_name.ts";
+} from "../../../proto/peer/host_port.ts";
 import { canonicalIp, parseIpAddress } from "../../../proto/peer/ip_address.ts";
 import {
   AGENT_KEYS,

@@ -11,9 +11,8 @@ import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { HealthService } from "../../../proto/grpc/health.ts";
-import { GrpcRouter } from "../../../proto/grpc/server.ts";
+import { GrpcRouter, unaryMethod } from "../../../proto/grpc/server.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
-import { unaryMethod } from "../../../proto/grpc/unary_method.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import {
   deadPort,

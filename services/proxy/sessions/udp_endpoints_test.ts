@@ -15,7 +15,7 @@ import {
   serveAt,
 } from "../../../tests/support/peers/udp_echo.ts";
 import { nextTurn, until } from "../../../tests/support/watch/event_loop.ts";
-import { REFUSED_REASON } from "../../../proto/transfer/refusal.ts";
+import { REFUSED_REASON } from "../../../proto/transfer/conduit.ts";
 import { GRACE_MS } from "./udp_sessions.ts";
 
 Deno.test("a session leaves an endpoint that goes at once (#19029, #125467)", async () => {

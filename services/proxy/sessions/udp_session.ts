@@ -25,12 +25,12 @@ import type {
 } from "../../../net/datagram/datagram_socket.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { abandon } from "../../../proto/link/dial_handler.ts";
-import type {
-  Conduit,
-  ConduitEnd,
-  ConduitEvents,
+import {
+  type Conduit,
+  type ConduitEnd,
+  type ConduitEvents,
+  isRefusal,
 } from "../../../proto/transfer/conduit.ts";
-import { isRefusal } from "../../../proto/transfer/refusal.ts";
 import { type BackendFound, blame, dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { IdleLink } from "./idle_list.ts";
@@ -39,10 +39,7 @@ import {
   type UnansweredBudget,
   UnansweredDatagram,
 } from "./unanswered_datagram.ts";
-import {
-  type ProxiedPort,
-  type ProxyContext,
-} from "../listeners/proxied_port.ts";
+import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
 
 /** Datagrams that wait for a dial; more are dropped, as by a network. */
 export const SESSION_WAITING_DATAGRAMS_MAX = 64;

@@ -10,7 +10,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals } from "@std/assert";
 import type { Frame } from "../../../proto/frames/frame.ts";
 import { encodeFrame } from "../../support/peers/encoded_frame.ts";

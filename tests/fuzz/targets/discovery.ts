@@ -6,7 +6,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import { decodeResponse } from "../../../proto/xds/client_codec.ts";

@@ -6,11 +6,13 @@
  * @module
  */
 
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals } from "@std/assert";
 import { gunzipSync, gzipSync } from "node:zlib";
-import { MESSAGE_PREFIX_BYTES } from "../../../proto/grpc/message_framing.ts";
-import { MessageReader } from "../../../proto/grpc/message_reader.ts";
+import {
+  MESSAGE_PREFIX_BYTES,
+  MessageReader,
+} from "../../../proto/grpc/message_reader.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import { cut, prngOf } from "../cutting.ts";
 import type { FuzzTarget } from "../target.ts";

@@ -6,12 +6,14 @@
  * @module
  */
 
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals } from "@std/assert";
 import { HpackDecoder } from "../../../proto/hpack/decoder.ts";
 import { HpackEncoder } from "../../../proto/hpack/encoder.ts";
-import type { HeaderField } from "../../../proto/hpack/header_field.ts";
-import { HpackError } from "../../../proto/hpack/hpack_error.ts";
+import {
+  type HeaderField,
+  HpackError,
+} from "../../../proto/hpack/header_field.ts";
 import {
   NaiveHpackDecoder,
   NaiveHpackError,

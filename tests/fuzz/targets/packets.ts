@@ -5,14 +5,13 @@
  * @module
  */
 
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals } from "@std/assert";
-import type { Packet } from "../../../proto/packets/packet.ts";
+import { type Packet, PacketError } from "../../../proto/packets/packet.ts";
 import {
   decodePacket,
   encodePacket,
 } from "../../../proto/packets/packet_codec.ts";
-import { PacketError } from "../../../proto/packets/packet_error.ts";
 import { PacketReader } from "../../../proto/packets/packet_reader.ts";
 import { cut, prngOf } from "../cutting.ts";
 import type { FuzzTarget } from "../target.ts";

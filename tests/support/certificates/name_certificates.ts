@@ -6,7 +6,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { createSign, generateKeyPairSync, type KeyObject } from "node:crypto";
 import type { CertificatePair } from "./throwaway_ca.ts";
 

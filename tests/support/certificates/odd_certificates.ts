@@ -5,7 +5,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { exportPrivateKey } from "../../../platform/pki/key_pair.ts";
 
 /** A certificate and its key, for a TLS client. */

@@ -5,13 +5,13 @@
  * @module
  */
 
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../../proto/bytes/byte_arrays.ts";
 import type {
   MethodHandler,
   ServerCall,
   ServerCallEvents,
 } from "../../../proto/grpc/call.ts";
-import { frameMessage } from "../../../proto/grpc/message_framing.ts";
+import { frameMessage } from "../../../proto/grpc/message_reader.ts";
 import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { GrpcError, type Status } from "../../../proto/grpc/status.ts";
 import { ReceiveBudget } from "../../../proto/streams/receive_budget.ts";

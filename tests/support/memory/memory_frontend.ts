@@ -6,7 +6,10 @@
  */
 
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
-import { CAPABILITIES_FIELD } from "../../../proto/link/capabilities.ts";
+import {
+  CAPABILITIES_FIELD,
+  PROXY_PATH,
+} from "../../../proto/link/capabilities.ts";
 import type { DialAnswer } from "../../../proto/link/dial_handler.ts";
 import { proxyService } from "../../../proto/link/proxy_service.ts";
 import type { Int64, Packet } from "../../../proto/packets/packet.ts";
@@ -17,7 +20,6 @@ import { ConnectionPair } from "./connection_pair.ts";
 import { FakeTimers } from "./fake_timers.ts";
 import { MemoryConduit } from "./memory_conduit.ts";
 import { ScriptedCaller } from "../watch/packet_script.ts";
-import { PROXY_PATH } from "../../../proto/link/method_paths.ts";
 
 /** Beyond what a number can hold. */
 export const RANDOM = 0x7ff0_e7e7_b7b1_baf2n;

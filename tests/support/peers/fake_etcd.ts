@@ -44,9 +44,8 @@ import {
   MessageReader,
 } from "../../../proto/grpc/message_reader.ts";
 import type { MessageDecoder } from "../../../proto/grpc/message_codec.ts";
-import { GrpcRouter } from "../../../proto/grpc/server.ts";
+import { GrpcRouter, unaryMethod } from "../../../proto/grpc/server.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
-import { unaryMethod } from "../../../proto/grpc/unary_method.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import { MemoryStream } from "../memory/memory_stream.ts";

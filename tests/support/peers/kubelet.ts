@@ -6,7 +6,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { createHash } from "node:crypto";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { nodeTlsServer } from "../../../net/tls/node/node_tls_server.ts";

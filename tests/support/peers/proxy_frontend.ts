@@ -14,7 +14,7 @@ import { proxyService } from "../../../proto/link/proxy_service.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import type { LocalSettings } from "../../../proto/streams/settings.ts";
 import { arrivals } from "./sockets.ts";
-import { PROXY_PATH } from "../../../proto/link/method_paths.ts";
+import { PROXY_PATH } from "../../../proto/link/capabilities.ts";
 
 /** See the module description. */
 export class ProxyFrontend implements AsyncDisposable {

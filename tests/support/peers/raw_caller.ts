@@ -5,16 +5,16 @@
  * @module
  */
 
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { encodeFrame } from "./encoded_frame.ts";
 import type { Packet } from "../../../proto/packets/packet.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
-import { refusePush } from "../../../proto/streams/refuse_push.ts";
+import { refusePush } from "../../../proto/streams/stream.ts";
 import { ScriptedCaller } from "../watch/packet_script.ts";
 import { writeAll } from "./sockets.ts";
 import { eventually } from "../rigs/tunnel_harness.ts";
-import { PROXY_PATH } from "../../../proto/link/method_paths.ts";
+import { PROXY_PATH } from "../../../proto/link/capabilities.ts";
 
 /** One connection with one call. See the module description. */
 export class RawCaller {

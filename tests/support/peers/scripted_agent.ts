@@ -11,7 +11,7 @@ import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { certificates } from "../certificates/certificates.ts";
 import { ScriptedCaller } from "../watch/packet_script.ts";
 import type { Tunnel } from "../rigs/tunnel_harness.ts";
-import { CONNECT_PATH } from "../../../proto/link/method_paths.ts";
+import { CONNECT_PATH } from "../../../proto/link/capabilities.ts";
 
 /** Calls `/AgentService/Connect`. @param fields Of its metadata. */
 export async function scriptedAgent(

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../../proto/bytes/joined_bytes.ts";
+import { joinedBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { Buffer } from "node:buffer";
 import { constants, createDeflate, createInflate } from "node:zlib";
 import type { Socket } from "../../../net/stream/socket.ts";

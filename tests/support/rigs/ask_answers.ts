@@ -8,8 +8,6 @@
 import type {
   ConduitInfo,
   ConduitsAnswer,
-} from "../../../proto/admin/conduit_answer.ts";
-import type {
   NodeDetail,
   NodesAnswer,
 } from "../../../proto/admin/node_answer.ts";

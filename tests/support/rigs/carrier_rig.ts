@@ -6,14 +6,20 @@
  */
 
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
-import { CAPABILITIES } from "../../../proto/link/capabilities.ts";
+import {
+  CAPABILITIES,
+  CONNECT_PATH,
+} from "../../../proto/link/capabilities.ts";
 import type { DialHandler } from "../../../proto/link/dial_handler.ts";
 import { LINK_VERSION } from "../../../proto/link/hello.ts";
 import { ANONYMOUS } from "../../../proto/peer/peer_identity.ts";
 import type { ConnectionId } from "../../../proto/peer/connection_id.ts";
 import type { DialError, DialTarget } from "../../../proto/peer/dial_error.ts";
-import type { AgentLink, LinkDialOptions } from "../../../proto/link/link.ts";
-import type { PacketObserver } from "../../../proto/link/packet_observer.ts";
+import type {
+  AgentLink,
+  LinkDialOptions,
+  PacketObserver,
+} from "../../../proto/link/link.ts";
 import { openPacketsAgent } from "../../../proto/link/packets_agent.ts";
 import { agentService } from "../../../proto/link/packets_server.ts";
 import { serveStreamsAgent } from "../../../proto/link/streams_agent.ts";
@@ -25,7 +31,6 @@ import { ConnectionPair } from "../memory/connection_pair.ts";
 import { QUIET_CONNECTION } from "../memory/fake_link.ts";
 import { FakeTimers } from "../memory/fake_timers.ts";
 import { MemoryConduit } from "../memory/memory_conduit.ts";
-import { CONNECT_PATH } from "../../../proto/link/method_paths.ts";
 
 /** A dial that arrived at the agent. */
 export interface ArrivedDial {

@@ -25,7 +25,7 @@ import {
   RenewRequest,
 } from "../../../proto/identity/identity_messages.ts";
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
-import { renewalStatement } from "../../../proto/identity/renewal_proof.ts";
+import { renewalStatement } from "../../../proto/identity/enrolment.ts";
 import type { Connection } from "../../../proto/streams/connection.ts";
 
 /** Where a server is, and whom to trust there. */

@@ -8,7 +8,7 @@
  * @module
  */
 
-import { sameBytes } from "../../../proto/bytes/same_bytes.ts";
+import { sameBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals } from "@std/assert";
 import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
 import type { TunnelDial } from "../../../client/tunnel_dialer.ts";

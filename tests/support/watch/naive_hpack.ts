@@ -9,7 +9,7 @@
  */
 
 import type { HeaderField } from "../../../proto/hpack/header_field.ts";
-import { CODE_BITS, HUFFMAN_CODES } from "../../../proto/hpack/huffman_code.ts";
+import { CODE_BITS, HUFFMAN_CODES } from "../../../proto/hpack/huffman.ts";
 import { STATIC_TABLE } from "../../../proto/hpack/static_table.ts";
 
 /** Thrown for every block that breaks the RFC. */

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
-import { HpackError } from "./hpack_error.ts";
+import { HpackError } from "./header_field.ts";
 import {
   type Cursor,
   INTEGER_BYTES_MAX,
@@ -8,7 +8,7 @@ import {
   INTEGER_MAX,
   readInteger,
   writeInteger,
-} from "./integer.ts";
+} from "./primitives.ts";
 
 function read(bytes: readonly number[], prefixBits: number): number {
   const cursor: Cursor = { block: Uint8Array.from(bytes), offset: 0 };

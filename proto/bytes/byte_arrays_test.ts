@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { joinedBytes } from "./joined_bytes.ts";
+import { joinedBytes } from "./byte_arrays.ts";
 
 Deno.test("bytes are put together in order, in memory of their own", () => {
   const one = Uint8Array.of(1, 2);
