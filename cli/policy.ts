@@ -6,7 +6,6 @@
  * @module
  */
 
-import { systemProblem } from "../platform/files/file_error.ts";
 import { ADMIN_ACTIONS, ADMIN_API } from "../proto/admin/api.ts";
 import type {
   PolicyAnswer,
@@ -29,7 +28,7 @@ import {
 import { parseHostPort } from "./flags/addresses.ts";
 import { fileFlag, listFlag, textFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
-import { UsageError } from "./flags/usage_error.ts";
+import { textOf, UsageError } from "./flags/usage_error.ts";
 import { askedClient, printAnswer } from "./program/answer_output.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
@@ -170,15 +169,7 @@ function askFile(
   { as, groups, node, target }: PolicyQuestion,
   { readFile }: Pick<CommandContext, "readFile">,
 ): PolicyAnswer {
-  let text: string;
-  try {
-    text = readFile(path);
-  } catch (error) {
-    throw new UsageError(
-      `Cannot use --file ${path}: ${systemProblem(error)}`,
-      "TUN114",
-    );
-  }
+  const text = textOf(`Cannot use --file ${path}`, path, readFile);
   const policy: PolicySource = { path, text, current: readPolicy(path, text) };
   const authorizer = new DialAuthorizer({ policy, refused() {} });
   const dial = {

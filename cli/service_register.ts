@@ -6,7 +6,6 @@
  */
 
 import { withCode } from "../proto/codes/coded.ts";
-import { tunnelCodeOf } from "../proto/codes/coded.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
 import {
   AGENT_KEYS,
@@ -29,10 +28,10 @@ import {
   checkService,
 } from "../services/catalog/model/validate.ts";
 import { connectEtcd } from "../neighbours/etcd/connect.ts";
-import { EtcdConfigError } from "../neighbours/etcd/errors.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
+import { refusingConfig } from "./program/sources.ts";
 import { sayInternalErrors } from "./program/process_context.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./flags/etcd_flags.ts";
@@ -123,13 +122,7 @@ export const SERVICE_COMMAND = defineCommand({
       );
     }
     const prefix = etcdPrefix(values);
-    let client: ReturnType<typeof connectEtcd>;
-    try {
-      client = connectEtcd(etcd, systemTimers);
-    } catch (error) {
-      if (!(error instanceof EtcdConfigError)) throw error;
-      throw new UsageError(error.message, tunnelCodeOf(error));
-    }
+    const client = refusingConfig(() => connectEtcd(etcd, systemTimers));
     using _net = sayInternalErrors("service register", context);
     const ttlSeconds = Math.ceil(values["ttl"] / 1_000);
     await untilStopped(

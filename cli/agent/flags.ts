@@ -6,10 +6,9 @@
 
 import { AGENT_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
-import { ACCESS_LOG_FLAGS } from "../flags/access_log_flags.ts";
+import { ACCESS_LOG_FLAGS, AUDIT_FLAGS } from "../flags/access_log_flags.ts";
 import { announceFlag } from "./announce.ts";
 import {
-  AUDIT_FLAGS,
   KUBERNETES,
   KUBERNETES_FLAGS,
   MESSAGE_SIZE_FLAG,
@@ -23,12 +22,8 @@ import {
   countFlag,
   durationFlag,
   fileFlag,
-  type Flag,
-  type FlagDetails,
-  FlagValueError,
   inGroup,
   listFlag,
-  parsedFlag,
   portFlag,
   textFlag,
   type Tolerated,
@@ -37,15 +32,10 @@ import { HANDOVER_FLAGS, WORKERS_FLAG } from "../flags/handover_flags.ts";
 import { AGENT_IDLE_FLAGS, KLOG_FLAGS } from "../flags/idle_flags.ts";
 import { GENERAL_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { NODE_FLAGS, SERVER_FLAG } from "../flags/join_flags.ts";
+import { identifiersFlag } from "../flags/grant_flags.ts";
 import { RELAY_FLAGS } from "../flags/relay_flags.ts";
 import { ALLOW_PRESETS, rulesFlag } from "./rules.ts";
-import {
-  IdentifiersError,
-  NO_IDENTIFIERS,
-  parseIdentifiers,
-  unusablePairs,
-} from "../../proto/peer/identifiers.ts";
-import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import { unusablePairs } from "../../proto/peer/identifiers.ts";
 
 const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
   "server": SERVER_FLAG,
@@ -234,18 +224,4 @@ function withoutUnusable(text: string): Tolerated | undefined {
     text: usable.join("&"),
     notice: `${unusable.join(", ")} is left out: it is no such address`,
   };
-}
-
-/** A URL query of what an agent serves. */
-export function identifiersFlag(details: FlagDetails): Flag<Identifiers> {
-  return parsedFlag(NO_IDENTIFIERS, (text) => {
-    try {
-      return parseIdentifiers(text, "flag");
-    } catch (error) {
-      if (!(error instanceof IdentifiersError)) throw error;
-      throw new FlagValueError(
-        `wanted key=value pairs joined by &. ${error.message}`,
-      );
-    }
-  }, details);
 }

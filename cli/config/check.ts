@@ -10,9 +10,8 @@ import {
   parseYamlOrJson,
 } from "../../platform/documents/document.ts";
 import { positionOf } from "../../platform/documents/line_finder.ts";
-import { systemProblem } from "../../platform/files/file_error.ts";
 import type { CommandContext } from "../program/command.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { textOf, UsageError } from "../flags/usage_error.ts";
 import { type ConfigKind, documentKindOf } from "./kinds.ts";
 
 /** What is wrong in one place of a file. */
@@ -87,15 +86,7 @@ export function problemLine(
 }
 
 function readText(path: string, readFile: (path: string) => string): string {
-  let text: string;
-  try {
-    text = readFile(path);
-  } catch (error) {
-    throw new UsageError(
-      `Cannot read ${path}: ${systemProblem(error)}`,
-      "TUN114",
-    );
-  }
+  const text = textOf(`Cannot read ${path}`, path, readFile);
   if (text.length <= BYTES_MAX) return text;
   throw new UsageError(
     `Cannot check ${path}: it is longer than ${BYTES_MAX} bytes`,

@@ -1,13 +1,11 @@
 /**
- * Flags about the access log, which servers, agents and proxies have alike.
+ * Flags about the access log and the audit log, which programs have alike.
  *
  * @module
  */
 
-import {
-  ACCESS_FORMATS,
-  type AccessFormat,
-} from "../../policy/access_format.ts";
+import { ACCESS_FORMATS } from "../../policy/access_format.ts";
+import type { AuditLogOptions } from "../../policy/audit_log.ts";
 import type { AccessLogOptions } from "../../policy/access_log.ts";
 import { standardStreams } from "../../policy/standard_streams.ts";
 import {
@@ -15,8 +13,10 @@ import {
   choiceFlag,
   common,
   countFlag,
+  fileFlag,
   type Flag,
   FlagValueError,
+  type FlagValues,
   inGroup,
   parsedFlag,
   textFlag,
@@ -24,6 +24,24 @@ import {
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
+
+const MAX_SIZE_FLAG = bytesFlag(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
+  help: "Rotate the file at this size.",
+});
+
+const MAX_FILES_FLAG = countFlag(5, 1, 1000, {
+  help: "Number of files to keep; the oldest is removed.",
+});
+
+/** Where decisions are written down. */
+export const AUDIT_FLAGS = inGroup("Audit log", {
+  "audit-log": common(fileFlag({
+    help: "Write a line of JSON for each decision about a dial and for each " +
+      "end of a connection.",
+  })),
+  "audit-log-max-size": MAX_SIZE_FLAG,
+  "audit-log-max-files": MAX_FILES_FLAG,
+});
 
 /** A line for each connection. */
 export const ACCESS_LOG_FLAGS = inGroup("Access log", {
@@ -37,12 +55,8 @@ export const ACCESS_LOG_FLAGS = inGroup("Access log", {
       "it.",
   }),
   "access-log-sample": sampleFlag(),
-  "access-log-max-size": bytesFlag(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
-    help: "Rotate the file at this size.",
-  }),
-  "access-log-max-files": countFlag(5, 1, 1000, {
-    help: "Number of files to keep; the oldest is removed.",
-  }),
+  "access-log-max-size": MAX_SIZE_FLAG,
+  "access-log-max-files": MAX_FILES_FLAG,
 });
 
 function sampleFlag(): Flag<number> {
@@ -65,28 +79,34 @@ function partOf(text: string): number {
   return Number(match[1]) / Number(match[2] ?? 1);
 }
 
-/**
- * @param worker Each has a file of its own: two could not rotate one.
- * @returns What options are to have of it: nothing when none is wanted.
- */
+/** Of several programs with one file each has its own: two cannot rotate one. */
+type Worker = { readonly index: number } | undefined;
+
+/** @returns `undefined` when no audit log is wanted. */
+export function auditOptions(
+  flags: FlagValues<typeof AUDIT_FLAGS>,
+  worker?: Worker,
+): AuditLogOptions | undefined {
+  if (flags["audit-log"] === "") return undefined;
+  return {
+    path: ownPath(flags["audit-log"], worker),
+    bytesMax: flags["audit-log-max-size"],
+    filesMax: flags["audit-log-max-files"],
+  };
+}
+
+/** @returns What options are to have of it: nothing when none is wanted. */
 export function accessLog(
-  flags: {
-    readonly "access-log": string;
-    readonly "access-log-format": AccessFormat;
-    readonly "access-log-sample": number;
-    readonly "access-log-max-size": number;
-    readonly "access-log-max-files": number;
-  },
-  worker?: { readonly index: number },
+  flags: FlagValues<typeof ACCESS_LOG_FLAGS>,
+  worker?: Worker,
 ): { readonly access?: AccessLogOptions } {
   const path = flags["access-log"];
   if (path === "") return {};
-  const { index = 0 } = worker ?? {};
-  const isShared = index === 0 || standardStreams(path) !== undefined;
+  const isStream = standardStreams(path) !== undefined;
   return {
     access: {
       file: {
-        path: isShared ? path : `${path}.w${index}`,
+        path: isStream ? path : ownPath(path, worker),
         bytesMax: flags["access-log-max-size"],
         filesMax: flags["access-log-max-files"],
       },
@@ -94,4 +114,9 @@ export function accessLog(
       sample: flags["access-log-sample"],
     },
   };
+}
+
+function ownPath(path: string, worker: Worker): string {
+  const { index = 0 } = worker ?? {};
+  return index === 0 ? path : `${path}.w${index}`;
 }

@@ -5,11 +5,10 @@
  * @module
  */
 
-import { messageOf } from "../../platform/errors/error_code.ts";
 import type { EtcdOptions } from "../../neighbours/etcd/connect.ts";
 import { TUNNEL_PREFIX } from "../../services/catalog/sources/etcd/etcd_tunnel_layout.ts";
 import type { FlagSources } from "./read_flags.ts";
-import { keyPair, UsageError } from "./usage_error.ts";
+import { keyPair, textOf, UsageError } from "./usage_error.ts";
 import {
   fileFlag,
   type FlagValues,
@@ -97,7 +96,11 @@ export function etcdOptions(
     }
     const options = parseEtcdConfigFile(
       configFile,
-      readText("--etcd-config", configFile, context),
+      textOf(
+        `Cannot use --etcd-config: ${configFile}`,
+        configFile,
+        context.readFile,
+      ),
     );
     return { ...options, ...user };
   }
@@ -141,24 +144,13 @@ export function etcdUser(
       `Cannot use --${seen} alone: --${lacking} belongs to it; give both`,
     );
   }
-  const text = readText("--etcd-password-file", file, context);
+  const text = textOf(
+    `Cannot use --etcd-password-file: ${file}`,
+    file,
+    context.readFile,
+  );
   // Editors end the last line; no password does.
   return { user: { name, password: text.replace(/\r?\n$/, "") } };
-}
-
-function readText(
-  flag: string,
-  path: string,
-  context: Pick<FlagSources, "readFile">,
-): string {
-  try {
-    return context.readFile(path);
-  } catch (error) {
-    throw new UsageError(
-      `Cannot use ${flag}: ${path}: ${messageOf(error)}`,
-      "TUN114",
-    );
-  }
 }
 
 /**

@@ -1,12 +1,13 @@
 /**
- * Flags of the commands that decide about nodes: which names, and what they
- * may announce. Checked here, so that a mistake is one of the command line.
+ * Flags about nodes: which names, and what they serve or may announce. Checked here, so that a mistake is one of the command line.
  *
  * @module
  */
 
 import {
+  type Identifiers,
   IdentifiersError,
+  NO_IDENTIFIERS,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
 import {
@@ -28,22 +29,31 @@ export function namePatternFlag(details: FlagDetails): Flag<string> {
   }, { placeholder: "PATTERN", defaultText: "*", ...details });
 }
 
+/** A URL query of what an agent serves. */
+export function identifiersFlag(details: FlagDetails): Flag<Identifiers> {
+  return parsedFlag(NO_IDENTIFIERS, readIdentifiers, details);
+}
+
 /**
- * A URL query of identifiers, kept as it was written.
+ * The same, kept as it was written.
  *
  * @param none A text that stands for no identifiers at all.
  */
 export function grantsFlag(details: FlagDetails, none?: string): Flag<string> {
   return parsedFlag("", (text) => {
-    if (text === none) return text;
-    try {
-      parseIdentifiers(text, "flag");
-      return text;
-    } catch (error) {
-      if (!(error instanceof IdentifiersError)) throw error;
-      throw new FlagValueError(
-        `wanted key=value pairs joined by &. ${error.message}`,
-      );
-    }
+    if (text !== none) readIdentifiers(text);
+    return text;
   }, { placeholder: "QUERY", ...details });
+}
+
+/** @throws {FlagValueError} */
+function readIdentifiers(text: string): Identifiers {
+  try {
+    return parseIdentifiers(text, "flag");
+  } catch (error) {
+    if (!(error instanceof IdentifiersError)) throw error;
+    throw new FlagValueError(
+      `wanted key=value pairs joined by &. ${error.message}`,
+    );
+  }
 }

@@ -8,8 +8,7 @@
 
 import { tunnelCodeOf } from "../../proto/codes/coded.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
-import { systemProblem } from "../../platform/files/file_error.ts";
-import { UsageError } from "./usage_error.ts";
+import { textOf, UsageError } from "./usage_error.ts";
 import { type Arguments, canonicalNames, sortArguments } from "./arguments.ts";
 import { didYouMean } from "../../platform/text/nearest.ts";
 import {
@@ -197,15 +196,8 @@ function configTexts(
   if (path === "" || !table["config"]?.holdsFlags) {
     return { path, texts: new Map() };
   }
-  let content: string;
-  try {
-    content = sources.readFile(path);
-  } catch (cause) {
-    throw new UsageError(
-      `Cannot use --config ${path}: ${systemProblem(cause)}`,
-      "TUN114",
-    );
-  }
+  const what = `Cannot use --config ${path}`;
+  const content = textOf(what, path, sources.readFile);
   return { path, texts: readConfig(table, path, content) };
 }
 

@@ -4,7 +4,6 @@
  * @module
  */
 
-import { messageOf } from "../../platform/errors/error_code.ts";
 import {
   NETWORK_CONTEXTS,
   parseEgressConfig,
@@ -16,7 +15,7 @@ import type {
 } from "../../client/tunnel_route.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { Code } from "../../proto/codes/codes.ts";
-import { keyPair, unusable, UsageError } from "./usage_error.ts";
+import { keyPair, textOf, unusable, UsageError } from "./usage_error.ts";
 import { parseHostPort, parseServerList } from "./addresses.ts";
 import {
   booleanFlag,
@@ -233,16 +232,7 @@ function routeFromFile(
   network: typeof NETWORK_CONTEXTS[number],
   readFile: (path: string) => string,
 ): TunnelRoute {
-  let content: string;
-  try {
-    content = readFile(path);
-  } catch (cause) {
-    const problem = messageOf(cause);
-    throw new UsageError(
-      `Cannot use --egress-config ${path}: ${problem}`,
-      "TUN114",
-    );
-  }
+  const content = textOf(`Cannot use --egress-config ${path}`, path, readFile);
   // As in kube-apiserver, a context that the file does not name goes direct.
   return parseEgressConfig(content, path).get(network) ?? { kind: "direct" };
 }

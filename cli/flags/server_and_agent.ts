@@ -1,17 +1,14 @@
 /**
- * Flags that server and agent have alike: the audit log, the largest message, a
+ * Flags that server and agent have alike: the largest message, a
  * Kubernetes API server and profiles. Konnectivity's have its names.
  *
  * @module
  */
 
 import { CONTENT_TYPE_FLAG, CONTENTION_FLAG } from "./idle_flags.ts";
-import type { AuditLogOptions } from "../../policy/audit_log.ts";
 import {
   booleanFlag,
   bytesFlag,
-  common,
-  countFlag,
   fileFlag,
   type Flag,
   inGroup,
@@ -20,45 +17,6 @@ import {
 
 /** Where a server answers questions about itself by default. */
 export const SERVER_ADMIN_PORT = 8095;
-
-const KIB = 1024;
-const MIB = 1024 * KIB;
-
-/** Where decisions are written down. */
-export const AUDIT_FLAGS = inGroup("Audit log", {
-  "audit-log": common(fileFlag({
-    help: "Write a line of JSON for each decision about a dial and for each " +
-      "end of a connection.",
-  })),
-  "audit-log-max-size": bytesFlag(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
-    help: "Rotate the file at this size.",
-  }),
-  "audit-log-max-files": countFlag(5, 1, 1000, {
-    help: "Number of files to keep; the oldest is removed.",
-  }),
-});
-
-/**
- * @param worker Each has a file of its own: two could not rotate one.
- * @returns `undefined` when no audit log is wanted.
- */
-export function auditOptions(
-  flags: {
-    readonly "audit-log": string;
-    readonly "audit-log-max-size": number;
-    readonly "audit-log-max-files": number;
-  },
-  worker?: { readonly index: number },
-): AuditLogOptions | undefined {
-  const path = flags["audit-log"];
-  if (path === "") return undefined;
-  const { index = 0 } = worker ?? {};
-  return {
-    path: index === 0 ? path : `${path}.w${index}`,
-    bytesMax: flags["audit-log-max-size"],
-    filesMax: flags["audit-log-max-files"],
-  };
-}
 
 /**
  * Go's gRPC refuses more than 4 MiB and drops the whole agent with it; its

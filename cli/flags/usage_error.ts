@@ -5,6 +5,7 @@
  * @module
  */
 
+import { systemProblem } from "../../platform/files/file_error.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 
 /** See the module description. */
@@ -43,4 +44,22 @@ export function keyPair<Name extends string>(
   throw new UsageError(
     `Cannot use --${seen} alone: --${lacking} belongs to it; give both`,
   );
+}
+
+/**
+ * The text of a file that was named.
+ *
+ * @param what For the refusal, such as `Cannot use --file PATH`.
+ * @throws {UsageError} When it cannot be read.
+ */
+export function textOf(
+  what: string,
+  path: string,
+  readFile: (path: string) => string,
+): string {
+  try {
+    return readFile(path);
+  } catch (error) {
+    throw new UsageError(`${what}: ${systemProblem(error)}`, "TUN114");
+  }
 }

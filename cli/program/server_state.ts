@@ -5,9 +5,6 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/coded.ts";
-import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
-import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   connectStore,
@@ -29,7 +26,7 @@ import {
   stateKey,
   stateLocation,
 } from "../flags/state_flags.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { asConfigRefusal } from "./sources.ts";
 import type { CommandContext } from "./command.ts";
 
 /** A state that a command may work on. */
@@ -93,10 +90,7 @@ export async function usingConnection<Result>(
   try {
     connection = await connectStore(location, systemTimers);
   } catch (error) {
-    const isConfig = error instanceof EtcdConfigError ||
-      error instanceof KubernetesConfigError;
-    if (!isConfig) throw error;
-    throw new UsageError(error.message, tunnelCodeOf(error));
+    throw asConfigRefusal(error);
   }
   try {
     return await act(connection);

@@ -23,8 +23,7 @@ import { UsageError } from "../flags/usage_error.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 
 /**
- * Makes them. What is wrong with the configuration of one is wrong with the
- * command line.
+ * Makes them.
  *
  * @throws {UsageError} One line.
  */
@@ -32,15 +31,26 @@ export function openSources(
   configs: readonly SourceConfig[],
   tools: Pick<SourceTools, "log" | "copies">,
 ): readonly Source[] {
+  const { random } = Math;
+  return refusingConfig(() =>
+    sourcesOf(configs, { ...tools, timers: systemTimers, random })
+  );
+}
+
+/** Does what may find fault with how etcd or Kubernetes is to be reached. */
+export function refusingConfig<Result>(act: () => Result): Result {
   try {
-    const { random } = Math;
-    return sourcesOf(configs, { ...tools, timers: systemTimers, random });
+    return act();
   } catch (error) {
-    const isConfig = error instanceof EtcdConfigError ||
-      error instanceof KubernetesConfigError;
-    if (!isConfig) throw error;
-    throw new UsageError(error.message, tunnelCodeOf(error));
+    throw asConfigRefusal(error);
   }
+}
+
+/** That fault is one of the command line; another error stays what it is. */
+export function asConfigRefusal(error: unknown): unknown {
+  const isConfig = error instanceof EtcdConfigError ||
+    error instanceof KubernetesConfigError;
+  return isConfig ? new UsageError(error.message, tunnelCodeOf(error)) : error;
 }
 
 /**

@@ -9,9 +9,8 @@
 import { NODES_MAX } from "../../server/metrics/node_metrics.ts";
 import { ADMIN_REMOTE_FLAGS } from "./admin_remote.ts";
 import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
-import { ACCESS_LOG_FLAGS } from "../flags/access_log_flags.ts";
+import { ACCESS_LOG_FLAGS, AUDIT_FLAGS } from "../flags/access_log_flags.ts";
 import {
-  AUDIT_FLAGS,
   MESSAGE_SIZE_FLAG,
   SERVER_ADMIN_PORT,
 } from "../flags/server_and_agent.ts";

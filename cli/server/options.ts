@@ -21,8 +21,7 @@ import {
   type WorkerRole,
   workerServerId,
 } from "../program/workers/worker_words.ts";
-import { accessLog } from "../flags/access_log_flags.ts";
-import { auditOptions } from "../flags/server_and_agent.ts";
+import { accessLog, auditOptions } from "../flags/access_log_flags.ts";
 import type { SERVER_FLAGS } from "./flags.ts";
 import type { LimitConfig } from "../../net/admission/connection_limits.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
