@@ -8,7 +8,7 @@
 import { listNodes, NODE_STATES, showNode } from "./ask/node.ts";
 import { ANSWER_FLAGS, ASKED_SERVER_FLAGS } from "./flags/admin_flags.ts";
 import { booleanFlag, choiceFlag, inGroup, textFlag } from "./flags/flag.ts";
-import { grantsFlag } from "./flags/grant_flags.ts";
+import { grantsFlag } from "./flags/join_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { defineCommand } from "./program/command.ts";

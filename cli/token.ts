@@ -24,7 +24,7 @@ import {
   lifeFlag,
   textFlag,
 } from "./flags/flag.ts";
-import { grantsFlag, namePatternFlag } from "./flags/grant_flags.ts";
+import { grantsFlag, namePatternFlag } from "./flags/join_flags.ts";
 import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";

@@ -25,8 +25,7 @@ import { announcedServices } from "./announce.ts";
 import { agentOptions, RULE_FLAGS, rulesOf } from "./options.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
-import { shownFlags } from "../flags/effective_flags.ts";
-import { liveConfig } from "../flags/live_config.ts";
+import { liveConfig, shownFlags } from "../flags/effective_flags.ts";
 import { relayFlags, relayOptions } from "../flags/relay_flags.ts";
 import type { ListenFlag } from "../flags/addresses.ts";
 import {
@@ -36,7 +35,7 @@ import {
 } from "../program/long_running.ts";
 import { workerRole } from "../program/workers/worker_words.ts";
 import type { Replaceable } from "../../net/program/running.ts";
-import { withSomeGroup } from "../flags/flags_alone.ts";
+import { withSomeGroup } from "../flags/admin_access_flags.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
 export type StartAgent = (

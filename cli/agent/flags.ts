@@ -31,8 +31,11 @@ import {
 import { HANDOVER_FLAGS, WORKERS_FLAG } from "../flags/handover_flags.ts";
 import { AGENT_IDLE_FLAGS, KLOG_FLAGS } from "../flags/idle_flags.ts";
 import { GENERAL_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
-import { NODE_FLAGS, SERVER_FLAG } from "../flags/join_flags.ts";
-import { identifiersFlag } from "../flags/grant_flags.ts";
+import {
+  identifiersFlag,
+  NODE_FLAGS,
+  SERVER_FLAG,
+} from "../flags/join_flags.ts";
 import { RELAY_FLAGS } from "../flags/relay_flags.ts";
 import { ALLOW_PRESETS, rulesFlag } from "./rules.ts";
 import { unusablePairs } from "../../proto/peer/identifiers.ts";

@@ -1,7 +1,8 @@
 /**
  * Flags about where services and endpoints come from, and the plain data that
  * they mean. Several sources may be given at once; the first one here that has a
- * service owns it.
+ * service owns it. kube-proxy 0.4 is let in by the API server of `--master` under
+ * its own names (client.BindClientConfigFlags).
  *
  * @module
  */
@@ -12,7 +13,6 @@ import type {
 } from "../../services/catalog/sources_of.ts";
 import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
-import { apiServerFiles, type ApiServerValues } from "./api_server_flags.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./etcd_flags.ts";
 import {
   booleanFlag,
@@ -26,6 +26,8 @@ import {
 } from "./flag.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { unusable, UsageError } from "./usage_error.ts";
+import { MASTER_IDLE_FLAGS } from "./idle_flags.ts";
+import { given } from "./given.ts";
 
 /** More often is a watch, which HTTP has not. */
 const INTERVAL_MS_MIN = 500;
@@ -212,3 +214,52 @@ function* etcdConfigs(
   const cluster = etcdOptions({ ...values, "etcd": members }, context);
   if (cluster !== undefined) yield { kind: "etcd-registry", cluster };
 }
+
+/** See the module description. */
+export const API_SERVER_FLAGS = inGroup("The API server of --master", {
+  "certificate-authority": fileFlag({
+    help: "CA of its certificate (PEM).",
+    defaultText: "public ones",
+  }),
+  "client-certificate": fileFlag({ help: "Certificate shown to it (PEM)." }),
+  "client-key": fileFlag({
+    help: "Private key of --client-certificate (PEM).",
+  }),
+  ...MASTER_IDLE_FLAGS,
+});
+
+/** Their values, where a command has them. */
+export type ApiServerValues = Partial<FlagValues<typeof API_SERVER_FLAGS>>;
+
+/**
+ * @param master The address that `--master` gives; empty: none.
+ * @throws {UsageError} One line.
+ */
+export function apiServerFiles(
+  master: string,
+  values: ApiServerValues,
+): NonNullable<KubernetesOptions["masterFiles"]> {
+  const named = FILES.filter((name) => (values[name] ?? "") !== "");
+  const [first] = named;
+  if (first === undefined) return {};
+  if (master === "") {
+    throw new UsageError(
+      `Cannot use --${first} without --master: it is about the API server ` +
+        "there; a kubeconfig names its own",
+    );
+  }
+  const [ca, cert, key] = FILES.map((name) => values[name] || undefined);
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new UsageError(
+      `Cannot use --${cert === undefined ? FILES[2] : FILES[1]} alone: a ` +
+        "certificate goes with its key; give both",
+    );
+  }
+  return given({ ca, cert, key });
+}
+
+const FILES = [
+  "certificate-authority",
+  "client-certificate",
+  "client-key",
+] as const;

@@ -1,14 +1,20 @@
 /**
- * The flags of a command as they are in effect, and where each is from, without
- * secrets: for `tunnel config print`, and for the admin API of what runs.
+ * The flags of a command as they are in effect: where each is from, without
+ * secrets, and what becomes of them when the `--config` file changes while the
+ * program runs. The level of the log and what else can follow the file do so at
+ * once, the rest is for the next start, and is named.
  *
  * @module
  */
 
-import { type Flag, type FlagTable } from "./flag.ts";
+import type { Flag, FlagTable, FlagValues } from "./flag.ts";
 import { type FlagSources, readFlags } from "./read_flags.ts";
 import type { ConfigAnswer } from "../../proto/admin/list_answers.ts";
 import { HIDDEN, withoutSecrets } from "./secrets.ts";
+import { FileError } from "../../platform/files/file_error.ts";
+import type { LeveledLog } from "../../platform/log/log.ts";
+import type { ReloadSource } from "../../platform/reload/reloads.ts";
+import { UsageError } from "./usage_error.ts";
 
 /** One flag as it is in effect. */
 export interface EffectiveFlag {
@@ -78,4 +84,77 @@ function shownText(value: unknown): string {
   return typeof value === "object" && value !== null
     ? JSON.stringify(value)
     : String(value);
+}
+
+/** What {@linkcode liveConfig} needs to read flags as the start did. */
+export interface LiveConfigOptions<T extends FlagTable> {
+  /** For messages, such as `server`. */
+  readonly command: string;
+  readonly table: T;
+  readonly sources: FlagSources;
+  /** As the start has read them. */
+  readonly values: FlagValues<T>;
+  readonly log: LeveledLog;
+  /** Flags, in addition to `v`, that `take` applies at once. */
+  readonly live?: {
+    readonly flags: readonly string[];
+    /** @throws {UsageError} Then all stays as it was. */
+    take(values: FlagValues<T>): void;
+  };
+}
+
+/** @returns `undefined` when there is no such file. */
+export function liveConfig<T extends FlagTable>(
+  options: LiveConfigOptions<T>,
+): ReloadSource | undefined {
+  const { command, table, sources, values: atStart, log, live } = options;
+  const path: unknown = atStart["config"];
+  if (typeof path !== "string" || path === "") return undefined;
+  let known = atStart;
+  return {
+    kind: "config",
+    files: [path],
+    reload() {
+      const read = inFileWords(() => readFlags(command, table, sources).values);
+      const changed = differences(read, known);
+      const taken = changed.filter((name) => live?.flags.includes(name));
+      if (taken.length > 0) inFileWords(() => live!.take(read));
+      known = read;
+      if (changed.length === 0) return undefined;
+      if (changed.includes("v")) log.level = Number(read["v"]);
+      const late = differences(read, atStart)
+        .filter((name) => name !== "v" && !live?.flags.includes(name));
+      const news = [
+        changed.includes("v") ? `the level of the log is ${log.level}` : "",
+        named("taken over", taken),
+        named("taken over at the next start", late),
+      ].filter((text) => text !== "");
+      return news.join("; ") || "as it was at the start";
+    },
+  };
+}
+
+function named(what: string, flags: readonly string[]): string {
+  return flags.length === 0 ? "" : `${what}: --${flags.join(", --")}`;
+}
+
+function differences(
+  one: Readonly<Record<string, unknown>>,
+  other: Readonly<Record<string, unknown>>,
+): string[] {
+  const texts = new Map(
+    Object.entries(other).map(([name, value]) => [name, JSON.stringify(value)]),
+  );
+  return Object.entries(one)
+    .filter(([name, value]) => JSON.stringify(value) !== texts.get(name))
+    .map(([name]) => name);
+}
+
+function inFileWords<Result>(act: () => Result): Result {
+  try {
+    return act();
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new FileError(error.message, { cause: error });
+  }
 }

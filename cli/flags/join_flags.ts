@@ -1,7 +1,7 @@
 /**
- * Flags by which a node joins and finds its identity again; of `tunnel join`
- * and `tunnel agent`. A token on the command line can be read by every user of
- * the machine, so it may come from a file or from standard input.
+ * Flags about nodes: by which a node joins and finds its identity again, and what
+ * it serves or may announce. A token on the command line can be read by every user
+ * of the machine, so it may come from a file or from standard input.
  *
  * @module
  */
@@ -17,8 +17,26 @@ import { isNodeName, NODE_NAME_RULE } from "../../proto/identity/node_name.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { unusable, UsageError } from "./usage_error.ts";
 import { parseAgentServer } from "./addresses.ts";
-import { common, type Flag, listFlag, textFlag } from "./flag.ts";
+import {
+  common,
+  type Flag,
+  type FlagDetails,
+  FlagValueError,
+  listFlag,
+  parsedFlag,
+  textFlag,
+} from "./flag.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
+import {
+  type Identifiers,
+  IdentifiersError,
+  NO_IDENTIFIERS,
+  parseIdentifiers,
+} from "../../proto/peer/identifiers.ts";
+import {
+  isNamePattern,
+  NAME_PATTERN_RULE,
+} from "../../server/identity/claims.ts";
 
 /** Where servers are, in one flag. */
 export const SERVER_FLAG: Flag<readonly string[]> = common(listFlag([], {
@@ -154,3 +172,40 @@ const MACHINE: TokenReaders = {
     return new TextDecoder().decode(into.subarray(0, length));
   },
 };
+
+/** A pattern of node names; `*`, which all have, if not given. */
+export function namePatternFlag(details: FlagDetails): Flag<string> {
+  return parsedFlag("*", (text) => {
+    if (isNamePattern(text)) return text;
+    throw new FlagValueError(`wanted ${NAME_PATTERN_RULE}`);
+  }, { placeholder: "PATTERN", defaultText: "*", ...details });
+}
+
+/** A URL query of what an agent serves. */
+export function identifiersFlag(details: FlagDetails): Flag<Identifiers> {
+  return parsedFlag(NO_IDENTIFIERS, readIdentifiers, details);
+}
+
+/**
+ * The same, kept as it was written.
+ *
+ * @param none A text that stands for no identifiers at all.
+ */
+export function grantsFlag(details: FlagDetails, none?: string): Flag<string> {
+  return parsedFlag("", (text) => {
+    if (text !== none) readIdentifiers(text);
+    return text;
+  }, { placeholder: "QUERY", ...details });
+}
+
+/** @throws {FlagValueError} */
+function readIdentifiers(text: string): Identifiers {
+  try {
+    return parseIdentifiers(text, "flag");
+  } catch (error) {
+    if (!(error instanceof IdentifiersError)) throw error;
+    throw new FlagValueError(
+      `wanted key=value pairs joined by &. ${error.message}`,
+    );
+  }
+}

@@ -11,6 +11,7 @@ import { isLoopback } from "../../proto/peer/ip_address.ts";
 import { type ListenFlag, parseListen } from "./addresses.ts";
 import { unusable, UsageError } from "./usage_error.ts";
 import { inGroup, textFlag } from "./flag.ts";
+import { anyGiven } from "./given.ts";
 
 /** See the module description. */
 export const RELAY_FLAGS = inGroup(
@@ -40,13 +41,10 @@ export const RELAY_FLAGS = inGroup(
 export function relayOptions(
   flags: { readonly [Name in keyof typeof RELAY_FLAGS]: string },
 ): RelayOptions | undefined {
-  const xds = loopback("xds-listen", flags["xds-listen"]);
-  const connect = loopback("connect-listen", flags["connect-listen"]);
-  if (xds === undefined && connect === undefined) return undefined;
-  return {
-    ...(xds === undefined ? {} : { xds }),
-    ...(connect === undefined ? {} : { connect }),
-  };
+  return anyGiven({
+    xds: loopback("xds-listen", flags["xds-listen"]),
+    connect: loopback("connect-listen", flags["connect-listen"]),
+  });
 }
 
 /** For errors of listening: which flag an address is of. */

@@ -14,8 +14,7 @@ import {
   UDP_IDLE_MS,
 } from "../../services/proxy/defaults.ts";
 import { BALANCES, ENDPOINT_ENDS } from "../../services/catalog/model/model.ts";
-import { API_SERVER_FLAGS } from "../flags/api_server_flags.ts";
-import { CATALOG_FLAGS } from "../flags/catalog_flags.ts";
+import { API_SERVER_FLAGS, CATALOG_FLAGS } from "../flags/catalog_flags.ts";
 import { DISCOVERY_CLIENT_FLAGS } from "./discovery.ts";
 import {
   booleanFlag,

@@ -14,8 +14,6 @@ import {
   virtualRange,
 } from "../../services/proxy/addresses/local_address.ts";
 import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
-import type { Source } from "../../services/catalog/model/source.ts";
-import type { SourceConfig } from "../../services/catalog/sources_of.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { nodeUpstream } from "../../client/tunnel_upstream.ts";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
@@ -44,6 +42,7 @@ import type { ConnectionDefaults } from "../../services/proxy/listeners/proxied_
 import type { FlagValues } from "../flags/flag.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { relayOptions, relayWithoutIdentity } from "../flags/relay_flags.ts";
+import { given, listenAt } from "../flags/given.ts";
 
 type Values = FlagValues<typeof PROXY_FLAGS>;
 
@@ -60,16 +59,11 @@ export function proxyOptions(
   const identity = access?.kind === "joined"
     ? followIdentity(access, { log, environment: context.environment })
     : undefined;
-  const route = proxyRoute(
-    reading,
-    { ...context, log: () => log },
-    access,
-    identity,
-  );
+  const logged = { ...context, log: () => log };
+  const route = proxyRoute(reading, logged, access, identity);
   const { zone } = values;
   const node = values["node-name"] ||
     (access === undefined || access.kind === "plain" ? "" : access.node);
-  const dns = dnsAddress(values["dns-listen"]);
   const followed = discoveryClientConfig(reading, access, context, zone);
   const configs = catalogConfig(values, context, {
     flag: "--discovery",
@@ -80,50 +74,50 @@ export function proxyOptions(
     : discoverySource(followed, {
       log,
       proxyEnv: proxyEnvironment(context.environment),
-      ...(identity === undefined ? {} : { identity }),
+      ...(identity && { identity }),
     });
-  const addressPath = keptAt("addresses", values, context);
-  const addressFile = addressPath === undefined
+  const path = keptAt("addresses", values, context);
+  const addressFile = path === undefined
     ? undefined
-    : openAddressFile(addressPath, addresses, {
+    : openAddressFile(path, addresses, {
       log,
       timers: systemTimers,
       isOthers: worker !== undefined && worker.index > 0,
     });
-  return {
-    ...(worker === undefined ? {} : { isShared: true }),
+  return given({
+    isShared: worker && true,
     sources: [
-      ...sourcesOf(configs, values, context, log),
-      ...(discovery === undefined ? [] : [discovery]),
+      ...openSources(configs, {
+        log,
+        ...given({ copies: keptAt("catalog", values, context) }),
+      }),
+      ...discovery ? [discovery] : [],
     ],
-    ...(discovery === undefined ? {} : { discovery }),
+    discovery,
     addresses,
-    ...(addressFile === undefined ? {} : { addressFile }),
+    addressFile,
     balance: values["balance"],
-    ...(zone === "" ? {} : { zone }),
-    ...(node === "" ? {} : { node }),
-    ...(route === undefined ? {} : { route }),
-    ...(identity === undefined ? {} : { identity }),
-    ...relayed(values, route),
+    zone: zone || undefined,
+    node: node || undefined,
+    route,
+    identity,
+    relay: relayed(values, route),
     earlyData: values["early-data"],
     dialTimeoutsMs: values["dial-timeouts"],
     udpIdleMs: values["udp-idle"],
     drainMs: values["service-drain"],
     defaults: connectionDefaults(values),
-    ...(dns === undefined ? {} : { dns }),
+    dns: dnsAddress(values["dns-listen"]),
     admin: adminAddress(values),
     adminAccess: proxyAdminAccess(values, context),
     ...accessLog(values, worker),
     drainTimeoutMs: values["drain-timeout"],
-  };
+  });
 }
 
 /** Where it tells about itself. */
 export function adminAddress(values: Values): ListenAddress {
-  return {
-    hostname: values["admin-bind-address"],
-    port: values["admin-port"],
-  };
+  return listenAt(values, "admin-bind-address", "admin-port");
 }
 
 /**
@@ -144,26 +138,12 @@ export function proxyAdminAccess(
 }
 
 /** @throws {UsageError} One line. */
-function sourcesOf(
-  configs: readonly SourceConfig[],
-  values: Values,
-  context: Pick<CommandContext, "environment">,
-  log: Log,
-): readonly Source[] {
-  const copies = keptAt("catalog", values, context);
-  return openSources(configs, {
-    log,
-    ...(copies === undefined ? {} : { copies }),
-  });
-}
-
-/** @throws {UsageError} One line. */
 function relayed(
   values: Values,
   route: TunnelRoute | undefined,
-): Pick<NodeProxyOptions, "relay"> {
+): NodeProxyOptions["relay"] {
   const relay = relayOptions(values);
-  if (relay === undefined) return {};
+  if (relay === undefined) return undefined;
   if (route?.kind === "node") {
     const { addresses } = route;
     const servers = addresses.map((address) => ({
@@ -171,9 +151,7 @@ function relayed(
       upstream: nodeUpstream({ ...route, addresses: [address] }),
     }));
     const upstream = nodeUpstream(route);
-    return {
-      relay: { ...relay, upstream, ...servers.length > 1 ? { servers } : {} },
-    };
+    return { ...relay, upstream, ...servers.length > 1 ? { servers } : {} };
   }
   const flag = relay.xds === undefined ? "connect-listen" : "xds-listen";
   if (route === undefined) throw relayWithoutIdentity(flag);

@@ -13,6 +13,7 @@ import {
   textFlag,
 } from "../flags/flag.ts";
 import { keyPair, UsageError } from "../flags/usage_error.ts";
+import { given, listenAt } from "../flags/given.ts";
 
 /** In the order in which the help shows them. */
 export const ADMIN_REMOTE_FLAGS = inGroup(
@@ -48,15 +49,15 @@ type Flags =
  * @throws {UsageError} One line.
  */
 export function adminRemoteOptions(
-  { values: flags, given }: {
+  { values: flags, given: named }: {
     readonly values: Flags;
     readonly given: ReadonlySet<string>;
   },
 ): AdminRemoteOptions | undefined {
   const clientCaFile = flags["admin-client-ca-file"];
-  if (!given.has("admin-remote-port")) {
+  if (!named.has("admin-remote-port")) {
     const idle = Object.keys(ADMIN_REMOTE_FLAGS)
-      .find((name) => given.has(name));
+      .find((name) => named.has(name));
     if (idle === undefined) return undefined;
     throw new UsageError(
       `Cannot use --${idle} without --admin-remote-port: it is about that ` +
@@ -73,13 +74,9 @@ export function adminRemoteOptions(
       `Cannot use --admin-remote-port without ${missing}; add it`,
     );
   }
-  const pair = keyPair(flags, "server-cert", "server-key");
-  return {
-    address: {
-      hostname: flags["admin-remote-bind-address"],
-      port: flags["admin-remote-port"],
-    },
-    ...(pair === undefined ? {} : { keyPair: pair }),
+  return given({
+    address: listenAt(flags, "admin-remote-bind-address", "admin-remote-port"),
+    keyPair: keyPair(flags, "server-cert", "server-key"),
     clientCaFile,
-  };
+  });
 }

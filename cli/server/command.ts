@@ -18,8 +18,7 @@ import { discoveryConfig, withOwnNames } from "./discovery.ts";
 import { SERVER_FLAGS } from "./flags.ts";
 import { serverOptions, tlsLimits } from "./options.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
-import { shownFlags } from "../flags/effective_flags.ts";
-import { liveConfig } from "../flags/live_config.ts";
+import { liveConfig, shownFlags } from "../flags/effective_flags.ts";
 import { openSources, readFirst } from "../program/sources.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import type { ExitCode } from "../program/exit_codes.ts";
@@ -33,7 +32,7 @@ import {
 } from "../program/long_running.ts";
 import { workerRole } from "../program/workers/worker_words.ts";
 import type { Replaceable } from "../../net/program/running.ts";
-import { SOME_FILES, withSomeGroup } from "../flags/flags_alone.ts";
+import { withSomeGroup } from "../flags/admin_access_flags.ts";
 import { adminRemoteOptions } from "./admin_remote.ts";
 import { kubeletOptions } from "./kubelet.ts";
 import { serverKubernetes } from "./kubernetes.ts";
@@ -159,6 +158,14 @@ function listenFlags(options: ServerOptions): readonly ListenFlag[] {
   }
   return flags;
 }
+
+/** What go-etcd's file may say; as good a password as any. */
+const SOME_TEXT = '{"cluster":{"machines":["http://127.0.0.1:2379"]}}';
+
+/** Every file is there. */
+const SOME_FILES: Pick<CommandContext, "readFile"> = {
+  readFile: () => SOME_TEXT,
+};
 
 /** In no message. */
 const SOME_DIRECTORY = "state";

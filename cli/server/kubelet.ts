@@ -6,6 +6,7 @@
  */
 
 import type { KubeletOptions } from "../../server/options.ts";
+import { kubeconfigOf } from "../flags/server_and_agent.ts";
 import { keyPair, unusable, UsageError } from "../flags/usage_error.ts";
 import {
   booleanFlag,
@@ -17,6 +18,7 @@ import {
   portFlag,
   textFlag,
 } from "../flags/flag.ts";
+import { given, listenAt } from "../flags/given.ts";
 
 /** In the order in which the help shows them. */
 export const KUBELET_FLAGS = inGroup("Kubelets (docs/kubernetes.md)", {
@@ -85,13 +87,13 @@ type Flags =
  * @throws {UsageError} One line.
  */
 export function kubeletOptions(
-  { values: flags, given }: {
+  { values: flags, given: named }: {
     readonly values: Flags;
     readonly given: ReadonlySet<string>;
   },
 ): KubeletOptions | undefined {
-  if (!given.has("kubelet-port")) {
-    const idle = [...given].find((name) => name.startsWith("kubelet-"));
+  if (!named.has("kubelet-port")) {
+    const idle = [...named].find((name) => name.startsWith("kubelet-"));
     if (idle === undefined) return undefined;
     throw new UsageError(
       `Cannot use --${idle} without --kubelet-port: it is about that port; ` +
@@ -105,19 +107,15 @@ export function kubeletOptions(
     "kubelet-client-certificate",
     "kubelet-client-key",
   );
-  const lookups = lookupsOf(flags);
-  return {
-    address: {
-      hostname: flags["kubelet-bind-address"],
-      port: flags["kubelet-port"],
-    },
-    ...(own === undefined ? {} : { keyPair: own }),
+  return given({
+    address: listenAt(flags, "kubelet-bind-address", "kubelet-port"),
+    keyPair: own,
     callerCaFile: callerCa(flags),
-    ...(client === undefined ? {} : { clientKeyPair: client }),
-    ...kubeletCa(flags),
+    clientKeyPair: client,
+    kubeletCaFile: kubeletCa(flags),
     localhostPorts: flags["kubelet-localhost-ports"].map(portOf),
-    ...(lookups === undefined ? {} : { lookups }),
-  };
+    lookups: flags["kubelet-lookup"] ? kubeconfigOf(flags) : undefined,
+  });
 }
 
 /** Never the CA that nodes have their certificates of: a node is no caller. */
@@ -130,7 +128,7 @@ function callerCa(flags: Flags): string {
   );
 }
 
-function kubeletCa(flags: Flags): { readonly kubeletCaFile?: string } {
+function kubeletCa(flags: Flags): string | undefined {
   const caFile = flags["kubelet-ca-file"];
   const skips = flags["kubelet-insecure-skip-verify"];
   if (caFile !== "" && skips) {
@@ -140,18 +138,11 @@ function kubeletCa(flags: Flags): { readonly kubeletCaFile?: string } {
         "remove one of them",
     );
   }
-  if (caFile !== "") return { kubeletCaFile: caFile };
-  if (skips) return {};
+  if (caFile !== "" || skips) return caFile || undefined;
   throw new UsageError(
     "Cannot verify kubelets without --kubelet-ca-file: give the CA of their " +
       "certificates, or accept the risk with --kubelet-insecure-skip-verify",
   );
-}
-
-function lookupsOf(flags: Flags): KubeletOptions["lookups"] {
-  if (!flags["kubelet-lookup"]) return undefined;
-  const { kubeconfig } = flags;
-  return kubeconfig === "" ? {} : { kubeconfig };
 }
 
 function portOf(text: string): number {

@@ -25,6 +25,7 @@ import {
   KUBERNETES_FLAGS,
   PROFILING_FLAGS,
 } from "../flags/server_and_agent.ts";
+import { given } from "../flags/given.ts";
 
 const KUBE_FLAGS = inGroup(KUBERNETES, {
   "agent-namespace": textFlag("", {
@@ -111,13 +112,11 @@ export function serverKubernetes(
   }
   const perSecond = flags["kubeconfig-qps"] || DEFAULT_QPS;
   const burst = flags["kubeconfig-burst"] || Math.ceil(2 * perSecond);
-  return {
+  const rate = { perSecond, burst };
+  return given({
     ...kubeconfigOf(flags),
-    rate: { perSecond, burst },
-    ...(agentTokens === undefined ? {} : { agentTokens }),
-    ...(lease === undefined ? {} : { lease }),
-    ...(csrApprover === undefined ? {} : { csrApprover }),
-  };
+    ...{ rate, agentTokens, lease, csrApprover },
+  });
 }
 
 function approverOf(

@@ -18,6 +18,7 @@ import {
   textFlag,
 } from "../flags/flag.ts";
 import { unusable, UsageError } from "../flags/usage_error.ts";
+import { given } from "../flags/given.ts";
 
 /** Less, and a pause of the machine looks like its end. */
 const TIMEOUT_LEAST_MS = 2_000;
@@ -66,13 +67,13 @@ export function membershipOptions(
         `${PEERS_MAX}`,
     );
   }
-  return {
+  return given({
     fixed,
     timeoutMs: flags["peer-timeout"],
-    ...(advertised === ""
-      ? {}
-      : { advertiseAddress: addressOf("--advertise-address", advertised) }),
-  };
+    advertiseAddress: advertised === ""
+      ? undefined
+      : addressOf("--advertise-address", advertised),
+  });
 }
 
 function peerOf(text: string): MembershipOptions["fixed"][number] {

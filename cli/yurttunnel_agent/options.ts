@@ -24,8 +24,9 @@ import { unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
-import { agentRules } from "../agent/rules.ts";
+import { rulesOf } from "../agent/options.ts";
 import type { YURTTUNNEL_AGENT_FLAGS } from "./flags.ts";
+import { given } from "../flags/given.ts";
 
 /** A kubelet's own, which has the rights that are needed. */
 const KUBELET_KUBECONFIG = "/etc/kubernetes/kubelet.conf";
@@ -62,12 +63,8 @@ export function yurttunnelAgentOptions(
     .map((text) => parseHostPort("--tunnelserver-addr", text));
   const metaHost = values["meta-host"] ||
     (ip.includes(":") ? "::1" : "127.0.0.1");
-  const rules = agentRules({
-    allow: values["allow"],
-    deny: values["deny"],
-    preset: values["allow-preset"],
-  });
   const caFile = values["ca-cert"];
+  const bootstrap = values["bootstrap-kubeconfig"];
   const isPod = (environment("KUBERNETES_SERVICE_HOST") ?? "") !== "";
   return {
     agent: {
@@ -84,19 +81,20 @@ export function yurttunnelAgentOptions(
         intervalCapMs: AGENT_FLAGS["sync-interval-cap"].fallback,
         forever: false,
       },
-      dials: {
+      dials: given({
         timeoutMs: AGENT_FLAGS["dial-timeout"].fallback,
-        ...(rules === undefined ? {} : { rules }),
+        rules: rulesOf(values),
         allowUnix: [],
         hasBenchTarget: AGENT_FLAGS["bench-target"].fallback,
-      },
+      }),
       drainTimeoutMs: AGENT_FLAGS["drain-timeout"].fallback,
       health: { hostname: metaHost, port: values["meta-port"] },
       adminAccess: { socket: values["admin-socket"] },
       messageBytesMax: AGENT_FLAGS["message-size-limit"].fallback,
     },
-    kubernetes: {
-      ...apiServers(values),
+    kubernetes: given({
+      api: apiServer(values),
+      bootstrap: bootstrap === "" ? undefined : { kubeconfig: bootstrap },
       certificate: {
         directory: values["cert-dir"],
         component: "yurttunnel-agent",
@@ -109,14 +107,12 @@ export function yurttunnelAgentOptions(
           expirationSeconds: CERTIFICATE_SECONDS,
         },
       },
-      ...(caFile === "" ? {} : { caFile }),
-      ...(values["tunnelserver-name"] === ""
-        ? {}
-        : { serverName: values["tunnelserver-name"] }),
-      ...(servers.length > 0
-        ? {}
-        : { discovery: { ...discovery(values), isInside: isPod } }),
-    },
+      caFile: caFile || undefined,
+      serverName: values["tunnelserver-name"] || undefined,
+      discovery: servers.length > 0
+        ? undefined
+        : { ...discovery(values), isInside: isPod },
+    }),
   };
 }
 
@@ -160,16 +156,6 @@ function identifiers(values: Values, name: string, ip: string): Identifiers {
         `or commas. ${error.message}`,
     );
   }
-}
-
-function apiServers(
-  values: Values,
-): Pick<KubernetesIdentityOptions, "api" | "bootstrap"> {
-  const bootstrap = values["bootstrap-kubeconfig"];
-  return {
-    api: apiServer(values),
-    ...(bootstrap === "" ? {} : { bootstrap: { kubeconfig: bootstrap } }),
-  };
 }
 
 function apiServer(values: Values): KubernetesOptions {
