@@ -8,13 +8,15 @@
 import type { Warning } from "../../proto/admin/status_answer.ts";
 import { wrapped } from "../../platform/text/columns.ts";
 import { ageText } from "../../platform/text/quantities.ts";
-import { cellText, type Table, toneOf } from "../view/cells.ts";
 import {
+  cellText,
   type Fact,
   nextCommand,
   type Note,
   type Section,
-} from "../view/sections.ts";
+  type Table,
+  toneOf,
+} from "../view/cells.ts";
 import type { Page } from "./page.ts";
 import { fittedTable, ofOthers } from "./text_table.ts";
 

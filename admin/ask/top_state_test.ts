@@ -1,7 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { CONDUITS_ANSWER } from "../../tests/support/rigs/ask_answers.ts";
-import { keysOf } from "./keys.ts";
-import { chosenRow, firstState, press, type TopState } from "./top_state.ts";
+import {
+  chosenRow,
+  firstState,
+  keysOf,
+  press,
+  type TopState,
+} from "./top_state.ts";
 
 const { conduits } = CONDUITS_ANSWER;
 const FIRST = firstState("rate", "");

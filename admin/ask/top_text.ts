@@ -19,7 +19,7 @@ import type { Page } from "./page.ts";
 import { cutBefore, ofOthers } from "./text_table.ts";
 import { callerText, targetText } from "../view/conduits.ts";
 import { briefTraffic } from "../view/status.ts";
-import { conduitLines } from "./conduit_text.ts";
+import { conduitLines } from "./answer_text.ts";
 import { indented } from "./sections.ts";
 import { chosenRow, type TopState } from "./top_state.ts";
 

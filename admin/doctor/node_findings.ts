@@ -5,8 +5,13 @@
  * @module
  */
 
-import { failed, fine, skipped, warned } from "./walk/faults.ts";
-import type { Finding } from "./walk/path_walk.ts";
+import {
+  failed,
+  type Finding,
+  fine,
+  skipped,
+  warned,
+} from "./walk/path_walk.ts";
 import { spanOf } from "./walk/tls_fault.ts";
 import type { NodeDetail } from "../../proto/admin/node_answer.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";

@@ -1,5 +1,6 @@
 /**
- * What a program that runs says of itself, over its own admin API: a second
+ * What a program that runs says of itself, on its health port and over its own
+ * admin API: that it is ready, why it is not, what should be looked at. A second
  * process with an agent's identity would look like a copy of it.
  *
  * @module
@@ -7,18 +8,29 @@
 
 import { adminClient, AdminError } from "../ask/admin_client.ts";
 import { isSocket, otherWorkersAt } from "../ask/worker_sockets.ts";
-import { failed, fine, skipped, warned } from "./walk/faults.ts";
-import type { Finding, Hop } from "./walk/path_walk.ts";
+import {
+  failed,
+  type Finding,
+  fine,
+  type Hop,
+  skipped,
+  warned,
+} from "./walk/path_walk.ts";
 import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
 import { workerSocket } from "../../net/admin/own_group.ts";
 import { RunningProcess } from "../../net/handover/running_process.ts";
-import { codeOf } from "../../platform/errors/error_code.ts";
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { knownCode } from "../../proto/codes/codes.ts";
-import { hostOf } from "../../proto/peer/host_port.ts";
+import { hostOf, hostPort } from "../../proto/peer/host_port.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
-import { lookAtDescriptors } from "./walk/descriptors.ts";
+import { lookAtDescriptors } from "./walk/room.ts";
+import { HttpConnection } from "../../net/channel/http_connection.ts";
+import { connectToHost } from "../../net/dial/connect_host.ts";
+import { headBytes } from "../../net/http1/head.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { clipped } from "../../proto/peer/quoted.ts";
 
 /** Its answer costs it nothing. */
 const ANSWER_MS = 1_500;
@@ -193,5 +205,87 @@ function describe(status: StatusAnswer): Finding {
     "TUN402",
     `${runs}, and has no link${why === undefined ? "" : `: ${why}`}`,
     "mend what is wrong on the way to the server: it tries again by itself",
+  );
+}
+
+/** A health port answers at once, or its program stands still. */
+const HEALTH_MS = 1_500;
+
+/** Of others' words. */
+const WORDS_LENGTH_MAX = 200;
+
+/** @param address Where it listens. */
+export async function localHealth(
+  { hostname, port }: { readonly hostname: string; readonly port: number },
+  signal: AbortSignal,
+): Promise<Finding | undefined> {
+  if (port === 0) return undefined;
+  const isEverywhere = hostname === "" || hostname === "0.0.0.0" ||
+    hostname === "::";
+  const host = isEverywhere ? "127.0.0.1" : hostname;
+  const where = hostPort(host, port);
+  let text: string;
+  try {
+    text = await readiness(host, port, signal);
+  } catch (error) {
+    return unanswered(where, error);
+  }
+  const problems = [...text.matchAll(/^\[-\](.+)$/gm)].map(([, line]) => line!);
+  const notes = [...text.matchAll(/^\[!\](.+)$/gm)].map(([, line]) => line!);
+  const noAgent = problems.find((line) => line.startsWith("agent-connected"));
+  if (noAgent !== undefined && problems.length === 1) {
+    return warned(
+      "TUN501",
+      "the server runs, and no agent is linked to it",
+      "run `tunnel doctor agent` on a node, or let one join: tunnel token " +
+        "create",
+    );
+  }
+  if (problems.length > 0) {
+    return failed("TUN119", problems.join("; "), "see the program's log");
+  }
+  if (notes.length > 0) {
+    return warned("TUN116", notes.join("; "), "see the program's log");
+  }
+  return fine(`${where} says ready`);
+}
+
+/** Over a socket of ours: the platform's `fetch` would ask a proxy for it. */
+async function readiness(
+  host: string,
+  port: number,
+  until: AbortSignal,
+): Promise<string> {
+  const signal = AbortSignal.any([until, AbortSignal.timeout(HEALTH_MS)]);
+  const stream = await connectToHost(host, port, {
+    timers: systemTimers,
+    signal,
+  });
+  const connection = new HttpConnection(stream, (idle) => idle.close());
+  const bytes = headBytes([
+    "GET /readyz?verbose HTTP/1.1",
+    `host: ${hostPort(host, port)}`,
+  ]);
+  const { body } = await connection.ask({ method: "GET", bytes, signal });
+  return await new Response(body).text();
+}
+
+function unanswered(where: string, error: unknown): Finding {
+  if (codeOf(error) === "ECONNREFUSED") {
+    return failed(
+      "TUN401",
+      `the program runs, and nobody listens on its health port ${where}`,
+      "name the one that it was started with: --health-port",
+    );
+  }
+  const isLate = error instanceof DOMException;
+  return failed(
+    "TUN421",
+    `the program runs, and its health port ${where} does not answer` +
+      (isLate
+        ? ` within ${HEALTH_MS / 1_000} s`
+        : `: ${clipped(messageOf(error), WORDS_LENGTH_MAX)}`),
+    "it stands still (ps -o stat: T is stopped, D waits for a disk): " +
+      "continue or restart it",
   );
 }

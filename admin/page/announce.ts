@@ -8,7 +8,7 @@
 
 import { type Signal, signal } from "@preact/signals";
 import type { Warning } from "../../proto/admin/status_answer.ts";
-import { peerText } from "./peer_text.ts";
+import { peerText } from "./units.ts";
 import { counted } from "../../platform/text/quantities.ts";
 
 /** Answers to what somebody did; shown and said. */

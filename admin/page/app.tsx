@@ -22,7 +22,7 @@ import {
   programName,
   type StatusAnswer,
 } from "../../proto/admin/status_answer.ts";
-import { peerText } from "./peer_text.ts";
+import { clockText, peerText } from "./units.ts";
 import { place, placeLink } from "./place.ts";
 import {
   clock,
@@ -35,7 +35,6 @@ import {
 import { Services } from "./services.tsx";
 import { chooseTheme, type Theme, theme } from "./theme.ts";
 import { countText } from "../../platform/text/quantities.ts";
-import { clockText } from "./units.ts";
 
 interface View {
   readonly name: string;

@@ -10,9 +10,11 @@ import {
   type Cell,
   cellText,
   type ColumnShape,
+  type Fact as ViewFact,
+  type Note,
+  type Section,
   type Table,
 } from "../view/cells.ts";
-import type { Fact as ViewFact, Note, Section } from "../view/sections.ts";
 import {
   Fact,
   Facts,
@@ -22,7 +24,7 @@ import {
   Sentence,
   State,
 } from "./marks.tsx";
-import { peerText } from "./peer_text.ts";
+import { peerText } from "./units.ts";
 import { placeLink } from "./place.ts";
 
 /** Rows of a section; the view that it leads to has all. */

@@ -7,8 +7,7 @@
 import type { VNode } from "preact";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { CertificatesAnswer } from "../../proto/admin/list_answers.ts";
-import type { Column } from "../view/cells.ts";
-import { whenText } from "../view/sections.ts";
+import { type Column, whenText } from "../view/cells.ts";
 import { expiryCell } from "../view/status.ts";
 import { ViewFacts } from "./cell.tsx";
 import { askedList } from "./list_view.tsx";

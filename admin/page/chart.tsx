@@ -11,7 +11,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { HistorySample } from "../../proto/admin/list_answers.ts";
 import type { Traffic } from "../../proto/admin/status_answer.ts";
-import { HISTORY_SECONDS, type Sample, samples } from "./history.ts";
+import { HISTORY_SECONDS, type Sample, samples } from "./server_state.ts";
 import { colour, isDark } from "./theme.ts";
 import { clockText } from "./units.ts";
 
@@ -24,7 +24,7 @@ export interface Line {
 }
 
 /** What is drawn. */
-export interface ChartProps {
+interface ChartProps {
   readonly title: string;
   readonly lines: readonly Line[];
   format(value: number): string;

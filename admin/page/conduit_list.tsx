@@ -12,19 +12,19 @@ import type {
   ConduitInfo,
   ConduitsAnswer,
 } from "../../proto/admin/node_answer.ts";
-import { rateText, sizeText } from "../../platform/text/quantities.ts";
-import type { Column } from "../view/cells.ts";
+import { ageText, rateText, sizeText } from "../../platform/text/quantities.ts";
+import { type Column, stateCell } from "../view/cells.ts";
 import { callerText, CONDUIT_COLUMNS } from "../view/conduits.ts";
-import { useAsked } from "./asked.ts";
-import { ConduitPanel, killOf } from "./conduit_panel.tsx";
-import { ActionButton, role } from "./confirm.tsx";
+import { clock, conduits, useAsked } from "./server_state.ts";
+import { type Action, ActionButton, role } from "./confirm.tsx";
 import type { FilterChoice } from "./filters.tsx";
 import { ListView } from "./list_view.tsx";
-import { Said } from "./marks.tsx";
+import { Ago, PanelTitle, Said } from "./marks.tsx";
 import { useSortedGrid } from "./ordered.ts";
 import { goTo, place } from "./place.ts";
-import { conduits } from "./server_state.ts";
 import { gridColumns, type Sorting } from "./virtual_grid.tsx";
+import { CellText, ViewFacts } from "./cell.tsx";
+import { peerText } from "./units.ts";
 
 /** A list of ten thousand is some megabytes: not each second. */
 const AGAIN_MS = 15_000;
@@ -150,4 +150,62 @@ function matches(conduit: ConduitInfo, text: string): boolean {
   const { target, caller, node, service, id, from } = conduit;
   return [target, caller, node, service, id, from]
     .some((field) => field?.toLowerCase().includes(text));
+}
+
+const SHOWN_AGAIN_MS = 1_000;
+
+/** Ends one conduit. */
+function killOf(conduit: ConduitInfo): Action {
+  const { id, caller, target } = conduit;
+  return {
+    verb: "Kill",
+    question: `Kill this connection to ${peerText(target)}?`,
+    consequence: `Both ends see a reset, and bytes under way are lost. ` +
+      `${peerText(caller)} asked for it ${
+        ageText(clock.peek() - Date.parse(conduit.startedAt))
+      } ago.`,
+    path: `${ADMIN_PATHS.conduit}${encodeURIComponent(id)}/kill`,
+    isGrave: true,
+    onDone: () => {
+      conduits.remove(id);
+      const { name, query } = place.peek();
+      if (name === id) goTo("conduits", "", Object.fromEntries(query));
+    },
+  };
+}
+
+/**
+ * One conduit in full, and its end.
+ */
+function ConduitPanel({ id }: { readonly id: string }): VNode {
+  const path = ADMIN_PATHS.conduit + encodeURIComponent(id.toWellFormed());
+  const asked = useAsked<ConduitInfo>(path, SHOWN_AGAIN_MS);
+  const conduit = asked.kind === "known"
+    ? asked.answer
+    : conduits.items.get(id);
+  return (
+    <>
+      <PanelTitle
+        name={conduit?.target ?? id}
+        problem={asked.kind === "failed" ? asked.message : undefined}
+      />
+      {conduit && (
+        <>
+          <div class="panel-state">
+            <CellText cell={stateCell(conduit.state)} />
+            <Ago at={conduit.startedAt} />
+            <span class="actions">
+              <ActionButton action={killOf(conduit)} />
+            </span>
+          </div>
+          <ViewFacts
+            facts={CONDUIT_COLUMNS.map(({ heading, of }) => ({
+              name: heading,
+              value: of(conduit, clock.value),
+            }))}
+          />
+        </>
+      )}
+    </>
+  );
 }

@@ -11,7 +11,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ActionAnswer, AdminRole } from "../../proto/admin/api.ts";
 import { tell } from "./announce.ts";
 import { act } from "./ask.ts";
-import { peerText } from "./peer_text.ts";
+import { peerText } from "./units.ts";
 
 /** Something that may be done. */
 export interface Action {

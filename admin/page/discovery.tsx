@@ -8,12 +8,11 @@ import type { VNode } from "preact";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { DiscoveryAnswer } from "../../proto/admin/list_answers.ts";
 import { countText } from "../../platform/text/quantities.ts";
-import { type Column, stateCell, tableOf } from "../view/cells.ts";
-import { ageOf } from "../view/sections.ts";
+import { ageOf, type Column, stateCell, tableOf } from "../view/cells.ts";
 import { CellText, SectionRows, ViewFacts } from "./cell.tsx";
 import { askedList } from "./list_view.tsx";
 import { Ago, PanelTitle } from "./marks.tsx";
-import { peerText } from "./peer_text.ts";
+import { peerText } from "./units.ts";
 import { gridColumns } from "./virtual_grid.tsx";
 
 type Client = DiscoveryAnswer["clients"][number];

@@ -8,19 +8,18 @@
 
 import { type Signal, signal } from "@preact/signals";
 import type { ComponentChildren, VNode } from "preact";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { countText } from "../../platform/text/quantities.ts";
-import { useAsked } from "./asked.ts";
+import { useAsked } from "./server_state.ts";
 import { type FilterChoice, Filters, Search } from "./filters.tsx";
 import { Nothing } from "./marks.tsx";
 import { compareNames } from "./ordered.ts";
-import { peerText } from "./peer_text.ts";
+import { peerText } from "./units.ts";
 import { goTo, place } from "./place.ts";
-import { SplitView } from "./split_view.tsx";
 import { type GridProps, VirtualGrid } from "./virtual_grid.tsx";
 
 /** What all lists have. */
-export interface ListLook<T> extends
+interface ListLook<T> extends
   Pick<
     GridProps<T>,
     "columns" | "keys" | "get" | "narrow" | "empty" | "sorting" | "onSort"
@@ -83,7 +82,7 @@ export function ListView<T>(list: ListLook<T>): VNode {
 }
 
 /** What a list is that is asked for whole. */
-export interface AskedLook<T, Answer> extends
+interface AskedLook<T, Answer> extends
   Pick<
     ListLook<T>,
     "view" | "title" | "find" | "choices" | "columns" | "narrow"
@@ -155,4 +154,65 @@ export function askedList<T, Answer>(
       />
     );
   };
+}
+
+/**
+ * A list, and beside it (over it where there is no room) the one that is open.
+ * Escape closes it, and the focus goes back to its row.
+ */
+function SplitView(
+  { title, isOpen, panel, tools, children, onClose }: {
+    readonly title: string;
+    readonly isOpen: boolean;
+    readonly panel: ComponentChildren;
+    readonly tools: ComponentChildren;
+    readonly children: ComponentChildren;
+    onClose(): void;
+  },
+): VNode {
+  const whole = useRef<HTMLDivElement>(null);
+  const aside = useRef<HTMLElement>(null);
+  const wasOpen = useRef(false);
+  useEffect(() => {
+    if (isOpen) aside.current?.focus({ preventScroll: true });
+    else if (wasOpen.current) {
+      whole.current?.querySelector<HTMLElement>('[role="row"][tabindex="0"]')
+        ?.focus({ preventScroll: true });
+    }
+    wasOpen.current = isOpen;
+  }, [isOpen]);
+  return (
+    <div
+      class={`split${isOpen ? " has-panel" : ""}`}
+      ref={whole}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !isOpen || event.defaultPrevented) return;
+        onClose();
+      }}
+    >
+      <div class="split-list">
+        <h1 class="unseen">{title}</h1>
+        <div class="tools">{tools}</div>
+        {children}
+      </div>
+      {isOpen && (
+        <aside
+          class="split-panel"
+          ref={aside}
+          tabIndex={-1}
+          aria-label={`${title}: details`}
+        >
+          <button
+            type="button"
+            class="button close"
+            onClick={onClose}
+            aria-label="Close details"
+          >
+            ✕
+          </button>
+          {panel}
+        </aside>
+      )}
+    </div>
+  );
 }

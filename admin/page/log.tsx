@@ -7,16 +7,14 @@
 import { signal } from "@preact/signals";
 import type { VNode } from "preact";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
-import type { AuditAnswer } from "../../proto/admin/list_answers.ts";
-import { useAsked } from "./asked.ts";
-import { EventRows } from "./event_rows.tsx";
+import type { AuditAnswer, EventInfo } from "../../proto/admin/list_answers.ts";
+import { events, useAsked } from "./server_state.ts";
 import { Filters, Search } from "./filters.tsx";
-import { Nothing, Said } from "./marks.tsx";
-import { peerText } from "./peer_text.ts";
+import { NodeLink, Nothing, Said } from "./marks.tsx";
+import { peerText, timeText } from "./units.ts";
 import { place } from "./place.ts";
-import { events } from "./server_state.ts";
 import { countText } from "../../platform/text/quantities.ts";
-import { timeText } from "./units.ts";
+import { toneOf } from "../view/cells.ts";
 
 const AUDIT_AGAIN_MS = 5_000;
 /** More is for a file and grep. */
@@ -128,4 +126,40 @@ function More(
 ): VNode | null {
   if (of <= shown) return null;
   return <Nothing>{countText(of - shown)} older ones are not shown.</Nothing>;
+}
+
+/**
+ * Events, the newest first.
+ */
+function EventRows(
+  { events, hasNodes = false }: {
+    readonly events: readonly EventInfo[];
+    readonly hasNodes?: boolean;
+  },
+): VNode {
+  return (
+    <ul class="list events">
+      {events.map((event, index) => (
+        <li key={index}>
+          <time dateTime={event.at}>{timeText(event.at)}</time>
+          <span class={`tag is-${toneOf(event.kind)}`}>
+            {peerText(event.kind)}
+          </span>
+          <span class="grow">
+            {hasNodes && event.node !== undefined && (
+              <>
+                <NodeLink name={event.node} />
+                {" "}
+              </>
+            )}
+            <Said text={event.message} />
+            {event.times !== undefined && event.times > 1 && (
+              <span class="faint">{` × ${event.times}`}</span>
+            )}
+            {event.code && <code>{peerText(event.code)}</code>}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
 }

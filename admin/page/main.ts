@@ -7,7 +7,7 @@
 
 import { h, render } from "preact";
 import { App } from "./app.tsx";
-import { logIn, takeCode } from "./login.ts";
+import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 
 const root = document.getElementById("app");
 if (root !== null) {
@@ -20,3 +20,62 @@ if (root !== null) {
     render(h(App, {}), root);
   }
 }
+
+// A browser lets itself in: the code in the fragment of the link that `tunnel
+// dashboard` prints becomes a cookie. The fragment was never sent to anybody, and
+// is taken out of the address at once.
+
+const LOGIN = ADMIN_PATHS.session;
+/** Against going round in a circle where a browser keeps no cookies. */
+const TRIED = "tunnel-tried";
+
+/** The code in the address; it is no longer there. */
+function takeCode(): string | undefined {
+  const code = /^#code=([0-9a-zA-Z_-]{1,200})$/.exec(location.hash)?.[1];
+  if (code !== undefined) history.replaceState(null, "", location.pathname);
+  return code;
+}
+
+/** @returns Why it was not let in. */
+export async function logIn(code: string): Promise<string | undefined> {
+  try {
+    const response = await fetch(LOGIN, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-tunnel-admin": "1" },
+      body: JSON.stringify({ code }),
+    });
+    if (response.ok) return undefined;
+    const { message } = await response.json();
+    return String(message);
+  } catch {
+    return "The server does not answer";
+  }
+}
+
+/** On the page of those who are not let in yet. */
+async function begin(): Promise<void> {
+  const code = takeCode();
+  if (code === undefined) return await comeBack();
+  const problem = await logIn(code);
+  if (problem === undefined) return enter();
+  document.getElementById("problem")!.textContent = problem;
+}
+
+/** Who came by a link of another site sent no cookie, and may have one. */
+async function comeBack(): Promise<void> {
+  const { ok } = await fetch(LOGIN);
+  if (ok && sessionStorage.getItem(TRIED) === null) return enter();
+  sessionStorage.removeItem(TRIED);
+}
+
+function enter(): void {
+  sessionStorage.setItem(TRIED, "1");
+  location.replace(location.pathname);
+}
+
+if (document.documentElement.dataset["page"] === "login") {
+  begin().catch(() => {
+    document.getElementById("problem")!.textContent =
+      "The server does not answer";
+  });
+} else if (globalThis.sessionStorage) sessionStorage.removeItem(TRIED);

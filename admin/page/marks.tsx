@@ -7,10 +7,9 @@
 
 import type { ComponentChildren, VNode } from "preact";
 import type { Tone } from "../view/cells.ts";
-import { peerText } from "./peer_text.ts";
+import { agoText, peerText, timeText } from "./units.ts";
 import { placeLink } from "./place.ts";
 import { clock } from "./server_state.ts";
-import { agoText, timeText } from "./units.ts";
 
 /** Sentences with names in them are longer than names. */
 const SENTENCE_MAX = 1000;

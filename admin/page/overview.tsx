@@ -14,13 +14,12 @@ import {
   rateText,
   sizeText,
 } from "../../platform/text/quantities.ts";
-import { type Tone, toneOf } from "../view/cells.ts";
-import { type Fact, nextCommand } from "../view/sections.ts";
+import { type Fact, nextCommand, type Tone, toneOf } from "../view/cells.ts";
 import { perSecond, programFacts, statusSections } from "../view/status.ts";
 import { SectionPanel, ViewFacts } from "./cell.tsx";
 import { Chart, type Line } from "./chart.tsx";
 import { Ago, NodeLink, Nothing, Panel, Sentence, State } from "./marks.tsx";
-import { peerText } from "./peer_text.ts";
+import { peerText } from "./units.ts";
 import { placeLink } from "./place.ts";
 import { clock, status } from "./server_state.ts";
 

@@ -6,6 +6,7 @@
  */
 
 import { type Signal, signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type {
   ConduitInfo,
@@ -14,13 +15,13 @@ import type {
 import type {
   EventInfo,
   HistoryAnswer,
+  HistorySample,
   WatchEvents,
 } from "../../proto/admin/list_answers.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { hearWarnings } from "./announce.ts";
 import { ask, AskError } from "./ask.ts";
-import { recall, remember } from "./history.ts";
-import { KeyedList } from "./keyed_list.ts";
+import { KeyedList } from "./ordered.ts";
 
 /** Whether what is shown is what is. */
 export type Following =
@@ -157,4 +158,117 @@ function lost(opened: EventSource | undefined): void {
     disconnect();
     following.value = { kind: "ended" };
   });
+}
+
+// What passed in the last hour: what the server has kept, and a sample for each
+// status that came since.
+
+/** What the charts show. */
+export const HISTORY_SECONDS = 3_600;
+/** Of those that came each is kept; before that one of each of these steps. */
+const RECENT_SECONDS = 300;
+const STEP_SECONDS = 10;
+/** After so long without a sample the line is broken. */
+const GAP_SECONDS = 5;
+
+/** One moment; without fields where nothing is known. */
+export interface Sample extends Partial<HistorySample> {
+  /** Of the server's clock. */
+  readonly seconds: number;
+}
+
+/** The oldest first. */
+export const samples: Signal<readonly Sample[]> = signal([]);
+
+/** Adds what a status says. */
+export function remember({ program, traffic }: StatusAnswer): void {
+  const seconds = Date.parse(program.now) / 1000;
+  const before = samples.value;
+  const last = before.at(-1);
+  if (Number.isNaN(seconds) || (last && seconds <= last.seconds)) return;
+  const next = thinned(before, seconds);
+  if (last && seconds - last.seconds > GAP_SECONDS) {
+    next.push({ seconds: last.seconds + 1 });
+  }
+  next.push({ ...traffic, seconds });
+  samples.value = next;
+}
+
+/** Puts what the server has kept in front of, and between, what is known. */
+export function recall({ samples: kept }: HistoryAnswer): void {
+  const known = samples.value.filter(({ conduits }) => conduits !== undefined);
+  const older = kept.map((sample): Sample => ({
+    ...sample,
+    seconds: Date.parse(sample.at) / 1000,
+  }));
+  const all = [...older, ...known].sort((a, b) => a.seconds - b.seconds);
+  samples.value = thinned(all, all.at(-1)?.seconds ?? 0);
+}
+
+function thinned(all: readonly Sample[], nowSeconds: number): Sample[] {
+  const step = ({ seconds }: Sample) => Math.floor(seconds / STEP_SECONDS);
+  return all.filter((sample, at) =>
+    sample.seconds > nowSeconds - RECENT_SECONDS ||
+    (sample.seconds > nowSeconds - HISTORY_SECONDS &&
+      (at === 0 || step(sample) !== step(all[at - 1]!)))
+  );
+}
+
+// An answer that a view needs, asked for when it is opened and again while it
+// stays open.
+
+/** What is known of it. */
+export type Asked<T> =
+  | { readonly kind: "waiting" }
+  | { readonly kind: "known"; readonly answer: T; readonly atMs: number }
+  | { readonly kind: "failed"; readonly message: string };
+
+/**
+ * @param everyMs How often it is asked for again.
+ * @param then Told of each answer.
+ */
+export function useAsked<T>(
+  path: string,
+  everyMs: number,
+  then?: (answer: T) => void,
+): Asked<T> {
+  const [asked, setAsked] = useState<Asked<T>>({ kind: "waiting" });
+  const isLive = following.value.kind === "live";
+  useEffect(() => {
+    setAsked({ kind: "waiting" });
+  }, [path]);
+  useEffect(() => {
+    const stop = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const again = async () => {
+      if (!document.hidden) {
+        const next = await answerOf<T>(path, stop.signal);
+        if (stop.signal.aborted) return;
+        if (next.kind === "known") then?.(next.answer);
+        // A failure does not take away what was known.
+        setAsked((before) =>
+          next.kind === "failed" && before.kind === "known" ? before : next
+        );
+      }
+      timer = setTimeout(() => void again(), everyMs);
+    };
+    void again();
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+    };
+  }, [path, everyMs, isLive]);
+  return asked;
+}
+
+async function answerOf<T>(
+  path: string,
+  signal: AbortSignal,
+): Promise<Asked<T>> {
+  try {
+    const answer = await ask<T>(path, signal);
+    return { kind: "known", answer, atMs: Date.now() };
+  } catch (error) {
+    return { kind: "failed", message: (error as Error).message };
+  }
 }

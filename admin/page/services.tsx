@@ -12,7 +12,7 @@ import { type Column, stateCell, tableOf } from "../view/cells.ts";
 import { CellText, SectionRows, ViewFacts } from "./cell.tsx";
 import { askedList } from "./list_view.tsx";
 import { Nothing, PanelTitle } from "./marks.tsx";
-import { peerText } from "./peer_text.ts";
+import { peerText } from "./units.ts";
 import { gridColumns } from "./virtual_grid.tsx";
 
 type Service = ServicesAnswer["services"][number];

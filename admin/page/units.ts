@@ -1,11 +1,13 @@
 /**
  * Times as this browser writes them; all other numbers are as all our programs
- * write them (`platform/text/quantities.ts`).
+ * write them (`platform/text/quantities.ts`). And text that a peer chose, as all
+ * our programs show it, and short; it is only ever put into text nodes.
  *
  * @module
  */
 
 import { ageText } from "../../platform/text/quantities.ts";
+import { printable } from "../../platform/text/printable.ts";
 
 /** How long ago: `12m ago`. */
 export function agoText(at: string | undefined, nowMs: number): string {
@@ -40,3 +42,11 @@ const CLOCK = new Intl.DateTimeFormat("en-GB", {
   minute: "2-digit",
   second: "2-digit",
 });
+
+/** What a cell or a sentence shows of it, in characters. */
+const PEER_TEXT_MAX = 256;
+
+/** `text` with everything unseen spelled out, and an end. */
+export function peerText(text: string, max: number = PEER_TEXT_MAX): string {
+  return printable(text, max);
+}

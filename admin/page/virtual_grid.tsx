@@ -20,7 +20,7 @@ import { CellText, titleOf } from "./cell.tsx";
 import { clock } from "./server_state.ts";
 
 /** One column. */
-export interface GridColumn<T> extends Column<T> {
+interface GridColumn<T> extends Column<T> {
   /** In pixels; of those that grow, the least. */
   readonly width: number;
   /** 1 is never left out; the highest goes first. */

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { peerText } from "../page/peer_text.ts";
+import { peerText } from "../page/units.ts";
 
 Deno.test("the page shows text of peers as logs and terminals do, and short", () => {
   assertEquals(peerText("edge-7"), "edge-7");

@@ -4,8 +4,7 @@
  * @module
  */
 
-import { failed } from "../doctor/walk/faults.ts";
-import type { Finding } from "../doctor/walk/path_walk.ts";
+import { failed, type Finding } from "../doctor/walk/path_walk.ts";
 import { codeOfWords, type DialError } from "../../proto/peer/dial_error.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";

@@ -9,8 +9,14 @@
  * @module
  */
 
-import { failed, fine, skipped } from "../doctor/walk/faults.ts";
-import { type Finding, type Hop, walk } from "../doctor/walk/path_walk.ts";
+import {
+  failed,
+  type Finding,
+  fine,
+  type Hop,
+  skipped,
+  walk,
+} from "../doctor/walk/path_walk.ts";
 import { AdminFailure, type AdminRoute } from "../../net/admin/admin_api.ts";
 import { ADMIN_ACTIONS, ADMIN_API } from "../../proto/admin/api.ts";
 import type {
@@ -44,7 +50,7 @@ import { PING_MS, type PingFacts, pingLink } from "./ping_route.ts";
 import { targetFault } from "./target_fault.ts";
 
 /** What the route needs of the server. */
-export interface TraceFacts extends PingFacts {
+interface TraceFacts extends PingFacts {
   readonly authorizer: DialAuthorizer;
   readonly peers: Peers;
   /** Where callers of this machine come in: whose rights count unless said. */

@@ -15,8 +15,7 @@ import {
   millisText,
   rateText,
 } from "../../platform/text/quantities.ts";
-import { type Column, tableOf } from "./cells.ts";
-import { type Section, whenText } from "./sections.ts";
+import { type Column, type Section, tableOf, whenText } from "./cells.ts";
 
 const ROWS_MAX = 12;
 

@@ -11,13 +11,13 @@ import {
   rateText,
 } from "../../platform/text/quantities.ts";
 import {
+  ageOf,
   type Column,
   orDash,
   stateCell,
   type Table,
   tableOf,
 } from "./cells.ts";
-import { ageOf } from "./sections.ts";
 
 const COLUMNS: readonly Column<LinkInfo>[] = [
   {

@@ -12,16 +12,19 @@ import {
   millisText,
   rateText,
 } from "../../platform/text/quantities.ts";
-import { type Column, orDash, stateCell, tableOf } from "./cells.ts";
-import { conduitColumns } from "./conduits.ts";
-import { linkTable } from "./links.ts";
 import {
   ageOf,
+  type Column,
   type Fact,
+  orDash,
   type Section,
   shellWord,
+  stateCell,
+  tableOf,
   whenText,
-} from "./sections.ts";
+} from "./cells.ts";
+import { conduitColumns } from "./conduits.ts";
+import { linkTable } from "./links.ts";
 
 interface NodeColumn extends Column<NodeSummary> {
   readonly isWide?: boolean;

@@ -19,19 +19,22 @@ import {
   millisText,
   rateText,
 } from "../../platform/text/quantities.ts";
-import { type Cell, type Column, orDash, tableOf } from "./cells.ts";
+import {
+  ageOf,
+  type Cell,
+  type Column,
+  type Fact,
+  type Note,
+  orDash,
+  type Section,
+  shellWord,
+  tableOf,
+  whenText,
+} from "./cells.ts";
 import { conduitColumns } from "./conduits.ts";
 import { historySections } from "./history.ts";
 import { linkTable } from "./links.ts";
 import { announced } from "./nodes.ts";
-import {
-  ageOf,
-  type Fact,
-  type Note,
-  type Section,
-  shellWord,
-  whenText,
-} from "./sections.ts";
 
 /** An answer, and what passed before it. */
 export type Shown = StatusAnswer & { readonly history?: HistoryAnswer };

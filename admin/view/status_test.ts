@@ -6,7 +6,7 @@ import {
   SERVER_STATUS,
 } from "../../tests/support/rigs/ask_answers.ts";
 import { nodeSections } from "./nodes.ts";
-import { nextCommand, shellWord } from "./sections.ts";
+import { nextCommand, shellWord } from "./cells.ts";
 import { expiryCell, programState, statusSections } from "./status.ts";
 
 const NOW_MS = Date.parse(NOW);

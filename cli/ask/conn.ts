@@ -35,9 +35,9 @@ import {
   askFirst,
   ofEach,
 } from "./asked.ts";
-import { conduitsText } from "../../admin/ask/conduit_text.ts";
+import { conduitsText } from "../../admin/ask/answer_text.ts";
 import { callerText, targetText } from "../../admin/view/conduits.ts";
-import { conduitsPath } from "../../admin/ask/conduits_path.ts";
+import { conduitsPath } from "../../admin/ask/asked_conduits.ts";
 import { SORTS } from "../../admin/ask/top_state.ts";
 
 const LIST = "tunnel conn list";

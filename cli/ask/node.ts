@@ -19,7 +19,7 @@ import type { CommandContext } from "../program/command.ts";
 import type { ExitCode } from "../program/exit_codes.ts";
 import { pageOf } from "../../admin/ask/page.ts";
 import { askAll, isNobodyThere, ofEach } from "./asked.ts";
-import { nodesText, nodeText } from "../../admin/ask/node_text.ts";
+import { nodesText, nodeText } from "../../admin/ask/answer_text.ts";
 
 /** In which nodes may be; the words of `?state=`. */
 export const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;

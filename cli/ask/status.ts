@@ -16,7 +16,7 @@ import { defineCommand, refuseOperands } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { pageOf } from "../../admin/ask/page.ts";
 import { askAll, askedPrograms, isNamed } from "./asked.ts";
-import { statusText } from "../../admin/ask/status_text.ts";
+import { statusText } from "../../admin/ask/answer_text.ts";
 
 const FLAGS = {
   ...ADMIN_FLAGS,

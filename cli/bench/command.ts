@@ -4,13 +4,13 @@
  * @module
  */
 
-import { BenchError } from "../../client/bench/bench_error.ts";
+import { BenchError } from "../../client/bench/bench_conn.ts";
 import type {
   BenchFigure,
   BenchGap,
   BenchProgress,
   BenchResult,
-} from "../../client/bench/figures.ts";
+} from "../../client/bench/measurement.ts";
 import { runBench } from "../../client/bench/run_bench.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import { describeRoute, type TunnelRoute } from "../../client/tunnel_route.ts";
@@ -35,7 +35,7 @@ import type { SignalSource } from "../program/until_stopped.ts";
 import { UsageError } from "../flags/usage_error.ts";
 
 /** What the command takes of the process. */
-export interface BenchTerminal {
+interface BenchTerminal {
   readonly signals: SignalSource;
   /** Whether a line on stderr can be written over. */
   isTerminal(): boolean;

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { BenchPlan } from "../../client/bench/figures.ts";
+import type { BenchPlan } from "../../client/bench/measurement.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
   formatHostPort,

@@ -12,7 +12,7 @@ import type {
   BenchPlan,
   BenchProgress,
   BenchResult,
-} from "../../client/bench/figures.ts";
+} from "../../client/bench/measurement.ts";
 
 const LABEL_COLUMNS = 34;
 const VALUE_COLUMNS = 14;

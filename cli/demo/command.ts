@@ -8,9 +8,8 @@ import { isWrittenOver } from "../program/progress.ts";
 import { dial } from "../../client/dial.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import { defineCommand, refuseOperands } from "../program/command.ts";
-import { Stage } from "./stage.ts";
+import { Stage, startTarget } from "./stage.ts";
 import { tellStory } from "./story.ts";
-import { startTarget } from "./target.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 
 const SIGNALS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM", "SIGHUP"];

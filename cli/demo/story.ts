@@ -14,8 +14,7 @@ import {
   PICTURE,
   progressBar,
 } from "./figures.ts";
-import { freePort, type Stage } from "./stage.ts";
-import { targetRequest } from "./target.ts";
+import { freePort, type Stage, targetRequest } from "./stage.ts";
 
 /** Enough for a median, few enough for a second. */
 const REQUESTS = 20;
@@ -29,7 +28,7 @@ const PROTOCOLS: readonly (readonly [FrontendProtocol, string])[] = [
 ];
 
 /** What the story needs from outside. */
-export interface StoryTools {
+interface StoryTools {
   readonly stage: Stage;
   /** Dials the target behind `node` through the server at a unix socket. */
   readonly dial: (

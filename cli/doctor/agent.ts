@@ -14,14 +14,18 @@ import {
   type ProbedToken,
   tokenHops,
 } from "../../admin/doctor/agent/token_check.ts";
-import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
-import type { AgentIdentityFiles } from "../../agent/identity/agent_state.ts";
-import { lookAtRoom } from "../../admin/doctor/walk/disk_room.ts";
-import { failed, fine, warned } from "../../admin/doctor/walk/faults.ts";
 import {
+  type AgentIdentityFiles,
+  hasUsableIdentity,
+} from "../../agent/identity/agent_state.ts";
+import { lookAtRoom } from "../../admin/doctor/walk/room.ts";
+import {
+  failed,
   type Finding,
+  fine,
   type Hop,
   walk,
+  warned,
 } from "../../admin/doctor/walk/path_walk.ts";
 import { ServerPath } from "../../admin/doctor/walk/server_path.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";

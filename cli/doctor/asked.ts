@@ -12,14 +12,12 @@ import {
 } from "../../admin/ask/admin_client.ts";
 import {
   failed,
-  fine,
-  skipped,
-  warned,
-} from "../../admin/doctor/walk/faults.ts";
-import {
   type Finding,
+  fine,
   type Hop,
+  skipped,
   walk,
+  warned,
 } from "../../admin/doctor/walk/path_walk.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
@@ -62,7 +60,7 @@ import {
 } from "../../admin/doctor/node_findings.ts";
 
 /** What the flags say. */
-export interface AskedReading {
+interface AskedReading {
   readonly values: FlagValues<typeof ASKED_SERVER_FLAGS> & {
     readonly node: string;
     readonly as: string;

@@ -7,14 +7,12 @@
 
 import {
   failed,
-  fine,
-  skipped,
-  warned,
-} from "../../admin/doctor/walk/faults.ts";
-import {
   type Finding,
+  fine,
   type Hop,
+  skipped,
   walk,
+  warned,
 } from "../../admin/doctor/walk/path_walk.ts";
 import { connectToHost } from "../../net/dial/connect_host.ts";
 import { RunningProcess } from "../../net/handover/running_process.ts";
@@ -31,6 +29,7 @@ import {
 } from "../../admin/doctor/server/certificate_check.ts";
 import {
   lookAtDirectory,
+  lookAtLog,
   openForDoctor,
 } from "../../admin/doctor/server/state_check.ts";
 import { SERVER_FILE } from "../../server/identity/server_leaf.ts";
@@ -46,6 +45,7 @@ import type { CommandContext } from "../program/command.ts";
 import { stateSource, usingConnection } from "../program/server_state.ts";
 import {
   addressesOfRunning,
+  localHealth,
   lookAtRunningServer,
   workersIn,
 } from "../../admin/doctor/running_program.ts";
@@ -53,9 +53,7 @@ import {
   listensOf,
   lookAtPort,
 } from "../../admin/doctor/server/server_ports.ts";
-import { lookAtLog } from "../../admin/doctor/server/log_check.ts";
-import { lookAtDescriptors } from "../../admin/doctor/walk/descriptors.ts";
-import { localHealth } from "../../admin/doctor/walk/local_health.ts";
+import { lookAtDescriptors } from "../../admin/doctor/walk/room.ts";
 
 type Reading = FlagReading<typeof SERVER_FLAGS>;
 type Context = Pick<CommandContext, "environment" | "readFile">;

@@ -2,9 +2,8 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import { COMMANDS } from "../commands.ts";
 import { ExitCode } from "../program/exit_codes.ts";
-import { bundleFiles, type BundleSources } from "./bundle.ts";
+import { bundleFiles, type BundleSources, tarBytes } from "./bundle.ts";
 import { Pseudonyms } from "./pseudonyms.ts";
-import { tarBytes } from "./tar_writer.ts";
 
 const SECRETS = {
   key: "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHplanted",

@@ -31,8 +31,7 @@ import {
   refuseOperands,
 } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
-import { type BundledProgram, bundleFiles } from "./bundle.ts";
-import { tarBytes } from "./tar_writer.ts";
+import { type BundledProgram, bundleFiles, tarBytes } from "./bundle.ts";
 
 const GROUP = "The bundle";
 

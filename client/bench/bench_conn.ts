@@ -21,7 +21,6 @@ import type {
 } from "../../proto/transfer/conduit.ts";
 import { TunnelDialError } from "../dial_error.ts";
 import type { TunnelDialer } from "../tunnel_dialer.ts";
-import { BenchError } from "./bench_error.ts";
 
 /** Where a bench goes, and how. */
 export interface BenchRoute {
@@ -189,4 +188,9 @@ function withoutTarget(error: unknown): unknown {
       "give --target 127.0.0.1:7007",
     { cause: error },
   );
+}
+
+/** One sentence for the caller. */
+export class BenchError extends Error {
+  override readonly name = "BenchError";
 }

@@ -5,8 +5,7 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { benchAnswer } from "../../proto/link/bench_wire.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import type { TunnelDialer } from "../tunnel_dialer.ts";
-import type { BenchPlan } from "./figures.ts";
-import { STAND_MS } from "./measurement.ts";
+import { type BenchPlan, STAND_MS } from "./measurement.ts";
 import { runBench } from "./run_bench.ts";
 
 const PLANS: readonly BenchPlan[] = [

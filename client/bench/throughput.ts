@@ -11,10 +11,8 @@ import {
   type BenchHost,
   BenchLineReader,
 } from "../../proto/link/bench_wire.ts";
-import { BenchConn } from "./bench_conn.ts";
-import { BenchError } from "./bench_error.ts";
-import type { BenchFigure } from "./figures.ts";
-import type { BenchStage, Measurement } from "./measurement.ts";
+import { BenchConn, BenchError } from "./bench_conn.ts";
+import type { BenchFigure, BenchStage, Measurement } from "./measurement.ts";
 
 /** The share of the time that belongs to slow start and growing windows. */
 const WARM_UP_SHARE = 0.25;

@@ -12,9 +12,12 @@
  * @module
  */
 
-import { conduitsText } from "../../admin/ask/conduit_text.ts";
-import { nodesText, nodeText } from "../../admin/ask/node_text.ts";
-import { statusText } from "../../admin/ask/status_text.ts";
+import {
+  conduitsText,
+  nodesText,
+  nodeText,
+  statusText,
+} from "../../admin/ask/answer_text.ts";
 import { firstState } from "../../admin/ask/top_state.ts";
 import { screenLines } from "../../admin/ask/top_text.ts";
 import type { Page } from "../../admin/ask/page.ts";

@@ -6,9 +6,8 @@
  * @module
  */
 
-import { failed, fine, warned } from "../walk/faults.ts";
+import { failed, type Finding, fine, warned } from "../walk/path_walk.ts";
 import { spanOf } from "../walk/tls_fault.ts";
-import type { Finding } from "../walk/path_walk.ts";
 import { messageOf } from "../../../platform/errors/error_code.ts";
 import { systemProblem } from "../../../platform/files/file_error.ts";
 import { PrivateFileError } from "../../../platform/files/private_files.ts";
@@ -20,7 +19,7 @@ import {
 } from "../../../agent/identity/agent_state.ts";
 
 /** What was found, and the identity if it is of use. */
-export interface IdentityCheck {
+interface IdentityCheck {
   readonly finding: Finding;
   readonly identity?: AgentIdentityFiles;
   /** Its own certificate can be shown now. */

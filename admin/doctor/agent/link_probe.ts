@@ -6,8 +6,14 @@
  * @module
  */
 
-import { failed, fine, skipped, warned } from "../walk/faults.ts";
-import type { Finding, Hop } from "../walk/path_walk.ts";
+import {
+  failed,
+  type Finding,
+  fine,
+  type Hop,
+  skipped,
+  warned,
+} from "../walk/path_walk.ts";
 import type { ServerPath } from "../walk/server_path.ts";
 import {
   refused as certificateRefused,

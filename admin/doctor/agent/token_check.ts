@@ -6,8 +6,13 @@
  * @module
  */
 
-import { failed, fine, skipped } from "../walk/faults.ts";
-import type { Finding, Hop } from "../walk/path_walk.ts";
+import {
+  failed,
+  type Finding,
+  fine,
+  type Hop,
+  skipped,
+} from "../walk/path_walk.ts";
 import type { ServerPath } from "../walk/server_path.ts";
 import { withCaller } from "../../../net/channel/grpc_call.ts";
 import { messageOf } from "../../../platform/errors/error_code.ts";

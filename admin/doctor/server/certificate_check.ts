@@ -5,8 +5,7 @@
  * @module
  */
 
-import { failed, fine, warned } from "../walk/faults.ts";
-import type { Finding } from "../walk/path_walk.ts";
+import { failed, type Finding, fine, warned } from "../walk/path_walk.ts";
 import { spanOf } from "../walk/tls_fault.ts";
 import {
   type CredentialFiles,

@@ -5,9 +5,8 @@
  * @module
  */
 
-import { failed, fine, skipped } from "../walk/faults.ts";
-import { isHere } from "../walk/own_address.ts";
-import type { Finding } from "../walk/path_walk.ts";
+import { failed, type Finding, fine, skipped } from "../walk/path_walk.ts";
+import { isHere } from "../walk/server_place.ts";
 import {
   ownerWords,
   type PortOwner,
@@ -19,7 +18,7 @@ import { hostPort } from "../../../proto/peer/host_port.ts";
 import type { ServerOptions } from "../../../server/options.ts";
 
 /** The server that runs with the flags that are looked at, if one does. */
-export interface PortSubject {
+interface PortSubject {
   readonly running:
     | {
       readonly pid: number;

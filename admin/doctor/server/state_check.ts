@@ -1,14 +1,13 @@
 /**
  * Looks at a server's state as the server would, and says what keeps it from it:
- * the directory and the machine below it, the store, the authorities. Writes
- * nothing, and makes no directory that is not there.
+ * the directory and the machine below it, the store, the authorities; and whether
+ * it could write its logs. Writes nothing, and makes nothing that is not there.
  *
  * @module
  */
 
-import { lookAtRoom } from "../walk/disk_room.ts";
-import { failed, fine, warned } from "../walk/faults.ts";
-import type { Finding } from "../walk/path_walk.ts";
+import { lookAtRoom } from "../walk/room.ts";
+import { failed, type Finding, fine, warned } from "../walk/path_walk.ts";
 import { spanOf } from "../walk/tls_fault.ts";
 import { messageOf } from "../../../platform/errors/error_code.ts";
 import { systemProblem } from "../../../platform/files/file_error.ts";
@@ -26,6 +25,8 @@ import {
   StoreAwayError,
   StoreError,
 } from "../../../neighbours/store/store_error.ts";
+import { dirname } from "node:path";
+import { systemAuditFiles } from "../../../policy/audit_file.ts";
 
 /** The directory and the file system that it is on. */
 export async function lookAtDirectory(root: string): Promise<Finding> {
@@ -62,7 +63,7 @@ function notThere(root: string): Finding {
 }
 
 /** What was found in the store, for who looks further. */
-export interface OpenedState {
+interface OpenedState {
   readonly finding: Finding;
   readonly engine?: Store;
   readonly authorities?: Authorities;
@@ -140,4 +141,43 @@ function authority({ current }: Authorities, nowMs: number): Finding {
     );
   }
   return fine(`the CA ${id} is whole, until ${until}`);
+}
+
+/** @param flag Which names the path. */
+export async function lookAtLog(flag: string, path: string): Promise<Finding> {
+  const folder = dirname(path);
+  try {
+    const isThere = await exists(path);
+    if (isThere) systemAuditFiles(flag).check(path);
+    else await checkFolder(folder);
+  } catch (error) {
+    return failed(
+      "TUN606",
+      `${flag} ${path} cannot be written: ${messageOf(error)}`,
+      `make the folder for the server's user: install -d -o USER ${folder}`,
+    );
+  }
+  return await lookAtRoom(folder, flag) ?? fine(`${path} can be written`);
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await Deno.lstat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+/** @throws {Error} Who runs this could make no file in it. */
+async function checkFolder(folder: string): Promise<void> {
+  const { isDirectory, mode, uid, gid } = await Deno.stat(folder);
+  if (!isDirectory) throw new Error(`${folder} is no folder`);
+  const us = Deno.uid();
+  if (us === 0 || mode === null) return;
+  const bit = uid === us ? 0o200 : gid === Deno.gid() ? 0o020 : 0o002;
+  if ((mode & bit) === 0) {
+    throw new Error(`${folder} belongs to user ${uid}, and this is user ${us}`);
+  }
 }

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { isReadOnly } from "../walk/disk_room.ts";
+import { isReadOnly } from "../walk/room.ts";
 import { lookAtDirectory } from "./state_check.ts";
 
 const MOUNTS = `21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

@@ -9,6 +9,7 @@ import { messageOf } from "../../../platform/errors/error_code.ts";
 import { withDeadline } from "../../../platform/time/deadline.ts";
 import type { PathStep } from "../../../proto/admin/path_check.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
+import type { Code } from "../../../proto/codes/codes.ts";
 
 /** What was seen at a hop: a step without its name and its time. */
 export type Finding = Omit<PathStep, "hop" | "tookMs">;
@@ -40,7 +41,7 @@ export const WALK_MS = 4_000;
 class LateError extends Error {}
 
 /** How a walk goes. */
-export interface WalkOptions {
+interface WalkOptions {
   readonly timers: Timers;
   readonly signal?: AbortSignal;
   /** Sees each step when it is known. */
@@ -120,4 +121,32 @@ function orLate(
 export function firstFault(steps: readonly PathStep[]): PathStep | undefined {
   return steps.find(({ outcome }) => outcome === "failed") ??
     steps.find(({ outcome }) => outcome === "warning");
+}
+
+/** A fault, or something odd. */
+export function failed(
+  code: Code,
+  message: string,
+  remedy: string,
+): Finding {
+  return { outcome: "failed", code, message, remedy };
+}
+
+/** Something odd that does not stop anything. */
+export function warned(
+  code: Code,
+  message: string,
+  remedy: string,
+): Finding {
+  return { outcome: "warning", code, message, remedy };
+}
+
+/** As it should be. */
+export function fine(message: string): Finding {
+  return { outcome: "ok", message };
+}
+
+/** Nothing could be said about it. */
+export function skipped(message: string): Finding {
+  return { outcome: "skipped", message };
 }

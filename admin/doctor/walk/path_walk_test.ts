@@ -1,8 +1,14 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
-import { failed, fine } from "./faults.ts";
-import { firstFault, HOP_MS, walk, WALK_MS } from "./path_walk.ts";
+import {
+  failed,
+  fine,
+  firstFault,
+  HOP_MS,
+  walk,
+  WALK_MS,
+} from "./path_walk.ts";
 
 const timers = systemTimers;
 

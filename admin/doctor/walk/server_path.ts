@@ -28,11 +28,16 @@ import { HTTP2_ALPN, STREAMS_ALPN } from "../../../proto/link/hello.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { parseIpAddress } from "../../../proto/peer/ip_address.ts";
 import { clipped } from "../../../proto/peer/quoted.ts";
-import { failed, fine, warned } from "./faults.ts";
+import {
+  failed,
+  type Finding,
+  fine,
+  type Hop,
+  HOP_MS,
+  warned,
+} from "./path_walk.ts";
 import { lookAtLine } from "./line_probe.ts";
-import { isHere } from "./own_address.ts";
-import { type Finding, type Hop, HOP_MS } from "./path_walk.ts";
-import type { ServerPathOptions } from "./server_place.ts";
+import { isHere, type ServerPathOptions } from "./server_place.ts";
 import { tlsFault } from "./tls_fault.ts";
 
 /** A machine that does not answer a SYN costs no more than this. */

@@ -15,17 +15,18 @@ import {
   alternativeNamesOf,
   certificateSubject,
 } from "../../../platform/pki/certificate_words.ts";
-import { ConnectError } from "../../../net/dial/server_connect.ts";
-import { shownCertificates } from "../../../net/dial/server_connect.ts";
+import {
+  ConnectError,
+  shownCertificates,
+} from "../../../net/dial/server_connect.ts";
 import {
   type TlsFailure,
   TlsHandshakeError,
 } from "../../../net/tls/trust/tls_errors.ts";
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
-import { failed } from "./faults.ts";
+import { failed, type Finding } from "./path_walk.ts";
 import { answersInSmallPackets } from "./line_probe.ts";
-import type { Finding } from "./path_walk.ts";
 import { PORT_KIND_WORDS, portKind, staysOpen } from "./port_kind.ts";
 import type { ServerPathOptions } from "./server_place.ts";
 
@@ -290,7 +291,7 @@ async function overdue(
 export const SKEW_MS = 60_000;
 
 /** What the server's clock says, where its health port can be reached. */
-export async function clockThere(
+async function clockThere(
   { address: { host }, healthPort, timers }: ServerPathOptions,
   ip: string | undefined,
 ): Promise<number | undefined> {

@@ -16,17 +16,19 @@ import {
 } from "../../../proto/admin/api.ts";
 import type { ConduitsAnswer } from "../../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../../proto/admin/status_answer.ts";
-import { joinedFacts } from "../../../admin/ask/joined_facts.ts";
+import {
+  conduitsPath,
+  joinedFacts,
+} from "../../../admin/ask/asked_conduits.ts";
 import type { Page } from "../../../admin/ask/page.ts";
-import { conduitsPath } from "../../../admin/ask/conduits_path.ts";
-import type { Key } from "../../../admin/ask/keys.ts";
-import { answersOf } from "../asked.ts";
-import type { FullScreen } from "./terminal.ts";
 import {
   type Effect,
+  type Key,
   press,
   type TopState,
 } from "../../../admin/ask/top_state.ts";
+import { answersOf } from "../asked.ts";
+import type { FullScreen } from "./terminal.ts";
 import {
   roomIn,
   screenLines,
@@ -50,7 +52,7 @@ export async function topFacts(
 }
 
 /** What it needs. */
-export interface LiveTopOptions {
+interface LiveTopOptions {
   /** Of the program, or of each of its workers. */
   readonly clients: readonly Pick<AdminClient, "get" | "post">[];
   readonly screen: FullScreen;

@@ -6,7 +6,7 @@
  */
 
 import type { TerminalSize } from "../../program/answer_output.ts";
-import { type Key, keysOf } from "../../../admin/ask/keys.ts";
+import { type Key, keysOf } from "../../../admin/ask/top_state.ts";
 
 /** What a full screen needs of the process; tests make their own. */
 export interface TerminalPort {

@@ -20,7 +20,7 @@ import {
 import { ExitCode } from "../../program/exit_codes.ts";
 import { pageOf } from "../../../admin/ask/page.ts";
 import { printAnswer } from "../../program/answer_output.ts";
-import { joinedFacts } from "../../../admin/ask/joined_facts.ts";
+import { joinedFacts } from "../../../admin/ask/asked_conduits.ts";
 import { type Answering, askedPrograms, askFirst } from "../asked.ts";
 import { liveTop, ROWS_ASKED, topFacts } from "./live_top.ts";
 import { FullScreen, processTerminal, type TerminalPort } from "./terminal.ts";
@@ -64,7 +64,7 @@ export const TOP_COMMAND = topCommand(
 );
 
 /** The command; tests give it a terminal of theirs. */
-export function topCommand(
+function topCommand(
   terminalOf: (print: CommandContext["print"]) => TerminalPort,
   isTyped: () => boolean,
 ): ReturnType<typeof defineCommand> {

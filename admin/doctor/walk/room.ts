@@ -1,14 +1,19 @@
 /**
- * Whether a program of ours can write where it keeps its state: the file system
- * is asked, and nothing is written to find out.
+ * Whether a program of ours has room: on the disk where it keeps its state (the
+ * file system is asked, and nothing is written to find out), and of descriptors.
+ * Those that are kept for links and administration are not for callers, so a
+ * program that is full still says so.
  *
  * @module
  */
 
 import { statfs } from "node:fs/promises";
-import { readProcFile } from "../../../net/libc/proc_files.ts";
-import { failed, warned } from "./faults.ts";
-import type { Finding } from "./path_walk.ts";
+import { listProcFolder, readProcFile } from "../../../net/libc/proc_files.ts";
+import { failed, type Finding, fine, warned } from "./path_walk.ts";
+import {
+  descriptorsLeft,
+  SMALL_LIMIT,
+} from "../../../net/libc/free_descriptors.ts";
 
 /** Less room is a warning: audit logs and certificates need some. */
 const FREE_BYTES_LOW = 64 * 1024 * 1024;
@@ -69,4 +74,44 @@ export function isReadOnly(path: string, table: string): boolean {
     options = flags;
   }
   return options.split(",").includes("ro");
+}
+
+/** What one connection takes at most: a caller's socket, and its target's. */
+const OF_A_CONNECTION = 2;
+
+/** @param pid Absent: none runs, and it would be started from here. */
+export function lookAtDescriptors(
+  program: "agent" | "server",
+  pid: number | undefined,
+): Finding | undefined {
+  const of = pid ?? "self";
+  const text = readProcFile(`/proc/${of}/limits`) ?? "";
+  const limit = Number(/^Max open files\s+(\d+)/m.exec(text)?.[1] ?? NaN);
+  if (Number.isNaN(limit)) return undefined;
+  // Another user's: how many it has is not ours to know.
+  const used = listProcFolder(`/proc/${of}/fd`)?.length ?? 0;
+  const kept = descriptorsLeft("caller", limit);
+  const remedy = 'raise "ulimit -n" (LimitNOFILE in systemd), and restart';
+  if (pid !== undefined && used + OF_A_CONNECTION > limit - kept) {
+    return failed(
+      "TUN513",
+      `process ${pid} has ${used} of ${limit} descriptors open, and keeps ` +
+        `${kept} for links and administration: none is left for connections`,
+      remedy,
+    );
+  }
+  if (limit < SMALL_LIMIT) {
+    const who = program === "agent" ? "an agent" : "a server";
+    return warned(
+      "TUN513",
+      `${pid === undefined ? `${who} started here` : `process ${pid}`} may ` +
+        `have only ${limit} descriptors, one for each connection`,
+      remedy,
+    );
+  }
+  return fine(
+    pid === undefined
+      ? `${limit} descriptors may be open`
+      : `${used} of ${limit} descriptors are open`,
+  );
 }

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { listenHttp } from "../../../net/listen/listeners.ts";
-import { localHealth } from "./local_health.ts";
+import { listenHttp } from "../../net/listen/listeners.ts";
+import { localHealth } from "./running_program.ts";
 
 const ANY = { hostname: "127.0.0.1", port: 0 };
 const { signal } = new AbortController();

@@ -1,5 +1,6 @@
 /**
- * What several workers of one program say at one moment, on one screen: their
+ * Which connections are asked for, and what several workers of one program say
+ * of them at one moment, on one screen: their
  * connections in one order, and what passes through all of them.
  *
  * @module
@@ -9,6 +10,7 @@ import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
 import type { Traffic } from "../../proto/admin/status_answer.ts";
 import type { Sort } from "./top_state.ts";
 import type { TopFacts } from "./top_text.ts";
+import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 
 const KEYS: Readonly<Record<Sort, (one: ConduitInfo) => number>> = {
   rate: (one) => one.toTargetRate + one.fromTargetRate,
@@ -51,4 +53,26 @@ function added(one: Traffic, other: Traffic): Traffic {
     dialRate: one.dialRate + other.dialRate,
     failedDials: one.failedDials + other.failedDials,
   };
+}
+
+/** What may be asked for; empty texts ask for all. */
+interface ConduitsQuestion {
+  readonly node?: string;
+  readonly caller?: string;
+  readonly target?: string;
+  readonly service?: string;
+  readonly sort: string;
+  readonly limit: number;
+}
+
+/** The path that asks it. */
+export function conduitsPath(question: ConduitsQuestion): string {
+  const query = new URLSearchParams();
+  for (const name of ["node", "caller", "target", "service"] as const) {
+    const value = question[name] ?? "";
+    if (value !== "") query.set(name, value);
+  }
+  query.set("sort", question.sort);
+  query.set("limit", String(question.limit));
+  return `${ADMIN_PATHS.conduits}?${query}`;
 }
