@@ -22,12 +22,11 @@ import {
 } from "./assembly/server_admin_port.ts";
 import type { ServerKubernetes } from "./cluster/server_kubernetes.ts";
 import type { ServerOptions } from "./options.ts";
-import { Readiness } from "./assembly/readiness.ts";
+import { PASSED_ARRIVAL_MS, Readiness, Shutdown } from "./assembly/shutdown.ts";
 import { ServerAgents } from "./assembly/server_agents.ts";
 import { SERVER_EVENT_LINES, ServerCore } from "./assembly/server_core.ts";
 import { ServerFrontends } from "./assembly/server_frontends.ts";
 import { ServerNodes } from "./assembly/server_nodes.ts";
-import { PASSED_ARRIVAL_MS, Shutdown } from "./assembly/shutdown.ts";
 
 /** A server that is up. */
 export interface RunningServer extends Replaceable {

@@ -15,7 +15,7 @@ import {
 import type { Warning } from "../../proto/admin/status_answer.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { stepOf } from "../../server/identity/authority_step.ts";
-import { outageNotes } from "../../server/identity/state_metrics.ts";
+import { outageNotes } from "../../server/state/open_state.ts";
 import { linkProblem } from "./node_problem.ts";
 import type { NodeView, ViewedNode } from "./node_view.ts";
 import type { ServerFacts } from "./server_facts.ts";

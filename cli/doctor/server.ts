@@ -32,7 +32,7 @@ import {
   lookAtLog,
   openForDoctor,
 } from "../../admin/doctor/server/state_check.ts";
-import { SERVER_FILE } from "../../server/identity/server_leaf.ts";
+import { SERVER_FILE } from "../../server/identity/leaf_certificates.ts";
 import type { ServerOptions } from "../../server/options.ts";
 import { PolicyError, PolicyFile } from "../../server/policy/authorization.ts";
 import type { SERVER_FLAGS } from "../server/flags.ts";

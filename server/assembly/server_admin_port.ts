@@ -18,11 +18,11 @@ import type { AdminRemote } from "../../net/listen/admin_remote.ts";
 import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
 import type { ServerCore } from "./server_core.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
-import { NODE_ORGANIZATION } from "../identity/node_certificate.ts";
-import type { AdminCandidate } from "../policy/admin_entry.ts";
+import { NODE_ORGANIZATION } from "../identity/leaf_certificates.ts";
+import type { AdminCandidate } from "../policy/grant_entries.ts";
 import type { HttpHandler, HttpPeer } from "../../net/admin/http_port.ts";
 import type { ServerDiscovery } from "../discovery/server_discovery.ts";
-import type { Readiness } from "./readiness.ts";
+import type { Readiness } from "./shutdown.ts";
 import type { ServerAgents } from "./server_agents.ts";
 
 /** What is served. */

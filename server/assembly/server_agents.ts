@@ -23,7 +23,7 @@ import type {
   LinkPeer,
   LinkRefusal,
 } from "../../proto/link/link.ts";
-import { duplicateReports } from "../identity/duplicate_reports.ts";
+import { duplicateReports } from "../identity/duplicate_records.ts";
 import {
   type AgentTrust,
   openAgentTrust,
@@ -33,16 +33,16 @@ import type { Authorities } from "../identity/authorities.ts";
 import { NodeBook } from "../identity/node_book.ts";
 import { NodeHistory } from "../links/node_history.ts";
 import { NodeStore } from "../identity/node_store.ts";
-import { outageNotes, watchOutages } from "../identity/state_metrics.ts";
+import { outageNotes, watchOutages } from "../state/open_state.ts";
 import { authorize, type Authorizer } from "../links/authorizer.ts";
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
 import { Duplicates } from "../links/duplicates.ts";
 import { standingMethods } from "../links/standing_service.ts";
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
-import { countLeases } from "../cluster/kubernetes_metrics.ts";
+import { countLeases } from "../metrics/metric_families.ts";
 import { authorityIdsIn, certainAddress } from "../peers/member_record.ts";
 import type { Store } from "../../neighbours/store/store.ts";
-import type { Readiness } from "./readiness.ts";
+import type { Readiness } from "./shutdown.ts";
 import { PeerFrontend, refuseForwarded } from "../forwarding/peer_frontend.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";

@@ -21,8 +21,11 @@ import {
   rotateAuthority,
   trustedBy,
 } from "./authorities.ts";
-import { issueNodeCertificate } from "./node_certificate.ts";
-import { ensureServerLeaf, SERVER_LEAF_LIFE_MS } from "./server_leaf.ts";
+import {
+  ensureServerLeaf,
+  issueNodeCertificate,
+  SERVER_LEAF_LIFE_MS,
+} from "./leaf_certificates.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { StoreError } from "../../neighbours/store/store_error.ts";
 import { type NodeRecord, NodeStore } from "./node_store.ts";

@@ -66,7 +66,7 @@ import {
 } from "./attempts.ts";
 import type { Authorities } from "./authorities.ts";
 import type { GrantedAddresses } from "./granted_addresses.ts";
-import { issueNodeCertificate } from "./node_certificate.ts";
+import { issueNodeCertificate } from "./leaf_certificates.ts";
 import { ownCertificate, standingProblem } from "./node_authorizer.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";

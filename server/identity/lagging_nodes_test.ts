@@ -12,7 +12,7 @@ import { createState } from "../state/open_state.ts";
 import { RemoteStore } from "../../neighbours/store/remote_store.ts";
 import { createAuthorities, loadAuthorities } from "./authorities.ts";
 import { nodeAuthorizer } from "./node_authorizer.ts";
-import { issueNodeCertificate } from "./node_certificate.ts";
+import { issueNodeCertificate } from "./leaf_certificates.ts";
 import { NodeStore } from "./node_store.ts";
 
 // A node may be faster at a second server than the word of it.

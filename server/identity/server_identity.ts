@@ -56,7 +56,7 @@ import {
   standingLinkAuthorizer,
 } from "./node_authorizer.ts";
 import { nodeOfFile, NodeStore } from "./node_store.ts";
-import { ensureServerLeaf, SERVER_FILE } from "./server_leaf.ts";
+import { ensureServerLeaf, SERVER_FILE } from "./leaf_certificates.ts";
 import { TokenStore } from "./token_store.ts";
 import { TrustNotes } from "./authority_step.ts";
 import { authorityIdOf } from "../../proto/identity/enrolment.ts";

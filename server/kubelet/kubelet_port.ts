@@ -35,9 +35,9 @@ import {
 } from "./kubelet_exchange.ts";
 import type { KubeletRefusal } from "./exchange_errors.ts";
 import { dialKubelet } from "./kubelet_dial.ts";
-import { NodeLookups } from "./node_lookups.ts";
+import { NodeLookups } from "./kubelet_route.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
-import { NODE_ORGANIZATION } from "../identity/node_certificate.ts";
+import { NODE_ORGANIZATION } from "../identity/leaf_certificates.ts";
 import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 
 /** How long a caller's handshake may take. */

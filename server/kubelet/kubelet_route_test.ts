@@ -1,9 +1,13 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { type KubeletRoute, kubeletRouteOf } from "./kubelet_route.ts";
+import {
+  type KubeletRoute,
+  kubeletRouteOf,
+  LOOKUP_BELIEVED_MS,
+  NodeLookups,
+} from "./kubelet_route.ts";
 import { MessageError } from "../../net/http1/message_error.ts";
-import { LOOKUP_BELIEVED_MS, NodeLookups } from "./node_lookups.ts";
 import { requestHeadOf } from "../../tests/support/peers/http1_heads.ts";
 import { kubeletRequestOf } from "./kubelet_request.ts";
 

@@ -1,7 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { KnownAgents, type KnownPeer, WorkTurns } from "./known_agents.ts";
-import { PeerIndex } from "./peer_index.ts";
+import {
+  KnownAgents,
+  type KnownPeer,
+  PeerIndex,
+  WorkTurns,
+} from "./known_agents.ts";
 
 const PEER: KnownPeer = {
   serverId: "b",

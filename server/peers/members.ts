@@ -11,14 +11,18 @@
  */
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { KnownAgents, type KnownPeer, WorkTurns } from "./known_agents.ts";
+import {
+  KnownAgents,
+  type KnownPeer,
+  type PeerIndex,
+  WorkTurns,
+} from "./known_agents.ts";
 import {
   MEMBER_PART,
   PART_NAME,
   type PartChange,
 } from "../../neighbours/store/ephemerals.ts";
 import { type MemberRecord, parseMember } from "./member_record.ts";
-import type { PeerIndex } from "./peer_index.ts";
 import type { Peer } from "./peers.ts";
 
 /** Servers that are followed; what is said beyond that is not looked at. */

@@ -30,7 +30,7 @@ import {
   parseMember,
 } from "./member_record.ts";
 import { Members } from "./members.ts";
-import { PeerIndex } from "./peer_index.ts";
+import { PeerIndex } from "./known_agents.ts";
 import { type PeerProblem, PeerProblems } from "./peer_problems.ts";
 import type { Peer, Peers } from "./peers.ts";
 

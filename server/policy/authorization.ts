@@ -10,7 +10,7 @@ import type { LinkPeer } from "../../proto/link/link.ts";
 import { ruleReport } from "./rule_report.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
-import type { AdminCandidate } from "./admin_entry.ts";
+import type { AdminCandidate } from "./grant_entries.ts";
 import type { CountingTools } from "../../platform/program/tools.ts";
 import { AuditLog } from "../../policy/audit_log.ts";
 import { watchAuditLog } from "../../policy/audit_metrics.ts";

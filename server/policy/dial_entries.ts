@@ -27,7 +27,7 @@ import {
   type Shape,
   text,
 } from "../../platform/documents/shape.ts";
-import { DECIDES, nodeTest } from "./discovery_entry.ts";
+import { DECIDES, nodeTest } from "./grant_entries.ts";
 
 const WHO = [...CERTIFICATE_FIELDS, "socket"] as const;
 

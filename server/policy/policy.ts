@@ -21,16 +21,14 @@ import {
   ADMIN_ENTRY,
   type AdminCandidate,
   type AdminEntry,
-} from "./admin_entry.ts";
-import { type Caller, callerName } from "./caller.ts";
-import {
   DISCOVERY_ENTRY,
   type DiscoveryEntry,
   joinedGrants,
   NODE_GRANTS,
   type NodeGrants,
   visibilityOf,
-} from "./discovery_entry.ts";
+} from "./grant_entries.ts";
+import { type Caller, callerName } from "./caller.ts";
 import {
   type DocumentPath,
   pathText,

@@ -21,7 +21,7 @@ import {
   ThrowawayCa,
 } from "../support/certificates/throwaway_ca.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import { issueNodeCertificate } from "../../server/identity/node_certificate.ts";
+import { issueNodeCertificate } from "../../server/identity/leaf_certificates.ts";
 import { IdentityCaller, IdentityNode } from "../support/rigs/identity_node.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import type {

@@ -5,7 +5,7 @@ import {
   loadAuthorities,
   trustedBy,
 } from "../../server/identity/authorities.ts";
-import { ensureServerLeaf } from "../../server/identity/server_leaf.ts";
+import { ensureServerLeaf } from "../../server/identity/leaf_certificates.ts";
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { Prng } from "../support/memory/prng.ts";
 

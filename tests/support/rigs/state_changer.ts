@@ -14,7 +14,7 @@ import {
   retireAuthority,
   rotateAuthority,
 } from "../../../server/identity/authorities.ts";
-import { ensureServerLeaf } from "../../../server/identity/server_leaf.ts";
+import { ensureServerLeaf } from "../../../server/identity/leaf_certificates.ts";
 import { DirectoryStore } from "../../../neighbours/store/directory_store.ts";
 
 const [what, root] = Deno.args as ["create" | "change", string];

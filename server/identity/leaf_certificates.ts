@@ -1,18 +1,28 @@
 /**
- * The server's own certificate: issued by its own authority, and issued anew
- * long before it ends, or when it says something else than it should.
+ * Certificates that our authority issues to nodes and to this server. All that a
+ * node's certificate says is the server's word: a signing request contributes its
+ * key.
  *
  * @module
  */
 
-import { keepFile, replaceFile } from "../../platform/files/atomic_file.ts";
 import { isForCalling, type LeafName } from "../../platform/pki/authority.ts";
 import {
   type CertificateFacts,
+  certificateFacts,
   isSignedBy,
   readCertificates,
   RENEWAL_FRACTION,
 } from "../../platform/pki/certificate.ts";
+import {
+  isDnsName,
+  NODE_SUBJECT_PREFIX,
+  TUNNEL_SERVER_NAME,
+} from "../../proto/identity/node_name.ts";
+import type { Authorities } from "./authorities.ts";
+import type { NodeRecord } from "./node_store.ts";
+import { authorityIdOf } from "../../proto/identity/enrolment.ts";
+import { keepFile, replaceFile } from "../../platform/files/atomic_file.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
@@ -21,10 +31,54 @@ import {
   publicKeyInfo,
   sha256Hex,
 } from "../../platform/pki/key_pair.ts";
-import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { parseIpAddress } from "../../proto/peer/ip_address.ts";
-import type { Authorities } from "./authorities.ts";
 import type { DirectoryStore } from "../../neighbours/store/directory_store.ts";
+
+/** The organization of all nodes. */
+export const NODE_ORGANIZATION = "tunnel:agents";
+
+/** A certificate, and what its node's record says about it. */
+export interface NodeCertificate {
+  /** PEM. */
+  readonly pem: string;
+  readonly record: NonNullable<NodeRecord["certificate"]>;
+}
+
+/** Issues one, of the authority that issues now. */
+export async function issueNodeCertificate(
+  { current }: Authorities,
+  node: string,
+  publicKey: CryptoKey,
+  nowMs: number,
+  lifeMs: number,
+): Promise<NodeCertificate> {
+  const pem = await current.issue({
+    publicKey,
+    commonName: NODE_SUBJECT_PREFIX + node,
+    organizations: [NODE_ORGANIZATION],
+    names: namesOf(node),
+    usage: "client",
+    notAfter: new Date(nowMs + lifeMs),
+  });
+  const { x509, notAfterMs } = certificateFacts(pem);
+  return {
+    pem,
+    record: {
+      serialNumber: x509.serialNumber,
+      authority: authorityIdOf(current.facts),
+      issuedAt: new Date(nowMs).toISOString(),
+      expiresAt: new Date(notAfterMs).toISOString(),
+    },
+  };
+}
+
+function namesOf(node: string): LeafName[] {
+  const uri: LeafName = { type: "url", value: `tunnel://node/${node}` };
+  return isDnsName(node) ? [uri, { type: "dns", value: node }] : [uri];
+}
+
+// The server's own certificate: issued by its own authority, and issued anew
+// long before it ends, or when it says something else than it should.
 
 const DAY_MS = 24 * 3600_000;
 /** How long a server's certificate is good. */

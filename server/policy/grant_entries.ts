@@ -1,6 +1,7 @@
 /**
- * One entry of a policy's `discovery`: which nodes it is about, and which
- * services it lets them see and hides from them.
+ * Entries of a policy that grant something beside dials: which services nodes see
+ * (`discovery`), what they may claim to serve (`nodes`), and who may ask the server
+ * about itself (`admins`).
  *
  * @module
  */
@@ -11,8 +12,10 @@ import {
   FULL_TEXT,
   list,
   map,
+  number,
   type Shape,
   text,
+  word,
 } from "../../platform/documents/shape.ts";
 import {
   SEES_EVERYTHING,
@@ -24,6 +27,9 @@ import {
   NO_IDENTIFIERS,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
+import type { AdminRole } from "../../proto/admin/api.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import { CERTIFICATE_FIELDS, certificateTest } from "./caller.ts";
 
 /** Which services a text means. */
 export const SERVICE_PATTERN: Shape<Wildcard> = as(
@@ -171,3 +177,59 @@ export function joinedGrants(several: readonly Identifiers[]): Identifiers {
     defaultRoute: several.some(({ defaultRoute }) => defaultRoute),
   };
 }
+
+// An entry of a policy's `admins`: who may ask a server about itself, or operate
+// it, from another machine by certificate, or by its socket as a user of this
+// one.
+
+/** More users than a machine can have. */
+export const UID_MAX = 2 ** 32 - 1;
+
+/** Whom an entry may be about. */
+export interface AdminCandidate {
+  readonly identity?: PeerIdentity;
+  /** Of a process that opened the socket. */
+  readonly uid?: number;
+}
+
+const ADMIN = map({
+  commonName: FULL_TEXT,
+  organization: FULL_TEXT,
+  subjectAltName: FULL_TEXT,
+  uid: number(0, UID_MAX),
+  role: word<AdminRole>(["view", "operate"]),
+}, {
+  isStrict: true,
+  required: { role: 'wanted "view" or "operate"' },
+  someOf: [[
+    ["uid", ...CERTIFICATE_FIELDS],
+    `it says nobody; add uid, or one of ${CERTIFICATE_FIELDS.join(", ")}`,
+  ]],
+  apart: [[
+    "uid",
+    CERTIFICATE_FIELDS,
+    "who comes by the socket shows no certificate; make two entries",
+  ]],
+});
+
+/** An entry of `admins`. */
+export interface AdminEntry {
+  readonly role: AdminRole;
+  /** Whether all that it says of one fits. */
+  isAbout(candidate: AdminCandidate): boolean;
+}
+
+/** One entry as it is written. */
+export const ADMIN_ENTRY: Shape<AdminEntry> = as(
+  ADMIN,
+  ({ role, uid: wanted, ...patterns }) => {
+    const fits = certificateTest(patterns);
+    return {
+      role,
+      isAbout: ({ identity, uid }) =>
+        wanted === undefined
+          ? identity !== undefined && fits(identity)
+          : uid === wanted,
+    };
+  },
+);
