@@ -118,8 +118,7 @@ export class PeerServer {
   }
 
   checkLiveness(): void {
-    const connection = this.#usable;
-    if (connection?.askedMs === undefined) connection?.checkLiveness();
+    this.#usable?.checkLiveness();
   }
 
   /** Behind a dial, which has asked for a connection where there is none. */

@@ -28,7 +28,7 @@ import {
 import type { Timer } from "../../proto/sync/clock.ts";
 import { dialIdOf } from "../../proto/link/dial_handler.ts";
 import type { Forwarder, IdentifiedDial } from "../routing/dialer.ts";
-import type { DialWay } from "../routing/dial_way.ts";
+import { type DialWay, WayTo } from "../routing/dial_way.ts";
 import { FORWARDED_FIELD } from "./forwarded_caller.ts";
 import { PeerServer, type PeerServerOptions } from "./peer_server.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
@@ -44,12 +44,11 @@ export const PEER_CONNECT_MS = 3_000;
 const CONNECTIONS_MAX = 3;
 
 /** To one server, for one dial. */
-export class PeerWay implements DialWay {
-  readonly leadsTo: PeerServer;
+export class PeerWay extends WayTo<PeerServer> implements DialWay {
   readonly agentId = undefined;
 
   constructor(server: PeerServer, private readonly request: IdentifiedDial) {
-    this.leadsTo = server;
+    super(server);
   }
 
   get forwardedTo(): string {
@@ -66,22 +65,6 @@ export class PeerWay implements DialWay {
 
   get isStill(): boolean {
     return this.leadsTo.isStill;
-  }
-
-  get askedMs(): number | undefined {
-    return this.leadsTo.askedMs;
-  }
-
-  get isProven(): boolean {
-    return this.leadsTo.isProven;
-  }
-
-  checkLiveness(): void {
-    this.leadsTo.checkLiveness();
-  }
-
-  whenAlive(then: () => void): void {
-    this.leadsTo.whenAlive(then);
   }
 
   dial(events: DialEvents, options: LinkDialOptions): PendingDial {

@@ -95,22 +95,17 @@ export function askWay(
   };
 }
 
-/** Over the link of an agent. */
-export class LinkWay implements DialWay {
-  readonly leadsTo: AgentLink;
+/** A link or a server, as far as a way to it asks whether it lives. */
+interface FarEnd {
+  readonly askedMs: number | undefined;
+  readonly isProven: boolean;
+  checkLiveness(): void;
+  whenAlive(then: () => void): void;
+}
 
-  constructor(link: AgentLink, private readonly target: DialTarget) {
-    this.leadsTo = link;
-  }
-
-  get agentId(): string {
-    return this.leadsTo.peer.agentId;
-  }
-
-  get name(): string {
-    const { agentId, remoteAddress } = this.leadsTo.peer;
-    return `agent ${agentId} (${remoteAddress})`;
-  }
+/** What ways to links and to servers have in common. */
+export abstract class WayTo<End extends FarEnd> {
+  constructor(readonly leadsTo: End) {}
 
   get askedMs(): number | undefined {
     return this.leadsTo.askedMs;
@@ -126,6 +121,22 @@ export class LinkWay implements DialWay {
 
   whenAlive(then: () => void): void {
     this.leadsTo.whenAlive(then);
+  }
+}
+
+/** Over the link of an agent. */
+export class LinkWay extends WayTo<AgentLink> implements DialWay {
+  constructor(link: AgentLink, private readonly target: DialTarget) {
+    super(link);
+  }
+
+  get agentId(): string {
+    return this.leadsTo.peer.agentId;
+  }
+
+  get name(): string {
+    const { agentId, remoteAddress } = this.leadsTo.peer;
+    return `agent ${agentId} (${remoteAddress})`;
   }
 
   dial(events: DialEvents, options: LinkDialOptions): PendingDial {
