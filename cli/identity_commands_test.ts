@@ -8,7 +8,7 @@ import {
 import { NodeStore } from "../server/identity/node_store.ts";
 import { DirectoryStore } from "../neighbours/store/directory_store.ts";
 import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
-import { TrustNotes } from "../server/identity/authority_step.ts";
+import { noteTrust } from "../server/identity/authority_step.ts";
 import { CA_COMMAND } from "./ca.ts";
 import type { Command } from "./program/command.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
@@ -252,15 +252,15 @@ Deno.test("tunnel ca show says who knows an authority and who holds which, in fu
     for (const name of names) await addNode(state, name);
     await run(CA_COMMAND, "rotate");
     const { next } = await loadAuthorities(state);
-    const notes = new TrustNotes({
+    const notes = {
       nodes: new NodeStore(state),
       authorities: () => authorities,
-    });
+    };
     let authorities = await loadAuthorities(state);
     const both = [authorityIdOf(authorities.current.facts)]
       .concat(authorityIdOf(next!.facts));
-    await notes.note("edge-3", KEY, both);
-    await notes.note("edge-4", KEY, ["no id", ...both]);
+    await noteTrust(notes, "edge-3", KEY, both);
+    await noteTrust(notes, "edge-4", KEY, ["no id", ...both]);
     const { output: printed } = await run(CA_COMMAND, "show");
     assert(/ next +0 +1 of 9 /.test(printed), printed);
     assert(
@@ -278,7 +278,7 @@ Deno.test("tunnel ca show says who knows an authority and who holds which, in fu
     await run(CA_COMMAND, "retire", "--force");
     authorities = await loadAuthorities(state);
     const before = new NodeStore(state).read("edge-5");
-    await notes.note("edge-5", KEY, both);
+    await noteTrust(notes, "edge-5", KEY, both);
     assertEquals(
       new NodeStore(state).read("edge-5"),
       before,
@@ -300,13 +300,13 @@ Deno.test("tunnel ca rotate --wait goes on until each node knows the next author
     }
     const both = [authorities.current.facts, authorities.next.facts]
       .map(authorityIdOf);
-    const notes = new TrustNotes({
+    const notes = {
       nodes: new NodeStore(state),
       authorities: () => authorities,
-    });
-    await notes.note("edge-7", KEY, both);
+    };
+    await noteTrust(notes, "edge-7", KEY, both);
     assert(!ended);
-    await notes.note("edge-8", KEY, both);
+    await noteTrust(notes, "edge-8", KEY, both);
     const { code, output: printed } = await waiting;
     assertEquals(code, 0);
     assert(printed.includes("2 of 2 nodes know the new authority.\n"), printed);

@@ -16,7 +16,7 @@ import {
 } from "../../proto/grpc/client.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
 import type { Draft, MessageDecoder } from "../../proto/grpc/message_codec.ts";
-import { GrpcError, type Status, StatusCode } from "../../proto/grpc/status.ts";
+import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import {
   type EtcdError,
@@ -271,9 +271,9 @@ export class EtcdClient implements Disposable {
         ETCD_MESSAGE_BYTES_MAX,
         {
           onMessage: (message) => events.onMessage(message),
-          onEnd: (status) => {
-            blame(status);
-            events.onEnd(status);
+          onEnd: (error) => {
+            blame(error);
+            events.onEnd(error);
           },
         },
       );
@@ -500,7 +500,7 @@ export interface MessageStreamEvents {
   /** A `GrpcError` that this throws ends the call with that status. */
   onMessage(message: Uint8Array): void;
   /** The end, once, unless it was cancelled. OK is an end, too. */
-  onEnd(status: Status): void;
+  onEnd(error: GrpcError): void;
 }
 
 export interface MessageStream {
@@ -537,7 +537,10 @@ export function openMessageStream(
       call.consumed(chunk.length);
     },
     onWritable() {},
-    onStatus: (status) => events.onEnd(status),
+    onStatus: ({ code, message }) => {
+      const words = message || `the call ended with ${statusName(code)}`;
+      events.onEnd(new GrpcError(code || StatusCode.UNAVAILABLE, words));
+    },
   });
   return {
     send: (message) => void call.sendMessage(message),

@@ -68,3 +68,8 @@ export function isAboutMember(code: StatusCode): boolean {
   return code === StatusCode.UNAVAILABLE ||
     code === StatusCode.DEADLINE_EXCEEDED;
 }
+
+/** A slip of ours: it is tried again, as after any other failure. */
+export function unforeseen(): GrpcError {
+  return new GrpcError(StatusCode.INTERNAL, INTERNAL_ERROR);
+}

@@ -11,14 +11,11 @@
  * @module
  */
 
-import {
-  INTERNAL_ERROR,
-  unawaited,
-} from "../../platform/errors/internal_errors.ts";
-import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, EtcdStream } from "./client.ts";
-import { EtcdError, etcdTrouble, failureOf } from "./errors.ts";
+import { EtcdError, etcdTrouble, failureOf, unforeseen } from "./errors.ts";
 import {
   LEASE_METHODS,
   LeaseKeepAliveRequest,
@@ -202,10 +199,7 @@ class Renewal {
         LEASE_METHODS.leaseKeepAlive,
         {
           onMessage: (message) => this.#receive(message),
-          onEnd: ({ code, message }) => {
-            const words = message || `the call ended with ${statusName(code)}`;
-            this.#fail(new GrpcError(code || StatusCode.UNAVAILABLE, words));
-          },
+          onEnd: (error) => this.#fail(error),
         },
       );
       if (this.#isOver) return stream.cancel();
@@ -258,9 +252,4 @@ class Renewal {
   }
 
   readonly #onStop = () => this.#end(undefined);
-}
-
-/** A slip of ours: it is tried again, as after any other failure. */
-function unforeseen(): GrpcError {
-  return new GrpcError(StatusCode.INTERNAL, INTERNAL_ERROR);
 }

@@ -8,15 +8,12 @@
  * @module
  */
 
-import {
-  INTERNAL_ERROR,
-  unawaited,
-} from "../../platform/errors/internal_errors.ts";
-import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, EtcdStream } from "./client.ts";
-import { EtcdError, failureOf } from "./errors.ts";
-import { bytesOf, type Entry, entryOf, prefixEnd } from "./keys.ts";
+import { EtcdError, failureOf, unforeseen } from "./errors.ts";
+import { bytesOf, type Entry, entryOf, Int64Text, prefixEnd } from "./keys.ts";
 import {
   Event,
   ResponseHeader,
@@ -24,7 +21,6 @@ import {
   WatchRequest,
   WatchResponse,
 } from "./etcd_messages.ts";
-import { Int64Text } from "./keys.ts";
 
 /**
  * After so long without a word etcd is asked for one; its own progress
@@ -127,10 +123,7 @@ export class Watch {
     try {
       const stream = await client.openStream(WATCH_METHODS.watch, {
         onMessage: (message) => this.#receive(message),
-        onEnd: ({ code, message }) => {
-          const words = message || `the call ended with ${statusName(code)}`;
-          this.#break(new GrpcError(code || StatusCode.UNAVAILABLE, words));
-        },
+        onEnd: (error) => this.#break(error),
       });
       if (this.#isOver) return stream.cancel();
       this.#stream = stream;
@@ -286,9 +279,4 @@ function changeOf({ type, kv }: Event): Change[] {
   return type === 0
     ? [{ kind: "put", entry }]
     : [{ kind: "delete", key, modRevision }];
-}
-
-/** A slip of ours: it is tried again, as after any other failure. */
-function unforeseen(): GrpcError {
-  return new GrpcError(StatusCode.INTERNAL, INTERNAL_ERROR);
 }

@@ -29,7 +29,7 @@ import {
 import { DirectoryStore } from "../../neighbours/store/directory_store.ts";
 import { StoreError } from "../../neighbours/store/store_error.ts";
 import { type NodeRecord, NodeStore } from "./node_store.ts";
-import { TrustNotes } from "./authority_step.ts";
+import { noteTrust } from "./authority_step.ts";
 import { authorityIdOf } from "../../proto/identity/enrolment.ts";
 
 function inState(test: (state: DirectoryStore) => Promise<void>) {
@@ -185,11 +185,11 @@ Deno.test("only a node in good standing is written down as knowing an authority"
   const { state } = await DirectoryStore.openOrCreate(root, createAuthorities);
   const authorities = await rotateAuthority(state);
   const nodes = new NodeStore(state);
-  const notes = new TrustNotes({ nodes, authorities: () => authorities });
+  const notes = { nodes, authorities: () => authorities };
   const ids = trustedBy(authorities).map(authorityIdOf).sort();
   const noted = async (record: NodeRecord, key: string) => {
     await state.transact((change) => nodes.write(record, change));
-    await notes.note("gw", key, ids);
+    await noteTrust(notes, "gw", key, ids);
     return nodes.read("gw")?.trusts;
   };
   assertEquals(ids.length, 2);

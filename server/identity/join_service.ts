@@ -74,7 +74,7 @@ import {
   StoreAwayError,
   StoreError,
 } from "../../neighbours/store/store_error.ts";
-import type { TrustNotes } from "./authority_step.ts";
+import { noteTrust } from "./authority_step.ts";
 import { TokenRefusal, type TokenStore } from "./token_store.ts";
 
 /** How long a node that waits for approval should wait before it asks again. */
@@ -88,7 +88,6 @@ export interface JoinServiceOptions {
   readonly authorities: () => Authorities;
   /** What joined nodes were granted. */
   readonly granted: Pick<GrantedAddresses, "loaded" | "taken" | "note">;
-  readonly trust: TrustNotes;
   /** Certificates of other authorities pass the handshake, too. */
   readonly trustsOthers: boolean;
   /** Monotonic; for limits and nonces. */
@@ -171,7 +170,7 @@ export class JoinService {
         const own = ownCertificate(this.options, caller.identity);
         if (own.isOurs && own.node !== undefined) {
           const { publicKeySha256 } = caller.identity.certificate!;
-          await this.options.trust.note(own.node, publicKeySha256, trusted);
+          await noteTrust(this.options, own.node, publicKeySha256, trusted);
         }
         const { bundle } = this.options.authorities();
         const authorities = new TextEncoder().encode(bundle);

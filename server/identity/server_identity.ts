@@ -58,7 +58,7 @@ import {
 import { nodeOfFile, NodeStore } from "./node_store.ts";
 import { ensureServerLeaf, SERVER_FILE } from "./leaf_certificates.ts";
 import { TokenStore } from "./token_store.ts";
-import { TrustNotes } from "./authority_step.ts";
+import { noteTrust } from "./authority_step.ts";
 import { authorityIdOf } from "../../proto/identity/enrolment.ts";
 
 /**
@@ -100,7 +100,6 @@ export class ServerIdentity {
   readonly #local: DirectoryStore;
   readonly #log: Log;
   readonly #service: JoinService;
-  readonly #trust: TrustNotes;
   readonly #authorizerOptions: NodeAuthorizerOptions;
   /** Read at the start only where unauthenticated peers get in. */
   readonly #granted: GrantedAddresses;
@@ -141,12 +140,10 @@ export class ServerIdentity {
     };
     this.#granted = new GrantedAddresses({ nodes, grants, log });
     this.#admitsAnonymous = admitsAnonymous;
-    this.#trust = new TrustNotes({ nodes, authorities: trusted });
     this.#duplicates = new DuplicateRecords(state);
     this.#service = new JoinService({
       state,
       nodes,
-      trust: this.#trust,
       tokens: new TokenStore(state),
       authorities: trusted,
       granted: this.#granted,
@@ -294,7 +291,12 @@ export class ServerIdentity {
     const { certificate } = identity;
     if (node === undefined || certificate === undefined) return;
     try {
-      await this.#trust.note(node, certificate.publicKeySha256, trusted);
+      await noteTrust(
+        this.#authorizerOptions,
+        node,
+        certificate.publicKeySha256,
+        trusted,
+      );
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       // It is said again when the agent links again.
