@@ -78,7 +78,9 @@ const SERVER_LABELS = { "k8s-app": "konnectivity-server" };
 /** A directory of this machine, or of a common file system. */
 export function directoryConnection(root: string): StoreConnection {
   return {
-    ...{ kind: "directory", root, name: root },
+    kind: "directory",
+    root,
+    name: root,
     ...speaking(async (topic, speaker) => {
       const { DirectoryEphemerals } = await import("./directory_ephemerals.ts");
       return new DirectoryEphemerals({ ...speaker, path: `${root}/${topic}` });
@@ -109,7 +111,9 @@ export async function connectStore(
       const name = `etcd (${etcd.servers.join(", ")}, ${prefix})`;
       const options = { ...tools, client, prefix, name };
       return {
-        ...{ kind: "etcd", name, place: () => new EtcdPlace(options) },
+        kind: "etcd",
+        name,
+        place: () => new EtcdPlace(options),
         ...speaking((topic, speaker) => {
           const folder = topic === "peers" ? prefix : `${prefix}${topic}/`;
           const place = { ...options, ...speaker, prefix: folder };
@@ -126,7 +130,8 @@ export async function connectStore(
       const name = `Kubernetes (${client.server}, namespace ${namespace})`;
       const options = { ...tools, client, namespace, name };
       return {
-        ...{ kind: "kubernetes", name },
+        kind: "kubernetes",
+        name,
         place: () => new KubernetesPlace(options),
         ...speaking(async (topic, { observer, ...speaker }) => {
           const { KubernetesEphemerals } = await import(

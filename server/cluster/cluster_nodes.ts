@@ -43,7 +43,11 @@ type Client = Pick<KubernetesClient, "get">;
 
 function remembered(client: Client, clock: Clock, most: number) {
   return new RememberedObjects({
-    ...{ client, clock, most, believedMs: BELIEVED_MS, timeoutMs: TIMEOUT_MS },
+    client,
+    clock,
+    most,
+    believedMs: BELIEVED_MS,
+    timeoutMs: TIMEOUT_MS,
     believesMissing: true,
   });
 }

@@ -210,7 +210,10 @@ export class NodeLookups implements Disposable {
 
   constructor(private readonly client: LookupClient, clock: Clock) {
     this.#objects = new RememberedObjects({
-      ...{ client, clock, most: ANSWERS_MAX, timeoutMs: TIMEOUT_MS },
+      client,
+      clock,
+      most: ANSWERS_MAX,
+      timeoutMs: TIMEOUT_MS,
       believedMs: LOOKUP_BELIEVED_MS,
       believesMissing: false,
     });

@@ -126,7 +126,9 @@ function ruleEntry(
   const isAll = nodes.includes("*");
   const tests = nodes.map(nodeTest);
   return {
-    ...{ place, allow, deny },
+    place,
+    allow,
+    deny,
     // An agent that is not known has no name.
     isAboutNode: (names) =>
       isAll || tests.some((fits) => names.some((name) => fits(name))),

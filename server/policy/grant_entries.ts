@@ -80,7 +80,8 @@ export interface DiscoveryEntry {
 export const DISCOVERY_ENTRY: Shape<DiscoveryEntry> = as(
   ENTRY,
   ({ node, allow = [], deny = [] }) => ({
-    ...{ allow, deny },
+    allow,
+    deny,
     isAbout: nodeTest(node),
   }),
 );
@@ -160,7 +161,8 @@ export interface NodeGrants {
 export const NODE_GRANTS: Shape<NodeGrants> = as(
   GRANTS,
   ({ name, identifiers = [], services }) => ({
-    ...{ services, identifiers: joinedGrants(identifiers) },
+    services,
+    identifiers: joinedGrants(identifiers),
     isAbout: nodeTest(name),
   }),
 );
