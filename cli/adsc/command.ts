@@ -1,16 +1,15 @@
 /**
- * `tunnel adsc`: a client of discovery, to see what a server sends and to wait for
- * it.
+ * `tunnel adsc`: a client of discovery, to see what a server sends.
  *
  * @module
  */
 
 import {
   AdscSubscriber,
+  allThere,
   SubscriberRefusedError,
   SubscriberTimeoutError,
 } from "../../services/ads/adsc/subscriber.ts";
-import { allThere } from "../../services/ads/adsc/conditions.ts";
 import { wantsOf } from "../../services/ads/adsc/subscriber_profile.ts";
 import { resourceData } from "../../proto/xds/resource_data.ts";
 import type { AdsChange } from "../../services/ads/received.ts";
@@ -36,21 +35,20 @@ export function adscCommand(
 ): ReturnType<typeof defineCommand> {
   return defineCommand({
     name: "adsc",
-    summary: "Be a client of discovery: dump, wait, assert",
+    summary: "Be a client of discovery, and show what it is sent",
     operands: "proxy | envoy | grpc NAME… | raw KIND[=NAME,…]… [flags]",
     about: [
       "Subscribes at a discovery server (xDS v3) as a node proxy, Envoy or a " +
       "gRPC client, acknowledges what it receives, and ends when everything " +
-      "has arrived or, if there are any, every --wait and --expect holds: " +
-      "exit code 0. After --timeout the exit code is 1; when the server " +
-      "refuses the client it is 3.",
+      "has arrived: exit code 0. After --timeout the exit code is 1; when " +
+      "the server refuses the client it is 3.",
       "KIND is cluster, endpoints, listener or route. docs/discovery.md has " +
       "more.",
     ],
     examples: [
       "tunnel adsc proxy --server 127.0.0.1:15010",
-      "tunnel adsc grpc echo --expect default/echo:80=10.0.0.1:8080",
-      'tunnel adsc envoy --wait "clusters>=3" --print nothing',
+      "tunnel adsc grpc echo",
+      "tunnel adsc envoy --timeout 1m --print nothing",
       "tunnel adsc proxy --for 10s --print changes",
     ],
     rights: "network",
@@ -69,9 +67,7 @@ async function subscribe(
   signals: SignalSource,
 ): Promise<void> {
   const { timeoutMs, stayMs, print } = options;
-  const conditions = options.conditions.length > 0
-    ? options.conditions
-    : [allThere(wantsOf(options.subscriber.form))];
+  const conditions = [allThere(wantsOf(options.subscriber.form))];
   const subscriber = new AdscSubscriber({
     ...options.subscriber,
     ...print === "changes" ? { onChanged: changePrinter(context) } : {},

@@ -25,8 +25,8 @@ import {
   type ResourceReader,
   type UsableResource,
 } from "../../services/ads/received.ts";
-import type { Condition } from "../../services/ads/adsc/conditions.ts";
 import {
+  type Condition,
   isFinal,
   SubscriberRefusedError,
   SubscriberTimeoutError,

@@ -17,12 +17,41 @@ import { AdsClient } from "../ads_client.ts";
 import { AdsConnection } from "../ads_connection.ts";
 import type { DecodedResource } from "../read_resource.ts";
 import type { AdsChange } from "../received.ts";
-import type { Condition } from "./conditions.ts";
 import {
   readerFor,
   type SubscriberProfile,
+  type Want,
   wantsOf,
 } from "./subscriber_profile.ts";
+
+/** A client, as conditions look at it. */
+export type SeenBy = Pick<
+  AdsClient<DecodedResource>,
+  "held" | "absent" | "status"
+>;
+
+/** What a client is to see before it is content. */
+export interface Condition {
+  /** For people. */
+  readonly text: string;
+  /** @returns What is seen instead; `undefined`: it holds. */
+  check(client: SeenBy): string | undefined;
+}
+
+/** All that is asked for by name is there. */
+export function allThere(wants: readonly Want[]): Condition {
+  const named = wants.flatMap(({ kind, names }) =>
+    names.map((name) => [kind, name] as const)
+  );
+  return {
+    text: "all that is asked for",
+    check(client) {
+      const gone = named.filter(([kind, name]) => client.absent(kind).has(name))
+        .map(([kind, name]) => `no ${kind} ${name}`);
+      return gone.length === 0 ? undefined : gone.join(", ");
+    },
+  };
+}
 
 /** Who subscribes, to what, and where. */
 export interface SubscriberOptions {

@@ -5,32 +5,14 @@
  * @module
  */
 
-import type { Code } from "../../../proto/codes/codes.ts";
-import { hostPort } from "../../../proto/peer/host_port.ts";
+import type { Code } from "../../proto/codes/codes.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
 import {
   type ClusterLoadAssignment,
   HealthStatus,
-} from "../../../proto/xds/xds_messages.ts";
-import {
-  RESOURCE_KINDS,
-  type ResourceKind,
-} from "../../../proto/xds/resource.ts";
-import type { DecodedResource } from "../read_resource.ts";
-import type { AdsClient } from "../ads_client.ts";
-import type { Want } from "./subscriber_profile.ts";
-
-/** A client, as conditions look at it. */
-export type SeenBy = Pick<
-  AdsClient<DecodedResource>,
-  "held" | "absent" | "status"
->;
-
-export interface Condition {
-  /** As it was written. */
-  readonly text: string;
-  /** @returns What is seen instead; `undefined`: it holds. */
-  check(client: SeenBy): string | undefined;
-}
+} from "../../proto/xds/xds_messages.ts";
+import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
+import type { Condition, SeenBy } from "../../services/ads/adsc/subscriber.ts";
 
 /** A text that is no condition; one line that goes on after "saw this, ". */
 export class ConditionError extends Error {
@@ -171,21 +153,6 @@ function assigned(
       }
       const seen = asText(usableAddresses(content.message));
       return seen === sorted ? undefined : `${name}=${seen}`;
-    },
-  };
-}
-
-/** All that is asked for by name is there: what is meant unless one says else. */
-export function allThere(wants: readonly Want[]): Condition {
-  const named = wants.flatMap(({ kind, names }) =>
-    names.map((name) => [kind, name] as const)
-  );
-  return {
-    text: "all that is asked for",
-    check(client) {
-      const gone = named.filter(([kind, name]) => client.absent(kind).has(name))
-        .map(([kind, name]) => `no ${kind} ${name}`);
-      return gone.length === 0 ? undefined : gone.join(", ");
     },
   };
 }
