@@ -29,7 +29,7 @@ import {
   type PlaceSights,
   type Sight,
 } from "./ephemerals.ts";
-import { worded } from "./kubernetes_place.ts";
+import { answered, worded } from "./kubernetes_place.ts";
 
 /** Of Leases of servers' agents: whose they are. */
 const INSTANCE_LABEL = "server.tunnel/instance";
@@ -164,10 +164,8 @@ export class KubernetesEphemerals implements EphemeralPlace {
       // Somebody has removed or changed it: then it is written as it is now.
       const code = codeOf(error);
       if (code !== 409 && code !== 404) throw worded(error);
-      const found = await unlessMissing(client.get<Lease>(path, request))
-        .catch((error) => {
-          throw worded(error);
-        });
+      const asking = client.get<Lease>(path, request);
+      const found = await answered(unlessMissing(asking));
       if (found !== undefined) this.#written.set(part, found);
       this.#sights!.rewrite(part);
     }
@@ -195,11 +193,10 @@ export class KubernetesEphemerals implements EphemeralPlace {
   }
 
   async #delete(path: string): Promise<void> {
-    try {
-      await this.options.client.delete(path, { timeoutMs: TIMEOUT_MS });
-    } catch (error) {
-      if (codeOf(error) !== 404) throw worded(error);
-    }
+    const deleting = this.options.client.delete(path, {
+      timeoutMs: TIMEOUT_MS,
+    });
+    await answered(unlessMissing(deleting));
   }
 
   // --- What all say ------------------------------------------------------------

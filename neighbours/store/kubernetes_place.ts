@@ -17,6 +17,7 @@ import {
   codeOf,
   isKubernetesTrouble,
   KubernetesError,
+  unlessMissing,
 } from "../kubernetes/errors.ts";
 import { listPages, ListWatch } from "../kubernetes/list_watch.ts";
 import type { KubernetesObject } from "../kubernetes/objects.ts";
@@ -97,13 +98,9 @@ export class KubernetesPlace implements Place {
 
   async get(key: string): Promise<VersionedRecord | undefined> {
     const { client } = this.options;
-    try {
-      const secret = await client.get<Secret>(this.#path(key), REQUEST);
-      return this.#recordOf(secret, key);
-    } catch (error) {
-      if (codeOf(error) === 404) return undefined;
-      throw worded(error);
-    }
+    const asking = client.get<Secret>(this.#path(key), REQUEST);
+    const secret = await answered(unlessMissing(asking));
+    return secret && this.#recordOf(secret, key);
   }
 
   async list(
@@ -113,10 +110,9 @@ export class KubernetesPlace implements Place {
     const query = { labelSelector: `${FOLDER_LABEL}=${folder}` };
     const options = { ...REQUEST, query };
     const { client } = this.options;
-    const { items } = await listPages<Secret>(client, this.#path(), options)
-      .catch((error) => {
-        throw worded(error);
-      });
+    const { items } = await answered(
+      listPages<Secret>(client, this.#path(), options),
+    );
     const found = new Map<string, VersionedRecord>();
     for (const secret of items) {
       const key = keyOf(secret);
@@ -341,6 +337,15 @@ function textOf({ data }: Secret): string | undefined {
 function isMissingNamespace(error: unknown): boolean {
   return error instanceof KubernetesError && error.code === 404 &&
     /namespaces? "[^"]*" not found/.test(error.message);
+}
+
+/** What the API server answers. @throws {StoreError} */
+export async function answered<T>(asking: Promise<T>): Promise<T> {
+  try {
+    return await asking;
+  } catch (error) {
+    throw worded(error);
+  }
 }
 
 /** @returns What to throw. */
