@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { runCommand } from "../tests/support/rigs/fake_admin.ts";
 import { COMMANDS } from "./commands.ts";
-import { GROUPS } from "./help.ts";
+import { GROUPS } from "./run.ts";
 
 Deno.test("every command that is shown stands in one group of the help", async () => {
   const shown: string[] = ["help"];

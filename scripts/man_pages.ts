@@ -10,7 +10,7 @@ import { parseArgs } from "@std/cli";
 import { allCommands } from "../cli/commands.ts";
 import { bashScript, zshScript } from "../cli/reference/case_scripts.ts";
 import { commandWords } from "../cli/reference/command_words.ts";
-import { fishScript } from "../cli/reference/fish_script.ts";
+import { fishScript } from "../cli/reference/completion.ts";
 import { commandPage, overviewPage } from "../cli/reference/man.ts";
 
 /** All of them by file name, as man(1) looks for them. */

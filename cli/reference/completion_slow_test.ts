@@ -4,7 +4,7 @@ import { COMMANDS } from "../commands.ts";
 import { allCommands } from "../commands.ts";
 import { bashScript, zshScript } from "./case_scripts.ts";
 import { commandWords } from "./command_words.ts";
-import { fishScript } from "./fish_script.ts";
+import { fishScript } from "./completion.ts";
 
 /** Made by peers, as far as a shell knows. */
 const HOSTILE = [
