@@ -19,7 +19,7 @@ import {
   askedProgram,
   withWorkers,
 } from "./flags/admin_flags.ts";
-import { askAll, ofEach } from "./ask/asked.ts";
+import { askAll, printEach } from "./ask/asked.ts";
 import { booleanFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { printAnswer } from "./program/answer_output.ts";
@@ -74,25 +74,19 @@ export const XDS_COMMAND = defineCommand({
     const { values, given } = reading;
     const { verb, operand } = readVerb("xds", VERBS, reading);
     const asked = withWorkers(askedProgram(values, given, context));
-    const output = {
-      form: values.output,
-      intervalMs: values["watch"] ? values["interval"] : undefined,
-    };
     if (verb === "status") {
-      return await printAnswer({
-        ...output,
-        ask: () =>
-          askAll(
-            asked,
-            context,
-            (client) => query<SyncAnswer>(client, discoveryPath("sync")),
-          ),
-        ...ofEach(statusText),
-      }, context);
+      return await printEach(
+        values,
+        asked,
+        context,
+        (client) => query<SyncAnswer>(client, discoveryPath("sync")),
+        (_page, answer) => statusText(answer),
+      );
     }
     const path = `${discoveryPath("diff")}?node=${encodeURIComponent(operand)}`;
     return await printAnswer({
-      ...output,
+      form: values.output,
+      intervalMs: values["watch"] ? values["interval"] : undefined,
       ask: async () => {
         const answers = await askAll(
           asked,

@@ -1,10 +1,11 @@
 /**
- * The admin API of an agent: its links, dials and what it serves for others.
+ * The admin API of an agent: its links, dials and what it serves for others, and
+ * which of its own rules decides about a target.
  *
  * @module
  */
 
-import type { AdminRoute } from "../../net/admin/admin_api.ts";
+import { AdminFailure, type AdminRoute } from "../../net/admin/admin_api.ts";
 import { fileWarnings } from "../../net/admin/own_facts.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { announcedName } from "../../proto/link/control_messages.ts";
@@ -12,7 +13,15 @@ import type { AgentParts } from "../../agent/shown_agent.ts";
 import { linkInfos, linkWarnings } from "./links_answer.ts";
 import { programInfo } from "../../agent/node_facts.ts";
 import { nodeRoutes } from "./node_routes.ts";
-import { agentPolicyRoute } from "./policy_route.ts";
+import { LookupError, type Resolver } from "../../net/names/resolver.ts";
+import { systemResolver } from "../../net/names/system_resolver.ts";
+import { DialGate } from "../../policy/dial_gate.ts";
+import type { RuleDecision, RuleSet } from "../../policy/rule_set.ts";
+import { splitAddress } from "../../policy/target_address.ts";
+import { ADMIN_ACTIONS, ADMIN_API } from "../../proto/admin/api.ts";
+import type { PolicyAnswer } from "../../proto/admin/path_check.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
+import { isIpAddress } from "../../proto/peer/ip_address.ts";
 
 /** See the module description. */
 export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
@@ -57,4 +66,94 @@ export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
     ...shownFlags === undefined ? {} : { flags: shownFlags },
   });
   return [...routes, policy];
+}
+
+/** Longest target that is taken. */
+const TARGET_LENGTH_MAX = 300;
+
+/** What the agent decides by. */
+interface AgentRules {
+  readonly rules: () => RuleSet | undefined;
+  readonly allowUnix: readonly string[];
+  /** For tests; the system's unless given. */
+  readonly resolver?: Resolver;
+}
+
+/**
+ * `POST /v1/policy/test` of an agent: which of its own rules decides about a
+ * target. It is the gate of dials that is asked; nothing is dialed, but a name is
+ * looked up if that decides.
+ */
+export function agentPolicyRoute(agent: AgentRules): AdminRoute {
+  return {
+    method: "POST",
+    path: `${ADMIN_API}/${ADMIN_ACTIONS.policyTest}`,
+    role: "view",
+    answer: async ({ body }): Promise<PolicyAnswer> => {
+      const { target } = Object(body);
+      const isGood = typeof target === "string" && target !== "" &&
+        target.length <= TARGET_LENGTH_MAX;
+      if (!isGood) {
+        throw new AdminFailure(400, {
+          code: "TUN123",
+          message: "Cannot test the rules: wanted { target: HOST:PORT }",
+        });
+      }
+      return await decided(targetOf(target), agent);
+    },
+  };
+}
+
+async function decided(
+  target: DialTarget,
+  { rules, allowUnix, resolver = systemResolver }: AgentRules,
+): Promise<PolicyAnswer> {
+  let decision: RuleDecision | undefined;
+  const now = rules();
+  const gate = new DialGate(target, {
+    ...(now === undefined ? {} : { rules: now }),
+    allowUnix,
+    onDecision: (made) => decision = made,
+  });
+  const what = `${target.protocol} ${target.address}`;
+  try {
+    if (target.protocol === "unix") {
+      await gate.admitPath(target.address, Deno.realPath);
+    } else {
+      const { host } = splitAddress(target);
+      gate.beforeLookup();
+      const isKnown = host === "" || isIpAddress(host);
+      gate.admit(isKnown ? [host || "127.0.0.1"] : await resolver.lookup(host));
+    }
+  } catch (error) {
+    const isForeseen = error instanceof DialError ||
+      error instanceof LookupError || error instanceof Deno.errors.NotFound;
+    if (!isForeseen) throw error;
+    return {
+      isAllowed: false,
+      ...ruleOf(decision),
+      message: `this agent does not dial ${what}: ${error.message}`,
+    };
+  }
+  const { rule = "" } = decision ?? {};
+  return {
+    isAllowed: true,
+    ...ruleOf(decision),
+    message: `this agent may dial ${what}: ` +
+      (now === undefined && rule === "none were given"
+        ? "it has no rules"
+        : `${rule} allows it`),
+  };
+}
+
+function ruleOf(decision: RuleDecision | undefined): { rule?: string } {
+  const rule = decision?.rule ?? "";
+  return rule === "" ? {} : { rule };
+}
+
+/** `unix:/path`, `udp:HOST:PORT`, or `HOST:PORT` of tcp. */
+function targetOf(text: string): DialTarget {
+  const [, protocol = "tcp", address = ""] = /^(?:(tcp|udp|unix):)?(.*)$/s
+    .exec(text) ?? [];
+  return { protocol, address };
 }

@@ -9,8 +9,8 @@ import {
   allThere,
   SubscriberRefusedError,
   SubscriberTimeoutError,
+  wantsOf,
 } from "../../services/ads/adsc/subscriber.ts";
-import { wantsOf } from "../../services/ads/adsc/subscriber_profile.ts";
 import { resourceData } from "../../proto/xds/resource_data.ts";
 import type { AdsChange } from "../../services/ads/received.ts";
 import type { DecodedResource } from "../../services/ads/read_resource.ts";

@@ -5,12 +5,12 @@
  */
 
 import { hostname } from "node:os";
-import type { SubscriberOptions } from "../../services/ads/adsc/subscriber.ts";
 import {
+  type SubscriberOptions,
   type SubscriberProfile,
   userAgentOf,
   type Want,
-} from "../../services/ads/adsc/subscriber_profile.ts";
+} from "../../services/ads/adsc/subscriber.ts";
 import {
   type AdsAccess,
   adsUpstreamOf,

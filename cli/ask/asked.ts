@@ -5,7 +5,9 @@
  */
 
 import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
+import { type Page, pageOf } from "../../admin/ask/page.ts";
 import {
+  type ANSWER_FLAGS,
   type ASKED_FLAGS,
   type AskedProgram,
   askedProgram,
@@ -15,7 +17,7 @@ import {
 } from "../flags/admin_flags.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import type { FlagValues } from "../flags/flag.ts";
-import { type AnswerOutput, askedClient } from "../program/answer_output.ts";
+import { askedClient, printAnswer } from "../program/answer_output.ts";
 import type { CommandContext } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 
@@ -115,16 +117,28 @@ export async function answersOf<C, T>(
   return answers;
 }
 
-/** How answers are printed: under names, where there are several. */
-export function ofEach<T>(
-  text: (answer: T, isWide: boolean) => string,
-): Pick<AnswerOutput<readonly Answering<T>[]>, "table" | "data"> {
-  return {
-    table: (all, isWide) =>
-      all.map(({ asked: { program, worker }, answer }) => {
+/**
+ * What they answer, printed under names where there are several: once, or with
+ * `--watch` again and again.
+ */
+export function printEach<T>(
+  values: FlagValues<typeof ANSWER_FLAGS>,
+  programs: readonly AskedProgram[],
+  context: CommandContext,
+  ask: (client: AdminClient) => Promise<T>,
+  text: (page: Page, answer: T, isWide: boolean) => string,
+): Promise<ExitCode> {
+  return printAnswer({
+    form: values.output,
+    intervalMs: values.watch ? values.interval : undefined,
+    ask: () => askFirst(programs, context, ask),
+    table: (all, isWide) => {
+      const page = pageOf(context, isWide);
+      return all.map(({ asked: { program, worker }, answer }) => {
         const name = `${program}, worker ${worker ?? 0}:\n`;
-        return (all.length === 1 ? "" : name) + text(answer, isWide);
-      }).join("\n"),
+        return (all.length === 1 ? "" : name) + text(page, answer, isWide);
+      }).join("\n");
+    },
     data: (all) =>
       all.length === 1 ? all[0]!.answer : {
         programs: all.map(({ asked: { worker }, answer }) => ({
@@ -132,7 +146,7 @@ export function ofEach<T>(
           ...answer,
         })),
       },
-  };
+  }, context);
 }
 
 /** Of a socket that nothing listens on. */

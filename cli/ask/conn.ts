@@ -22,19 +22,11 @@ import {
 } from "../flags/admin_flags.ts";
 import { booleanFlag, choiceFlag, countFlag, textFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
-import { printAnswer } from "../program/answer_output.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
-import { pageOf } from "../../admin/ask/page.ts";
 import { ofOthers } from "../../admin/ask/text_table.ts";
 import { readVerb } from "../program/verbs.ts";
-import {
-  type Answering,
-  askAll,
-  askedPrograms,
-  askFirst,
-  ofEach,
-} from "./asked.ts";
+import { type Answering, askAll, askedPrograms, printEach } from "./asked.ts";
 import { conduitsText } from "../../admin/ask/answer_text.ts";
 import { callerText, targetText } from "../../admin/view/conduits.ts";
 import { conduitsPath } from "../../admin/ask/asked_conduits.ts";
@@ -123,19 +115,13 @@ export const CONN_COMMAND = defineCommand({
       return await killAll(programs, ids, values["yes"], context);
     }
     const path = conduitsPath(values);
-    return await printAnswer({
-      form: values.output,
-      intervalMs: values["watch"] ? values["interval"] : undefined,
-      ask: () =>
-        askFirst(
-          programs,
-          context,
-          (client) => client.get<ConduitsAnswer>(path),
-        ),
-      ...ofEach((answer: ConduitsAnswer, isWide) =>
-        conduitsText(pageOf(context, isWide), answer, isWide)
-      ),
-    }, context);
+    return await printEach(
+      values,
+      programs,
+      context,
+      (client) => client.get<ConduitsAnswer>(path),
+      conduitsText,
+    );
   },
 });
 

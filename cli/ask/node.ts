@@ -14,11 +14,9 @@ import {
   withWorkers,
 } from "../flags/admin_flags.ts";
 import type { FlagValues } from "../flags/flag.ts";
-import { printAnswer } from "../program/answer_output.ts";
 import type { CommandContext } from "../program/command.ts";
 import type { ExitCode } from "../program/exit_codes.ts";
-import { pageOf } from "../../admin/ask/page.ts";
-import { askAll, isNobodyThere, ofEach } from "./asked.ts";
+import { isNobodyThere, printEach } from "./asked.ts";
 import { nodesText, nodeText } from "../../admin/ask/answer_text.ts";
 
 /** In which nodes may be; the words of `?state=`. */
@@ -41,18 +39,14 @@ export async function listNodes(
   const query = values.only === "" ? "" : `?state=${values.only}`;
   const path = ADMIN_PATHS.nodes + query;
   try {
-    const code = await printAnswer({
-      form: values.output,
-      intervalMs: values.watch ? values.interval : undefined,
-      ask: () =>
-        askAll(asked, context, (client) => client.get<NodesAnswer>(path)),
-      ...ofEach((answer: NodesAnswer, isWide) =>
-        nodesText(pageOf(context, isWide), answer, {
-          isWide,
-          nowMs: nowMs(answer),
-        })
-      ),
-    }, context);
+    const code = await printEach(
+      values,
+      asked,
+      context,
+      (client) => client.get<NodesAnswer>(path),
+      (page, answer, isWide) =>
+        nodesText(page, answer, { isWide, nowMs: nowMs(answer) }),
+    );
     return { code };
   } catch (error) {
     const isAway = error instanceof AdminError && isNobodyThere(error);
@@ -70,14 +64,13 @@ export async function showNode(
 ): Promise<ExitCode> {
   const asked = withWorkers(askedProgram(values, given, context));
   const path = ADMIN_PATHS.node + encodeURIComponent(name);
-  return await printAnswer({
-    form: values.output,
-    intervalMs: values.watch ? values.interval : undefined,
-    ask: () => askAll(asked, context, (client) => client.get<NodeDetail>(path)),
-    ...ofEach((answer: NodeDetail, isWide) =>
-      nodeText(pageOf(context, isWide), answer, nowMs(answer))
-    ),
-  }, context);
+  return await printEach(
+    values,
+    asked,
+    context,
+    (client) => client.get<NodeDetail>(path),
+    (page, answer) => nodeText(page, answer, nowMs(answer)),
+  );
 }
 
 /** Ages are by the clock of the machine that answered. */

@@ -28,15 +28,13 @@ import {
 import {
   type Condition,
   isFinal,
-  SubscriberRefusedError,
-  SubscriberTimeoutError,
-} from "../../services/ads/adsc/subscriber.ts";
-import { ChangeLog, type FleetFigures, timesOf } from "./fleet_figures.ts";
-import {
   readerFor,
   type SubscriberProfile,
+  SubscriberRefusedError,
+  SubscriberTimeoutError,
   wantsOf,
-} from "../../services/ads/adsc/subscriber_profile.ts";
+} from "../../services/ads/adsc/subscriber.ts";
+import { ChangeLog, type FleetFigures, timesOf } from "./fleet_figures.ts";
 
 /** Clients that are started at once; the next ones when these are answered. */
 const STARTING_MAX = 100;

@@ -12,16 +12,14 @@ import { eventually } from "../../tests/support/rigs/tunnel_harness.ts";
 import { plainUpstream } from "../../net/channel/server_upstream.ts";
 import { parseCount, parseExpectation } from "./conditions.ts";
 import {
+  type SubscriberProfile,
   SubscriberRefusedError,
   SubscriberTimeoutError,
+  userAgentOf,
+  type Want,
 } from "../../services/ads/adsc/subscriber.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
 import { resourceData } from "../../proto/xds/resource_data.ts";
-import {
-  type SubscriberProfile,
-  userAgentOf,
-  type Want,
-} from "../../services/ads/adsc/subscriber_profile.ts";
 import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 
 const PART = {

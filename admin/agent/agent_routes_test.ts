@@ -3,7 +3,7 @@ import { AdminFailure, type AdminRequest } from "../../net/admin/admin_api.ts";
 import { parseRule } from "../../policy/rule.ts";
 import { RuleSet } from "../../policy/rule_set.ts";
 import type { PolicyAnswer } from "../../proto/admin/path_check.ts";
-import { agentPolicyRoute } from "./policy_route.ts";
+import { agentPolicyRoute } from "./agent_routes.ts";
 
 const labelled = (flag: string) => (text: string) => ({
   rule: parseRule(text),
