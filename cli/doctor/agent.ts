@@ -88,20 +88,19 @@ export async function examineAgent(
   context: Pick<CommandContext, "environment" | "readFile">,
 ): Promise<readonly PathStep[]> {
   let subject: Subject | undefined;
-  const timers = systemTimers;
   const steps = await walk([{
     name: "state",
     look: async () => {
       subject = await subjectOf(reading, context);
       return subject.finding;
     },
-  }], { timers });
+  }]);
   const way = subject?.way;
   if (way === undefined) return steps;
   const running = await walk([
     ...diskHops(way.runsIn),
     ...runningHops(way.runsIn, reading),
-  ], { timers });
+  ]);
   // What is asked of the agent must not take the time of what is walked.
   const walked = await Promise.all(way.addresses.map(async (address) => {
     const { serverName } = way;
@@ -112,14 +111,13 @@ export async function examineAgent(
       proxyEnv: proxyEnvironment(context.environment),
       alpn: [STREAMS_ALPN, ...reading.values["alpn-proto"], HTTP2_ALPN],
       healthPort: SERVER_HEALTH_PORT,
-      timers,
+      timers: systemTimers,
       wallClock: Date.now,
     });
     const steps = await walk(
       way.token !== undefined
         ? [...path.hopsToServer, ...tokenHops(path, way.token)]
         : [...path.hops, ...linkHops(path, way.agent!)],
-      { timers },
     );
     return way.addresses.length === 1
       ? steps

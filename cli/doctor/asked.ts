@@ -19,7 +19,6 @@ import {
   walk,
   warned,
 } from "../../admin/doctor/walk/path_walk.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   ADMIN_ACTIONS,
   ADMIN_API,
@@ -89,12 +88,12 @@ export async function examineNode(
       ...serverHop(one),
       name: `server worker ${at + 1}`,
     }));
-    const before = await walk([server], { timers: systemTimers });
+    const before = await walk([server]);
     if (before.some(({ outcome }) => outcome === "failed")) {
       const record = await walk([{
         name: "record",
         look: () => recordOf(name, reading, context),
-      }], { timers: systemTimers });
+      }]);
       return [...before, ...record];
     }
     return [
@@ -133,7 +132,7 @@ export async function examineNode(
         { name: "warnings", look: () => warnings(node!) },
         // Last, so that the rest is said although this fails.
         { name: "descriptors", look: () => descriptors(node!) },
-      ], { timers: systemTimers }),
+      ]),
     ];
   });
 }
@@ -174,7 +173,7 @@ export async function examineTarget(
   context: Context,
 ): Promise<readonly PathStep[]> {
   return await asking(reading, context, async ([client]) => {
-    const before = await walk([serverHop(client!)], { timers: systemTimers });
+    const before = await walk([serverHop(client!)]);
     if (before.some(({ outcome }) => outcome === "failed")) return before;
     const { node, as } = reading.values;
     const question: TraceQuestion = {
@@ -244,18 +243,25 @@ function silentLinks(name: string, why: string): Finding {
   );
 }
 
-/** Of each worker of the server. */
-async function links(
+/** Pings each link of the node. Each worker of the server has links of its own. */
+export async function pongsOf(
   clients: readonly AdminClient[],
-  name: string,
-): Promise<Finding> {
-  const path = `${ADMIN_PATHS.node}${encodeURIComponent(name)}/` +
+  node: string,
+): Promise<PingAnswer["links"]> {
+  const path = `${ADMIN_PATHS.node}${encodeURIComponent(node)}/` +
     ADMIN_ACTIONS.ping;
   const answers = await answersOf(
     clients,
     (client) => client.post<PingAnswer>(path),
   );
-  const links = answers.flatMap((answer) => answer.links);
+  return answers.flatMap(({ links }) => links);
+}
+
+async function links(
+  clients: readonly AdminClient[],
+  name: string,
+): Promise<Finding> {
+  const links = await pongsOf(clients, name);
   const silent = links.filter(({ problem }) => problem !== undefined);
   const times = links.flatMap(({ roundTripMs }) => roundTripMs ?? []);
   if (times.length === 0) {

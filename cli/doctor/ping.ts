@@ -8,8 +8,6 @@
 import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { printable } from "../../platform/text/printable.ts";
-import { ADMIN_ACTIONS, ADMIN_PATHS } from "../../proto/admin/api.ts";
-import type { PingAnswer } from "../../proto/admin/path_check.ts";
 import {
   ANSWER_FLAGS,
   ASKED_SERVER_FLAGS,
@@ -19,7 +17,7 @@ import {
 import { booleanFlag, countFlag, durationFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { answersOf } from "../ask/asked.ts";
+import { pongsOf } from "./asked.ts";
 import { askedClient } from "../program/answer_output.ts";
 import { jsonText } from "../../platform/text/printable.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
@@ -124,20 +122,13 @@ async function pingAll(
   tally: PingTally,
   { print }: Pick<CommandContext, "print">,
 ): Promise<void> {
-  const path = `${ADMIN_PATHS.node}${encodeURIComponent(node)}/` +
-    ADMIN_ACTIONS.ping;
   for (let at = 1; until || at <= count; at++) {
     if (at > 1) await new Promise((go) => setTimeout(go, interval));
     const beganMs = performance.now();
     tally.sent++;
     let pongs: readonly Pong[];
     try {
-      // Each worker of the server has links of its own.
-      const answers = await answersOf(
-        clients,
-        (client) => client.post<PingAnswer>(path),
-      );
-      pongs = answers.flatMap(({ links }) => links);
+      pongs = await pongsOf(clients, node);
     } catch (error) {
       const problem = absence(error);
       // It was not there to begin with: the next attempt finds the same.

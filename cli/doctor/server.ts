@@ -81,9 +81,17 @@ export async function examineServer(
   context: Context,
   problem?: string,
 ): Promise<readonly PathStep[]> {
+  return await walk(allHops(reading, context, problem));
+}
+
+/** What else is looked at depends on flags that can be used. */
+function* allHops(
+  reading: Reading,
+  context: Context,
+  problem: string | undefined,
+): Generator<Hop> {
   let subject: Subject | undefined;
-  const timers = systemTimers;
-  const config: Hop = {
+  yield {
     name: "configuration",
     look: () => {
       if (problem !== undefined) return configFault(problem);
@@ -95,7 +103,7 @@ export async function examineServer(
         );
         const { values, given } = reading;
         subject = { options, values, given, running: undefined };
-        const file = reading.values["config"];
+        const file = values["config"];
         return fine(file === "" ? "flags can be used" : `${file} can be used`);
       } catch (error) {
         if (!(error instanceof UsageError)) throw error;
@@ -103,9 +111,7 @@ export async function examineServer(
       }
     },
   };
-  const steps = await walk([config], { timers });
-  if (subject === undefined) return steps;
-  return [...steps, ...await walk(hopsOf(subject), { timers })];
+  if (subject !== undefined) yield* hopsOf(subject);
 }
 
 function configFault(message: string): Finding {

@@ -6,6 +6,7 @@
  */
 
 import { messageOf } from "../../../platform/errors/error_code.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { withDeadline } from "../../../platform/time/deadline.ts";
 import type { PathStep } from "../../../proto/admin/path_check.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
@@ -42,19 +43,19 @@ class LateError extends Error {}
 
 /** How a walk goes. */
 interface WalkOptions {
-  readonly timers: Timers;
+  /** The platform's unless given. */
+  readonly timers?: Timers;
   readonly signal?: AbortSignal;
-  /** Sees each step when it is known. */
-  readonly onStep?: (step: PathStep) => void;
 }
 
 /**
  * Walks. A hop that throws has failed, with its error's message; after a failure
- * only what is independent of it is looked at, and the rest is skipped.
+ * only what is independent of it is looked at, and the rest is skipped. Hops are
+ * taken one by one: which come next may depend on what was seen before.
  */
 export async function walk(
-  hops: readonly Hop[],
-  { timers, signal, onStep = () => {} }: WalkOptions,
+  hops: Iterable<Hop>,
+  { timers = systemTimers, signal }: WalkOptions = {},
 ): Promise<readonly PathStep[]> {
   const steps: PathStep[] = [];
   const startMs = timers.now();
@@ -76,7 +77,6 @@ export async function walk(
     };
     if (step.outcome === "failed") failedAt ??= hop.name;
     steps.push(step);
-    onStep(step);
   }
   return steps;
 }

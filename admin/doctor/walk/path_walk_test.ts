@@ -13,19 +13,17 @@ import {
 const timers = systemTimers;
 
 Deno.test("behind a failure only what is independent of it is looked at", async () => {
-  const seen: string[] = [];
   const steps = await walk([
     { name: "a", look: () => fine("good") },
     { name: "b", look: () => failed("TUN401", "bad", "mend it") },
     { name: "c", look: () => fine("never") },
     { name: "d", isIndependent: true, look: () => fine("seen") },
     { name: "none", isIndependent: true, look: () => undefined },
-  ], { timers, onStep: ({ hop }) => seen.push(hop) });
+  ]);
   assertEquals(
     steps.map(({ hop, outcome }) => `${hop} ${outcome}`),
     ["a ok", "b failed", "c skipped", "d ok"],
   );
-  assertEquals(seen, ["a", "b", "c", "d"]);
   assertEquals(steps[2]!.message, "not reached: b failed");
   assertEquals(firstFault(steps)?.hop, "b");
 });
