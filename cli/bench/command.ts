@@ -11,7 +11,7 @@ import type {
   BenchProgress,
   BenchResult,
 } from "../../client/bench/measurement.ts";
-import { runBench } from "../../client/bench/run_bench.ts";
+import { runBench } from "../../client/bench/bench_run.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import { describeRoute, type TunnelRoute } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";

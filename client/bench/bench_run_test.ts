@@ -6,7 +6,7 @@ import { benchAnswer } from "../../proto/link/bench_wire.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import type { TunnelDialer } from "../tunnel_dialer.ts";
 import { type BenchPlan, STAND_MS } from "./measurement.ts";
-import { runBench } from "./run_bench.ts";
+import { runBench } from "./bench_run.ts";
 
 const PLANS: readonly BenchPlan[] = [
   { kind: "roundTrip", connections: 1 },
