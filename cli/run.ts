@@ -7,7 +7,7 @@
  */
 
 import { withoutTokens } from "../proto/identity/join_token.ts";
-import { withCode } from "../proto/codes/coded.ts";
+import { withCode } from "../proto/codes/codes.ts";
 import { asFaultOfOurs } from "../platform/errors/missing_right.ts";
 import type { CommandContext } from "./program/command.ts";
 import { COMMANDS } from "./commands.ts";

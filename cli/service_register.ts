@@ -5,7 +5,7 @@
  * @module
  */
 
-import { withCode } from "../proto/codes/coded.ts";
+import { withCode } from "../proto/codes/codes.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
 import {
   AGENT_KEYS,

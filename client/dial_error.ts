@@ -5,8 +5,7 @@
  */
 
 import type { ConnectionId } from "../proto/peer/connection_id.ts";
-import { tunnelCodeOf } from "../proto/codes/coded.ts";
-import type { Code } from "../proto/codes/codes.ts";
+import { tunnelCodeOf, type Code } from "../proto/codes/codes.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 
@@ -58,7 +57,7 @@ const FAILURE_CODES: Readonly<Record<DialFailure, Code>> = {
   context: "TUN509",
   dialclosed: "TUN403",
   tunnelclosed: "TUN403",
-  streamsetup: "TUN415",
+  streamsetup: "TUN401",
 };
 
 const REASONS: Readonly<Record<DialError["reason"], DialFailure>> = {

@@ -20,10 +20,9 @@ const REMEDY: Readonly<Record<Refuser, string>> = {
   server: "add an allow rule for it to its policy file",
 };
 
-/** Denied by a rule, or allowed by none. */
-const CODES_OF: Readonly<Record<Refuser, readonly [Code, Code]>> = {
-  agent: ["TUN603", "TUN604"],
-  server: ["TUN601", "TUN602"],
+const CODES_OF: Readonly<Record<Refuser, Code>> = {
+  agent: "TUN603",
+  server: "TUN601",
 };
 
 /**
@@ -43,12 +42,11 @@ export function refusal(
   const decision = rule === ""
     ? `refused, no rule of the ${who} allows it${why}; ${REMEDY[who]}`
     : `refused by the ${who}'s rule ${rule}${why}`;
-  const [denied, unnamed] = CODES_OF[who];
   return new DialError(
     "refused",
     `Cannot dial ${shown}: ${decision}`,
     undefined,
-    rule === "" ? unnamed : denied,
+    CODES_OF[who],
   );
 }
 

@@ -132,7 +132,7 @@ export async function lookAtRunningServer(
     const agents = program.addresses["agents"] ?? "";
     if (nodes?.online === 0 && isLoopbackHost(hostOf(agents))) {
       return warned(
-        "TUN426",
+        "TUN401",
         `no agent is linked, and the server listens for agents on ${agents}: ` +
           "only this machine reaches it",
         "start it without --agent-bind-address, or with an outer address",

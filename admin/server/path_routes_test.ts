@@ -104,7 +104,7 @@ Deno.test("each way in which a dial fails has its code", async () => {
     const [words, code] of [
       ["dial tcp 10.0.0.7:1: connect: connection refused", "TUN503"],
       ["dial tcp 10.0.0.7:1: i/o timeout", "TUN502"],
-      ["dial tcp 10.0.0.7:1: connect: no route to host", "TUN504"],
+      ["dial tcp 10.0.0.7:1: connect: no route to host", "TUN506"],
       ["dial tcp: lookup db: no such host", "TUN505"],
       ["dial tcp 10.0.0.7:1: socket: too many open files", "TUN513"],
     ] as const
@@ -141,7 +141,7 @@ Deno.test("a policy is asked as whoever is named, and no agent before it", async
     node: "edge-7",
     as: "alice",
   });
-  assertEquals(lastOf(steps), ["policy", "TUN602"]);
+  assertEquals(lastOf(steps), ["policy", "TUN601"]);
   assertEquals(link.dials, []);
 });
 

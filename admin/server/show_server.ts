@@ -119,7 +119,7 @@ function* warningsOf(
   }
   if (core.options.agents.allowAnonymous) {
     yield {
-      code: code("TUN319"),
+      code: code("TUN333"),
       severity: "notice",
       message: "Agents need no certificate: anybody who can connect to " +
         `${addresses()["agents"] ?? "the agent port"} may become an ` +

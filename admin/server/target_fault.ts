@@ -39,12 +39,6 @@ export function targetFault(
         );
       }
       return silent(target, node, words);
-    case "TUN504":
-      return failed(
-        code,
-        `${node} has no way to ${target} (${words})`,
-        `on ${node}: ip route get ${hostOf(target)}`,
-      );
     case "TUN505":
       return failed(
         code,
@@ -61,13 +55,19 @@ export function targetFault(
         `raise its "ulimit -n" (LimitNOFILE in systemd), and restart it`,
       );
     case "TUN603":
-    case "TUN604":
       return failed(
         code,
         words,
         `on ${node}: change --allow and --deny of its agent`,
       );
     default:
+      if (/no route to host|network is unreachable/.test(words)) {
+        return failed(
+          "TUN506",
+          `${node} has no way to ${target} (${words})`,
+          `on ${node}: ip route get ${hostOf(target)}`,
+        );
+      }
       if (/reset by peer/.test(words)) {
         return failed(
           "TUN515",

@@ -198,7 +198,7 @@ class Trace {
     const why = decision.note === undefined ? "" : ` (${decision.note})`;
     return decision.rule === ""
       ? failed(
-        "TUN602",
+        "TUN601",
         `no rule of the server's policy allows ${who} this target${why}`,
         "add an allow rule to the policy file; `tunnel policy test` says " +
           "which rule decides",

@@ -78,7 +78,7 @@ function* peerWarnings({ peers, timers }: ServerFacts): Iterable<Warning> {
         kind === "other-clock"
           ? "TUN916"
           : kind === "duplicate-id"
-          ? "TUN406"
+          ? "TUN313"
           : "TUN205",
       ),
       severity: kind === "other-clock" ? "warning" : "error",

@@ -57,7 +57,7 @@ export class Announcement {
     for (const { service, reason } of refused) {
       this.#problems.set(service, reason);
       this.log.warn(`the server does not take ${service}: ${reason}`, {
-        code: "TUN610",
+        code: "TUN601",
       });
     }
   }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/coded.ts";
+import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { readToken } from "../../neighbours/kubernetes/access.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
@@ -20,11 +20,7 @@ import type { AgentMetrics } from "../metrics/agent_metrics.ts";
 import type { Announcement } from "./announcement.ts";
 import type { AgentOptions } from "../options.ts";
 import { Connector } from "./connector.ts";
-import {
-  AgentLinks,
-  type AgentLinksOptions,
-  type LinkAddress,
-} from "./agent_links.ts";
+import { AgentLinks, type AgentLinksOptions, type LinkAddress } from "./agent_links.ts";
 import { type LinkEnvironment, linkUpstream } from "./link_upstream.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
@@ -114,7 +110,7 @@ export function serverLinks(parts: ServerLinksParts): AgentLinks {
               JSON.stringify(serverId.slice(0, 100))
             }: agents that find them behind one address ` +
             "link to one of them only; give each its own --server-id",
-          { code: "TUN406" },
+          { code: "TUN313" },
         ),
     },
   });

@@ -5,18 +5,14 @@
  * @module
  */
 
-import { tunnelCodeOf, withCode } from "../../proto/codes/coded.ts";
+import { tunnelCodeOf, withCode } from "../../proto/codes/codes.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { tellsMissingRight } from "../../platform/errors/missing_right.ts";
 import { printable } from "../../platform/text/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 import type { FlagTable } from "../flags/flag.ts";
 import { helpText } from "../flags/help_text.ts";
-import {
-  type FlagReading,
-  type FlagSources,
-  readFlags,
-} from "../flags/read_flags.ts";
+import { type FlagReading, type FlagSources, readFlags } from "../flags/read_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import type { Rights } from "./rights.ts";
 import { takeVersion, versionText } from "./version.ts";

@@ -5,8 +5,7 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/coded.ts";
-import type { Code } from "../../proto/codes/codes.ts";
+import { tunnelCodeOf, type Code } from "../../proto/codes/codes.ts";
 
 /** Each code, and what it means for `tunnel help` and the documentation. */
 export const EXIT_CODES = [

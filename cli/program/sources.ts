@@ -6,16 +6,9 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/coded.ts";
-import {
-  type Source,
-  SourceUnusableError,
-} from "../../services/catalog/model/source.ts";
-import {
-  type SourceConfig,
-  sourcesOf,
-  type SourceTools,
-} from "../../services/catalog/sources_of.ts";
+import { tunnelCodeOf } from "../../proto/codes/codes.ts";
+import { type Source, SourceUnusableError } from "../../services/catalog/model/source.ts";
+import { type SourceConfig, sourcesOf, type SourceTools } from "../../services/catalog/sources_of.ts";
 import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";

@@ -102,7 +102,7 @@ export const PROXY_COMMAND = defineCommand({
     await readFirst(options.sources);
     if (isPrinting) return await printNames(values, options, log, context);
     const exposure = exposureNotice(options.addresses);
-    if (exposure !== undefined) log.warn(exposure, { code: "TUN714" });
+    if (exposure !== undefined) log.warn(exposure, { code: "TUN333" });
     const run = longRunning(values, workers, {
       listens: [
         ["--admin-port", options.admin, "--admin-bind-address"],

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/coded.ts";
+import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import type { KeyPairFiles } from "../../net/tls/trust/credentials.ts";
 import type {
   FrontendListen,

@@ -14,7 +14,7 @@ import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 /** An answer that is a failure, or none. `message` is the whole sentence. */
 export class EtcdError extends Error {
   override readonly name = "EtcdError";
-  readonly tunnelCode: Code = "TUN810";
+  readonly tunnelCode: Code = "TUN802";
 
   constructor(readonly code: StatusCode, message: string, cause?: unknown) {
     super(message, cause === undefined ? {} : { cause });

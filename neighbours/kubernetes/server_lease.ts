@@ -223,7 +223,7 @@ export class ServerLease {
       `another process has this server's id ${quoted(serverId)} and renews ` +
         "the same lease: agents take the two for one, and link to only one of " +
         "them; give each its own --server-id",
-      "TUN406",
+      "TUN313",
     );
   }
 

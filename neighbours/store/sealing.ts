@@ -69,11 +69,11 @@ export async function readSealingKey(
     bytes = await Deno.readFile(path);
   } catch (error) {
     if (error instanceof PrivateFileError) {
-      throw new StoreError(error.message, "TUN814");
+      throw new StoreError(error.message, "TUN801");
     }
     throw new StoreError(
       `Cannot use --state-key-file ${path}: ${systemProblem(error)}`,
-      "TUN814",
+      "TUN801",
     );
   }
   const { length } = bytes;
@@ -81,7 +81,7 @@ export async function readSealingKey(
     throw new StoreError(
       `Cannot use --state-key-file ${path}: it has ${length} bytes, wanted ` +
         `${KEY_FILE_BYTES_MIN} random ones (head -c 32 /dev/urandom > FILE)`,
-      "TUN814",
+      "TUN801",
     );
   }
   return await sealingKey(bytes, path);
@@ -154,7 +154,7 @@ export async function openText(
     throw new StoreError(
       `Cannot use ${where}: it is not encrypted, and --state-key-file says ` +
         "that it should be; `tunnel state copy` into an empty place encrypts it",
-      "TUN814",
+      "TUN801",
     );
   }
   const sealed = parsed(text);
@@ -166,7 +166,7 @@ export async function openText(
     throw new StoreError(
       `Cannot use ${where}: it is encrypted with the key ${kept}; give ` +
         "--state-key-file, the same file as on the other servers",
-      "TUN814",
+      "TUN801",
     );
   }
   if (key.id !== sealed.key) {
@@ -174,7 +174,7 @@ export async function openText(
       `Cannot use ${where}: it is encrypted with the key ${kept}, and ` +
         `${key.path} is the key ${key.id}; give --state-key-file the same ` +
         "file as on the other servers",
-      "TUN814",
+      "TUN801",
     );
   }
   try {

@@ -35,9 +35,6 @@ const CONNECT_CODES: ReadonlyMap<string, Code> = new Map<string, Code>([
   ["ECONNREFUSED", "TUN503"],
   ["ENOENT", "TUN503"],
   ["ETIMEDOUT", "TUN502"],
-  ["EHOSTUNREACH", "TUN504"],
-  ["ENETUNREACH", "TUN504"],
-  ["EADDRNOTAVAIL", "TUN504"],
   ["EMFILE", "TUN513"],
   ["ENFILE", "TUN513"],
 ]);

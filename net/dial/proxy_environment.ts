@@ -35,7 +35,7 @@ export interface ProxyServer {
 /** A proxy address that cannot be used. */
 export class ProxyAddressError extends Error {
   override readonly name = "ProxyAddressError";
-  readonly tunnelCode: Code = "TUN412";
+  readonly tunnelCode: Code = "TUN401";
 }
 
 /** Reads the environment; lower case wins, as with curl. */

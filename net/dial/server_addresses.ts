@@ -10,8 +10,7 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/coded.ts";
-import type { Code } from "../../proto/codes/codes.ts";
+import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { AttemptOrder, FAILED_MS, REFUSED_MS } from "./attempt_order.ts";
 import { ConnectError } from "./server_connect.ts";

@@ -8,8 +8,7 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/coded.ts";
-import type { Code } from "../../proto/codes/codes.ts";
+import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
 import { connectToHost } from "./connect_host.ts";
 import { LookupError } from "../names/resolver.ts";
@@ -58,7 +57,7 @@ export class ConnectError extends Error {
 
   /** Of the proxy's answer or the name's lookup, if it came to that. */
   get tunnelCode(): Code {
-    if (this.cause instanceof LookupError) return "TUN413";
+    if (this.cause instanceof LookupError) return "TUN401";
     return tunnelCodeOf(this.cause) ?? "TUN401";
   }
 

@@ -14,7 +14,7 @@ import { systemProblem } from "./file_error.ts";
 /** A file or folder that cannot be used. One sentence. */
 export class PrivateFileError extends Error {
   override readonly name = "PrivateFileError";
-  readonly tunnelCode: Code = "TUN804";
+  readonly tunnelCode: Code = "TUN801";
 }
 
 /** Bits that let a group or everybody do anything, or write. */

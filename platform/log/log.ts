@@ -119,7 +119,7 @@ export function openLog(
     timers,
     (lines) =>
       logger.warn(`${lines} lines are missing here: nobody read them`, {
-        code: "TUN914",
+        code: "TUN606",
       }),
   );
   writeToStderr(options.format, output);

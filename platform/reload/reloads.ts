@@ -145,7 +145,7 @@ export class Reloads {
       files: [...files],
       timers,
       onFiles: (changed) => this.#onFiles(changed),
-      onProblem: (line) => log.warn(line, { code: "TUN116" }),
+      onProblem: (line) => log.warn(line, { code: "TUN124" }),
     });
     this.check();
   }
@@ -249,7 +249,7 @@ export class Reloads {
     entry.problem = problem;
     this.#failures.with(entry.kind).add();
     this.options.log.error(`${problem}; what was read before stays in use`, {
-      code: "TUN116",
+      code: "TUN124",
     });
   }
 

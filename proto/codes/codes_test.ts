@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { AREAS, CODES, knownCode } from "./codes.ts";
+import { AREAS, CODES, knownCode, tunnelCodeOf, withCode } from "./codes.ts";
 import { COMMAND_LINE } from "./command_line.ts";
 import { DIALS } from "./dials.ts";
 import { DISCOVERY } from "./discovery.ts";
@@ -10,7 +10,6 @@ import { POLICY } from "./policy.ts";
 import { RETIRED } from "./retired.ts";
 import { SERVERS } from "./servers.ts";
 import { TLS } from "./tls.ts";
-import { tunnelCodeOf, withCode } from "./coded.ts";
 
 const PARTS = [
   COMMAND_LINE,

@@ -49,23 +49,19 @@ export const COMMAND_LINE = {
   },
   TUN115: {
     slug: "flag-notice",
-    title: "A flag is accepted and has no effect, or an unusual one",
-    means: "The program runs. The line says what the flag does not do.",
-    causes: ["Flags were taken over from Konnectivity."],
-    mend: ["Remove the flag, or leave it: nothing else follows."],
-    see: "reference/flags.md",
-  },
-  TUN116: {
-    slug: "config-not-reloaded",
-    title: "A changed file could not be taken over",
-    means: "The file changed on disk and cannot be used as it is now. What " +
-      "was read before stays in use, and `/readyz` says so.",
-    causes: ["A mistake in the new text.", "It is being written just now."],
-    mend: [
-      "`tunnel config check FILE` shows all mistakes with their lines.",
-      "Correct the file; it is read again by itself.",
+    title: "A setting has no effect here, or an unusual one",
+    means: "The program runs. The line says what does not follow: what the " +
+      "flag does not do, or that UDP answers may leave from another " +
+      "address.",
+    causes: [
+      "Flags were taken over from Konnectivity.",
+      "The system does not say at which address a datagram arrived.",
     ],
-    see: "operations.md",
+    mend: [
+      "Remove the flag, or leave it: nothing else follows.",
+      "UDP: bind to one address instead of a wildcard.",
+    ],
+    see: "reference/flags.md",
   },
   TUN119: {
     slug: "command-failed",
@@ -83,10 +79,11 @@ export const COMMAND_LINE = {
     slug: "admin-unreachable",
     title: "The program that was asked does not answer",
     means: "Commands such as `status` ask a running server, agent or proxy. " +
-      "None answered at that address.",
+      "None answered at that address, or none has run with that state " +
+      "directory.",
     causes: [
       "No program runs, or it has another state directory.",
-      "It listens on another admin port.",
+      "It listens on another admin port, or runs as another user.",
       "It stands still: it takes connections and answers nothing.",
     ],
     mend: [
@@ -129,18 +126,20 @@ export const COMMAND_LINE = {
   },
   TUN124: {
     slug: "document-wrong",
-    title: "A configuration file has a mistake",
+    title: "A configuration file or an entry of a source has a mistake",
     means: "The line says where it is, what was seen and what was wanted. At " +
       "the start the program ends; later what was read before stays in " +
-      "use.",
+      "use, and `/readyz` says so. Of a source the other entries are " +
+      "used.",
     causes: [
       "A typing error.",
       "Wrong indentation in YAML.",
-      "The file cannot be read.",
+      "The file cannot be read, or is being written just now.",
     ],
     mend: [
       "`tunnel config check FILE` shows all mistakes with their lines; " +
       "`--kind policy` or `--kind services` says what it is.",
+      "Correct the file; it is read again by itself.",
     ],
     see: "operations.md",
   },

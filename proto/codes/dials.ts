@@ -43,15 +43,6 @@ export const DIALS = {
     mend: ["On the node: `ss -ltn` shows what listens."],
     see: "operations.md",
   },
-  TUN504: {
-    slug: "target-unreachable",
-    title: "There is no way to the target",
-    means: "The node has no route to that address, or the host is away " +
-      "(no route to host, network is unreachable).",
-    causes: ["Routing on the node.", "IPv6 that is not there."],
-    mend: ["On the node: `ip route get ADDRESS`."],
-    see: "operations.md",
-  },
   TUN505: {
     slug: "target-unresolved",
     title: "The target's name cannot be resolved",
@@ -63,10 +54,18 @@ export const DIALS = {
   },
   TUN506: {
     slug: "target-failed",
-    title: "The agent could not reach the target",
-    means: "The sentence has the words of the node's system.",
-    causes: ["See the sentence."],
-    mend: ["On the node: `nc -vz HOST PORT`."],
+    title: "The target could not be reached",
+    means: "The sentence has the words of the node's system (no route to " +
+      "host, network is unreachable), or of a kubelet that refuses us.",
+    causes: [
+      "Routing on the node, or IPv6 that is not there.",
+      "The host is away.",
+      "The kubelet's node is not connected.",
+    ],
+    mend: [
+      "On the node: `nc -vz HOST PORT`, `ip route get ADDRESS`.",
+      "`tunnel node list` shows who is connected.",
+    ],
     see: "operations.md",
   },
   TUN507: {
@@ -147,14 +146,6 @@ export const DIALS = {
       "state.",
     ],
     see: "services.md",
-  },
-  TUN522: {
-    slug: "kubelet-failed",
-    title: "A kubelet could not be asked",
-    means: "The caller was answered 502 or 504 with the reason.",
-    causes: ["The node is not connected.", "The kubelet refuses us."],
-    mend: ["`tunnel node list`; the answer's text says more."],
-    see: "kubernetes.md",
   },
   TUN523: {
     slug: "ended-by-operator",

@@ -26,14 +26,6 @@ export const DISCOVERY = {
     ],
     see: "services.md",
   },
-  TUN702: {
-    slug: "entry-unusable",
-    title: "An entry of a source cannot be used",
-    means: "The others are used. The line names the entry.",
-    causes: ["A typing error in a service or an endpoint."],
-    mend: ["`tunnel config check --kind services FILE`."],
-    see: "services.md",
-  },
   TUN708: {
     slug: "service-unserved",
     title: "A client of discovery is not served, or rejects what it is sent",
@@ -49,21 +41,5 @@ export const DISCOVERY = {
     ],
     mend: ["`tunnel xds status`, `tunnel xds diff CLIENT`."],
     see: "discovery.md",
-  },
-  TUN713: {
-    slug: "answers-from-anywhere",
-    title: "UDP answers may leave from another address",
-    means: "The system does not say at which address a datagram arrived.",
-    causes: ["A wildcard address without IP_PKTINFO."],
-    mend: ["Bind to one address."],
-    see: "services.md",
-  },
-  TUN714: {
-    slug: "proxy-exposed",
-    title: "Services listen on an address that others can reach",
-    means: "Nobody is asked who they are there.",
-    causes: ["`--bind-address` is not loopback."],
-    mend: ["Leave it out, or use a firewall."],
-    see: "services.md",
   },
 } as const satisfies Area;

@@ -12,26 +12,20 @@ export const JOINING = {
     slug: "token-unknown",
     title: "The token is not good, or not any more",
     means: "The server has no such token, its time is over, all its uses are " +
-      "taken, or the text is no token at all.",
+      "taken, it is for another node, or the text is no token at all.",
     causes: [
       "It was revoked, or is of another server.",
       "The default of `--ttl` is short.",
       "A token is for one node, unless made with `--uses`.",
+      "The machine's host name is not the name in the token.",
       "A part of the text was not copied.",
     ],
     mend: [
       "`tunnel token create` on the server makes a new one; copy the " +
       "whole line.",
+      "Give `--name` as in the token, or make a token for this name.",
       "`tunnel token list` shows those that there are.",
     ],
-    see: "identity.md",
-  },
-  TUN305: {
-    slug: "token-of-other-node",
-    title: "The token is for another node",
-    means: "The token names the node that may use it.",
-    causes: ["The machine's host name is not the name in the token."],
-    mend: ["Give `--name` as in the token, or make a token for this name."],
     see: "identity.md",
   },
   TUN306: {
@@ -108,12 +102,20 @@ export const JOINING = {
   TUN313: {
     slug: "duplicate-identity",
     title: "Two machines use one identity",
-    means: "Two agents that live on have the same key: a copied machine, or " +
-      "a stolen key. Callers reach now one, now the other.",
-    causes: ["An image of a machine that had joined was copied."],
+    means:
+      "Two agents that live on have the same key: a copied machine, or a " +
+      "stolen key; callers reach now one, now the other. Or two servers " +
+      "have one id: agents that find them behind one address link to one " +
+      "of them only.",
+    causes: [
+      "An image of a machine that had joined was copied.",
+      "Two servers run with the same `--server-id`.",
+    ],
     mend: [
-      "On the copy: remove the state directory, and join with its own name.",
+      "On the copy: remove the state directory, and join with its own " +
+      "name.",
       "If the key may be stolen: `tunnel node revoke NAME`.",
+      "Give each server its own `--server-id`.",
     ],
     see: "identity.md",
   },
@@ -124,15 +126,6 @@ export const JOINING = {
     causes: ["A full disk.", "Files were edited or restored in part."],
     mend: ["Restore the whole directory, or `tunnel join --again TOKEN`."],
     see: "identity.md",
-  },
-  TUN319: {
-    slug: "anonymous-agents",
-    title: "Agents need no certificate",
-    means: "Anybody who can connect to the agents' port may become an agent, " +
-      "and is given connections for any target.",
-    causes: ["The server was told so, or it has no CA."],
-    mend: ["Give `--state-dir` (nodes join) or `--cluster-ca-cert`."],
-    see: "security.md",
   },
   TUN320: {
     slug: "agent-refused",
@@ -160,15 +153,6 @@ export const JOINING = {
     mend: ["`tunnel node approve NAME --identifiers ipv4=…` on the server."],
     see: "identity.md",
   },
-  TUN322: {
-    slug: "agent-impostor",
-    title: "An agent may be somebody else",
-    means: "Its id is not in its certificate or token. It was admitted, as " +
-      "`--node-binding=warn` says.",
-    causes: ["One certificate is shared by several agents."],
-    mend: ["Issue each its own, then `--node-binding=enforce`."],
-    see: "identity.md",
-  },
   TUN327: {
     slug: "authority-in-use",
     title: "A change of the CA cannot take that step now",
@@ -184,5 +168,24 @@ export const JOINING = {
       "`tunnel ca retire ID --force` locks them out.",
     ],
     see: "identity.md",
+  },
+  TUN333: {
+    slug: "left-open",
+    title: "A setting leaves something open to others",
+    means: "The program runs as it was told. The line says what is open: " +
+      "agents that need no certificate or may use another's id, kubelets " +
+      "that are not verified, services on an outer address, or keys of " +
+      "the CA that lie in the store as they are.",
+    causes: [
+      "The program was told so, or was not given what would close it.",
+    ],
+    mend: [
+      "Agents: give `--state-dir` (nodes join) or `--cluster-ca-cert`; " +
+      "issue each its own certificate, then `--node-binding=enforce`.",
+      "Kubelets: give `--kubelet-ca`.",
+      "Services: leave `--bind-address` out, or use a firewall.",
+      "Keys: give `--state-key-file` on all servers.",
+    ],
+    see: "security.md",
   },
 } as const satisfies Area;

@@ -11,19 +11,29 @@ export const LINKS = {
   TUN401: {
     slug: "server-unreachable",
     title: "No connection to the server",
-    means: "TCP did not reach the server (connection refused, connection " +
-      "timed out, no route to host). It is tried again.",
+    means: "Nothing was asked yet: its name has no address, its socket or " +
+      "port is not reached (connection refused, connection timed out, no " +
+      "route to host), or an HTTP proxy on the way does not connect us. " +
+      "Agents try again.",
     causes: [
-      "The server does not run, or listens elsewhere.",
+      "The server does not run, or listens elsewhere, or on loopback " +
+      "only (`--agent-bind-address`).",
       "A firewall drops or refuses the connection.",
       "The machine is off, or the address is another one's.",
       "A cable, a VPN or a default route is missing, or there is no IPv6.",
+      "A typing error in the name, or `/etc/resolv.conf` names a " +
+      "resolver that is away.",
+      "`HTTPS_PROXY` names a proxy that wants a password, or does not " +
+      "allow this port.",
+      "This user may not open the frontend's socket.",
     ],
     mend: [
       "`tunnel doctor agent` walks the way step by step.",
-      "`ip route get ADDRESS`; correct `--server`.",
+      "`getent hosts NAME`, `ip route get ADDRESS`; correct `--server` " +
+      "or `--frontend`.",
       "On the server: `ss -ltn`; its first log lines name its addresses.",
       "Let the server's `--agent-port` (8091) through firewalls.",
+      "Correct `HTTPS_PROXY`, or put the server into `NO_PROXY`.",
     ],
     see: "operations.md",
   },
@@ -57,14 +67,6 @@ export const LINKS = {
     ],
     see: "operations.md",
   },
-  TUN406: {
-    slug: "server-id-shared",
-    title: "Two servers have one id",
-    means: "Agents that find them behind one address link to one of them only.",
-    causes: ["Two servers run with the same `--server-id`."],
-    mend: ["Give each its own `--server-id`."],
-    see: "operations.md",
-  },
   TUN407: {
     slug: "server-linked-again",
     title: "An outage that was told of is over",
@@ -93,44 +95,6 @@ export const LINKS = {
       "See `tunnel_server_limits_reached_total` for which limit it is.",
     ],
     see: "security.md",
-  },
-  TUN410: {
-    slug: "datagrams-cut",
-    title: "Datagrams of a Go agent are too long to be passed on",
-    means: "Konnectivity's agent cuts datagrams at 4096 bytes; they are " +
-      "dropped rather than passed on damaged.",
-    causes: ["A service with long UDP answers behind a Go agent."],
-    mend: ["Run `tunnel agent` on that node."],
-    see: "operations.md",
-  },
-  TUN412: {
-    slug: "http-proxy",
-    title: "The HTTP proxy on the way does not connect us",
-    means: "`HTTPS_PROXY` names it, and it refused or did not answer.",
-    causes: ["It wants a password.", "It does not allow this port."],
-    mend: [
-      "Correct `HTTPS_PROXY`, or put the server into `NO_PROXY`.",
-    ],
-    see: "operations.md",
-  },
-  TUN413: {
-    slug: "server-name-unresolved",
-    title: "The server's name cannot be resolved",
-    means: "DNS has no address for it, or does not answer.",
-    causes: ["A typing error.", "The resolver in `/etc/resolv.conf` is away."],
-    mend: ["`getent hosts NAME`."],
-    see: "operations.md",
-  },
-  TUN415: {
-    slug: "frontend-unreachable",
-    title: "The frontend of the server cannot be reached",
-    means: "The caller did not get as far as asking for a target.",
-    causes: [
-      "The server does not run, or has another socket.",
-      "This user may not open the socket.",
-    ],
-    mend: ["Give `--frontend`, or run as a user of the socket's group."],
-    see: "operations.md",
   },
   TUN416: {
     slug: "server-draining",
@@ -181,36 +145,23 @@ export const LINKS = {
     mend: ["Upgrade servers first, then agents: `tunnel upgrade FILE`."],
     see: "operations.md",
   },
-  TUN423: {
-    slug: "handshake-swallowed",
-    title: "The line swallows the TLS handshake",
-    means: "TCP connects, and what TLS sends is not answered.",
+  TUN425: {
+    slug: "line-loses-packets",
+    title: "The line loses packets, or swallows the long ones",
+    means: "The kernel had to send packets again: all works, slower. Or TCP " +
+      "connects, and what TLS sends is not answered.",
     causes: [
-      "The path takes smaller packets than this machine sends, and the ICMP " +
-      "message that says so is dropped (VPN, PPPoE, a tunnel).",
+      "A bad cable, Wi-Fi, or a line that is full.",
+      "The path takes smaller packets than this machine sends, and the " +
+      "ICMP message that says so is dropped (VPN, PPPoE, a tunnel).",
       "A firewall that inspects TLS drops it.",
     ],
     mend: [
-      "Let ICMP (fragmentation needed, packet too big) through, or lower the " +
-      "MTU: `ip link set dev INTERFACE mtu 1280`.",
+      "`mtr -T -P 8091 SERVER` shows where.",
+      "Let ICMP (fragmentation needed, packet too big) through, or lower " +
+      "the MTU: `ip link set dev INTERFACE mtu 1280`.",
       "Let the server's `--agent-port` through without inspection.",
     ],
     see: "troubleshooting.md",
-  },
-  TUN425: {
-    slug: "line-loses-packets",
-    title: "The line loses packets",
-    means: "The kernel had to send packets again. All works, slower.",
-    causes: ["A bad cable, Wi-Fi, or a line that is full."],
-    mend: ["`mtr -T -P 8091 SERVER` shows where."],
-    see: "troubleshooting.md",
-  },
-  TUN426: {
-    slug: "loopback-only",
-    title: "The server takes agents of its own machine only",
-    means: "It listens on a loopback address, which no other machine reaches.",
-    causes: ["`--agent-bind-address` is 127.0.0.1, ::1 or localhost."],
-    mend: ["Leave `--agent-bind-address` out, or name an outer address."],
-    see: "operations.md",
   },
 } as const satisfies Area;

@@ -105,14 +105,6 @@ export const MACHINE = {
     ],
     see: "operations.md",
   },
-  TUN914: {
-    slug: "lines-missing",
-    title: "Log lines are missing",
-    means: "Nobody read standard error, and no room was left to keep them.",
-    causes: ["A full disk of the journal.", "A stopped log collector."],
-    mend: ["Look at who reads the log."],
-    see: "operations.md",
-  },
   TUN916: {
     slug: "clock-wrong",
     title: "The clock is wrong",

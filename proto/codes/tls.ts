@@ -77,14 +77,17 @@ export const TLS = {
   },
   TUN206: {
     slug: "our-certificate-refused",
-    title: "The other end refuses our certificate",
-    means: "The other end ended the handshake because of what we showed.",
+    title: "A certificate was refused, or none was shown",
+    means: "The other end ended the handshake because of what this end " +
+      "showed, or this end did because the other showed no certificate.",
     causes: [
-      "It trusts another CA.",
-      "Our certificate has expired by its clock.",
+      "The end that refuses trusts another CA.",
+      "The certificate has expired by the other end's clock.",
+      "`--agent-cert` or `--client-cert` was not given.",
     ],
     mend: [
       "Look at the other end's log: it names the reason.",
+      "Give certificate and key, or join the node first.",
       "A joined node: `tunnel join --again TOKEN`.",
     ],
     see: "identity.md",
@@ -103,64 +106,38 @@ export const TLS = {
   },
   TUN208: {
     slug: "not-tls",
-    title: "Something else listens there",
-    means: "The other end does not speak TLS, or none of the tunnel's " +
-      "protocols.",
+    title: "No TLS with what answers there",
+    means: "The connection was made, and then the other end spoke something " +
+      "else, had no version or protocol in common with us, closed it, or " +
+      "was silent.",
     causes: [
       "A wrong port: agents connect to `--agent-port`, 8091 unless said.",
       "A proxy or a load balancer answers in the server's place.",
+      "A firewall or proxy on the way inspects TLS and refuses it.",
     ],
     mend: [
       "Compare host and port with the server's first log lines.",
-      "Let load balancers pass TCP through.",
-    ],
-    see: "operations.md",
-  },
-  TUN209: {
-    slug: "handshake-unfinished",
-    title: "A TLS handshake did not come to its end",
-    means: "The connection was made, and then the other end closed it, was " +
-      "silent, or had no version or protocol in common with us.",
-    causes: [
-      "A firewall or proxy on the way inspects TLS and refuses it.",
-      "The port belongs to another program, which may not speak TLS.",
-    ],
-    mend: [
       "`tunnel doctor agent` tries each step by itself.",
-      "Let the server's `--agent-port` through without inspection.",
-      "Correct the port: agents connect to `--agent-port`, 8091 unless said.",
+      "Let load balancers pass TCP through, and `--agent-port` without " +
+      "inspection.",
     ],
     see: "operations.md",
   },
   TUN210: {
     slug: "alpn-changed",
-    title: "The link speaks Konnectivity's protocol only",
+    title: "The other end speaks Konnectivity's protocol only",
     means: "The link works. A stalled connection may hold up others, and " +
-      "`--announce` has no effect.",
+      "`--announce` has no effect; Konnectivity's agent cuts datagrams " +
+      "at 4096 bytes, and those are dropped rather than passed on " +
+      "damaged.",
     causes: [
       "A load balancer ends TLS, or strips ALPN.",
-      "The server is Konnectivity's.",
+      "The server or the agent is Konnectivity's.",
     ],
-    mend: ["Let the load balancer pass TCP through; use a server of ours."],
-    see: "operations.md",
-  },
-  TUN212: {
-    slug: "kubelets-unverified",
-    title: "Kubelets' certificates are not verified",
-    means: "Whoever can answer in a kubelet's place reads and writes what " +
-      "callers say to it.",
-    causes: ["The server was told not to verify them."],
     mend: [
-      "Give `--kubelet-ca` with the CA that signs kubelets' certificates.",
+      "Let the load balancer pass TCP through.",
+      "Use a server and an agent of ours.",
     ],
-    see: "kubernetes.md",
-  },
-  TUN215: {
-    slug: "certificate-missing-at-peer",
-    title: "A certificate is wanted, and none was shown",
-    means: "The port asks for client certificates, and the client had none.",
-    causes: ["`--agent-cert` or `--client-cert` was not given."],
-    mend: ["Give certificate and key, or join the node first."],
-    see: "identity.md",
+    see: "operations.md",
   },
 } as const satisfies Area;

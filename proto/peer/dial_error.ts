@@ -118,12 +118,13 @@ export function codeNamed(text: string | undefined): Code | undefined {
 const WORDS: readonly (readonly [RegExp, Code])[] = [
   [/connection refused|connect: no such file/, "TUN503"],
   [/i\/o timeout|connection timed out|deadline exceeded/, "TUN502"],
-  [/no route to host|network is unreachable/, "TUN504"],
   [/no such host|server misbehaving/, "TUN505"],
   [/too many open files/, "TUN513"],
   [/unknown network|missing port in address/, "TUN101"],
-  [/^Cannot dial .*: refused by the agent's rule /s, "TUN603"],
-  [/^Cannot dial .*: refused, no rule of the agent /s, "TUN604"],
+  [
+    /^Cannot dial .*: refused(?: by the agent's rule |, no rule of the agent )/s,
+    "TUN603",
+  ],
 ];
 
 /** The code of a dial that failed with these words. */

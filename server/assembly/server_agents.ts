@@ -284,7 +284,7 @@ export class ServerAgents {
       `agents need no certificate on ${address}: anybody who can connect there ` +
         "may become an agent and get connections for any target" +
         (this.#trust?.identity === undefined ? "" : " but joined nodes"),
-      { code: "TUN319" },
+      { code: "TUN333" },
     );
   }
 
@@ -372,7 +372,7 @@ export class ServerAgents {
         log.warn(
           "Cannot pass on datagrams of 4096 bytes and more from a Go agent: it " +
             "cuts them there, so they are dropped; run tunnel agent on that node",
-          { code: "TUN410" },
+          { code: "TUN210" },
           "datagram cut",
         ),
       linked: (link) => this.#linked(link),

@@ -188,7 +188,7 @@ async function authorizeNode(
       `agent ${JSON.stringify(peer.agentId.slice(0, QUOTE_LENGTH_MAX))} may ` +
         `be somebody else: ${what}${remark}` +
         doubts.map((text) => ` (${text})`).join(""),
-      "TUN322",
+      "TUN333",
     );
   }
   if (options.binding === "warn") return ADMITTED;

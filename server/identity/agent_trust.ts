@@ -107,7 +107,7 @@ export async function openAgentTrust(
         "node_binding_mismatches",
         "Links whose agent claims names that its certificate does not say.",
       ),
-      warn: (message) => log.warn(message, { code: "TUN322" }),
+      warn: (message) => log.warn(message, { code: "TUN333" }),
     }, grants),
     ...identity?.anonymousAuthorizers ?? [],
     anonymousAuthorizer(agents.allowAnonymous, howToJoin(identity, caFile)),

@@ -11,7 +11,7 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/coded.ts";
+import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { P256, PkiError } from "../../platform/pki/key_pair.ts";

@@ -110,7 +110,7 @@ Deno.test("nothing is copied over what is there", () =>
       StoreError,
       "there are records already",
     );
-    assertEquals(error.tunnelCode, "TUN813");
+    assertEquals(error.tunnelCode, "TUN801");
     assertEquals((await loadAuthorities(engine)).bundle, bundle);
     const { engine: half } = await engineOf(new MemoryPlace());
     await half.transact((change) => change.put("nodes/n.json", "{}"));

@@ -100,7 +100,7 @@ const REFUSAL_CODES: Readonly<Record<TokenRefusal["reason"], Code>> = {
   unknown: "TUN302",
   expired: "TUN302",
   "used-up": "TUN302",
-  "other-node": "TUN305",
+  "other-node": "TUN302",
 };
 
 /** The tokens of a state. */

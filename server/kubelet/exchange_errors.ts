@@ -19,7 +19,7 @@ export class CallerLeft extends Error {
 /** A kubelet that could not be reached; `message` says which and why. */
 export class KubeletError extends Error {
   override readonly name = "KubeletError";
-  readonly tunnelCode: Code = "TUN522";
+  readonly tunnelCode: Code = "TUN506";
 
   constructor(readonly status: number, message: string, cause: unknown) {
     super(message, { cause });

@@ -121,7 +121,7 @@ export class KubeletPort {
     log.warn(
       "kubelets' certificates are not verified: whoever can answer in a " +
         "kubelet's place on a node reads and writes what callers say to it",
-      { code: "TUN212" },
+      { code: "TUN333" },
     );
   }
 

@@ -198,7 +198,7 @@ export function createState(
             store.where(COPYING_RECORD)
           }); end it with \`tunnel ` +
           "state copy`",
-        "TUN813",
+        "TUN801",
       );
     }
     for (const folder of ["tokens", "nodes"]) {

@@ -118,7 +118,7 @@ export class SourceInput implements Sink {
   refused(problem: string): void {
     this.#refused++;
     this.events.log.warn(`Cannot use an entry: ${problem}`, {
-      code: "TUN702",
+      code: "TUN124",
       source: this.source.name,
     });
   }
@@ -154,14 +154,14 @@ export class SourceInput implements Sink {
     this.#refused += refused.length;
     for (const problem of refused.slice(0, NAMED_MAX)) {
       this.events.log.warn(`Cannot use an entry: ${problem}`, {
-        code: "TUN702",
+        code: "TUN124",
         source: this.source.name,
       });
     }
     if (refused.length > NAMED_MAX) {
       this.events.log.warn(
         `Cannot use ${refused.length - NAMED_MAX} more entries`,
-        { code: "TUN702", source: this.source.name },
+        { code: "TUN124", source: this.source.name },
       );
     }
     if (touched.size === 0) return;

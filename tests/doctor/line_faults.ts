@@ -49,7 +49,7 @@ export async function lineFaults(
       what: "a line drops large packets (path MTU)",
       source: "tailscale/tailscale#2633",
       args,
-      code: "TUN423",
+      code: "TUN425",
       hop: "tls",
       remedy: /ICMP.*mtu 1280/,
       ...over(
@@ -63,7 +63,7 @@ export async function lineFaults(
       what: "a firewall swallows what is no plain request",
       source: "cloudflare/cloudflared#1095",
       args,
-      code: "TUN423",
+      code: "TUN425",
       hop: "tls",
       remedy: /inspects TLS/,
       // The first byte behind TCP's header (20 bytes and its options): a handshake.
@@ -73,7 +73,7 @@ export async function lineFaults(
       what: "something resets the connection at the ClientHello",
       source: "daily use: a middlebox that inspects TLS",
       args,
-      code: "TUN209",
+      code: "TUN208",
       hop: "tls",
       remedy: /inspects TLS.*openssl s_client/,
       ...over("cut", cutting),
@@ -123,7 +123,7 @@ export async function lineFaults(
       what: "no name server is named",
       source: "daily use: an empty resolv.conf",
       args: ["agent", mine, "--server=tunnel.example:8091"],
-      code: "TUN413",
+      code: "TUN401",
       hop: "dns",
       remedy: /resolv\.conf/,
       prefix: [

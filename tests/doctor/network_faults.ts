@@ -62,7 +62,7 @@ export async function networkFaults(
       what: "the name servers are silent",
       source: "cloudflare/cloudflared#388",
       args: ["agent", mine, "--server=tunnel.example:8091"],
-      code: "TUN413",
+      code: "TUN401",
       hop: "dns",
       remedy: /resolv\.conf/,
       ...inNetwork(

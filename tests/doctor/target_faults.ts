@@ -103,7 +103,7 @@ export async function targetFaults(
       "daily use: policy blocks",
       `127.0.0.1:${there}`,
       ["--node=node1", "--as=alice"],
-      { code: "TUN602", hop: "policy", remedy: /allow rule/ },
+      { code: "TUN601", hop: "policy", remedy: /allow rule/ },
     ),
     target(
       "a rule of the policy denies it",

@@ -56,7 +56,7 @@ for (const carrier of CARRIERS) {
     await log.until(/^linked to server$/);
     await tunnel.log.until(/^agent linked$/);
     const target = { protocol: "tcp", address: "127.0.0.1:80" };
-    assertEquals(await codeOfDial(tunnel.dial("grpc", { target })), "TUN604");
+    assertEquals(await codeOfDial(tunnel.dial("grpc", { target })), "TUN603");
   });
 }
 

@@ -33,7 +33,7 @@ export async function lookAtDirectory(root: string): Promise<Finding> {
   try {
     if (!(await Deno.stat(root)).isDirectory) {
       return failed(
-        "TUN804",
+        "TUN801",
         `${root} is no directory`,
         "name the server's directory with --state-dir",
       );
@@ -42,7 +42,7 @@ export async function lookAtDirectory(root: string): Promise<Finding> {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return notThere(root);
     return failed(
-      "TUN804",
+      "TUN801",
       `${root} cannot be read: ${systemProblem(error)}`,
       `run as its owner: sudo tunnel doctor server --state-dir ${root}`,
     );
@@ -55,7 +55,7 @@ export async function lookAtDirectory(root: string): Promise<Finding> {
 /** The first start makes it, unless something else keeps the server from it. */
 function notThere(root: string): Finding {
   return warned(
-    "TUN812",
+    "TUN121",
     `there is no ${root}: no server has run here with it`,
     "start `tunnel server`, which makes it; or name the server's directory " +
       "with --state-dir",
@@ -104,7 +104,7 @@ function unopened({ connection }: StateSource, error: unknown): Finding {
   const isOthers = /others could|belongs to user|permission denied/
     .test(message);
   return failed(
-    isOthers ? "TUN804" : "TUN801",
+    "TUN801",
     message,
     isOthers
       ? "run as its owner, with the mode that is named"

@@ -20,7 +20,7 @@ Deno.test("looking at a directory that is not there does not make it", async () 
   const parent = await Deno.makeTempDir();
   const root = `${parent}/server`;
   const finding = await lookAtDirectory(root);
-  assertEquals([finding.outcome, finding.code], ["warning", "TUN812"]);
+  assertEquals([finding.outcome, finding.code], ["warning", "TUN121"]);
   assertEquals([...Deno.readDirSync(parent)], []);
   await Deno.remove(parent);
 });

@@ -96,7 +96,7 @@ export class ServerPath {
         name: "proxy",
         look: (signal) => this.#lookAtProxy(signal),
         late: failed(
-          "TUN412",
+          "TUN401",
           `the proxy does not answer within ${HOP_MS} ms`,
           `correct HTTPS_PROXY, or go past it with NO_PROXY=${host}`,
         ),
@@ -105,7 +105,7 @@ export class ServerPath {
         name: "dns",
         look: (signal) => this.#resolve(signal),
         late: failed(
-          "TUN413",
+          "TUN401",
           `no name server says within ${HOP_MS} ms what ${host} is`,
           SEE_RESOLVER,
         ),
@@ -150,7 +150,7 @@ export class ServerPath {
       this.#proxy = proxyFor(host, port, proxyEnv);
     } catch (error) {
       return failed(
-        "TUN412",
+        "TUN401",
         messageOf(error),
         "correct HTTPS_PROXY, such as http://user:password@proxy:3128, or unset it",
       );
@@ -163,7 +163,7 @@ export class ServerPath {
       stream = await connectToHost(proxy.host, proxy.port, { timers, signal });
     } catch (error) {
       return failed(
-        "TUN412",
+        "TUN401",
         `HTTPS_PROXY names the proxy ${where}, and it cannot be reached: ` +
           connectWords(error),
         `start the proxy or correct HTTPS_PROXY; for no proxy to ${host}, ` +
@@ -194,14 +194,14 @@ export class ServerPath {
       const fault = error instanceof LookupError ? error.fault : "timeout";
       if (fault === "unknown") {
         return failed(
-          "TUN413",
+          "TUN401",
           `no name server knows ${host}`,
           "correct --server, or add the name where this machine looks " +
             `(getent hosts ${host})`,
         );
       }
       return failed(
-        "TUN413",
+        "TUN401",
         `${host} cannot be looked up: ${
           nameServers() === ""
             ? "/etc/resolv.conf names no name server"
@@ -367,13 +367,13 @@ function proxyRefusal(where: string, target: string, reason: string): Finding {
   const message = `the proxy ${where} makes no tunnel to ${target}: ${reason}`;
   if (/\b407\b/.test(reason)) {
     return failed(
-      "TUN412",
+      "TUN401",
       message,
       "HTTPS_PROXY=http://USER:PASSWORD@" + where,
     );
   }
   return failed(
-    "TUN412",
+    "TUN401",
     message,
     `let the proxy pass CONNECT ${target}, or go past it with NO_PROXY`,
   );

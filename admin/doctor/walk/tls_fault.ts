@@ -48,7 +48,7 @@ export async function tlsFault(
     : undefined;
   switch (failure) {
     case undefined:
-      return failed("TUN209", messageOf(error), SEE_LOG);
+      return failed("TUN208", messageOf(error), SEE_LOG);
     case "not-tls":
     case "closed":
     case "timeout":
@@ -77,7 +77,7 @@ export async function tlsFault(
       return refused(messageOf(error));
     case "no-common-version":
     case "other":
-      return failed("TUN209", messageOf(error), SEE_LOG);
+      return failed("TUN208", messageOf(error), SEE_LOG);
   }
 }
 
@@ -129,7 +129,7 @@ async function noTls(
   const isMute = found === "silent" || found === "closed" || found === "tls";
   if (isMute && failure === "timeout" && isSmallHeard === true) {
     return failed(
-      "TUN423",
+      "TUN425",
       `${where} answers a TLS handshake in small packets, and not in whole ` +
         "ones: something on the way drops large packets (path MTU)",
       "let ICMP (fragmentation needed, packet too big) through, or send " +
@@ -138,7 +138,7 @@ async function noTls(
   }
   if (isMute && failure === "timeout" && found !== "silent") {
     return failed(
-      "TUN423",
+      "TUN425",
       `${where} hangs up on a plain request, and is silent to a TLS ` +
         "handshake: something on the way swallows it",
       "let the firewall or proxy that inspects TLS pass TCP port " +
@@ -147,7 +147,7 @@ async function noTls(
   }
   if (isMute && failure === "closed" && isOpen === true) {
     return failed(
-      "TUN209",
+      "TUN208",
       `${where} ${isReset ? "resets" : "ends"} the connection as soon as TLS ` +
         "begins; one that says nothing stays open",
       "something on the way inspects TLS (compare: openssl s_client -connect " +
@@ -168,7 +168,7 @@ async function noTls(
   }
   if (found === "closed") {
     return failed(
-      "TUN209",
+      "TUN208",
       `${where} takes connections and hangs up before it says anything, so ` +
         "whether it speaks TLS is not known",
       "a balancer without a live server behind it, an allow-list or a limit " +

@@ -48,19 +48,19 @@ export class TlsHandshakeError extends Error {
 }
 
 const FAILURE_CODES: Readonly<Record<TlsFailure, Code>> = {
-  "no-certificate": "TUN215",
+  "no-certificate": "TUN206",
   "untrusted-certificate": "TUN205",
   "expired-certificate": "TUN201",
   "not-yet-valid-certificate": "TUN201",
   "wrong-usage-certificate": "TUN203",
   "wrong-name": "TUN207",
-  "no-common-alpn": "TUN209",
-  "no-common-version": "TUN209",
+  "no-common-alpn": "TUN208",
+  "no-common-version": "TUN208",
   "not-tls": "TUN208",
   "refused-by-peer": "TUN206",
-  timeout: "TUN209",
-  closed: "TUN209",
-  other: "TUN209",
+  timeout: "TUN208",
+  closed: "TUN208",
+  other: "TUN208",
 };
 
 type Row = readonly [failure: TlsFailure, server: string, client: string];

@@ -422,14 +422,14 @@ export class MembershipSource implements Source {
     const { log } = this.options;
     for (const { service, reason } of refused.slice(0, LOGGED_REFUSALS_MAX)) {
       log.warn(`agent ${agent.id} may not announce ${service}: ${reason}`, {
-        code: "TUN610",
+        code: "TUN601",
       });
     }
     if (refused.length <= LOGGED_REFUSALS_MAX) return;
     log.warn(
       `agent ${agent.id} may not announce ` +
         `${refused.length - LOGGED_REFUSALS_MAX} more services`,
-      { code: "TUN610" },
+      { code: "TUN601" },
     );
   }
 

@@ -92,7 +92,7 @@ async function listenDatagrams(
   const socket = await openDatagramSocket(at, { isServer: true });
   const broken = Promise.withResolvers<string>();
   if (isWildcard(at.hostname) && !socket.reportsLocal) {
-    log.warn(`DNS: ${ANSWERS_FROM_ANYWHERE}`, { code: "TUN713" });
+    log.warn(`DNS: ${ANSWERS_FROM_ANYWHERE}`, { code: "TUN115" });
   }
   socket.listen({
     onDatagram(bytes, hostname, port, local) {

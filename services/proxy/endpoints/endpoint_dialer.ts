@@ -4,8 +4,7 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../../proto/codes/coded.ts";
-import type { Code } from "../../../proto/codes/codes.ts";
+import { tunnelCodeOf, type Code } from "../../../proto/codes/codes.ts";
 import type { Protocol, Via } from "../../catalog/model/model.ts";
 import type { Target } from "../../catalog/snapshot.ts";
 import { TunnelDialError } from "../../../client/dial_error.ts";

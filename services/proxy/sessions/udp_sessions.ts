@@ -108,7 +108,7 @@ export class UdpSessions implements PortProxy, SessionOwner {
     });
     if (isWildcard(hostname) && !socket.reportsLocal) {
       this.context.log.warn(`${this.port.key}: ${ANSWERS_FROM_ANYWHERE}`, {
-        code: "TUN713",
+        code: "TUN115",
       });
     }
     const home: SessionHome = { socket, sessions: new Map() };

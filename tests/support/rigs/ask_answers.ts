@@ -99,7 +99,7 @@ export const SERVER_STATUS: StatusAnswer = {
     },
     {
       severity: "warning",
-      code: "TUN305",
+      code: "TUN313",
       message:
         "Two machines use the identity of edge-7; join one of them again",
       since: "2026-11-22T10:00:00Z",
@@ -339,7 +339,7 @@ export const NODE: NodeDetail = {
     {
       at: "2026-11-22T10:00:00Z",
       kind: "duplicate",
-      code: "TUN305",
+      code: "TUN313",
       message: "two machines use its identity",
       times: 3,
     },

@@ -11,7 +11,7 @@ import type { Endpoint, Service } from "../../model/model.ts";
 /** A key or a value that says nothing; the message is for people. */
 export class LayoutError extends Error {
   override readonly name = "LayoutError";
-  readonly tunnelCode: Code = "TUN702";
+  readonly tunnelCode: Code = "TUN124";
 }
 
 /** What a key is about. */
