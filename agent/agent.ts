@@ -21,7 +21,7 @@ import type { Replaceable } from "../net/program/running.ts";
 import { Arrivals } from "../platform/time/arrivals.ts";
 import type { Credentials } from "../net/tls/trust/credentials.ts";
 import { VERSION } from "../platform/process/version.ts";
-import { newInstanceId } from "../proto/peer/instance_id.ts";
+import { newInstanceId } from "../proto/peer/peer_identity.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { AgentAudit, TargetDialer } from "./dial/target_dialer.ts";
 import { AgentMetrics, watchBudget } from "./metrics/agent_metrics.ts";

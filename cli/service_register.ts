@@ -215,7 +215,7 @@ class RunningRegistration implements Running {
   }
 
   #complain(line: string): void {
-    const coded = withCode(line, "TUN810");
+    const coded = withCode(line, "TUN802");
     this.context.printError(`tunnel service register: ${coded}\n`);
   }
 }

@@ -5,7 +5,7 @@
  */
 
 import type { ConnectionId } from "../proto/peer/connection_id.ts";
-import { tunnelCodeOf, type Code } from "../proto/codes/codes.ts";
+import { type Code, tunnelCodeOf } from "../proto/codes/codes.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 

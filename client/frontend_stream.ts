@@ -15,7 +15,13 @@ import { tlsClient } from "../net/tls/tls_client.ts";
 import { Credentials } from "../net/tls/trust/credentials.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { TunnelDialError } from "./dial_error.ts";
-import { describeFrontend, type FrontendAddress } from "./tunnel_route.ts";
+import {
+  describeFrontend,
+  type FrontendAddress,
+  type NodeRoute,
+} from "./tunnel_route.ts";
+import type { Upstream } from "../net/channel/upstream.ts";
+import { tlsUpstream } from "../net/channel/server_upstream.ts";
 
 /** For all of it: name, TCP and handshake. */
 export const FRONTEND_CONNECT_TIMEOUT_MS = 10_000;
@@ -105,4 +111,37 @@ function asDialError(error: unknown, address: string): unknown {
       WORDS.get(codeOf(error)) ?? error.message
     }`;
   return new TunnelDialError("streamsetup", sentence, error);
+}
+
+// How calls get to a server of the tunnel: over its frontend, or over the port
+// where agents call in.
+
+/** To a frontend. */
+export function frontendUpstream(
+  address: FrontendAddress,
+  timers: Timers,
+): Upstream {
+  return {
+    authority: "localhost",
+    scheme: address.kind === "tcp" ? "https" : "http",
+    async connect(use, signal) {
+      return use(
+        await openFrontendStream(address, "http2", { timers, signal }),
+      );
+    },
+  };
+}
+
+/** To the agent port, as a node. */
+export function nodeUpstream(
+  { addresses, files, identity, serverName, proxyEnv = {} }: NodeRoute,
+): Upstream {
+  return tlsUpstream({
+    addresses,
+    // Each time, so that renewed files are used without a word.
+    credentials: () => identity?.current ?? Credentials.load(files).current,
+    ...(identity === undefined ? {} : { identity }),
+    ...(serverName === undefined ? {} : { serverName }),
+    proxyEnv,
+  });
 }

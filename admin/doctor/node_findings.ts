@@ -15,10 +15,7 @@ import {
 import { spanOf } from "./walk/tls_fault.ts";
 import type { NodeDetail } from "../../proto/admin/node_answer.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
-import {
-  compareVersions,
-  versionIn,
-} from "../../proto/peer/software_version.ts";
+import { compareVersions, versionIn } from "../../proto/peer/peer_identity.ts";
 
 /** A certificate that ends so soon should have been renewed long ago. */
 const CERTIFICATE_MS = 86_400_000;

@@ -245,7 +245,7 @@ export async function localHealth(
     return failed("TUN119", problems.join("; "), "see the program's log");
   }
   if (notes.length > 0) {
-    return warned("TUN116", notes.join("; "), "see the program's log");
+    return warned("TUN124", notes.join("; "), "see the program's log");
   }
   return fine(`${where} says ready`);
 }

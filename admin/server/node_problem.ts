@@ -11,10 +11,7 @@ import type { EventInfo } from "../../proto/admin/list_answers.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
-import {
-  compareVersions,
-  versionIn,
-} from "../../proto/peer/software_version.ts";
+import { compareVersions, versionIn } from "../../proto/peer/peer_identity.ts";
 import type { ServerFacts } from "./server_facts.ts";
 import type { ViewedNode } from "./node_view.ts";
 

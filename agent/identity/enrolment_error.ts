@@ -5,7 +5,7 @@
  * @module
  */
 
-import { tunnelCodeOf, type Code } from "../../proto/codes/codes.ts";
+import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { NoServerError } from "../../net/dial/server_addresses.ts";
 import { LinkRefusedError } from "../../proto/link/hello.ts";

@@ -1,10 +1,16 @@
 import tls from "node:tls";
-import { assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { AddressInfo } from "node:net";
 import { TLS_CHOICES } from "../../net/tls/openssl/tls_choice.ts";
 import { oddCertificates } from "../../tests/support/certificates/odd_certificates.ts";
-import { PinError } from "./enrolment_error.ts";
-import { pinnedAuthority } from "./identity_calls.ts";
+import { EnrolmentError, PinError } from "./enrolment_error.ts";
+import { enrol, pinnedAuthority } from "./identity_calls.ts";
+import { ConnectError } from "../../net/dial/server_connect.ts";
+import { NoServerError } from "../../net/dial/server_addresses.ts";
+import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
+import type { EnrolmentOutcome } from "../../proto/identity/enrolment.ts";
+import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 
 /** As far as each engine shows such certificates to anybody. */
 const SHOWN = {
@@ -57,3 +63,89 @@ for (const choice of TLS_CHOICES) {
     }
   });
 }
+
+const ENROLMENT = {
+  node: "n",
+  certificate: new Uint8Array(0),
+  authorities: new Uint8Array(0),
+  identifiers: "",
+};
+
+/** Asks and is given these answers, one after the other. */
+async function asked(
+  answers: readonly (EnrolmentOutcome | Error)[],
+  isPatient = true,
+) {
+  const timers = new FakeTimers();
+  const waits: number[] = [];
+  const left = [...answers];
+  const enrolment = await enrol({
+    ask: () => {
+      const answer = left.shift()!;
+      return answer instanceof Error
+        ? Promise.reject(answer)
+        : Promise.resolve(answer);
+    },
+    timers,
+    random: () => 1,
+    isPatient,
+    waiting: (_reason, retryMs) => {
+      waits.push(Math.round(retryMs));
+      void settled().then(() => timers.advance(retryMs));
+    },
+  });
+  return { enrolment, waits };
+}
+
+const away = () => new NoServerError([new ConnectError("away")]);
+const pending = (retryAfterMs: number) => ({
+  pending: { reason: "wait", retryAfterMs },
+});
+
+Deno.test("a server that is away is asked again, ever more seldom", async () => {
+  const { enrolment, waits } = await asked([
+    away(),
+    new GrpcError(StatusCode.UNAVAILABLE, "restarting"),
+    new GrpcError(StatusCode.RESOURCE_EXHAUSTED, "too many"),
+    { enrolment: ENROLMENT },
+  ]);
+  assertEquals(enrolment.node, "n");
+  assertEquals(waits, [100, 150, 225]);
+});
+
+Deno.test("who has to wait for approval asks when it was told to, within reason", async () => {
+  const { waits } = await asked([
+    pending(5_000),
+    pending(0),
+    pending(2 ** 31),
+    { enrolment: ENROLMENT },
+  ]);
+  assertEquals(waits, [5_000, 1_000, 60_000]);
+});
+
+Deno.test("a refusal that stays ends it", async () => {
+  for (
+    const error of [
+      new GrpcError(StatusCode.UNAUTHENTICATED, "used up"),
+      new GrpcError(StatusCode.PERMISSION_DENIED, "revoked"),
+      new GrpcError(StatusCode.NOT_FOUND, "forgotten"),
+      new GrpcError(StatusCode.UNIMPLEMENTED, "no identity"),
+      new NoServerError([new PinError("not the one"), new PinError("nor it")]),
+    ]
+  ) await assertRejects(() => asked([error]), EnrolmentError);
+});
+
+Deno.test("another's server beside one that is away is no refusal", async () => {
+  const mixed = new NoServerError([new PinError("x"), new ConnectError("y")]);
+  const { waits } = await asked([mixed, { enrolment: ENROLMENT }]);
+  assertEquals(waits.length, 1);
+});
+
+Deno.test("a person is told at once that nobody answers", async () => {
+  await assertRejects(() => asked([away()], false), EnrolmentError, "away");
+  const { waits } = await asked(
+    [pending(5_000), { enrolment: ENROLMENT }],
+    false,
+  );
+  assertEquals(waits, [5_000]);
+});

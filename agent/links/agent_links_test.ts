@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { setUp } from "../../tests/support/rigs/link_attempts.ts";
-import { FAILED_CAP_MS } from "./retry_waits.ts";
+import { FAILED_CAP_MS, SPREAD_MS_MAX } from "./retry_waits.ts";
 
 Deno.test("one server is linked once, and then there is peace", async () => {
   const s = setUp();
@@ -230,4 +230,122 @@ Deno.test("news of more servers starts nothing while draining or stopped", async
     s.timers.advance(600_000);
     assertEquals(s.attempts.length, 1);
   }
+});
+
+Deno.test("beside a link whose server owes a sign of life another one is made, and it stays", async () => {
+  const s = setUp();
+  await s.attempts[0]!.succeed("s1/p1");
+  await s.attempts[0]!.doubt(true);
+  s.timers.advance(0);
+  await settled();
+  assertEquals(s.attempts.length, 2);
+  await s.attempts[1]!.succeed("s1/p1");
+  assertEquals(s.said, ["linked s1", "linked s1"]);
+  assertEquals(s.attempts[0]!.closed, undefined);
+  s.timers.advance(60_000);
+  assertEquals(s.attempts.length, 2, "there is peace");
+  await s.attempts[0]!.lose("no answer to PING");
+  s.timers.advance(60_000);
+  assertEquals(s.attempts.length, 2, "and the one that was made is enough");
+});
+
+Deno.test("doubts that come and go make no crowd of links", async () => {
+  const s = setUp({ links: 2 });
+  for (let round = 0; round < 20; round++) {
+    for (const attempt of [...s.attempts]) await attempt.doubt(true);
+    s.timers.advance(1_000);
+    await settled();
+    const last = s.attempts.at(-1)!;
+    await last.succeed("s1/p1");
+    for (const attempt of s.attempts) await attempt.doubt(false);
+    s.timers.advance(1_000);
+    await settled();
+  }
+  const stand = s.said.filter((line) => line === "linked s1").length;
+  assert(stand <= 4, `${stand} links`);
+});
+
+Deno.test("when the network is another one, links are asked and waits are over", async () => {
+  const s = setUp({ addresses: ["a:1", "b:1"] });
+  const [first, second] = s.attempts;
+  await first!.succeed("s1/p1");
+  for (let round = 0; round < 15; round++) {
+    await s.attempts.at(-1)!.fail("network is unreachable");
+    s.timers.advance(10_000);
+    await settled();
+  }
+  await s.attempts.at(-1)!.fail("network is unreachable");
+  assert(s.retries.at(-1)! > 2_000);
+  const before = s.attempts.length;
+  s.agentLinks.recheck();
+  assertEquals([first!.checked, second!.checked], [1, 0]);
+  s.timers.advance(100);
+  await settled();
+  assertEquals(s.attempts.length, before + 1);
+  // It fails again: waits are short, as after a success.
+  await s.attempts.at(-1)!.fail("network is unreachable");
+  assert(s.retries.at(-1)! <= 150, `${s.retries.at(-1)}`);
+});
+
+Deno.test("an attempt of the network that there was is begun anew, a fresh one is not", async () => {
+  const s = setUp();
+  s.timers.advance(100);
+  s.agentLinks.recheck();
+  await settled();
+  s.timers.advance(100);
+  assertEquals(s.attempts.length, 1);
+  s.agentLinks.recheck();
+  await settled();
+  s.timers.advance(100);
+  await settled();
+  assertEquals(s.attempts.length, 2);
+  assertEquals(s.said, [], "nothing went wrong");
+  await s.attempts[1]!.succeed("s1");
+  assertEquals(s.agentLinks.linkedServers, 1);
+});
+
+// The rig draws 0.5 of whatever is drawn.
+
+Deno.test("a server that spreads its agents is left one by one", async () => {
+  const s = setUp();
+  await s.attempts[0]!.succeed("s1/p1");
+  await s.attempts[0]!.drain(10_000);
+  s.timers.advance(4_900);
+  assertEquals(s.attempts.length, 1);
+  s.timers.advance(200);
+  assertEquals(s.attempts.length, 2);
+  await s.attempts[1]!.succeed("s1/p2");
+  // It was for that time, and not for the next one.
+  await s.attempts[1]!.drain();
+  s.timers.advance(200);
+  assertEquals(s.attempts.length, 3);
+});
+
+Deno.test("no server keeps its agents from others for long", async () => {
+  const s = setUp();
+  await s.attempts[0]!.succeed("s1/p1");
+  await s.attempts[0]!.drain(4_294_967_295);
+  s.timers.advance(SPREAD_MS_MAX);
+  assertEquals(s.attempts.length, 2);
+});
+
+Deno.test("a server that is gone before is looked for at once, if it was the only one", async () => {
+  const alone = setUp();
+  await alone.attempts[0]!.succeed("s1/p1");
+  await alone.attempts[0]!.drain(10_000);
+  await alone.attempts[0]!.lose("it has ended");
+  alone.timers.advance(100);
+  await settled();
+  assertEquals(alone.attempts.length, 2);
+  const beside = setUp({ addresses: ["a:1", "b:1"] });
+  await beside.attempts[0]!.succeed("s1/p1", 2);
+  await beside.attempts[1]!.succeed("s2/p1", 2);
+  await beside.attempts[0]!.drain(10_000);
+  await beside.attempts[0]!.lose("it has ended");
+  const there = () =>
+    beside.attempts.filter(({ address }) => address === "a:1").length;
+  beside.timers.advance(4_000);
+  assertEquals(there(), 1);
+  beside.timers.advance(1_500);
+  assertEquals(there(), 2);
 });

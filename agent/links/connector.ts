@@ -64,7 +64,7 @@ import type {
 interface ConnectorOptions {
   readonly agentId: string;
   readonly identifiers: Identifiers;
-  /** Of this process; the same on all its links. See `instance_id.ts`. */
+  /** Of this process; the same on all its links. See `peer_identity.ts`. */
   readonly instanceId?: string;
   /** A server sees another process speak for this node, too. */
   readonly onDuplicate?: (message: string) => void;

@@ -20,7 +20,11 @@ import type { AgentMetrics } from "../metrics/agent_metrics.ts";
 import type { Announcement } from "./announcement.ts";
 import type { AgentOptions } from "../options.ts";
 import { Connector } from "./connector.ts";
-import { AgentLinks, type AgentLinksOptions, type LinkAddress } from "./agent_links.ts";
+import {
+  AgentLinks,
+  type AgentLinksOptions,
+  type LinkAddress,
+} from "./agent_links.ts";
 import { type LinkEnvironment, linkUpstream } from "./link_upstream.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
@@ -37,7 +41,7 @@ interface ServerLinksParts {
   readonly receiveBudget: ReceiveBudget;
   readonly metrics: AgentMetrics;
   readonly announcement: Announcement;
-  /** Of this process; see `instance_id.ts`. */
+  /** Of this process; see `peer_identity.ts`. */
   readonly instanceId: string;
   readonly onDial: DialHandler;
   /** How many servers to link to, when a server has said how many there are. */

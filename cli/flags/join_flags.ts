@@ -9,7 +9,10 @@
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { hostname } from "node:os";
 import type { AgentIdentityOptions } from "../../agent/options.ts";
-import { JoinTokenError, parseJoinToken } from "../../proto/identity/join_token.ts";
+import {
+  JoinTokenError,
+  parseJoinToken,
+} from "../../proto/identity/join_token.ts";
 import { isNodeName, NODE_NAME_RULE } from "../../proto/identity/node_name.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { unusable, UsageError } from "./usage_error.ts";

@@ -9,15 +9,25 @@
 import { hasJoined } from "../../agent/identity/agent_state.ts";
 import type { NodeRoute } from "../../client/tunnel_route.ts";
 import type { Log } from "../../platform/log/log.ts";
-import { type ProxyEnvironment, proxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import {
+  type ProxyEnvironment,
+  proxyEnvironment,
+} from "../../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
 import { parseAgentServer, parseServerList } from "./addresses.ts";
 import { followIdentity } from "../../agent/identity/followed_identity.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
-import { type JoinedNode, parseJoinedNode } from "../../agent/identity/joined_node.ts";
-import { type CredentialFiles, Credentials, CredentialsError } from "../../net/tls/trust/credentials.ts";
+import {
+  type JoinedNode,
+  parseJoinedNode,
+} from "../../agent/identity/joined_node.ts";
+import {
+  type CredentialFiles,
+  Credentials,
+  CredentialsError,
+} from "../../net/tls/trust/credentials.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
 import { PkiError } from "../../platform/pki/key_pair.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";

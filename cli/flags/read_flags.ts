@@ -11,7 +11,12 @@ import { clipped } from "../../proto/peer/quoted.ts";
 import { textOf, UsageError } from "./usage_error.ts";
 import { type Arguments, canonicalNames, sortArguments } from "./arguments.ts";
 import { didYouMean } from "../../platform/text/nearest.ts";
-import { type Flag, type FlagTable, FlagValueError, type FlagValues } from "./flag.ts";
+import {
+  type Flag,
+  type FlagTable,
+  FlagValueError,
+  type FlagValues,
+} from "./flag.ts";
 import { DocumentError, parseFile } from "../../platform/documents/document.ts";
 
 /** The machine, as far as flags need it. */

@@ -12,7 +12,11 @@ import { printable } from "../../platform/text/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 import type { FlagTable } from "../flags/flag.ts";
 import { helpText } from "../flags/help_text.ts";
-import { type FlagReading, type FlagSources, readFlags } from "../flags/read_flags.ts";
+import {
+  type FlagReading,
+  type FlagSources,
+  readFlags,
+} from "../flags/read_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import type { Rights } from "./rights.ts";
 import { takeVersion, versionText } from "./version.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { tunnelCodeOf, type Code } from "../../proto/codes/codes.ts";
+import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 
 /** Each code, and what it means for `tunnel help` and the documentation. */
 export const EXIT_CODES = [

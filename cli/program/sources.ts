@@ -7,8 +7,15 @@
  */
 
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
-import { type Source, SourceUnusableError } from "../../services/catalog/model/source.ts";
-import { type SourceConfig, sourcesOf, type SourceTools } from "../../services/catalog/sources_of.ts";
+import {
+  type Source,
+  SourceUnusableError,
+} from "../../services/catalog/model/source.ts";
+import {
+  type SourceConfig,
+  sourcesOf,
+  type SourceTools,
+} from "../../services/catalog/sources_of.ts";
 import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";

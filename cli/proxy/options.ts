@@ -15,7 +15,7 @@ import {
 } from "../../services/proxy/addresses/local_address.ts";
 import type { NodeProxyOptions } from "../../agent/proxy/node_proxy.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
-import { nodeUpstream } from "../../client/tunnel_upstream.ts";
+import { nodeUpstream } from "../../client/frontend_stream.ts";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import type { AdminAccess } from "../../net/listen/admin_port.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";

@@ -18,7 +18,7 @@ import {
   watchFiles,
 } from "../../platform/files/watch_files.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { readInstanceId } from "../../proto/peer/instance_id.ts";
+import { readInstanceId } from "../../proto/peer/peer_identity.ts";
 import {
   type EphemeralOptions,
   type EphemeralPlace,

@@ -27,7 +27,7 @@ import {
 } from "./transaction.ts";
 import { FOLLOWED_FOLDERS, type FollowedFolder } from "./store.ts";
 import { StoreAwayError, StoreError } from "./store_error.ts";
-import { readInstanceId } from "../../proto/peer/instance_id.ts";
+import { readInstanceId } from "../../proto/peer/peer_identity.ts";
 import { EtcdLease } from "../etcd/etcd_lease.ts";
 import {
   type EphemeralOptions,

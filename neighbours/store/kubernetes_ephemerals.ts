@@ -8,7 +8,7 @@
  * @module
  */
 
-import { readInstanceId } from "../../proto/peer/instance_id.ts";
+import { readInstanceId } from "../../proto/peer/peer_identity.ts";
 import type { RequestOptions } from "../kubernetes/client.ts";
 import { codeOf, unlessMissing } from "../kubernetes/errors.ts";
 import { leaseEndMs, LEASES, objectPathOf } from "../kubernetes/paths.ts";

@@ -11,19 +11,49 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { isSystemError } from "../../platform/files/file_error.ts";
 import type { Log } from "../../platform/log/log.ts";
-import { ADMIN_SOCKET, adminApi, type AdminApiOptions, type AdminDoor, AdminFailure, type AdminRoute, type AdminWay, failureAnswer, knownBy } from "../admin/admin_api.ts";
-import { certificateDoor, keptIdentity, loopbackDoor, refuseOtherSites, socketDoor } from "../admin/admin_doors.ts";
+import {
+  ADMIN_SOCKET,
+  adminApi,
+  type AdminApiOptions,
+  type AdminDoor,
+  AdminFailure,
+  type AdminRoute,
+  type AdminWay,
+  failureAnswer,
+  knownBy,
+} from "../admin/admin_api.ts";
+import {
+  certificateDoor,
+  keptIdentity,
+  loopbackDoor,
+  refuseOtherSites,
+  socketDoor,
+} from "../admin/admin_doors.ts";
 import { AdminSessions } from "../admin/admin_sessions.ts";
 import { AdminToken, markOf, TOKEN_FILES } from "../admin/admin_token.ts";
 import { withApi } from "../admin/http_endpoints.ts";
-import { type HttpHandler, HttpPort, type LimitReached } from "../admin/http_port.ts";
-import { isFirstWorker, ownGroup, withGroup, workerSocket } from "../admin/own_group.ts";
+import {
+  type HttpHandler,
+  HttpPort,
+  type LimitReached,
+} from "../admin/http_port.ts";
+import {
+  isFirstWorker,
+  ownGroup,
+  withGroup,
+  workerSocket,
+} from "../admin/own_group.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { type AdminRemote, listenAdminRemote } from "./admin_remote.ts";
 import { ListenError } from "../bind/listen_error.ts";
 import { isInGroup } from "../libc/group_members.ts";
-import { type BoundListener, type ListenAddress, listenHttp, listenUnix } from "./listeners.ts";
+import {
+  type BoundListener,
+  type ListenAddress,
+  listenHttp,
+  listenUnix,
+} from "./listeners.ts";
 
 /** Where it is reached, and by whom. */
 export interface AdminAccess {

@@ -1,10 +1,22 @@
 import { assert, assertEquals } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
 import {
+  appendStatus,
   decodeStatusMessage,
   encodeStatusMessage,
+  readStatus,
   STATUS_MESSAGE_BYTES_MAX,
 } from "./status_codec.ts";
+import { fields } from "../../tests/support/memory/fake_stream.ts";
+import type { HeaderField } from "../hpack/header_field.ts";
+import { isGrpcContentType } from "./call.ts";
+import {
+  codeOfHttpStatus,
+  codeOfReset,
+  StatusCode,
+  statusName,
+  statusOfReset,
+} from "./status.ts";
 
 Deno.test("printable ASCII stays, the rest and % become percent escapes", () => {
   assertEquals(encodeStatusMessage(""), "");
@@ -50,4 +62,94 @@ Deno.test("any text comes back as it was", async () => {
     assert(/^[ -~]*$/.test(encoded), encoded);
     assertEquals(decodeStatusMessage(encoded), text);
   });
+});
+
+Deno.test("HTTP statuses map as http-grpc-status-mapping.md says", () => {
+  const seen = [400, 401, 403, 404, 429, 500, 502, 503, 504, 200, 302, NaN]
+    .map((status) => `${status} ${statusName(codeOfHttpStatus(status))}`);
+  assertEquals(seen, [
+    "400 INTERNAL",
+    "401 UNAUTHENTICATED",
+    "403 PERMISSION_DENIED",
+    "404 UNIMPLEMENTED",
+    "429 UNAVAILABLE",
+    "500 UNKNOWN",
+    "502 UNAVAILABLE",
+    "503 UNAVAILABLE",
+    "504 UNAVAILABLE",
+    "200 UNKNOWN",
+    "302 UNKNOWN",
+    "NaN UNKNOWN",
+  ]);
+});
+
+Deno.test("every RST_STREAM code maps as PROTOCOL-HTTP2 says", () => {
+  const seen = Array.from(
+    { length: 15 },
+    (_, code) => statusName(codeOfReset(code)),
+  );
+  assertEquals(seen, [
+    ...Array(7).fill("INTERNAL"),
+    "UNAVAILABLE",
+    "CANCELLED",
+    "INTERNAL",
+    "INTERNAL",
+    "RESOURCE_EXHAUSTED",
+    "PERMISSION_DENIED",
+    "UNKNOWN",
+    "UNKNOWN",
+  ]);
+});
+
+Deno.test("a lost or refused stream is UNAVAILABLE whatever its code", () => {
+  for (const by of ["lost", "refused"] as const) {
+    const status = statusOfReset({ by, code: 8, reason: "gone" });
+    assertEquals(status, {
+      code: StatusCode.UNAVAILABLE,
+      message: "gone",
+      // RFC 9113 §8.7: it can be made again, whatever it says.
+      ...(by === "refused" ? { isUnprocessed: true } : {}),
+    });
+  }
+});
+
+Deno.test("a status is written and read back", () => {
+  const section: HeaderField[] = [];
+  appendStatus(section, { code: StatusCode.NOT_FOUND, message: "kein Böse" });
+  assertEquals(
+    section,
+    fields({ "grpc-status": "5", "grpc-message": "kein B%C3%B6se" }),
+  );
+  assertEquals(readStatus(section), { code: 5, message: "kein Böse" });
+  const plain: HeaderField[] = [];
+  appendStatus(plain, { code: StatusCode.OK, message: "" });
+  assertEquals(plain, fields({ "grpc-status": "0" }));
+});
+
+Deno.test("codes that gRPC does not have are UNKNOWN, none at all is none", () => {
+  assertEquals(readStatus(fields({ "grpc-message": "x" })), undefined);
+  for (const text of ["17", "-1", "", "abc", "0x1", "1.0", "9999"]) {
+    const status = readStatus(fields({ "grpc-status": text }));
+    assertEquals(status?.code, StatusCode.UNKNOWN, text);
+  }
+});
+
+Deno.test("gRPC content types are told from their neighbours", () => {
+  for (
+    const yes of [
+      "application/grpc",
+      "application/grpc+proto",
+      "application/grpc;charset=utf-8",
+      "Application/GRPC",
+    ]
+  ) assertEquals(isGrpcContentType(yes), true, yes);
+  for (
+    const no of [
+      undefined,
+      "",
+      "application/grpc-web",
+      "application/grpcx",
+      "text/html",
+    ]
+  ) assertEquals(isGrpcContentType(no), false, no);
 });

@@ -53,7 +53,7 @@ export interface LinkPeer {
   readonly carrier: Carrier;
   /** Its software, such as `tunnel/0.1.0` or `grpc-go/1.81.1`. */
   readonly software: string;
-  /** Of its process; see `instance_id.ts`. Absent: it sends none. */
+  /** Of its process; see `peer_identity.ts`. Absent: it sends none. */
   readonly instanceId?: string;
 }
 

@@ -79,7 +79,7 @@ export interface ServerHello {
   readonly capabilities: readonly string[];
   /**
    * Another one for each process with this server_id; empty: not sent. See
-   * `instance_id.ts`.
+   * `peer_identity.ts`.
    */
   readonly instanceId: string;
 }
@@ -163,7 +163,7 @@ export interface PeerAddresses {
 /** A server of the same service as the one that sends it. */
 export interface PeerServer {
   readonly serverId: string;
-  /** Of its process; empty: not known. See `instance_id.ts`. */
+  /** Of its process; empty: not known. See `peer_identity.ts`. */
   readonly instanceId: string;
   /** HOST:PORT where agents link to it. */
   readonly address: string;

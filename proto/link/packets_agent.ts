@@ -31,7 +31,7 @@ import {
 } from "./capabilities.ts";
 import { abandon, connectionIdOf, type DialHandler } from "./dial_handler.ts";
 import { LinkError, LinkRefusedError } from "./hello.ts";
-import { INSTANCE_FIELD } from "../peer/instance_id.ts";
+import { INSTANCE_FIELD } from "../peer/peer_identity.ts";
 import {
   type PacketObserver,
   type PendingDial,
@@ -52,7 +52,7 @@ interface PacketsAgentOptions {
   /** A URL query; see `identifiers.ts`. */
   readonly identifiers: string;
   readonly token?: string;
-  /** See `instance_id.ts`. */
+  /** See `peer_identity.ts`. */
   readonly instanceId?: string;
   readonly authority: string;
   readonly scheme?: "http" | "https";

@@ -34,8 +34,11 @@ import {
 } from "./capabilities.ts";
 import { dialIdOf, randomDialId, type Randomness } from "./dial_handler.ts";
 import { type Identifiers, parseIdentifiers } from "../peer/identifiers.ts";
-import { INSTANCE_FIELD, readInstanceId } from "../peer/instance_id.ts";
-import type { PeerIdentity } from "../peer/peer_identity.ts";
+import {
+  INSTANCE_FIELD,
+  type PeerIdentity,
+  readInstanceId,
+} from "../peer/peer_identity.ts";
 import {
   type AgentLink,
   type DialEvents,

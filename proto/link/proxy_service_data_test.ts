@@ -1,5 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
-import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
 import {
   dialRequest,
   MemoryFrontend,
@@ -8,6 +11,14 @@ import {
 import { LARGE_FRAME_SIZE } from "../streams/settings.ts";
 import { FIRST_HOLD_MS } from "./first_hold.ts";
 import { DATAGRAM_KEPT_BYTES_MAX } from "./send_packet.ts";
+import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
+import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import { GrpcRouter } from "../grpc/server.ts";
+import { CAPABILITIES_FIELD, PROXY_PATH } from "./capabilities.ts";
+import type { DialAnswer } from "./dial_handler.ts";
+import { proxyService } from "./proxy_service.ts";
 
 Deno.test("an empty DATA of the caller's is harmless", async () => {
   const { caller, target } = await new MemoryFrontend().dialled();
@@ -119,4 +130,107 @@ Deno.test("datagrams for a caller that takes none are dropped, over a bound", as
   const window = 65_535;
   assert(kept > DATAGRAM_KEPT_BYTES_MAX, `${kept}`);
   assert(kept < DATAGRAM_KEPT_BYTES_MAX + window + 10_000, `${kept}`);
+});
+
+/** A connected caller that reads nothing, and its target. */
+async function stalled(
+  call: (frontend: MemoryFrontend) => ScriptedCaller,
+): Promise<{ caller: ScriptedCaller; target: ConduitProbe }> {
+  const frontend = new MemoryFrontend();
+  const caller = call(frontend);
+  caller.isReading = false;
+  caller.say(dialRequest);
+  await settled();
+  const target = frontend.connect();
+  frontend.timers.advance(FIRST_HOLD_MS);
+  return { caller, target };
+}
+
+const CALLERS = {
+  Go: (frontend: MemoryFrontend) => frontend.goCaller(),
+  ours: (frontend: MemoryFrontend) => frontend.ourCaller(),
+};
+
+for (const [name, call] of Object.entries(CALLERS)) {
+  Deno.test(`a caller (${name}) that reads nothing is sent a reset all the same`, async () => {
+    // What is left of the window decides whether a packet had to be kept in
+    // front of the status.
+    for (let spareBytes = 0; spareBytes < 128; spareBytes += 3) {
+      const { caller, target } = await stalled(call);
+      target.send(new Uint8Array(65_535 - 128 + spareBytes));
+      await settled();
+      target.send(new Uint8Array(1024 * 1024));
+      await settled();
+      target.reset("gave up");
+      await settled();
+      assertEquals(caller.received.at(-1), "status ABORTED gave up");
+    }
+  });
+}
+
+/** A callee whose dials take early data, and a caller of ours. */
+async function dialing(protocol: "tcp" | "udp", roomBytes: number) {
+  const timers = new FakeTimers();
+  const scene = { roomBytes, early: [] as string[] };
+  let answer: DialAnswer | undefined;
+  const method = proxyService({
+    timers,
+    onDial(_target, given) {
+      answer = given;
+      return {
+        cancel() {},
+        sendEarly(bytes) {
+          if (bytes.length > scene.roomBytes) return 0;
+          scene.roomBytes -= bytes.length;
+          scene.early.push(new TextDecoder().decode(bytes));
+          return bytes.length;
+        },
+      };
+    },
+  });
+  const router = new GrpcRouter({ timers, methods: { [PROXY_PATH]: method } });
+  const pair = new ConnectionPair({
+    clock: timers,
+    onStream: (stream) => router.accept(stream),
+  });
+  const caller = new ScriptedCaller(pair.client, PROXY_PATH, {
+    [CAPABILITIES_FIELD]: "half-close",
+  });
+  const address = "10.0.0.1:443";
+  caller.say({ type: "DIAL_REQ", protocol, address, random: 1 });
+  await settled();
+  /** Answers the dial. @returns The target. */
+  const connect = async () => {
+    const [near, far] = MemoryConduit.pair({ datagrams: protocol === "udp" });
+    const target = new ConduitProbe(far);
+    answer!.connected(near);
+    await settled();
+    return target;
+  };
+  return { scene, caller, connect };
+}
+
+Deno.test("early data that missed the dial follows it, and the rest stays in order", async () => {
+  const { scene, caller, connect } = await dialing("tcp", 8);
+  for (const text of ["one ", "two ", "three ", "four"]) {
+    caller.data(0, text);
+    await settled();
+  }
+  scene.roomBytes = 100;
+  caller.data(0, " five");
+  await settled();
+  assertEquals(scene.early, ["one ", "two "]);
+  assertEquals((await connect()).text, "three four five");
+});
+
+Deno.test("datagrams that missed the dial keep their borders", async () => {
+  const { scene, caller, connect } = await dialing("udp", 100_000);
+  const inPieces = "x".repeat(40_000);
+  for (const text of ["one", inPieces, "two"]) {
+    caller.data(0, text);
+    await settled();
+  }
+  const { chunks } = await connect();
+  assertEquals(scene.early, ["one"], "one in pieces waits, and what follows");
+  assertEquals(chunks.map(({ length }) => length), [40_000, 3]);
 });

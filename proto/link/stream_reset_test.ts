@@ -11,6 +11,11 @@ import { GrpcRouter } from "../grpc/server.ts";
 import type { Stream } from "../streams/stream.ts";
 import { CAPABILITIES_FIELD, PROXY_PATH } from "./capabilities.ts";
 import { dialProxy } from "./proxy_client.ts";
+import { FIRST_HOLD_MS, FirstHold } from "./first_hold.ts";
+import { defineCarrierCompliance } from "../../tests/support/rigs/carrier_compliance.ts";
+import { streamsRig } from "../../tests/support/rigs/carrier_rig.ts";
+import { GONE_LINGER_MS } from "./packet_conduit.ts";
+import { STALL_MS } from "./packets_port.ts";
 
 /** How a connected conduit ends when its callee resets the stream. */
 async function endAfter(code: ErrorCode): Promise<string> {
@@ -50,3 +55,121 @@ Deno.test("a stream that was reset on purpose is a reset, never a loss", async (
 Deno.test("a stream that was refused is a loss", async () => {
   assertEquals(await endAfter(ErrorCode.REFUSED_STREAM), "lost");
 });
+
+function setUp() {
+  const timers = new FakeTimers();
+  const reported = { times: 0 };
+  const hold = new FirstHold(timers, { onHoldOver: () => reported.times++ });
+  return { timers, reported, hold };
+}
+
+Deno.test("what a target says at once waits, and no longer than the hold", () => {
+  const { timers, reported, hold } = setUp();
+  timers.advance(1);
+  assertEquals([hold.mustWait(), hold.mustWait()], [true, true]);
+  assertEquals(timers.pendingCount, 1);
+  timers.advance(FIRST_HOLD_MS - 2);
+  assertEquals(reported.times, 0);
+  timers.advance(1);
+  assertEquals([reported.times, timers.pendingCount], [1, 0]);
+});
+
+Deno.test("what a target says later does not wait, and nobody set a timer", () => {
+  const { timers, reported, hold } = setUp();
+  assertEquals(timers.pendingCount, 0);
+  timers.advance(FIRST_HOLD_MS);
+  assertEquals([hold.mustWait(), reported.times, timers.pendingCount], [
+    false,
+    0,
+    0,
+  ]);
+});
+
+Deno.test("it counts from the answer", () => {
+  const { timers, hold } = setUp();
+  timers.advance(FIRST_HOLD_MS);
+  hold.restart();
+  assertEquals(hold.mustWait(), true);
+});
+
+Deno.test("a caller that speaks ends it, and one that has gone does too", () => {
+  const spoken = setUp();
+  spoken.hold.mustWait();
+  spoken.hold.release();
+  assertEquals([spoken.reported.times, spoken.timers.pendingCount], [1, 0]);
+  const gone = setUp();
+  gone.hold.mustWait();
+  gone.hold.cancel();
+  assertEquals([gone.reported.times, gone.timers.pendingCount], [0, 0]);
+});
+
+defineCarrierCompliance("streams", streamsRig);
+
+const MIB = 1024 * 1024;
+
+Deno.test("streams: a stalled conduit costs nobody anything, for as long as it likes", async () => {
+  const rig = await streamsRig();
+  const stalled = [];
+  for (let i = 0; i < 8; i++) {
+    const pair = await rig.connect();
+    pair.caller.stopReading();
+    pair.target.stopReading();
+    pair.caller.send(new Uint8Array(8 * MIB));
+    pair.target.send(new Uint8Array(8 * MIB));
+    stalled.push(pair);
+  }
+  await settled();
+  rig.timers.advance(10 * (STALL_MS + GONE_LINGER_MS));
+  const { caller, target } = await rig.connect();
+  target.send(new Uint8Array(8 * MIB));
+  await caller.received(8 * MIB);
+  caller.send(new Uint8Array(8 * MIB));
+  await target.received(8 * MIB);
+  assertEquals(rig.observer.stalled, 0);
+  for (const pair of stalled) {
+    assertEquals([pair.caller.end, pair.target.end], [undefined, undefined]);
+    pair.caller.startReading();
+    await pair.caller.received(8 * MIB);
+  }
+});
+
+Deno.test("streams: GOAWAY of the agent is a drain; what runs goes on", async () => {
+  const rig = await streamsRig();
+  const { caller, target } = await rig.connect();
+  rig.pair.server.shutdown("the agent is going");
+  await settled();
+  assertEquals(rig.link.isDraining, true);
+  const error = await rig.dial().outcome;
+  assert(error !== "connected");
+  assertEquals(error.reason, "link-lost");
+  caller.send("still here");
+  await target.received(10);
+  assertEquals(rig.link.load, 1);
+});
+
+Deno.test("streams: each conduit and each dial counts as load", async () => {
+  const rig = await streamsRig();
+  rig.dial();
+  await settled();
+  const { caller } = await rig.connect();
+  await settled();
+  assertEquals(rig.link.load, 1 + 1);
+  caller.reset("done");
+  assertEquals(rig.link.load, 1);
+});
+
+for (const first of ["caller", "target"] as const) {
+  Deno.test(`streams: a conduit of which the ${first} has said all is ending, until it is over`, async () => {
+    const rig = await streamsRig();
+    const ends = await rig.connect();
+    await settled();
+    const state = () => [rig.link.load, rig.link.ending];
+    assertEquals(state(), [1, 0]);
+    ends[first].finish();
+    await settled();
+    assertEquals(state(), [1, 1]);
+    ends[first === "caller" ? "target" : "caller"].finish();
+    await settled();
+    assertEquals(state(), [0, 0]);
+  });
+}

@@ -45,8 +45,7 @@ import {
   versionProblem,
 } from "./hello.ts";
 import { parseIdentifiers } from "../peer/identifiers.ts";
-import { readInstanceId } from "../peer/instance_id.ts";
-import type { PeerIdentity } from "../peer/peer_identity.ts";
+import { type PeerIdentity, readInstanceId } from "../peer/peer_identity.ts";
 import { kept } from "../peer/quoted.ts";
 import {
   formatTraceparent,

@@ -1,6 +1,6 @@
 /**
- * The identity of a peer, as its certificate proved. How that is proven is for
- * TLS.
+ * Who a peer is: the identity that its certificate proved (how that is proven is
+ * for TLS), and what it says of itself, an instance and a version.
  *
  * @module
  */
@@ -40,3 +40,58 @@ export const ANONYMOUS: PeerIdentity = Object.freeze({
   fingerprint: "",
   names: Object.freeze([]),
 });
+
+// Separates the processes that speak for one node: each agent makes an instance
+// id when it starts, and sends it on all of its links.
+//
+// It proves nothing: a process with a node's key can send any id. But it does
+// not know the id of a process that runs elsewhere, so a second process with
+// the same key cannot pass for the first one.
+
+/** The metadata field of the packets carrier; Go peers ignore it. */
+export const INSTANCE_FIELD = "tunnel-instance";
+
+/** Bytes of randomness in an id: it cannot be guessed, and no two are alike. */
+const INSTANCE_ID_BYTES = 16;
+
+/** Longer ones are no ids: they are kept for each link, and shown. */
+const INSTANCE_ID = /^[0-9A-Za-z_-]{8,64}$/;
+
+/** An id for a process that starts. */
+export function newInstanceId(
+  randomness: (bytes: Uint8Array<ArrayBuffer>) => void,
+): string {
+  const bytes = new Uint8Array(INSTANCE_ID_BYTES);
+  randomness(bytes);
+  return bytes.toHex();
+}
+
+/** The id that a peer sent; `undefined` when it sent none, or nonsense. */
+export function readInstanceId(text: string | undefined): string | undefined {
+  return text !== undefined && INSTANCE_ID.test(text) ? text : undefined;
+}
+
+// Which of two programs of ours is the older one, by what each says that it is.
+
+/** Such as `0.1.0` of `tunnel/0.1.0`; `undefined`: it is none of ours. */
+export function versionIn(software: string): string | undefined {
+  return /^tunnel\/(\d{1,9}\.\d{1,9}\.\d{1,9})/.exec(software)?.[1];
+}
+
+/**
+ * Negative: `one` is older than `other`. Pre-releases count as their release.
+ *
+ * @param one Major, minor and patch, with a point between them.
+ */
+export function compareVersions(one: string, other: string): number {
+  const others = partsOf(other);
+  for (const [index, part] of partsOf(one).entries()) {
+    const difference = part - (others[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+function partsOf(version: string): readonly number[] {
+  return version.split(".", 3).map((part) => parseInt(part) || 0);
+}

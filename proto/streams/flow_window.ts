@@ -2,6 +2,22 @@
  * Flow-control windows (RFC 9113 §5.2 and §6.9), one type per direction, so
  * that no arithmetic on a window is ever written anywhere else.
  *
+ * What decides how large they are, and where it is said:
+ *
+ * ```
+ *   the process     receive_budget     what may wait unread in all connections
+ *        │
+ *   a connection    receiving_side     its window: what the path carries in a
+ *        │             ▲               round trip, and little more
+ *        │             │ round trips   (liveness, PathRtt)
+ *        │             ▼
+ *   a stream        settings_exchange  where it starts: less, the more there are
+ *                   window_tuner       how far it grows by being read
+ *        │
+ *   this file       ReceiveWindow      credit given, used and due again
+ *                   SendWindow         credit that the peer gave us
+ * ```
+ *
  * @module
  */
 

@@ -2,7 +2,15 @@ import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import { Output } from "../bytes/output.ts";
-import { Liveness, NEAR_MS, PingTracker } from "./liveness.ts";
+import {
+  Liveness,
+  MINIMUM_LIFE_MS,
+  NEAR_MS,
+  PathRtt,
+  PingTracker,
+} from "./liveness.ts";
+import { linkKeepalive } from "../link/link_limits.ts";
+import { Keepalive, type KeepaliveOptions } from "./keepalive.ts";
 
 Deno.test("answers in any order are told apart and timed", () => {
   const pings = new PingTracker();
@@ -91,4 +99,118 @@ Deno.test("a peer that is near is asked each time", () => {
     peer.answer(NEAR_MS - 1);
     assertEquals([peer.alive, peer.liveness.isProven], [count, false]);
   }
+});
+
+Deno.test("one late answer is a lost packet, three are a queue", () => {
+  const rtt = new PathRtt();
+  rtt.sample(50, 0);
+  for (const [ms, isInflated] of [[200, false], [200, false], [200, true]]) {
+    rtt.sample(Number(ms), 0);
+    assertEquals(rtt.isInflated, isInflated);
+  }
+  rtt.sample(50, 0);
+  assertEquals(rtt.isInflated, false);
+});
+
+Deno.test("what takes three milliseconds on loopback is no queue", () => {
+  const rtt = new PathRtt();
+  rtt.sample(0.1, 0);
+  for (let i = 0; i < 5; i++) rtt.sample(9, i);
+  assertEquals(rtt.isInflated, false);
+});
+
+Deno.test("the minimum is doubted when nothing came near it for long", () => {
+  const rtt = new PathRtt();
+  rtt.sample(50, 0);
+  rtt.sample(100, MINIMUM_LIFE_MS);
+  assertEquals(rtt.isMinimumOld(MINIMUM_LIFE_MS), false);
+  assertEquals(rtt.isMinimumOld(MINIMUM_LIFE_MS + 1), true);
+  rtt.sample(52, MINIMUM_LIFE_MS + 1);
+  assertEquals(rtt.isMinimumOld(MINIMUM_LIFE_MS + 1), false);
+  assertEquals(rtt.minMs, 50);
+  rtt.forgetMinimum();
+  rtt.sample(80, MINIMUM_LIFE_MS + 2);
+  assertEquals(rtt.minMs, 80);
+});
+
+/** When a silent peer is given up, on a path of such round trips. */
+function lostAfterMs(options: KeepaliveOptions, rttMs: number): number {
+  const keepalive = new Keepalive(options);
+  for (let nowMs = 0;;) {
+    nowMs = keepalive.nextDeadlineMs(0, rttMs);
+    if (keepalive.due(0, rttMs, nowMs) === "lost") return nowMs;
+  }
+}
+
+const CASES: readonly [flagMs: number, rttMs: number, lostMs: number][] = [
+  [4_000, 0, 9_600],
+  [4_000, 1, 9_600],
+  [4_000, 5_000, 9_600],
+  [1_000, 1, 2_400],
+  [1_000, 500, 3_000],
+  [1_000, 9_000, 6_600],
+  [100, 1, 1_100],
+  [3_600_000, 1, 3_605_600],
+];
+
+for (const [flagMs, rttMs, lostMs] of CASES) {
+  Deno.test(`--keepalive-time ${flagMs} ms, round trips of ${rttMs} ms: lost after ${lostMs} ms`, () => {
+    assertEquals(lostAfterMs(linkKeepalive(flagMs), rttMs), lostMs);
+  });
+}
+
+Deno.test("a path that is silent for long is refreshed, and nobody waits for that", () => {
+  const keepalive = new Keepalive(linkKeepalive(3_600_000));
+  assertEquals(keepalive.nextDeadlineMs(0, 1), 60_000);
+  assertEquals(keepalive.due(0, 1, 60_000), "refresh");
+  assertEquals(keepalive.due(0, 1, 60_001), "nothing");
+  assertEquals(keepalive.due(0, 1, 100_000), "nothing");
+  assertEquals(keepalive.due(0, 1, 120_000), "refresh");
+  // The answer came.
+  assertEquals(keepalive.nextDeadlineMs(120_010, 1), 180_010);
+});
+
+Deno.test("bytes put the end off, and only an answer takes back what was asked", () => {
+  const keepalive = new Keepalive({ intervalMs: 1_000, timeoutMs: 300 });
+  assertEquals(keepalive.due(0, 0, 1_000), "ping");
+  assertEquals(keepalive.due(1_200, 0, 1_300), "nothing");
+  assertEquals(keepalive.nextDeadlineMs(1_200, 0), 1_500);
+  assertEquals(keepalive.nextDeadlineMs(1_450, 0), 1_750);
+  keepalive.answered(1_460);
+  assertEquals(keepalive.nextDeadlineMs(1_460, 0), 2_460);
+});
+
+Deno.test("a late answer is reported once for each PING, before the end", () => {
+  const keepalive = new Keepalive(linkKeepalive(4_000));
+  assertEquals(keepalive.due(0, 1, 4_000), "ping");
+  assertEquals(keepalive.due(0, 1, 4_500), "doubt");
+  assertEquals(keepalive.due(0, 1, 5_000), "nothing");
+  keepalive.answered(5_100);
+  assertEquals(keepalive.due(5_100, 1, 9_100), "ping");
+  assertEquals(keepalive.due(5_100, 1, 9_600), "doubt");
+  assertEquals(keepalive.due(5_100, 1, 14_700), "lost");
+});
+
+Deno.test("a link that is cut one way is found in time by the end that still hears", () => {
+  const keepalive = new Keepalive(linkKeepalive(4_000));
+  // The last answer came just before the cut, at 0; the peer's own PING at 3,999.
+  keepalive.answered(0);
+  assertEquals(keepalive.asksBack(3_999), true);
+  keepalive.asked(3_999);
+  assertEquals(keepalive.asksBack(4_000), false, "it is asked already");
+  assertEquals(keepalive.due(3_999, 1, 4_499), "doubt");
+  assertEquals(keepalive.nextDeadlineMs(3_999, 1), 9_599);
+});
+
+Deno.test("two ends do not ask each other for ever", () => {
+  const ends = [linkKeepalive(4_000), linkKeepalive(4_000)]
+    .map((options) => new Keepalive(options));
+  const [one, other] = ends as [Keepalive, Keepalive];
+  assertEquals(one.due(0, 1, 4_000), "ping");
+  assertEquals(other.asksBack(4_001), true);
+  other.asked(4_001);
+  // Its answer comes in front of its question.
+  one.answered(4_002);
+  assertEquals(one.asksBack(4_002), false);
+  other.answered(4_003);
 });

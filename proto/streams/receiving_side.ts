@@ -12,12 +12,10 @@ import type { BulkSense } from "./bulk_sense.ts";
 import type { EngineStream } from "./engine_stream.ts";
 import { ReceiveWindow, WINDOW_BYTES_DEFAULT } from "./flow_window.ts";
 import type { FrameWriter } from "./frame_writer.ts";
-import type { Liveness } from "./liveness.ts";
+import { type Liveness, type PathRtt, RTT_NOISE_MS } from "./liveness.ts";
 import type { BudgetMember, ReceiveBudget } from "./receive_budget.ts";
 import type { LocalSettings } from "./settings.ts";
 import type { StreamTable } from "./stream_table.ts";
-import type { PathRtt } from "./path_rtt.ts";
-import { ConnectionWindowSize } from "./connection_window_size.ts";
 import { type TunedConnection, WindowTuner } from "./window_tuner.ts";
 
 /** What a `ReceivingSide` is made of. */
@@ -168,5 +166,137 @@ class ConnectionWindow implements TunedConnection {
 
   #announce(increment: number): void {
     if (increment > 0) this.writer.windowUpdate(0, increment);
+  }
+}
+
+// How large the connection's receive window should be: enough to keep the path
+// full, and little more, for whatever is granted beyond that waits in a queue,
+// in the kernel or on the line, in front of everything that comes later.
+//
+// Each round trip shows how many bytes came and how long it took. While they
+// fill half of the window and no queue builds up, the window grows. When round
+// trips get longer it becomes what the path carried of late in a round trip
+// without queues, and some more for what is repeated after a loss. Credit comes
+// back on receipt, so a window becomes smaller by giving none for a while.
+//
+// Others may fill the line's queue too, and must not be mistaken for us. So
+// when the least round trip was not seen for long, the window is halved for a
+// few rounds: if that does not empty the queue it is not ours, and belongs to
+// the path. (BBR's ProbeRTT, from the receiving end.)
+
+/** The window never gets smaller: two frames of ours. */
+export const CONNECTION_WINDOW_BYTES_MIN: number = 128 * 1024;
+
+/** The window beyond what is on the path; a lost packet holds up the rest. */
+const HEADROOM = 1.5;
+
+/** Growth per round trip until the first queue was seen, and after it. */
+const FIRST_GROWTH = 2;
+const LATER_GROWTH = 1.25;
+
+/** A window that makes round trips so much longer than the least is enough. */
+const QUEUE_RATIO = 1.25;
+
+/** Rounds over which the rate is taken: a loss holds bytes up, then they burst. */
+const RATE_ROUNDS = 8;
+
+/** One round to use up what was granted, two that measure. */
+const DRAIN_ROUNDS = 3;
+
+interface Round {
+  readonly bytes: number;
+  readonly ms: number;
+}
+
+export class ConnectionWindowSize {
+  readonly #rounds: Round[] = [];
+  #bytes: number;
+  #growth = FIRST_GROWTH;
+  #drainRoundsLeft = 0;
+
+  /**
+   * @param bytes Where it starts.
+   * @param bytesMax How far it may grow.
+   */
+  constructor(
+    private readonly rtt: PathRtt,
+    bytes: number,
+    private readonly bytesMax: number,
+  ) {
+    this.#bytes = bytes;
+  }
+
+  /** What the window should be now. */
+  get bytes(): number {
+    if (this.#drainRoundsLeft === 0) return this.#bytes;
+    return Math.max(CONNECTION_WINDOW_BYTES_MIN, this.#bytes / 2);
+  }
+
+  /** The window is made smaller to measure the path without our queue. */
+  get isDraining(): boolean {
+    return this.#drainRoundsLeft > 0;
+  }
+
+  /** A round trip of `rttMs` is over, in which `bytes` came. */
+  onRound(bytes: number, rttMs: number, nowMs: number): void {
+    if (this.#rounds.length === RATE_ROUNDS) this.#rounds.shift();
+    this.#rounds.push({ bytes, ms: rttMs });
+    if (this.#drainRoundsLeft > 0) {
+      this.#drainRoundsLeft--;
+      return;
+    }
+    // A peer that sends less than the window allows is not held back by it, and
+    // the queue is not of its making.
+    const used = Math.max(bytes, this.#perTurn(bytes, rttMs));
+    if (used * 2 < this.#bytes) return;
+    if (this.rtt.isMinimumOld(nowMs)) return this.#drain();
+    if (this.rtt.isInflated) this.#fit();
+    else if (!this.#isQueueing(rttMs)) this.#grow(bytes, rttMs);
+  }
+
+  /** Between this and inflation the window is right. One late answer will do. */
+  #isQueueing(rttMs: number): boolean {
+    const { minMs } = this.rtt;
+    return rttMs > minMs * QUEUE_RATIO && rttMs > minMs + RTT_NOISE_MS;
+  }
+
+  /**
+   * What the path carries in a round trip and a turn of both event loops. On
+   * loopback the round trip is shorter than such a turn, in which hundreds of
+   * KiB are moved.
+   */
+  #perTurn(bytes: number, ms: number): number {
+    const turnMs = Math.min(ms, this.rtt.minMs) + RTT_NOISE_MS;
+    return ms > 0 ? bytes * turnMs / ms : bytes;
+  }
+
+  #grow(bytes: number, rttMs: number): void {
+    const wanted = this.#perTurn(bytes, rttMs) * 2;
+    const step = this.#bytes * this.#growth;
+    this.#set(Math.max(this.#bytes, Math.min(wanted, step)));
+  }
+
+  /** As much as was carried of late, without the queue. */
+  #fit(): void {
+    this.#growth = LATER_GROWTH;
+    let [bytes, ms] = [0, 0];
+    for (const round of this.#rounds) {
+      bytes += round.bytes;
+      ms += round.ms;
+    }
+    const wanted = this.#perTurn(bytes, ms) * HEADROOM;
+    const less = Math.min(this.#bytes, wanted);
+    this.#set(Math.max(less, this.#bytes / 2));
+  }
+
+  #drain(): void {
+    this.#drainRoundsLeft = DRAIN_ROUNDS;
+    this.rtt.forgetMinimum();
+  }
+
+  #set(bytes: number): void {
+    this.#bytes = Math.round(
+      Math.min(this.bytesMax, Math.max(CONNECTION_WINDOW_BYTES_MIN, bytes)),
+    );
   }
 }

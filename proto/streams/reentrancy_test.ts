@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
+  type Engine,
   engineAndPeer,
   enginePair,
 } from "../../tests/support/memory/engine_pair.ts";
@@ -10,6 +11,11 @@ import {
   StreamLog,
 } from "../../tests/support/watch/stream_log.ts";
 import type { Stream } from "./stream.ts";
+import { ErrorCode } from "../frames/wire_error.ts";
+import {
+  RecordedFaults,
+  slip,
+} from "../../tests/support/watch/recorded_faults.ts";
 
 // Handlers may do anything from inside an event, except call `receive`.
 
@@ -185,3 +191,192 @@ Deno.test("handlers that do anything at any time never break an engine", () =>
       assertEquals(ends[0]?.error, undefined);
     }
   }));
+
+// A stream learns of its end before the connection's owner learns of its.
+
+/** Opens requests that write down whether the connection was over before them. */
+function openWatched(engine: Engine, count: number): StreamLog[] {
+  return Array.from({ length: count }, () => {
+    const log = new StreamLog();
+    const onReset = log.onReset.bind(log);
+    log.onReset = (reset) => {
+      onReset(reset);
+      log.events.push(`connections ended: ${engine.ends.length}`);
+    };
+    log.stream = engine.connection.openStream(requestFields(), false, log);
+    return log;
+  });
+}
+
+function reported(logs: readonly StreamLog[]): string[] {
+  return logs.map(({ events }) => events.join(", "));
+}
+
+Deno.test("GOAWAY that refuses every stream, also those that wait, ends the connection last", () => {
+  const { engine, peer } = engineAndPeer("client");
+  peer.send({
+    type: "SETTINGS",
+    ack: false,
+    settings: [{ id: 3, value: 2 }],
+  });
+  const logs = openWatched(engine, 4);
+  peer.goaway(0);
+  assertEquals(
+    reported(logs),
+    new Array(4).fill("reset refused 7, connections ended: 0"),
+  );
+  assertEquals(engine.ends.length, 1);
+  assertEquals(engine.goaways.length, 1);
+});
+
+Deno.test("the reset of the last stream behind GOAWAY is reported before the end", () => {
+  const { engine, peer } = engineAndPeer("client");
+  const logs = openWatched(engine, 1);
+  peer.goaway(1);
+  peer.reset(1, ErrorCode.CANCEL);
+  assertEquals(reported(logs), ["reset peer 8, connections ended: 0"]);
+  assertEquals(engine.ends.length, 1);
+});
+
+Deno.test("a mistake that costs the last stream is reported before the end", () => {
+  const { engine, peer } = engineAndPeer("client");
+  const logs = openWatched(engine, 1);
+  peer.goaway(1);
+  peer.data(1, 5); // In front of a response.
+  assertEquals(reported(logs), ["reset local 1, connections ended: 0"]);
+  assertEquals(engine.ends.length, 1);
+});
+
+Deno.test("a handler that resets the others ends nothing before all were notified", () => {
+  const { engine, peer } = engineAndPeer("client");
+  const logs = openWatched(engine, 3);
+  const [first, second, third] = logs;
+  const onReset = first!.onReset.bind(first);
+  first!.onReset = (reset) => {
+    second!.stream!.reset(ErrorCode.CANCEL);
+    onReset(reset);
+  };
+  peer.goaway(0);
+  assertEquals(reported([first!, second!, third!]), [
+    "reset refused 7, connections ended: 0",
+    "",
+    "reset refused 7, connections ended: 0",
+  ]);
+  assertEquals(engine.ends.length, 1);
+});
+
+Deno.test("a drain that refuses what waits ends the connection last", () => {
+  const { engine, peer, connection } = engineAndPeer("client");
+  peer.send({
+    type: "SETTINGS",
+    ack: false,
+    settings: [{ id: 3, value: 0 }],
+  });
+  const logs = openWatched(engine, 2);
+  connection.shutdown("enough");
+  assertEquals(
+    reported(logs),
+    new Array(2).fill("reset refused 7, connections ended: 0"),
+  );
+  assertEquals(engine.ends.map(({ by }) => by), ["local"]);
+});
+
+/** A handler of the server's that throws, and what makes it run. */
+interface Entry {
+  spoil(log: StreamLog, server: Engine): void;
+  provoke(stream: ReturnType<Engine["connection"]["openStream"]>): void;
+}
+
+const bytes = new Uint8Array(5);
+
+const ENTRIES: Readonly<Record<string, Entry>> = {
+  onHeaders: {
+    spoil: (log) => log.onHead = slip,
+    provoke: () => {},
+  },
+  onData: {
+    spoil: (log) => log.onPiece = slip,
+    provoke: (stream) => stream.write(bytes),
+  },
+  onEnd: {
+    spoil: (log) => log.onOver = slip,
+    provoke: (stream) => stream.end(),
+  },
+  onTrailers: {
+    spoil: (log) => log.onTrailers = slip,
+    provoke: (stream) => stream.sendHeaders([{ name: "a", value: "b" }], true),
+  },
+  onWritable: {
+    spoil: (log) => {
+      log.onRoom = slip;
+      log.onHead = () => {
+        log.stream!.sendHeaders(responseFields(), false);
+        log.stream!.awaitRoom();
+      };
+    },
+    provoke: () => {},
+  },
+  onReset: {
+    spoil: (log) => log.onReset = slip,
+    provoke: (stream) => stream.reset(8),
+  },
+};
+
+for (const [name, { spoil, provoke }] of Object.entries(ENTRIES)) {
+  Deno.test(`an ${name} that throws ends its stream, and no other`, () => {
+    using recorded = new RecordedFaults();
+    const { client, server, pipe } = enginePair();
+    const beside = open(client);
+    pipe.settle();
+    server.onStream = (log) => spoil(log, server);
+    const spoiled = open(client);
+    pipe.settle();
+    provoke(spoiled.stream!);
+    pipe.settle();
+    assertEquals(recorded.faults, ["stream: a slip"]);
+    if (name !== "onReset") assertEquals(spoiled.events.at(-1), "reset peer 2");
+
+    server.onStream = () => {};
+    const behind = open(client);
+    for (const log of [beside, behind]) log.stream!.write(bytes);
+    pipe.settle();
+    const [first, , last] = server.accepted;
+    assertEquals([first?.bodyBytes, last?.bodyBytes], [5, 5]);
+    assertEquals([client.ends, server.ends], [[], []]);
+    assertEquals(server.connection.openStreams, 2);
+  });
+}
+
+Deno.test("an onStream that throws refuses the request, and no other", () => {
+  using recorded = new RecordedFaults();
+  const { client, server, pipe } = enginePair();
+  server.onStream = slip;
+  const refused = open(client);
+  pipe.settle();
+  server.onStream = () => {};
+  open(client).stream!.write(bytes);
+  pipe.settle();
+  assertEquals(recorded.faults, ["stream: a slip"]);
+  assertEquals(refused.events, ["reset peer 2"]);
+  assertEquals(server.accepted[1]?.bodyBytes, 5);
+});
+
+Deno.test("all streams hear of a lost path, whoever throws", () => {
+  using recorded = new RecordedFaults();
+  const { client, server, pipe } = enginePair();
+  const logs = Array.from({ length: 5 }, () => open(client));
+  pipe.settle();
+  server.accepted[1]!.onReset = slip;
+  server.connection.transportClosed(new Error("gone"));
+  assertEquals(recorded.faults, ["stream: a slip"]);
+  const resets = server.accepted.map(({ resetBy }) => resetBy?.by);
+  assertEquals(resets, ["lost", undefined, "lost", "lost", "lost"]);
+  assertEquals(server.ends.length, 1);
+  assert(logs.every(({ stream }) => stream !== undefined));
+});
+
+function open(client: Engine): StreamLog {
+  const log = new StreamLog();
+  log.stream = client.connection.openStream(requestFields(), false, log);
+  return log;
+}

@@ -17,8 +17,8 @@ import {
   type PeerSettings,
   settingsToAnnounce,
 } from "./settings.ts";
-import { StartWindow } from "./start_window.ts";
 import type { StreamTable } from "./stream_table.ts";
+import { type ReceiveWindow, WINDOW_BYTES_DEFAULT } from "./flow_window.ts";
 
 /** The peer must acknowledge our first SETTINGS within this (§6.5.3). */
 export const SETTINGS_ACK_TIMEOUT_MS = 10_000;
@@ -137,5 +137,141 @@ export class SettingsExchange {
     this.parts.writer.settings(settings);
     this.#ackTimeoutMs = timeoutMs;
     this.#ackDeadlineMs = nowMs + timeoutMs;
+  }
+}
+
+// Where the receive windows of new streams start: our INITIAL_WINDOW_SIZE,
+// which steps down as streams become many (RFC 9113 §6.5.2 and §6.9.2).
+//
+// Every window is a promise to keep that much for a stream that is not read;
+// the more streams, the less each may be promised. A change also moves the
+// windows of streams that exist, by the difference and at the peer's end when
+// it applies our SETTINGS. Our side follows so that no byte is ever refused
+// that the peer had a right to send: a larger window counts from when it is
+// announced, a smaller one from the peer's ACK, behind which it obeys it.
+
+/** A bound of the start window that holds above some number of streams. */
+interface StartWindowStep {
+  readonly streamsAbove: number;
+  readonly bytesMax: number;
+}
+
+/**
+ * Up to 256 streams start as configured, by default with 64 KiB: 16 MiB in all.
+ * 2048 streams of 32 KiB are 64 MiB. Beyond that a stream gets 16 KiB, which
+ * still is a whole default frame; less would only make more frames.
+ */
+export const START_WINDOW_STEPS: readonly StartWindowStep[] = [
+  { streamsAbove: 256, bytesMax: 32 * 1024 },
+  { streamsAbove: 2048, bytesMax: 16 * 1024 },
+];
+
+/**
+ * The window is not raised again sooner after a change than this, and only at
+ * half of a step: streams that come and go at its edge must not cause SETTINGS
+ * again and again, which peers count as abuse.
+ */
+export const START_WINDOW_RISE_PAUSE_MS = 10_000;
+
+/** The part of a stream that a change concerns. */
+interface StartingStream {
+  readonly id: number;
+  readonly receiveWindow: ReceiveWindow;
+}
+
+/** At most one change is under way. */
+export class StartWindow {
+  #announced: number;
+  #acknowledged = WINDOW_BYTES_DEFAULT;
+  /** The first SETTINGS go out before there is any stream. */
+  #isUnderWay = true;
+  /** Own streams from this id on have only known what is announced. */
+  #firstOwnIdAfter = 0;
+  #changedMs = 0;
+
+  /** @param configured The most that a stream starts with; announced first. */
+  constructor(private readonly configured: number) {
+    this.#announced = configured;
+  }
+
+  /** For a stream that we open: the peer has our SETTINGS before it. */
+  get ofOwnStream(): number {
+    return this.#announced;
+  }
+
+  /** For a stream of the peer's, which may not have our SETTINGS yet. */
+  get ofPeerStream(): number {
+    return Math.max(this.#announced, this.#acknowledged);
+  }
+
+  /** Nothing is to be changed with so many streams: the usual case, for little. */
+  suits(streams: number): boolean {
+    return this.#isUnderWay || this.#suiting(streams) === this.#announced;
+  }
+
+  /**
+   * What is to be announced with so many streams.
+   *
+   * @returns `undefined` when nothing is, or a change is under way.
+   */
+  due(streams: number, nowMs: number): number | undefined {
+    if (this.#isUnderWay) return undefined;
+    const wanted = this.#suiting(streams);
+    if (wanted === this.#announced) return undefined;
+    if (wanted < this.#announced) return wanted;
+    const isEarly = nowMs < this.#changedMs + START_WINDOW_RISE_PAUSE_MS;
+    const steady = this.#suiting(streams * 2);
+    return isEarly || steady <= this.#announced ? undefined : steady;
+  }
+
+  /**
+   * SETTINGS with `bytes` go out.
+   *
+   * @param streams All that exist.
+   * @param nextOwnId The id that our next stream will have.
+   */
+  announce(
+    bytes: number,
+    streams: Iterable<StartingStream>,
+    nextOwnId: number,
+    nowMs: number,
+  ): void {
+    const growth = bytes - this.#announced;
+    this.#announced = bytes;
+    this.#isUnderWay = true;
+    this.#firstOwnIdAfter = nextOwnId;
+    this.#changedMs = nowMs;
+    if (growth <= 0) return;
+    for (const { receiveWindow } of streams) receiveWindow.shift(growth);
+  }
+
+  /**
+   * The peer has acknowledged.
+   *
+   * @param isOwn Whether a stream was opened by us.
+   * @returns `false` if there was nothing to acknowledge.
+   */
+  acknowledge(
+    streams: Iterable<StartingStream>,
+    isOwn: (id: number) => boolean,
+  ): boolean {
+    if (!this.#isUnderWay) return false;
+    this.#isUnderWay = false;
+    const growth = this.#announced - this.#acknowledged;
+    this.#acknowledged = this.#announced;
+    if (growth >= 0) return true;
+    for (const { id, receiveWindow } of streams) {
+      const isYounger = isOwn(id) && id >= this.#firstOwnIdAfter;
+      if (!isYounger) receiveWindow.shift(growth);
+    }
+    return true;
+  }
+
+  #suiting(streams: number): number {
+    let bytes = this.configured;
+    for (const { streamsAbove, bytesMax } of START_WINDOW_STEPS) {
+      if (streams > streamsAbove) bytes = Math.min(bytes, bytesMax);
+    }
+    return bytes;
   }
 }

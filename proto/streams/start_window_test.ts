@@ -12,12 +12,12 @@ import {
 } from "../../tests/support/watch/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { ReceiveWindow, WINDOW_BYTES_DEFAULT } from "./flow_window.ts";
-import { SETTINGS_CHANGE_ACK_TIMEOUT_MS } from "./settings_exchange.ts";
 import {
+  SETTINGS_CHANGE_ACK_TIMEOUT_MS,
   START_WINDOW_RISE_PAUSE_MS,
   START_WINDOW_STEPS,
   StartWindow,
-} from "./start_window.ts";
+} from "./settings_exchange.ts";
 
 const KIB = 1024;
 const START = 64 * KIB;

@@ -1,6 +1,6 @@
 /**
  * How far receive windows may grow: those of streams here, the connection's in
- * `connection_window_size.ts`. Both live by rounds, which are round trips of a PING that
+ * `receiving_side.ts`. Both live by rounds, which are round trips of a PING that
  * is sent while data comes in bulk.
  *
  * Credit that was granted cannot be taken back, so a stream starts small and
@@ -17,7 +17,7 @@
  * @module
  */
 
-import type { PathRtt } from "./path_rtt.ts";
+import type { PathRtt } from "./liveness.ts";
 import type { ReceiveWindow } from "./flow_window.ts";
 
 /** Streams' windows reach this by use alone; measured best for loopback. */

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { ReceiveWindow } from "./flow_window.ts";
-import { PathRtt } from "./path_rtt.ts";
+import { PathRtt } from "./liveness.ts";
 import {
   FAST_WINDOW_BYTES,
   GROWN_BYTES_MAX,

@@ -28,7 +28,7 @@ import { stateLocationOf } from "../state/open_state.ts";
 import { Authorization } from "../policy/authorization.ts";
 import { Membership } from "../peers/membership.ts";
 import { Registry } from "../routing/registry.ts";
-import { newInstanceId } from "../../proto/peer/instance_id.ts";
+import { newInstanceId } from "../../proto/peer/peer_identity.ts";
 import { ServerForwarding } from "./server_forwarding.ts";
 import { ServerMetrics } from "./server_metrics.ts";
 

@@ -13,21 +13,38 @@
  */
 
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
-import { INTERNAL_ERROR, unawaited } from "../../platform/errors/internal_errors.ts";
+import {
+  INTERNAL_ERROR,
+  unawaited,
+} from "../../platform/errors/internal_errors.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { splitAddress } from "../../policy/target_address.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import { type DialAnswer, type DialContext, failedDial } from "../../proto/link/dial_handler.ts";
+import {
+  type DialAnswer,
+  type DialContext,
+  failedDial,
+} from "../../proto/link/dial_handler.ts";
 import { nodeProblem, readWishes } from "../../proto/link/dial_wishes.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
-import { internalRefusal, type LinkAuthorization, type LinkCandidate, type LinkPeer, type LinkRefusal, type PendingDial } from "../../proto/link/link.ts";
+import {
+  internalRefusal,
+  type LinkAuthorization,
+  type LinkCandidate,
+  type LinkPeer,
+  type LinkRefusal,
+  type PendingDial,
+} from "../../proto/link/link.ts";
 import { proxyService } from "../../proto/link/proxy_service.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { CallerLoads, type CallerTools } from "../routing/caller_loads.ts";
 import type { CallerDial } from "../routing/dialer.ts";
-import { isVirtualAddress, type VirtualTarget } from "../../services/discovery/generate/virtual_addresses.ts";
+import {
+  isVirtualAddress,
+  type VirtualTarget,
+} from "../../services/discovery/generate/virtual_addresses.ts";
 import { provenNames } from "../../policy/proven_names.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
 import { PROXY_PATH } from "../../proto/link/capabilities.ts";

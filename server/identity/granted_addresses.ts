@@ -12,8 +12,18 @@
 
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import type { Log } from "../../platform/log/log.ts";
-import { IdentifiersError, NO_IDENTIFIERS, parseIdentifiers, type Identifiers } from "../../proto/peer/identifiers.ts";
-import { type IpPrefix, parseIpAddress, parseIpPrefix, prefixContains } from "../../proto/peer/ip_address.ts";
+import {
+  type Identifiers,
+  IdentifiersError,
+  NO_IDENTIFIERS,
+  parseIdentifiers,
+} from "../../proto/peer/identifiers.ts";
+import {
+  type IpPrefix,
+  parseIpAddress,
+  parseIpPrefix,
+  prefixContains,
+} from "../../proto/peer/ip_address.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { type Authorizer, isAnonymous, refuse } from "../links/authorizer.ts";
 import type { Grants } from "./node_authorizer.ts";

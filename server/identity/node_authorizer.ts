@@ -8,14 +8,26 @@
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { X509Certificate } from "node:crypto";
-import { IdentifiersError, parseIdentifiers, type Identifiers } from "../../proto/peer/identifiers.ts";
+import {
+  type Identifiers,
+  IdentifiersError,
+  parseIdentifiers,
+} from "../../proto/peer/identifiers.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import type { Log } from "../../platform/log/log.ts";
-import { ADMITTED, type Authorizer, type LinkDecision, refuse } from "../links/authorizer.ts";
+import {
+  ADMITTED,
+  type Authorizer,
+  type LinkDecision,
+  refuse,
+} from "../links/authorizer.ts";
 import { type Authorities, issuerOf } from "./authorities.ts";
 import { unprovenClaim } from "./claims.ts";
-import { isNumericName, NODE_SUBJECT_PREFIX } from "../../proto/identity/node_name.ts";
+import {
+  isNumericName,
+  NODE_SUBJECT_PREFIX,
+} from "../../proto/identity/node_name.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 import { StoreError } from "../../neighbours/store/store_error.ts";

@@ -21,18 +21,40 @@ import type { Timer } from "../../proto/sync/clock.ts";
 import type { Authorizer } from "../links/authorizer.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
 import type { ServerIdentityOptions } from "../options.ts";
-import { openOrCreateState, type OpenState, type StateSource } from "../state/open_state.ts";
-import { AUTHORITY_ROLES, type DirectoryStore } from "../../neighbours/store/directory_store.ts";
+import {
+  openOrCreateState,
+  type OpenState,
+  type StateSource,
+} from "../state/open_state.ts";
+import {
+  AUTHORITY_ROLES,
+  type DirectoryStore,
+} from "../../neighbours/store/directory_store.ts";
 import type { Store } from "../../neighbours/store/store.ts";
 import { directoryConnection } from "../../neighbours/store/store_connection.ts";
-import { StoreAwayError, StoreError } from "../../neighbours/store/store_error.ts";
-import { type Authorities, createAuthorities, loadAuthorities, repairBundle } from "./authorities.ts";
+import {
+  StoreAwayError,
+  StoreError,
+} from "../../neighbours/store/store_error.ts";
+import {
+  type Authorities,
+  createAuthorities,
+  loadAuthorities,
+  repairBundle,
+} from "./authorities.ts";
 import { type DuplicateRecord, DuplicateRecords } from "./duplicate_records.ts";
 import { GrantedAddresses } from "./granted_addresses.ts";
 import { counted } from "../metrics/metric_families.ts";
 import { noteAddress } from "./join_address.ts";
 import { JoinService } from "./join_service.ts";
-import { type Grants, nodeAuthorizer, type NodeAuthorizerOptions, ownCertificate, reservedNameAuthorizer, standingLinkAuthorizer } from "./node_authorizer.ts";
+import {
+  type Grants,
+  nodeAuthorizer,
+  type NodeAuthorizerOptions,
+  ownCertificate,
+  reservedNameAuthorizer,
+  standingLinkAuthorizer,
+} from "./node_authorizer.ts";
 import { nodeOfFile, NodeStore } from "./node_store.ts";
 import { ensureServerLeaf, SERVER_FILE } from "./leaf_certificates.ts";
 import { TokenStore } from "./token_store.ts";

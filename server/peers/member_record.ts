@@ -5,7 +5,7 @@
  */
 
 import { hostOf, isAddress } from "../../proto/peer/host_port.ts";
-import { readInstanceId } from "../../proto/peer/instance_id.ts";
+import { readInstanceId } from "../../proto/peer/peer_identity.ts";
 import { readCertificates } from "../../platform/pki/certificate.ts";
 import { PkiError } from "../../platform/pki/key_pair.ts";
 import { authorityIdOf } from "../../proto/identity/enrolment.ts";
@@ -14,7 +14,7 @@ import { isLoopback } from "../../proto/peer/ip_address.ts";
 /** One server, as it says itself. */
 export interface MemberRecord {
   readonly serverId: string;
-  /** Another one for each process; see `instance_id.ts`. */
+  /** Another one for each process; see `peer_identity.ts`. */
   readonly instanceId: string;
   /** `HOST:PORT` of its agent port as agents reach it; empty: it is not known. */
   readonly address: string;

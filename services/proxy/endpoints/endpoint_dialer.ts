@@ -4,7 +4,7 @@
  * @module
  */
 
-import { tunnelCodeOf, type Code } from "../../../proto/codes/codes.ts";
+import { type Code, tunnelCodeOf } from "../../../proto/codes/codes.ts";
 import type { Protocol, Via } from "../../catalog/model/model.ts";
 import type { Target } from "../../catalog/snapshot.ts";
 import { TunnelDialError } from "../../../client/dial_error.ts";
