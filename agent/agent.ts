@@ -16,8 +16,7 @@ import {
 import { profileRoutes } from "../net/admin/profile_routes.ts";
 import { type AdminPort, apiBeside } from "../net/listen/admin_port.ts";
 import type { BoundListener } from "../net/listen/listeners.ts";
-import { Program } from "../net/program/program.ts";
-import type { Replaceable } from "../net/program/running.ts";
+import { Program, type Replaceable } from "../net/program/program.ts";
 import { Arrivals } from "../platform/time/arrivals.ts";
 import type { Credentials } from "../net/tls/trust/credentials.ts";
 import { VERSION } from "../platform/process/version.ts";

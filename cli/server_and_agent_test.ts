@@ -6,7 +6,7 @@ import type { Command } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { HELP_COLUMNS } from "./flags/help_text.ts";
 import { serverCommand } from "./server/command.ts";
-import type { Replaceable } from "../net/program/running.ts";
+import type { Replaceable } from "../net/program/program.ts";
 import { type Ran, ran, words } from "../tests/support/program/command_line.ts";
 
 const SERVER = [

@@ -46,7 +46,7 @@ import {
 } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
-import type { Running } from "../net/program/running.ts";
+import type { Running } from "../net/program/program.ts";
 import { untilStopped } from "./program/until_stopped.ts";
 import { unusable, UsageError } from "./flags/usage_error.ts";
 import { readVerb } from "./program/verbs.ts";

@@ -12,8 +12,8 @@ import type { ConnectionRecord } from "../platform/log/connection_log.ts";
 import { hostOf } from "../proto/peer/host_port.ts";
 import { clipped } from "../proto/peer/quoted.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
-import { dialFailureStatus } from "./dial_status.ts";
-import type { LineTime } from "./line_time.ts";
+import { dialFailureStatus } from "./refusal.ts";
+import type { LineTime } from "./dial_record.ts";
 
 export const ACCESS_FORMATS = ["text", "json", "common"] as const;
 

@@ -16,7 +16,6 @@ import type {
 } from "../platform/log/connection_log.ts";
 import type { Log } from "../platform/log/log.ts";
 import type { MetricRegistry } from "../platform/metrics/metrics.ts";
-import type { Timers } from "../proto/sync/clock.ts";
 import {
   ACCESS_LINES,
   type AccessFormat,
@@ -26,8 +25,8 @@ import {
 } from "./access_format.ts";
 import { type AuditFiles, systemAuditFiles } from "./audit_file.ts";
 import { AuditLog, type AuditLogOptions } from "./audit_log.ts";
-import { LineTime } from "./line_time.ts";
-import { standardStreams } from "./standard_streams.ts";
+import { LineTime } from "./dial_record.ts";
+import type { Timers } from "../proto/sync/clock.ts";
 
 /**
  * How long a line waits for others. A write costs as much as two hundred lines,
@@ -151,4 +150,31 @@ function gapLine(format: AccessFormat, lines: number, time: string): string {
       // As parsers of such lines take it.
       return `- - - [${commonSecond(new Date(time))}] "GAP ${lines} lines" 0 0`;
   }
+}
+
+/** What `path` means; `undefined`: a file. */
+export function standardStreams(path: string): AuditFiles | undefined {
+  if (path === "-") return filesOf(Deno.stdout);
+  return path === "stderr" ? filesOf(Deno.stderr) : undefined;
+}
+
+function filesOf(
+  stream: { write(bytes: Uint8Array): Promise<number> },
+): AuditFiles {
+  return {
+    check() {},
+    open: () =>
+      Promise.resolve({
+        bytes: 0,
+        async write(bytes: Uint8Array) {
+          for (let at = 0; at < bytes.length;) {
+            at += await stream.write(bytes.subarray(at));
+          }
+        },
+        // What has left cannot be taken back: it may stand there twice.
+        cut: () => Promise.resolve(),
+        close() {},
+      }),
+    putAside: () => Promise.resolve(),
+  };
 }

@@ -1,13 +1,18 @@
 /**
- * The error that a caller receives whose dial a rule forbids.
+ * The error that a caller receives whose dial a rule forbids, and the HTTP status of
+ * any dial that failed.
  *
  * @module
  */
 
-import type { Code } from "../proto/codes/codes.ts";
-import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
-import { clipped } from "../proto/peer/quoted.ts";
 import type { RuleDecision } from "./rule_set.ts";
+import type { Code } from "../proto/codes/codes.ts";
+import {
+  DialError,
+  type DialTarget,
+  lacksDescriptors,
+} from "../proto/peer/dial_error.ts";
+import { clipped } from "../proto/peer/quoted.ts";
 
 /** Longest target that a refusal repeats: peers choose it. */
 const TARGET_LENGTH_MAX = 200;
@@ -57,4 +62,26 @@ export function refusal(
 export function isRefusalByRule(message: string): boolean {
   return /^Cannot dial .*: refused(?: by the agent's rule |, no rule of the agent )/s
     .test(message);
+}
+
+/** The status for a failed dial (Konnectivity classifies by the text, too). */
+export function dialFailureStatus(error: DialError): number {
+  const { reason, message } = error;
+  switch (reason) {
+    case "no-agent":
+      return 503;
+    case "timeout":
+      return 504;
+    case "refused":
+      return 403;
+    case "endpoint":
+      // The packets carrier brings an agent's words and nothing else.
+      if (isRefusalByRule(message)) return 403;
+      if (/i\/o timeout|deadline exceeded|timeout/i.test(message)) return 504;
+      return lacksDescriptors(error) ? 503 : 502;
+    case "cancelled":
+    case "link-lost":
+    case "dial-closed":
+      return 502;
+  }
 }

@@ -10,8 +10,7 @@
 
 import { unawaited } from "../platform/errors/internal_errors.ts";
 import { healthHandler } from "../net/admin/http_endpoints.ts";
-import { Program } from "../net/program/program.ts";
-import type { Replaceable } from "../net/program/running.ts";
+import { Program, type Replaceable } from "../net/program/program.ts";
 import type { Log } from "../platform/log/log.ts";
 import { Arrivals } from "../platform/time/arrivals.ts";
 import { socketStore } from "../net/bind/socket_store.ts";

@@ -10,7 +10,7 @@
  */
 
 import { NetworkChanges } from "../../net/poll/network_changes.ts";
-import { LapseWatch } from "../../platform/time/lapses.ts";
+import { LapseWatch } from "../../platform/time/loop_lag.ts";
 import { TokenBucket } from "../../proto/streams/token_bucket.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 

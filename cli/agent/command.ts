@@ -34,7 +34,7 @@ import {
   runUntilStopped,
 } from "../program/long_running.ts";
 import { workerRole } from "../program/workers/worker_words.ts";
-import type { Replaceable } from "../../net/program/running.ts";
+import type { Replaceable } from "../../net/program/program.ts";
 import { withSomeGroup } from "../flags/admin_access_flags.ts";
 
 /** Gets the agent up; rejects when that cannot be. */

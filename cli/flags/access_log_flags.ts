@@ -6,8 +6,10 @@
 
 import { ACCESS_FORMATS } from "../../policy/access_format.ts";
 import type { AuditLogOptions } from "../../policy/audit_log.ts";
-import type { AccessLogOptions } from "../../policy/access_log.ts";
-import { standardStreams } from "../../policy/standard_streams.ts";
+import {
+  type AccessLogOptions,
+  standardStreams,
+} from "../../policy/access_log.ts";
 import {
   bytesFlag,
   choiceFlag,

@@ -23,7 +23,7 @@ import {
 import { type ListenFlag, namingFlags } from "../flags/addresses.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
-import type { Replaceable } from "../../net/program/running.ts";
+import type { Replaceable } from "../../net/program/program.ts";
 import { Succession } from "./succession.ts";
 import { untilStopped } from "./until_stopped.ts";
 import { startWorkers } from "./workers/worker_group.ts";

@@ -25,7 +25,7 @@ import type { Log } from "../../platform/log/log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { type SocketStore, socketStore } from "../../net/bind/socket_store.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
-import type { Replaceable, Running } from "../../net/program/running.ts";
+import type { Replaceable, Running } from "../../net/program/program.ts";
 import { UsageError } from "../flags/usage_error.ts";
 
 /** How a process replaces another. */

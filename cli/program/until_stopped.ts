@@ -11,10 +11,10 @@ import { guarded } from "../../platform/errors/internal_errors.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { MemoryRelief } from "../../net/libc/memory_relief.ts";
 import { DeadPeers } from "../../net/libc/dead_peers.ts";
-import { smallLimitWarning } from "../../net/libc/free_descriptors.ts";
+import { smallLimitWarning } from "../../net/libc/descriptors.ts";
 import { localSocketsInUse } from "../../net/poll/local_sockets.ts";
 import { sharedPoller } from "../../net/poll/poller.ts";
-import type { Running } from "../../net/program/running.ts";
+import type { Running } from "../../net/program/program.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 

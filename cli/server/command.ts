@@ -31,7 +31,7 @@ import {
   type WorkersWanted,
 } from "../program/long_running.ts";
 import { workerRole } from "../program/workers/worker_words.ts";
-import type { Replaceable } from "../../net/program/running.ts";
+import type { Replaceable } from "../../net/program/program.ts";
 import { withSomeGroup } from "../flags/admin_access_flags.ts";
 import { adminRemoteOptions } from "./admin_remote.ts";
 import { kubeletOptions } from "./kubelet.ts";

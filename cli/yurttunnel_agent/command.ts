@@ -21,7 +21,7 @@ import {
   yurttunnelAgentOptions,
 } from "./options.ts";
 import { type ListenFlag, namingFlags } from "../flags/addresses.ts";
-import type { Running } from "../../net/program/running.ts";
+import type { Running } from "../../net/program/program.ts";
 import { programLog } from "../program/long_running.ts";
 import { untilStopped } from "../program/until_stopped.ts";
 

@@ -14,7 +14,7 @@
 
 import type { Clock, Timer, Timers } from "../../proto/sync/clock.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
-import { responseText } from "../../net/http1/response_text.ts";
+import { responseText } from "../../net/http1/refusal.ts";
 import type { KubernetesAccess } from "./access.ts";
 import { isSlip } from "../../platform/errors/internal_errors.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";

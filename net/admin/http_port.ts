@@ -21,14 +21,14 @@ import {
   httpPlan,
   type LimitScope,
 } from "../admission/connection_limits.ts";
-import { descriptorLimit } from "../libc/descriptor_limit.ts";
+import { descriptorLimit } from "../libc/descriptors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { portOf } from "../../proto/peer/host_port.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import { MessageError } from "../http1/message_error.ts";
+import { MessageError } from "../http1/refusal.ts";
 import { Socket } from "../stream/socket.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import type { Stream } from "../stream/stream.ts";

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
 import { httpPlan } from "../admission/connection_limits.ts";
-import { descriptorsLeft } from "../libc/free_descriptors.ts";
+import { descriptorsLeft } from "../libc/descriptors.ts";
 import { type HttpHandler, HttpPort } from "./http_port.ts";
 import { REQUEST_HEAD_BYTES_MAX } from "../http1/head.ts";
 import { onInternalErrors } from "../../platform/errors/internal_errors.ts";

@@ -13,7 +13,7 @@ import {
   RequestReader,
   type WithRest,
 } from "../http1/head.ts";
-import { MessageError } from "../http1/message_error.ts";
+import { MessageError } from "../http1/refusal.ts";
 import type { Socket } from "../stream/socket.ts";
 
 /** A question about a program, or an order to it, is a few words. */

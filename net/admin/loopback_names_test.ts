@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
-import { guardNames } from "./loopback_names.ts";
+import { guardNames } from "../listen/listeners.ts";
 
 async function statusFor(bound: string, host: string): Promise<number> {
   const handler = guardNames(bound, () => new Response("secrets"));

@@ -18,16 +18,13 @@
 import { messageOf } from "../../platform/errors/error_code.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { ACCEPT_PAUSE_MS, refusalOn } from "../bind/accept_loop.ts";
-import {
-  type DescriptorUse,
-  mayTakeDescriptor,
-} from "../libc/free_descriptors.ts";
+import { type DescriptorUse, mayTakeDescriptor } from "../libc/descriptors.ts";
 import {
   guarded,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
-import { lingerInKernel } from "../libc/kernel_linger.ts";
+import { lingerInKernel } from "../libc/socket_option.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import type { Stream } from "../stream/stream.ts";
 import type { PolledListener } from "../bind/polled_listener.ts";
@@ -50,7 +47,7 @@ import type {
   ConnectionLimiter,
 } from "./connection_limiter.ts";
 import type { HandshakeQueue } from "./handshake_queue.ts";
-import { PenaltyQueue } from "./penalty_queue.ts";
+import { PenaltyQueue } from "./penalty.ts";
 
 /**
  * How long connections are accepted before others have a turn: a handful of

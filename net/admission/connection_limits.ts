@@ -12,7 +12,7 @@
  */
 
 import type { BucketSize } from "../../proto/streams/token_bucket.ts";
-import { descriptorsLeft } from "../libc/free_descriptors.ts";
+import { descriptorsLeft } from "../libc/descriptors.ts";
 
 /** What is limited; also the label of the counter. */
 export type ConnectionLimit =
@@ -158,7 +158,7 @@ export function limitPlan(
 /**
  * Ways to health and administration: their two ports, the socket and the port for
  * other machines. They share what links leave of the descriptors (`net/libc/
- * free_descriptors.ts`), so that silence on one costs nobody else anything.
+ * descriptors.ts`), so that silence on one costs nobody else anything.
  */
 const HTTP_WAYS = 4;
 

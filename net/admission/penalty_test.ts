@@ -6,9 +6,10 @@ import {
   FAULTS_KEPT_MAX,
   FAULTS_MAX,
   Penalty,
+  PENALTY_WAITING_MAX,
+  PenaltyQueue,
   TRY_PACE_MS,
 } from "./penalty.ts";
-import { PENALTY_WAITING_MAX, PenaltyQueue } from "./penalty_queue.ts";
 
 /** How long after its last fault a source is what it was, at the most. */
 const QUIET_MS = 1_000 * (FAULTS_KEPT_MAX - FAULTS_MAX) /

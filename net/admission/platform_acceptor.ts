@@ -9,7 +9,7 @@
 import type { Timers } from "../../proto/sync/clock.ts";
 import { guarded } from "../../platform/errors/internal_errors.ts";
 import type { Stream } from "../stream/stream.ts";
-import { tuneLink } from "../stream/tune_link.ts";
+import { tuneLink } from "../stream/socket_connect.ts";
 import type { AdmittedStream } from "./accept_queue.ts";
 import type { HandshakeQueue } from "./handshake_queue.ts";
 import type { ConnectionLimiter } from "./connection_limiter.ts";

@@ -10,7 +10,7 @@ import {
   keepSpareDescriptor,
   mayTakeDescriptor,
   withSpareDescriptor,
-} from "../libc/free_descriptors.ts";
+} from "../libc/descriptors.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 
 /** How long accepting rests when the process has no descriptor left. */

@@ -10,7 +10,7 @@
  * @module
  */
 
-import { closeAll, copyDescriptor } from "../libc/descriptor_copy.ts";
+import { closeAll, copyDescriptor } from "../libc/descriptors.ts";
 import { DESCRIPTORS_MAX } from "../libc/descriptor_messages.ts";
 import { lastError, openLibc } from "../libc/libc.ts";
 import { Errno } from "../libc/system_error.ts";

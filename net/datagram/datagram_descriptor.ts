@@ -14,7 +14,7 @@ import {
   PacketInfoReader,
   wantPacketInfo,
 } from "./packet_info.ts";
-import { Errno } from "../libc/system_error.ts";
+import { Errno, pointerTo, pointTo } from "../libc/system_error.ts";
 import {
   errnoName,
   inetDescriptors,
@@ -22,7 +22,6 @@ import {
   type LibC,
   openLibc,
 } from "../libc/libc.ts";
-import { pointerTo, pointTo } from "../libc/pointers.ts";
 import {
   type DatagramAddress,
   encodeSocketAddress,

@@ -10,7 +10,7 @@
 
 import type { DatagramDescriptor } from "./datagram_descriptor.ts";
 import { encodePacketInfo } from "./packet_info.ts";
-import { pointerTo, pointTo } from "../libc/pointers.ts";
+import { pointerTo, pointTo } from "../libc/system_error.ts";
 import {
   type DatagramAddress,
   encodeSocketAddress,

@@ -31,7 +31,7 @@ import {
 } from "../datagram/datagram_conduit.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Stream } from "../stream/stream.ts";
-import { mayTakeDescriptor } from "../libc/free_descriptors.ts";
+import { mayTakeDescriptor } from "../libc/descriptors.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
 import { setUserTimeout } from "../libc/tcp_options.ts";

@@ -18,7 +18,7 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Stream } from "../stream/stream.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
-import { tuneLink } from "../stream/tune_link.ts";
+import { tuneLink } from "../stream/socket_connect.ts";
 import { tlsClient, type TlsClientOptions } from "../tls/tls_client.ts";
 import { NO_MATERIAL, type TlsMaterial } from "../tls/trust/credentials.ts";
 import type { TlsChoice } from "../tls/openssl/tls_choice.ts";

@@ -7,7 +7,7 @@
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { closeAll, copyDescriptor } from "../libc/descriptor_copy.ts";
+import { closeAll, copyDescriptor } from "../libc/descriptors.ts";
 import type { HandoverFields, PacketSocket } from "./packet_socket.ts";
 
 /** How soon it is tried again when the other end is slow to read. */

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { PrintedLines } from "../../tests/support/peers/printed_lines.ts";
 import { openLibc } from "../libc/libc.ts";
-import { isOfOurContainer } from "./process_namespace.ts";
+import { isOfOurContainer } from "./upgrade_requests.ts";
 
 const canNest = openLibc() !== undefined && Deno.uid() === 0 &&
   (await new Deno.Command("unshare", {

@@ -11,8 +11,7 @@
  */
 
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
-import { pointerTo, pointTo } from "../libc/pointers.ts";
-import { systemError } from "../libc/system_error.ts";
+import { pointerTo, pointTo, systemError } from "../libc/system_error.ts";
 
 const SYMBOLS = {
   posix_spawn: {

@@ -18,13 +18,13 @@
  * @module
  */
 
+import type { HandoverFields, PacketSocket } from "./packet_socket.ts";
+import { Upgrade, UPGRADE_MS, type UpgradeOutcome } from "./upgrade.ts";
+import { readProcFile } from "../libc/proc_files.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { HandoverFields, PacketSocket } from "./packet_socket.ts";
-import { isOfOurContainer } from "./process_namespace.ts";
-import { Upgrade, UPGRADE_MS, type UpgradeOutcome } from "./upgrade.ts";
 
 /** The first process of a container: with its end everything there ends. */
 const FIRST_PROCESS = 1;
@@ -157,3 +157,19 @@ const STRANGER =
   "only processes of its own container, or of its machine where " +
   "it is in none, may ask at a name with @; ask there, or give both " +
   "--handover-socket=PATH";
+
+/** @returns False where it is not known: it may be gone, or hidden. */
+export function isOfOurContainer(pid: number): boolean {
+  // None that can be seen from here.
+  if (pid <= 0) return false;
+  const depth = depthOf(`${pid}`);
+  return depth !== undefined && depth === depthOf("self");
+}
+
+/** In how many process namespaces it has an id, as far as can be seen here. */
+function depthOf(process: string): number | undefined {
+  const ids = /^NSpid:(.*)$/m.exec(
+    readProcFile(`/proc/${process}/status`) ?? "",
+  )?.[1];
+  return ids?.trim().split(/\s+/).length;
+}

@@ -5,7 +5,7 @@ import {
   ConnectAnswerReader,
   REFUSAL_BODY_BYTES_MAX,
 } from "./connect_answer.ts";
-import { MessageError } from "./message_error.ts";
+import { MessageError } from "./refusal.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 

@@ -28,7 +28,7 @@ import {
   ConnectAnswerReader,
   type ConnectRefusal,
 } from "./connect_answer.ts";
-import { MessageError } from "./message_error.ts";
+import { MessageError } from "./refusal.ts";
 
 /** What may go with the request. */
 export interface ConnectOptions extends DialWishes {

@@ -24,7 +24,7 @@ import {
   TRACEPARENT_FIELD,
 } from "../../proto/peer/trace_context.ts";
 import type { RequestHead } from "./head.ts";
-import { MessageError, quote } from "./message_error.ts";
+import { MessageError, quote } from "./refusal.ts";
 
 /** For callers that send another request. */
 export const CONNECT_EXAMPLE = "CONNECT host:port";

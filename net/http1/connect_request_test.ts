@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { CONNECT_EXAMPLE, connectRequestOf } from "./connect_request.ts";
 import { RequestReader } from "./head.ts";
-import { MessageError } from "./message_error.ts";
+import { MessageError } from "./refusal.ts";
 
 function read(text: string) {
   const bytes = new TextEncoder().encode(`${text}\r\n\r\n`);

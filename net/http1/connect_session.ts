@@ -40,9 +40,8 @@ import {
   connectRequestOf,
 } from "./connect_request.ts";
 import { RequestReader } from "./head.ts";
-import { MessageError } from "./message_error.ts";
-import { refusalBytes } from "./refusal.ts";
-import { dialFailureStatus } from "../../policy/dial_status.ts";
+import { MessageError, refusalBytes } from "./refusal.ts";
+import { dialFailureStatus } from "../../policy/refusal.ts";
 
 /** How long a client may take for its request head (upstream's 60 s). */
 export const CONNECT_HEAD_TIMEOUT_MS = 60_000;

@@ -8,7 +8,7 @@
  * @module
  */
 
-import { MessageError, quote } from "./message_error.ts";
+import { MessageError, quote } from "./refusal.ts";
 
 /** Most field lines of a message; Go's own clients send under 20. */
 export const FIELD_LINES_MAX = 200;

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { FIELD_LINES_MAX, Fields } from "./fields.ts";
-import { MessageError } from "./message_error.ts";
+import { MessageError } from "./refusal.ts";
 import { patience } from "../../tests/support/watch/patience.ts";
 
 const of = (...lines: string[]) => new Fields(lines, 400);

@@ -9,7 +9,7 @@
 
 import { FIELD_LINE, type Fields } from "./fields.ts";
 import type { ResponseHead } from "./head.ts";
-import { MessageError, quote } from "./message_error.ts";
+import { MessageError, quote } from "./refusal.ts";
 
 /** How the end of a body is known. */
 export type BodyLength =

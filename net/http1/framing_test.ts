@@ -9,7 +9,7 @@ import {
   TRAILER_BYTES_MAX,
 } from "./framing.ts";
 import { Fields } from "./fields.ts";
-import { MessageError } from "./message_error.ts";
+import { MessageError } from "./refusal.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 

@@ -10,7 +10,7 @@
 
 import { Fields } from "./fields.ts";
 import { HeadGatherer } from "./head_gatherer.ts";
-import { MessageError, quote } from "./message_error.ts";
+import { MessageError, quote } from "./refusal.ts";
 
 /**
  * Most bytes of a request's head. kube-apiserver sends under 2 KiB, a browser

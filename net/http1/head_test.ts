@@ -8,7 +8,7 @@ import {
   RESPONSE_HEAD_BYTES_MAX,
   ResponseReader,
 } from "./head.ts";
-import { MessageError } from "./message_error.ts";
+import { MessageError } from "./refusal.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);

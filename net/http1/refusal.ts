@@ -1,5 +1,5 @@
 /**
- * A refusal in HTTP/1.1.
+ * What is wrong with a message of HTTP/1.1, and a refusal in it.
  *
  * The reason phrase carries the sentence because kube-apiserver shows that and nothing else; the
  * body carries it too, for curl and people.
@@ -7,9 +7,9 @@
  * @module
  */
 
-import { CODE_FIELD } from "../../proto/grpc/status_codec.ts";
-import type { Code } from "../../proto/codes/codes.ts";
 import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
+import type { Code } from "../../proto/codes/codes.ts";
+import { CODE_FIELD } from "../../proto/grpc/status_codec.ts";
 
 const encoder = new TextEncoder();
 
@@ -35,4 +35,40 @@ export function refusalBytes(
 /** One line of visible ASCII: nothing a peer wrote may end the status line. */
 function phrase(message: string): string {
   return message.replace(/[^\x20-\x7e]+/g, " ").slice(0, PHRASE_LENGTH_MAX);
+}
+
+export class MessageError extends Error {
+  override readonly name = "MessageError";
+
+  /** @param status The status of the answer, if it can still be sent. */
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
+/** A peer's text in quotes, harmless for terminals and logs, and not too long. */
+export function quote(text: string): string {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}
+
+/**
+ * Reads it all.
+ *
+ * @param bytesMax What a peer may make us keep; the rest is not read.
+ * @returns Nothing if it is longer.
+ * @throws As `fetch`, when the connection fails.
+ */
+export async function responseText(
+  response: Response,
+  bytesMax: number,
+): Promise<string | undefined> {
+  const decoder = new TextDecoder();
+  let bytes = 0;
+  let text = "";
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) return undefined;
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
 }

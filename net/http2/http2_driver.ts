@@ -22,8 +22,12 @@ import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import { endOf } from "../stream/stream_end.ts";
-import { type Stream, type StreamUser, WOULD_BLOCK } from "../stream/stream.ts";
+import {
+  endOf,
+  type Stream,
+  type StreamUser,
+  WOULD_BLOCK,
+} from "../stream/stream.ts";
 import { TurnShare } from "../poll/turn_share.ts";
 
 /** The part of `Connection` (proto/streams) that is driven here. */

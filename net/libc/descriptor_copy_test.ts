@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { copyDescriptor } from "./descriptor_copy.ts";
+import { copyDescriptor } from "./descriptors.ts";
 import { openLibc } from "./libc.ts";
 
 const F_GETFD = 1;

@@ -5,8 +5,7 @@
  */
 
 import { lastError, type LibC } from "./libc.ts";
-import { pointerTo, pointTo } from "./pointers.ts";
-import { Errno, systemError } from "./system_error.ts";
+import { Errno, pointerTo, pointTo, systemError } from "./system_error.ts";
 
 /** Descriptors that one message carries; the kernel allows 253. */
 export const DESCRIPTORS_MAX = 128;

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { readToEnd } from "../../tests/support/peers/sockets.ts";
-import { lingerInKernel } from "./kernel_linger.ts";
+import { lingerInKernel } from "./socket_option.ts";
 import { openLibc } from "./libc.ts";
 import { listenPolledTcp } from "../bind/polled_listener.ts";
 

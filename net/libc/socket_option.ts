@@ -1,10 +1,13 @@
 /**
- * Numbers that the kernel tells of a socket (getsockopt(2)).
+ * What the kernel is told of a socket and tells of it (setsockopt(2),
+ * getsockopt(2)): numbers, a reset, how long it goes on after a close.
  *
  * @module
  */
 
-import type { LibC } from "./libc.ts";
+import { errnoName, inetDescriptors, type LibC, openLibc } from "./libc.ts";
+import { parseIpAddress } from "../../proto/peer/ip_address.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 
 export const SOL_SOCKET = 1;
 /** What has gone wrong since it was asked last: an `errno`, or 0. */
@@ -70,3 +73,75 @@ const words = new Int32Array(TCP_INFO_WORDS);
 const bytes = new Uint8Array(words.buffer);
 const lengthValue = new Uint32Array(1);
 const lengthBytes = new Uint8Array(lengthValue.buffer);
+
+/** `struct sockaddr` of family AF_UNSPEC (0). */
+const UNSPECIFIED = new Uint8Array(16);
+
+/** Where each connection was seen last, so that many resets need one scan. */
+let descriptors = new Map<string, number>();
+
+/**
+ * Sends RST on `conn`, which must then be closed.
+ *
+ * @returns Whether that worked.
+ */
+export function sendReset(conn: Deno.Conn): boolean {
+  const library = openLibc();
+  if (library === undefined) return false;
+  const wanted = `${keyOf(conn.localAddr)} ${keyOf(conn.remoteAddr)}`;
+  let descriptor = descriptors.get(wanted);
+  // Descriptors are reused, so what was remembered is checked before use.
+  if (descriptor === undefined || endsOf(library, descriptor) !== wanted) {
+    descriptors = scan(library);
+    descriptor = descriptors.get(wanted);
+  }
+  if (descriptor === undefined) return false;
+  descriptors.delete(wanted);
+  return library.connect(descriptor, UNSPECIFIED, UNSPECIFIED.length) === 0;
+}
+
+/** All connected TCP sockets of this process, by their two ends. */
+function scan(library: LibC): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const { descriptor } of inetDescriptors(library)) {
+    const ends = endsOf(library, descriptor);
+    if (ends !== undefined) found.set(ends, descriptor);
+  }
+  return found;
+}
+
+function endsOf(library: LibC, descriptor: number): string | undefined {
+  const local = errnoName(library.getsockname, descriptor);
+  const remote = errnoName(library.getpeername, descriptor);
+  return local === undefined || remote === undefined
+    ? undefined
+    : `${local.address} ${local.port} ${remote.address} ${remote.port}`;
+}
+
+function keyOf(address: Deno.Addr): string {
+  if (!("hostname" in address)) return "";
+  return `${parseIpAddress(address.hostname)} ${address.port}`;
+}
+
+const SHUT_WR = 1;
+
+/** How long the peer has to read our last bytes. */
+const KERNEL_LINGER_MS = 1_000;
+
+/** What was written in this turn leaves first. */
+const FLUSH_MS = 5;
+
+/**
+ * To be called before a socket is closed, whose descriptor this is. Where there
+ * is no second descriptor to be had, it ends at once.
+ */
+export function lingerInKernel(
+  library: LibC,
+  descriptor: number,
+  timers: Timers,
+): void {
+  const kept = library.dup(descriptor);
+  if (kept < 0) return;
+  timers.after(FLUSH_MS, () => void library.shutdown(kept, SHUT_WR));
+  timers.after(KERNEL_LINGER_MS, () => void library.close(kept));
+}

@@ -1,6 +1,6 @@
 /**
- * What the C library's error numbers mean, in the platform's codes and in the
- * words that people know.
+ * What the C library is given and gives back: pointers into our memory, and error
+ * numbers in the platform's codes and in the words that people know.
  *
  * Linux on x86-64 and arm64, which share these numbers
  * (`asm-generic/errno.h`).
@@ -69,4 +69,18 @@ export function systemError(number: number): Error {
   const [code, words] = NAMES[number] ??
     [`E${number}`, `system error ${number}`];
   return Object.assign(new Error(words), { code });
+}
+
+/** Where `memory` is. It stays there as long as there is a reference to it. */
+export function pointerTo(
+  memory: Uint8Array<ArrayBuffer> | Uint32Array<ArrayBuffer>,
+): number {
+  // Addresses have 48 bits, so a number holds them.
+  return Number(Deno.UnsafePointer.value(Deno.UnsafePointer.of(memory)));
+}
+
+/** Writes a pointer, or any number of 64 bits, at a word. */
+export function pointTo(words: Uint32Array, at: number, pointer: number): void {
+  words[at] = pointer; // Modulo 2^32.
+  words[at + 1] = pointer / 2 ** 32;
 }

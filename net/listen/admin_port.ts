@@ -47,7 +47,7 @@ import type { AdminRole } from "../../proto/admin/api.ts";
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { type AdminRemote, listenAdminRemote } from "./admin_remote.ts";
 import { ListenError } from "../bind/listen_error.ts";
-import { isInGroup } from "../libc/group_members.ts";
+import { isInGroup } from "../libc/peer_credentials.ts";
 import {
   type BoundListener,
   type ListenAddress,

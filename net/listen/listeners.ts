@@ -10,26 +10,26 @@
  * @module
  */
 
-import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { type AcceptEvents, acceptLoop } from "../bind/accept_loop.ts";
 import {
   type HttpHandler,
   HttpPort,
   type LimitReached,
 } from "../admin/http_port.ts";
 import { ownGroup } from "../admin/own_group.ts";
-import { guardNames } from "../admin/loopback_names.ts";
+import { type AcceptEvents, acceptLoop } from "../bind/accept_loop.ts";
 import { ListenError, listenError } from "../bind/listen_error.ts";
-import { hostPort } from "../../proto/peer/host_port.ts";
 import { keyOfPath } from "../bind/socket_key.ts";
-import { socketStore } from "../bind/socket_store.ts";
-import { codeOf } from "../../platform/errors/error_code.ts";
-import type { Stream } from "../stream/stream.ts";
 import {
   listenOnAddress,
   listenOnPath,
   type SocketListener,
 } from "../bind/socket_listener.ts";
+import { socketStore } from "../bind/socket_store.ts";
+import type { Stream } from "../stream/stream.ts";
+import { codeOf } from "../../platform/errors/error_code.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";
+import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 
 /** A listener that is open. */
 export interface BoundListener {
@@ -243,4 +243,32 @@ async function answers(path: string): Promise<boolean> {
     return !(error instanceof Deno.errors.ConnectionRefused ||
       error instanceof Deno.errors.NotFound);
   }
+}
+
+/**
+ * Answers requests for an address or for `localhost`, and no others.
+ *
+ * @param hostname Where the port listens; elsewhere than on loopback names are
+ *   whatever people made them, and all are answered.
+ */
+export function guardNames(
+  hostname: string,
+  handler: HttpHandler,
+): HttpHandler {
+  if (!isLoopbackHost(hostname)) return handler;
+  return (request, peer) => {
+    const { hostname: requested } = new URL(request.url);
+    const host = withoutBrackets(requested);
+    const isKnown = parseIpAddress(host) !== undefined ||
+      /^(?:.+\.)?localhost\.?$/.test(host);
+    if (isKnown) return handler(request, peer);
+    return new Response(
+      "This port is of this machine alone: ask it by its address, or as " +
+        "localhost\n",
+      {
+        status: 421,
+        headers: { "content-type": "text/plain; charset=utf-8" },
+      },
+    );
+  };
 }

@@ -15,7 +15,7 @@ import type {
 } from "../admission/connection_limiter.ts";
 import { HandshakeQueue } from "../admission/handshake_queue.ts";
 import { admitPlatformStream } from "../admission/platform_acceptor.ts";
-import type { DescriptorUse } from "../libc/free_descriptors.ts";
+import type { DescriptorUse } from "../libc/descriptors.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";

@@ -1,10 +1,11 @@
 /**
- * The names of a hosts(5) file.
+ * The names of a hosts(5) file, read again when it changes.
  *
  * @module
  */
 
 import { isIpAddress } from "../../proto/peer/ip_address.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
 
 /** Addresses by name; names in small letters, without a dot at their end. */
 export type HostsFile = ReadonlyMap<string, readonly string[]>;
@@ -29,4 +30,56 @@ export function parseHosts(text: string): HostsFile {
 export function wordsOf(line: string, comments: RegExp = /#.*/): string[] {
   return line.replace(comments, "").split(/[ \t\r\f\v]+/)
     .filter((word) => word !== "");
+}
+
+/** How long a file is taken to be as it was. */
+export const UNCHANGED_MS = 1_000;
+
+/** The state of a file that cannot be read. */
+const NO_FILE = "";
+
+export class FollowedText<Content> {
+  #lookedMs = -Infinity;
+  #state = NO_FILE;
+  #content: Content;
+
+  constructor(
+    private readonly path: string,
+    private readonly clock: Clock,
+    private readonly read: (text: string) => Content,
+  ) {
+    this.#content = read("");
+  }
+
+  get content(): Content {
+    const nowMs = this.clock.now();
+    if (nowMs - this.#lookedMs < UNCHANGED_MS) return this.#content;
+    this.#lookedMs = nowMs;
+    const state = stateOf(this.path);
+    if (state === this.#state) return this.#content;
+    this.#state = state;
+    return this.#content = this.read(
+      state === NO_FILE ? "" : textOf(this.path),
+    );
+  }
+}
+
+function stateOf(path: string): string {
+  // Queried first, because an attempt without the permission would prompt.
+  const { state } = Deno.permissions.querySync({ name: "read", path });
+  if (state !== "granted") return NO_FILE;
+  try {
+    const { mtime, size, ino, ctime } = Deno.statSync(path);
+    return [mtime?.getTime(), ctime?.getTime(), size, ino].join(" ");
+  } catch {
+    return NO_FILE; // It is not there: that is an answer, too.
+  }
+}
+
+function textOf(path: string): string {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch {
+    return "";
+  }
 }

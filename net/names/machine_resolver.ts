@@ -12,23 +12,22 @@
  */
 
 import type { Timers } from "../../proto/sync/clock.ts";
-import { descriptorLimit } from "../libc/descriptor_limit.ts";
+import { descriptorLimit } from "../libc/descriptors.ts";
 import { sourceAddress } from "../libc/source_address.ts";
 import { orderAddresses } from "./address_order.ts";
 import {
   type DnsFinding,
   type DnsLookupOptions,
   lookUpByDns,
+  nameServersOf,
 } from "./dns_lookup.ts";
-import { FollowedText } from "./followed_text.ts";
+import { FollowedText, type HostsFile, parseHosts } from "./hosts_file.ts";
 import { domainOf, isIn, readHost } from "./host_name.ts";
-import { type HostsFile, parseHosts } from "./hosts_file.ts";
 import { KeptAnswers } from "./kept_answers.ts";
 import { LookupQueue, QueueError } from "./lookup_queue.ts";
 import { type NameSource, nameSourcesOf } from "./name_sources.ts";
 import { type PlatformLookup, PlatformNames } from "./platform_lookup.ts";
 import { LookupError, type Resolver } from "./resolver.ts";
-import { nameServersOf } from "./resolv_conf.ts";
 
 /**
  * Look-ups by DNS at a time. Each asks two questions at once, and a kernel keeps

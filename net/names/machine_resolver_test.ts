@@ -8,7 +8,7 @@ import {
 import type { Timers } from "../../proto/sync/clock.ts";
 import { dialTarget } from "../dial/dial.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { UNCHANGED_MS } from "./followed_text.ts";
+import { UNCHANGED_MS } from "./hosts_file.ts";
 import { FRESH_MS } from "./kept_answers.ts";
 import { DOMAIN_LOOKUPS_MAX, MachineResolver } from "./machine_resolver.ts";
 import { LookupError } from "./resolver.ts";

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { parseHosts } from "./hosts_file.ts";
 import { nameSourcesOf } from "./name_sources.ts";
-import { type NameServers, nameServersOf } from "./resolv_conf.ts";
+import { type NameServers, nameServersOf } from "./dns_lookup.ts";
 
 Deno.test("a hosts file has several names for an address, and the other way round", () => {
   const hosts = parseHosts(

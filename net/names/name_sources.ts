@@ -8,7 +8,7 @@
 
 import { wordsOf } from "./hosts_file.ts";
 import { isIn } from "./host_name.ts";
-import type { NameServers } from "./resolv_conf.ts";
+import type { NameServers } from "./dns_lookup.ts";
 
 /** Sources that are asked here. */
 export type NameSource = "files" | "dns";

@@ -15,9 +15,8 @@
 
 import net from "node:net";
 import type { LibC } from "../libc/libc.ts";
-import { pointerTo, pointTo } from "../libc/pointers.ts";
+import { Errno, pointerTo, pointTo } from "../libc/system_error.ts";
 import type { Wakeup } from "./poller.ts";
-import { Errno } from "../libc/system_error.ts";
 
 /** Orders that the ring holds; two are under way at most. */
 const ENTRIES = 4;

@@ -6,7 +6,7 @@ import {
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { ConduitStream } from "./conduit_stream.ts";
 import { Socket } from "./socket.ts";
-import { endOf } from "./stream_end.ts";
+import { endOf } from "./stream.ts";
 
 function pair(windowBytes = 8): [Socket, ConduitProbe] {
   const [near, far] = MemoryConduit.pair({ windowBytes });

@@ -1,19 +1,26 @@
 /**
  * Connects sockets of whichever kind this machine allows: those of the C
- * library, else the platform's.
+ * library, else the platform's; and how links of ours are tuned.
  *
  * @module
  */
 
+import { openLibc } from "../libc/libc.ts";
+import type { DatagramAddress } from "../libc/socket_address.ts";
+import {
+  type SocketEnd,
+  tuneDescriptor,
+  tuneLinkSocket,
+} from "../libc/tcp_options.ts";
+import { denoStream } from "./platform_stream.ts";
 import {
   Connecting,
   connectPolledTcp,
   connectPolledUnix,
   startPolledTcp,
 } from "./polled_connect.ts";
-import type { DatagramAddress } from "../libc/socket_address.ts";
-import { denoStream } from "./platform_stream.ts";
 import type { Stream } from "./stream.ts";
+import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 
 /**
  * Begins to connect to an IP address.
@@ -81,4 +88,15 @@ function connectUnix(path: string, signal: AbortSignal): Promise<Deno.Conn> {
       else resolve(conn);
     }, reject);
   });
+}
+
+/** @param stream Of TCP. */
+export function tuneLink(stream: Stream): void {
+  const { descriptor, localAddress, remoteAddress } = stream;
+  if (descriptor !== undefined) tuneDescriptor(openLibc()!, descriptor);
+  else tuneLinkSocket(endOf(localAddress), endOf(remoteAddress));
+}
+
+function endOf(address: string): SocketEnd {
+  return { hostname: hostOf(address), port: portOf(address) };
 }

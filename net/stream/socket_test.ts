@@ -9,7 +9,7 @@ import {
 import { writeAll } from "../../tests/support/peers/sockets.ts";
 import { denoStream } from "./platform_stream.ts";
 import { Socket } from "./socket.ts";
-import { endOf } from "./stream_end.ts";
+import { endOf } from "./stream.ts";
 
 function testEachKind(
   name: string,

@@ -30,11 +30,11 @@ import {
 import { WriteBatch } from "../buffers/write_batch.ts";
 import {
   closedError,
+  endOf,
   type Stream,
   type StreamUser,
   WOULD_BLOCK,
 } from "./stream.ts";
-import { endOf } from "./stream_end.ts";
 
 /**
  * What one read takes at most: the payload of exactly two full frames between

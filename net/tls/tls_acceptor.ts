@@ -22,7 +22,7 @@ import type { ClientCertificateRule } from "./trust/client_certificate.ts";
 import type { TlsMaterial } from "./trust/credentials.ts";
 import { TlsHandshakeError } from "./trust/tls_errors.ts";
 import type { Stream } from "../stream/stream.ts";
-import { handshakeAsServer } from "./openssl/server_handshake.ts";
+import { handshakeAsServer } from "./openssl/handshake.ts";
 import { nodeTlsServer } from "./node/node_tls_server.ts";
 
 /** Certificate, key and CA, as they are now: `Credentials`. */

@@ -11,16 +11,15 @@
  * @module
  */
 
+import { IdList } from "./id_list.ts";
+import { LiveConduit, type LiveOrigin } from "./live_conduit.ts";
+import { type Flow, RATE_TICK_MS, RateSamples } from "./rate_samples.ts";
+import { guarded } from "../errors/internal_errors.ts";
+import type { ConnectionFacts } from "../log/connection_log.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
-import { guarded } from "../errors/internal_errors.ts";
-import type { ConnectionFacts } from "../log/connection_log.ts";
-import { IdList } from "./id_list.ts";
-import { DialTimes } from "./dial_times.ts";
-import { LiveConduit, type LiveOrigin } from "./live_conduit.ts";
-import { type Flow, RATE_TICK_MS, RateSamples } from "./rate_samples.ts";
 
 /** Conduits that are looked at in one turn of the event loop, at a tick. */
 export const TICK_SLICE = 10_000;
@@ -266,5 +265,46 @@ export class LiveConduits {
       // Places of those that are over wait for the next ones until all are.
       this.#conduits.shrink();
     }
+  }
+}
+
+/** Enough for a 99th percentile; a busy server's are of its last seconds. */
+const DIAL_TIMES_MAX = 2_048;
+
+/** Older ones say nothing of now. */
+const DIAL_TIMES_AGE_MS = 300_000;
+
+/**
+ * How long the dials of the last minutes took: a ring, written once a dial, and
+ * sorted when somebody asks.
+ */
+class DialTimes {
+  readonly #tookMs = new Float32Array(DIAL_TIMES_MAX);
+  readonly #atMs = new Float64Array(DIAL_TIMES_MAX).fill(-Infinity);
+  #next = 0;
+
+  add(nowMs: number, tookMs: number): void {
+    this.#tookMs[this.#next] = tookMs;
+    this.#atMs[this.#next] = nowMs;
+    this.#next = (this.#next + 1) % DIAL_TIMES_MAX;
+  }
+
+  /**
+   * @param shares Such as 0.5 for the median.
+   * @param ageMs Older ones do not count.
+   * @returns In milliseconds, in the order of `shares`; none without dials.
+   */
+  percentiles(
+    nowMs: number,
+    shares: readonly number[],
+    ageMs: number = DIAL_TIMES_AGE_MS,
+  ): readonly number[] {
+    const since = nowMs - ageMs;
+    const lately = this.#tookMs.filter((_, at) => this.#atMs[at]! >= since)
+      .sort();
+    if (lately.length === 0) return [];
+    return shares.map((share) =>
+      lately[Math.min(lately.length - 1, Math.floor(share * lately.length))]!
+    );
   }
 }

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { KEPT_BYTES_MAX, LineOutput } from "./line_output.ts";
+import { KEPT_BYTES_MAX, LineOutput } from "./log.ts";
 
 /** A reader that may stand still. */
 class Reader {

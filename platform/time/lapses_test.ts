@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { LAPSE_LOOK_MS, LAPSE_MS, LapseWatch } from "./lapses.ts";
+import { LAPSE_LOOK_MS, LAPSE_MS, LapseWatch } from "./loop_lag.ts";
 
 /** How late each look comes, by either clock, and what is said of it. */
 const CASES: readonly [

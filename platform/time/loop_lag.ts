@@ -2,10 +2,13 @@
  * How late timers come because the process was busy with something else: its one
  * event loop serves everybody, so a second here is a second for each connection.
  *
- * There is one loop in a process, and so one figure.
+ * There is one loop in a process, and so one figure. A process that did not run at
+ * all, because the machine slept, is noticed by the same.
  *
  * @module
  */
+
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /**
  * The worst of the present and of the last such span is shown: a scrape every
@@ -30,4 +33,48 @@ export function noteLateTimer(lateMs: number, nowMs: number): void {
 /** The worst of the last one to two minutes; 0 where nobody notes it. */
 export function loopLagMs(): number {
   return Math.max(worstMs, worstBeforeMs);
+}
+
+/** How often it is looked. */
+export const LAPSE_LOOK_MS = 500;
+
+/** A busy event loop is not late by so much. */
+export const LAPSE_MS = 2_000;
+
+/**
+ * Finds out that this process did not run for a while: the machine slept, its
+ * virtual machine was held, or somebody stopped the process. Peers have waited
+ * meanwhile, and may have given up.
+ *
+ * Two clocks are compared with what was expected of them. The monotonic one goes on
+ * while a process is stopped; the wall clock goes on, or is put forward, when a
+ * machine sleeps. That people set the wall clock costs a look that was not needed.
+ */
+export class LapseWatch {
+  #timer: Timer | undefined;
+
+  /** @param onLapse Gets how long it was, as far as that is known. */
+  constructor(
+    private readonly timers: Timers,
+    private readonly wallClock: () => number,
+    private readonly onLapse: (ms: number) => void,
+  ) {
+    this.#wait();
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  #wait(): void {
+    const [atMs, wallMs] = [this.timers.now(), this.wallClock()];
+    this.#timer = this.timers.after(LAPSE_LOOK_MS, () => {
+      const ranMs = this.timers.now() - atMs;
+      const passedMs = this.wallClock() - wallMs;
+      this.#wait();
+      noteLateTimer(Math.max(0, ranMs - LAPSE_LOOK_MS), this.timers.now());
+      const lapseMs = Math.max(ranMs, passedMs) - LAPSE_LOOK_MS;
+      if (lapseMs >= LAPSE_MS) this.onLapse(lapseMs);
+    });
+  }
 }

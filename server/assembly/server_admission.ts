@@ -13,7 +13,7 @@ import {
   type LimitScope,
 } from "../../net/admission/connection_limits.ts";
 import type { CountingTools } from "../../platform/program/tools.ts";
-import { descriptorLimit } from "../../net/libc/descriptor_limit.ts";
+import { descriptorLimit } from "../../net/libc/descriptors.ts";
 import { errorCodeName, WireError } from "../../proto/frames/wire_error.ts";
 import { ExcessError } from "../../proto/streams/abuse_limits.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";

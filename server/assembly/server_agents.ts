@@ -10,7 +10,7 @@ import { listenSecure } from "../../net/listen/secure_listener.ts";
 import type { BoundListener } from "../../net/listen/listeners.ts";
 import { withPacketLines } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
-import { LapseWatch } from "../../platform/time/lapses.ts";
+import { LapseWatch } from "../../platform/time/loop_lag.ts";
 import type {
   CredentialFiles,
   Credentials,

@@ -16,7 +16,7 @@ import type {
   AdmittedConnection,
   ConnectionLimiter,
 } from "../../net/admission/connection_limiter.ts";
-import { PenaltyQueue } from "../../net/admission/penalty_queue.ts";
+import { PenaltyQueue } from "../../net/admission/penalty.ts";
 import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import type {

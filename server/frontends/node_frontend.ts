@@ -45,7 +45,7 @@ import {
   isVirtualAddress,
   type VirtualTarget,
 } from "../../services/discovery/generate/virtual_addresses.ts";
-import { provenNames } from "../../policy/proven_names.ts";
+import { provenNames } from "../../policy/subject.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
 import { PROXY_PATH } from "../../proto/link/capabilities.ts";
 

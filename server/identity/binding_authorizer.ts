@@ -25,7 +25,7 @@ import {
   nodeNameOf,
   provenAddresses,
   provenNames,
-} from "../../policy/proven_names.ts";
+} from "../../policy/subject.ts";
 import type { NodeBinding } from "../options.ts";
 
 /** What `bindingAuthorizer` reports. */

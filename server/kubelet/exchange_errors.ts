@@ -8,8 +8,8 @@ import { messageOf } from "../../platform/errors/error_code.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
-import { dialFailureStatus } from "../../policy/dial_status.ts";
-import { MessageError } from "../../net/http1/message_error.ts";
+import { dialFailureStatus } from "../../policy/refusal.ts";
+import { MessageError } from "../../net/http1/refusal.ts";
 
 /** There is nobody left who could be told anything. */
 export class CallerLeft extends Error {

@@ -25,8 +25,7 @@ import {
   ResponseReader,
   type WithRest,
 } from "../../net/http1/head.ts";
-import { MessageError } from "../../net/http1/message_error.ts";
-import { refusalBytes } from "../../net/http1/refusal.ts";
+import { MessageError, refusalBytes } from "../../net/http1/refusal.ts";
 import type { Caller } from "../policy/caller.ts";
 import {
   CallerLeft,

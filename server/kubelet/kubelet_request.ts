@@ -18,7 +18,7 @@ import {
   type RequestHead,
   type ResponseHead,
 } from "../../net/http1/head.ts";
-import { MessageError, quote } from "../../net/http1/message_error.ts";
+import { MessageError, quote } from "../../net/http1/refusal.ts";
 
 /** Protocols that kubelets change to for exec, attach and port-forward. */
 const UPGRADES: ReadonlySet<string> = new Set(["websocket", "spdy/3.1"]);

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { FIELD_LINES_MAX } from "../../net/http1/fields.ts";
-import { MessageError } from "../../net/http1/message_error.ts";
+import { MessageError } from "../../net/http1/refusal.ts";
 import {
   requestHeadOf,
   responseHeadOf,

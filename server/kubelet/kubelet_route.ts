@@ -18,7 +18,7 @@ import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import type { KubeletRequest } from "./kubelet_request.ts";
 import { targetHost } from "../strategies/strategy.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
-import { MessageError, quote } from "../../net/http1/message_error.ts";
+import { MessageError, quote } from "../../net/http1/refusal.ts";
 import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
 import {
   codeOf,

@@ -7,7 +7,7 @@ import {
   LOOKUP_BELIEVED_MS,
   NodeLookups,
 } from "./kubelet_route.ts";
-import { MessageError } from "../../net/http1/message_error.ts";
+import { MessageError } from "../../net/http1/refusal.ts";
 import { requestHeadOf } from "../../tests/support/peers/http1_heads.ts";
 import { kubeletRequestOf } from "./kubelet_request.ts";
 

@@ -7,8 +7,11 @@
 
 import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals } from "@std/assert";
-import { FAULTS_MAX, TRY_PACE_MS } from "../../net/admission/penalty.ts";
-import { PENALTY_WAITING_MAX } from "../../net/admission/penalty_queue.ts";
+import {
+  FAULTS_MAX,
+  PENALTY_WAITING_MAX,
+  TRY_PACE_MS,
+} from "../../net/admission/penalty.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
 import { eventually, portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";

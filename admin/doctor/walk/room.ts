@@ -10,10 +10,7 @@
 import { statfs } from "node:fs/promises";
 import { listProcFolder, readProcFile } from "../../../net/libc/proc_files.ts";
 import { failed, type Finding, fine, warned } from "./path_walk.ts";
-import {
-  descriptorsLeft,
-  SMALL_LIMIT,
-} from "../../../net/libc/free_descriptors.ts";
+import { descriptorsLeft, SMALL_LIMIT } from "../../../net/libc/descriptors.ts";
 
 /** Less room is a warning: audit logs and certificates need some. */
 const FREE_BYTES_LOW = 64 * 1024 * 1024;

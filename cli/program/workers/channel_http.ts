@@ -9,7 +9,7 @@ import { type HttpHandler, HttpPort } from "../../../net/admin/http_port.ts";
 import { HttpConnection } from "../../../net/channel/http_connection.ts";
 import { streamOf, streamPair } from "../../../net/handover/socket_pair.ts";
 import { headBytes } from "../../../net/http1/head.ts";
-import { closeAll } from "../../../net/libc/descriptor_copy.ts";
+import { closeAll } from "../../../net/libc/descriptors.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 
 /** A worker that answers later counts as one that does not: scrapers wait 10 s. */

@@ -13,7 +13,7 @@ import {
   socketStore,
   type WaitingSocket,
 } from "../../../net/bind/socket_store.ts";
-import { closeAll, copyDescriptor } from "../../../net/libc/descriptor_copy.ts";
+import { closeAll, copyDescriptor } from "../../../net/libc/descriptors.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -29,7 +29,7 @@ import { YOUNG_MS } from "../../../platform/time/supervise.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { Backoff } from "../../../proto/sync/backoff.ts";
 import { CommandFailure, EXIT_CODES, ExitCode } from "../exit_codes.ts";
-import type { Replaceable } from "../../../net/program/running.ts";
+import type { Replaceable } from "../../../net/program/program.ts";
 import { PathAcceptors } from "../../../net/bind/path_acceptor.ts";
 import { ChannelHttp } from "./channel_http.ts";
 import { GroupAnswers } from "./group_answers.ts";

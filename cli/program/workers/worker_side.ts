@@ -12,11 +12,11 @@ import {
   socketStore,
 } from "../../../net/bind/socket_store.ts";
 import { hear, PacketChannel } from "../../../net/handover/packet_channel.ts";
-import { closeAll } from "../../../net/libc/descriptor_copy.ts";
+import { closeAll } from "../../../net/libc/descriptors.ts";
 import { packetSocketOf } from "../../../net/handover/socket_pair.ts";
 import { guarded } from "../../../platform/errors/internal_errors.ts";
 import type { Log } from "../../../platform/log/log.ts";
-import type { Replaceable } from "../../../net/program/running.ts";
+import type { Replaceable } from "../../../net/program/program.ts";
 import { type SignalSource, untilStopped } from "../until_stopped.ts";
 import { askOver, ChannelHttp } from "./channel_http.ts";
 import type { ChosenPort, Order, Report, WorkerRole } from "./worker_words.ts";

@@ -9,7 +9,7 @@
  */
 
 import { reportInternalError } from "../../../platform/errors/internal_errors.ts";
-import { pointerTo } from "../../libc/pointers.ts";
+import { pointerTo } from "../../libc/system_error.ts";
 import type { LibSsl } from "./library.ts";
 
 /** Whose handshake is running. */

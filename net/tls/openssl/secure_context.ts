@@ -5,15 +5,14 @@
  * @module
  */
 
-import type { SecureVersion } from "node:tls";
-import { opensslCipherList } from "../trust/tls_options.ts";
-import type { TlsMaterial } from "../trust/credentials.ts";
-import { publicAuthorities } from "../trust/public_authorities.ts";
-import { cText, type LibSsl } from "./library.ts";
-import { certificatesOf, privateKeyOf } from "./pem.ts";
-import { SslError } from "../trust/ssl_error.ts";
 import { lastSslError } from "./error_queue.ts";
 import { handshakeCallbacks } from "./handshake_callbacks.ts";
+import { cText, type LibSsl } from "./library.ts";
+import type { TlsMaterial } from "../trust/credentials.ts";
+import { publicAuthorities } from "../trust/public_authorities.ts";
+import { SslError } from "../trust/ssl_error.ts";
+import { opensslCipherList } from "../trust/tls_options.ts";
+import type { SecureVersion } from "node:tls";
 
 /** Which end, and what it demands of the other. */
 export type SecureRole =
@@ -234,4 +233,66 @@ function alpnList(protocols: readonly string[]): Uint8Array<ArrayBuffer> {
   const encoder = new TextEncoder();
   const names = protocols.map((protocol) => encoder.encode(protocol));
   return new Uint8Array(names.flatMap((name) => [name.length, ...name]));
+}
+
+/** What `read` makes of a text, as a file of the library's. */
+function readText<T>(
+  library: LibSsl,
+  text: string,
+  read: (file: Deno.PointerObject) => T,
+): T {
+  const bytes = new TextEncoder().encode(text);
+  // It copies them, so nothing of ours must stay where it is meanwhile.
+  const file = library.BIO_new(library.BIO_s_mem());
+  if (file === null) throw lastSslError(library);
+  try {
+    if (bytes.length > 0) library.BIO_write(file, bytes, bytes.length);
+    return read(file);
+  } finally {
+    library.BIO_free(file);
+  }
+}
+
+/**
+ * All certificates of a text; each is the caller's to free.
+ *
+ * @throws {SslError} One is damaged, and those behind it would be missing.
+ */
+function certificatesOf(
+  library: LibSsl,
+  pem: string,
+): Deno.PointerObject[] {
+  return readText(library, pem, (file) => {
+    const found: Deno.PointerObject[] = [];
+    for (;;) {
+      const next = library.PEM_read_bio_X509(file, null, null, null);
+      if (next === null) break;
+      found.push(next);
+    }
+    if ((library.ERR_peek_last_error() & PACKED) === NO_FURTHER_BLOCK) {
+      library.ERR_clear_error();
+      return found;
+    }
+    for (const certificate of found) library.X509_free(certificate);
+    throw lastSslError(library);
+  });
+}
+
+/** From `openssl/err.h`: which library, and its reason. */
+const PACKED = 0x7fff_ffffn;
+/** PEM_R_NO_START_LINE of ERR_LIB_PEM. */
+const NO_FURTHER_BLOCK = 9n << 23n | 108n;
+
+/** An empty password, or OpenSSL would prompt for one on the terminal. */
+const NO_PASSWORD = cText("");
+
+/** The key of a text; the caller's to free. @throws {SslError} */
+function privateKeyOf(library: LibSsl, pem: string): Deno.PointerObject {
+  const key = readText(
+    library,
+    pem,
+    (file) => library.PEM_read_bio_PrivateKey(file, null, null, NO_PASSWORD),
+  );
+  if (key === null) throw new SslError("", "no key that can be used");
+  return key;
 }

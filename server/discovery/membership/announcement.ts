@@ -23,7 +23,7 @@ import {
   canonicalAddress,
   checkService,
 } from "../../../services/catalog/model/validate.ts";
-import { effectiveAddress } from "../../../policy/subject.ts";
+import { effectiveAddress, provenNames } from "../../../policy/subject.ts";
 import {
   ANNOUNCED_SERVICES_MAX,
   ANNOUNCED_TEXT_LENGTH_MAX,
@@ -41,7 +41,6 @@ import {
 } from "../../../proto/peer/ip_address.ts";
 import type { Identifiers } from "../../../proto/peer/identifiers.ts";
 import type { LinkPeer } from "../../../proto/link/link.ts";
-import { provenNames } from "../../../policy/proven_names.ts";
 
 /** One port of a service as an agent serves it. Frozen. */
 export interface OfferedName {

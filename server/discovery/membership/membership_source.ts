@@ -33,7 +33,7 @@ import type {
 import type { AgentLink, LinkPeer } from "../../../proto/link/link.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
-import { provenNames } from "../../../policy/proven_names.ts";
+import { provenNames } from "../../../policy/subject.ts";
 import type { AnnouncementDecision, OfferedName } from "./announcement.ts";
 import type { MemberMemory } from "./member_memory.ts";
 import {

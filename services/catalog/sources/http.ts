@@ -26,8 +26,7 @@ import type {
   HttpRequest,
 } from "../../../net/channel/http_client.ts";
 import { NoAnswerYetError } from "../../../net/channel/http_connection.ts";
-import { MessageError } from "../../../net/http1/message_error.ts";
-import { responseText } from "../../../net/http1/response_text.ts";
+import { MessageError, responseText } from "../../../net/http1/refusal.ts";
 import { LookupError } from "../../../net/names/resolver.ts";
 import { TlsHandshakeError } from "../../../net/tls/trust/tls_errors.ts";
 import { codeOf } from "../../../platform/errors/error_code.ts";

@@ -17,7 +17,7 @@ import {
   TokenBucket,
 } from "../../../proto/streams/token_bucket.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
-import { provenNames } from "../../../policy/proven_names.ts";
+import { provenNames } from "../../../policy/subject.ts";
 import type { CallOrigin } from "./subscriber.ts";
 
 /** The most that one quota grants. */

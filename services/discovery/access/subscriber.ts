@@ -23,7 +23,7 @@ import {
   MORE_CONNECT_MAX,
   RELAY_FIELD,
 } from "../../../proto/xds/relay_fields.ts";
-import { provenNames } from "../../../policy/proven_names.ts";
+import { provenNames } from "../../../policy/subject.ts";
 import type { ConnectProxy } from "../generate/client_group.ts";
 
 /** Longest `node.id` that is listed and logged. */

@@ -16,7 +16,7 @@ import {
   RequestReader,
   type WithRest,
 } from "../../../net/http1/head.ts";
-import { MessageError } from "../../../net/http1/message_error.ts";
+import { MessageError } from "../../../net/http1/refusal.ts";
 import { cut, prngOf } from "../cutting.ts";
 import type { FuzzTarget } from "../target.ts";
 

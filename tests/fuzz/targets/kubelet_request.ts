@@ -8,7 +8,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { BodyFraming } from "../../../net/http1/framing.ts";
 import { RequestReader } from "../../../net/http1/head.ts";
-import { MessageError } from "../../../net/http1/message_error.ts";
+import { MessageError } from "../../../net/http1/refusal.ts";
 import {
   forwardedHead,
   type KubeletRequest,

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { descriptorsLeft, mayTakeDescriptor } from "./free_descriptors.ts";
+import { descriptorsLeft, mayTakeDescriptor } from "./descriptors.ts";
 
 Deno.test("callers leave descriptors to links, and those to health", () => {
   const left = (limit: number) =>

@@ -1,5 +1,5 @@
 /**
- * Whether there are descriptors left for a use: callers and targets leave some
+ * Descriptors of this process: copies, their limit, and whether there are any left for a use: callers and targets leave some
  * for links, and those leave some for health and administration, so that a
  * process that is full can still report why.
  *
@@ -9,7 +9,6 @@
  * @module
  */
 
-import { descriptorLimit } from "./descriptor_limit.ts";
 import { openLibc } from "./libc.ts";
 
 /** What a descriptor is for. */
@@ -98,4 +97,28 @@ export function smallLimitWarning(): string | undefined {
   if (limit === undefined || limit >= SMALL_LIMIT) return undefined;
   return `This process may have only ${limit} descriptors, one for each ` +
     `connection; raise "ulimit -n" (LimitNOFILE in systemd)`;
+}
+
+/** From `fcntl.h`: closed on exec. */
+const F_DUPFD_CLOEXEC = 1030;
+
+/** A copy of `descriptor`, for whom there is a C library; negative: none. */
+export function copyDescriptor(descriptor: number): number {
+  return openLibc()!.fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+}
+
+/** Closes descriptors of ours. */
+export function closeAll(descriptors: readonly number[]): void {
+  for (const one of descriptors) openLibc()?.close(one);
+}
+
+/** Linux's number for it. */
+const RLIMIT_NOFILE = 7;
+
+/** `undefined` without a C library. */
+export function descriptorLimit(): number | undefined {
+  // struct rlimit: the soft limit, which is what holds, and the hard one.
+  const limits = new BigUint64Array(2);
+  const answer = openLibc()?.getrlimit(RLIMIT_NOFILE, limits);
+  return answer === 0 ? Number(limits[0]) : undefined;
 }
