@@ -125,9 +125,19 @@ try {
     file.syncDataSync();
     file.close();
   }
-  // What stands there is not whole, or of a start at the same time.
-  try { Deno.removeSync(folder, { recursive: true }); } catch {}
-  Deno.renameSync(fresh, folder);
+  try {
+    Deno.renameSync(fresh, folder);
+  } catch {
+    // Another start was first and may be loading from there; or it is not whole.
+    const entry = \`\${folder}/${ENTRY}\`;
+    const size = new TextEncoder().encode(modules["${ENTRY}"]).length;
+    let isWhole = false;
+    try { isWhole = Deno.statSync(entry).size === size; } catch {}
+    if (!isWhole) {
+      try { Deno.removeSync(folder, { recursive: true }); } catch {}
+      Deno.renameSync(fresh, folder);
+    } else Deno.removeSync(fresh, { recursive: true });
+  }
 } catch {
   try { Deno.removeSync(fresh, { recursive: true }); } catch {}
   Deno.exit(1);

@@ -35,13 +35,17 @@ Deno.test("modules are unpacked whole, over what was left half done", async () =
   await Deno.writeTextFile(`${program}/old.js`, "");
   const modules = new Map([["a.js", '`${1}`\u2028"\\'], ["main.js", "2"]]);
   await Deno.writeTextFile(`${folder}/pack.js`, unpacking(modules));
-  const { success } = await new Deno.Command(Deno.execPath(), {
-    args: [
-      ...["run", "--quiet", `--allow-read=${folder}`],
-      ...[`--allow-write=${folder}`, `${folder}/pack.js`, program],
-    ],
-  }).output();
+  const args = [
+    ...["run", "--quiet", `--allow-read=${folder}`],
+    ...[`--allow-write=${folder}`, `${folder}/pack.js`, program],
+  ];
+  const { success } = await new Deno.Command(Deno.execPath(), { args })
+    .output();
   assertEquals(success, true);
+  // A process that loads from it must not lose it to a start that comes later.
+  const { ino } = await Deno.stat(program);
+  await new Deno.Command(Deno.execPath(), { args }).output();
+  assertEquals((await Deno.stat(program)).ino, ino);
   const written = [...Deno.readDirSync(program)].map(({ name }) =>
     [name, Deno.readTextFileSync(`${program}/${name}`)] as const
   );

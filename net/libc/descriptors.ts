@@ -1,5 +1,6 @@
 /**
- * Descriptors of this process: copies, their limit, and whether there are any left for a use: callers and targets leave some
+ * Descriptors of this process: copies, their limit, and whether there are any left
+ * for a use: callers and targets leave some
  * for links, and those leave some for health and administration, so that a
  * process that is full can still report why.
  *
