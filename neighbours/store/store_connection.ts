@@ -128,11 +128,12 @@ export async function connectStore(
       const client = connectKubernetes(location.kubernetes, timers);
       const namespace = location.namespace ?? client.namespace;
       const name = `Kubernetes (${client.server}, namespace ${namespace})`;
-      const options = { ...tools, client, namespace, name };
+      // Without the name, which would be taken for the Lease's.
+      const options = { ...tools, client, namespace };
       return {
         kind: "kubernetes",
         name,
-        place: () => new KubernetesPlace(options),
+        place: () => new KubernetesPlace({ ...options, name }),
         ...speaking(async (topic, { observer, ...speaker }) => {
           const { KubernetesEphemerals } = await import(
             "./kubernetes_ephemerals.ts"
