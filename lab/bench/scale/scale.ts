@@ -33,26 +33,6 @@ const BARS = {
 /** A share of the dials at a server that is left alone meanwhile. */
 const NEIGHBOUR_DIALS = 100;
 
-if (import.meta.main) {
-  const given = parseArgs(Deno.args, {
-    string: ["agents", "links"],
-    default: { agents: "10000", links: "2" },
-  });
-  const tally = new Tally();
-  const workspace = await Workspace.make();
-  endChildrenOnSignals(() => workspace.remove());
-  try {
-    await measure(
-      new ScaleStage(workspace, Number(given.agents), Number(given.links)),
-      tally,
-    );
-  } finally {
-    await killAllChildren();
-    await workspace.remove();
-  }
-  Deno.exit(tally.end());
-}
-
 async function measure(stage: ScaleStage, tally: Tally): Promise<void> {
   const { agents, links } = stage;
   const loads = Deno.loadavg()[0]!.toFixed(1);
@@ -181,4 +161,24 @@ function measurePicks(
     if (pick >= WARM_UP) times.push(tookMs * 1000);
   }
   return { p50Us: quantile(times, 0.5), p99Us: quantile(times, 0.99) };
+}
+
+if (import.meta.main) {
+  const given = parseArgs(Deno.args, {
+    string: ["agents", "links"],
+    default: { agents: "10000", links: "2" },
+  });
+  const tally = new Tally();
+  const workspace = await Workspace.make();
+  endChildrenOnSignals(() => workspace.remove());
+  try {
+    await measure(
+      new ScaleStage(workspace, Number(given.agents), Number(given.links)),
+      tally,
+    );
+  } finally {
+    await killAllChildren();
+    await workspace.remove();
+  }
+  Deno.exit(tally.end());
 }
