@@ -8,21 +8,12 @@
  * @module
  */
 
-import type { Mistake } from "./mistake.ts";
+import { type Mistake, usage } from "./mistake.ts";
 import type { MistakeStage } from "./mistake_stage.ts";
 
 /** See the module description. */
 export function askingMistakes(stage: MistakeStage): readonly Mistake[] {
   return [...usages(), ...unknowns(stage), ...absent(stage)];
-}
-
-function usage(
-  what: string,
-  args: string,
-  says: RegExp,
-  next: RegExp,
-): Mistake {
-  return { what, args: args.split(" "), exit: 2, says, next };
 }
 
 // deno-fmt-ignore: the columns are the point.
@@ -72,6 +63,7 @@ function usages(): readonly Mistake[] {
   ];
 }
 
+// deno-fmt-ignore: the columns are the point.
 function unknowns(stage: MistakeStage): readonly Mistake[] {
   const state = `--state-dir=${stage.identity.stateDirectory}`;
   const ask = (
@@ -87,36 +79,11 @@ function unknowns(stage: MistakeStage): readonly Mistake[] {
     next,
   });
   return [
-    ask(
-      "describe a node with a slip",
-      "node describe nod1",
-      /"nod1"/,
-      /did you mean "node1"/,
-    ),
-    ask(
-      "describe a node that was never there",
-      "node describe warehouse",
-      /"warehouse"/,
-      /tunnel node list/,
-    ),
-    ask(
-      "kill what is over",
-      "conn kill 0123456789abcdef",
-      /0123456789abcdef/,
-      /tunnel conn list/,
-    ),
-    ask(
-      "ping a node that was never there",
-      "ping warehouse",
-      /warehouse/,
-      /tunnel doctor node warehouse/,
-    ),
-    ask(
-      "ping a node that is gone",
-      "ping gone",
-      /gone/,
-      /tunnel doctor node gone/,
-    ),
+    ask("describe a node with a slip", "node describe nod1", /"nod1"/, /did you mean "node1"/),
+    ask("describe a node that was never there", "node describe warehouse", /"warehouse"/, /tunnel node list/),
+    ask("kill what is over", "conn kill 0123456789abcdef", /0123456789abcdef/, /tunnel conn list/),
+    ask("ping a node that was never there", "ping warehouse", /warehouse/, /tunnel doctor node warehouse/),
+    ask("ping a node that is gone", "ping gone", /gone/, /tunnel doctor node gone/),
   ];
 }
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Mistake } from "./mistake.ts";
+import { type Mistake, usage } from "./mistake.ts";
 import type { MistakeStage } from "./mistake_stage.ts";
 
 /** See the module description. */
@@ -17,16 +17,6 @@ export function commandLineMistakes(stage: MistakeStage): readonly Mistake[] {
     ...configs(stage),
     ...variables(),
   ];
-}
-
-/** How a command was called. */
-function usage(
-  what: string,
-  args: string,
-  says: RegExp,
-  next: RegExp,
-): Mistake {
-  return { what, args: args.split(" "), exit: 2, says, next };
 }
 
 // deno-fmt-ignore: the columns are the point.

@@ -8,7 +8,7 @@
  * @module
  */
 
-import type { Mistake } from "./mistake.ts";
+import { ANY_SERVER, type Mistake, QUIET_AGENT } from "./mistake.ts";
 import type { MistakeStage } from "./mistake_stage.ts";
 
 /** See the module description. */
@@ -24,8 +24,6 @@ function mounted(path: string, mount: string): Pick<Mistake, "prefix"> {
 
 // deno-lint-ignore tunnel/function-length -- it is a table.
 function disks(stage: MistakeStage): readonly Mistake[] {
-  const quiet = ["--health-server-port=0", "--admin-server-port=0"];
-  const ports = ["--agent-port=0", "--health-port=0", "--admin-port=0"];
   /** A file system of one page, which is taken. */
   const full = (path: string) =>
     mounted(
@@ -53,7 +51,7 @@ function disks(stage: MistakeStage): readonly Mistake[] {
     },
     {
       what: "a server on a disk that is full",
-      args: ["server", ...ports, `--state-dir=${serve}/state`],
+      args: [...ANY_SERVER, `--state-dir=${serve}/state`],
       exit: 1,
       says: /no space left|disk is full/i,
       next: new RegExp(serve!),
@@ -69,7 +67,7 @@ function disks(stage: MistakeStage): readonly Mistake[] {
     },
     {
       what: "a server on a disk that is read-only",
-      args: ["server", ...ports, `--state-dir=/sys/tunnel`],
+      args: [...ANY_SERVER, `--state-dir=/sys/tunnel`],
       exit: 1,
       says: /\/sys\/tunnel/,
       next: /--state-dir|name another|run as/,
@@ -77,8 +75,7 @@ function disks(stage: MistakeStage): readonly Mistake[] {
     {
       what: "an agent on a disk that is read-only",
       args: [
-        "agent",
-        ...quiet,
+        ...QUIET_AGENT,
         `--join=${stage.token}`,
         `--server=${stage.server}`,
         "--node=stuck",
@@ -117,10 +114,7 @@ function limits(stage: MistakeStage): readonly Mistake[] {
     {
       what: "too few descriptors for a server",
       args: [
-        "server",
-        "--agent-port=0",
-        "--health-port=0",
-        "--admin-port=0",
+        ...ANY_SERVER,
         `--state-dir=${stage.path("server")}`,
       ],
       exit: "runs on",

@@ -28,6 +28,31 @@ export interface Mistake {
   readonly prefix?: readonly string[];
 }
 
+/** Ports of an agent that nobody asks at. */
+export const QUIET_AGENT = [
+  "agent",
+  "--health-server-port=0",
+  "--admin-server-port=0",
+] as const;
+
+/** A server on ports of its own choice. */
+export const ANY_SERVER = [
+  "server",
+  "--agent-port=0",
+  "--health-port=0",
+  "--admin-port=0",
+] as const;
+
+/** How a command was called: words that end with exit code 2. */
+export function usage(
+  what: string,
+  args: string,
+  says: RegExp,
+  next: RegExp,
+): Mistake {
+  return { what, args: args.split(" "), exit: 2, says, next };
+}
+
 /** What came of it. */
 export interface Answer {
   /** `undefined`: it had to be ended. */

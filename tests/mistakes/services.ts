@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Mistake } from "./mistake.ts";
+import { ANY_SERVER, type Mistake } from "./mistake.ts";
 import type { MistakeStage } from "./mistake_stage.ts";
 
 /** See the module description. */
@@ -13,7 +13,7 @@ export function serviceMistakes(stage: MistakeStage): readonly Mistake[] {
   return [...catalogs(stage), ...questions(stage)];
 }
 
-// deno-lint-ignore tunnel/function-length -- it is a table.
+// deno-fmt-ignore: the columns are the point.
 function catalogs(stage: MistakeStage): readonly Mistake[] {
   const proxy = (
     what: string,
@@ -30,76 +30,19 @@ function catalogs(stage: MistakeStage): readonly Mistake[] {
   });
   const of = (text: string) => `--config=${stage.file("services.yaml", text)}`;
   return [
-    proxy(
-      "a proxy without a source",
-      2,
-      [],
-      /source|nothing to serve|services/i,
-      /--config/,
-    ),
-    proxy(
-      "services in a file that is missing",
-      1,
-      ["--config=/nowhere.yaml"],
-      /\/nowhere\.yaml/,
-      /no such file/i,
-    ),
-    proxy(
-      "services in a file that is no YAML",
-      1,
-      [of("services: [\n")],
-      /services\.yaml/,
-      /line/,
-    ),
-    proxy(
-      "services with a field that is none",
-      1,
-      [of("services:\n  - name: a\n    prt: 1\n")],
-      /prt/,
-      /did you mean|wanted|line/,
-    ),
-    proxy(
-      "services with a port that is none",
-      1,
-      [of("services:\n  - name: a\n    port: many\n")],
-      /port/,
-      /line|wanted/,
-    ),
-    proxy(
-      "services in a directory",
-      1,
-      [`--config=${stage.directory("services.yaml")}`],
-      /services\.yaml/,
-      /directory/i,
-    ),
-    proxy(
-      "two files of services",
-      2,
-      [of("services: []\n"), of("services: []\n")],
-      /--config/,
-      /one|twice/,
-    ),
-    proxy(
-      "print-env of a file that is missing",
-      1,
-      ["--config=/nowhere.yaml", "--print-env"],
-      /\/nowhere\.yaml/,
-      /no such file/i,
-    ),
-    proxy(
-      "discovery where nobody has joined",
-      2,
-      ["--discovery=127.0.0.1:1", `--state-dir=${stage.path("none")}`],
-      /no identity/,
-      /tunnel join/,
-    ),
+    proxy("a proxy without a source", 2, [], /source|nothing to serve|services/i, /--config/),
+    proxy("services in a file that is missing", 1, ["--config=/nowhere.yaml"], /\/nowhere\.yaml/, /no such file/i),
+    proxy("services in a file that is no YAML", 1, [of("services: [\n")], /services\.yaml/, /line/),
+    proxy("services with a field that is none", 1, [of("services:\n  - name: a\n    prt: 1\n")], /prt/, /did you mean|wanted|line/),
+    proxy("services with a port that is none", 1, [of("services:\n  - name: a\n    port: many\n")], /port/, /line|wanted/),
+    proxy("services in a directory", 1, [`--config=${stage.directory("services.yaml")}`], /services\.yaml/, /directory/i),
+    proxy("two files of services", 2, [of("services: []\n"), of("services: []\n")], /--config/, /one|twice/),
+    proxy("print-env of a file that is missing", 1, ["--config=/nowhere.yaml", "--print-env"], /\/nowhere\.yaml/, /no such file/i),
+    proxy("discovery where nobody has joined", 2, ["--discovery=127.0.0.1:1", `--state-dir=${stage.path("none")}`], /no identity/, /tunnel join/),
     {
       what: "a server's services in a file that is missing",
       args: [
-        "server",
-        "--agent-port=0",
-        "--health-port=0",
-        "--admin-port=0",
+        ...ANY_SERVER,
         `--state-dir=${stage.path("server")}`,
         "--discovery",
         "--discovery-config=/nowhere.yaml",
@@ -118,6 +61,7 @@ function catalogs(stage: MistakeStage): readonly Mistake[] {
   ];
 }
 
+// deno-fmt-ignore: the columns are the point.
 function questions(stage: MistakeStage): readonly Mistake[] {
   const closed = `${stage.closedPort}`;
   const ask = (
@@ -128,43 +72,11 @@ function questions(stage: MistakeStage): readonly Mistake[] {
     exit: 1 | 2 = 1,
   ): Mistake => ({ what, args: words, exit, says, next });
   return [
-    ask(
-      "services of a proxy that does not run",
-      ["services", `--proxy=127.0.0.1:${closed}`],
-      /Cannot/,
-      /running|--proxy|--server/,
-    ),
-    ask(
-      "endpoints of a proxy that does not run",
-      ["endpoints", "web", `--proxy=127.0.0.1:${closed}`],
-      /Cannot/,
-      /running|--proxy|--server/,
-    ),
-    ask(
-      "xds status of a server that does not run",
-      ["xds", "status", `--server=127.0.0.1:${closed}`],
-      /Cannot/,
-      /running|--proxy|--server/,
-    ),
-    ask(
-      "adsc where nobody listens",
-      ["adsc", "proxy", `--server=http://127.0.0.1:${closed}`],
-      /Cannot|refused/,
-      /running|server/,
-    ),
-    ask(
-      "a demo with a word too many",
-      ["demo", "please"],
-      /please/,
-      /tunnel help|wanted|flags|none/,
-      2,
-    ),
-    ask(
-      "a version with a word too many",
-      ["version", "please"],
-      /please/,
-      /tunnel help|wanted|flags|none/,
-      2,
-    ),
+    ask("services of a proxy that does not run", ["services", `--proxy=127.0.0.1:${closed}`], /Cannot/, /running|--proxy|--server/),
+    ask("endpoints of a proxy that does not run", ["endpoints", "web", `--proxy=127.0.0.1:${closed}`], /Cannot/, /running|--proxy|--server/),
+    ask("xds status of a server that does not run", ["xds", "status", `--server=127.0.0.1:${closed}`], /Cannot/, /running|--proxy|--server/),
+    ask("adsc where nobody listens", ["adsc", "proxy", `--server=http://127.0.0.1:${closed}`], /Cannot|refused/, /running|server/),
+    ask("a demo with a word too many", ["demo", "please"], /please/, /tunnel help|wanted|flags|none/, 2),
+    ask("a version with a word too many", ["version", "please"], /please/, /tunnel help|wanted|flags|none/, 2),
   ];
 }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Mistake } from "./mistake.ts";
+import { ANY_SERVER, type Mistake, QUIET_AGENT } from "./mistake.ts";
 import type { MistakeStage } from "./mistake_stage.ts";
 import { withoutPrivilege } from "./without_privilege.ts";
 
@@ -18,9 +18,8 @@ export function stateMistakes(stage: MistakeStage): readonly Mistake[] {
   ];
 }
 
-// deno-lint-ignore tunnel/function-length -- it is a table.
+// deno-fmt-ignore: the columns are the point.
 function agentStates(stage: MistakeStage): readonly Mistake[] {
-  const quiet = ["--health-server-port=0", "--admin-server-port=0"];
   const agent = (
     what: string,
     exit: 1 | 2,
@@ -29,27 +28,15 @@ function agentStates(stage: MistakeStage): readonly Mistake[] {
     next: RegExp,
   ): Mistake => ({
     what,
-    args: ["agent", ...quiet, `--state-dir=${directory}`],
+    args: [...QUIET_AGENT, `--state-dir=${directory}`],
     exit,
     says,
     next,
   });
   const others = stage.directory("others", { "notes.txt": "mine" });
   return [
-    agent(
-      "a state directory that is a file",
-      1,
-      stage.file("state", "text"),
-      /no directory/,
-      /name another/,
-    ),
-    agent(
-      "a state directory with other files",
-      2,
-      others,
-      /no identity/,
-      /--join|--state-dir/,
-    ),
+    agent("a state directory that is a file", 1, stage.file("state", "text"), /no directory/, /name another/),
+    agent("a state directory with other files", 2, others, /no identity/, /--join|--state-dir/),
     agent(
       "a node.json that is cut",
       1,
@@ -67,25 +54,15 @@ function agentStates(stage: MistakeStage): readonly Mistake[] {
       /key\.pem is missing/,
       /restore|join with a new token/,
     ),
-    agent(
-      "a key that everybody can read",
-      1,
-      stage.copyOfNode(
-        "open",
-        (path) => Deno.chmodSync(`${path}/key.pem`, 0o644),
-      ),
-      /key\.pem/,
-      /chmod/,
-    ),
+    agent("a key that everybody can read", 1, stage.copyOfNode("open", (path) => Deno.chmodSync(`${path}/key.pem`, 0o644)), /key\.pem/, /chmod/),
     ...["agent", "dial", "forward"].map((command): Mistake => {
       const directory = stage.copyOfNode(`${command}s`);
       return {
         what: `${command} as somebody else than the owner of the identity`,
         args: [
-          command,
           ...command === "agent"
-            ? quiet
-            : [command === "dial" ? "a:1" : "0:a:1", "--as-node"],
+            ? QUIET_AGENT
+            : [command, command === "dial" ? "a:1" : "0:a:1", "--as-node"],
           `--state-dir=${directory}`,
         ],
         exit: 1,
@@ -97,8 +74,8 @@ function agentStates(stage: MistakeStage): readonly Mistake[] {
   ];
 }
 
+// deno-fmt-ignore: the columns are the point.
 function serverStates(stage: MistakeStage): readonly Mistake[] {
-  const ports = ["--agent-port=0", "--health-port=0", "--admin-port=0"];
   const server = (
     what: string,
     directory: string,
@@ -106,7 +83,7 @@ function serverStates(stage: MistakeStage): readonly Mistake[] {
     next: RegExp,
   ): Mistake => ({
     what,
-    args: ["server", ...ports, `--state-dir=${directory}`],
+    args: [...ANY_SERVER, `--state-dir=${directory}`],
     exit: 1,
     says,
     next,
@@ -124,39 +101,15 @@ function serverStates(stage: MistakeStage): readonly Mistake[] {
       /already|another (?:process|server)/,
       /pid|--state-dir|--replace/,
     ),
-    server(
-      "a server's directory that others may write to",
-      copy("open", (path) => Deno.chmodSync(path, 0o777)),
-      /open|others|mode/,
-      /chmod/,
-    ),
-    server(
-      "a server's directory with other files",
-      stage.directory("others", { "notes.txt": "mine" }),
-      /notes\.txt/,
-      /--state-dir/,
-    ),
-    server(
-      "an agent's directory for a server",
-      stage.copyOfNode("agents"),
-      /node\.json|cert\.pem|key\.pem|agent/,
-      /--state-dir/,
-    ),
-    server(
-      "a server's directory that is a file",
-      stage.file("state", "text"),
-      /no directory/,
-      /name another/,
-    ),
-    server(
-      "a server's directory that cannot be made",
-      "/proc/tunnel",
-      /\/proc\/tunnel/,
-      /name|run as/,
-    ),
+    server("a server's directory that others may write to", copy("open", (path) => Deno.chmodSync(path, 0o777)), /open|others|mode/, /chmod/),
+    server("a server's directory with other files", stage.directory("others", {"notes.txt": "mine" }), /notes\.txt/, /--state-dir/),
+    server("an agent's directory for a server", stage.copyOfNode("agents"), /node\.json|cert\.pem|key\.pem|agent/, /--state-dir/),
+    server("a server's directory that is a file", stage.file("state", "text"), /no directory/, /name another/),
+    server("a server's directory that cannot be made", "/proc/tunnel", /\/proc\/tunnel/, /name|run as/),
   ];
 }
 
+// deno-fmt-ignore: the columns are the point.
 function administration(stage: MistakeStage): readonly Mistake[] {
   const state = `--state-dir=${stage.identity.stateDirectory}`;
   const none = `--state-dir=${stage.path("never")}`;
@@ -175,37 +128,12 @@ function administration(stage: MistakeStage): readonly Mistake[] {
   });
   const noServer = [/no server|never/i, /tunnel server|--state-dir/] as const;
   return [
-    run(
-      "revoke of an unknown node",
-      "node revoke nod1",
-      /"nod1"/,
-      /did you mean.*node1|node list/,
-    ),
-    run(
-      "forget of an unknown node",
-      "node forget nowhere",
-      /nowhere/,
-      /node list/,
-    ),
-    run(
-      "approve of an unknown node",
-      "node approve nowhere",
-      /nowhere/,
-      /node list/,
-    ),
-    run(
-      "revoke of an unknown token",
-      "token revoke tok1",
-      /tok1/,
-      /token list/,
-    ),
+    run("revoke of an unknown node", "node revoke nod1", /"nod1"/, /did you mean.*node1|node list/),
+    run("forget of an unknown node", "node forget nowhere", /nowhere/, /node list/),
+    run("approve of an unknown node", "node approve nowhere", /nowhere/, /node list/),
+    run("revoke of an unknown token", "token revoke tok1", /tok1/, /token list/),
     run("activate before rotate", "ca activate", /activate|next/, /ca rotate/),
-    run(
-      "retire before activate",
-      "ca retire",
-      /retire|old|second/,
-      /ca rotate|ca activate/,
-    ),
+    run("retire before activate", "ca retire", /retire|old|second/, /ca rotate|ca activate/),
     run("a token where no server has been", "token create", ...noServer, none),
     run("nodes where no server has been", "node list", ...noServer, none),
     run("authorities where no server has been", "ca show", ...noServer, none),

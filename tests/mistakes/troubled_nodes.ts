@@ -6,7 +6,7 @@
  */
 
 import { freePort } from "../support/program/ports.ts";
-import type { Mistake } from "./mistake.ts";
+import { type Mistake, QUIET_AGENT } from "./mistake.ts";
 import type { MistakeStage } from "./mistake_stage.ts";
 
 /** See the module description. */
@@ -16,6 +16,7 @@ export function troubledNodeMistakes(
   return [...dials(stage), ...callers(stage), ...agents(stage)];
 }
 
+// deno-fmt-ignore: the columns are the point.
 function dials(stage: MistakeStage): readonly Mistake[] {
   const at = `--server=${stage.frontend}`;
   const dial = (
@@ -27,36 +28,11 @@ function dials(stage: MistakeStage): readonly Mistake[] {
   // Of its own: beside the others nobody may connect to it.
   const later = freePort();
   return [
-    dial(
-      "a node that was there and is gone",
-      ["127.0.0.1:22", "--node=gone"],
-      /gone/,
-      /last seen|ago|connected:/,
-    ),
-    dial(
-      "a node that hangs",
-      ["127.0.0.1:22", "--node=still"],
-      /still/,
-      /no answer|last seen/,
-    ),
-    dial(
-      "a node that was revoked",
-      ["127.0.0.1:22", "--node=exile"],
-      /exile/,
-      /last seen|approve|connected:/,
-    ),
-    dial(
-      "a target that the node's own rules deny",
-      ["127.0.0.1:9", "--node=strict"],
-      /strict|127\.0\.0\.1/,
-      /--deny|rule/,
-    ),
-    dial(
-      "a target that cannot be reached from the node",
-      ["[2001:db8::1]:80", "--node=node1"],
-      /2001:db8::1/,
-      /node1/,
-    ),
+    dial("a node that was there and is gone", ["127.0.0.1:22", "--node=gone"], /gone/, /last seen|ago|connected:/),
+    dial("a node that hangs", ["127.0.0.1:22", "--node=still"], /still/, /no answer|last seen/),
+    dial("a node that was revoked", ["127.0.0.1:22", "--node=exile"], /exile/, /last seen|approve|connected:/),
+    dial("a target that the node's own rules deny", ["127.0.0.1:9", "--node=strict"], /strict|127\.0\.0\.1/, /--deny|rule/),
+    dial("a target that cannot be reached from the node", ["[2001:db8::1]:80", "--node=node1"], /2001:db8::1/, /node1/),
     {
       what: "a bench of a target that refuses",
       args: [
@@ -153,9 +129,9 @@ function callers(stage: MistakeStage): readonly Mistake[] {
   ];
 }
 
+// deno-fmt-ignore: the columns are the point.
 // deno-lint-ignore tunnel/function-length -- it is a table.
 function agents(stage: MistakeStage): readonly Mistake[] {
-  const quiet = ["--health-server-port=0", "--admin-server-port=0"];
   const agent = (
     what: string,
     exit: 1 | 2 | "runs on",
@@ -165,7 +141,7 @@ function agents(stage: MistakeStage): readonly Mistake[] {
     env: Readonly<Record<string, string>> = {},
   ): Mistake => ({
     what,
-    args: ["agent", ...quiet, ...words],
+    args: [...QUIET_AGENT, ...words],
     exit,
     says,
     next,
@@ -183,13 +159,7 @@ function agents(stage: MistakeStage): readonly Mistake[] {
   const node1 = stage.nodeDirectory("node1");
   const foreign = `--server=127.0.0.1:${stage.foreign.agentPort}`;
   return [
-    agent(
-      "an agent that was revoked",
-      "runs on",
-      [copyOf("exile")],
-      /revoked.*stolen|stolen/,
-      /tunnel node approve exile/,
-    ),
+    agent("an agent that was revoked", "runs on", [copyOf("exile")], /revoked.*stolen|stolen/, /tunnel node approve exile/),
     agent(
       "an agent that was forgotten",
       "runs on",
@@ -233,20 +203,8 @@ function agents(stage: MistakeStage): readonly Mistake[] {
       /certificate/,
       /CA|its log/,
     ),
-    agent(
-      "an agent without a certificate",
-      "runs on",
-      [`--ca-cert=${ca}`, foreign],
-      /certificate|token/,
-      /--agent-cert|join|give/,
-    ),
-    agent(
-      "an agent at a port of health",
-      "runs on",
-      [...files, `--server=127.0.0.1:${stage.identity.healthPort}`],
-      /TLS|port/,
-      /give the port/,
-    ),
+    agent("an agent without a certificate", "runs on", [`--ca-cert=${ca}`, foreign], /certificate|token/, /--agent-cert|join|give/),
+    agent("an agent at a port of health", "runs on", [...files, `--server=127.0.0.1:${stage.identity.healthPort}`], /TLS|port/, /give the port/),
     agent(
       "an HTTP proxy of a kind that is unknown",
       2,
