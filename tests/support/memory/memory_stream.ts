@@ -1,6 +1,7 @@
 /**
- * Two streams joined in memory: what one writes, the other reads, a microtask
- * later. For everything that takes a stream and wants no sockets.
+ * Streams without sockets, for everything that takes a stream: two that are
+ * joined, where what one writes the other reads a microtask later, and what
+ * streams in the hands of a test have in common with them.
  *
  * @module
  */
@@ -28,37 +29,36 @@ export function certified(commonName: string): PeerIdentity {
   };
 }
 
-/** See the module description. */
-export class MemoryStream implements Stream {
+/** A stream to which bytes are delivered. */
+export abstract class DeliveredStream implements Stream {
+  abstract readonly remoteAddress: string;
+  abstract readonly localAddress: string;
+  abstract readonly closesInOrder: boolean;
   readonly serverName = "";
-  readonly remoteAddress = "10.0.0.7:4711";
-  readonly localAddress = "10.0.0.1:8091";
   readonly descriptor = undefined;
   readonly turn = loopTurn;
-  readonly closesInOrder = true;
   onClosed: (() => void) | undefined;
-  readonly #notifier = new Notifier();
-  readonly #arrived: Uint8Array[] = [];
-  #peer!: MemoryStream;
-  #peerEnded = false;
+  /** Reads that found nothing. */
+  waits = 0;
+  protected readonly notifier = new Notifier();
+  readonly #arrived: (Uint8Array | Error | null)[] = [];
   #isOpen = true;
 
-  private constructor(
-    readonly alpn: string,
+  constructor(
+    readonly alpn = "",
     /** Who is at the other end. */
-    readonly identity: PeerIdentity,
+    readonly identity: PeerIdentity = ANONYMOUS,
   ) {}
 
-  /** @param identity Whom the first one sees at the other end. */
-  static pair(
-    alpn = "",
-    identity: PeerIdentity = ANONYMOUS,
-  ): [MemoryStream, MemoryStream] {
-    const one = new MemoryStream(alpn, identity);
-    const other = new MemoryStream(alpn, ANONYMOUS);
-    one.#peer = other;
-    other.#peer = one;
-    return [one, other];
+  abstract write(bytes: Uint8Array): number;
+  abstract closeWrite(): void;
+  abstract close(): void;
+  abstract reset(): void;
+
+  /** Bytes arrive; `null`: the peer's end. An error is what a read throws. */
+  deliver(arrived: Uint8Array | Error | null): void {
+    this.#arrived.push(arrived);
+    this.notifier.notify(Ready.READ);
   }
 
   get isOpen(): boolean {
@@ -70,17 +70,20 @@ export class MemoryStream implements Stream {
   }
 
   notify(user: StreamUser): void {
-    this.#notifier.user = user;
+    this.notifier.user = user;
   }
 
   goOn(): void {
-    this.#notifier.goOn();
+    this.notifier.goOn();
   }
 
   read(into: Uint8Array): number {
-    if (!this.#isOpen) throw closedError();
+    this.mustBeOpen();
     const first = this.#arrived[0];
-    if (first === undefined) return this.#peerEnded ? 0 : WOULD_BLOCK;
+    if (first instanceof Error) throw first;
+    if (first === undefined) this.waits++;
+    if (first === undefined) return WOULD_BLOCK;
+    if (first === null) return 0;
     const run = first.subarray(0, into.length);
     into.set(run);
     if (run.length === first.length) this.#arrived.shift();
@@ -88,38 +91,64 @@ export class MemoryStream implements Stream {
     return run.length;
   }
 
-  write(bytes: Uint8Array): number {
-    if (!this.#isOpen) throw closedError();
-    const chunk = bytes.slice();
-    queueMicrotask(() => this.#peer.#arrive(chunk));
-    return bytes.length;
-  }
-
   flush(): boolean {
-    if (!this.#isOpen) throw closedError();
+    this.mustBeOpen();
     return true;
   }
 
-  closeWrite(): void {
+  protected mustBeOpen(): void {
     if (!this.#isOpen) throw closedError();
-    queueMicrotask(() => this.#peer.#arrive(undefined));
+  }
+
+  /** @param tell Once, before anybody hears of it. */
+  protected end(tell: () => void): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    tell();
+    this.onClosed?.();
+    this.notifier.notifySoon(Ready.HANGUP);
+  }
+}
+
+/** One of two that are joined. */
+export class MemoryStream extends DeliveredStream {
+  readonly remoteAddress = "10.0.0.7:4711";
+  readonly localAddress = "10.0.0.1:8091";
+  readonly closesInOrder = true;
+  #peer!: MemoryStream;
+
+  /** @param identity Whom the first one sees at the other end. */
+  static pair(
+    alpn = "",
+    identity: PeerIdentity = ANONYMOUS,
+  ): [MemoryStream, MemoryStream] {
+    const one = new MemoryStream(alpn, identity);
+    const other = new MemoryStream(alpn);
+    one.#peer = other;
+    other.#peer = one;
+    return [one, other];
+  }
+
+  write(bytes: Uint8Array): number {
+    this.mustBeOpen();
+    this.#send(bytes.slice());
+    return bytes.length;
+  }
+
+  closeWrite(): void {
+    this.mustBeOpen();
+    this.#send(null);
   }
 
   close(): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    queueMicrotask(() => this.#peer.#arrive(undefined));
-    this.onClosed?.();
-    this.#notifier.notifySoon(Ready.HANGUP);
+    this.end(() => this.#send(null));
   }
 
   reset(): void {
     this.close();
   }
 
-  #arrive(chunk: Uint8Array | undefined): void {
-    if (chunk === undefined) this.#peerEnded = true;
-    else this.#arrived.push(chunk);
-    this.#notifier.notify(Ready.READ);
+  #send(chunk: Uint8Array | null): void {
+    queueMicrotask(() => this.#peer.deliver(chunk));
   }
 }
