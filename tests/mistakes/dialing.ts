@@ -30,10 +30,20 @@ function targets(stage: MistakeStage): readonly Mistake[] {
   const { closedPort } = stage;
   const node = "--node=node1";
   return [
-    dial("a target that refuses", [`127.0.0.1:${closedPort}`, node], /connection refused/, /node1.*listening|listening.*node1/),
+    dial(
+      "a target that refuses",
+      [`127.0.0.1:${closedPort}`, node],
+      /connection refused/,
+      /node1.*listening|listening.*node1/,
+    ),
     dial("a target whose name is none", ["no-such-host.invalid:80", node], /no-such-host\.invalid/, /node1/),
     dial("a node's name with a slip", ["127.0.0.1:22", "--node=nod1"], /nod1/, /did you mean node1/),
-    dial("a node that was never there", ["127.0.0.1:22", "--node=warehouse"], /warehouse/, /connected: node1, node2|node list/),
+    dial(
+      "a node that was never there",
+      ["127.0.0.1:22", "--node=warehouse"],
+      /warehouse/,
+      /connected: node1, node2|node list/,
+    ),
     dial("loopback of nobody's", [`127.0.0.1:${closedPort}`], /127\.0\.0\.1/, /--node/),
     dial("localhost of nobody's", [`localhost:${closedPort}`], /localhost/, /--node/),
     dial("a target that is no ASCII", ["ümlaut:80", node], /ümlaut/, /ASCII/),
@@ -55,6 +65,7 @@ function targets(stage: MistakeStage): readonly Mistake[] {
 }
 
 // deno-fmt-ignore: the columns are the point.
+// deno-lint-ignore tunnel/function-length -- it is a table.
 function routes(stage: MistakeStage): readonly Mistake[] {
   const dial = (
     what: string,
@@ -78,10 +89,22 @@ function routes(stage: MistakeStage): readonly Mistake[] {
   const text = stage.file("egress.yaml", "- a\n");
   return [
     dial("no tunnel to be found", 2, [`--state-dir=${stage.path("none")}`], /no identity/, /tunnel join|--state-dir/),
-    dial("a socket that is not there", 1, ["--server=unix:/nowhere.sock"], /\/nowhere\.sock/, /no such|is the server running/i),
+    dial(
+      "a socket that is not there",
+      1,
+      ["--server=unix:/nowhere.sock"],
+      /\/nowhere\.sock/,
+      /no such|is the server running/i,
+    ),
     dial("a socket's path that is empty", 2, ["--server=unix:"], /"unix:"/, /unix:\/path/),
     dial("certificates for a socket", 2, [`--server=${stage.frontend}`, ...tls], /unix socket/, /remove/),
-    dial("a frontend on a port without certificates", 2, ["--server=127.0.0.1:8090"], /without --ca-cert/, /give all three/),
+    dial(
+      "a frontend on a port without certificates",
+      2,
+      ["--server=127.0.0.1:8090"],
+      /without --ca-cert/,
+      /give all three/,
+    ),
     dial(
       "a frontend where nobody listens",
       1,
@@ -111,10 +134,22 @@ function routes(stage: MistakeStage): readonly Mistake[] {
       /does not belong/,
       /key/,
     ),
-    dial("the agents' port with a user's certificate", 1, [`--server=${stage.server}`, ...tls], /certificate|CA/, /CA|--ca-cert|agents/),
+    dial(
+      "the agents' port with a user's certificate",
+      1,
+      [`--server=${stage.server}`, ...tls],
+      /certificate|CA/,
+      /CA|--ca-cert|agents/,
+    ),
     dial("an egress file that is missing", 2, ["--egress-config=/nowhere.yaml"], /\/nowhere\.yaml/, /no such file/i),
     dial("an egress file that is none", 1, [`--egress-config=${text}`], /egress\.yaml/, /wanted|EgressSelector/),
-    dial("an egress file and a server", 2, [`--egress-config=${text}`, "--server=unix:/x"], /--server together/, /remove one/),
+    dial(
+      "an egress file and a server",
+      2,
+      [`--egress-config=${text}`, "--server=unix:/x"],
+      /--server together/,
+      /remove one/,
+    ),
     dial("a network without a file", 2, ["--network=etcd"], /--network alone/, /--egress-config/),
     dial("a network that is none", 2, ["--network=edge"], /edge/, /cluster/),
   ];

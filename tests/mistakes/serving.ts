@@ -41,12 +41,37 @@ function listening(stage: MistakeStage): readonly Mistake[] {
     start("an agents' port that is taken", [`--agent-port=${taken}`], /another process listens there/, /--agent-port/),
     start("a health port that is taken", [`--health-port=${taken}`], /another process listens there/, /--health-port/),
     start("an admin port that is taken", [`--admin-port=${taken}`], /another process listens there/, /--admin-port/),
-    start("an address for agents that is not here", ["--agent-bind-address=192.0.2.1"], /192\.0\.2\.1/, /change --agent-bind-address/),
-    start("an address for health that is not here", ["--health-bind-address=192.0.2.1"], /192\.0\.2\.1/, /change --health-bind-address/),
+    start(
+      "an address for agents that is not here",
+      ["--agent-bind-address=192.0.2.1"],
+      /192\.0\.2\.1/,
+      /change --agent-bind-address/,
+    ),
+    start(
+      "an address for health that is not here",
+      ["--health-bind-address=192.0.2.1"],
+      /192\.0\.2\.1/,
+      /change --health-bind-address/,
+    ),
     start("an address that is none", ["--agent-bind-address=300.1.1.1"], /300\.1\.1\.1/, /--agent-bind-address/),
-    start("a socket's path that is too long", [`--uds-name=${long}`], /12\d (?:bytes|characters).*107|107/, /shorter|--uds-name/),
-    start("a state directory too deep for a socket", [`--state-dir=/tmp/${"deep".repeat(28)}`], /107/, /--uds-name|shorter/),
-    start("a socket in a directory that is not there", ["--uds-name=/nowhere/at/all.sock"], /no such directory/, /--uds-name/),
+    start(
+      "a socket's path that is too long",
+      [`--uds-name=${long}`],
+      /12\d (?:bytes|characters).*107|107/,
+      /shorter|--uds-name/,
+    ),
+    start(
+      "a state directory too deep for a socket",
+      [`--state-dir=/tmp/${"deep".repeat(28)}`],
+      /107/,
+      /--uds-name|shorter/,
+    ),
+    start(
+      "a socket in a directory that is not there",
+      ["--uds-name=/nowhere/at/all.sock"],
+      /no such directory/,
+      /--uds-name/,
+    ),
     start(
       "a socket that is a file",
       [
@@ -56,8 +81,19 @@ function listening(stage: MistakeStage): readonly Mistake[] {
       /no socket/,
       /--uds-name/,
     ),
-    start("a socket where a server listens", [`--uds-name=${stage.identity.socketPath}`], /another process listens there/, /--uds-name/),
-    start("discovery open to the world", ["--discovery", "--discovery-listen=0.0.0.0:18097"], /0\.0\.0\.0/, /loopback|127\.0\.0\.1/, 2),
+    start(
+      "a socket where a server listens",
+      [`--uds-name=${stage.identity.socketPath}`],
+      /another process listens there/,
+      /--uds-name/,
+    ),
+    start(
+      "discovery open to the world",
+      ["--discovery", "--discovery-listen=0.0.0.0:18097"],
+      /0\.0\.0\.0/,
+      /loopback|127\.0\.0\.1/,
+      2,
+    ),
   ];
 }
 
@@ -117,7 +153,12 @@ function files(stage: MistakeStage): readonly Mistake[] {
       /does not belong/,
       /key/,
     ),
-    start("an audit log in a directory that is not there", ["--audit-log=/nowhere/audit.log"], /\/nowhere\/audit\.log/, /no such|directory/i),
+    start(
+      "an audit log in a directory that is not there",
+      ["--audit-log=/nowhere/audit.log"],
+      /\/nowhere\/audit\.log/,
+      /no such|directory/i,
+    ),
     start("an audit log that is a directory", [`--audit-log=${stage.directory("audit")}`], /audit/, /directory|file/i),
   ];
 }
@@ -140,7 +181,12 @@ function policies(stage: MistakeStage): readonly Mistake[] {
       next: /no such file/i,
     },
     policy("a policy with an unknown field", "frontnds: []\n", /frontnds/, /wanted|did you mean|known/),
-    policy("a policy with a bad rule", 'frontends:\n  - socket: "*"\n    allow: ["10.0.0.0/8"]\n', /10\.0\.0\.0\/8/, /wanted|\*:|:PORT/i),
+    policy(
+      "a policy with a bad rule",
+      'frontends:\n  - socket: "*"\n    allow: ["10.0.0.0/8"]\n',
+      /10\.0\.0\.0\/8/,
+      /wanted|\*:|:PORT/i,
+    ),
     policy("a policy with an unquoted asterisk", "frontends:\n  - socket: *\n", /\*/, /quote/i),
     policy("a policy that is a list", "- a\n", /policy\.yaml/, /map|wanted/),
   ];

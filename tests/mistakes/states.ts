@@ -54,7 +54,16 @@ function agentStates(stage: MistakeStage): readonly Mistake[] {
       /key\.pem is missing/,
       /restore|join with a new token/,
     ),
-    agent("a key that everybody can read", 1, stage.copyOfNode("open", (path) => Deno.chmodSync(`${path}/key.pem`, 0o644)), /key\.pem/, /chmod/),
+    agent(
+      "a key that everybody can read",
+      1,
+      stage.copyOfNode(
+        "open",
+        (path) => Deno.chmodSync(`${path}/key.pem`, 0o644),
+      ),
+      /key\.pem/,
+      /chmod/,
+    ),
     ...["agent", "dial", "forward"].map((command): Mistake => {
       const directory = stage.copyOfNode(`${command}s`);
       return {
@@ -101,9 +110,24 @@ function serverStates(stage: MistakeStage): readonly Mistake[] {
       /already|another (?:process|server)/,
       /pid|--state-dir|--replace/,
     ),
-    server("a server's directory that others may write to", copy("open", (path) => Deno.chmodSync(path, 0o777)), /open|others|mode/, /chmod/),
-    server("a server's directory with other files", stage.directory("others", {"notes.txt": "mine" }), /notes\.txt/, /--state-dir/),
-    server("an agent's directory for a server", stage.copyOfNode("agents"), /node\.json|cert\.pem|key\.pem|agent/, /--state-dir/),
+    server(
+      "a server's directory that others may write to",
+      copy("open", (path) => Deno.chmodSync(path, 0o777)),
+      /open|others|mode/,
+      /chmod/,
+    ),
+    server(
+      "a server's directory with other files",
+      stage.directory("others", { "notes.txt": "mine" }),
+      /notes\.txt/,
+      /--state-dir/,
+    ),
+    server(
+      "an agent's directory for a server",
+      stage.copyOfNode("agents"),
+      /node\.json|cert\.pem|key\.pem|agent/,
+      /--state-dir/,
+    ),
     server("a server's directory that is a file", stage.file("state", "text"), /no directory/, /name another/),
     server("a server's directory that cannot be made", "/proc/tunnel", /\/proc\/tunnel/, /name|run as/),
   ];

@@ -31,7 +31,12 @@ function dials(stage: MistakeStage): readonly Mistake[] {
     dial("a node that was there and is gone", ["127.0.0.1:22", "--node=gone"], /gone/, /last seen|ago|connected:/),
     dial("a node that hangs", ["127.0.0.1:22", "--node=still"], /still/, /no answer|last seen/),
     dial("a node that was revoked", ["127.0.0.1:22", "--node=exile"], /exile/, /last seen|approve|connected:/),
-    dial("a target that the node's own rules deny", ["127.0.0.1:9", "--node=strict"], /strict|127\.0\.0\.1/, /--deny|rule/),
+    dial(
+      "a target that the node's own rules deny",
+      ["127.0.0.1:9", "--node=strict"],
+      /strict|127\.0\.0\.1/,
+      /--deny|rule/,
+    ),
     dial("a target that cannot be reached from the node", ["[2001:db8::1]:80", "--node=node1"], /2001:db8::1/, /node1/),
     {
       what: "a bench of a target that refuses",
@@ -159,7 +164,13 @@ function agents(stage: MistakeStage): readonly Mistake[] {
   const node1 = stage.nodeDirectory("node1");
   const foreign = `--server=127.0.0.1:${stage.foreign.agentPort}`;
   return [
-    agent("an agent that was revoked", "runs on", [copyOf("exile")], /revoked.*stolen|stolen/, /tunnel node approve exile/),
+    agent(
+      "an agent that was revoked",
+      "runs on",
+      [copyOf("exile")],
+      /revoked.*stolen|stolen/,
+      /tunnel node approve exile/,
+    ),
     agent(
       "an agent that was forgotten",
       "runs on",
@@ -203,8 +214,20 @@ function agents(stage: MistakeStage): readonly Mistake[] {
       /certificate/,
       /CA|its log/,
     ),
-    agent("an agent without a certificate", "runs on", [`--ca-cert=${ca}`, foreign], /certificate|token/, /--agent-cert|join|give/),
-    agent("an agent at a port of health", "runs on", [...files, `--server=127.0.0.1:${stage.identity.healthPort}`], /TLS|port/, /give the port/),
+    agent(
+      "an agent without a certificate",
+      "runs on",
+      [`--ca-cert=${ca}`, foreign],
+      /certificate|token/,
+      /--agent-cert|join|give/,
+    ),
+    agent(
+      "an agent at a port of health",
+      "runs on",
+      [...files, `--server=127.0.0.1:${stage.identity.healthPort}`],
+      /TLS|port/,
+      /give the port/,
+    ),
     agent(
       "an HTTP proxy of a kind that is unknown",
       2,
