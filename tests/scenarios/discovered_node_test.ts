@@ -112,7 +112,7 @@ Deno.test("a node that has joined is sent services, and reaches those behind oth
   assertMatch(metrics, /^tunnel_discovery_client_connected 1$/m);
   assertMatch(
     metrics,
-    /^tunnel_discovery_client_resources\{kind="cluster"\} 2$/m,
+    /^tunnel_discovery_client_resources\{kind="service"\} 2$/m,
   );
 });
 
