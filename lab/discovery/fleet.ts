@@ -24,7 +24,7 @@ import {
   RefusedResource,
   type ResourceReader,
   type UsableResource,
-} from "../../services/ads/received.ts";
+} from "../../services/ads/ads_kind.ts";
 import {
   type Condition,
   isFinal,

@@ -8,7 +8,27 @@
 
 import protobuf from "protobufjs/minimal.js";
 import type { MessageKind } from "./message_kind.ts";
-import { Any } from "./xds_messages.ts";
+import { Any, type Duration } from "./xds_messages.ts";
+
+/** Where a cluster has its `HttpProtocolOptions`. */
+export const HTTP_OPTIONS_KEY =
+  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+
+/**
+ * Where an endpoint's `typedFilterMetadata` has the address of its proxy, an
+ * `Address`. Endpoints without are dialed directly.
+ */
+export const PROXY_ADDRESS_KEY =
+  "envoy.http11_proxy_transport_socket.proxy_address";
+
+/**
+ * The extension that leaves out endpoints that were tried already; it has no
+ * settings.
+ */
+export const PREVIOUS_HOSTS = "envoy.retry_host_predicates.previous_hosts";
+
+/** The extension that leaves out priorities that were tried already. */
+export const PREVIOUS_PRIORITIES = "envoy.retry_priorities.previous_priorities";
 
 /** Of length-delimited fields: the number, and 2 (protobuf's wire format). */
 const ANY_TYPE_TAG = 1 << 3 | 2;
@@ -84,4 +104,15 @@ export function decodeAny<T extends object>(
   bytes: Uint8Array,
 ): T | undefined {
   return unpack(kind, Any.decode(bytes));
+}
+
+/** `ms`, whole ones or not, as the message. */
+export function durationOf(ms: number): Duration {
+  const seconds = Math.floor(ms / 1000);
+  return { seconds, nanos: Math.round((ms - seconds * 1000) * 1e6) };
+}
+
+/** Milliseconds of a message. */
+export function msOf({ seconds = 0, nanos = 0 }: Duration): number {
+  return seconds * 1000 + nanos / 1e6;
 }

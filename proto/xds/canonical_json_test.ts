@@ -1,7 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { canonicalJson } from "./canonical_json.ts";
-import { pack } from "./any.ts";
-import { durationOf } from "./duration.ts";
+import { durationOf, pack } from "./any.ts";
 import {
   Cluster,
   Cluster_DiscoveryType,

@@ -20,6 +20,8 @@ import type {
 import { nodeMessage } from "./node_codec.ts";
 import {
   NONCE_FIELD,
+  readText,
+  readView,
   REMOVED_FIELD,
   RESOURCE_ANY_FIELD,
   RESOURCE_NAME_FIELD,
@@ -28,7 +30,6 @@ import {
   TYPE_URL_FIELD,
   VERSION_FIELD,
 } from "./response_fields.ts";
-import { readText, readView } from "./text_fields.ts";
 import {
   DeltaDiscoveryRequestMessage,
   DiscoveryRequestMessage,

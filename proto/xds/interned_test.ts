@@ -1,6 +1,6 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
-import { Interned, ROW_MAX } from "./interned.ts";
+import { Interned, ROW_MAX } from "./name_lists.ts";
 
 const read = (bytes: Uint8Array): { text: string } => ({
   text: bytes.toHex(),

@@ -29,7 +29,7 @@ import {
   tooMuch,
 } from "./name_lists.ts";
 import { decodeNode } from "./node_codec.ts";
-import { readText, readView } from "./text_fields.ts";
+import { readText, readView } from "./response_fields.ts";
 import { RpcStatus } from "./xds_messages.ts";
 
 const { Reader } = protobuf;

@@ -8,7 +8,7 @@
  */
 
 import type protobuf from "protobufjs/light.js";
-import { msOf } from "./duration.ts";
+import { msOf } from "./any.ts";
 import type { Duration } from "./xds_messages.ts";
 
 /** What is wrong with a value, such as `is empty`. */

@@ -1,8 +1,15 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { GrpcError } from "../grpc/status.ts";
-import { decodeAny, encodeAny, encodeNamesakes, pack, unpack } from "./any.ts";
-import { durationOf, msOf } from "./duration.ts";
-import { PROXY_ADDRESS_KEY } from "./extension_names.ts";
+import {
+  decodeAny,
+  durationOf,
+  encodeAny,
+  encodeNamesakes,
+  msOf,
+  pack,
+  PROXY_ADDRESS_KEY,
+  unpack,
+} from "./any.ts";
 import {
   Address,
   Cluster,

@@ -23,8 +23,10 @@ import {
   type AnnouncementRules,
   authorizeAnnouncement,
 } from "./membership/announcement.ts";
-import type { MemberMemory } from "./membership/member_memory.ts";
-import { MemberRecords } from "./membership/member_records.ts";
+import {
+  type MemberMemory,
+  MemberRecords,
+} from "./membership/member_memory.ts";
 import { SharedOffers } from "./membership/shared_offers.ts";
 import type { PeerOffers } from "./membership/peer_offers.ts";
 import { MembershipSource } from "./membership/membership_source.ts";

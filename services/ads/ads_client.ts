@@ -33,9 +33,13 @@ import {
 } from "../../proto/xds/resource.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { AdsKind, type AdsKindStatus } from "./ads_kind.ts";
+import {
+  type AdsChange,
+  AdsKind,
+  type AdsKindStatus,
+  type Held,
+} from "./ads_kind.ts";
 import { HeldResources, type HeldResourcesOptions } from "./held_resources.ts";
-import type { AdsChange, Held } from "./received.ts";
 import { subscription } from "./subscription.ts";
 
 /**

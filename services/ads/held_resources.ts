@@ -12,14 +12,14 @@
 import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
 import type { ReceivedResource } from "../../proto/xds/discovery.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
-import type { AdsKind } from "./ads_kind.ts";
 import {
   type AdsChange,
+  type AdsKind,
   type Held,
   RefusedResource,
   type ResourceReader,
   type UsableResource,
-} from "./received.ts";
+} from "./ads_kind.ts";
 
 /** Of all kinds together: twice what a catalog may have of each. */
 export const HELD_MAX = 200_000;

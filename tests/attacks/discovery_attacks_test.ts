@@ -17,16 +17,18 @@ import {
   DiscoveryRequestMessage,
 } from "../../proto/xds/xds_messages.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
-import { NODE_LIMITS } from "../../services/discovery/access/quota.ts";
+import {
+  IDLE_GROUPS_MAX,
+  NODE_LIMITS,
+} from "../../services/discovery/access/quota.ts";
 import {
   TICK_MS,
   UNAUTHENTICATED_STREAMS_MAX,
 } from "../../services/discovery/streams/open_streams.ts";
-import { IDLE_GROUPS_MAX } from "../../services/discovery/access/group_use.ts";
 import { Discovery } from "../../services/discovery/serving/discovery.ts";
 import { generateService } from "../../services/discovery/generate/generate_service.ts";
 import { FIRST_REQUEST_MS } from "../../services/discovery/streams/subscriber_stream.ts";
-import { RESPONSE_MS_MAX } from "../../services/discovery/streams/unread_response.ts";
+import { RESPONSE_MS_MAX } from "../../services/discovery/streams/request_account.ts";
 import {
   certifiedCaller,
   socketCaller,

@@ -9,6 +9,9 @@
 import type { Protocol } from "../../../services/catalog/model/model.ts";
 import { sha256Hex } from "../../../platform/pki/key_pair.ts";
 import type { OfferedName } from "./announcement.ts";
+import type { Log } from "../../../platform/log/log.ts";
+import type { Store } from "../../../neighbours/store/store.ts";
+import { StoreAwayError } from "../../../neighbours/store/store_error.ts";
 
 /** An agent that announced something, and when it was last linked. */
 export interface RememberedAgent {
@@ -106,4 +109,122 @@ function offerOf(offer: OfferedName): OfferedName {
     ...{ service, namespace, name, port, protocol },
     ...{ appProtocol, address, targetPort },
   });
+}
+
+/** Parts of what was announced. */
+const PARTS = "discovery";
+
+/** Without a number where one record has room for all: a directory's files. */
+const PART_NAME = /^members-[0-9a-f]{16}(?:\.\d{1,2})?\.json$/;
+
+/** Parts of one server: 64 MB where a record has 1 MB. */
+const PARTS_MAX = 64;
+
+/** Parts of all servers that share a state. */
+const READ_MAX = 32 * PARTS_MAX;
+
+/**
+ * What agents have announced, saved in a store: each server writes records of its
+ * own and reads those of all servers that share the store, so that a new one knows
+ * what its peers know. They are optional: what cannot be read or written is logged
+ * once.
+ *
+ * Where records have a limit, a server's agents are in several parts. Each stands
+ * for itself: of an agent that an interrupted saving has left in two of them, what
+ * was seen last counts.
+ */
+export class MemberRecords implements MemberMemory {
+  /** Names of what was saved last; absent: others may have saved it. */
+  #saved: readonly string[] | undefined;
+  #warned: string | undefined;
+
+  constructor(
+    private readonly store: Store,
+    private readonly serverId: string,
+    private readonly log: Pick<Log, "warn">,
+  ) {}
+
+  async load(): Promise<readonly RememberedAgent[]> {
+    const saved: RememberedAgent[] = [];
+    try {
+      const names = await this.store.list(PARTS);
+      const parts = names.filter((name) => PART_NAME.test(name));
+      for (const name of parts.slice(0, READ_MAX)) {
+        saved.push(...await this.#read(`${PARTS}/${name}`));
+      }
+    } catch (error) {
+      this.#warn("see what agents announced elsewhere", error);
+    }
+    return latestOf(saved);
+  }
+
+  async save(agents: readonly RememberedAgent[]): Promise<void> {
+    try {
+      const { recordBytesMax } = this.store;
+      const texts = partsOf(agents, recordBytesMax);
+      const own = membersOf(this.serverId);
+      const names = texts.map((_text, index) =>
+        recordBytesMax === Infinity ? `${own}.json` : `${own}.${index}.json`
+      );
+      for (const [index, name] of names.entries()) {
+        await this.store.transact((change) =>
+          change.put(`${PARTS}/${name}`, texts[index]!)
+        );
+      }
+      for (const name of this.#saved ?? await this.store.list(PARTS, own)) {
+        if (names.includes(name)) continue;
+        await this.store.transact((it) => it.remove(`${PARTS}/${name}`));
+      }
+      this.#saved = names;
+      this.#warned = undefined;
+    } catch (error) {
+      this.#warn("keep what agents announce", error);
+    }
+  }
+
+  async #read(key: string): Promise<readonly RememberedAgent[]> {
+    try {
+      const text = await this.store.look(key);
+      if (text === undefined) return [];
+      // Earlier versions have written a line of their own before it.
+      return parseMembers(text.slice(text.indexOf("{")));
+    } catch (error) {
+      this.#warn(
+        `use what agents announced by ${this.store.where(key)}`,
+        error,
+      );
+      return [];
+    }
+  }
+
+  #warn(what: string, error: unknown): void {
+    // Whoever keeps the state says that it is away.
+    if (error instanceof StoreAwayError) return;
+    if (!(error instanceof Error)) throw error;
+    const line = `Cannot ${what}: ${error.message}; agents announce it again`;
+    if (line !== this.#warned) this.log.warn(line, { code: "TUN905" });
+    this.#warned = line;
+  }
+}
+
+/** Texts that each fit into a record; none when there are no agents. */
+function partsOf(
+  agents: readonly RememberedAgent[],
+  bytesMax: number,
+): readonly string[] {
+  const encoder = new TextEncoder();
+  // Room for the format, and what is around a list.
+  const roomBytes = bytesMax - 200;
+  const parts: RememberedAgent[][] = [];
+  let bytes = 0;
+  for (const agent of agents) {
+    const size = encoder.encode(JSON.stringify(agent)).length + 1;
+    if (parts.length === 0 || bytes + size > roomBytes) {
+      parts.push([]);
+      bytes = 0;
+    }
+    parts.at(-1)!.push(agent);
+    bytes += size;
+  }
+  return parts.slice(0, PARTS_MAX).map(membersText);
 }

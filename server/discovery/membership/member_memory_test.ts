@@ -2,8 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { inMemoryFolder } from "../../../tests/support/memory/memory_folder.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import { DirectoryStore } from "../../../neighbours/store/directory_store.ts";
-import type { RememberedAgent } from "./member_memory.ts";
-import { MemberRecords } from "./member_records.ts";
+import { MemberRecords, type RememberedAgent } from "./member_memory.ts";
 
 function agent(id: string, seenMs: number): RememberedAgent {
   const offer = {

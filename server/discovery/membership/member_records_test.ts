@@ -6,8 +6,7 @@ import {
 } from "../../../tests/support/memory/memory_store.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import { RemoteStore } from "../../../neighbours/store/remote_store.ts";
-import type { RememberedAgent } from "./member_memory.ts";
-import { MemberRecords } from "./member_records.ts";
+import { MemberRecords, type RememberedAgent } from "./member_memory.ts";
 
 function agents(count: number): RememberedAgent[] {
   return Array.from({ length: count }, (_, index) => ({

@@ -25,7 +25,7 @@ import type {
   Need,
   ResourceReader,
   UsableResource,
-} from "../received.ts";
+} from "../ads_kind.ts";
 import type { RouteConfiguration } from "../../../proto/xds/xds_messages.ts";
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
 

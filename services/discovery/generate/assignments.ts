@@ -22,8 +22,7 @@ import {
 } from "../../catalog/snapshot.ts";
 import { isNear } from "../../catalog/model/zones.ts";
 import { isIpAddress } from "../../../proto/peer/ip_address.ts";
-import { pack } from "../../../proto/xds/any.ts";
-import { PROXY_ADDRESS_KEY } from "../../../proto/xds/extension_names.ts";
+import { pack, PROXY_ADDRESS_KEY } from "../../../proto/xds/any.ts";
 import {
   Address,
   type ClusterLoadAssignment,
@@ -35,9 +34,10 @@ import {
   SocketAddress_Protocol,
 } from "../../../proto/xds/xds_messages.ts";
 import type { ConnectProxy, Variant } from "./client_group.ts";
-import { ownProxies } from "./own_proxies.ts";
 import type { ServiceInput } from "./service_resources.ts";
 import { virtualAddressOfEndpoint } from "./virtual_addresses.ts";
+import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
+import { connectHost } from "../../../proto/xds/relay_fields.ts";
 
 /** Why an endpoint is omitted. */
 type OmissionReason = "host-name" | "behind-agent" | "udp-behind-agent";
@@ -250,4 +250,45 @@ export function weightOf(
   return weight === DEFAULT_WEIGHT
     ? {}
     : { loadBalancingWeight: { value: weight } };
+}
+
+/** All addresses of a proxy; kept, since what is made of each is kept, too. */
+const spread = new WeakMap<ConnectProxy, readonly ConnectProxy[]>();
+
+/**
+ * The address of `proxy` for each endpoint. An endpoint keeps its address when
+ * others come or go, unless two endpoints wanted the same.
+ *
+ * @param endpoints Their virtual addresses; each once.
+ */
+export function ownProxies(
+  endpoints: Iterable<string>,
+  proxy: ConnectProxy,
+): ReadonlyMap<string, ConnectProxy> {
+  const all = addressesOf(proxy);
+  const own = new Map<string, ConnectProxy>();
+  const taken = new Set<number>();
+  for (const endpoint of [...endpoints].sort()) {
+    let at = fnv1a(endpoint) % all.length;
+    // With more endpoints than addresses some have the same.
+    if (taken.size < all.length) {
+      while (taken.has(at)) at = (at + 1) % all.length;
+    }
+    taken.add(at);
+    own.set(endpoint, all[at]!);
+  }
+  return own;
+}
+
+function addressesOf(proxy: ConnectProxy): readonly ConnectProxy[] {
+  let all = spread.get(proxy);
+  if (all === undefined) {
+    const { port, more = 0 } = proxy;
+    const others = Array.from(
+      { length: more },
+      (_, index): ConnectProxy => ({ host: connectHost(index + 1), port }),
+    );
+    spread.set(proxy, all = [proxy, ...others]);
+  }
+  return all;
 }

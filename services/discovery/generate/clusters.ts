@@ -15,9 +15,7 @@ import {
   WELL_STATUSES,
 } from "../../catalog/model/model.ts";
 import { resourceNameOf } from "../../catalog/model/resource_names.ts";
-import { pack } from "../../../proto/xds/any.ts";
-import { durationOf } from "../../../proto/xds/duration.ts";
-import { HTTP_OPTIONS_KEY } from "../../../proto/xds/extension_names.ts";
+import { durationOf, HTTP_OPTIONS_KEY, pack } from "../../../proto/xds/any.ts";
 import {
   type Cluster,
   Cluster_DiscoveryType,

@@ -13,8 +13,7 @@
 import { decodeAny } from "../../../proto/xds/any.ts";
 import { RouteConfiguration } from "../../../proto/xds/xds_messages.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
-import { PairMemo } from "../view/pair_memo.ts";
-import { type ByName, changedNames } from "../view/view.ts";
+import { type ByName, changedNames, PairMemo } from "../view/view.ts";
 import { resourceOf } from "./resource_of.ts";
 
 /** Routes between two states, and by route the clusters that it names anew. */

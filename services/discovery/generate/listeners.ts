@@ -18,8 +18,7 @@ import {
 } from "../../catalog/model/model.ts";
 import { resourceNameOf } from "../../catalog/model/resource_names.ts";
 import { canonicalIp } from "../../../proto/peer/ip_address.ts";
-import { pack } from "../../../proto/xds/any.ts";
-import { durationOf } from "../../../proto/xds/duration.ts";
+import { durationOf, pack } from "../../../proto/xds/any.ts";
 import {
   type Address,
   type Any,

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { ownProxies } from "./own_proxies.ts";
+import { ownProxies } from "./assignments.ts";
 
 const PROXY = { host: "127.0.0.1", port: 3_128, more: 3 };
 

@@ -16,12 +16,12 @@ import {
 } from "../../catalog/model/model.ts";
 import { resourceNameOf } from "../../catalog/model/resource_names.ts";
 import type { Route } from "../../catalog/model/routes.ts";
-import { pack } from "../../../proto/xds/any.ts";
-import { durationOf } from "../../../proto/xds/duration.ts";
 import {
+  durationOf,
+  pack,
   PREVIOUS_HOSTS,
   PREVIOUS_PRIORITIES,
-} from "../../../proto/xds/extension_names.ts";
+} from "../../../proto/xds/any.ts";
 import {
   PreviousHostsPredicate,
   PreviousPrioritiesConfig,

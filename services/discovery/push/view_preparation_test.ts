@@ -2,8 +2,8 @@ import { assertEquals } from "@std/assert";
 import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { clientGroup } from "../generate/client_group.ts";
-import { PUSH_SLICE_MS } from "../streams/slices.ts";
-import { ViewPreparation } from "./view_preparation.ts";
+import { PUSH_SLICE_MS } from "../streams/push_queue.ts";
+import { ViewPreparation } from "./pushes.ts";
 import { SEES_EVERYTHING } from "../../catalog/visibility.ts";
 
 const ENVOY = clientGroup("envoy", SEES_EVERYTHING);

@@ -19,8 +19,8 @@ import { ADS_SOTW } from "../../../tests/support/xds/xds_probe.ts";
 import { CATALOG_WAIT_MS, Discovery } from "./discovery.ts";
 
 import { generateService } from "../generate/generate_service.ts";
-import { PUSH_SLICE_MS } from "../streams/slices.ts";
-import { STALLED_MS } from "../streams/unread_response.ts";
+import { PUSH_SLICE_MS } from "../streams/push_queue.ts";
+import { STALLED_MS } from "../streams/request_account.ts";
 import { DISCOVERY_STREAMS_MAX, TICK_MS } from "../streams/open_streams.ts";
 import { SEES_EVERYTHING, type Visibility } from "../../catalog/visibility.ts";
 

@@ -19,7 +19,7 @@ import { Any } from "../../../proto/xds/xds_messages.ts";
 import type { ClientGroup } from "../generate/client_group.ts";
 import type { Unserved } from "../generate/service_resources.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
-import type { ResourceStatus } from "../subscriptions/resource_status.ts";
+import type { ResourceStatus } from "../subscriptions/stream_status.ts";
 import type { View } from "../view/view.ts";
 import {
   clientSummaries,

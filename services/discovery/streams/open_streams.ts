@@ -18,8 +18,7 @@ import {
   peerOf,
   refuseUnauthenticated,
 } from "../access/admission.ts";
-import { ClientGroupUse } from "../access/group_use.ts";
-import { Quotas } from "../access/quota.ts";
+import { ClientGroupUse, Quotas } from "../access/quota.ts";
 import type { CallOrigin } from "../access/subscriber.ts";
 import { clientGroupOf } from "../generate/client_group.ts";
 import type { Views } from "../generate/views.ts";

@@ -1,8 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
-import { PushQueue } from "./push_queue.ts";
-import { PUSH_SLICE_MS } from "./slices.ts";
+import { PUSH_SLICE_MS, PushQueue } from "./push_queue.ts";
 
 /** Each pushed client costs `costMs`. */
 class Rig {

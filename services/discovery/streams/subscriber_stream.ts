@@ -49,11 +49,10 @@ import {
 } from "../access/subscriber.ts";
 import type { ClientGroup } from "../generate/client_group.ts";
 import { interimRoutesOf } from "../generate/interim_routes.ts";
-import { RequestAccount } from "./request_account.ts";
-import { PUSH_SLICE_MS } from "./slices.ts";
+import { RequestAccount, UnreadResponse } from "./request_account.ts";
+import { PUSH_SLICE_MS } from "./push_queue.ts";
 import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";
 import { XdsStreamState } from "../subscriptions/xds_stream_state.ts";
-import { UnreadResponse } from "./unread_response.ts";
 
 /** The first request is awaited so long: a client sends it at once. */
 export const FIRST_REQUEST_MS = 30_000;

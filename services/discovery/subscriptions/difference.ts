@@ -9,10 +9,15 @@
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames } from "../view/view.ts";
 import type { NameSet } from "./name_set.ts";
-import type { PendingNames } from "./pending.ts";
 import { HeldRemovals } from "./removals.ts";
 import { select } from "./selection.ts";
-import { cutTo, type Names, namesOfList, NO_NAMES } from "./shared_names.ts";
+import {
+  cutTo,
+  type Names,
+  namesOfList,
+  NO_NAMES,
+  union,
+} from "./shared_names.ts";
 import type { AckTracker } from "./ack_tracker.ts";
 
 const NO_RESOURCES: ByName = new Map();
@@ -171,5 +176,61 @@ export class Difference {
     // A name may be back before the client receives its removal.
     for (const [name, had] of released) this.acks.remember(name, had);
     return new Set(released.keys());
+  }
+}
+
+/**
+ * What a client is to be sent of one kind whether it changed or not: names that it
+ * asked for anew, endpoints whose cluster changed, or that a name does not exist.
+ */
+export class PendingNames {
+  /** A response is sent even when it is empty. */
+  mustAnswer = false;
+  /** The client asked for some of it, so it waits for no other kind. */
+  isAwaited = false;
+  #names: Names = NO_NAMES;
+  #asked: Names = NO_NAMES;
+  #released: Names = NO_NAMES;
+
+  get names(): Names {
+    return this.#names;
+  }
+
+  /** Names among them that the client asked for anew. */
+  get asked(): Names {
+    return this.#asked;
+  }
+
+  get isNothing(): boolean {
+    return this.#names.size === 0 && !this.mustAnswer;
+  }
+
+  /** Whether the removal of a name may be sent. */
+  reportsRemoval(name: string): boolean {
+    return this.#asked.has(name) || this.#released.has(name);
+  }
+
+  add(names: Names): void {
+    this.#names = union(this.#names, names);
+  }
+
+  /** The client asks for names that it did not ask for, or asks anew. */
+  noteAsked(names: Names): void {
+    this.isAwaited = true;
+    this.#asked = union(this.#asked, names);
+  }
+
+  /** They are removed, and nothing that the client has leads to them. */
+  noteReleased(names: Names): void {
+    this.#released = names;
+  }
+
+  /** A response is sent: only `rest` is left. */
+  reset(rest: Names): void {
+    this.#names = rest;
+    this.mustAnswer = false;
+    this.isAwaited = false;
+    this.#asked = NO_NAMES;
+    this.#released = NO_NAMES;
   }
 }

@@ -27,10 +27,13 @@ import {
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view/view.ts";
-import { Difference } from "./difference.ts";
-import { type ResourceStatus, resourceStatusesOf } from "./resource_status.ts";
+import { Difference, PendingNames } from "./difference.ts";
+import {
+  type KindStatus,
+  type ResourceStatus,
+  resourceStatusesOf,
+} from "./stream_status.ts";
 import { type NameSet, NOTHING_NAMED } from "./name_set.ts";
-import { PendingNames } from "./pending.ts";
 import {
   NACK_MESSAGE_MAX,
   type NackedResources,
@@ -44,6 +47,7 @@ import {
   firstPart,
   select,
   type Selection,
+  stateVersionOf,
 } from "./selection.ts";
 import {
   cutTo,
@@ -52,8 +56,6 @@ import {
   NO_NAMES,
   union,
 } from "./shared_names.ts";
-import { stateVersionOf } from "./state_version.ts";
-import type { KindStatus } from "./stream_status.ts";
 import type { ClientProfile } from "./client_profile.ts";
 import { AckTracker } from "./ack_tracker.ts";
 

@@ -10,7 +10,7 @@
  */
 
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
-import { PairMemo } from "../view/pair_memo.ts";
+import { PairMemo } from "../view/view.ts";
 
 /** Names that one stream may ask for, of one kind. As many as services. */
 export const NAMES_PER_KIND_MAX = 20_000;

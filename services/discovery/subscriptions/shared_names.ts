@@ -9,9 +9,8 @@
  */
 
 import type { Resource } from "../../../proto/xds/resource.ts";
-import type { ByName } from "../view/view.ts";
+import { type ByName, PairMemo } from "../view/view.ts";
 import type { NameSet } from "./name_set.ts";
-import { PairMemo } from "../view/pair_memo.ts";
 
 export type Names = ReadonlySet<string>;
 

@@ -11,8 +11,12 @@
  */
 
 import type { Resource } from "../../../proto/xds/resource.ts";
-import { type ByName, changedNames, type View } from "../view/view.ts";
-import { PairMemo } from "../view/pair_memo.ts";
+import {
+  type ByName,
+  changedNames,
+  PairMemo,
+  type View,
+} from "../view/view.ts";
 import type { InterimRoutes } from "../generate/interim_routes.ts";
 
 /**

@@ -28,12 +28,11 @@ import {
 } from "../../../proto/xds/resource.ts";
 import type { View } from "../view/view.ts";
 import { DeltaSubscription } from "./delta_subscription.ts";
-import type { ResourceStatus } from "./resource_status.ts";
+import type { ResourceStatus, StreamStatus } from "./stream_status.ts";
 import { PARENTS } from "./removals.ts";
 import { select } from "./selection.ts";
 import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 import { SotwSubscription } from "./sotw_subscription.ts";
-import type { StreamStatus } from "./stream_status.ts";
 import { type ClientProfile, PLAIN_PROFILE } from "./client_profile.ts";
 import { SLOW_AFTER_MS } from "./response_log.ts";
 import { type ClusterAcks, type Counted, Warming } from "./warming.ts";

@@ -1,7 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
 import { Prng } from "../../../tests/support/memory/prng.ts";
-import { contentVersion, sumOf } from "./content_sum.ts";
-import { type Placed, ResourceMap } from "./resource_map.ts";
+import {
+  contentVersion,
+  type Placed,
+  ResourceMap,
+  sumOf,
+} from "./resource_map.ts";
 import { changedNames } from "./view.ts";
 
 function placed(name: string, version: string, service: string): Placed {

@@ -21,7 +21,7 @@ import {
   type AdsChange,
   RefusedResource,
   type UsableResource,
-} from "../../ads/received.ts";
+} from "../../ads/ads_kind.ts";
 import { keyOf } from "../../catalog/model/model.ts";
 import {
   ServiceMessageError,

@@ -10,7 +10,7 @@ import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { type Stream, WOULD_BLOCK } from "../../../net/stream/stream.ts";
 import { StreamLayer } from "../../../net/stream/stream_layer.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
-import { ADS_PATHS } from "../../../services/ads/ads_stream.ts";
+import { ADS_PATHS } from "../../../services/ads/ads_connection.ts";
 import type { ServerCall, ServerCallEvents } from "../../../proto/grpc/call.ts";
 import { MessageReader } from "../../../proto/grpc/message_reader.ts";
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
