@@ -35,7 +35,7 @@ import { serverLinks } from "./links/server_links.ts";
 import { linkUpstream } from "./links/link_upstream.ts";
 import type { AgentOptions } from "./options.ts";
 import { AGENT_EVENT_LINES } from "./shown_agent.ts";
-import { PROXY_STATUS_PATH } from "../services/proxy/status/proxy_path.ts";
+import { PROXY_STATUS_PATH } from "../services/proxy/status/proxy_status.ts";
 import type { ServiceProxy } from "../services/proxy/service_proxy.ts";
 import type { Relay, RelayWays } from "./relay/relay.ts";
 import { hostPort } from "../proto/peer/host_port.ts";

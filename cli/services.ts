@@ -10,10 +10,11 @@ import {
   hostsText,
   type LocalName,
 } from "../services/proxy/dns/local_names.ts";
-import type { DiscoveryStatus } from "../services/proxy/ads/discovery_status.ts";
-import type {
-  PortStatus,
-  ProxyStatus,
+import type { DiscoveryStatus } from "../services/proxy/ads/ads_source.ts";
+import {
+  type PortStatus,
+  PROXY_STATUS_PATH,
+  type ProxyStatus,
 } from "../services/proxy/status/proxy_status.ts";
 import {
   type CommandContext,
@@ -26,7 +27,6 @@ import { booleanFlag, textFlag } from "./flags/flag.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { shortCount, textTable } from "../admin/ask/text_table.ts";
 import { keyFrom } from "../services/catalog/model/model.ts";
-import { PROXY_STATUS_PATH } from "../services/proxy/status/proxy_path.ts";
 import { PROXY_ADMIN_PORT } from "./flags/admin_flags.ts";
 import { GENERAL_FLAGS } from "./flags/log_flags.ts";
 import { askedClient } from "./program/answer_output.ts";

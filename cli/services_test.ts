@@ -1,9 +1,9 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import type {
-  PortStatus,
-  ProxyStatus,
+import {
+  type PortStatus,
+  PROXY_STATUS_PATH,
+  type ProxyStatus,
 } from "../services/proxy/status/proxy_status.ts";
-import { PROXY_STATUS_PATH } from "../services/proxy/status/proxy_path.ts";
 import { jsonAnswer } from "../net/admin/http_endpoints.ts";
 import { listenHttp } from "../net/listen/listeners.ts";
 import { deadPort } from "../tests/support/rigs/proxy_rig.ts";

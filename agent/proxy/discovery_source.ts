@@ -10,8 +10,7 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
 import { type AdsAccess, adsUpstreamOf } from "../identity/ads_access.ts";
 import type { FollowedIdentity } from "../identity/followed_identity.ts";
-import { AdsSource } from "../../services/proxy/ads/ads_source.ts";
-import { proxyNode } from "../../services/proxy/ads/proxy_node.ts";
+import { AdsSource, proxyNode } from "../../services/proxy/ads/ads_source.ts";
 import { LastKnownGood } from "../../services/proxy/ads/last_known_good.ts";
 
 /** Which servers, as whom, and what is kept of what they say. */

@@ -26,7 +26,7 @@ import type { Log } from "../../platform/log/log.ts";
 import type { RelayOptions } from "../options.ts";
 import { Relay, type RelayWays } from "../relay/relay.ts";
 import { ProxyDrain } from "../../services/proxy/proxy_drain.ts";
-import { PROXY_STATUS_PATH } from "../../services/proxy/status/proxy_path.ts";
+import { PROXY_STATUS_PATH } from "../../services/proxy/status/proxy_status.ts";
 import {
   ServiceProxy,
   type ServiceProxyOptions,

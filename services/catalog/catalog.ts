@@ -3,7 +3,7 @@
  * them for followers.
  *
  * The pipeline: a source says SET, ADD or REMOVE to its sink; what it has said
- * so far (`changes.ts`) is merged with what others say (`mux.ts`) into the next
+ * so far (`changes.ts`) is merged with what others say (`snapshot.ts`) into the next
  * snapshot; each follower is handed that, and the difference to the one that it
  * was handed before. All of it happens before the source's call returns, so each
  * change is seen once and in order. A follower that is still busy misses no
@@ -19,12 +19,10 @@ import {
   unawaited,
 } from "../../platform/errors/internal_errors.ts";
 import type { Log } from "../../platform/log/log.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { SourceEntries } from "./changes.ts";
 import { describeDiff, type Diff, diffSnapshots, isEmptyDiff } from "./diff.ts";
-import { nextSnapshot } from "./mux.ts";
-import { EMPTY_SNAPSHOT, type Snapshot } from "./snapshot.ts";
-import { Reconciler } from "./reconcile.ts";
+import { EMPTY_SNAPSHOT, nextSnapshot, type Snapshot } from "./snapshot.ts";
 import type { Source } from "./model/source.ts";
 import { SourceInput, type SourceStatus } from "./source_input.ts";
 
@@ -287,5 +285,50 @@ class Origins {
     this.log.event(
       `${key} is described by ${text}: what ${names[0]} says counts`,
     );
+  }
+}
+
+/** Each wait is drawn between the two: sources and proxies spread out. */
+export const RECONCILE_MS_MIN = 600_000;
+export const RECONCILE_MS_MAX = 1_800_000;
+
+/**
+ * Has every source read all again from time to time.
+ *
+ * A change that was not reported would stay missed for as long as the process
+ * lives: that is how proxies have sent clients to endpoints that were gone for
+ * hours. What differs is put right and counted (`SourceStatus.driftRepaired`);
+ * anything but 0 there is a defect of a watch.
+ */
+export class Reconciler {
+  readonly #waiting = new Map<Source, Timer>();
+  #isStopped = false;
+
+  /** @param random Uniform in [0, 1). */
+  constructor(
+    private readonly sources: readonly Source[],
+    private readonly timers: Timers,
+    private readonly random: () => number,
+  ) {}
+
+  start(): void {
+    for (const source of this.sources) this.#wait(source);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const timer of this.#waiting.values()) timer.cancel();
+  }
+
+  #wait(source: Source): void {
+    if (this.#isStopped) return;
+    const delayMs = RECONCILE_MS_MIN +
+      this.random() * (RECONCILE_MS_MAX - RECONCILE_MS_MIN);
+    const timer = this.timers.after(delayMs, () => {
+      // One that takes long is not asked again meanwhile.
+      const done = source.reconcile().finally(() => this.#wait(source));
+      unawaited("catalog", done);
+    });
+    this.#waiting.set(source, timer);
   }
 }

@@ -8,10 +8,9 @@ import {
   ScriptedSource,
   serviceOf,
 } from "../../tests/support/watch/scripted_source.ts";
-import { Catalog } from "./catalog.ts";
+import { Catalog, RECONCILE_MS_MAX, RECONCILE_MS_MIN } from "./catalog.ts";
 import type { Diff } from "./diff.ts";
 import type { Endpoint, Service } from "./model/model.ts";
-import { RECONCILE_MS_MAX, RECONCILE_MS_MIN } from "./reconcile.ts";
 import { type Snapshot, targetsOf, usableTargets } from "./snapshot.ts";
 
 function open(...names: readonly string[]) {

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ScriptedSource } from "../../tests/support/watch/scripted_source.ts";
-import { RECONCILE_MS_MAX, RECONCILE_MS_MIN, Reconciler } from "./reconcile.ts";
+import { RECONCILE_MS_MAX, RECONCILE_MS_MIN, Reconciler } from "./catalog.ts";
 
 Deno.test("sources are read again at times of their own", () => {
   const timers = new FakeTimers();

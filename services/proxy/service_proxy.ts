@@ -21,7 +21,7 @@ import {
   type DiscoveryFollower,
   registerDiscoveryClientMetrics,
 } from "./ads/discovery_client_metrics.ts";
-import { dnsService } from "./dns/dns_service.ts";
+import { dnsService } from "./dns/dns_listener.ts";
 import { Families } from "./balancer/families.ts";
 import type { AddressFile } from "./addresses/address_file.ts";
 import type { LocalAddresses } from "./addresses/local_address.ts";

@@ -9,9 +9,9 @@
  */
 
 import { type Outcome, SourceEntries } from "../catalog/changes.ts";
-import { nextSnapshot } from "../catalog/mux.ts";
 import {
   EMPTY_SNAPSHOT,
+  nextSnapshot,
   type Snapshot,
   targetsOf,
 } from "../catalog/snapshot.ts";

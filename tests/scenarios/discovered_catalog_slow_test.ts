@@ -27,8 +27,7 @@ import { XdsStreamState } from "../../services/discovery/subscriptions/xds_strea
 import { FakeTimers } from "../support/memory/fake_timers.ts";
 import { Prng } from "../support/memory/prng.ts";
 import type { WholeService } from "../../services/catalog/service_message.ts";
-import { readWhole } from "../../services/proxy/ads/ads_source.ts";
-import { proxyNode } from "../../services/proxy/ads/proxy_node.ts";
+import { proxyNode, readWhole } from "../../services/proxy/ads/ads_source.ts";
 import { SEES_EVERYTHING } from "../../services/catalog/visibility.ts";
 
 const RUNS = 60;

@@ -6,9 +6,8 @@
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
-import { AdsSource } from "../../services/proxy/ads/ads_source.ts";
+import { AdsSource, proxyNode } from "../../services/proxy/ads/ads_source.ts";
 import { LastKnownGood } from "../../services/proxy/ads/last_known_good.ts";
-import { proxyNode } from "../../services/proxy/ads/proxy_node.ts";
 import type { CatalogPart } from "../../services/catalog/model/source.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import {

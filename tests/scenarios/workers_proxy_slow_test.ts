@@ -5,8 +5,10 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { adminClient } from "../../admin/ask/admin_client.ts";
 import { workerSocket } from "../../net/admin/own_group.ts";
-import { PROXY_STATUS_PATH } from "../../services/proxy/status/proxy_path.ts";
-import type { ProxyStatus } from "../../services/proxy/status/proxy_status.ts";
+import {
+  PROXY_STATUS_PATH,
+  type ProxyStatus,
+} from "../../services/proxy/status/proxy_status.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { DatagramPeer } from "../support/peers/datagrams.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";

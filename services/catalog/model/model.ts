@@ -8,8 +8,6 @@
  * @module
  */
 
-import type { Route } from "./routes.ts";
-
 /** How bytes travel between a program and an endpoint. */
 export type Protocol = "tcp" | "udp";
 
@@ -49,7 +47,7 @@ export interface ServicePort {
   readonly protocol: Protocol;
   /**
    * Such as `http` or `redis`: a hint for people, and for discovery (see
-   * `app_protocol.ts`).
+   * `service_port.ts`).
    */
   readonly appProtocol?: string;
   /** Requests that go elsewhere; only where `appProtocol` says what they are. */
@@ -294,4 +292,52 @@ export function endpointKeyOf(endpoint: Endpoint): string {
 export function networkOf({ via }: Endpoint): string {
   if (via.kind === "direct" || via.agent === undefined) return "";
   return `@${via.agent.key}=${via.agent.value}`;
+}
+
+/**
+ * One rule. Rules are asked in their order, and the first one that matches
+ * decides; what none matches goes to the service's own endpoints.
+ */
+export interface Route {
+  /** A host name, or `*.` and one: all names that end so. Absent: any. */
+  readonly host?: string;
+  /** What the path begins with, letter for letter; `/` is all of them. */
+  readonly prefix: string;
+  /** All of them have to be there with just that value. */
+  readonly headers?: readonly HeaderMatch[];
+  /** One at least. Requests are shared out by weight. */
+  readonly to: readonly RouteTarget[];
+}
+
+export interface HeaderMatch {
+  /** In lower case. */
+  readonly name: string;
+  readonly value: string;
+}
+
+/** A TCP port of a service, maybe of this one. */
+export interface RouteTarget {
+  /** `namespace/name`. It need not be there (yet). */
+  readonly service: string;
+  readonly port: number;
+  /** 1 to {@linkcode ROUTE_WEIGHT_MAX}. */
+  readonly weight: number;
+}
+
+/** More are a table for a gateway. Each is asked for each request. */
+export const ROUTES_PER_PORT_MAX = 128;
+export const HEADERS_PER_ROUTE_MAX = 16;
+export const TARGETS_PER_ROUTE_MAX = 16;
+
+/** Of prefixes and of header values. */
+export const ROUTE_TEXT_LENGTH_MAX = 1_024;
+
+export const ROUTE_WEIGHT_MAX = 1_000_000;
+
+/**
+ * Whether `endpoint` is meant for `zone` (topology hints), or is in it where
+ * nobody says whom it is meant for.
+ */
+export function isNear({ zone, forZones }: Endpoint, here: string): boolean {
+  return forZones === undefined ? zone === here : forZones.includes(here);
 }

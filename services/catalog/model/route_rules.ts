@@ -6,8 +6,7 @@
  */
 
 import { quoted } from "../../../proto/peer/quoted.ts";
-import { appProtocolOf } from "./app_protocol.ts";
-import type { ServicePort } from "./model.ts";
+import { appProtocolOf } from "./service_port.ts";
 import {
   type HeaderMatch,
   HEADERS_PER_ROUTE_MAX,
@@ -16,8 +15,9 @@ import {
   ROUTE_WEIGHT_MAX,
   ROUTES_PER_PORT_MAX,
   type RouteTarget,
+  type ServicePort,
   TARGETS_PER_ROUTE_MAX,
-} from "./routes.ts";
+} from "./model.ts";
 
 /** Without what would begin a query or a fragment. */
 const PREFIX = /^\/[!"$->@-~]*$/;

@@ -1,15 +1,15 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { serviceOf } from "../../../tests/support/watch/scripted_source.ts";
-import { appProtocolOf } from "./app_protocol.ts";
+import { appProtocolOf } from "./service_port.ts";
 import { SourceEntries } from "../changes.ts";
-import type { ServicePort } from "./model.ts";
-import { checkRoutes } from "./route_rules.ts";
 import {
   HEADERS_PER_ROUTE_MAX,
   type Route,
   ROUTES_PER_PORT_MAX,
+  type ServicePort,
   TARGETS_PER_ROUTE_MAX,
-} from "./routes.ts";
+} from "./model.ts";
+import { checkRoutes } from "./route_rules.ts";
 import { checkService } from "./validate.ts";
 
 const TARGET = { service: "default/b", port: 80, weight: 1 };

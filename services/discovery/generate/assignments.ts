@@ -10,17 +10,17 @@
 import {
   DEFAULT_WEIGHT,
   type Endpoint,
+  isNear,
   keyOf,
   type Service,
   type ServicePort,
 } from "../../catalog/model/model.ts";
-import { resourceNameOf } from "../../catalog/model/resource_names.ts";
+import { resourceNameOf } from "../../catalog/model/service_port.ts";
 import {
   type Target,
   targetsIn,
   usableTargets,
 } from "../../catalog/snapshot.ts";
-import { isNear } from "../../catalog/model/zones.ts";
 import { isIpAddress } from "../../../proto/peer/ip_address.ts";
 import { pack, PROXY_ADDRESS_KEY } from "../../../proto/xds/any.ts";
 import {

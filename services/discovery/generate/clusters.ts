@@ -4,7 +4,10 @@
  * @module
  */
 
-import { appProtocolOf } from "../../catalog/model/app_protocol.ts";
+import {
+  appProtocolOf,
+  resourceNameOf,
+} from "../../catalog/model/service_port.ts";
 import {
   HEALTH_FALL,
   HEALTH_RISE,
@@ -14,7 +17,6 @@ import {
   type ServicePort,
   WELL_STATUSES,
 } from "../../catalog/model/model.ts";
-import { resourceNameOf } from "../../catalog/model/resource_names.ts";
 import { durationOf, HTTP_OPTIONS_KEY, pack } from "../../../proto/xds/any.ts";
 import {
   type Cluster,

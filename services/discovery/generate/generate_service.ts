@@ -9,7 +9,10 @@ import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../../platform/errors/internal_errors.ts";
-import { appProtocolOf } from "../../catalog/model/app_protocol.ts";
+import {
+  appProtocolOf,
+  resourceNameOf,
+} from "../../catalog/model/service_port.ts";
 import {
   DIRECT,
   keyOf,
@@ -17,7 +20,6 @@ import {
   NO_POLICY,
   type ServicePort,
 } from "../../catalog/model/model.ts";
-import { resourceNameOf } from "../../catalog/model/resource_names.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 import type {
   ResourceMessages,

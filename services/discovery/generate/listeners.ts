@@ -9,14 +9,14 @@ import { hostPort } from "../../../proto/peer/host_port.ts";
 import {
   type AppProtocol,
   appProtocolOf,
-} from "../../catalog/model/app_protocol.ts";
+  resourceNameOf,
+} from "../../catalog/model/service_port.ts";
 import {
   DEFAULT_NAMESPACE,
   keyOf,
   type Service,
   type ServicePort,
 } from "../../catalog/model/model.ts";
-import { resourceNameOf } from "../../catalog/model/resource_names.ts";
 import { canonicalIp } from "../../../proto/peer/ip_address.ts";
 import { durationOf, pack } from "../../../proto/xds/any.ts";
 import {

@@ -18,7 +18,7 @@ import {
   type Service,
   type ServicePort,
 } from "../../catalog/model/model.ts";
-import { resourceNameOf } from "../../catalog/model/resource_names.ts";
+import { resourceNameOf } from "../../catalog/model/service_port.ts";
 import { structOf } from "../../../proto/xds/struct_data.ts";
 import {
   type Cluster,

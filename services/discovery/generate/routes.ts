@@ -9,13 +9,13 @@
  * @module
  */
 
+import { resourceNameOf } from "../../catalog/model/service_port.ts";
 import {
   keyOf,
+  type Route,
   type Service,
   type ServicePort,
 } from "../../catalog/model/model.ts";
-import { resourceNameOf } from "../../catalog/model/resource_names.ts";
-import type { Route } from "../../catalog/model/routes.ts";
 import {
   durationOf,
   pack,

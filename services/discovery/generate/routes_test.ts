@@ -1,7 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { serviceOf } from "../../../tests/support/watch/scripted_source.ts";
-import type { Service, ServicePort } from "../../catalog/model/model.ts";
-import type { Route } from "../../catalog/model/routes.ts";
+import type { Route, Service, ServicePort } from "../../catalog/model/model.ts";
 import type {
   RouteConfiguration,
   RouteMatch,

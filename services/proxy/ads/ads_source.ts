@@ -12,9 +12,17 @@
  * @module
  */
 
+import type { AdsKindStatus } from "../../ads/ads_kind.ts";
+import { AdsConnection, type AdsState } from "../../ads/ads_connection.ts";
+import type {
+  DiscoveryMode,
+  DiscoveryNode,
+  ReceivedResource,
+} from "../../../proto/xds/discovery.ts";
+import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
+import { VERSION } from "../../../platform/process/version.ts";
 import type { Sink, Source } from "../../catalog/model/source.ts";
 import { AdsClient, type Recalled } from "../../ads/ads_client.ts";
-import { AdsConnection } from "../../ads/ads_connection.ts";
 import type { Upstream } from "../../../net/channel/upstream.ts";
 import { GrpcError } from "../../../proto/grpc/status.ts";
 import {
@@ -30,15 +38,50 @@ import {
 } from "../../catalog/service_message.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import type {
-  DiscoveryMode,
-  DiscoveryNode,
-  ReceivedResource,
-} from "../../../proto/xds/discovery.ts";
-import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
 import { TunnelService } from "../../../proto/xds/xds_messages.ts";
-import type { DiscoveryStatus } from "./discovery_status.ts";
 import type { LastKnownGood } from "./last_known_good.ts";
+
+/**
+ * What a proxy tells about the discovery server that it follows. Plain data that
+ * survives JSON.
+ */
+export interface DiscoveryStatus {
+  readonly node: string;
+  readonly mode: DiscoveryMode;
+  readonly state: AdsState["kind"];
+  /** `ip:port` of the server that is followed. */
+  readonly server?: string;
+  /** Why none is. */
+  readonly problem?: string;
+  /** Streams on which a server has spoken, since the start. */
+  readonly streams: number;
+  readonly kinds: Readonly<Partial<Record<ResourceKind, AdsKindStatus>>>;
+  /** From when what is served is, if a server has not answered yet. */
+  readonly recalledFrom?: string;
+  /** The file that keeps it, and why it does not. */
+  readonly kept?: { readonly path: string; readonly problem?: string };
+}
+
+/** By this an older discovery server knows a node proxy. */
+const PROXY_USER_AGENT = "tunnel";
+
+/**
+ * What a node proxy names itself to a discovery server.
+ *
+ * @param id The node's name, or one that begins with it and a slash.
+ * @param zone Where it is; empty: nobody knows.
+ */
+export function proxyNode(id: string, zone: string): DiscoveryNode {
+  return {
+    id,
+    cluster: "",
+    metadata: { tunnel: { kind: "service" } },
+    locality: { region: "", zone, subZone: "" },
+    userAgentName: PROXY_USER_AGENT,
+    userAgentVersion: VERSION,
+    clientFeatures: [],
+  };
+}
 
 export interface AdsSourceOptions {
   readonly upstream: Upstream;

@@ -18,9 +18,8 @@ import {
   ScriptedAds,
   type ScriptedAdsCall,
 } from "../../../tests/support/xds/scripted_ads.ts";
-import { AdsSource } from "./ads_source.ts";
+import { AdsSource, proxyNode } from "./ads_source.ts";
 import { LastKnownGood } from "./last_known_good.ts";
-import { proxyNode } from "./proxy_node.ts";
 
 /** A source that follows a scripted server. */
 class Rig implements AsyncDisposable {

@@ -7,7 +7,7 @@
 
 import type { AdsKindStatus } from "../../ads/ads_kind.ts";
 import type { MetricRegistry } from "../../../platform/metrics/metrics.ts";
-import type { DiscoveryStatus } from "./discovery_status.ts";
+import type { DiscoveryStatus } from "./ads_source.ts";
 
 const PREFIX = "tunnel_discovery_client_";
 

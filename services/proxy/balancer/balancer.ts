@@ -15,10 +15,10 @@ import {
   type Affinity,
   type Balance,
   type Ejection,
+  isNear,
   NO_AFFINITY,
 } from "../../catalog/model/model.ts";
 import { type Target, usableTargets } from "../../catalog/snapshot.ts";
-import { isNear } from "../../catalog/model/zones.ts";
 import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import { AffinityTable } from "./affinity.ts";
@@ -31,11 +31,14 @@ import {
   noteSuccess,
 } from "./ejection.ts";
 import type { Families, Family } from "./families.ts";
-import type { BalancerStrategy, Random } from "./strategy.ts";
-import { LeastConnections } from "./least_connections.ts";
-import { RandomChoice } from "./random_choice.ts";
-import { RoundRobin } from "./round_robin.ts";
-import { Weighted } from "./weighted.ts";
+import {
+  type BalancerStrategy,
+  LeastConnections,
+  type Random,
+  RandomChoice,
+  RoundRobin,
+  Weighted,
+} from "./strategies.ts";
 
 /** What a service wants of its balancer. */
 export interface BalancerPolicy {

@@ -21,9 +21,13 @@ import { canonicalIp } from "../../../proto/peer/ip_address.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import { type DnsTransport, QUESTION_BYTES_MAX } from "./dns.ts";
-import type { DnsAsker } from "./dns_zone.ts";
+import { DnsResponder, type DnsTransport, QUESTION_BYTES_MAX } from "./dns.ts";
+import { type DnsAsker, DnsZone } from "./dns_zone.ts";
 import type { PortListener } from "../listeners/proxied_port.ts";
+import type { CountingTools } from "../../../platform/program/tools.ts";
+import { OwnAddresses } from "../listeners/own_addresses.ts";
+import type { Proxy } from "../ports/proxy.ts";
+import { ServiceListener } from "../listeners/service_listener.ts";
 
 /** Over TCP at once; questions come over UDP, all but a few. */
 export const DNS_CONNECTIONS_MAX = 64;
@@ -244,4 +248,36 @@ function isBroken(error: unknown): boolean {
     error instanceof Deno.errors.ConnectionAborted ||
     error instanceof Deno.errors.Interrupted ||
     error instanceof Deno.errors.TimedOut;
+}
+
+/**
+ * A proxy's DNS, kept up: a port that another program has is tried until it is
+ * free, as with those of services.
+ *
+ * @returns What is to be told where to listen; see {@linkcode ServiceListener}.
+ */
+export function dnsService(
+  proxy: Proxy,
+  tools: CountingTools,
+  changed: () => void,
+): ServiceListener {
+  const { log, timers, metrics } = tools;
+  const responder = new DnsResponder(new DnsZone(proxy));
+  metrics.computedLabelled(
+    "counter",
+    "tunnel_proxy_dns_answers_total",
+    "Answers to DNS questions.",
+    ["code"],
+    () => [...responder.counts].map(([code, count]) => [[code], count]),
+  );
+  return new ServiceListener({
+    name: "DNS",
+    protocol: "udp",
+    own: new OwnAddresses(),
+    log,
+    timers,
+    random: Math.random,
+    changed,
+    open: (at) => listenDns(at, responder, tools),
+  });
 }

@@ -12,7 +12,6 @@
 
 import type { DialReports } from "../../../platform/conduits/dial_reports.ts";
 import type { Families } from "../balancer/families.ts";
-import { PortTimes } from "./port_times.ts";
 import {
   type Ejection,
   keyOf,
@@ -29,8 +28,9 @@ import type { Log } from "../../../platform/log/log.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { Balancer } from "../balancer/balancer.ts";
-import type { Random } from "../balancer/strategy.ts";
+import type { Random } from "../balancer/strategies.ts";
 import type { EndpointDialer } from "../endpoints/endpoint_dialer.ts";
+import { Histogram } from "../../../platform/metrics/metrics.ts";
 
 /** What a proxy takes from its machine, and what holds where a service is mute. */
 export interface ProxyContext {
@@ -268,4 +268,23 @@ export function inOrderOfPlacing<
   return [...ports].sort((one, other) =>
     rank(one) - rank(other) || (one.key < other.key ? -1 : 1)
   );
+}
+
+/** Seconds: from a neighbour's round trip to a dial that is given up. */
+const CONNECT_BOUNDS =
+  // deno-fmt-ignore: one line is what is read best.
+  [.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10];
+
+/** Seconds: from one request to a day. */
+const LENGTH_BOUNDS = [.01, .1, 1, 10, 60, 300, 1_800, 7_200, 43_200, 86_400];
+
+/**
+ * How long the clients of one TCP port wait for their endpoint, and how long
+ * they stay with it.
+ */
+export class PortTimes {
+  /** From a client's coming to its connection with an endpoint, all tries in it. */
+  readonly connect = new Histogram(CONNECT_BOUNDS);
+  /** From then on to the end. */
+  readonly length = new Histogram(LENGTH_BOUNDS);
 }

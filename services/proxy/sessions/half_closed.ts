@@ -14,7 +14,7 @@
 
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import type { Joined } from "../../../proto/transfer/transfer.ts";
-import { type ListItem, UnorderedList } from "./unordered_list.ts";
+import { type ListItem, UnorderedList } from "./session_lists.ts";
 
 /**
  * How long such a connection may be silent by default: five times what Linux gives one whose

@@ -27,7 +27,7 @@ import { dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { type HalfClosed, HalfClosedConnections } from "./half_closed.ts";
 import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
-import type { ListItem } from "./unordered_list.ts";
+import type { ListItem } from "./session_lists.ts";
 
 /** Who came. */
 export interface TcpClient {

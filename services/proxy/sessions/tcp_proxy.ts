@@ -27,7 +27,7 @@ import {
   type ProxiedPort,
   type ProxyContext,
 } from "../listeners/proxied_port.ts";
-import { UnorderedList } from "./unordered_list.ts";
+import { UnorderedList } from "./session_lists.ts";
 import { TcpConnection } from "./tcp_connection.ts";
 
 /**

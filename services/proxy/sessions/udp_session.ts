@@ -33,7 +33,7 @@ import {
 } from "../../../proto/transfer/conduit.ts";
 import { type BackendFound, blame, dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
-import { IdleLink } from "./idle_list.ts";
+import { IdleLink } from "./session_lists.ts";
 import {
   type RefusedDatagram,
   type UnansweredBudget,

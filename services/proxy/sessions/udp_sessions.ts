@@ -30,7 +30,7 @@ import { isWildcard } from "../../../net/libc/socket_address.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
 import type { BackendFound } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
-import { IdleList } from "./idle_list.ts";
+import { IdleList } from "./session_lists.ts";
 import {
   type RefusedDatagram,
   UNANSWERED_TRIES_MAX,

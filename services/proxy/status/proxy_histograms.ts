@@ -12,7 +12,7 @@ import {
   type HistogramSample,
   type MetricRegistry,
 } from "../../../platform/metrics/metrics.ts";
-import { PortTimes } from "../listeners/port_times.ts";
+import { PortTimes } from "../listeners/proxied_port.ts";
 import type { Proxy } from "../ports/proxy.ts";
 import { OTHERS, PORT_SERIES_MAX } from "./proxy_metrics.ts";
 

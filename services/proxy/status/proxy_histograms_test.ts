@@ -7,7 +7,7 @@ import {
   ProxyRig,
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
-import { PortTimes } from "../listeners/port_times.ts";
+import { PortTimes } from "../listeners/proxied_port.ts";
 import { registerProxyHistograms } from "./proxy_histograms.ts";
 import { OTHERS, PORT_SERIES_MAX } from "./proxy_metrics.ts";
 

@@ -14,8 +14,11 @@ import type {
 } from "../../catalog/model/model.ts";
 import type { Backend } from "../balancer/backend.ts";
 import type { Balancer } from "../balancer/balancer.ts";
-import type { DiscoveryStatus } from "../ads/discovery_status.ts";
+import type { DiscoveryStatus } from "../ads/ads_source.ts";
 import type { Proxy, ServedPort } from "../ports/proxy.ts";
+
+/** Where a proxy tells about its services, on whichever port. */
+export const PROXY_STATUS_PATH = "/debug/proxy";
 
 export interface ProxyStatus {
   /** Counts changes of the catalog. */

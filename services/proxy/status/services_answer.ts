@@ -11,7 +11,7 @@ import type {
   StatusAnswer,
   Warning,
 } from "../../../proto/admin/status_answer.ts";
-import type { DiscoveryStatus } from "../ads/discovery_status.ts";
+import type { DiscoveryStatus } from "../ads/ads_source.ts";
 import type { Proxy } from "../ports/proxy.ts";
 import {
   type EndpointStatus,

@@ -14,8 +14,10 @@ import {
 } from "../../../agent/proxy/node_proxy.ts";
 import { PROXY_DEFAULTS } from "../../../services/proxy/defaults.ts";
 import type { AgentOptions } from "../../../agent/options.ts";
-import { AdsSource } from "../../../services/proxy/ads/ads_source.ts";
-import { proxyNode } from "../../../services/proxy/ads/proxy_node.ts";
+import {
+  AdsSource,
+  proxyNode,
+} from "../../../services/proxy/ads/ads_source.ts";
 import type { Source } from "../../../services/catalog/model/source.ts";
 import { tlsUpstream } from "../../../net/channel/server_upstream.ts";
 import type { NodeRoute } from "../../../client/tunnel_route.ts";

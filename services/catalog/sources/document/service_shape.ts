@@ -28,12 +28,13 @@ import {
   keyOf,
   NO_AFFINITY,
   NO_POLICY,
+  type Route,
+  ROUTE_WEIGHT_MAX,
   type Service,
   type ServiceListen,
   type ServicePort,
 } from "../../model/model.ts";
 import { withoutAbsent } from "../../model/plain_data.ts";
-import { type Route, ROUTE_WEIGHT_MAX } from "../../model/routes.ts";
 import {
   CATALOG_ENDPOINTS_MAX,
   checkEndpoints,

@@ -2,24 +2,230 @@
  * Services and endpoints of a Kubernetes cluster: its Services, and the
  * EndpointSlices that belong to them, whichever controller writes those.
  *
- * Following them is `kubernetes_follower.ts`; this is a follower's life, and the
- * doubt in it: from time to time everything is listed besides, and one that has
- * missed something is replaced by a new one.
+ * A follower tells a sink of them in the catalog's form. Each of the two is said
+ * whole when it was listed first, and by what has changed from then on. The two are
+ * not in step with each other: nobody promises that. The source is a follower's life,
+ * and the doubt in it: from time to time everything is listed besides, and one that
+ * has missed something is replaced by a new one.
  *
  * @module
  */
 
-import { listPages } from "../../../../neighbours/kubernetes/list_watch.ts";
-import { isKubernetesTrouble } from "../../../../neighbours/kubernetes/errors.ts";
-import { objectKeyOf } from "../../../../neighbours/kubernetes/object_copy.ts";
-import type { KubernetesObject } from "../../../../neighbours/kubernetes/objects.ts";
-import { pause } from "../../../../platform/time/pause.ts";
-import type { Sink, Source } from "../../model/source.ts";
 import {
-  KubernetesFollower,
-  type KubernetesFollowerOptions,
-  PROXIED,
-} from "./kubernetes_follower.ts";
+  isKubernetesTrouble,
+  NoAnswerError,
+} from "../../../../neighbours/kubernetes/errors.ts";
+import {
+  listPages,
+  ListWatch,
+  type ListWatchClient,
+} from "../../../../neighbours/kubernetes/list_watch.ts";
+import {
+  type ObjectChange,
+  objectKeyOf,
+} from "../../../../neighbours/kubernetes/object_copy.ts";
+import type {
+  EndpointSlice,
+  KubernetesObject,
+  KubernetesService,
+} from "../../../../neighbours/kubernetes/objects.ts";
+import {
+  type ApiCollection,
+  ENDPOINT_SLICES,
+  objectPathOf,
+  SERVICES,
+} from "../../../../neighbours/kubernetes/paths.ts";
+import type { Timers } from "../../../../proto/sync/clock.ts";
+import { keyOf, type Service } from "../../model/model.ts";
+import type { Sink, Source } from "../../model/source.ts";
+import { EndpointSlices, sliceProblem } from "./endpoint_slices.ts";
+import { annotationProblemOf, serviceOfObject } from "./kubernetes_service.ts";
+import { pause } from "../../../../platform/time/pause.ts";
+
+/**
+ * kube-proxy's: headless services have no address that a proxy could stand for,
+ * and the other label says that another proxy does. Slices carry both as well.
+ */
+export const PROXIED =
+  "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
+
+/** What a follower needs. */
+export interface KubernetesFollowerOptions {
+  readonly client: ListWatchClient;
+  /** Absent: all of them. */
+  readonly namespace?: string;
+  readonly timers: Timers;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+export class KubernetesFollower {
+  readonly #services: ListWatch<KubernetesService>;
+  readonly #slices: ListWatch<EndpointSlice>;
+  readonly #joined = new EndpointSlices();
+  /** What was said whole. */
+  readonly #isSaid = { services: false, endpoints: false };
+
+  /** @param first How each of the two is said at first. */
+  constructor(
+    private readonly options: KubernetesFollowerOptions,
+    private readonly sink: Sink,
+    private readonly first: "set" | "repair",
+  ) {
+    this.#services = this.#watch<KubernetesService>(
+      SERVICES,
+      (changes) => this.#onServices(changes),
+      () => this.#sayServices(),
+    );
+    this.#slices = this.#watch<EndpointSlice>(
+      ENDPOINT_SLICES,
+      (changes) => this.#onSlices(changes),
+      () => this.#sayEndpoints(),
+    );
+  }
+
+  /** The two collections as they are known, and where they are from. */
+  get collections(): readonly {
+    readonly path: string;
+    readonly objects: ReadonlyMap<string, KubernetesObject>;
+  }[] {
+    return [
+      { path: this.#pathOf(SERVICES), objects: this.#services.objects },
+      { path: this.#pathOf(ENDPOINT_SLICES), objects: this.#slices.objects },
+    ];
+  }
+
+  /** Whether both were said whole. */
+  get isSynced(): boolean {
+    return this.#isSaid.services && this.#isSaid.endpoints;
+  }
+
+  start(): void {
+    this.#services.start();
+    this.#slices.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#services.stop(), this.#slices.stop()]);
+  }
+
+  #watch<T extends KubernetesObject>(
+    resource: ApiCollection,
+    onChanges: (changes: readonly ObjectChange<T>[]) => void,
+    sayAll: () => void,
+  ): ListWatch<T> {
+    const { client, timers, random } = this.options;
+    return new ListWatch<T>({
+      client,
+      timers,
+      random,
+      path: this.#pathOf(resource),
+      query: { labelSelector: PROXIED },
+      onChanges,
+      onSynced: sayAll,
+      onFollowing: () => this.#onFollowing(),
+      onProblem: (error, retryMs) => {
+        // An API server that is away is so for both: that is one thing to say.
+        const message = error instanceof NoAnswerError
+          ? `Cannot follow the cluster: ${error.what}`
+          : error.message;
+        this.sink.failed(message, retryMs);
+      },
+    });
+  }
+
+  #pathOf(resource: ApiCollection): string {
+    const { namespace } = this.options;
+    return objectPathOf(resource, namespace === undefined ? {} : { namespace });
+  }
+
+  #onFollowing(): void {
+    const both = [this.#services, this.#slices];
+    if (both.every((each) => each.isSynced && !each.isStale)) {
+      this.sink.synced();
+    }
+  }
+
+  // --- Services ------------------------------------------------------------------
+
+  #sayServices(): void {
+    if (this.#isSaid.services) return;
+    this.#isSaid.services = true;
+    const services = [...this.#services.objects.values()].map(serviceOfObject);
+    this.sink[this.first]({ services: services.filter(isThere) });
+  }
+
+  #onServices(changes: readonly ObjectChange<KubernetesService>[]): void {
+    for (const change of changes) this.#refuse(change, annotationProblemOf);
+    if (!this.#isSaid.services) return;
+    const services: Service[] = [];
+    const gone: string[] = [];
+    for (const { type, object } of changes) {
+      const service = type === "removed" ? undefined : serviceOfObject(object);
+      if (service !== undefined) services.push(service);
+      else gone.push(keyOfObject(object));
+    }
+    this.sink.together(() => {
+      this.sink.add({ services });
+      this.sink.remove({ services: gone });
+    });
+  }
+
+  // --- Endpoints -----------------------------------------------------------------
+
+  #sayEndpoints(): void {
+    if (this.#isSaid.endpoints) return;
+    this.#isSaid.endpoints = true;
+    this.sink[this.first]({ endpoints: this.#joined.all() });
+  }
+
+  #onSlices(changes: readonly ObjectChange<EndpointSlice>[]): void {
+    const touched = new Set<string | undefined>();
+    for (const change of changes) {
+      this.#refuse(change, sliceProblem);
+      // It may have been another service's before.
+      if (change.type === "updated") {
+        touched.add(this.#joined.remove(change.previous));
+      }
+      touched.add(
+        change.type === "removed"
+          ? this.#joined.remove(change.object)
+          : this.#joined.put(change.object),
+      );
+    }
+    if (!this.#isSaid.endpoints) return;
+    const keys = [...touched].filter(isThere);
+    const endpoints = keys.map((key) => this.#joined.endpointsOf(key));
+    this.sink.together(() => {
+      this.sink.add({ endpoints: endpoints.filter(isThere) });
+      this.sink.remove({
+        endpoints: keys.filter((_, i) => endpoints[i] === undefined),
+      });
+    });
+  }
+
+  /** Says what is left out of an object, unless it was so before. */
+  #refuse<T extends KubernetesObject>(
+    change: ObjectChange<T>,
+    problemOf: (object: T) => string | undefined,
+  ): void {
+    if (change.type === "removed") return;
+    const problem = problemOf(change.object);
+    if (problem === undefined) return;
+    const isNews = change.type === "added" ||
+      problemOf(change.previous) !== problem;
+    if (isNews) this.sink.refused(problem);
+  }
+}
+
+function keyOfObject({ metadata }: KubernetesObject): string {
+  const { namespace = "", name = "" } = metadata;
+  return keyOf({ namespace, name });
+}
+
+function isThere<T>(value: T | undefined): value is T {
+  return value !== undefined;
+}
 
 /** What a list says may still be on its way through the watch. */
 export const WATCH_GRACE_MS = 10_000;

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { resourceNameOf, serviceOfResource } from "./resource_names.ts";
+import { resourceNameOf, serviceOfResource } from "./service_port.ts";
 
 Deno.test("a resource is called by its service and port, and leads back to it", () => {
   const key = "default/a.b";

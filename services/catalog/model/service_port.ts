@@ -1,5 +1,9 @@
 /**
- * What a port's `appProtocol` means to those who look into what is carried.
+ * What discovery reads out of a port of a service: what its `appProtocol` means to
+ * those who look into what is carried, and what the resources of it are called (its
+ * cluster, load assignment, route configuration, and its listener for a node proxy).
+ *
+ * Clients ask by these names; status and logs show them. Pure.
  *
  * @module
  */
@@ -31,4 +35,21 @@ export function appProtocolOf(
   { protocol, appProtocol = "" }: Pick<ServicePort, "protocol" | "appProtocol">,
 ): AppProtocol | undefined {
   return protocol === "tcp" ? MEANINGS.get(appProtocol) : undefined;
+}
+
+/**
+ * `namespace/name:PORT`, for UDP `namespace/name:PORT/udp`.
+ *
+ * @param key Of the service, as `keyOf` makes it.
+ */
+export function resourceNameOf(
+  key: string,
+  { port, protocol }: Pick<ServicePort, "port" | "protocol">,
+): string {
+  return `${key}:${port}${protocol === "udp" ? "/udp" : ""}`;
+}
+
+/** The key of the service that a resource of this name is of. */
+export function serviceOfResource(name: string): string {
+  return name.replace(/:\d+(?:\/udp)?$/, "");
 }

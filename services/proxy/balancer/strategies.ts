@@ -1,0 +1,151 @@
+/**
+ * How the next backend is chosen out of several that will do: any, in turns, by
+ * weight, or the one with the fewest connections.
+ *
+ * @module
+ */
+
+import type { Backend } from "./backend.ts";
+
+/** Uniform in [0, 1), such as `Math.random`. */
+export type Random = () => number;
+
+export interface BalancerStrategy {
+  /**
+   * There are other backends now than there were.
+   *
+   * @param ring In the order of the catalog.
+   */
+  reset(ring: readonly Backend[]): void;
+  /** @returns One that is wanted, if any is. */
+  choose(isWanted: (backend: Backend) => boolean): Backend | undefined;
+  /** Whose turn is next, where there are turns; another process goes on there. */
+  next?: Backend | undefined;
+}
+
+/** Any of them, each as likely as the others. */
+export class RandomChoice implements BalancerStrategy {
+  #ring: readonly Backend[] = [];
+
+  constructor(private readonly random: Random) {}
+
+  reset(ring: readonly Backend[]): void {
+    this.#ring = ring;
+  }
+
+  choose(isWanted: (backend: Backend) => boolean): Backend | undefined {
+    const wanted = this.#ring.filter(isWanted);
+    return wanted[Math.floor(this.random() * wanted.length)];
+  }
+}
+
+/**
+ * One after the other, in the order of the catalog.
+ *
+ * kube-proxy begins with the first again whenever the list changes, and later
+ * shuffled the list so that many proxies do not all begin with the same one.
+ * Beginning anywhere does the same, and the order stays what people wrote.
+ */
+export class RoundRobin implements BalancerStrategy {
+  #ring: readonly Backend[] = [];
+  #next = 0;
+
+  constructor(private readonly random: Random) {}
+
+  reset(ring: readonly Backend[]): void {
+    this.#ring = ring;
+    this.#next = Math.floor(this.random() * ring.length);
+  }
+
+  get next(): Backend | undefined {
+    return this.#ring[this.#next];
+  }
+
+  set next(backend: Backend | undefined) {
+    const at = this.#ring.findIndex((one) => one === backend);
+    if (at >= 0) this.#next = at;
+  }
+
+  choose(isWanted: (backend: Backend) => boolean): Backend | undefined {
+    const { length } = this.#ring;
+    for (let step = 0; step < length; step++) {
+      const index = (this.#next + step) % length;
+      const backend = this.#ring[index]!;
+      if (!isWanted(backend)) continue;
+      this.#next = (index + 1) % length;
+      return backend;
+    }
+    return undefined;
+  }
+}
+
+/**
+ * The one with the fewest open connections for its weight.
+ *
+ * Those that have as few take turns: without that the first would get every
+ * connection that ends before the next one begins.
+ */
+export class LeastConnections implements BalancerStrategy {
+  readonly #turns: RoundRobin;
+  #ring: readonly Backend[] = [];
+
+  constructor(random: Random) {
+    this.#turns = new RoundRobin(random);
+  }
+
+  reset(ring: readonly Backend[]): void {
+    this.#ring = ring;
+    this.#turns.reset(ring);
+  }
+
+  choose(isWanted: (backend: Backend) => boolean): Backend | undefined {
+    let least = Infinity;
+    for (const backend of this.#ring) {
+      if (isWanted(backend)) least = Math.min(least, loadOf(backend));
+    }
+    return this.#turns.choose((backend) =>
+      isWanted(backend) && loadOf(backend) === least
+    );
+  }
+}
+
+function loadOf({ connections, target }: Backend): number {
+  return connections / target.endpoint.weight;
+}
+
+/**
+ * Each as often as its weight says, spread as evenly as that can be.
+ *
+ * nginx's smooth weighted round robin: at each choice each one gains its weight,
+ * and the one that has most pays what all have gained. With weights 5, 1 and 1
+ * that is a a b a c a a, and not five times a in a row.
+ */
+export class Weighted implements BalancerStrategy {
+  /** What each has gained and not paid; kept over updates for who stays. */
+  #credits = new Map<Backend, number>();
+
+  reset(ring: readonly Backend[]): void {
+    const before = this.#credits;
+    this.#credits = new Map(
+      ring.map((backend) => [backend, before.get(backend) ?? 0]),
+    );
+  }
+
+  choose(isWanted: (backend: Backend) => boolean): Backend | undefined {
+    let best: Backend | undefined;
+    let bestCredit = -Infinity;
+    let gained = 0;
+    for (const [backend, credit] of this.#credits) {
+      if (!isWanted(backend)) continue;
+      const { weight } = backend.target.endpoint;
+      gained += weight;
+      const now = credit + weight;
+      this.#credits.set(backend, now);
+      if (now <= bestCredit) continue;
+      best = backend;
+      bestCredit = now;
+    }
+    if (best !== undefined) this.#credits.set(best, bestCredit - gained);
+    return best;
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * Lists of sessions and of connections, in which an item knows its own place: to
+ * leave costs the same however many there are.
+ *
+ * @module
+ */
+
+/** What can be in a list; in one at a time. */
+export class IdleLink {
+  /** When it was last active. */
+  lastHeardMs = 0;
+  /** For the list: its neighbours. */
+  older: IdleLink | undefined;
+  newer: IdleLink | undefined;
+}
+
+/**
+ * Things in the order in which they were last active, so that the oldest is
+ * at hand however many there are: a search for it would be a gift to a sender
+ * that makes sessions up.
+ */
+export class IdleList<Item extends IdleLink> {
+  #oldest: Item | undefined;
+  #newest: Item | undefined;
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get oldest(): Item | undefined {
+    return this.#oldest;
+  }
+
+  /** From the oldest on; the one at hand may leave the list. */
+  *[Symbol.iterator](): Iterator<Item> {
+    for (let item = this.#oldest; item !== undefined;) {
+      const next = item.newer as Item | undefined;
+      yield item;
+      item = next;
+    }
+  }
+
+  /** It is new, and active now. */
+  add(item: Item, nowMs: number): void {
+    item.lastHeardMs = nowMs;
+    this.#append(item);
+    this.#size++;
+  }
+
+  /** It is active now. */
+  touch(item: Item, nowMs: number): void {
+    item.lastHeardMs = nowMs;
+    if (this.#newest === item) return;
+    this.#unlink(item);
+    this.#append(item);
+  }
+
+  delete(item: Item): void {
+    this.#unlink(item);
+    this.#size--;
+  }
+
+  #append(item: Item): void {
+    item.older = this.#newest;
+    if (this.#newest === undefined) this.#oldest = item;
+    else this.#newest.newer = item;
+    this.#newest = item;
+  }
+
+  #unlink(item: Item): void {
+    const { older, newer } = item;
+    if (older === undefined) this.#oldest = newer as Item | undefined;
+    else older.newer = newer;
+    if (newer === undefined) this.#newest = older as Item | undefined;
+    else newer.older = older;
+    item.older = item.newer = undefined;
+  }
+}
+
+/** Who can be in a list; in one at a time. */
+export interface ListItem {
+  /** For the list: where it has it; −1 while it is in none. */
+  place: number;
+}
+
+/**
+ * Things that come and go all the time, in no order.
+ *
+ * A `Set` does the same, but makes its table anew each time so many have gone,
+ * and V8 has each old table refer to the next one. Once one of them is in the
+ * old space, all that follow are kept with what was in them, until it is
+ * looked at: of connections that last for milliseconds, every other one.
+ */
+export class UnorderedList<Item extends ListItem> {
+  readonly #items: Item[] = [];
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  /** The one at hand may leave; no other one, and none may come. */
+  *[Symbol.iterator](): Iterator<Item> {
+    // From behind: who leaves is replaced by one that was at hand already.
+    for (let place = this.#items.length - 1; place >= 0; place--) {
+      yield this.#items[place]!;
+    }
+  }
+
+  /** @param item In no list. */
+  add(item: Item): void {
+    item.place = this.#items.length;
+    this.#items.push(item);
+  }
+
+  /** Harmless if it is in none. */
+  delete(item: Item): void {
+    const { place } = item;
+    if (place < 0) return;
+    item.place = -1;
+    const last = this.#items.pop()!;
+    if (last === item) return;
+    this.#items[place] = last;
+    last.place = place;
+  }
+}
