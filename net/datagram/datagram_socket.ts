@@ -152,11 +152,6 @@ export function openDatagramSocket(
     : openPolled(openLibc()!, peer, kernelBytes);
 }
 
-/** Whether {@linkcode openDatagramSocket} can open any. */
-export function hasDatagrams(): boolean {
-  return platformListen() !== undefined || sharedPoller() !== undefined;
-}
-
 function noDatagrams(): Error {
   return Object.assign(
     new Error("UDP needs --unstable-net or --allow-ffi"),

@@ -48,8 +48,3 @@ export function resourceNameOf(
 ): string {
   return `${key}:${port}${protocol === "udp" ? "/udp" : ""}`;
 }
-
-/** The key of the service that a resource of this name is of. */
-export function serviceOfResource(name: string): string {
-  return name.replace(/:\d+(?:\/udp)?$/, "");
-}
