@@ -1,5 +1,6 @@
 /**
- * `tunnel adsc`: a client of discovery, to see what a server sends.
+ * `tunnel adsc`: a client of discovery, to see what a server sends and to wait for
+ * it.
  *
  * @module
  */
@@ -11,6 +12,7 @@ import {
   SubscriberTimeoutError,
   wantsOf,
 } from "../../services/ads/adsc/subscriber.ts";
+
 import { resourceData } from "../../proto/xds/resource_data.ts";
 import type { AdsChange } from "../../services/ads/ads_kind.ts";
 import type { DecodedResource } from "../../services/ads/read_resource.ts";
@@ -35,20 +37,21 @@ export function adscCommand(
 ): ReturnType<typeof defineCommand> {
   return defineCommand({
     name: "adsc",
-    summary: "Be a client of discovery, and show what it is sent",
+    summary: "Be a client of discovery: dump, wait, assert",
     operands: "proxy | envoy | grpc NAME… | raw KIND[=NAME,…]… [flags]",
     about: [
       "Subscribes at a discovery server (xDS v3) as a node proxy, Envoy or a " +
       "gRPC client, acknowledges what it receives, and ends when everything " +
-      "has arrived: exit code 0. After --timeout the exit code is 1; when " +
-      "the server refuses the client it is 3.",
+      "has arrived or, if there are any, every --wait and --expect holds: " +
+      "exit code 0. After --timeout the exit code is 1; when the server " +
+      "refuses the client it is 3.",
       "KIND is cluster, endpoints, listener or route. docs/discovery.md has " +
       "more.",
     ],
     examples: [
       "tunnel adsc proxy --server 127.0.0.1:15010",
-      "tunnel adsc grpc echo",
-      "tunnel adsc envoy --timeout 1m --print nothing",
+      "tunnel adsc grpc echo --expect default/echo:80=10.0.0.1:8080",
+      'tunnel adsc envoy --wait "clusters>=3" --print nothing',
       "tunnel adsc proxy --for 10s --print changes",
     ],
     rights: "network",
@@ -67,7 +70,9 @@ async function subscribe(
   signals: SignalSource,
 ): Promise<void> {
   const { timeoutMs, stayMs, print } = options;
-  const conditions = [allThere(wantsOf(options.subscriber.form))];
+  const conditions = options.conditions.length > 0
+    ? options.conditions
+    : [allThere(wantsOf(options.subscriber.form))];
   const subscriber = new AdscSubscriber({
     ...options.subscriber,
     ...print === "changes" ? { onChanged: changePrinter(context) } : {},

@@ -31,17 +31,40 @@ async function adsc(...argv: readonly string[]) {
 Deno.test("what a server sends is dumped as JSON", async () => {
   await using rig = await DiscoveryRig.serving(PART);
   const server = `--server=127.0.0.1:${rig.port}`;
-  const { code, out } = await adsc("grpc", "echo", server);
+  const { code, out } = await adsc(
+    ...["grpc", "echo", "none", server, "--wait=absent==1"],
+  );
   assertEquals(code, 0);
   const dump = JSON.parse(out);
   assertEquals(dump.cluster.length, 1);
   assertEquals(dump.cluster[0].name, "default/echo:80");
   assertEquals(dump.listener[0].resource.name, "echo");
-  assertEquals(dump.absent, {});
+  assertEquals(dump.absent, { listener: ["none"] });
   assertEquals(dump.status.endpoints.refused, 0);
 });
 
-Deno.test("what is asked for and is not there is exit code 1", async () => {
+Deno.test("conditions that hold are exit code 0, others 1 with what was seen", async () => {
+  await using rig = await DiscoveryRig.serving(PART);
+  const server = `--server=http://127.0.0.1:${rig.port}`;
+  const good = await adsc(
+    ...["envoy", server, "--print=nothing", "--wait=clusters>=2"],
+    ...["--wait", "refused==0", "--expect", "no cluster default/none:1"],
+    ...["--expect", "default/echo:80=10.0.0.2:8080,10.0.0.1:8080"],
+  );
+  assertEquals(good, { code: 0, out: "", err: "" });
+  const bad = await adsc(
+    ...["proxy", server, "--print=nothing", "--timeout=50ms"],
+    ...["--expect", "endpoints default/echo:80=10.0.0.2:8080"],
+  );
+  assertEquals([bad.code, bad.out], [1, ""]);
+  // A machine that is busy may not even have heard so much.
+  assertMatch(
+    bad.err,
+    /^tunnel adsc: (?:wanted endpoints default\/echo:80=.*, saw default|not all was heard of).* after 50 ms.*\n$/,
+  );
+});
+
+Deno.test("what is asked for and is not there is exit code 1, unless it is meant to be", async () => {
   await using rig = await DiscoveryRig.serving(PART);
   const server = `--server=127.0.0.1:${rig.port}`;
   const nothing = ["--print=nothing", server];
@@ -51,13 +74,15 @@ Deno.test("what is asked for and is not there is exit code 1", async () => {
     gone.err,
     /^tunnel adsc: wanted all that is asked for, saw no listener nope after 500 ms \[TUN119\]\n$/,
   );
+  const meant = ["--expect", "no listener nope"];
+  assertEquals((await adsc("grpc", "nope", ...nothing, ...meant)).code, 0);
 });
 
 Deno.test("a client that is sent away while it stays is exit code 3, at once", async () => {
   using server = new ScriptedAds();
   const running = adsc(
     ...["raw", "cluster", `--server=127.0.0.1:${server.port}`],
-    ...["--for=1h", "--print=nothing"],
+    ...["--for=1h", "--print=nothing", "--wait=refused==0"],
   );
   const stream = await server.next();
   await stream.next("cluster");
@@ -109,6 +134,11 @@ Deno.test("what cannot be used is exit code 2, in one line", async () => {
     [["raw", "dog=a"], /Cannot subscribe to "dog=a": wanted one of cluster,/],
     [["raw", "cluster="], /wanted names behind =/],
     [["proxy", "echo"], /Unexpected word "echo": proxy asks for everything/],
+    [["proxy", "--wait=dogs>1"], /Cannot use --wait: saw "dogs>1", wanted a/],
+    [
+      ["proxy", "--expect=nothing"],
+      /Cannot use --expect: saw "nothing", wanted/,
+    ],
     [
       ["proxy", "--metadata=[]"],
       /Cannot use --metadata: saw "\[\]", wanted a JSON/,

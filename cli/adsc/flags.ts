@@ -4,7 +4,14 @@
  * @module
  */
 
+import {
+  ConditionError,
+  parseCount,
+  parseExpectation,
+} from "../../services/ads/adsc/conditions.ts";
+import type { Condition } from "../../services/ads/adsc/subscriber.ts";
 import { KEEPALIVE_MS } from "../../services/ads/ads_connection.ts";
+import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
 import {
   choiceFlag,
   durationFlag,
@@ -14,6 +21,7 @@ import {
   FlagValueError,
   listFlag,
   parsedFlag,
+  parsedListFlag,
   textFlag,
 } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
@@ -21,7 +29,7 @@ import { stateDirectoryFlag } from "../flags/state_directory.ts";
 
 const SERVER = "The server";
 const CLIENT = "The client";
-const GOAL = "What is waited for and shown";
+const GOAL = "Conditions";
 
 /** See the module description. */
 export const ADSC_FLAGS = {
@@ -78,14 +86,29 @@ export const ADSC_FLAGS = {
     placeholder: "NAME",
     help: "Zone of the client.",
   }),
+  "wait": conditionsFlag(parseCount, {
+    group: GOAL,
+    placeholder: "COUNT",
+    help: "Condition such as clusters>=3, on the number of clusters, " +
+      "assignments, listeners, routes, endpoints, absent, responses or " +
+      "refused. Repeat for more.",
+    defaultText: "everything subscribed to has arrived",
+  }),
+  "expect": conditionsFlag(parseExpectation, {
+    group: GOAL,
+    placeholder: "WHAT",
+    help: "Such as default/web:80=10.0.0.1:8080,10.0.0.2:8080 (its " +
+      'endpoints), "cluster default/web:80" or "no listener web". Repeat for ' +
+      "more.",
+    defaultText: "nothing",
+  }),
   "timeout": durationFlag(10_000, 1, {
     group: GOAL,
-    help:
-      "Limit on waiting for everything subscribed to; exit code 1 after that.",
+    help: "Limit on waiting for all conditions; exit code 1 after that.",
   }),
   "for": durationFlag(0, 0, {
     group: GOAL,
-    help: "Then stay for this long; everything must be there at the end.",
+    help: "Then stay for this long; the conditions must hold at the end.",
   }),
   "print": choiceFlag(["dump", "changes", "nothing"], "dump", {
     group: GOAL,
@@ -95,6 +118,28 @@ export const ADSC_FLAGS = {
   }),
   ...GENERAL_FLAGS,
 } as const;
+
+/** One text is one of them: there are commas in it. */
+function conditionsFlag(
+  parse: (text: string) => Condition,
+  details: FlagDetails & { readonly placeholder: string },
+): Flag<readonly Condition[]> {
+  return parsedListFlag((text) => {
+    try {
+      return [parse(text)];
+    } catch (error) {
+      if (!(error instanceof ConditionError)) throw error;
+      throw new FlagValueError(error.message);
+    }
+  }, { defaultText: "nothing", ...details });
+}
+
+/** @throws {FlagValueError} */
+export function kindOf(text: string): ResourceKind {
+  const kind = RESOURCE_KINDS.find((each) => each === text);
+  if (kind !== undefined) return kind;
+  throw new FlagValueError(`wanted one of ${RESOURCE_KINDS.join(", ")}`);
+}
 
 function metadataFlag(
   details: FlagDetails,

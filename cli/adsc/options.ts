@@ -6,6 +6,7 @@
 
 import { hostname } from "node:os";
 import {
+  type Condition,
   type SubscriberOptions,
   type SubscriberProfile,
   userAgentOf,
@@ -22,9 +23,8 @@ import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import type { DiscoveryNode } from "../../proto/xds/discovery.ts";
-import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import type { ADSC_FLAGS } from "./flags.ts";
+import { type ADSC_FLAGS, kindOf } from "./flags.ts";
 import { adsAccess } from "../flags/ads_access.ts";
 import { joinedFiles, loadCredentials } from "../flags/node_route.ts";
 import { FlagValueError, type FlagValues } from "../flags/flag.ts";
@@ -39,6 +39,7 @@ const USUAL_SERVER = "127.0.0.1:15010";
 /** What the command does. */
 export interface AdscOptions {
   readonly subscriber: SubscriberOptions;
+  readonly conditions: readonly Condition[];
   readonly timeoutMs: number;
   readonly stayMs: number;
   readonly print: Values["print"];
@@ -62,6 +63,7 @@ export function adscOptions(
       random: Math.random,
       keepaliveMs: values["keepalive-time"],
     },
+    conditions: [...values["wait"], ...values["expect"]],
     timeoutMs: values["timeout"],
     stayMs: values["for"],
     print: values["print"],
@@ -180,11 +182,4 @@ function nodeOf(
     userAgentVersion: VERSION,
     clientFeatures: [],
   };
-}
-
-/** @throws {FlagValueError} */
-function kindOf(text: string): ResourceKind {
-  const kind = RESOURCE_KINDS.find((each) => each === text);
-  if (kind !== undefined) return kind;
-  throw new FlagValueError(`wanted one of ${RESOURCE_KINDS.join(", ")}`);
 }

@@ -10,7 +10,10 @@ import {
 import { ScriptedAds } from "../../tests/support/xds/scripted_ads.ts";
 import { eventually } from "../../tests/support/rigs/tunnel_harness.ts";
 import { plainUpstream } from "../../net/channel/server_upstream.ts";
-import { parseCount, parseExpectation } from "./conditions.ts";
+import {
+  parseCount,
+  parseExpectation,
+} from "../../services/ads/adsc/conditions.ts";
 import {
   type SubscriberProfile,
   SubscriberRefusedError,

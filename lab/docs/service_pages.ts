@@ -98,6 +98,7 @@ async function discovery(page: PageRun): Promise<void> {
   await startAgent(stage, "edge-7");
   await page.run(hub, "adsc proxy", { says: /10\.0\.0\.1/ });
   await page.run(hub, "adsc grpc echo");
+  await page.run(hub, "adsc envoy --wait");
   const watching = await page.start(hub, "adsc raw", /10\.0\.0\.1/);
   await watching.stop();
   await page.run(node, "adsc proxy --server tunnel", { says: /10\.0\.0\.1/ });

@@ -1,18 +1,21 @@
 /**
- * What a simulated client is to see before it is content: numbers of things, and
+ * What a client of discovery is to see before it is content: numbers of things, and
  * what some of them say.
  *
  * @module
  */
 
-import type { Code } from "../../proto/codes/codes.ts";
-import { hostPort } from "../../proto/peer/host_port.ts";
+import type { Code } from "../../../proto/codes/codes.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import {
   type ClusterLoadAssignment,
   HealthStatus,
-} from "../../proto/xds/xds_messages.ts";
-import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
-import type { Condition, SeenBy } from "../../services/ads/adsc/subscriber.ts";
+} from "../../../proto/xds/xds_messages.ts";
+import {
+  RESOURCE_KINDS,
+  type ResourceKind,
+} from "../../../proto/xds/resource.ts";
+import type { Condition, SeenBy } from "./subscriber.ts";
 
 /** A text that is no condition; one line that goes on after "saw this, ". */
 export class ConditionError extends Error {
@@ -26,6 +29,7 @@ const COUNTS: Readonly<Record<string, (client: SeenBy) => number>> = {
   assignments: (client) => client.held("endpoints").size,
   listeners: (client) => client.held("listener").size,
   routes: (client) => client.held("route").size,
+  services: (client) => client.held("service").size,
   endpoints: (client) =>
     [...client.held("endpoints").values()].reduce(
       (sum, { content }) =>

@@ -1,8 +1,8 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { ResourceKind } from "../../proto/xds/resource.ts";
-import type { DecodedResource } from "../../services/ads/read_resource.ts";
+import type { ResourceKind } from "../../../proto/xds/resource.ts";
+import type { DecodedResource } from "../read_resource.ts";
 import { ConditionError, parseCount, parseExpectation } from "./conditions.ts";
-import type { SeenBy } from "../../services/ads/adsc/subscriber.ts";
+import type { SeenBy } from "./subscriber.ts";
 
 const at = (address: string, portValue: number, healthStatus?: number) => ({
   endpoint: { address: { socketAddress: { address, portValue } } },
