@@ -82,11 +82,11 @@ async function discovery(page: PageRun): Promise<void> {
     "tunnel proxy --discovery tunnel.example:8091",
     PROXY_UP,
   );
-  await page.run(hub, "xds status", { says: /edge-7/ });
-  // A proxy has started before it has acknowledged everything.
+  // A proxy has started before it is answered and acknowledges.
   await hub.must(
     "for i in 1 2 3 4 5 6 7 8 9; do tunnel xds diff edge-7 && break; sleep 1; done",
   );
+  await page.run(hub, "xds status", { says: /edge-7/ });
   await page.run(hub, "xds diff edge-7");
   await stage.clear();
   await withServices(stage);
