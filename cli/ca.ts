@@ -68,7 +68,6 @@ const VERBS = {
 /** See the module description. */
 export const CA_COMMAND = defineCommand({
   name: "ca",
-  summary: "Show and change the server's certificate authority",
   operands: "show | rotate | activate | retire [flags]",
   about: [
     "Runs where the server runs, as its user; a running server notices at " +

@@ -1,13 +1,70 @@
 /**
- * All commands, by name. Each is loaded when it is wanted, so that a netcat
- * starts without the server's code.
+ * All commands, by name: what the help says of each, and its module, which is
+ * loaded when it is wanted. So a netcat starts without the server's code, and a
+ * list of commands without any of them.
  *
  * @module
  */
 
-import type { Command } from "./program/command.ts";
+import type { Command, ListedCommand } from "./program/command.ts";
 
-/** In the order in which the help lists them. */
+/** What the help says of each, by group, in the order in which people come to need it. */
+export const GROUPS: Readonly<
+  Record<string, Readonly<Record<string, string>>>
+> = {
+  Run: {
+    server: "Accept agents, and carry connections to their nodes",
+    agent: "Connect a node to servers, and dial targets for them",
+    proxy: "Serve services on local ports, balanced over their endpoints",
+    "yurttunnel-agent":
+      "Connect a node of a cluster, as yurttunnel's agent does",
+    upgrade: "Replace a server, agent or proxy while it runs",
+    demo: "Show it all on this machine, then clean up",
+  },
+  Connect: {
+    dial: "Connect to a target through the tunnel (netcat, for ssh)",
+    forward: "Forward local ports to targets through the tunnel",
+    bench: "Measure a running tunnel: round trips and throughput",
+  },
+  See: {
+    status: "Show what needs attention, who is connected, what expires",
+    top: "Follow connections live, sort them, end one",
+    conn: "List tunneled connections, and end some",
+    dashboard: "Print a link that opens the server's dashboard in a browser",
+    doctor: "Find out what is wrong, and what mends it",
+    ping: "Ask a node's agent for a sign of life, and time it",
+    trace: "Show where the time of a dial goes, hop by hop",
+  },
+  "Nodes and keys": {
+    join: "Give this node an identity with a token, once",
+    token: "Create, list and revoke tokens that let nodes join",
+    node: "List, describe, approve, revoke and forget nodes",
+    ca: "Show and change the server's certificate authority",
+    policy: "Say which rule decides whether somebody may dial a target",
+    state: "Copy or check what servers have in common",
+  },
+  Services: {
+    services: "Show what a proxy serves, and where",
+    endpoints: "Show a service's endpoints, and why they are left out",
+    service: "Register endpoints of a service in etcd",
+    xds: "Show how far clients of discovery are, and what they lack",
+    adsc: "Be a client of discovery: dump, wait, assert",
+  },
+  Help: {
+    help: "Explain a command: tunnel help COMMAND, --all for every flag",
+    explain: "Say what a code such as TUN503 means, and what to do",
+    config: "Check configuration files, print flags in effect, or schemas",
+    "egress-config":
+      "Print kube-apiserver's configuration for the way to a server",
+    "support-bundle":
+      "Write one file with what a helper needs, without secrets",
+    completion: "Print a script that completes words in bash, zsh or fish",
+    man: "Print a manual page for man(1)",
+    version: "Print the version of this program and of what it runs on",
+  },
+};
+
+/** How each is loaded. */
 export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   server: async () => {
     const { startServer } = await import("../server/server.ts");
@@ -89,6 +146,13 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
 };
 
 /** All of them at once, for what is made of their tables. */
-export function allCommands(): Promise<readonly Command[]> {
-  return Promise.all(Object.values(COMMANDS).map((load) => load()));
+export function allCommands(): Promise<readonly ListedCommand[]> {
+  const listed = new Map(Object.values(GROUPS).flatMap(Object.entries<string>));
+  return Promise.all(
+    Object.entries(COMMANDS).map(async ([name, load]) => ({
+      ...await load(),
+      summary: listed.get(name) ?? "",
+      isHidden: !listed.has(name),
+    })),
+  );
 }

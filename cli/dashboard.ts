@@ -37,7 +37,6 @@ const BROWSER = "The browser";
 /** See the module description. */
 export const DASHBOARD_COMMAND = defineCommand({
   name: "dashboard",
-  summary: "Print a link that opens the server's dashboard in a browser",
   operands: "[flags]",
   about: [
     "Asks the server of this machine, or the one that --server names, to let " +

@@ -25,7 +25,6 @@ import { UsageError } from "./flags/usage_error.ts";
 /** See the module description. */
 export const DIAL_COMMAND = defineCommand({
   name: "dial",
-  summary: "Connect to a target through the tunnel (netcat, for ssh)",
   operands: "HOST:PORT [flags]",
   about: [
     "Connects to HOST:PORT as an agent sees it, or to NODE:PORT on a connected " +

@@ -71,7 +71,6 @@ type Flags = FlagReading<typeof FLAGS>["values"];
 /** See the module description. */
 export const EGRESS_CONFIG_COMMAND = defineCommand({
   name: "egress-config",
-  summary: "Print kube-apiserver's configuration for the way to a server",
   operands: "[flags of tunnel server] [flags]",
   about: [
     "Takes the command line or the --config file of `tunnel server` and prints " +

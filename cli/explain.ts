@@ -18,7 +18,6 @@ import { UsageError } from "./flags/usage_error.ts";
 /** See the module description. */
 export const EXPLAIN_COMMAND = defineCommand({
   name: "explain",
-  summary: "Say what a code such as TUN503 means, and what to do",
   operands: "CODE | LOG LINE… | --all",
   about: [
     "Each refusal, warning and error ends with a code: [TUN503] behind what a " +

@@ -53,7 +53,6 @@ const FORWARD_FLAGS = {
 /** See the module description. */
 export const FORWARD_COMMAND = defineCommand({
   name: "forward",
-  summary: "Forward local ports to targets through the tunnel",
   operands: "[[BIND:]PORT:HOST:PORT[@NODE] …] [flags]",
   about: [
     "Listens on each PORT, on loopback unless BIND says otherwise (* is every " +

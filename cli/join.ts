@@ -26,7 +26,6 @@ import { UsageError } from "./flags/usage_error.ts";
 /** See the module description. */
 export const JOIN_COMMAND = defineCommand({
   name: "join",
-  summary: "Give this node an identity with a token, once",
   operands: "TOKEN|- --server HOST:PORT [flags]",
   about: [
     "Makes a key, finds the server whose CA the token names, and gets a " +

@@ -69,7 +69,6 @@ const VERBS = {
 /** See the module description. */
 export const NODE_COMMAND = defineCommand({
   name: "node",
-  summary: "List, describe, approve, revoke and forget nodes",
   operands: "list | describe|approve|revoke|forget NAME [flags]",
   about: [
     "list and describe ask the server of this machine, or the one that " +

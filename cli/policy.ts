@@ -71,7 +71,6 @@ const VERBS = { test: { operand: "HOST:PORT" } } as const;
 /** See the module description. */
 export const POLICY_COMMAND = defineCommand({
   name: "policy",
-  summary: "Say which rule decides whether somebody may dial a target",
   operands: "test [NODE] HOST:PORT --as NAME [flags]",
   about: [
     "Asks a running server (or, with --agent, an agent about its --allow and " +

@@ -10,7 +10,7 @@ import { withoutTokens } from "../proto/identity/join_token.ts";
 import { withCode } from "../proto/codes/codes.ts";
 import { asFaultOfOurs } from "../platform/errors/missing_right.ts";
 import type { CommandContext } from "./program/command.ts";
-import { COMMANDS } from "./commands.ts";
+import { allCommands, COMMANDS, GROUPS } from "./commands.ts";
 import { EXIT_CODES, ExitCode } from "./program/exit_codes.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import {
@@ -58,10 +58,7 @@ export async function run(asked: CommandContext): Promise<ExitCode> {
     await checkVariables(
       context.environmentNames?.() ?? [],
       command.flags,
-      async () => {
-        const loaded = Object.values(COMMANDS).map((load) => load());
-        return (await Promise.all(loaded)).map(({ flags }) => flags);
-      },
+      async () => (await allCommands()).map(({ flags }) => flags),
     );
     return await command.run({ ...context, argv });
   } catch (error) {
@@ -145,7 +142,7 @@ export async function help(context: CommandContext): Promise<ExitCode> {
   const [name] = context.argv
     .filter((word) => !/^(?:-h|--?help|--all)$/.test(word));
   if (name === undefined || name === "help") {
-    context.print(await overview());
+    context.print(overview());
     return ExitCode.OK;
   }
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
@@ -187,22 +184,7 @@ export function unknownCommand(name: string): UsageError {
   );
 }
 
-const HELP = "Explain a command: tunnel help COMMAND, --all for every flag";
-
-/** What there is, in the order in which people come to need it. */
-export const GROUPS: Readonly<Record<string, readonly string[]>> = {
-  Run: ["server", "agent", "proxy", "yurttunnel-agent", "upgrade", "demo"],
-  Connect: ["dial", "forward", "bench"],
-  See: ["status", "top", "conn", "dashboard", "doctor", "ping", "trace"],
-  "Nodes and keys": ["join", "token", "node", "ca", "policy", "state"],
-  Services: ["services", "endpoints", "service", "xds", "adsc"],
-  Help: [
-    ...["help", "explain", "config", "egress-config", "support-bundle"],
-    ...["completion", "man", "version"],
-  ],
-};
-
-async function overview(): Promise<string> {
+function overview(): string {
   const lines = [
     "Usage: tunnel COMMAND [flags]",
     "",
@@ -210,12 +192,10 @@ async function overview(): Promise<string> {
     "connect to a server outside, which sends connections back through them.",
   ];
   const width = Math.max(...Object.keys(COMMANDS).map(({ length }) => length));
-  const line = (name: string, summary: string) =>
-    `  ${name.padEnd(width)}  ${summary}`;
-  for (const [group, names] of Object.entries(GROUPS)) {
+  for (const [group, summaries] of Object.entries(GROUPS)) {
     lines.push("", `${group}:`);
-    for (const name of names) {
-      lines.push(line(name, (await COMMANDS[name]?.())?.summary ?? HELP));
+    for (const [name, summary] of Object.entries(summaries)) {
+      lines.push(`  ${name.padEnd(width)}  ${summary}`);
     }
   }
   lines.push(

@@ -93,7 +93,6 @@ type Values = FlagReading<typeof FLAGS>["values"];
 /** See the module description. */
 export const SERVICE_COMMAND = defineCommand({
   name: "service",
-  summary: "Register endpoints of a service in etcd",
   operands: "register [NAMESPACE/]NAME --endpoint ADDR:PORT --etcd URL",
   about: [
     "Writes the endpoints under a lease and renews it until it is " +

@@ -59,7 +59,6 @@ const FLAGS = {
 /** What it serves, and where. */
 export const SERVICES_COMMAND = defineCommand({
   name: "services",
-  summary: "Show what a proxy serves, and where",
   operands: "[flags]",
   about: [
     "Asks a running tunnel proxy. Bytes are those from and to clients; IN USE " +
@@ -189,7 +188,6 @@ function localName({ service, port, listening }: PortStatus): LocalName[] {
 /** The endpoints of one service, as it sees them. */
 export const ENDPOINTS_COMMAND = defineCommand({
   name: "endpoints",
-  summary: "Show a service's endpoints, and why they are left out",
   operands: "[NAMESPACE/]SERVICE [flags]",
   about: [
     "Asks a running tunnel proxy. An endpoint that is ejected failed several " +

@@ -61,7 +61,6 @@ const CHECK_FLAGS = ["state", "state-dir", "state-key-file"] as const;
 /** See the module description. */
 export const STATE_COMMAND = defineCommand({
   name: "state",
-  summary: "Copy or check what servers have in common",
   operands: "copy FROM TO | check [flags]",
   about: [
     "copy takes the CA, tokens and nodes of FROM to TO, which must be empty; " +

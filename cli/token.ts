@@ -74,7 +74,6 @@ const VERBS = {
 /** See the module description. */
 export const TOKEN_COMMAND = defineCommand({
   name: "token",
-  summary: "Create, list and revoke tokens that let nodes join",
   operands: "create | list | revoke ID [flags]",
   about: [
     "Runs where the server runs, as its user. A token is one line that a node " +

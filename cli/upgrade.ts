@@ -72,7 +72,6 @@ const WORDS_MAX = 500;
 /** See the module description. */
 export const UPGRADE_COMMAND = defineCommand({
   name: "upgrade",
-  summary: "Replace a server, agent or proxy while it runs",
   operands: "FILE [flags]",
   about: [
     "Asks the running process to start FILE in its place, with its own flags " +

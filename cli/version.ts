@@ -13,7 +13,6 @@ import { versionText } from "./program/version.ts";
 /** See the module description. */
 export const VERSION_COMMAND = defineCommand({
   name: "version",
-  summary: "Print the version of this program and of what it runs on",
   operands: "[flags]",
   about: ["Prints the versions of tunnel, Deno, V8 and TypeScript."],
   examples: ["tunnel version", "tunnel version --output json"],

@@ -57,7 +57,6 @@ export interface SyncAnswer {
 /** See the module description. */
 export const XDS_COMMAND = defineCommand({
   name: "xds",
-  summary: "Show how far clients of discovery are, and what they lack",
   operands: "status | diff NODE [flags]",
   about: [
     "Asks a running tunnel server with --discovery. status has a line for each " +

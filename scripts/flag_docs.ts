@@ -7,8 +7,8 @@
  * @module
  */
 
-import type { Command } from "../cli/program/command.ts";
-import { COMMANDS } from "../cli/commands.ts";
+import type { ListedCommand } from "../cli/program/command.ts";
+import { allCommands } from "../cli/commands.ts";
 import { EXIT_CODES } from "../cli/program/exit_codes.ts";
 import type { Flag } from "../cli/flags/flag.ts";
 import { flagGroups, shownDefault } from "../cli/flags/help_text.ts";
@@ -42,9 +42,8 @@ ends the program with exit code 2.
 /** The whole page. */
 export async function flagPage(): Promise<string> {
   const parts = [INTRODUCTION, exitCodes()];
-  const before: Command[] = [];
-  for (const load of Object.values(COMMANDS)) {
-    const command = await load();
+  const before: ListedCommand[] = [];
+  for (const command of await allCommands()) {
     if (command.isHidden) continue;
     parts.push(section(command, before));
     before.push(command);
@@ -62,7 +61,10 @@ function exitCodes(): string {
 }
 
 /** @param before Commands whose flags need not be listed again. */
-function section(command: Command, before: readonly Command[]): string {
+function section(
+  command: ListedCommand,
+  before: readonly ListedCommand[],
+): string {
   const lines = [`## tunnel ${command.name}`, "", `${command.summary}.`, ""];
   const listed = before.find(({ flags }) =>
     Object.keys(flags).length >= SHARED_MIN &&

@@ -37,7 +37,6 @@ export function adscCommand(
 ): ReturnType<typeof defineCommand> {
   return defineCommand({
     name: "adsc",
-    summary: "Be a client of discovery: dump, wait, assert",
     operands: "proxy | envoy | grpc NAME… | raw KIND[=NAME,…]… [flags]",
     about: [
       "Subscribes at a discovery server (xDS v3) as a node proxy, Envoy or a " +

@@ -51,7 +51,6 @@ export type StartAgent = (
 export function agentCommand(start: StartAgent): Command {
   return defineCommand({
     name: "agent",
-    summary: "Connect a node to servers, and dial targets for them",
     operands: "[flags]",
     about: [
       "Runs on a node that nobody can dial: calls out to the servers and makes " +

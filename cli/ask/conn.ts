@@ -88,7 +88,6 @@ const VERBS = {
 /** See the module description. */
 export const CONN_COMMAND = defineCommand({
   name: "conn",
-  summary: "List tunneled connections, and end some",
   operands: "list | kill ID… [flags]",
   about: [
     "list shows who asked for each connection, its node, target, age, bytes, " +

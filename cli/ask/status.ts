@@ -36,7 +36,6 @@ const FLAGS = {
 /** See the module description. */
 export const STATUS_COMMAND = defineCommand({
   name: "status",
-  summary: "Show what needs attention, who is connected, what expires",
   operands: "[flags]",
   about: [
     "Asks the server, the agent and the proxy of this user on this machine, " +

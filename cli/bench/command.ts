@@ -57,7 +57,6 @@ export function benchCommand(
 ): ReturnType<typeof defineCommand> {
   return defineCommand({
     name: "bench",
-    summary: "Measure a running tunnel: round trips and throughput",
     operands: "[flags]",
     about: [
       "Measures through a running tunnel, against the agent itself: round " +

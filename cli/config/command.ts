@@ -7,7 +7,11 @@
 
 import { printable } from "../../platform/text/printable.ts";
 import { didYouMean } from "../../platform/text/nearest.ts";
-import type { Command, CommandContext } from "../program/command.ts";
+import type {
+  Command,
+  CommandContext,
+  ListedCommand,
+} from "../program/command.ts";
 import { defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { textTable } from "../../admin/ask/text_table.ts";
@@ -54,13 +58,12 @@ const USED: ReadonlyMap<string, readonly (keyof typeof FLAGS)[]> = new Map([
   ["schema", []],
 ]);
 
-type Programs = () => Promise<readonly Command[]>;
+type Programs = () => Promise<readonly ListedCommand[]>;
 
 /** @param programs All commands. */
 export function configCommand(programs: Programs): Command {
   return defineCommand({
     name: "config",
-    summary: "Check configuration files, print flags in effect, or schemas",
     operands: "check FILE… | print [COMMAND] [-- FLAGS] | schema [KIND]",
     about: [
       "check says all that is wrong with files: file:line:column, what was " +

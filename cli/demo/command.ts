@@ -17,7 +17,6 @@ const SIGNALS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 /** See the module description. */
 export const DEMO_COMMAND = defineCommand({
   name: "demo",
-  summary: "Show it all on this machine, then clean up",
   operands: "[target]",
   about: [
     "Starts a server, two agents that join it with a token, and a target, as " +

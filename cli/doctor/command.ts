@@ -65,7 +65,6 @@ type OutputValues = FlagReading<typeof OUTPUT>["values"];
 
 const AGENT = defineCommand({
   name: "doctor agent",
-  summary: "Find out what keeps this node's agent from its server",
   operands: "[flags of tunnel agent]",
   about: [
     ABOUT,
@@ -86,7 +85,6 @@ const AGENT = defineCommand({
 
 const SERVER = defineCommand({
   name: "doctor server",
-  summary: "Find out what keeps a server on this machine from serving",
   operands: "[flags of tunnel server]",
   about: [
     ABOUT,
@@ -106,7 +104,6 @@ const SERVER = defineCommand({
 
 const WHOLE = defineCommand({
   name: "doctor",
-  summary: "Find out what is wrong, and what mends it",
   operands: "[server | agent | node NAME | target HOST:PORT] [flags]",
   about: [
     ABOUT,

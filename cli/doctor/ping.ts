@@ -61,7 +61,6 @@ interface PingTally {
 /** See the module description. */
 export const PING_COMMAND = defineCommand({
   name: "ping",
-  summary: "Ask a node's agent for a sign of life, and time it",
   operands: "NODE [flags]",
   about: [
     "The server pings the agent over each of its links: what answers is the " +

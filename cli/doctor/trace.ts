@@ -46,7 +46,6 @@ const FLAGS = {
 /** See the module description. */
 export const TRACE_COMMAND = defineCommand({
   name: "trace",
-  summary: "Show where the time of a dial goes, hop by hop",
   operands: "[NODE] HOST:PORT [flags]",
   about: [
     "Asks the server for a dial that carries nothing, and shows what each hop " +

@@ -48,21 +48,25 @@ export interface CommandContext {
 /** A subcommand, ready to run. */
 export interface Command {
   readonly name: string;
-  /** For the list of commands: less than a line. */
-  readonly summary: string;
   readonly rights: Rights;
   readonly flags: FlagTable;
   /** Words behind the name in the usage line. */
   readonly operands: string;
   readonly about: readonly string[];
   readonly examples: readonly string[];
-  /** For scripts of ours alone: in no list. */
-  readonly isHidden?: boolean;
   /** The page of `tunnel help NAME`. */
   help(isWhole?: boolean): string;
   /** What is wrong with flags, as far as {@linkcode FlagRule}s say it. */
   flagProblems(sources: FlagSources): readonly UsageError[];
   run(context: CommandContext): Promise<ExitCode>;
+}
+
+/** With what the list of commands says of it. */
+export interface ListedCommand extends Command {
+  /** Less than a line. */
+  readonly summary: string;
+  /** For scripts of ours alone: in no list. */
+  readonly isHidden: boolean;
 }
 
 /**
@@ -75,7 +79,6 @@ export type FlagRule = () => unknown;
 /** How a subcommand is written down. */
 export interface CommandDefinition<T extends FlagTable> {
   readonly name: string;
-  readonly summary: string;
   /** Words behind the name in the usage line. */
   readonly operands: string;
   readonly about: readonly string[];
@@ -83,7 +86,6 @@ export interface CommandDefinition<T extends FlagTable> {
   /** What it may ask the platform for, in the packaged program. */
   readonly rights: Rights;
   readonly flags: T;
-  readonly isHidden?: boolean;
   /** Each finds something else; absent: each flag is for itself. */
   readonly rules?: (reading: FlagReading<T>) => readonly FlagRule[];
   readonly run: (
@@ -102,23 +104,18 @@ const STACK_LEVEL = 6;
 export function defineCommand<T extends FlagTable>(
   definition: CommandDefinition<T>,
 ): Command {
-  const { name, summary, operands, about, examples, rights, flags } =
-    definition;
+  const { name, operands, about, examples, rights, flags } = definition;
   const help = (isWhole?: boolean) => {
     const usage = `tunnel ${name} ${operands}`.trimEnd();
     return helpText({ usage, about, examples, flags }, isWhole);
   };
   return {
     name,
-    summary,
     rights,
     flags,
     operands,
     about,
     examples,
-    ...(definition.isHidden === undefined
-      ? {}
-      : { isHidden: definition.isHidden }),
     help,
     flagProblems(sources) {
       const rules: FlagRule[] = [];

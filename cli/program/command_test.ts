@@ -7,7 +7,6 @@ import { type Ran, ran } from "../../tests/support/program/command_line.ts";
 function failWith(error: unknown, ...argv: string[]): Promise<Ran> {
   const command = defineCommand({
     name: "try",
-    summary: "Try",
     operands: "",
     about: [],
     examples: [],

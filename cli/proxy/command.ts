@@ -51,7 +51,6 @@ import { KEEPS_NOTHING } from "./discovery.ts";
 /** See the module description. */
 export const PROXY_COMMAND = defineCommand({
   name: "proxy",
-  summary: "Serve services on local ports, balanced over their endpoints",
   operands: "--config FILE | --kubernetes | --etcd URL … [flags]",
   about: [
     "Gives each service a port on this machine, and connects whoever comes to " +

@@ -7,7 +7,7 @@
 
 import { CODES } from "../../proto/codes/codes.ts";
 import type { Flag, Offer } from "../flags/flag.ts";
-import type { Command } from "../program/command.ts";
+import type { ListedCommand } from "../program/command.ts";
 
 /** What a shell offers for one word. */
 export type WordOffer =
@@ -48,7 +48,7 @@ const HELP_LENGTH_MAX = 90;
 
 /** All commands that people use. */
 export function commandWords(
-  commands: readonly Command[],
+  commands: readonly ListedCommand[],
 ): readonly CommandWords[] {
   const shown = commands.filter(({ isHidden }) => !isHidden);
   const names = [...shown.map(({ name }) => name), "help"];
@@ -78,7 +78,7 @@ export function commandWords(
 
 /** The usage line says it: `list | revoke NAME [flags]`, or `HOST:PORT`. */
 function operandsOf(
-  { name, operands }: Command,
+  { name, operands }: ListedCommand,
   names: readonly string[],
 ): Pick<CommandWords, "verbs" | "operand"> {
   const ways = operands.replace(/\s*\[flags[^\]]*\]/g, "")

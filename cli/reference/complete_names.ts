@@ -68,8 +68,6 @@ const QUESTIONS: ReadonlyMap<string, Question> = new Map([
 /** See the module description. */
 export const COMPLETE_NAMES_COMMAND = defineCommand({
   name: "complete-names",
-  summary: "Print names for a shell that completes words",
-  isHidden: true,
   operands: "nodes|services|connections [flags]",
   about: ["What `tunnel completion` makes a shell call."],
   examples: [],

@@ -7,7 +7,11 @@
 
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { type Command, defineCommand } from "../program/command.ts";
+import {
+  type Command,
+  defineCommand,
+  type ListedCommand,
+} from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { bashScript, zshScript } from "./case_scripts.ts";
 import {
@@ -27,11 +31,10 @@ const SCRIPTS: ReadonlyMap<
 
 /** @param commands Handed in: they hold this one too. */
 export function completionCommand(
-  commands: () => Promise<readonly Command[]>,
+  commands: () => Promise<readonly ListedCommand[]>,
 ): Command {
   return defineCommand({
     name: "completion",
-    summary: "Print a script that completes words in bash, zsh or fish",
     operands: "bash|zsh|fish [flags]",
     about: [
       "Commands, flags, their values and files are completed from the tables " +

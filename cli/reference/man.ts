@@ -6,7 +6,11 @@
 
 import { GENERAL_FLAGS } from "../flags/log_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { type Command, defineCommand } from "../program/command.ts";
+import {
+  type Command,
+  defineCommand,
+  type ListedCommand,
+} from "../program/command.ts";
 import { EXIT_CODES, ExitCode } from "../program/exit_codes.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import type { Flag } from "../flags/flag.ts";
@@ -15,11 +19,10 @@ import { environmentName } from "../flags/read_flags.ts";
 
 /** @param commands Handed in: they hold this one too. */
 export function manCommand(
-  commands: () => Promise<readonly Command[]>,
+  commands: () => Promise<readonly ListedCommand[]>,
 ): Command {
   return defineCommand({
     name: "man",
-    summary: "Print a manual page for man(1)",
     operands: "[COMMAND] [flags]",
     about: [
       "Without a command it prints tunnel(1), with one tunnel-COMMAND(1). The " +
@@ -53,7 +56,7 @@ export function manCommand(
 }
 
 /** `tunnel(1)`: what there is. */
-export function overviewPage(commands: readonly Command[]): string {
+export function overviewPage(commands: readonly ListedCommand[]): string {
   return page(
     "tunnel",
     "carry connections into networks that cannot be dialed",
@@ -80,7 +83,7 @@ export function overviewPage(commands: readonly Command[]): string {
 }
 
 /** `tunnel-NAME(1)`. */
-export function commandPage(command: Command): string {
+export function commandPage(command: ListedCommand): string {
   const { name, summary, operands, about, examples, flags } = command;
   return page(`tunnel-${name}`, summary, [
     ".SH SYNOPSIS",

@@ -52,7 +52,6 @@ export type StartServer = (
 export function serverCommand(start: StartServer): Command {
   return defineCommand({
     name: "server",
-    summary: "Accept agents, and carry connections to their nodes",
     operands: "[flags]",
     about: [
       "Runs where callers are: frontends (kube-apiserver, curl, tunnel dial) " +

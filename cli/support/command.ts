@@ -71,7 +71,6 @@ export function supportCommand(
 ): Command {
   return defineCommand({
     name: "support-bundle",
-    summary: "Write one file with what a helper needs, without secrets",
     operands: "[flags]",
     about: [
       "Asks the server, the agent and the proxy of this machine (or the one " +

@@ -39,7 +39,6 @@ export type StartYurttunnelAgent = (
 export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
   return defineCommand({
     name: "yurttunnel-agent",
-    summary: "Connect a node of a cluster, as yurttunnel's agent does",
     operands: "[flags]",
     about: [
       "Takes the place of yurttunnel-agent: has a certificate issued by the " +

@@ -70,7 +70,6 @@ function topCommand(
 ): ReturnType<typeof defineCommand> {
   return defineCommand({
     name: "top",
-    summary: "Follow connections live, sort them, end one",
     operands: "[flags]",
     about: [
       "On a terminal: a full screen of any width. Arrows and page keys choose " +
