@@ -10,8 +10,10 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
 import { type AdsAccess, adsUpstreamOf } from "../identity/ads_access.ts";
 import type { FollowedIdentity } from "../identity/followed_identity.ts";
-import { AdsSource, proxyNode } from "../../services/proxy/ads/ads_source.ts";
-import { LastKnownGood } from "../../services/proxy/ads/last_known_good.ts";
+import {
+  followDiscovery,
+  proxyNode,
+} from "../../services/proxy/ads/ads_source.ts";
 
 /** Which servers, as whom, and what is kept of what they say. */
 export interface DiscoveryClientConfig {
@@ -37,24 +39,19 @@ interface DiscoveryTools {
 export function discoverySource(
   { access, mode, node, zone, stateFile: path }: DiscoveryClientConfig,
   { log, proxyEnv, identity }: DiscoveryTools,
-): AdsSource {
-  const timers = systemTimers;
-  return new AdsSource({
+): ReturnType<typeof followDiscovery> {
+  return followDiscovery({
     upstream: adsUpstreamOf(access, {
       proxyEnv,
       ...(identity === undefined ? {} : { identity }),
     }),
     mode,
     node: proxyNode(node, zone),
-    timers,
+    timers: systemTimers,
     random: Math.random,
-    log,
-    ...(path === undefined
-      ? {}
-      : { kept: new LastKnownGood({ path, node, timers, log }) }),
     ...(identity === undefined ? {} : {
       onSilentEnd: () => identity.doubt(),
       onStopped: () => identity.stop(),
     }),
-  });
+  }, path === undefined ? undefined : { path, log });
 }

@@ -91,7 +91,7 @@ export function proxyOptions(
         log,
         ...given({ copies: keptAt("catalog", values, context) }),
       }),
-      ...discovery ? [discovery] : [],
+      ...discovery ? [discovery.source] : [],
     ],
     discovery,
     addresses,

@@ -23,7 +23,6 @@ import type {
   DiscoveryNode,
   DiscoveryRequest,
   DiscoveryResponse,
-  ReceivedResource,
 } from "../../proto/xds/discovery.ts";
 import {
   isWholeState,
@@ -75,11 +74,6 @@ export interface AdsClientOptions<T> extends HeldResourcesOptions<T> {
 
 /** Where requests go while a stream is open. */
 export type SendRequest = (request: DiscoveryRequest) => void;
-
-/** A resource of which only the bytes are known, from an earlier process. */
-export interface Recalled extends ReceivedResource {
-  readonly kind: ResourceKind;
-}
 
 export class AdsClient<T> {
   readonly #kinds: Readonly<Record<ResourceKind, AdsKind<T>>>;
@@ -139,30 +133,6 @@ export class AdsClient<T> {
     this.#held.forgetUnwanted(kind, changes);
     this.#tell(changes);
     this.#askAll();
-  }
-
-  /**
-   * Restores the resources of an earlier process. Requests have their names, so
-   * that servers report removals, and no versions: those of another server may
-   * mean other content.
-   *
-   * @returns How many of them can be used.
-   */
-  recall(resources: readonly Recalled[]): number {
-    const changes: AdsChange<T>[] = [];
-    // Clusters first: they decide which endpoints are wanted.
-    for (const kind of RESOURCE_KINDS) {
-      const state = this.#kinds[kind];
-      for (const resource of resources) {
-        if (resource.kind !== kind || !state.wanted.has(resource.name)) {
-          continue;
-        }
-        const problem = this.#held.take(state, resource, changes);
-        if (problem === undefined) state.recalled.add(resource.name);
-      }
-    }
-    this.#tell(changes);
-    return changes.length;
   }
 
   /** A stream is open. */

@@ -327,39 +327,6 @@ Deno.test("who comes back says what it has", () => {
   assertEquals(delta.takeReported(), ["cluster one -", "endpoints a -"]);
 });
 
-Deno.test("what an earlier process held is used, and believed of no server's versions", () => {
-  const recalled = [
-    { kind: "endpoints", name: "a", content: "y" },
-    { kind: "endpoints", name: "stray", content: "y" },
-    { kind: "cluster", name: "one", content: "needs a" },
-    { kind: "cluster", name: "odd", content: "bad" },
-  ] as const;
-  for (const mode of MODES) {
-    const rig = new Rig(mode);
-    rig.client.want("cluster", true);
-    const count = rig.client.recall(recalled.map(({ kind, name, content }) => ({
-      kind,
-      name,
-      version: "v1",
-      typeUrl: TYPE_URLS[kind],
-      value: encode(content),
-    })));
-    assertEquals(count, 2);
-    assertEquals(rig.takeReported(), ["cluster one needs a", "endpoints a y"]);
-    assertEquals(
-      rig.open(),
-      mode === "sotw"
-        ? ["cluster node=n1 v= []", "endpoints v= [a]"]
-        : ["cluster node=n1 one=", "endpoints +a a="],
-    );
-    rig.answer("cluster", "1", { one: "needs a@v1" });
-    assertEquals(rig.takeReported(), []);
-    rig.client.closed();
-    const [again] = rig.open();
-    assertMatch(again!, mode === "sotw" ? /v=1 \[\]/ : /one=v1/);
-  }
-});
-
 Deno.test("a client that has more than it can say receives all, and forgets what it does not receive", () => {
   const rig = new Rig("delta");
   const names = Array.from({ length: ANNOUNCED_MAX + 1 }, (_, i) => `e${i}`);

@@ -104,8 +104,6 @@ export class AdsKind<T> implements SubscribedKind {
    * resource is awaited when the request did not have its version.
    */
   readonly awaited = new Map<string, number>();
-  /** Read from disk: held, but the server's versions may mean other content. */
-  readonly recalled = new Set<string>();
   /** Names that are awaited on this stream, if they are unknown. */
   lookedAt: ReadonlySet<string> | undefined;
   /** The request had no versions, and the server has not begun to answer it. */
@@ -146,8 +144,7 @@ export class AdsKind<T> implements SubscribedKind {
     const versions = new Map<string, string>();
     if (this.isUnannounced) return versions;
     for (const { name, version } of this.held.values()) {
-      // The empty version: the server sends the resource, or its removal.
-      versions.set(name, this.recalled.has(name) ? "" : version);
+      versions.set(name, version);
     }
     return versions;
   }

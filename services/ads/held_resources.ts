@@ -72,7 +72,6 @@ export class HeldResources<T> {
     }
     state.awaited.delete(name);
     state.absent.delete(name);
-    state.recalled.delete(name);
     const { content, needs } = usable;
     // A view of its response would keep all of that.
     const own = usable === before ? before.value : value.slice();
@@ -165,6 +164,5 @@ export class HeldResources<T> {
   #forget(state: AdsKind<T>, name: string): void {
     this.#bytes -= state.held.get(name)?.value.length ?? 0;
     state.held.delete(name);
-    state.recalled.delete(name);
   }
 }

@@ -23,8 +23,11 @@ export const COPY_BYTES_MAX: number = 64 * 1024 * 1024;
 /** How long a source may be silent before its copy is served. */
 export const COPY_SILENT_MS = 2_000;
 
-/** A change is on disk so soon; many changes are written as one. */
+/** A change is on disk so soon, together with those that follow it … */
 export const COPY_SAVE_DELAY_MS = 2_000;
+
+/** … unless the copy was written to just before. */
+const COPY_INTERVAL_MS = 10_000;
 
 /** What it needs from outside. */
 export interface CachedSourceOptions {
@@ -35,6 +38,14 @@ export interface CachedSourceOptions {
   readonly timers: Timers;
   /** For tests. */
   readonly now?: () => number;
+}
+
+/** What is told of a copy. Plain data. */
+export interface CopyStatus {
+  /** From when what is served is, if the source has not spoken yet. */
+  readonly recalledFrom?: string;
+  /** The file, and why the newest state is not in it. */
+  readonly kept: { readonly path: string; readonly problem?: string };
 }
 
 /** Where the copy stands. */
@@ -71,9 +82,20 @@ export class CachedSource implements Source, Sink {
       unkept: "started without the source, nothing would be known",
       bytesMax: COPY_BYTES_MAX,
       delayMs: COPY_SAVE_DELAY_MS,
+      intervalMs: COPY_INTERVAL_MS,
       items: () => this.#items(),
       fields: { source: this.name },
     });
+  }
+
+  get copy(): CopyStatus {
+    const { problem } = this.#file;
+    return {
+      ...this.#state.kind === "recalled"
+        ? { recalledFrom: timeText(this.#state.savedMs) }
+        : {},
+      kept: { path: this.#path, ...problem === undefined ? {} : { problem } },
+    };
   }
 
   // --- A source to the catalog ------------------------------------------------
@@ -182,9 +204,8 @@ export class CachedSource implements Source, Sink {
 
   #inOldWords(problem: string): string {
     const savedMs = this.#state.kind === "recalled" ? this.#state.savedMs : 0;
-    const at = new Date(savedMs).toISOString();
-    return `${problem}; what it said until ${at} is used, from ` +
-      this.#path;
+    return `${problem}; what it said until ${timeText(savedMs)} is used, ` +
+      `from ${this.#path}`;
   }
 
   #changed(): void {
@@ -198,6 +219,10 @@ export class CachedSource implements Source, Sink {
       yield { endpoints: { service, endpoints } };
     }
   }
+}
+
+function timeText(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
 /** One line of the copy: one of the two. */

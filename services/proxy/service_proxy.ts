@@ -20,7 +20,7 @@ import type { Program } from "../../net/program/program.ts";
 import {
   type DiscoveryFollower,
   registerDiscoveryClientMetrics,
-} from "./ads/discovery_client_metrics.ts";
+} from "./ads/ads_source.ts";
 import { dnsService } from "./dns/dns_listener.ts";
 import { Families } from "./balancer/families.ts";
 import type { AddressFile } from "./addresses/address_file.ts";

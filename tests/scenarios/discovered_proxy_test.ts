@@ -6,8 +6,11 @@
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
-import { AdsSource, proxyNode } from "../../services/proxy/ads/ads_source.ts";
-import { LastKnownGood } from "../../services/proxy/ads/last_known_good.ts";
+import {
+  type DiscoveryFollower,
+  followDiscovery,
+  proxyNode,
+} from "../../services/proxy/ads/ads_source.ts";
 import type { CatalogPart } from "../../services/catalog/model/source.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import {
@@ -31,27 +34,22 @@ const KEY = "default/web";
 
 /** A proxy that follows discovery over `upstream`. */
 class Follower implements AsyncDisposable {
-  readonly source: AdsSource;
+  readonly source: DiscoveryFollower;
   readonly rig: ProxyRig;
 
   constructor(
     upstream: Upstream,
     { mode = "delta" as DiscoveryMode, node = "node1/proxy", file = "" } = {},
   ) {
-    const timers = systemTimers;
-    const log = { ...LOG };
-    this.source = new AdsSource({
+    const followed = followDiscovery({
       upstream,
       mode,
       node: proxyNode(node, ""),
-      timers,
+      timers: systemTimers,
       random: () => 0,
-      log,
-      ...file === ""
-        ? {}
-        : { kept: new LastKnownGood({ path: file, node, timers, log }) },
-    });
-    this.rig = new ProxyRig({ sources: [this.source] });
+    }, file === "" ? undefined : { path: file, log: { ...LOG } });
+    this.source = followed;
+    this.rig = new ProxyRig({ sources: [followed.source] });
   }
 
   get services(): readonly string[] {

@@ -3,7 +3,7 @@
  * the catalog that is fed by ADS (xDS v3), Delta or state of the world.
  *
  * A server that is away changes nothing: what it has said stays, also from one
- * process to the next (`last_known_good.ts`). What it says that cannot be used
+ * process to the next (`followDiscovery`). What it says that cannot be used
  * is refused by name, and shows there; the rest is taken. A service comes with all
  * its endpoints (`proto/xds/service.proto`), so no change is ever half a change.
  *
@@ -19,10 +19,11 @@ import type {
   DiscoveryNode,
   ReceivedResource,
 } from "../../../proto/xds/discovery.ts";
-import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
+import type { ResourceKind } from "../../../proto/xds/resource.ts";
 import { VERSION } from "../../../platform/process/version.ts";
 import type { Sink, Source } from "../../catalog/model/source.ts";
-import { AdsClient, type Recalled } from "../../ads/ads_client.ts";
+import { AdsClient } from "../../ads/ads_client.ts";
+import { CachedSource, type CopyStatus } from "../../catalog/cached_source.ts";
 import type { Upstream } from "../../../net/channel/upstream.ts";
 import { GrpcError } from "../../../proto/grpc/status.ts";
 import {
@@ -37,15 +38,18 @@ import {
   wholeServiceOf,
 } from "../../catalog/service_message.ts";
 import type { Log } from "../../../platform/log/log.ts";
+import type {
+  ComputedFamily,
+  MetricRegistry,
+} from "../../../platform/metrics/metrics.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import { TunnelService } from "../../../proto/xds/xds_messages.ts";
-import type { LastKnownGood } from "./last_known_good.ts";
 
 /**
  * What a proxy tells about the discovery server that it follows. Plain data that
  * survives JSON.
  */
-export interface DiscoveryStatus {
+export interface DiscoveryStatus extends Partial<CopyStatus> {
   readonly node: string;
   readonly mode: DiscoveryMode;
   readonly state: AdsState["kind"];
@@ -56,10 +60,6 @@ export interface DiscoveryStatus {
   /** Streams on which a server has spoken, since the start. */
   readonly streams: number;
   readonly kinds: Readonly<Partial<Record<ResourceKind, AdsKindStatus>>>;
-  /** From when what is served is, if a server has not answered yet. */
-  readonly recalledFrom?: string;
-  /** The file that keeps it, and why it does not. */
-  readonly kept?: { readonly path: string; readonly problem?: string };
 }
 
 /** By this an older discovery server knows a node proxy. */
@@ -91,9 +91,6 @@ export interface AdsSourceOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  readonly log: Log;
-  /** Absent: nothing is kept on disk. */
-  readonly kept?: LastKnownGood;
   /** See `AdsConnectionOptions`. */
   readonly onSilentEnd?: () => void;
   /** Ends what the upstream is made of. */
@@ -106,9 +103,7 @@ export class AdsSource implements Source {
   readonly #connection: AdsConnection<WholeService>;
   readonly #refusals = new Map<ResourceKind, string>();
   #sink: Sink | undefined;
-  #starting: Promise<void> | undefined;
   #isSynced = false;
-  #recalledMs: number | undefined;
   #isStopped = false;
 
   constructor(private readonly options: AdsSourceOptions) {
@@ -134,9 +129,8 @@ export class AdsSource implements Source {
   }
 
   get status(): DiscoveryStatus {
-    const { node, mode, kept } = this.options;
+    const { node, mode } = this.options;
     const { state } = this.#connection;
-    const { path, problem } = kept ?? {};
     return {
       node: node.id,
       mode,
@@ -145,28 +139,18 @@ export class AdsSource implements Source {
       ...state.kind === "waiting" ? { problem: state.problem } : {},
       streams: this.#connection.opened,
       kinds: this.#client.status,
-      ...this.#recalledMs === undefined || this.#isSynced
-        ? {}
-        : { recalledFrom: new Date(this.#recalledMs).toISOString() },
-      ...path === undefined
-        ? {}
-        : { kept: { path, ...problem === undefined ? {} : { problem } } },
     };
   }
 
   start(sink: Sink): void {
     this.#sink = sink;
     this.#client.want("service", true);
-    this.#starting = this.#recall().then(() => {
-      if (!this.#isStopped) this.#connection.start();
-    });
+    this.#connection.start();
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    await this.#starting;
     await this.#connection.stop();
-    await this.options.kept?.close();
     this.options.onStopped?.();
   }
 
@@ -177,20 +161,6 @@ export class AdsSource implements Source {
   reconcile(): Promise<void> {
     this.#connection.reconnect("all is compared again");
     return Promise.resolve();
-  }
-
-  async #recall(): Promise<void> {
-    const { kept, log } = this.options;
-    const remembered = await kept?.load();
-    if (remembered === undefined || this.#isStopped) return;
-    const { savedMs, resources } = remembered;
-    if (this.#client.recall(resources) === 0) return;
-    this.#recalledMs = savedMs;
-    log.event("serving what discovery has said last, until a server answers", {
-      services: this.#client.held("service").size,
-      from: new Date(savedMs).toISOString(),
-    });
-    this.#sink!.synced();
   }
 
   #change(changes: readonly AdsChange<WholeService>[]): void {
@@ -212,7 +182,6 @@ export class AdsSource implements Source {
         })),
       });
     });
-    this.options.kept?.changed(() => this.#held());
   }
 
   #answered(kind: ResourceKind, refusal: string | undefined): void {
@@ -227,14 +196,6 @@ export class AdsSource implements Source {
     if (this.#isStopped) return;
     this.#isSynced ||= this.#client.isSynced;
     if (this.#isSynced) this.#sink!.synced();
-  }
-
-  #held(): readonly Recalled[] {
-    const typeUrl = TYPE_URLS.service;
-    return [...this.#client.held("service").values()]
-      .map(({ name, version, value }) => ({
-        ...{ kind: "service", name, version, value, typeUrl },
-      }));
   }
 }
 
@@ -254,3 +215,78 @@ export function readWhole(
     throw isItsFault ? new RefusedResource(error.message) : error;
   }
 }
+
+/** A client that follows a discovery server. */
+export interface DiscoveryFollower {
+  readonly status: DiscoveryStatus;
+}
+
+/**
+ * Follows a discovery server.
+ *
+ * @param kept Where what it says is kept for a start without a server; absent:
+ *   nowhere.
+ */
+export function followDiscovery(
+  options: AdsSourceOptions,
+  kept?: { readonly path: string; readonly log: Log },
+): DiscoveryFollower & { readonly source: Source } {
+  const { node, timers } = options;
+  const ads = new AdsSource(options);
+  const place = `discovery, for the node ${node.id}`;
+  const copied = kept && new CachedSource(ads, { ...kept, place, timers });
+  return {
+    source: copied ?? ads,
+    get status() {
+      return { ...ads.status, ...copied?.copy };
+    },
+  };
+}
+
+/**
+ * What is counted of a proxy's discovery (`tunnel_discovery_client_…`); values
+ * are asked for at each scrape. Labels are kinds of resources.
+ */
+export function registerDiscoveryClientMetrics(
+  registry: MetricRegistry,
+  follower: DiscoveryFollower,
+): void {
+  registry.computed(
+    "gauge",
+    `${PREFIX}connected`,
+    "1 while a discovery server is followed.",
+    () => follower.status.state === "open" ? 1 : 0,
+  );
+  registry.computed(
+    "counter",
+    `${PREFIX}streams_total`,
+    "Streams on which a discovery server has spoken.",
+    () => follower.status.streams,
+  );
+  registry.computedFamilies(
+    PREFIX,
+    ["kind"],
+    KIND_FAMILIES,
+    (value) =>
+      Object.entries(follower.status.kinds)
+        .map(([name, status]) => [[name], value(status)]),
+  );
+}
+
+const PREFIX = "tunnel_discovery_client_";
+
+const KIND_FAMILIES: readonly ComputedFamily<AdsKindStatus>[] = [
+  ["gauge", "resources", "Resources that are held.", ({ held }) => held],
+  [
+    "counter",
+    "responses_total",
+    "Responses that a discovery server has sent.",
+    ({ responses }) => responses,
+  ],
+  [
+    "counter",
+    "refused_total",
+    "Responses of which something could not be used.",
+    ({ refused }) => refused,
+  ],
+];

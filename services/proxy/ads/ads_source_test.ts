@@ -12,38 +12,27 @@ import type { Resource } from "../../../proto/xds/resource.ts";
 import { encodeAny } from "../../../proto/xds/any.ts";
 import { Listener, TunnelService } from "../../../proto/xds/xds_messages.ts";
 import { endpoints, service } from "../../../tests/support/rigs/proxy_rig.ts";
-import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import { RecordedSink } from "../../../tests/support/watch/recorded_sink.ts";
 import {
   ScriptedAds,
   type ScriptedAdsCall,
 } from "../../../tests/support/xds/scripted_ads.ts";
 import { AdsSource, proxyNode } from "./ads_source.ts";
-import { LastKnownGood } from "./last_known_good.ts";
 
 /** A source that follows a scripted server. */
 class Rig implements AsyncDisposable {
   readonly server: ScriptedAds;
   readonly sink = new RecordedSink();
-  readonly log = new RecordedLog();
   readonly source: AdsSource;
 
-  constructor(
-    { mode = "delta" as DiscoveryMode, port = 0, file = "" } = {},
-  ) {
+  constructor({ mode = "delta" as DiscoveryMode, port = 0 } = {}) {
     this.server = new ScriptedAds(port);
-    const { log } = this;
-    const timers = systemTimers;
     this.source = new AdsSource({
       upstream: plainUpstream([this.server.address]),
       mode,
       node: proxyNode("n1", "z1"),
-      timers,
+      timers: systemTimers,
       random: () => 0,
-      log,
-      ...file === ""
-        ? {}
-        : { kept: new LastKnownGood({ path: file, node: "n1", timers, log }) },
     });
     this.source.start(this.sink);
   }
@@ -197,37 +186,4 @@ Deno.test("a server that goes changes nothing, and is asked for what differs", a
   await tell(again, "1", []);
   await synced;
   assertEquals(rig.keys, ["default/web"]);
-});
-
-Deno.test("a proxy starts with what the last one was told, until a server says otherwise", async () => {
-  const folder = await Deno.makeTempDir();
-  const file = `${folder}/state`;
-  const other = service("other");
-  {
-    await using rig = new Rig({ file });
-    const call = await rig.server.next();
-    await tell(call, "1", resourcesOf([WEB, other], [endpoints("web", [80])]));
-    await rig.source.stop();
-  }
-  for (const mode of ["sotw", "delta"] as const) {
-    // Each mode on a copy of its own.
-    await Deno.copyFile(file, `${file}-${mode}`);
-    await using second = new Rig({ mode, file: `${file}-${mode}` });
-    await second.sink.next(/^synced$/);
-    assertEquals(second.keys, ["default/web", "default/other"]);
-    assertMatch(second.source.status.recalledFrom!, /^\d{4}-/);
-    const call = await second.server.next();
-    const request = await call.next("service");
-    if (mode === "delta") {
-      const names = { "default/web": "", "default/other": "" };
-      assertEquals(request.initialResourceVersions, names);
-    }
-    const now = resourcesOf([WEB], [endpoints("web", [90])]);
-    await tell(call, "2", now, ["default/other"]);
-    assertEquals(second.keys, ["default/web"]);
-    const [endpoint] = second.sink.entries.endpoints.get("default/web")!;
-    assertEquals(endpoint!.ports[0]!.port, 90);
-    assertEquals(second.source.status.recalledFrom, undefined);
-  }
-  await Deno.remove(folder, { recursive: true });
 });

@@ -208,7 +208,6 @@ export class NodeRig implements AsyncDisposable {
             node: proxyNode(`${node.name}/proxy`, ""),
             timers: systemTimers,
             random: () => 0,
-            log,
           }),
         ],
         admin: { hostname: "127.0.0.1", port: 0 },
