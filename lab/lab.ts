@@ -25,10 +25,6 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
     about: "h2spec against the engine, the server's ports and the agent's link",
     files: ["lab/conformance/h2spec.ts"],
   },
-  "interop": {
-    about: "all that needs a real peer, one after the other",
-    files: ["lab/interop/all.ts"],
-  },
   "matrix": {
     about:
       "servers, agents and clients, ours and Konnectivity's, each with each",
@@ -73,7 +69,6 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
     about: "speed beside other tunnels",
     files: ["lab/bench/bench.ts"],
   },
-  "bench-ask": { about: "what asking costs", files: ["lab/bench/ask.ts"] },
   "bench-workers": {
     about: "what several workers give",
     files: ["lab/bench/workers.ts"],

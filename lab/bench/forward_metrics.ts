@@ -1,7 +1,5 @@
 /**
- * Through `tunnel forward`: callers that speak first, and beside them callers
- * that listen first, as those of SSH, SMTP and MySQL do, which may cost a
- * timer; and datagrams, beside frp's udp proxy.
+ * Datagrams through `tunnel forward --udp`, beside frp's udp proxy.
  *
  * @module
  */
@@ -16,11 +14,8 @@ import {
 } from "../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { generate } from "./generator.ts";
-import { type Figure, less, type Metric, more, type Scale } from "./metric.ts";
+import { type Figure, less, type Metric, more } from "./metric.ts";
 import { startFrpPair } from "./tunnels/forwarders.ts";
-
-/** Longer than `tunnel forward` waits for a caller's first bytes. */
-const LISTENED_MS = 10;
 
 /** A port that leads to the target, and what it stands on. */
 interface ForwardedPort {
@@ -32,7 +27,6 @@ interface ForwardedPort {
 async function startOurs(
   workspace: Workspace,
   target: string,
-  flags: readonly string[] = [],
 ): Promise<ForwardedPort> {
   const server = await startServer(workspace, {
     ...{ maker: "ours", mode: "auto", transport: "uds" },
@@ -43,7 +37,7 @@ async function startOurs(
   const forward = new Child({
     name: "forward",
     command: [
-      ...ourCommand("forward", ...flags, `127.0.0.1:${port}:${target}`),
+      ...ourCommand("forward", "--udp", `127.0.0.1:${port}:${target}`),
       `--server=unix:${server.frontend.path}`,
     ],
     logFile: workspace.path("forward.log"),
@@ -76,30 +70,6 @@ async function startFrp(
   return { port, pieces, stop };
 }
 
-function forwarded(
-  title: string,
-  figure: Figure,
-  load: (scale: Scale) => readonly string[],
-): Metric {
-  return {
-    title: `${title} through a forwarded port`,
-    contenders: ["ours"],
-    isOnRequest: true,
-    figures: [figure],
-    async run({ site: { workspace, target } }, scale) {
-      const { port, pieces, stop } = await startOurs(workspace, target);
-      const pids = pieces.map(({ pid }) => pid).join();
-      try {
-        const flags = [`-addr=127.0.0.1:${port}`, `-pids=${pids}`];
-        flags.push(...load(scale));
-        return await generate({ workspace, pieces, flags });
-      } finally {
-        await stop();
-      }
-    },
-  };
-}
-
 function datagrams(
   title: string,
   rate: Figure,
@@ -114,7 +84,7 @@ function datagrams(
       const target = `127.0.0.1:${freePort()}`;
       const { port, pieces, stop } = name === "frp"
         ? await startFrp(workspace, target)
-        : await startOurs(workspace, target, ["--udp"]);
+        : await startOurs(workspace, target);
       try {
         return await generate({
           ...{ workspace, program: "linegen", pieces },
@@ -130,25 +100,7 @@ function datagrams(
   };
 }
 
-const listens = `-listen=${LISTENED_MS}ms`;
-const bulk = ({ bulkGb }: Scale) => ["-mode=down", "-n=4", `-gb=${bulkGb}`];
-const dials = ({ seconds }: Scale) => ["-mode=conn", "-n=64", `-d=${seconds}s`];
-const perGb = less("cpu_s_per_GB", "CPU", "s/GB");
-const perConnection = less("cpu_ms_per_1k", "CPU", "ms/1k");
-
 export const FORWARD_METRICS: Readonly<Record<string, Metric>> = {
-  "forward-down": forwarded("bytes", perGb, bulk),
-  "forward-down-listening": forwarded(
-    "bytes of callers that listen first,",
-    perGb,
-    (scale) => [...bulk(scale), listens],
-  ),
-  "forward-conn": forwarded("connections", perConnection, dials),
-  "forward-conn-listening": forwarded(
-    "connections of callers that listen first,",
-    perConnection,
-    (scale) => [...dials(scale), listens],
-  ),
   "udp-echo": datagrams(
     "UDP, 64 B there and back, 8 callers with 8 under way each",
     more("per_s", "answers", "/s", { bars: { F: 1.2 } }),

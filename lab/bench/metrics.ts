@@ -8,10 +8,7 @@ import { LINE_METRICS } from "./lines/line_metrics.ts";
 import { FORWARD_METRICS } from "./forward_metrics.ts";
 import type { Metric } from "./metric.ts";
 import { TUNNEL_METRICS } from "./tunnel_metrics.ts";
-import { PROXY_LOADS } from "./proxies/loads.ts";
-import { DATAGRAM_METRICS } from "./proxies/datagrams.ts";
-import { EVICTION_METRICS } from "./proxies/eviction.ts";
-import { MANY_SERVICES_METRICS } from "./proxies/many_services.ts";
+import { PROXY_LOADS } from "./proxy_loads.ts";
 import { XDS_METRICS } from "./xds_metrics.ts";
 
 export const METRICS: Readonly<Record<string, Metric>> = {
@@ -19,8 +16,5 @@ export const METRICS: Readonly<Record<string, Metric>> = {
   ...FORWARD_METRICS,
   ...LINE_METRICS,
   ...PROXY_LOADS,
-  ...DATAGRAM_METRICS,
-  ...EVICTION_METRICS,
-  ...MANY_SERVICES_METRICS,
   ...XDS_METRICS,
 };

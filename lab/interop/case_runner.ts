@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console -- it prints where logs are.
 /**
- * Runs cases by their sentences before one real peer, each with a time limit,
- * and ends what they leave. Knows no peer.
+ * Runs cases by their sentences, each with a time limit, and ends what they
+ * leave. Knows no peer: what all cases share is the program's.
  *
  * @module
  */
@@ -20,34 +20,44 @@ export type Cases<Context> = Readonly<
 >;
 
 /** A program of cases. */
-export interface CaseProgram<Peer extends AsyncDisposable> {
-  readonly cases: Cases<
-    { readonly workspace: Workspace; readonly cluster: Peer }
-  >;
-  start(workspace: Workspace): Promise<Peer>;
+export interface CaseProgram<Context> {
+  readonly cases: Cases<Context>;
+  /** What all cases get; `stack` ends what they share. */
+  start(workspace: Workspace, stack: AsyncDisposableStack): Promise<Context>;
   /** For one case. */
   readonly timeoutMs: number;
+  /** One after the other unless given. */
+  readonly atOnce?: number;
+  /** Picks cases by their sentence; the first argument unless given. */
+  readonly pattern?: RegExp;
 }
 
 /**
- * Runs those whose sentence fits the first argument, one after the other.
+ * Runs those whose sentence fits the pattern.
  *
  * @returns The exit status, after the total.
  */
-export async function runCases<Peer extends AsyncDisposable>(
-  { cases, start, timeoutMs }: CaseProgram<Peer>,
+export async function runCases<Context>(
+  program: CaseProgram<Context>,
 ): Promise<number> {
-  const pattern = new RegExp(Deno.args[0] ?? ".");
+  const { cases, timeoutMs, atOnce = 1 } = program;
+  const { pattern = new RegExp(Deno.args[0] ?? ".") } = program;
   const tally = new Tally();
-  endChildrenOnSignals(() => Promise.resolve());
   const workspace = await Workspace.make();
+  endChildrenOnSignals(() => workspace.remove());
   try {
-    await using cluster = await start(workspace);
-    for (const [sentence, check] of Object.entries(cases)) {
-      if (!pattern.test(sentence)) continue;
-      const run = () => within(timeoutMs, check({ cluster, workspace }));
-      await tally.run(sentence, run);
-    }
+    await using stack = new AsyncDisposableStack();
+    const context = await program.start(workspace, stack);
+    // All take from one list, in which they see what others have taken.
+    const waiting = Object.entries(cases)
+      .filter(([sentence]) => pattern.test(sentence)).values();
+    const takeTurns = async () => {
+      for (const [sentence, check] of waiting) {
+        const run = () => within(timeoutMs, check(context));
+        await tally.run(sentence, run);
+      }
+    };
+    await Promise.all(Array.from({ length: atOnce }, takeTurns));
   } catch (error) {
     tally.fail("the peer starts", error);
   }

@@ -16,7 +16,6 @@ import { ETCD_SERVICE_CASES } from "./etcd_services.ts";
 import { ETCD_STATE_CASES } from "./etcd_state.ts";
 import { ETCD_WATCH_CASES } from "./etcd_watch.ts";
 import { PROXY_ETCD_CASES } from "./proxy_etcd.ts";
-import { PROXY_ETCD_ACCESS_CASES } from "./proxy_etcd_access.ts";
 
 if (import.meta.main) {
   const code = await runCases({
@@ -27,9 +26,11 @@ if (import.meta.main) {
       ...ETCD_STATE_CASES,
       ...ETCD_MEMBER_CASES,
       ...PROXY_ETCD_CASES,
-      ...PROXY_ETCD_ACCESS_CASES,
     },
-    start: (workspace) => EtcdCluster.start(workspace),
+    start: async (workspace, stack) => ({
+      workspace,
+      cluster: stack.use(await EtcdCluster.start(workspace)),
+    }),
     // The longest kills six members one after the other.
     timeoutMs: 120_000,
   });

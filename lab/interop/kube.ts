@@ -34,8 +34,11 @@ if (import.meta.main) {
       ...KUBE_CSR_CASES,
       ...KUBE_KUBELET_CASES,
     },
-    start: ({ folder }) =>
-      KubeCluster.start(folder, { controllerManager: true }),
+    start: async (workspace, stack) => {
+      const options = { controllerManager: true };
+      const cluster = await KubeCluster.start(workspace.folder, options);
+      return { workspace, cluster: stack.use(cluster) };
+    },
     // The longest scales eight processes three times.
     timeoutMs: 180_000,
   });

@@ -1,28 +1,82 @@
 /**
  * `tunnel proxy` with a real API server: Services and EndpointSlices that kubectl
- * writes, an API server that is restarted, and all kinds of sources at once.
+ * writes, and an API server that is restarted.
  *
  * @module
  */
 
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { Child } from "../../tests/support/program/child.ts";
-import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { findPeer } from "../peers/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
-import {
-  AllSources,
-  machineAddress,
-  Namespace,
-  PORT_RANGE,
-  serviceOf,
-  SERVICES,
-  sliceOf,
-} from "./all_sources.ts";
-import { eventually, type KubeCases } from "./kube_case.ts";
+import { eventually, type KubeCases, type KubeContext } from "./kube_case.ts";
 import { call, Callers, NamedBackend, ProxyRun } from "./proxied_services.ts";
 import { output } from "./proxy_case.ts";
+
+/** Below the ports that other peers get. */
+const PORT_RANGE = "--port-range=10000-19999";
+
+/** An API server takes no endpoint on loopback. */
+function machineAddress(): string {
+  const found = Deno.networkInterfaces().find(({ family, address }) =>
+    family === "IPv4" && !address.startsWith("127.")
+  );
+  if (found !== undefined) return found.address;
+  throw new Error("Cannot have endpoints: this machine has only loopback");
+}
+
+/** A Service with one port. */
+function serviceOf(name: string, port: number): object {
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name },
+    spec: { ports: [{ name: "http", port }] },
+  };
+}
+
+/** One slice for each backend: ports are of a slice. */
+function sliceOf(
+  service: string,
+  { name, hostname, port }: NamedBackend,
+): object {
+  return {
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    metadata: {
+      name: `${service}-${name}`,
+      labels: { "kubernetes.io/service-name": service },
+    },
+    addressType: "IPv4",
+    endpoints: [{ addresses: [hostname], conditions: { ready: true } }],
+    ports: [{ name: "http", port }],
+  };
+}
+
+/** kubectl in one namespace. */
+class Namespace {
+  constructor(readonly context: KubeContext, readonly name: string) {}
+
+  static async make(context: KubeContext, name: string): Promise<Namespace> {
+    await context.cluster.kubectl(["create", "namespace", name]);
+    return new Namespace(context, name);
+  }
+
+  async apply(...items: readonly object[]): Promise<void> {
+    const list = { apiVersion: "v1", kind: "List", items };
+    await this.context.cluster.kubectl(
+      [`--namespace=${this.name}`, "apply", "-f", "-"],
+      JSON.stringify(list),
+    );
+  }
+
+  async delete(kind: string, name: string): Promise<void> {
+    await this.context.cluster.kubectl(
+      [`--namespace=${this.name}`, "delete", kind, name],
+    );
+  }
+}
 
 /** The one by default is for people. */
 const VIRTUAL_RANGE = "--virtual-range=127.101.0.0/16";
@@ -134,54 +188,5 @@ export const PROXY_KUBE_CASES: KubeCases = {
     await proxy.uses("master/web", b.address);
     assertEquals(await call(place), "b");
     await open.stop();
-  },
-
-  "of several sources the first that has a service serves it": async (
-    context,
-  ) => {
-    const { workspace } = context;
-    await using etcd = await EtcdCluster.start(workspace);
-    using sources = new AllSources(context, etcd);
-    await sources.fill();
-    await using proxy = await ProxyRun.start(workspace, ...sources.flags);
-    const meets = async (...names: readonly string[]) => {
-      const found: string[] = [];
-      for (const service of SERVICES) {
-        found.push(await call(await proxy.place(`default/${service}`)));
-      }
-      assertEquals(found, names);
-    };
-    const all = ["file", "http", "kubernetes", "etcd", "etcd-registry"];
-    await eventually(
-      "each is read",
-      async () => (await proxy.status()).isSynced,
-    );
-    assertEquals((await proxy.status()).sources.map(({ name }) => name), all);
-    const of = (name: string) => sources.backend(name).address;
-    for (const [i, service] of SERVICES.entries()) {
-      await proxy.uses(`default/${service}`, of(all[i]!));
-    }
-    await meets(...all);
-    // A source that has it no more leaves it to the next.
-    await sources.writeFile("none");
-    await proxy.uses("default/s1", of("http"));
-    await sources.namespace.delete("service", "s3");
-    await sources.namespace.delete("endpointslice", "s3-kubernetes");
-    await proxy.uses("default/s3", of("etcd"));
-    await etcd.delete("/tunnel/services/default/s4");
-    await etcd.delete("/tunnel/endpoints/default/s4/1");
-    await proxy.uses("default/s4", of("etcd-registry"));
-    await meets("http", "http", "etcd", "etcd-registry", "etcd-registry");
-    // A service's endpoints may be another's, where its own has no word of any.
-    await sources.namespace.apply(serviceOf("s6", 80));
-    await etcd.put(
-      "/tunnel/endpoints/default/s6/1",
-      JSON.stringify({
-        address: "127.0.0.1",
-        ports: { http: sources.backend("etcd").port },
-      }),
-    );
-    await proxy.uses("default/s6", of("etcd"));
-    await sources.namespace.delete("service", "s6");
   },
 };

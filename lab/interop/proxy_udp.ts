@@ -1,13 +1,12 @@
 /**
- * Real programs that speak UDP through the service proxy: name servers that are
- * asked, and statsd, which is only told.
+ * A real program that speaks UDP through the service proxy, and is only told:
+ * statsd.
  *
  * @module
  */
 
 import { assert, assertEquals } from "@std/assert";
 import { Child } from "../../tests/support/program/child.ts";
-import { debianCommand } from "../peers/debian.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { ServiceProxyProcess } from "../peers/service_proxy.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
@@ -16,68 +15,11 @@ import {
   output,
   type ProxyCases,
   sleep,
-  startDebian,
 } from "./proxy_case.ts";
 import { eventually } from "./kube_case.ts";
 
 const SERVERS = 3;
-const QUESTIONS = 200;
-/** Of an answer that fits no Ethernet frame. */
-const LONG_TEXTS = 12;
 const TOLD = 1_500;
-
-const ZONE = `$ORIGIN example.
-$TTL 60
-@ IN SOA ns hostmaster 1 3600 600 86400 60
-@ IN NS ns
-ns IN A 192.0.2.53
-www IN A 192.0.2.1
-long IN TXT ${`"${"x".repeat(250)}" `.repeat(LONG_TEXTS)}
-`;
-
-/** A name server for `example.`, and where it is. */
-async function startNameServer(workspace: Workspace) {
-  const port = freePort();
-  const folder = workspace.path("nsd");
-  await Deno.mkdir(folder);
-  await Deno.writeTextFile(`${folder}/zone`, ZONE);
-  await Deno.writeTextFile(
-    `${folder}/nsd.conf`,
-    `server:
-  ip-address: 127.0.0.1@${port}
-  username: ""
-  server-count: 1
-  ipv4-edns-size: 4096
-  database: ""
-  zonesdir: "${folder}"
-  xfrdir: "${folder}"
-  xfrdfile: "${folder}/xfrd"
-  zonelistfile: "${folder}/list"
-  pidfile: "${folder}/pid"
-remote-control:
-  control-enable: no
-zone:
-  name: example
-  zonefile: zone
-`,
-  );
-  const child = await startDebian(
-    workspace,
-    "nsd",
-    ...["-d", "-c", `${folder}/nsd.conf`],
-  );
-  const address = `127.0.0.1:${port}`;
-  return Object.assign(child, { port, address });
-}
-
-/** Each question is asked once, with a socket of its own. */
-async function dig(port: number, ...words: readonly string[]): Promise<string> {
-  return await output([
-    ...await debianCommand("dig"),
-    ...["-r", "@127.0.0.1", "-p", String(port), "+notcp", "+ignore"],
-    ...["+tries=1", "+time=3", "+short", ...words],
-  ]);
-}
 
 /** The statsd that the others are named after. */
 interface Statsd extends AsyncDisposable {
@@ -164,36 +106,6 @@ function tell(port: number, count: number, isKept: boolean): Promise<string> {
 }
 
 export const PROXY_UDP_CASES: ProxyCases = {
-  "dig is answered each time while name servers come and go": async (
-    workspace,
-  ) => {
-    await using stack = new AsyncDisposableStack();
-    const endpoints: string[] = [];
-    for (let at = 0; at < SERVERS; at++) {
-      const server = stack.use(await startNameServer(workspace));
-      await eventually(
-        "a name server answers",
-        async () =>
-          (await dig(server.port, "www.example").catch(() => "")) !== "",
-      );
-      endpoints.push(server.address);
-    }
-    await using service = await FlappingService.start(workspace, {
-      protocol: "udp",
-      endpoints,
-    });
-    for (let asked = 0; asked < QUESTIONS; asked++) {
-      const answer = await dig(service.port, "www.example");
-      assertEquals(answer.trim(), "192.0.2.1", `question ${asked}`);
-    }
-    assert(service.changes > 5, `only ${service.changes} changes`);
-    const long = await dig(
-      service.port,
-      ...["+bufsize=4096", "long.example", "TXT"],
-    );
-    assertEquals(long.match(/x{250}/g)?.length, LONG_TEXTS, long);
-  },
-
   "statsd receives everything while statsds come and go": async (workspace) => {
     await using stack = new AsyncDisposableStack();
     const servers = await startStatsds(workspace, stack);

@@ -11,13 +11,8 @@
  */
 
 import { parseArgs } from "@std/cli";
-import {
-  endChildrenOnSignals,
-  killAllChildren,
-} from "../../tests/support/program/child.ts";
 import type { DiscoveryMaker } from "../peers/discovery_server.ts";
-import { Workspace } from "../../tests/support/program/workspace.ts";
-import { Tally } from "../../tests/support/watch/tally.ts";
+import { type Cases, runCases } from "./case_runner.ts";
 import { ABSENCE_CASES } from "./xds/absence_cases.ts";
 import { CATALOG_CASES } from "./xds/catalog_cases.ts";
 import { ENVOY_CASES } from "./xds/envoy_cases.ts";
@@ -26,7 +21,11 @@ import { GRPC_CASES, SPOILT_GRPC_CASES } from "./xds/grpc_cases.ts";
 import { ORDER_CASES } from "./xds/order_cases.ts";
 import { RELAY_CASES } from "./xds/relay_cases.ts";
 import { SERVER_FAILOVER_CASES } from "./xds/server_failover_cases.ts";
-import { startBackends, type XdsCases } from "./xds/xds_case.ts";
+import {
+  startBackends,
+  type XdsCases,
+  type XdsContext,
+} from "./xds/xds_case.ts";
 
 const CONTROL: XdsCases = {
   ...GRPC_CASES,
@@ -51,36 +50,39 @@ const CASES: Readonly<Record<DiscoveryMaker, XdsCases>> = {
 
 /** They wait for most of their time: for servers that begin, or stay away. */
 const AT_ONCE = 3;
+const TIMEOUT_MS = 300_000;
+
+/** The cases of these makers, by whose they are. */
+function casesOf(
+  makers: readonly DiscoveryMaker[],
+): Cases<Omit<XdsContext, "maker">> {
+  return Object.fromEntries(
+    makers.flatMap((maker) =>
+      Object.entries(CASES[maker]).map(([sentence, check]) => [
+        `${maker}: ${sentence}`,
+        (shared: Omit<XdsContext, "maker">) => check({ ...shared, maker }),
+      ])
+    ),
+  );
+}
 
 async function main(): Promise<number> {
   const flags = parseArgs(Deno.args, { string: ["server"] });
-  const pattern = new RegExp(String(flags._[0] ?? "."));
   const makers = String(flags.server ?? "gcp-linear,ours").split(",");
-  const tally = new Tally();
-  const workspace = await Workspace.make();
-  endChildrenOnSignals(() => workspace.remove());
-  const backends = await startBackends(workspace);
-  for (const maker of makers) {
-    if (!(maker in CASES)) {
-      console.error(`unknown server '${maker}': ${Object.keys(CASES)}`);
-      return 2;
-    }
-    const context = { workspace, backends, maker: maker as DiscoveryMaker };
-    const cases = Object.entries(CASES[context.maker])
-      .filter(([sentence]) => pattern.test(sentence));
-    // All take from one list, in which they see what others have taken.
-    const waiting = cases.values();
-    const takeTurns = async () => {
-      for (const [sentence, check] of waiting) {
-        await tally.run(`${maker}: ${sentence}`, () => check(context));
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, takeTurns));
+  const unknown = makers.find((maker) => !Object.hasOwn(CASES, maker));
+  if (unknown !== undefined) {
+    console.error(`unknown server '${unknown}': ${Object.keys(CASES)}`);
+    return 2;
   }
-  await killAllChildren();
-  if (tally.failed === 0) await workspace.remove();
-  else console.log(`logs are in ${workspace.folder}`);
-  return tally.end();
+  return await runCases({
+    cases: casesOf(makers as DiscoveryMaker[]),
+    start: async (workspace) => ({
+      workspace,
+      backends: await startBackends(workspace),
+    }),
+    ...{ timeoutMs: TIMEOUT_MS, atOnce: AT_ONCE },
+    pattern: new RegExp(String(flags._[0] ?? ".")),
+  });
 }
 
 if (import.meta.main) Deno.exit(await main());

@@ -13,7 +13,7 @@ interface Recipe {
   readonly packages: readonly string[];
 }
 
-/** Libraries of name servers, and of their tools. */
+/** Libraries of the tools of name servers. */
 const DNSTAP = ["libfstrm0", "libprotobuf-c1"];
 
 /** The server is a name of one of the tools. */
@@ -21,15 +21,6 @@ const REDIS = [
   ...["redis-server", "redis-tools", "libhiredis0.14", "libjemalloc2"],
   ...["liblua5.1-0", "liblzf1", "lua-bitop", "lua-cjson"],
 ];
-
-/** Server and client, with what a small system may lack of their libraries. */
-const POSTGRES = [
-  ...["postgresql-15", "postgresql-client-15", "libpq5", "libreadline8"],
-  ...["libicu72", "libxml2", "libldap-2.5-0", "libsasl2-2"],
-  ...["libgssapi-krb5-2", "libkrb5-3", "libk5crypto3", "libkrb5support0"],
-  "libkeyutils1",
-];
-const POSTGRES_FOLDER = "usr/lib/postgresql/15/bin";
 
 /** Machines differ in where Debian puts libraries. */
 const LIBRARIES = `usr/lib/${Deno.build.arch}-linux-gnu`;
@@ -54,7 +45,6 @@ const RECIPES = {
       ...["libxtables12", "libedit2", "libbsd0", "libmnl0"],
     ],
   },
-  "nsd": { path: "usr/sbin/nsd", packages: ["nsd", ...DNSTAP] },
   "dig": {
     path: "usr/bin/dig",
     packages: [
@@ -72,9 +62,6 @@ const RECIPES = {
   "busybox": { path: "bin/busybox", packages: ["busybox-static"] },
   "redis-server": { path: "usr/bin/redis-server", packages: REDIS },
   "redis-cli": { path: "usr/bin/redis-cli", packages: REDIS },
-  "initdb": { path: `${POSTGRES_FOLDER}/initdb`, packages: POSTGRES },
-  "postgres": { path: `${POSTGRES_FOLDER}/postgres`, packages: POSTGRES },
-  "psql": { path: `${POSTGRES_FOLDER}/psql`, packages: POSTGRES },
 } satisfies Record<string, Recipe>;
 
 export type DebianName = keyof typeof RECIPES;

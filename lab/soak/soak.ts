@@ -2,13 +2,12 @@
 /**
  * What takes long to go wrong.
  *
- * Usage: `deno task lab soak [connections] [rejoin] [flap] [--minutes N]
- * [--idle N] [--flapping N]`
+ * Usage: `deno task lab soak [connections] [rejoin] [--minutes N] [--idle N]
+ * [--flapping N]`
  *
  * - `connections`: ten thousand idle ones and a thousand that come and go, on
  *   real processes;
- * - `rejoin`: two hundred agents whose server is killed and started again;
- * - `flap`: a service proxy under TCP and UDP load while endpoints come and go.
+ * - `rejoin`: two hundred agents whose server is killed and started again.
  *
  * All of them when none is named. Ends with `N passed, N failed, N skipped`.
  * Very many scenarios of the simulation are `deno task lab simulate`; faults
@@ -20,14 +19,11 @@
 import { parseArgs } from "@std/cli";
 import { Tally } from "../../tests/support/watch/tally.ts";
 import { soakConnections } from "./connections.ts";
-import { soakFlap } from "./flap.ts";
 import { soakRejoin } from "./rejoin.ts";
 
-const PARTS = ["connections", "rejoin", "flap"] as const;
+const PARTS = ["connections", "rejoin"] as const;
 
-/** Minutes of the parts that have a duration. */
 const CONNECTIONS_MINUTES = 10;
-const FLAP_MINUTES = 30;
 
 async function main(): Promise<number> {
   const flags = parseArgs(Deno.args, {
@@ -54,7 +50,6 @@ async function main(): Promise<number> {
     await soakConnections(options, tally);
   }
   if (has("rejoin")) await soakRejoin(tally);
-  if (has("flap")) await soakFlap(minutes ?? FLAP_MINUTES, tally);
   return tally.end();
 }
 

@@ -7,11 +7,11 @@
  * @module
  */
 
-import { Child } from "../../../tests/support/program/child.ts";
-import { findPeer } from "../../peers/peers.ts";
-import { freePort } from "../../../tests/support/program/ports.ts";
-import type { Contender } from "../contender.ts";
-import { type Sample, SpoiledRunError } from "../generator.ts";
+import { Child } from "../../tests/support/program/child.ts";
+import { findPeer } from "../peers/peers.ts";
+import { freePort } from "../../tests/support/program/ports.ts";
+import type { Contender } from "./contender.ts";
+import { type Sample, SpoiledRunError } from "./generator.ts";
 import {
   type ContenderName,
   type Figure,
@@ -19,8 +19,53 @@ import {
   type Metric,
   more,
   type Scale,
-} from "../metric.ts";
-import { PROXIES, type RunningProxy, startProxy } from "./start_proxy.ts";
+} from "./metric.ts";
+import { ServiceProxyProcess } from "../peers/service_proxy.ts";
+import type { Workspace } from "../../tests/support/program/workspace.ts";
+import { forwarded, startNginxHop } from "./tunnels/forwarders.ts";
+import type { Tunnel } from "./tunnels/start_tunnel.ts";
+
+/** Who can be measured as a proxy. */
+const PROXIES = ["ours", "nginx"] as const;
+
+/** What a proxy is to do. */
+interface ProxyConfig {
+  readonly workspace: Workspace;
+  /** `ip:port` each. */
+  readonly targets: readonly string[];
+}
+
+/** A proxy, and where it is found. */
+interface RunningProxy extends Tunnel {
+  readonly port: number;
+}
+
+/**
+ * Starts the proxy of `name`; it may need a moment until it listens.
+ *
+ * @throws {TypeError} For who is none.
+ */
+async function startProxy(
+  name: ContenderName,
+  { workspace, targets }: ProxyConfig,
+): Promise<RunningProxy> {
+  const port = freePort();
+  const listen = `127.0.0.1:${port}`;
+  const start = async () => {
+    switch (name) {
+      case "ours": {
+        const config = { name: "bench", listen: port, endpoints: targets };
+        return (await ServiceProxyProcess.start(workspace, [config])).child;
+      }
+      case "nginx":
+        return await startNginxHop(workspace, { listen, targets });
+      default:
+        throw new TypeError(`${name} is no service proxy`);
+    }
+  };
+  const child = await start();
+  return { ...forwarded(listen, [child]), port };
+}
 
 /** Enough for V8's compilers. */
 const WARM_UP: readonly (readonly string[])[] = [
