@@ -27,8 +27,7 @@ async function readText(conn: TunnelConn, bytes = 100): Promise<string> {
 
 Deno.test("a read takes what is there, up to its buffer", async () => {
   const { conn, far } = connect();
-  far.send("hello world");
-  await settled();
+  await far.send("hello world");
   assertEquals(await readText(conn, 5), "hello");
   assertEquals(await readText(conn), " world");
 });
@@ -45,8 +44,7 @@ Deno.test("a read waits, and nothing is asked of one without room", async () => 
 Deno.test("one read takes bytes from many chunks", async () => {
   const { conn, far, ours } = connect({ windowBytes: 1 << 20 });
   const bytes = new Prng(1).bytes(300_000);
-  far.send(bytes);
-  await settled();
+  await far.send(bytes);
   const into = new Uint8Array(400_000);
   assertEquals(await conn.read(into), bytes.length);
   assertEquals(into.subarray(0, bytes.length), bytes);
@@ -55,8 +53,7 @@ Deno.test("one read takes bytes from many chunks", async () => {
 
 Deno.test("bytes that are not read stall the other end", async () => {
   const { conn, far } = connect({ windowBytes: 1000 });
-  far.send(new Uint8Array(5000));
-  await settled();
+  await far.send(new Uint8Array(5000));
   assertEquals(far.queuedBytes, 4000);
   assertEquals(await conn.read(new Uint8Array(600)), 600);
   await settled();
@@ -107,8 +104,7 @@ Deno.test("a half-close waits for the write before it", async () => {
 
 Deno.test("a reset is no end, behind what came before it", async () => {
   const { conn, far } = connect();
-  far.send("half an answ");
-  await settled();
+  await far.send("half an answ");
   far.reset("connection reset by peer");
   assertEquals(await readText(conn), "half an answ");
   const { message } = await assertRejects(

@@ -1,8 +1,5 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import {
-  ConduitProbe,
-  settled,
-} from "../tests/support/memory/conduit_probe.ts";
+import { ConduitProbe } from "../tests/support/memory/conduit_probe.ts";
 import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
 import { TunnelResetError } from "./dial_error.ts";
 import { addrOf } from "./tunnel_conn.ts";
@@ -22,8 +19,7 @@ Deno.test("datagrams stay whole, both ways", async () => {
   flow.send(encode("two"));
   await far.received(6);
   far.send("three");
-  far.send("four");
-  await settled();
+  await far.send("four");
   assertEquals(await flow.receive(), encode("three"));
   assertEquals(await flow.receive(), encode("four"));
   assertEquals(ours.unconsumedBytes, 0);
@@ -47,8 +43,7 @@ Deno.test("datagrams are received one by one, until there are no more", async ()
 Deno.test("a flood of empty datagrams that nobody receives takes no more memory", async () => {
   const { flow, far } = open();
   for (let count = 0; count < TUNNEL_WAITING_MAX + 10; count++) far.send("");
-  far.finish();
-  await settled();
+  await far.finish();
   let received = 0;
   for await (const one of flow) received += one.length === 0 ? 1 : 0;
   assertEquals(received, TUNNEL_WAITING_MAX);

@@ -36,8 +36,7 @@ function setUp() {
 
 async function granted(service: BenchService) {
   const bench = setUp();
-  bench.probe.send(benchRequest(service));
-  await settled();
+  await bench.probe.send(benchRequest(service));
   if (service !== "source") assertEquals(bench.probe.text, ANSWER);
   return bench;
 }
@@ -45,8 +44,7 @@ async function granted(service: BenchService) {
 Deno.test("a bench target echoes, and ends when its caller does", async () => {
   const { probe, state, timers } = await granted("echo");
   probe.send("hello");
-  probe.finish();
-  await settled();
+  await probe.finish();
   assertEquals(probe.text, `${ANSWER}hello`);
   assertEquals([probe.hasEnded, probe.end], [true, { kind: "clean" }]);
   assertEquals([state.over, timers.pendingCount], [1, 0]);
@@ -56,46 +54,38 @@ Deno.test("a request in pieces, with bytes behind it, is one request", async () 
   const { probe } = setUp();
   probe.send("tunnel-bench/1 ");
   probe.send("echo\nab");
-  probe.send("c");
-  await settled();
+  await probe.send("c");
   assertEquals(probe.text, `${ANSWER}abc`);
 });
 
 Deno.test("an echo holds no more than its window", async () => {
   const { probe } = await granted("echo");
   probe.stopReading();
-  probe.send(new Uint8Array(4 * BENCH_WINDOW_BYTES));
-  await settled();
+  await probe.send(new Uint8Array(4 * BENCH_WINDOW_BYTES));
   assert(probe.queuedBytes >= 2 * BENCH_WINDOW_BYTES, "it took too much");
-  probe.startReading();
-  await settled();
+  await probe.startReading();
   assertEquals(probe.receivedBytes, ANSWER.length + 4 * BENCH_WINDOW_BYTES);
 });
 
 Deno.test("a source sends as fast as is read, a window ahead at most", async () => {
   const { probe } = setUp();
   probe.stopReading();
-  probe.send(benchRequest("source"));
-  await settled();
+  await probe.send(benchRequest("source"));
   const ahead = probe.receivedBytes;
   assert(ahead >= BENCH_WINDOW_BYTES && ahead < 2 * BENCH_WINDOW_BYTES);
   probe.finish();
-  probe.startReading();
-  await settled();
+  await probe.startReading();
   assertEquals(probe.receivedBytes, ahead, "the caller had ended");
   assertEquals(probe.end, { kind: "clean" });
 });
 
 Deno.test("a discard counts, reports, and says the total at the end", async () => {
   const { probe } = await granted("discard");
-  probe.send(new Uint8Array(100_000));
-  await settled();
+  await probe.send(new Uint8Array(100_000));
   assertEquals(probe.text, `${ANSWER}100000\n`);
-  probe.send(new Uint8Array(1));
-  await settled();
+  await probe.send(new Uint8Array(1));
   assertEquals(probe.text, `${ANSWER}100000\n`, "too little to be reported");
-  probe.finish();
-  await settled();
+  await probe.finish();
   assertEquals(probe.text, `${ANSWER}100000\n100001\n`);
   assertEquals(probe.end, { kind: "clean" });
 });
@@ -109,16 +99,14 @@ Deno.test("reports that nobody reads do not pile up", async () => {
   }
   await settled();
   assert(probe.receivedBytes < ANSWER.length + 20, probe.text);
-  probe.startReading();
-  await settled();
+  await probe.startReading();
   assertEquals(probe.text.split("\n").at(-2), "65536000");
 });
 
 Deno.test("who asks for something else is reset", async () => {
   for (const words of ["GET / HTTP/1.1\r\n\r\n", "x".repeat(5_000)]) {
     const { probe, state } = setUp();
-    probe.send(words);
-    await settled();
+    await probe.send(words);
     assertEquals([probe.end?.kind, state.over], ["reset", 1]);
   }
 });

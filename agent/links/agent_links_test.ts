@@ -14,8 +14,7 @@ Deno.test("the first retry comes within 100 ms, later ones wait longer", async (
   const s = setUp();
   for (let round = 0; round < 20; round++) {
     await s.attempts.at(-1)!.fail("connection refused");
-    s.timers.advance(10_000);
-    await settled();
+    await s.timers.advance(10_000);
   }
   assert(s.retries[0]! <= 100);
   for (const [index, retry] of s.retries.entries()) {
@@ -52,8 +51,7 @@ Deno.test("whoever answers and takes no link is asked ever more seldom", async (
   for (let round = 0; round < 12; round++) {
     if (round % 4 === 0) await s.attempts.at(-1)!.refuse();
     else await s.attempts.at(-1)!.fail("cut off in the handshake");
-    s.timers.advance(10_000);
-    await settled();
+    await s.timers.advance(10_000);
   }
   assert(s.retries.at(-1)! > 1_500, `${s.retries}`);
 });
@@ -236,8 +234,7 @@ Deno.test("beside a link whose server owes a sign of life another one is made, a
   const s = setUp();
   await s.attempts[0]!.succeed("s1/p1");
   await s.attempts[0]!.doubt(true);
-  s.timers.advance(0);
-  await settled();
+  await s.timers.advance(0);
   assertEquals(s.attempts.length, 2);
   await s.attempts[1]!.succeed("s1/p1");
   assertEquals(s.said, ["linked s1", "linked s1"]);
@@ -253,13 +250,11 @@ Deno.test("doubts that come and go make no crowd of links", async () => {
   const s = setUp({ links: 2 });
   for (let round = 0; round < 20; round++) {
     for (const attempt of [...s.attempts]) await attempt.doubt(true);
-    s.timers.advance(1_000);
-    await settled();
+    await s.timers.advance(1_000);
     const last = s.attempts.at(-1)!;
     await last.succeed("s1/p1");
     for (const attempt of s.attempts) await attempt.doubt(false);
-    s.timers.advance(1_000);
-    await settled();
+    await s.timers.advance(1_000);
   }
   const stand = s.said.filter((line) => line === "linked s1").length;
   assert(stand <= 4, `${stand} links`);
@@ -271,16 +266,14 @@ Deno.test("when the network is another one, links are asked and waits are over",
   await first!.succeed("s1/p1");
   for (let round = 0; round < 15; round++) {
     await s.attempts.at(-1)!.fail("network is unreachable");
-    s.timers.advance(10_000);
-    await settled();
+    await s.timers.advance(10_000);
   }
   await s.attempts.at(-1)!.fail("network is unreachable");
   assert(s.retries.at(-1)! > 2_000);
   const before = s.attempts.length;
   s.agentLinks.recheck();
   assertEquals([first!.checked, second!.checked], [1, 0]);
-  s.timers.advance(100);
-  await settled();
+  await s.timers.advance(100);
   assertEquals(s.attempts.length, before + 1);
   // It fails again: waits are short, as after a success.
   await s.attempts.at(-1)!.fail("network is unreachable");
@@ -296,8 +289,7 @@ Deno.test("an attempt of the network that there was is begun anew, a fresh one i
   assertEquals(s.attempts.length, 1);
   s.agentLinks.recheck();
   await settled();
-  s.timers.advance(100);
-  await settled();
+  await s.timers.advance(100);
   assertEquals(s.attempts.length, 2);
   assertEquals(s.said, [], "nothing went wrong");
   await s.attempts[1]!.succeed("s1");
@@ -334,8 +326,7 @@ Deno.test("a server that is gone before is looked for at once, if it was the onl
   await alone.attempts[0]!.succeed("s1/p1");
   await alone.attempts[0]!.drain(10_000);
   await alone.attempts[0]!.lose("it has ended");
-  alone.timers.advance(100);
-  await settled();
+  await alone.timers.advance(100);
   assertEquals(alone.attempts.length, 2);
   const beside = setUp({ addresses: ["a:1", "b:1"] });
   await beside.attempts[0]!.succeed("s1/p1", 2);

@@ -158,8 +158,7 @@ Deno.test("a silent server is gone after the keepalive", async () => {
   const { http2 } = await rig.start();
   // Nothing comes through any more.
   rig.servers[0]!.receive = () => {};
-  rig.timers.advance(KEEPALIVE.intervalMs);
-  await settled();
+  await rig.timers.advance(KEEPALIVE.intervalMs);
   assertEquals(http2.isUsable, true);
   rig.timers.advance(KEEPALIVE.timeoutMs);
   assertEquals([http2.isUsable, rig.channel.take()], [false, undefined]);
@@ -200,8 +199,7 @@ Deno.test("a suspected server that says nothing is hung up on, one that answers 
     const again = rig.channel.suspect(2_000, "it stands still");
     await settled();
     assertEquals([heard(), again()], [isThere, isThere]);
-    rig.timers.advance(2_000);
-    await settled();
+    await rig.timers.advance(2_000);
     assertEquals(http2.isUsable, isThere);
   }
 });
@@ -213,11 +211,9 @@ Deno.test("a server that is asked too often is asked less, and so is the next", 
   await rig.start();
   const [, server] = rig.servers;
   const sinceMs = server!.lastHeardMs;
-  rig.timers.advance(KEEPALIVE.intervalMs);
-  await settled();
+  await rig.timers.advance(KEEPALIVE.intervalMs);
   assertEquals(server!.lastHeardMs, sinceMs);
-  rig.timers.advance(KEEPALIVE.intervalMs);
-  await settled();
+  await rig.timers.advance(KEEPALIVE.intervalMs);
   assertEquals(server!.lastHeardMs, rig.timers.now());
 });
 
@@ -279,16 +275,14 @@ Deno.test("an upstream is notified now and then of calls that last", async () =>
   for (let i = 2; i < 5; i++) {
     // In steps, so that keepalive is answered.
     for (let step = 0; step < 10; step++) {
-      rig.timers.advance(USED_MS / 10);
-      await settled();
+      await rig.timers.advance(USED_MS / 10);
     }
     assertEquals(rig.used.length, i);
   }
   rig.calls[0]!.finish({ code: StatusCode.OK, message: "" });
   await settled();
   for (let step = 0; step < 30; step++) {
-    rig.timers.advance(USED_MS / 10);
-    await settled();
+    await rig.timers.advance(USED_MS / 10);
   }
   assertEquals(rig.used.length, 4);
 });

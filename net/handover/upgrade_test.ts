@@ -1,5 +1,4 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -42,8 +41,7 @@ async function lateProgram(): Promise<void> {
   assertMatch(JSON.stringify(outcome), /it was not ready within 1 s/);
   // The kernel ends it in its own time, and lets go of it in its own, too.
   for (let turn = 0; turn < 1_000 && timers.pendingCount > 0; turn++) {
-    timers.advance(50);
-    await settled();
+    await timers.advance(50);
   }
   assert(!isListed(upgrade.pid));
   await eventually("the child ends", () => !runs(child));

@@ -54,8 +54,7 @@ Deno.test("a node and early bytes go with the request", async () => {
 
 Deno.test("a granted connection is a conduit both ways", async () => {
   const { server, outcomes, ours } = dial();
-  server.send(GRANTED);
-  await settled();
+  await server.send(GRANTED);
   const client = new ConduitProbe(conduitOf(outcomes));
   const before = server.receivedBytes;
   client.send("question");
@@ -76,8 +75,7 @@ Deno.test("bytes behind the 200 wait for whoever listens, cut anyhow", async () 
       (bytes) => 1 + random.below(bytes),
     );
     server.send(GRANTED + "banner");
-    server.finish();
-    await settled();
+    await server.finish();
     const conduit = conduitOf(outcomes);
     const client = new ConduitProbe(conduit);
     assertEquals(client.text, "", "nothing is told inside attach()");
@@ -91,16 +89,14 @@ Deno.test("bytes behind the 200 wait for whoever listens, cut anyhow", async () 
 
 Deno.test("what nobody listens to is not consumed", async () => {
   const { server, outcomes, ours } = dial();
-  server.send(GRANTED + "banner");
-  await settled();
+  await server.send(GRANTED + "banner");
   assertEquals(outcomes.length, 1);
   assertEquals(ours.unconsumedBytes, "banner".length);
 });
 
 Deno.test("a reset before anybody listens is reported later", async () => {
   const { server, outcomes } = dial();
-  server.send(GRANTED);
-  await settled();
+  await server.send(GRANTED);
   server.reset("gone");
   const client = new ConduitProbe(conduitOf(outcomes));
   assertEquals(await client.closed, { kind: "reset", reason: "gone" });
@@ -108,8 +104,7 @@ Deno.test("a reset before anybody listens is reported later", async () => {
 
 Deno.test("a loss of an open connection is a loss", async () => {
   const { server, outcomes, ours } = dial();
-  server.send(GRANTED);
-  await settled();
+  await server.send(GRANTED);
   const client = new ConduitProbe(conduitOf(outcomes));
   await settled();
   ours.lose("cable cut");
@@ -130,8 +125,7 @@ Deno.test("a refusal is reported with the server's sentence, once", async () => 
         (bytes) => 1 + random.below(bytes),
       );
       server.send(`HTTP/1.1 ${answer}`);
-      server.finish();
-      await settled();
+      await server.finish();
       const [error] = outcomes;
       assert(error instanceof DialError);
       assertEquals([error.reason, error.message], [reason, message]);
@@ -143,8 +137,7 @@ Deno.test("a refusal is reported with the server's sentence, once", async () => 
 
 Deno.test("a refusal with a length does not wait for the end", async () => {
   const { server, outcomes } = dial();
-  server.send("HTTP/1.1 503 No\r\nContent-Length: 8\r\n\r\nno agent");
-  await settled();
+  await server.send("HTTP/1.1 503 No\r\nContent-Length: 8\r\n\r\nno agent");
   assert(outcomes[0] instanceof DialError);
   assertEquals((await server.closed).kind, "reset");
 });
@@ -192,8 +185,9 @@ Deno.test("a server that goes without an answer is a broken path", async () => {
 
 Deno.test("a refusal that the connection's end cuts off is reported as far as it came", async () => {
   const { server, outcomes, ours } = dial();
-  server.send("HTTP/1.1 502 No\r\nContent-Length: 100\r\n\r\nconnection re");
-  await settled();
+  await server.send(
+    "HTTP/1.1 502 No\r\nContent-Length: 100\r\n\r\nconnection re",
+  );
   ours.lose("cable cut");
   assert(outcomes[0] instanceof DialError);
   assertEquals(outcomes[0].message, "connection re");
@@ -208,8 +202,7 @@ Deno.test("a dial that was given up notifies nobody and frees the connection", a
 
 Deno.test("giving up what was granted changes nothing", async () => {
   const { server, outcomes, pending } = dial();
-  server.send(GRANTED);
-  await settled();
+  await server.send(GRANTED);
   pending.cancel();
   const client = new ConduitProbe(conduitOf(outcomes));
   server.send("still here");

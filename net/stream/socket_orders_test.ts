@@ -58,7 +58,7 @@ class End {
       case 3:
       case 4:
       case 5:
-        return this.probe.startReading();
+        return void this.probe.startReading();
       case 11:
         return this.reset();
       default:

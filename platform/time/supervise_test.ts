@@ -57,8 +57,7 @@ class Rig {
 
   /** Lets the wait that was told of pass. */
   async waited(): Promise<void> {
-    this.timers.advance(this.waits.at(-1)!);
-    await settled();
+    await this.timers.advance(this.waits.at(-1)!);
   }
 
   async stop(): Promise<void> {
@@ -123,16 +122,13 @@ Deno.test("a run says what follows it: another one, a wait, or nothing", async (
   await rig.ends("again");
   assertEquals([rig.runs, rig.timers.pendingCount], [2, 0]);
   await rig.ends({ afterMs: 7_000 });
-  rig.timers.advance(6_999);
-  await settled();
+  await rig.timers.advance(6_999);
   assertEquals(rig.runs, 2);
-  rig.timers.advance(1);
-  await settled();
+  await rig.timers.advance(1);
   assertEquals(rig.runs, 3);
   // As after a failure, and nobody is told of it.
   await rig.ends("backoff");
-  rig.timers.advance(50);
-  await settled();
+  await rig.timers.advance(50);
   assertEquals(rig.runs, 4);
   await rig.fails();
   assertEquals(rig.waits, [75]);

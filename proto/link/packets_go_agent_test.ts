@@ -210,14 +210,12 @@ Deno.test("two links with one agentID and equal connectIDs never meet", async ()
   const second = await two.connect(1);
   one.script.data(1, "of one");
   two.script.data(1, "of two");
-  first.send("to one");
-  await settled();
+  await first.send("to one");
   assertEquals([first.text, second.text], ["of one", "of two"]);
   assertEquals(two.received.filter((line) => line.startsWith("DATA")), []);
   two.script.say(closeResponse(1));
   await second.ended;
-  one.script.data(1, ", still");
-  await settled();
+  await one.script.data(1, ", still");
   assertEquals(first.text, "of one, still");
 });
 
@@ -227,8 +225,7 @@ Deno.test("an answer to a cancelled dial is closed, and DIAL_CLS was sent", asyn
   await settled();
   pending.cancel();
   agent.accept(7);
-  agent.script.data(7, "a banner");
-  await settled();
+  await agent.script.data(7, "a banner");
   assertEquals(agent.received.slice(1), ["DIAL_CLS", "CLOSE_REQ 7"]);
   assertEquals(agent.link.load, 0);
 });
@@ -247,8 +244,7 @@ Deno.test("DIAL_CLS of an agent fails the dial", async () => {
   const agent = await new Server().agent();
   agent.dial();
   await settled();
-  agent.script.say({ type: "DIAL_CLS", random: agent.random });
-  await settled();
+  await agent.script.say({ type: "DIAL_CLS", random: agent.random });
   assertEquals(agent.failed?.reason, "dial-closed");
 });
 
@@ -266,8 +262,7 @@ Deno.test("a connectID that is in use is no answer", async () => {
 Deno.test("DATA for an unknown connectID is answered once", async () => {
   const agent = await new Server().agent();
   for (let i = 0; i < 5; i++) agent.script.data(44, "who is this");
-  agent.script.data(0, "missing id");
-  await settled();
+  await agent.script.data(0, "missing id");
   assertEquals(agent.received, ["CLOSE_REQ 44"]);
 });
 
@@ -276,15 +271,12 @@ Deno.test("CLOSE_REQ for a Go agent waits until nothing moves", async () => {
   const agent = await server.agent();
   const conduit = await agent.connect(1);
   conduit.send("upload");
-  conduit.finish();
-  await settled();
+  await conduit.finish();
   server.timers.advance(CLOSE_QUIET_MS - 1);
-  agent.script.data(1, "answer");
-  await settled();
+  await agent.script.data(1, "answer");
   assertEquals(agent.received.slice(1), ['DATA 1 "upload"']);
   assertEquals(conduit.text, "answer");
-  server.timers.advance(2 * CLOSE_QUIET_MS);
-  await settled();
+  await server.timers.advance(2 * CLOSE_QUIET_MS);
   assertEquals(agent.received.at(-1), "CLOSE_REQ 1");
   agent.script.say(closeResponse(1));
   assertEquals(await conduit.closed, { kind: "clean" });
@@ -296,8 +288,7 @@ Deno.test("CLOSE_REQ comes sooner when nobody waits for an answer", async (t) =>
     const server = new Server();
     const agent = await server.agent();
     const conduit = await agent.connect(1);
-    conduit.send(new Uint8Array(uploadBytes));
-    await settled();
+    await conduit.send(new Uint8Array(uploadBytes));
     server.timers.advance(pauseMs);
     conduit.finish(true);
     const isClosed = async () => {
@@ -388,8 +379,7 @@ Deno.test("links that end badly are counted by status, once each", async () => {
   closed.link.close("the server is stopping");
   await settled();
   assertEquals(server.observer.failures, [StatusCode.CANCELLED]);
-  server.pair.break("EOF");
-  await settled();
+  await server.pair.break("EOF");
   assertEquals(server.observer.failures, [
     StatusCode.CANCELLED,
     StatusCode.UNAVAILABLE,
@@ -403,15 +393,13 @@ Deno.test("a conduit that is not read holds the link for 10 s and is then reset 
   const stalled = await agent.connect(1);
   const other = await agent.connect(2);
   stalled.stopReading();
-  agent.script.data(1, new Uint8Array(CONDUIT_QUEUE_BYTES));
-  await settled();
+  await agent.script.data(1, new Uint8Array(CONDUIT_QUEUE_BYTES));
   agent.script.data(2, "no harm so far");
   await other.received(14);
   assertEquals(server.timers.pendingCount, 0);
 
   agent.script.data(1, new Uint8Array(12 * 1024 * 1024));
-  agent.script.data(2, "stuck behind");
-  await settled();
+  await agent.script.data(2, "stuck behind");
   assertEquals(other.text, "no harm so far");
   assertEquals(stalled.end, undefined);
   assertEquals(server.observer.holding, 1);
@@ -446,8 +434,7 @@ async function overfull(server: Server) {
     onEnd() {},
     onClose: (end) => void (state.end = end),
   });
-  agent.script.data(1, new Uint8Array(2 * CONDUIT_QUEUE_BYTES));
-  await settled();
+  await agent.script.data(1, new Uint8Array(2 * CONDUIT_QUEUE_BYTES));
   assert(state.arrived > CONDUIT_QUEUE_BYTES);
   return { conduit, state };
 }
@@ -478,8 +465,7 @@ Deno.test("closed connectIDs are not remembered for ever", async () => {
   for (let id = 1; id <= CLOSED_IDS_MAX + 1; id++) agent.script.data(id, "?");
   await settled();
   agent.script.data(CLOSED_IDS_MAX + 1, "?");
-  agent.script.data(1, "?");
-  await settled();
+  await agent.script.data(1, "?");
   assertEquals(agent.received.length, CLOSED_IDS_MAX + 2);
   assertEquals(agent.received.at(-1), "CLOSE_REQ 1");
 });
@@ -538,10 +524,9 @@ Deno.test("the late answer of a dial that was given up is no other's of the same
   const { conduit } = agent.dial("tcp", { id });
   conduit.then(() => isConnected = true);
   await settled();
-  agent.script.say({
+  await agent.script.say({
     ...{ type: "DIAL_RSP", error: "", connectId: 7, random: first },
   });
-  await settled();
   assertEquals(isConnected, false, "it is connected to the first's target");
   // Who has answered is over with it.
   agent.dial("tcp", { id });
@@ -556,8 +541,7 @@ Deno.test("data right before CLOSE_RSP with an error is passed on before the err
   caller.stopReading();
   const data = new TextEncoder().encode("last words");
   agent.script.say({ type: "DATA", connectId: 1, data });
-  agent.script.say(closeResponse(1, "boom"));
-  await settled();
+  await agent.script.say(closeResponse(1, "boom"));
   assertEquals(caller.text, "last words");
   assertEquals(caller.end, undefined);
   caller.startReading();
@@ -566,8 +550,7 @@ Deno.test("data right before CLOSE_RSP with an error is passed on before the err
   const slow = await agent.connect(2);
   slow.stopReading();
   agent.script.say({ type: "DATA", connectId: 2, data });
-  agent.script.say(closeResponse(2, "boom"));
-  await settled();
+  await agent.script.say(closeResponse(2, "boom"));
   assertEquals(slow.end, undefined);
   server.timers.advance(GONE_LINGER_MS);
   assertEquals(slow.end, { kind: "reset", reason: "boom" });
@@ -580,7 +563,6 @@ Deno.test("a connection of which one end has said all is no load any more", asyn
   assertEquals([agent.link.load, agent.link.ending], [1, 0]);
   caller.finish();
   assertEquals([agent.link.load, agent.link.ending], [1, 1]);
-  agent.script.say(closeResponse(1));
-  await settled();
+  await agent.script.say(closeResponse(1));
   assertEquals([agent.link.load, agent.link.ending], [0, 0]);
 });

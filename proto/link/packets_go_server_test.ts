@@ -79,8 +79,7 @@ class Agent {
   static async linked(): Promise<Agent> {
     const agent = new Agent();
     await settled();
-    agent.server.answer({ serverid: "s-1", servercount: "3" });
-    await settled();
+    await agent.server.answer({ serverid: "s-1", servercount: "3" });
     return agent;
   }
 
@@ -94,8 +93,7 @@ class Agent {
   /** A linked agent with connection 1. */
   static async connected(): Promise<{ agent: Agent; target: ConduitProbe }> {
     const agent = await Agent.linked();
-    agent.server.say(dialRequest(RANDOM));
-    await settled();
+    await agent.server.say(dialRequest(RANDOM));
     const target = agent.connect();
     await settled();
     return { agent, target };
@@ -122,8 +120,7 @@ Deno.test("a server that does not say who it is gets no agent", async () => {
   ) {
     const agent = new Agent();
     await settled();
-    agent.server.answer(metadata);
-    await settled();
+    await agent.server.answer(metadata);
     assert(agent.closed?.startsWith("expected one server"));
     assertEquals(agent.server.received, ["cancel"]);
   }
@@ -139,19 +136,19 @@ Deno.test("a silent server is given up", async () => {
 Deno.test("a refusing status is reported word for word", async () => {
   const agent = new Agent();
   await settled();
-  agent.server.finish(StatusCode.UNKNOWN, "token not authenticated: 50% off");
-  await settled();
+  await agent.server.finish(
+    StatusCode.UNKNOWN,
+    "token not authenticated: 50% off",
+  );
   assertEquals(agent.closed, "token not authenticated: 50% off");
   assertEquals(agent.observer.failures, [StatusCode.UNKNOWN]);
 });
 
 Deno.test("dials are answered with their random (TestServeData_HTTP)", async () => {
   const { agent, target } = await Agent.connected();
-  agent.server.data(1, "GET /");
-  await settled();
+  await agent.server.data(1, "GET /");
   target.send("200 OK");
-  target.finish();
-  await settled();
+  await target.finish();
   assertEquals(target.text, "GET /");
   assertEquals(agent.server.received, [
     "DIAL_RSP 1 ok",
@@ -170,8 +167,7 @@ Deno.test("dials are answered with their random (TestServeData_HTTP)", async () 
 
 Deno.test("a dial that failed is answered with the text", async () => {
   const agent = await Agent.linked();
-  agent.server.say(dialRequest(5));
-  await settled();
+  await agent.server.say(dialRequest(5));
   agent.answers[0]!.failed(new DialError("endpoint", "connection refused"));
   await settled();
   assertEquals(agent.server.received, ["DIAL_RSP 0 connection refused"]);
@@ -180,33 +176,26 @@ Deno.test("a dial that failed is answered with the text", async () => {
 Deno.test("a target's first bytes wait a moment, or for the caller's", async () => {
   const quiet = await Agent.connected();
   quiet.target.send("banner");
-  quiet.target.finish();
-  await settled();
-  quiet.agent.timers.advance(FIRST_HOLD_MS - 1);
-  await settled();
+  await quiet.target.finish();
+  await quiet.agent.timers.advance(FIRST_HOLD_MS - 1);
   assertEquals(quiet.agent.server.received, ["DIAL_RSP 1 ok"]);
-  quiet.agent.timers.advance(1);
-  await settled();
+  await quiet.agent.timers.advance(1);
   assertEquals(quiet.agent.server.received.slice(1), [
     'DATA 1 "banner"',
     "CLOSE_RSP 1",
   ]);
 
   const asked = await Agent.connected();
-  asked.target.send("banner");
-  await settled();
-  asked.agent.server.data(1, "hello");
-  await settled();
+  await asked.target.send("banner");
+  await asked.agent.server.data(1, "hello");
   assertEquals(asked.agent.server.received.at(-1), 'DATA 1 "banner"');
 });
 
 Deno.test("CLOSE_REQ is answered once (TestClose_Client)", async () => {
   const { agent, target } = await Agent.connected();
-  agent.server.say(closeRequest(1));
-  await settled();
+  await agent.server.say(closeRequest(1));
   assertEquals(target.hasEnded, true);
-  agent.server.say(closeRequest(1));
-  await settled();
+  await agent.server.say(closeRequest(1));
   assertEquals(agent.server.received.slice(1), [
     "CLOSE_RSP 1",
     "CLOSE_RSP 1 Unknown connectID",
@@ -217,8 +206,7 @@ Deno.test("CLOSE_REQ waits until the target has what came before", async () => {
   const { agent, target } = await Agent.connected();
   target.stopReading();
   agent.server.data(1, new Uint8Array(100_000));
-  agent.server.say(closeRequest(1));
-  await settled();
+  await agent.server.say(closeRequest(1));
   assertEquals(agent.server.received.length, 1);
   assertEquals(target.hasEnded, false);
   target.startReading();
@@ -231,22 +219,19 @@ Deno.test("CLOSE_REQ waits until the target has what came before", async () => {
 Deno.test("DATA for an unknown connection is answered once (TestConnectionMismatch)", async () => {
   const agent = await Agent.linked();
   agent.server.data(8, "a");
-  agent.server.data(8, "b");
-  await settled();
+  await agent.server.data(8, "b");
   assertEquals(agent.server.received, ["CLOSE_RSP 8 unrecognized connectID"]);
 });
 
 Deno.test("a reset of the target carries its text to the server", async () => {
   const { agent, target } = await Agent.connected();
-  target.reset("ECONNRESET");
-  await settled();
+  await target.reset("ECONNRESET");
   assertEquals(agent.server.received.slice(1), ["CLOSE_RSP 1 ECONNRESET"]);
 });
 
 Deno.test("DIAL_CLS gives the dial up", async () => {
   const agent = await Agent.linked();
-  agent.server.say(dialRequest(5), { type: "DIAL_CLS", random: 5 });
-  await settled();
+  await agent.server.say(dialRequest(5), { type: "DIAL_CLS", random: 5 });
   assertEquals(agent.cancelled, 1);
   assertEquals(agent.link.load, 0);
   const late = agent.connect();
@@ -258,8 +243,7 @@ Deno.test("DIAL_CLS gives the dial up", async () => {
 Deno.test("an answer to a dial given up is not taken for a later one", async () => {
   const agent = await Agent.linked();
   const again = dialRequest(5);
-  agent.server.say(again, { type: "DIAL_CLS", random: 5 }, again);
-  await settled();
+  await agent.server.say(again, { type: "DIAL_CLS", random: 5 }, again);
   const [first, second] = agent.answers;
   first!.failed(new DialError("endpoint", "too late"));
   second!.failed(new DialError("endpoint", "refused"));
@@ -272,8 +256,7 @@ Deno.test("DRAIN is sent once, while data flows (TestDrain)", async () => {
   agent.link.drain();
   agent.link.drain();
   target.send("still served");
-  agent.timers.advance(FIRST_HOLD_MS);
-  await settled();
+  await agent.timers.advance(FIRST_HOLD_MS);
   assertEquals(agent.server.received.slice(1), [
     "DRAIN",
     'DATA 1 "still served"',
@@ -282,10 +265,8 @@ Deno.test("DRAIN is sent once, while data flows (TestDrain)", async () => {
 
 Deno.test("a server that goes takes its connections and dials along", async () => {
   const { agent, target } = await Agent.connected();
-  agent.server.say(dialRequest(6));
-  await settled();
-  agent.pair.break("server killed");
-  await settled();
+  await agent.server.say(dialRequest(6));
+  await agent.pair.break("server killed");
   assertEquals(target.end?.kind, "lost");
   assertEquals(agent.cancelled, 1);
   assert(agent.closed?.includes("server killed"));
@@ -297,8 +278,7 @@ Deno.test("a server cannot have more dials under way than the limit", async () =
   for (let random = 1; random <= DIALS_MAX; random++) {
     agent.server.say(dialRequest(random));
   }
-  agent.server.say(dialRequest(DIALS_MAX + 1), dialRequest(1));
-  await settled();
+  await agent.server.say(dialRequest(DIALS_MAX + 1), dialRequest(1));
   assertEquals(agent.link.load, DIALS_MAX);
   assertEquals(agent.server.received, [
     `DIAL_RSP 0 ${DIALS_MAX} dials are under way`,

@@ -86,8 +86,7 @@ class Server {
   async connected(metadata: Record<string, string>): Promise<ConduitProbe> {
     await this.dial();
     this.callee.answer(metadata);
-    this.callee.say(accepted);
-    await settled();
+    await this.callee.say(accepted);
     return this.conduit!;
   }
 }
@@ -108,13 +107,12 @@ Deno.test("a dial says what it wants and what it can do", async () => {
 Deno.test("a refused dial keeps the server's words (TestProxyHandleDialError_GRPC)", async () => {
   const server = new Server();
   await server.dial();
-  server.callee.say({
+  await server.callee.say({
     type: "DIAL_RSP",
     error: "dial tcp 10.0.0.1:443: connection refused",
     connectId: 0,
     random: DIAL_ID,
   });
-  await settled();
   assertEquals(server.failed?.reason, "endpoint");
   assertEquals(
     server.failed?.message,
@@ -127,13 +125,12 @@ Deno.test("our server's reason is told apart from its words", async () => {
   const server = new Server();
   await server.dial();
   server.callee.answer({ ...OURS, "tunnel-dial-failure": "no-agent" });
-  server.callee.say({
+  await server.callee.say({
     type: "DIAL_RSP",
     error: "no agent serves host=node7",
     connectId: 0,
     random: DIAL_ID,
   });
-  await settled();
   assertEquals(server.failed?.reason, "no-agent");
 });
 
@@ -199,17 +196,14 @@ Deno.test("early data leaves with the dial, and once more for a Go server", asyn
     await server.dial({ earlyData });
     assertEquals(server.callee.received.slice(1), ['DATA 0 "GET /"']);
     server.callee.answer(OURS);
-    server.callee.say(accepted);
-    await settled();
+    await server.callee.say(accepted);
     assertEquals(server.callee.received.length, 2);
   });
   await t.step("Go", async () => {
     const server = new Server();
     await server.dial({ earlyData });
-    server.callee.say(accepted);
-    await settled();
-    server.conduit!.send(" HTTP/1.1");
-    await settled();
+    await server.callee.say(accepted);
+    await server.conduit!.send(" HTTP/1.1");
     assertEquals(server.callee.received.slice(1), [
       'DATA 0 "GET /"',
       'DATA 1152921504606846976 "GET /"',
@@ -250,8 +244,7 @@ Deno.test("early data waits until the callee lives or has answered, where it is 
     await settled();
     assertEquals(server.callee.received.slice(1), ['DATA 0 "GET /"']);
     server.callee.answer(OURS);
-    server.callee.say(accepted);
-    await settled();
+    await server.callee.say(accepted);
     leave();
     await settled();
     assertEquals([server.callee.received.length, sent], [2, 1]);
@@ -260,10 +253,8 @@ Deno.test("early data waits until the callee lives or has answered, where it is 
     const server = new Server();
     await server.dial({ earlyData, onSending, mayLeave: () => {} });
     server.callee.answer(OURS);
-    server.callee.say(accepted);
-    await settled();
-    server.conduit!.send(" HTTP/1.1");
-    await settled();
+    await server.callee.say(accepted);
+    await server.conduit!.send(" HTTP/1.1");
     assertEquals(server.callee.received[1], 'DATA 0 "GET /"');
     assertEquals([server.callee.received.length, sent], [3, 2]);
   });
@@ -299,15 +290,13 @@ Deno.test("what is said before the answer goes ahead, up to the limit", async (t
   await t.step("towards a server of ours, once", async () => {
     const server = await start();
     server.callee.answer(OURS);
-    server.callee.say(accepted);
-    await settled();
+    await server.callee.say(accepted);
     assertEquals(server.callee.bytes, EARLY_BYTES_MAX);
     assertEquals(server.pending.sendEarly!(more), 0, "the answer is there");
   });
   await t.step("towards a Go server, twice", async () => {
     const server = await start();
-    server.callee.say(accepted);
-    await settled();
+    await server.callee.say(accepted);
     assertEquals(server.callee.bytes, 2 * EARLY_BYTES_MAX);
   });
   await t.step("datagrams whole, or not at all", async () => {
@@ -321,8 +310,7 @@ Deno.test("what is said before the answer goes ahead, up to the limit", async (t
 Deno.test("a status other than OK is counted, before the answer and after", async () => {
   const server = new Server();
   await server.dial();
-  server.callee.finish(StatusCode.UNAVAILABLE, "going");
-  await settled();
+  await server.callee.finish(StatusCode.UNAVAILABLE, "going");
   assertEquals(server.observer.failures, [StatusCode.UNAVAILABLE]);
   const other = new Server();
   const conduit = await other.connected({});
@@ -335,11 +323,9 @@ Deno.test("our server receives END_STREAM, and its status is the end", async () 
   const server = new Server();
   const conduit = await server.connected(OURS);
   conduit.send("up");
-  conduit.finish();
-  await settled();
+  await conduit.finish();
   assertEquals(server.callee.received.at(-1), "half-close");
-  server.callee.data(accepted.connectId, "down");
-  await settled();
+  await server.callee.data(accepted.connectId, "down");
   assertEquals([conduit.text, conduit.end], ["down", undefined]);
   server.callee.finish(StatusCode.OK, "");
   assertEquals(await conduit.closed, { kind: "clean" });
@@ -352,13 +338,10 @@ Deno.test("a Go server receives CLOSE_REQ once nothing moves any more", async ()
   conduit.send("request");
   conduit.finish();
   server.timers.advance(CLOSE_QUIET_MS - 1);
-  server.callee.data(accepted.connectId, "answer, part 1");
-  await settled();
-  server.timers.advance(CLOSE_QUIET_MS);
-  await settled();
+  await server.callee.data(accepted.connectId, "answer, part 1");
+  await server.timers.advance(CLOSE_QUIET_MS);
   assert(!server.callee.received.some((line) => line.startsWith("CLOSE_REQ")));
-  server.timers.advance(CLOSE_QUIET_MS);
-  await settled();
+  await server.timers.advance(CLOSE_QUIET_MS);
   assertEquals(
     server.callee.received.at(-1),
     "CLOSE_REQ 1152921504606846976",
@@ -372,15 +355,12 @@ Deno.test("CLOSE_REQ waits while something is left to be read", async () => {
   const server = new Server();
   const conduit = await server.connected({});
   conduit.stopReading();
-  server.callee.data(accepted.connectId, "unread");
-  await settled();
+  await server.callee.data(accepted.connectId, "unread");
   conduit.finish();
-  server.timers.advance(5 * CLOSE_QUIET_MS);
-  await settled();
+  await server.timers.advance(5 * CLOSE_QUIET_MS);
   assertEquals(server.callee.received.length, 1);
   conduit.startReading();
-  server.timers.advance(2 * CLOSE_QUIET_MS);
-  await settled();
+  await server.timers.advance(2 * CLOSE_QUIET_MS);
   assertEquals(server.callee.received.length, 2);
 });
 
@@ -426,13 +406,11 @@ Deno.test("CLOSE_RSP of a Go server ends both directions", async (t) => {
 Deno.test("an empty DATA is nothing, and DATA_END is an end", async () => {
   const server = new Server();
   const conduit = await server.connected(OURS);
-  server.callee.data(accepted.connectId, "");
-  await settled();
+  await server.callee.data(accepted.connectId, "");
   assertEquals([conduit.hasEnded, conduit.chunks.length], [false, 0]);
   server.callee.say({ type: "DATA_END", connectId: accepted.connectId });
   await conduit.ended;
-  conduit.send("the way in is open");
-  await settled();
+  await conduit.send("the way in is open");
   assertEquals(server.callee.received.at(-1)?.endsWith('open"'), true);
 });
 

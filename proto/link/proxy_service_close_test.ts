@@ -15,8 +15,7 @@ import { GONE_LINGER_BYTES_MAX, GONE_LINGER_MS } from "./packet_conduit.ts";
 Deno.test("a Go caller's connection closes in order (TestServerProxyNormalClose)", async () => {
   const { caller, target } = await new MemoryFrontend().dialled();
   caller.data(1, "hello");
-  caller.say(closeRequest(1));
-  await settled();
+  await caller.say(closeRequest(1));
   assertEquals(caller.received, ["DIAL_RSP 1 ok", "CLOSE_RSP 1", "status OK"]);
   assertEquals(target.text, "hello");
   assertEquals(target.hasEnded, true);
@@ -46,10 +45,8 @@ Deno.test("what a Go caller sent before it went is delivered", async (t) => {
       const frontend = new MemoryFrontend();
       const { caller, target } = await frontend.dialled();
       // Less than a window, so that it has all left when the caller goes.
-      caller.data(1, new Uint8Array(50_000));
-      await settled();
-      caller.data(1, "last words");
-      await settled();
+      await caller.data(1, new Uint8Array(50_000));
+      await caller.data(1, "last words");
       leave(caller, frontend);
       await settled();
       assertEquals(target.receivedBytes, 50_010);
@@ -66,8 +63,7 @@ Deno.test("a target learns whether its caller has gone or only half-closed", asy
     caller: ScriptedCaller,
     leave: () => void,
   ): Promise<unknown> => {
-    caller.say(dialRequest);
-    await settled();
+    await caller.say(dialRequest);
     const [near, far] = MemoryConduit.pair();
     const probe = new ConduitProbe(far);
     const ends: unknown[] = [];
@@ -103,13 +99,10 @@ Deno.test("what a Go caller sent is delivered to a slow target even when the lin
   target.stopReading();
   caller.data(1, new Uint8Array(60_000));
   caller.data(1, "last words");
-  caller.say(closeRequest(1));
-  await settled();
-  frontend.pair.break("EOF");
-  await settled();
+  await caller.say(closeRequest(1));
+  await frontend.pair.break("EOF");
   assertEquals(target.end, undefined);
-  target.startReading();
-  await settled();
+  await target.startReading();
   assertEquals(target.receivedBytes, 60_010);
   assertEquals(target.hasEnded, true);
 });
@@ -117,13 +110,10 @@ Deno.test("what a Go caller sent is delivered to a slow target even when the lin
 Deno.test("a target that goes on after its Go caller went is reset, soon", async (t) => {
   await t.step("when it says too much", async () => {
     const { caller, target } = await new MemoryFrontend().dialled();
-    caller.say(closeRequest(1));
-    await settled();
-    target.send(new Uint8Array(GONE_LINGER_BYTES_MAX));
-    await settled();
+    await caller.say(closeRequest(1));
+    await target.send(new Uint8Array(GONE_LINGER_BYTES_MAX));
     assertEquals(target.end, undefined);
-    target.send("x");
-    await settled();
+    await target.send("x");
     assertEquals(target.end?.kind, "reset");
   });
   await t.step("when it was waiting for the caller to read", async () => {
@@ -131,11 +121,9 @@ Deno.test("a target that goes on after its Go caller went is reset, soon", async
     const { caller, target } = await frontend.dialled();
     caller.isReading = false;
     caller.data(1, "x");
-    target.send(new Uint8Array(4 * GONE_LINGER_BYTES_MAX));
-    await settled();
+    await target.send(new Uint8Array(4 * GONE_LINGER_BYTES_MAX));
     assert(target.queuedBytes > 2 * GONE_LINGER_BYTES_MAX);
-    caller.say(closeRequest(1));
-    await settled();
+    await caller.say(closeRequest(1));
     assertEquals(target.end?.kind, "reset");
   });
   await t.step("but not while it reads what came before", async () => {
@@ -143,8 +131,7 @@ Deno.test("a target that goes on after its Go caller went is reset, soon", async
     const { caller, target } = await frontend.dialled();
     target.stopReading();
     caller.data(1, new Uint8Array(130_000));
-    caller.say(closeRequest(1));
-    await settled();
+    await caller.say(closeRequest(1));
     frontend.timers.advance(GONE_LINGER_MS - 1);
     target.startReading();
     target.stopReading();
@@ -158,10 +145,8 @@ Deno.test("a target that goes on after its Go caller went is reset, soon", async
   await t.step("when it never closes", async () => {
     const frontend = new MemoryFrontend();
     const { caller, target } = await frontend.dialled();
-    caller.say(closeRequest(1));
-    await settled();
-    frontend.timers.advance(2 * GONE_LINGER_MS);
-    await settled();
+    await caller.say(closeRequest(1));
+    await frontend.timers.advance(2 * GONE_LINGER_MS);
     assertEquals(target.end?.kind, "reset");
     // What is left is the transport's; nothing of the call.
     assertEquals(frontend.timers.pendingCount, 0);
@@ -178,8 +163,7 @@ Deno.test("a target's half-close is one empty DATA for a Go caller, whose way in
     'DATA 1 "all there is"',
     'DATA 1 ""',
   ]);
-  caller.data(1, "and the way in");
-  await settled();
+  await caller.data(1, "and the way in");
   assertEquals(target.text, "xand the way in");
   caller.say(closeRequest(1));
   assertEquals(await target.closed, { kind: "clean" });
@@ -190,11 +174,9 @@ Deno.test("a target's half-close is one empty DATA for a Go caller, whose way in
 Deno.test("a target's half-close is DATA_END for our caller", async () => {
   const frontend = new MemoryFrontend();
   const caller = frontend.ourCaller();
-  caller.say(dialRequest);
-  await settled();
+  await caller.say(dialRequest);
   const target = frontend.connect();
-  target.finish();
-  await settled();
+  await target.finish();
   assertEquals(caller.received, ["DIAL_RSP 1 ok", "DATA_END 1"]);
   caller.data(1, "goes on");
   caller.call.halfClose();
@@ -207,13 +189,11 @@ Deno.test("a target's half-close is DATA_END for our caller", async () => {
 Deno.test("no DATA_END stands in front of the status that says it too", async () => {
   const frontend = new MemoryFrontend();
   const caller = frontend.ourCaller();
-  caller.say(dialRequest);
-  await settled();
+  await caller.say(dialRequest);
   const target = frontend.connect();
   caller.call.halfClose();
   await target.ended;
-  target.finish();
-  await settled();
+  await target.finish();
   assertEquals(caller.received, ["DIAL_RSP 1 ok", "status OK"]);
 });
 
@@ -223,16 +203,13 @@ Deno.test("a reset and a loss are reported with their reason", async (t) => {
     await t.step(`${kind}, to our caller`, async () => {
       const frontend = new MemoryFrontend();
       const caller = frontend.ourCaller();
-      caller.say(dialRequest);
-      await settled();
-      frontend.connect().reset("ECONNRESET", kind);
-      await settled();
+      await caller.say(dialRequest);
+      await frontend.connect().reset("ECONNRESET", kind);
       assertEquals(caller.received[1], `status ${words[kind]} ECONNRESET`);
     });
     await t.step(`${kind}, to a Go caller`, async () => {
       const { caller, target } = await new MemoryFrontend().dialled();
-      target.reset("ECONNRESET", kind);
-      await settled();
+      await target.reset("ECONNRESET", kind);
       assertEquals(caller.received.slice(1), [
         "CLOSE_RSP 1 ECONNRESET",
         `status ${words[kind]} ECONNRESET`,

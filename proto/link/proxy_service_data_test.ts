@@ -23,8 +23,7 @@ import { proxyService } from "./proxy_service.ts";
 Deno.test("an empty DATA of the caller's is harmless", async () => {
   const { caller, target } = await new MemoryFrontend().dialled();
   caller.data(1, "");
-  caller.data(1, "after");
-  await settled();
+  await caller.data(1, "after");
   assertEquals(target.text, "after");
   assertEquals(target.hasEnded, false);
 });
@@ -32,43 +31,34 @@ Deno.test("an empty DATA of the caller's is harmless", async () => {
 Deno.test("what a target says first waits for a Go caller", async (t) => {
   await t.step("until it speaks", async () => {
     const { caller, target } = await new MemoryFrontend().dialled();
-    target.send("banner");
-    await settled();
+    await target.send("banner");
     assertEquals(caller.received, ["DIAL_RSP 1 ok"]);
-    caller.data(1, "hello");
-    await settled();
+    await caller.data(1, "hello");
     assertEquals(caller.received[1], 'DATA 1 "banner"');
   });
   await t.step("no longer than the hold", async () => {
     const frontend = new MemoryFrontend();
     const { caller, target } = await frontend.dialled();
     target.send("banner");
-    target.finish();
-    await settled();
-    frontend.timers.advance(FIRST_HOLD_MS - 1);
-    await settled();
+    await target.finish();
+    await frontend.timers.advance(FIRST_HOLD_MS - 1);
     assertEquals(caller.received.length, 1);
-    frontend.timers.advance(1);
-    await settled();
+    await frontend.timers.advance(1);
     assertEquals(caller.received.slice(1), ['DATA 1 "banner"', 'DATA 1 ""']);
   });
   await t.step("even when it says nothing but its end", async () => {
     const frontend = new MemoryFrontend();
     const { caller, target } = await frontend.dialled();
-    target.finish();
-    await settled();
+    await target.finish();
     assertEquals(caller.received.length, 1);
-    frontend.timers.advance(FIRST_HOLD_MS);
-    await settled();
+    await frontend.timers.advance(FIRST_HOLD_MS);
     assertEquals(caller.received.slice(1), ['DATA 1 ""']);
   });
   await t.step("and never for ours", async () => {
     const frontend = new MemoryFrontend();
     const caller = frontend.ourCaller();
-    caller.say(dialRequest);
-    await settled();
-    frontend.connect().send("banner");
-    await settled();
+    await caller.say(dialRequest);
+    await frontend.connect().send("banner");
     assertEquals(caller.received, ["DIAL_RSP 1 ok", 'DATA 1 "banner"']);
   });
 });
@@ -82,8 +72,7 @@ Deno.test("one DATA message of 5 MiB reaches the target", async () => {
 Deno.test("DATA for Go callers is at most 32 KiB a packet", async () => {
   const { caller, target } = await new MemoryFrontend().dialled();
   caller.data(1, "go");
-  target.send(new Uint8Array(200_000));
-  await settled();
+  await target.send(new Uint8Array(200_000));
   assertEquals(caller.bytes, 200_000);
   assert(caller.received.length > 200_000 / 32_768);
 });
@@ -93,10 +82,8 @@ Deno.test("DATA for our callers fills the frame that they take", async () => {
     settings: { maxFrameSize: LARGE_FRAME_SIZE },
   });
   const caller = frontend.ourCaller();
-  caller.say(dialRequest);
-  await settled();
-  frontend.connect().send(new Uint8Array(65_000));
-  await settled();
+  await caller.say(dialRequest);
+  await frontend.connect().send(new Uint8Array(65_000));
   assertEquals(caller.bytes, 65_000);
   assertEquals(caller.received.length, 2);
 });
@@ -104,8 +91,7 @@ Deno.test("DATA for our callers fills the frame that they take", async () => {
 Deno.test("a DATA message longer than any datagram is dropped whole", async () => {
   const frontend = new MemoryFrontend();
   const caller = frontend.goCaller();
-  caller.say(udpRequest);
-  await settled();
+  await caller.say(udpRequest);
   const target = frontend.connect(true);
   await settled();
   caller.data(1, new Uint8Array(200_000));
@@ -119,12 +105,10 @@ Deno.test("datagrams for a caller that takes none are dropped, over a bound", as
   const frontend = new MemoryFrontend();
   const caller = frontend.goCaller();
   caller.isReading = false;
-  caller.say(udpRequest);
-  await settled();
+  await caller.say(udpRequest);
   const target = frontend.connect(true);
   for (let i = 0; i < 100; i++) {
-    target.send(new Uint8Array(10_000));
-    await settled();
+    await target.send(new Uint8Array(10_000));
   }
   const kept = 1_000_000 - frontend.observer.dropped * 10_000;
   const window = 65_535;
@@ -139,8 +123,7 @@ async function stalled(
   const frontend = new MemoryFrontend();
   const caller = call(frontend);
   caller.isReading = false;
-  caller.say(dialRequest);
-  await settled();
+  await caller.say(dialRequest);
   const target = frontend.connect();
   frontend.timers.advance(FIRST_HOLD_MS);
   return { caller, target };
@@ -157,12 +140,9 @@ for (const [name, call] of Object.entries(CALLERS)) {
     // front of the status.
     for (let spareBytes = 0; spareBytes < 128; spareBytes += 3) {
       const { caller, target } = await stalled(call);
-      target.send(new Uint8Array(65_535 - 128 + spareBytes));
-      await settled();
-      target.send(new Uint8Array(1024 * 1024));
-      await settled();
-      target.reset("gave up");
-      await settled();
+      await target.send(new Uint8Array(65_535 - 128 + spareBytes));
+      await target.send(new Uint8Array(1024 * 1024));
+      await target.reset("gave up");
       assertEquals(caller.received.at(-1), "status ABORTED gave up");
     }
   });
@@ -197,8 +177,7 @@ async function dialing(protocol: "tcp" | "udp", roomBytes: number) {
     [CAPABILITIES_FIELD]: "half-close",
   });
   const address = "10.0.0.1:443";
-  caller.say({ type: "DIAL_REQ", protocol, address, random: 1 });
-  await settled();
+  await caller.say({ type: "DIAL_REQ", protocol, address, random: 1 });
   /** Answers the dial. @returns The target. */
   const connect = async () => {
     const [near, far] = MemoryConduit.pair({ datagrams: protocol === "udp" });
@@ -213,12 +192,10 @@ async function dialing(protocol: "tcp" | "udp", roomBytes: number) {
 Deno.test("early data that missed the dial follows it, and the rest stays in order", async () => {
   const { scene, caller, connect } = await dialing("tcp", 8);
   for (const text of ["one ", "two ", "three ", "four"]) {
-    caller.data(0, text);
-    await settled();
+    await caller.data(0, text);
   }
   scene.roomBytes = 100;
-  caller.data(0, " five");
-  await settled();
+  await caller.data(0, " five");
   assertEquals(scene.early, ["one ", "two "]);
   assertEquals((await connect()).text, "three four five");
 });
@@ -227,8 +204,7 @@ Deno.test("datagrams that missed the dial keep their borders", async () => {
   const { scene, caller, connect } = await dialing("udp", 100_000);
   const inPieces = "x".repeat(40_000);
   for (const text of ["one", inPieces, "two"]) {
-    caller.data(0, text);
-    await settled();
+    await caller.data(0, text);
   }
   const { chunks } = await connect();
   assertEquals(scene.early, ["one"], "one in pieces waits, and what follows");

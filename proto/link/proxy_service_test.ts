@@ -23,8 +23,7 @@ Deno.test("random is echoed to the bit and connectIDs count up", async () => {
 Deno.test("a failed dial reports its text, and its reason to those who read it", async () => {
   const frontend = new MemoryFrontend();
   const caller = frontend.goCaller();
-  caller.say(dialRequest);
-  await settled();
+  await caller.say(dialRequest);
   frontend.answers[0]!.failed(new DialError("no-agent", "No agent available"));
   await settled();
   assertEquals(caller.received, ["DIAL_RSP 0 No agent available", "status OK"]);
@@ -33,8 +32,7 @@ Deno.test("a failed dial reports its text, and its reason to those who read it",
 
 Deno.test("DATA before a dial is answered (TestServerProxyNoDial)", async () => {
   const caller = new MemoryFrontend().goCaller();
-  caller.data(1, "too early");
-  await settled();
+  await caller.data(1, "too early");
   assertEquals(caller.received, [
     "CLOSE_RSP 1 backend not initialized",
     "status INVALID_ARGUMENT backend not initialized",
@@ -44,8 +42,7 @@ Deno.test("DATA before a dial is answered (TestServerProxyNoDial)", async () => 
 Deno.test("CLOSE_REQ before a dial is answered and the call goes on", async () => {
   const frontend = new MemoryFrontend();
   const caller = frontend.goCaller();
-  caller.say(closeRequest(7), dialRequest);
-  await settled();
+  await caller.say(closeRequest(7), dialRequest);
   frontend.connect();
   await settled();
   assertEquals(caller.received, [
@@ -56,8 +53,7 @@ Deno.test("CLOSE_REQ before a dial is answered and the call goes on", async () =
 
 Deno.test("DATA for another connection ends the call (TestServerProxyConnectionMismatch)", async () => {
   const { caller, target } = await new MemoryFrontend().dialled();
-  caller.data(99, "for whom");
-  await settled();
+  await caller.data(99, "for whom");
   assertEquals(caller.received.slice(1), [
     "CLOSE_RSP 99 mismatched connection IDs",
     "status INVALID_ARGUMENT mismatched connection IDs",
@@ -69,8 +65,7 @@ Deno.test("a second DIAL_REQ is refused and the first connection goes on", async
   const frontend = new MemoryFrontend();
   const { caller, target } = await frontend.dialled();
   caller.say(dialRequest);
-  caller.data(1, "still here");
-  await settled();
+  await caller.data(1, "still here");
   assertEquals(frontend.answers.length, 1);
   assert(caller.received[1]!.startsWith("DIAL_RSP 0 Cannot dial twice"));
   assertEquals(target.text, "still here");
@@ -88,19 +83,16 @@ Deno.test("bytes that are no packet are INVALID_ARGUMENT", async () => {
 Deno.test("unknown packet types are ignored", async () => {
   const { caller, target } = await new MemoryFrontend().dialled();
   caller.say({ type: "UNKNOWN", code: 77 });
-  caller.data(1, "and on");
-  await settled();
+  await caller.data(1, "and on");
   assertEquals(target.text, "and on");
 });
 
 Deno.test("DIAL_CLS gives the pending dial up (TestProxyDial_RequestCancelled_GRPC)", async () => {
   const frontend = new MemoryFrontend();
   const caller = frontend.goCaller();
-  caller.say(dialRequest, { type: "DIAL_CLS", random: 5 });
-  await settled();
+  await caller.say(dialRequest, { type: "DIAL_CLS", random: 5 });
   assertEquals(frontend.cancelled, 0);
-  caller.say({ type: "DIAL_CLS", random: RANDOM });
-  await settled();
+  await caller.say({ type: "DIAL_CLS", random: RANDOM });
   assertEquals(frontend.cancelled, 1);
   assertEquals(caller.received, ["status OK"]);
 });
@@ -109,8 +101,7 @@ Deno.test("a caller that goes during the dial cancels it", async () => {
   for (const leave of ["cancel", "halfClose"] as const) {
     const frontend = new MemoryFrontend();
     const caller = frontend.goCaller();
-    caller.say(dialRequest);
-    await settled();
+    await caller.say(dialRequest);
     caller.call[leave]();
     await settled();
     assertEquals(frontend.cancelled, 1, leave);
@@ -124,8 +115,7 @@ Deno.test("a call without a dial ends after a while", async () => {
   const frontend = new MemoryFrontend();
   const caller = frontend.goCaller();
   await settled();
-  frontend.timers.advance(DIAL_REQ_WAIT_MS);
-  await settled();
+  await frontend.timers.advance(DIAL_REQ_WAIT_MS);
   assertEquals(caller.received, [
     "status DEADLINE_EXCEEDED no DIAL_REQ came within 30 s",
   ]);
@@ -135,8 +125,7 @@ Deno.test("packets are counted by type", async () => {
   const frontend = new MemoryFrontend();
   const { caller } = await frontend.dialled();
   caller.data(1, "a");
-  caller.say(closeRequest(1));
-  await settled();
+  await caller.say(closeRequest(1));
   assertEquals(Object.fromEntries(frontend.observer.received), {
     DIAL_REQ: 1,
     DATA: 1,
@@ -152,19 +141,16 @@ Deno.test("calls that end badly are counted by status, once each", async () => {
   const frontend = new MemoryFrontend();
   const { failures } = frontend.observer;
   const closed = await frontend.dialled();
-  closed.caller.say(closeRequest(1));
-  await settled();
+  await closed.caller.say(closeRequest(1));
   closed.caller.call.cancel();
   await settled();
   assertEquals(failures, []);
   const cancelled = await frontend.dialled();
   cancelled.caller.call.cancel();
   const reset = await frontend.dialled();
-  reset.target.reset("ECONNRESET");
-  await settled();
+  await reset.target.reset("ECONNRESET");
   await frontend.dialled();
-  frontend.pair.break("EOF");
-  await settled();
+  await frontend.pair.break("EOF");
   assertEquals(failures, [
     StatusCode.CANCELLED,
     StatusCode.ABORTED,

@@ -39,8 +39,7 @@ async function endAfter(code: ErrorCode): Promise<string> {
   }, { authority: "server", timers, dialId: 1 });
   await settled();
   callee.answer({ [CAPABILITIES_FIELD]: "half-close" });
-  callee.say({ type: "DIAL_RSP", error: "", connectId: 1, random: 1 });
-  await settled();
+  await callee.say({ type: "DIAL_RSP", error: "", connectId: 1, random: 1 });
   assert(conduit !== undefined);
   stream.reset(code);
   return (await conduit.closed).kind;
@@ -165,8 +164,7 @@ for (const first of ["caller", "target"] as const) {
     await settled();
     const state = () => [rig.link.load, rig.link.ending];
     assertEquals(state(), [1, 0]);
-    ends[first].finish();
-    await settled();
+    await ends[first].finish();
     assertEquals(state(), [1, 1]);
     ends[first === "caller" ? "target" : "caller"].finish();
     await settled();

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { settled } from "../../tests/support/memory/conduit_probe.ts";
+import { REST, settled } from "../../tests/support/memory/conduit_probe.ts";
 import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
@@ -100,12 +100,13 @@ class ScriptedAgent {
     });
   }
 
-  hello(hello: Partial<AgentHello> = {}): void {
-    this.say({ type: "hello", hello: { ...AGENT, ...hello } });
+  hello(hello: Partial<AgentHello> = {}): PromiseLike<void> {
+    return this.say({ type: "hello", hello: { ...AGENT, ...hello } });
   }
 
-  say(event: Parameters<typeof encodeAgentEvent>[0]): void {
+  say(event: Parameters<typeof encodeAgentEvent>[0]): PromiseLike<void> {
     this.call.sendMessage(encodeAgentEvent(event));
+    return REST;
   }
 }
 
@@ -178,8 +179,7 @@ Deno.test("what an agent announces is there when its link stands, and changes wi
   assertEquals(link.services, [WEB]);
   agent.say({ type: "services", services: [WEB, { ...WEB, port: 81 }] });
   agent.say({ type: "services", services: [] });
-  agent.say({ type: "drain" });
-  await settled();
+  await agent.say({ type: "drain" });
   assertEquals(received, [2, 0, "drain"]);
   link.refuseServices([{ service: "web:80", reason: "it is not yours" }]);
   await settled();
@@ -245,8 +245,7 @@ Deno.test("an agent that is not admitted receives the reason, at once or later",
 Deno.test("an agent that does not go when refused is cut off", async () => {
   const { agent } = await refusal((agent) => agent.hello({ version: 7 }));
   assertEquals(agent.ended, []);
-  agent.timers.advance(CLOSE_GRACE_MS);
-  await settled();
+  await agent.timers.advance(CLOSE_GRACE_MS);
   assertEquals(agent.ended.sort(), ["client", "server"]);
 });
 

@@ -1,8 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import {
-  ConduitProbe,
-  settled,
-} from "../../tests/support/memory/conduit_probe.ts";
+import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";
 import { CLEAN, joined } from "../../tests/support/memory/joined_conduits.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import type { Conduit, ConduitEvents } from "./conduit.ts";
@@ -143,8 +140,7 @@ Deno.test("a datagram that the sink refuses is dropped, counted and credited", a
   const left = new ConduitProbe(leftLine);
   const full = new ScriptedConduit(true);
   const result = transfer(a, full);
-  left.send(new Uint8Array(10));
-  await settled();
+  await left.send(new Uint8Array(10));
   assertEquals(a.unconsumedBytes, 0);
   left.reset("done");
   full.events.onClose({ kind: "reset", reason: "done" });
@@ -215,8 +211,7 @@ for (const from of ["left", "right"] as const) {
 Deno.test("a reset overtakes what is queued, and frees it", async () => {
   const { left, right, result } = joined({ windowBytes: 1_000 });
   right.stopReading();
-  left.send(new Uint8Array(5_000));
-  await settled();
+  await left.send(new Uint8Array(5_000));
   left.reset("gone");
   assertEquals((await right.closed).kind, "reset");
   assertEquals((await result).bytesAToB, 1_000);

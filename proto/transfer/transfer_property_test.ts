@@ -52,7 +52,7 @@ class Schedule {
       case 0:
         return probe.stopReading();
       case 1:
-        return probe.startReading();
+        return void probe.startReading();
       case 2:
         return this.prng.pick(paths).stall();
       case 3:

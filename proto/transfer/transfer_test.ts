@@ -66,8 +66,7 @@ Deno.test("an end waits behind what the other side has not taken", async () => {
   const { left, right } = joined({ windowBytes: 100 });
   right.stopReading();
   left.send(new Uint8Array(150));
-  left.finish();
-  await settled();
+  await left.finish();
   assertEquals([right.receivedBytes, right.hasEnded], [100, false]);
   right.startReading();
   await right.ended;
@@ -93,8 +92,7 @@ Deno.test("a side that is closed still delivers what it sent", async () => {
 Deno.test("a reader that stalls stalls its writer, and nobody's memory grows", async () => {
   const { left, right, a } = joined({ windowBytes: 1_000 });
   right.stopReading();
-  left.send(new Uint8Array(50_000));
-  await settled();
+  await left.send(new Uint8Array(50_000));
   assertEquals(right.receivedBytes, 1_000);
   assertEquals(a.unconsumedBytes, 1_000);
   assertEquals(left.queuedBytes, 48_000);
@@ -107,8 +105,7 @@ Deno.test("a reader that stalls stalls its writer, and nobody's memory grows", a
 Deno.test("a stall of one direction leaves the other one running", async () => {
   const { left, right } = joined({ windowBytes: 1_000 });
   right.stopReading();
-  left.send(new Uint8Array(50_000));
-  await settled();
+  await left.send(new Uint8Array(50_000));
   right.send("alive");
   await left.received(5);
   assertEquals(left.text, "alive");

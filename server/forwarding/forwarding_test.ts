@@ -205,8 +205,7 @@ Deno.test("bytes, ends and resets pass both servers", async () => {
   assertEquals(servers.frontend.loadOf("s1"), 1);
   caller.send("query");
   await target.received(5);
-  caller.finish();
-  await settled();
+  await caller.finish();
   target.send("some rows");
   await caller.received(9);
   target.finish();
@@ -219,8 +218,7 @@ Deno.test("bytes, ends and resets pass both servers", async () => {
   await second.caller.closed;
   assertEquals(second.caller.end, { kind: "reset", reason: "out of rows" });
   const third = await servers.connected(link);
-  third.caller.reset("enough");
-  await settled();
+  await third.caller.reset("enough");
   assertEquals(third.target.end?.kind, "reset");
   assertEquals(servers.connections, 1, "one channel for all");
 });
@@ -294,8 +292,7 @@ Deno.test("a server that refuses a dial unread and is gone then costs it three s
   servers.port = "silent";
   await dialing;
   assertEquals(servers.connections, 2);
-  servers.timers.advance(PEER_CONNECT_MS);
-  await settled();
+  await servers.timers.advance(PEER_CONNECT_MS);
   assertEquals(servers.error?.reason, "link-lost");
 });
 
@@ -358,8 +355,7 @@ Deno.test("a channel is kept while it is used, and closed a minute later", async
   const idle = async () => {
     for (let ms = 0; ms < PEER_IDLE_MS; ms += 1_000) {
       assertEquals(servers.forwarder.servers, 1);
-      servers.timers.advance(1_000);
-      await settled();
+      await servers.timers.advance(1_000);
     }
   };
   await idle();

@@ -114,8 +114,7 @@ Deno.test("a node's call is a dial of that node's", async () => {
   const far = new ConduitProbe(target);
   orders[0]!.answer.connected(end);
   await settled();
-  outcome.conduit!.send("hello");
-  await settled();
+  await outcome.conduit!.send("hello");
   assertEquals(far.text, "hello");
   assertEquals(open(), 1);
 });

@@ -122,12 +122,10 @@ Deno.test("an answer leaves as it comes, not when it is whole", async () => {
   const rig = new Rig();
   rig.caller.send(GET);
   const kubelet = await rig.kubelet;
-  kubelet.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-  await settled();
+  await kubelet.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
   assertMatch(rig.caller.text, /\r\n\r\n$/);
   for (const chunk of ["1\r\na\r\n", "1\r\nb"]) {
-    kubelet.send(chunk);
-    await settled();
+    await kubelet.send(chunk);
     assertEquals(rig.caller.text.endsWith(chunk), true);
   }
   kubelet.send("\r\n0\r\n\r\n");
@@ -140,8 +138,7 @@ Deno.test("a caller that leaves takes the kubelet's connection with it, answered
     const rig = new Rig();
     rig.caller.send(GET);
     const kubelet = await rig.kubelet;
-    kubelet.send(answer);
-    await settled();
+    await kubelet.send(answer);
     rig.caller.finish();
     assertEquals((await kubelet.closed).kind, "reset");
     await rig.running;
@@ -155,8 +152,7 @@ Deno.test("a caller that reads nothing and leaves is not written to for ever", a
   rig.caller.stopReading();
   rig.caller.send(GET);
   const kubelet = await rig.kubelet;
-  kubelet.send("HTTP/1.1 200 OK\r\n\r\n" + "x".repeat(300_000));
-  await settled();
+  await kubelet.send("HTTP/1.1 200 OK\r\n\r\n" + "x".repeat(300_000));
   assertEquals(kubelet.queuedBytes > 0, true);
   rig.caller.finish();
   await rig.running;
@@ -173,8 +169,7 @@ Deno.test("a caller that leaves while its kubelet is looked for is not waited fo
       })
     )
   );
-  rig.caller.send(GET);
-  await settled();
+  await rig.caller.send(GET);
   rig.caller.reset("gone");
   await rig.running;
   assertEquals(aborted, true);
@@ -218,13 +213,11 @@ Deno.test("an answer before the end of the body is passed on, too", async () => 
 Deno.test("a head that comes byte by byte has the same time as any other", async () => {
   const rig = new Rig();
   for (const byte of "GET / HTTP") {
-    rig.caller.send(byte);
-    await settled();
+    await rig.caller.send(byte);
     rig.timers.advance(REQUEST_HEAD_TIMEOUT_MS / 11);
   }
   assertEquals(rig.caller.text, "");
-  rig.timers.advance(REQUEST_HEAD_TIMEOUT_MS / 11);
-  await settled();
+  await rig.timers.advance(REQUEST_HEAD_TIMEOUT_MS / 11);
   assertMatch(rig.caller.text, /^HTTP\/1\.1 408 /);
   rig.timers.advance(HANG_UP_MS);
   await rig.running;
@@ -282,8 +275,7 @@ Deno.test("who sends on and on behind a request is cut off", async () => {
   const rig = new Rig();
   rig.caller.send(GET);
   const kubelet = await rig.kubelet;
-  rig.caller.send("x".repeat(EXCESS_BYTES_MAX));
-  await settled();
+  await rig.caller.send("x".repeat(EXCESS_BYTES_MAX));
   assertEquals(kubelet.end, undefined);
   rig.caller.send("x");
   assertEquals((await kubelet.closed).kind, "reset");
@@ -334,8 +326,7 @@ Deno.test("who does not hang up after an answer is not waited for", async () => 
 Deno.test("stop() ends an exchange wherever it is", async () => {
   for (const said of ["", "GET /", GET, `${POST}1`, UPGRADE]) {
     const rig = new Rig();
-    rig.caller.send(said);
-    await settled();
+    await rig.caller.send(said);
     rig.stop();
     await rig.running;
     assertEquals((await rig.caller.closed).kind, "reset");

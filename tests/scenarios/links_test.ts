@@ -210,13 +210,11 @@ Deno.test("a link near its last stream id is replaced, and serves what it has", 
   await settled();
   assertEquals(links.length, 2);
   // What ran on the old link still runs, however long it takes.
-  timers.advance(RETIRED_CHECK_MS);
-  await settled();
+  await timers.advance(RETIRED_CHECK_MS);
   assertEquals(kept.end(), undefined);
   kept.reset("done");
   await settled();
-  timers.advance(RETIRED_CHECK_MS);
-  await settled();
+  await timers.advance(RETIRED_CHECK_MS);
   assertEquals(links.length, 1);
   assertEquals(said, ["unlinked: the link was replaced by a new one"]);
 });
@@ -330,7 +328,6 @@ Deno.test("a crowd of agents is told of a drain in turns, and not all at once", 
   port.drain("the server is stopping", 1_000);
   await settled();
   assertEquals(told, 64);
-  timers.advance(0);
-  await settled();
+  await timers.advance(0);
   assertEquals(told, 130);
 });

@@ -425,12 +425,10 @@ Deno.test("what agents announce is kept soon, once for many, and now and then", 
   const { link, timers } = setUp(RECONNECT_WAIT_MS, memory);
   await settled();
   for (let index = 0; index < 100; index++) link(`a${index}`, offer());
-  timers.advance(AGENT_KEEP_MS);
-  await settled();
+  await timers.advance(AGENT_KEEP_MS);
   assertEquals([memory.saves, memory.agents.length], [1, 100]);
   const before = memory.agents[0]!.seenMs;
-  timers.advance(KEEP_AGAIN_MS);
-  await settled();
+  await timers.advance(KEEP_AGAIN_MS);
   assertEquals(memory.saves, 2);
   assertEquals(memory.agents[0]!.seenMs - before, KEEP_AGAIN_MS);
 });

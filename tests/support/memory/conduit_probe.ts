@@ -1,6 +1,7 @@
 /**
  * The owner of a conduit, as tests want it: it writes what it is told, keeps
- * what it receives and can wait for it.
+ * what it receives and can wait for it. A test that awaits what it does goes on
+ * when all that follows from it has come to rest.
  *
  * @module
  */
@@ -75,22 +76,25 @@ export class ConduitProbe implements ConduitEvents {
   }
 
   /** Writes all of `bytes`, in order, as the conduit takes them. */
-  send(bytes: Uint8Array | string): void {
+  send(bytes: Uint8Array | string): PromiseLike<void> {
     const chunk = typeof bytes === "string"
       ? new TextEncoder().encode(bytes)
       : bytes;
     this.#queue.push(chunk);
     if (this.#queue.length === 1) this.onWritable();
+    return REST;
   }
 
   /** Half-closes behind everything sent; `isGone` as in `Conduit.end`. */
-  finish(isGone = false): void {
+  finish(isGone = false): PromiseLike<void> {
     if (this.#queue.length === 0) this.conduit.end(isGone);
     else this.#endsAfterQueue = true;
+    return REST;
   }
 
-  reset(reason: string, kind?: "reset" | "lost"): void {
+  reset(reason: string, kind?: "reset" | "lost"): PromiseLike<void> {
     this.conduit.reset(reason, kind);
+    return REST;
   }
 
   /** Stops consuming: what arrives is kept, and no credit returned. */
@@ -99,11 +103,12 @@ export class ConduitProbe implements ConduitEvents {
   }
 
   /** Consumes what has piled up and goes on. */
-  startReading(): void {
+  startReading(): PromiseLike<void> {
     this.#isReading = true;
     const bytes = this.#unconsumed;
     this.#unconsumed = 0;
     if (bytes > 0) this.conduit.consumed(bytes);
+    return REST;
   }
 
   /** Fulfilled when `bytes` have arrived in all. */
@@ -171,3 +176,8 @@ export function settled(): Promise<void> {
   // Memory conduits run on microtasks, all of which come before the next task.
   return new Promise((resolve) => setImmediate(resolve));
 }
+
+/** The same for who awaits it: what a test does gives it back. */
+export const REST: PromiseLike<void> = {
+  then: (onRest, onError) => settled().then(onRest, onError),
+};

@@ -12,6 +12,7 @@ import type {
   ConnectionEvents,
   ConnectionOptions,
 } from "../../../proto/streams/connection_events.ts";
+import { REST } from "./conduit_probe.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 
 /** See {@linkcode ConnectionPair}. */
@@ -60,10 +61,11 @@ export class ConnectionPair {
   }
 
   /** The line breaks: both ends hear it. */
-  break(reason: string): void {
+  break(reason: string): PromiseLike<void> {
     this.#isBroken = true;
     this.client.transportClosed(new Error(reason));
     this.server.transportClosed(new Error(reason));
+    return REST;
   }
 
   #carry(from: Connection, to: Connection): void {

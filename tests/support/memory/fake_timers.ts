@@ -5,6 +5,7 @@
  */
 
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import { REST } from "./conduit_probe.ts";
 
 interface Pending {
   readonly atMs: number;
@@ -41,7 +42,7 @@ export class FakeTimers implements Timers {
   }
 
   /** Moves time on, firing what is due, in order. */
-  advance(durationMs: number): void {
+  advance(durationMs: number): PromiseLike<void> {
     const untilMs = this.#nowMs + durationMs;
     while (true) {
       let next: Pending | undefined;
@@ -56,5 +57,6 @@ export class FakeTimers implements Timers {
     }
     // A callback may have moved it further.
     this.#nowMs = Math.max(this.#nowMs, untilMs);
+    return REST;
   }
 }

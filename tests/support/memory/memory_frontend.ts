@@ -92,8 +92,7 @@ export class MemoryFrontend {
   /** A connected Go caller and its target. */
   async dialled(): Promise<{ caller: ScriptedCaller; target: ConduitProbe }> {
     const caller = this.goCaller();
-    caller.say(dialRequest);
-    await settled();
+    await caller.say(dialRequest);
     const target = this.connect();
     await settled();
     return { caller, target };

@@ -28,8 +28,7 @@ const PROMISES: Readonly<Record<string, Check>> = {
   "an owner that attaches late misses nothing": async (rig) => {
     const { conduit, target } = await rig.connectUnattached();
     target.send("banner");
-    target.finish();
-    await settled();
+    await target.finish();
     const caller = new ConduitProbe(conduit);
     assertEquals(caller.text, "", "nothing is told inside attach");
     await caller.ended;
@@ -37,8 +36,7 @@ const PROMISES: Readonly<Record<string, Check>> = {
     caller.finish();
     assertEquals(await caller.closed, { kind: "clean" });
     const lost = await rig.connectUnattached();
-    rig.pair.break("cable cut");
-    await settled();
+    await rig.pair.break("cable cut");
     assertEquals((await new ConduitProbe(lost.conduit).closed).kind, "lost");
   },
 
@@ -165,8 +163,7 @@ const PROMISES: Readonly<Record<string, Check>> = {
   "a stalled caller stalls its target, in bytes": async (rig) => {
     const { caller, target } = await rig.connect();
     caller.stopReading();
-    target.send(new Uint8Array(64 * MIB));
-    await settled();
+    await target.send(new Uint8Array(64 * MIB));
     assert(target.queuedBytes > 30 * MIB, `${target.queuedBytes} left`);
   },
 
@@ -193,8 +190,7 @@ const PROMISES: Readonly<Record<string, Check>> = {
     const { caller, target } = await rig.connect("udp");
     caller.stopReading();
     for (let i = 0; i < 40; i++) {
-      target.send(new Uint8Array(10_000));
-      await settled();
+      await target.send(new Uint8Array(10_000));
     }
     assertEquals(caller.receivedBytes, 260_000);
     assertEquals(rig.observer.dropped, 14);
@@ -264,8 +260,7 @@ const resetsWhoStallsLongest: Check = async (rig) => {
   const [longest, later, reader] = await connectMany(rig, 3);
   for (const { caller, target } of [longest!, later!]) {
     caller.stopReading();
-    target.send(new Uint8Array(40 * KIB));
-    await settled();
+    await target.send(new Uint8Array(40 * KIB));
   }
   reader!.target.send(new Uint8Array(MIB));
   await reader!.caller.received(MIB);
@@ -282,11 +277,9 @@ const resetsWhoStallsLongest: Check = async (rig) => {
   await settled();
   assertEquals([rig.budget.bytes, rig.closedReason], [0, undefined]);
   later!.caller.stopReading();
-  later!.target.send(new Uint8Array(40 * KIB));
-  await settled();
+  await later!.target.send(new Uint8Array(40 * KIB));
   assert(rig.budget.bytes >= 40 * KIB);
-  rig.pair.break("cable cut");
-  await settled();
+  await rig.pair.break("cable cut");
   assertEquals([rig.budget.bytes, rig.budget.members], [0, 0]);
 };
 

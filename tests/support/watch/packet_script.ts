@@ -20,6 +20,7 @@ import {
   PacketReader,
   type PacketReaderEvents,
 } from "../../../proto/packets/packet_reader.ts";
+import { REST } from "../memory/conduit_probe.ts";
 
 /** What a scripted peer heard, in one line per packet. */
 class Script implements PacketReaderEvents {
@@ -35,15 +36,16 @@ class Script implements PacketReaderEvents {
   readonly #reader = new PacketReader(this);
   #text = "";
 
-  say(...packets: Packet[]): void {
+  say(...packets: Packet[]): PromiseLike<void> {
     for (const packet of packets) this.body.sendMessage(encodePacket(packet));
+    return REST;
   }
 
-  data(connectId: Int64, text: string | Uint8Array): void {
+  data(connectId: Int64, text: string | Uint8Array): PromiseLike<void> {
     const data = typeof text === "string"
       ? new TextEncoder().encode(text)
       : text;
-    this.say({ type: "DATA", connectId, data });
+    return this.say({ type: "DATA", connectId, data });
   }
 
   onBody(chunk: Uint8Array): void {
@@ -112,12 +114,14 @@ export class ScriptedCallee extends Script implements ServerCallEvents {
     return this.#call.metadata;
   }
 
-  answer(metadata: Record<string, string>): void {
+  answer(metadata: Record<string, string>): PromiseLike<void> {
     this.#call.sendMetadata(new Metadata(metadata));
+    return REST;
   }
 
-  finish(code: StatusCode, message: string): void {
+  finish(code: StatusCode, message: string): PromiseLike<void> {
     this.#call.finish({ code, message });
+    return REST;
   }
 
   onHalfClose(): void {
