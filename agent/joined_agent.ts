@@ -51,7 +51,7 @@ async function withProxy(
 ): Promise<AgentEnvironment> {
   if (servicesFile === undefined) return environment;
   const { agentServices, openAgentProxy } = await import(
-    "../services/proxy/agent_proxy.ts"
+    "../services/proxy/service_proxy.ts"
   );
   const source = await agentServices(servicesFile);
   return {

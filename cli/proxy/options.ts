@@ -5,7 +5,7 @@
  */
 
 import { accessLog } from "../flags/access_log_flags.ts";
-import { openAddressFile } from "../../services/proxy/addresses/address_file.ts";
+import { openAddressFile } from "../../services/proxy/addresses/local_address.ts";
 import { discoverySource } from "../../agent/proxy/discovery_source.ts";
 import { followIdentity } from "../../agent/identity/followed_identity.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";

@@ -4,8 +4,7 @@
  * @module
  */
 
-import { EJECTION } from "./balancer/ejection.ts";
-import { HALF_CLOSED_IDLE_MS } from "./sessions/half_closed.ts";
+import { EJECTION } from "./balancer/backend.ts";
 import type { ConnectionDefaults } from "./listeners/proxied_port.ts";
 import type { ServiceProxyOptions } from "./service_proxy.ts";
 
@@ -20,6 +19,13 @@ export const UDP_IDLE_MS = 60_000;
 
 /** Of connections whose service was removed. */
 export const SERVICE_DRAIN_MS = 600_000;
+
+/**
+ * How long a connection may be silent of which one side is over: five times what
+ * Linux gives one whose program is gone (`tcp_fin_timeout`), half of what nginx
+ * gives any (`proxy_timeout`).
+ */
+export const HALF_CLOSED_IDLE_MS = 300_000;
 
 /** Where neither a service nor a flag says anything. */
 export const CONNECTION_DEFAULTS: ConnectionDefaults = {

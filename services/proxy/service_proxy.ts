@@ -9,7 +9,6 @@ import { proxyParts, proxyServicesAnswer } from "./status/services_answer.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { Catalog } from "../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../catalog/catalog_metrics.ts";
-import type { Balance } from "../catalog/model/model.ts";
 import type { Source } from "../catalog/model/source.ts";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
@@ -23,45 +22,34 @@ import {
 } from "./ads/ads_source.ts";
 import { dnsService } from "./dns/dns_listener.ts";
 import { Families } from "./balancer/families.ts";
-import type { AddressFile } from "./addresses/address_file.ts";
-import type { LocalAddresses } from "./addresses/local_address.ts";
-import type { ConnectionDefaults } from "./listeners/proxied_port.ts";
+import type { AddressFile } from "./addresses/reserved_numbers.ts";
+import { openAddressFile } from "./addresses/local_address.ts";
+import type { ProxySettings } from "./listeners/proxied_port.ts";
 import type { ServiceListener } from "./listeners/service_listener.ts";
-import { Proxy } from "./ports/proxy.ts";
-import { registerProxyHistograms } from "./status/proxy_histograms.ts";
+import { Proxy, type ProxyOptions } from "./ports/proxy.ts";
+import { withoutAbsent } from "../catalog/model/plain_data.ts";
 import { registerProxyMetrics } from "./status/proxy_metrics.ts";
 import { portStatuses, proxyOverview } from "./status/proxy_status.ts";
 import { MachineDialer } from "./endpoints/endpoint_dialer.ts";
+import { FileSource } from "../catalog/sources/file.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { PROXY_DEFAULTS } from "./defaults.ts";
 
 /** What a service proxy is made of. */
-export interface ServiceProxyOptions {
+export interface ServiceProxyOptions
+  extends
+    ProxySettings,
+    Pick<ProxyOptions, "addresses" | "balance" | "zone" | "node"> {
   /** The first that has a service owns it; names are unique. */
   readonly sources: readonly Source[];
   /** The one of them that follows a discovery server, if one does. */
   readonly discovery?: DiscoveryFollower;
-  readonly addresses: LocalAddresses;
-  /** Keeps them over a restart; absent: nothing does. */
+  /** Keeps addresses over a restart; absent: nothing does. */
   readonly addressFile?: AddressFile;
-  /** Other processes serve the same ports. */
-  readonly isShared?: boolean;
-  /** Where a service says nothing. */
-  readonly balance: Balance;
-  /** Where this machine is; absent: no endpoint is near. */
-  readonly zone?: string;
-  /** Its name as a node; absent: nobody knows. */
-  readonly node?: string;
   /** To endpoints behind agents; absent: they cannot be reached. */
   readonly route?: TunnelRoute;
   /** See `MachineDialerOptions`. */
   readonly earlyData?: boolean;
-  /** Of the first, second … try of a connection; at least one. */
-  readonly dialTimeoutsMs: readonly number[];
-  /** After so long without a datagram a UDP session ends. */
-  readonly udpIdleMs: number;
-  /** How long connections may go on when their service is removed. */
-  readonly drainMs: number;
-  /** What holds for connections and dials where a service is mute. */
-  readonly defaults: ConnectionDefaults;
   /** Where it is answered over DNS where services are; absent: nowhere. */
   readonly dns?: ListenAddress;
 }
@@ -69,13 +57,10 @@ export interface ServiceProxyOptions {
 export class ServiceProxy {
   readonly #catalog: Catalog;
   readonly #proxy: Proxy;
-  readonly #sources: readonly Source[];
   readonly #closeDialer: () => void;
   readonly #dns:
     | { readonly at: ListenAddress; readonly listener: ServiceListener }
     | undefined;
-  readonly #addressFile: AddressFile | undefined;
-  readonly #discovery: DiscoveryFollower | undefined;
   #catalogStopped: Promise<void> | undefined;
 
   /**
@@ -83,55 +68,33 @@ export class ServiceProxy {
    *   another one.
    */
   constructor(
-    options: ServiceProxyOptions,
+    private readonly options: ServiceProxyOptions,
     program: Program,
     private readonly changed: () => void = () => {},
   ) {
     const { log, timers, metrics, events } = program;
-    const { sources, route, zone, node, discovery } = options;
-    const dialer = route === undefined ? undefined : openDialer(route);
-    this.#closeDialer = () => dialer?.close();
-    this.#sources = sources;
-    this.#addressFile = options.addressFile;
-    this.#catalog = new Catalog({
-      sources,
-      log,
-      timers,
-      random: Math.random,
-    });
+    const { sources, route, discovery, addressFile } = options;
+    const { earlyData, ...settings } = options;
+    const tunnel = route && openDialer(route);
+    const random = Math.random;
+    this.#closeDialer = () => tunnel?.close();
+    this.#catalog = new Catalog({ sources, log, timers, random });
     this.#proxy = new Proxy({
+      ...settings,
+      ...withoutAbsent({ numbers: addressFile?.numbers }),
       catalog: this.#catalog,
       context: {
-        log,
-        timers,
+        ...settings,
+        ...{ log, timers, changed, random },
         reports: program.reports(({ message }, { service }) =>
           events.note("dial-failed", `${service}: ${message}`)
         ),
-        changed,
-        random: Math.random,
         families: new Families(timers),
-        dialer: new MachineDialer({
-          ...(dialer === undefined ? {} : { tunnel: dialer }),
-          earlyData: options.earlyData,
-        }),
-        dialTimeoutsMs: options.dialTimeoutsMs,
-        udpIdleMs: options.udpIdleMs,
-        drainMs: options.drainMs,
-        defaults: options.defaults,
-        isShared: options.isShared === true,
+        dialer: new MachineDialer(withoutAbsent({ tunnel, earlyData })),
       },
-      addresses: options.addresses,
-      ...(options.addressFile === undefined
-        ? {}
-        : { numbers: options.addressFile.numbers }),
-      balance: options.balance,
-      ...(zone === undefined ? {} : { zone }),
-      ...(node === undefined ? {} : { node }),
     });
     registerCatalogMetrics(metrics, this.#catalog);
     registerProxyMetrics(metrics, this.#proxy);
-    registerProxyHistograms(metrics, this.#proxy);
-    this.#discovery = discovery;
     if (discovery !== undefined) {
       registerDiscoveryClientMetrics(metrics, discovery);
     }
@@ -185,15 +148,13 @@ export class ServiceProxy {
     return jsonAnswer({
       ...proxyOverview(this.#proxy),
       ports: portStatuses(this.#proxy, service),
-      ...this.#discovery === undefined
-        ? {}
-        : { discovery: this.#discovery.status },
+      ...withoutAbsent({ discovery: this.options.discovery?.status }),
     });
   }
 
   /** Its part of `/v1/status`. */
   get parts(): ReturnType<typeof proxyParts> {
-    return proxyParts(this.#proxy, this.#discovery?.status);
+    return proxyParts(this.#proxy, this.options.discovery?.status);
   }
 
   /** `/v1/services`. */
@@ -210,7 +171,7 @@ export class ServiceProxy {
 
   /** Reads all sources again. */
   reload(): void {
-    for (const source of this.#sources) {
+    for (const source of this.options.sources) {
       unawaited("catalog", source.reconcile());
     }
   }
@@ -256,7 +217,41 @@ export class ServiceProxy {
     this.#catalogStopped ??= this.#catalog.stop();
     this.#dns?.listener.close();
     await Promise.all([this.#proxy.stop(drainMs), this.#catalogStopped]);
-    await this.#addressFile?.close();
+    await this.options.addressFile?.close();
     this.#closeDialer();
   }
+}
+
+/**
+ * @param configFile Of services; read now, and again whenever it changes.
+ * @throws {SourceUnusableError}
+ */
+export async function agentServices(configFile: string): Promise<Source> {
+  const source = new FileSource({ path: configFile, timers: systemTimers });
+  await source.prepare();
+  return source;
+}
+
+/**
+ * @param source Its start is the proxy's.
+ * @param addressPath Where it is kept where services are; absent: nowhere.
+ */
+export function openAgentProxy(
+  source: Source,
+  addressPath: string | undefined,
+  program: Program,
+  changed: () => void,
+): ServiceProxy {
+  const addressFile = addressPath === undefined
+    ? undefined
+    : openAddressFile(addressPath, PROXY_DEFAULTS.addresses, program);
+  return new ServiceProxy(
+    {
+      ...PROXY_DEFAULTS,
+      ...(addressFile === undefined ? {} : { addressFile }),
+      sources: [source],
+    },
+    program,
+    changed,
+  );
 }

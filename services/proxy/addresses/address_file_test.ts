@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
-import { ADDRESS_FILE_SAVE_DELAY_MS, AddressFile } from "./address_file.ts";
+import { ADDRESS_FILE_SAVE_DELAY_MS, AddressFile } from "./reserved_numbers.ts";
 
 async function inFolder(
   act: (

@@ -18,7 +18,11 @@ import {
   parseIpPrefix,
   prefixContains,
 } from "../../../proto/peer/ip_address.ts";
-import { ReservedNumbers } from "./reserved_numbers.ts";
+import {
+  AddressFile,
+  type AddressFileOptions,
+  ReservedNumbers,
+} from "./reserved_numbers.ts";
 import type { ProxiedPort } from "../listeners/proxied_port.ts";
 
 /** How addresses are found. */
@@ -103,39 +107,28 @@ export class LocalAddressBook {
    */
   place({ key, service, servicePort }: PlacedPort): ListenAddress | undefined {
     const { port, listen } = servicePort;
-    const addresses = this.addresses;
-    if (addresses.kind === "ports") {
-      if (listen !== undefined) {
-        this.release({ key, service });
-        return { hostname: listen.host ?? addresses.host, port: listen.port };
-      }
-      const { first, last, host } = addresses;
-      const number = this.#take(key, key, last - first + 1);
-      if (number === undefined) return undefined;
-      return { hostname: host, port: first + number };
-    }
-    if (addresses.kind === "anywhere") {
+    const { addresses } = this;
+    if (addresses.kind === "anywhere" || addresses.kind === "original") {
       return {
         hostname: listen?.host ?? addresses.host,
-        port: listen?.port ?? 0,
+        port: listen?.port ?? (addresses.kind === "original" ? port : 0),
       };
     }
-    if (addresses.kind === "original") {
-      return {
-        hostname: listen?.host ?? addresses.host,
+    const isByPort = addresses.kind === "ports";
+    const hostname = listen?.host ?? (isByPort ? addresses.host : undefined);
+    if (listen !== undefined && hostname !== undefined) {
+      this.release({ key, service });
+      return { hostname, port: listen.port };
+    }
+    const { count } = numbersOf(addresses)!;
+    const number = this.#take(this.#ownerOf({ key, service }), key, count);
+    if (number === undefined) return undefined;
+    return isByPort
+      ? { hostname: addresses.host, port: addresses.first + number }
+      : {
+        hostname: ipv4Text(addresses.range.first + number),
         port: listen?.port ?? port,
       };
-    }
-    if (listen?.host !== undefined) {
-      this.release({ key, service });
-      return { hostname: listen.host, port: listen.port };
-    }
-    const number = this.#take(service, key, addresses.range.count);
-    if (number === undefined) return undefined;
-    return {
-      hostname: ipv4Text(addresses.range.first + number),
-      port: listen?.port ?? port,
-    };
   }
 
   /** `port` is gone; its number may be another's now. */
@@ -204,4 +197,20 @@ export function numbersOf(
 function ipv4Text(address: number): string {
   const bytes = [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff);
   return formatIpAddress(new Uint8Array(bytes));
+}
+
+/**
+ * The file at `path`, for services at these addresses.
+ *
+ * @returns `undefined` when addresses are not given by number.
+ */
+export function openAddressFile(
+  path: string,
+  addresses: LocalAddresses,
+  tools: Pick<AddressFileOptions, "log" | "timers" | "isOthers">,
+): AddressFile | undefined {
+  const range = numbersOf(addresses);
+  if (range === undefined) return undefined;
+  const { name, count } = range;
+  return new AddressFile({ path, range: name, count, ...tools });
 }

@@ -1,5 +1,6 @@
 /**
- * One target of a service's port, and what has been learned about it.
+ * One target of a service's port, what has been learned about it, and whether
+ * it is left out because ordinary dials of it fail.
  *
  * It lives from the first update of the catalog that names its address until
  * one that does not, whatever else changes about it in between, so that counts
@@ -8,7 +9,7 @@
  * @module
  */
 
-import { networkOf } from "../../catalog/model/model.ts";
+import { type Ejection, networkOf } from "../../catalog/model/model.ts";
 import type { Target } from "../../catalog/snapshot.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { type Family, familyOf } from "./families.ts";
@@ -60,9 +61,56 @@ export class Backend {
   closed(): void {
     this.connections--;
   }
+
+  /** Whether it is left out, as long as there are others. */
+  isEjected(nowMs: number): boolean {
+    return nowMs < this.ejectedUntilMs;
+  }
+
+  /** A dial has failed. @returns Whether it is left out because of it. */
+  failed(
+    problem: string,
+    nowMs: number,
+    { failures, timeMs }: Ejection,
+  ): boolean {
+    this.failures++;
+    this.failuresTotal++;
+    this.lastError = problem;
+    if (failures === 0 || this.failures < failures) return false;
+    const wasOut = this.isEjected(nowMs);
+    this.ejectedUntilMs = nowMs + timeMs;
+    return !wasOut;
+  }
+
+  /** A dial has succeeded. */
+  succeeded(): void {
+    this.connectionsTotal++;
+    this.recovered();
+  }
+
+  /** It can be dialed. */
+  recovered(): void {
+    this.failures = 0;
+    this.ejectedUntilMs = -Infinity;
+  }
 }
 
 /** `host:port`, and behind an agent that is named also which, `@id=edge-1`. */
 export function backendKeyOf({ address, port, endpoint }: Target): string {
   return `${hostPort(address, port)}${networkOf(endpoint)}`;
 }
+
+/** So many dials have to fail in a row. */
+export const EJECTION_FAILURES = 3;
+
+/**
+ * And the backend is left out for so long. The first dial after it that fails
+ * too is enough to be left out again; one that succeeds ends the matter.
+ */
+export const EJECTION_MS = 10_000;
+
+/** Where nobody says otherwise. */
+export const EJECTION: Ejection = {
+  failures: EJECTION_FAILURES,
+  timeMs: EJECTION_MS,
+};

@@ -21,17 +21,8 @@ import {
 import { type Target, usableTargets } from "../../catalog/snapshot.ts";
 import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
-import { AffinityTable } from "./affinity.ts";
-import { Backend, backendKeyOf } from "./backend.ts";
 import {
-  EJECTION,
-  isEjected,
-  noteFailure,
-  noteRecovery,
-  noteSuccess,
-} from "./ejection.ts";
-import type { Families, Family } from "./families.ts";
-import {
+  AffinityTable,
   type BalancerStrategy,
   LeastConnections,
   type Random,
@@ -39,6 +30,8 @@ import {
   RoundRobin,
   Weighted,
 } from "./strategies.ts";
+import { Backend, backendKeyOf, EJECTION } from "./backend.ts";
+import type { Families, Family } from "./families.ts";
 
 /** What a service wants of its balancer. */
 export interface BalancerPolicy {
@@ -132,12 +125,10 @@ export class Balancer {
     const { affinity } = policy;
     const hasTable = affinity.kind !== "none" && !this.options.isShared;
     if (!hasTable) this.#affinity = undefined;
-    else if (this.#affinity !== undefined) {
+    else {
+      this.#affinity ??= new AffinityTable(this.options.clock, affinity.ttlMs);
       this.#affinity.ttlMs = affinity.ttlMs;
-    } else {this.#affinity = new AffinityTable(
-        this.options.clock,
-        affinity.ttlMs,
-      );}
+    }
   }
 
   /**
@@ -183,10 +174,10 @@ export class Balancer {
     tried: ReadonlySet<Backend> = NOBODY,
   ): Backend | undefined {
     const nowMs = this.options.clock.now();
-    const lacking = this.#isMixed ? this.options.families?.lacking : undefined;
+    const lacking = this.#lacking;
     const isIn = (backend: Backend) =>
       !tried.has(backend) && backend.health !== "ill" &&
-      !isEjected(backend, nowMs) &&
+      !backend.isEjected(nowMs) &&
       (lacking === undefined || backend.family !== lacking);
     if (tried.size === 0) {
       const same = this.#affinity?.visit(client);
@@ -233,8 +224,7 @@ export class Balancer {
 
   /** Whether it is left out because this machine has addresses of others only. */
   isBeyond({ family }: Backend): boolean {
-    const lacking = this.#lacking;
-    return lacking !== undefined && family === lacking;
+    return family !== undefined && family === this.#lacking;
   }
 
   get #lacking(): Family | undefined {
@@ -283,7 +273,7 @@ export class Balancer {
   get deserted(): readonly Backend[] {
     const nowMs = this.options.clock.now();
     const isAnyWell = this.#usable.some((backend) =>
-      backend.health === "well" && !isEjected(backend, nowMs)
+      backend.health === "well" && !backend.isEjected(nowMs)
     );
     return isAnyWell
       ? this.#usable.filter(({ health }) => health === "ill")
@@ -293,19 +283,7 @@ export class Balancer {
   /** A dial to `backend` failed. @returns Whether that ejects it. */
   failed(backend: Backend, problem: string): boolean {
     const { ejection = EJECTION } = this.#policy;
-    return noteFailure(backend, problem, this.options.clock.now(), ejection);
-  }
-
-  /** `backend` can be dialed, by what else is seen. @returns Whether it was out. */
-  recovered(backend: Backend): boolean {
-    const wasOut = isEjected(backend, this.options.clock.now());
-    noteRecovery(backend);
-    return wasOut;
-  }
-
-  /** A dial to `backend` succeeded. */
-  succeeded(backend: Backend): void {
-    noteSuccess(backend);
+    return backend.failed(problem, this.options.clock.now(), ejection);
   }
 
   /** How long `backend` will be left out yet; 0: it is not ejected. */
@@ -324,7 +302,6 @@ export class Balancer {
   }
 }
 
-/** The strategy by the name that a policy has for it, without backends yet. */
 /** Names that differ in their end alone get numbers that do not (MurmurHash3). */
 function spread(hash: number): number {
   let mixed = Math.imul(hash ^ hash >>> 16, 0x85ebca6b);
@@ -332,6 +309,7 @@ function spread(hash: number): number {
   return (mixed ^ mixed >>> 16) >>> 0;
 }
 
+/** The strategy by the name that a policy has for it, without backends yet. */
 function createBalancerStrategy(
   balance: Balance,
   random: Random,

@@ -4,11 +4,15 @@ import { type Target, targetsOf } from "../../catalog/snapshot.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { forAll } from "../../../tests/support/memory/prng.ts";
 import { target } from "../../../tests/support/peers/targets.ts";
-import { AFFINITY_CLIENTS_MAX, AffinityTable } from "./affinity.ts";
-import { Backend, backendKeyOf } from "./backend.ts";
+import { AFFINITY_CLIENTS_MAX, AffinityTable } from "./strategies.ts";
+import {
+  Backend,
+  backendKeyOf,
+  EJECTION_FAILURES,
+  EJECTION_MS,
+} from "./backend.ts";
 import { Balancer } from "./balancer.ts";
 import type { Family } from "./families.ts";
-import { EJECTION_FAILURES, EJECTION_MS } from "./ejection.ts";
 
 interface Setting {
   readonly balance?: Balance;
@@ -65,29 +69,29 @@ Deno.test("a backend that failed three times in a row is left out for ten second
 });
 
 Deno.test("after that one failure is enough, and one success ends it", () => {
-  const { balancer, picks, fail, timers, backend } = balancerOf(three());
+  const { picks, fail, timers, backend } = balancerOf(three());
   fail("a:1", EJECTION_FAILURES);
   timers.advance(EJECTION_MS);
   fail("a:1", 1);
   assert(!picks(6).includes("a:1"));
   timers.advance(EJECTION_MS);
-  balancer.succeeded(backend("a:1"));
+  backend("a:1").succeeded();
   fail("a:1", EJECTION_FAILURES - 1);
   assert(picks(3).includes("a:1"));
 });
 
 Deno.test("a success ends an ejection before its time", () => {
-  const { balancer, picks, fail, backend } = balancerOf(three());
+  const { picks, fail, backend } = balancerOf(three());
   for (const key of ["a:1", "b:1", "c:1"]) fail(key, EJECTION_FAILURES);
-  balancer.succeeded(backend("b:1"));
+  backend("b:1").succeeded();
   assertEquals(picks(2), ["b:1", "b:1"]);
 });
 
 Deno.test("failures with a success between them eject nobody", () => {
-  const { balancer, picks, fail, backend } = balancerOf(three());
+  const { picks, fail, backend } = balancerOf(three());
   for (let i = 0; i < 5; i++) {
     fail("b:1", EJECTION_FAILURES - 1);
-    balancer.succeeded(backend("b:1"));
+    backend("b:1").succeeded();
   }
   assert(picks(3).includes("b:1"));
 });

@@ -169,7 +169,9 @@ class BackendCheck {
     const isAskedItself = this.port.protocol === "tcp" &&
       (port === undefined || port === this.backend.target.port);
     if (!isAskedItself && !isWellAgain) return;
-    if (!this.port.balancer.recovered(this.backend)) return;
+    const wasOut = this.backend.isEjected(this.#context.timers.now());
+    this.backend.recovered();
+    if (!wasOut) return;
     this.#context.log.event(
       `${this.port.key}: ${this.backend.key} is back: its health check was ` +
         "answered",

@@ -23,7 +23,7 @@ import {
 import { TLS_ENGINES } from "../../../tests/support/rigs/tls_engines.ts";
 import { TlsServer } from "../../../tests/support/peers/tls_server.ts";
 import { until } from "../../../tests/support/watch/event_loop.ts";
-import { EJECTION_FAILURES } from "../balancer/ejection.ts";
+import { EJECTION_FAILURES } from "../balancer/backend.ts";
 
 const KEY = "default/web";
 const TIMES = { intervalMs: 1_000, timeoutMs: 10_000 } as const;

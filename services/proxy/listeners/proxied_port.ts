@@ -20,6 +20,7 @@ import {
   type ServicePolicy,
   type ServicePort,
 } from "../../catalog/model/model.ts";
+import { withoutAbsent } from "../../catalog/model/plain_data.ts";
 import type {
   BoundListener,
   ListenAddress,
@@ -32,10 +33,8 @@ import type { Random } from "../balancer/strategies.ts";
 import type { EndpointDialer } from "../endpoints/endpoint_dialer.ts";
 import { Histogram } from "../../../platform/metrics/metrics.ts";
 
-/** What a proxy takes from its machine, and what holds where a service is mute. */
-export interface ProxyContext {
-  /** Other processes serve the same ports. */
-  readonly isShared?: boolean;
+/** What a proxy takes from its machine, and its settings. */
+export interface ProxyContext extends ProxySettings {
   readonly log: Log;
   /** Who hears of dials and connections. */
   readonly reports: DialReports;
@@ -46,6 +45,12 @@ export interface ProxyContext {
   readonly dialer: EndpointDialer;
   /** Of this machine; absent: it has all. */
   readonly families?: Pick<Families, "lacking">;
+}
+
+/** What holds for all ports, and where a service is mute. */
+export interface ProxySettings {
+  /** Other processes serve the same ports. */
+  readonly isShared?: boolean;
   /** How long the first, second … try of a connection may take to connect. */
   readonly dialTimeoutsMs: readonly number[];
   /** After so long without a datagram a UDP session ends. */
@@ -128,35 +133,71 @@ export type CreatePortProxy = (
   context: ProxyContext,
 ) => PortProxy;
 
-/** What is counted of a port; bytes and connections are with its backends. */
-export interface PortCounts {
-  /** Clients that came. */
-  accepted: number;
-  /** Clients that were given up, because no backend could be had. */
-  refused: number;
-  /** Tries after a first one that failed. */
-  retries: number;
-  /** Backends that were left out after failures. */
-  ejections: number;
-  bytesFromClients: number;
-  bytesToClients: number;
-  /** TCP connections that were silent too long after one side had ended. */
-  endedHalfClosed: number;
-  /** TCP connections that were silent too long. */
-  endedIdle: number;
-  /** TCP connections that were reset because their backend went or was down. */
-  endedByEndpoint: number;
-  /** UDP sessions whose backend left them. */
-  moved: number;
-  /** UDP sessions whose backend refused datagrams. */
-  sessionsRefused: number;
-  /** Datagrams that one backend had refused and another one was sent. */
-  datagramsResent: number;
-  /** UDP sessions that made room for others, at the limit. */
-  crowdedOut: number;
-  /** Datagrams of clients that nobody was there for. */
-  datagramsDropped: number;
-}
+/**
+ * What is counted of a port, with the name and the help of its metric; bytes and
+ * connections are with its backends, too.
+ */
+export const PORT_COUNTS = {
+  accepted: ["connections_total", "Clients that came."],
+  refused: [
+    "refused_connections_total",
+    "Clients for which no endpoint could be reached.",
+  ],
+  retries: [
+    "retries_total",
+    "Dials of a further endpoint after one that failed.",
+  ],
+  ejections: [
+    "ejections_total",
+    "Times that an endpoint was left out after failures.",
+  ],
+  bytesFromClients: [
+    "bytes_from_clients_total",
+    "Bytes that went to endpoints.",
+  ],
+  bytesToClients: [
+    "bytes_to_clients_total",
+    "Bytes that came from endpoints.",
+  ],
+  endedHalfClosed: [
+    "ended_half_closed_total",
+    "TCP connections that were silent too long after one side had ended.",
+  ],
+  endedIdle: [
+    "ended_idle_total",
+    "TCP connections that were silent too long.",
+  ],
+  endedByEndpoint: [
+    "ended_by_endpoint_total",
+    "TCP connections that were reset because their endpoint went or was down.",
+  ],
+  moved: [
+    "sessions_moved_total",
+    "UDP sessions that ended because their endpoint went or was ill.",
+  ],
+  sessionsRefused: [
+    "sessions_refused_total",
+    "UDP sessions that ended because their endpoint refused datagrams.",
+  ],
+  datagramsResent: [
+    "resent_datagrams_total",
+    "Datagrams that one endpoint refused and another one was sent.",
+  ],
+  crowdedOut: [
+    "sessions_crowded_out_total",
+    "UDP sessions that made room for others, at the limit.",
+  ],
+  datagramsDropped: [
+    "dropped_datagrams_total",
+    "Datagrams of clients for which no endpoint could be reached.",
+  ],
+} as const;
+
+export type PortCounts = Record<keyof typeof PORT_COUNTS, number>;
+
+const NOTHING_COUNTED = Object.fromEntries(
+  Object.keys(PORT_COUNTS).map((name) => [name, 0]),
+) as PortCounts;
 
 export class ProxiedPort {
   /** `default/web`, or `default/web:http` where the port has a name. */
@@ -164,22 +205,7 @@ export class ProxiedPort {
   readonly service: string;
   readonly name: string;
   readonly balancer: Balancer;
-  readonly counts: PortCounts = {
-    accepted: 0,
-    refused: 0,
-    retries: 0,
-    ejections: 0,
-    bytesFromClients: 0,
-    bytesToClients: 0,
-    endedHalfClosed: 0,
-    endedIdle: 0,
-    endedByEndpoint: 0,
-    moved: 0,
-    sessionsRefused: 0,
-    datagramsResent: 0,
-    crowdedOut: 0,
-    datagramsDropped: 0,
-  };
+  readonly counts: PortCounts = { ...NOTHING_COUNTED };
   /** What went wrong last, for people. */
   lastError: string | undefined;
   #times: PortTimes | undefined;
@@ -197,12 +223,8 @@ export class ProxiedPort {
     this.service = keyOf(service);
     this.name = port.name;
     this.key = portKey(this.service, port.name);
-    this.balancer = new Balancer({
-      ...(isShared === undefined ? {} : { isShared }),
-      clock: timers,
-      random,
-      ...(families === undefined ? {} : { families }),
-    });
+    const given = withoutAbsent({ isShared, families });
+    this.balancer = new Balancer({ clock: timers, random, ...given });
     this.#service = service;
     this.#port = port;
   }

@@ -16,7 +16,7 @@ import {
 } from "../../../tests/support/rigs/proxy_rig.ts";
 import { readToEnd, writeAll } from "../../../tests/support/peers/sockets.ts";
 import { until } from "../../../tests/support/watch/event_loop.ts";
-import { HALF_CLOSED_IDLE_MS } from "../sessions/half_closed.ts";
+import { HALF_CLOSED_IDLE_MS } from "../defaults.ts";
 
 const KEY = "default/web";
 

@@ -193,22 +193,21 @@ function tryOne(
     ...(trace === undefined ? {} : { trace }),
   });
   if (!(conduit instanceof Promise)) {
-    return reached(port, backend, protocol, conduit);
+    return reached(backend, protocol, conduit);
   }
   return conduit.then(
-    (late) => reached(port, backend, protocol, late),
+    (late) => reached(backend, protocol, late),
     (error) => failed(port, context, backend, error),
   );
 }
 
 function reached(
-  port: ProxiedPort,
   backend: Backend,
   protocol: Protocol,
   conduit: Conduit,
 ): Conduit {
   // That a UDP socket was opened says nothing about who is there.
-  if (protocol === "tcp") port.balancer.succeeded(backend);
+  if (protocol === "tcp") backend.succeeded();
   return conduit;
 }
 

@@ -7,7 +7,8 @@ import {
 } from "../../../tests/support/rigs/proxy_rig.ts";
 import { readToEnd, writeAll } from "../../../tests/support/peers/sockets.ts";
 import { soon, until } from "../../../tests/support/watch/event_loop.ts";
-import { HALF_CLOSED_IDLE_MS, SWEEPS_PER_IDLE } from "./half_closed.ts";
+import { HALF_CLOSED_IDLE_MS } from "../defaults.ts";
+import { SWEEPS_PER_IDLE } from "./tcp_proxy.ts";
 
 const KEY = "default/web";
 const SWEEP_MS = HALF_CLOSED_IDLE_MS / SWEEPS_PER_IDLE;

@@ -25,7 +25,6 @@ import type { ConduitObserver } from "../../../proto/transfer/observed_conduit.t
 import { join, type Joined } from "../../../proto/transfer/transfer.ts";
 import { dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
-import { type HalfClosed, HalfClosedConnections } from "./half_closed.ts";
 import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
 import type { ListItem } from "./session_lists.ts";
 
@@ -34,12 +33,12 @@ export interface TcpClient {
   readonly stream: Stream;
   /** Its IP address. */
   readonly host: string;
-  /** Where it is while one of its sides is over. */
-  readonly halfClosed: HalfClosedConnections;
   /** See `ServicePolicy.userTimeoutMs`. */
   readonly userTimeoutMs: number;
   /** It is connected with a backend that has gone meanwhile. */
   readonly onLate: (backend: Backend) => void;
+  /** One of its sides is over. */
+  readonly onHalfClosed: () => void;
   readonly onOver: () => void;
 }
 
@@ -56,7 +55,8 @@ export class TcpConnection implements ConduitObserver, ListItem {
   #early = NO_BYTES;
   #joined: Joined | undefined;
   #joinedMs: number | undefined;
-  #halfClosed: HalfClosed | undefined;
+  /** Whether one of its sides is over. */
+  isHalfClosed = false;
   #isStopped = false;
   #isOver = false;
   /** How far it had come when it was last seen to move. */
@@ -187,7 +187,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
   }
 
   #join(far: Conduit): void {
-    const { halfClosed, stream, userTimeoutMs } = this.client;
+    const { stream, userTimeoutMs } = this.client;
     setUserTimeout(stream.descriptor, userTimeoutMs);
     this.#joinedMs = this.context.timers.now();
     this.port.times.connect.observe((this.#joinedMs - this.#startMs) / 1_000);
@@ -199,10 +199,16 @@ export class TcpConnection implements ConduitObserver, ListItem {
       conduitOf(this.#clientStream()),
       observed,
       () => this.#over(),
-      (joined) => this.#halfClosed = halfClosed.add(joined),
+      () => this.#onHalfClosed(),
     );
     const backend = this.#backend!;
     if (!backend.isUsable) this.client.onLate(backend);
+  }
+
+  #onHalfClosed(): void {
+    this.isHalfClosed = true;
+    this.#movedMs = this.context.timers.now();
+    this.client.onHalfClosed();
   }
 
   /** The client, without what the dial has brought already. */
@@ -249,9 +255,6 @@ export class TcpConnection implements ConduitObserver, ListItem {
     if (this.#joinedMs !== undefined) {
       const ms = this.context.timers.now() - this.#joinedMs;
       this.port.times.length.observe(ms / 1_000);
-    }
-    if (this.#halfClosed !== undefined) {
-      this.client.halfClosed.delete(this.#halfClosed);
     }
     this.client.onOver();
   }

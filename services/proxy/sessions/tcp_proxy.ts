@@ -18,10 +18,10 @@ import { hostOf } from "../../../proto/peer/host_port.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
 import type { Backend } from "../balancer/backend.ts";
-import { HalfClosedConnections, sweepMs } from "./half_closed.ts";
 import {
   type ConnectionDefaults,
   type Leaving,
+  type PortCounts,
   type PortListener,
   type PortProxy,
   type ProxiedPort,
@@ -36,13 +36,23 @@ import { TcpConnection } from "./tcp_connection.ts";
  */
 export const TCP_CONNECTIONS_MAX = 65_536;
 
+/**
+ * Looks for silent connections so often in the time that ends one, which is how
+ * late an end may come, …
+ */
+export const SWEEPS_PER_IDLE = 10;
+
+/** … and never more rarely, because a service may come to want another time. */
+const SWEEP_MS_MAX = 30_000;
+
 export class TcpPortProxy implements PortProxy {
   readonly #connections = new UnorderedList<TcpConnection>();
-  readonly #halfClosed: HalfClosedConnections;
   readonly #drained = Promise.withResolvers<void>();
   /** Backends whose connections are drained. */
   readonly #leaving = new Map<Backend, Timer>();
-  #idleSweep: Timer | undefined;
+  /** Connections of which one side is over. */
+  #halfClosed = 0;
+  #sweep: { readonly timer: Timer; readonly dueMs: number } | undefined;
   /** Listeners that are closed, and may still give who was queued there. */
   #closing = 0;
   /** `over`: nobody has time any more. */
@@ -52,18 +62,7 @@ export class TcpPortProxy implements PortProxy {
     private readonly port: ProxiedPort,
     private readonly context: ProxyContext,
     private readonly connectionsMax: number = TCP_CONNECTIONS_MAX,
-  ) {
-    this.#halfClosed = new HalfClosedConnections(
-      context.timers,
-      () => this.#setting("halfClosedTimeoutMs"),
-      (joined) => {
-        port.counts.endedHalfClosed++;
-        port.lastError = "one side had ended and nothing was heard of the " +
-          `other for ${durationText(this.#setting("halfClosedTimeoutMs"))}`;
-        joined.giveUp(port.lastError);
-      },
-    );
-  }
+  ) {}
 
   open(at: ListenAddress): PortListener {
     const listener = listenTcp(at, {
@@ -89,7 +88,7 @@ export class TcpPortProxy implements PortProxy {
   }
 
   updated(): void {
-    this.#armIdleSweep();
+    this.#armSweep();
   }
 
   get load(): number {
@@ -149,24 +148,53 @@ export class TcpPortProxy implements PortProxy {
     return own ?? this.context.defaults[setting];
   }
 
-  #armIdleSweep(): void {
+  /**
+   * All are looked at together now and then, by what they have carried in all, so
+   * that no byte costs anything more.
+   */
+  #armSweep(): void {
     const idleMs = this.#setting("idleTimeoutMs");
-    if (this.#idleSweep !== undefined || this.#connections.size === 0) return;
-    if (idleMs === 0) return;
-    this.#idleSweep = this.context.timers.after(sweepMs(idleMs), () => {
-      this.#idleSweep = undefined;
-      this.#endIdle();
-      this.#armIdleSweep();
+    const delayMs = Math.min(
+      idleMs === 0 || this.#connections.size === 0 ? Infinity : sweepMs(idleMs),
+      this.#halfClosed === 0
+        ? Infinity
+        : sweepMs(this.#setting("halfClosedTimeoutMs")),
+    );
+    const { timers } = this.context;
+    const dueMs = timers.now() + delayMs;
+    if (dueMs >= (this.#sweep?.dueMs ?? Infinity)) return;
+    this.#sweep?.timer.cancel();
+    const timer = timers.after(delayMs, () => {
+      this.#sweep = undefined;
+      this.#endSilent();
+      this.#armSweep();
     });
+    this.#sweep = { timer, dueMs };
   }
 
-  #endIdle(): void {
+  /**
+   * Nothing is wrong with a connection of which one side is over while the other
+   * neither says anything nor takes what it is sent, as far as TCP can see: its peer
+   * answers every keepalive. One that still says something, however little, goes on.
+   */
+  #endSilent(): void {
     const nowMs = this.context.timers.now();
     const idleMs = this.#setting("idleTimeoutMs") || Infinity;
+    const halfMs = this.#setting("halfClosedTimeoutMs") || Infinity;
+    const end = (one: TcpConnection, why: string, count: keyof PortCounts) => {
+      if (one.stop(why)) this.port.counts[count]++;
+    };
+    // One that is given up may be over at once, and others by it.
     for (const one of [...this.#connections]) {
-      if (one.silentMs(nowMs) < idleMs) continue;
-      const isNews = one.stop(`nothing was said for ${durationText(idleMs)}`);
-      if (isNews) this.port.counts.endedIdle++;
+      const silentMs = one.silentMs(nowMs);
+      if (one.isHalfClosed && silentMs >= halfMs) {
+        const why =
+          "one side had ended and nothing was heard of the other for ";
+        this.port.lastError = why + durationText(halfMs);
+        end(one, this.port.lastError, "endedHalfClosed");
+      } else if (silentMs >= idleMs) {
+        end(one, `nothing was said for ${durationText(idleMs)}`, "endedIdle");
+      }
     }
   }
 
@@ -200,30 +228,37 @@ export class TcpPortProxy implements PortProxy {
     const connection = new TcpConnection(this.port, this.context, {
       stream,
       host: hostOf(stream.remoteAddress),
-      halfClosed: this.#halfClosed,
       userTimeoutMs: this.#setting("userTimeoutMs"),
       onLate: (backend) => this.left([backend], "removed"),
+      onHalfClosed: () => {
+        this.#halfClosed++;
+        this.#armSweep();
+      },
       onOver: () => {
         this.#connections.delete(connection);
+        if (connection.isHalfClosed) this.#halfClosed--;
         this.#settle();
         this.context.changed?.();
       },
     });
     this.#connections.add(connection);
     this.context.changed?.();
-    this.#armIdleSweep();
+    this.#armSweep();
     unawaited("proxy", connection.run());
   }
 
   #settle(): void {
     if (this.#end !== "none" && this.#unsettled === 0) {
-      this.#halfClosed.stop();
-      this.#idleSweep?.cancel();
+      this.#sweep?.timer.cancel();
       for (const timer of this.#leaving.values()) timer.cancel();
       this.#leaving.clear();
       this.#drained.resolve();
     }
   }
+}
+
+function sweepMs(idleMs: number): number {
+  return Math.min(idleMs / SWEEPS_PER_IDLE || Infinity, SWEEP_MS_MAX);
 }
 
 function durationText(ms: number): string {

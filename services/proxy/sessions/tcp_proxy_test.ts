@@ -9,7 +9,7 @@ import {
 } from "../../../tests/support/rigs/proxy_rig.ts";
 import { readToEnd, writeAll } from "../../../tests/support/peers/sockets.ts";
 import { BACKENDS_TRIED_MAX } from "./backend_dialer.ts";
-import { EJECTION_FAILURES, EJECTION_MS } from "../balancer/ejection.ts";
+import { EJECTION_FAILURES, EJECTION_MS } from "../balancer/backend.ts";
 import { EndpointDialError } from "../endpoints/endpoint_dialer.ts";
 import { TcpPortProxy } from "./tcp_proxy.ts";
 

@@ -218,7 +218,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, LiveDial {
     this.#far!.consumed(bytes.length);
     if (this.#state === "over") return;
     const { port } = this.#owner;
-    if (!this.#hasAnswered) port.balancer.succeeded(this.#backend!);
+    if (!this.#hasAnswered) this.#backend!.succeeded();
     this.#hasAnswered = true;
     this.#kept.forget();
     this.#backend!.bytesReceived += bytes.length;

@@ -8,8 +8,11 @@ import {
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
 import { PortTimes } from "../listeners/proxied_port.ts";
-import { registerProxyHistograms } from "./proxy_histograms.ts";
-import { OTHERS, PORT_SERIES_MAX } from "./proxy_metrics.ts";
+import {
+  OTHERS,
+  PORT_SERIES_MAX,
+  registerProxyHistograms,
+} from "./proxy_metrics.ts";
 
 const PREFIX = "tunnel_proxy_";
 const WEB = 'namespace="default",service="default/web",port=""';

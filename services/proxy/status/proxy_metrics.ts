@@ -2,18 +2,26 @@
  * What a proxy counts, for Prometheus: `tunnel_proxy_…`.
  *
  * The catalog names the labels, so their number is limited: ports and endpoints
- * beyond the limits are counted together.
+ * beyond the limits are counted together, and ports that were never used have no
+ * histograms, which are many lines.
  *
  * @module
  */
 
-import type {
-  ComputedFamily,
-  MetricRegistry,
-  Sample,
+import {
+  type ComputedFamily,
+  Histogram,
+  type HistogramSample,
+  type MetricRegistry,
+  type Sample,
 } from "../../../platform/metrics/metrics.ts";
 import type { Backend } from "../balancer/backend.ts";
 import type { Proxy, ServedPort } from "../ports/proxy.ts";
+import {
+  PORT_COUNTS,
+  type PortCounts,
+  PortTimes,
+} from "../listeners/proxied_port.ts";
 
 /** Ports with labels of their own. */
 export const PORT_SERIES_MAX = 1_000;
@@ -35,6 +43,7 @@ export function registerProxyMetrics(
   proxy: Proxy,
 ): void {
   registerWhole(registry, proxy);
+  registerProxyHistograms(registry, proxy);
   registry.computedFamilies(
     PREFIX,
     PORT_LABELS,
@@ -72,6 +81,11 @@ function registerWhole(registry: MetricRegistry, proxy: Proxy): void {
   );
 }
 
+const COUNTED = Object.entries(PORT_COUNTS) as (readonly [
+  keyof PortCounts,
+  readonly [name: string, help: string],
+])[];
+
 const PORT_FAMILIES: readonly ComputedFamily<ServedPort>[] = [
   [
     "gauge",
@@ -79,90 +93,12 @@ const PORT_FAMILIES: readonly ComputedFamily<ServedPort>[] = [
     "Connections, and UDP sessions.",
     ({ proxy }) => proxy.load,
   ],
-  [
+  ...COUNTED.map(([count, [name, help]]): ComputedFamily<ServedPort> => [
     "counter",
-    "connections_total",
-    "Clients that came.",
-    ({ port }) => port.counts.accepted,
-  ],
-  [
-    "counter",
-    "refused_connections_total",
-    "Clients for which no endpoint could be reached.",
-    ({ port }) => port.counts.refused,
-  ],
-  [
-    "counter",
-    "retries_total",
-    "Dials of a further endpoint after one that failed.",
-    ({ port }) => port.counts.retries,
-  ],
-  [
-    "counter",
-    "ejections_total",
-    "Times that an endpoint was left out after failures.",
-    ({ port }) => port.counts.ejections,
-  ],
-  [
-    "counter",
-    "bytes_from_clients_total",
-    "Bytes that went to endpoints.",
-    ({ port }) => port.counts.bytesFromClients,
-  ],
-  [
-    "counter",
-    "bytes_to_clients_total",
-    "Bytes that came from endpoints.",
-    ({ port }) => port.counts.bytesToClients,
-  ],
-  [
-    "counter",
-    "ended_half_closed_total",
-    "TCP connections that were silent too long after one side had ended.",
-    ({ port }) => port.counts.endedHalfClosed,
-  ],
-  [
-    "counter",
-    "ended_idle_total",
-    "TCP connections that were silent too long.",
-    ({ port }) => port.counts.endedIdle,
-  ],
-  [
-    "counter",
-    "ended_by_endpoint_total",
-    "TCP connections that were reset because their endpoint went or was down.",
-    ({ port }) => port.counts.endedByEndpoint,
-  ],
-  [
-    "counter",
-    "sessions_moved_total",
-    "UDP sessions that ended because their endpoint went or was ill.",
-    ({ port }) => port.counts.moved,
-  ],
-  [
-    "counter",
-    "sessions_refused_total",
-    "UDP sessions that ended because their endpoint refused datagrams.",
-    ({ port }) => port.counts.sessionsRefused,
-  ],
-  [
-    "counter",
-    "resent_datagrams_total",
-    "Datagrams that one endpoint refused and another one was sent.",
-    ({ port }) => port.counts.datagramsResent,
-  ],
-  [
-    "counter",
-    "sessions_crowded_out_total",
-    "UDP sessions that made room for others, at the limit.",
-    ({ port }) => port.counts.crowdedOut,
-  ],
-  [
-    "counter",
-    "dropped_datagrams_total",
-    "Datagrams of clients for which no endpoint could be reached.",
-    ({ port }) => port.counts.datagramsDropped,
-  ],
+    name,
+    help,
+    ({ port }) => port.counts[count],
+  ]),
 ];
 
 const ENDPOINT_FAMILIES: readonly ComputedFamily<SeenBackend>[] = [
@@ -270,4 +206,46 @@ function* summed(samples: Iterable<Sample>): Iterable<Sample | undefined> {
   }
   yield* sums.values();
   yield* others;
+}
+
+const LABELS = ["namespace", "service", "port"] as const;
+const OTHER_LABELS = [OTHERS, OTHERS, OTHERS] as const;
+
+/** Ports that are looked at between two pauses; each is fifteen lines or none. */
+const PAUSE_PORTS = 16;
+
+/** Adds both families; they are made while they are asked for. */
+export function registerProxyHistograms(
+  registry: MetricRegistry,
+  proxy: Pick<Proxy, "served">,
+): void {
+  registry.computedHistograms(
+    "tunnel_proxy_connect_seconds",
+    "Time until a TCP client was connected with an endpoint.",
+    LABELS,
+    () => samples(proxy, ({ connect }) => connect),
+  );
+  registry.computedHistograms(
+    "tunnel_proxy_connection_seconds",
+    "Length of TCP connections that have ended.",
+    LABELS,
+    () => samples(proxy, ({ length }) => length),
+  );
+}
+
+function* samples(
+  proxy: Pick<Proxy, "served">,
+  pick: (times: PortTimes) => Histogram,
+): Iterable<HistogramSample | undefined> {
+  const others = pick(new PortTimes());
+  let seen = 0;
+  for (const { port } of proxy.served.values()) {
+    if (++seen % PAUSE_PORTS === 0) yield undefined;
+    if (port.timesSeen === undefined) continue;
+    const histogram = pick(port.timesSeen);
+    if (histogram.count === 0) continue;
+    if (seen > PORT_SERIES_MAX) others.add(histogram);
+    else yield [[port.namespace, port.service, port.name], histogram];
+  }
+  if (others.count > 0) yield [OTHER_LABELS, others];
 }

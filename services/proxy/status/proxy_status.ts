@@ -12,7 +12,9 @@ import type {
   Protocol,
   Via,
 } from "../../catalog/model/model.ts";
+import { withoutAbsent } from "../../catalog/model/plain_data.ts";
 import type { Backend } from "../balancer/backend.ts";
+import type { PortCounts } from "../listeners/proxied_port.ts";
 import type { Balancer } from "../balancer/balancer.ts";
 import type { DiscoveryStatus } from "../ads/ads_source.ts";
 import type { Proxy, ServedPort } from "../ports/proxy.ts";
@@ -34,7 +36,7 @@ export interface ProxyStatus {
 }
 
 /** One port of a service. */
-export interface PortStatus {
+export interface PortStatus extends Readonly<PortCounts> {
   /** `namespace/name`. */
   readonly service: string;
   /** Empty for the only one. */
@@ -56,20 +58,6 @@ export interface PortStatus {
   /** Absent: none is remembered, the address alone decides. */
   readonly affinityClients?: number;
   readonly open: number;
-  readonly accepted: number;
-  readonly refused: number;
-  readonly retries: number;
-  readonly ejections: number;
-  readonly bytesFromClients: number;
-  readonly bytesToClients: number;
-  readonly endedHalfClosed: number;
-  readonly endedIdle: number;
-  readonly endedByEndpoint: number;
-  readonly moved: number;
-  readonly sessionsRefused: number;
-  readonly datagramsResent: number;
-  readonly crowdedOut: number;
-  readonly datagramsDropped: number;
   readonly lastError?: string;
   readonly endpoints: readonly EndpointStatus[];
 }
@@ -139,29 +127,25 @@ export function* portStatuses(
 function portStatus(served: ServedPort, of: Proxy): PortStatus {
   const { port, protocol, listener, proxy } = served;
   const { balancer, counts, lastError } = port;
-  const problem = served.problem ?? listener.problem;
-  const listening = listener.address;
-  const { affinityClients } = balancer;
   const origin = of.catalog.originOf(port.service);
-  const displacedBy = of.displacedBy(port);
   return {
     service: port.service,
     port: port.name,
     protocol,
     number: port.servicePort.port,
-    ...(listening === undefined ? {} : { listening }),
-    ...(displacedBy === undefined ? {} : { displacedBy }),
-    ...(problem === undefined ? {} : { problem }),
-    ...(origin === undefined ? {} : { source: origin.service }),
-    ...(origin?.endpoints === undefined
-      ? {}
-      : { endpointsSource: origin.endpoints }),
+    ...withoutAbsent({
+      listening: listener.address,
+      displacedBy: of.displacedBy(port),
+      problem: served.problem ?? listener.problem,
+      source: origin?.service,
+      endpointsSource: origin?.endpoints,
+    }),
     balance: balancer.policy.balance,
     affinity: balancer.policy.affinity.kind,
-    ...(affinityClients === undefined ? {} : { affinityClients }),
+    ...withoutAbsent({ affinityClients: balancer.affinityClients }),
     open: proxy.load,
     ...counts,
-    ...(lastError === undefined ? {} : { lastError }),
+    ...withoutAbsent({ lastError }),
     endpoints: [...balancer.backends]
       .map((backend) => endpointStatus(backend, balancer)),
   };
@@ -179,15 +163,14 @@ function endpointStatus(
     ...useOf(backend, balancer),
     state,
     via: viaText(via),
-    ...(node === undefined ? {} : { node }),
-    ...(zone === undefined ? {} : { zone }),
+    ...withoutAbsent({ node, zone }),
     weight,
     open: backend.connections,
     total: backend.connectionsTotal,
     failures: backend.failuresTotal,
     bytesSent: backend.bytesSent,
     bytesReceived: backend.bytesReceived,
-    ...(lastError === undefined ? {} : { lastError }),
+    ...withoutAbsent({ lastError }),
   };
 }
 

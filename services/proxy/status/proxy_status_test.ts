@@ -8,7 +8,7 @@ import {
   ProxyRig,
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
-import { EJECTION_FAILURES } from "../balancer/ejection.ts";
+import { EJECTION_FAILURES } from "../balancer/backend.ts";
 import {
   ENDPOINT_SERIES_MAX,
   OTHERS,
