@@ -59,7 +59,6 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["neighbours/store"],
   // Who wants in.
   ["client"],
-  ["client/bench"],
   // Services and endpoints: they know the tunnel as a dialer only.
   ["services/catalog/model"],
   ["services/catalog/sources/document"],

@@ -4,20 +4,20 @@
  * @module
  */
 
-import { BenchError } from "../../client/bench/bench_conn.ts";
-import type {
-  BenchFigure,
-  BenchGap,
-  BenchProgress,
-  BenchResult,
-} from "../../client/bench/measurement.ts";
-import { runBench } from "../../client/bench/bench_run.ts";
 import { TunnelDialError } from "../../client/dial_error.ts";
 import { describeRoute, type TunnelRoute } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import { ListenError } from "../../net/bind/listen_error.ts";
-import type { BenchHost } from "../../proto/link/bench_wire.ts";
-import { figureRow, gapRow, progressLine, resultJson } from "./report.ts";
+import { BenchError } from "./bench_conn.ts";
+import { runBench } from "./bench_run.ts";
+import {
+  type BenchEvent,
+  type BenchResult,
+  figureRow,
+  gapRow,
+  progressLine,
+  resultJson,
+} from "./report.ts";
 import { asDialFailure, dialWarnings } from "../program/dial_failure.ts";
 import { serveBench } from "../../agent/dial/bench_targets.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
@@ -33,6 +33,7 @@ import type { FlagReading } from "../flags/read_flags.ts";
 import { routeOf, routeRules } from "../flags/route_flags.ts";
 import type { SignalSource } from "../program/until_stopped.ts";
 import { UsageError } from "../flags/usage_error.ts";
+import { given } from "../flags/given.ts";
 
 /** What the command takes of the process. */
 interface BenchTerminal {
@@ -97,11 +98,9 @@ export function benchCommand(
 
 /** One run of the command. */
 class Bench {
-  readonly #asJson: boolean;
   readonly #isLive: boolean;
-  readonly #figures: BenchFigure[] = [];
-  readonly #gaps: BenchGap[] = [];
-  #host: BenchHost | undefined;
+  readonly #result: BenchResult = { figures: [], gaps: [] };
+  readonly #abort = new AbortController();
 
   constructor(
     private readonly reading: FlagReading<typeof BENCH_FLAGS>,
@@ -109,7 +108,6 @@ class Bench {
     private readonly context: CommandContext,
     private readonly terminal: BenchTerminal,
   ) {
-    this.#asJson = reading.values["json"];
     this.#isLive = terminal.isTerminal();
   }
 
@@ -124,25 +122,17 @@ class Bench {
       );
     }
     const dialer = openDialer(this.route);
-    const abort = new AbortController();
-    const onSignal = () => abort.abort();
     const { signals } = this.terminal;
+    const onSignal = () => this.#abort.abort();
     for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
     try {
-      const result = await runBench({
-        dialer,
-        plans,
+      const events = runBench({
+        ...{ dialer, plans, signal: this.#abort.signal },
         durationMs: values["duration"],
         timeoutMs: values["dial-timeout"],
-        signal: abort.signal,
-        ...(address === undefined ? {} : { address }),
-        ...(values["node"] === "" ? {} : { node: values["node"] }),
-        onHost: (host) => this.#showHost(host),
-        onFigure: (figure) => this.#showFigure(figure),
-        onGap: (gap) => this.#showGap(gap),
-        onProgress: (progress) => this.#showProgress(progress),
+        ...given({ address, node: values["node"] || undefined }),
       });
-      return this.#finish(result);
+      for await (const event of events) this.#tell(event);
     } catch (error) {
       throw this.#failure(error);
     } finally {
@@ -151,78 +141,77 @@ class Bench {
       }
       dialer.close();
     }
+    return this.#finish();
   }
 
-  #showHost(host: BenchHost): void {
-    this.#host = host;
-    if (this.#asJson) return;
-    const who = host.agentId === ""
-      ? `target ${this.#target}`
-      : `agent ${host.agentId}`;
-    this.context.print(
-      `${who} (${host.software}), ${describeRoute(this.route)}\n`,
-    );
+  #tell(event: BenchEvent): void {
+    const { figures, gaps, host } = this.#result;
+    switch (event.kind) {
+      case "host": {
+        const { agentId, software } = this.#result.host = event.host;
+        if (host !== undefined) return;
+        const who = agentId === ""
+          ? `target ${this.#target}`
+          : `agent ${agentId}`;
+        return this.#say(`${who} (${software}), ${describeRoute(this.route)}`);
+      }
+      case "progress":
+        // On a terminal only: a log is no place for a line that is written over.
+        this.#clearLine();
+        if (this.#isLive) this.context.printError(progressLine(event));
+        return;
+      case "figure":
+        figures.push(event.figure);
+        return this.#say(figureRow(event.figure));
+      case "gap":
+        gaps.push(event.gap);
+        return this.#say(gapRow(event.gap));
+    }
   }
 
-  #showFigure(figure: BenchFigure): void {
-    this.#figures.push(figure);
+  #say(line: string): void {
     this.#clearLine();
-    if (!this.#asJson) this.context.print(`${figureRow(figure)}\n`);
-  }
-
-  #showGap(gap: BenchGap): void {
-    this.#gaps.push(gap);
-    this.#clearLine();
-    if (!this.#asJson) this.context.print(`${gapRow(gap)}\n`);
-  }
-
-  /** On a terminal only: a log is no place for a line that is written over. */
-  #showProgress(progress: BenchProgress): void {
-    if (!this.#isLive) return;
-    this.#clearLine();
-    this.context.printError(progressLine(progress));
+    if (!this.reading.values["json"]) this.context.print(`${line}\n`);
   }
 
   #clearLine(): void {
     if (this.#isLive) this.context.printError("\r\x1b[K");
   }
 
-  #finish(result: BenchResult): ExitCode {
+  #finish(): ExitCode {
+    const { figures, gaps } = this.#result;
+    const { aborted } = this.#abort.signal;
     this.#clearLine();
-    if (this.#asJson) this.#printJson(result);
-    const { figures, gaps, isInterrupted } = result;
+    this.#printJson();
     if (figures.length === 0) {
-      const why = isInterrupted
+      const why = aborted
         ? "interrupted before anything was measured"
         : `nothing was measured: ${gaps[0]?.reason}`;
       throw new CommandFailure(ExitCode.FAILURE, why, undefined, "TUN506");
     }
-    if (isInterrupted) this.context.printError("tunnel bench: interrupted\n");
+    if (aborted) this.context.printError("tunnel bench: interrupted\n");
     return ExitCode.OK;
   }
 
   #failure(error: unknown): unknown {
     this.#clearLine();
-    const isOurs = error instanceof BenchError ||
-      error instanceof TunnelDialError;
-    if (!isOurs) return error;
-    const { message } = error;
-    if (this.#asJson) {
-      const host = this.#host;
-      this.#printJson({
-        ...(host === undefined ? {} : { host }),
-        figures: this.#figures,
-        gaps: this.#gaps,
-        isInterrupted: false,
-      }, message);
-    }
-    if (error instanceof TunnelDialError) return asDialFailure(error);
-    return new CommandFailure(ExitCode.FAILURE, message, error);
+    const isDial = error instanceof TunnelDialError;
+    if (!isDial && !(error instanceof BenchError)) return error;
+    this.#printJson(error.message);
+    return isDial
+      ? asDialFailure(error)
+      : new CommandFailure(ExitCode.FAILURE, error.message, error);
   }
 
-  #printJson(result: BenchResult, error?: string): void {
-    const about = { route: describeRoute(this.route), target: this.#target };
-    this.context.print(`${resultJson(result, about, error)}\n`);
+  #printJson(error?: string): void {
+    if (!this.reading.values["json"]) return;
+    const about = {
+      route: describeRoute(this.route),
+      target: this.#target,
+      interrupted: error === undefined && this.#abort.signal.aborted,
+      error,
+    };
+    this.context.print(`${resultJson(this.#result, about)}\n`);
   }
 
   get #target(): string {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { BenchPlan } from "../../client/bench/measurement.ts";
+import type { BenchPlan } from "./report.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
   formatHostPort,

@@ -5,14 +5,74 @@
  * @module
  */
 
+import type { BenchHost } from "../../proto/link/bench_wire.ts";
 import { progressBar } from "../program/progress.ts";
-import type {
-  BenchFigure,
-  BenchGap,
-  BenchPlan,
-  BenchProgress,
-  BenchResult,
-} from "../../client/bench/measurement.ts";
+
+/** Times of many equal things, in milliseconds. */
+export interface Spread {
+  readonly count: number;
+  readonly minMs: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** One measurement. */
+export type BenchFigure =
+  /** Small messages to the target and back, one at a time. */
+  | { readonly kind: "roundTrip"; readonly bytes: number } & Spread
+  /** Throughput from the target (`down`) or to it (`up`). */
+  | {
+    readonly kind: "down" | "up";
+    readonly connections: number;
+    readonly mbitPerS: number;
+    /** All bytes, those of the start included. */
+    readonly bytes: number;
+  }
+  /** Connections made, each with one byte there and back. */
+  | {
+    readonly kind: "newConnections";
+    /** Made at a time. */
+    readonly connections: number;
+    readonly perS: number;
+  } & Spread;
+
+/** What is to be measured. */
+export interface BenchPlan {
+  readonly kind: BenchFigure["kind"];
+  readonly connections: number;
+}
+
+/** A measurement that came to no figure. */
+export interface BenchGap extends BenchPlan {
+  /** Half a sentence: what was waited for, and for how long. */
+  readonly reason: string;
+}
+
+/** A measurement under way. */
+interface BenchProgress {
+  readonly plan: BenchPlan;
+  /** What would be said if it ended now; absent before the first sample. */
+  readonly figure: BenchFigure | undefined;
+  /** Of its time, up to 1. */
+  readonly part: number;
+}
+
+/** What a bench tells. */
+export type BenchEvent =
+  /** The connections of a measurement stand; this is who answered. */
+  | { readonly kind: "host"; readonly host: BenchHost }
+  /** Several times a second. */
+  | { readonly kind: "progress" } & BenchProgress
+  | { readonly kind: "figure"; readonly figure: BenchFigure }
+  | { readonly kind: "gap"; readonly gap: BenchGap };
+
+/** Everything. */
+export interface BenchResult {
+  /** Who answered; absent when nothing did before it was interrupted. */
+  host?: BenchHost;
+  readonly figures: BenchFigure[];
+  readonly gaps: BenchGap[];
+}
 
 const LABEL_COLUMNS = 34;
 const VALUE_COLUMNS = 14;
@@ -36,8 +96,8 @@ export function gapRow(gap: BenchGap): string {
 
 /** What runs now, in less than 80 columns and without an end. */
 export function progressLine(progress: BenchProgress): string {
-  const { plan, figure, elapsedMs, durationMs } = progress;
-  const bar = progressBar(elapsedMs / durationMs, BAR_COLUMNS);
+  const { plan, figure, part } = progress;
+  const bar = progressBar(part, BAR_COLUMNS);
   const value = figure === undefined ? "…" : valuesOf(figure)[0]!;
   const label = labelOf(plan).padEnd(LABEL_COLUMNS);
   return `  ${label}${value.padStart(VALUE_COLUMNS)}   ${bar}`;
@@ -45,16 +105,20 @@ export function progressLine(progress: BenchProgress): string {
 
 /** One line of JSON. `error` is why there is no more. */
 export function resultJson(
-  { host, figures, gaps, isInterrupted }: BenchResult,
-  about: { readonly route: string; readonly target: string },
-  error?: string,
+  { host, figures, gaps }: BenchResult,
+  about: {
+    readonly route: string;
+    readonly target: string;
+    readonly interrupted: boolean;
+    readonly error?: string | undefined;
+  },
 ): string {
+  const { route, target, interrupted, error } = about;
   return JSON.stringify({
-    ...about,
+    ...{ route, target },
     agent: host?.agentId || undefined,
     software: host?.software,
-    interrupted: isInterrupted,
-    error,
+    ...{ interrupted, error },
     figures: figures.map(rounded),
     gaps,
   });

@@ -46,21 +46,23 @@ Deno.test("the line that lives fits a terminal, before and after the first sampl
   const plan = { kind: "roundTrip", connections: 1 } as const;
   for (const figure of [undefined, TRIPS]) {
     for (const elapsedMs of [0, 1_000, 5_000]) {
-      const progress = { plan, figure, elapsedMs, durationMs: 2_000 };
-      const line = progressLine(progress);
+      const line = progressLine({ plan, figure, part: elapsedMs / 2_000 });
       assert(line.length < 80, line);
     }
   }
-  const half = { plan, figure: TRIPS, elapsedMs: 1_000, durationMs: 2_000 };
+  const half = { plan, figure: TRIPS, part: 0.5 };
   assertEquals(progressLine(half).match(/█/g)?.length, 10);
 });
 
 Deno.test("JSON says who, by which route, what, and why there is no more", () => {
-  const about = { route: "grpc over unix:/s", target: "the agent" };
+  const about = {
+    ...{ route: "grpc over unix:/s", target: "the agent" },
+    ...{ interrupted: true, error: "no more" },
+  };
   const host = { agentId: "node7", software: "tunnel/0" };
   const gap = { kind: "up", connections: 4, reason: "nothing" } as const;
-  const result = { host, figures: [TRIPS], gaps: [gap], isInterrupted: true };
-  assertEquals(JSON.parse(resultJson(result, about, "no more")), {
+  const result = { host, figures: [TRIPS], gaps: [gap] };
+  assertEquals(JSON.parse(resultJson(result, about)), {
     route: "grpc over unix:/s",
     target: "the agent",
     agent: "node7",

@@ -3,7 +3,7 @@
  * bytes (SPEC.md, section 8).
  *
  * Layer: link. Knows the lines and nothing of what is done with them: the
- * target is in `agent/`, the measuring client in `client/bench/`.
+ * target is in `agent/`, the measuring client in `cli/bench/`.
  *
  * @module
  */

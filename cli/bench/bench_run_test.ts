@@ -4,9 +4,9 @@ import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { benchAnswer } from "../../proto/link/bench_wire.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
-import type { TunnelDialer } from "../tunnel_dialer.ts";
-import { type BenchPlan, STAND_MS } from "./measurement.ts";
-import { runBench } from "./bench_run.ts";
+import type { TunnelDialer } from "../../client/tunnel_dialer.ts";
+import { runBench, STAND_MS } from "./bench_run.ts";
+import type { BenchFigure, BenchGap, BenchPlan } from "./report.ts";
 
 const PLANS: readonly BenchPlan[] = [
   { kind: "roundTrip", connections: 1 },
@@ -31,10 +31,26 @@ function mutes(greeting?: Uint8Array) {
   return { conduits, dialer };
 }
 
+type Options = Parameters<typeof runBench>[0];
+
+/** Runs it to its end. */
+async function ran(options: Omit<Options, "signal">) {
+  const figures: BenchFigure[] = [];
+  const gaps: BenchGap[] = [];
+  let agentId: string | undefined;
+  const { signal } = new AbortController();
+  for await (const event of runBench({ ...options, signal })) {
+    if (event.kind === "host") agentId = event.host.agentId;
+    if (event.kind === "figure") figures.push(event.figure);
+    if (event.kind === "gap") gaps.push(event.gap);
+  }
+  return { figures, gaps, agentId };
+}
+
 Deno.test("a target that says nothing leaves gaps, and nothing waits for ever", async () => {
   const { conduits, dialer } = mutes();
   const timers = new FakeTimers();
-  const running = runBench({
+  const running = ran({
     dialer,
     timers,
     plans: PLANS,
@@ -65,7 +81,7 @@ Deno.test("one of several that does not stand costs the measurement, and none is
   };
   const timers = new FakeTimers();
   const plans = PLANS.slice(1, 2);
-  const running = runBench({ dialer, timers, plans, durationMs: 100 });
+  const running = ran({ dialer, timers, plans, durationMs: 100 });
   await settled();
   timers.advance(60_000);
   assertEquals((await running).gaps.length, 1);
@@ -79,13 +95,13 @@ Deno.test("no sample in its time is a gap that says so", async () => {
   const { dialer } = mutes(greeting);
   const timers = new FakeTimers();
   const plans = PLANS.slice(0, 3);
-  const running = runBench({ dialer, timers, plans, durationMs: 100 });
+  const running = ran({ dialer, timers, plans, durationMs: 100 });
   for (let plan = 0; plan < plans.length; plan++) {
     await settled();
     timers.advance(100);
   }
-  const { host, figures, gaps } = await running;
+  const { agentId, figures, gaps } = await running;
   const reason = "nothing came back within 100 ms: measure longer";
-  assertEquals([host?.agentId, figures], ["node7", []]);
+  assertEquals([agentId, figures], ["node7", []]);
   assertEquals(gaps, plans.map((plan) => ({ ...plan, reason })));
 });
