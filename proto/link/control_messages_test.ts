@@ -16,11 +16,10 @@ import {
   parseServers,
   SERVER_LIST_MAX,
 } from "./capabilities.ts";
-import { enginePair } from "../../tests/support/memory/engine_pair.ts";
 import {
-  requestFields,
-  StreamLog,
-} from "../../tests/support/watch/stream_log.ts";
+  enginePair,
+  openLogged,
+} from "../../tests/support/memory/engine_pair.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { LINK_CONDUITS_MAX, LINK_LIMITS } from "./link_limits.ts";
 import { forAll } from "../../tests/support/memory/prng.ts";
@@ -224,9 +223,7 @@ Deno.test("a server may give up thousands of dials at once, crossing their answe
     server: { settings, limits },
   });
   const logs = Array.from({ length: 20_000 }, () => {
-    const log = new StreamLog();
-    log.stream = client.connection.openStream(requestFields(), false, log);
-    return log;
+    return openLogged(client.connection);
   });
   pipe.settle();
   for (const { stream } of server.accepted.slice(0, 10_000)) {

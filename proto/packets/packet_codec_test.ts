@@ -11,110 +11,92 @@ import { type Int64, type Packet, PacketError, PacketType } from "./packet.ts";
 
 const RANDOM = 2_720_121_418_434_900_976n;
 
-const GOLDEN: readonly { name: string; bytes: string; packet: Packet }[] = [
-  {
-    name: "DIAL_REQ, which has no type field",
-    bytes: "12 1d 0a 03 746370 12 0c 31302e302e302e313a343433" +
-      "18 f0e7e7b7b1bdaff225",
-    packet: {
+const CLOSE_7: Packet = { type: "CLOSE_REQ", connectId: 7, reset: "" };
+const CLOSE_0: Packet = { ...CLOSE_7, connectId: 0 };
+
+type Case = readonly [name: string, bytes: string, packet: Packet];
+
+const GOLDEN: readonly Case[] = [
+  [
+    "DIAL_REQ, which has no type field",
+    "12 1d 0a 03 746370 12 0c 31302e302e302e313a343433" +
+    "18 f0e7e7b7b1bdaff225",
+    {
       type: "DIAL_REQ",
       protocol: "tcp",
       address: "10.0.0.1:443",
       random: varint("f0e7e7b7b1bdaff225"),
     },
-  },
-  {
-    name: "DIAL_CLS",
-    bytes: "08 05 3a 0a 08 f0e7e7b7b1bdaff225",
-    packet: { type: "DIAL_CLS", random: varint("f0e7e7b7b1bdaff225") },
-  },
-  {
-    name: "DRAIN",
-    bytes: "08 06 42 00",
-    packet: { type: "DRAIN" },
-  },
-  {
-    name: "CLOSE_REQ",
-    bytes: "08 02 2a 02 08 07",
-    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
-  },
-  {
-    name: "CLOSE_RSP",
-    bytes: "08 03 32 02 10 07",
-    packet: { type: "CLOSE_RSP", error: "", connectId: 7, reset: "" },
-  },
+  ],
+  ["DIAL_CLS", "08 05 3a 0a 08 f0e7e7b7b1bdaff225", {
+    type: "DIAL_CLS",
+    random: varint("f0e7e7b7b1bdaff225"),
+  }],
+  ["DRAIN", "08 06 42 00", { type: "DRAIN" }],
+  ["CLOSE_REQ", "08 02 2a 02 08 07", CLOSE_7],
+  ["CLOSE_RSP", "08 03 32 02 10 07", {
+    type: "CLOSE_RSP",
+    error: "",
+    connectId: 7,
+    reset: "",
+  }],
 ];
 
-const OURS: typeof GOLDEN = [
-  {
-    name: "DATA",
-    bytes: "08 04 22 07 08 07 1a 03 616263",
-    packet: { type: "DATA", connectId: 7, data: hex("616263") },
-  },
-  {
-    name: "DATA without payload",
-    bytes: "08 04 22 02 08 07",
-    packet: { type: "DATA", connectId: 7, data: hex("") },
-  },
-  {
-    name: "an empty datagram",
-    bytes: "08 04 22 04 08 07 78 01",
-    packet: {
-      type: "DATA",
-      connectId: 7,
-      data: hex(""),
-      emptyDatagram: true,
-    },
-  },
-  {
-    name: "a failed DIAL_RSP, which has no connectID",
-    bytes: "08 01 1a 06 0a 02 6e6f 18 05",
-    packet: { type: "DIAL_RSP", error: "no", connectId: 0, random: 5 },
-  },
-  {
-    name: "DATA_END",
-    bytes: "08 40 82 04 02 08 07",
-    packet: { type: "DATA_END", connectId: 7 },
-  },
-  {
-    name: "CLOSE_REQ that resets",
-    bytes: "08 02 2a 05 08 07 7a 01 78",
-    packet: { type: "CLOSE_REQ", connectId: 7, reset: "x" },
-  },
-  {
-    name: "CLOSE_RSP that resets",
-    bytes: "08 03 32 05 10 07 7a 01 78",
-    packet: { type: "CLOSE_RSP", error: "", connectId: 7, reset: "x" },
-  },
-  {
-    name: "CLOSE_RSP that tells of a loss",
-    bytes: "08 03 32 08 10 07 7a 01 78 8001 01",
-    packet: {
-      type: "CLOSE_RSP",
-      error: "",
-      connectId: 7,
-      reset: "x",
-      lost: true,
-    },
-  },
-  {
-    name: "a negative connectID in ten bytes",
-    bytes: "08 02 2a 0b 08 ffffffffffffffffff01",
-    packet: { type: "CLOSE_REQ", connectId: -1, reset: "" },
-  },
-  {
-    name: "the smallest connectID there is",
-    bytes: "08 02 2a 0b 08 80808080808080808001",
-    packet: { type: "CLOSE_REQ", connectId: -(2n ** 63n), reset: "" },
-  },
-  {
-    name: "a type we do not know",
-    bytes: "08 2a",
-    packet: { type: "UNKNOWN", code: 42 },
-  },
+const OURS: readonly Case[] = [
+  ["DATA", "08 04 22 07 08 07 1a 03 616263", {
+    type: "DATA",
+    connectId: 7,
+    data: hex("616263"),
+  }],
+  ["DATA without payload", "08 04 22 02 08 07", {
+    type: "DATA",
+    connectId: 7,
+    data: hex(""),
+  }],
+  ["an empty datagram", "08 04 22 04 08 07 78 01", {
+    type: "DATA",
+    connectId: 7,
+    data: hex(""),
+    emptyDatagram: true,
+  }],
+  [
+    "a failed DIAL_RSP, which has no connectID",
+    "08 01 1a 06 0a 02 6e6f 18 05",
+    { type: "DIAL_RSP", error: "no", connectId: 0, random: 5 },
+  ],
+  ["DATA_END", "08 40 82 04 02 08 07", { type: "DATA_END", connectId: 7 }],
+  ["CLOSE_REQ that resets", "08 02 2a 05 08 07 7a 01 78", {
+    type: "CLOSE_REQ",
+    connectId: 7,
+    reset: "x",
+  }],
+  ["CLOSE_RSP that resets", "08 03 32 05 10 07 7a 01 78", {
+    type: "CLOSE_RSP",
+    error: "",
+    connectId: 7,
+    reset: "x",
+  }],
+  ["CLOSE_RSP that tells of a loss", "08 03 32 08 10 07 7a 01 78 8001 01", {
+    type: "CLOSE_RSP",
+    error: "",
+    connectId: 7,
+    reset: "x",
+    lost: true,
+  }],
+  ["a negative connectID in ten bytes", "08 02 2a 0b 08 ffffffffffffffffff01", {
+    type: "CLOSE_REQ",
+    connectId: -1,
+    reset: "",
+  }],
+  ["the smallest connectID there is", "08 02 2a 0b 08 80808080808080808001", {
+    type: "CLOSE_REQ",
+    connectId: -(2n ** 63n),
+    reset: "",
+  }],
+  ["a type we do not know", "08 2a", { type: "UNKNOWN", code: 42 }],
 ];
 
-for (const { name, bytes, packet } of [...GOLDEN, ...OURS]) {
+for (const [name, bytes, packet] of [...GOLDEN, ...OURS]) {
   Deno.test(`${name}: bytes both ways`, () => {
     assertEquals(encodePacket(packet), hex(bytes));
     assertEquals(decodePacket(hex(bytes)), packet);
@@ -127,137 +109,99 @@ Deno.test("a dial's random survives beyond the safe integers", () => {
   assertEquals(decodePacket(encodePacket(packet)), packet);
 });
 
-const TOLERATED: typeof GOLDEN = [
-  {
-    name: "no bytes at all, which is Go's zero packet",
-    bytes: "",
-    packet: { type: "DIAL_REQ", protocol: "", address: "", random: 0 },
-  },
-  {
-    name: "the payload in front of the type",
-    bytes: "2a 02 08 07 08 02",
-    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
-  },
-  {
-    name: "unknown fields of every wire type, inside and outside",
-    bytes: "08 02 a006 05 a106 0102030405060708 a206 02 ffff a506 01020304" +
-      "a306 08 01 a406 2a 06 08 07 f201 01 ff",
-    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
-  },
-  {
-    name: "a known field of another wire type",
-    bytes: "08 02 2a 06 0a 02 6e6f 08 07",
-    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
-  },
-  {
-    name: "several types: the last one counts",
-    bytes: "08 06 08 02 2a 02 08 07",
-    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
-  },
-  {
-    name: "several members of the oneof: the last one counts",
-    bytes: "08 02 32 02 10 09 2a 02 08 07",
-    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
-  },
-  {
-    name: "nothing of an earlier member",
-    bytes: "08 02 3a 02 08 09 2a 00",
-    packet: { type: "CLOSE_REQ", connectId: 0, reset: "" },
-  },
-  {
-    name: "nothing of another type's payload",
-    bytes: "08 02 3a 02 08 09",
-    packet: { type: "CLOSE_REQ", connectId: 0, reset: "" },
-  },
-  {
-    name: "one member twice: the fields merge",
-    bytes: "08 01 1a 02 10 07 1a 02 18 05",
-    packet: { type: "DIAL_RSP", error: "", connectId: 7, random: 5 },
-  },
-  {
-    name: "a payload that is not the type's: all defaults",
-    bytes: "08 02 32 02 10 09",
-    packet: { type: "CLOSE_REQ", connectId: 0, reset: "" },
-  },
-  {
-    name: "varints wider than they need be",
-    bytes: "08 8200 2a 83 00 08 87 00",
-    packet: { type: "CLOSE_REQ", connectId: 7, reset: "" },
-  },
-  {
-    name: "the marker of an empty datagram beside a payload",
-    bytes: "08 04 22 07 08 07 78 01 1a 01 61",
-    packet: { type: "DATA", connectId: 7, data: hex("61") },
-  },
-  {
-    name: "a negative type",
-    bytes: "08 ffffffffffffffffff01",
-    packet: { type: "UNKNOWN", code: -1 },
-  },
+const TOLERATED: readonly Case[] = [
+  ["no bytes at all, which is Go's zero packet", "", {
+    type: "DIAL_REQ",
+    protocol: "",
+    address: "",
+    random: 0,
+  }],
+  ["the payload in front of the type", "2a 02 08 07 08 02", CLOSE_7],
+  [
+    "unknown fields of every wire type, inside and outside",
+    "08 02 a006 05 a106 0102030405060708 a206 02 ffff a506 01020304" +
+    "a306 08 01 a406 2a 06 08 07 f201 01 ff",
+    CLOSE_7,
+  ],
+  [
+    "a known field of another wire type",
+    "08 02 2a 06 0a 02 6e6f 08 07",
+    CLOSE_7,
+  ],
+  ["several types: the last one counts", "08 06 08 02 2a 02 08 07", CLOSE_7],
+  [
+    "several members of the oneof: the last one counts",
+    "08 02 32 02 10 09 2a 02 08 07",
+    CLOSE_7,
+  ],
+  ["nothing of an earlier member", "08 02 3a 02 08 09 2a 00", CLOSE_0],
+  ["nothing of another type's payload", "08 02 3a 02 08 09", CLOSE_0],
+  ["one member twice: the fields merge", "08 01 1a 02 10 07 1a 02 18 05", {
+    type: "DIAL_RSP",
+    error: "",
+    connectId: 7,
+    random: 5,
+  }],
+  [
+    "a payload that is not the type's: all defaults",
+    "08 02 32 02 10 09",
+    CLOSE_0,
+  ],
+  ["varints wider than they need be", "08 8200 2a 83 00 08 87 00", CLOSE_7],
+  [
+    "the marker of an empty datagram beside a payload",
+    "08 04 22 07 08 07 78 01 1a 01 61",
+    { type: "DATA", connectId: 7, data: hex("61") },
+  ],
+  ["a negative type", "08 ffffffffffffffffff01", { type: "UNKNOWN", code: -1 }],
 ];
 
-for (const { name, bytes, packet } of TOLERATED) {
+for (const [name, bytes, packet] of TOLERATED) {
   Deno.test(`decodes ${name}`, () => {
     assertEquals(decodePacket(hex(bytes)), packet);
   });
 }
 
-const ILLEGAL: readonly { name: string; bytes: string; says: string }[] = [
-  { name: "a tag cut off", bytes: "08", says: "out of range" },
-  {
-    name: "an endless varint",
-    bytes: "08 " + "ff".repeat(11),
-    says: "varint",
-  },
-  {
-    name: "an endless varint in a payload",
-    bytes: "08 02 2a 0c 08" + "80".repeat(10) + "01",
-    says: "varint",
-  },
-  {
-    name: "a payload longer than the packet",
-    bytes: "08 02 2a 03 08 07",
-    says: "claims 3 bytes, 2 are left",
-  },
-  {
-    name: "a text longer than its payload",
-    bytes: "12 05 0a 09 746370",
-    says: "claims 9 bytes, 3 are left",
-  },
-  {
-    name: "a payload that ends inside its field, with bytes behind it",
-    bytes: "08 02 2a 01 08 07",
-    says: "out of range",
-  },
-  { name: "field number 0", bytes: "00 01", says: "field number 0" },
-  { name: "wire type 6", bytes: "7e 01", says: "wire type 6" },
-  { name: "wire type 7", bytes: "7f 01", says: "wire type 7" },
-  { name: "an end of no group", bytes: "7c", says: "wire type 4" },
-  {
-    name: "groups nested without end",
-    bytes: "7b".repeat(10_000),
-    says: "depth",
-  },
-  {
-    name: "an address that is not UTF-8",
-    bytes: "12 03 12 01 ff",
-    says: "not UTF-8",
-  },
-  {
-    name: "a skipped field longer than the packet",
-    bytes: "a206 7f",
-    says: "out of range",
-  },
+const ILLEGAL: readonly [name: string, bytes: string, says: string][] = [
+  ["a tag cut off", "08", "out of range"],
+  ["an endless varint", "08 " + "ff".repeat(11), "varint"],
+  [
+    "an endless varint in a payload",
+    "08 02 2a 0c 08" + "80".repeat(10) + "01",
+    "varint",
+  ],
+  [
+    "a payload longer than the packet",
+    "08 02 2a 03 08 07",
+    "claims 3 bytes, 2 are left",
+  ],
+  [
+    "a text longer than its payload",
+    "12 05 0a 09 746370",
+    "claims 9 bytes, 3 are left",
+  ],
+  [
+    "a payload that ends inside its field, with bytes behind it",
+    "08 02 2a 01 08 07",
+    "out of range",
+  ],
+  ["field number 0", "00 01", "field number 0"],
+  ["wire type 6", "7e 01", "wire type 6"],
+  ["wire type 7", "7f 01", "wire type 7"],
+  ["an end of no group", "7c", "wire type 4"],
+  ["groups nested without end", "7b".repeat(10_000), "depth"],
+  ["an address that is not UTF-8", "12 03 12 01 ff", "not UTF-8"],
+  ["a skipped field longer than the packet", "a206 7f", "out of range"],
 ];
 
-for (const { name, bytes, says } of ILLEGAL) {
+for (const [name, bytes, says] of ILLEGAL) {
   Deno.test(`refuses ${name}`, () => {
     assertThrows(() => decodePacket(hex(bytes)), PacketError, says);
   });
 }
 
 Deno.test("every strict prefix is a packet or a PacketError", () => {
-  for (const { bytes } of [...GOLDEN, ...OURS]) {
+  for (const [, bytes] of [...GOLDEN, ...OURS]) {
     const whole = hex(bytes);
     for (let end = 0; end < whole.length; end++) {
       decodeOrPacketError(whole.subarray(0, end));

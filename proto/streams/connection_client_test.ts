@@ -2,6 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
   Engine,
   engineAndPeer,
+  openLogged,
 } from "../../tests/support/memory/engine_pair.ts";
 import { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer.ts";
 import {
@@ -9,17 +10,13 @@ import {
   responseFields,
   StreamLog,
 } from "../../tests/support/watch/stream_log.ts";
-import type { Frame } from "../frames/frame.ts";
 import { ConnectionUnavailableError } from "./connection_events.ts";
 import { STREAM_IDS_RESERVED } from "./stream_table.ts";
 
 // The client role against a scripted server, often a hostile one.
 
-function open(engine: Engine, endStream = false): StreamLog {
-  const log = new StreamLog();
-  log.stream = engine.connection.openStream(requestFields(), endStream, log);
-  return log;
-}
+const open = ({ connection }: Engine, endStream = false) =>
+  openLogged(connection, endStream);
 
 Deno.test("a client may send its request before the server has said anything", () => {
   const engine = new Engine("client");
@@ -150,159 +147,120 @@ Deno.test("REFUSED_STREAM is told apart from another reset", () => {
   assertEquals(two.events, [`reset peer ${0xdead}`]);
 });
 
-const HOSTILE: readonly {
-  readonly name: string;
-  readonly send: (peer: ScriptedHttp2Peer) => void;
-  /** GOAWAY with this code, or RST_STREAM of the request. */
-  readonly goaway?: number;
-  readonly reset?: number;
-}[] = [
-  {
-    name: "PUSH_PROMISE",
-    send: (peer) =>
-      peer.send({
-        type: "PUSH_PROMISE",
-        streamId: 1,
-        promisedId: 2,
-        endHeaders: true,
-        fragment: new Uint8Array(0),
-      }),
-    goaway: 1,
-  },
-  {
-    name: "a request of its own",
-    send: (peer) => peer.headers(2, requestFields()),
-    goaway: 1,
-  },
-  {
-    name: "a response to a request that was never sent",
-    send: (peer) => peer.headers(3, responseFields()),
-    goaway: 1,
-  },
-  { name: "DATA on an idle stream", send: (p) => p.data(3, 1), goaway: 1 },
-  { name: "RST_STREAM on an idle stream", send: (p) => p.reset(3), goaway: 1 },
-  {
-    name: "WINDOW_UPDATE on an idle stream",
-    send: (peer) => peer.windowUpdate(3, 1),
-    goaway: 1,
-  },
-  {
-    name: "a window beyond 2^31-1",
-    send: (peer) => peer.windowUpdate(0, 0x7fff_ffff),
-    goaway: 3,
-  },
-  {
-    name: "a stream's window beyond 2^31-1",
-    send: (peer) => peer.windowUpdate(1, 0x7fff_ffff),
-    reset: 3,
-  },
-  { name: "DATA before a response", send: (p) => p.data(1, 1), reset: 1 },
-  {
-    name: "a response without :status",
-    send: (peer) => peer.headers(1, [{ name: "x", value: "y" }]),
-    reset: 1,
-  },
-  {
-    name: "a response with the pseudo fields of a request",
-    send: (peer) => peer.headers(1, requestFields()),
-    reset: 1,
-  },
-  {
-    name: "a 1xx response that ends the stream",
-    send: (peer) => peer.headers(1, responseFields("100"), true),
-    reset: 1,
-  },
-  {
-    name: "101 Switching Protocols",
-    send: (peer) => peer.headers(1, responseFields("101")),
-    reset: 1,
-  },
-  {
-    name: "trailers that do not end the stream",
-    send: (peer) => {
-      peer.headers(1, responseFields());
-      peer.headers(1, [{ name: "x", value: "y" }]);
-    },
-    reset: 1,
-  },
-  {
-    name: "a body shorter than its content-length",
-    send: (peer) => {
-      const length = { name: "content-length", value: "5" };
-      peer.headers(1, [...responseFields(), length]);
-      peer.data(1, 4, true);
-    },
-    reset: 1,
-  },
-  {
-    name: "a header block that is not HPACK",
-    send: (peer) =>
-      peer.send({
-        type: "HEADERS",
-        streamId: 1,
-        endStream: false,
-        endHeaders: true,
-        fragment: Uint8Array.of(0x80),
-      }),
-    goaway: 9,
-  },
-  {
-    name: "ENABLE_PUSH = 1",
-    send: (peer) => peer.send(settings(2, 1)),
-    goaway: 1,
-  },
-  {
-    name: "MAX_FRAME_SIZE below its range",
-    send: (peer) => peer.send(settings(5, 100)),
-    goaway: 1,
-  },
-  {
-    name: "INITIAL_WINDOW_SIZE above its range",
-    send: (peer) => peer.send(settings(4, 0x8000_0000)),
-    goaway: 3,
-  },
-  {
-    name: "another frame inside a header block",
-    send: (peer) => {
-      peer.send({
-        type: "HEADERS",
-        streamId: 1,
-        endStream: false,
-        endHeaders: false,
-        fragment: new Uint8Array(0),
-      });
-      peer.send({ type: "UNKNOWN", code: 99, streamId: 0, payloadBytes: 0 });
-    },
-    goaway: 1,
-  },
+const length = (value: string) => ({ name: "content-length", value });
+const X = { name: "x", value: "y" };
+
+/** What a server sends, and what our client says to it. */
+const HOSTILE: readonly [
+  name: string,
+  answer: string,
+  send: (peer: ScriptedHttp2Peer) => void,
+][] = [
+  ["PUSH_PROMISE", "GOAWAY 0 1", (peer) =>
+    peer.send({
+      ...{ type: "PUSH_PROMISE", streamId: 1, promisedId: 2 },
+      ...{ endHeaders: true, fragment: new Uint8Array(0) },
+    })],
+  ["a request", "GOAWAY 0 1", (peer) => peer.headers(2, requestFields())],
+  [
+    "a response to nothing",
+    "GOAWAY 0 1",
+    (peer) => peer.headers(3, responseFields()),
+  ],
+  ["DATA on an idle stream", "GOAWAY 0 1", (peer) => peer.data(3, 1)],
+  ["RST_STREAM on an idle stream", "GOAWAY 0 1", (peer) => peer.reset(3)],
+  [
+    "WINDOW_UPDATE on an idle stream",
+    "GOAWAY 0 1",
+    (peer) => peer.windowUpdate(3, 1),
+  ],
+  [
+    "a window beyond 2^31-1",
+    "GOAWAY 0 3",
+    (peer) => peer.windowUpdate(0, 0x7fff_ffff),
+  ],
+  [
+    "a stream's window beyond 2^31-1",
+    "RST_STREAM 1 3",
+    (peer) => peer.windowUpdate(1, 0x7fff_ffff),
+  ],
+  ["DATA before a response", "RST_STREAM 1 1", (peer) => peer.data(1, 1)],
+  ["no :status", "RST_STREAM 1 1", (peer) => peer.headers(1, [X])],
+  [
+    "the pseudo fields of a request",
+    "RST_STREAM 1 1",
+    (peer) => peer.headers(1, requestFields()),
+  ],
+  [
+    "a 1xx response that ends the stream",
+    "RST_STREAM 1 1",
+    (peer) => peer.headers(1, responseFields("100"), true),
+  ],
+  [
+    "101 Switching Protocols",
+    "RST_STREAM 1 1",
+    (peer) => peer.headers(1, responseFields("101")),
+  ],
+  ["trailers that do not end the stream", "RST_STREAM 1 1", (peer) => {
+    peer.headers(1, responseFields());
+    peer.headers(1, [X]);
+  }],
+  ["less than its content-length", "RST_STREAM 1 1", (peer) => {
+    peer.headers(1, [...responseFields(), length("5")]);
+    peer.data(1, 4, true);
+  }],
+  ["a block that is not HPACK", "GOAWAY 0 9", (peer) =>
+    peer.send({
+      ...{ type: "HEADERS", streamId: 1, endStream: false },
+      ...{ endHeaders: true, fragment: Uint8Array.of(0x80) },
+    })],
+  [
+    "ENABLE_PUSH = 1",
+    "GOAWAY 0 1",
+    (peer) => peer.settings({ id: 2, value: 1 }),
+  ],
+  [
+    "MAX_FRAME_SIZE below its range",
+    "GOAWAY 0 1",
+    (peer) => peer.settings({ id: 5, value: 100 }),
+  ],
+  [
+    "INITIAL_WINDOW_SIZE above its range",
+    "GOAWAY 0 3",
+    (peer) => peer.settings({ id: 4, value: 0x8000_0000 }),
+  ],
+  ["another frame inside a header block", "GOAWAY 0 1", (peer) => {
+    peer.send({
+      ...{ type: "HEADERS", streamId: 1, endStream: false },
+      ...{ endHeaders: false, fragment: new Uint8Array(0) },
+    });
+    peer.send({ type: "UNKNOWN", code: 99, streamId: 0, payloadBytes: 0 });
+  }],
 ];
 
-for (const { name, send, goaway, reset } of HOSTILE) {
+for (const [name, answer, send] of HOSTILE) {
   Deno.test(`a client is safe from a server that sends ${name}`, () => {
     const { engine, peer, connection } = engineAndPeer("client");
     const log = open(engine);
     peer.wants("HEADERS 1 POST");
     send(peer);
-    if (goaway !== undefined) {
-      peer.wants(`GOAWAY 0 ${goaway}`);
-      assertEquals(log.resetBy?.by, "lost");
-      assertEquals([engine.ends.length, engine.ends[0]?.code], [1, goaway]);
-      assert(connection.isFinished);
-    } else {
-      peer.wants(`RST_STREAM 1 ${reset}`);
-      assertEquals(log.resetBy?.by, "local");
-      assertEquals(engine.ends, []);
-      assert(connection.isUsable);
-    }
+    peer.wants(answer);
+    const isOver = answer.startsWith("GOAWAY");
+    assertEquals(log.resetBy?.by, isOver ? "lost" : "local");
+    const codes = engine.ends.map(({ code }) => `GOAWAY 0 ${code}`);
+    assertEquals(codes, isOver ? [answer] : []);
+    assertEquals([connection.isFinished, connection.isUsable], [
+      isOver,
+      !isOver,
+    ]);
   });
 }
 
 Deno.test("a response to HEAD, 204 and 304 may talk of a length it has not", () => {
-  const length = { name: "content-length", value: "99" };
   for (const status of ["204", "304"]) {
     const { engine, peer } = engineAndPeer("client");
     const log = open(engine, true);
-    peer.headers(1, [...responseFields(status), length], true);
+    peer.headers(1, [...responseFields(status), length("99")], true);
     assertEquals(log.events, [`headers ${status}`, "end"]);
   }
   const { engine, peer } = engineAndPeer("client");
@@ -311,7 +269,7 @@ Deno.test("a response to HEAD, 204 and 304 may talk of a length it has not", () 
     field.name === ":method" ? { ...field, value: "HEAD" } : field
   );
   log.stream = engine.connection.openStream(fields, true, log);
-  peer.headers(1, [...responseFields(), length], true);
+  peer.headers(1, [...responseFields(), length("99")], true);
   assertEquals(log.events, ["headers 200", "end"]);
 });
 
@@ -332,8 +290,7 @@ Deno.test("a silent peer is asked, and lost when it does not answer", () => {
   pass(299);
   peer.headers(1, responseFields()); // Any byte is a sign of life.
   pass(299);
-  const opaque = Uint8Array.of(0, 0, 0, 1, 0, 0, 0, 1);
-  peer.send({ type: "PING", ack: true, opaque });
+  peer.pong(0, 0, 0, 1, 0, 0, 0, 1);
   pass(700);
   peer.wants();
   pass(300);
@@ -352,12 +309,7 @@ Deno.test("a PING that is answered measures the round trip", () => {
   engine.clock.advance(1000);
   connection.onDeadline();
   engine.clock.advance(40);
-  const opaque = Uint8Array.of(0, 0, 0, 1, 0, 0, 0, 1);
-  peer.send({ type: "PING", ack: true, opaque });
+  peer.pong(0, 0, 0, 1, 0, 0, 0, 1);
   assertEquals(connection.rttMs, 40);
   assertEquals(connection.lastHeardMs, engine.clock.now());
 });
-
-function settings(id: number, value: number): Frame {
-  return { type: "SETTINGS", ack: false, settings: [{ id, value }] };
-}

@@ -6,7 +6,6 @@ import {
   responseFields,
   StreamLog,
 } from "../../tests/support/watch/stream_log.ts";
-import type { Frame } from "../frames/frame.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import {
   type AbuseLimits,
@@ -26,92 +25,68 @@ import { SETTINGS_ACK_TIMEOUT_MS } from "./settings_exchange.ts";
 
 const FEW = { burst: 10, perSecond: 1 };
 
-interface Attack {
-  readonly name: string;
-  readonly limits: Partial<AbuseLimits>;
-  /** Done before the attack, not counted. */
-  readonly prepare?: (peer: ScriptedHttp2Peer) => void;
-  readonly once: (peer: ScriptedHttp2Peer, index: number) => void;
-}
-
-const ATTACKS: readonly Attack[] = [
-  {
-    name: "PING",
-    limits: { pings: FEW },
-    once: (peer) =>
-      peer.send({ type: "PING", ack: false, opaque: new Uint8Array(8) }),
-  },
-  {
-    name: "SETTINGS",
-    // The handshake is one already.
-    limits: { settings: { burst: 11, perSecond: 1 } },
-    once: (peer) => peer.send({ type: "SETTINGS", ack: false, settings: [] }),
-  },
-  {
-    name: "empty DATA",
-    limits: { emptyData: FEW },
-    prepare: (peer) => peer.headers(1, requestFields()),
-    once: (peer) => peer.data(1, 0),
-  },
-  {
-    name: "requests that are reset at once (rapid reset)",
-    limits: { resets: FEW },
-    once: (peer, index) => {
-      peer.headers(2 * index + 1, requestFields());
-      peer.reset(2 * index + 1);
-    },
-  },
-  {
-    name: "requests that we must reset (MadeYouReset)",
-    limits: { resets: FEW },
-    once: (peer, index) => {
-      peer.headers(2 * index + 1, requestFields());
-      peer.windowUpdate(2 * index + 1, 0x7fff_ffff);
-    },
-  },
-  {
-    name: "malformed requests",
-    limits: { resets: FEW },
-    once: (peer, index) => peer.headers(2 * index + 1, responseFields()),
-  },
-  {
-    name: "WINDOW_UPDATE of a few bytes",
-    limits: { tinyUpdates: FEW },
-    once: (peer) => peer.windowUpdate(0, TINY_INCREMENT_BYTES - 1),
-  },
-  {
-    name: "PRIORITY",
-    limits: { idleFrames: FEW },
-    once: (peer) => peer.send({ type: "PRIORITY", streamId: 1, dependsOn: 0 }),
-  },
-  {
-    name: "frames of unknown types",
-    limits: { idleFrames: FEW },
-    once: (peer) => peer.send(unknown()),
-  },
-  {
-    name: "PING answers to no PING",
-    limits: { idleFrames: FEW },
-    once: (peer) =>
-      peer.send({ type: "PING", ack: true, opaque: new Uint8Array(8) }),
-  },
-  {
-    name: "SETTINGS acknowledgements of nothing",
-    limits: { idleFrames: FEW },
-    once: (peer) => peer.send({ type: "SETTINGS", ack: true, settings: [] }),
-  },
-  {
-    name: "frames on streams that are closed",
-    limits: { idleFrames: FEW },
-    prepare: (peer) => {
+/** What is limited, what is sent again and again, and what before. */
+const ATTACKS: readonly [
+  name: string,
+  limit: keyof AbuseLimits,
+  once: (peer: ScriptedHttp2Peer, index: number) => void,
+  prepare?: (peer: ScriptedHttp2Peer) => void,
+][] = [
+  ["PING", "pings", (peer) => peer.ping()],
+  ["SETTINGS", "settings", (peer) => peer.settings()],
+  [
+    "empty DATA",
+    "emptyData",
+    (peer) => peer.data(1, 0),
+    (peer) => peer.headers(1, requestFields()),
+  ],
+  ["requests that are reset at once (rapid reset)", "resets", (peer, index) => {
+    peer.headers(2 * index + 1, requestFields());
+    peer.reset(2 * index + 1);
+  }],
+  ["requests that we must reset (MadeYouReset)", "resets", (peer, index) => {
+    peer.headers(2 * index + 1, requestFields());
+    peer.windowUpdate(2 * index + 1, 0x7fff_ffff);
+  }],
+  [
+    "malformed requests",
+    "resets",
+    (peer, index) => peer.headers(2 * index + 1, responseFields()),
+  ],
+  [
+    "WINDOW_UPDATE of a few bytes",
+    "tinyUpdates",
+    (peer) => peer.windowUpdate(0, TINY_INCREMENT_BYTES - 1),
+  ],
+  [
+    "PRIORITY",
+    "idleFrames",
+    (peer) => peer.send({ type: "PRIORITY", streamId: 1, dependsOn: 0 }),
+  ],
+  [
+    "frames of unknown types",
+    "idleFrames",
+    (peer) =>
+      peer.send({ type: "UNKNOWN", code: 0x42, streamId: 0, payloadBytes: 3 }),
+  ],
+  ["PING answers to no PING", "idleFrames", (peer) => peer.pong()],
+  ["acknowledgements of nothing", "idleFrames", (peer) => peer.acknowledge()],
+  [
+    "frames on streams that are closed",
+    "idleFrames",
+    (peer) => peer.windowUpdate(1, 5000),
+    (peer) => {
       peer.headers(1, requestFields());
       peer.reset(1);
     },
-    once: (peer) => peer.windowUpdate(1, 5000),
-  },
+  ],
 ];
 
-for (const { name, limits, prepare, once } of ATTACKS) {
+for (const [name, limit, once, prepare] of ATTACKS) {
+  // The handshake is one already.
+  const limits = {
+    [limit]: limit === "settings" ? { ...FEW, burst: 11 } : FEW,
+  };
   Deno.test(`too many ${name} end the connection with ENHANCE_YOUR_CALM`, () => {
     const { engine, peer } = engineAndPeer("server", { limits });
     prepare?.(peer);
@@ -180,7 +155,7 @@ Deno.test("PINGs that go along with DATA are honest", () => {
   peer.headers(1, requestFields());
   for (let index = 0; index < 100; index++) {
     peer.data(1, 100);
-    peer.send({ type: "PING", ack: false, opaque: new Uint8Array(8) });
+    peer.ping();
   }
   assertEquals(engine.ends, []);
 });
@@ -192,7 +167,7 @@ Deno.test("PINGs that measure the path of our DATA are honest", () => {
   stream.sendHeaders(responseFields(), false);
   for (let index = 0; index < 100; index++) {
     stream.write(new Uint8Array(10));
-    peer.send({ type: "PING", ack: false, opaque: new Uint8Array(8) });
+    peer.ping();
   }
   assertEquals(engine.ends, []);
 });
@@ -230,10 +205,10 @@ Deno.test("replies do not pile up for a peer that never reads", () => {
   });
   connection.takeOutput();
   for (let index = 0; index < 58; index++) {
-    peer.send({ type: "PING", ack: false, opaque: new Uint8Array(8) });
+    peer.ping();
   }
   assertEquals(engine.ends, []);
-  peer.send({ type: "PING", ack: false, opaque: new Uint8Array(8) });
+  peer.ping();
   assertEquals(engine.ends[0]?.code, ErrorCode.ENHANCE_YOUR_CALM);
 });
 
@@ -277,18 +252,13 @@ Deno.test("only the last closed streams are remembered", () => {
     peer.headers(id, requestFields());
     engine.accepted.at(-1)!.stream!.reset(8);
   }
-  peer.listen();
-  peer.received.length = 0;
+  peer.forget();
   peer.data(3999, 1); // Remembered: it was under way.
   peer.wants();
   peer.data(1, 1); // Forgotten.
   peer.wants("RST_STREAM 1 5");
   assert(engine.connection.isUsable);
 });
-
-function unknown(): Frame {
-  return { type: "UNKNOWN", code: 0x42, streamId: 0, payloadBytes: 3 };
-}
 
 Deno.test("SETTINGS have so many entries", () => {
   const entry = { id: 0xff, value: 1 };

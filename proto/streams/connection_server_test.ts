@@ -2,11 +2,11 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import {
   Engine,
   engineAndPeer,
+  openLogged,
 } from "../../tests/support/memory/engine_pair.ts";
 import {
   requestFields,
   responseFields,
-  StreamLog,
 } from "../../tests/support/watch/stream_log.ts";
 import { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer.ts";
 import type { Frame } from "../frames/frame.ts";
@@ -22,7 +22,7 @@ Deno.test("a server says SETTINGS first and acknowledges the client's", () => {
   const engine = new Engine("server");
   const peer = new ScriptedHttp2Peer(engine.connection, "client");
   peer.wants("SETTINGS", `WINDOW_UPDATE 0 ${1024 * 1024 - 65_535}`);
-  peer.send({ type: "SETTINGS", ack: false, settings: [] });
+  peer.settings();
   peer.wants("SETTINGS ack");
 });
 
@@ -91,8 +91,7 @@ Deno.test("any :authority is accepted as gRPC peers send it", () => {
 
 Deno.test("PING is answered at once with its bytes", () => {
   const { peer } = engineAndPeer("server");
-  const opaque = Uint8Array.of(7, 2, 3, 4, 5, 6, 7, 8);
-  peer.send({ type: "PING", ack: false, opaque });
+  peer.ping(7, 2, 3, 4, 5, 6, 7, 8);
   peer.wants("PING ack 7");
 });
 
@@ -202,8 +201,7 @@ Deno.test("the answer to its PING tells a server that no request is under way", 
   connection.shutdown("bye");
   connection.shutdown("twice changes nothing");
   peer.listen();
-  const opaque = Uint8Array.of(0, 0, 0, 3, 0, 0, 0, 1);
-  peer.send({ type: "PING", ack: true, opaque });
+  peer.pong(0, 0, 0, 3, 0, 0, 0, 1);
   assertEquals(engine.ends.length, 1);
   peer.wants(`GOAWAY ${0x7fff_ffff} 0`, "PING", "GOAWAY 0 0");
   assert(connection.isFinished);
@@ -312,8 +310,8 @@ Deno.test("a driver that comes late is notified of what waits already", () => {
 Deno.test("a driver is notified once per burst, until it has taken everything", () => {
   const { peer, connection } = engineAndPeer("client");
   const received = listened(connection);
-  const log = new StreamLog();
-  const stream = connection.openStream(requestFields(), false, log);
+  const log = openLogged(connection);
+  const { stream } = log;
   stream.write(new Uint8Array(10));
   assertEquals(received.calls, 1);
   connection.takeOutput();
@@ -335,8 +333,8 @@ Deno.test("an end without a word is reported too, so that the driver can close",
 
 Deno.test("who asks for room that there is gets it with the next output", () => {
   const { connection } = engineAndPeer("client");
-  const log = new StreamLog();
-  const stream = connection.openStream(requestFields(), false, log);
+  const log = openLogged(connection);
+  const { stream } = log;
   connection.takeOutput();
   connection.outputWritten();
   connection.takeOutput();

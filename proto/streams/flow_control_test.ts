@@ -2,6 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
   engineAndPeer,
   enginePair,
+  openLogged,
 } from "../../tests/support/memory/engine_pair.ts";
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import {
@@ -156,16 +157,12 @@ Deno.test("padding is given back at once, for nobody will consume it", () => {
 
 Deno.test("room obeys both windows, the frame size and the peer's changes of them", () => {
   const { engine, peer, connection } = engineAndPeer("client");
-  const log = new StreamLog();
-  const stream = connection.openStream(requestFields(), false, log);
+  const log = openLogged(connection);
+  const { stream } = log;
   assertEquals(stream.room, 16_384);
   stream.sendFrame(EMPTY, new Uint8Array(16_384));
   // 16,384 are spent: the smaller window is 84 bytes below zero.
-  peer.send({
-    type: "SETTINGS",
-    ack: false,
-    settings: [{ id: 4, value: 16_300 }, { id: 5, value: 20_000 }],
-  });
+  peer.settings({ id: 4, value: 16_300 }, { id: 5, value: 20_000 });
   assertEquals(stream.room, 0);
   assertEquals(stream.write(new Uint8Array(10)), 0);
   peer.windowUpdate(1, 84);
@@ -187,15 +184,11 @@ Deno.test("room obeys both windows, the frame size and the peer's changes of the
 
 Deno.test("a peer that does not read stops DATA at the high water, never control", () => {
   const { peer, connection } = engineAndPeer("client");
-  peer.send({
-    type: "SETTINGS",
-    ack: false,
-    settings: [{ id: 4, value: 10 * MIB }, { id: 5, value: 0xff_ffff }],
-  });
+  peer.settings({ id: 4, value: 10 * MIB }, { id: 5, value: 0xff_ffff });
   peer.windowUpdate(0, 10 * MIB);
   peer.listen();
-  const log = new StreamLog();
-  const stream = connection.openStream(requestFields(), false, log);
+  const log = openLogged(connection);
+  const { stream } = log;
   assertEquals(stream.room, LARGE_FRAME_SIZE);
   const taken = stream.write(new Uint8Array(MIB));
   assert(taken >= OUTPUT_HIGH_WATER_BYTES - 1000, `${taken}`);
@@ -211,8 +204,8 @@ Deno.test("streams that wait take turns of one frame, small senders first", () =
   peer.doHandshake([{ id: 4, value: 10 * MIB }]);
   const sent: string[] = [];
   const opened = ["a", "b", "c", "small"].map((name) => {
-    const log = new StreamLog();
-    const stream = connection.openStream(requestFields(), false, log);
+    const log = openLogged(connection);
+    const { stream } = log;
     let turnsLeft = 3;
     log.onRoom = () => {
       sent.push(name);
@@ -235,8 +228,8 @@ Deno.test("a stream that is read in bulk soon has a window of 1 MiB, an idle one
   });
   let granted: Stream | undefined;
   server.onStream = (_, stream) => granted ??= stream;
-  const log = new StreamLog();
-  const stream = client.connection.openStream(requestFields(), false, log);
+  const log = openLogged(client.connection);
+  const { stream } = log;
   let left = 8 * MIB;
   const pump = () => {
     left -= stream.write(new Uint8Array(Math.min(left, MIB)));
@@ -272,8 +265,8 @@ Deno.test("windows stop growing at their own limit and at the connection's", () 
   };
   const buffer = new Uint8Array(MIB);
   for (let index = 0; index < 4; index++) {
-    const log = new StreamLog();
-    const stream = client.connection.openStream(requestFields(), false, log);
+    const log = openLogged(client.connection);
+    const { stream } = log;
     log.onRoom = () => {
       log.events.length = 0;
       stream.write(buffer);
@@ -291,8 +284,8 @@ Deno.test("what closed streams had grown to is free for new ones", () => {
   const buffer = new Uint8Array(2 * MIB);
   for (let index = 0; index < 80; index++) {
     // 80 windows of 1 MiB together are above the limit.
-    const log = new StreamLog();
-    const stream = client.connection.openStream(requestFields(), false, log);
+    const log = openLogged(client.connection);
+    const { stream } = log;
     server.clock.advance(PROBE_PAUSE_MS);
     let left = buffer.length;
     log.onRoom = () => {

@@ -119,19 +119,14 @@ Deno.test("a request that the peer would not take is not sent, and the next is",
 
 Deno.test("a request that waited while the limit fell fails alone", () => {
   const { engine, peer, connection } = engineAndPeer("client");
-  peer.send({ type: "SETTINGS", ack: false, settings: [{ id: 3, value: 0 }] });
+  peer.settings({ id: 3, value: 0 });
   const logs = [LARGE, []].map((extra) => {
     const log = new StreamLog();
     connection.openStream(requestFields("/", extra), true, log);
     return log;
   });
-  peer.listen();
-  peer.received.length = 0;
-  peer.send({
-    type: "SETTINGS",
-    ack: false,
-    settings: [{ id: 6, value: 500 }, { id: 3, value: 9 }],
-  });
+  peer.forget();
+  peer.settings({ id: 6, value: 500 }, { id: 3, value: 9 });
   assertEquals(logs[0]!.events, [`reset local ${ErrorCode.INTERNAL_ERROR}`]);
   assert(logs[0]!.resetBy!.reason.includes("at most 500"));
   assertEquals(logs[1]!.events, []);
@@ -149,8 +144,7 @@ for (const part of ["head", "trailers"]) {
     const [log, other] = engine.accepted;
     const { stream } = log!;
     if (part === "trailers") stream!.sendHeaders(responseFields(), false);
-    peer.listen();
-    peer.received.length = 0;
+    peer.forget();
     stream!.sendHeaders([...responseFields(), ...LARGE], part === "trailers");
     peer.wants(`RST_STREAM 1 ${ErrorCode.INTERNAL_ERROR}`);
     assert(log!.resetBy!.reason.includes("at most 500"));

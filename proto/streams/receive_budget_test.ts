@@ -2,13 +2,11 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
   type Engine,
   enginePair,
+  openLogged,
 } from "../../tests/support/memory/engine_pair.ts";
 import { forAll, Prng } from "../../tests/support/memory/prng.ts";
 import type { MemoryPipe } from "../../tests/support/memory/memory_pipe.ts";
-import {
-  requestFields,
-  StreamLog,
-} from "../../tests/support/watch/stream_log.ts";
+import { StreamLog } from "../../tests/support/watch/stream_log.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import { ReceiveWindow } from "./flow_window.ts";
 import {
@@ -155,9 +153,8 @@ Deno.test("whatever happens, it counts what is outstanding and stays at its limi
 
 /** Opens a request with a body of so many bytes on its way. */
 function upload(client: Engine, pipe: MemoryPipe, bytes: number): StreamLog {
-  const log = new StreamLog();
-  const stream = client.connection.openStream(requestFields(), false, log);
-  log.stream = stream;
+  const log = openLogged(client.connection);
+  const { stream } = log;
   let left = bytes;
   log.onRoom = () => void (left -= stream.write(new Uint8Array(left)));
   log.onRoom();

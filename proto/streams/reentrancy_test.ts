@@ -3,6 +3,7 @@ import {
   type Engine,
   engineAndPeer,
   enginePair,
+  openLogged,
 } from "../../tests/support/memory/engine_pair.ts";
 import { forAll } from "../../tests/support/memory/prng.ts";
 import {
@@ -84,9 +85,7 @@ Deno.test("an abort inside an event stops everything behind it in the chunk", ()
 Deno.test("streams may be opened and reset while others are being lost", () => {
   const { engine, peer, connection } = engineAndPeer("client");
   const logs = [1, 2, 3].map(() => {
-    const log = new StreamLog();
-    log.stream = connection.openStream(requestFields(), false, log);
-    return log;
+    return openLogged(connection);
   });
   const [first, second] = logs;
   first!.onReset = (reset) => {
@@ -214,11 +213,7 @@ function reported(logs: readonly StreamLog[]): string[] {
 
 Deno.test("GOAWAY that refuses every stream, also those that wait, ends the connection last", () => {
   const { engine, peer } = engineAndPeer("client");
-  peer.send({
-    type: "SETTINGS",
-    ack: false,
-    settings: [{ id: 3, value: 2 }],
-  });
+  peer.settings({ id: 3, value: 2 });
   const logs = openWatched(engine, 4);
   peer.goaway(0);
   assertEquals(
@@ -267,11 +262,7 @@ Deno.test("a handler that resets the others ends nothing before all were notifie
 
 Deno.test("a drain that refuses what waits ends the connection last", () => {
   const { engine, peer, connection } = engineAndPeer("client");
-  peer.send({
-    type: "SETTINGS",
-    ack: false,
-    settings: [{ id: 3, value: 0 }],
-  });
+  peer.settings({ id: 3, value: 0 });
   const logs = openWatched(engine, 2);
   connection.shutdown("enough");
   assertEquals(
@@ -376,7 +367,5 @@ Deno.test("all streams hear of a lost path, whoever throws", () => {
 });
 
 function open(client: Engine): StreamLog {
-  const log = new StreamLog();
-  log.stream = client.connection.openStream(requestFields(), false, log);
-  return log;
+  return openLogged(client.connection);
 }

@@ -3,6 +3,7 @@ import {
   Engine,
   engineAndPeer,
   enginePair,
+  openLogged,
 } from "../../tests/support/memory/engine_pair.ts";
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer.ts";
@@ -239,7 +240,7 @@ Deno.test("the 257th stream makes a server announce less, and shrink with the AC
   first!.onPiece = () => {};
   for (let frame = 0; frame < 4; frame++) peer.data(1, 16_384);
   assertEquals(first!.events.at(-1), "data 16384"); // It may not know yet.
-  peer.send({ type: "SETTINGS", ack: true, settings: [] });
+  peer.acknowledge();
   first!.stream!.consumed(32_768);
   // 64 KiB sent of a window of 32 KiB: half of it must be made up for first.
   peer.wants("WINDOW_UPDATE 1 32768", "PING");
@@ -254,13 +255,12 @@ Deno.test("a stream that is opened before the ACK has the old window until then"
   last.onPiece = () => {};
   for (let frame = 0; frame < 4; frame++) peer.data(515, 16_384);
   assertEquals(last.bodyBytes, 65_536);
-  peer.send({ type: "SETTINGS", ack: true, settings: [] });
+  peer.acknowledge();
   peer.headers(517, requestFields());
   engine.accepted.at(-1)!.onPiece = () => {};
   peer.data(517, 16_384);
   peer.data(517, 16_384);
-  peer.listen();
-  peer.received.length = 0;
+  peer.forget();
   peer.data(517, 1);
   peer.wants(`RST_STREAM 517 ${ErrorCode.FLOW_CONTROL_ERROR}`);
 });
@@ -271,13 +271,12 @@ Deno.test("a window below the default binds from the ACK, not before", () => {
   engine.onStream = (log) => {
     log.onPiece = () => {};
   };
-  peer.send({ type: "SETTINGS", ack: false, settings: [] });
+  peer.settings();
   peer.headers(1, requestFields());
   peer.data(1, 16_384);
   assertEquals(engine.accepted[0]!.bodyBytes, 16_384);
-  peer.send({ type: "SETTINGS", ack: true, settings: [] });
-  peer.listen();
-  peer.received.length = 0;
+  peer.acknowledge();
+  peer.forget();
   peer.data(1, 1);
   peer.wants(`RST_STREAM 1 ${ErrorCode.FLOW_CONTROL_ERROR}`);
 });
@@ -312,9 +311,8 @@ Deno.test("hundreds of streams come and go over the steps, and all bytes arrive"
     server.onStream = eat;
     let left = 0;
     for (let index = 0; index < 700; index++) {
-      const log = new StreamLog();
-      const stream = client.connection.openStream(requestFields(), false, log);
-      log.stream = stream;
+      const log = openLogged(client.connection);
+      const { stream } = log;
       let own = prng.below(20) === 0 ? 200_000 : prng.below(20_000);
       left += own;
       const pump = () => {

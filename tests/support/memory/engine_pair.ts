@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { HeaderField } from "../../../proto/hpack/header_field.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import type {
   ConnectionEnd,
@@ -16,7 +17,7 @@ import { FakeTimers } from "./fake_timers.ts";
 import { MemoryPipe } from "./memory_pipe.ts";
 import type { Prng } from "./prng.ts";
 import { ScriptedHttp2Peer } from "../peers/scripted_http2_peer.ts";
-import { StreamLog } from "../watch/stream_log.ts";
+import { requestFields, StreamLog } from "../watch/stream_log.ts";
 
 /** What may differ between tests. */
 export type EngineOptions = Partial<
@@ -62,6 +63,17 @@ export class Engine {
     });
     this.connection.start();
   }
+}
+
+/** Opens a request that writes down what happens to it. */
+export function openLogged(
+  connection: Connection,
+  endStream = false,
+  fields: readonly HeaderField[] = requestFields(),
+): StreamLog & { stream: Stream } {
+  const log = new StreamLog();
+  const stream = connection.openStream(fields, endStream, log);
+  return Object.assign(log, { stream });
 }
 
 /** An engine and a scripted peer after the handshake. */

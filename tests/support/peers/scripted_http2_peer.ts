@@ -38,9 +38,38 @@ export class ScriptedHttp2Peer {
   /** SETTINGS both ways and their acknowledgements; forgets what was heard. */
   doHandshake(settings: readonly Setting[] = []): void {
     this.send({ type: "SETTINGS", ack: false, settings });
-    this.send({ type: "SETTINGS", ack: true, settings: [] });
+    this.acknowledge();
+    this.forget();
+  }
+
+  /** Forgets what the engine has said. */
+  forget(): void {
     this.listen();
     this.received.length = 0;
+  }
+
+  settings(...settings: readonly Setting[]): void {
+    this.send({ type: "SETTINGS", ack: false, settings });
+  }
+
+  /** Acknowledges SETTINGS. */
+  acknowledge(): void {
+    this.send({ type: "SETTINGS", ack: true, settings: [] });
+  }
+
+  ping(...opaque: readonly number[]): void {
+    this.#ping(false, opaque);
+  }
+
+  /** Answers a PING. */
+  pong(...opaque: readonly number[]): void {
+    this.#ping(true, opaque);
+  }
+
+  #ping(ack: boolean, bytes: readonly number[]): void {
+    const opaque = new Uint8Array(8);
+    opaque.set(bytes);
+    this.send({ type: "PING", ack, opaque });
   }
 
   /** Sends frames in one chunk. */
