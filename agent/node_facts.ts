@@ -6,12 +6,9 @@
  */
 
 import type { AdminRoute } from "../net/admin/admin_api.ts";
-import { workerFacts } from "../net/admin/own_group.ts";
 import type { TermSource } from "../net/tls/trust/expiry.ts";
 import type { LiveConduits } from "../platform/conduits/live_conduits.ts";
 import type { RecentEvents } from "../platform/log/recent_events.ts";
-import { cpuSeconds } from "../platform/metrics/process_metrics.ts";
-import { VERSION } from "../platform/process/version.ts";
 import type {
   ConfigAnswer,
   ServicesAnswer,
@@ -42,27 +39,6 @@ export interface NodeFacts {
   };
   /** Flags as they are in effect, without secrets; absent: not known. */
   readonly flags?: (() => ConfigAnswer["flags"]) | undefined;
-}
-
-const STARTED_AT = new Date().toISOString();
-
-/** What is the same of every program. */
-export function programInfo(
-  facts: Pick<
-    ProgramInfo,
-    "program" | "id" | "isReady" | "isDraining" | "addresses"
-  >,
-): ProgramInfo {
-  return {
-    ...facts,
-    ...workerFacts(),
-    version: VERSION,
-    pid: Deno.pid,
-    startedAt: STARTED_AT,
-    now: new Date().toISOString(),
-    residentBytes: Deno.memoryUsage().rss,
-    cpuSeconds: cpuSeconds(),
-  };
 }
 
 /** Shows a program on a node; see `admin/agent/node_routes.ts`. */

@@ -8,6 +8,9 @@
  * @module
  */
 
+import { hostname } from "node:os";
+import { programInfo } from "../net/admin/own_facts.ts";
+import type { ServerDiscovery } from "./discovery/server_discovery.ts";
 import { unawaited } from "../platform/errors/internal_errors.ts";
 import { healthHandler } from "../net/admin/http_endpoints.ts";
 import { Program, type Replaceable } from "../net/program/program.ts";
@@ -16,6 +19,7 @@ import { Arrivals } from "../platform/time/arrivals.ts";
 import { socketStore } from "../net/bind/socket_store.ts";
 import {
   serverAdminPort,
+  type ServerParts,
   type ShownServer,
   type ShowServer,
 } from "./assembly/server_admin_port.ts";
@@ -164,16 +168,11 @@ class Server {
       }),
       (limit, scope) => limiter.reached(limit, scope),
     );
-    const shown = this.#shown = this.show({
-      ...{ core: this.#core, agents: this.#agents, discovery },
-      readiness: this.#readiness,
-      isDraining: () => !this.#shutdown.isRunning,
-      addresses: () => this.#addresses,
-    });
-    const admin = serverAdminPort(this.#core, {
-      shown,
-      agentFiles,
-    });
+    const shown = this.#shown = this.show(
+      this.#parts(discovery),
+      this.#core.authorization,
+    );
+    const admin = serverAdminPort(this.#core, { shown, agentFiles });
     await admin.open();
     this.#watchFiles();
     this.#kubernetes?.start();
@@ -193,6 +192,40 @@ class Server {
     this.#readiness.report();
     log.info("server started", { server: options.serverId, ...addresses });
     return this.#running(addresses);
+  }
+
+  /** What it tells of itself, and what can be asked of it. */
+  #parts(discovery: ServerDiscovery | undefined): ServerParts {
+    const { authorization, limiter, metrics, options, peers, registry } =
+      this.#core;
+    const { conduits, events, files, timers } = this.program;
+    const { listen } = options.frontend;
+    const agents = this.#agents;
+    const host = hostname();
+    return {
+      ...{ conduits, events, files, timers, peers, registry, discovery },
+      serverId: options.serverId,
+      history: agents.history,
+      identity: agents.identity,
+      allowsAnonymous: options.agents.allowAnonymous,
+      socket: listen.kind === "unix" ? listen.path : "",
+      flags: options.shownFlags,
+      audit: authorization.audited,
+      program: () =>
+        programInfo({
+          program: "server",
+          id: options.serverId,
+          host,
+          isReady: this.#readiness.problem() === undefined,
+          isDraining: !this.#shutdown.isRunning,
+          addresses: this.#addresses,
+        }),
+      problem: () => this.#readiness.problem(),
+      pendingDials: () => metrics.pendingDials,
+      reachedLimits: () => limiter.reachedLimits,
+      duplicates: () => agents.duplicates,
+      drain: (link) => agents.drainLink(link),
+    };
   }
 
   /** Closes whatever has been opened. */

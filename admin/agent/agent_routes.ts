@@ -6,12 +6,11 @@
  */
 
 import { AdminFailure, type AdminRoute } from "../../net/admin/admin_api.ts";
-import { fileWarnings } from "../../net/admin/own_facts.ts";
+import { fileWarnings, programInfo } from "../../net/admin/own_facts.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { announcedName } from "../../proto/link/control_messages.ts";
 import type { AgentParts } from "../../agent/shown_agent.ts";
 import { linkInfos, linkWarnings } from "./links_answer.ts";
-import { programInfo } from "../../agent/node_facts.ts";
 import { nodeRoutes } from "./node_routes.ts";
 import { LookupError, type Resolver } from "../../net/names/resolver.ts";
 import { systemResolver } from "../../net/names/system_resolver.ts";

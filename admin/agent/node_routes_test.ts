@@ -1,10 +1,10 @@
+import { programInfo } from "../../net/admin/own_facts.ts";
 import { assertEquals, assertMatch } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import { RecentEvents } from "../../platform/log/recent_events.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
-import { programInfo } from "../../agent/node_facts.ts";
 import { nodeRoutes } from "./node_routes.ts";
 
 /** What a proxy says of itself whose sources are these. */

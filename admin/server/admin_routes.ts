@@ -23,7 +23,7 @@ import { auditAnswer, discoveryAnswer, servicesAnswer } from "./lists.ts";
 import { approveNode, drainNode, revokeNode } from "./node_actions.ts";
 import { nodeDetail } from "./node_detail.ts";
 import { type NodeView, viewNodes } from "./node_view.ts";
-import type { ServerFacts } from "./server_facts.ts";
+import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 import { statusAnswer } from "./status.ts";
 import { TrafficHistory } from "./traffic_history.ts";
 import { WatchFeed } from "./watch_feed.ts";
@@ -44,7 +44,7 @@ export interface ServerAdmin {
 }
 
 /** See the module description. */
-export function serverAdmin(facts: ServerFacts): ServerAdmin {
+export function serverAdmin(facts: ServerParts): ServerAdmin {
   const expiries = new Expiries(facts);
   const feed = new WatchFeed(facts, expiries);
   const history = new TrafficHistory(facts);
@@ -107,7 +107,7 @@ export function serverAdmin(facts: ServerFacts): ServerAdmin {
   };
 }
 
-function nodeRoutes(facts: ServerFacts): readonly AdminRoute[] {
+function nodeRoutes(facts: ServerParts): readonly AdminRoute[] {
   const post = (what: string, answer: AdminRoute["answer"]): AdminRoute => ({
     method: "POST",
     role: "operate",
@@ -181,8 +181,8 @@ function nodesAnswer(
 }
 
 function discoveryOf(
-  { discovery }: ServerFacts,
-): NonNullable<ServerFacts["discovery"]> {
+  { discovery }: ServerParts,
+): NonNullable<ServerParts["discovery"]> {
   if (discovery !== undefined) return discovery;
   throw new AdminFailure(404, {
     message: "This server has no catalog: start it with --discovery",

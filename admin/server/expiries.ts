@@ -8,7 +8,7 @@ import { certificatesInUse, expiryOf } from "../../net/admin/own_facts.ts";
 import type { CertificatesAnswer } from "../../proto/admin/list_answers.ts";
 import type { Expiry } from "../../proto/admin/status_answer.ts";
 import type { NodeView } from "./node_view.ts";
-import type { ServerFacts } from "./server_facts.ts";
+import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 
 /** Of a status. */
 const EXPIRIES_MAX = 10;
@@ -26,7 +26,7 @@ export class Expiries {
   #next: readonly Expiry[] = [];
   #lookedMs = -Infinity;
 
-  constructor(private readonly facts: ServerFacts) {}
+  constructor(private readonly facts: ServerParts) {}
 
   /** The soonest first; looked for again when some seconds have passed. */
   next(view: NodeView): readonly Expiry[] {

@@ -17,14 +17,15 @@ import {
   StoreAwayError,
   StoreError,
 } from "../../neighbours/store/store_error.ts";
-import { nameOf, type ServerFacts } from "./server_facts.ts";
+import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
+import { nameOf } from "./node_view.ts";
 
 /** Longest reason that is kept and sent. */
 const REASON_LENGTH_MAX = 300;
 
 /** Its links end, and its name stays taken. @throws {AdminFailure} */
 export async function revokeNode(
-  facts: ServerFacts,
+  facts: ServerParts,
   name: string,
   body: unknown,
   by: string,
@@ -45,7 +46,7 @@ export async function revokeNode(
 
 /** It may link from now on. @throws {AdminFailure} */
 export async function approveNode(
-  facts: ServerFacts,
+  facts: ServerParts,
   name: string,
   by: string,
 ): Promise<ActionAnswer> {
@@ -64,7 +65,7 @@ export async function approveNode(
  * @throws {AdminFailure}
  */
 export function drainNode(
-  facts: ServerFacts,
+  facts: ServerParts,
   name: string,
   by: string,
 ): ActionAnswer {
@@ -99,7 +100,7 @@ export function drainNode(
 }
 
 async function change(
-  { identity }: ServerFacts,
+  { identity }: ServerParts,
   name: string,
   to: (record: NodeRecord) => NodeRecord,
 ): Promise<void> {

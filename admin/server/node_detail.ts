@@ -12,7 +12,7 @@ import type { AgentLink } from "../../proto/link/link.ts";
 import { formatIdentifiers } from "../../proto/peer/identifiers.ts";
 import { linkProblem, type NodeProblem } from "./node_problem.ts";
 import type { NodeView, ViewedNode } from "./node_view.ts";
-import type { ServerFacts } from "./server_facts.ts";
+import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 
 /** What is listed of each kind. */
 const CONDUITS_MAX = 50;
@@ -21,7 +21,7 @@ const SERVICES_MAX = 1_000;
 
 /** See the module description. */
 export function nodeDetail(
-  facts: ServerFacts,
+  facts: ServerParts,
   view: NodeView,
   node: ViewedNode,
 ): NodeDetail {
@@ -53,7 +53,7 @@ export function nodeDetail(
 }
 
 function eventsOf(
-  { events }: ServerFacts,
+  { events }: ServerParts,
   name: string,
   agentId: string,
 ): NodeDetail["events"] {
@@ -70,7 +70,7 @@ function words(query: string): readonly string[] {
   );
 }
 
-function linkInfo(facts: ServerFacts, link: AgentLink): LinkInfo {
+function linkInfo(facts: ServerParts, link: AgentLink): LinkInfo {
   const { registry, history, timers } = facts;
   const { peer, roundTripMs } = link;
   const known = history.linkFacts(link);
@@ -100,7 +100,7 @@ function linkInfo(facts: ServerFacts, link: AgentLink): LinkInfo {
 
 /** What it announces, and what of that is not taken. */
 function servicesOf(
-  { discovery }: ServerFacts,
+  { discovery }: ServerParts,
   links: readonly AgentLink[],
 ): NodeDetail["services"] {
   const newest = links.at(-1);

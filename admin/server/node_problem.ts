@@ -12,7 +12,7 @@ import type { AgentLink } from "../../proto/link/link.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { compareVersions, versionIn } from "../../proto/peer/peer_identity.ts";
-import type { ServerFacts } from "./server_facts.ts";
+import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 import type { ViewedNode } from "./node_view.ts";
 
 /** A certificate that renews itself does so long before this part of its life. */
@@ -57,7 +57,7 @@ export interface NodeProblem {
 
 /** The worst first. */
 export function* problemsOf(
-  facts: ServerFacts,
+  facts: ServerParts,
   node: ViewedNode,
   { trouble, isDuplicate }: ProblemFacts,
 ): Generator<NodeProblem, void> {
@@ -93,7 +93,7 @@ export function* problemsOf(
 
 /** Of one link, for people who look at the links of a node. */
 export function linkProblem(
-  { registry, timers }: ServerFacts,
+  { registry, timers }: ServerParts,
   links: readonly AgentLink[],
 ): string | undefined {
   const staying = links.filter(({ isDraining }) => !isDraining);
@@ -150,7 +150,7 @@ function expiryProblem({ record }: ViewedNode): string | undefined {
 }
 
 function* troubles(
-  { history }: ServerFacts,
+  { history }: ServerParts,
   links: readonly AgentLink[],
   { newest, exhausted }: NodeTrouble,
 ): Iterable<NodeProblem> {

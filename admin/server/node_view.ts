@@ -8,7 +8,7 @@
 
 import { setImmediate } from "node:timers";
 import type { NodeSummary } from "../../proto/admin/node_answer.ts";
-import type { AgentLink } from "../../proto/link/link.ts";
+import type { AgentLink, LinkPeer } from "../../proto/link/link.ts";
 import type { BookEntry } from "../../server/identity/node_book.ts";
 import {
   type NodeProblem,
@@ -17,7 +17,7 @@ import {
   problemsOf,
 } from "./node_problem.ts";
 import type { NodePast } from "../../server/links/node_history.ts";
-import { nameOf, type ServerFacts } from "./server_facts.ts";
+import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 
 /** Failed dials and warnings of a node count for so long. */
 const TROUBLE_MS = 300_000;
@@ -63,7 +63,7 @@ export function turn(): Promise<void> {
 }
 
 /** Looks at everything, in turns of a few milliseconds. */
-export async function viewNodes(facts: ServerFacts): Promise<NodeView> {
+export async function viewNodes(facts: ServerParts): Promise<NodeView> {
   const records = await facts.identity?.book.entries() ?? NO_RECORDS;
   const links = linksByName(facts);
   const elsewhere = facts.peers.agentsElsewhere();
@@ -116,7 +116,7 @@ export function stateOf(
   return isLinked ? "online" : "offline";
 }
 
-function linksByName(facts: ServerFacts): Map<string, AgentLink[]> {
+function linksByName(facts: ServerParts): Map<string, AgentLink[]> {
   const found = new Map<string, AgentLink[]>();
   for (const link of facts.registry.links) {
     const name = nameOf(facts, link.peer);
@@ -128,7 +128,7 @@ function linksByName(facts: ServerFacts): Map<string, AgentLink[]> {
 }
 
 /** By agent id. */
-function loadsOf({ conduits }: ServerFacts): Map<string, Load> {
+function loadsOf({ conduits }: ServerParts): Map<string, Load> {
   const loads = new Map<string, Load>();
   const nowMs = conduits.nowMs;
   for (const conduit of conduits.all()) {
@@ -163,7 +163,7 @@ function loadOf(node: ViewedNode, loads: ReadonlyMap<string, Load>): Load {
 }
 
 /** By the node, or the agent, that the events are about. */
-function troublesOf({ events }: ServerFacts): Map<string, NodeTrouble> {
+function troublesOf({ events }: ServerParts): Map<string, NodeTrouble> {
   const found = new Map<string, NodeTrouble>();
   const sinceMs = Date.now() - TROUBLE_MS;
   for (const kind of ["dial-failed", "warning"] as const) {
@@ -187,7 +187,7 @@ function troublesOf({ events }: ServerFacts): Map<string, NodeTrouble> {
 }
 
 function summaryOf(
-  facts: ServerFacts,
+  facts: ServerParts,
   node: ViewedNode,
   known: ProblemFacts & { readonly load: Load },
 ): NodeSummary {
@@ -240,4 +240,9 @@ export function leastRoundTrip(
     if (least === undefined || roundTripMs < least) least = roundTripMs;
   }
   return least;
+}
+
+/** What a link's agent is called: its node, or itself where it is none. */
+export function nameOf({ identity }: ServerParts, peer: LinkPeer): string {
+  return identity?.nodeOf(peer) ?? peer.agentId;
 }

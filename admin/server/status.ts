@@ -18,7 +18,7 @@ import {
   turn,
   type ViewedNode,
 } from "./node_view.ts";
-import type { ServerFacts } from "./server_facts.ts";
+import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 import { goneMs, warningsOf } from "./warnings.ts";
 
 /** What is listed of each kind. */
@@ -39,7 +39,7 @@ const SLOW_MS = 20;
  * @param biggest Conduits by rate, where somebody has listed them just now.
  */
 export async function statusAnswer(
-  facts: ServerFacts,
+  facts: ServerParts,
   view: NodeView,
   expiries: Expiries,
   biggest?: readonly ConduitInfo[],
@@ -72,7 +72,7 @@ export async function statusAnswer(
 }
 
 function nodesOf(
-  facts: ServerFacts,
+  facts: ServerParts,
   { nodes, summaryOf }: NodeView,
 ): NonNullable<StatusAnswer["nodes"]> {
   const counts = { online: 0, offline: 0, pending: 0, revoked: 0 };
@@ -105,7 +105,7 @@ type Slowest = NonNullable<StatusAnswer["nodes"]>["slowest"];
 
 /** Each with the reason, and with whom it keeps waiting. */
 function slowestOf(
-  facts: ServerFacts,
+  facts: ServerParts,
   slow: readonly { readonly node: ViewedNode; readonly ms: number }[],
   summaryOf: NodeView["summaryOf"],
 ): Slowest {
@@ -125,7 +125,7 @@ function slowestOf(
 
 /** By node, then by caller: what they have moved. */
 function callersOf(
-  { conduits }: ServerFacts,
+  { conduits }: ServerParts,
   nodes: ReadonlySet<string>,
 ): ReadonlyMap<string, ReadonlyMap<string, number>> {
   const found = new Map<string, Map<string, number>>();
@@ -147,7 +147,7 @@ function biggest(callers: ReadonlyMap<string, number>): readonly string[] {
 }
 
 function serversOf(
-  { peers }: ServerFacts,
+  { peers }: ServerParts,
 ): NonNullable<StatusAnswer["servers"]> {
   const agents = new Map<string, number>();
   for (const servers of peers.agentsElsewhere().values()) {
@@ -164,7 +164,7 @@ function serversOf(
 }
 
 function clientsOf(
-  { discovery, timers }: ServerFacts,
+  { discovery, timers }: ServerParts,
 ): NonNullable<StatusAnswer["discovery"]> {
   const { clients } = discoveryAnswer(discovery!, timers.now());
   const count = (state: typeof clients[number]["state"]) =>

@@ -11,7 +11,7 @@ import type {
   HistorySample,
 } from "../../proto/admin/list_answers.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
-import type { ServerFacts } from "./server_facts.ts";
+import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 
 /** Between two samples. */
 export const HISTORY_STEP_MS = 10_000;
@@ -30,7 +30,7 @@ const FIELDS = [
   "dialP99Ms",
 ] as const satisfies readonly (keyof HistorySample)[];
 
-type Facts = Pick<ServerFacts, "timers" | "conduits" | "pendingDials">;
+type Facts = Pick<ServerParts, "timers" | "conduits" | "pendingDials">;
 
 /** See the module description. */
 export class TrafficHistory {

@@ -18,7 +18,7 @@ import { stepOf } from "../../server/identity/authority_step.ts";
 import { outageNotes } from "../../server/state/open_state.ts";
 import { linkProblem } from "./node_problem.ts";
 import type { NodeView, ViewedNode } from "./node_view.ts";
-import type { ServerFacts } from "./server_facts.ts";
+import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 
 /** Of one kind; the rest is told by a number. */
 export const WARNINGS_OF_KIND_MAX = 10;
@@ -39,11 +39,11 @@ const TEXT_LENGTH_MAX = 400;
 
 /** The worst first. */
 export function warningsOf(
-  facts: ServerFacts,
+  facts: ServerParts,
   view: NodeView,
 ): readonly Warning[] {
   return [
-    ...facts.warnings(),
+    ...ownWarnings(facts),
     ...fileWarnings(facts.files.notes),
     ...sourceWarnings(facts.discovery?.catalog.status),
     ...stateWarnings(facts),
@@ -55,7 +55,58 @@ export function warningsOf(
   ].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]);
 }
 
-function* stateWarnings({ identity }: ServerFacts): Iterable<Warning> {
+/** A limit that was reached so lately is worth a warning. */
+const LIMIT_MS = 600_000;
+
+/** What the server says of itself as a whole. */
+function* ownWarnings(parts: ServerParts): Iterable<Warning> {
+  const { allowsAnonymous, conduits, timers } = parts;
+  const problem = parts.problem();
+  if (problem !== undefined) {
+    yield {
+      code: code("TUN501"),
+      severity: "error",
+      message: `This server is not ready: ${problem}; callers are refused ` +
+        "until an agent is linked (tunnel node list)",
+    };
+  }
+  const nowMs = timers.now();
+  for (const { limit, scope, atMs, times } of parts.reachedLimits()) {
+    if (nowMs - atMs > LIMIT_MS) continue;
+    yield {
+      code: code("TUN409"),
+      severity: "warning",
+      message: `Too many ${limit.replace("_", " ")} of ` +
+        (scope === "all" ? "all sources together" : "one source") +
+        `: ${times} were refused or ended since the start, the last ` +
+        `${Math.round((nowMs - atMs) / 1_000)} s ago; see ` +
+        "tunnel_server_limits_reached_total",
+    };
+  }
+  if (allowsAnonymous) {
+    const { agents = "the agent port" } = parts.program().addresses;
+    yield {
+      code: code("TUN333"),
+      severity: "notice",
+      message: "Agents need no certificate: anybody who can connect to " +
+        `${agents} may become an agent and get connections`,
+    };
+  }
+  const behind = conduits.latenessMs;
+  if (behind < LATE_MS) return;
+  yield {
+    code: code("TUN920"),
+    severity: "warning",
+    message: `The server was busy for ${Math.round(behind)} ms at a stretch ` +
+      "in the last seconds: it has too little processor time, or too much " +
+      "to do; add a server, or --workers",
+  };
+}
+
+/** A loop that is so late makes everybody wait. */
+const LATE_MS = 250;
+
+function* stateWarnings({ identity }: ServerParts): Iterable<Warning> {
   if (identity === undefined) return;
   const { outage } = identity.state;
   for (const message of outageNotes(identity.state)) {
@@ -71,7 +122,7 @@ function* stateWarnings({ identity }: ServerFacts): Iterable<Warning> {
 }
 
 /** Clocks, ids and authorities of other servers. */
-function* peerWarnings({ peers, timers }: ServerFacts): Iterable<Warning> {
+function* peerWarnings({ peers, timers }: ServerParts): Iterable<Warning> {
   for (const { kind, message, sinceMs } of peers.problems) {
     yield {
       code: code(
@@ -89,7 +140,7 @@ function* peerWarnings({ peers, timers }: ServerFacts): Iterable<Warning> {
 }
 
 /** Who tries to get in again and again, and why he does not. */
-function* refusedPeers({ events }: ServerFacts): Iterable<Warning> {
+function* refusedPeers({ events }: ServerParts): Iterable<Warning> {
   const often = events.repeated("refused", Date.now() - REFUSED_MS)
     .filter(({ event: { times = 1, code } }) =>
       times >= REFUSED_TIMES && !DECIDED.has(code)
@@ -113,7 +164,7 @@ function* refusedPeers({ events }: ServerFacts): Iterable<Warning> {
 
 /** Stalled links, copied identities, nodes that wait. */
 function* nodeWarnings(
-  facts: ServerFacts,
+  facts: ServerParts,
   { nodes, summaryOf }: NodeView,
 ): Iterable<Warning> {
   const duplicates = facts.duplicates();
@@ -179,7 +230,7 @@ export function goneMs({ past }: ViewedNode): number {
 
 /** A change of the CA is under way, and how far it is. */
 function* authorityWarning(
-  { identity }: ServerFacts,
+  { identity }: ServerParts,
   { nodes }: NodeView,
 ): Iterable<Warning> {
   if (identity === undefined) return;

@@ -19,7 +19,7 @@ import type { ListChange } from "../../proto/admin/list_answers.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Expiries } from "./expiries.ts";
 import { type NodeView, turn, viewNodes } from "./node_view.ts";
-import type { ServerFacts } from "./server_facts.ts";
+import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 import { statusAnswer } from "./status.ts";
 import { type Changes, VersionedList } from "./versioned_list.ts";
 
@@ -69,7 +69,7 @@ export class WatchFeed {
   #isLooking = false;
 
   constructor(
-    private readonly facts: ServerFacts,
+    private readonly facts: ServerParts,
     private readonly expiries: Expiries,
   ) {}
 

@@ -6,7 +6,8 @@
  */
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { programInfo, type ShowNode } from "../node_facts.ts";
+import { programInfo } from "../../net/admin/own_facts.ts";
+import type { ShowNode } from "../node_facts.ts";
 import { proxyWarnings } from "../../services/proxy/status/services_answer.ts";
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
 import type { TermSource } from "../../net/tls/trust/expiry.ts";

@@ -1,6 +1,6 @@
 /**
- * What every program of ours says of itself in the same way: certificates that
- * it uses, files that it cannot use, slips, traffic.
+ * What every program of ours says of itself in the same way: who it is,
+ * certificates that it uses, files that it cannot use, slips, traffic.
  *
  * @module
  */
@@ -10,12 +10,37 @@ import type { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import type { CertificatesAnswer } from "../../proto/admin/list_answers.ts";
 import type {
   Expiry,
+  ProgramInfo,
   Traffic,
   Warning,
 } from "../../proto/admin/status_answer.ts";
+import { cpuSeconds } from "../../platform/metrics/process_metrics.ts";
+import { VERSION } from "../../platform/process/version.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import type { Code } from "../../proto/codes/codes.ts";
+import { workerFacts } from "./own_group.ts";
 import type { TermSource } from "../tls/trust/expiry.ts";
+
+const STARTED_AT = new Date().toISOString();
+
+/** What is the same of every program. */
+export function programInfo(
+  facts: Pick<
+    ProgramInfo,
+    "program" | "id" | "host" | "isReady" | "isDraining" | "addresses"
+  >,
+): ProgramInfo {
+  return {
+    ...facts,
+    ...workerFacts(),
+    version: VERSION,
+    pid: Deno.pid,
+    startedAt: STARTED_AT,
+    now: new Date().toISOString(),
+    residentBytes: Deno.memoryUsage().rss,
+    cpuSeconds: cpuSeconds(),
+  };
+}
 
 /** Worst first. */
 export const SEVERITY_RANK = { error: 0, warning: 1, notice: 2 } as const;

@@ -22,8 +22,19 @@ import { NODE_ORGANIZATION } from "../identity/leaf_certificates.ts";
 import type { AdminCandidate } from "../policy/grant_entries.ts";
 import type { HttpHandler, HttpPeer } from "../../net/admin/http_port.ts";
 import type { ServerDiscovery } from "../discovery/server_discovery.ts";
-import type { Readiness } from "./shutdown.ts";
-import type { ServerAgents } from "./server_agents.ts";
+import type { WatchedFiles } from "../../net/tls/trust/watched_files.ts";
+import type { LiveConduits } from "../../platform/conduits/live_conduits.ts";
+import type { RecentEvents } from "../../platform/log/recent_events.ts";
+import type { ConfigAnswer } from "../../proto/admin/list_answers.ts";
+import type { ProgramInfo } from "../../proto/admin/status_answer.ts";
+import type { AgentLink } from "../../proto/link/link.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
+import type { NodeHistory } from "../links/node_history.ts";
+import type { Membership } from "../peers/membership.ts";
+import type { Authorization } from "../policy/authorization.ts";
+import type { Registry } from "../routing/registry.ts";
+import type { ReachedLimit } from "./server_admission.ts";
+import type { JoinedNodes } from "./server_agents.ts";
 
 /** What is served. */
 export interface ServerAdminParts {
@@ -93,18 +104,41 @@ export function remoteWho(
   return role && { role, name: `CN=${commonName}` };
 }
 
-// What shows a server to people, as the server sees it: it hands over its parts,
-// and is given routes and pages. How they look is `admin/server`'s.
+// What shows a server to people, as the server sees it: it says what it knows and
+// does, and is given routes and pages. How they look is `admin/server`'s.
 
-/** The parts of a server that know something. */
+/** What a server tells of itself, and what can be asked of it. */
 export interface ServerParts {
-  readonly core: ServerCore;
-  readonly agents: ServerAgents;
-  readonly readiness: Readiness;
+  readonly serverId: string;
+  readonly timers: Timers;
+  readonly registry: Registry;
+  readonly conduits: LiveConduits;
+  readonly events: RecentEvents;
+  readonly history: NodeHistory;
+  readonly files: WatchedFiles;
+  readonly peers: Membership;
+  /** Absent: nodes do not join here. */
+  readonly identity: JoinedNodes | undefined;
   readonly discovery: ServerDiscovery | undefined;
-  readonly isDraining: () => boolean;
-  /** Where it listens, by what it listens for; empty before it does. */
-  readonly addresses: () => Readonly<Record<string, string>>;
+  /** Agents need no certificate. */
+  readonly allowsAnonymous: boolean;
+  /** Where callers of this machine come in; empty: on a port. */
+  readonly socket: string;
+  /** Who this is, as it is now. */
+  program(): ProgramInfo;
+  /** Why it is not ready. */
+  problem(): string | undefined;
+  pendingDials(): number;
+  /** Limits that were reached since the start. */
+  reachedLimits(): Iterable<ReachedLimit>;
+  /** Agents that two processes speak for, and since when; by agent id. */
+  duplicates(): ReadonlyMap<string, number>;
+  /** Flags in effect; absent: no command line started this. */
+  readonly flags: (() => ConfigAnswer["flags"]) | undefined;
+  /** The last lines of the audit log; absent: there is none. */
+  readonly audit: ((limit: number) => readonly string[]) | undefined;
+  /** Asks the agent of a link to go elsewhere. @returns Whether it can be asked. */
+  drain(link: AgentLink): boolean;
 }
 
 /** A server as people see it. */
@@ -116,4 +150,7 @@ export interface ShownServer {
 }
 
 /** Shows one server; see `admin/server/show_server.ts`. */
-export type ShowServer = (parts: ServerParts) => ShownServer;
+export type ShowServer = (
+  parts: ServerParts,
+  authorization: Authorization,
+) => ShownServer;

@@ -22,7 +22,7 @@ import {
 } from "../../../server/identity/authorities.ts";
 import { NodeBook } from "../../../server/identity/node_book.ts";
 import { NodeHistory } from "../../../server/links/node_history.ts";
-import type { ServerFacts } from "../../../admin/server/server_facts.ts";
+import type { ServerParts } from "../../../server/assembly/server_admin_port.ts";
 import {
   type NodeRecord,
   NodeStore,
@@ -50,7 +50,7 @@ export class AdminRig {
   readonly events = new RecentEvents(() => Date.now() - this.agoMs);
   readonly log = new RecordedLog();
   readonly history: NodeHistory;
-  readonly facts: ServerFacts;
+  readonly facts: ServerParts;
   readonly admin: ServerAdmin;
   readonly duplicates = new Map<string, number>();
   readonly drained: string[] = [];
@@ -107,7 +107,13 @@ export class AdminRig {
       }),
       pendingDials: () => this.conduits.dials.size,
       duplicates: () => duplicates,
-      warnings: () => [],
+      discovery: undefined,
+      flags: undefined,
+      audit: undefined,
+      allowsAnonymous: false,
+      socket: "",
+      problem: () => undefined,
+      reachedLimits: () => [],
       drain: ({ peer }) => this.drained.push(peer.agentId) > 0,
     };
     this.admin = serverAdmin(this.facts);
