@@ -75,7 +75,7 @@ export const JOIN_COMMAND = defineCommand({
       throw failure(
         `Cannot join: ${stateDirectory} holds an identity already, with which ` +
           "`tunnel agent` starts; if it is of no use any more, --again",
-        "TUN308",
+        "TUN309",
       );
     }
     const log = openLog("join", {

@@ -11,7 +11,7 @@ import { codeOf, messageOf } from "../platform/errors/error_code.ts";
 /** A path at which no audit log can be. The message is one sentence. */
 export class AuditLogError extends Error {
   override readonly name = "AuditLogError";
-  readonly tunnelCode: Code = "TUN606";
+  readonly tunnelCode: Code = "TUN905";
 }
 
 /** A file that is open. */

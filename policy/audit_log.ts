@@ -173,7 +173,7 @@ export class AuditLog {
     this.#log.error(
       `The ${this.#what} ${this.options.path} ends without its last ${lost} ` +
         "lines: they could not be written",
-      { code: "TUN606" },
+      { code: "TUN905" },
     );
   }
 
@@ -280,7 +280,7 @@ export class AuditLog {
         this.#log.error(
           `Cannot put the full ${this.#what} ${path} aside: ${problem}; it ` +
             "grows on",
-          { code: "TUN606" },
+          { code: "TUN905" },
         );
       }
       return;
@@ -301,7 +301,7 @@ export class AuditLog {
       `Cannot write the ${this.#what} ${this.options.path}: ${this.#problem}; ` +
         "connections go on, lines wait in memory, and what finds no room is " +
         "dropped",
-      { code: "TUN606" },
+      { code: "TUN905" },
     );
   }
 
@@ -310,7 +310,7 @@ export class AuditLog {
     this.#problem = "";
     this.#log.warn(
       `The ${this.#what} ${this.options.path} can be written again`,
-      { code: "TUN407", dropped: this.#dropped },
+      { code: "TUN905", dropped: this.#dropped },
     );
   }
 }

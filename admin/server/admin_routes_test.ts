@@ -193,7 +193,7 @@ scene("the worst of a node is said with the next step", async (rig) => {
   rig.link("closed");
   const denied = { node: "closed", code: "TUN601" };
   rig.events.note("dial-failed", "CN=eve: no rule allows it", denied);
-  const killed = { node: "closed", code: "TUN523" };
+  const killed = { node: "closed", code: "TUN509" };
   rig.events.note("dial-failed", "CN=eve: ended by alice", killed);
   rig.link("twin");
   rig.duplicates.set("twin", Date.now());

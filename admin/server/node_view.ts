@@ -171,7 +171,7 @@ function troublesOf({ events }: ServerParts): Map<string, NodeTrouble> {
       const { node } = event;
       // That a caller may not go there, or was sent away, says nothing of it.
       const isOthers = event.code?.startsWith("TUN6") ||
-        event.code === "TUN523";
+        event.code === "TUN509";
       if (node === undefined || isOthers) continue;
       const known = found.get(node);
       const isExhausted = event.code === "TUN513";

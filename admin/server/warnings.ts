@@ -95,7 +95,7 @@ function* ownWarnings(parts: ServerParts): Iterable<Warning> {
   const behind = conduits.latenessMs;
   if (behind < LATE_MS) return;
   yield {
-    code: code("TUN920"),
+    code: code("TUN421"),
     severity: "warning",
     message: `The server was busy for ${Math.round(behind)} ms at a stretch ` +
       "in the last seconds: it has too little processor time, or too much " +

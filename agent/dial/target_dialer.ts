@@ -129,7 +129,7 @@ export class TargetDialer {
       askedMs: startMs,
       kill: (reason) =>
         controller.abort(
-          new DialError("refused", reason, undefined, "TUN523"),
+          new DialError("refused", reason, undefined, "TUN509"),
         ),
     };
     reports.began(live);

@@ -105,7 +105,7 @@ Deno.test("a dial under way is listed, and can be ended", async () => {
   s.connecting.reject(reason);
   await settled();
   assertEquals(s.outcome.error?.message, "ended by root");
-  assertEquals(s.outcome.error?.tunnelCode, "TUN523");
+  assertEquals(s.outcome.error?.tunnelCode, "TUN509");
   assertEquals(s.conduits.dials.size, 0);
   assertEquals(s.conduits.totals().failedDials, 1);
 });

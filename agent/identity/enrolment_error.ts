@@ -24,7 +24,7 @@ export class EnrolmentError extends Error {
 /** The server at an address is not the one that made the token. */
 export class PinError extends Error {
   override readonly name = "PinError";
-  readonly tunnelCode: Code = "TUN306";
+  readonly tunnelCode: Code = "TUN205";
 }
 
 /** Statuses that only a person can change. */

@@ -121,7 +121,7 @@ export class UnheardError extends LinkError {
 
 /** No link to this server is wanted. */
 class UnwantedServerError extends LinkError {
-  override readonly tunnelCode: Code = "TUN416";
+  override readonly tunnelCode: Code = "TUN403";
 }
 
 export class Connector {

@@ -259,7 +259,7 @@ export class AttemptLog {
     }
     if (this.#isOutage) {
       this.log.warn(`a server is linked again, after ${this.#outageText}`, {
-        code: "TUN407",
+        code: "TUN403",
       });
     }
     this.#isOutage = false;

@@ -64,7 +64,7 @@ export interface CertificateSpec extends RequestedNames {
 /** No certificate came of it; the message says why and what to do. */
 export class CsrError extends Error {
   override readonly name = "CsrError";
-  readonly tunnelCode: Code = "TUN809";
+  readonly tunnelCode: Code = "TUN802";
 
   /** @param needsNewKey Nothing will ever come of asking with this one. */
   constructor(message: string, readonly needsNewKey = false) {

@@ -17,7 +17,7 @@ export class KubernetesConfigError extends Error {
 /** A request that was refused, or that nobody answered. */
 export class KubernetesError extends Error {
   override readonly name = "KubernetesError";
-  readonly tunnelCode: Code = "TUN809";
+  readonly tunnelCode: Code = "TUN802";
 
   /**
    * @param code HTTP's; 0 when there was no answer, or none that is one.

@@ -142,7 +142,7 @@ export class ServerLease {
       if ([404, 409].includes(codeOf(error) ?? 0)) return;
       this.options.observer.warn(
         `the server's lease stays until it expires: ${error.message}`,
-        "TUN809",
+        "TUN802",
       );
     }
   }
@@ -173,7 +173,7 @@ export class ServerLease {
       const { message } = worldly("task", error, isKubernetesTrouble);
       // Once for a row of failures: the next one is due in 15 s.
       if (!this.#hasFailed) {
-        this.options.observer.warn(`cannot ${what}: ${message}`, "TUN809");
+        this.options.observer.warn(`cannot ${what}: ${message}`, "TUN802");
       }
       this.#hasFailed = true;
     }

@@ -44,7 +44,7 @@ export class TakeoverRefused extends Error {
   override readonly name = "TakeoverRefused";
 
   get tunnelCode(): Code {
-    return this.problem === "running" ? "TUN811" : "TUN913";
+    return this.problem === "running" ? "TUN913" : "TUN913";
   }
 
   constructor(readonly problem: TakeoverProblem, readonly pid: number) {

@@ -118,7 +118,7 @@ export function openLog(
     timers,
     (lines) =>
       logger.warn(`${lines} lines are missing here: nobody read them`, {
-        code: "TUN606",
+        code: "TUN905",
       }),
   );
   writeToStderr(options.format, output);

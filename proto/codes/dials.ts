@@ -11,9 +11,11 @@ export const DIALS = {
   TUN501: {
     slug: "no-agent",
     title: "No agent serves the target",
-    means: "The node is not connected, or no agent takes this address.",
+    means: "The node is not connected, no agent takes this address, or the " +
+      "server that has the agent does not take another server's dial.",
     causes: [
       "The agent does not run, or has no link.",
+      "Servers have different policies or versions.",
       "A typing error in the node's name.",
     ],
     mend: [
@@ -86,10 +88,14 @@ export const DIALS = {
   },
   TUN509: {
     slug: "dial-cancelled",
-    title: "The dial was given up",
-    means: "The caller went away, or another attempt was quicker.",
-    causes: ["The caller's own time was over."],
-    mend: ["Nothing, unless it comes often: then see how long dials take."],
+    title: "The dial or the connection was given up",
+    means: "The caller went away, another attempt was quicker, or an " +
+      "operator has ended it (tunnel conn kill).",
+    causes: ["The caller's own time was over.", "See the sentence."],
+    mend: [
+      "Nothing, unless it comes often: then see how long dials take.",
+      "Ask the operator that the sentence names; the audit log has when.",
+    ],
     see: "operations.md",
   },
   TUN513: {
@@ -123,14 +129,6 @@ export const DIALS = {
     ],
     see: "operations.md",
   },
-  TUN519: {
-    slug: "forwarding-refused",
-    title: "One server does not take another server's dial",
-    means: "Servers pass dials on to the one that has the agent.",
-    causes: ["They have different policies or versions.", "A limit."],
-    mend: ["Give all servers the same policy and version."],
-    see: "operations.md",
-  },
   TUN521: {
     slug: "endpoint-failed",
     title: "No endpoint of a service could be reached",
@@ -146,14 +144,6 @@ export const DIALS = {
       "state.",
     ],
     see: "services.md",
-  },
-  TUN523: {
-    slug: "ended-by-operator",
-    title: "An operator has ended it",
-    means: "Somebody with the role for it ended the dial (tunnel conn kill).",
-    causes: ["See the sentence: it says who."],
-    mend: ["Ask them; the audit log has when."],
-    see: "observability.md",
   },
   TUN524: {
     slug: "host-is-node",

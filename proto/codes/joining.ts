@@ -28,15 +28,6 @@ export const JOINING = {
     ],
     see: "identity.md",
   },
-  TUN306: {
-    slug: "pin-mismatch",
-    title: "The server is not the one that made the token",
-    means: "The server's CA is not the one in the token, so it was told " +
-      "nothing, the token's secret least of all.",
-    causes: ["A wrong `--server`.", "Somebody answers in its place."],
-    mend: ["Compare `--server` with what `tunnel token create` printed."],
-    see: "identity.md",
-  },
   TUN307: {
     slug: "name-taken",
     title: "The node's name is bound to another key",
@@ -48,21 +39,12 @@ export const JOINING = {
     ],
     see: "identity.md",
   },
-  TUN308: {
-    slug: "joined-already",
-    title: "This machine has an identity already",
-    means: "The state directory holds one, and it was left as it is.",
-    causes: ["The node joined before."],
-    mend: [
-      "`tunnel agent` goes on with it; `tunnel join --again` replaces it.",
-    ],
-    see: "identity.md",
-  },
   TUN309: {
     slug: "not-joined",
-    title: "This machine has not joined",
+    title: "This machine has not joined, or it has joined already",
     means: "There is no identity in the state directory, or only a key, and " +
-      "no certificate was given in its place.",
+      "no certificate was given in its place. Or there is one, and it was " +
+      "left as it is.",
     causes: [
       "`tunnel join` was not run, or with another `--state-dir`.",
       "Joining did not end: the node waits for approval, the token was " +
@@ -72,6 +54,8 @@ export const JOINING = {
       "`tunnel node list` on the server; a node that waits: `tunnel node " +
       "approve NAME`.",
       "`tunnel token create` on the server, then `tunnel join TOKEN` here.",
+      "Joined already: `tunnel agent` goes on with it; `tunnel join " +
+      "--again` replaces it.",
     ],
     see: "identity.md",
   },
@@ -137,20 +121,15 @@ export const JOINING = {
     causes: [
       "The identity, the version, or a limit; the sentence says which " +
       "rule is not kept.",
+      "It claims addresses or networks (`--agent-identifiers`) that it was " +
+      "not granted; its own name it may serve.",
       "A CertificateSigningRequest asks for what its author may not have.",
     ],
     mend: [
       "Do what the sentence says; `tunnel node list` shows the nodes.",
+      "`tunnel node approve NAME --identifiers ipv4=…` on the server.",
       "`kubectl get csr NAME -o yaml` shows what a request asks for.",
     ],
-    see: "identity.md",
-  },
-  TUN321: {
-    slug: "identifiers-not-granted",
-    title: "An agent claims identifiers that it was not granted",
-    means: "A node may serve its own name. Addresses and networks are granted.",
-    causes: ["`--agent-identifiers` names more than the server allows."],
-    mend: ["`tunnel node approve NAME --identifiers ipv4=…` on the server."],
     see: "identity.md",
   },
   TUN327: {

@@ -54,30 +54,20 @@ export const LINKS = {
   },
   TUN403: {
     slug: "link-lost",
-    title: "A link between agent and server was lost",
+    title: "A link between agent and server was lost, or was not taken",
     means: "What it carried is lost as well, and whether a pending dial " +
-      "reached its target is not known. The agent links again by itself.",
+      "reached its target is not known. The agent links again by itself, or " +
+      "to another server; the line says when it has.",
     causes: [
       "The network, a restart, or a peer that was silent too long.",
       "The agent stops, or is Konnectivity's and had no room.",
+      "The server stops, is upgraded, or has this agent already: a load " +
+      "balancer chose the same one again.",
     ],
     mend: [
-      "Connect again.",
+      "Nothing, if the agent is linked soon after; connect again.",
       "`tunnel node describe NAME` shows its last events.",
     ],
-    see: "operations.md",
-  },
-  TUN407: {
-    slug: "server-linked-again",
-    title: "An outage that was told of is over",
-    means:
-      "A server is linked again, a worker answers again, or a log can be " +
-      "written again. The line says what was lost meanwhile.",
-    causes: [
-      "The network or the server came back, the machine has time again, " +
-      "or room was made.",
-    ],
-    mend: ["Nothing."],
     see: "operations.md",
   },
   TUN409: {
@@ -95,21 +85,6 @@ export const LINKS = {
       "See `tunnel_server_limits_reached_total` for which limit it is.",
     ],
     see: "security.md",
-  },
-  TUN416: {
-    slug: "server-draining",
-    title: "The server does not want this now",
-    means: "It stops and takes nothing new, or it has this agent already. " +
-      "Agents try other servers.",
-    causes: [
-      "A restart or an upgrade.",
-      "A load balancer chose the same server again.",
-    ],
-    mend: [
-      "Nothing, if the agent is linked soon after.",
-      "Give several servers.",
-    ],
-    see: "operations.md",
   },
   TUN417: {
     slug: "protocol-fault",
@@ -130,10 +105,19 @@ export const LINKS = {
   },
   TUN421: {
     slug: "server-silent",
-    title: "The server accepts connections and says nothing",
-    means: "The kernel of its machine answers, its program does not.",
-    causes: ["It stands still or is overloaded.", "The port is another's."],
-    mend: ["`tunnel doctor server` on its machine; restart it."],
+    title: "A program says nothing, or does not get to its work in time",
+    means: "The kernel of its machine answers, its program does not; or its " +
+      "event loop was held up, and all that it carries waited.",
+    causes: [
+      "It stands still or is overloaded.",
+      "The machine has too little processor time, or swaps.",
+      "The port is another's.",
+    ],
+    mend: [
+      "`tunnel doctor server` on its machine; restart it.",
+      "`top` and `vmstat 1` there; add a server, or start it with " +
+      "`--workers`.",
+    ],
     see: "troubleshooting.md",
   },
   TUN422: {

@@ -29,17 +29,19 @@ export const MACHINE = {
   },
   TUN905: {
     slug: "file-unkept",
-    title: "A file that is kept across restarts cannot be written",
+    title: "A log, or a file kept across restarts, cannot be written",
     means:
       "The program works with what is in its memory. After a restart that " +
       "is gone: a node whose key is unwritten must join again, one " +
       "without the new CAs is locked out when the old ones retire, and " +
-      "announcements have to come again.",
+      "announcements have to come again. Lines of logs wait in memory, and " +
+      "what finds no room is dropped.",
     causes: [
       "A full disk: logs, or other programs' files.",
       "A read-only file system: mounted so, or the kernel found errors.",
       "The owner or mode of the state directory.",
       "The state cannot be written now: see its own lines.",
+      "Nothing reads standard error: a log collector that was stopped.",
     ],
     mend: [
       "Put right what the line names; it is tried again.",
@@ -95,6 +97,8 @@ export const MACHINE = {
       "that can be replaced.",
     causes: [
       "The new file or its flags do not work.",
+      "A program with this state or these ports runs already: `--replace` " +
+      "takes its place.",
       "It took too long.",
       "The process runs elsewhere, as another user, or could not open the " +
       "socket for it.",
@@ -111,20 +115,6 @@ export const MACHINE = {
     means: "Certificates seem expired or not yet valid.",
     causes: ["No time service.", "A machine that was suspended."],
     mend: ["`timedatectl set-ntp true`."],
-    see: "operations.md",
-  },
-  TUN920: {
-    slug: "loop-busy",
-    title: "The program does not get to its work in time",
-    means: "Its event loop was held up: everything that it carries waited.",
-    causes: [
-      "The machine has too little processor time, or swaps.",
-      "The program has too much to do.",
-    ],
-    mend: [
-      "`top`: who uses the processor? `vmstat 1`: is there swapping?",
-      "Add a server, or start it with `--workers`.",
-    ],
     see: "operations.md",
   },
 } as const satisfies Area;

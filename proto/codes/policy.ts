@@ -38,23 +38,4 @@ export const POLICY = {
     ],
     see: "policy.md",
   },
-  TUN606: {
-    slug: "audit-unwritable",
-    title: "A log cannot be written",
-    means: "Connections go on; lines of the audit log, the access log or " +
-      "standard error wait in memory, and what finds no room is dropped. " +
-      "A log that cannot be put aside grows on; at the end of the " +
-      "program its last lines are missing.",
-    causes: [
-      "A full disk.",
-      "Its folder is gone, or not ours.",
-      "Nothing reads standard error: a log collector that was stopped.",
-    ],
-    mend: [
-      "Make room, or put right owner and mode; it is tried again by " +
-      "itself.",
-      "Look at what reads the log.",
-    ],
-    see: "policy.md",
-  },
 } as const satisfies Area;

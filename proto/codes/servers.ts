@@ -33,41 +33,20 @@ export const SERVERS = {
   },
   TUN802: {
     slug: "state-away",
-    title: "etcd or the store of the server's state does not answer",
+    title: "etcd, Kubernetes or the store of the state does not answer",
     means: "What was read stays in use; nothing new can be kept meanwhile. " +
       "Servers may not learn of each other, so dials for agents of other " +
       "servers may fail. A service that is to be registered is tried " +
       "again.",
     causes: [
-      "etcd or the API server is away, or forbids the key.",
+      "etcd or the API server is away, or this account may not do that.",
       "User, password or certificate.",
     ],
     mend: [
       "`etcdctl endpoint health` with the same files, `kubectl get --raw " +
       "/readyz`.",
-      "`tunnel status` lists the servers.",
-    ],
-    see: "operations.md",
-  },
-  TUN809: {
-    slug: "kubernetes-failed",
-    title: "The Kubernetes API server cannot be asked",
-    means:
-      "A request for leases, services, certificates or tokens failed; the " +
-      "sentence has its answer, and it is tried again.",
-    causes: ["It is away.", "The account may not do that."],
-    mend: [
       "`kubectl auth can-i --list` as the account of the server or agent.",
-    ],
-    see: "kubernetes.md",
-  },
-  TUN811: {
-    slug: "server-running",
-    title: "Another server uses this state",
-    means: "One directory is for one server at a time.",
-    causes: ["It runs already."],
-    mend: [
-      "Stop it, or give another `--state-dir`; `tunnel upgrade` replaces it.",
+      "`tunnel status` lists the servers.",
     ],
     see: "operations.md",
   },

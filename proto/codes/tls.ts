@@ -66,11 +66,13 @@ export const TLS = {
     title: "The other end's certificate is of a CA that is not trusted here",
     means: "No connection was made: the other end may be anybody.",
     causes: [
-      "The CA file here is of another server.",
+      "The CA file here is of another server, or the token is: it was told " +
+      "nothing of it.",
       "The server has a new CA, and this node was away when it changed.",
     ],
     mend: [
       "Give the CA of the server: `--ca-cert` (its `ca.pem`).",
+      "Compare `--server` with what `tunnel token create` printed.",
       "A joined node: `tunnel join --again TOKEN`.",
     ],
     see: "identity.md",

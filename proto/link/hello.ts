@@ -30,7 +30,7 @@ export class LinkError extends Error {
 
 /** The agent wants no link to this server: it has all that it can use. */
 export class LinkDeclinedError extends LinkError {
-  override readonly tunnelCode: Code = "TUN416";
+  override readonly tunnelCode: Code = "TUN403";
 }
 
 /** The server will not have this agent as it is: a person must change that. */

@@ -113,7 +113,7 @@ export class CsrApprover {
         observer.warn(
           `cannot follow CertificateSigningRequests: ${error.message}; ` +
             `trying again in ${Math.round(retryMs)} ms`,
-          "TUN809",
+          "TUN802",
         ),
     });
   }
@@ -185,7 +185,7 @@ export class CsrApprover {
     observer.warn(
       `cannot decide about CertificateSigningRequest ${name}: ` +
         `${error.message}; trying again in ${Math.round(retryMs)} ms`,
-      "TUN809",
+      "TUN802",
     );
     this.#retryTimer = timers.after(retryMs, () => {
       this.#retryTimer = undefined;
@@ -269,7 +269,7 @@ export class CsrApprover {
     } else if (decision.kind === "wait") {
       observer.decided("waiting");
       if (this.#waiting.has(name!)) return;
-      observer.warn(`${what} has to wait: ${decision.why}`, "TUN809");
+      observer.warn(`${what} has to wait: ${decision.why}`, "TUN802");
     } else if (decision.kind === "deny") {
       observer.decided("denied");
       observer.warn(`denied ${what}: ${decision.why}`, "TUN320");

@@ -105,7 +105,7 @@ async function authenticate(
     observer.reviewed("unavailable");
     observer.warn(
       `cannot have an agent's token reviewed: ${error.message}`,
-      "TUN809",
+      "TUN802",
     );
     return refuse(
       "Cannot check this agent's token: the server cannot ask the Kubernetes " +

@@ -121,7 +121,7 @@ type Standing = typeof STANDINGS[number];
 /** More wait for the API server than may. */
 export class TooManyReviewsError extends Error {
   override readonly name = "TooManyReviewsError";
-  readonly tunnelCode: Code = "TUN809";
+  readonly tunnelCode: Code = "TUN802";
 }
 
 interface Waiting {

@@ -79,7 +79,7 @@ export function encodeForwarded(
       `${bytes.length} bytes, ${FORWARDED_BYTES_MAX} are allowed; give it ` +
       "fewer names",
     undefined,
-    "TUN519",
+    "TUN501",
   );
 }
 
@@ -153,6 +153,6 @@ function unreadable(seen: string): DialError {
     `Cannot take this dial from a server: saw ${seen}, wanted whose dial it ` +
       "is; run the same version on all servers",
     undefined,
-    "TUN519",
+    "TUN501",
   );
 }

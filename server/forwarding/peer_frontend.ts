@@ -107,7 +107,7 @@ export class PeerFrontend {
           "and this one has none to decide about its nodes; give all servers " +
           "the same --policy-file",
         undefined,
-        "TUN519",
+        "TUN501",
       );
     }
     const problem = nodeProblem(metadata);
@@ -153,7 +153,7 @@ export function refuseForwarded(
     "No agent available: a server that may have one takes no dials of " +
       "others; start all servers with --peer-forwarding",
     undefined,
-    "TUN519",
+    "TUN501",
   );
   return failedDial(answer, error);
 }

@@ -313,7 +313,7 @@ export class JoinService {
       `Cannot join as ${node}: the node ${taken.node} was granted ` +
         `${taken.claim}; use another name, or take that from it on the ` +
         `server with \`tunnel node approve ${taken.node} --identifiers …\``,
-      "TUN321",
+      "TUN320",
     );
   }
 

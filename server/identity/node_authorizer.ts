@@ -212,7 +212,7 @@ function authorizeNode(
       `${node} as name, and grant other identifiers on the server with ` +
       `\`tunnel node approve ${node} --identifiers …\``,
     StatusCode.PERMISSION_DENIED,
-    "TUN321",
+    "TUN320",
   );
 }
 

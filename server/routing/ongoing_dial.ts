@@ -143,7 +143,7 @@ export class OngoingDial implements PendingDial, LiveDial {
   /** Somebody who may ends it. */
   kill(reason: string): void {
     this.#pending?.cancel();
-    const error = new DialError("refused", reason, undefined, "TUN523");
+    const error = new DialError("refused", reason, undefined, "TUN509");
     this.#fail(error, "refused");
   }
 

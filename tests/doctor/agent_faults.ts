@@ -356,7 +356,7 @@ export async function identityFaults(
         `--state-dir=${root}`,
         "--agent-identifiers=cidr=10.0.0.0/8",
       ],
-      code: "TUN321",
+      code: "TUN320",
       hop: "identity",
       remedy: /tunnel node approve node1/,
     },
@@ -403,7 +403,7 @@ export async function tokenFaults(
     fault(
       "the token is another server's",
       join(foreign, "late"),
-      "TUN306",
+      "TUN205",
       "tls",
     ),
     fault(

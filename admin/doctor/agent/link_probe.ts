@@ -152,7 +152,7 @@ function refusal(message: string): Finding {
     );
   }
   if (/does not cover|not granted/.test(message)) {
-    return failed("TUN321", message, remedy("tunnel node approve NAME"));
+    return failed("TUN320", message, remedy("tunnel node approve NAME"));
   }
   return failed(
     "TUN320",

@@ -56,7 +56,7 @@ export function tokenHops(
         } catch (error) {
           if (!(error instanceof PinError)) return await path.tlsFault(error);
           return failed(
-            "TUN306",
+            "TUN205",
             error.message,
             "correct --server, or make a token on that server: tunnel token " +
               "create",

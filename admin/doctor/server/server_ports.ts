@@ -101,7 +101,7 @@ export function lookAtPort(
   if (owner === undefined) {
     if (running && listen.name === "agents") {
       return failed(
-        "TUN811",
+        "TUN904",
         `process ${subject.running!.pid} is a server of this state, and does ` +
           `not listen on ${hostPort(hostname || "*", port)}`,
         "give its own flags to doctor; for a second server, stop that server " +

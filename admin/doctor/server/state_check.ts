@@ -152,7 +152,7 @@ export async function lookAtLog(flag: string, path: string): Promise<Finding> {
     else await checkFolder(folder);
   } catch (error) {
     return failed(
-      "TUN606",
+      "TUN905",
       `${flag} ${path} cannot be written: ${messageOf(error)}`,
       `make the folder for the server's user: install -d -o USER ${folder}`,
     );

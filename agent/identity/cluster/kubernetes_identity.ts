@@ -79,7 +79,7 @@ export class KubernetesIdentity implements LinkIdentity {
               .join(", "),
           }),
         warn: (message) =>
-          log.warn(message, { code: "TUN809" }, lineKey(message)),
+          log.warn(message, { code: "TUN802" }, lineKey(message)),
       },
     });
   }

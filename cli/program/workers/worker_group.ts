@@ -419,7 +419,7 @@ export class WorkerGroup implements Replaceable {
     unawaited("task", worker.look());
     if (place.isSilent === wasSilent) return;
     if (wasSilent) {
-      log.warn(`worker ${worker.index} answers again`, { code: "TUN407" });
+      log.warn(`worker ${worker.index} answers again`, { code: "TUN908" });
       return this.#release(place);
     }
     log.error(

@@ -202,7 +202,7 @@ export class OpenStreams {
       throw new GrpcError(
         StatusCode.UNAVAILABLE,
         "the server is stopping",
-        "TUN416",
+        "TUN403",
       );
     }
     const problem = this.options.problem();
