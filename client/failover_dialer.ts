@@ -4,15 +4,12 @@
  * once; one that is silent is raced by it. Who has failed is tried last for a
  * while, and afterwards, too, until another one fails.
  *
- * What the caller has said never reaches two targets (see
- * `server/routing/ongoing_dial.ts`, whose rules these are): bytes leave over one
- * server only, and over a second one if the first certainly did not pass them on.
- * Connecting twice does no harm; who comes second is hung up on. So a server is
- * asked at once, and what the caller has said follows when that server has shown
- * that it lives (`Connection.isProven`): at once, too, if it answered a PING within
- * its last round trip; with the answer to the dial, where that comes soon.
- * Until then the dial can go to another server. If the server stands still
- * afterwards, the dial fails: the target may have heard it.
+ * What the caller has said leaves over one server only (`platform/time/race.ts`).
+ * So a server is asked at once, and what the caller has said follows when that
+ * server has shown that it lives (`Connection.isProven`): at once, too, if it
+ * answered a PING within its last round trip; with the answer to the dial, where
+ * that comes soon. Until then the dial can go to another server. If the server
+ * stands still afterwards, the dial fails: the target may have heard it.
  *
  * What a target or a policy says is final. It refuses to know how a server is
  * reached and asked.
@@ -25,13 +22,16 @@ import {
   FAILED_MS,
   REFUSED_MS,
 } from "../net/dial/attempt_order.ts";
-import { watchFrozen } from "../net/dial/frozen_watch.ts";
 import { ConnectError } from "../net/dial/server_connect.ts";
 import { codeOf } from "../platform/errors/error_code.ts";
-import { unawaited } from "../platform/errors/internal_errors.ts";
+import {
+  type Attempt,
+  type NextDoubt,
+  PromisedRace,
+} from "../platform/time/race.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
-import type { Timer, Timers } from "../proto/sync/clock.ts";
+import type { Timers } from "../proto/sync/clock.ts";
 import type { Conduit } from "../proto/transfer/conduit.ts";
 import { toTunnelDialError, TunnelDialError } from "./dial_error.ts";
 import {
@@ -70,10 +70,12 @@ export class FailoverDialer implements DialStarter {
 
   start(dial: TunnelDial, signal: AbortSignal): Promise<Conduit> {
     const queue = this.#order.order(this.servers, ({ name }) => name);
-    const going = new FailoverDial(dial, queue, {
-      timers: this.timers,
-      failed: ({ name }, ms) => this.#order.took(name, ms),
-    });
+    const going = new FailoverDial(
+      dial,
+      queue,
+      this.timers,
+      ({ name }, ms) => this.#order.took(name, ms),
+    );
     return going.run(signal);
   }
 
@@ -83,150 +85,119 @@ export class FailoverDialer implements DialStarter {
 }
 
 /** One server that is asked. */
-interface Attempt {
+interface AskedServer {
   readonly server: NamedServer;
-  readonly giveUp: AbortController;
-  patience?: Timer;
   /** Set when it was asked whether it is there; absent: that cannot be asked. */
   isHeard?: (() => boolean) | undefined;
   isSilent: boolean;
 }
 
+type ServerAttempt = Attempt<AskedServer, Conduit>;
+
 /** Why servers did not serve. */
 type Failures = Map<NamedServer, Error>;
 
-interface FailoverDialOptions {
-  readonly timers: Timers;
-  /** It is tried after the others for so long. */
-  failed(server: NamedServer, ms: number): void;
-}
-
 /** One dial, until the first server has answered it for good. */
-class FailoverDial {
-  readonly #result = Promise.withResolvers<Conduit>();
-  readonly #asked = new Set<Attempt>();
+class FailoverDial extends PromisedRace<AskedServer, Conduit> {
   readonly #failures: Failures = new Map();
   #isSecondRound = false;
   /** What a server has said of the target, while an earlier one may connect. */
   #verdict: unknown;
-  /** Over which what the caller has said leaves, or has left. */
-  #sender: Attempt | undefined;
-  #isOver = false;
 
   constructor(
     private readonly dial: TunnelDial,
     private readonly queue: NamedServer[],
-    private readonly options: FailoverDialOptions,
-  ) {}
+    timers: Timers,
+    /** It is tried after the others for so long. */
+    private readonly setBack: (server: NamedServer, ms: number) => void,
+  ) {
+    super(timers, SUSPECT_MS);
+  }
 
-  async run(signal: AbortSignal): Promise<Conduit> {
-    signal.throwIfAborted();
-    const giveUp = () => this.#fail(signal.reason);
-    signal.addEventListener("abort", giveUp);
+  protected begin(): void {
     this.#askNext();
-    try {
-      return await this.#result.promise;
-    } finally {
-      signal.removeEventListener("abort", giveUp);
-    }
   }
 
   /** @returns Whether there was another one. */
   #askNext(): boolean {
     const server = this.queue.shift();
     if (server === undefined) return false;
-    const attempt: Attempt = {
-      server,
-      giveUp: new AbortController(),
-      isSilent: false,
-    };
-    this.#asked.add(attempt);
-    const { timers } = this.options;
-    attempt.patience = timers.after(SUSPECT_MS, () => {
-      attempt.isHeard = server.starter.suspect?.();
-      attempt.patience = timers.after(
-        FAILOVER_SILENT_MS - SUSPECT_MS,
-        () => this.#onSilent(attempt),
-      );
-    });
-    const { signal } = attempt.giveUp;
-    const hasOthers = this.queue.length > 0 || this.dial.hasOthers === true;
-    const asking = server.starter
-      .start(
-        { ...this.dial, hasOthers },
-        signal,
-        () => this.#onSending(attempt),
-      )
-      .then(
-        (conduit) => this.#onConnected(attempt, conduit),
-        (error) => this.#onFailed(attempt, error),
-      );
-    unawaited("dial", asking, () => this.#fail(new Error("internal error")));
+    this.enter({ server, isSilent: false });
     return true;
   }
 
+  protected ask(attempt: ServerAttempt): void {
+    const giveUp = new AbortController();
+    attempt.pending = { cancel: () => giveUp.abort(QUICKER) };
+    const hasOthers = this.queue.length > 0 || this.dial.hasOthers === true;
+    const asking = attempt.asked.server.starter.start(
+      { ...this.dial, hasOthers },
+      giveUp.signal,
+      () => this.#onSending(attempt),
+    );
+    this.follow(attempt, asking);
+  }
+
   /** @throws {DialError} When another server has it, or may have it. */
-  #onSending(attempt: Attempt): void {
+  #onSending(attempt: ServerAttempt): void {
     if (saysNothing(this.dial)) return;
-    if (!this.#asked.has(attempt) || this.#isOver) throw QUICKER;
-    this.#sender = attempt;
+    if (!this.isRunning(attempt)) throw QUICKER;
     // They may not say it any more; they are asked again if that is lost.
-    for (const other of [...this.#asked].reverse()) {
-      if (other === attempt) continue;
-      this.#end(other);
-      this.queue.unshift(other.server);
-    }
+    const others = this.sayTo(attempt).map(({ asked }) => asked.server);
+    this.queue.unshift(...others);
   }
 
-  #onConnected(attempt: Attempt, conduit: Conduit): void {
-    if (this.#isOver || !this.#asked.has(attempt)) {
-      return abandon(conduit, "another server was quicker");
+  protected override doubt(attempt: ServerAttempt, times: number): NextDoubt {
+    if (times === 0) {
+      this.suspect(attempt);
+      return FAILOVER_SILENT_MS - SUSPECT_MS;
     }
-    this.#over(attempt);
-    this.#result.resolve(conduit);
-  }
-
-  /** The server may stand still, or the target be slow. */
-  #onSilent(attempt: Attempt): void {
-    attempt.isSilent = true;
+    // The server may stand still, or the target be slow.
+    const { asked } = attempt;
+    asked.isSilent = true;
     // Those that come later had better begin with another one.
-    if (attempt.isHeard?.() !== true) {
-      this.options.failed(attempt.server, FAILED_MS);
-    }
-    if (this.#sender === undefined) this.#askNext();
-    this.#watch(attempt);
+    if (asked.isHeard?.() !== true) this.setBack(asked.server, FAILED_MS);
+    if (this.hearer === undefined) this.#askNext();
+    return "watch";
   }
 
-  #watch(attempt: Attempt): void {
-    attempt.patience = watchFrozen(this.options.timers, {
-      isSilent: () => this.#sender === attempt && attempt.isHeard?.() === false,
-      heard: () => {
-        attempt.isHeard = attempt.server.starter.suspect?.();
-        this.#watch(attempt);
-      },
-      frozen: () =>
-        this.#fail(
-          new DialError(
-            "link-lost",
-            `server ${attempt.server.name} stands still; what was said first ` +
-              "may have reached the target, so no other server is asked",
-          ),
-        ),
-    });
+  protected override suspect({ asked }: ServerAttempt): void {
+    asked.isHeard = asked.server.starter.suspect?.();
   }
 
-  #onFailed(attempt: Attempt, error: unknown): void {
-    if (this.#isOver || !this.#asked.has(attempt)) return;
-    this.#end(attempt);
-    const hasSaid = this.#sender === attempt;
-    if (!isOfServer(error, hasSaid)) return this.#onFinal(error);
-    if (hasSaid) this.#sender = undefined;
-    const { server } = attempt;
-    if (!isAnswer(error)) this.options.failed(server, failingMs(error));
+  protected override isSilent({ asked }: ServerAttempt): boolean {
+    return asked.isHeard?.() === false;
+  }
+
+  protected override frozen({ asked: { server } }: ServerAttempt): void {
+    this.lose(
+      new DialError(
+        "link-lost",
+        `server ${server.name} stands still; what was said first may have ` +
+          "reached the target, so no other server is asked",
+      ),
+    );
+  }
+
+  protected won(_attempt: ServerAttempt, conduit: Conduit): void {
+    this.succeed(conduit);
+  }
+
+  protected discard(conduit: Conduit): void {
+    abandon(conduit, QUICKER.message);
+  }
+
+  protected lost(
+    { asked: { server } }: ServerAttempt,
+    error: unknown,
+    hasHeard: boolean,
+  ): void {
+    if (!isOfServer(error, hasHeard)) return this.#onFinal(error);
+    if (!isAnswer(error)) this.setBack(server, failingMs(error));
     this.#failures.set(server, error);
-    if (this.#askNext() || this.#asked.size > 0) return;
+    if (this.#askNext() || this.running.length > 0) return;
     if (!isAnswer(error) && this.#askAgain(server)) return;
-    this.#fail(this.#verdict ?? together(this.#failures));
+    this.lose(this.#verdict ?? together(this.#failures));
   }
 
   /**
@@ -248,30 +219,11 @@ class FailoverDial {
 
   /** What one server says of the target counts, unless an earlier one connects. */
   #onFinal(error: unknown): void {
-    const isAwaited = [...this.#asked].some(({ isSilent, isHeard }) =>
+    const isAwaited = this.running.some(({ asked: { isSilent, isHeard } }) =>
       isSilent && isHeard?.() !== false
     );
     if (isAwaited) this.#verdict ??= error;
-    else this.#fail(error);
-  }
-
-  #fail(error: unknown): void {
-    if (this.#isOver) return;
-    this.#over();
-    this.#result.reject(error);
-  }
-
-  #end(attempt: Attempt): void {
-    attempt.patience?.cancel();
-    this.#asked.delete(attempt);
-    attempt.giveUp.abort(QUICKER);
-  }
-
-  #over(winner?: Attempt): void {
-    this.#isOver = true;
-    winner?.patience?.cancel();
-    if (winner !== undefined) this.#asked.delete(winner);
-    for (const other of this.#asked) this.#end(other);
+    else this.lose(error);
   }
 }
 

@@ -3,13 +3,17 @@
  * instead of the whole deadline (RFC 8305 §4 and §5).
  *
  * Addresses of both families take turns; each attempt gets a head start, then
- * the next one runs beside it, or at once when the one before has failed. The
- * first to connect wins and the others are given up.
+ * the next one runs beside it, or at once when the one before has failed.
  *
  * @module
  */
 
 import type { Timers } from "../../proto/sync/clock.ts";
+import {
+  type Attempt,
+  type NextDoubt,
+  PromisedRace,
+} from "../../platform/time/race.ts";
 
 /** Head start of an attempt over the next one (RFC 8305 §8). */
 export const ATTEMPT_DELAY_MS = 250;
@@ -48,46 +52,54 @@ export interface Attempts<Connection> {
 export function connectAny<Connection>(
   attempts: Attempts<Connection>,
 ): Promise<Connection> {
-  const { addresses, signal, timers } = attempts;
-  const { promise, resolve, reject } = Promise.withResolvers<Connection>();
-  const others = new AbortController();
-  let started = 0;
-  let failed = 0;
-  let firstError: unknown;
-  let isSettled = false;
-  let timer = { cancel() {} };
+  return new AddressRace(attempts).run(attempts.signal);
+}
 
-  const settle = (act: () => void) => {
-    if (isSettled) return;
-    isSettled = true;
-    timer.cancel();
-    signal.removeEventListener("abort", onAbort);
-    act();
-    // Only when another attempt runs: the platform makes an exception with a
-    // stack each time, which a dial to one address need not pay for.
-    if (started - failed > 1) others.abort();
-  };
-  const onAbort = () => settle(() => reject(signal.reason));
-  const startNext = () => {
-    timer.cancel();
-    const index = started++;
-    const address = addresses[index];
-    if (isSettled || address === undefined) return;
-    timer = timers.after(ATTEMPT_DELAY_MS, startNext);
-    attempts.connect(address, others.signal).then((connection) => {
-      if (isSettled) attempts.discard(connection);
-      else settle(() => resolve(connection));
-    }, (error) => {
-      if (index === 0) firstError = error;
-      if (++failed === addresses.length) settle(() => reject(firstError));
-      else startNext();
-    });
-  };
+class AddressRace<Connection> extends PromisedRace<string, Connection> {
+  /** One for all, aborted only while another attempt runs: that costs a stack. */
+  readonly #others = new AbortController();
+  readonly #pending = { cancel: () => this.#others.abort() };
+  #begun = 0;
+  #firstError: unknown;
 
-  if (signal.aborted) onAbort();
-  else {
-    signal.addEventListener("abort", onAbort);
-    startNext();
+  constructor(private readonly attempts: Attempts<Connection>) {
+    super(attempts.timers, ATTEMPT_DELAY_MS);
   }
-  return promise;
+
+  protected begin(): void {
+    const address = this.attempts.addresses[this.#begun++];
+    if (address !== undefined) this.enter(address);
+  }
+
+  protected ask(attempt: Attempt<string, Connection>): void {
+    attempt.pending = this.#pending;
+    const { signal } = this.#others;
+    this.follow(attempt, this.attempts.connect(attempt.asked, signal));
+  }
+
+  protected override doubt(
+    attempt: Attempt<string, Connection>,
+  ): NextDoubt {
+    // One more in each delay, however many there are.
+    if (attempt === this.running.at(-1)) this.begin();
+    return "enough";
+  }
+
+  protected lost(
+    { asked }: Attempt<string, Connection>,
+    error: unknown,
+  ): void {
+    const { addresses } = this.attempts;
+    if (asked === addresses[0]) this.#firstError = error;
+    this.begin();
+    if (this.running.length === 0) this.lose(this.#firstError);
+  }
+
+  protected won(_attempt: unknown, connection: Connection): void {
+    this.succeed(connection);
+  }
+
+  protected discard(connection: Connection): void {
+    this.attempts.discard(connection);
+  }
 }

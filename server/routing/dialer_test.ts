@@ -494,13 +494,3 @@ Deno.test("an agent that nobody asked for is not written down as refused", () =>
   scene.timers.advance(SECOND_OPINION_MS);
   assertEquals([scene.asked(), refused], [1, 0]);
 });
-
-Deno.test("a caller that gives up gives up on both", () => {
-  const scene = new Scene();
-  const links = [scene.link("agent-a"), scene.link("agent-b")];
-  const pending = scene.dial();
-  scene.timers.advance(SECOND_OPINION_MS);
-  assertEquals(scene.asked(), 2);
-  pending.cancel();
-  assertEquals(links.map((link) => link.dials[0]!.cancelled), [true, true]);
-});

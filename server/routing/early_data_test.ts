@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { FROZEN_LOOK_MS, FROZEN_LOOKS } from "../../net/dial/frozen_watch.ts";
+import { FROZEN_LOOK_MS, FROZEN_LOOKS } from "../../platform/time/race.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { DialerScene as Scene } from "../../tests/support/memory/dialer_scene.ts";
 import type { FakeLink } from "../../tests/support/memory/fake_link.ts";

@@ -2,16 +2,13 @@
  * A dial under way: takes one way, another one when that is lost or when it does
  * not answer soon, waits no longer than the deadline, and counts what came of it.
  *
- * What a caller has sent never reaches two targets: a dial that carries such
- * bytes goes to another agent only if the first certainly did not receive them.
- * Connecting twice does no harm; who comes second is hung up on.
- *
- * So where another agent could be asked, such bytes go with the dial only if the
- * first has just shown that it lives: it answered a PING within its last round
- * trip. Otherwise a PING goes with the dial, the bytes stay with the caller, and
- * they follow with the PING's answer; an agent near by gets them with its answer to
- * the dial. One that stands still, or is cut off, has heard nothing then. One that
- * does so later costs the dials of that round trip: they fail soon.
+ * What a caller has sent goes to one agent only (`platform/time/race.ts`). Where
+ * another agent could be asked, it goes with the dial only if the first has just
+ * shown that it lives: it answered a PING within its last round trip. Otherwise a
+ * PING goes with the dial, the bytes stay with the caller, and they follow with the
+ * PING's answer; an agent near by gets them with its answer to the dial. One that
+ * stands still, or is cut off, has heard nothing then. One that does so later costs
+ * the dials of that round trip: they fail soon.
  *
  * A caller that knows other servers (`DialWishes.hasOthers`) has the same choice:
  * where a way stands still and nothing was sent over it, the dial is refused, and
@@ -28,7 +25,11 @@ import type { LiveDial } from "../../platform/conduits/live_conduits.ts";
 import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
 import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
-import { watchFrozen } from "../../net/dial/frozen_watch.ts";
+import {
+  type Attempt,
+  type NextDoubt,
+  Race,
+} from "../../platform/time/race.ts";
 import { DialError, lacksDescriptors } from "../../proto/peer/dial_error.ts";
 import { EARLY_BYTES_MAX, type PendingDial } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
@@ -55,6 +56,8 @@ export const SECOND_OPINION_MS = 1_000;
 export interface Choice {
   readonly way: DialWay;
   readonly record: DialRecord | undefined;
+  /** Once it is asked. */
+  pending?: PendingDial;
 }
 
 /**
@@ -69,11 +72,6 @@ type Another = (
   place: AnotherPlace,
 ) => Choice | undefined;
 
-/** Another agent that is asked beside the first. */
-interface Rival extends Choice {
-  pending?: PendingDial;
-}
-
 /**
  * How many ways are tried in place of one that was lost before it answered: the
  * links of one agent go one after the other, and so do servers that know of no
@@ -81,45 +79,47 @@ interface Rival extends Choice {
  */
 const RETRIES_MAX = 4;
 
+type WayAttempt = Attempt<Choice, Conduit>;
+
 /** One dial, from the first question to an agent to its answer. */
-export class OngoingDial implements PendingDial, LiveDial {
-  #way: DialWay;
-  #record: DialRecord | undefined;
+export class OngoingDial extends Race<Choice, Conduit>
+  implements PendingDial, LiveDial {
+  /** The way whose answer counts; others are asked beside it. */
+  #choice: Choice;
   readonly #request: IdentifiedDial;
   readonly #answer: DialAnswer;
   readonly #options: DialerOptions;
   readonly #another: Another;
   readonly #hasChoice: () => boolean;
-  readonly #startedMs: number;
   readonly #tried: DialWay[] = [];
-  #rival: Rival | undefined;
-  #patience: Timer | undefined;
+  /** When it was asked for, by the clock. */
+  readonly askedMs: number;
+  /** See `LiveDial`. */
+  place?: number;
   /** What went with the dial, until an agent has answered. */
   #earlyData: Uint8Array | undefined;
   /** What the caller has sent stays with it, until the agent is known to live. */
   #isHeld = false;
-  #pending: PendingDial | undefined;
   #deadline: Timer | undefined;
-  #isOver = false;
   /** What went with the dial and behind it: it passes no conduit here. */
   #earlyBytes = 0;
 
   constructor(
-    { way, record }: Choice,
+    first: Choice,
     request: IdentifiedDial,
     answer: DialAnswer,
     options: DialerOptions,
     another: Another,
     hasChoice: () => boolean,
   ) {
-    this.#way = way;
-    this.#record = record;
+    super(options.timers, SECOND_OPINION_MS);
+    this.#choice = first;
     this.#request = request;
     this.#answer = answer;
     this.#options = options;
     this.#another = another;
     this.#hasChoice = hasChoice;
-    this.#startedMs = record?.startMs ?? options.timers.now();
+    this.askedMs = first.record?.startMs ?? options.timers.now();
   }
 
   /** The connection's. */
@@ -127,22 +127,17 @@ export class OngoingDial implements PendingDial, LiveDial {
     return this.#request.id;
   }
 
-  /** See `LiveDial`. */
-  place?: number;
-
-  /** When it was asked for, by the clock. */
-  get askedMs(): number {
-    return this.#startedMs;
-  }
-
   /** Who asks for what, and who is asked. */
   get facts(): ConnectionFacts {
     return dialFacts(this.#request, this.#way);
   }
 
+  get #way(): DialWay {
+    return this.#choice.way;
+  }
+
   /** Somebody who may ends it. */
   kill(reason: string): void {
-    this.#pending?.cancel();
     const error = new DialError("refused", reason, undefined, "TUN509");
     this.#fail(error, "refused");
   }
@@ -154,15 +149,14 @@ export class OngoingDial implements PendingDial, LiveDial {
     if (dialTimeoutMs > 0) {
       this.#deadline = timers.after(dialTimeoutMs, () => this.#onDeadline());
     }
-    this.#patience = timers.after(SECOND_OPINION_MS, () => this.#doubt());
     try {
       if (this.#isLeftToOthers()) return;
       this.#isHeld = this.#isInDoubt;
       if (!this.#isHeld) this.#takeEarlyData();
-      this.#ask();
+      this.enter(this.#choice);
     } catch (error) {
       // A slip: what is listed, counted and timed ends here.
-      if (!this.#isOver) this.#finish();
+      if (!this.isOver) this.finish();
       throw error;
     }
   }
@@ -179,40 +173,46 @@ export class OngoingDial implements PendingDial, LiveDial {
     return earlyData;
   }
 
-  #ask(): void {
-    const way = this.#way;
+  protected ask(attempt: WayAttempt): void {
+    const { way } = attempt.asked;
     const earlyData = this.#earlyData;
     const { id, trace } = this.#request;
     this.#tried.push(way);
-    const pending = askWay(way, {
-      onConnected: (conduit) => this.#onConnected(conduit),
-      onFailed: (error) => this.#onFailed(error),
-    }, earlyData === undefined ? { id, trace } : { id, trace, earlyData });
-    // It may have failed at once, and another one be asked by now.
-    if (way === this.#way) this.#pending = pending;
-    if (this.#hasChoice()) way.whenAlive(() => this.#release(way));
+    if (earlyData !== undefined) this.sayTo(attempt);
+    attempt.asked.pending = attempt.pending = askWay(
+      way,
+      attempt,
+      earlyData === undefined ? { id, trace } : { id, trace, earlyData },
+    );
+    if (attempt.asked !== this.#choice) way.checkLiveness();
+    else if (this.#hasChoice()) way.whenAlive(() => this.#release(attempt));
   }
 
   /** What the caller has sent may follow its dial, if that is the only one. */
-  #release(way: DialWay): void {
-    if (!this.#isHeld || this.#isOver || this.#earlyBytes > 0) return;
-    if (way !== this.#way || this.#rival !== undefined) return;
+  #release(attempt: WayAttempt): void {
+    if (!this.#isHeld || this.hearer !== undefined) return;
+    if (this.running.length > 1 || !this.isRunning(attempt)) return;
     this.#isHeld = false;
-    this.#pending?.sendEarly?.(this.#takeEarlyData());
+    const earlyData = this.#takeEarlyData();
+    if (earlyData.length > 0) this.sayTo(attempt);
+    this.#choice.pending?.sendEarly?.(earlyData);
   }
 
   /** The agent, its link or its target may stand still. */
-  #doubt(): void {
-    this.#way.checkLiveness();
-    if (this.#earlyBytes > 0) return this.#watch();
-    this.#askAnother();
-    if (this.#isOver || this.#isLeftToOthers()) return;
-    // By then it is known whether the links themselves stand still.
-    this.#patience = this.#options.timers.after(STILL_MS, () => {
-      if (this.#earlyBytes > 0) return this.#watch();
-      if (this.#rival === undefined) this.#askAnother();
-      if (!this.#isOver) this.#isLeftToOthers();
-    });
+  protected override doubt(attempt: WayAttempt, times: number): NextDoubt {
+    // It counts for nothing yet.
+    if (attempt.asked !== this.#choice) return STILL_MS;
+    if (times === 0) this.suspect(attempt);
+    if (this.hearer !== undefined) return "watch";
+    if (times === 0 || this.running.length === 1) this.#askAnother();
+    // By the second time it is known whether the links themselves stand still.
+    return this.isOver || this.#isLeftToOthers() || times > 0
+      ? "enough"
+      : STILL_MS;
+  }
+
+  protected override suspect({ asked }: WayAttempt): void {
+    asked.way.checkLiveness();
   }
 
   /**
@@ -222,123 +222,80 @@ export class OngoingDial implements PendingDial, LiveDial {
    * @returns Whether that was so.
    */
   #isLeftToOthers(): boolean {
-    if (this.#request.hasOthers !== true || this.#earlyBytes > 0) return false;
-    const latestMs = this.#options.timers.now() - STILL_MS;
+    if (this.#request.hasOthers !== true || this.hearer !== undefined) {
+      return false;
+    }
+    const latestMs = this.timers.now() - STILL_MS;
     const isStill = ({ askedMs = Infinity }: DialWay) => askedMs <= latestMs;
-    const rival = this.#rival?.way ?? this.#way;
-    if (!isStill(this.#way) || !isStill(rival)) return false;
-    const { name } = this.#way;
-    this.#pending?.cancel();
-    const problem = `No agent available: ${name} gives no sign of life, and ` +
-      "nothing was sent to it";
+    if (!isStill(this.#way)) return false;
+    if (!this.running.every(({ asked }) => isStill(asked.way))) return false;
+    const problem = `No agent available: ${this.#way.name} gives no sign of ` +
+      "life, and nothing was sent to it";
     this.#fail(new DialError("no-agent", problem), "no-agent");
     return true;
   }
 
-  /** What the caller sent may have been heard, so that nobody else may hear it. */
-  #watch(): void {
-    this.#patience = watchFrozen(this.#options.timers, {
-      // Where another agent could serve the next one.
-      isSilent: () => this.#way.askedMs !== undefined && this.#hasChoice(),
-      heard: () => this.#doubt(),
-      frozen: () => {
-        this.#pending?.cancel();
-        const silence = new DialError(
-          "link-lost",
-          "it gives no sign of life; what was said first may have reached the " +
-            "target, so no other one is asked",
-        );
-        this.#fail(this.#way.named(silence), "link-lost");
-      },
-    });
+  /** Where another agent could serve the next one. */
+  protected override isSilent({ asked }: WayAttempt): boolean {
+    return asked.way.askedMs !== undefined && this.#hasChoice();
+  }
+
+  protected override frozen(): void {
+    const silence = new DialError(
+      "link-lost",
+      "it gives no sign of life; what was said first may have reached the " +
+        "target, so no other one is asked",
+    );
+    this.#fail(this.#way.named(silence), "link-lost");
   }
 
   /** What means nothing for the target, such as a lost link: another is asked. */
-  #onFailed(error: DialError): void {
-    if (this.#isOver) return;
-    const saysNothing = error.loss !== undefined || lacksDescriptors(error);
-    if (saysNothing && this.#rival !== undefined) {
-      this.#record?.failed(this.#way.named(error));
-      return this.#follow(this.#rival);
+  protected lost(
+    { asked }: WayAttempt,
+    error: DialError,
+    hasHeard: boolean,
+  ): void {
+    if (asked !== this.#choice) {
+      asked.record?.failed(error);
+      // It said nothing about the target: the next one may.
+      if (error.loss !== undefined) this.#askAnother();
+      return;
     }
-    const next = this.#next(error);
+    const saysNothing = error.loss !== undefined || lacksDescriptors(error);
+    const rival = saysNothing ? this.running[0]?.asked : undefined;
+    const next = rival ?? this.#next(error, hasHeard);
     if (next === undefined) {
       return this.#fail(this.#way.named(error), causeOf(error));
     }
-    this.#record?.failed(this.#way.named(error));
-    this.#way = next.way;
-    this.#record = next.record;
-    this.#ask();
+    asked.record?.failed(this.#way.named(error));
+    this.#choice = next;
+    if (rival === undefined) this.enter(next);
   }
 
   /** Whom to ask in place of the one that failed. */
-  #next(error: DialError): Choice | undefined {
+  #next(error: DialError, hasHeard: boolean): Choice | undefined {
     if (this.#tried.length > RETRIES_MAX) return undefined;
     // Its other links lead to the same machine.
     if (lacksDescriptors(error) && this.#isUnsent) {
       return this.#another(this.#tried, "beside");
     }
-    if (!this.#canGoAgain(error)) return undefined;
-    return this.#another(this.#tried, "instead");
+    // What the caller sent may have been received, and is not sent twice.
+    const canGoAgain = error.loss !== undefined &&
+      (!hasHeard || error.loss === "unprocessed" && this.#isUnsent);
+    return canGoAgain ? this.#another(this.#tried, "instead") : undefined;
   }
 
   /**
    * The agent may stand still, or its target be slow. The answer of another one
-   * counts if it connects: that it cannot may be its own problem.
+   * counts if it connects: that it cannot may be its own problem. Nothing was
+   * sent, and a connection alone sends nothing either.
    */
   #askAnother(): void {
-    if (!this.#mayAskTwo || this.#tried.length > RETRIES_MAX) return;
+    const isStream = this.#request.target.protocol === "tcp";
+    if (!isStream || this.hearer !== undefined) return;
+    if (this.#tried.length > RETRIES_MAX) return;
     const choice = this.#another(this.#tried, "beside");
-    if (choice === undefined) return;
-    const rival: Rival = this.#rival = { ...choice };
-    this.#tried.push(rival.way);
-    const { id, trace } = this.#request;
-    const pending = askWay(rival.way, {
-      onConnected: (conduit) => this.#rivalConnected(rival, conduit),
-      onFailed: (error) => this.#rivalFailed(rival, error),
-    }, { id, trace });
-    rival.pending = pending;
-    rival.way.checkLiveness();
-    if (this.#way === rival.way) this.#pending = pending;
-  }
-
-  /** Nothing was sent, and a connection alone sends nothing either. */
-  get #mayAskTwo(): boolean {
-    return this.#earlyBytes === 0 && this.#request.target.protocol === "tcp";
-  }
-
-  #rivalConnected(rival: Rival, conduit: Conduit): void {
-    if (this.#rival === rival) {
-      this.#pending?.cancel();
-      this.#record?.failed(
-        new DialError("cancelled", "another agent was quicker"),
-      );
-      this.#follow(rival);
-    }
-    this.#onConnected(conduit);
-  }
-
-  #rivalFailed(rival: Rival, error: DialError): void {
-    // It may be the one that is asked by now.
-    if (this.#rival !== rival) return this.#onFailed(error);
-    this.#rival = undefined;
-    rival.record?.failed(error);
-    // It said nothing about the target: the next one may.
-    if (error.loss !== undefined) this.#askAnother();
-  }
-
-  /** From now on it is the one that is asked. */
-  #follow({ way, record, pending }: Rival): void {
-    this.#rival = undefined;
-    this.#way = way;
-    this.#record = record;
-    this.#pending = pending;
-  }
-
-  /** What the caller sent may have been received, and is not sent twice. */
-  #canGoAgain({ loss }: DialError): boolean {
-    if (loss === undefined) return false;
-    return this.#earlyBytes === 0 || loss === "unprocessed" && this.#isUnsent;
+    if (choice !== undefined) this.enter(choice);
   }
 
   /** All that the caller has sent is here, if the one asked passed none on. */
@@ -347,26 +304,28 @@ export class OngoingDial implements PendingDial, LiveDial {
   }
 
   cancel(): void {
-    if (this.#isOver) return;
-    this.#finish();
-    this.#pending?.cancel();
-    this.#count(new DialError("cancelled", "the caller gave up"), "cancelled");
+    if (this.isOver) return;
+    this.finish();
+    this.#count(new DialError("cancelled", GAVE_UP), "cancelled");
   }
 
   sendEarly(bytes: Uint8Array): number {
+    const [attempt] = this.running;
     // With two that are asked it waits for the one that answers.
-    if (this.#isOver || this.#isHeld || this.#rival !== undefined) return 0;
+    if (attempt === undefined || this.#isHeld) return 0;
+    if (this.running.length > 1) return 0;
     if (this.#isInDoubt) {
       this.#isHeld = true;
-      const way = this.#way;
-      way.whenAlive(() => this.#release(way));
+      this.#way.whenAlive(() => this.#release(attempt));
       return 0;
     }
     const isKept = this.#way.forwardedTo !== undefined;
     if (isKept && !this.#canKeep(bytes)) return 0;
-    const sent = this.#pending?.sendEarly?.(bytes) ?? 0;
+    const sent = this.#choice.pending?.sendEarly?.(bytes) ?? 0;
+    if (sent === 0) return 0;
     this.#earlyBytes += sent;
-    if (isKept && sent > 0) this.#keep(bytes.subarray(0, sent));
+    this.sayTo(attempt);
+    if (isKept) this.#keep(bytes.subarray(0, sent));
     return sent;
   }
 
@@ -387,20 +346,19 @@ export class OngoingDial implements PendingDial, LiveDial {
     this.#earlyData = joined;
   }
 
-  #onConnected(conduit: Conduit): void {
-    if (this.#isOver) return abandon(conduit, "the caller gave up");
-    this.#finish();
+  protected won({ asked }: WayAttempt, conduit: Conduit): void {
+    this.#choice = asked;
     const { timers, observer, reports } = this.#options;
     const openedMs = timers.now();
     const counter = observer.connected(
-      openedMs - this.#startedMs,
+      openedMs - this.askedMs,
       this.#path,
       this.#way.agentId,
       isTracing ? sampledTraceId(this.#request.trace) : undefined,
     );
     const live = reports.connected(conduit, this, {
       counter,
-      audit: this.#record,
+      audit: asked.record,
       openedMs,
       carrier: this.#way.leadsTo,
     });
@@ -414,12 +372,24 @@ export class OngoingDial implements PendingDial, LiveDial {
     }
   }
 
+  protected discard(conduit: Conduit): void {
+    abandon(conduit, GAVE_UP);
+  }
+
+  protected override givenUp({ asked }: WayAttempt, isWon: boolean): void {
+    // Of a dial that fails, the one that counts says why.
+    if (!isWon && asked === this.#choice) return;
+    const why = isWon
+      ? "another agent was quicker"
+      : "the dial was over before";
+    asked.record?.failed(new DialError("cancelled", why));
+  }
+
   get #path(): DialPath {
     return pathOf(this.#request, this.#way);
   }
 
   #onDeadline(): void {
-    this.#pending?.cancel();
     this.#fail(
       new DialError(
         "timeout",
@@ -434,8 +404,8 @@ export class OngoingDial implements PendingDial, LiveDial {
   }
 
   #fail(error: DialError, cause: DialFailureCause): void {
-    if (this.#isOver) return;
-    this.#finish();
+    if (this.isOver) return;
+    this.finish();
     this.#count(error, cause);
     this.#answer.failed(error);
   }
@@ -443,23 +413,19 @@ export class OngoingDial implements PendingDial, LiveDial {
   #count(error: DialError, cause: DialFailureCause): void {
     const { observer, reports } = this.#options;
     observer.dialFailed(cause, this.#path, this.#way.agentId);
-    reports.failed(error, this, this.#record);
+    reports.failed(error, this, this.#choice.record);
   }
 
-  #finish(): void {
-    this.#isOver = true;
+  protected override finish(winner?: WayAttempt): void {
+    super.finish(winner);
     this.#earlyData = undefined;
-    this.#patience?.cancel();
-    this.#rival?.pending?.cancel();
-    this.#rival?.record?.failed(
-      new DialError("cancelled", "the dial was over before"),
-    );
-    this.#rival = undefined;
     this.#deadline?.cancel();
     this.#options.reports.over(this);
     this.#options.observer.dialEnded();
   }
 }
+
+const GAVE_UP = "the caller gave up";
 
 /** For the log. @param way Absent: there was none. */
 export function dialFacts(

@@ -13,6 +13,8 @@
  * @module
  */
 
+import { type Attempt, PromisedRace } from "../../../platform/time/race.ts";
+import { abandon } from "../../../proto/link/dial_handler.ts";
 import type { Protocol } from "../../catalog/model/model.ts";
 import type { TraceContext } from "../../../proto/peer/trace_context.ts";
 import type { ConnectionId } from "../../../proto/peer/connection_id.ts";
@@ -65,92 +67,140 @@ export const BACKENDS_TRIED_MAX = 128;
 const REFUSALS_PER_TURN = 16;
 
 /** Dials until there is one; `port` counts what happened. */
-export async function dialBackend(
+export function dialBackend(
   port: ProxiedPort,
   context: ProxyContext,
   dial: BackendDial,
 ): Promise<BackendFound> {
-  const tries = new Tries(port, context, dial.without);
-  let isShort = false;
-  let isEarlyTaken = false;
-  const takeEarly = async () => {
-    const early = await dial.takeEarly!();
-    isEarlyTaken ||= early.length > 0;
-    return early;
-  };
-  while (tries.areLeft && !isEarlyTaken && !dial.signal.aborted) {
-    const backend = port.balancer.pick(dial.clientHost, tries.backends);
-    if (backend === undefined) break;
-    if (tries.backends.size > 0) port.counts.retries++;
-    const mayTakeEarly = tries.isLastBackend && dial.takeEarly !== undefined;
-    const trying = tryOne(port, context, {
-      backend,
-      timeoutMs: tries.timeoutMs,
-      dial,
-      takeEarly: mayTakeEarly ? takeEarly : undefined,
-    });
-    const answer = trying instanceof Promise ? await trying : trying;
-    if (!(answer instanceof EndpointDialError)) {
-      return { kind: "backend", backend, conduit: answer };
-    }
-    isShort = answer.fault === "here";
-    tries.failed(backend, answer);
-    if (tries.backends.size % REFUSALS_PER_TURN === 0) await turn(context);
-  }
-  if (tries.backends.size === 0) port.lastError = "no endpoint is ready";
-  return { kind: isShort ? "short" : "nobody" };
+  return new BackendRace(port, context, dial).run();
 }
 
-function turn({ timers }: ProxyContext): Promise<void> {
-  return new Promise((resolve) => timers.after(0, resolve));
-}
+type BackendAttempt = Attempt<Backend, Conduit>;
 
-/** What one client has been through, and what is left for it. */
-class Tries {
+/** What one client has been through, and what is left for it: one at a time. */
+class BackendRace extends PromisedRace<Backend, Conduit, BackendFound> {
   /** Those that have failed it. */
-  readonly backends: Set<Backend>;
+  readonly #failed: Set<Backend>;
   readonly #startMs: number;
   /** Those that kept it waiting. */
   #used = 0;
+  #isShort = false;
 
   constructor(
     private readonly port: ProxiedPort,
     private readonly context: ProxyContext,
-    without?: ReadonlySet<Backend>,
+    private readonly dial: BackendDial,
   ) {
-    this.backends = new Set(without);
+    super(context.timers);
+    this.#failed = new Set(dial.without);
     this.#startMs = context.timers.now();
   }
 
-  get areLeft(): boolean {
-    const { timers } = this.context;
+  protected begin(): void {
+    const { port, dial } = this;
+    const backend = this.#mayTry && !dial.signal.aborted
+      ? port.balancer.pick(dial.clientHost, this.#failed)
+      : undefined;
+    if (backend === undefined) return this.#nobody();
+    if (this.#failed.size > 0) port.counts.retries++;
+    // Counted from here on, or a burst would all go to one backend.
+    backend.opened();
+    dial.onTry?.(backend);
+    this.enter(backend);
+  }
+
+  #nobody(): void {
+    if (this.#failed.size === 0) this.port.lastError = "no endpoint is ready";
+    this.succeed({ kind: this.#isShort ? "short" : "nobody" });
+  }
+
+  protected ask(attempt: BackendAttempt): void {
+    const { protocol, userTimeoutMs = 0, id, trace, signal, takeEarly } =
+      this.dial;
+    const mayTakeEarly = takeEarly !== undefined && this.#isLastBackend;
+    const conduit = this.context.dialer.dial(attempt.asked.target, {
+      protocol,
+      timeoutMs: this.#timeoutMs,
+      userTimeoutMs,
+      agentOnFailure: this.port.policy.agentOnFailure ?? false,
+      takeEarly: mayTakeEarly
+        ? () => this.#takeEarly(attempt, takeEarly)
+        : undefined,
+      signal,
+      ...(id === undefined ? {} : { id }),
+      ...(trace === undefined ? {} : { trace }),
+    });
+    // Known at once where it is of this machine.
+    if (conduit instanceof Promise) this.follow(attempt, conduit);
+    else attempt.onConnected(conduit);
+  }
+
+  async #takeEarly(
+    attempt: BackendAttempt,
+    takeEarly: () => Promise<Uint8Array>,
+  ): Promise<Uint8Array> {
+    const early = await takeEarly();
+    if (early.length > 0) this.sayTo(attempt);
+    return early;
+  }
+
+  protected won({ asked: backend }: BackendAttempt, conduit: Conduit): void {
+    // That a UDP socket was opened says nothing about who is there.
+    if (this.dial.protocol === "tcp") backend.succeeded();
+    this.succeed({ kind: "backend", backend, conduit });
+  }
+
+  protected lost(
+    { asked: backend }: BackendAttempt,
+    error: unknown,
+    hasHeard: boolean,
+  ): void {
+    const { port, context: { log, timers } } = this;
+    backend.closed();
+    if (!(error instanceof EndpointDialError)) throw error;
+    const { fault, isTimeout, message } = error;
+    port.lastError = message;
+    if (log.wantsDetails) {
+      log.detail(`${port.key}: cannot reach ${backend.key}: ${message}`);
+    }
+    // A machine that is short of something says nothing about a backend.
+    if (fault === "target") blame(port, backend, message, log);
+    this.#isShort = fault === "here";
+    this.#failed.add(backend);
+    // What this machine lacks, it lacks for all of them.
+    if (isTimeout || fault !== "target") this.#used++;
+    if (hasHeard) this.#nobody();
+    else if (this.#failed.size % REFUSALS_PER_TURN !== 0) this.begin();
+    else timers.after(0, () => this.begin());
+  }
+
+  /** Its end is its owner's to report, and nobody owns it. */
+  protected discard(conduit: Conduit): void {
+    abandon(conduit, "the client is gone");
+  }
+
+  get #mayTry(): boolean {
     return this.#used < this.#triesMax &&
-      this.backends.size < BACKENDS_TRIED_MAX &&
+      this.#failed.size < BACKENDS_TRIED_MAX &&
       // Refusals that come from afar take time, too.
-      (this.backends.size === this.#used ||
-        timers.now() - this.#startMs < this.#allTriesMs);
+      (this.#failed.size === this.#used ||
+        this.timers.now() - this.#startMs < this.#allTriesMs);
   }
 
-  /** Whether nobody could be dialed if the next one failed. */
-  get isLastBackend(): boolean {
+  /** Whether no other one could be dialed if the next one failed. */
+  get #isLastBackend(): boolean {
     const { usableCount } = this.port.balancer;
-    return this.backends.size + 1 >= Math.min(usableCount, BACKENDS_TRIED_MAX);
+    return this.#failed.size + 1 >= Math.min(usableCount, BACKENDS_TRIED_MAX);
   }
 
-  /** Who is the last hope is given as much time as anybody ever is. */
-  get timeoutMs(): number {
+  /** The last hope is given as much time as any one ever is. */
+  get #timeoutMs(): number {
     const { dialTimeoutMs } = this.port.policy;
     if (dialTimeoutMs !== undefined) return dialTimeoutMs;
     const { dialTimeoutsMs } = this.context;
-    return this.isLastBackend
+    return this.#isLastBackend
       ? dialTimeoutsMs.at(-1)!
       : dialTimeoutsMs[this.#used]!;
-  }
-
-  failed(backend: Backend, { fault, isTimeout }: EndpointDialError): void {
-    this.backends.add(backend);
-    // What this machine lacks, it lacks for all of them.
-    if (isTimeout || fault !== "target") this.#used++;
   }
 
   get #triesMax(): number {
@@ -163,69 +213,6 @@ class Tries {
       ? this.context.dialTimeoutsMs.reduce((sum, each) => sum + each, 0)
       : dialTimeoutMs * this.#triesMax;
   }
-}
-
-interface Try {
-  readonly backend: Backend;
-  readonly timeoutMs: number;
-  readonly dial: BackendDial;
-  readonly takeEarly: (() => Promise<Uint8Array>) | undefined;
-}
-
-/** Whom a try reached; at once where that is known at once. */
-function tryOne(
-  port: ProxiedPort,
-  context: ProxyContext,
-  { backend, timeoutMs, dial, takeEarly }: Try,
-): Conduit | EndpointDialError | Promise<Conduit | EndpointDialError> {
-  const { protocol, userTimeoutMs = 0, id, trace, signal } = dial;
-  // Counted from here on, or a burst would all go to one backend.
-  backend.opened();
-  dial.onTry?.(backend);
-  const conduit = context.dialer.dial(backend.target, {
-    protocol,
-    timeoutMs,
-    userTimeoutMs,
-    agentOnFailure: port.policy.agentOnFailure ?? false,
-    takeEarly,
-    signal,
-    ...(id === undefined ? {} : { id }),
-    ...(trace === undefined ? {} : { trace }),
-  });
-  if (!(conduit instanceof Promise)) {
-    return reached(backend, protocol, conduit);
-  }
-  return conduit.then(
-    (late) => reached(backend, protocol, late),
-    (error) => failed(port, context, backend, error),
-  );
-}
-
-function reached(
-  backend: Backend,
-  protocol: Protocol,
-  conduit: Conduit,
-): Conduit {
-  // That a UDP socket was opened says nothing about who is there.
-  if (protocol === "tcp") backend.succeeded();
-  return conduit;
-}
-
-function failed(
-  port: ProxiedPort,
-  { log }: ProxyContext,
-  backend: Backend,
-  error: unknown,
-): EndpointDialError {
-  backend.closed();
-  if (!(error instanceof EndpointDialError)) throw error;
-  port.lastError = error.message;
-  if (log.wantsDetails) {
-    log.detail(`${port.key}: cannot reach ${backend.key}: ${error.message}`);
-  }
-  // A machine that is short of something says nothing about a backend.
-  if (error.fault === "target") blame(port, backend, error.message, log);
-  return error;
 }
 
 /** `backend` did not do what a backend is for. */
