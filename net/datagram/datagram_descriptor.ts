@@ -1,27 +1,17 @@
 /**
- * A UDP socket of the platform by its descriptor, where there is a C library:
- * many datagrams per system call, and buffers that outlast a pause.
- *
- * The platform's socket stays what is waited on and what is closed. It reads
- * the first datagram that comes, and what else is there by then is read here.
+ * A UDP socket by its descriptor: many datagrams per system call, and buffers
+ * that outlast a pause. Its owner waits and closes.
  *
  * @module
  */
 
-import { parseIpAddress } from "../../proto/peer/ip_address.ts";
 import {
   PACKET_INFO_BYTES,
   PacketInfoReader,
   wantPacketInfo,
 } from "./packet_info.ts";
 import { Errno, pointerTo, pointTo } from "../libc/system_error.ts";
-import {
-  errnoName,
-  inetDescriptors,
-  lastError,
-  type LibC,
-  openLibc,
-} from "../libc/libc.ts";
+import { lastError, type LibC } from "../libc/libc.ts";
 import {
   type DatagramAddress,
   encodeSocketAddress,
@@ -57,12 +47,10 @@ export const READ_FAILURES_MAX = 16;
 const SLOT_BYTES = 65_536;
 
 /** From `asm-generic/socket.h`, which x86-64 and arm64 have in common. */
-const SO_TYPE = 3;
 const SO_SNDBUF = 7;
 const SO_RCVBUF = 8;
 const SO_SNDBUFFORCE = 32;
 const SO_RCVBUFFORCE = 33;
-const SOCK_DGRAM = 2;
 const MSG_DONTWAIT = 0x40;
 
 /** Failures of a read that mean that there is nothing to read now. */
@@ -77,35 +65,6 @@ const PIECE_COUNT_AT = 6;
 const CONTROL_AT = 8;
 const CONTROL_LENGTH_AT = 10;
 const LENGTH_AT = 14;
-
-/** What we need of a socket of the platform. */
-interface BoundSocket {
-  readonly addr: DatagramAddress;
-}
-
-/**
- * Opens a socket of the platform and finds its descriptor.
- *
- * @param kernelBytes The kernel buffers, each way.
- * @returns No descriptor where there is no C library.
- * @throws What `open` throws.
- */
-export function openWithDescriptor<Socket extends BoundSocket>(
-  open: () => Socket,
-  kernelBytes: number = KERNEL_BUFFER_BYTES,
-): { socket: Socket; descriptor: DatagramDescriptor | undefined } {
-  const library = openLibc();
-  if (library === undefined) return { socket: open(), descriptor: undefined };
-  // The kernel gives out the lowest that is free: this one again, unless another
-  // thread is faster. To look at all takes milliseconds with many sockets.
-  const guess = library.dup(0);
-  if (guess >= 0) library.close(guess);
-  const socket = open();
-  const number = find(library, socket.addr, guess);
-  if (number === undefined) return { socket, descriptor: undefined };
-  const descriptor = new DatagramDescriptor(library, number, kernelBytes);
-  return { socket, descriptor };
-}
 
 /** Not to be used once the socket is closed. */
 export class DatagramDescriptor {
@@ -138,11 +97,6 @@ export class DatagramDescriptor {
    */
   takeError(): number {
     return socketOption(this.library, this.number, SOL_SOCKET, SO_ERROR) ?? 0;
-  }
-
-  /** Bytes that the kernel holds before it drops, overhead included. */
-  get receiveBufferBytes(): number {
-    return socketOption(this.library, this.number, SOL_SOCKET, SO_RCVBUF) ?? 0;
   }
 
   /**
@@ -251,26 +205,6 @@ class Slots {
       this.headers[header + CONTROL_LENGTH_AT] = PACKET_INFO_BYTES;
     }
   }
-}
-
-function find(
-  library: LibC,
-  at: DatagramAddress,
-  guess: number,
-): number | undefined {
-  const wanted = `${parseIpAddress(at.hostname)} ${at.port}`;
-  const isIt = (number: number) => {
-    const name = errnoName(library.getsockname, number);
-    if (name === undefined) return false;
-    // A TCP socket may have the same port.
-    return `${name.address} ${name.port}` === wanted &&
-      socketOption(library, number, SOL_SOCKET, SO_TYPE) === SOCK_DGRAM;
-  };
-  if (isIt(guess)) return guess;
-  for (const { descriptor } of inetDescriptors(library)) {
-    if (isIt(descriptor)) return descriptor;
-  }
-  return undefined;
 }
 
 // What is handed to the C library leaves V8's heap: one for all, or each socket

@@ -1,26 +1,18 @@
 /**
- * A UDP socket that costs little per datagram.
- *
- * `Deno.listenDatagram` reads into one buffer of ours, but is there only under
- * `--unstable-net`, which our launchers give and a program that embeds us may
- * not. Where there is a C library, a socket is read and written many datagrams
- * at once, and needs no socket of the platform.
+ * A UDP socket: the C library's where there is one, which is read and written
+ * many datagrams at once; else the platform's.
  *
  * @module
  */
 
-import {
-  connectedSockets,
-  DenoDatagramSocket,
-  platformListen,
-} from "./deno_datagram_socket.ts";
+import { DenoDatagramSocket } from "./deno_datagram_socket.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
-import { type LibC, openLibc } from "../libc/libc.ts";
+import { openLibc } from "../libc/libc.ts";
 import { PolledDatagramSocket } from "./polled_datagram_socket.ts";
 import { keyOfAddress } from "../bind/socket_key.ts";
-import { socketStore, type WaitingSocket } from "../bind/socket_store.ts";
+import { socketStore } from "../bind/socket_store.ts";
 import { sharedPoller } from "../poll/poller.ts";
-import { type DatagramAddress, isWildcard } from "../libc/socket_address.ts";
+import type { DatagramAddress } from "../libc/socket_address.ts";
 
 export type { DatagramAddress } from "../libc/socket_address.ts";
 
@@ -109,73 +101,31 @@ export function senderKey(
 }
 
 /**
- * So many sockets for one peer each are the platform's: it answers faster, and
- * takes 15 KiB for each. Those beyond are waited for together.
- */
-export const PLATFORM_SESSIONS_MAX = 256;
-
-/**
  * Binds a socket.
  *
  * @param at Port 0: any free one.
  * @throws A system error, such as one with code `EADDRINUSE`.
  */
-export function openDatagramSocket(
-  at: DatagramAddress,
-  options: DatagramSocketOptions = {},
-): Promise<DatagramSocket> {
-  const { peer, kernelBytes } = options;
-  if (peer === undefined) {
-    const wanted = { ...at, hostname: at.hostname || "0.0.0.0" };
-    const store = socketStore();
-    const sharing = options.isServer ? store?.sharing : undefined;
-    const port = at.port || (sharing?.portFor("udp", at.hostname) ?? 0);
-    const key = keyOfAddress("udp", { ...wanted, port });
-    const waiting = store?.take(key) ?? [];
-    if (waiting.length > 0) return openWaiting(openLibc()!, waiting);
-    // The platform's own are shared with nobody.
-    if (sharing !== undefined) return bindPolled(openLibc()!, { ...at, port });
-  }
-  const isForAll = options.isServer && isWildcard(at.hostname);
-  if (isForAll && sharedPoller() !== undefined) {
-    return bindPolled(openLibc()!, at);
-  }
-  const isOneOfMany = peer !== undefined && sharedPoller() !== undefined &&
-    connectedSockets() >= PLATFORM_SESSIONS_MAX;
-  if (isOneOfMany) return openPolled(openLibc()!, peer, kernelBytes);
-  const listen = platformListen();
-  if (listen !== undefined) return DenoDatagramSocket.open(at, listen, options);
-  const poller = sharedPoller();
-  if (poller === undefined) return Promise.reject(noDatagrams());
-  return peer === undefined
-    ? bindPolled(openLibc()!, at)
-    : openPolled(openLibc()!, peer, kernelBytes);
-}
-
-function noDatagrams(): Error {
-  return Object.assign(
-    new Error("UDP needs --unstable-net or --allow-ffi"),
-    { code: "ENOTSUP" },
-  );
-}
-
 // deno-lint-ignore require-await -- what it throws is to be a rejection
-async function bindPolled(
-  library: LibC,
+export async function openDatagramSocket(
   at: DatagramAddress,
+  { peer, kernelBytes, isServer }: DatagramSocketOptions = {},
 ): Promise<DatagramSocket> {
-  return PolledDatagramSocket.bind(library, at);
-}
-
-// deno-lint-ignore require-await -- what it throws is to be a rejection
-async function openWaiting(
-  library: LibC,
-  waiting: readonly WaitingSocket[],
-): Promise<DatagramSocket> {
-  const [first, ...others] = waiting.map((one) =>
-    PolledDatagramSocket.listenWith(library, one)
-  );
-  return others.length === 0 ? first! : joined(first!, others);
+  if (sharedPoller() === undefined) return DenoDatagramSocket.open(at);
+  const library = openLibc()!;
+  if (peer !== undefined) {
+    return PolledDatagramSocket.open(library, peer, kernelBytes);
+  }
+  const store = socketStore();
+  const sharing = isServer ? store?.sharing : undefined;
+  const port = at.port || (sharing?.portFor("udp", at.hostname) ?? 0);
+  const wanted = { hostname: at.hostname || "0.0.0.0", port };
+  const [first, ...others] = (store?.take(keyOfAddress("udp", wanted)) ?? [])
+    .map((one) => PolledDatagramSocket.listenWith(library, one));
+  if (first === undefined) {
+    return PolledDatagramSocket.bind(library, { ...at, port });
+  }
+  return others.length === 0 ? first : joined(first, others);
 }
 
 /** Sockets of one address, which several processes had, as one. */
@@ -199,13 +149,4 @@ function joined(
       return first.leave();
     },
   };
-}
-
-// deno-lint-ignore require-await -- what it throws is to be a rejection
-async function openPolled(
-  library: LibC,
-  peer: DatagramAddress,
-  kernelBytes: number | undefined,
-): Promise<DatagramSocket> {
-  return PolledDatagramSocket.open(library, peer, kernelBytes);
 }

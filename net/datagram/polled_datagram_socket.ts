@@ -48,11 +48,15 @@ const SOCK_DGRAM = 2;
 const SOCK_NONBLOCK = 0x800;
 const SOCK_CLOEXEC = 0x80000;
 
-/** The error of connect(2) when no port is free. */
-const NO_PORT = Errno.EAGAIN;
-const EADDRNOTAVAIL = 99;
-
 const EINVAL = 22;
+const EADDRNOTAVAIL = 99;
+const EHOSTUNREACH = 113;
+
+/** What connect(2) says when no port is free, or a link's address has no zone. */
+const CONNECT_ERRORS: ReadonlyMap<number, number> = new Map([
+  [Errno.EAGAIN, EADDRNOTAVAIL],
+  [EINVAL, EHOSTUNREACH],
+]);
 
 export class PolledDatagramSocket
   implements DatagramSocket, Pollable, ListeningSocket {
@@ -98,7 +102,7 @@ export class PolledDatagramSocket
     if (isUp) return socket;
     const error = lastError(library);
     library.close(number);
-    throw systemError(error === NO_PORT ? EADDRNOTAVAIL : error);
+    throw systemError(CONNECT_ERRORS.get(error) ?? error);
   }
 
   /**

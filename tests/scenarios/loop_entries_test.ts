@@ -23,10 +23,8 @@ import { HttpPort } from "../../net/admin/http_port.ts";
 import { listenTcp } from "../../net/listen/listeners.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { conduitOf } from "../../net/stream/stream_conduit.ts";
-import {
-  DenoDatagramSocket,
-  platformListen,
-} from "../../net/datagram/deno_datagram_socket.ts";
+import { openDatagramSocket } from "../../net/datagram/datagram_socket.ts";
+import { DenoDatagramSocket } from "../../net/datagram/deno_datagram_socket.ts";
 import { denoStream } from "../../net/stream/platform_stream.ts";
 import { Credentials } from "../../net/tls/trust/credentials.ts";
 import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
@@ -171,15 +169,10 @@ testEachKind(
   },
 );
 
-const listen = platformListen();
-
 for (
   const [kind, open] of Object.entries({
-    ...(listen && {
-      "deno": () =>
-        DenoDatagramSocket.open(LOOPBACK, listen, { isPlain: true }),
-      "deno and libc": () => DenoDatagramSocket.open(LOOPBACK, listen),
-    }),
+    deno: () => DenoDatagramSocket.open(LOOPBACK),
+    libc: () => openDatagramSocket(LOOPBACK),
   })
 ) {
   entry(`a datagram (${kind})`, "datagram", async () => {
