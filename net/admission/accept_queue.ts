@@ -35,10 +35,7 @@ import {
   sharedPoller,
 } from "../poll/poller.ts";
 import { StreamDescriptor } from "../stream/stream_descriptor.ts";
-import {
-  SOCKET_ADDRESS_BYTES,
-  SocketAddressReader,
-} from "../libc/socket_address.ts";
+import { acceptedFrom, acceptSocket } from "../libc/sockets.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
 import { tuneDescriptor } from "../libc/tcp_options.ts";
 import { HELLO_BYTES_MAX, isWholeHello } from "./client_hello.ts";
@@ -55,7 +52,6 @@ import { PenaltyQueue } from "./penalty.ts";
  */
 export const ACCEPT_TURN_MS = 0.2;
 
-const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 const MSG_PEEK = 2;
 
 /** What a `AcceptQueue` needs from outside. */
@@ -159,13 +155,7 @@ export class AcceptQueue implements Pollable {
 
   #acceptOf(descriptor: number): boolean {
     const { library } = this.system;
-    nameLength[0] = SOCKET_ADDRESS_BYTES;
-    const accepted = library.accept4(
-      descriptor,
-      name,
-      nameLengthBytes,
-      SOCK_FLAGS,
-    );
+    const accepted = acceptSocket(library, descriptor);
     if (accepted >= 0) {
       if (!mayTakeDescriptor(this.options.use)) {
         return this.#refuseDescriptor(accepted);
@@ -206,7 +196,7 @@ export class AcceptQueue implements Pollable {
 
   #onAccepted(descriptor: number): void {
     const { limiter, timers, helloTimeoutMs } = this.options;
-    const address = hostPort(names.host(0) ?? "", names.port(0));
+    const address = acceptedFrom() ?? "";
     const pending: PendingConnection = new PendingConnection(
       this.system,
       descriptor,
@@ -379,9 +369,5 @@ const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR;
 const ECONNABORTED = 103;
 
 // One for all, as each call is dealt with at once.
-const name = new Uint8Array(SOCKET_ADDRESS_BYTES);
-const names = new SocketAddressReader(name);
-const nameLength = new Uint32Array(1);
-const nameLengthBytes = new Uint8Array(nameLength.buffer);
 const hello = new Uint8Array(HELLO_BYTES_MAX);
 const HELLO_SIZE = BigInt(HELLO_BYTES_MAX);

@@ -15,11 +15,10 @@ import { DESCRIPTORS_MAX } from "../libc/descriptor_messages.ts";
 import { lastError, openLibc } from "../libc/libc.ts";
 import { Errno } from "../libc/system_error.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { SOCKET_ADDRESS_BYTES } from "../libc/socket_address.ts";
+import { acceptSocket } from "../libc/sockets.ts";
 import { type Pollable, Ready, sharedPoller } from "../poll/poller.ts";
 
 const INTEREST = Ready.READ | Ready.EDGE;
-const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 
 /** How long accepting rests when there is no descriptor left. */
 const PAUSE_MS = 100;
@@ -110,13 +109,7 @@ export class PathAcceptor implements Pollable {
     const library = openLibc()!;
     const accepted: number[] = [];
     while (accepted.length < DESCRIPTORS_MAX) {
-      nameLength[0] = name.length;
-      const descriptor = library.accept4(
-        this.#descriptor,
-        name,
-        nameLengthBytes,
-        SOCK_FLAGS,
-      );
+      const descriptor = acceptSocket(library, this.#descriptor);
       if (descriptor < 0) {
         const isEmpty = lastError(library) === Errno.EAGAIN;
         if (!isEmpty) this.#acceptLater();
@@ -140,8 +133,3 @@ export class PathAcceptor implements Pollable {
     return this.#workers[0]!;
   }
 }
-
-// One for all, as each call is dealt with at once.
-const name = new Uint8Array(SOCKET_ADDRESS_BYTES);
-const nameLength = new Uint32Array(1);
-const nameLengthBytes = new Uint8Array(nameLength.buffer);

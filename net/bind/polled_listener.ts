@@ -6,8 +6,19 @@
 
 import { setImmediate } from "node:timers";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { hostPort } from "../../proto/peer/host_port.ts";
-import { boundAddress } from "../libc/bound_address.ts";
+import {
+  acceptedFrom,
+  acceptSocket,
+  boundAddress,
+  openSocket,
+  SOCK_STREAM,
+} from "../libc/sockets.ts";
+import {
+  IPPROTO_TCP,
+  setSocketOption,
+  SOL_SOCKET,
+  TCP_NODELAY,
+} from "../libc/socket_option.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import {
   type Pollable,
@@ -18,8 +29,6 @@ import {
 import {
   type DatagramAddress,
   encodeSocketAddress,
-  SOCKET_ADDRESS_BYTES,
-  SocketAddressReader,
 } from "../libc/socket_address.ts";
 import { StreamDescriptor } from "../stream/stream_descriptor.ts";
 import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
@@ -31,13 +40,7 @@ import {
   type WaitingSocket,
 } from "./socket_store.ts";
 
-const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
-const IPPROTO_TCP = 6;
-const TCP_NODELAY = 1;
-const SOCK_STREAM = 1;
-const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
-const AF_UNIX = 1;
 
 const INTEREST = Ready.READ | Ready.EDGE;
 
@@ -104,10 +107,9 @@ function open(
     const bound = { descriptor: waiting.descriptor, place, isHeld, others };
     return new PolledListener(library, poller, bound);
   }
-  const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
-  if (descriptor < 0) throw systemError(lastError(library));
+  const descriptor = openSocket(library, name[0]!, SOCK_STREAM);
   if (place.kind === "tcp") {
-    library.setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, ON, ON.length);
+    setSocketOption(library, descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
     setNoDelay(library, descriptor);
   }
   const isBound = bindShared(library, descriptor, name, place);
@@ -173,11 +175,9 @@ function reportChoice(place: BindAddress, { port }: DatagramAddress): void {
   socketStore()?.sharing?.chose("tcp", place.address.hostname, port);
 }
 
-const ON = new Uint8Array(new Uint32Array([1]).buffer);
-
 /** What is accepted has it from there: a call less for each (tcp(7)). */
 function setNoDelay(library: LibC, descriptor: number): void {
-  library.setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, ON, ON.length);
+  setSocketOption(library, descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 function keyOf(place: BindAddress): string | undefined {
@@ -302,7 +302,6 @@ export class PolledListener implements Pollable, ListeningSocket {
 
   pass(descriptor: number): void {
     if (this.#state === "closed") return void this.library.close(descriptor);
-    name[0] = AF_UNIX;
     const stream = this.#streamOf(descriptor);
     const waiting = this.#waiting;
     this.#waiting = undefined;
@@ -495,27 +494,19 @@ export class PolledListener implements Pollable, ListeningSocket {
 
   #acceptOf(listening: number): StreamDescriptor | undefined {
     for (;;) {
-      nameLength[0] = SOCKET_ADDRESS_BYTES;
-      name[0] = AF_UNIX; // An unnamed peer leaves it as it is.
-      const descriptor = this.library.accept4(
-        listening,
-        name,
-        nameLengthBytes,
-        SOCK_FLAGS,
-      );
-      if (descriptor >= 0) return this.#streamOf(descriptor);
+      const descriptor = acceptSocket(this.library, listening);
+      if (descriptor >= 0) return this.#streamOf(descriptor, acceptedFrom());
       const number = lastError(this.library);
       if (number === Errno.EAGAIN) return undefined;
       if (number !== Errno.EINTR) throw systemError(number);
     }
   }
 
-  #streamOf(descriptor: number): StreamDescriptor {
+  #streamOf(
+    descriptor: number,
+    remoteAddress: string = "unix",
+  ): StreamDescriptor {
     if (this.#acceptedInTurn++ === 0) setImmediate(this.#nextTurn);
-    const host = names.host(0);
-    const remoteAddress = host === undefined
-      ? "unix"
-      : hostPort(host, names.port(0));
     return new StreamDescriptor(this.library, this.poller, descriptor, {
       isTcp: this.#isTcp,
       mayRead: true,
@@ -544,9 +535,3 @@ function removeSocket(path: string): void {
     // removes a socket file without a listener.
   }
 }
-
-// One for all, as each call is dealt with at once.
-const name = new Uint8Array(SOCKET_ADDRESS_BYTES);
-const names = new SocketAddressReader(name);
-const nameLength = new Uint32Array(1);
-const nameLengthBytes = new Uint8Array(nameLength.buffer);

@@ -3,7 +3,8 @@ import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { onPath } from "../../tests/support/memory/socket_kinds.ts";
 import { Socket } from "../stream/socket.ts";
 import { denoStream } from "../stream/platform_stream.ts";
-import { inetDescriptors, openLibc } from "../libc/libc.ts";
+import { openLibc } from "../libc/libc.ts";
+import { inetDescriptors } from "../libc/sockets.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import {
   listenPolledTcp,

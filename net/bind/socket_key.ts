@@ -14,13 +14,15 @@ import {
   encodeSocketAddress,
   SocketAddressReader,
 } from "../libc/socket_address.ts";
-import { socketOption, SOL_SOCKET } from "../libc/socket_option.ts";
+import { SO_TYPE, socketOption, SOL_SOCKET } from "../libc/socket_option.ts";
+import { AF_UNIX, SOCK_DGRAM, SOCK_STREAM } from "../libc/sockets.ts";
 
-const SO_TYPE = 3;
-const SOCK_STREAM = 1;
-const SOCK_DGRAM = 2;
-const AF_UNIX = 1;
 const FAMILY_BYTES = 2;
+
+const KINDS: ReadonlyMap<number, "tcp" | "udp"> = new Map([
+  [SOCK_STREAM, "tcp"],
+  [SOCK_DGRAM, "udp"],
+]);
 
 /** `struct sockaddr_storage`: any address fits. */
 const NAME_BYTES = 128;
@@ -54,15 +56,9 @@ export function keyOfDescriptor(
   descriptor: number,
 ): string | undefined {
   const type = socketOption(library, descriptor, SOL_SOCKET, SO_TYPE);
+  const kind = type === undefined ? undefined : KINDS.get(type);
   // One that is bound and has no peer will accept, if it does not yet.
-  const kind = hasPeer(library, descriptor)
-    ? undefined
-    : type === SOCK_STREAM
-    ? "tcp"
-    : type === SOCK_DGRAM
-    ? "udp"
-    : undefined;
-  if (kind === undefined) return undefined;
+  if (kind === undefined || hasPeer(library, descriptor)) return undefined;
   lengthValue[0] = NAME_BYTES;
   if (library.getsockname(descriptor, name, lengthBytes) !== 0) {
     return undefined;

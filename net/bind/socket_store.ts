@@ -18,6 +18,11 @@
  */
 
 import { type LibC, openLibc } from "../libc/libc.ts";
+import {
+  setSocketOption,
+  socketCookie,
+  SOL_SOCKET,
+} from "../libc/socket_option.ts";
 import { sharedPoller } from "../poll/poller.ts";
 import { keyOfDescriptor } from "./socket_key.ts";
 
@@ -70,9 +75,7 @@ export type KeptSocketChoice = (key: string) => boolean;
 
 const ALL: KeptSocketChoice = () => true;
 
-const SOL_SOCKET = 1;
 const SO_REUSEPORT = 15;
-const SO_COOKIE = 57;
 
 const F_SETFD = 2;
 const FD_CLOEXEC = 1;
@@ -144,13 +147,7 @@ export class SocketStore {
 
   /** Other processes may bind what this socket is, or will be, bound to. */
   share(descriptor: number): void {
-    this.library.setsockopt(
-      descriptor,
-      SOL_SOCKET,
-      SO_REUSEPORT,
-      ON,
-      ON.length,
-    );
+    setSocketOption(this.library, descriptor, SOL_SOCKET, SO_REUSEPORT, 1);
   }
 
   /** Closes what was not taken. @returns What that was. */
@@ -238,32 +235,12 @@ export class SocketStore {
     const waiting = this.#waiting.get(key);
     if (waiting === undefined) return false;
     if (key.startsWith("unix ")) return true;
-    const cookie = this.#cookieOf(descriptor);
-    return waiting.some((one) => this.#cookieOf(one.descriptor) === cookie);
-  }
-
-  /** What the kernel tells sockets apart by (SO_COOKIE, since Linux 4.12). */
-  #cookieOf(descriptor: number): bigint {
-    cookie[0] = 0n;
-    cookieLength[0] = cookie.byteLength;
-    this.library.getsockopt(
-      descriptor,
-      SOL_SOCKET,
-      SO_COOKIE,
-      cookieBytes,
-      cookieLengthBytes,
+    const cookie = socketCookie(this.library, descriptor);
+    return waiting.some((one) =>
+      socketCookie(this.library, one.descriptor) === cookie
     );
-    return cookie[0];
   }
 }
-
-const ON = new Uint8Array(new Uint32Array([1]).buffer);
-
-// One for all, as each call is dealt with at once.
-const cookie = new BigUint64Array(1);
-const cookieBytes = new Uint8Array(cookie.buffer);
-const cookieLength = new Uint32Array(1);
-const cookieLengthBytes = new Uint8Array(cookieLength.buffer);
 
 let shared: SocketStore | undefined;
 

@@ -18,7 +18,12 @@ import {
   SOCKET_ADDRESS_BYTES,
   SocketAddressReader,
 } from "../libc/socket_address.ts";
-import { SO_ERROR, socketOption, SOL_SOCKET } from "../libc/socket_option.ts";
+import {
+  setSocketOption,
+  SO_ERROR,
+  socketOption,
+  SOL_SOCKET,
+} from "../libc/socket_option.ts";
 
 /**
  * The kernel buffers of a socket, each way. Its default is 92 datagrams of
@@ -155,15 +160,8 @@ export class DatagramDescriptor {
 
   /** @param forced The option that needs CAP_NET_ADMIN and knows no limit. */
   #enlarge(bytes: number, forced: number, polite: number): void {
-    handedNumber[0] = bytes;
     const set = (option: number) =>
-      this.library.setsockopt(
-        this.number,
-        SOL_SOCKET,
-        option,
-        handedNumberBytes,
-        handedNumberBytes.length,
-      ) === 0;
+      setSocketOption(this.library, this.number, SOL_SOCKET, option, bytes);
     if (!set(forced)) set(polite);
   }
 }
@@ -209,6 +207,4 @@ class Slots {
 
 // What is handed to the C library leaves V8's heap: one for all, or each socket
 // would leave some in the C library's, until a collection.
-const handedNumber = new Int32Array(1);
-const handedNumberBytes = new Uint8Array(handedNumber.buffer);
 const handedName = new Uint8Array(SOCKET_ADDRESS_BYTES);

@@ -15,6 +15,7 @@ import {
   parseIpAddress,
 } from "../../proto/peer/ip_address.ts";
 import type { LibC } from "../libc/libc.ts";
+import { setSocketOption } from "../libc/socket_option.ts";
 
 /** From `linux/in.h` and `linux/in6.h`. */
 const SOL_IP = 0;
@@ -49,9 +50,8 @@ export function wantPacketInfo(
   descriptor: number,
   isIpv6: boolean,
 ): boolean {
-  const on = new Uint8Array(new Uint32Array([1]).buffer);
   const set = (level: number, option: number) =>
-    library.setsockopt(descriptor, level, option, on, on.length) === 0;
+    setSocketOption(library, descriptor, level, option, 1);
   // Of a broadcast only this one has the address to answer from.
   const isIpv4Set = set(SOL_IP, IP_PKTINFO);
   return isIpv6 ? set(SOL_IPV6, IPV6_RECVPKTINFO) : isIpv4Set;

@@ -28,12 +28,13 @@ import {
   Ready,
   sharedPoller,
 } from "../poll/poller.ts";
-import type { DatagramAddress } from "../libc/socket_address.ts";
+import { boundAddress, openSocket, SOCK_DGRAM } from "../libc/sockets.ts";
 import {
+  AF_INET,
+  AF_INET6,
+  type DatagramAddress,
   encodeSocketAddress,
   isWildcard,
-  SOCKET_ADDRESS_BYTES,
-  SocketAddressReader,
 } from "../libc/socket_address.ts";
 import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
 import {
@@ -41,12 +42,6 @@ import {
   socketStore,
   type WaitingSocket,
 } from "../bind/socket_store.ts";
-
-const AF_INET = 2;
-const AF_INET6 = 10;
-const SOCK_DGRAM = 2;
-const SOCK_NONBLOCK = 0x800;
-const SOCK_CLOEXEC = 0x80000;
 
 const EINVAL = 22;
 const EADDRNOTAVAIL = 99;
@@ -169,11 +164,7 @@ export class PolledDatagramSocket
 
   get address(): DatagramAddress {
     const { library, number } = this.#descriptor;
-    nameLength[0] = name.length;
-    if (library.getsockname(number, name, nameLengthBytes) !== 0) {
-      return { hostname: "", port: 0 };
-    }
-    return { hostname: names.host(0) ?? "", port: names.port(0) };
+    return boundAddress(library, number) ?? { hostname: "", port: 0 };
   }
 
   get reportsLocal(): boolean {
@@ -283,17 +274,5 @@ export class PolledDatagramSocket
 /** @throws A system error. */
 function create(library: LibC, { hostname }: DatagramAddress): number {
   const family = hostname.includes(":") ? AF_INET6 : AF_INET;
-  const number = library.socket(
-    family,
-    SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-    0,
-  );
-  if (number < 0) throw systemError(lastError(library));
-  return number;
+  return openSocket(library, family, SOCK_DGRAM);
 }
-
-// One for all, as each call is dealt with at once.
-const name = new Uint8Array(SOCKET_ADDRESS_BYTES);
-const names = new SocketAddressReader(name);
-const nameLength = new Uint32Array(1);
-const nameLengthBytes = new Uint8Array(nameLength.buffer);

@@ -18,6 +18,12 @@ import {
   type PeerCredentials,
   peerCredentials,
 } from "../libc/peer_credentials.ts";
+import {
+  acceptSocket,
+  AF_UNIX,
+  openSocket,
+  SOCK_SEQPACKET,
+} from "../libc/sockets.ts";
 import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
 import {
   encodeAbstractAddress,
@@ -30,9 +36,6 @@ import {
   sharedPoller,
 } from "../poll/poller.ts";
 
-const AF_UNIX = 1;
-const SOCK_SEQPACKET = 5;
-const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 const BACKLOG = 16;
 const OWNERS_ONLY = 0o600;
 
@@ -206,12 +209,7 @@ export class PacketListener implements Pollable {
     const { library } = machine;
     const isPath = !address.startsWith(ABSTRACT);
     const name = encode(address);
-    const descriptor = library.socket(
-      AF_UNIX,
-      SOCK_SEQPACKET | SOCK_FLAGS,
-      0,
-    );
-    if (descriptor < 0) throw systemError(lastError(library));
+    const descriptor = openSocket(library, AF_UNIX, SOCK_SEQPACKET);
     if (isPath) removeLeftOver(address);
     // Linux binds with the modes that the socket has before; a path could be a
     // link of another user by the time that they were changed there.
@@ -238,12 +236,7 @@ export class PacketListener implements Pollable {
     const { library, poller } = this.system;
     for (let count = 0; !this.#isClosed; count++) {
       if (count === ACCEPTS_PER_TURN) return poller.goOn(this);
-      const accepted = library.accept4(
-        this.descriptor,
-        nobody,
-        nobodyLength,
-        SOCK_FLAGS,
-      );
+      const accepted = acceptSocket(library, this.descriptor);
       if (accepted < 0) return;
       const socket = new PacketSocket(this.system, accepted);
       if (isTrusted(socket.peer)) this.onSocket(socket);
@@ -265,8 +258,7 @@ export function connectPackets(address: string): PacketSocket | undefined {
   if (machine === undefined) return undefined;
   const { library } = machine;
   const name = encode(address);
-  const descriptor = library.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_FLAGS, 0);
-  if (descriptor < 0) throw systemError(lastError(library));
+  const descriptor = openSocket(library, AF_UNIX, SOCK_SEQPACKET);
   if (library.connect(descriptor, name, name.length) === 0) {
     return new PacketSocket(machine, descriptor);
   }
@@ -323,6 +315,3 @@ function fieldsOf(text: string): HandoverFields | undefined {
 
 /** No process has that id. */
 const NOBODY: PeerCredentials = { pid: 0, uid: -1 };
-
-const nobody = new Uint8Array(128);
-const nobodyLength = new Uint8Array(new Uint32Array([0]).buffer);

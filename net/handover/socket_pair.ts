@@ -6,15 +6,11 @@
  * @module
  */
 
-import { lastError } from "../libc/libc.ts";
-import { cannotWait, systemError } from "../libc/system_error.ts";
+import { SOCK_SEQPACKET, SOCK_STREAM, socketPair } from "../libc/sockets.ts";
+import { cannotWait } from "../libc/system_error.ts";
 import { StreamDescriptor } from "../stream/stream_descriptor.ts";
 import { PacketSocket, type System, system } from "./packet_socket.ts";
 
-const AF_UNIX = 1;
-const SOCK_STREAM = 1;
-const SOCK_SEQPACKET = 5;
-const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 const F_SETFD = 2;
 
 /** One end is ours; the other is a descriptor, to be passed on and closed. */
@@ -26,13 +22,13 @@ export interface SocketPair<Socket> {
 /** @throws A system error with its `code`. */
 export function packetPair(): SocketPair<PacketSocket> {
   const machine = required();
-  const [near, far] = pair(machine, SOCK_SEQPACKET);
+  const [near, far] = socketPair(machine.library, SOCK_SEQPACKET);
   return { near: new PacketSocket(machine, near), far };
 }
 
 /** @throws A system error with its `code`. */
 export function streamPair(): SocketPair<StreamDescriptor> {
-  const [near, far] = pair(required(), SOCK_STREAM);
+  const [near, far] = socketPair(required().library, SOCK_STREAM);
   return { near: streamOf(near), far };
 }
 
@@ -72,13 +68,3 @@ function required(): System {
   if (machine === undefined) throw cannotWait();
   return machine;
 }
-
-function pair({ library }: System, type: number): [number, number] {
-  const failed = library.socketpair(AF_UNIX, type | SOCK_FLAGS, 0, endBytes);
-  if (failed !== 0) throw systemError(lastError(library));
-  return [ends[0]!, ends[1]!];
-}
-
-// One for all, as each call is dealt with at once.
-const ends = new Int32Array(2);
-const endBytes = new Uint8Array(ends.buffer);

@@ -10,7 +10,9 @@
  * @module
  */
 
-import { lastError, type LibC, openLibc } from "../libc/libc.ts";
+import { openLibc } from "../libc/libc.ts";
+import { socketCookie } from "../libc/socket_option.ts";
+import { SOCK_STREAM, socketPair } from "../libc/sockets.ts";
 import { pointerTo, pointTo, systemError } from "../libc/system_error.ts";
 
 const SYMBOLS = {
@@ -43,7 +45,6 @@ const SYMBOLS = {
   posix_spawnattr_destroy: { parameters: ["buffer"], result: "i32" },
   waitpid: { parameters: ["i32", "buffer", "i32"], result: "i32" },
   kill: { parameters: ["i32", "i32"], result: "i32" },
-  socketpair: { parameters: ["i32", "i32", "i32", "buffer"], result: "i32" },
   dup2: { parameters: ["i32", "i32"], result: "i32" },
 } as const;
 
@@ -60,11 +61,6 @@ const SET_GROUP = 2;
 /** POSIX_SPAWN_SETSIGDEF */
 const SET_DEFAULT_SIGNALS = 4;
 const WNOHANG = 1;
-const AF_UNIX = 1;
-/** SOCK_STREAM, SOCK_CLOEXEC */
-const STREAM_CLOEXEC = 0x80001;
-const SOL_SOCKET = 1;
-const SO_COOKIE = 57;
 const F_SETFD = 2;
 const FD_CLOEXEC = 1;
 /** The platform makes its copies before anything else is opened. */
@@ -120,11 +116,7 @@ export class SpawnedProcess {
   static start(start: ProcessStart): SpawnedProcess | undefined {
     const calls = openCalls();
     if (calls === undefined) return undefined;
-    const pair = new Int32Array(2);
-    if (calls.socketpair(AF_UNIX, STREAM_CLOEXEC, 0, bytesOf(pair)) !== 0) {
-      throw systemError(lastError(openLibc()!));
-    }
-    const [near, far] = pair as unknown as [number, number];
+    const [near, far] = socketPair(openLibc()!, SOCK_STREAM, true);
     const pid = spawn(calls, start, far);
     openLibc()!.close(far);
     if (typeof pid === "number") return new SpawnedProcess(calls, pid, near);
@@ -158,13 +150,13 @@ export class SpawnedProcess {
 export function becomeStderr(descriptor: number): void {
   const [calls, library] = [openCalls(), openLibc()];
   if (calls === undefined || library === undefined) return;
-  const before = cookieOf(library, STDERR);
+  const before = socketCookie(library, STDERR);
   for (
     let copy = STDERR + 1;
     copy <= COPY_MAX && before !== undefined;
     copy++
   ) {
-    if (copy === descriptor || cookieOf(library, copy) !== before) continue;
+    if (copy === descriptor || socketCookie(library, copy) !== before) continue;
     calls.dup2(descriptor, copy);
     library.fcntl(copy, F_SETFD, FD_CLOEXEC);
   }
@@ -172,19 +164,6 @@ export function becomeStderr(descriptor: number): void {
   library.close(descriptor);
 }
 
-/** Which socket that is (SO_COOKIE); `undefined` when it is none. */
-function cookieOf(library: LibC, descriptor: number): bigint | undefined {
-  const cookie = new BigUint64Array(1);
-  const length = new Uint32Array([cookie.byteLength]);
-  const failed = library.getsockopt(
-    ...[descriptor, SOL_SOCKET, SO_COOKIE] as const,
-    new Uint8Array(cookie.buffer),
-    new Uint8Array(length.buffer),
-  );
-  return failed === 0 ? cookie[0] : undefined;
-}
-
-/** @returns Its id, or why there is none. */
 function spawn(
   calls: Calls,
   { file, words, environment }: ProcessStart,

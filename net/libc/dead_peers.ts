@@ -14,7 +14,14 @@
 
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { DESCRIPTOR_GAP_MAX, type LibC, openLibc } from "./libc.ts";
-import { socketOption, SOL_SOCKET } from "./socket_option.ts";
+import {
+  IPPROTO_TCP,
+  SO_KEEPALIVE,
+  SO_PROTOCOL,
+  socketOption,
+  SOL_SOCKET,
+} from "./socket_option.ts";
+import { keepAlive } from "./tcp_options.ts";
 
 /** Between the end of one look and the next. */
 export const DEAD_PEERS_LOOK_INTERVAL_MS = 30_000;
@@ -27,14 +34,6 @@ export const LOOKED_AT_ONCE_MAX = 1_000;
  * minutes for one that is gone. Shorter would cost nodes on metered lines.
  */
 export const KEEPALIVE = { idleS: 60, intervalS: 15, probes: 4 } as const;
-
-/** From `asm-generic/socket.h` and `netinet/tcp.h`. */
-const SO_KEEPALIVE = 9;
-const SO_PROTOCOL = 38;
-const IPPROTO_TCP = 6;
-const TCP_KEEPIDLE = 4;
-const TCP_KEEPINTVL = 5;
-const TCP_KEEPCNT = 6;
 
 export class DeadPeers {
   #timer: Timer | undefined;
@@ -86,22 +85,7 @@ function lookFrom(library: LibC, position: ScanPosition): boolean {
     if (socketOption(library, position.next, SOL_SOCKET, SO_KEEPALIVE) !== 0) {
       continue;
     }
-    askPeerOf(library, position.next);
+    keepAlive(library, position.next, KEEPALIVE);
   }
   return false;
 }
-
-function askPeerOf(library: LibC, descriptor: number): void {
-  const set = (level: number, option: number, value: number) => {
-    settings[0] = value;
-    library.setsockopt(descriptor, level, option, settingBytes, VALUE_BYTES);
-  };
-  set(IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE.idleS);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE.intervalS);
-  set(IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE.probes);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-}
-
-const VALUE_BYTES = Uint32Array.BYTES_PER_ELEMENT;
-const settings = new Uint32Array(1);
-const settingBytes = new Uint8Array(settings.buffer);

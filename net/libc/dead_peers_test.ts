@@ -6,7 +6,8 @@ import {
   DeadPeers,
   KEEPALIVE,
 } from "./dead_peers.ts";
-import { inetDescriptors, openLibc } from "./libc.ts";
+import { openLibc } from "./libc.ts";
+import { inetDescriptors } from "./sockets.ts";
 
 const SOL_SOCKET = 1;
 const SO_KEEPALIVE = 9;

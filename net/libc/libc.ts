@@ -7,12 +7,6 @@
  * @module
  */
 
-const AF_INET = 2;
-const AF_INET6 = 10;
-
-/** `struct sockaddr_storage`: any address fits. */
-const SOCKADDR_BYTES = 128;
-
 /**
  * So many descriptors in a row that are no such socket end a scan. The kernel
  * gives out the lowest that is free, so they lie close together; one more try
@@ -94,13 +88,6 @@ const SYMBOLS = {
 /** The functions there are. */
 export type LibC = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
 
-/** One end of a TCP or UDP socket. */
-export interface SocketName {
-  /** The bytes of the address with commas; IPv4 also of a dual-stack socket. */
-  readonly address: string;
-  readonly port: number;
-}
-
 let libc: LibC | undefined | "unavailable";
 
 /** The C library, opened at the first call. */
@@ -137,53 +124,4 @@ function load(): LibC | undefined {
   } catch {
     return undefined; // Another C library.
   }
-}
-
-/**
- * The descriptors of all TCP and UDP sockets of this process. They are tried
- * one by one: `/proc` would list them, but Deno opens it only with all
- * permissions.
- */
-export function* inetDescriptors(
-  library: LibC,
-): Generator<{ descriptor: number; local: SocketName }> {
-  let last = 0;
-  for (
-    let descriptor = 0;
-    descriptor - last < DESCRIPTOR_GAP_MAX;
-    descriptor++
-  ) {
-    const local = errnoName(library.getsockname, descriptor);
-    if (local === undefined) continue;
-    last = descriptor;
-    yield { descriptor, local };
-  }
-}
-
-/**
- * The address of `getsockname` or `getpeername`; none unless it is TCP or UDP.
- */
-export function errnoName(
-  call: LibC["getsockname"],
-  descriptor: number,
-): SocketName | undefined {
-  nameLength[0] = SOCKADDR_BYTES;
-  return call(descriptor, name, nameLengthBytes) === 0 ? readName() : undefined;
-}
-
-const name = new Uint8Array(SOCKADDR_BYTES);
-const nameLength = new Uint32Array(1);
-const nameLengthBytes = new Uint8Array(nameLength.buffer);
-
-/** Reads a `sockaddr`: family in host order, port and address as sent. */
-function readName(): SocketName | undefined {
-  const family = name[0]! | (name[1]! << 8);
-  const port = (name[2]! << 8) | name[3]!;
-  if (family === AF_INET) return { address: `${name.subarray(4, 8)}`, port };
-  if (family !== AF_INET6) return undefined;
-  const address = name.subarray(8, 24);
-  // ::ffff:a.b.c.d on a dual-stack socket is reported as its IPv4 address.
-  const isMapped = address.subarray(0, 10).every((byte) => byte === 0) &&
-    address[10] === 0xff && address[11] === 0xff;
-  return { address: `${isMapped ? address.subarray(12) : address}`, port };
 }

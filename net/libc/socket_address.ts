@@ -30,8 +30,8 @@ export function isWildcard(hostname: string): boolean {
 /** `struct sockaddr_in6`, the longer of the two. */
 export const SOCKET_ADDRESS_BYTES = 28;
 
-const AF_INET = 2;
-const AF_INET6 = 10;
+export const AF_INET = 2;
+export const AF_INET6 = 10;
 const IPV4_BYTES = 16;
 const IPV4_AT = 4;
 const IPV6_AT = 8;

@@ -1,18 +1,22 @@
 /**
  * What the kernel is told of a socket and tells of it (setsockopt(2),
- * getsockopt(2)): numbers, a reset, how long it goes on after a close.
+ * getsockopt(2)): numbers, which socket it is, how long it goes on after a close.
  *
  * @module
  */
 
-import { errnoName, inetDescriptors, type LibC, openLibc } from "./libc.ts";
-import { parseIpAddress } from "../../proto/peer/ip_address.ts";
+import type { LibC } from "./libc.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 
+/** From `asm-generic/socket.h`, `netinet/in.h` and `netinet/tcp.h`. */
 export const SOL_SOCKET = 1;
+export const SO_TYPE = 3;
+export const SO_KEEPALIVE = 9;
+export const SO_PROTOCOL = 38;
+export const IPPROTO_TCP = 6;
+export const TCP_NODELAY = 1;
 /** What has gone wrong since it was asked last: an `errno`, or 0. */
 export const SO_ERROR = 4;
-const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
 
 /** `tcpi_total_retrans` of `struct tcp_info` (linux/tcp.h), in words. */
@@ -33,6 +37,30 @@ export function socketOption(
 ): number | undefined {
   const length = Int32Array.BYTES_PER_ELEMENT;
   return ask(library, descriptor, level, option, length) ? words[0] : undefined;
+}
+
+/** Sets one. @returns Whether the kernel took it. */
+export function setSocketOption(
+  library: LibC,
+  descriptor: number,
+  level: number,
+  option: number,
+  value: number,
+): boolean {
+  words[0] = value;
+  return library.setsockopt(descriptor, level, option, bytes, 4) === 0;
+}
+
+const SO_COOKIE = 57;
+
+/** What the kernel knows a socket by, whichever descriptor it has. */
+export function socketCookie(
+  library: LibC,
+  descriptor: number,
+): bigint | undefined {
+  return ask(library, descriptor, SOL_SOCKET, SO_COOKIE, 8)
+    ? cookie[0]
+    : undefined;
 }
 
 /**
@@ -71,57 +99,9 @@ function ask(
 // leaves V8's heap, and each would leave some in the C library's.
 const words = new Int32Array(TCP_INFO_WORDS);
 const bytes = new Uint8Array(words.buffer);
+const cookie = new BigUint64Array(words.buffer, 0, 1);
 const lengthValue = new Uint32Array(1);
 const lengthBytes = new Uint8Array(lengthValue.buffer);
-
-/** `struct sockaddr` of family AF_UNSPEC (0). */
-const UNSPECIFIED = new Uint8Array(16);
-
-/** Where each connection was seen last, so that many resets need one scan. */
-let descriptors = new Map<string, number>();
-
-/**
- * Sends RST on `conn`, which must then be closed.
- *
- * @returns Whether that worked.
- */
-export function sendReset(conn: Deno.Conn): boolean {
-  const library = openLibc();
-  if (library === undefined) return false;
-  const wanted = `${keyOf(conn.localAddr)} ${keyOf(conn.remoteAddr)}`;
-  let descriptor = descriptors.get(wanted);
-  // Descriptors are reused, so what was remembered is checked before use.
-  if (descriptor === undefined || endsOf(library, descriptor) !== wanted) {
-    descriptors = scan(library);
-    descriptor = descriptors.get(wanted);
-  }
-  if (descriptor === undefined) return false;
-  descriptors.delete(wanted);
-  return library.connect(descriptor, UNSPECIFIED, UNSPECIFIED.length) === 0;
-}
-
-/** All connected TCP sockets of this process, by their two ends. */
-function scan(library: LibC): Map<string, number> {
-  const found = new Map<string, number>();
-  for (const { descriptor } of inetDescriptors(library)) {
-    const ends = endsOf(library, descriptor);
-    if (ends !== undefined) found.set(ends, descriptor);
-  }
-  return found;
-}
-
-function endsOf(library: LibC, descriptor: number): string | undefined {
-  const local = errnoName(library.getsockname, descriptor);
-  const remote = errnoName(library.getpeername, descriptor);
-  return local === undefined || remote === undefined
-    ? undefined
-    : `${local.address} ${local.port} ${remote.address} ${remote.port}`;
-}
-
-function keyOf(address: Deno.Addr): string {
-  if (!("hostname" in address)) return "";
-  return `${parseIpAddress(address.hostname)} ${address.port}`;
-}
 
 const SHUT_WR = 1;
 

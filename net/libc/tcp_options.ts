@@ -9,14 +9,16 @@
  * @module
  */
 
-import { parseIpAddress } from "../../proto/peer/ip_address.ts";
-import { errnoName, inetDescriptors, type LibC, openLibc } from "./libc.ts";
+import { type LibC, openLibc } from "./libc.ts";
+import {
+  IPPROTO_TCP,
+  setSocketOption,
+  SO_KEEPALIVE,
+  SOL_SOCKET,
+  TCP_NODELAY,
+} from "./socket_option.ts";
 
 /** From `asm-generic/socket.h`, `netinet/in.h` and `netinet/tcp.h`. */
-const SOL_SOCKET = 1;
-const SO_KEEPALIVE = 9;
-const IPPROTO_TCP = 6;
-const TCP_NODELAY = 1;
 const TCP_KEEPIDLE = 4;
 const TCP_KEEPINTVL = 5;
 const TCP_KEEPCNT = 6;
@@ -32,45 +34,13 @@ const TCP_NOTSENT_LOWAT = 25;
  */
 export const UNSENT_BYTES_MAX: number = 128 * 1024;
 
-/** One end of a connection. */
-export interface SocketEnd {
-  readonly hostname: string;
-  readonly port: number;
-}
-
 /**
  * Turns Nagle's algorithm off, which would hold small writes back for up to
  * 40 ms, and bounds what waits in the kernel unsent.
- *
- * @returns Whether the connection between these two ends was found and obeyed.
  */
-export function tuneLinkSocket(local: SocketEnd, remote: SocketEnd): boolean {
-  const library = openLibc();
-  if (library === undefined) return false;
-  const [here, there] = [keyOf(local), keyOf(remote)];
-  for (
-    const { descriptor, local: { address, port } } of inetDescriptors(library)
-  ) {
-    if (`${address} ${port}` !== here) continue;
-    const peer = errnoName(library.getpeername, descriptor);
-    if (peer === undefined || `${peer.address} ${peer.port}` !== there) {
-      continue;
-    }
-    return tuneDescriptor(library, descriptor);
-  }
-  return false;
-}
-
-/** The same for a socket whose descriptor is known. */
 export function tuneDescriptor(library: LibC, descriptor: number): boolean {
   const set = (option: number, value: number) =>
-    library.setsockopt(
-      descriptor,
-      IPPROTO_TCP,
-      option,
-      new Uint8Array(new Uint32Array([value]).buffer),
-      Uint32Array.BYTES_PER_ELEMENT,
-    ) === 0;
+    setSocketOption(library, descriptor, IPPROTO_TCP, option, value);
   const isPrompt = set(TCP_NODELAY, 1);
   return set(TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX) && isPrompt;
 }
@@ -89,14 +59,7 @@ export function setUserTimeout(
 ): void {
   const library = openLibc();
   if (ms === 0 || descriptor === undefined || library === undefined) return;
-  const bytes = new Uint8Array(new Uint32Array([ms]).buffer);
-  library.setsockopt(
-    descriptor,
-    IPPROTO_TCP,
-    TCP_USER_TIMEOUT,
-    bytes,
-    bytes.length,
-  );
+  setSocketOption(library, descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, ms);
 }
 
 /**
@@ -116,15 +79,9 @@ export function probePeer(
   if (descriptor === undefined || library === undefined) return;
   const idleS = Math.max(1, Math.ceil(silentMs / 1000));
   if (idleS >= PROBED_ANYWAY_S) return;
-  const set = (level: number, option: number, value: number) => {
-    const bytes = new Uint8Array(new Uint32Array([value]).buffer);
-    library.setsockopt(descriptor, level, option, bytes, bytes.length);
-  };
-  set(IPPROTO_TCP, TCP_KEEPIDLE, idleS);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, PROBE_INTERVAL_S);
-  set(IPPROTO_TCP, TCP_KEEPCNT, PROBES);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 1_000 * (idleS + PROBES));
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  setUserTimeout(descriptor, 1_000 * (idleS + PROBES));
+  const [intervalS, probes] = [PROBE_INTERVAL_S, PROBES];
+  keepAlive(library, descriptor, { idleS, intervalS, probes });
 }
 
 /** See `dead_peers.ts`. */
@@ -135,6 +92,20 @@ const PROBE_INTERVAL_S = 1;
 /** With the usual 4 s before the first, all is over within 10 s. */
 const PROBES = 5;
 
-function keyOf({ hostname, port }: SocketEnd): string {
-  return `${parseIpAddress(hostname)} ${port}`;
+/** The kernel asks a peer that is silent whether it is there (TCP keepalive). */
+export function keepAlive(
+  library: LibC,
+  descriptor: number,
+  { idleS, intervalS, probes }: {
+    readonly idleS: number;
+    readonly intervalS: number;
+    readonly probes: number;
+  },
+): void {
+  const set = (option: number, value: number) =>
+    setSocketOption(library, descriptor, IPPROTO_TCP, option, value);
+  set(TCP_KEEPIDLE, idleS);
+  set(TCP_KEEPINTVL, intervalS);
+  set(TCP_KEEPCNT, probes);
+  setSocketOption(library, descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
 }

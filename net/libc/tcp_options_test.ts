@@ -1,10 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
 import { tcpPair } from "../../tests/support/peers/sockets.ts";
-import { errnoName, inetDescriptors, openLibc } from "./libc.ts";
-import { probePeer, tuneLinkSocket, UNSENT_BYTES_MAX } from "./tcp_options.ts";
+import { openLibc } from "./libc.ts";
+import { tuneLinkSocket } from "./platform_sockets.ts";
+import { IPPROTO_TCP, socketOption, TCP_NODELAY } from "./socket_option.ts";
+import { inetDescriptors, peerAddress } from "./sockets.ts";
+import { probePeer, UNSENT_BYTES_MAX } from "./tcp_options.ts";
 
-const IPPROTO_TCP = 6;
-const TCP_NODELAY = 1;
 const TCP_NOTSENT_LOWAT = 25;
 
 Deno.test("a link's socket sends at once and keeps little unsent", async () => {
@@ -25,7 +26,7 @@ Deno.test("a machine that is gone is found within ten seconds by the kernel", as
   const { port } = near.localAddr as Deno.NetAddr;
   const own = [...inetDescriptors(library)]
     .find(({ local, descriptor }) =>
-      local.port === port && errnoName(library.getpeername, descriptor)
+      local.port === port && peerAddress(library, descriptor)
     )!;
   probePeer(own.descriptor, 4_000);
   const local = near.localAddr as Deno.NetAddr;
@@ -52,16 +53,7 @@ function optionOf(local: Deno.NetAddr, option: number): number {
   const library = openLibc()!;
   for (const { descriptor, local: { port } } of inetDescriptors(library)) {
     if (port !== local.port) continue;
-    const value = new Uint32Array(1);
-    const length = new Uint8Array(new Uint32Array([4]).buffer);
-    library.getsockopt(
-      descriptor,
-      IPPROTO_TCP,
-      option,
-      new Uint8Array(value.buffer),
-      length,
-    );
-    return value[0]!;
+    return socketOption(library, descriptor, IPPROTO_TCP, option)!;
   }
   throw new Error(`no socket with port ${local.port}`);
 }

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { sourceAddress } from "../libc/source_address.ts";
+import { sourceAddress } from "../libc/sockets.ts";
 import { orderAddresses } from "./address_order.ts";
 
 Deno.test("addresses that cannot be reached come last", () => {

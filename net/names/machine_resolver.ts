@@ -13,7 +13,7 @@
 
 import type { Timers } from "../../proto/sync/clock.ts";
 import { descriptorLimit } from "../libc/descriptors.ts";
-import { sourceAddress } from "../libc/source_address.ts";
+import { sourceAddress } from "../libc/sockets.ts";
 import { orderAddresses } from "./address_order.ts";
 import {
   type DnsFinding,

@@ -14,7 +14,7 @@ import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { ReadBuffer } from "../buffers/read_buffer.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
-import { sendReset } from "../libc/socket_option.ts";
+import { sendReset } from "../libc/platform_sockets.ts";
 import { loopTurn, Notifier } from "./loop_turn.ts";
 import { Ready } from "../poll/poller.ts";
 import {

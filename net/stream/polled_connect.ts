@@ -14,14 +14,18 @@ import {
   writeSocketAddress,
 } from "../libc/socket_address.ts";
 import { STREAM_INTEREST, StreamDescriptor } from "./stream_descriptor.ts";
-import { SO_ERROR, socketOption, SOL_SOCKET } from "../libc/socket_option.ts";
+import {
+  IPPROTO_TCP,
+  setSocketOption,
+  SO_ERROR,
+  socketOption,
+  SOL_SOCKET,
+} from "../libc/socket_option.ts";
+import { openSocket, SOCK_STREAM } from "../libc/sockets.ts";
 import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
 import { encodeUnixAddress } from "../libc/unix_address.ts";
 
-const SOCK_STREAM = 1;
-const IPPROTO_TCP = 6;
 const TCP_MAXSEG = 2;
-const SOCK_FLAGS = 0x80800; // SOCK_CLOEXEC, SOCK_NONBLOCK
 
 /** One that is there already, as on this machine, or one that is under way. */
 export type StartedConnection = StreamDescriptor | Connecting;
@@ -119,8 +123,7 @@ function start(
   const library = openLibc();
   if (library === undefined || poller === undefined) return undefined;
   const { name, bytes } = destination;
-  const descriptor = library.socket(name[0]!, SOCK_STREAM | SOCK_FLAGS, 0);
-  if (descriptor < 0) throw systemError(lastError(library));
+  const descriptor = openSocket(library, name[0]!, SOCK_STREAM);
   limitSegments(library, descriptor, destination.segmentBytesMax);
   // Called twice: on this machine it is connected by then, which saves a turn.
   const first = ask(library, descriptor, name, bytes);
@@ -144,14 +147,7 @@ function limitSegments(
   bytesMax: number | undefined,
 ): void {
   if (bytesMax === undefined) return;
-  const value = new Uint8Array(new Uint32Array([bytesMax]).buffer);
-  library.setsockopt(
-    descriptor,
-    IPPROTO_TCP,
-    TCP_MAXSEG,
-    value,
-    value.length,
-  );
+  setSocketOption(library, descriptor, IPPROTO_TCP, TCP_MAXSEG, bytesMax);
 }
 
 /** No error has this number. */

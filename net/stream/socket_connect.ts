@@ -7,11 +7,8 @@
 
 import { openLibc } from "../libc/libc.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
-import {
-  type SocketEnd,
-  tuneDescriptor,
-  tuneLinkSocket,
-} from "../libc/tcp_options.ts";
+import { type SocketEnd, tuneLinkSocket } from "../libc/platform_sockets.ts";
+import { tuneDescriptor } from "../libc/tcp_options.ts";
 import { denoStream } from "./platform_stream.ts";
 import {
   Connecting,

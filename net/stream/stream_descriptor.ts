@@ -8,7 +8,12 @@
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
-import { boundAddress } from "../libc/bound_address.ts";
+import {
+  IPPROTO_TCP,
+  setSocketOption,
+  TCP_NODELAY,
+} from "../libc/socket_option.ts";
+import { boundAddress } from "../libc/sockets.ts";
 import { lastError, type LibC } from "../libc/libc.ts";
 import {
   type PeerCredentials,
@@ -24,8 +29,6 @@ import {
 } from "./stream.ts";
 import { type Pollable, type Poller, Ready } from "../poll/poller.ts";
 
-const IPPROTO_TCP = 6;
-const TCP_NODELAY = 1;
 const SHUT_WR = 1;
 /** A peer that is gone is an error, not a signal. */
 const MSG_NOSIGNAL = 0x4000;
@@ -74,7 +77,7 @@ export class StreamDescriptor implements Stream, Pollable {
     this.#localAddress = facts.localAddress;
     // Nagle's algorithm would hold small writes back for up to 40 ms.
     if (facts.isTcp && facts.isPrompt !== true) {
-      library.setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, ON, ON.length);
+      setSocketOption(library, descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
     }
     if (poller.add(descriptor, STREAM_INTEREST, this)) return;
     library.close(descriptor);
@@ -223,7 +226,6 @@ export class StreamDescriptor implements Stream, Pollable {
  */
 const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR | Ready.URGENT;
 
-const ON = new Uint8Array(new Uint32Array([1]).buffer);
 /** `struct sockaddr` of family AF_UNSPEC (0). */
 const NOBODY = new Uint8Array(16);
 

@@ -163,30 +163,20 @@ export function withEvents(
 ): Log {
   const kindOf = (message: string) =>
     lines.find(([beginning]) => message.startsWith(beginning))?.[1];
-  const note = (
-    kind: EventInfo["kind"] | undefined,
-    message: string,
-    fields: LogFields | undefined,
-  ) => {
+  const noted = <Fields extends LogFields | undefined>(
+    write: (message: string, fields: Fields, key?: string) => void,
+    otherwise?: EventInfo["kind"],
+  ) =>
+  (message: string, fields: Fields, key?: string) => {
+    const kind = kindOf(message) ?? otherwise;
     if (kind !== undefined) events.note(kind, message, factsOf(fields));
+    write(message, fields, key);
   };
   return {
-    error: (message, fields, key) => {
-      note(kindOf(message) ?? "warning", message, fields);
-      log.error(message, fields, key);
-    },
-    warn: (message, fields, key) => {
-      note(kindOf(message) ?? "warning", message, fields);
-      log.warn(message, fields, key);
-    },
-    info: (message, fields, key) => {
-      note(kindOf(message), message, fields);
-      log.info(message, fields, key);
-    },
-    event: (message, fields, key) => {
-      note(kindOf(message), message, fields);
-      log.event(message, fields, key);
-    },
+    error: noted(log.error.bind(log), "warning"),
+    warn: noted(log.warn.bind(log), "warning"),
+    info: noted(log.info.bind(log)),
+    event: noted(log.event.bind(log)),
     get wantsDetails() {
       return log.wantsDetails;
     },
