@@ -14,13 +14,10 @@ import { patience } from "../../tests/support/watch/patience.ts";
 const encode = (text: string) => new TextEncoder().encode(text);
 
 /** What a port answers to `pieces`, to the end. */
-async function answerTo(...pieces: readonly string[]): Promise<string> {
-  const port = new HttpPort((request) => {
-    const { pathname, searchParams, host } = new URL(request.url);
-    return new Response(
-      `${request.method} ${pathname} ${searchParams.has("v")} ${host}`,
-    );
-  });
+async function exchange(
+  port: HttpPort,
+  ...pieces: readonly string[]
+): Promise<string> {
   const [client, accepted] = await tcpPair();
   const served = port.accept(denoStream(accepted));
   for (const piece of pieces) await client.write(encode(piece));
@@ -29,6 +26,16 @@ async function answerTo(...pieces: readonly string[]): Promise<string> {
   await served;
   assertEquals(port.connections, 0);
   return answer;
+}
+
+function answerTo(...pieces: readonly string[]): Promise<string> {
+  const port = new HttpPort((request) => {
+    const { pathname, searchParams, host } = new URL(request.url);
+    return new Response(
+      `${request.method} ${pathname} ${searchParams.has("v")} ${host}`,
+    );
+  });
+  return exchange(port, ...pieces);
 }
 
 Deno.test("a request is answered once and the connection ended, however it is cut", async () => {
@@ -147,18 +154,13 @@ Deno.test("ways to health and administration take what links leave, and no more"
 });
 
 Deno.test("an answer that is made while it is sent arrives whole", async () => {
-  const ask = async (head: string) => {
-    const port = new HttpPort(() =>
-      new Response(ReadableStream.from(["one ", "two ", "three"].map(encode)))
+  const ask = (head: string) =>
+    exchange(
+      new HttpPort(() =>
+        new Response(ReadableStream.from(["one ", "two ", "three"].map(encode)))
+      ),
+      head,
     );
-    const [client, accepted] = await tcpPair();
-    const served = port.accept(denoStream(accepted));
-    await client.write(encode(head));
-    const answer = new TextDecoder().decode(await readToEnd(client));
-    client.close();
-    await served;
-    return answer;
-  };
   const chunked = await ask("GET / HTTP/1.1\r\n\r\n");
   assertMatch(chunked, /\r\ntransfer-encoding: chunked\r\n/);
   assert(
@@ -175,15 +177,8 @@ Deno.test("one credential reaches the handler, whatever stands around it", async
     const port = new HttpPort(({ headers }) =>
       new Response(headers.get("authorization") ?? "none")
     );
-    const [client, accepted] = await tcpPair();
-    const served = port.accept(denoStream(accepted));
-    await client.write(
-      encode(`GET / HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`),
-    );
-    const answer = new TextDecoder().decode(await readToEnd(client));
-    client.close();
-    await served;
-    return answer.split("\r\n\r\n")[1];
+    const request = `GET / HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`;
+    return (await exchange(port, request)).split("\r\n\r\n")[1];
   };
   assertEquals(await shownOf("Authorization: \t Bearer a b \t"), "Bearer a b");
   assertEquals(await shownOf("authorization: a", "authorization: b"), "none");
@@ -208,12 +203,7 @@ Deno.test("an answer that cannot be made to its end is cut off and reported", as
     throw slip;
   };
   const port = new HttpPort(() => new Response(slicedText(pieces())));
-  const [client, accepted] = await tcpPair();
-  const served = port.accept(denoStream(accepted));
-  await client.write(encode("GET / HTTP/1.1\r\n\r\n"));
-  const answer = new TextDecoder().decode(await readToEnd(client));
-  client.close();
-  await served;
+  const answer = await exchange(port, "GET / HTTP/1.1\r\n\r\n");
   stop();
   assert(!answer.endsWith("0\r\n\r\n"));
   assertEquals(received, [slip]);

@@ -2,110 +2,15 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { readToEnd } from "../../tests/support/peers/sockets.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { plain } from "../admin/http_endpoints.ts";
-import type { AdminRoute } from "../admin/admin_api.ts";
+import {
+  ADMIN_ROUTES,
+  OpenedAdminPort,
+} from "../../tests/support/rigs/opened_admin_port.ts";
 import { AdminPort, apiBeside } from "./admin_port.ts";
 import { listenUnix } from "./listeners.ts";
 
-const ROUTES: readonly AdminRoute[] = [
-  {
-    method: "GET",
-    path: "/v1/who",
-    role: "view",
-    answer: ({ who: { role, name } }) => ({ role, name }),
-  },
-  {
-    method: "POST",
-    path: "/v1/do",
-    role: "operate",
-    answer: ({ who }) => ({ did: who.name }),
-  },
-];
-
-class Opened implements AsyncDisposable {
-  readonly log = new RecordedLog();
-  readonly did: string[] = [];
-  readonly port: AdminPort;
-
-  constructor(
-    access: { socket?: string; socketGroup?: number } = {},
-    readonly folder: string = Deno.makeTempDirSync(),
-  ) {
-    this.port = new AdminPort({
-      address: { hostname: "127.0.0.1", port: 0 },
-      access: { stateDirectory: this.folder, ...access },
-      log: this.log,
-      handler: apiBeside(
-        ROUTES,
-        () => () => plain(200, "metrics"),
-        ({ who, path, status }) =>
-          this.did.push(`${who.name} ${path} ${status}`),
-      ),
-    });
-  }
-
-  static async open(access: { socketGroup?: number } = {}): Promise<Opened> {
-    const opened = new Opened(access);
-    await opened.port.open();
-    return opened;
-  }
-
-  get host(): string {
-    return this.port.address;
-  }
-
-  token(file = "admin.token"): string {
-    return Deno.readTextFileSync(`${this.folder}/${file}`).trim();
-  }
-
-  /** By hand: fetch() does not send such headers. */
-  async ask(
-    method: string,
-    path: string,
-    headers: Readonly<Record<string, string>> = {},
-    body = "",
-    at?: Deno.UnixConnectOptions,
-  ) {
-    const { port } = this.port;
-    const conn = at === undefined
-      ? await Deno.connect({ hostname: "127.0.0.1", port })
-      : await Deno.connect(at);
-    const all = { host: this.host, ...headers };
-    const lines = Object.entries(all).map(([name, value]) =>
-      `${name}: ${value}\r\n`
-    );
-    const length = body === "" ? "" : `content-length: ${body.length}\r\n`;
-    const text = `${method} ${path} HTTP/1.0\r\n${lines.join("")}${length}\r\n`;
-    await conn.write(new TextEncoder().encode(text + body));
-    const answer = new TextDecoder().decode(await readToEnd(conn));
-    conn.close();
-    const [head = "", said = ""] = answer.split("\r\n\r\n");
-    const status = Number(head.split(" ")[1]);
-    const json = said.startsWith("{") ? JSON.parse(said) : said;
-    return { status, head, said: json };
-  }
-
-  onSocket(method: string, path: string) {
-    return this.ask(method, path, {}, "", {
-      transport: "unix",
-      path: `${this.folder}/admin.sock`,
-    });
-  }
-
-  bearer(file?: string) {
-    return {
-      authorization: `Bearer ${this.token(file)}`,
-      "x-tunnel-admin": "1",
-    };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.port.close();
-    await Deno.remove(this.folder, { recursive: true });
-  }
-}
-
 Deno.test("a token says who asks, and what he may; without one others are served as ever", async () => {
-  await using one = await Opened.open();
+  await using one = await OpenedAdminPort.open();
   const operator = await one.ask("GET", "/v1/who", one.bearer());
   assertEquals(operator.said, { role: "operate", name: "admin.token" });
   const viewer = one.bearer("admin-view.token");
@@ -126,7 +31,7 @@ Deno.test("a token says who asks, and what he may; without one others are served
 });
 
 Deno.test("a token that others can read, or have put there, is none", async () => {
-  await using one = await Opened.open();
+  await using one = await OpenedAdminPort.open();
   const path = `${one.folder}/admin.token`;
   const status = async () =>
     (await one.ask("GET", "/v1/who", one.bearer())).status;
@@ -142,7 +47,7 @@ Deno.test("a token that others can read, or have put there, is none", async () =
   }
   Deno.chmodSync(path, 0o644);
   const before = one.token();
-  const again = new Opened({}, one.folder);
+  const again = new OpenedAdminPort({}, one.folder);
   await again.port.open();
   again.port.close();
   assertMatch(again.log.take().join(), /its mode is 0644.*was put there/);
@@ -151,7 +56,7 @@ Deno.test("a token that others can read, or have put there, is none", async () =
 });
 
 Deno.test("pages of other sites get nothing, with whatever credentials", async () => {
-  await using one = await Opened.open();
+  await using one = await OpenedAdminPort.open();
   const token = one.bearer();
   const plainToken = { authorization: token.authorization };
   // deno-fmt-ignore: the columns are the point.
@@ -178,7 +83,7 @@ Deno.test("pages of other sites get nothing, with whatever credentials", async (
 });
 
 Deno.test("a browser is let in by a code, once, as the one who asked for it", async () => {
-  await using one = await Opened.open();
+  await using one = await OpenedAdminPort.open();
   const login = async (file: string, body = "{}") => {
     const headers = { ...one.bearer(file), "content-type": "application/json" };
     return (await one.ask("POST", "/v1/logins", headers, body)).said;
@@ -226,7 +131,7 @@ Deno.test("a browser is let in by a code, once, as the one who asked for it", as
 });
 
 Deno.test("the socket is for its owner, who needs no token", async () => {
-  await using one = await Opened.open();
+  await using one = await OpenedAdminPort.open();
   const { mode } = await Deno.stat(`${one.folder}/admin.sock`);
   assertEquals(mode! & 0o777, 0o600);
   assertEquals((await one.onSocket("GET", "/v1/who")).said, {
@@ -241,12 +146,12 @@ Deno.test("the socket is for its owner, who needs no token", async () => {
 });
 
 Deno.test("a path that another program has is left to it, and said", async () => {
-  await using one = await Opened.open();
+  await using one = await OpenedAdminPort.open();
   const second = new AdminPort({
     address: { hostname: "127.0.0.1", port: 0 },
     access: { stateDirectory: one.folder },
     log: one.log,
-    handler: apiBeside(ROUTES, () => () => plain(200, "")),
+    handler: apiBeside(ADMIN_ROUTES, () => () => plain(200, "")),
   });
   await second.open();
   assertEquals(second.socket, "");
@@ -257,7 +162,7 @@ Deno.test("a path that another program has is left to it, and said", async () =>
     onConnection: (conn) => conn.close(),
     onProblem: () => {},
   });
-  const named = new Opened({ socket: path });
+  const named = new OpenedAdminPort({ socket: path });
   await named.port.open().then(
     () => assert(false),
     (error) => assertMatch(error.message, /another process listens there/),
@@ -272,7 +177,7 @@ Deno.test("a program without an admin port is asked by its socket alone", async 
   const port = new AdminPort({
     access: { socket },
     log: new RecordedLog(),
-    handler: apiBeside(ROUTES, () => () => plain(200, "metrics")),
+    handler: apiBeside(ADMIN_ROUTES, () => () => plain(200, "metrics")),
   });
   try {
     await port.open();
@@ -287,4 +192,22 @@ Deno.test("a program without an admin port is asked by its socket alone", async 
     port.close();
     await Deno.remove(folder, { recursive: true });
   }
+});
+
+Deno.test("programs of one directory have one token, and none without a place for it", async () => {
+  await using one = await OpenedAdminPort.open();
+  const { mode } = await Deno.stat(`${one.folder}/admin.token`);
+  assertEquals(mode! & 0o777, 0o600);
+  const before = one.token();
+  const again = new OpenedAdminPort({}, one.folder);
+  await again.port.open();
+  again.port.close();
+  assertEquals(one.token(), before);
+  const shown = { authorization: `Bearer ${before}0` };
+  assertEquals((await one.ask("GET", "/v1/who", shown)).status, 401);
+  // A program that began later has made another one.
+  await Deno.writeTextFile(`${one.folder}/admin.token`, "f".repeat(64));
+  assertEquals((await one.ask("GET", "/v1/who", one.bearer())).status, 200);
+  await using none = await OpenedAdminPort.open({ stateDirectory: undefined });
+  assertEquals((await none.ask("GET", "/v1/who")).status, 401);
 });
