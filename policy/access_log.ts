@@ -10,12 +10,11 @@
  * @module
  */
 
+import type { NamedTools } from "../platform/program/tools.ts";
 import type {
   AccessRecorder,
   ConnectionRecord,
 } from "../platform/log/connection_log.ts";
-import type { Log } from "../platform/log/log.ts";
-import type { MetricRegistry } from "../platform/metrics/metrics.ts";
 import {
   ACCESS_LINES,
   type AccessFormat,
@@ -44,12 +43,7 @@ export interface AccessLogOptions {
 }
 
 /** What an access log takes from the process. */
-export interface AccessLogEnvironment {
-  readonly log: Log;
-  readonly timers: Timers;
-  readonly metrics: MetricRegistry;
-  /** In front of its metrics' names, such as `tunnel_server_`. */
-  readonly prefix: string;
+export interface AccessLogEnvironment extends NamedTools {
   /** The machine's; for tests. */
   readonly files?: AuditFiles;
   readonly random?: () => number;

@@ -11,6 +11,7 @@
  * @module
  */
 
+import type { Tools } from "../platform/program/tools.ts";
 import { messageOf } from "../platform/errors/error_code.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { atMost } from "../platform/time/deadline.ts";
@@ -47,9 +48,7 @@ export interface AuditLogOptions {
 }
 
 /** What an audit log takes from the process. */
-export interface AuditLogEnvironment {
-  readonly log: Log;
-  readonly timers: Timers;
+export interface AuditLogEnvironment extends Tools {
   /** The machine's for audit logs; others, and for tests of machines that fail. */
   readonly files?: AuditFiles;
   /** How long a line waits for others; {@linkcode FLUSH_MS} unless given. */

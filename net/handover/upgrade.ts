@@ -10,8 +10,8 @@
  * @module
  */
 
-import type { Log } from "../../platform/log/log.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Tools } from "../../platform/program/tools.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
 import { openLibc } from "../libc/libc.ts";
 import { type Pollable, Ready, sharedPoller } from "../poll/poller.ts";
 import {
@@ -44,11 +44,9 @@ export type UpgradeOutcome =
   };
 
 /** What an upgrade needs. */
-export interface UpgradeOptions {
+export interface UpgradeOptions extends Tools {
   readonly start: ProcessStart;
   readonly timeoutMs: number;
-  readonly timers: Timers;
-  readonly log: Log;
   /** What the new program writes to stderr until it has taken over. */
   readonly forward: (bytes: Uint8Array) => void;
   readonly over: (outcome: UpgradeOutcome) => void;

@@ -18,19 +18,18 @@
  * @module
  */
 
+import type { Tools } from "../../platform/program/tools.ts";
 import type { HandoverFields, PacketSocket } from "./packet_socket.ts";
 import { Upgrade, UPGRADE_MS, type UpgradeOutcome } from "./upgrade.ts";
 import { readProcFile } from "../libc/proc_files.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
-import type { Log } from "../../platform/log/log.ts";
 import { VERSION } from "../../platform/process/version.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
 
 /** The first process of a container: with its end everything there ends. */
 const FIRST_PROCESS = 1;
 
 /** What it needs. */
-export interface UpgradeRequestsOptions {
+export interface UpgradeRequestsOptions extends Tools {
   /** Such as `proxy`. */
   readonly command: string;
   /** With which the successor is started, behind the program's name. */
@@ -38,8 +37,6 @@ export interface UpgradeRequestsOptions {
   readonly environment: () => Readonly<Record<string, string>>;
   /** It is ending, or another process takes its place. */
   readonly isBusy: () => boolean;
-  readonly timers: Timers;
-  readonly log: Log;
   /** What the successor writes to stderr. */
   readonly forward: (bytes: Uint8Array) => void;
   /** Of this process; for tests. */

@@ -10,13 +10,14 @@
  * @module
  */
 
+import type { Tools } from "../program/tools.ts";
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
 import { setImmediate } from "node:timers";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
 import { unawaited } from "../errors/internal_errors.ts";
-import type { Log, LogFields } from "../log/log.ts";
+import type { LogFields } from "../log/log.ts";
 import { removeUnfinishedOf, replaceFile } from "./atomic_file.ts";
 import { isSystemError, systemProblem } from "./file_error.ts";
 import { checkSeen, PrivateFileError } from "./private_files.ts";
@@ -27,7 +28,7 @@ const VERSION = 1;
 const SLICE_MS = 2;
 
 /** What is kept, and how often. */
-export interface SavedFileOptions {
+export interface SavedFileOptions extends Tools {
   readonly path: string;
   /** Distinguishes it from other files, such as `tunnel-proxy-addresses`. */
   readonly format: string;
@@ -46,9 +47,7 @@ export interface SavedFileOptions {
   readonly intervalMs?: number;
   /** All there is at the moment of writing. */
   readonly items: () => Iterable<unknown>;
-  readonly log: Log;
   readonly fields?: LogFields;
-  readonly timers: Timers;
   /** Wall clock, in milliseconds. */
   readonly now?: () => number;
 }

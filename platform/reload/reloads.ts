@@ -9,15 +9,15 @@
  * @module
  */
 
+import type { NamedTools } from "../program/tools.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../errors/internal_errors.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
 import { FileError } from "../files/file_error.ts";
 import { type FileWatch, watchFiles } from "../files/watch_files.ts";
-import type { Log } from "../log/log.ts";
-import type { LabelledSeries, MetricRegistry } from "../metrics/metrics.ts";
+import type { LabelledSeries } from "../metrics/metrics.ts";
 
 /**
  * How long files may contradict each other before that is called a failure:
@@ -45,12 +45,7 @@ export interface ReloadSource {
 }
 
 /** What {@linkcode Reloads} needs. */
-export interface ReloadsOptions {
-  readonly log: Log;
-  readonly timers: Timers;
-  readonly metrics: MetricRegistry;
-  /** In front of the names of metrics. */
-  readonly prefix: string;
+export interface ReloadsOptions extends NamedTools {
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** For tests. */
@@ -156,7 +151,7 @@ export class Reloads {
   }
 
   /** On a user's request: reports the result for each source. */
-  reloadAll(): void {
+  reload(): void {
     for (const entry of this.#entries) {
       if (this.#try(entry, true) !== "same") continue;
       this.options.log.info(

@@ -127,8 +127,8 @@ Deno.test("who asks receives the state of every source, and failures at once", (
   const { reloads, pair, policy, said } = stage();
   pair.there = new FileError("bad");
   policy.there = "2";
-  reloads.reloadAll();
-  reloads.reloadAll();
+  reloads.reload();
+  reloads.reload();
   assertEquals(said(), [
     "error: bad; what was read before stays in use",
     "info: policy: now 2",
@@ -145,7 +145,7 @@ Deno.test("what is read elsewhere fares as reported", () => {
   assertEquals(metric(failures), `${failures} 0`);
   outcome("roles.json: it is empty");
   // Who asks about the other files does not mend it.
-  reloads.reloadAll();
+  reloads.reload();
   assertEquals([metric(failures), metric(stale)], [
     `${failures} 1`,
     `${stale} 1`,

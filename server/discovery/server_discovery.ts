@@ -5,14 +5,12 @@
  * @module
  */
 
+import type { CountingTools } from "../../platform/program/tools.ts";
 import type { Catalog } from "../../services/catalog/catalog.ts";
 import type { DiscoveryAnswers } from "../../services/discovery/status/client_answers.ts";
 import type { ConnectionLimiter } from "../../net/admission/connection_limiter.ts";
-import type { Log } from "../../platform/log/log.ts";
-import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
 import type { Admit } from "../../services/discovery/access/admission.ts";
 import { Discovery } from "../../services/discovery/serving/discovery.ts";
@@ -39,10 +37,7 @@ import type { DiscoveryServerOptions } from "../../services/discovery/serving/di
 export { MemberRecords, SharedOffers };
 
 /** What is taken from the server. */
-export interface ServerDiscoveryEnvironment {
-  readonly log: Log;
-  readonly timers: Timers;
-  readonly metrics: MetricRegistry;
+export interface ServerDiscoveryEnvironment extends CountingTools {
   readonly receiveBudget: ReceiveBudget;
   readonly limiter: ConnectionLimiter;
   /** The server's own id. */

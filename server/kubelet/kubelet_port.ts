@@ -9,12 +9,12 @@
  * @module
  */
 
+import type { CountingTools } from "../../platform/program/tools.ts";
 import { connectKubernetes } from "../../neighbours/kubernetes/connect.ts";
 import { type BoundListener, listenTcp } from "../../net/listen/listeners.ts";
 import type { ConnectionLimiter } from "../../net/admission/connection_limiter.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
-import type { Log } from "../../platform/log/log.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
 import { Socket } from "../../net/stream/socket.ts";
@@ -24,7 +24,6 @@ import type {
   Credentials,
 } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
 import type { Dialer } from "../routing/dialer.ts";
 import { refusalBytes } from "../../net/http1/refusal.ts";
 import type { KubeletOptions, TlsLimits } from "../options.ts";
@@ -47,10 +46,7 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 export const EXCHANGES_MAX = 2_000;
 
 /** What the port takes from the server. */
-export interface KubeletEnvironment {
-  readonly log: Log;
-  readonly timers: Timers;
-  readonly metrics: MetricRegistry;
+export interface KubeletEnvironment extends CountingTools {
   readonly tls: TlsLimits;
   /** Counts callers along with everybody else. */
   readonly limiter: ConnectionLimiter;

@@ -7,9 +7,9 @@
  * @module
  */
 
+import type { Tools } from "../../platform/program/tools.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { SavedFile } from "../../platform/files/saved_file.ts";
-import type { Log } from "../../platform/log/log.ts";
 import { clipped, kept } from "../../proto/peer/quoted.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
@@ -57,13 +57,11 @@ export interface LinkFacts {
 }
 
 /** What `NodeHistory` needs. */
-export interface NodeHistoryOptions {
+export interface NodeHistoryOptions extends Tools {
   /** Absent: nothing is kept. */
   readonly folder?: string | undefined;
   /** Workers have a file each: every agent is linked to all of them. */
   readonly worker?: number | undefined;
-  readonly log: Log;
-  readonly timers: Timers;
   /** Milliseconds since 1970. */
   readonly wallMs?: () => number;
 }

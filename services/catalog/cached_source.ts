@@ -9,9 +9,9 @@
  * @module
  */
 
+import type { Tools } from "../../platform/program/tools.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { type Saved, SavedFile } from "../../platform/files/saved_file.ts";
-import type { Log } from "../../platform/log/log.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { SourceEntries } from "./changes.ts";
 import type { Service, ServiceEndpoints } from "./model/model.ts";
@@ -30,12 +30,10 @@ export const COPY_SAVE_DELAY_MS = 2_000;
 const COPY_INTERVAL_MS = 10_000;
 
 /** What it needs from outside. */
-export interface CachedSourceOptions {
+export interface CachedSourceOptions extends Tools {
   readonly path: string;
   /** Where the source is, in words; a copy of another place is not used. */
   readonly place: string;
-  readonly log: Log;
-  readonly timers: Timers;
   /** For tests. */
   readonly now?: () => number;
 }

@@ -14,6 +14,7 @@
  * @module
  */
 
+import type { Tools } from "../../platform/program/tools.ts";
 import {
   reportInternalError,
   unawaited,
@@ -33,11 +34,9 @@ export type Follower = (
 ) => void | Promise<void>;
 
 /** What a catalog is made of. */
-export interface CatalogOptions {
+export interface CatalogOptions extends Tools {
   /** The first that has a service owns it. */
   readonly sources: readonly Source[];
-  readonly log: Log;
-  readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }

@@ -6,6 +6,7 @@
  * @module
  */
 
+import type { Tools } from "../../platform/program/tools.ts";
 import { createHash } from "node:crypto";
 import {
   connectEtcd,
@@ -16,7 +17,6 @@ import {
   type KubernetesOptions,
 } from "../../neighbours/kubernetes/connect.ts";
 import { TlsFiles, TokenFile } from "../../neighbours/kubernetes/access.ts";
-import type { Log } from "../../platform/log/log.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { CachedSource } from "./cached_source.ts";
 import type { Source } from "./model/source.ts";
@@ -59,11 +59,9 @@ export interface HttpSourceConfig {
 }
 
 /** What sources need from outside. */
-export interface SourceTools {
-  readonly timers: Timers;
+export interface SourceTools extends Tools {
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  readonly log: Log;
   /** A folder for copies of what remote sources say; absent: none is kept. */
   readonly copies?: string;
 }

@@ -5,9 +5,8 @@
  * @module
  */
 
-import type { Timer, Timers } from "../../../proto/sync/clock.ts";
-import type { Log } from "../../../platform/log/log.ts";
-import type { MetricRegistry } from "../../../platform/metrics/metrics.ts";
+import type { NamedTools } from "../../../platform/program/tools.ts";
+import type { Timer } from "../../../proto/sync/clock.ts";
 import type { CertificateTerm, Renewal } from "./credentials.ts";
 
 const DAY_MS = 24 * 3600_000;
@@ -38,12 +37,7 @@ export interface TermSource {
 }
 
 /** What {@linkcode ExpiryWatch} needs. */
-export interface ExpiryWatchOptions {
-  readonly log: Log;
-  readonly timers: Timers;
-  readonly metrics: MetricRegistry;
-  /** In front of the name of the metric. */
-  readonly prefix: string;
+export interface ExpiryWatchOptions extends NamedTools {
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }

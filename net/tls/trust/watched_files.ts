@@ -5,47 +5,27 @@
  * @module
  */
 
-import type { Timers } from "../../../proto/sync/clock.ts";
-import type { Log } from "../../../platform/log/log.ts";
-import type { MetricRegistry } from "../../../platform/metrics/metrics.ts";
+import type { NamedTools } from "../../../platform/program/tools.ts";
 import {
   type CredentialFiles,
   Credentials,
   type Renewal,
 } from "./credentials.ts";
 import { ExpiryWatch, type TermSource } from "./expiry.ts";
-import {
-  type ReloadReport,
-  Reloads,
-  type ReloadSource,
-} from "../../../platform/reload/reloads.ts";
+import { Reloads } from "../../../platform/reload/reloads.ts";
 
-/** What {@linkcode WatchedFiles} needs. */
-export interface WatchedFilesOptions {
-  readonly log: Log;
-  readonly timers: Timers;
-  readonly metrics: MetricRegistry;
-  /** In front of the names of metrics. */
-  readonly prefix: string;
-}
-
-export class WatchedFiles {
-  readonly #log: Log;
-  readonly #reloads: Reloads;
+export class WatchedFiles extends Reloads {
   readonly #expiry: ExpiryWatch;
 
-  constructor(options: WatchedFilesOptions) {
-    this.#log = options.log;
-    const dated = { ...options, now: Date.now };
-    this.#reloads = new Reloads(dated);
+  constructor(private readonly tools: NamedTools) {
+    const dated = { ...tools, now: Date.now };
+    super(dated);
     this.#expiry = new ExpiryWatch(dated);
   }
 
   /**
-   * Loads credentials and keeps them.
+   * Reads credentials, warns of what should be looked at, and follows them.
    *
-   * @param kind What they are for: one of few words that the code knows.
-   * @param renewal Of the certificate that is shown.
    * @throws {CredentialsError}
    */
   credentials(
@@ -55,9 +35,19 @@ export class WatchedFiles {
   ): Credentials {
     const credentials = Credentials.load(files, renewal);
     for (const warning of credentials.warnings) {
-      this.#log.warn(warning, { code: "TUN203" });
+      this.tools.log.warn(warning, { code: "TUN203" });
     }
-    this.#reloads.add(new CredentialSource(kind, credentials));
+    this.add({
+      kind,
+      files: credentials.files,
+      get warnings() {
+        return credentials.warnings;
+      },
+      reload: () =>
+        credentials.reload()
+          ? "certificates reloaded, the next handshakes use them"
+          : undefined,
+    });
     credentials.onChange(() => this.#expiry.check());
     this.#expiry.add({
       kind,
@@ -69,71 +59,25 @@ export class WatchedFiles {
     return credentials;
   }
 
-  /** Adds another source that is read from files. */
-  add(source: ReloadSource): void {
-    this.#reloads.add(source);
-  }
-
-  /** See {@linkcode Reloads.follow}. */
-  follow(kind: string): ReloadReport {
-    return this.#reloads.follow(kind);
-  }
-
-  /**
-   * Starts to watch.
-   *
-   * @param onChange Something else is in use from now on.
-   */
-  start(onChange: () => void = () => {}): void {
-    this.#reloads.onChange = onChange;
+  /** @param onChange Called after every reload that changed something. */
+  override start(onChange: () => void = this.onChange): void {
+    this.onChange = onChange;
     this.#expiry.check();
-    this.#reloads.start();
+    super.start();
   }
 
-  /** Reads everything again, on request, and reports the result. */
-  reload(): void {
-    this.#reloads.reloadAll();
-  }
-
-  /** Looks for changes now; reports nothing where there are none. */
-  check(): void {
-    this.#reloads.check();
-  }
-
-  /** Certificates in use, by what they are for. */
+  /** Of all credentials, for those who list them. */
   get certificates(): readonly TermSource[] {
     return this.#expiry.sources;
   }
 
-  /** For the detail of readiness. */
-  get notes(): readonly string[] {
-    return [...this.#reloads.notes, ...this.#expiry.notes];
+  /** What is wrong with files, and which certificates expire soon. */
+  override get notes(): readonly string[] {
+    return [...super.notes, ...this.#expiry.notes];
   }
 
-  close(): void {
-    this.#reloads.close();
+  override close(): void {
+    super.close();
     this.#expiry.close();
-  }
-}
-
-class CredentialSource implements ReloadSource {
-  readonly #credentials: Credentials;
-
-  constructor(readonly kind: string, credentials: Credentials) {
-    this.#credentials = credentials;
-  }
-
-  get files(): readonly string[] {
-    return this.#credentials.files;
-  }
-
-  get warnings(): readonly string[] {
-    return this.#credentials.warnings;
-  }
-
-  reload(): string | undefined {
-    return this.#credentials.reload()
-      ? "certificates reloaded, the next handshakes use them"
-      : undefined;
   }
 }

@@ -24,14 +24,14 @@
  * @module
  */
 
+import type { Tools } from "../../../platform/program/tools.ts";
 import type { Sink, Source } from "../../../services/catalog/model/source.ts";
-import type { Log } from "../../../platform/log/log.ts";
 import type {
   AnnouncedService,
   ServiceRefusal,
 } from "../../../proto/link/link_messages.ts";
 import type { AgentLink, LinkPeer } from "../../../proto/link/link.ts";
-import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import type { Timer } from "../../../proto/sync/clock.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { provenNames } from "../../../policy/subject.ts";
 import type { AnnouncementDecision, OfferedName } from "./announcement.ts";
@@ -85,9 +85,7 @@ export const REPORT_INTERVAL_MS = 20;
 const LOGGED_REFUSALS_MAX = 5;
 
 /** What the source needs from outside. */
-export interface MembershipSourceOptions {
-  readonly log: Log;
-  readonly timers: Timers;
+export interface MembershipSourceOptions extends Tools {
   authorize(
     peer: LinkPeer,
     services: readonly AnnouncedService[],

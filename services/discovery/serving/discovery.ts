@@ -15,14 +15,13 @@
  * @module
  */
 
+import type { CountingTools } from "../../../platform/program/tools.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
 import type { Source } from "../../catalog/model/source.ts";
-import type { Log } from "../../../platform/log/log.ts";
-import type { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
-import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import type { Timer } from "../../../proto/sync/clock.ts";
 import type { Admit } from "../access/admission.ts";
 import type { CallOrigin } from "../access/subscriber.ts";
 import type { ClientGroup } from "../generate/client_group.ts";
@@ -54,10 +53,7 @@ export const CATALOG_WAIT_MS = 2_000;
 const TROUBLE_LENGTH_MAX = 200;
 
 /** What discovery takes from the server. */
-export interface DiscoveryEnvironment {
-  readonly log: Log;
-  readonly timers: Timers;
-  readonly metrics: MetricRegistry;
+export interface DiscoveryEnvironment extends CountingTools {
   /** Uniform in [0, 1). */
   readonly random: () => number;
   /** `generateService`; tests pass another one. */

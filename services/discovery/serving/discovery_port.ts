@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { Tools } from "../../../platform/program/tools.ts";
 import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
 import type {
   AdmittedConnection,
@@ -15,13 +16,11 @@ import {
   type ListenAddress,
   listenTcp,
 } from "../../../net/listen/listeners.ts";
-import type { Log } from "../../../platform/log/log.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../../proto/streams/receive_budget.ts";
-import type { Timers } from "../../../proto/sync/clock.ts";
 import type { CallOrigin } from "../access/subscriber.ts";
 
 /** PING a client after this long without a sign of life, milliseconds. */
@@ -31,9 +30,7 @@ const KEEPALIVE_MS = 30_000;
 const PING_TIMEOUT_MS = 20_000;
 
 /** What the port takes from the server. */
-export interface DiscoveryPortEnvironment {
-  readonly log: Log;
-  readonly timers: Timers;
+export interface DiscoveryPortEnvironment extends Tools {
   readonly receiveBudget: ReceiveBudget;
   /** Counts these clients together with all others. */
   readonly limiter: ConnectionLimiter;

@@ -11,9 +11,8 @@
  * @module
  */
 
+import type { Tools } from "../../../platform/program/tools.ts";
 import { SavedFile } from "../../../platform/files/saved_file.ts";
-import type { Log } from "../../../platform/log/log.ts";
-import type { Timers } from "../../../proto/sync/clock.ts";
 
 /** How long the number of a service that is gone is kept for it. */
 export const GONE_MS: number = 7 * 24 * 3_600_000;
@@ -140,14 +139,12 @@ const FILE_BYTES_MAX = 16 * 1024 * 1024;
 const OWNER_CHARACTERS_MAX = 600;
 
 /** What it needs from outside. */
-export interface AddressFileOptions {
+export interface AddressFileOptions extends Tools {
   readonly path: string;
   /** What numbers are of, such as `ports 20000-29999`; another's are not used. */
   readonly range: string;
   /** How many there are. */
   readonly count: number;
-  readonly log: Log;
-  readonly timers: Timers;
   /** Another process of the same program keeps it. */
   readonly isOthers?: boolean;
 }

@@ -4,13 +4,13 @@
  * @module
  */
 
+import type { Tools } from "../../../platform/program/tools.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { listenError } from "../../../net/bind/listen_error.ts";
 import {
   type ListenAddress,
   listenTcp,
 } from "../../../net/listen/listeners.ts";
-import type { Log } from "../../../platform/log/log.ts";
 import {
   openDatagramSocket,
   senderOf,
@@ -57,12 +57,6 @@ export interface DnsAnswers {
   ): Uint8Array | undefined;
 }
 
-/** What a listener takes from its machine. */
-export interface DnsContext {
-  readonly log: Log;
-  readonly timers: Timers;
-}
-
 /**
  * Listens over both; port 0 is any that is free.
  *
@@ -71,7 +65,7 @@ export interface DnsContext {
 export async function listenDns(
   { hostname, port }: ListenAddress,
   answers: DnsAnswers,
-  context: DnsContext,
+  context: Tools,
 ): Promise<PortListener> {
   for (let tries = 1;; tries++) {
     const overTcp = listenQuestions({ hostname, port }, answers, context);
@@ -91,7 +85,7 @@ export async function listenDns(
 async function listenDatagrams(
   at: ListenAddress,
   answers: DnsAnswers,
-  { log }: DnsContext,
+  { log }: Tools,
 ): Promise<Closing> {
   const socket = await openDatagramSocket(at, { isServer: true });
   const broken = Promise.withResolvers<string>();
@@ -119,7 +113,7 @@ async function listenDatagrams(
 function listenQuestions(
   at: ListenAddress,
   answers: DnsAnswers,
-  { log, timers }: DnsContext,
+  { log, timers }: Tools,
 ): PortListener & Closing {
   const open = new Set<Questions>();
   const listener = listenTcp(at, {

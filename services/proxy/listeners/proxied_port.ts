@@ -10,6 +10,7 @@
  * @module
  */
 
+import type { Tools } from "../../../platform/program/tools.ts";
 import type { DialReports } from "../../../platform/conduits/dial_reports.ts";
 import type { Families } from "../balancer/families.ts";
 import {
@@ -25,8 +26,6 @@ import type {
   BoundListener,
   ListenAddress,
 } from "../../../net/listen/listeners.ts";
-import type { Log } from "../../../platform/log/log.ts";
-import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { Balancer } from "../balancer/balancer.ts";
 import type { Random } from "../balancer/strategies.ts";
@@ -34,13 +33,11 @@ import type { EndpointDialer } from "../endpoints/endpoint_dialer.ts";
 import { Histogram } from "../../../platform/metrics/metrics.ts";
 
 /** What a proxy takes from its machine, and its settings. */
-export interface ProxyContext extends ProxySettings {
-  readonly log: Log;
+export interface ProxyContext extends Tools, ProxySettings {
   /** Who hears of dials and connections. */
   readonly reports: DialReports;
   /** Ports are open, or connections and sessions have come or gone. */
   changed?(): void;
-  readonly timers: Timers;
   readonly random: Random;
   readonly dialer: EndpointDialer;
   /** Of this machine; absent: it has all. */

@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Tools } from "../../../platform/program/tools.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,
@@ -16,9 +17,8 @@ import {
 import type { Protocol } from "../../catalog/model/model.ts";
 import { ListenError } from "../../../net/bind/listen_error.ts";
 import type { ListenAddress } from "../../../net/listen/listeners.ts";
-import type { Log } from "../../../platform/log/log.ts";
 import { Backoff } from "../../../proto/sync/backoff.ts";
-import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import type { Timer } from "../../../proto/sync/clock.ts";
 import type { OwnAddresses } from "./own_addresses.ts";
 import type { PortListener } from "./proxied_port.ts";
 
@@ -26,14 +26,12 @@ import type { PortListener } from "./proxied_port.ts";
 export const BIND_RETRY_MS_MAX = 10_000;
 
 /** What a listener takes from outside. */
-export interface ServiceListenerOptions {
+export interface ServiceListenerOptions extends Tools {
   /** What is listened for: `default/web:http`. */
   readonly name: string;
   readonly protocol: Protocol;
   /** One for all that may want the same addresses. */
   readonly own: OwnAddresses;
-  readonly log: Log;
-  readonly timers: Timers;
   readonly random: () => number;
   /** It is open, or cannot be: called when that is known. */
   changed?(): void;

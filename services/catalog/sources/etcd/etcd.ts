@@ -10,26 +10,22 @@
  * @module
  */
 
+import type { Tools } from "../../../../platform/program/tools.ts";
 import type { EtcdClient } from "../../../../neighbours/etcd/client.ts";
 import { EtcdError } from "../../../../neighbours/etcd/errors.ts";
 import type { Entry } from "../../../../neighbours/etcd/keys.ts";
 import { PrefixFollower } from "../../../../neighbours/etcd/prefix_follower.ts";
 import type { Change } from "../../../../neighbours/etcd/watch.ts";
-import type { Log } from "../../../../platform/log/log.ts";
-import type { Timers } from "../../../../proto/sync/clock.ts";
 import type { CatalogPart, Sink, Source } from "../../model/source.ts";
 import { EtcdEntries } from "./etcd_entries.ts";
 import type { EtcdLayout } from "./etcd_layout.ts";
 
-export interface EtcdSourceOptions {
+export interface EtcdSourceOptions extends Tools {
   /** The source's own; closed with it. */
   readonly client: EtcdClient;
   readonly layout: EtcdLayout;
-  readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** Called when nothing could be compared. */
-  readonly log: Log;
 }
 
 export class EtcdSource implements Source {
