@@ -208,7 +208,7 @@ class Agent {
         .then(() => this.program.log.info("the agent has ended"))
         .finally(() => Promise.all([this.#audit?.close(), this.program.end()])),
       get isDraining() {
-        return drain.isDraining;
+        return !drain.isRunning;
       },
       get agents() {
         return links.linkedServers;
@@ -233,7 +233,7 @@ class Agent {
 
   /** Servers that are linked; none where its own ports are not open yet. */
   get #arrived(): number {
-    if (this.#drain.isDraining) return Infinity;
+    if (!this.#drain.isRunning) return Infinity;
     return this.#proxy?.problem === undefined ? this.#links.linkedServers : -1;
   }
 
@@ -251,7 +251,7 @@ class Agent {
 
   /** Why it is not ready. */
   get #problem(): string | undefined {
-    return this.#drain.isDraining
+    return !this.#drain.isRunning
       ? "the agent is stopping"
       : this.#links.linkedServers > 0
       ? undefined
@@ -372,7 +372,7 @@ class Agent {
       state: () => ({
         addresses: this.#addresses ?? {},
         isReady: this.#problem === undefined,
-        isDraining: this.#drain.isDraining,
+        isDraining: !this.#drain.isRunning,
       }),
     });
     const did = actionLog(

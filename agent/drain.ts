@@ -6,8 +6,8 @@
  * @module
  */
 
-import { SuccessorWait } from "../net/handover/successor_wait.ts";
-import type { Timer, Timers } from "../proto/sync/clock.ts";
+import { Drain } from "../net/program/drain.ts";
+import type { Timers } from "../proto/sync/clock.ts";
 
 /** A dial that a server sent before it has read that the agent goes is here by then. */
 export const QUIET_MS = 250;
@@ -29,79 +29,41 @@ interface DrainSteps {
   close(reason: string): void;
 }
 
-/** Idempotent. */
-export class AgentDrain {
-  readonly #finished = Promise.withResolvers<void>();
-  #state: "running" | "draining" | "closed" = "running";
-  #deadline: Timer | undefined;
-  #quiet: Timer | undefined;
+/** See the module description. */
+export class AgentDrain extends Drain<"draining"> {
   #beganMs = 0;
-  readonly #successor: SuccessorWait;
 
-  constructor(
-    private readonly steps: DrainSteps,
-    private readonly timers: Timers,
-  ) {
-    this.#successor = new SuccessorWait(timers, () => {
-      if (this.#quiet === undefined) this.loadChanged();
-    });
-  }
-
-  /** It was asked to end, or another process has taken its place. */
-  get isDraining(): boolean {
-    return this.#state !== "running";
-  }
-
-  /** Settles when everything is closed. */
-  get finished(): Promise<void> {
-    return this.#finished.promise;
+  constructor(private readonly steps: DrainSteps, timers: Timers) {
+    super(timers);
   }
 
   /** @param timeoutMs How long what runs may go on; 0 ends it at once. */
   begin(timeoutMs: number): void {
-    if (this.#state !== "running") return;
-    this.#state = "draining";
+    if (!this.isRunning) return;
+    this.phase = "draining";
     this.#beganMs = this.timers.now();
     this.steps.announce();
     if (timeoutMs === 0) return this.now("the agent is stopping");
-    this.#deadline = this.timers.after(
+    this.limit(
       timeoutMs,
       () => this.now(`the agent stopped after ${timeoutMs / 1000} s of grace`),
     );
     this.loadChanged();
   }
 
-  /** It does not end before, unless its time is over. @param ms From now on. */
-  awaitSuccessor(ms: number): void {
-    this.#successor.set(ms);
-    if (this.#quiet === undefined) this.loadChanged();
+  override loadChanged(): void {
+    if (this.phase !== "draining") return;
+    this.stepAfter();
+    if (this.steps.load() > 0 || this.awaitsSuccessor) return;
+    this.stepAfter(this.steps.isLinked() ? QUIET_MS : 0, () => {
+      const tookMs = this.timers.now() - this.#beganMs;
+      if (tookMs < TOLD_MS && !this.steps.areTold()) this.loadChanged();
+      else this.now("the agent has drained");
+    });
   }
 
-  /** To be called whenever the load has changed. */
-  loadChanged(): void {
-    if (this.#state !== "draining") return;
-    this.#quiet?.cancel();
-    this.#quiet = undefined;
-    if (this.steps.load() > 0) return;
-    this.#quiet = this.timers.after(
-      this.steps.isLinked() ? QUIET_MS : 0,
-      () => {
-        this.#quiet = undefined;
-        const tookMs = this.timers.now() - this.#beganMs;
-        if (tookMs < TOLD_MS && !this.steps.areTold()) this.loadChanged();
-        else if (!this.#successor.isOn) this.now("the agent has drained");
-      },
-    );
-  }
-
-  /** Ends without waiting any longer. */
-  now(reason: string): void {
-    if (this.#state === "closed") return;
-    this.#state = "closed";
-    this.#deadline?.cancel();
-    this.#quiet?.cancel();
-    this.#successor.set(0);
+  protected override close(reason: string): Promise<void> {
     this.steps.close(reason);
-    this.#finished.resolve();
+    return Promise.resolve();
   }
 }

@@ -164,7 +164,7 @@ class NodeProxy {
       finished: drain.finished.finally(() => program.end()),
       whenReady: () => Promise.race([this.#ready.promise, drain.finished]),
       get isDraining() {
-        return drain.isDraining;
+        return !drain.isRunning;
       },
       shutdown: (why = "asked to end") => drain.begin(why, drainTimeoutMs),
       awaitSuccessor: (ms) => drain.awaitSuccessor(ms),
@@ -173,7 +173,7 @@ class NodeProxy {
       },
       recall: (part) => proxy.recall(part),
       successorEnded: () => {
-        if (drain.isDraining) proxy.successorEnded();
+        if (!drain.isRunning) proxy.successorEnded();
       },
       handedOver: (pid) => drain.handedOver(pid, drainTimeoutMs),
       stop: (reason) => drain.now(reason),
@@ -194,7 +194,7 @@ class NodeProxy {
         {
           name: "not-stopping",
           problem: () =>
-            this.#drain.isDraining ? "the proxy is stopping" : undefined,
+            !this.#drain.isRunning ? "the proxy is stopping" : undefined,
         },
         { name: "sources-read", problem: () => proxy.problem },
         { name: "identity", problem: () => identity?.problem },
@@ -225,7 +225,7 @@ class NodeProxy {
           program: "proxy",
           id: node || Deno.hostname(),
           isReady: proxy.problem === undefined,
-          isDraining: this.#drain.isDraining,
+          isDraining: !this.#drain.isRunning,
           addresses: { admin: this.#admin.address, ...this.#relay?.addresses },
         }),
       certificates: () => identity?.certificates ?? [],

@@ -7,7 +7,7 @@
 
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { HandoverOffer } from "../../net/handover/handover_offer.ts";
-import { successorWaitMs } from "../../net/handover/successor_wait.ts";
+import { successorWaitMs } from "../../net/program/drain.ts";
 import { UPGRADE_MS } from "../../net/handover/upgrade.ts";
 import { UpgradeRequests } from "../../net/handover/upgrade_requests.ts";
 import {

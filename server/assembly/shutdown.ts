@@ -7,8 +7,8 @@
  * @module
  */
 
-import { SuccessorWait } from "../../net/handover/successor_wait.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { Drain } from "../../net/program/drain.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { HealthService } from "../../proto/grpc/health.ts";
 
@@ -53,113 +53,74 @@ export const PASSED_ARRIVAL_MS = 1_000;
  */
 export const LAST_REQUESTS_MS = 200;
 
-/** Takes a server from running to closed, once. Idempotent. */
-export class Shutdown {
-  readonly #finished = Promise.withResolvers<void>();
-  #state: "running" | "draining" | "leaving" | "last" | "closing" = "running";
-  #deadline: Timer | undefined;
-  #arrivals: Timer | undefined;
-  readonly #successor: SuccessorWait;
-
-  constructor(
-    private readonly steps: ShutdownSteps,
-    private readonly timers: Timers,
-  ) {
-    this.#successor = new SuccessorWait(timers, () => this.loadChanged());
-  }
-
-  get isRunning(): boolean {
-    return this.#state === "running";
-  }
-
-  /** Settles when everything is closed. */
-  get finished(): Promise<void> {
-    return this.#finished.promise;
+/** See the module description. */
+export class Shutdown extends Drain<"draining" | "leaving" | "last"> {
+  constructor(private readonly steps: ShutdownSteps, timers: Timers) {
+    super(timers);
   }
 
   /** @param timeoutMs How long what runs may go on; 0 ends it at once. */
   begin(timeoutMs: number): void {
-    if (this.#state !== "running") return;
-    this.#state = "draining";
+    if (!this.isRunning) return;
+    this.phase = "draining";
     this.steps.announce();
     this.#limit(timeoutMs);
     this.loadChanged();
   }
 
-  /** Until then it counts as busy. @param ms From now on; 0: no longer. */
-  awaitSuccessor(ms: number): void {
-    this.#successor.set(ms);
-    this.loadChanged();
-  }
-
   /** Another process has the ports. @param timeoutMs As {@linkcode begin}. */
   handedOver(timeoutMs: number): void {
-    if (this.#state !== "running" && this.#state !== "draining") return;
-    this.#successor.set(0);
+    if (!this.isRunning && this.phase !== "draining") return;
+    this.forgetSuccessor();
     // Again: others may have connected since.
     this.steps.announce();
     this.#leave(PASSED_ARRIVAL_MS);
     this.#limit(timeoutMs);
   }
 
-  /** To be called whenever the load may have become 0. */
-  loadChanged(): void {
-    const isWaiting = this.#state === "draining" ||
-      (this.#state === "leaving" && this.#arrivals === undefined);
-    if (!isWaiting || this.#successor.isOn || this.steps.load() > 0) return;
-    if (this.#state === "draining") {
+  override loadChanged(): void {
+    const isWaiting = this.phase === "draining" ||
+      (this.phase === "leaving" && !this.isStepping);
+    if (!isWaiting || this.awaitsSuccessor || this.steps.load() > 0) return;
+    if (this.phase === "draining") {
       if (this.steps.letGo()) return this.#leave(PASSED_ARRIVAL_MS);
       if (this.steps.refuse()) return this.#leave(LAST_REQUESTS_MS);
     }
     this.#last("the server is stopping");
   }
 
-  /** Whoever is cut off at the end has not just begun. */
+  /** A caller that is cut off at the end has not just begun. */
   #last(reason: string): void {
-    if (this.#state === "closing") return;
+    if (this.phase === "closed") return;
     this.steps.refuse();
     if (!this.steps.refuseDials()) return this.now(reason);
-    this.#state = "last";
-    this.#arrivals?.cancel();
-    this.#arrivals = this.timers.after(
-      LAST_REQUESTS_MS,
-      () => this.now(reason),
-    );
+    this.phase = "last";
+    this.stepAfter(LAST_REQUESTS_MS, () => this.now(reason));
   }
 
-  /** Ends without waiting any longer. */
-  now(reason: string): void {
-    if (this.#state === "closing") return;
-    if (this.#state === "running") this.steps.announce();
-    this.#state = "closing";
-    this.#deadline?.cancel();
-    this.#arrivals?.cancel();
-    this.#successor.set(0);
-    this.steps.closeAll(reason).then(
-      this.#finished.resolve,
-      this.#finished.reject,
-    );
+  override now(reason: string): void {
+    if (this.isRunning) this.steps.announce();
+    super.now(reason);
+  }
+
+  protected override close(reason: string): Promise<void> {
+    return this.steps.closeAll(reason);
   }
 
   #limit(timeoutMs: number): void {
     if (timeoutMs === 0) return this.now("the server is stopping");
-    this.#deadline ??= this.timers.after(timeoutMs, () => {
+    this.limit(timeoutMs, () => {
       const end = () =>
         this.#last(`the server stopped after ${timeoutMs / 1000} s of grace`);
-      if (this.#state !== "draining" || !this.steps.letGo()) return end();
-      this.#leave(PASSED_ARRIVAL_MS);
-      this.#deadline = this.timers.after(PASSED_ARRIVAL_MS, end);
+      if (this.phase !== "draining" || !this.steps.letGo()) return end();
+      this.#leave(PASSED_ARRIVAL_MS, end);
     });
   }
 
-  /** Nothing is accepted here any more. */
-  #leave(arrivalMs: number): void {
-    this.#state = "leaving";
-    this.#arrivals?.cancel();
-    this.#arrivals = this.timers.after(arrivalMs, () => {
-      this.#arrivals = undefined;
-      this.loadChanged();
-    });
+  /** Nothing is accepted here any more. @param then When who came has arrived. */
+  #leave(arrivalMs: number, then = () => this.loadChanged()): void {
+    this.phase = "leaving";
+    this.stepAfter(arrivalMs, then);
   }
 }
 

@@ -13,9 +13,8 @@
  */
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { SuccessorWait } from "../../net/handover/successor_wait.ts";
+import { Drain } from "../../net/program/drain.ts";
 import type { Tools } from "../../platform/program/tools.ts";
-import type { Timer } from "../../proto/sync/clock.ts";
 
 /**
  * When the time is over nobody new is accepted, and who has just come has so
@@ -44,33 +43,17 @@ export interface ProxyDrainSteps {
   close(reason: string, lastMs: number): Promise<void>;
 }
 
-/** Idempotent. */
-export class ProxyDrain {
-  readonly #finished = Promise.withResolvers<void>();
-  #state: "running" | "draining" | "leaving" | "closed" = "running";
-  #deadline: Timer | undefined;
+/** See the module description. */
+export class ProxyDrain extends Drain<"draining" | "leaving"> {
   #deadlineMs = Infinity;
-  #look: Timer | undefined;
-  readonly #successor: SuccessorWait;
+  /** See {@linkcode ProxyDrainSteps.close}. */
+  #lastMs = 0;
 
   constructor(
     private readonly steps: ProxyDrainSteps,
     private readonly tools: Tools,
   ) {
-    this.#successor = new SuccessorWait(
-      tools.timers,
-      () => this.loadChanged(),
-    );
-  }
-
-  /** Settles when everything is closed. */
-  get finished(): Promise<void> {
-    return this.#finished.promise;
-  }
-
-  /** It was asked to end, or another process serves. */
-  get isDraining(): boolean {
-    return this.#state !== "running";
+    super(tools.timers);
   }
 
   /**
@@ -78,8 +61,8 @@ export class ProxyDrain {
    * @param timeoutMs How long what runs may go on; 0 ends it at once.
    */
   begin(why: string, timeoutMs: number): void {
-    if (this.#state !== "running") return;
-    this.#state = "draining";
+    if (!this.isRunning) return;
+    this.phase = "draining";
     this.tools.log.info(
       `${why}: draining, ${textOf(this.steps.load)}, at most ` +
         `${timeoutMs / 1000} s; who comes is served`,
@@ -87,27 +70,17 @@ export class ProxyDrain {
     this.#wait(timeoutMs);
   }
 
-  /** It does not end before, unless its time is over. @param ms From now on. */
-  awaitSuccessor(ms: number): void {
-    this.#successor.set(ms);
-    this.loadChanged();
-  }
-
-  /** To be called whenever the load has changed. */
-  loadChanged(): void {
-    if (this.#state !== "draining" && this.#state !== "leaving") return;
-    // Whatever ends in this turn of the event loop may be followed by more.
-    this.#look ??= this.tools.timers.after(0, () => {
-      this.#look = undefined;
-      this.#lookNow();
-    });
+  /** Whatever ends in this turn of the event loop may be followed by more. */
+  override loadChanged(): void {
+    const isWaiting = this.phase === "draining" || this.phase === "leaving";
+    if (isWaiting && !this.isStepping) this.stepAfter(0, () => this.#look());
   }
 
   /** @param pid The process that accepts from now on. */
   handedOver(pid: number, timeoutMs: number): void {
-    if (this.#state !== "running" && this.#state !== "draining") return;
-    this.#state = "leaving";
-    this.#successor.set(0);
+    if (!this.isRunning && this.phase !== "draining") return;
+    this.phase = "leaving";
+    this.forgetSuccessor();
     this.steps.retire();
     this.tools.log.info(
       `handed over to process ${pid}: ${textOf(this.steps.load)} may go on, ` +
@@ -116,52 +89,48 @@ export class ProxyDrain {
     this.#wait(timeoutMs);
   }
 
-  /** Ends without waiting any longer. */
-  now(reason: string): void {
-    this.#close(reason, 0);
+  override now(reason: string): void {
+    this.#end(reason, 0);
   }
 
-  #close(reason: string, lastMs: number): void {
+  #end(reason: string, lastMs: number): void {
     // Who came last has less time than was said.
-    if (this.#state === "closed") {
+    if (this.phase === "closed") {
       return unawaited("proxy", this.steps.close(reason, lastMs));
     }
-    this.#state = "closed";
-    this.#deadline?.cancel();
-    this.#look?.cancel();
-    this.#successor.set(0);
+    this.#lastMs = lastMs;
+    super.now(reason);
+  }
+
+  protected override async close(reason: string): Promise<void> {
     const { connections, sessions } = this.steps.load;
     const cut = connections + sessions === 0
       ? ""
       : `; ${textOf({ connections, sessions })} cut off`;
-    this.steps.close(reason, lastMs).then(() => {
-      this.tools.log.info(`ended: ${reason}${cut}`);
-      this.#finished.resolve();
-    }, this.#finished.reject);
+    await this.steps.close(reason, this.#lastMs);
+    this.tools.log.info(`ended: ${reason}${cut}`);
   }
 
   #wait(timeoutMs: number): void {
     if (timeoutMs === 0) return this.now("the proxy is stopping");
-    this.#deadlineMs = Math.min(
-      this.#deadlineMs,
-      this.tools.timers.now() + timeoutMs,
-    );
-    this.#deadline ??= this.tools.timers.after(
+    const endMs = this.timers.now() + timeoutMs;
+    this.#deadlineMs = Math.min(this.#deadlineMs, endMs);
+    this.limit(
       timeoutMs,
-      () => this.#close(`the drain took ${timeoutMs / 1000} s`, LAST_MS),
+      () => this.#end(`the drain took ${timeoutMs / 1000} s`, LAST_MS),
     );
-    this.#lookNow();
+    this.#look();
   }
 
-  #lookNow(): void {
+  #look(): void {
     const { connections, sessions } = this.steps.load;
-    const isOver = connections === 0 && !this.#successor.isOn &&
-      (this.#state === "draining" || sessions === 0);
+    const isOver = connections === 0 && !this.awaitsSuccessor &&
+      (this.phase === "draining" || sessions === 0);
     if (!isOver) return;
     // Who is in the kernel's queue comes when the ports are closed.
-    this.#close(
+    this.#end(
       sessions === 0 ? "nothing runs any more" : "no connection is open",
-      this.#deadlineMs - this.tools.timers.now(),
+      this.#deadlineMs - this.timers.now(),
     );
   }
 }

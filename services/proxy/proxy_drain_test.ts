@@ -35,7 +35,7 @@ Deno.test("asked to end, it serves until nothing runs, and then closes", async (
   const rig = new Rig();
   rig.connections = 1;
   rig.drain.begin("SIGTERM", 30_000);
-  assertEquals(rig.drain.isDraining, true);
+  assertEquals(!rig.drain.isRunning, true);
   assertEquals(
     rig.log.lines.map(({ message }) => message),
     ["SIGTERM: draining, 1 connection, at most 30 s; who comes is served"],

@@ -5,7 +5,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { SUCCESSOR_MS } from "../../net/handover/successor_wait.ts";
+import { SUCCESSOR_MS } from "../../net/program/drain.ts";
 import type { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
 import { Workspace } from "../support/program/workspace.ts";
