@@ -18,7 +18,7 @@ Deno.test("health and readiness are said as upstream says them", async () => {
   const listed = `[+]ping ok\n[-]server-connected failed: ${lacking}\n`;
   const whole = "[+]ping ok\n[+]server-connected ok\ncheck passed\n";
   // deno-fmt-ignore: the columns are the point.
-  const cases: readonly (readonly [path: string, problem: string | undefined, style: "server" | "agent", status: number, text: string])[] = [
+  const cases = [
     ["/healthz",        lacking,   "agent",  200, "ok"],
     ["/readyz",         undefined, "agent",  200, "ok"],
     ["/ready",          undefined, "agent",  200, "ok"],
@@ -27,7 +27,7 @@ Deno.test("health and readiness are said as upstream says them", async () => {
     ["/readyz",         lacking,   "agent",  503, listed],
     ["/readyz?verbose", undefined, "agent",  200, whole],
     ["/readyz?verbose", lacking,   "agent",  503, listed],
-  ];
+  ] as const;
   for (const [path, problem, style, status, text] of cases) {
     const answer = get(health(problem, style), path);
     assertEquals([answer.status, await answer.text()], [status, text], path);

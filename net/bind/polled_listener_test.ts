@@ -4,6 +4,11 @@ import { onPath } from "../../tests/support/memory/socket_kinds.ts";
 import { Socket } from "../stream/socket.ts";
 import { denoStream } from "../stream/platform_stream.ts";
 import { openLibc } from "../libc/libc.ts";
+import {
+  IPPROTO_TCP,
+  socketOption,
+  TCP_NODELAY,
+} from "../libc/socket_option.ts";
 import { inetDescriptors } from "../libc/sockets.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import {
@@ -168,7 +173,9 @@ test("who is there already is had without a promise, and sends at once", async (
   const { port } = listener.address;
   const delays = [...inetDescriptors(library)]
     .filter(({ local }) => local.port === port)
-    .map(({ descriptor }) => optionOf(descriptor, TCP_NODELAY));
+    .map(({ descriptor }) =>
+      socketOption(library, descriptor, IPPROTO_TCP, TCP_NODELAY)
+    );
   assertEquals(delays, [1, 1, 1], "the listener's, and what they have from it");
   const next = listener.accept();
   const late = await dial(listener);
@@ -178,16 +185,6 @@ test("who is there already is had without a promise, and sends at once", async (
   }
   assertEquals(listener.acceptNow(), undefined);
 });
-
-const TCP_NODELAY = 1;
-
-function optionOf(descriptor: number, option: number): number {
-  const value = new Uint32Array(1);
-  const length = new Uint8Array(new Uint32Array([4]).buffer);
-  const into = new Uint8Array(value.buffer);
-  library.getsockopt(descriptor, 6, option, into, length);
-  return value[0]!;
-}
 
 test("a path of any letters works, and too long a one is for the platform", async (poller) => {
   await onPath(async (path) => {

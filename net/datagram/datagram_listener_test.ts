@@ -104,24 +104,18 @@ Deno.test("a UDP caller that is silent is gone, and may come again", async () =>
 });
 
 Deno.test("closing the socket ends its flows", async () => {
-  const timers = new FakeTimers();
-  const first = Promise.withResolvers<ConduitProbe>();
-  const listener = await listenDatagrams({
-    hostname: "127.0.0.1",
-    port: 0,
-    timers,
-    idleTimeoutMs: IDLE_MS,
-    onFlow: (flow) => first.resolve(new ConduitProbe(flow)),
+  await arrange(async ({ caller, nextFlow, listener }) => {
+    caller().say("a");
+    const flow = await nextFlow();
+    listener.close();
+    assertEquals((await flow.closed).kind, "reset");
   });
-  const socket = createSocket("udp4");
-  socket.send("a", Number(listener.address.split(":")[1]), "127.0.0.1");
-  const flow = await first.promise;
-  listener.close();
-  socket.close();
-  assertEquals((await flow.closed).kind, "reset");
 });
 
-Deno.test("the first datagram can be taken, to be sent ahead", async () => {
+/** Flows that nobody listens to yet: one for each list of datagrams. */
+async function waitingFlows(
+  ...said: readonly (readonly (string | Uint8Array)[])[]
+): Promise<readonly [DatagramListener, readonly DatagramFlow[]]> {
   const flows: DatagramFlow[] = [];
   const arrived = Promise.withResolvers<void>();
   const listener = await listenDatagrams({
@@ -130,47 +124,34 @@ Deno.test("the first datagram can be taken, to be sent ahead", async () => {
     timers: new FakeTimers(),
     idleTimeoutMs: IDLE_MS,
     onFlow(flow) {
-      flows.push(flow);
-      if (flows.length === 2) arrived.resolve();
+      if (flows.push(flow) === said.length) arrived.resolve();
     },
   });
   const port = Number(listener.address.split(":")[1]);
-  const sockets = [createSocket("udp4"), createSocket("udp4")];
-  await sent(sockets[0]!, "first", port);
-  await sent(sockets[0]!, "second", port);
-  await sent(sockets[1]!, "elsewhere", port); // Heard last.
-  await arrived.promise;
-  const [flow] = flows;
+  for (const datagrams of said) {
+    const socket = createSocket("udp4");
+    for (const datagram of datagrams) await sent(socket, datagram, port);
+    socket.close();
+  }
+  await arrived.promise; // The last one's is heard last.
+  return [listener, flows];
+}
+
+Deno.test("the first datagram can be taken, to be sent ahead", async () => {
+  const said = [["first", "second"], ["elsewhere"]];
+  const [listener, [flow]] = await waitingFlows(...said);
   assertEquals(flow!.takeFirst(4), undefined);
   assertEquals(flow!.takeFirst(5), new TextEncoder().encode("first"));
   const probe = new ConduitProbe(flow!);
   await probe.received(6);
   assertEquals(probe.text, "second");
   listener.close();
-  for (const socket of sockets) socket.close();
 });
 
 Deno.test("datagrams that nobody listens to are kept up to a limit", async () => {
-  const flows: DatagramFlow[] = [];
-  const arrived = Promise.withResolvers<void>();
-  const listener = await listenDatagrams({
-    hostname: "127.0.0.1",
-    port: 0,
-    timers: new FakeTimers(),
-    idleTimeoutMs: IDLE_MS,
-    onFlow(flow) {
-      flows.push(flow);
-      if (flows.length === 2) arrived.resolve();
-    },
-  });
-  const port = Number(listener.address.split(":")[1]);
-  const sockets = [createSocket("udp4"), createSocket("udp4")];
   const datagram = new Uint8Array(LISTENER_WAITING_BYTES_MAX / 4 + 1);
-  for (let count = 0; count < 5; count++) {
-    await sent(sockets[0]!, datagram, port);
-  }
-  await sent(sockets[1]!, "elsewhere", port); // Heard last.
-  await arrived.promise;
+  const said = [Array(5).fill(datagram), ["elsewhere"]];
+  const [listener, flows] = await waitingFlows(...said);
   const probe = new ConduitProbe(flows[0]!);
   await probe.received(3 * datagram.length);
   assertEquals(probe.chunks.length, 3);
@@ -178,7 +159,6 @@ Deno.test("datagrams that nobody listens to are kept up to a limit", async () =>
   // What was over before anybody listened is told as well.
   await Promise.resolve();
   assertEquals((await new ConduitProbe(flows[1]!).closed).kind, "reset");
-  for (const socket of sockets) socket.close();
 });
 
 /** Resolves when the datagram has left: those sent later come later. */

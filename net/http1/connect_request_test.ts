@@ -8,40 +8,30 @@ function read(text: string) {
   return connectRequestOf(new RequestReader(CONNECT_EXAMPLE).push(bytes)!.head);
 }
 
-Deno.test("kube-apiserver's request is read", () => {
-  assertEquals(read("CONNECT 10.0.0.1:443 HTTP/1.1\r\nHost: 127.0.0.1"), {
-    target: "10.0.0.1:443",
-    node: undefined,
-    oneAgent: false,
-    maybeNode: false,
-    hasOthers: false,
-    id: undefined,
-    trace: undefined,
-  });
-});
+const NOTHING_MORE = {
+  node: undefined,
+  oneAgent: false,
+  maybeNode: false,
+  hasOthers: false,
+  id: undefined,
+  trace: undefined,
+};
 
-Deno.test("a node, or one agent, is asked for by fields of ours", () => {
-  assertEquals(read("CONNECT [::1]:80 HTTP/1.0\r\ntunnel-NODE:  n1 "), {
-    target: "[::1]:80",
-    node: "n1",
-    oneAgent: false,
-    maybeNode: false,
-    hasOthers: false,
-    id: undefined,
-    trace: undefined,
-  });
-  assertEquals(
-    read("CONNECT a:1 HTTP/1.1\r\nTunnel-One-Agent: x").oneAgent,
-    true,
-  );
-  assertEquals(
-    read("CONNECT a:1 HTTP/1.1\r\ntunnel-node-name: x").maybeNode,
-    true,
-  );
-  assertEquals(
-    read("CONNECT a:1 HTTP/1.1\r\ntunnel-other-servers: x").hasOthers,
-    true,
-  );
+Deno.test("kube-apiserver's request is read, and what fields of ours ask for", () => {
+  // deno-fmt-ignore: the columns are the point.
+  const cases = [
+    ["10.0.0.1:443", "Host: 127.0.0.1",         {}],
+    ["[::1]:80",     "tunnel-NODE:  n1 ",       { node: "n1" }],
+    ["a:1",          "Tunnel-One-Agent: x",     { oneAgent: true }],
+    ["a:1",          "tunnel-node-name: x",     { maybeNode: true }],
+    ["a:1",          "tunnel-other-servers: x", { hasOthers: true }],
+  ] as const;
+  for (const [target, field, asked] of cases) {
+    assertEquals(
+      read(`CONNECT ${target} HTTP/1.1\r\n${field}`),
+      { target, ...NOTHING_MORE, ...asked },
+    );
+  }
 });
 
 Deno.test("the id is the client's own, or the span that it sent", () => {
@@ -76,13 +66,6 @@ const REFUSED: readonly [name: string, request: string, status: number, words: s
   ["a path",                 "CONNECT /a:80 HTTP/1.1",             400, "a path was seen"],
   ["a URL",                  "CONNECT http://h:80 HTTP/1.1",       400, "a path was seen"],
   ["another method",         "GET http://h/ HTTP/1.1",             405, "only supports CONNECT"],
-  ["HTTP/2's preface",       "PRI * HTTP/2.0",                     400, "request line"],
-  ["another version",        "CONNECT h:1 HTTP/3.0",               400, "request line"],
-  ["blanks in the line",     "CONNECT h:1  HTTP/1.1",              400, "request line"],
-  ["a header with no colon", "CONNECT h:1 HTTP/1.1\r\noops",       400, "header line"],
-  ["a folded header",        "CONNECT h:1 HTTP/1.1\r\nA: b\r\n c", 400, "header line"],
-  ["NUL in a value",         "CONNECT h:1 HTTP/1.1\r\nA: b\0c",    400, "header line"],
-  ["a carriage return",      "CONNECT h:1 HTTP/1.1\r\nA: b\rc",    400, "header line"],
   ["two nodes",              "CONNECT h:1 HTTP/1.1\r\nTunnel-Node: a\r\ntunnel-node: a", 400, "given twice"],
 ];
 

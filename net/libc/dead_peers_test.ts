@@ -7,11 +7,14 @@ import {
   KEEPALIVE,
 } from "./dead_peers.ts";
 import { openLibc } from "./libc.ts";
-import { inetDescriptors } from "./sockets.ts";
+import {
+  IPPROTO_TCP,
+  SO_KEEPALIVE,
+  socketOption,
+  SOL_SOCKET,
+} from "./socket_option.ts";
+import { inetDescriptors, peerAddress } from "./sockets.ts";
 
-const SOL_SOCKET = 1;
-const SO_KEEPALIVE = 9;
-const IPPROTO_TCP = 6;
 const TCP_KEEPIDLE = 4;
 const TCP_KEEPINTVL = 5;
 const TCP_KEEPCNT = 6;
@@ -52,19 +55,12 @@ Deno.test("what a listening socket accepts later has been told, too", async () =
   const accepted = await listener.accept();
   const caller = near.localAddr as Deno.NetAddr;
   const isAccepted = (descriptor: number) =>
-    peerPort(descriptor) === caller.port;
+    peerAddress(openLibc()!, descriptor)?.port === caller.port;
   assertEquals(optionOf(port, SOL_SOCKET, SO_KEEPALIVE, isAccepted), 1);
   watch.stop();
   near.close();
   accepted.close();
 });
-
-function peerPort(descriptor: number): number | undefined {
-  const address = new Uint8Array(128);
-  const length = new Uint8Array(new Uint32Array([128]).buffer);
-  const failed = openLibc()!.getpeername(descriptor, address, length);
-  return failed === 0 ? (address[2]! << 8) | address[3]! : undefined;
-}
 
 /** What the kernel says of the socket with this local port. */
 function optionOf(
@@ -72,19 +68,10 @@ function optionOf(
   level: number,
   option: number,
   isMeant: (descriptor: number) => boolean = () => true,
-): number {
+): number | undefined {
   const library = openLibc()!;
-  for (const { descriptor, local } of inetDescriptors(library)) {
-    if (local.port !== port || !isMeant(descriptor)) continue;
-    const value = new Uint32Array(1);
-    library.getsockopt(
-      descriptor,
-      level,
-      option,
-      new Uint8Array(value.buffer),
-      new Uint8Array(new Uint32Array([4]).buffer),
-    );
-    return value[0]!;
-  }
-  throw new Error(`no socket with port ${port}`);
+  const [found] = [...inetDescriptors(library)].filter((
+    { descriptor, local },
+  ) => local.port === port && isMeant(descriptor));
+  return socketOption(library, found!.descriptor, level, option);
 }

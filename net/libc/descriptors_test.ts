@@ -1,5 +1,6 @@
-import { assertEquals } from "@std/assert";
-import { descriptorsLeft, mayTakeDescriptor } from "./descriptors.ts";
+import { assert, assertEquals } from "@std/assert";
+import { copyDescriptor, descriptorsLeft } from "./descriptors.ts";
+import { openLibc } from "./libc.ts";
 
 Deno.test("callers leave descriptors to links, and those to health", () => {
   const left = (limit: number) =>
@@ -10,8 +11,15 @@ Deno.test("callers leave descriptors to links, and those to health", () => {
   assertEquals(left(1_048_576), [1_024, 512, 0]);
 });
 
-Deno.test("there are descriptors for everybody where there are many", () => {
-  for (const use of ["caller", "link", "administration"] as const) {
-    assertEquals(mayTakeDescriptor(use), true);
-  }
+Deno.test({
+  name: "a copy is another descriptor, and no child's",
+  ignore: openLibc() === undefined,
+  fn() {
+    const [F_GETFD, FD_CLOEXEC] = [1, 1];
+    const library = openLibc()!;
+    const copy = copyDescriptor(2);
+    assert(copy > 2);
+    assertEquals(library.fcntl(copy, F_GETFD, 0), FD_CLOEXEC);
+    assertEquals(library.close(copy), 0);
+  },
 });

@@ -39,14 +39,6 @@ Deno.test("firstBytes() loses nothing that comes late", async () => {
   assertEquals(await readText(first), " words");
 });
 
-Deno.test("firstBytes() loses nothing that comes between it and who goes on", async () => {
-  const { timers, stream, socket, looking } = look();
-  timers.advance(5);
-  assertEquals((await looking).length, 0);
-  stream.deliver(encode("late words"));
-  assertEquals(await readText(new Socket(socket.handOver())), "late words");
-});
-
 Deno.test("firstBytes() hands on an end that came in time", async () => {
   const { stream, socket, looking } = look();
   stream.deliver(null);

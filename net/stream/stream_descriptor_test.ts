@@ -5,7 +5,6 @@ import { listenPolledTcp } from "../bind/polled_listener.ts";
 import { connectPolledTcp } from "./polled_connect.ts";
 import { Poller, Ready } from "../poll/poller.ts";
 import { type Stream, WOULD_BLOCK } from "./stream.ts";
-import { STREAM_INTEREST } from "./stream_descriptor.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 
 const library = openLibc()!;
@@ -185,12 +184,6 @@ test("what is closed is neither read nor written, and closing twice is harmless"
   const { BadResource } = Deno.errors;
   assertThrows(() => stream.read(new Uint8Array(1)), BadResource);
   assertThrows(() => stream.write(new Uint8Array(1)), BadResource);
-});
-
-test("what is waited for includes what a read stops at", () => {
-  for (const bit of [Ready.READ, Ready.WRITE, Ready.URGENT, Ready.PEER_END]) {
-    assert((STREAM_INTEREST & bit) !== 0);
-  }
 });
 
 function thrown(call: () => unknown): unknown {

@@ -1,7 +1,11 @@
 /** Whose turn it is when streams of the C library always have something to do. */
 
 import { assert, assertEquals } from "@std/assert";
-import type { Conduit, ConduitEnd } from "../../proto/transfer/conduit.ts";
+import type {
+  Conduit,
+  ConduitEnd,
+  ConduitEvents,
+} from "../../proto/transfer/conduit.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
@@ -45,74 +49,77 @@ class EagerKernel {
   }
 }
 
-Deno.test({
-  name: "two ends that are faster than we are leave the event loop its turns",
-  ignore,
-  fn: async () => {
-    const [poller, kernel] = [new Poller(library), new EagerKernel()];
+/** Thirty turns, in each of which a kernel moves what one may, and no more. */
+function test(
+  name: string,
+  use: (kernel: EagerKernel, poller: Poller) => () => Promise<unknown>,
+): void {
+  Deno.test({
+    name,
+    ignore,
+    fn: async () => {
+      const [poller, kernel] = [new Poller(library), new EagerKernel()];
+      const end = use(kernel, poller);
+      for (let turn = 0; turn < 30; turn++) {
+        await settled();
+        kernel.bytes = 0;
+      }
+      assert(kernel.most > 0, "nothing moved");
+      assert(kernel.most < 2 * BYTES_PER_TURN, `${kernel.most} in one turn`);
+      await end();
+      assertEquals(poller.wakeupKind, undefined);
+    },
+  });
+}
+
+/** Nobody beside the kernel has anything to say. */
+function attached(conduit: Conduit, events: Partial<ConduitEvents>) {
+  const closed = Promise.withResolvers<ConduitEnd>();
+  conduit.attach({
+    onData: () => {}, // One chunk, and no more: it is never taken.
+    onEnd: () => {},
+    onWritable: () => {},
+    onClose: closed.resolve,
+    ...events,
+  });
+  return () => {
+    conduit.reset("enough");
+    return closed.promise;
+  };
+}
+
+test(
+  "two ends that are faster than we are leave the event loop its turns",
+  (kernel, poller) => {
     const [one, other] = [kernel.conduit(poller), kernel.conduit(poller)];
     const ended = transfer(one, other);
-    for (let turn = 0; turn < 30; turn++) {
-      await settled();
-      kernel.bytes = 0;
-    }
-    assert(kernel.most > 0, "nothing moved");
-    assert(kernel.most < 2 * BYTES_PER_TURN, `${kernel.most} in one turn`);
-    one.reset("enough");
-    await ended;
-    assertEquals(poller.wakeupKind, undefined);
+    return () => {
+      one.reset("enough");
+      return ended;
+    };
   },
-});
+);
 
-Deno.test({
-  name:
-    "bytes without end for a peer that takes all leave the event loop alone",
-  ignore,
-  fn: async () => {
-    const [poller, kernel] = [new Poller(library), new EagerKernel()];
+test(
+  "bytes without end for a peer that takes all leave the event loop alone",
+  (kernel, poller) => {
     const conduit = kernel.conduit(poller);
-    const closed = Promise.withResolvers<ConduitEnd>();
     const chunk = new Uint8Array(64 * 1024);
     const offer = () => {
       while (conduit.write(chunk) === chunk.length);
     };
-    conduit.attach({
-      onData: () => {}, // One chunk, and no more: it is never taken.
-      onEnd: () => {},
-      onWritable: offer,
-      onClose: closed.resolve,
-    });
+    const end = attached(conduit, { onWritable: offer });
     offer();
-    for (let turn = 0; turn < 30; turn++) {
-      await settled();
-      kernel.bytes = 0;
-    }
-    assert(kernel.most < 2 * BYTES_PER_TURN, `${kernel.most} in one turn`);
-    conduit.reset("enough");
-    await closed.promise;
+    return end;
   },
-});
+);
 
-Deno.test({
-  name: "bytes without end for a reader that takes them a little later, too",
-  ignore,
-  fn: async () => {
-    const [poller, kernel] = [new Poller(library), new EagerKernel()];
+test(
+  "bytes without end for a reader that takes them a little later, too",
+  (kernel, poller) => {
     const conduit = kernel.conduit(poller);
-    const closed = Promise.withResolvers<ConduitEnd>();
-    conduit.attach({
+    return attached(conduit, {
       onData: ({ length }) => queueMicrotask(() => conduit.consumed(length)),
-      onEnd: () => {},
-      onWritable: () => {},
-      onClose: closed.resolve,
     });
-    for (let turn = 0; turn < 30; turn++) {
-      await settled();
-      kernel.bytes = 0;
-    }
-    assert(kernel.most > 0, "nothing moved");
-    assert(kernel.most < 2 * BYTES_PER_TURN, `${kernel.most} in one turn`);
-    conduit.reset("enough");
-    await closed.promise;
   },
-});
+);
