@@ -25,7 +25,7 @@ import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ProgressLine } from "./program/progress.ts";
 import { ExitCode, failure } from "./program/exit_codes.ts";
 import { booleanFlag, inGroup } from "./flags/flag.ts";
-import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/log_flags.ts";
+import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/program_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
 import { textTable } from "../admin/ask/text_table.ts";

@@ -17,7 +17,7 @@ import {
 } from "../proto/admin/api.ts";
 import { ASKED_SERVER_FLAGS, askedProgram } from "./flags/admin_flags.ts";
 import { booleanFlag, choiceFlag } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { askedClient } from "./program/answer_output.ts";
 import {
   type CommandContext,
@@ -68,32 +68,28 @@ export const DASHBOARD_COMMAND = defineCommand({
   async run({ values, operands, given }, context) {
     refuseOperands(operands);
     const asked = askedProgram(values, given, context);
-    const client = askedClient(asked, context);
-    try {
-      const question: LoginQuestion = { role: values["role"] };
-      const { url } = await client.post<LoginAnswer>(
-        `${ADMIN_API}/${ADMIN_ACTIONS.logins}`,
-        question,
-      );
-      context.print(`${ofOthers(url)}\n`);
-      const { port } = new URL(url);
+    using client = askedClient(asked, context);
+    const question: LoginQuestion = { role: values["role"] };
+    const { url } = await client.post<LoginAnswer>(
+      `${ADMIN_API}/${ADMIN_ACTIONS.logins}`,
+      question,
+    );
+    context.print(`${ofOthers(url)}\n`);
+    const { port } = new URL(url);
+    context.printError(
+      `Good once, for a minute; the browser may then ${values["role"]} for ` +
+        `12 hours. From elsewhere, before: ssh -L ${port}:127.0.0.1:${port} ` +
+        "and this machine's name\n",
+    );
+    const isOpened = () =>
+      visit(url, { open: hasOpened, users: usersOf(context) });
+    if (values["open"] && !(/^https?:/.test(url) && await isOpened())) {
       context.printError(
-        `Good once, for a minute; the browser may then ${values["role"]} for ` +
-          `12 hours. From elsewhere, before: ssh -L ${port}:127.0.0.1:${port} ` +
-          "and this machine's name\n",
+        "Cannot open a browser here: xdg-open does not run or found none, " +
+          "or none of yours came; open the link yourself\n",
       );
-      const isOpened = () =>
-        visit(url, { open: hasOpened, users: usersOf(context) });
-      if (values["open"] && !(/^https?:/.test(url) && await isOpened())) {
-        context.printError(
-          "Cannot open a browser here: xdg-open does not run or found none, " +
-            "or none of yours came; open the link yourself\n",
-        );
-      }
-      return ExitCode.OK;
-    } finally {
-      client.close();
     }
+    return ExitCode.OK;
   },
 });
 

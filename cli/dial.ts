@@ -14,11 +14,15 @@ import {
 } from "../client/dial_error.ts";
 import type { TunnelConn } from "../client/tunnel_conn.ts";
 import { defineCommand } from "./program/command.ts";
-import { asDialFailure, dialWarnings } from "./program/dial_failure.ts";
-import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
+import {
+  asDialFailure,
+  CommandFailure,
+  dialWarnings,
+  ExitCode,
+} from "./program/exit_codes.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { ROUTE_FLAGS, routeOf, routeRules } from "./flags/route_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
 

@@ -12,7 +12,7 @@ import { ExitCode } from "./program/exit_codes.ts";
 import { textTable } from "../admin/ask/text_table.ts";
 import { booleanFlag, inGroup } from "./flags/flag.ts";
 import { HELP_COLUMNS, wrap } from "./flags/help_text.ts";
-import { FORM_FLAG, GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { FORM_FLAG, GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
 
 /** See the module description. */

@@ -13,8 +13,12 @@ import { MemoryRelief } from "../net/libc/memory_relief.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { ListenError } from "../net/bind/listen_error.ts";
-import { CommandFailure, ExitCode } from "./program/exit_codes.ts";
-import { dialFailureText, dialWarnings } from "./program/dial_failure.ts";
+import {
+  CommandFailure,
+  dialFailureText,
+  dialWarnings,
+  ExitCode,
+} from "./program/exit_codes.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { sayInternalErrors } from "./program/process_context.ts";
 import {
@@ -23,7 +27,7 @@ import {
   parseForwardSpec,
 } from "./flags/addresses.ts";
 import { booleanFlag, textFlag } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import {
   EARLY_DATA_FLAG,

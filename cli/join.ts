@@ -18,7 +18,7 @@ import {
   SERVER_FLAG,
   serverAddresses,
 } from "./flags/join_flags.ts";
-import { GENERAL_FLAGS, LOG_FLAGS } from "./flags/log_flags.ts";
+import { GENERAL_FLAGS, LOG_FLAGS } from "./flags/program_flags.ts";
 import { ProgressLine } from "./program/progress.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { UsageError } from "./flags/usage_error.ts";

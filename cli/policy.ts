@@ -27,7 +27,7 @@ import {
 } from "./flags/admin_flags.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { fileFlag, listFlag, textFlag } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { textOf, UsageError } from "./flags/usage_error.ts";
 import { askedClient, printAnswer } from "./program/answer_output.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
@@ -153,13 +153,9 @@ async function askProgram(
   context: Pick<CommandContext, "printError">,
   question: PolicyQuestion,
 ): Promise<PolicyAnswer> {
-  const client = askedClient(asked, context);
-  try {
-    const path = `${ADMIN_API}/${ADMIN_ACTIONS.policyTest}`;
-    return await client.post<PolicyAnswer>(path, question);
-  } finally {
-    client.close();
-  }
+  using client = askedClient(asked, context);
+  const path = `${ADMIN_API}/${ADMIN_ACTIONS.policyTest}`;
+  return await client.post<PolicyAnswer>(path, question);
 }
 
 /** @throws {UsageError | PolicyError} */

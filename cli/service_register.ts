@@ -44,7 +44,7 @@ import {
   portFlag,
   textFlag,
 } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import type { Running } from "../net/program/program.ts";
 import { untilStopped } from "./program/until_stopped.ts";

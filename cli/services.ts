@@ -28,7 +28,7 @@ import { UsageError } from "./flags/usage_error.ts";
 import { shortCount, textTable } from "../admin/ask/text_table.ts";
 import { keyFrom } from "../services/catalog/model/model.ts";
 import { PROXY_ADMIN_PORT } from "./flags/admin_flags.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { askedClient } from "./program/answer_output.ts";
 
 const WHERE = "Where";

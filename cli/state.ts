@@ -22,7 +22,7 @@ import {
 } from "../server/state/state_copy.ts";
 import type { Store } from "../neighbours/store/store.ts";
 import { fileFlag, inGroup } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import {
   STATE_COMMAND_FLAGS,

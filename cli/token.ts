@@ -25,7 +25,7 @@ import {
   textFlag,
 } from "./flags/flag.ts";
 import { grantsFlag, namePatternFlag } from "./flags/join_flags.ts";
-import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/log_flags.ts";
+import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { type CommandState, withState } from "./program/server_state.ts";

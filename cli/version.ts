@@ -7,7 +7,7 @@
 import { defineCommand, refuseOperands } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { inGroup } from "./flags/flag.ts";
-import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/log_flags.ts";
+import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/program_flags.ts";
 import { versionText } from "./program/version.ts";
 
 /** See the module description. */

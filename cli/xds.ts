@@ -21,7 +21,7 @@ import {
 } from "./flags/admin_flags.ts";
 import { askAll, printEach } from "./ask/asked.ts";
 import { booleanFlag } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/log_flags.ts";
+import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { printAnswer } from "./program/answer_output.ts";
 import { defineCommand } from "./program/command.ts";
 import { ExitCode, failure } from "./program/exit_codes.ts";

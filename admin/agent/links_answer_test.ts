@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type { LinksView, ServerLink } from "../../agent/links/agent_links.ts";
-import { linkInfos, linkWarnings } from "./links_answer.ts";
+import { linkInfos, linkWarnings } from "./agent_routes.ts";
 
 const NOW_MS = 100_000;
 

@@ -23,7 +23,7 @@ import type { Stream } from "../../net/stream/stream.ts";
 import { ServerSentEvents } from "./server_sent_events.ts";
 
 /** Asks one program about itself. */
-export interface AdminClient {
+export interface AdminClient extends Disposable {
   /**
    * @param path With its query; what stands in it is percent-encoded.
    * @throws {AdminError}
@@ -182,6 +182,10 @@ class HttpAdminClient implements AdminClient {
 
   close(): void {
     this.#closing.abort();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
   }
 
   get #isPlain(): boolean {

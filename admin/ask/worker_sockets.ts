@@ -5,6 +5,7 @@
  */
 
 import { workerSocket } from "../../net/admin/own_group.ts";
+import { kindAt } from "../../platform/files/kind_at.ts";
 
 /** Each agent links to each worker of each server: more would be links alone. */
 export const WORKERS_MAX = 64;
@@ -17,9 +18,5 @@ export function otherWorkersAt(path: string): readonly number[] {
 
 /** Whether there is a socket, with or without a program behind it. */
 export function isSocket(path: string): boolean {
-  try {
-    return Deno.statSync(path).isSocket === true;
-  } catch {
-    return false;
-  }
+  return kindAt(path) === "socket";
 }

@@ -91,22 +91,30 @@ async function pidOf(address: string): Promise<number | undefined> {
   }
 }
 
+/** What a program says of itself, or why it does not. */
+async function statusAt(
+  program: "agent" | "server",
+  path: string,
+): Promise<StatusAnswer | AdminError> {
+  using client = adminClient(program, { kind: "unix", path });
+  try {
+    return await client.get<StatusAnswer>(ADMIN_PATHS.status);
+  } catch (error) {
+    if (error instanceof AdminError) return error;
+    throw error;
+  }
+}
+
 /** Where a server that runs listens, by name; empty: it does not say it. */
 export async function addressesOfRunning(
   root: string,
 ): Promise<ReadonlyMap<string, string>> {
   const path = `${root}/${ADMIN_SOCKET}`;
   if (!isSocket(path)) return new Map();
-  const client = adminClient("server", { kind: "unix", path });
-  try {
-    const { program } = await client.get<StatusAnswer>(ADMIN_PATHS.status);
-    return new Map(Object.entries(program.addresses));
-  } catch (error) {
-    if (!(error instanceof AdminError)) throw error;
-    return new Map();
-  } finally {
-    client.close();
-  }
+  const status = await statusAt("server", path);
+  return status instanceof AdminError
+    ? new Map()
+    : new Map(Object.entries(status.program.addresses));
 }
 
 /** What a server that runs would have people look at. */
@@ -116,38 +124,31 @@ export async function lookAtRunningServer(
 ): Promise<Finding | undefined> {
   const path = workerSocket(`${root}/${ADMIN_SOCKET}`, worker);
   if (!isSocket(path)) return undefined;
-  const client = adminClient("server", { kind: "unix", path });
-  try {
-    const status = await client.get<StatusAnswer>(ADMIN_PATHS.status);
-    const { nodes, servers = [], program } = status;
-    const bad = servers.find(({ problem }) => problem !== undefined);
-    if (bad !== undefined) {
-      return warned(
-        "TUN802",
-        `the server ${bad.id} at ${bad.address}: ${bad.problem}`,
-        "run `tunnel doctor server` there; see that both name each other's " +
-          "address with --advertise-address",
-      );
-    }
-    const agents = program.addresses["agents"] ?? "";
-    if (nodes?.online === 0 && isLoopbackHost(hostOf(agents))) {
-      return warned(
-        "TUN401",
-        `no agent is linked, and the server listens for agents on ${agents}: ` +
-          "only this machine reaches it",
-        "start it without --agent-bind-address, or with an outer address",
-      );
-    }
-    return warningIn(status, "server") ?? fine(
-      `${nodes?.online ?? 0} nodes online, ${nodes?.offline ?? 0} offline, ` +
-        `${servers.length} other servers`,
+  const status = await statusAt("server", path);
+  if (status instanceof AdminError) return skipped(status.message);
+  const { nodes, servers = [], program } = status;
+  const bad = servers.find(({ problem }) => problem !== undefined);
+  if (bad !== undefined) {
+    return warned(
+      "TUN802",
+      `the server ${bad.id} at ${bad.address}: ${bad.problem}`,
+      "run `tunnel doctor server` there; see that both name each other's " +
+        "address with --advertise-address",
     );
-  } catch (error) {
-    if (!(error instanceof AdminError)) throw error;
-    return skipped(error.message);
-  } finally {
-    client.close();
   }
+  const agents = program.addresses["agents"] ?? "";
+  if (nodes?.online === 0 && isLoopbackHost(hostOf(agents))) {
+    return warned(
+      "TUN401",
+      `no agent is linked, and the server listens for agents on ${agents}: ` +
+        "only this machine reaches it",
+      "start it without --agent-bind-address, or with an outer address",
+    );
+  }
+  return warningIn(status, "server") ?? fine(
+    `${nodes?.online ?? 0} nodes online, ${nodes?.offline ?? 0} offline, ` +
+      `${servers.length} other servers`,
+  );
 }
 
 /** The worst that a program says of itself. */
@@ -167,16 +168,11 @@ function warningIn(
 }
 
 async function look(path: string): Promise<Finding> {
-  const client = adminClient("agent", { kind: "unix", path });
-  try {
-    return describe(await client.get<StatusAnswer>(ADMIN_PATHS.status));
-  } catch (error) {
-    if (!(error instanceof AdminError)) throw error;
-    if (GONE.has(codeOf(error.cause)) || !isSocket(path)) return notRunning();
-    return skipped(error.message);
-  } finally {
-    client.close();
-  }
+  const status = await statusAt("agent", path);
+  if (!(status instanceof AdminError)) return describe(status);
+  return GONE.has(codeOf(status.cause)) || !isSocket(path)
+    ? notRunning()
+    : skipped(status.message);
 }
 
 function notRunning(): Finding {

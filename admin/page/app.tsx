@@ -10,10 +10,9 @@ import { notice, said } from "./announce.ts";
 import { stateCell } from "../view/cells.ts";
 import { programState } from "../view/status.ts";
 import { CellText } from "./cell.tsx";
-import { Certificates } from "./certificates.tsx";
+import { Certificates, Discovery, Services } from "./asked_lists.tsx";
 import { ConduitList } from "./conduit_list.tsx";
 import { ConfirmDialog, role } from "./confirm.tsx";
-import { Discovery } from "./discovery.tsx";
 import { Log } from "./log.tsx";
 import { Said } from "./marks.tsx";
 import { NodeList } from "./node_list.tsx";
@@ -32,7 +31,6 @@ import {
   type ListName,
   status,
 } from "./server_state.ts";
-import { Services } from "./services.tsx";
 import { chooseTheme, type Theme, theme } from "./theme.ts";
 import { countText } from "../../platform/text/quantities.ts";
 

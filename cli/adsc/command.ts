@@ -12,21 +12,21 @@ import {
   SubscriberTimeoutError,
   wantsOf,
 } from "../../services/ads/adsc/subscriber.ts";
-
 import { resourceData } from "../../proto/xds/resource_data.ts";
 import type { AdsChange } from "../../services/ads/ads_kind.ts";
 import type { DecodedResource } from "../../services/ads/read_resource.ts";
 import { orAborted } from "../../platform/time/deadline.ts";
 import { pause } from "../../platform/time/pause.ts";
 import { RESOURCE_KINDS } from "../../proto/xds/resource.ts";
-import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+import {
+  CommandFailure,
+  dialWarnings,
+  ExitCode,
+} from "../program/exit_codes.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { ADSC_FLAGS } from "./flags.ts";
 import { type AdscOptions, adscOptions } from "./options.ts";
-import type { SignalSource } from "../program/until_stopped.ts";
-import { dialWarnings } from "../program/dial_failure.ts";
-
-const SIGNALS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM"];
+import { ENDS, onSignals, type SignalSource } from "../program/signals.ts";
 
 /** See the module description. */
 export const ADSC_COMMAND = adscCommand(Deno);
@@ -77,8 +77,7 @@ async function subscribe(
     ...print === "changes" ? { onChanged: changePrinter(context) } : {},
   });
   const stopping = new AbortController();
-  const onSignal = () => stopping.abort();
-  for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
+  using _ends = onSignals(ENDS, () => stopping.abort(), signals);
   subscriber.start();
   try {
     await untilStopped(
@@ -96,9 +95,6 @@ async function subscribe(
     throw asFailure(error);
   } finally {
     stopping.abort();
-    for (const signal of SIGNALS) {
-      signals.removeSignalListener(signal, onSignal);
-    }
     await subscriber.stop();
   }
 }

@@ -24,7 +24,7 @@ import {
   parsedListFlag,
   textFlag,
 } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { stateDirectoryFlag } from "../flags/state_directory.ts";
 
 const SERVER = "The server";

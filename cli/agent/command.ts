@@ -35,7 +35,7 @@ import {
 } from "../program/long_running.ts";
 import { workerRole } from "../program/workers/worker_words.ts";
 import type { Replaceable } from "../../net/program/program.ts";
-import { withSomeGroup } from "../flags/admin_access_flags.ts";
+import { withSomeGroup } from "../flags/program_flags.ts";
 
 /** Gets the agent up; rejects when that cannot be. */
 export type StartAgent = (

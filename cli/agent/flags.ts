@@ -5,15 +5,19 @@
  */
 
 import { AGENT_ADMIN_PORT } from "../flags/admin_flags.ts";
-import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
-import { ACCESS_LOG_FLAGS, AUDIT_FLAGS } from "../flags/access_log_flags.ts";
-import { announceFlag } from "./announce.ts";
 import {
+  ADMIN_ACCESS_FLAGS,
+  GENERAL_FLAGS,
+  HANDOVER_FLAGS,
   KUBERNETES,
   KUBERNETES_FLAGS,
+  LOG_FLAGS,
   MESSAGE_SIZE_FLAG,
   PROFILING_FLAGS,
-} from "../flags/server_and_agent.ts";
+  WORKERS_FLAG,
+} from "../flags/program_flags.ts";
+import { ACCESS_LOG_FLAGS, AUDIT_FLAGS } from "../flags/access_log_flags.ts";
+import { announceFlag } from "./announce.ts";
 import {
   bindFlag,
   booleanFlag,
@@ -28,9 +32,7 @@ import {
   textFlag,
   type Tolerated,
 } from "../flags/flag.ts";
-import { HANDOVER_FLAGS, WORKERS_FLAG } from "../flags/handover_flags.ts";
 import { AGENT_IDLE_FLAGS, KLOG_FLAGS } from "../flags/idle_flags.ts";
-import { GENERAL_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import {
   identifiersFlag,
   NODE_FLAGS,

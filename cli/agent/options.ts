@@ -8,14 +8,13 @@
 
 import { hasJoined } from "../../agent/identity/agent_state.ts";
 import type { RuleSet } from "../../policy/rule_set.ts";
-import { adminAccess } from "../flags/admin_access_flags.ts";
+import { adminAccess, kubeconfigOf } from "../flags/program_flags.ts";
 import { anyGiven, given, listenAt } from "../flags/given.ts";
 import { keyPair, unusable, UsageError } from "../flags/usage_error.ts";
 import { announcedServices } from "./announce.ts";
 import type { AGENT_FLAGS } from "./flags.ts";
 import type { WorkerRole } from "../program/workers/worker_words.ts";
 import { accessLog, auditOptions } from "../flags/access_log_flags.ts";
-import { kubeconfigOf } from "../flags/server_and_agent.ts";
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";
 import type {
   AgentIdentityOptions,

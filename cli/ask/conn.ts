@@ -21,7 +21,7 @@ import {
   type AskedProgram,
 } from "../flags/admin_flags.ts";
 import { booleanFlag, choiceFlag, countFlag, textFlag } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import { ofOthers } from "../../admin/ask/text_table.ts";

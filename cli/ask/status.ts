@@ -10,7 +10,7 @@ import type { HistoryAnswer } from "../../proto/admin/list_answers.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { ADMIN_FLAGS } from "../flags/admin_flags.ts";
 import { booleanFlag, lifeFlag } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { printAnswer } from "../program/answer_output.ts";
 import { defineCommand, refuseOperands } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";

@@ -18,9 +18,13 @@ import {
   progressLine,
   resultJson,
 } from "./report.ts";
-import { asDialFailure, dialWarnings } from "../program/dial_failure.ts";
+import {
+  asDialFailure,
+  CommandFailure,
+  dialWarnings,
+  ExitCode,
+} from "../program/exit_codes.ts";
 import { serveBench } from "../../agent/dial/bench_targets.ts";
-import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import {
   type CommandContext,
   defineCommand,
@@ -31,7 +35,7 @@ import type { HostPort } from "../flags/addresses.ts";
 import { BENCH_FLAGS, benchPlans, benchServe, benchTarget } from "./flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { routeOf, routeRules } from "../flags/route_flags.ts";
-import type { SignalSource } from "../program/until_stopped.ts";
+import { ENDS, onSignals, type SignalSource } from "../program/signals.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { given } from "../flags/given.ts";
 
@@ -46,8 +50,6 @@ const PROCESS: BenchTerminal = {
   signals: Deno,
   isTerminal: () => isWrittenOver(Deno.stderr),
 };
-
-const SIGNALS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM"];
 
 /** See the module description. */
 export const BENCH_COMMAND = benchCommand(PROCESS);
@@ -122,9 +124,11 @@ class Bench {
       );
     }
     const dialer = openDialer(this.route);
-    const { signals } = this.terminal;
-    const onSignal = () => this.#abort.abort();
-    for (const signal of SIGNALS) signals.addSignalListener(signal, onSignal);
+    using _ends = onSignals(
+      ENDS,
+      () => this.#abort.abort(),
+      this.terminal.signals,
+    );
     try {
       const events = runBench({
         ...{ dialer, plans, signal: this.#abort.signal },
@@ -136,9 +140,6 @@ class Bench {
     } catch (error) {
       throw this.#failure(error);
     } finally {
-      for (const signal of SIGNALS) {
-        signals.removeSignalListener(signal, onSignal);
-      }
       dialer.close();
     }
     return this.#finish();

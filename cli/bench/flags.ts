@@ -19,7 +19,7 @@ import {
   textFlag,
 } from "../flags/flag.ts";
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";
-import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { ROUTE_FLAGS } from "../flags/route_flags.ts";
 

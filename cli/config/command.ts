@@ -7,12 +7,12 @@
 
 import { printable } from "../../platform/text/printable.ts";
 import { didYouMean } from "../../platform/text/nearest.ts";
-import type {
-  Command,
-  CommandContext,
-  ListedCommand,
+import {
+  type Command,
+  type CommandContext,
+  defineCommand,
+  type ListedCommand,
 } from "../program/command.ts";
-import { defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { textTable } from "../../admin/ask/text_table.ts";
 import { type CommandLine, idleFlag, isWritten } from "../program/verbs.ts";
@@ -22,7 +22,7 @@ import {
   inGroup,
   textFlag,
 } from "../flags/flag.ts";
-import { FORM_FLAG, GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { FORM_FLAG, GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { checkFile, problemLine } from "./check.ts";
 import { effectiveFlags } from "../flags/effective_flags.ts";

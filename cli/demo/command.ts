@@ -10,9 +10,8 @@ import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 import { defineCommand, refuseOperands } from "../program/command.ts";
 import { Stage, startTarget } from "./stage.ts";
 import { tellStory } from "./story.ts";
-import { GENERAL_FLAGS } from "../flags/log_flags.ts";
-
-const SIGNALS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM", "SIGHUP"];
+import { GENERAL_FLAGS } from "../flags/program_flags.ts";
+import { ENDS, onSignals } from "../program/signals.ts";
 
 /** See the module description. */
 export const DEMO_COMMAND = defineCommand({
@@ -45,7 +44,7 @@ export const DEMO_COMMAND = defineCommand({
           "TUN119",
         ),
       );
-    for (const signal of SIGNALS) Deno.addSignalListener(signal, onSignal);
+    using _ends = onSignals([...ENDS, "SIGHUP"], onSignal);
     // A signal before the end settles this first; the story then fails unheard.
     interrupted.promise.catch(() => {});
     try {
@@ -69,7 +68,6 @@ export const DEMO_COMMAND = defineCommand({
       ]);
     } finally {
       await stage.strike();
-      for (const signal of SIGNALS) Deno.removeSignalListener(signal, onSignal);
     }
     return ExitCode.OK;
   },

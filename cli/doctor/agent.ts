@@ -5,15 +5,15 @@
  * @module
  */
 
-import { checkIdentity } from "../../admin/doctor/agent/identity_check.ts";
+import {
+  checkIdentity,
+  type ProbedToken,
+  tokenHops,
+} from "../../admin/doctor/agent/identity_check.ts";
 import {
   linkHops,
   type ProbedAgent,
 } from "../../admin/doctor/agent/link_probe.ts";
-import {
-  type ProbedToken,
-  tokenHops,
-} from "../../admin/doctor/agent/token_check.ts";
 import {
   type AgentIdentityFiles,
   hasUsableIdentity,
@@ -51,7 +51,7 @@ import {
   joinTokenText,
   serverAddresses,
 } from "../flags/join_flags.ts";
-import { handoverAddress } from "../flags/handover_flags.ts";
+import { handoverAddress } from "../flags/program_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
 import {
@@ -60,6 +60,7 @@ import {
   workersIn,
 } from "../../admin/doctor/running_program.ts";
 import type { CommandContext } from "../program/command.ts";
+import { kindAt } from "../../platform/files/kind_at.ts";
 
 type Reading = FlagReading<typeof AGENT_FLAGS>;
 
@@ -201,20 +202,14 @@ async function subjectOf(
 /** @param root Where a user's own agent would keep its identity. */
 function ownedByRoot(root: string): Finding | undefined {
   const theirs = defaultStateDirectory("agent", () => undefined, true);
+  const isThere = (path: string) =>
+    ["directory", "hidden"].includes(kindAt(path));
   if (root === theirs || isThere(root) || !isThere(theirs)) return undefined;
   return failed(
     "TUN122",
     `there is no identity in ${root}, and root's agent has one in ${theirs}`,
     "run as its owner: sudo tunnel doctor agent",
   );
-}
-
-function isThere(path: string): boolean {
-  try {
-    return Deno.lstatSync(path).isDirectory;
-  } catch (error) {
-    return !(error instanceof Deno.errors.NotFound);
-  }
 }
 
 /** A node that has not joined, and has a token. */

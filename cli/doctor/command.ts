@@ -12,7 +12,7 @@ import { ANSWER_FLAGS, ASKED_SERVER_FLAGS } from "../flags/admin_flags.ts";
 import { textFlag } from "../flags/flag.ts";
 import { type FlagReading, readFlags } from "../flags/read_flags.ts";
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
-import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { printAnswer } from "../program/answer_output.ts";
@@ -34,6 +34,7 @@ import {
   reportText,
 } from "./report.ts";
 import { examineServer } from "./server.ts";
+import { kindAt } from "../../platform/files/kind_at.ts";
 
 const ABOUT = "Walks the path hop by hop and says the first thing that is " +
   "wrong, why, and what mends it. It changes nothing, and no running program " +
@@ -222,6 +223,9 @@ async function examineMachine(
   context: CommandContext,
 ): Promise<readonly DoctorReport[]> {
   const { environment } = context;
+  // What is another user's is there: the examination says that then.
+  const isDirectory = (path: string) =>
+    ["directory", "hidden"].includes(kindAt(path));
   const isServer = isDirectory(defaultStateDirectory("server", environment));
   const agentRoot = defaultStateDirectory("agent", environment);
   const isAgent = hasUsableIdentity(agentRoot) || isDirectory(agentRoot);
@@ -273,13 +277,4 @@ function printed(
     data: (reports) => reports.length === 1 ? reports[0] : reports,
     exitCode: exitCodeOf,
   }, context);
-}
-
-function isDirectory(path: string): boolean {
-  try {
-    return Deno.statSync(path).isDirectory;
-  } catch (error) {
-    // There, and another user's: that is what the examination says then.
-    return !(error instanceof Deno.errors.NotFound);
-  }
 }

@@ -7,7 +7,7 @@
 
 import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
-import { printable } from "../../platform/text/printable.ts";
+import { jsonText, printable } from "../../platform/text/printable.ts";
 import {
   ANSWER_FLAGS,
   ASKED_SERVER_FLAGS,
@@ -15,11 +15,10 @@ import {
   withWorkers,
 } from "../flags/admin_flags.ts";
 import { booleanFlag, countFlag, durationFlag } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { pongsOf } from "./asked.ts";
 import { askedClient } from "../program/answer_output.ts";
-import { jsonText } from "../../platform/text/printable.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 

@@ -37,7 +37,7 @@ import type { ServerOptions } from "../../server/options.ts";
 import { PolicyError, PolicyFile } from "../../server/policy/authorization.ts";
 import type { SERVER_FLAGS } from "../server/flags.ts";
 import { serverOptions } from "../server/options.ts";
-import { handoverAddress } from "../flags/handover_flags.ts";
+import { handoverAddress } from "../flags/program_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { UsageError } from "../flags/usage_error.ts";
@@ -54,6 +54,7 @@ import {
   lookAtPort,
 } from "../../admin/doctor/server/server_ports.ts";
 import { lookAtDescriptors } from "../../admin/doctor/walk/room.ts";
+import { kindAt } from "../../platform/files/kind_at.ts";
 
 type Reading = FlagReading<typeof SERVER_FLAGS>;
 type Context = Pick<CommandContext, "environment" | "readFile">;
@@ -348,7 +349,7 @@ function certificatesOf(options: ServerOptions): readonly ShownCertificate[] {
   }
   if (
     identity !== undefined &&
-    isFile(`${identity.stateDirectory}/${SERVER_FILE}`)
+    kindAt(`${identity.stateDirectory}/${SERVER_FILE}`) === "file"
   ) {
     const file = `${identity.stateDirectory}/${SERVER_FILE}`;
     shown.push({
@@ -369,14 +370,6 @@ function certificatesOf(options: ServerOptions): readonly ShownCertificate[] {
     });
   }
   return shown;
-}
-
-function isFile(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
-  }
 }
 
 /** Files that it writes for others, and the flags that name them; no streams. */

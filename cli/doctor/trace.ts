@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type AdminClient } from "../../admin/ask/admin_client.ts";
+import type { AdminClient } from "../../admin/ask/admin_client.ts";
 import {
   ADMIN_ACTIONS,
   ADMIN_API,
@@ -23,7 +23,7 @@ import {
 } from "../flags/admin_flags.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { textFlag } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { askedClient, printAnswer } from "../program/answer_output.ts";
 import { defineCommand } from "../program/command.ts";
@@ -69,26 +69,22 @@ export const TRACE_COMMAND = defineCommand({
     }
     parseHostPort("the target", target);
     const asked = askedProgram(values, given, context);
-    const client = askedClient(asked, context);
+    using client = askedClient(asked, context);
     const question: TraceQuestion = {
       target,
       ...(node === undefined ? {} : { node }),
       ...(values["as"] === "" ? {} : { as: values["as"] }),
     };
-    try {
-      return await printAnswer({
-        ask: () => trace(client, question),
-        form: values.output,
-        table: (steps) => traceText(steps),
-        data: (steps) => ({ steps }),
-        exitCode: (steps) =>
-          steps.some(({ outcome }) => outcome === "failed")
-            ? ExitCode.FAILURE
-            : ExitCode.OK,
-      }, context);
-    } finally {
-      client.close();
-    }
+    return await printAnswer({
+      ask: () => trace(client, question),
+      form: values.output,
+      table: (steps) => traceText(steps),
+      data: (steps) => ({ steps }),
+      exitCode: (steps) =>
+        steps.some(({ outcome }) => outcome === "failed")
+          ? ExitCode.FAILURE
+          : ExitCode.OK,
+    }, context);
   },
 });
 

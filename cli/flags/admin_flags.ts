@@ -25,9 +25,8 @@ import {
   textFlag,
 } from "./flag.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
-import { JSON_FLAG } from "./log_flags.ts";
+import { JSON_FLAG, SERVER_ADMIN_PORT } from "./program_flags.ts";
 import type { FlagSources } from "./read_flags.ts";
-import { SERVER_ADMIN_PORT } from "./server_and_agent.ts";
 import {
   defaultStateDirectory,
   proxyStateDirectory,

@@ -33,6 +33,7 @@ import {
   FRONTEND_SOCKET,
   stateDirectoryFlag,
 } from "./state_directory.ts";
+import { isSocket } from "../../admin/ask/worker_sockets.ts";
 
 const TARGET = "The target";
 
@@ -261,15 +262,6 @@ function frontendPath(
   environment: (name: string) => string | undefined,
 ): string {
   return `${defaultStateDirectory("server", environment)}/${FRONTEND_SOCKET}`;
-}
-
-function isSocket(path: string): boolean {
-  try {
-    return Deno.statSync(path).isSocket === true;
-  } catch {
-    // It does not exist, or we must not see it: no server to call, either way.
-    return false;
-  }
 }
 
 function routeFromFlags(

@@ -6,6 +6,7 @@
 
 import { UsageError } from "./usage_error.ts";
 import { type Flag, textFlag } from "./flag.ts";
+import { kindAt } from "../../platform/files/kind_at.ts";
 
 /** In a server's directory: the default socket for frontends. */
 export const FRONTEND_SOCKET = "frontend.sock";
@@ -60,6 +61,8 @@ export function refuseOnNode(
 ): void {
   const directory = defaultStateDirectory("agent", environment);
   const server = defaultStateDirectory("server", environment);
+  // What must not be looked at is there.
+  const isThere = (path: string) => kindAt(path) !== "absent";
   if (!isThere(`${directory}/node.json`) || isThere(server)) return;
   throw new UsageError(
     `Cannot ask a server here: this machine is an agent (${directory}); run ` +
@@ -67,14 +70,4 @@ export function refuseOnNode(
       "of its --admin-remote-port",
     "TUN121",
   );
-}
-
-/** What must not be looked at is there. */
-function isThere(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch (error) {
-    return !(error instanceof Deno.errors.NotFound);
-  }
 }

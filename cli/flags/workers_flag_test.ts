@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { FlagValueError } from "./flag.ts";
 import { WORKERS_MAX } from "../../admin/ask/worker_sockets.ts";
-import { workerCount } from "./handover_flags.ts";
+import { workerCount } from "./program_flags.ts";
 
 Deno.test("workers are counted, or as many as there are cores", () => {
   assertEquals(workerCount("1"), 1);

@@ -12,7 +12,7 @@ import type { AnswerForm, AskedProgram } from "../flags/admin_flags.ts";
 import { cutPainted } from "../../admin/ask/page.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
-import type { SignalSource } from "./until_stopped.ts";
+import { ENDS, onSignals, type SignalSource } from "./signals.ts";
 import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
 
 /** What is printed, and how. */
@@ -51,14 +51,9 @@ export async function printAnswer<T>(
     return output.exitCode?.(answer) ?? ExitCode.OK;
   }
   const stopped = Promise.withResolvers<void>();
-  const stop = () => stopped.resolve();
-  for (const signal of ENDS) signals.addSignalListener(signal, stop);
-  try {
-    await follow(output, context, intervalMs, stopped.promise);
-    return ExitCode.OK;
-  } finally {
-    for (const signal of ENDS) signals.removeSignalListener(signal, stop);
-  }
+  using _ends = onSignals(ENDS, () => stopped.resolve(), signals);
+  await follow(output, context, intervalMs, stopped.promise);
+  return ExitCode.OK;
 }
 
 /** The text of one answer. */
@@ -76,8 +71,6 @@ export function answerText<T>(
       return table(answer, form === "wide");
   }
 }
-
-const ENDS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM"];
 
 async function follow<T>(
   output: AnswerOutput<T>,

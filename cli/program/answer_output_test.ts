@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { answerText, printAnswer } from "./answer_output.ts";
 import { ExitCode } from "./exit_codes.ts";
-import type { SignalSource } from "./until_stopped.ts";
+import type { SignalSource } from "./signals.ts";
 
 const ANSWER = { name: "edge-7", links: 2, problem: undefined };
 const table = ({ name }: { name: string }, isWide: boolean) =>

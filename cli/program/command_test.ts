@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { defineCommand } from "./command.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
-import { LOG_FLAGS } from "../flags/log_flags.ts";
+import { LOG_FLAGS } from "../flags/program_flags.ts";
 import { type Ran, ran } from "../../tests/support/program/command_line.ts";
 
 function failWith(error: unknown, ...argv: string[]): Promise<Ran> {

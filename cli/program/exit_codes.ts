@@ -6,6 +6,9 @@
  */
 
 import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
+import type { TunnelDialError } from "../../client/dial_error.ts";
+import { printable } from "../../platform/text/printable.ts";
+import { type Log, openLog } from "../../platform/log/log.ts";
 
 /** Each code, and what it means for `tunnel help` and the documentation. */
 export const EXIT_CODES = [
@@ -53,4 +56,28 @@ export class CommandFailure extends Error {
 /** What could not be done, with the code of its reason. */
 export function failure(message: string, tunnelCode: Code): CommandFailure {
   return new CommandFailure(ExitCode.FAILURE, message, undefined, tunnelCode);
+}
+
+/** Limit on text of an agent that is repeated. */
+const MESSAGE_LENGTH_MAX = 2_000;
+
+/** The reason of a failed dial, and a hint. */
+export function dialFailureText(error: TunnelDialError): string {
+  const message = printable(error.message, MESSAGE_LENGTH_MAX);
+  return /connect: connection refused\b/.test(message)
+    ? `${message}; is something listening there?`
+    : message;
+}
+
+/** A server that cannot be reached is a failure; all else is a refusal. */
+export function asDialFailure(error: TunnelDialError): CommandFailure {
+  const code = error.reason === "streamsetup"
+    ? ExitCode.FAILURE
+    : ExitCode.REFUSED;
+  return new CommandFailure(code, dialFailureText(error), error);
+}
+
+/** @param command Such as `dial`. */
+export function dialWarnings(command: string): Log {
+  return openLog(command, { format: "text", level: 0 });
 }

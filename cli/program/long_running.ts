@@ -15,11 +15,11 @@ import { type LeveledLog, type Log, openLog } from "../../platform/log/log.ts";
 import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
 import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import type { FlagValues } from "../flags/flag.ts";
-import type { LOG_FLAGS } from "../flags/log_flags.ts";
 import {
   handoverAddress,
   type HandoverFlags,
-} from "../flags/handover_flags.ts";
+  type LOG_FLAGS,
+} from "../flags/program_flags.ts";
 import { type ListenFlag, namingFlags } from "../flags/addresses.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";

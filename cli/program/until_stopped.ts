@@ -17,14 +17,7 @@ import { sharedPoller } from "../../net/poll/poller.ts";
 import type { Running } from "../../net/program/program.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-
-/** Where signals come from; `Deno` in earnest. */
-export interface SignalSource {
-  addSignalListener(signal: Deno.Signal, listener: () => void): void;
-  removeSignalListener(signal: Deno.Signal, listener: () => void): void;
-}
-
-const SIGNALS: readonly Deno.Signal[] = ["SIGTERM", "SIGINT"];
+import { ENDS, onSignals, type SignalSource } from "./signals.ts";
 
 /** After this time, a log line says how to end at once. */
 const HINT_MS = 500;
@@ -45,14 +38,9 @@ export async function untilStopped(
     const stop = () => running.stop("it could not end in order");
     guarded("task", () => running.shutdown(signal), stop);
   };
+  using _ends = onSignals(ENDS, onSignal, signals);
   const onReload = () => guarded("task", () => running.reload());
-  const listeners = SIGNALS.map((signal) =>
-    [signal, () => onSignal(signal)] as const
-  );
-  for (const [signal, listener] of listeners) {
-    signals.addSignalListener(signal, listener);
-  }
-  signals.addSignalListener("SIGHUP", onReload);
+  using _reload = onSignals(["SIGHUP"], onReload, signals);
   const watches = [
     new MemoryRelief(systemTimers),
     new DeadPeers(systemTimers),
@@ -67,10 +55,6 @@ export async function untilStopped(
     hint?.cancel();
     for (const watch of watches) watch.stop();
     release?.();
-    signals.removeSignalListener("SIGHUP", onReload);
-    for (const [signal, listener] of listeners) {
-      signals.removeSignalListener(signal, listener);
-    }
   }
 }
 

@@ -4,7 +4,13 @@
  * @module
  */
 
-import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
+import {
+  ADMIN_ACCESS_FLAGS,
+  GENERAL_FLAGS,
+  HANDOVER_FLAGS,
+  LOG_FLAGS,
+  WORKERS_FLAG,
+} from "../flags/program_flags.ts";
 import { ACCESS_LOG_FLAGS } from "../flags/access_log_flags.ts";
 import {
   CONNECTION_DEFAULTS,
@@ -31,9 +37,7 @@ import {
 } from "../flags/flag.ts";
 import { parseWholeNumber } from "../flags/go_values.ts";
 import { parseGoDuration } from "../../platform/documents/go_duration.ts";
-import { HANDOVER_FLAGS, WORKERS_FLAG } from "../flags/handover_flags.ts";
 import { KLOG_FLAGS } from "../flags/idle_flags.ts";
-import { GENERAL_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { RELAY_FLAGS } from "../flags/relay_flags.ts";
 import { EARLY_DATA_FLAG, ROUTE_ONLY_FLAGS } from "../flags/route_flags.ts";

@@ -24,7 +24,7 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import type { WorkerRole } from "../program/workers/worker_words.ts";
 import type { CommandContext } from "../program/command.ts";
-import { adminAccess } from "../flags/admin_access_flags.ts";
+import { adminAccess } from "../flags/program_flags.ts";
 import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
 import { unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";

@@ -22,7 +22,7 @@ import {
   proxyStateDirectory,
 } from "../flags/state_directory.ts";
 import { textFlag } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 

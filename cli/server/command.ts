@@ -32,7 +32,7 @@ import {
 } from "../program/long_running.ts";
 import { workerRole } from "../program/workers/worker_words.ts";
 import type { Replaceable } from "../../net/program/program.ts";
-import { withSomeGroup } from "../flags/admin_access_flags.ts";
+import { withSomeGroup } from "../flags/program_flags.ts";
 import { adminRemoteOptions } from "./admin_remote.ts";
 import { kubeletOptions } from "./kubelet.ts";
 import { serverKubernetes } from "./kubernetes.ts";

@@ -8,12 +8,16 @@
 
 import { NODES_MAX } from "../../server/metrics/node_metrics.ts";
 import { ADMIN_REMOTE_FLAGS } from "./admin_remote.ts";
-import { ADMIN_ACCESS_FLAGS } from "../flags/admin_access_flags.ts";
-import { ACCESS_LOG_FLAGS, AUDIT_FLAGS } from "../flags/access_log_flags.ts";
 import {
+  ADMIN_ACCESS_FLAGS,
+  GENERAL_FLAGS,
+  HANDOVER_FLAGS,
+  LOG_FLAGS,
   MESSAGE_SIZE_FLAG,
   SERVER_ADMIN_PORT,
-} from "../flags/server_and_agent.ts";
+  WORKERS_FLAG,
+} from "../flags/program_flags.ts";
+import { ACCESS_LOG_FLAGS, AUDIT_FLAGS } from "../flags/access_log_flags.ts";
 import {
   bindFlag,
   booleanFlag,
@@ -32,9 +36,7 @@ import { DISCOVERY_FLAGS } from "./discovery.ts";
 import { PEER_FLAGS } from "./peers.ts";
 import { KUBELET_FLAGS } from "./kubelet.ts";
 import { SERVER_KUBERNETES_FLAGS } from "./kubernetes.ts";
-import { HANDOVER_FLAGS, WORKERS_FLAG } from "../flags/handover_flags.ts";
 import { KLOG_FLAGS, SERVER_IDLE_FLAGS } from "../flags/idle_flags.ts";
-import { GENERAL_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
 import { stateDirectoryFlag } from "../flags/state_directory.ts";
 import { STATE_FLAGS } from "../flags/state_flags.ts";
 import { SOURCE_LIMITS_DEFAULT } from "../../net/admission/connection_limits.ts";

@@ -6,7 +6,7 @@
  */
 
 import type { KubeletOptions } from "../../server/options.ts";
-import { kubeconfigOf } from "../flags/server_and_agent.ts";
+import { kubeconfigOf } from "../flags/program_flags.ts";
 import { keyPair, unusable, UsageError } from "../flags/usage_error.ts";
 import {
   booleanFlag,

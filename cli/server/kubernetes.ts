@@ -24,7 +24,7 @@ import {
   KUBERNETES,
   KUBERNETES_FLAGS,
   PROFILING_FLAGS,
-} from "../flags/server_and_agent.ts";
+} from "../flags/program_flags.ts";
 import { given } from "../flags/given.ts";
 
 const KUBE_FLAGS = inGroup(KUBERNETES, {

@@ -14,7 +14,7 @@ import type {
   TlsLimits,
 } from "../../server/options.ts";
 import { adminRemoteOptions } from "./admin_remote.ts";
-import { adminAccess } from "../flags/admin_access_flags.ts";
+import { adminAccess } from "../flags/program_flags.ts";
 import { anyGiven, given, listenAt } from "../flags/given.ts";
 import { keyPair, UsageError } from "../flags/usage_error.ts";
 import {

@@ -2,8 +2,12 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import { COMMANDS } from "../commands.ts";
 import { ExitCode } from "../program/exit_codes.ts";
-import { bundleFiles, type BundleSources, tarBytes } from "./bundle.ts";
-import { Pseudonyms } from "./pseudonyms.ts";
+import {
+  bundleFiles,
+  type BundleSources,
+  Pseudonyms,
+  tarBytes,
+} from "./bundle.ts";
 
 const SECRETS = {
   key: "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHplanted",
@@ -63,6 +67,7 @@ function client(): AdminClient {
     post: () => Promise.reject(new Error("nothing is done")),
     watch: () => Promise.resolve(),
     close() {},
+    [Symbol.dispose]() {},
   };
 }
 

@@ -18,7 +18,7 @@ import {
   listFlag,
   textFlag,
 } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/log_flags.ts";
+import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
   defaultStateDirectory,

@@ -15,7 +15,7 @@ import {
   textFlag,
 } from "../flags/flag.ts";
 import { KLOG_FLAGS } from "../flags/idle_flags.ts";
-import { GENERAL_FLAGS, LOG_FLAGS } from "../flags/log_flags.ts";
+import { GENERAL_FLAGS, LOG_FLAGS } from "../flags/program_flags.ts";
 
 const NODE_FLAGS = inGroup("Node (what this agent is and serves)", {
   "node-name": textFlag("", {

@@ -6,7 +6,7 @@
  */
 
 import { failed, type Finding, fine, skipped } from "../walk/path_walk.ts";
-import { isHere } from "../walk/server_place.ts";
+import { isHere } from "../walk/probes.ts";
 import {
   ownerWords,
   type PortOwner,

@@ -36,8 +36,7 @@ import {
   HOP_MS,
   warned,
 } from "./path_walk.ts";
-import { lookAtLine } from "./line_probe.ts";
-import { isHere, type ServerPathOptions } from "./server_place.ts";
+import { isHere, lookAtLine, type ServerPathOptions } from "./probes.ts";
 import { tlsFault } from "./tls_fault.ts";
 
 /** A machine that does not answer a SYN costs no more than this. */

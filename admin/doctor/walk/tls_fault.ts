@@ -26,9 +26,13 @@ import {
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { failed, type Finding } from "./path_walk.ts";
-import { answersInSmallPackets } from "./line_probe.ts";
-import { PORT_KIND_WORDS, portKind, staysOpen } from "./port_kind.ts";
-import type { ServerPathOptions } from "./server_place.ts";
+import {
+  answersInSmallPackets,
+  PORT_KIND_WORDS,
+  portKind,
+  type ServerPathOptions,
+  staysOpen,
+} from "./probes.ts";
 
 /** Looking what else is there takes no longer. */
 const LOOK_MS = 1_000;

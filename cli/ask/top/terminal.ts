@@ -7,6 +7,7 @@
 
 import type { TerminalSize } from "../../program/answer_output.ts";
 import { type Key, keysOf } from "../../../admin/ask/top_state.ts";
+import { onSignals } from "../../program/signals.ts";
 
 /** What a full screen needs of the process; tests make their own. */
 export interface TerminalPort {
@@ -123,8 +124,6 @@ function listening(
   signals: readonly Deno.Signal[],
   listener: () => void,
 ): () => void {
-  for (const signal of signals) Deno.addSignalListener(signal, listener);
-  return () => {
-    for (const signal of signals) Deno.removeSignalListener(signal, listener);
-  };
+  const heard = onSignals(signals, listener);
+  return () => heard[Symbol.dispose]();
 }

@@ -11,7 +11,7 @@ import {
   durationFlag,
   textFlag,
 } from "../../flags/flag.ts";
-import { GENERAL_FLAGS } from "../../flags/log_flags.ts";
+import { GENERAL_FLAGS } from "../../flags/program_flags.ts";
 import {
   type CommandContext,
   defineCommand,

@@ -17,7 +17,8 @@ import { packetSocketOf } from "../../../net/handover/socket_pair.ts";
 import { guarded } from "../../../platform/errors/internal_errors.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { Replaceable } from "../../../net/program/program.ts";
-import { type SignalSource, untilStopped } from "../until_stopped.ts";
+import type { SignalSource } from "../signals.ts";
+import { untilStopped } from "../until_stopped.ts";
 import { askOver, ChannelHttp } from "./channel_http.ts";
 import type { ChosenPort, Order, Report, WorkerRole } from "./worker_words.ts";
 

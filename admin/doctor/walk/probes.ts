@@ -1,0 +1,263 @@
+/**
+ * What a doctor tries at the other end of a way: whose port answers, whether the
+ * line loses packets, and whether it takes long ones.
+ *
+ * @module
+ */
+
+import type { ProxyEnvironment } from "../../../net/dial/proxy_environment.ts";
+import type { ServerAddress } from "../../../net/dial/server_addresses.ts";
+import {
+  NO_MATERIAL,
+  type TlsMaterial,
+} from "../../../net/tls/trust/credentials.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
+import { isLoopbackHost } from "../../../proto/peer/ip_address.ts";
+import { Socket } from "../../../net/stream/socket.ts";
+import { connectToHost } from "../../../net/dial/connect_host.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
+import { openLibc } from "../../../net/libc/libc.ts";
+import { resentSegments } from "../../../net/libc/socket_option.ts";
+import { connectToAddress } from "../../../net/stream/socket_connect.ts";
+import type { Stream } from "../../../net/stream/stream.ts";
+import { sayGoodbye } from "../../../net/dial/server_connect.ts";
+import { tlsClient } from "../../../net/tls/tls_client.ts";
+import { TlsHandshakeError } from "../../../net/tls/trust/tls_errors.ts";
+import type { DatagramAddress } from "../../../net/libc/socket_address.ts";
+
+/** Where to, and as whom. */
+export interface ServerPathOptions {
+  readonly address: ServerAddress;
+  /** Whom to trust, and what to show. */
+  readonly credentials: TlsMaterial;
+  /** What the server's certificate must be for; absent: the host. */
+  readonly serverName?: string;
+  readonly otherNames?: readonly string[];
+  readonly proxyEnv: ProxyEnvironment;
+  /** By preference. */
+  readonly alpn: readonly string[];
+  /** Where that server would answer about its health. */
+  readonly healthPort: number;
+  readonly timers: Timers;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+}
+
+/** @param host An IP address or `localhost`; all addresses (`0.0.0.0`) count. */
+export function isHere(host: string): boolean {
+  return host === "0.0.0.0" || host === "::" || isLoopbackHost(host) ||
+    Deno.networkInterfaces().some(({ address }) => address === host);
+}
+
+/** What listens there, as far as it shows. */
+export interface PortKind {
+  readonly kind:
+    | "health"
+    | "admin"
+    | "http"
+    | "tls"
+    | "ssh"
+    | "other"
+    | "silent"
+    | "closed";
+  /** The clock of what answered, where it says it (HTTP's Date). */
+  readonly dateMs?: number;
+}
+
+/** For sentences. */
+export const PORT_KIND_WORDS: Readonly<Record<PortKind["kind"], string>> = {
+  health: "the health port of a tunnel server or agent",
+  admin: "the admin port of a tunnel server or agent, or another HTTP server",
+  http: "an HTTP server",
+  tls: "another TLS server",
+  ssh: "an SSH server",
+  other: "something that speaks neither TLS nor HTTP",
+  silent: "something that says nothing",
+  closed: "something that hangs up at once",
+};
+
+/** What is read of an answer. */
+const ANSWER_BYTES_MAX = 4_096;
+
+/** What says nothing for so long will not. */
+const SILENCE_MS = 400;
+
+/**
+ * Looks who is there.
+ *
+ * @throws As `connectToHost`.
+ */
+export async function portKind(
+  host: string,
+  port: number,
+  timers: Timers,
+  signal: AbortSignal,
+): Promise<PortKind> {
+  const stream = await connectToHost(host, port, { timers, signal });
+  const socket = new Socket(stream);
+  let isSilent = false;
+  const timer = timers.after(SILENCE_MS, () => {
+    isSilent = true;
+    socket.close();
+  });
+  try {
+    const request = `GET /healthz HTTP/1.1\r\nHost: ${hostPort(host, port)}` +
+      "\r\nConnection: close\r\n\r\n";
+    await socket.writeAll(new TextEncoder().encode(request));
+    return kindOf(await answerOf(socket));
+  } catch {
+    // What a stranger does with our request is no fault of anybody.
+    return { kind: isSilent ? "silent" : "closed" };
+  } finally {
+    timer.cancel();
+    socket.close();
+  }
+}
+
+/**
+ * Whether what listens there waits to be spoken to, as every TLS server does.
+ *
+ * @throws As `connectToHost`.
+ */
+export async function staysOpen(
+  host: string,
+  port: number,
+  timers: Timers,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const socket = new Socket(
+    await connectToHost(host, port, { timers, signal }),
+  );
+  let isSilent = false;
+  const timer = timers.after(SILENCE_MS, () => {
+    isSilent = true;
+    socket.close();
+  });
+  await socket.read(new Uint8Array(1)).catch(() => {});
+  timer.cancel();
+  socket.close();
+  return isSilent;
+}
+
+async function answerOf(socket: Socket): Promise<Uint8Array> {
+  const answer = new Uint8Array(ANSWER_BYTES_MAX);
+  const into = new Uint8Array(ANSWER_BYTES_MAX);
+  let length = 0;
+  while (length < ANSWER_BYTES_MAX) {
+    const count = await socket.read(into).catch((error) => {
+      // What it said before it hung up is what counts.
+      if (length > 0) return null;
+      throw error;
+    });
+    if (count === null) break;
+    const taken = into.subarray(0, Math.min(count, ANSWER_BYTES_MAX - length));
+    answer.set(taken, length);
+    length += taken.length;
+    if (!isHttp(answer)) break;
+  }
+  return answer.subarray(0, length);
+}
+
+function isHttp(bytes: Uint8Array): boolean {
+  return new TextDecoder("latin1").decode(bytes.subarray(0, 5)) === "HTTP/";
+}
+
+/** A TLS record that is an alert (RFC 8446 §5.1). */
+const TLS_ALERT = 0x15;
+
+function kindOf(answer: Uint8Array): PortKind {
+  if (answer.length === 0) return { kind: "closed" };
+  if (answer[0] === TLS_ALERT && answer[1] === 3) return { kind: "tls" };
+  const text = new TextDecoder("latin1").decode(answer);
+  if (text.startsWith("SSH-")) return { kind: "ssh" };
+  if (!text.startsWith("HTTP/")) return { kind: "other" };
+  const date = Date.parse(/^date: (.+)$/im.exec(text)?.[1] ?? "");
+  const when = Number.isNaN(date) ? {} : { dateMs: date };
+  // Go's TLS servers answer so in plain.
+  if (/HTTP request to an HTTPS server|requires TLS/i.test(text)) {
+    return { kind: "tls", ...when };
+  }
+  if (/^HTTP\/1\.[01] 200 [^]*\r\n\r\nok$/.test(text.trimEnd())) {
+    return { kind: "health", ...when };
+  }
+  if (text.includes("404 page not found")) return { kind: "admin", ...when };
+  return { kind: "http", ...when };
+}
+
+/**
+ * Connections that are made to see loss: of a line that loses a tenth of its
+ * packets, two in three walks notice it; of one that loses a third, all.
+ */
+const PROBES = 8;
+
+/** One SYN that is sent again may be a busy machine's. */
+const RESENT_MIN = 2;
+
+/** Every IPv4 path takes packets of this size (RFC 9293 §3.7.1). */
+const SMALL_SEGMENT_BYTES = 500;
+
+/** What connecting to one address several times has shown. */
+export interface LineLook {
+  /** Of the first connection, if none was made. */
+  readonly error?: unknown;
+  /** Sentence for people; absent: nothing is odd. */
+  readonly loss?: string;
+}
+
+/** Connects several times at once. @param signal Gives up what is not there. */
+export async function lookAtLine(
+  address: DatagramAddress,
+  signal: AbortSignal,
+): Promise<LineLook> {
+  const made = await Promise.allSettled(
+    Array.from({ length: PROBES }, () => connectToAddress(address, signal)),
+  );
+  const streams = made.flatMap((one) =>
+    one.status === "fulfilled" ? [one.value] : []
+  );
+  const resent = streams.reduce((sum, each) => sum + resentOf(each), 0);
+  for (const each of streams) each.close();
+  const lost = made.length - streams.length;
+  const [first] = made.filter((one) => one.status === "rejected");
+  if (streams.length === 0) return { error: first?.reason };
+  return lost + resent < RESENT_MIN ? {} : {
+    loss: `of ${PROBES} connections ${
+      lost === 0 ? "all were made" : `${lost} were not made in time`
+    }, and ${resent} packets had to be sent again`,
+  };
+}
+
+function resentOf({ descriptor }: Stream): number {
+  const library = openLibc();
+  if (library === undefined || descriptor === undefined) return 0;
+  return resentSegments(library, descriptor) ?? 0;
+}
+
+/**
+ * Whether a TLS server answers when neither end sends large packets. What it
+ * shows is not verified, and nothing is shown to it.
+ *
+ * @param signal Gives it up.
+ */
+export async function answersInSmallPackets(
+  address: DatagramAddress,
+  how: { readonly serverName: string; readonly alpn: readonly string[] },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const stream = await connectToAddress(address, signal, SMALL_SEGMENT_BYTES);
+  try {
+    const secure = await tlsClient(stream, {
+      ...how,
+      credentials: NO_MATERIAL,
+      isUnverified: true,
+      address: hostPort(address.hostname, address.port),
+      signal,
+    });
+    sayGoodbye(secure);
+    return true;
+  } catch (error) {
+    // A refusal is an answer, too.
+    return error instanceof TlsHandshakeError &&
+      !["timeout", "closed", "not-tls"].includes(error.failure);
+  }
+}

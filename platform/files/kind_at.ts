@@ -1,0 +1,25 @@
+/**
+ * What stands at a path, for those that only want to know.
+ *
+ * @module
+ */
+
+/** `hidden`: this user may not look there. */
+export type KindAt =
+  | "absent"
+  | "directory"
+  | "file"
+  | "hidden"
+  | "other"
+  | "socket";
+
+/** Follows links. */
+export function kindAt(path: string): KindAt {
+  try {
+    const { isDirectory, isFile, isSocket } = Deno.statSync(path);
+    if (isDirectory) return "directory";
+    return isFile ? "file" : isSocket ? "socket" : "other";
+  } catch (error) {
+    return error instanceof Deno.errors.NotFound ? "absent" : "hidden";
+  }
+}
