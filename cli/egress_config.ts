@@ -20,7 +20,7 @@ import {
   choicesFlag,
   fileFlag,
   inGroup,
-  textFlag,
+  wordFlag,
 } from "./flags/flag.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { SERVER_FLAGS } from "./server/flags.ts";
@@ -37,13 +37,11 @@ const APISERVER_FLAGS = inGroup("kube-apiserver's part", {
     help: "What to speak to the server.",
     defaultText: "grpc over a unix socket, else http-connect",
   }),
-  "frontend": textFlag("", {
-    placeholder: "unix:/PATH",
+  "frontend": wordFlag("unix:/PATH", {
     help: "Go through `tunnel forward --frontend` of this socket on " +
       "kube-apiserver's machine, in place of one server.",
   }),
-  "server-host": textFlag("", {
-    placeholder: "HOST",
+  "server-host": wordFlag("HOST", {
     help: "Where kube-apiserver finds a server that listens on a port.",
     defaultText: "--server-bind-address, or 127.0.0.1",
   }),
@@ -54,8 +52,7 @@ const APISERVER_FLAGS = inGroup("kube-apiserver's part", {
     help: "Certificate that kube-apiserver shows; for a port.",
   }),
   "client-key": fileFlag({ help: "Its private key." }),
-  "tls-server-name": textFlag("", {
-    placeholder: "NAME",
+  "tls-server-name": wordFlag("NAME", {
     help: "Name that the server's certificate must bear.",
     defaultText: "the host",
   }),

@@ -26,7 +26,7 @@ import {
   type ForwardSpec,
   parseForwardSpec,
 } from "./flags/addresses.ts";
-import { booleanFlag, textFlag } from "./flags/flag.ts";
+import { booleanFlag, wordFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import {
@@ -44,9 +44,8 @@ const FORWARD_FLAGS = {
     group: "The target",
     help: "Forward datagrams instead of connections.",
   }),
-  "frontend": textFlag("", {
+  "frontend": wordFlag("unix:/PATH", {
     group: "A frontend of its own",
-    placeholder: "unix:/PATH",
     help: "Listen on this socket as a server's frontend does, gRPC and HTTP " +
       "CONNECT alike, and ask the servers for what its callers dial: for " +
       "callers that know one server only, such as kube-apiserver.",

@@ -26,7 +26,7 @@ import {
   askedProgram,
 } from "./flags/admin_flags.ts";
 import { parseHostPort } from "./flags/addresses.ts";
-import { fileFlag, listFlag, textFlag } from "./flags/flag.ts";
+import { fileFlag, inGroup, listFlag, wordFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { textOf, UsageError } from "./flags/usage_error.ts";
 import { askedClient, printAnswer } from "./program/answer_output.ts";
@@ -41,25 +41,21 @@ const GROUP = "The dial";
 const { proxy: _, ...ASKED } = ASKED_FLAGS;
 
 const FLAGS = {
-  "as": textFlag("", {
-    group: GROUP,
-    placeholder: "NAME",
-    help: "Who dials: the name of a certificate (CN), node:NAME, or " +
-      "socket:PATH for callers of a unix socket.",
-  }),
-  "group": listFlag([], {
-    group: GROUP,
-    placeholder: "GROUP",
-    help: "Organizations (O) of that certificate.",
-  }),
-  "node": textFlag("", {
-    group: GROUP,
-    placeholder: "NAME",
-    help: "The node whose agent is to dial.",
-  }),
-  "file": fileFlag({
-    group: GROUP,
-    help: "Ask this policy file, and no running program.",
+  ...inGroup(GROUP, {
+    "as": wordFlag("NAME", {
+      help: "Who dials: the name of a certificate (CN), node:NAME, or " +
+        "socket:PATH for callers of a unix socket.",
+    }),
+    "group": listFlag([], {
+      placeholder: "GROUP",
+      help: "Organizations (O) of that certificate.",
+    }),
+    "node": wordFlag("NAME", {
+      help: "The node whose agent is to dial.",
+    }),
+    "file": fileFlag({
+      help: "Ask this policy file, and no running program.",
+    }),
   }),
   ...ASKED,
   ...ANSWER_FLAGS,

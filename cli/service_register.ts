@@ -43,6 +43,7 @@ import {
   listFlag,
   portFlag,
   textFlag,
+  wordFlag,
 } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
@@ -56,8 +57,7 @@ const WHAT_FLAGS = inGroup("The endpoints", {
     placeholder: "ADDRESS:PORT,…",
     help: "Address and port of an endpoint of the service.",
   }),
-  "port-name": textFlag("", {
-    placeholder: "NAME",
+  "port-name": wordFlag("NAME", {
     help: "Name of the service's port, when it has several.",
   }),
   "service-port": portFlag(0, {

@@ -23,6 +23,7 @@ import {
   inGroup,
   lifeFlag,
   textFlag,
+  wordFlag,
 } from "./flags/flag.ts";
 import { grantsFlag, namePatternFlag } from "./flags/join_flags.ts";
 import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/program_flags.ts";
@@ -48,8 +49,7 @@ const CREATE_FLAGS = inGroup(CREATE, {
     help: "Nodes wait for `tunnel node approve`.",
   }),
   "note": textFlag("", { help: "Shown in the list." }),
-  "server": textFlag("", {
-    placeholder: "HOST:PORT",
+  "server": wordFlag("HOST:PORT", {
     help: "Where nodes reach the server's agent port; only printed.",
     defaultText: "as the server was started",
   }),

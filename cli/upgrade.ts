@@ -15,7 +15,7 @@ import { messageOf } from "../platform/errors/error_code.ts";
 import { checkSeen } from "../platform/files/private_files.ts";
 import { within } from "../platform/time/deadline.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
-import { choiceFlag, durationFlag, textFlag } from "./flags/flag.ts";
+import { choiceFlag, durationFlag, inGroup, wordFlag } from "./flags/flag.ts";
 import { GENERAL_FLAGS, handoverAddress } from "./flags/program_flags.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { UsageError } from "./flags/usage_error.ts";
@@ -30,21 +30,18 @@ const KINDS = ["server", "agent", "proxy"] as const;
 type Kind = typeof KINDS[number];
 
 const FLAGS = {
-  "command": choiceFlag(["any", ...KINDS], "any", {
-    group: WHICH,
-    help: "What it runs as.",
-    defaultText: "the one that runs here",
-  }),
-  "state-dir": textFlag("", {
-    group: WHICH,
-    placeholder: "DIRECTORY",
-    help: "Its --state-dir, when that is not the usual one.",
-  }),
-  "handover-socket": textFlag("", {
-    group: WHICH,
-    placeholder: "PATH",
-    help: "Its --handover-socket: a path, or @NAME. A process without an " +
-      "identity has @tunnel-COMMAND-HOST-PORT; see docs/operations.md.",
+  ...inGroup(WHICH, {
+    "command": choiceFlag(["any", ...KINDS], "any", {
+      help: "What it runs as.",
+      defaultText: "the one that runs here",
+    }),
+    "state-dir": wordFlag("DIRECTORY", {
+      help: "Its --state-dir, when that is not the usual one.",
+    }),
+    "handover-socket": wordFlag("PATH", {
+      help: "Its --handover-socket: a path, or @NAME. A process without an " +
+        "identity has @tunnel-COMMAND-HOST-PORT; see docs/operations.md.",
+    }),
   }),
   "timeout": durationFlag(60_000, 1_000, {
     group: "How",

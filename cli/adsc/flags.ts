@@ -19,10 +19,11 @@ import {
   type Flag,
   type FlagDetails,
   FlagValueError,
+  inGroup,
   listFlag,
   parsedFlag,
   parsedListFlag,
-  textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { stateDirectoryFlag } from "../flags/state_directory.ts";
@@ -33,30 +34,27 @@ const GOAL = "Conditions";
 
 /** See the module description. */
 export const ADSC_FLAGS = {
-  "server": listFlag([], {
-    group: SERVER,
-    placeholder: "HOST:PORT,…",
-    help: "Discovery servers; if one fails, the next one is used. Loopback " +
-      "is asked without TLS unless there are certificates, or https:// " +
-      "is in front.",
-    defaultText: "127.0.0.1:15010",
-  }),
-  "ca-cert": fileFlag({
-    group: SERVER,
-    help: "CA of the servers' certificate, for nodes that have not joined.",
-  }),
-  "agent-cert": fileFlag({
-    group: SERVER,
-    help: "Certificate of the node, shown to them.",
-  }),
-  "agent-key": fileFlag({
-    group: SERVER,
-    help: "Private key of --agent-cert.",
+  ...inGroup(SERVER, {
+    "server": listFlag([], {
+      placeholder: "HOST:PORT,…",
+      help: "Discovery servers; if one fails, the next one is used. Loopback " +
+        "is asked without TLS unless there are certificates, or https:// " +
+        "is in front.",
+      defaultText: "127.0.0.1:15010",
+    }),
+    "ca-cert": fileFlag({
+      help: "CA of the servers' certificate, for nodes that have not joined.",
+    }),
+    "agent-cert": fileFlag({
+      help: "Certificate of the node, shown to them.",
+    }),
+    "agent-key": fileFlag({
+      help: "Private key of --agent-cert.",
+    }),
   }),
   "state-dir": { ...stateDirectoryFlag("agent"), group: SERVER },
-  "tls-server-name": textFlag("", {
+  "tls-server-name": wordFlag("NAME", {
     group: SERVER,
-    placeholder: "NAME",
     help: "Name that the servers' certificate must bear.",
     defaultText: "the host, or tunnel-server for a node that has joined",
   }),
@@ -64,57 +62,50 @@ export const ADSC_FLAGS = {
     group: SERVER,
     help: "Send a PING to a server that has been silent for this long.",
   }),
-  "mode": choiceFlag(["delta", "sotw"], "delta", {
-    group: CLIENT,
-    help: "delta: receive only what changed. sotw: receive everything each " +
-      "time.",
+  ...inGroup(CLIENT, {
+    "mode": choiceFlag(["delta", "sotw"], "delta", {
+      help: "delta: receive only what changed. sotw: receive everything each " +
+        "time.",
+    }),
+    "node": wordFlag("ID", {
+      help: "node.id.",
+      defaultText: "the node's name, or the host's, and /adsc",
+    }),
+    "metadata": metadataFlag({
+      placeholder: "JSON",
+      help: 'node.metadata, such as {"tunnel.http_11_proxy":true}.',
+      defaultText: "{}",
+    }),
+    "zone": wordFlag("NAME", {
+      help: "Zone of the client.",
+    }),
   }),
-  "node": textFlag("", {
-    group: CLIENT,
-    placeholder: "ID",
-    help: "node.id.",
-    defaultText: "the node's name, or the host's, and /adsc",
-  }),
-  "metadata": metadataFlag({
-    group: CLIENT,
-    placeholder: "JSON",
-    help: 'node.metadata, such as {"tunnel.http_11_proxy":true}.',
-    defaultText: "{}",
-  }),
-  "zone": textFlag("", {
-    group: CLIENT,
-    placeholder: "NAME",
-    help: "Zone of the client.",
-  }),
-  "wait": conditionsFlag(parseCount, {
-    group: GOAL,
-    placeholder: "COUNT",
-    help: "Condition such as clusters>=3, on the number of clusters, " +
-      "assignments, listeners, routes, endpoints, absent, responses or " +
-      "refused. Repeat for more.",
-    defaultText: "everything subscribed to has arrived",
-  }),
-  "expect": conditionsFlag(parseExpectation, {
-    group: GOAL,
-    placeholder: "WHAT",
-    help: "Such as default/web:80=10.0.0.1:8080,10.0.0.2:8080 (its " +
-      'endpoints), "cluster default/web:80" or "no listener web". Repeat for ' +
-      "more.",
-    defaultText: "nothing",
-  }),
-  "timeout": durationFlag(10_000, 1, {
-    group: GOAL,
-    help: "Limit on waiting for all conditions; exit code 1 after that.",
-  }),
-  "for": durationFlag(0, 0, {
-    group: GOAL,
-    help: "Then stay for this long; the conditions must hold at the end.",
-  }),
-  "print": choiceFlag(["dump", "changes", "nothing"], "dump", {
-    group: GOAL,
-    help:
-      "dump: the resources at the end, as JSON. changes: a line of JSON for " +
-      "each, as it comes.",
+  ...inGroup(GOAL, {
+    "wait": conditionsFlag(parseCount, {
+      placeholder: "COUNT",
+      help: "Condition such as clusters>=3, on the number of clusters, " +
+        "assignments, listeners, routes, endpoints, absent, responses or " +
+        "refused. Repeat for more.",
+      defaultText: "everything subscribed to has arrived",
+    }),
+    "expect": conditionsFlag(parseExpectation, {
+      placeholder: "WHAT",
+      help: "Such as default/web:80=10.0.0.1:8080,10.0.0.2:8080 (its " +
+        'endpoints), "cluster default/web:80" or "no listener web". Repeat for ' +
+        "more.",
+      defaultText: "nothing",
+    }),
+    "timeout": durationFlag(10_000, 1, {
+      help: "Limit on waiting for all conditions; exit code 1 after that.",
+    }),
+    "for": durationFlag(0, 0, {
+      help: "Then stay for this long; the conditions must hold at the end.",
+    }),
+    "print": choiceFlag(["dump", "changes", "nothing"], "dump", {
+      help:
+        "dump: the resources at the end, as JSON. changes: a line of JSON for " +
+        "each, as it comes.",
+    }),
   }),
   ...GENERAL_FLAGS,
 } as const;

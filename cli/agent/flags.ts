@@ -31,6 +31,7 @@ import {
   portFlag,
   textFlag,
   type Tolerated,
+  wordFlag,
 } from "../flags/flag.ts";
 import { AGENT_IDLE_FLAGS, KLOG_FLAGS } from "../flags/idle_flags.ts";
 import {
@@ -91,14 +92,12 @@ const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
 });
 
 const IDENTITY_FLAGS = inGroup("Identity (what this agent is and serves)", {
-  "join": common(textFlag("", {
-    placeholder: "TOKEN",
+  "join": common(wordFlag("TOKEN", {
     help: "Join with this token of tunnel token create. Not used once the " +
       "node has joined. -: read it from standard input.",
   })),
   ...NODE_FLAGS,
-  "agent-id": common(textFlag("", {
-    placeholder: "ID",
+  "agent-id": common(wordFlag("ID", {
     environment: ["PROXY_AGENT_ID"],
     help: "Name of this agent, which no other agent has.",
     defaultText: "$PROXY_AGENT_ID, the joined name or a random UUID",

@@ -20,7 +20,13 @@ import {
   ANSWER_FLAGS,
   type AskedProgram,
 } from "../flags/admin_flags.ts";
-import { booleanFlag, choiceFlag, countFlag, textFlag } from "../flags/flag.ts";
+import {
+  booleanFlag,
+  choiceFlag,
+  countFlag,
+  inGroup,
+  wordFlag,
+} from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
@@ -39,33 +45,25 @@ const CONDUITS_MAX = 10_000;
 
 const FLAGS = {
   ...ADMIN_FLAGS,
-  "node": textFlag("", {
-    group: LIST,
-    placeholder: "NAME",
-    help: "Only those of this node.",
-  }),
-  "caller": textFlag("", {
-    group: LIST,
-    placeholder: "NAME",
-    help: "Only those that this user or node has asked for.",
-  }),
-  "target": textFlag("", {
-    group: LIST,
-    placeholder: "TEXT",
-    help: "Only those whose target has this in it, such as :5432.",
-  }),
-  "service": textFlag("", {
-    group: LIST,
-    placeholder: "NAME",
-    help: "Only those of this service.",
-  }),
-  "sort": choiceFlag(SORTS, "rate", {
-    group: LIST,
-    help: "The greatest of this first.",
-  }),
-  "limit": countFlag(100, 1, CONDUITS_MAX, {
-    group: LIST,
-    help: "No more rows than that.",
+  ...inGroup(LIST, {
+    "node": wordFlag("NAME", {
+      help: "Only those of this node.",
+    }),
+    "caller": wordFlag("NAME", {
+      help: "Only those that this user or node has asked for.",
+    }),
+    "target": wordFlag("TEXT", {
+      help: "Only those whose target has this in it, such as :5432.",
+    }),
+    "service": wordFlag("NAME", {
+      help: "Only those of this service.",
+    }),
+    "sort": choiceFlag(SORTS, "rate", {
+      help: "The greatest of this first.",
+    }),
+    "limit": countFlag(100, 1, CONDUITS_MAX, {
+      help: "No more rows than that.",
+    }),
   }),
   "yes": booleanFlag(false, {
     group: "tunnel conn kill",

@@ -16,7 +16,8 @@ import {
   choicesFlag,
   countFlag,
   durationFlag,
-  textFlag,
+  inGroup,
+  wordFlag,
 } from "../flags/flag.ts";
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
@@ -32,37 +33,34 @@ const MEASURES = ["rtt", "down", "up", "new"] as const;
 
 /** In the order in which the help shows them. */
 export const BENCH_FLAGS = {
-  "measure": choicesFlag(MEASURES, MEASURES, {
-    group: BENCH,
-    help: "What to measure: round trips, throughput from the agent and to " +
-      "it, new connections.",
-  }),
-  "connections": countFlag(16, 1, 64, {
-    group: BENCH,
-    help: "Number of connections: throughput is measured with one and with " +
-      "this many; new ones are made this many at a time.",
-  }),
-  "duration": durationFlag(2_000, 100, {
-    group: BENCH,
-    help: "Duration of each measurement, at most 1m0s. The first quarter of " +
-      "a throughput measurement is not counted.",
-  }),
-  "json": booleanFlag(false, {
-    group: BENCH,
-    help: "Print one JSON object at the end.",
-  }),
-  "target": textFlag("", {
-    group: BENCH,
-    placeholder: "HOST:PORT",
-    help: "Measure against this address, as the agent sees it, where tunnel " +
-      "bench --serve runs: for agents without a bench target.",
-    defaultText: "the agent itself",
-  }),
-  "serve": textFlag("", {
-    group: BENCH,
-    placeholder: "[HOST:]PORT",
-    help: "Be such a target until interrupted, on loopback unless HOST says " +
-      "otherwise. Whoever connects may measure.",
+  ...inGroup(BENCH, {
+    "measure": choicesFlag(MEASURES, MEASURES, {
+      help: "What to measure: round trips, throughput from the agent and to " +
+        "it, new connections.",
+    }),
+    "connections": countFlag(16, 1, 64, {
+      help: "Number of connections: throughput is measured with one and with " +
+        "this many; new ones are made this many at a time.",
+    }),
+    "duration": durationFlag(2_000, 100, {
+      help:
+        "Duration of each measurement, at most 1m0s. The first quarter of " +
+        "a throughput measurement is not counted.",
+    }),
+    "json": booleanFlag(false, {
+      help: "Print one JSON object at the end.",
+    }),
+    "target": wordFlag("HOST:PORT", {
+      help:
+        "Measure against this address, as the agent sees it, where tunnel " +
+        "bench --serve runs: for agents without a bench target.",
+      defaultText: "the agent itself",
+    }),
+    "serve": wordFlag("[HOST:]PORT", {
+      help:
+        "Be such a target until interrupted, on loopback unless HOST says " +
+        "otherwise. Whoever connects may measure.",
+    }),
   }),
   ...ROUTE_FLAGS,
   ...GENERAL_FLAGS,

@@ -20,7 +20,7 @@ import {
   booleanFlag,
   type FlagTable,
   inGroup,
-  textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import { FORM_FLAG, GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
@@ -31,9 +31,8 @@ import { type ConfigKind, configKinds, kindNamed } from "./kinds.ts";
 const LINE_LENGTH_MAX = 4_000;
 
 const FLAGS = {
-  "kind": textFlag("", {
+  "kind": wordFlag("KIND", {
     group: "Files",
-    placeholder: "KIND",
     help: "What the files of check are: server, agent, policy, services, " +
       "egress-selector, etcd-config …",
     defaultText: "found out by what is in them",
@@ -43,9 +42,8 @@ const FLAGS = {
     help: "print: also show flags that have their default.",
   }),
   ...inGroup("Output", FORM_FLAG),
-  "file": textFlag("", {
+  "file": wordFlag("FILE", {
     group: "Files",
-    placeholder: "FILE",
     help: "print: the file that the program would get by --config.",
   }),
   "help": GENERAL_FLAGS["help"],

@@ -9,7 +9,7 @@
 import { parseHostPort } from "../flags/addresses.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";
 import { ANSWER_FLAGS, ASKED_SERVER_FLAGS } from "../flags/admin_flags.ts";
-import { textFlag } from "../flags/flag.ts";
+import { wordFlag } from "../flags/flag.ts";
 import { type FlagReading, readFlags } from "../flags/read_flags.ts";
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
@@ -46,14 +46,12 @@ const OUTPUT = {
 } as const;
 
 const ASKED = {
-  "node": textFlag("", {
+  "node": wordFlag("NAME", {
     group: "The target",
-    placeholder: "NAME",
     help: "tunnel doctor target: from this node, as tunnel dial --node.",
   }),
-  "as": textFlag("", {
+  "as": wordFlag("NAME", {
     group: "The target",
-    placeholder: "NAME",
     help: "tunnel doctor target: with the rights of this user, or of " +
       "node:NAME.",
   }),

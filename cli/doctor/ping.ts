@@ -14,7 +14,12 @@ import {
   askedProgram,
   withWorkers,
 } from "../flags/admin_flags.ts";
-import { booleanFlag, countFlag, durationFlag } from "../flags/flag.ts";
+import {
+  booleanFlag,
+  countFlag,
+  durationFlag,
+  inGroup,
+} from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { pongsOf } from "./asked.ts";
@@ -25,18 +30,18 @@ import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 const GROUP = "How often";
 
 const FLAGS = {
-  "count": countFlag(5, 1, 1_000_000, {
-    group: GROUP,
-    short: "c",
-    help: "Pings to send.",
-  }),
-  "interval": durationFlag(1_000, 10, {
-    group: GROUP,
-    help: "Time between two of them.",
-  }),
-  "until": booleanFlag(false, {
-    group: GROUP,
-    help: "Ping until the node answers, however long that takes, and end then.",
+  ...inGroup(GROUP, {
+    "count": countFlag(5, 1, 1_000_000, {
+      short: "c",
+      help: "Pings to send.",
+    }),
+    "interval": durationFlag(1_000, 10, {
+      help: "Time between two of them.",
+    }),
+    "until": booleanFlag(false, {
+      help:
+        "Ping until the node answers, however long that takes, and end then.",
+    }),
   }),
   ...ASKED_SERVER_FLAGS,
   "json": ANSWER_FLAGS["json"],

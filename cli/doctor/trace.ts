@@ -22,7 +22,7 @@ import {
   askedProgram,
 } from "../flags/admin_flags.ts";
 import { parseHostPort } from "../flags/addresses.ts";
-import { textFlag } from "../flags/flag.ts";
+import { wordFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { askedClient, printAnswer } from "../program/answer_output.ts";
@@ -32,9 +32,8 @@ import { fittedTable } from "../../admin/ask/text_table.ts";
 import { reportOf, verdictText } from "./report.ts";
 
 const FLAGS = {
-  "as": textFlag("", {
+  "as": wordFlag("NAME", {
     group: "The target",
-    placeholder: "NAME",
     help: "With the rights of this user, or of node:NAME.",
   }),
   ...ASKED_SERVER_FLAGS,

@@ -21,7 +21,7 @@ import {
   type FlagValues,
   inGroup,
   parsedFlag,
-  textFlag,
+  wordFlag,
 } from "./flag.ts";
 
 const KIB = 1024;
@@ -47,8 +47,7 @@ export const AUDIT_FLAGS = inGroup("Audit log", {
 
 /** A line for each connection. */
 export const ACCESS_LOG_FLAGS = inGroup("Access log", {
-  "access-log": common(textFlag("", {
-    placeholder: "FILE|-|stderr",
+  "access-log": common(wordFlag("FILE|-|stderr", {
     help: "Write a line for each connection that has ended or failed; - is " +
       "standard output.",
   })),

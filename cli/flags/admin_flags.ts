@@ -23,6 +23,7 @@ import {
   type FlagValues,
   inGroup,
   textFlag,
+  wordFlag,
 } from "./flag.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
 import { JSON_FLAG, SERVER_ADMIN_PORT } from "./program_flags.ts";
@@ -70,18 +71,15 @@ export const ASKED_FLAGS = inGroup("Where", {
     help: "The server to ask: unix:/PATH of its admin.sock, HOST:PORT of its " +
       "admin port, or local: that of this machine.",
   }),
-  "agent": textFlag("", {
-    placeholder: "ADDRESS",
+  "agent": wordFlag("ADDRESS", {
     help: "Ask this agent in place of a server; --agent local for that of " +
       "this machine.",
   }),
-  "proxy": textFlag("", {
-    placeholder: "ADDRESS",
+  "proxy": wordFlag("ADDRESS", {
     help: "Ask this proxy in place of a server; --proxy local for that of " +
       "this machine.",
   }),
-  "state-dir": textFlag("", {
-    placeholder: "DIRECTORY",
+  "state-dir": wordFlag("DIRECTORY", {
     help: "State directory of what is asked: its admin.sock and its " +
       "admin.token are there.",
     defaultText: "that of a program of this user on this machine",
@@ -96,8 +94,7 @@ export const ASKED_FLAGS = inGroup("Where", {
   }),
   "cert": fileFlag({ help: "Certificate to show there." }),
   "key": fileFlag({ help: "Private key of --cert." }),
-  "tls-server-name": textFlag("", {
-    placeholder: "NAME",
+  "tls-server-name": wordFlag("NAME", {
     help: "Name that the program's certificate must bear.",
     defaultText: "the host that is asked",
   }),

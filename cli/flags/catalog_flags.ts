@@ -22,7 +22,7 @@ import {
   type FlagValues,
   inGroup,
   listFlag,
-  textFlag,
+  wordFlag,
 } from "./flag.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { unusable, UsageError } from "./usage_error.ts";
@@ -39,8 +39,7 @@ export const CATALOG_FLAGS = inGroup("Sources of services", {
     help: "Services and endpoints from this .yaml or .json file, which is " +
       "read again whenever it changes.",
   })),
-  "services-url": textFlag("", {
-    placeholder: "URL",
+  "services-url": wordFlag("URL", {
     help: "Services and endpoints from this URL, which is requested again " +
       "and again.",
   }),
@@ -61,13 +60,11 @@ export const CATALOG_FLAGS = inGroup("Sources of services", {
   "kubeconfig": fileFlag({
     help: "Services and EndpointSlices of the cluster that this file names.",
   }),
-  "master": textFlag("", {
-    placeholder: "URL",
+  "master": wordFlag("URL", {
     help: "Services and EndpointSlices of this API server (kube-proxy 0.4), " +
       "which is shown no token.",
   }),
-  "namespace": textFlag("", {
-    placeholder: "NAMESPACE",
+  "namespace": wordFlag("NAMESPACE", {
     help: "Use only this namespace of the cluster.",
     defaultText: "all",
   }),

@@ -15,6 +15,7 @@ import {
   inGroup,
   listFlag,
   textFlag,
+  wordFlag,
 } from "./flag.ts";
 import {
   DocumentError,
@@ -40,8 +41,7 @@ export const ETCD_ACCESS = {
   }),
   "etcd-cert": fileFlag({ help: "Certificate shown to etcd." }),
   "etcd-key": fileFlag({ help: "Private key of --etcd-cert." }),
-  "etcd-user": textFlag("", {
-    placeholder: "NAME",
+  "etcd-user": wordFlag("NAME", {
     help: "User of etcd, with --etcd-password-file.",
   }),
   "etcd-password-file": fileFlag({

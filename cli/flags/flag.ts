@@ -149,6 +149,11 @@ export function textFlag(fallback: string, details: FlagDetails): Flag<string> {
   return make("scalar", "TEXT", fallback, details, String, (text) => text);
 }
 
+/** Free text, none unless it is given; `what` is its name in the help. */
+export function wordFlag(what: string, details: FlagDetails): Flag<string> {
+  return textFlag("", { placeholder: what, ...details });
+}
+
 /** A path of a file. */
 export function fileFlag(details: FlagDetails): Flag<string> {
   return make("scalar", "FILE", "", details, String, (text) => text);

@@ -24,7 +24,7 @@ import {
   FlagValueError,
   listFlag,
   parsedFlag,
-  textFlag,
+  wordFlag,
 } from "./flag.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
 import {
@@ -48,13 +48,11 @@ export const SERVER_FLAG: Flag<readonly string[]> = common(listFlag([], {
 
 /** The token from elsewhere, and as what and where a node joins. */
 export const NODE_FLAGS = {
-  "join-file": textFlag("", {
-    placeholder: "FILE",
+  "join-file": wordFlag("FILE", {
     help: "Join with the token in this file; a command line can be read by " +
       "every user of this machine. -: read it from standard input.",
   }),
-  "node": common(textFlag("", {
-    placeholder: "NAME",
+  "node": common(wordFlag("NAME", {
     help: "Name to join as.",
     defaultText: "this machine's host name",
   })),

@@ -19,6 +19,7 @@ import {
   inGroup,
   parsedFlag,
   textFlag,
+  wordFlag,
 } from "./flag.ts";
 import { CONTENT_TYPE_FLAG, CONTENTION_FLAG } from "./idle_flags.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
@@ -130,15 +131,13 @@ export const NO_SOCKET = "none";
 
 /** Of servers, agents and proxies. */
 export const ADMIN_ACCESS_FLAGS = inGroup(GROUP, {
-  "admin-socket": textFlag("", {
-    placeholder: "PATH",
+  "admin-socket": wordFlag("PATH", {
     help:
       "Unix socket of the admin API (docs/observability.md), for this user and " +
       "root; none: there is no socket.",
     defaultText: "admin.sock in --state-dir",
   }),
-  "admin-socket-group": textFlag("", {
-    placeholder: "GROUP",
+  "admin-socket-group": wordFlag("GROUP", {
     help: "Users of this group may ask by that socket, too, and change " +
       "nothing: a name or a number.",
   }),
@@ -211,8 +210,7 @@ export const HANDOVER_FLAGS = inGroup("Restart", {
       "when this one is ready, and it ends when its connections have " +
       "ended. No caller is refused meanwhile.",
   })),
-  "handover-socket": textFlag("", {
-    placeholder: "PATH",
+  "handover-socket": wordFlag("PATH", {
     help: "Unix socket on which the next process asks for the ports: a " +
       "path, or @NAME. none: no process may ask.",
     defaultText: "handover.sock in the state directory if there is an " +

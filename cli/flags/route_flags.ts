@@ -24,7 +24,7 @@ import {
   durationFlag,
   fileFlag,
   inGroup,
-  textFlag,
+  wordFlag,
 } from "./flag.ts";
 import { nodeRouteOf } from "./node_route.ts";
 import type { FlagReading, FlagSources } from "./read_flags.ts";
@@ -56,8 +56,7 @@ const NODE_FLAGS = ["as-node", "state-dir", "agent-cert", "agent-key"] as const;
 
 /** Flags that choose the route. */
 export const ROUTE_ONLY_FLAGS = inGroup("The route into the tunnel", {
-  "server": common(textFlag("", {
-    placeholder: "ADDRESS[,…]",
+  "server": common(wordFlag("ADDRESS[,…]", {
     help: "Frontend of the server: unix:/path or host:port; of several, the " +
       "next one is asked where one cannot serve. For a node: the server's " +
       "port for agents.",
@@ -72,8 +71,7 @@ export const ROUTE_ONLY_FLAGS = inGroup("The route into the tunnel", {
   }),
   "cert": fileFlag({ help: "Certificate to show." }),
   "key": fileFlag({ help: "Private key of --cert." }),
-  "tls-server-name": textFlag("", {
-    placeholder: "NAME",
+  "tls-server-name": wordFlag("NAME", {
     help: "Name that the server's certificate must bear.",
     defaultText: "the host of --server",
   }),
@@ -110,8 +108,7 @@ export const EARLY_DATA_FLAG = inGroup(TARGET, {
 export const ROUTE_FLAGS = {
   ...ROUTE_ONLY_FLAGS,
   ...inGroup(TARGET, {
-    "node": textFlag("", {
-      placeholder: "NAME",
+    "node": wordFlag("NAME", {
       offers: "nodes",
       help: "Dial from this node's agent, whatever the target's name is.",
     }),

@@ -5,7 +5,7 @@
  */
 
 import { UsageError } from "./usage_error.ts";
-import { type Flag, textFlag } from "./flag.ts";
+import { type Flag, wordFlag } from "./flag.ts";
 import { kindAt } from "../../platform/files/kind_at.ts";
 
 /** In a server's directory: the default socket for frontends. */
@@ -13,9 +13,8 @@ export const FRONTEND_SOCKET = "frontend.sock";
 
 /** `--state-dir`, for every command that has one. */
 export function stateDirectoryFlag(owner: "server" | "agent"): Flag<string> {
-  return textFlag("", {
+  return wordFlag("DIRECTORY", {
     isCommon: true,
-    placeholder: "DIRECTORY",
     help: owner === "server"
       ? "Where the server keeps its CA, tokens and nodes."
       : "Where the agent keeps its key and certificate.",

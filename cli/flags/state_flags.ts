@@ -12,7 +12,7 @@ import type {
   StoreLocation,
 } from "../../neighbours/store/store_connection.ts";
 import { ETCD_ACCESS, ETCD_ACCESS_FLAGS, etcdUser } from "./etcd_flags.ts";
-import { fileFlag, type FlagValues, textFlag } from "./flag.ts";
+import { fileFlag, type FlagValues, wordFlag } from "./flag.ts";
 import { keyPair, unusable, UsageError } from "./usage_error.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
@@ -31,8 +31,7 @@ const NO_KEY = "none";
 
 /** Where servers have their state. */
 export const STATE_FLAGS = {
-  "state": textFlag("", {
-    placeholder: "PLACE",
+  "state": wordFlag("PLACE", {
     help: "Where all servers have their CA, tokens and nodes in common: " +
       "DIRECTORY, etcd://HOST:PORT[,HOST:PORT…][/PREFIX] (etcds:// with " +
       "TLS), or kubernetes[:NAMESPACE] (docs/operations.md).",

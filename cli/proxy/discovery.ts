@@ -17,7 +17,7 @@ import {
   type FlagValues,
   inGroup,
   listFlag,
-  textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import type { FlagReading, FlagSources } from "../flags/read_flags.ts";
 import {
@@ -54,14 +54,12 @@ export const DISCOVERY_CLIENT_FLAGS = inGroup("Discovery", {
     help: "delta: receive only what changed. sotw: receive everything each " +
       "time.",
   }),
-  "discovery-node": textFlag("", {
-    placeholder: "NAME",
+  "discovery-node": wordFlag("NAME", {
     help:
       "Name of this proxy at the server: the node's name, or NAME/ANYTHING.",
     defaultText: "the node's name and /proxy",
   }),
-  "discovery-state": textFlag("", {
-    placeholder: "FILE",
+  "discovery-state": wordFlag("FILE", {
     help: "Keep the last known state in this file, for a start without a " +
       `server; ${KEEPS_NOTHING}: keep nothing.`,
     defaultText: "/var/lib/tunnel/proxy/discovery for root, else " +

@@ -34,6 +34,7 @@ import {
   parsedFlag,
   portFlag,
   textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import { parseWholeNumber } from "../flags/go_values.ts";
 import { parseGoDuration } from "../../platform/documents/go_duration.ts";
@@ -66,8 +67,7 @@ const LOCAL_FLAGS = inGroup("Local addresses", {
     placeholder: "PREFIX",
     help: "Range of addresses for services, inside 127.0.0.0/8.",
   }),
-  "address-file": common(textFlag("", {
-    placeholder: "FILE",
+  "address-file": common(wordFlag("FILE", {
     help: "Keep the addresses of services in this file, so that two " +
       "services whose names give the same address do not swap at a " +
       "restart; none: keep nothing.",
@@ -85,8 +85,7 @@ const LOCAL_FLAGS = inGroup("Local addresses", {
     help: "Read all sources once, report what is wrong, serve nothing, and " +
       "exit with 0 or 1.",
   })),
-  "dns-listen": textFlag("", {
-    placeholder: "HOST:PORT",
+  "dns-listen": wordFlag("HOST:PORT", {
     help: "Answer DNS queries about services, such as " +
       "web.default.svc.tunnel and _http._tcp.web.default.svc.tunnel, " +
       "over UDP and TCP.",
@@ -94,8 +93,7 @@ const LOCAL_FLAGS = inGroup("Local addresses", {
 });
 
 const OPERATION_FLAGS = inGroup("Operation", {
-  "catalog-copies": textFlag("", {
-    placeholder: "DIRECTORY",
+  "catalog-copies": wordFlag("DIRECTORY", {
     help: "Keep copies here of what remote sources of services last said, " +
       "for a start while they are unreachable; none: keep nothing.",
     defaultText: "/var/lib/tunnel/proxy/catalog-PORT for root, else " +
@@ -123,13 +121,11 @@ const ENDPOINTS_FLAGS = inGroup("Endpoints", {
   "balance": choiceFlag(BALANCES, "round-robin", {
     help: "How to choose an endpoint, for services that do not say it.",
   }),
-  "zone": textFlag("", {
-    placeholder: "NAME",
+  "zone": wordFlag("NAME", {
     help: "Zone of this machine: services that ask for it prefer endpoints " +
       "of the same zone.",
   }),
-  "node-name": textFlag("", {
-    placeholder: "NAME",
+  "node-name": wordFlag("NAME", {
     environment: ["NODE_NAME"],
     help: "Name of this machine in the cluster: services that ask for it " +
       "prefer endpoints of the same node.",

@@ -21,7 +21,7 @@ import {
   defaultStateDirectory,
   proxyStateDirectory,
 } from "../flags/state_directory.ts";
-import { textFlag } from "../flags/flag.ts";
+import { wordFlag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
@@ -73,9 +73,8 @@ export const COMPLETE_NAMES_COMMAND = defineCommand({
   examples: [],
   rights: "network",
   flags: {
-    "state-dir": textFlag("", {
+    "state-dir": wordFlag("DIRECTORY", {
       group: "Where",
-      placeholder: "DIRECTORY",
       help: "State directory of the program to ask.",
       defaultText: "those of this user's programs",
     }),

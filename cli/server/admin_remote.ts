@@ -10,7 +10,7 @@ import {
   type FlagValues,
   inGroup,
   portFlag,
-  textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import { keyPair, UsageError } from "../flags/usage_error.ts";
 import { given, listenAt } from "../flags/given.ts";
@@ -25,8 +25,7 @@ export const ADMIN_REMOTE_FLAGS = inGroup(
         "`admins` of --policy-file lets them; 0 picks a free one.",
       defaultText: "none",
     }),
-    "admin-remote-bind-address": textFlag("", {
-      placeholder: "ADDRESS",
+    "admin-remote-bind-address": wordFlag("ADDRESS", {
       help: "Address of that port.",
       defaultText: "all interfaces",
     }),

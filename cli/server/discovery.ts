@@ -20,7 +20,7 @@ import {
   durationFlag,
   type FlagValues,
   inGroup,
-  textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import { ETCD_ACCESS_FLAGS } from "../flags/etcd_flags.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
@@ -37,8 +37,7 @@ const OWN_FLAGS = inGroup("Discovery (docs/discovery.md)", {
       "node proxies, gRPC applications and Envoy. What agents announce " +
       "is included.",
   })),
-  "discovery-listen": textFlag("", {
-    placeholder: "HOST:PORT",
+  "discovery-listen": wordFlag("HOST:PORT", {
     help: "Also send them to programs on this machine, without TLS and " +
       "without authentication; must be a loopback address.",
     defaultText: "none",

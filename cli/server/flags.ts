@@ -30,7 +30,7 @@ import {
   inGroup,
   listFlag,
   portFlag,
-  textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import { DISCOVERY_FLAGS } from "./discovery.ts";
 import { PEER_FLAGS } from "./peers.ts";
@@ -54,8 +54,7 @@ const FRONTENDS_FLAGS = inGroup("Frontends (callers)", {
     help: "Protocol that frontends speak. auto tells gRPC and HTTP CONNECT " +
       "apart by the first bytes. Konnectivity: grpc.",
   }),
-  "uds-name": common(textFlag("", {
-    placeholder: "PATH",
+  "uds-name": common(wordFlag("PATH", {
     help: "Listen on this unix socket instead of a port. Without any flag " +
       "for frontends the server listens on frontend.sock in " +
       "--state-dir.",
@@ -117,8 +116,7 @@ const AGENTS_FLAGS = inGroup("Agents", {
       "agent is lost when it does not answer within 1.4 times that, from " +
       "1s to 5.6s, or within four round trips. Konnectivity: 1h0m0s.",
   }),
-  "server-id": common(textFlag("", {
-    placeholder: "ID",
+  "server-id": common(wordFlag("ID", {
     environment: ["PROXY_SERVER_ID"],
     help: "ID by which agents tell this server from others.",
     defaultText: "$PROXY_SERVER_ID or a random UUID",
@@ -176,8 +174,7 @@ const ROUTING_FLAGS = inGroup("Choosing an agent", {
 });
 
 const TLS_FLAGS = inGroup(TLS, {
-  "tls-min-version": textFlag("", {
-    placeholder: "VERSION",
+  "tls-min-version": wordFlag("VERSION", {
     help: "Lowest version of TLS: VersionTLS12 or VersionTLS13. Below them " +
       "nothing is offered, whatever is asked for.",
     tolerates: (text) =>

@@ -16,7 +16,7 @@ import {
   inGroup,
   listFlag,
   portFlag,
-  textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import { given, listenAt } from "../flags/given.ts";
 
@@ -27,8 +27,7 @@ export const KUBELET_FLAGS = inGroup("Kubelets (docs/kubernetes.md)", {
       "over HTTPS; 0 picks a free one.",
     defaultText: "none",
   })),
-  "kubelet-bind-address": textFlag("", {
-    placeholder: "ADDRESS",
+  "kubelet-bind-address": wordFlag("ADDRESS", {
     help: "Address of that port.",
     defaultText: "all interfaces",
   }),

@@ -18,6 +18,7 @@ import {
   inGroup,
   numberFlag,
   textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import {
   kubeconfigOf,
@@ -28,18 +29,15 @@ import {
 import { given } from "../flags/given.ts";
 
 const KUBE_FLAGS = inGroup(KUBERNETES, {
-  "agent-namespace": textFlag("", {
-    placeholder: "NAMESPACE",
+  "agent-namespace": wordFlag("NAMESPACE", {
     help: "Admit agents that show a token of a ServiceAccount in this " +
       "namespace. Goes with the next two flags, and without " +
       "--cluster-ca-cert.",
   }),
-  "agent-service-account": textFlag("", {
-    placeholder: "NAME",
+  "agent-service-account": wordFlag("NAME", {
     help: "Name of that ServiceAccount.",
   }),
-  "authentication-audience": textFlag("", {
-    placeholder: "AUDIENCE",
+  "authentication-audience": wordFlag("AUDIENCE", {
     help: "Audience that those tokens must name.",
   }),
   ...KUBERNETES_FLAGS,
@@ -62,8 +60,7 @@ const KUBE_FLAGS = inGroup(KUBERNETES, {
     help: "Approve agents' CertificateSigningRequests in which a node asks " +
       "for a certificate for itself.",
   }),
-  "csr-approver-service-account": textFlag("", {
-    placeholder: "NAMESPACE/NAME",
+  "csr-approver-service-account": wordFlag("NAMESPACE/NAME", {
     help: "Also approve those of this ServiceAccount whose token is bound " +
       "to the node.",
     defaultText: "nodes' own identities only",

@@ -15,7 +15,7 @@ import {
   type FlagValues,
   inGroup,
   listFlag,
-  textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import { unusable, UsageError } from "../flags/usage_error.ts";
 import { given } from "../flags/given.ts";
@@ -28,8 +28,7 @@ const PEERS_MAX = 256;
 
 /** In the order in which the help shows them. */
 export const PEER_FLAGS = inGroup("Several servers (docs/operations.md)", {
-  "advertise-address": common(textFlag("", {
-    placeholder: "HOST:PORT",
+  "advertise-address": common(wordFlag("HOST:PORT", {
     help: "Where agents and other servers reach this server's agent port. " +
       "Agents are told the addresses of all servers, and link to each.",
     defaultText:

@@ -15,8 +15,9 @@ import { ASKED_FLAGS, LOCAL, programAt } from "../flags/admin_flags.ts";
 import {
   booleanFlag,
   type FlagValues,
+  inGroup,
   listFlag,
-  textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
@@ -36,24 +37,23 @@ import { type BundledProgram, bundleFiles, tarBytes } from "./bundle.ts";
 const GROUP = "The bundle";
 
 const FLAGS = {
-  "output": textFlag("", {
-    group: GROUP,
-    short: "o",
-    placeholder: "FILE",
-    offers: "files",
-    help: "Where to write it; there must be no such file yet.",
-    defaultText: "tunnel-support-TIME.tar.gz here",
-  }),
-  "anonymous": booleanFlag(false, {
-    group: GROUP,
-    help: "Put numbers in place of the names and addresses of nodes, users, " +
-      "services and targets.",
-  }),
-  "log": listFlag([], {
-    group: GROUP,
-    placeholder: "FILE",
-    offers: "files",
-    help: "Files with log lines; the last megabyte of each is taken.",
+  ...inGroup(GROUP, {
+    "output": wordFlag("FILE", {
+      short: "o",
+      offers: "files",
+      help: "Where to write it; there must be no such file yet.",
+      defaultText: "tunnel-support-TIME.tar.gz here",
+    }),
+    "anonymous": booleanFlag(false, {
+      help:
+        "Put numbers in place of the names and addresses of nodes, users, " +
+        "services and targets.",
+    }),
+    "log": listFlag([], {
+      placeholder: "FILE",
+      offers: "files",
+      help: "Files with log lines; the last megabyte of each is taken.",
+    }),
   }),
   ...ASKED_FLAGS,
   ...GENERAL_FLAGS,

@@ -13,25 +13,23 @@ import {
   listFlag,
   portFlag,
   textFlag,
+  wordFlag,
 } from "../flags/flag.ts";
 import { KLOG_FLAGS } from "../flags/idle_flags.ts";
 import { GENERAL_FLAGS, LOG_FLAGS } from "../flags/program_flags.ts";
 
 const NODE_FLAGS = inGroup("Node (what this agent is and serves)", {
-  "node-name": textFlag("", {
-    placeholder: "NAME",
+  "node-name": wordFlag("NAME", {
     environment: ["NODE_NAME"],
     help: "Name of this node; the agent's id. Required.",
     defaultText: "$NODE_NAME",
   }),
-  "node-ip": textFlag("", {
-    placeholder: "ADDRESS",
+  "node-ip": wordFlag("ADDRESS", {
     environment: ["NODE_IP"],
     help: "Its address. Required.",
     defaultText: "$NODE_IP",
   }),
-  "agent-identifiers": textFlag("", {
-    placeholder: "LIST",
+  "agent-identifiers": wordFlag("LIST", {
     help: "What this agent serves: host, ipv4, ipv6, cidr, uid, " +
       "default-route, such as host=node7&ipv4=10.0.0.7, with & or commas.",
     defaultText: "the node's address and name",
@@ -50,8 +48,7 @@ const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
       "annotation x-tunnel-server-external-addr (HOST:PORT), its load " +
       "balancer, its nodes or its own address say where they are.",
   }),
-  "tunnelserver-name": textFlag("", {
-    placeholder: "NAME",
+  "tunnelserver-name": wordFlag("NAME", {
     help:
       "Name that the servers' certificates must bear, whatever address is " +
       "dialed. Those of yurttunnel's servers bear x-tunnel-server-svc.",
@@ -70,8 +67,7 @@ const CLUSTER_FLAGS = inGroup("Cluster (who issues this agent's certificate)", {
     defaultText: "/etc/kubernetes/kubelet.conf, or as a Pod does with " +
       "--apiserver-addr",
   }),
-  "apiserver-addr": textFlag("", {
-    placeholder: "HOST:PORT",
+  "apiserver-addr": wordFlag("HOST:PORT", {
     help: "Where the API server is, without --kube-config.",
   }),
   "bootstrap-kubeconfig": fileFlag({
@@ -84,8 +80,7 @@ const CLUSTER_FLAGS = inGroup("Cluster (who issues this agent's certificate)", {
 });
 
 const META_FLAGS = inGroup("Health, metrics, profiles", {
-  "meta-host": textFlag("", {
-    placeholder: "ADDRESS",
+  "meta-host": wordFlag("ADDRESS", {
     help: "Address for /healthz, /readyz, /metrics and /debug/pprof.",
     defaultText: "loopback, of the family of --node-ip",
   }),

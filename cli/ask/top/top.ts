@@ -9,7 +9,8 @@ import {
   choiceFlag,
   countFlag,
   durationFlag,
-  textFlag,
+  inGroup,
+  wordFlag,
 } from "../../flags/flag.ts";
 import { GENERAL_FLAGS } from "../../flags/program_flags.ts";
 import {
@@ -32,27 +33,23 @@ const SHOWN = "What is shown";
 const FLAGS = {
   ...ASKED_FLAGS,
   "output": ANSWER_FLAGS.output,
-  "interval": durationFlag(1_000, 200, {
-    group: SHOWN,
-    help: "Time between two questions.",
-  }),
-  "count": countFlag(0, 0, 1_000_000, {
-    group: SHOWN,
-    help: "Print so many screens, and end; in a pipe, or with --output.",
-    defaultText: "until Ctrl-C",
-  }),
-  "sort": choiceFlag(SORTS, "rate", {
-    group: SHOWN,
-    help: "The greatest of this first.",
-  }),
-  "node": textFlag("", {
-    group: SHOWN,
-    placeholder: "NAME",
-    help: "Only connections of this node.",
-  }),
-  "limit": countFlag(20, 1, 10_000, {
-    group: SHOWN,
-    help: "No more connections than that; in a pipe, or with --output.",
+  ...inGroup(SHOWN, {
+    "interval": durationFlag(1_000, 200, {
+      help: "Time between two questions.",
+    }),
+    "count": countFlag(0, 0, 1_000_000, {
+      help: "Print so many screens, and end; in a pipe, or with --output.",
+      defaultText: "until Ctrl-C",
+    }),
+    "sort": choiceFlag(SORTS, "rate", {
+      help: "The greatest of this first.",
+    }),
+    "node": wordFlag("NAME", {
+      help: "Only connections of this node.",
+    }),
+    "limit": countFlag(20, 1, 10_000, {
+      help: "No more connections than that; in a pipe, or with --output.",
+    }),
   }),
   ...GENERAL_FLAGS,
 } as const;
