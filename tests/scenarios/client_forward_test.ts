@@ -156,12 +156,12 @@ for (const carrier of CARRIERS) {
         target.address,
         options,
       );
-      const caller = await port.connect();
-      await assertRejects(
-        () => readToEnd(caller),
-        Deno.errors.ConnectionReset,
-      );
-      caller.close();
+      // On a busy machine the reset is there before connect has returned.
+      const talk = async () => {
+        using caller = await port.connect();
+        await readToEnd(caller);
+      };
+      await assertRejects(talk, Deno.errors.ConnectionReset);
       assertEquals(port.refusals.length, 1);
       assert(port.refusals[0]!.includes("node7"), port.refusals[0]);
     });
