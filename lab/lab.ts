@@ -19,7 +19,7 @@ interface Program {
 export const PROGRAMS: Readonly<Record<string, Program>> = {
   "peers": {
     about: "finds or builds the real peers",
-    files: ["lab/peers/peers.ts"],
+    files: ["tests/support/program/peers.ts"],
   },
   "conformance": {
     about: "h2spec against the engine, the server's ports and the agent's link",

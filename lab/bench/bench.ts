@@ -20,7 +20,10 @@ import {
   endChildrenOnSignals,
   killAllChildren,
 } from "../../tests/support/program/child.ts";
-import { findPeer, PeerMissingError } from "../peers/peers.ts";
+import {
+  findPeer,
+  PeerMissingError,
+} from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { Contender } from "./contender.ts";

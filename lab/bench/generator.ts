@@ -5,7 +5,7 @@
  */
 
 import { Child } from "../../tests/support/program/child.ts";
-import { findPeer, type PeerName } from "../peers/peers.ts";
+import { findPeer, type PeerName } from "../../tests/support/program/peers.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 
 /** What one run gave; numbers by the names of the generator. */

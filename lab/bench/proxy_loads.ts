@@ -8,7 +8,7 @@
  */
 
 import { Child } from "../../tests/support/program/child.ts";
-import { findPeer } from "../peers/peers.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import type { Contender } from "./contender.ts";
 import { type Sample, SpoiledRunError } from "./generator.ts";

@@ -24,7 +24,7 @@ import {
   endChildrenOnSignals,
   killAllChildren,
 } from "../../tests/support/program/child.ts";
-import { findPeer } from "../peers/peers.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";

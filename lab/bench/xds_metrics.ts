@@ -7,8 +7,8 @@
  */
 
 import type { Workspace } from "../../tests/support/program/workspace.ts";
-import { DiscoveryServer } from "../peers/discovery_server.ts";
-import { findPeer } from "../peers/peers.ts";
+import { DiscoveryServer } from "../../tests/support/peers/discovery_server.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import type { Contender } from "./contender.ts";
 import { generate, type Sample } from "./generator.ts";
 import { type Figure, less, type Letter, type Metric } from "./metric.ts";

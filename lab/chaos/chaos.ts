@@ -23,8 +23,11 @@
 
 import { parseArgs } from "@std/cli";
 import { Tally } from "../../tests/support/watch/tally.ts";
-import { debianLibrary } from "../peers/debian.ts";
-import { findPeer, PeerMissingError } from "../peers/peers.ts";
+import { debianLibrary } from "../../tests/support/program/debian.ts";
+import {
+  findPeer,
+  PeerMissingError,
+} from "../../tests/support/program/peers.ts";
 import { programWords } from "../../tests/support/program/program.ts";
 import { playAll, type RunPlan } from "./run.ts";
 import {

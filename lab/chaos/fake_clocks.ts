@@ -7,8 +7,8 @@
  * @module
  */
 
-import { debianLibrary } from "../peers/debian.ts";
-import { PeerMissingError } from "../peers/missing.ts";
+import { debianLibrary } from "../../tests/support/program/debian.ts";
+import { PeerMissingError } from "../../tests/support/program/missing.ts";
 
 /** See the module description. */
 export class FakeClocks {

@@ -9,7 +9,7 @@
  * @module
  */
 
-import { findPeer } from "../peers/peers.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 
 /** Of the machine where callers, balancer and name server are. */
 export const HOME_ADDRESS = "10.98.0.1";

@@ -12,7 +12,7 @@
  */
 
 import { endChildrenOnSignals } from "../../tests/support/program/child.ts";
-import { findPeer } from "../peers/peers.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { Tally } from "../../tests/support/watch/tally.ts";
 import { ARRANGEMENTS } from "./arrangements.ts";

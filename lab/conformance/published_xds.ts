@@ -6,7 +6,7 @@
 
 import { assert } from "@std/assert";
 import protobuf from "protobufjs";
-import { findGrpcJs } from "../peers/packages.ts";
+import { findGrpcJs } from "../../tests/support/program/peer_packages.ts";
 
 /** Folders of the package that file names in the texts are relative to. */
 const ROOTS = ["envoy-api", "xds", "googleapis", "protoc-gen-validate"];

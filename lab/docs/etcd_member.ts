@@ -4,7 +4,7 @@
  * @module
  */
 
-import { findPeer } from "../peers/peers.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import type { DocsStage } from "./docs_stage.ts";
 
 /** What tests look at beside the product. */

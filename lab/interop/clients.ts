@@ -5,7 +5,7 @@
  * @module
  */
 
-import { findPeer } from "../peers/peers.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import {
   type Frontend,
   type Maker,

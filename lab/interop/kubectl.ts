@@ -5,7 +5,7 @@
  */
 
 import type { KubeCluster } from "../peers/kube_cluster.ts";
-import { findPeer } from "../peers/peers.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import { patience } from "../../tests/support/watch/patience.ts";
 
 /** One that takes longer is killed: its output says what is missing. */

@@ -17,7 +17,7 @@ import {
   endChildrenOnSignals,
   killAllChildren,
 } from "../../tests/support/program/child.ts";
-import { debianCommand } from "../peers/debian.ts";
+import { debianCommand } from "../../tests/support/program/debian.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { eventually } from "./kube_case.ts";
 import { PrometheusRig } from "./prometheus_rig.ts";

@@ -6,7 +6,7 @@
  */
 
 import { Child } from "../../tests/support/program/child.ts";
-import { debianCommand } from "../peers/debian.ts";
+import { debianCommand } from "../../tests/support/program/debian.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";

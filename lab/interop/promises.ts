@@ -12,7 +12,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
-import { findPeer } from "../peers/peers.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import { runCases } from "./case_runner.ts";
 import type { Maker } from "../../tests/support/program/tunnel.ts";
 import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";

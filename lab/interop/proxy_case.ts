@@ -6,7 +6,10 @@
  */
 
 import { Child } from "../../tests/support/program/child.ts";
-import { debianCommand, type DebianName } from "../peers/debian.ts";
+import {
+  debianCommand,
+  type DebianName,
+} from "../../tests/support/program/debian.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { ServiceProxyProcess } from "../peers/service_proxy.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";

@@ -5,7 +5,7 @@
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
-import { debianCommand } from "../peers/debian.ts";
+import { debianCommand } from "../../tests/support/program/debian.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { ServiceProxyProcess } from "../peers/service_proxy.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";

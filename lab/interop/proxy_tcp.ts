@@ -5,7 +5,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { debianCommand } from "../peers/debian.ts";
+import { debianCommand } from "../../tests/support/program/debian.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import {

@@ -11,7 +11,7 @@
  */
 
 import { parseArgs } from "@std/cli";
-import type { DiscoveryMaker } from "../peers/discovery_server.ts";
+import type { DiscoveryMaker } from "../../tests/support/peers/discovery_server.ts";
 import { type Cases, runCases } from "./case_runner.ts";
 import { ABSENCE_CASES } from "./xds/absence_cases.ts";
 import { CATALOG_CASES } from "./xds/catalog_cases.ts";

@@ -5,7 +5,7 @@
  */
 
 import { Child } from "../../tests/support/program/child.ts";
-import { findEnvoy } from "./packages.ts";
+import { findEnvoy } from "../../tests/support/program/peer_packages.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 

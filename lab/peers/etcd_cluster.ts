@@ -9,7 +9,7 @@
  */
 
 import { Child } from "../../tests/support/program/child.ts";
-import { findPeer } from "./peers.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { patience } from "../../tests/support/watch/patience.ts";

@@ -17,7 +17,7 @@ import {
   publicKeyInfo,
 } from "../../platform/pki/key_pair.ts";
 import { Child } from "../../tests/support/program/child.ts";
-import { findPeer } from "./peers.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { patience } from "../../tests/support/watch/patience.ts";
 

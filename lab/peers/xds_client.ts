@@ -6,8 +6,11 @@
  */
 
 import { Child } from "../../tests/support/program/child.ts";
-import { findGrpcio, findGrpcJs } from "./packages.ts";
-import { findPeer } from "./peers.ts";
+import {
+  findGrpcio,
+  findGrpcJs,
+} from "../../tests/support/program/peer_packages.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { patience } from "../../tests/support/watch/patience.ts";
 

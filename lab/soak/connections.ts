@@ -13,7 +13,7 @@ import {
   endChildrenOnSignals,
   killAllChildren,
 } from "../../tests/support/program/child.ts";
-import { findPeer } from "../peers/peers.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { startAgent, startServer } from "../../tests/support/program/tunnel.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { debianCommand } from "../../lab/peers/debian.ts";
+import { debianCommand } from "../support/program/debian.ts";
 import type { DoctorStage } from "./doctor_stage.ts";
 import type { Fault } from "./fault.ts";
 

@@ -16,7 +16,7 @@ import {
   type ResourceKind,
   TYPE_URLS,
 } from "../../proto/xds/resource.ts";
-import { DiscoveryServer } from "../../lab/peers/discovery_server.ts";
+import { DiscoveryServer } from "../support/peers/discovery_server.ts";
 import { freePort } from "../support/program/ports.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { NodeStage } from "../support/rigs/node_stage.ts";

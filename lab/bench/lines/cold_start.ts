@@ -7,7 +7,7 @@
  */
 
 import { Child } from "../../../tests/support/program/child.ts";
-import { findPeer } from "../../peers/peers.ts";
+import { findPeer } from "../../../tests/support/program/peers.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import { ourCommand } from "../../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";

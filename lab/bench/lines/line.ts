@@ -10,7 +10,7 @@
  */
 
 import { Child } from "../../../tests/support/program/child.ts";
-import { findPeer } from "../../peers/peers.ts";
+import { findPeer } from "../../../tests/support/program/peers.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
 

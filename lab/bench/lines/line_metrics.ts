@@ -9,7 +9,7 @@
 import { Child } from "../../../tests/support/program/child.ts";
 import { ourCommand } from "../../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
-import { findPeer } from "../../peers/peers.ts";
+import { findPeer } from "../../../tests/support/program/peers.ts";
 import { generate, type Sample } from "../generator.ts";
 import {
   type ContenderName,

@@ -6,8 +6,8 @@
  */
 
 import { Child } from "../../../tests/support/program/child.ts";
-import { findDebianProgram } from "../../peers/debian.ts";
-import { findPeer } from "../../peers/peers.ts";
+import { findDebianProgram } from "../../../tests/support/program/debian.ts";
+import { findPeer } from "../../../tests/support/program/peers.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import type { Site, Tunnel } from "./start_tunnel.ts";

@@ -13,8 +13,11 @@ import {
   stopTunnel,
 } from "../../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
-import { findDebianProgram } from "../../peers/debian.ts";
-import { findPeer, type PeerName } from "../../peers/peers.ts";
+import { findDebianProgram } from "../../../tests/support/program/debian.ts";
+import {
+  findPeer,
+  type PeerName,
+} from "../../../tests/support/program/peers.ts";
 import { generate, SpoiledRunError } from "../generator.ts";
 import type { ContenderName, Route } from "../metric.ts";
 import { forwarded, startChisel, startFrp, startNginx } from "./forwarders.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { PeerMissingError } from "../../peers/peers.ts";
+import { PeerMissingError } from "../../../tests/support/program/peers.ts";
 
 /** Where programs, packages and logs go. */
 export const CACHE: string =

@@ -16,7 +16,10 @@ import {
   endChildrenOnSignals,
   killAllChildren,
 } from "../../../tests/support/program/child.ts";
-import { findPeer, PeerMissingError } from "../../peers/peers.ts";
+import {
+  findPeer,
+  PeerMissingError,
+} from "../../../tests/support/program/peers.ts";
 import { Tally } from "../../../tests/support/watch/tally.ts";
 import { CLIENT_CASES } from "./client_cases.ts";
 import { OurClient } from "./our_client.ts";

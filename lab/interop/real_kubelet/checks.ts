@@ -5,7 +5,7 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { findPeer } from "../../peers/peers.ts";
+import { findPeer } from "../../../tests/support/program/peers.ts";
 import { type Options, type Ran, ran, Running } from "../kubectl.ts";
 import { NODE } from "./places.ts";
 import type { Stage } from "./stage.ts";

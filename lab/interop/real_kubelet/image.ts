@@ -4,7 +4,7 @@
  * @module
  */
 
-import { findDebianProgram } from "../../peers/debian.ts";
+import { findDebianProgram } from "../../../tests/support/program/debian.ts";
 
 /** As pods name it. */
 export const IMAGE = "localhost/box:1";

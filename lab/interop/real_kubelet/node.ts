@@ -7,9 +7,9 @@
  */
 
 import { Child } from "../../../tests/support/program/child.ts";
-import { findDebianProgram } from "../../peers/debian.ts";
+import { findDebianProgram } from "../../../tests/support/program/debian.ts";
 import type { KubeCluster } from "../../peers/kube_cluster.ts";
-import { findPeer } from "../../peers/peers.ts";
+import { findPeer } from "../../../tests/support/program/peers.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { eventually } from "../../../tests/support/watch/patience.ts";
 import { IMAGE, makeImage } from "./image.ts";

@@ -18,8 +18,14 @@ import {
   endChildrenOnSignals,
   killAllChildren,
 } from "../../../tests/support/program/child.ts";
-import { type DebianName, findDebianProgram } from "../../peers/debian.ts";
-import { findPeer, type PeerName } from "../../peers/peers.ts";
+import {
+  type DebianName,
+  findDebianProgram,
+} from "../../../tests/support/program/debian.ts";
+import {
+  findPeer,
+  type PeerName,
+} from "../../../tests/support/program/peers.ts";
 import { Workspace } from "../../../tests/support/program/workspace.ts";
 import { programWords } from "../../../tests/support/program/program.ts";
 import { Tally } from "../../../tests/support/watch/tally.ts";

@@ -12,9 +12,9 @@ import {
   type DiscoveredService,
   DiscoveryServer,
   documentOf,
-} from "../../peers/discovery_server.ts";
+} from "../../../tests/support/peers/discovery_server.ts";
 import { Envoy } from "../../peers/envoy.ts";
-import { findPeer } from "../../peers/peers.ts";
+import { findPeer } from "../../../tests/support/program/peers.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { XdsClient, type XdsClientName } from "../../peers/xds_client.ts";

@@ -6,7 +6,7 @@
  */
 
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import type { DiscoveryServer } from "../../peers/discovery_server.ts";
+import type { DiscoveryServer } from "../../../tests/support/peers/discovery_server.ts";
 import { Envoy } from "../../peers/envoy.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import {

@@ -8,7 +8,7 @@ import { assert, assertEquals } from "@std/assert";
 import type {
   DiscoveredService,
   DiscoveryServer,
-} from "../../peers/discovery_server.ts";
+} from "../../../tests/support/peers/discovery_server.ts";
 import { Envoy } from "../../peers/envoy.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import { eventually } from "../kube_case.ts";

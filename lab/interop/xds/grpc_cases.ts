@@ -8,7 +8,7 @@ import { assert, assertEquals } from "@std/assert";
 import type {
   DiscoveredService,
   DiscoveryServer,
-} from "../../peers/discovery_server.ts";
+} from "../../../tests/support/peers/discovery_server.ts";
 import {
   XDS_CLIENTS,
   XdsClient,

@@ -11,7 +11,7 @@ import type { Child } from "../../../tests/support/program/child.ts";
 import type {
   DiscoveredService,
   DiscoveryServer,
-} from "../../peers/discovery_server.ts";
+} from "../../../tests/support/peers/discovery_server.ts";
 import { Envoy } from "../../peers/envoy.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import { launchAgent } from "../../../tests/support/program/tunnel.ts";

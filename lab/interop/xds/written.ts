@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { DiscoveryServer } from "../../peers/discovery_server.ts";
+import type { DiscoveryServer } from "../../../tests/support/peers/discovery_server.ts";
 import { startDiscovery, type XdsContext } from "./xds_case.ts";
 
 /** A service of docs/services.md. */

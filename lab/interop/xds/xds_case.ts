@@ -12,8 +12,8 @@ import {
   type DiscoveryMaker,
   DiscoveryServer,
   type DiscoveryServerConfig,
-} from "../../peers/discovery_server.ts";
-import { findPeer } from "../../peers/peers.ts";
+} from "../../../tests/support/peers/discovery_server.ts";
+import { findPeer } from "../../../tests/support/program/peers.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 
 /** What a case gets. */

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { runOrMiss } from "../../../lab/peers/missing.ts";
+import { runOrMiss } from "./missing.ts";
 import { ROOT } from "./packaged_file.ts";
 import { madeOnce, programFolder } from "./program_cache.ts";
 

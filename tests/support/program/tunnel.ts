@@ -8,7 +8,7 @@
 import { olderProgram } from "./older_program.ts";
 import { programWords } from "./program.ts";
 import { Child } from "./child.ts";
-import { findPeer } from "../../../lab/peers/peers.ts";
+import { findPeer } from "./peers.ts";
 import { freePort } from "./ports.ts";
 import type { Workspace } from "./workspace.ts";
 

@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console -- also a command: `peers.ts [name…]` builds.
 /**
  * Finds the real peers to test against, or builds them from their Go modules;
- * `packages.ts` has those that are packages.
+ * `peer_packages.ts` has those that are packages.
  *
  * They live in `$PEERS_BIN`, else in `tunnel-peers/bin` of the user's cache
  * folder, each beside a stamp of what it was built from. Without a Go toolchain
@@ -13,13 +13,16 @@
  */
 
 import { PeerMissingError } from "./missing.ts";
-import { PACKAGED } from "./packages.ts";
+import { PACKAGED } from "./peer_packages.ts";
 
 export { PeerMissingError };
 
-/** A folder here with a go.mod, and the package to build in it. */
+/** Where recipes, and sources of ours that are built, lie. */
+const LAB = new URL("../../../lab/", import.meta.url);
+
+/** A folder with a go.mod, and the package to build in it. */
 interface Recipe {
-  /** Relative to this file. */
+  /** In the laboratory's. */
   readonly folder: string;
   /** What `go build` is given, an import path or a folder. */
   readonly package: string;
@@ -37,7 +40,7 @@ function kubernetes(path: string): Recipe {
   const version = "k8s.io/component-base/version";
   const [release, major, minor] = ["v1.36.3", "1", "36"];
   return {
-    folder: "kube",
+    folder: "peers/kube",
     package: path,
     linkerFlags: `-s -w -X ${version}.gitVersion=${release} ` +
       `-X ${version}.gitMajor=${major} -X ${version}.gitMinor=${minor} ` +
@@ -47,47 +50,50 @@ function kubernetes(path: string): Recipe {
 
 const RECIPES = {
   "konnectivity-server": {
-    folder: "konnectivity",
+    folder: "peers/konnectivity",
     package: `${KONNECTIVITY}/server`,
   },
   "konnectivity-agent": {
-    folder: "konnectivity",
+    folder: "peers/konnectivity",
     package: `${KONNECTIVITY}/agent`,
   },
   "konnectivity-client": {
-    folder: "konnectivity",
+    folder: "peers/konnectivity",
     package: `${KONNECTIVITY}/test-client`,
   },
-  "konnectivity-transfer": { folder: "konnectivity", package: "./transfer" },
+  "konnectivity-transfer": {
+    folder: "peers/konnectivity",
+    package: "./transfer",
+  },
   "h2spec": {
-    folder: "h2spec",
+    folder: "peers/h2spec",
     package: "github.com/summerwind/h2spec/cmd/h2spec",
   },
   "grpcurl": {
-    folder: "grpcurl",
+    folder: "peers/grpcurl",
     package: "github.com/fullstorydev/grpcurl/cmd/grpcurl",
   },
   // Without the dashboards, which a build from modules does not have.
   "frps": {
-    folder: "frp",
+    folder: "peers/frp",
     package: "github.com/fatedier/frp/cmd/frps",
     tags: "noweb",
   },
   "frpc": {
-    folder: "frp",
+    folder: "peers/frp",
     package: "github.com/fatedier/frp/cmd/frpc",
     tags: "noweb",
   },
-  "chisel": { folder: "chisel", package: "github.com/jpillora/chisel" },
+  "chisel": { folder: "peers/chisel", package: "github.com/jpillora/chisel" },
   "loadgen": {
-    folder: "../bench",
+    folder: "bench",
     package: "./loadgen",
-    sources: ["../bench/load"],
+    sources: ["bench/load"],
   },
   "grpcgen": {
-    folder: "../bench/grpcgen",
+    folder: "bench/grpcgen",
     package: "./",
-    sources: ["../bench/load"],
+    sources: ["bench/load"],
   },
   "kube-apiserver": kubernetes("k8s.io/kubernetes/cmd/kube-apiserver"),
   "etcd": kubernetes("go.etcd.io/etcd/server/v3"),
@@ -98,14 +104,14 @@ const RECIPES = {
   // What it needs beside the others must not have all of them built again.
   "kubelet": {
     ...kubernetes("k8s.io/kubernetes/cmd/kubelet"),
-    folder: "kubelet",
+    folder: "peers/kubelet",
   },
-  "linegen": { folder: "../bench", package: "./linegen" },
-  "wan": { folder: "../bench", package: "./wan" },
-  "xds-gcp": { folder: "xds", package: "./gcp" },
-  "xds-goclient": { folder: "xds", package: "./goclient" },
-  "xds-backend": { folder: "xds", package: "./backend" },
-  "xds-adsload": { folder: "xds", package: "./adsload" },
+  "linegen": { folder: "bench", package: "./linegen" },
+  "wan": { folder: "bench", package: "./wan" },
+  "xds-gcp": { folder: "peers/xds", package: "./gcp" },
+  "xds-goclient": { folder: "peers/xds", package: "./goclient" },
+  "xds-backend": { folder: "peers/xds", package: "./backend" },
+  "xds-adsload": { folder: "peers/xds", package: "./adsload" },
 } satisfies Record<string, Recipe>;
 
 export type PeerName = keyof typeof RECIPES;
@@ -159,7 +165,7 @@ async function build(
       fresh,
       recipe.package,
     ],
-    cwd: new URL(recipe.folder, import.meta.url).pathname,
+    cwd: new URL(recipe.folder, LAB).pathname,
     stderr: "piped",
   }).output();
   if (!success) {
@@ -172,13 +178,13 @@ async function build(
 
 /** What a binary is made from: versions, sums and sources of ours. */
 async function stampOf(recipe: Recipe): Promise<string> {
-  const folder = new URL(`${recipe.folder}/`, import.meta.url).pathname;
+  const folder = new URL(`${recipe.folder}/`, LAB).pathname;
   const files = [`${folder}go.mod`, `${folder}go.sum`];
   if (recipe.package.startsWith("./")) {
     files.push(...await goFiles(`${folder}${recipe.package}`));
   }
   for (const source of recipe.sources ?? []) {
-    files.push(...await goFiles(new URL(source, import.meta.url).pathname));
+    files.push(...await goFiles(new URL(source, LAB).pathname));
   }
   const texts = await Promise.all(files.map(readIfThere));
   if (recipe.linkerFlags !== undefined) texts.push(recipe.linkerFlags);

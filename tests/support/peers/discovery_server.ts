@@ -6,15 +6,15 @@
  * @module
  */
 
-import { adminClient } from "../../admin/ask/admin_client.ts";
-import { discoveryPath } from "../../services/discovery/status/client_answers.ts";
-import type { ClientSummary } from "../../services/discovery/status/sync_status.ts";
-import { Child } from "../../tests/support/program/child.ts";
-import { findPeer } from "./peers.ts";
-import { freePort } from "../../tests/support/program/ports.ts";
-import { ourCommand } from "../../tests/support/program/tunnel.ts";
-import type { Workspace } from "../../tests/support/program/workspace.ts";
-import { patience } from "../../tests/support/watch/patience.ts";
+import { adminClient } from "../../../admin/ask/admin_client.ts";
+import { discoveryPath } from "../../../services/discovery/status/client_answers.ts";
+import type { ClientSummary } from "../../../services/discovery/status/sync_status.ts";
+import { Child } from "../program/child.ts";
+import { findPeer } from "../program/peers.ts";
+import { freePort } from "../program/ports.ts";
+import { ourCommand } from "../program/tunnel.ts";
+import type { Workspace } from "../program/workspace.ts";
+import { patience } from "../watch/patience.ts";
 
 /** `gcp-linear` sends what changed, `gcp-snapshot` everything of the type. */
 export type DiscoveryMaker = "ours" | "gcp-linear" | "gcp-snapshot";

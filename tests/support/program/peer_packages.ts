@@ -9,7 +9,7 @@
 
 import { runOrMiss } from "./missing.ts";
 
-const HERE = new URL("xds/", import.meta.url).pathname;
+const HERE = new URL("../../../lab/peers/xds/", import.meta.url).pathname;
 
 /** Names for the command line of `peers.ts`. */
 export const PACKAGED = {
