@@ -20,7 +20,7 @@ Deno.test("a test is fast unless it says that it is slow", () => {
 /** What starts a program, or lets time pass: a turn of the event loop is none. */
 const SLOW = [
   /\bDeno\.Command\b/,
-  /\bnew (?:Child|Worker|TunnelProcesses|ServerProcess|ServerStage)\b/,
+  /\bnew (?:Child|Worker|TunnelProcesses|ServerProcess|Processes|ServerStage)\b/,
   /\bWorkspace\.make\b/,
   /\bAbortSignal\.timeout\(/,
   /\bsleep\(/,

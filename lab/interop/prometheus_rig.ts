@@ -10,7 +10,7 @@ import { debianCommand } from "../../tests/support/program/debian.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
-import { IdentityStage } from "../../tests/support/rigs/identity_stage.ts";
+import { IdentityServer } from "../../tests/support/rigs/node_stage.ts";
 import { eventually } from "./kube_case.ts";
 
 const DEPLOY = new URL("../../deploy/prometheus/", import.meta.url).pathname;
@@ -40,11 +40,11 @@ export class PrometheusRig implements AsyncDisposable {
     refused: freePort(),
   };
   readonly #target: Deno.HttpServer<Deno.NetAddr>;
-  readonly #identity: IdentityStage;
+  readonly #identity: IdentityServer;
   readonly #catalog: string;
 
   private constructor(readonly workspace: Workspace) {
-    this.#identity = new IdentityStage(workspace);
+    this.#identity = new IdentityServer(workspace);
     this.#catalog = workspace.path("services.json");
     this.#target = Deno.serve(
       { hostname: "127.0.0.1", port: 0, onListen: () => {} },
@@ -105,7 +105,7 @@ export class PrometheusRig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#children.map((child) => child.stop("SIGKILL")));
-    await this.#identity.server?.stop("SIGKILL");
+    await this.#identity.child.stop("SIGKILL");
     await this.#target.shutdown();
   }
 
@@ -163,7 +163,7 @@ export class PrometheusRig implements AsyncDisposable {
       ...ourCommand("forward"),
       `${forward}:127.0.0.1:${port}@node1`,
       `${refused}:127.0.0.1:9@node2`,
-      `--server=unix:${this.#identity.socketPath}`,
+      `--server=unix:${this.#identity.socket}`,
     );
     await eventually(
       "the service and the forward answer",

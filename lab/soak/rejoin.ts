@@ -9,7 +9,7 @@ import type { Tally } from "../../tests/support/watch/tally.ts";
 import { RIGHTS, V8_FLAGS } from "../../cli/program/rights.ts";
 import { Child, killAllChildren } from "../../tests/support/program/child.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
-import { IdentityStage } from "../../tests/support/rigs/identity_stage.ts";
+import { IdentityServer } from "../../tests/support/rigs/node_stage.ts";
 import type { AgentsLine } from "./many_agents.ts";
 
 const AGENTS = 200;
@@ -34,14 +34,14 @@ export async function soakRejoin(tally: Tally): Promise<void> {
 }
 
 async function rejoin(workspace: Workspace, tally: Tally): Promise<void> {
-  const stage = new IdentityStage(workspace);
+  const stage = new IdentityServer(workspace);
   await stage.start();
   const token = await stage.createToken(`--uses=${AGENTS}`);
   const agents = startAgents(workspace, stage, token);
   await lineOf(agents, 0, "every-link", JOIN_TIMEOUT_MS);
   for (const awayMs of AWAY_MS) {
     const seen = (await linesOf(agents)).length;
-    await stage.server!.stop("SIGKILL");
+    await stage.child.stop("SIGKILL");
     await lineOf(agents, seen, "none", BACK_TIMEOUT_MS);
     await new Promise((resolve) => setTimeout(resolve, awayMs));
     const startMs = Date.now();
@@ -69,7 +69,7 @@ async function rejoin(workspace: Workspace, tally: Tally): Promise<void> {
 
 function startAgents(
   workspace: Workspace,
-  { agentPort }: IdentityStage,
+  { agentPort }: IdentityServer,
   token: string,
 ): Child {
   const module = new URL("many_agents.ts", import.meta.url).pathname;

@@ -10,7 +10,7 @@ import { withoutPrivilege } from "../mistakes/without_privilege.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 import { Child } from "../support/program/child.ts";
-import { IdentityStage } from "../support/rigs/identity_stage.ts";
+import { IdentityServer } from "../support/rigs/node_stage.ts";
 import { freePort } from "../support/program/ports.ts";
 import type { DoctorStage } from "./doctor_stage.ts";
 import type { Fault } from "./fault.ts";
@@ -110,8 +110,8 @@ export async function placeFaults(
       hop: "tls",
       remedy: /restart it/,
       around: async (run) => {
-        stage.identity.server!.signal("SIGSTOP");
-        await run().finally(() => stage.identity.server!.signal("SIGCONT"));
+        stage.identity.child.signal("SIGSTOP");
+        await run().finally(() => stage.identity.child.signal("SIGCONT"));
       },
     },
   ];
@@ -374,7 +374,7 @@ export async function tokenFaults(
     stage.joined("node1"),
   ]);
   await stage.agent("first", `--join=${used}`);
-  const other = new IdentityStage(stage.workspace);
+  const other = new IdentityServer(stage.workspace);
   stage.ends(await other.start());
   const foreign = await other.createToken();
   const join = (token: string, node: string) => [

@@ -33,14 +33,14 @@ export async function descriptorFaults(
   stage: DoctorStage,
 ): Promise<readonly Fault[]> {
   const { identity } = stage;
-  await identity.server!.stop();
+  await identity.child.stop();
   identity.prefix = limitedTo(SERVER_LIMIT);
   await identity.start();
   stage.prefix = limitedTo(AGENT_LIMIT);
   const agent = await stage.agent("poor");
   // What earlier callers had comes back some time after they are gone.
   const leastOf = new Map(
-    [agent, identity.server!].map((child) =>
+    [agent, identity.child].map((child) =>
       [child.pid, openDescriptors(child.pid)] as const
     ),
   );
@@ -51,9 +51,9 @@ export async function descriptorFaults(
   const there = `127.0.0.1:${stage.service(untilGone)}`;
   const source = "fatedier/frp#752";
   const busyAgent = (run: () => Promise<void>) =>
-    fresh(() => whileAgentIsFull(identity.socketPath, there, run));
+    fresh(() => whileAgentIsFull(identity.socket, there, run));
   const busyServer = (run: () => Promise<void>) =>
-    fresh(() => whileServerIsFull(identity.socketPath, run));
+    fresh(() => whileServerIsFull(identity.socket, run));
   const remedy = /"ulimit -n" \(LimitNOFILE.*restart/;
   return [
     {

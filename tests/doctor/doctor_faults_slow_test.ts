@@ -6,7 +6,12 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { identityFaults, placeFaults, tokenFaults } from "./agent_faults.ts";
+import {
+  certificateFaults,
+  identityFaults,
+  placeFaults,
+  tokenFaults,
+} from "./agent_faults.ts";
 import { descriptorFaults } from "./descriptor_faults.ts";
 import { examine, examineAll } from "./doctor_runner.ts";
 import { DoctorStage } from "./doctor_stage.ts";
@@ -15,13 +20,18 @@ import { lineFaults } from "./line_faults.ts";
 import { networkFaults, whyNoNetworks } from "./network_faults.ts";
 import { nodeFaults } from "./node_faults.ts";
 import { settingFaults, stateFaults } from "./server_faults.ts";
-import { policyFlags, targetFaults } from "./target_faults.ts";
+import { copiedFaults, policyFlags, targetFaults } from "./target_faults.ts";
 
 type Faults = (
   stage: DoctorStage,
 ) => readonly Fault[] | Promise<readonly Fault[]>;
 
 const SUBJECTS: readonly (readonly [name: string, Faults])[] = [
+  [
+    "doctor tells certificates, keys and clocks that are wrong apart",
+    certificateFaults,
+  ],
+  ["doctor says that two machines use one identity", copiedFaults],
   ["doctor says whose descriptors are used up", descriptorFaults],
   ["doctor says why a node is not let in", identityFaults],
   ["doctor says why a node is not online", nodeFaults],

@@ -25,7 +25,7 @@ Deno.test("doctor writes nothing, links nothing, and is in no log", async () => 
   const agent = await stage.agent("node1");
   await agent.untilPrinted(/links=2/);
   await agent.untilPrinted(/admin API opened/);
-  const server = stage.identity.server!;
+  const server = stage.identity.child;
   await server.untilPrinted(/(agent linked[^]*){2}/);
   const root = stage.nodeDirectory("node1");
   const { stateDirectory } = stage.identity;

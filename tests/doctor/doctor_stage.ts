@@ -10,7 +10,7 @@ import { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
-import { IdentityStage } from "../support/rigs/identity_stage.ts";
+import { IdentityServer } from "../support/rigs/node_stage.ts";
 
 /** What does not accept within so long on this machine does not. */
 const DEAF_MS = 300;
@@ -26,13 +26,13 @@ export class DoctorStage implements AsyncDisposable {
 
   private constructor(
     readonly workspace: Workspace,
-    readonly identity: IdentityStage,
+    readonly identity: IdentityServer,
     readonly token: string,
   ) {}
 
   static async start(...flags: readonly string[]): Promise<DoctorStage> {
     const workspace = await Workspace.make();
-    const identity = new IdentityStage(workspace);
+    const identity = new IdentityServer(workspace);
     await identity.start(...flags);
     const token = await identity.createToken("--uses=100");
     return new DoctorStage(workspace, identity, token);
@@ -276,8 +276,8 @@ export class DoctorStage implements AsyncDisposable {
     const agents = [...this.#agents.values()];
     for (const agent of agents) agent.signal("SIGCONT");
     await Promise.all(agents.map((agent) => agent.stop("SIGKILL")));
-    this.identity.server?.signal("SIGCONT");
-    await this.identity.server?.stop("SIGKILL");
+    this.identity.child.signal("SIGCONT");
+    await this.identity.child.stop("SIGKILL");
     await this.workspace.remove();
   }
 }

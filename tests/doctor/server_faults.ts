@@ -246,8 +246,8 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
       hop: "process",
       remedy: /ps .* -p \d+\), restart it/,
       around: async (run) => {
-        stage.identity.server!.signal("SIGSTOP");
-        await run().finally(() => stage.identity.server!.signal("SIGCONT"));
+        stage.identity.child.signal("SIGSTOP");
+        await run().finally(() => stage.identity.child.signal("SIGCONT"));
       },
     },
   ];

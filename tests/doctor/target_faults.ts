@@ -158,7 +158,7 @@ export async function copiedFaults(
   await stage.agent("node1");
   const copy = stage.copy("node1");
   await stage.agent("clone", `--state-dir=${copy}`);
-  await stage.identity.server!.untilPrinted(/is linked by 2 processes/);
+  await stage.identity.child.untilPrinted(/is linked by 2 processes/);
   return [{
     what: "a machine was cloned, with its identity",
     source: "tailscale/tailscale#506",

@@ -10,7 +10,7 @@ import { freePort } from "../support/program/ports.ts";
 import { mustRun } from "../support/program/run.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
-import { IdentityStage } from "../support/rigs/identity_stage.ts";
+import { IdentityServer } from "../support/rigs/node_stage.ts";
 
 /** See the module description. */
 export class MistakeStage implements AsyncDisposable {
@@ -18,7 +18,7 @@ export class MistakeStage implements AsyncDisposable {
 
   private constructor(
     readonly workspace: Workspace,
-    readonly identity: IdentityStage,
+    readonly identity: IdentityServer,
     /** For any name, good a hundred times. */
     readonly token: string,
     /** For `edge-*` only. */
@@ -28,7 +28,7 @@ export class MistakeStage implements AsyncDisposable {
     /** Who joins with it has to be approved. */
     readonly slowToken: string,
     /** A server that has its certificates from somebody else's CA. */
-    readonly foreign: IdentityStage,
+    readonly foreign: IdentityServer,
     /** Where its callers show certificates. */
     readonly tlsPort: number,
     /** A port where nobody listens. */
@@ -40,8 +40,8 @@ export class MistakeStage implements AsyncDisposable {
 
   static async start(): Promise<MistakeStage> {
     const workspace = await Workspace.make();
-    const identity = new IdentityStage(workspace);
-    const foreign = new IdentityStage(workspace);
+    const identity = new IdentityServer(workspace);
+    const foreign = new IdentityServer(workspace);
     const tlsPort = freePort();
     const { ca, server } = workspace.certificates;
     const pair = (side: string) => [
@@ -106,7 +106,7 @@ export class MistakeStage implements AsyncDisposable {
 
   /** Where callers come in. */
   get frontend(): string {
-    return `unix:${this.identity.socketPath}`;
+    return `unix:${this.identity.socket}`;
   }
 
   /** Where a node keeps its identity. */
@@ -180,8 +180,8 @@ export class MistakeStage implements AsyncDisposable {
     this.taken.close();
     const agents = [...this.#agents.values()];
     await Promise.all(agents.map((agent) => agent.stop("SIGKILL")));
-    await this.identity.server?.stop("SIGKILL");
-    await this.foreign.server?.stop("SIGKILL");
+    await this.identity.child.stop("SIGKILL");
+    await this.foreign.child.stop("SIGKILL");
     await this.workspace.remove();
   }
 }

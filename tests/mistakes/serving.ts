@@ -83,7 +83,7 @@ function listening(stage: MistakeStage): readonly Mistake[] {
     ),
     start(
       "a socket where a server listens",
-      [`--uds-name=${stage.identity.socketPath}`],
+      [`--uds-name=${stage.identity.socket}`],
       /another process listens there/,
       /--uds-name/,
     ),

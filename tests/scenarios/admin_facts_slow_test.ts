@@ -61,7 +61,7 @@ class Stage implements AsyncDisposable {
     const dialer = openDialer({
       kind: "tunnel",
       protocol: "grpc",
-      address: { kind: "unix", path: this.nodes.server.socketPath },
+      address: { kind: "unix", path: this.nodes.server.socket },
     });
     const target = { protocol: "tcp", address: this.target.address };
     const [conduit, far] = await Promise.all([
@@ -129,7 +129,7 @@ Deno.test("a server says who is there, since when, and does what it is told", as
   }
 
   // It is still known by the next process.
-  await stage.nodes.server.server!.stop("SIGTERM");
+  await stage.nodes.server.child.stop("SIGTERM");
   await stage.nodes.server.start();
   const status = await stage.client.get<StatusAnswer>("/v1/status");
   assertEquals(status.nodes?.lastGone[0]?.name, "edge-1");

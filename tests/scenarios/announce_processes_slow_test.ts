@@ -47,7 +47,7 @@ Deno.test("a node's service is reached from another node, through a server's dea
   assertMatch(refused.stderr, /no service that edge-2 sees has it/);
   assertEquals(refused.code, 3);
   // The proxy goes on listening, and the service is back with the server.
-  await stage.server.server!.stop("SIGKILL");
+  await stage.server.child.stop("SIGKILL");
   assertEquals(await answerAt(port), "");
   await stage.server.start("--discovery");
   await eventually(

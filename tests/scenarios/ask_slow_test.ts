@@ -37,9 +37,9 @@ class Stage implements AsyncDisposable {
 
   async dial(): Promise<{ dial: Child; far: Deno.Conn }> {
     const accepted = this.#target.accept();
-    const dial = this.nodes.start(
+    const dial = this.nodes.run(
       ...["dial", "dial", `127.0.0.1:${this.port}`, "--node=edge-7"] as const,
-      `--server=unix:${this.nodes.server.socketPath}`,
+      `--server=unix:${this.nodes.server.socket}`,
     );
     return { dial, far: await accepted };
   }

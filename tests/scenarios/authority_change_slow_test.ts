@@ -100,7 +100,7 @@ Deno.test("rotate, activate, retire: every user of an identity follows by itself
   const retired = await stage.ask("ca", "retire");
   assertEquals(retired.code, 0, retired.stderr);
 
-  await stage.server.server!.stop("SIGTERM");
+  await stage.server.child.stop("SIGTERM");
   await stage.server.start("--discovery");
   for (const proxy of [beside, alone]) await untilBack(proxy);
   const answer = await run(dial, "hello");

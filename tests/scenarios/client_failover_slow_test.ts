@@ -14,15 +14,13 @@ import type {
   TunnelRoute,
 } from "../../client/tunnel_route.ts";
 import { Child } from "../support/program/child.ts";
-import { freePort } from "../support/program/ports.ts";
-import { ourCommand } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { CuttableLine } from "../support/peers/cuttable_line.ts";
 import { SteadyDials } from "../support/peers/steady_dials.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";
-import { ServerProcess } from "../support/rigs/server_process.ts";
+import { Processes } from "../support/rigs/processes.ts";
 import { sleep } from "../support/watch/event_loop.ts";
 import { patience } from "../support/watch/patience.ts";
 
@@ -31,89 +29,40 @@ const CUT = ["up", "down"] as const;
 const CUT_MS = 5_000;
 
 /** Two servers, an agent of both, and an echo behind it. */
-class Stage implements AsyncDisposable {
+class Stage extends Processes {
   readonly #targets = new ProxyRig();
   readonly echo = this.#targets.echo();
-  readonly #children: Child[] = [];
-
-  private constructor(
-    readonly workspace: Workspace,
-    readonly one: ServerProcess,
-    readonly two: ServerProcess,
-  ) {}
+  readonly one = this.addServer("s1", "--mode=auto");
+  readonly two = this.addServer("s2", "--mode=auto");
 
   /** @param of Where the agent calls each server; absent: not at all. */
   static async open(
     of: (address: string, id: string) => string | undefined = (one) => one,
   ): Promise<Stage> {
-    const workspace = await Workspace.make();
-    const [one, two] = ["s1", "s2"].map((id) =>
-      new ServerProcess(workspace, id, ["--mode=auto"])
-    ) as [ServerProcess, ServerProcess];
-    await Promise.all([one.start(), two.start()]);
-    const stage = new Stage(workspace, one, two);
-    await stage.#startAgent(
-      [one, two].map(({ address, serverId }) => of(address, serverId)),
-    );
+    const stage = new Stage(await Workspace.make());
+    const { servers } = stage;
+    await Promise.all(servers.map((server) => server.start()));
+    const called = servers.flatMap((server) => {
+      const address = of(server.address, server.serverId);
+      return address === undefined ? [] : [{ server, address }];
+    });
+    stage.agentAt(called.map(({ address }) => address));
+    await Promise.all(called.map(({ server }) => server.untilLinked()));
     return stage;
-  }
-
-  /** @returns Its process. */
-  async #startAgent(
-    addresses: readonly (string | undefined)[],
-    name = "agent",
-  ): Promise<Child> {
-    const { ca, agent } = this.workspace.certificates;
-    const child = this.run(name, [
-      "agent",
-      `--agent-id=${name}`,
-      `--server=${addresses.filter((one) => one !== undefined).join(",")}`,
-      `--ca-cert=${ca}`,
-      `--agent-cert=${agent.cert}`,
-      `--agent-key=${agent.key}`,
-      "--health-server-host=127.0.0.1",
-      `--health-server-port=${freePort()}`,
-      `--admin-server-port=${freePort()}`,
-    ]);
-    const linked = [this.one, this.two]
-      .filter((_, index) => addresses[index] !== undefined);
-    await Promise.all(linked.map((server) => server.untilLinked()));
-    return child;
   }
 
   /** A second one, of both servers. */
   async startSecondAgent(): Promise<Child> {
-    const { one, two } = this;
-    const second = await this.#startAgent([one.address, two.address], "second");
-    const linked = /agent linked.*second/;
-    await Promise.all(
-      [one, two].map(({ child }) => child.untilPrinted(linked)),
-    );
+    const { servers } = this;
+    const addresses = servers.map(({ address }) => address);
+    const second = this.agentAt(addresses, "--agent-id=second");
+    await Promise.all(servers.map((server) => server.untilLinked("second")));
     return second;
   }
 
-  run(name: string, words: readonly string[]): Child {
-    const child = new Child({
-      name,
-      command: ourCommand(...words),
-      logFile: this.workspace.path(`${name}.log`),
-    });
-    this.#children.push(child);
-    return child;
-  }
-
   /** The servers' frontends, as `--server` names them. */
-  get servers(): string {
+  get frontends(): string {
     return [this.one, this.two].map(({ socket }) => `unix:${socket}`).join();
-  }
-
-  /** Over a socket alone, as callers go that know one server. */
-  dialerOf(protocol: FrontendProtocol, path: string): TunnelDialer {
-    return openDialer({
-      kind: "tunnel",
-      protocol,
-      address: { kind: "unix", path },
-    });
   }
 
   dialer(protocol: FrontendProtocol): TunnelDialer {
@@ -150,13 +99,16 @@ class Stage implements AsyncDisposable {
     conduit.reset("asked enough");
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#children) await child.stop("SIGKILL");
-    await this.one.stop("SIGKILL");
-    await this.two.stop("SIGKILL");
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
     await this.#targets[Symbol.asyncDispose]();
-    await this.workspace.remove();
   }
+}
+
+/** Over a socket alone, as callers go that know one server. */
+function dialerOf(protocol: FrontendProtocol, path: string): TunnelDialer {
+  const address = { kind: "unix", path } as const;
+  return openDialer({ kind: "tunnel", protocol, address });
 }
 
 for (const protocol of ["grpc", "http-connect"] as const) {
@@ -242,12 +194,13 @@ for (const protocol of ["grpc", "http-connect"] as const) {
         lines.push(line);
         return `127.0.0.1:${line.port}`;
       });
-      const forward = stage.run("forward", [
+      const forward = stage.run(
+        "forward",
         "forward",
         `0:127.0.0.1:${stage.echo}`,
-        `--server=${stage.servers}`,
+        `--server=${stage.frontends}`,
         `--proxy-mode=${protocol}`,
-      ]);
+      );
       const [, port] = await forward.untilPrinted(/127\.0\.0\.1:(\d+) ->/);
       const dials = new SteadyDials(askEcho(Number(port)));
       await sleep(1_000);
@@ -306,39 +259,16 @@ for (const protocol of ["grpc", "http-connect"] as const) {
   });
 }
 
-Deno.test("tunnel forward goes on while servers are killed one after the other", async () => {
-  await using stage = await Stage.open();
-  const forward = stage.run("forward", [
-    "forward",
-    `0:127.0.0.1:${stage.echo}`,
-    `--server=${stage.servers}`,
-  ]);
-  const [, port] = await forward.untilPrinted(/127\.0\.0\.1:(\d+) ->/);
-  const requests = new SteadyRequests(askEcho(Number(port)), 4);
-  await requests.more(20);
-  for (const server of [stage.one, stage.two, stage.one]) {
-    await server.stop("SIGKILL");
-    await requests.more(60);
-    await server.start();
-    await server.untilLinked();
-  }
-  const { answered, failures } = await requests.stop();
-  let lost = 0;
-  for (const count of failures.values()) lost += count;
-  // At most those four that were under way, each time.
-  assert(lost <= 12, `${lost} of ${answered}: ${[...failures.keys()]}`);
-  assert(answered >= 200);
-});
-
 for (const protocol of ["grpc", "http-connect"] as const) {
   Deno.test(`no caller of tunnel forward over ${protocol} fails while servers are restarted in order`, async () => {
     await using stage = await Stage.open();
-    const forward = stage.run("forward", [
+    const forward = stage.run(
+      "forward",
       "forward",
       `0:127.0.0.1:${stage.echo}`,
-      `--server=${stage.servers}`,
+      `--server=${stage.frontends}`,
       `--proxy-mode=${protocol}`,
-    ]);
+    );
     const [, port] = await forward.untilPrinted(/127\.0\.0\.1:(\d+) ->/);
     const requests = new SteadyRequests(askEcho(Number(port)), 4);
     await requests.more(20);
@@ -356,18 +286,19 @@ for (const protocol of ["grpc", "http-connect"] as const) {
 Deno.test("callers that know one socket are served by the server that lives", async () => {
   await using stage = await Stage.open();
   const socket = stage.workspace.path("gate.sock");
-  const forward = stage.run("gateway", [
+  const forward = stage.run(
+    "gateway",
     "forward",
     `--frontend=unix:${socket}`,
-    `--server=${stage.servers}`,
-  ]);
+    `--server=${stage.frontends}`,
+  );
   await forward.untilPrinted(/gate\.sock -> grpc over unix:.*, unix:/);
   const { mode } = await Deno.stat(socket);
   assertEquals(mode! & 0o777, 0o770);
   for (const protocol of ["grpc", "http-connect"] as const) {
     // A connection each, as kube-apiserver makes them.
     const requests = new SteadyRequests(async () => {
-      const dialer = stage.dialerOf(protocol, socket);
+      const dialer = dialerOf(protocol, socket);
       try {
         await stage.ask(dialer, "");
       } finally {
@@ -388,7 +319,7 @@ Deno.test("callers that know one socket are served by the server that lives", as
   }
   // Both are away: that is said in one line that names both.
   await Promise.all([stage.one, stage.two].map((one) => one.stop("SIGKILL")));
-  const dialer = stage.dialerOf("http-connect", socket);
+  const dialer = dialerOf("http-connect", socket);
   const target = { protocol: "tcp", address: `127.0.0.1:${stage.echo}` };
   const { message } = await assertRejects(
     () => dialer.dial({ target }),

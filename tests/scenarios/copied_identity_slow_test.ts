@@ -28,12 +28,12 @@ function pass(ms: number): Promise<void> {
 
 Deno.test("a state directory that is copied to a second process is found and shown", async () => {
   await using stage = await NodeStage.open();
-  const { server } = stage.server;
+  const server = stage.server.child;
   const honest = await stage.join("gw");
   // As a disk image is cloned.
   await runToEnd(["cp", "-a", honest, stage.folderOf("clone")]);
   const programs = [
-    server!,
+    server,
     stage.agent("gw"),
     stage.agent("gw", `--state-dir=${stage.folderOf("clone")}`),
   ];
@@ -46,9 +46,9 @@ Deno.test("a state directory that is copied to a second process is found and sho
   const { now, instances } = await duplicate();
   assertEquals([now, instances.length], [true, 2]);
   await programs.pop()!.stop("SIGKILL");
-  await server!.untilPrinted(/no second process speaks for the agent any more/);
+  await server.untilPrinted(/no second process speaks for the agent any more/);
   assertEquals((await duplicate()).now, false);
-  await server!.stop();
+  await server.stop();
   // Without the server the state tells it.
   assertMatch(
     await list(),

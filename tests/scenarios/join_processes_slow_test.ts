@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { freePort } from "../support/program/ports.ts";
 import { plainEnvironment, runTunnel } from "../support/program/run.ts";
 import { Workspace } from "../support/program/workspace.ts";
-import { IdentityStage } from "../support/rigs/identity_stage.ts";
+import { IdentityServer } from "../support/rigs/node_stage.ts";
 
 // What people see who join wrongly: one line, what to do, and an exit code.
 
@@ -28,8 +28,8 @@ const QUIET = [
 Deno.test("a join that cannot be ends with one line and what to do", async () => {
   const workspace = await Workspace.make();
   const [stage, other] = [
-    new IdentityStage(workspace),
-    new IdentityStage(workspace),
+    new IdentityServer(workspace),
+    new IdentityServer(workspace),
   ];
   try {
     await Promise.all([stage.start(), other.start()]);
@@ -77,8 +77,8 @@ Deno.test("a join that cannot be ends with one line and what to do", async () =>
     assertEquals([twice.code, twice.line.includes("--again")], [1, true]);
     assertEquals((await run(...good, "--again")).code, 0);
   } finally {
-    await stage.server?.stop("SIGKILL");
-    await other.server?.stop("SIGKILL");
+    await stage.child?.stop("SIGKILL");
+    await other.child?.stop("SIGKILL");
     await workspace.remove();
   }
 });

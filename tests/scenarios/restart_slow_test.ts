@@ -121,7 +121,9 @@ Deno.test("sockets that systemd has are used, and nobody is refused between two 
   using manager = new FakeSystemd(stage.workspace.path("notify"));
   const socket = manager.listen(stage.port);
   const start = () =>
-    stage.run(manager.passing([socket], stage.command("--drain-timeout=1s")));
+    stage.startBy(
+      manager.passing([socket], stage.command("--drain-timeout=1s")),
+    );
   const old = start();
   await manager.until(/^READY=1/);
   await old.untilPrinted(/sockets were kept open: tcp 127.0.0.1:\d+/);
@@ -145,7 +147,8 @@ Deno.test("sockets that systemd has are used, and nobody is refused between two 
 Deno.test("sockets are given to systemd at the end, which has them for the next process", async () => {
   await using stage = await ProxyStage.open();
   using manager = new FakeSystemd(stage.workspace.path("notify"));
-  const start = () => stage.run(manager.passing(manager.kept, stage.command()));
+  const start = () =>
+    stage.startBy(manager.passing(manager.kept, stage.command()));
   const old = start();
   await manager.until(/^READY=1/);
   const requests = new SteadyRequests(askEcho(stage.port));
@@ -166,15 +169,15 @@ Deno.test("sockets are given to systemd at the end, which has them for the next 
 Deno.test("where sockets are the platform's, nothing is promised", async () => {
   await using stage = await ProxyStage.open();
   const platform = ["env", "TUNNEL_SOCKETS=platform"];
-  const old = stage.run([...platform, ...stage.command()]);
+  const old = stage.startBy([...platform, ...stage.command()]);
   await old.untilReady(stage.readyUrl);
-  const young = stage.run([...platform, ...stage.command("--replace")]);
+  const young = stage.startBy([...platform, ...stage.command("--replace")]);
   assertEquals((await young.ended).code, 2);
   assertMatch(
     await young.logTail(),
     /Cannot --replace: sockets are the platform's here, which cannot be handed/,
   );
-  const beside = stage.run([...platform, ...stage.command()]);
+  const beside = stage.startBy([...platform, ...stage.command()]);
   assertEquals((await beside.ended).code, 1);
   assertMatch(await beside.logTail(), /another process listens there/);
 });

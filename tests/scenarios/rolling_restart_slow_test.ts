@@ -8,7 +8,7 @@
 
 import { assert } from "@std/assert";
 import { Workspace } from "../support/program/workspace.ts";
-import type { IdentityStage } from "../support/rigs/identity_stage.ts";
+import type { IdentityServer } from "../support/rigs/node_stage.ts";
 import { NodeStage } from "../support/rigs/node_stage.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
@@ -121,13 +121,13 @@ async function throughRelay(port: number, target: number): Promise<string> {
 
 /** Two servers of one identity, and what runs beside them. */
 class Rig implements AsyncDisposable {
-  readonly second: IdentityStage;
+  readonly second: IdentityServer;
   readonly backends = new ProxyRig();
   readonly traffic: Traffic[] = [];
   follower: Follower | undefined;
 
   private constructor(readonly nodes: NodeStage) {
-    this.second = nodes.addServer();
+    this.second = nodes.addSibling();
   }
 
   static async open(): Promise<Rig> {
@@ -137,11 +137,11 @@ class Rig implements AsyncDisposable {
     return rig;
   }
 
-  get first(): IdentityStage {
+  get first(): IdentityServer {
     return this.nodes.server;
   }
 
-  async start(stage: IdentityStage): Promise<void> {
+  async start(stage: IdentityServer): Promise<void> {
     const flags = ["--discovery", "--server-count=2", "--v=2"];
     const socket = `${this.nodes.workspace.folder}/s2.sock`;
     if (stage === this.first) await stage.start(...flags, "--server-id=s1");
@@ -151,11 +151,6 @@ class Rig implements AsyncDisposable {
         `--handover-socket=${socket}.handover`,
       );
     }
-  }
-
-  /** When an agent of the node is linked to the server as it runs now. */
-  async untilLinked({ server }: IdentityStage, node: string): Promise<void> {
-    await server!.untilPrinted(new RegExp(`agent linked agent=${node}`));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -181,7 +176,7 @@ async function startTraffic(rig: Rig): Promise<void> {
   const telling = /xds="?127\.0\.0\.1:(\d+)/;
   const xds = Number((await proxy.untilPrinted(telling))[1]);
   for (const stage of [rig.first, rig.second]) {
-    await rig.untilLinked(stage, "edge-1");
+    await stage.untilLinked("agent=edge-1");
   }
   rig.follower = new Follower(xds);
   rig.traffic.push(
@@ -196,9 +191,9 @@ async function restartInTurn(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const restarts = [rig.second, rig.first, rig.second];
   for (const stage of restarts) {
-    await stage.server!.stop(signal);
+    await stage.stop(signal);
     await rig.start(stage);
-    await rig.untilLinked(stage, "edge-1");
+    await stage.untilLinked("agent=edge-1");
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
   for (const one of rig.traffic) await one.stop();

@@ -9,11 +9,10 @@
 import { assert, assertEquals } from "@std/assert";
 import { openDialer, type TunnelDialer } from "../../client/tunnel_dialer.ts";
 import { Child } from "../support/program/child.ts";
-import { ourCommand } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";
-import { ServerProcess } from "../support/rigs/server_process.ts";
+import { Processes, type ServerProcess } from "../support/rigs/processes.ts";
 import { SteadyRequests } from "../support/peers/steady_requests.ts";
 
 const SERVERS = ["s1", "s2", "s3"];
@@ -25,50 +24,34 @@ const ASKERS = 2;
 /** How long a server lets run what runs. */
 const GRACE_MS = 600;
 
-class Fleet implements AsyncDisposable {
+class Fleet extends Processes {
   readonly #targets = new ProxyRig();
   readonly target = this.#targets.echo();
-  readonly servers: readonly ServerProcess[];
   readonly #agents = new Map<string, Child>();
   readonly #dialers: TunnelDialer[] = [];
   /** Conduits that ended before their answer. */
   cut = 0;
 
-  constructor(readonly workspace: Workspace) {
-    this.servers = SERVERS.map((id) =>
-      new ServerProcess(workspace, id, [
-        "--server-count=3",
-        `--graceful-shutdown-timeout=${GRACE_MS}ms`,
-      ])
-    );
+  constructor(workspace: Workspace) {
+    super(workspace);
+    for (const id of SERVERS) {
+      const grace = `--graceful-shutdown-timeout=${GRACE_MS}ms`;
+      this.addServer(id, "--server-count=3", grace);
+    }
   }
 
   async startAgent(id: string): Promise<void> {
-    const { ca, agent } = this.workspace.certificates;
     const addresses = this.servers.map(({ address }) => address);
-    const child = new Child({
-      name: id,
-      command: [
-        ...ourCommand("agent"),
-        ...["--v=2", `--agent-id=${id}`, `--server=${addresses.join(",")}`],
-        ...[`--ca-cert=${ca}`, `--agent-cert=${agent.cert}`],
-        ...[`--agent-key=${agent.key}`, "--drain-timeout=1s"],
-        ...["--health-server-port=0", "--admin-server-port=0"],
-      ],
-      logFile: this.workspace.path(`${id}.log`),
-    });
+    const flags = [`--agent-id=${id}`, "--drain-timeout=1s"];
+    const child = this.agentAt(addresses, ...flags);
     this.#agents.set(id, child);
-    await child.untilPrinted(/linked to server server=s1/);
-    await child.untilPrinted(/linked to server server=s2/);
-    await child.untilPrinted(/linked to server server=s3/);
+    for (const server of SERVERS) {
+      await child.untilPrinted(new RegExp(`linked to server server=${server}`));
+    }
   }
 
   async stopAgent(id: string): Promise<void> {
     await this.#agents.get(id)!.stop("SIGTERM");
-  }
-
-  async untilLinked({ child }: ServerProcess, agent: string): Promise<void> {
-    await child.untilPrinted(new RegExp(`agent linked agent=${agent}`));
   }
 
   /** A dialer that has the servers in this order. */
@@ -107,12 +90,10 @@ class Fleet implements AsyncDisposable {
     });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     for (const dialer of this.#dialers) dialer.close();
-    for (const child of this.#agents.values()) await child.stop("SIGKILL");
-    for (const server of this.servers) await server.stop("SIGKILL");
+    await super[Symbol.asyncDispose]();
     await this.#targets[Symbol.asyncDispose]();
-    await this.workspace.remove();
   }
 }
 
@@ -129,7 +110,7 @@ Deno.test("three servers and every agent are restarted in turn: no dial fails", 
     const heldMs = performance.now() - startMs;
     assert(heldMs >= GRACE_MS, `cut off after ${heldMs} ms`);
     await server.start();
-    for (const id of AGENTS) await fleet.untilLinked(server, id);
+    for (const id of AGENTS) await server.untilLinked(`agent=${id}`);
     for (const one of requests) await one.more(5);
   }
   for (const id of AGENTS) {

@@ -6,96 +6,25 @@
  */
 
 import { assertEquals } from "@std/assert";
-import { openDialer, type TunnelDial } from "../../../client/tunnel_dialer.ts";
+import type { TunnelDial } from "../../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
-import type { Conduit } from "../../../proto/transfer/conduit.ts";
-import { Child } from "../program/child.ts";
-import { freePort } from "../program/ports.ts";
-import { programWords } from "../program/program.ts";
+import type { Child } from "../program/child.ts";
 import { type Ended, runTunnel } from "../program/run.ts";
-import { ourCommand } from "../program/tunnel.ts";
 import { Workspace } from "../program/workspace.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
 import { ProbeTarget } from "../peers/probe_target.ts";
-
-/** One of the servers. */
-export class ForwardingServer {
-  readonly agentPort = freePort();
-  readonly #healthPort = freePort();
-  readonly socket: string;
-  #child: Child | undefined;
-
-  /** @param program Words before the subcommand. */
-  constructor(
-    private readonly workspace: Workspace,
-    readonly id: string,
-    private readonly program: readonly string[],
-  ) {
-    this.socket = workspace.path(`${id}.sock`);
-  }
-
-  get child(): Child {
-    return this.#child!;
-  }
-
-  /** Of its agent port. */
-  get address(): string {
-    return `127.0.0.1:${this.agentPort}`;
-  }
-
-  async start(flags: readonly string[]): Promise<void> {
-    this.#child = new Child({
-      name: `server ${this.id}`,
-      command: [
-        ...this.program,
-        ...["server", "--v=4"],
-        `--server-id=${this.id}`,
-        `--agent-port=${this.agentPort}`,
-        "--agent-bind-address=127.0.0.1",
-        `--health-port=${this.#healthPort}`,
-        "--health-bind-address=127.0.0.1",
-        "--admin-port=0",
-        "--handover-socket=none",
-        `--uds-name=${this.socket}`,
-        ...flags,
-      ],
-      logFile: this.workspace.path(`${this.id}.log`),
-    });
-    await this.#child.untilPrinted(/server started/);
-  }
-
-  /** Dials as our own client does, each time anew. */
-  async dial(protocol: FrontendProtocol, dial: TunnelDial): Promise<Conduit> {
-    const address = { kind: "unix", path: this.socket } as const;
-    const dialer = openDialer({ kind: "tunnel", protocol, address });
-    try {
-      return await dialer.dial(dial);
-    } finally {
-      dialer.close();
-    }
-  }
-
-  /** Of all series of a family whose labels contain `labels`, the sum. */
-  async metric(name: string, labels = ""): Promise<number> {
-    const url = `http://127.0.0.1:${this.#healthPort}/metrics`;
-    const text = await (await fetch(url)).text();
-    return text.split("\n")
-      .filter((line) => line.startsWith(name) && line.includes(labels))
-      .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
-  }
-}
+import { NO_PORTS, Processes, ServerProcess } from "./processes.ts";
 
 /** See the module description. */
-export class ForwardingServers implements AsyncDisposable {
+export class ForwardingServers extends Processes {
   readonly target = new ProbeTarget();
   readonly #directory: string;
-  readonly #children: Child[] = [];
 
   private constructor(
-    readonly workspace: Workspace,
-    readonly servers: readonly ForwardingServer[],
+    workspace: Workspace,
     private readonly state: readonly string[] | undefined,
   ) {
+    super(workspace);
     this.#directory = workspace.path("state");
   }
 
@@ -114,39 +43,38 @@ export class ForwardingServers implements AsyncDisposable {
    */
   static async start(
     knows: readonly (readonly number[])[],
-    flags: (index: number, server: ForwardingServer) => readonly string[] =
+    flags: (index: number, server: ServerProcess) => readonly string[] =
       () => ["--peer-forwarding"],
     state?: readonly string[],
-    programs: readonly (readonly string[])[] = knows.map(() => programWords()),
+    programs: readonly (readonly string[])[] = [],
   ): Promise<ForwardingServers> {
-    const workspace = await Workspace.make();
-    const servers = knows.map((_, index) =>
-      new ForwardingServer(workspace, `s${index + 1}`, programs[index]!)
-    );
-    const rig = new ForwardingServers(workspace, servers, state);
+    const rig = new ForwardingServers(await Workspace.make(), state);
+    const { servers, workspace } = rig;
+    for (const index of knows.keys()) {
+      const program = programs[index];
+      const server = new ServerProcess(workspace, {
+        id: `s${index + 1}`,
+        flags: ["--v=4", "--admin-port=0", "--handover-socket=none"],
+        ...program === undefined ? {} : { program },
+      });
+      server.addFlags(`--uds-name=${server.socket}`);
+      servers.push(server);
+    }
     try {
       for (const [index, server] of servers.entries()) {
         const peers = knows[index]!.map((known) => servers[known]!)
-          .map(({ id, address }) => `${id}=${address}`);
-        await server.start([
-          ...rig.#stateFlags(server.id),
+          .map(({ serverId, address }) => `${serverId}=${address}`);
+        await server.start(
+          ...rig.#stateFlags(server.serverId),
           ...(peers.length === 0 ? [] : [`--peers=${peers.join()}`]),
           ...flags(index, server),
-        ]);
+        );
       }
       return rig;
     } catch (error) {
       await rig[Symbol.asyncDispose]();
       throw error;
     }
-  }
-
-  /** Any program of ours, until the end of the test. */
-  run(name: string, ...words: readonly string[]): Child {
-    const logFile = this.workspace.path(`${name}.log`);
-    const child = new Child({ name, command: ourCommand(...words), logFile });
-    this.#children.push(child);
-    return child;
   }
 
   /** What a program of ours prints and how it ends. */
@@ -174,20 +102,18 @@ export class ForwardingServers implements AsyncDisposable {
     const servers = places.map((place) => this.servers[place]!);
     const agent = this.run(
       node,
-      ...["agent", `--state-dir=${await this.join(node)}`],
+      ...["agent", `--state-dir=${await this.join(node)}`, ...NO_PORTS],
       `--server=${servers.map(({ address }) => address).join()}`,
-      ...["--health-server-host=127.0.0.1", "--health-server-port=0"],
-      "--admin-server-port=0",
     );
-    const linked = new RegExp(`agent linked.*agent=${node}`);
-    await Promise.all(servers.map(({ child }) => child.untilPrinted(linked)));
+    const linked = `agent=${node}`;
+    await Promise.all(servers.map((server) => server.untilLinked(linked)));
     return agent;
   }
 
   /** Both ends of a new conduit from a caller of a server. */
   async connect(
     { server = this.servers[0]!, protocol = "grpc", ...dial }:
-      & { server?: ForwardingServer; protocol?: FrontendProtocol }
+      & { server?: ServerProcess; protocol?: FrontendProtocol }
       & Partial<TunnelDial> = {},
   ): Promise<{ caller: ConduitProbe; target: ConduitProbe }> {
     const target = { protocol: "tcp", address: this.target.address };
@@ -198,17 +124,8 @@ export class ForwardingServers implements AsyncDisposable {
     return { caller: new ConduitProbe(conduit), target: far };
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     await this.target.close();
-    for (const child of this.#children) await child.stop("SIGKILL");
-    for (const server of this.servers) await stopped(server);
-    await this.workspace.remove();
+    await super[Symbol.asyncDispose]();
   }
-}
-
-async function stopped(server: ForwardingServer): Promise<void> {
-  const child: Child | undefined = server.child;
-  // One that stands still ends when it goes on.
-  child?.signal("SIGCONT");
-  await child?.stop("SIGKILL");
 }

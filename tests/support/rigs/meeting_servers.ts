@@ -6,12 +6,10 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { Child } from "../program/child.ts";
-import { freePort } from "../program/ports.ts";
-import { ourCommand } from "../program/tunnel.ts";
+import { arrivals } from "../peers/sockets.ts";
 import { Workspace } from "../program/workspace.ts";
 import { Balancer } from "./balancer.ts";
-import { ServerProcess } from "./server_process.ts";
+import { Processes, type ServerProcess } from "./processes.ts";
 
 /** Between a server that listens and its agent; the machine may be busy. */
 export const LINKED_MS = 3_000;
@@ -19,17 +17,17 @@ export const LINKED_MS = 3_000;
 const PEER_TIMEOUT_MS = 2_000;
 
 /** See the module description. */
-export class MeetingServers implements AsyncDisposable {
-  readonly servers: ServerProcess[] = [];
+export class MeetingServers extends Processes {
   readonly balancer = new Balancer();
-  agent: Child | undefined;
 
   private constructor(
-    readonly workspace: Workspace,
+    workspace: Workspace,
     private readonly state: readonly string[] = [
       `--state=${workspace.path("state")}`,
     ],
-  ) {}
+  ) {
+    super(workspace);
+  }
 
   /** @param state Flags about where servers meet; a directory unless given. */
   static async open(state?: readonly string[]): Promise<MeetingServers> {
@@ -38,13 +36,7 @@ export class MeetingServers implements AsyncDisposable {
 
   /** @param flags What it knows others by. */
   add(serverId: string, flags: readonly string[]): ServerProcess {
-    const server = new ServerProcess(this.workspace, serverId, [
-      "--handover-socket=none",
-      `--uds-name=${this.workspace.path(`${serverId}.sock`)}`,
-      ...flags,
-    ]);
-    this.servers.push(server);
-    return server;
+    return this.addServer(serverId, "--handover-socket=none", ...flags);
   }
 
   /** They meet in one place. */
@@ -59,29 +51,12 @@ export class MeetingServers implements AsyncDisposable {
   }
 
   startAgent(): void {
-    const { ca, agent } = this.workspace.certificates;
-    this.agent = new Child({
-      name: "agent",
-      command: [
-        ...ourCommand("agent"),
-        "--v=2",
-        `--server=127.0.0.1:${this.balancer.port}`,
-        `--ca-cert=${ca}`,
-        `--agent-cert=${agent.cert}`,
-        `--agent-key=${agent.key}`,
-        "--health-server-host=127.0.0.1",
-        `--health-server-port=${freePort()}`,
-        `--admin-server-port=${freePort()}`,
-      ],
-      logFile: this.workspace.path("agent.log"),
-    });
+    this.agentAt([`127.0.0.1:${this.balancer.port}`]);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.agent?.stop("SIGKILL");
-    for (const server of this.servers) await server.stop("SIGKILL");
+  override async [Symbol.asyncDispose](): Promise<void> {
     this.balancer.close();
-    await this.workspace.remove();
+    await super[Symbol.asyncDispose]();
   }
 }
 
@@ -93,42 +68,30 @@ export async function serversComeAndGo(rig: MeetingServers): Promise<void> {
   rig.balancer.add(one!.agentPort);
   rig.startAgent();
   await Promise.all([one!.untilLinked(), two!.untilLinked()]);
-
   await three!.start();
   const tookMs = await three!.untilLinked();
   assert(tookMs <= LINKED_MS, `a server that was added: ${tookMs} ms`);
-
   // Who is gone without a word is forgotten, and not asked for again and again.
   await three!.stop("SIGKILL");
-  const silence = new Silence(three!.agentPort);
-  await new Promise((resolve) => setTimeout(resolve, 2 * PEER_TIMEOUT_MS));
-  const before = silence.connections;
-  await new Promise((resolve) => setTimeout(resolve, 2_000));
-  assertEquals(silence.connections, before);
-  silence.close();
-
+  assertEquals(await callsAt(three!.agentPort), 0);
   await three!.start();
   assert(await three!.untilLinked() <= LINKED_MS, "it is back");
 }
 
-/** Counts who connects to a port, and says nothing. */
-class Silence {
-  connections = 0;
-  readonly #listener: Deno.TcpListener;
-
-  constructor(port: number) {
-    this.#listener = Deno.listen({ hostname: "127.0.0.1", port });
-    void this.#accept();
-  }
-
-  async #accept(): Promise<void> {
-    for await (const connection of this.#listener) {
-      this.connections++;
-      connection.close();
+/** How many connect to a port once its server is forgotten. */
+async function callsAt(port: number): Promise<number> {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port });
+  let calls = 0;
+  const counting = (async () => {
+    for await (const conn of arrivals(listener)) {
+      calls++;
+      conn.close();
     }
-  }
-
-  close(): void {
-    this.#listener.close();
-  }
+  })();
+  await new Promise((resolve) => setTimeout(resolve, 2 * PEER_TIMEOUT_MS));
+  const before = calls;
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  listener.close();
+  await counting;
+  return calls - before;
 }

@@ -5,22 +5,38 @@
  * @module
  */
 
-import { Child } from "../program/child.ts";
+import type { Child } from "../program/child.ts";
 import { freePort } from "../program/ports.ts";
 import { type Ended, mustRun, runTunnel } from "../program/run.ts";
-import { ourCommand } from "../program/tunnel.ts";
 import { Workspace } from "../program/workspace.ts";
-import { IdentityStage } from "./identity_stage.ts";
-
-/** Ports of an agent that a test does not ask at. */
-const NO_PORTS = [
-  "--health-server-host=127.0.0.1",
-  "--health-server-port=0",
-  "--admin-server-port=0",
-];
+import { NO_PORTS, Processes, ServerProcess } from "./processes.ts";
 
 /** Where a proxy serves the service `web`, in its own words. */
 const SERVED = /default\/web is served on [^ ]*:(\d+)/;
+
+/** A server with an identity of its own. */
+export class IdentityServer extends ServerProcess {
+  readonly stateDirectory: string;
+
+  /** @param other A server whose state directory this one shares. */
+  constructor(workspace: Workspace, other?: IdentityServer) {
+    const stateDirectory = other?.stateDirectory ?? workspace.path("server");
+    super(workspace, {
+      flags: [`--state-dir=${stateDirectory}`, "--admin-port=0"],
+      socket: `${stateDirectory}/frontend.sock`,
+    });
+    this.stateDirectory = stateDirectory;
+  }
+
+  /** A token of `tunnel token create`. */
+  async createToken(...flags: readonly string[]): Promise<string> {
+    const printed = await mustRun(
+      ...["token", "create", "--json", `--state-dir=${this.stateDirectory}`],
+      ...[`--server=${this.address}`, ...flags],
+    );
+    return JSON.parse(printed).token;
+  }
+}
 
 /** A proxy that serves `web`, and where. */
 export interface StagedProxy {
@@ -30,13 +46,15 @@ export interface StagedProxy {
 }
 
 /** See the module description. */
-export class NodeStage implements AsyncDisposable {
-  readonly #children: Child[] = [];
-  readonly #servers: IdentityStage[] = [];
+export class NodeStage extends Processes {
+  /** The first one. */
+  readonly server: IdentityServer;
   readonly #folders = new Map<string, string>();
 
-  constructor(readonly workspace: Workspace) {
-    this.addServer();
+  constructor(workspace: Workspace) {
+    super(workspace);
+    this.server = new IdentityServer(workspace);
+    this.servers.push(this.server);
   }
 
   /** With one server that runs. */
@@ -46,21 +64,15 @@ export class NodeStage implements AsyncDisposable {
     return stage;
   }
 
-  /** The first one. */
-  get server(): IdentityStage {
-    return this.#servers[0]!;
-  }
-
   /** `HOST:PORT` of each server, for `--server` and `--discovery`. */
   get addresses(): string {
-    return this.#servers.map(({ agentPort }) => `127.0.0.1:${agentPort}`)
-      .join();
+    return this.servers.map(({ address }) => address).join();
   }
 
   /** Another one that shares the state of the first; it is not started. */
-  addServer(): IdentityStage {
-    const server = new IdentityStage(this.workspace, this.#servers[0]);
-    this.#servers.push(server);
+  addSibling(): IdentityServer {
+    const server = new IdentityServer(this.workspace, this.server);
+    this.servers.push(server);
     return server;
   }
 
@@ -71,20 +83,9 @@ export class NodeStage implements AsyncDisposable {
     return folder;
   }
 
-  /** Starts `tunnel` with these words. */
-  start(name: string, ...words: readonly string[]): Child {
-    const logFile = this.workspace.path(`${name}.log`);
-    const child = new Child({ name, command: ourCommand(...words), logFile });
-    this.#children.push(child);
-    return child;
-  }
-
   /** Runs a command on the server's state. */
   ask(...words: readonly string[]): Promise<Ended> {
-    return runTunnel([
-      ...words,
-      `--state-dir=${this.server.stateDirectory}`,
-    ]);
+    return runTunnel([...words, `--state-dir=${this.server.stateDirectory}`]);
   }
 
   /** `tunnel join`. @returns Where the node keeps its identity. */
@@ -103,7 +104,7 @@ export class NodeStage implements AsyncDisposable {
     const own = flags.some((flag) => flag.startsWith("--server="))
       ? []
       : [`--server=${this.addresses}`];
-    return this.start(
+    return this.run(
       node,
       ...["agent", ...own, `--node=${node}`, ...NO_PORTS],
       ...[`--state-dir=${this.folderOf(node)}`, ...flags],
@@ -124,7 +125,7 @@ export class NodeStage implements AsyncDisposable {
     ...flags: readonly string[]
   ): Promise<StagedProxy> {
     const adminPort = freePort();
-    const child = this.start(
+    const child = this.run(
       `proxy of ${node}`,
       ...["proxy", `--discovery=${this.addresses}`, "--discovery-state=none"],
       ...[`--state-dir=${this.folderOf(node)}`, `--admin-port=${adminPort}`],
@@ -132,13 +133,5 @@ export class NodeStage implements AsyncDisposable {
     );
     const port = Number((await child.untilPrinted(SERVED))[1]);
     return { child, port, adminPort };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#children.toReversed()) {
-      await child.stop("SIGKILL");
-    }
-    for (const { server } of this.#servers) await server?.stop("SIGKILL");
-    await this.workspace.remove();
   }
 }

@@ -10,21 +10,23 @@ import { freePort } from "../program/ports.ts";
 import { ourCommand } from "../program/tunnel.ts";
 import { Workspace } from "../program/workspace.ts";
 import { DatagramPeer } from "../peers/datagrams.ts";
+import { Processes } from "./processes.ts";
 import { ProxyRig } from "./proxy_rig.ts";
 
 /** See the module description. */
-export class ProxyStage implements AsyncDisposable {
+export class ProxyStage extends Processes {
   readonly #rig = new ProxyRig();
-  readonly #children: Child[] = [];
+  #count = 0;
   readonly port = freePort();
   readonly udpPort = freePort();
   readonly adminPort = freePort();
   readonly #config: string;
 
   private constructor(
-    readonly workspace: Workspace,
+    workspace: Workspace,
     readonly udp: DatagramPeer,
   ) {
+    super(workspace);
     this.#config = workspace.path("services.json");
   }
 
@@ -55,7 +57,7 @@ export class ProxyStage implements AsyncDisposable {
   }
 
   start(...flags: string[]): Child {
-    return this.run(this.command(...flags));
+    return this.startBy(this.command(...flags));
   }
 
   command(...flags: string[]): readonly string[] {
@@ -63,21 +65,12 @@ export class ProxyStage implements AsyncDisposable {
       "proxy",
       `--config=${this.#config}`,
       `--admin-port=${this.adminPort}`,
-      "--drain-timeout=20s",
-      "--udp-idle=1s",
-      ...flags,
+      ...["--drain-timeout=20s", "--udp-idle=1s", ...flags],
     );
   }
 
-  run(command: readonly string[]): Child {
-    const count = this.#children.length;
-    const child = new Child({
-      name: `proxy ${count}`,
-      command,
-      logFile: this.workspace.path(`proxy-${count}.log`),
-    });
-    this.#children.push(child);
-    return child;
+  startBy(command: readonly string[]): Child {
+    return this.launch(`proxy-${this.#count++}`, command);
   }
 
   get readyUrl(): string {
@@ -93,10 +86,9 @@ export class ProxyStage implements AsyncDisposable {
     return Deno.connect({ hostname: "127.0.0.1", port: this.port });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#children) await child.stop("SIGKILL");
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
     await this.#rig[Symbol.asyncDispose]();
     await this.udp[Symbol.asyncDispose]();
-    await this.workspace.remove();
   }
 }

@@ -7,19 +7,14 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { Child } from "../program/child.ts";
-import { freePort } from "../program/ports.ts";
 import { type Ended, runToEnd } from "../program/run.ts";
 import { ourCommand } from "../program/tunnel.ts";
 import type { Workspace } from "../program/workspace.ts";
-import { eventually } from "./tunnel_harness.ts";
+import { eventually } from "../watch/patience.ts";
+import { NO_PORTS, ServerProcess } from "./processes.ts";
 
 /** One of the servers. */
-export interface StateServer {
-  readonly child: Child;
-  readonly stateDirectory: string;
-  readonly address: string;
-  readonly healthUrl: string;
-}
+export type StateServer = ServerProcess & { readonly stateDirectory: string };
 
 /** What a command said. */
 export interface Said extends Ended {
@@ -29,6 +24,7 @@ export interface Said extends Ended {
 /** See the module description. */
 export class StateServers implements AsyncDisposable {
   readonly #children: Child[] = [];
+  readonly #servers: ServerProcess[] = [];
   /** What is started from now on; a test may take another version. */
   program: (...words: readonly string[]) => readonly string[] = ourCommand;
 
@@ -43,23 +39,13 @@ export class StateServers implements AsyncDisposable {
     stateDirectory = this.workspace.path("state-server"),
     ...more: readonly string[]
   ): Promise<StateServer> {
-    const [port, health] = [freePort(), freePort()];
-    const child = new Child({
-      name: "server",
-      command: [
-        ...this.program("server"),
-        ...[`--state-dir=${stateDirectory}`, ...this.flags],
-        ...[`--agent-port=${port}`, "--agent-bind-address=127.0.0.1"],
-        ...[`--health-port=${health}`, "--health-bind-address=127.0.0.1"],
-        ...["--admin-port=0", "--server-names=127.0.0.1", ...more],
-      ],
-      logFile: this.workspace.path("state-server.log"),
+    const server = new ServerProcess(this.workspace, {
+      flags: [`--state-dir=${stateDirectory}`, ...this.flags, "--admin-port=0"],
+      program: this.program(),
     });
-    this.#children.push(child);
-    await child.untilPrinted(/server started/);
-    const address = `127.0.0.1:${port}`;
-    const healthUrl = `http://127.0.0.1:${health}`;
-    return { child, stateDirectory, address, healthUrl };
+    this.#servers.push(server);
+    await server.start("--server-names=127.0.0.1", ...more);
+    return Object.assign(server, { stateDirectory });
   }
 
   /** Runs a command on the state, to its end. */
@@ -106,8 +92,7 @@ export class StateServers implements AsyncDisposable {
         ...this.program("agent"),
         `--state-dir=${folder}`,
         `--server=${servers.map(({ address }) => address).join(",")}`,
-        ...["--health-server-host=127.0.0.1", "--health-server-port=0"],
-        "--admin-server-port=0",
+        ...NO_PORTS,
       ],
       logFile: this.workspace.path("state-agent.log"),
     });
@@ -118,6 +103,7 @@ export class StateServers implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const child of this.#children.reverse()) await child.stop("SIGKILL");
+    for (const server of this.#servers) await server[Symbol.asyncDispose]();
   }
 }
 

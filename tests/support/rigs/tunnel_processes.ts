@@ -6,11 +6,8 @@
  */
 
 import { listProcFolder } from "../program/processes.ts";
-import type {
-  FrontendProtocol,
-  TunnelRoute,
-} from "../../../client/tunnel_route.ts";
-import { openDialer, type TunnelDial } from "../../../client/tunnel_dialer.ts";
+import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
+import { type TunnelDial } from "../../../client/tunnel_dialer.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import {
   type Maker,
@@ -24,6 +21,7 @@ import {
 import { Workspace } from "../program/workspace.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
 import { ProbeTarget } from "../peers/probe_target.ts";
+import { dialAt } from "./processes.ts";
 
 /** What a tunnel is to be made of. */
 export interface ProcessesConfig {
@@ -84,14 +82,7 @@ export class TunnelProcesses implements AsyncDisposable {
   async dial(protocol: FrontendProtocol, dial: TunnelDial): Promise<Conduit> {
     const { frontend } = this.server;
     if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
-    const address = { kind: "unix", path: frontend.path } as const;
-    const route: TunnelRoute = { kind: "tunnel", protocol, address };
-    const dialer = openDialer(route);
-    try {
-      return await dialer.dial(dial);
-    } finally {
-      dialer.close();
-    }
+    return await dialAt(frontend.path, protocol, dial);
   }
 
   /** Both ends of one new conduit: the caller's and the target's. */
