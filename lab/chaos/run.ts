@@ -8,17 +8,70 @@
 import { Tally } from "../../tests/support/watch/tally.ts";
 import { Prng } from "../../tests/support/memory/prng.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";
-import { faultsOf, PAIRED_FAULTS } from "./faults/mod.ts";
 import { FakeClocks } from "./fake_clocks.ts";
-import type { Fault, FaultMaker } from "./fault.ts";
+import type { Fault, FaultFamily, FaultMaker } from "./fault.ts";
 import { LeakWatch } from "./leaks.ts";
 import { Ledger } from "./ledger.ts";
 import { Load } from "./load.ts";
 import { Network } from "./network.ts";
 import { drawPair } from "./pair.ts";
 import { addMachines, Stage } from "./stage.ts";
-import { targetsOf, TOPOLOGIES, type Topology } from "./topology.ts";
+import {
+  type StateKind,
+  targetsOf,
+  TOPOLOGIES,
+  type Topology,
+} from "./topology.ts";
 import { judge, reportTable, type Verdict } from "./verdict.ts";
+import {
+  FREEZE_FAULTS,
+  KILL_FAULTS,
+  LONG_FREEZE_FAULTS,
+  WORKER_FAULTS,
+} from "./faults/processes.ts";
+import { MACHINE_FAULTS } from "./faults/machine.ts";
+import { NAME_FAULTS } from "./faults/names.ts";
+import { LONG_NETWORK_FAULTS, NETWORK_FAULTS } from "./faults/network.ts";
+import {
+  ETCD_FAULTS,
+  KUBERNETES_FAULTS,
+  LONG_ETCD_FAULTS,
+  LONG_KUBERNETES_FAULTS,
+} from "./faults/stores.ts";
+
+/** Those of the cut. */
+const SHORT: FaultFamily = {
+  ...KILL_FAULTS,
+  ...FREEZE_FAULTS,
+  ...NETWORK_FAULTS,
+  ...MACHINE_FAULTS,
+  ...NAME_FAULTS,
+};
+
+const LONG: FaultFamily = {
+  ...SHORT,
+  ...LONG_FREEZE_FAULTS,
+  ...LONG_NETWORK_FAULTS,
+};
+
+/** With which those of a stage are paired: any stage can have them. */
+const PAIRED_FAULTS: FaultFamily = {
+  ...KILL_FAULTS,
+  ...FREEZE_FAULTS,
+  ...NETWORK_FAULTS,
+};
+
+/** What is played on a stage: on others than the first, what is theirs. */
+function faultsOf(state: StateKind, isCut: boolean): FaultFamily {
+  if (state === "directory") return isCut ? SHORT : LONG;
+  if (state === "workers") return WORKER_FAULTS;
+  if (state === "etcd") {
+    return isCut ? ETCD_FAULTS : { ...ETCD_FAULTS, ...LONG_ETCD_FAULTS };
+  }
+  return isCut
+    ? KUBERNETES_FAULTS
+    : { ...KUBERNETES_FAULTS, ...LONG_KUBERNETES_FAULTS };
+}
 
 /** What was asked for. */
 export interface RunPlan {

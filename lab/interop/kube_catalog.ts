@@ -1,6 +1,6 @@
 /**
  * The catalog's Kubernetes source against a real API server: Services and
- * EndpointSlices that kubectl writes, and an API server that goes away.
+ * EndpointSlices that kubectl writes.
  *
  * @module
  */
@@ -185,27 +185,4 @@ export const KUBE_CATALOG_CASES: KubeCases = {
     await rig.kubectl("label", "service", "last", `${label}=other`);
     await eventually("one less", () => rig.names === "others");
   },
-
-  "an API server that goes away and comes back costs the catalog nothing":
-    async (context) => {
-      await using rig = await CatalogRig.open(context, "catalog-restart");
-      await rig.apply(SERVICE, slice("web-1", "10.1.0.1"));
-      await eventually("it is there", () => rig.usable("web") !== "");
-      const away = rig.log.until(/stays in use/);
-      await context.cluster.restartApiServer();
-      await away;
-      assertEquals(rig.usable("web"), "10.1.0.1:8080");
-      await rig.apply(slice("web-1", "10.1.0.2"));
-      await rig.kubectl("create", "service", "clusterip", "db", "--tcp=5432");
-      await eventually(
-        "what changed since",
-        () => rig.usable("web") === "10.1.0.2:8080" && rig.names === "db,web",
-      );
-      await eventually(
-        "it is followed again",
-        () => rig.catalog.status[0]!.problem === undefined,
-      );
-      await rig.source.reconcile();
-      assertEquals(rig.catalog.status[0]!.driftRepaired, 0);
-    },
 };

@@ -22,7 +22,6 @@ import {
   LEASES,
   NODES,
   objectPathOf,
-  SERVICES,
 } from "../../neighbours/kubernetes/paths.ts";
 import { reviewToken } from "../../neighbours/kubernetes/token_review.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -310,54 +309,6 @@ export const KUBE_CLIENT_CASES: KubeCases = {
       await eventually("it follows again", () => said.includes("added old-3"));
       await listWatch.stop();
     },
-
-  "an API server that is stopped for a while is followed again": async (
-    context,
-  ) => {
-    using client = clientOf(context);
-    await client.create(COLLECTION, leaseOf("pause-1", "pause"));
-    const { said, listWatch } = follow(client, "pause");
-    await eventually("it is listed", () => said.length === 2);
-    const { apiServer } = context.cluster;
-    apiServer.signal("SIGSTOP");
-    const timeoutMs = 500;
-    try {
-      // Until all of its threads have noticed.
-      await eventually("it is stopped", async () => {
-        try {
-          await client.get(`${COLLECTION}/pause-1`, { timeoutMs });
-          return false;
-        } catch (error) {
-          return error instanceof KubernetesError && error.code === 0;
-        }
-      });
-      assertEquals(listWatch.objects.size, 1);
-    } finally {
-      apiServer.signal("SIGCONT");
-    }
-    await client.create(COLLECTION, leaseOf("pause-2", "pause"));
-    await eventually("it follows", () => said.includes("added pause-2"));
-    await listWatch.stop();
-  },
-
-  "services are read as discovery needs them": async (context) => {
-    using client = clientOf(context);
-    const path = objectPathOf(SERVICES, {
-      namespace: "default",
-      name: "kubernetes",
-    });
-    await eventually("the API server has made its Service", async () => {
-      try {
-        await client.get(path);
-        return true;
-      } catch (error) {
-        if (error instanceof KubernetesError && error.code === 404) {
-          return false;
-        }
-        throw error;
-      }
-    });
-  },
 
   "a review tells whose a token is, for whom, and that a broken one is none":
     async (

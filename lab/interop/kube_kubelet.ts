@@ -1,24 +1,22 @@
 /**
- * `kubectl logs`, `exec` and `port-forward` of a pod behind the tunnel: through
- * kube-apiserver's EgressSelector as `tunnel egress-config` writes it, and by
- * kube-apiserver taking our kubelet port for the node's kubelet.
+ * `kubectl logs`, `exec` and `port-forward` of a pod behind the tunnel, through
+ * kube-apiserver's EgressSelector as `tunnel egress-config` writes it. Our kubelet
+ * port is tried before a real kubelet, by `real_kubelet/`.
  *
  * @module
  */
 
 import { isIP } from "node:net";
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { readToEnd, writeAll } from "../../tests/support/peers/sockets.ts";
 import { StandInKubelet } from "../../tests/support/peers/kubelet.ts";
 import { Child } from "../../tests/support/program/child.ts";
-import { KubeCluster, type PkiPair } from "../peers/kube_cluster.ts";
+import { KubeCluster } from "../peers/kube_cluster.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { mustRun } from "../../tests/support/program/run.ts";
 import {
   ourCommand,
-  type RunningAgent,
   type RunningServer,
-  type ServerOptions,
   startAgent,
   startServer,
 } from "../../tests/support/program/tunnel.ts";
@@ -28,13 +26,9 @@ import { ran, Running } from "./kubectl.ts";
 const NODE = "edge-1";
 const NAMESPACE = "default";
 
-/** Where kube-apiserver looks for the kubelet, and our port is. */
-const NODE_ADDRESS = "127.0.7.1";
-
 /** A cluster with one node and one pod, and a kubelet behind a tunnel. */
 class KubeletCase implements AsyncDisposable {
   readonly #owned: AsyncDisposable[] = [];
-  readonly #running: (RunningServer | RunningAgent)[] = [];
 
   constructor(
     readonly cluster: KubeCluster,
@@ -45,21 +39,6 @@ class KubeletCase implements AsyncDisposable {
   own<T extends AsyncDisposable>(thing: T): T {
     this.#owned.push(thing);
     return thing;
-  }
-
-  async tunnel(options: Partial<ServerOptions>): Promise<RunningServer> {
-    const server = await startServer(this.workspace, {
-      maker: "ours",
-      mode: "grpc",
-      transport: "uds",
-      ...options,
-    });
-    this.#running.push(server);
-    const identifiers = `--agent-identifiers=host=${NODE}&ipv4=${NODE_ADDRESS}`;
-    const flags = [`--agent-id=${NODE}`, identifiers];
-    const agent = await startAgent(this.workspace, server, "ours", flags);
-    this.#running.push(agent);
-    return server;
   }
 
   /** @param names Of its certificate. */
@@ -126,9 +105,6 @@ class KubeletCase implements AsyncDisposable {
       const words = ["delete", object, "--ignore-not-found", "--force"];
       await this.cluster.kubectl([...words, "--grace-period=0", "--wait=false"])
         .catch(() => {}); // With a cluster of its own, that goes with it.
-    }
-    for (const { child } of this.#running.toReversed()) {
-      await child.stop("SIGKILL");
     }
     for (const thing of this.#owned.toReversed()) {
       await thing[Symbol.asyncDispose]();
@@ -326,84 +302,6 @@ async function dials({ healthUrl }: RunningServer): Promise<number> {
   return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
 }
 
-/**
- * By our kubelet port under the node's own address; the kubelet behind it is on
- * the node's loopback, as a port that is redirected to us finds it.
- */
-function byKubeletPort(isLookingUp: boolean) {
-  return async ({ cluster, workspace }: KubeContext) => {
-    await using rig = new KubeletCase(cluster, workspace);
-    const port = freePort();
-    const front = await cluster.issue("kubelet-front", {
-      commonName: "tunnel",
-      usage: "server",
-      names: [NODE_ADDRESS],
-    });
-    const client = await cluster.issue("kubelet-front-client", {
-      commonName: "tunnel-kubelet-client",
-      usage: "client",
-    });
-    // Under another name than its own it is not looked up by the Host.
-    const names = isLookingUp ? [NODE] : [NODE_ADDRESS];
-    const place = { hostname: "127.0.0.1", port };
-    const kubelet = await rig.kubelet(names, place);
-    await rig.tunnel({
-      extraFlags: kubeletFlags(cluster, front, client, port, isLookingUp),
-    });
-    await rig.pod(NODE_ADDRESS, port);
-    // What kubectl says in SPDY is passed on with kube-apiserver's own Host; the
-    // address that kube-apiserver came to tells the node all the same.
-    await operates(cluster, kubelet);
-    await forwards(cluster);
-    const callers = new Set(kubelet.requests.map((each) => each.commonName));
-    assertEquals([...callers], ["tunnel-kubelet-client"]);
-  };
-}
-
-function kubeletFlags(
-  { caFile, adminKubeconfig }: KubeCluster,
-  front: PkiPair,
-  client: PkiPair,
-  port: number,
-  isLookingUp: boolean,
-): string[] {
-  return [
-    `--kubelet-port=${port}`,
-    `--kubelet-bind-address=${NODE_ADDRESS}`,
-    `--kubelet-server-cert=${front.cert}`,
-    `--kubelet-server-key=${front.key}`,
-    `--kubelet-server-ca-cert=${caFile}`,
-    `--kubelet-client-certificate=${client.cert}`,
-    `--kubelet-client-key=${client.key}`,
-    `--kubelet-ca-file=${caFile}`,
-    `--kubelet-localhost-ports=${port}`,
-    ...(isLookingUp
-      ? ["--kubelet-lookup", `--kubeconfig=${adminKubeconfig}`]
-      : []),
-  ];
-}
-
-/** A node whose agent is away: what whoever runs kubectl gets to read. */
-async function saysWhy({ cluster, workspace }: KubeContext): Promise<void> {
-  await using rig = new KubeletCase(cluster, workspace);
-  const port = freePort();
-  const front = await cluster.issue("kubelet-front", {
-    commonName: "tunnel",
-    usage: "server",
-    names: [NODE_ADDRESS],
-  });
-  await rig.tunnel({
-    extraFlags: kubeletFlags(cluster, front, front, port, false)
-      .filter((flag) => !flag.startsWith("--kubelet-client-")),
-  });
-  await rig.pod("127.0.7.2", port);
-  const gone = await ran(cluster, ["logs", "web"]);
-  assert(gone.code !== 0, gone.stdout);
-  await rig.pod(NODE_ADDRESS, port);
-  const refused = await ran(cluster, ["logs", "web"]);
-  assertMatch(refused.stderr, /the kubelet of node 127\.0\.7\.1/);
-}
-
 export const KUBE_KUBELET_CASES: KubeCases = {
   "kubectl works through the EgressSelector, gRPC over a socket": byEgress(
     "uds",
@@ -422,9 +320,4 @@ export const KUBE_KUBELET_CASES: KubeCases = {
     "tcp",
     "http-connect",
   ),
-  "kubectl works through our kubelet port, nodes known by their addresses":
-    byKubeletPort(false),
-  "kubectl works through our kubelet port, nodes looked up by their pods":
-    byKubeletPort(true),
-  "kubectl shows why our kubelet port cannot reach a kubelet": saysWhy,
 };

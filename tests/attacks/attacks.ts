@@ -35,9 +35,108 @@ import {
   tableLine,
   writeReport,
 } from "./attack_report.ts";
-import { changesOf, readCounters } from "./moved_counters.ts";
 import type { Latency } from "./neighbour.ts";
-import { SpokenChild } from "./spoken_child.ts";
+
+class SpokenChild {
+  readonly #process: Deno.ChildProcess;
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #reader: ReadableStreamDefaultReader<string>;
+  #text = "";
+
+  /** @param niceness Of its place on the processors; 19 is last. */
+  constructor(script: string, args: readonly string[], niceness = 0) {
+    const path = new URL(script, import.meta.url).pathname;
+    const config = new URL("../../deno.json", import.meta.url).pathname;
+    this.#process = new Deno.Command("nice", {
+      args: [
+        ...["-n", String(niceness), Deno.execPath(), "run", "--quiet"],
+        ...["--allow-net", "--allow-read", "--allow-write", "--allow-env"],
+        ...["--no-prompt", `--config=${config}`, path],
+        ...args,
+      ],
+      stdin: "piped",
+      stdout: "piped",
+    }).spawn();
+    this.#writer = this.#process.stdin.getWriter();
+    this.#reader = this.#process.stdout
+      .pipeThrough(new TextDecoderStream()).getReader();
+  }
+
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  async say(line: string): Promise<void> {
+    await this.#writer.write(new TextEncoder().encode(`${line}\n`));
+  }
+
+  /** @throws {Error} When it ends without another line. */
+  async line(): Promise<string> {
+    for (;;) {
+      const end = this.#text.indexOf("\n");
+      if (end !== -1) {
+        const line = this.#text.slice(0, end);
+        this.#text = this.#text.slice(end + 1);
+        return line;
+      }
+      const { value, done } = await this.#reader.read();
+      if (done) throw new Error(`Child ${this.pid} ended without an answer`);
+      this.#text += value;
+    }
+  }
+
+  async ask(line: string): Promise<string> {
+    await this.say(line);
+    return await this.line();
+  }
+
+  async stop(): Promise<void> {
+    try {
+      this.#process.kill("SIGKILL");
+    } catch {
+      // It has ended by itself.
+    }
+    await this.#process.status;
+    await this.#reader.cancel();
+    await this.#writer.abort().catch(() => {});
+  }
+}
+
+/** Counters that say that somebody overdid something. */
+const TELLING: readonly string[] = [
+  "peer_faults",
+  "limits_reached",
+  "refused_agents",
+  "refused_callers",
+  "budget_resets",
+  "identity_",
+].map((name) => `tunnel_server_${name}`);
+
+/** By name with labels. */
+async function readCounters(
+  url: string,
+): Promise<ReadonlyMap<string, number>> {
+  const response = await fetch(url);
+  const counters = new Map<string, number>();
+  for (const line of (await response.text()).split("\n")) {
+    if (!TELLING.some((name) => line.startsWith(name))) continue;
+    const space = line.lastIndexOf(" ");
+    counters.set(line.slice(0, space), Number(line.slice(space + 1)));
+  }
+  return counters;
+}
+
+/** Such as `peer_faults{code="…"} +3`. */
+function changesOf(
+  before: ReadonlyMap<string, number>,
+  after: ReadonlyMap<string, number>,
+): string[] {
+  return [...after].flatMap(([name, value]) => {
+    const change = value - (before.get(name) ?? 0);
+    const short = name.replace(/^tunnel_server_/, "").replace("_total", "");
+    return change === 0 ? [] : [`\`${short}\` +${change}`];
+  });
+}
 
 /** How long the neighbour is measured without an attack, before each. */
 const CALM_MS = 3_000;

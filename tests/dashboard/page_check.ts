@@ -6,6 +6,7 @@
  * @module
  */
 
+import axe from "axe-core";
 import {
   assert,
   assertEquals,
@@ -19,7 +20,18 @@ import { measureScroll } from "./measured_scroll.ts";
 import { takePictures, VIEWS } from "./screenshots.ts";
 import { HOSTILE_NAMES } from "./stage_data.ts";
 import { STAGE_SIZE, StageServer } from "./stage_server.ts";
-import { seriousFaults } from "./accessibility.ts";
+
+/** Findings of axe that keep somebody from using the page, one line each. */
+async function seriousFaults(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  return await page.evaluate(`axe.run(document).then(({ violations }) =>
+    violations
+      .filter(({ impact }) => impact === "serious" || impact === "critical")
+      .map(({ id, nodes }) => id + ": " + nodes.slice(0, 3)
+        .map((node) => node.html.slice(0, 160) + " " +
+          node.any.map(({ message }) => message).join("; ").slice(0, 160))
+        .join(" | ")))`) as string[];
+}
 
 /** Generous: the bar is 1,000, and what is seen stands in the report. */
 const FIRST_PAINT_MS_MAX = 10_000;

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { FuzzTarget } from "./target.ts";
 import { Prng } from "../support/memory/prng.ts";
 
 /** Randomness that depends on the input alone (FNV-1a). */
@@ -29,3 +30,23 @@ export function cut(input: Uint8Array, prng: Prng): Uint8Array[] {
   }
   return chunks;
 }
+
+/** How heads are cut: into lines. */
+export const LINES: Pick<FuzzTarget, "split" | "repair"> = {
+  split(input) {
+    const lines: Uint8Array[] = [];
+    for (let at = 0; at < input.length;) {
+      const feed = input.indexOf(0x0a, at);
+      const end = feed < 0 ? input.length : feed + 1;
+      lines.push(input.subarray(at, end));
+      at = end;
+    }
+    return lines;
+  },
+
+  repair(record) {
+    return record.at(-1) === 0x0a
+      ? record
+      : Uint8Array.of(...record, 0x0d, 0x0a);
+  },
+};

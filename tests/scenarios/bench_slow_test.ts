@@ -11,8 +11,55 @@ import { ExitCode } from "../../cli/program/exit_codes.ts";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import { bench } from "../support/rigs/bench_command.ts";
 import { identifiers } from "../support/memory/fake_link.ts";
-import { plainAgent } from "../support/peers/plain_agent.ts";
 import { Tunnel } from "../support/rigs/tunnel_harness.ts";
+import { connectTls } from "../../net/dial/server_connect.ts";
+import { dialTarget } from "../../net/dial/dial.ts";
+import { openClientConnection } from "../../net/http2/client_connection.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { DialHandler } from "../../proto/link/dial_handler.ts";
+import type { DialError } from "../../proto/peer/dial_error.ts";
+import { openPacketsAgent } from "../../proto/link/packets_agent.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+
+const dial: DialHandler = (target, answer) => {
+  const controller = new AbortController();
+  dialTarget(target, { signal: controller.signal }).then(
+    (conduit) => answer.connected(conduit),
+    (error: DialError) => answer.failed(error),
+  );
+  return { cancel: () => controller.abort() };
+};
+
+/** Links such an agent; it goes with the server. */
+async function plainAgent(tunnel: Tunnel): Promise<void> {
+  const { ca, client } = await certificates();
+  const linked = Promise.withResolvers<void>();
+  await connectTls({
+    host: "127.0.0.1",
+    port: tunnel.agentPort,
+    credentials: { ca, ...client },
+    alpn: ["h2"],
+    proxyEnv: {},
+    timeoutMs: 10_000,
+  }).then((stream) => {
+    const connection = openClientConnection(stream, {
+      timers: systemTimers,
+    });
+    openPacketsAgent(connection, {
+      agentId: "go-1",
+      identifiers: "",
+      authority: "tunnel-server",
+      onDial: dial,
+      timers: systemTimers,
+      onServerInfo: () => linked.resolve(),
+      onClosed: (error) => {
+        linked.reject(error);
+        connection.shutdown(error.message);
+      },
+    });
+  });
+  await linked.promise;
+}
 
 const QUICK = ["--duration=250ms", "--connections=4"];
 

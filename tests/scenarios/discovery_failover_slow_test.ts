@@ -11,11 +11,7 @@ import { AdsClient } from "../../services/ads/ads_client.ts";
 import { AdsConnection } from "../../services/ads/ads_connection.ts";
 import { plainUpstream } from "../../net/channel/server_upstream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import {
-  RESOURCE_KINDS,
-  type ResourceKind,
-  TYPE_URLS,
-} from "../../proto/xds/resource.ts";
+import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { DiscoveryServer } from "../support/peers/discovery_server.ts";
 import { freePort } from "../support/program/ports.ts";
 import { Workspace } from "../support/program/workspace.ts";
@@ -59,96 +55,6 @@ class Stage implements AsyncDisposable {
     await this.workspace.remove();
   }
 }
-
-/** The names that a client of Delta holds, with their versions. */
-type Holdings = Map<ResourceKind, Map<string, string>>;
-
-/** One stream: asks for everything, beginning with what it holds. */
-async function follow(
-  port: number,
-  userAgentName: string,
-  held: Holdings,
-): Promise<Readonly<Record<ResourceKind, number>>> {
-  using probe = await XdsProbe.plain(port);
-  const stream = probe.delta();
-  const sent: Record<string, number> = {};
-  const node = { id: "n", userAgentName };
-  const initialResourceVersions = (kind: ResourceKind) =>
-    Object.fromEntries(held.get(kind) ?? []);
-  // A fence: of this name something is always said.
-  const fence = async (kind: ResourceKind) => {
-    const resourceNamesSubscribe = [`fence-${kind}`];
-    stream.send({ typeUrl: TYPE_URLS[kind], resourceNamesSubscribe });
-    for (;;) {
-      const response = await stream.next(kind);
-      const { resources = [], removedResources = [], nonce } = response;
-      const versions = held.get(kind) ?? new Map<string, string>();
-      for (const { name = "", version = "" } of resources) {
-        versions.set(name, version);
-      }
-      held.set(kind, versions);
-      sent[kind] = (sent[kind] ?? 0) + resources.length;
-      stream.send({ typeUrl: TYPE_URLS[kind], responseNonce: nonce! });
-      if (removedResources.includes(`fence-${kind}`)) return;
-    }
-  };
-  for (const kind of ["cluster", "endpoints", "listener", "route"] as const) {
-    const isAll = kind === "cluster" || kind === "listener";
-    const names = kind === "endpoints"
-      ? [...held.get("cluster")!.keys()]
-      : kind === "route"
-      ? [...held.get("cluster")!.keys()]
-      : [];
-    stream.send({
-      ...(kind === "cluster" ? { node } : {}),
-      typeUrl: TYPE_URLS[kind],
-      resourceNamesSubscribe: isAll ? ["*"] : names,
-      initialResourceVersions: initialResourceVersions(kind),
-    });
-    await fence(kind);
-  }
-  return sent as Record<ResourceKind, number>;
-}
-
-Deno.test("a client of Delta that fails over is sent nothing again", async () => {
-  await using stage = await Stage.open();
-  for (const userAgentName of ["tunnel", "envoy"]) {
-    const held: Holdings = new Map();
-    const first = await follow(stage.one.port, userAgentName, held);
-    assertEquals([first.cluster, first.endpoints], [SERVICES, SERVICES]);
-    const again = await follow(stage.two.port, userAgentName, held);
-    assertEquals([again.cluster, again.listener, again.route], [0, 0, 0]);
-    // Envoy may have dropped them: see `keepsEndpoints`.
-    const expected = userAgentName === "tunnel" ? 0 : SERVICES;
-    assertEquals(again.endpoints, expected, userAgentName);
-  }
-});
-
-Deno.test("two servers of one catalog show the same versions", async () => {
-  await using stage = await Stage.open();
-  const versionsAt = async ({ port }: DiscoveryServer) => {
-    using probe = await XdsProbe.plain(port);
-    const stream = probe.sotw();
-    const versions: string[] = [];
-    let clusters: readonly string[] = [];
-    for (const kind of RESOURCE_KINDS) {
-      const isAll = kind === "cluster" || kind === "listener";
-      stream.send({
-        ...{ node: { id: "n", userAgentName: "envoy" } },
-        typeUrl: TYPE_URLS[kind],
-        resourceNames: isAll ? [] : [...clusters],
-      });
-      const response = await stream.next(kind);
-      if (kind === "cluster") clusters = namesIn(kind, response);
-      versions.push(`${kind} ${response.versionInfo}`);
-      if (kind === "endpoints") break;
-    }
-    return versions;
-  };
-  const versions = await versionsAt(stage.one);
-  assertEquals(versions, await versionsAt(stage.two));
-  assertEquals(new Set(versions).size, versions.length);
-});
 
 Deno.test("a node proxy's client keeps all that it has when its server is killed", async () => {
   await using stage = await Stage.open();
@@ -221,7 +127,7 @@ Deno.test("what one server is announced, all of one directory tell, also when it
   ];
   await using stage = await NodeStage.open(...flags("s0", port));
   const one = `127.0.0.1:${stage.server.agentPort}`;
-  const second = stage.addServer();
+  const second = stage.addSibling();
   await second.start(
     ...flags("s1", other),
     `--uds-name=${stage.workspace.path("two.sock")}`,
@@ -246,7 +152,7 @@ Deno.test("what one server is announced, all of one directory tell, also when it
   const head = `CONNECT 127.0.0.1:${target} HTTP/1.1\r\n` +
     "tunnel-node: id=edge-1\r\n\r\n";
   assertMatch(await answerAt(Number(relay), head), /^HTTP\/1.1 200 /);
-  await stage.server.server!.stop("SIGKILL");
+  await stage.server.child.stop("SIGKILL");
   await new Promise((resolve) => setTimeout(resolve, 2_000));
   assert(await tells(other));
 });

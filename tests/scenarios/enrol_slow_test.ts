@@ -33,19 +33,3 @@ Deno.test("a certificate is renewed at two thirds of its life, under a conduit",
   assertEquals(serials.size, 3);
   assertEquals(machine.log.matching(/^link lost/), []);
 });
-
-Deno.test("a node that has to wait for approval goes on by itself when it has it", async () => {
-  await using rig = await IdentityRig.open();
-  using machine = new Machine("edge-7");
-  const token = await rig.token({ needsApproval: true });
-  const isWaiting = machine.log.next(
-    /^edge-7 waits for approval: .*; trying again in 5000 ms$/,
-  );
-  const linking = machine.link(rig, { token });
-  await isWaiting;
-  await rig.nodes.change("edge-7", (record) => ({
-    ...record,
-    state: "approved",
-  }));
-  await linking;
-});

@@ -3,7 +3,7 @@ import { certificateFacts } from "../../platform/pki/certificate.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { IdentityCaller, IdentityNode } from "../support/rigs/identity_node.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
-import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
+import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 // A server with an identity of its own, and nodes that join it over sockets.
 
@@ -146,39 +146,6 @@ Deno.test("who asks too often is told to wait, and fills no log", async () => {
     ),
     1,
   );
-});
-
-Deno.test("a CA is changed and nothing is dropped", async () => {
-  const { rotateAuthority, activateAuthority, retireAuthority } = await import(
-    "../../server/identity/authorities.ts"
-  );
-  await using rig = await IdentityRig.open();
-  const node = await rig.joined("edge-7");
-  const before = await rig.place();
-  await rig.link(node);
-  const { caller, target } = await rig.tunnel.connect("grpc");
-  const changed = () =>
-    rig.tunnel.log.next(/^the certificate authorities have changed$/);
-  for (const change of [rotateAuthority, activateAuthority]) {
-    const isNoticed = changed();
-    await change(rig.state);
-    await isNoticed;
-  }
-  // A node that slept through it knows the old authority only, and it suffices.
-  await eventually("the new leaf is shown", async () => {
-    await node.renew(before);
-    return node.authorities === (await rig.place()).ca;
-  });
-  const { current } = await rig.authorities();
-  assert(certificateFacts(node.cert).x509.verify(current.facts.x509.publicKey));
-  const isNoticed = changed();
-  await retireAuthority(rig.state);
-  await isNoticed;
-  await node.renew(await rig.place());
-  await assertRejects(() => node.renew(before), Error, "not signed by a CA");
-  caller.send("still there");
-  await target.received(11);
-  assertEquals(target.text, "still there");
 });
 
 Deno.test("a damaged record lets nobody in, and is named in the server's log", async () => {

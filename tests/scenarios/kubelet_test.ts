@@ -5,14 +5,7 @@
  * @module
  */
 
-import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
-import {
-  assert,
-  assertEquals,
-  assertMatch,
-  assertRejects,
-  assertStringIncludes,
-} from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import type { Carrier } from "../../proto/link/link.ts";
 import { certificates } from "../support/certificates/certificates.ts";
@@ -94,16 +87,6 @@ for (const carrier of CARRIERS) {
     assertEquals(rig.kubelet.requests.length, 2);
   });
 
-  Deno.test(`${carrier}: large bodies pass in both directions at once`, async () => {
-    await using rig = await KubeletRig.open({ carrier });
-    const body = "0123456789abcdef".repeat(64 * 1024);
-    const answer = await rig.ask(
-      `POST /echo HTTP/1.1\r\nHost: HOST\r\nContent-Length: ${body.length}` +
-        `\r\n\r\n${body}`,
-    );
-    assert(answer.endsWith(`\r\n\r\n${body}`));
-  });
-
   Deno.test(`${carrier}: after a change of protocol bytes pass both ways, half-closes too`, async () => {
     await using rig = await KubeletRig.open({ carrier });
     const caller = await rig.caller();
@@ -136,40 +119,6 @@ for (const carrier of CARRIERS) {
   });
 }
 
-Deno.test("exec by WebSocket: what a command says, and how it ended", async () => {
-  await using rig = await KubeletRig.open();
-  const run = async (command: string, input?: string) => {
-    const caller = await rig.caller();
-    await caller.say(
-      `GET /exec/default/web/main?${command}&input=1&output=1 HTTP/1.1\r\n` +
-        `Host: ${rig.host}\r\nConnection: keep-alive, Upgrade\r\n` +
-        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" +
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" +
-        "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n",
-    );
-    if (input !== undefined) {
-      await caller.say(clientFrame(0, input));
-      await caller.say(Uint8Array.of(0x82, 0x82, 0, 0, 0, 0, 255, 0));
-    }
-    const received = await caller.rest();
-    // RFC 6455 §1.3 has this pair.
-    assertMatch(
-      received,
-      /Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=\r/,
-    );
-    return received;
-  };
-  const said = (channel: number, text: string) =>
-    String.fromCharCode(channel) + text;
-  assertStringIncludes(await run("command=echo&command=hi"), said(1, "hi\n"));
-  const cat = await run("command=cat", "typed");
-  assertStringIncludes(cat, said(1, "typed"));
-  assertMatch(cat, /"status":"Success"/);
-  const exit = await run("command=exit&command=3");
-  assertStringIncludes(exit, said(2, "leaving with 3"));
-  assertMatch(exit, /"reason":"ExitCode","message":"3"/);
-});
-
 Deno.test("a change of protocol that the kubelet refuses is an answer like any other", async () => {
   await using rig = await KubeletRig.open();
   const answer = await rig.ask(
@@ -196,33 +145,6 @@ Deno.test("without a certificate of its own the port shows what agents are shown
   await using rig = await KubeletRig.open({ without: ["keyPair"] });
   const answer = await rig.ask("GET /pods HTTP/1.1\r\nHost: HOST\r\n\r\n");
   assertMatch(answer, /^HTTP\/1\.1 200 /);
-});
-
-Deno.test("stopping ends changed protocols and callers that do not read, too", async () => {
-  const rig = await KubeletRig.open();
-  const switched = await rig.caller();
-  await switched.say(
-    `GET /attach/a/b HTTP/1.1\r\nHost: ${rig.host}\r\n` +
-      "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
-  );
-  await switched.receives(/\r\n\r\n$/);
-  const deaf = await rig.caller();
-  const body = "x".repeat(8 << 20);
-  const saying = deaf.say(
-    `POST /echo HTTP/1.1\r\nHost: ${rig.host}\r\n` +
-      `Content-Length: ${body.length}\r\n\r\n${body}`,
-  ).catch(() => {});
-  const inFlight = 'tunnel_server_kubelet_requests_in_flight{kind="other"}';
-  await eventually(
-    "it is there",
-    async () => await rig.tunnel.metric(inFlight) === 1,
-  );
-  rig.tunnel.server.stop("enough");
-  await rig.tunnel.server.finished;
-  await assertRejects(() => switched.rest());
-  await saying;
-  deaf.socket.close();
-  await rig[Symbol.asyncDispose]();
 });
 
 Deno.test("a kubelet's certificate may bear the node's address instead of its name", async () => {
@@ -450,17 +372,3 @@ Deno.test("stopping the server ends what runs on the kubelet port", async () => 
   await rig.kubelet.followedBy(0);
   await rig[Symbol.asyncDispose]();
 });
-
-/** A masked message with `text` on `channel` (RFC 6455 §5.2). */
-function clientFrame(channel: number, text: string): Uint8Array {
-  const mask = Uint8Array.of(1, 2, 3, 4);
-  const payload = joinedBytes([
-    Uint8Array.of(channel),
-    new TextEncoder().encode(text),
-  ]).map((byte, at) => byte ^ mask[at % 4]!);
-  return joinedBytes([
-    Uint8Array.of(0x82, 0x80 | payload.length),
-    mask,
-    payload,
-  ]);
-}

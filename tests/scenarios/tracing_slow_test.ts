@@ -15,9 +15,107 @@ import {
 } from "../support/program/tunnel.ts";
 import { runTunnel } from "../support/program/run.ts";
 import { Workspace } from "../support/program/workspace.ts";
-import { IdentityStage } from "../support/rigs/identity_stage.ts";
-import { OtlpCollector } from "../support/peers/otlp_collector.ts";
+import { IdentityServer } from "../support/rigs/node_stage.ts";
 import { closedAddress, ProbeTarget } from "../support/peers/probe_target.ts";
+
+/** A span, as far as tests look at it. */
+interface CollectedSpan {
+  /** `service.name` of the process that sent it. */
+  readonly service: string;
+  readonly name: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string;
+  /** OTLP's number: 1 internal, 2 server, 3 client. */
+  readonly kind: number;
+  readonly attributes: ReadonlyMap<string, unknown>;
+  /** 2 is an error. */
+  readonly status: { readonly code?: number; readonly message?: string };
+}
+
+interface Attribute {
+  readonly key: string;
+  readonly value: Readonly<Record<string, unknown>>;
+}
+
+interface TracesRequest {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: readonly Attribute[] };
+    readonly scopeSpans: readonly {
+      readonly spans: readonly (
+        & Omit<CollectedSpan, "attributes" | "service">
+        & { readonly attributes: readonly Attribute[] }
+      )[];
+    }[];
+  }[];
+}
+
+class OtlpCollector implements AsyncDisposable {
+  readonly spans: CollectedSpan[] = [];
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  #waiters: (() => void)[] = [];
+
+  constructor() {
+    this.#server = Deno.serve(
+      { hostname: "127.0.0.1", port: 0, onListen() {} },
+      (request) => this.#take(request),
+    );
+  }
+
+  /** For the environment of a process. */
+  variables(service: string): Record<string, string> {
+    return {
+      OTEL_DENO: "true",
+      OTEL_DENO_CONSOLE: "ignore",
+      OTEL_SERVICE_NAME: service,
+      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${this.#server.addr.port}`,
+      OTEL_BSP_SCHEDULE_DELAY: "100",
+    };
+  }
+
+  /** The first span that is wanted, there or to come. */
+  async span(
+    wanted: (span: CollectedSpan) => boolean,
+  ): Promise<CollectedSpan> {
+    for (;;) {
+      const found = this.spans.find(wanted);
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve) => this.#waiters.push(resolve));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+
+  async #take(request: Request): Promise<Response> {
+    const text = await request.text();
+    if (new URL(request.url).pathname === "/v1/traces") {
+      this.#keep(JSON.parse(text));
+    }
+    for (const resolve of this.#waiters.splice(0)) resolve();
+    return Response.json({});
+  }
+
+  #keep({ resourceSpans }: TracesRequest): void {
+    for (const { resource, scopeSpans } of resourceSpans) {
+      const service = String(valuesOf(resource.attributes).get("service.name"));
+      for (const { spans } of scopeSpans) {
+        for (const { attributes, ...span } of spans) {
+          const kept = { ...span, attributes: valuesOf(attributes) };
+          this.spans.push({ ...kept, service });
+        }
+      }
+    }
+  }
+}
+
+function valuesOf(attributes: readonly Attribute[]): Map<string, unknown> {
+  return new Map(
+    attributes.map(({ key, value }) => [key, Object.values(value)[0]]),
+  );
+}
 
 const OURS: Maker = "ours";
 
@@ -164,7 +262,7 @@ Deno.test("without a collector all go on, and end when they are told to", async 
 Deno.test("a node's join is one trace at the node and at the server", async () => {
   await using collector = new OtlpCollector();
   const workspace = await Workspace.make();
-  const stage = new IdentityStage(workspace);
+  const stage = new IdentityServer(workspace);
   const server = await inEnvironment(
     collector.variables("server"),
     () => stage.start(),

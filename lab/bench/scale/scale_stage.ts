@@ -8,9 +8,110 @@ import { Child } from "../../../tests/support/program/child.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { quantile } from "../bars.ts";
-import { dialOnce } from "./connect_caller.ts";
-import { crowdLine, haProgram, startCrowd } from "./crowd.ts";
 import type { LoopReport } from "../loop_watch.ts";
+import { V8_FLAGS } from "../../../cli/program/rights.ts";
+import type { CrowdLine } from "./light_agents.ts";
+
+/** Which agents, and where they go. */
+interface CrowdOptions {
+  readonly first: number;
+  readonly count: number;
+  readonly links: number;
+  /** `HOST:PORT` of each. */
+  readonly servers: readonly string[];
+  /** Words before the command, such as `ip netns exec NAME`. */
+  readonly prefix?: readonly string[];
+}
+
+/** Starts one process of light agents. */
+function startCrowd(
+  workspace: Workspace,
+  { first, count, links, servers, prefix = [] }: CrowdOptions,
+): Child {
+  const { ca, agent } = workspace.certificates;
+  return new Child({
+    name: `agents from ${first} on`,
+    command: [
+      ...prefix,
+      ...haProgram("light_agents.ts"),
+      ...[ca, agent.cert, agent.key],
+      ...[first, count, links].map(String),
+      ...servers,
+    ],
+    logFile: workspace.path(`crowd-${first}.log`),
+  });
+}
+
+/** What it printed last. */
+async function crowdLine(crowd: Child): Promise<CrowdLine | undefined> {
+  const text = await Deno.readTextFile(crowd.logFile).catch(() => "");
+  const line = text.split("\n").findLast((one) => /^\{.*\}$/.test(one));
+  return line === undefined ? undefined : JSON.parse(line);
+}
+
+/** The command line of a program of this folder. */
+function haProgram(file: string): string[] {
+  const config = new URL("../../../deno.json", import.meta.url).pathname;
+  const module = new URL(file, import.meta.url).pathname;
+  return [
+    ...[Deno.execPath(), "run", "--quiet", "--no-prompt", V8_FLAGS],
+    // All of it: `/proc` is open to nobody with less.
+    ...["--allow-all", "--unstable-net", `--config=${config}`, module],
+  ];
+}
+
+/** What came of one dial. */
+interface DialOutcome {
+  /** Of the answer; 0: there was none. */
+  readonly status: number;
+  /** The head of the answer and what came with it, or what went wrong. */
+  readonly text: string;
+  readonly tookMs: number;
+}
+
+/** Where it is dialed, and what for. */
+interface ConnectDial {
+  /** Of the frontend. */
+  readonly path: string;
+  readonly target: string;
+  /** Whose agent is to dial. */
+  readonly node?: string;
+  readonly timeoutMs?: number;
+}
+
+/** Dials once and hangs up. */
+async function dialOnce(
+  { path, target, node, timeoutMs = 30_000 }: ConnectDial,
+): Promise<DialOutcome> {
+  const startMs = performance.now();
+  const outcome = (status: number, text: string) => ({
+    ...{ status, text },
+    tookMs: performance.now() - startMs,
+  });
+  let socket: Deno.Conn | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  try {
+    socket = await Deno.connect({ transport: "unix", path });
+    const { promise: late, resolve } = Promise.withResolvers<null>();
+    timer = setTimeout(() => resolve(null), timeoutMs);
+    const header = node === undefined ? "" : `tunnel-node: ${node}\r\n`;
+    await socket.write(
+      new TextEncoder().encode(
+        `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${header}\r\n`,
+      ),
+    );
+    const bytes = new Uint8Array(4_096);
+    const count = await Promise.race([socket.read(bytes), late]);
+    if (count === null) return outcome(0, "no answer");
+    const text = new TextDecoder().decode(bytes.subarray(0, count));
+    return outcome(Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0), text);
+  } catch (error) {
+    return outcome(0, String(error));
+  } finally {
+    clearTimeout(timer);
+    socket?.close();
+  }
+}
 
 /** One process makes as many handshakes as a server takes; some are enough. */
 const CROWDS = 4;

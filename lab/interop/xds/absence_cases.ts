@@ -1,26 +1,19 @@
 /**
- * A source of the catalog that is not there when the server begins, and clients
- * that have stopped reading. The reference knows neither several sources nor
- * what its clients have taken.
+ * A source of the catalog that is not there when the server begins. The
+ * reference does not know several sources.
  *
  * @module
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { Child } from "../../../tests/support/program/child.ts";
 import {
   type DiscoveredService,
-  DiscoveryServer,
   documentOf,
 } from "../../../tests/support/peers/discovery_server.ts";
 import { Envoy } from "../../peers/envoy.ts";
-import { findPeer } from "../../../tests/support/program/peers.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
-import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { XdsClient, type XdsClientName } from "../../peers/xds_client.ts";
-import { eventually } from "../kube_case.ts";
 import { sleep } from "../proxy_case.ts";
-import { run } from "../run_program.ts";
 import { Caller } from "./callers.ts";
 import {
   assertNoRejects,
@@ -37,12 +30,6 @@ const FALLBACK_MS_MAX = 8_000;
 
 /** Those that know of several servers (gRFC A71). */
 const FALLING_BACK: readonly XdsClientName[] = ["grpc-go", "C-core"];
-
-const STOPPED_STREAMS = 50;
-const CHANGES = 20;
-
-/** For one stream: a response of each kind, and what is made of the next. */
-const KEPT_BYTES_MAX = 256 * 1024;
 
 /** A URL that answers with services, while it does. */
 class HttpSource {
@@ -110,53 +97,6 @@ async function sourceAway(context: XdsContext, isDelta: boolean) {
   await assertNoRejects(server);
 }
 
-/** A catalog of the load client's, in a folder of its own. */
-async function writeLoad(workspace: Workspace): Promise<string> {
-  const folder = workspace.path("catalog");
-  await Deno.mkdir(folder);
-  const file = `${folder}/services.json`;
-  await run(await findPeer("xds-adsload"), [`-write=${file}`]);
-  return file;
-}
-
-async function stoppedReaders({ workspace, maker }: XdsContext) {
-  const file = await writeLoad(workspace);
-  await using server = await DiscoveryServer.start(workspace, { maker, file });
-  const adsload = await findPeer("xds-adsload");
-  const to = [`-addr=127.0.0.1:${server.port}`, `-catalog=${file}`];
-  const stopped = new Child({
-    name: "readers that are stopped",
-    command: [adsload, ...to, "-hold", `-streams=${STOPPED_STREAMS}`],
-    logFile: workspace.path("stopped.log"),
-  });
-  try {
-    await stopped.untilPrinted(/synced/);
-    stopped.signal("SIGSTOP");
-    // Ends with an error when a change does not reach one of its streams.
-    const printed = await run(adsload, [
-      ...[...to, "-streams=20", "-phase=full", `-rounds=${CHANGES}`],
-      ...["-gap=100ms", "-limit=20s"],
-    ]);
-    const { errs } = JSON.parse(new TextDecoder().decode(printed));
-    assertEquals(errs, 0);
-    const clients = await server.clients();
-    assertEquals(clients.length, STOPPED_STREAMS, "streams of the stopped");
-    const kept = Math.max(...clients.map(({ keptBytes }) => keptBytes));
-    assert(kept < KEPT_BYTES_MAX, `${kept} bytes are kept for one stream`);
-    stopped.signal("SIGCONT");
-    await eventually(
-      "those that go on have everything",
-      async () =>
-        (await server.clients()).every(({ kinds }) =>
-          kinds.every(({ state }) => state === "synced")
-        ),
-    );
-    await assertNoRejects(server);
-  } finally {
-    await stopped.stop("SIGKILL");
-  }
-}
-
 /** A server that knows nothing yet says so, and its clients ask another one. */
 async function fallsBack(
   context: XdsContext,
@@ -216,5 +156,4 @@ export const ABSENCE_CASES: XdsCases = {
   "Envoy over Delta and grpc-go keep what they had while a source is away": (
     context,
   ) => sourceAway(context, true),
-  "readers that are stopped hold up nobody and cost little": stoppedReaders,
 };

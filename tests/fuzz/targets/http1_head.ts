@@ -17,7 +17,7 @@ import {
   type WithRest,
 } from "../../../net/http1/head.ts";
 import { MessageError } from "../../../net/http1/refusal.ts";
-import { cut, prngOf } from "../cutting.ts";
+import { cut, LINES, prngOf } from "../cutting.ts";
 import type { FuzzTarget } from "../target.ts";
 
 /** Small, so that the limit is met. */
@@ -44,26 +44,6 @@ const RESPONSE_WORDS = [
   ...["Content-Length: 3\r\n", "Transfer-Encoding: chunked\r\n", "99999999999"],
   ...FIELD_WORDS,
 ];
-
-/** Cut into lines. */
-const LINES: Pick<FuzzTarget, "split" | "repair"> = {
-  split(input) {
-    const lines: Uint8Array[] = [];
-    for (let at = 0; at < input.length;) {
-      const feed = input.indexOf(0x0a, at);
-      const end = feed < 0 ? input.length : feed + 1;
-      lines.push(input.subarray(at, end));
-      at = end;
-    }
-    return lines;
-  },
-
-  repair(record) {
-    return record.at(-1) === 0x0a
-      ? record
-      : Uint8Array.of(...record, 0x0d, 0x0a);
-  },
-};
 
 /** See the module description. */
 export const HTTP1_REQUEST: FuzzTarget = {

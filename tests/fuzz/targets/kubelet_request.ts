@@ -15,7 +15,7 @@ import {
   kubeletRequestOf,
 } from "../../../server/kubelet/kubelet_request.ts";
 import { requestHeadOf } from "../../support/peers/http1_heads.ts";
-import { cut, prngOf } from "../cutting.ts";
+import { cut, LINES, prngOf } from "../cutting.ts";
 import type { FuzzTarget } from "../target.ts";
 
 /** Small, so that the limit is met. */
@@ -34,6 +34,7 @@ const WORDS = [
 
 /** See the module description. */
 export const KUBELET_REQUEST: FuzzTarget = {
+  ...LINES,
   name: "kubelet_request",
   seeds: [
     "GET /pods?x=1 HTTP/1.1\r\nHost: edge-1:10250\r\n\r\n",
@@ -45,23 +46,6 @@ export const KUBELET_REQUEST: FuzzTarget = {
     `GET / HTTP/1.1\r\nHost: a:1\r\nX: ${"x".repeat(HEAD_BYTES_MAX)}\r\n\r\n`,
   ].map(bytesOf),
   dictionary: WORDS.map(bytesOf),
-
-  split(input) {
-    const lines: Uint8Array[] = [];
-    for (let at = 0; at < input.length;) {
-      const feed = input.indexOf(0x0a, at);
-      const end = feed < 0 ? input.length : feed + 1;
-      lines.push(input.subarray(at, end));
-      at = end;
-    }
-    return lines;
-  },
-
-  repair(record) {
-    return record.at(-1) === 0x0a
-      ? record
-      : Uint8Array.of(...record, 0x0d, 0x0a);
-  },
 
   run(input) {
     const whole = forwarded([input.slice()]);

@@ -1,6 +1,19 @@
 import { assertEquals } from "@std/assert";
 import { typescriptFiles } from "../../../scripts/project_files.ts";
 import { wordsFor } from "./program.ts";
+import { proxyKeepsNothing } from "./tunnel.ts";
+
+Deno.test("a proxy under test keeps nothing where the machine's own one does", () => {
+  assertEquals(proxyKeepsNothing(["proxy", "--config=a"]), [
+    "--address-file=none",
+    "--catalog-copies=none",
+  ]);
+  const kept = ["proxy", "--discovery=a:1", "--address-file=/kept"];
+  assertEquals(proxyKeepsNothing(kept), [
+    "--catalog-copies=none",
+    "--discovery-state=none",
+  ]);
+});
 
 /** They read, bundle or write about it. */
 const MAY_NAME_IT = [

@@ -1,31 +1,40 @@
 /**
- * A tunnel of three processes, each with its own value of an environment variable.
+ * `TUNNEL_TLS` and `TUNNEL_SOCKETS`, the ways back to another TLS and to other
+ * sockets: with each of them, and with no more than the packaged program may do,
+ * a tunnel of three processes carries bytes, and its logs say what it uses.
  *
  * @module
  */
 
-import { assertEquals } from "@std/assert";
-import { Child } from "../program/child.ts";
-import { freePort } from "../program/ports.ts";
-import { ourCommand, startServer } from "../program/tunnel.ts";
-import { Workspace } from "../program/workspace.ts";
-import { Prng } from "../memory/prng.ts";
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { openLibssl } from "../../net/tls/openssl/library.ts";
+import {
+  TLS_CHOICES,
+  type TlsChoice,
+} from "../../net/tls/openssl/tls_choice.ts";
+import { SOCKET_CHOICES } from "../../net/poll/socket_choice.ts";
+import { WAKEUPS } from "../support/memory/socket_kinds.ts";
+import { Child } from "../support/program/child.ts";
+import { freePort } from "../support/program/ports.ts";
+import { ourCommand, startServer } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
+import { Prng } from "../support/memory/prng.ts";
 
 /** What the variable is for whom. */
-export interface Choices {
+interface Choices {
   readonly server: string;
   readonly agent: string;
   readonly dial: string;
 }
 
 /** What server and agent wrote, with `--v=4`. */
-export interface TunnelLogs {
+interface TunnelLogs {
   readonly server: string;
   readonly agent: string;
 }
 
 /** Carries 3 MB there and back; fails if they are others, or if anybody complains. */
-export async function carryWith(
+async function carryWith(
   variable: string,
   choices: Choices,
 ): Promise<TunnelLogs> {
@@ -119,4 +128,44 @@ async function answerTo(
   ]);
   assertEquals(new TextDecoder().decode(stderr), "");
   return stdout;
+}
+
+const SOCKET_WORDS: Readonly<Record<string, string>> = {
+  platform: "Local sockets are the platform's: $TUNNEL_SOCKETS says so",
+  thread:
+    "Local sockets are the C library's: a thread waits for them, as $TUNNEL_SOCKETS says",
+  ring: "Local sockets are the C library's: io_uring wakes the program",
+};
+
+for (const choice of SOCKET_CHOICES) {
+  Deno.test({
+    name: `a tunnel over sockets of the kind "${choice}"`,
+    ignore: choice !== "platform" && WAKEUPS[choice] === undefined,
+    fn: async () => {
+      const all = { server: choice, agent: choice, dial: choice };
+      const logs = await carryWith("TUNNEL_SOCKETS", all);
+      assertStringIncludes(logs.server, SOCKET_WORDS[choice]!);
+      assertStringIncludes(logs.agent, SOCKET_WORDS[choice]!);
+    },
+  });
+}
+
+const TLS_WORDS: Readonly<Record<TlsChoice, string>> = {
+  platform: "TLS is the platform's: $TUNNEL_TLS says so",
+  openssl: "TLS is that of OpenSSL 3.",
+};
+
+for (const server of TLS_CHOICES) {
+  for (const agent of TLS_CHOICES) {
+    Deno.test({
+      name: `a server that speaks TLS by "${server}", an agent by "${agent}"`,
+      ignore: openLibssl() === undefined,
+      fn: async () => {
+        const choices = { server, agent, dial: "platform" };
+        const logs = await carryWith("TUNNEL_TLS", choices);
+        assertStringIncludes(logs.server, TLS_WORDS[server]);
+        assertStringIncludes(logs.agent, TLS_WORDS[agent]);
+      },
+    });
+  }
 }
