@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -24,7 +23,6 @@ type run struct {
 	stall      int
 	stallSide  string
 	settle     time.Duration
-	listen     time.Duration
 	target     string
 	pids       []int
 	before     usage
@@ -46,7 +44,6 @@ func Main(dialer func() Dialer) {
 	flag.IntVar(&r.stall, "stall", 0, "stalled connections beside (rr)")
 	flag.StringVar(&r.stallSide, "stall-side", "client", "who does not read: client or target (rr with -stall, pinned)")
 	flag.DurationVar(&r.settle, "settle", 0, "how long memory may take to come back (idle, down, up)")
-	flag.DurationVar(&r.listen, "listen", 0, "how long a caller listens before it says anything")
 	flag.StringVar(&r.target, "target", "", "host:port of the target itself, which is asked what it sees (idle)")
 	pids := flag.String("pids", "", "the processes to watch, with their children")
 	name := flag.String("name", "", "printed as it is")
@@ -65,7 +62,7 @@ func Main(dialer func() Dialer) {
 		fmt.Fprintf(os.Stderr, "-mode: %q is unknown\n", r.mode)
 		os.Exit(2)
 	}
-	r.dial = listening(dialer(), r.listen)
+	r.dial = dialer()
 	r.before = usageOf(r.pids)
 	r.result["name"], r.result["mode"], r.result["n"] = *name, r.mode, r.n
 	first := r.before
@@ -115,17 +112,3 @@ func probe(r *run) {
 
 // r4 keeps four digits.
 func r4(f float64) float64 { v, _ := strconv.ParseFloat(fmt.Sprintf("%.4g", f), 64); return v }
-
-// listening is a dialer of callers that wait for the other end to speak first, as those of SSH, SMTP and MySQL do.
-func listening(dial Dialer, wait time.Duration) Dialer {
-	if wait == 0 {
-		return dial
-	}
-	return func() (net.Conn, error) {
-		c, err := dial()
-		if err == nil {
-			time.Sleep(wait)
-		}
-		return c, err
-	}
-}

@@ -129,7 +129,6 @@ export interface NginxHop {
   readonly listen: string;
   /** `host:port` each, used in turns. */
   readonly targets: readonly string[];
-  readonly protocol?: "tcp" | "udp";
   readonly prefix?: readonly string[];
 }
 
@@ -139,7 +138,7 @@ export interface NginxHop {
  */
 export async function startNginxHop(
   workspace: Workspace,
-  { listen, targets, protocol = "tcp", prefix = [] }: NginxHop,
+  { listen, targets, prefix = [] }: NginxHop,
 ): Promise<Child> {
   const nginx = await findDebianProgram("nginx");
   const folder = workspace.path("nginx");
@@ -158,7 +157,7 @@ export async function startNginxHop(
     `worker_rlimit_nofile ${NGINX_CONNECTIONS_MAX * 2};`,
     `events { worker_connections ${NGINX_CONNECTIONS_MAX}; }`,
     `stream { upstream targets { ${servers.join(" ")} }`,
-    `server { listen ${listen}${protocol === "udp" ? " udp" : ""};`,
+    `server { listen ${listen};`,
     "proxy_connect_timeout 250ms; proxy_timeout 1h;",
     "proxy_pass targets; } }",
     "",
