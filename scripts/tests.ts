@@ -15,7 +15,7 @@ const ALONE: Readonly<Record<string, string>> = {
   "tests/doctor/": "doctor gives itself four seconds",
   "net/libc/memory_relief_slow_test.ts": "looks at memory",
   "platform/time/system_timers_slow_test.ts": "looks at clocks",
-  "proto/xds/kept_words_slow_test.ts": "looks at memory",
+  "proto/xds/request_decoder_slow_test.ts": "looks at memory",
   "server/peers/members_by_leases_slow_test.ts": "heartbeats of 400 ms",
   "tests/scenarios/bench_slow_test.ts": "looks at speed",
   "tests/scenarios/enrol_slow_test.ts": "certificates of 3 s",

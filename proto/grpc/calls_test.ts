@@ -16,11 +16,7 @@ import { Connection } from "../streams/connection.ts";
 import type { LocalSettings } from "../streams/settings.ts";
 import type { ClientCall, MethodHandler, ServerCall } from "./call.ts";
 import { type CallOptions, startCall, unaryCall } from "./client.ts";
-import {
-  frameMessage,
-  MessageReader,
-  writeMessagePrefix,
-} from "./message_reader.ts";
+import { MessageReader, writeMessagePrefix } from "./message_reader.ts";
 import { GrpcRouter, unaryMethod } from "./server.ts";
 import { GrpcError, StatusCode, statusName } from "./status.ts";
 
@@ -280,20 +276,6 @@ Deno.test("a cancelled call is a cancellation over there, kept bytes or not", ()
   }
 });
 
-Deno.test("the caller's deadline ends the call on both ends", () => {
-  const received: string[] = [];
-  let served: ServerCall | undefined;
-  const world = new World({ "/m": quiet(received, (call) => served = call) });
-  const logged = world.call("/m", { timeoutMs: 250 });
-  world.pipe.settle();
-  assertEquals(served!.deadlineMs, world.timers.now() + 250);
-  world.timers.advance(250);
-  world.assertNothingLeft();
-  assertEquals(received, ["cancel"]);
-  assertEquals(logged.statuses.length, 1);
-  assert(logged.statuses[0]!.startsWith("DEADLINE_EXCEEDED"));
-});
-
 Deno.test("the callee keeps the deadline of a caller that does not", () => {
   const received: string[] = [];
   const world = new World({ "/m": quiet(received) });
@@ -345,30 +327,6 @@ Deno.test("a connection that goes away finishes its calls and takes no more", as
   assertEquals(logged.statuses, ["OK "]);
 });
 
-Deno.test("a message over the limit costs its call, and only its call", async () => {
-  const small = unaryMethod((request) => Promise.resolve(request), {
-    messageBytesMax: 1000,
-  });
-  const world = new World({ "/small": small, "/echo": echo });
-  const other = world.call("/echo");
-  const refused = unaryCall(world.client, {
-    path: "/small",
-    authority: "test",
-    request: new Uint8Array(100_000),
-  });
-  world.pipe.settle();
-  const error = await assertRejects(
-    () => refused,
-    GrpcError,
-    "Cannot read a message of 100000 bytes: at most 1000 are accepted",
-  );
-  assertEquals(error.code, StatusCode.RESOURCE_EXHAUSTED);
-  other.call.sendMessage(Uint8Array.of(1));
-  other.call.halfClose();
-  world.assertNothingLeft();
-  assertEquals(other.statuses, ["OK "]);
-});
-
 Deno.test("refused requests leave no stream behind, with a body or without", () => {
   const world = new World({ "/echo": echo });
   const heads = [
@@ -397,18 +355,4 @@ Deno.test("refused requests leave no stream behind, with a body or without", () 
       assertEquals(log.hasEnded, true);
     }
   }
-});
-
-Deno.test("a half message in front of a half-close is INTERNAL", async () => {
-  const world = new World({
-    "/u": unaryMethod((request) => Promise.resolve(request)),
-  });
-  const logged = world.call("/u");
-  const half = frameMessage(new Uint8Array(100)).subarray(0, 50);
-  logged.call.sendFrame(half, new Uint8Array(0));
-  logged.call.halfClose();
-  world.assertNothingLeft();
-  await Promise.resolve();
-  assertEquals(logged.statuses.length, 1);
-  assert(logged.statuses[0]!.startsWith("INTERNAL"), logged.statuses[0]);
 });

@@ -63,12 +63,6 @@ Deno.test("what a target says first waits for a Go caller", async (t) => {
   });
 });
 
-Deno.test("one DATA message of 5 MiB reaches the target", async () => {
-  const { caller, target } = await new MemoryFrontend().dialled();
-  caller.data(1, new Uint8Array(5 * 1024 * 1024));
-  await target.received(5 * 1024 * 1024);
-});
-
 Deno.test("DATA for Go callers is at most 32 KiB a packet", async () => {
   const { caller, target } = await new MemoryFrontend().dialled();
   caller.data(1, "go");

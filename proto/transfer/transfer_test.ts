@@ -11,11 +11,15 @@ import {
 import {
   CLEAN,
   joined,
+  type JoinedConduits,
   pattern,
 } from "../../tests/support/memory/joined_conduits.ts";
 import { sameBytes } from "../bytes/byte_arrays.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { join, transfer } from "./transfer.ts";
+import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
+import { BufferPool } from "../bytes/buffer_pool.ts";
+import { PooledQueue } from "./pooled_queue.ts";
 
 Deno.test("bytes go both ways, then both ends close in order", async () => {
   const { left, right, result } = joined();
@@ -179,3 +183,210 @@ Deno.test("who wants to know of the end and throws is only reported", async () =
   await settled();
   assertEquals(recorded.faults, ["conduit: a slip"]);
 });
+
+Deno.test("any schedule: order kept, nothing lost, memory bounded", async () => {
+  await forAll(100, async (prng) => {
+    const schedule = new Schedule(prng);
+    for (let step = 0; step < 60 && !schedule.isBroken; step++) {
+      schedule.step();
+      if (prng.below(3) > 0) await settled();
+      schedule.checkOnTheWay();
+    }
+    await schedule.finish();
+  });
+});
+
+type Side = "left" | "right";
+
+/** Random things done to both ends, and what must hold all along. */
+class Schedule {
+  readonly #windowBytes: number;
+  readonly #ends: JoinedConduits;
+  readonly #sent = { left: 0, right: 0 };
+  readonly #finished = { left: false, right: false };
+  #broken: "reset" | "lost" | undefined;
+
+  constructor(private readonly prng: Prng) {
+    this.#windowBytes = 1 + prng.below(3_000);
+    this.#ends = joined({
+      windowBytes: this.#windowBytes,
+      cut: (bytes) => 1 + prng.below(bytes),
+    });
+  }
+
+  get isBroken(): boolean {
+    return this.#broken !== undefined;
+  }
+
+  step(): void {
+    const side: Side = this.prng.pick(["left", "right"] as const);
+    const { left, right, leftLine, rightLine, a, b } = this.#ends;
+    const probe = side === "left" ? left : right;
+    const paths = [leftLine, rightLine, a, b];
+    switch (this.prng.below(9)) {
+      case 0:
+        return probe.stopReading();
+      case 1:
+        return void probe.startReading();
+      case 2:
+        return this.prng.pick(paths).stall();
+      case 3:
+        return paths.forEach((path) => path.resume());
+      case 4:
+        if (this.prng.below(5) === 0) this.#finishSide(side);
+        return;
+      case 5:
+        if (this.prng.below(25) === 0) this.#break(side);
+        return;
+      default:
+        this.#send(side);
+    }
+  }
+
+  checkOnTheWay(): void {
+    const { left, right, a, b } = this.#ends;
+    for (const conduit of [a, b]) {
+      assertEquals(conduit.unconsumedBytes <= this.#windowBytes, true);
+    }
+    assertEquals(right.receivedBytes <= this.#sent.left, true);
+    assertEquals(left.receivedBytes <= this.#sent.right, true);
+    if (right.hasEnded) assertEquals(right.receivedBytes, this.#sent.left);
+    if (left.hasEnded) assertEquals(left.receivedBytes, this.#sent.right);
+  }
+
+  /** Lets everything go and checks the outcome. */
+  async finish(): Promise<void> {
+    const { left, right, leftLine, rightLine, a, b } = this.#ends;
+    for (const path of [leftLine, rightLine, a, b]) path.resume();
+    for (const side of ["left", "right"] as const) {
+      this.#ends[side].startReading();
+      if (!this.isBroken) this.#finishSide(side);
+    }
+    const { end, bytesAToB, bytesBToA } = await this.#ends.result;
+    if (!this.isBroken || end.kind === "clean") {
+      assertEquals([left.end, right.end, end], [CLEAN, CLEAN, CLEAN]);
+      assertEquals([bytesAToB, bytesBToA], [
+        this.#sent.left,
+        this.#sent.right,
+      ]);
+      assertEquals(right.receivedBytes, bytesAToB);
+      assertEquals(left.receivedBytes, bytesBToA);
+    } else {
+      assertEquals(end, { kind: this.#broken, reason: "broken" });
+    }
+    for (const { bytes } of [left, right]) {
+      assertEquals(sameBytes(bytes, pattern(bytes.length)), true);
+    }
+  }
+
+  #send(side: Side): void {
+    if (this.#finished[side]) return;
+    const bytes = this.prng.below(5_000);
+    this.#ends[side].send(pattern(bytes, this.#sent[side]));
+    this.#sent[side] += bytes;
+  }
+
+  #finishSide(side: Side): void {
+    if (this.#finished[side]) return;
+    this.#finished[side] = true;
+    this.#ends[side].finish();
+  }
+
+  #break(side: Side): void {
+    this.#broken = this.prng.pick(["reset", "lost"] as const);
+    if (this.#broken === "reset") this.#ends[side].reset("broken");
+    else if (side === "left") this.#ends.leftLine.lose("broken");
+    else this.#ends.rightLine.lose("broken");
+  }
+}
+
+Deno.test("bytes leave in the order in which they came", async () => {
+  await forAll(30, (prng) => {
+    // Two queues on one pool: a block that one still reads must not be lent to
+    // the other.
+    const pool = new BufferPool();
+    const queues = [new PooledQueue(pool), new PooledQueue(pool)];
+    const models = ["", ""]; // in hex
+    for (let step = 0; step < 200; step++) {
+      const which = prng.below(2);
+      const queue = queues[which]!;
+      const bytes = models[which]!.length / 2;
+      if (prng.below(2) === 0) {
+        const chunk = prng.bytes(prng.below(prng.pick([10, 3_000, 20_000])));
+        queue.push(chunk);
+        models[which] += chunk.toHex();
+      } else {
+        const run = queue.peek();
+        assertEquals(run.length > 0, bytes > 0);
+        assertEquals(models[which]!.startsWith(run.toHex()), true);
+        const count = prng.below(prng.pick([run.length, bytes]) + 1);
+        queue.drop(count);
+        models[which] = models[which]!.slice(2 * count);
+      }
+      assertEquals(queue.bytes, models[which]!.length / 2);
+    }
+  });
+});
+
+Deno.test("a pushed chunk may be written to afterwards", () => {
+  const queue = new PooledQueue();
+  const chunk = Uint8Array.of(1, 2, 3);
+  queue.push(chunk);
+  chunk.fill(9);
+  assertEquals(Array.from(queue.peek()), [1, 2, 3]);
+  queue.clear();
+});
+
+Deno.test("every block is given back, and an empty queue owns none", () => {
+  const pool = new CountingPool();
+  const queue = new PooledQueue(pool);
+  for (const empty of [() => queue.clear(), () => queue.drop(queue.bytes)]) {
+    for (const bytes of [1, 700, 5_000, 300_000]) {
+      queue.push(new Uint8Array(bytes));
+    }
+    queue.drop(200_000);
+    empty();
+    assertEquals([queue.bytes, queue.peek().length, pool.lent], [0, 0, 0]);
+  }
+});
+
+Deno.test("a queue that stays half full needs no more blocks for it", () => {
+  const pool = new CountingPool();
+  const queue = new PooledQueue(pool);
+  const chunk = new Uint8Array(1_000);
+  queue.push(chunk);
+  for (let i = 0; i < 1_000; i++) {
+    queue.push(chunk);
+    queue.drop(1_000);
+    assertEquals(pool.lent <= 2, true);
+  }
+});
+
+Deno.test("a long queue of small chunks is made of large blocks", () => {
+  const pool = new CountingPool();
+  const queue = new PooledQueue(pool);
+  const chunk = new Uint8Array(100);
+  for (let i = 0; i < 10_000; i++) queue.push(chunk);
+  assertEquals(pool.lent < 15, true);
+  queue.clear();
+});
+
+Deno.test("refuses to drop what is not there", () => {
+  const queue = new PooledQueue();
+  assertThrows(() => queue.drop(1), RangeError, "0 are queued");
+});
+
+/** Counts the buffers that are out. */
+class CountingPool extends BufferPool {
+  lent = 0;
+
+  override acquire(bytesMin: number): Uint8Array<ArrayBuffer> {
+    this.lent++;
+    return super.acquire(bytesMin);
+  }
+
+  override release(buffer: Uint8Array<ArrayBuffer>): void {
+    this.lent--;
+    super.release(buffer);
+  }
+}

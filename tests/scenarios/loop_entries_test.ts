@@ -6,7 +6,7 @@
  * Entries above sockets have their tests beside their code: streams of HTTP/2
  * (`proto/streams/reentrancy_test.ts`), its driver (`net/http2/http2_driver_test.ts`),
  * methods (`proto/grpc/server_test.ts`), conduits of links
- * (`proto/link/carrier_faults_test.ts`), transfers
+ * (`proto/link/carriers_test.ts`), transfers
  * (`proto/transfer/transfer_test.ts`), the poller (`poller_test.ts`).
  */
 
