@@ -26,7 +26,7 @@ import {
   type VersionedRecord,
 } from "./transaction.ts";
 import { FOLLOWED_FOLDERS, type FollowedFolder } from "./store.ts";
-import { StoreAwayError, StoreError } from "./store_error.ts";
+import { inWords, StoreAwayError, StoreError } from "./store_error.ts";
 import { readInstanceId } from "../../proto/peer/peer_identity.ts";
 import { EtcdLease } from "../etcd/etcd_lease.ts";
 import {
@@ -75,7 +75,7 @@ export class EtcdPlace implements Place {
 
   async get(key: string): Promise<VersionedRecord | undefined> {
     const { client, prefix } = this.options;
-    const entry = await placeError(client.get(prefix + key));
+    const entry = await inWords(worded, client.get(prefix + key));
     return entry && recordOf(entry);
   }
 
@@ -85,7 +85,7 @@ export class EtcdPlace implements Place {
   ): Promise<ReadonlyMap<string, VersionedRecord>> {
     const { client, prefix: root } = this.options;
     const begin = `${root}${folder}/`;
-    const { entries } = await placeError(client.list(begin + prefix));
+    const { entries } = await inWords(worded, client.list(begin + prefix));
     return new Map(entries.map((entry) => [
       entry.key.slice(begin.length),
       recordOf(entry),
@@ -206,17 +206,6 @@ function recordOf({ value, modRevision }: Entry): VersionedRecord {
   return { text: DECODER.decode(value), version: `${modRevision}` };
 }
 
-/** The answer. @throws {StoreError} */
-export async function placeError<Result>(
-  answer: Promise<Result>,
-): Promise<Result> {
-  try {
-    return await answer;
-  } catch (error) {
-    throw worded(error);
-  }
-}
-
 /** @returns What to throw. */
 function worded(error: unknown): unknown {
   if (!(error instanceof EtcdError)) return error;
@@ -287,7 +276,8 @@ export class EtcdEphemerals implements EphemeralPlace {
     const { client, serverId, instanceId } = this.options;
     const owner = `${encodeURIComponent(serverId)}/${instanceId}`;
     const key = `${this.#root}${owner}/${part}`;
-    return placeError(
+    return inWords(
+      worded,
       text === undefined
         ? client.delete(key)
         : client.put(key, bytesOf(text), this.#held),
@@ -301,7 +291,7 @@ export class EtcdEphemerals implements EphemeralPlace {
 
   async stop(): Promise<void> {
     // When the lease cannot be ended now it ends by itself.
-    const ended = this.#lease && placeError(this.#lease.stop());
+    const ended = this.#lease && inWords(worded, this.#lease.stop());
     await Promise.all([this.#follower?.stop(), ended]);
   }
 

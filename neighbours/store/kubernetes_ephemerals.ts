@@ -29,7 +29,8 @@ import {
   type PlaceSights,
   type Sight,
 } from "./ephemerals.ts";
-import { answered, worded } from "./kubernetes_place.ts";
+import { worded } from "./kubernetes_place.ts";
+import { inWords } from "./store_error.ts";
 
 /** Of Leases of servers' agents: whose they are. */
 const INSTANCE_LABEL = "server.tunnel/instance";
@@ -165,7 +166,7 @@ export class KubernetesEphemerals implements EphemeralPlace {
       const code = codeOf(error);
       if (code !== 409 && code !== 404) throw worded(error);
       const asking = client.get<Lease>(path, request);
-      const found = await answered(unlessMissing(asking));
+      const found = await inWords(worded, unlessMissing(asking));
       if (found !== undefined) this.#written.set(part, found);
       this.#sights!.rewrite(part);
     }
@@ -196,7 +197,7 @@ export class KubernetesEphemerals implements EphemeralPlace {
     const deleting = this.options.client.delete(path, {
       timeoutMs: TIMEOUT_MS,
     });
-    await answered(unlessMissing(deleting));
+    await inWords(worded, unlessMissing(deleting));
   }
 
   // --- What all say ------------------------------------------------------------

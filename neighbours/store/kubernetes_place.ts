@@ -35,7 +35,7 @@ import {
   type VersionedRecord,
 } from "./transaction.ts";
 import { FOLLOWED_FOLDERS } from "./store.ts";
-import { StoreAwayError, StoreError } from "./store_error.ts";
+import { inWords, StoreAwayError, StoreError } from "./store_error.ts";
 
 const SECRETS: ApiCollection = { apiVersion: "v1", plural: "secrets" };
 
@@ -99,7 +99,7 @@ export class KubernetesPlace implements Place {
   async get(key: string): Promise<VersionedRecord | undefined> {
     const { client } = this.options;
     const asking = client.get<Secret>(this.#path(key), REQUEST);
-    const secret = await answered(unlessMissing(asking));
+    const secret = await inWords(worded, unlessMissing(asking));
     return secret && this.#recordOf(secret, key);
   }
 
@@ -110,7 +110,8 @@ export class KubernetesPlace implements Place {
     const query = { labelSelector: `${FOLDER_LABEL}=${folder}` };
     const options = { ...REQUEST, query };
     const { client } = this.options;
-    const { items } = await answered(
+    const { items } = await inWords(
+      worded,
       listPages<Secret>(client, this.#path(), options),
     );
     const found = new Map<string, VersionedRecord>();
@@ -337,15 +338,6 @@ function textOf({ data }: Secret): string | undefined {
 function isMissingNamespace(error: unknown): boolean {
   return error instanceof KubernetesError && error.code === 404 &&
     /namespaces? "[^"]*" not found/.test(error.message);
-}
-
-/** What the API server answers. @throws {StoreError} */
-export async function answered<T>(asking: Promise<T>): Promise<T> {
-  try {
-    return await asking;
-  } catch (error) {
-    throw worded(error);
-  }
 }
 
 /** @returns What to throw. */

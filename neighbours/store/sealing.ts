@@ -69,11 +69,10 @@ export async function readSealingKey(
     bytes = await Deno.readFile(path);
   } catch (error) {
     if (error instanceof PrivateFileError) {
-      throw new StoreError(error.message, "TUN801");
+      throw new StoreError(error.message);
     }
     throw new StoreError(
       `Cannot use --state-key-file ${path}: ${systemProblem(error)}`,
-      "TUN801",
     );
   }
   const { length } = bytes;
@@ -81,7 +80,6 @@ export async function readSealingKey(
     throw new StoreError(
       `Cannot use --state-key-file ${path}: it has ${length} bytes, wanted ` +
         `${KEY_FILE_BYTES_MIN} random ones (head -c 32 /dev/urandom > FILE)`,
-      "TUN801",
     );
   }
   return await sealingKey(bytes, path);
@@ -154,7 +152,6 @@ export async function openText(
     throw new StoreError(
       `Cannot use ${where}: it is not encrypted, and --state-key-file says ` +
         "that it should be; `tunnel state copy` into an empty place encrypts it",
-      "TUN801",
     );
   }
   const sealed = parsed(text);
@@ -166,7 +163,6 @@ export async function openText(
     throw new StoreError(
       `Cannot use ${where}: it is encrypted with the key ${kept}; give ` +
         "--state-key-file, the same file as on the other servers",
-      "TUN801",
     );
   }
   if (key.id !== sealed.key) {
@@ -174,7 +170,6 @@ export async function openText(
       `Cannot use ${where}: it is encrypted with the key ${kept}, and ` +
         `${key.path} is the key ${key.id}; give --state-key-file the same ` +
         "file as on the other servers",
-      "TUN801",
     );
   }
   try {

@@ -5,7 +5,8 @@
  * @module
  */
 
-import type { Code } from "../../proto/codes/codes.ts";
+import type { Log } from "../../platform/log/log.ts";
+import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 import type { Records } from "./store.ts";
 
 /** A state, or a record of it, that cannot be used. */
@@ -33,6 +34,27 @@ export class StoreAwayError extends StoreError {
   ) {
     super(message, "TUN802", options);
     this.isOpen = isOpen;
+  }
+}
+
+/** Says in a server's log what is wrong with its state. */
+export function logState(
+  log: Pick<Log, "error">,
+  error: Error,
+  more = "",
+): void {
+  log.error(error.message + more, { code: tunnelCodeOf(error) ?? "TUN801" });
+}
+
+/** What another program answered. @throws What `worded` makes of its error. */
+export async function inWords<Result>(
+  worded: (error: unknown) => unknown,
+  answer: Promise<Result>,
+): Promise<Result> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw worded(error);
   }
 }
 

@@ -34,6 +34,13 @@ export class TokenBucket {
     return true;
   }
 
+  /** 0, or after how many milliseconds there is a token. */
+  waitMs(nowMs: number): number {
+    if (this.#tokens < 1) this.#fill(nowMs);
+    if (this.#tokens >= 1) return 0;
+    return Math.ceil((1 - this.#tokens) / this.size.perSecond * 1000);
+  }
+
   /** Gives tokens back; there are never more than `burst`. */
   refund(tokens = 1): void {
     this.#tokens = Math.min(this.size.burst, this.#tokens + tokens);

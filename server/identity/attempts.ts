@@ -9,6 +9,7 @@
  */
 
 import { sourceOf } from "../../net/admission/source.ts";
+import { TokenBucket } from "../../proto/streams/token_bucket.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { createHmac, timingSafeEqual } from "node:crypto";
 
@@ -26,51 +27,22 @@ export const ATTEMPT_SOURCES_MAX = 4_096;
 /** Of one node that renews by its certificate, which costs the same. */
 export const RENEWALS_BURST = 1_000;
 
-/** Tokens that come back with time. */
-class Bucket {
-  #level: number;
-  #atMs: number;
-
-  constructor(
-    readonly burst: number,
-    readonly perSecond: number,
-    nowMs: number,
-  ) {
-    this.#level = burst;
-    this.#atMs = nowMs;
-  }
-
-  /** @returns 0, or after how many milliseconds there is room for one. */
-  waitMs(nowMs: number): number {
-    const gained = (nowMs - this.#atMs) / 1_000 * this.perSecond;
-    this.#level = Math.min(this.burst, this.#level + gained);
-    this.#atMs = nowMs;
-    if (this.#level >= 1) return 0;
-    return Math.ceil((1 - this.#level) / this.perSecond * 1_000);
-  }
-
-  /** May go below zero: who was refused waits longer. */
-  take(amount: number): void {
-    this.#level -= amount;
-  }
-}
-
 /** Limits attempts, of one source and of all together. */
 export class JoinAttempts {
-  readonly #all: Bucket;
+  readonly #all: TokenBucket;
   /** Least recently seen first: a `Map` keeps the order of insertion. */
-  readonly #sources = new Map<string, Bucket>();
+  readonly #sources = new Map<string, TokenBucket>();
 
   /** @param burst What a source may do at once. */
   constructor(
     private readonly clock: Clock,
     private readonly burst: number = ATTEMPTS_BURST,
   ) {
-    this.#all = new Bucket(
-      ALL_ATTEMPTS_BURST,
-      ALL_ATTEMPTS_PER_SECOND,
-      clock.now(),
-    );
+    const all = {
+      burst: ALL_ATTEMPTS_BURST,
+      perSecond: ALL_ATTEMPTS_PER_SECOND,
+    };
+    this.#all = new TokenBucket(all, clock.now());
   }
 
   /** How many sources are remembered. */
@@ -89,21 +61,25 @@ export class JoinAttempts {
     const bucket = this.#bucketOf(remoteAddress, nowMs);
     const waitMs = Math.max(bucket.waitMs(nowMs), this.#all.waitMs(nowMs));
     if (waitMs > 0) return waitMs;
-    bucket.take(1);
-    this.#all.take(1);
+    bucket.spend(nowMs);
+    this.#all.spend(nowMs);
     return 0;
   }
 
   /** The attempt that was begun was refused. */
   refused(remoteAddress: string): void {
+    // May go below zero: who was refused waits longer.
     this.#bucketOf(remoteAddress, this.clock.now())
-      .take(REFUSED_ATTEMPT_COST - 1);
+      .refund(1 - REFUSED_ATTEMPT_COST);
   }
 
-  #bucketOf(remoteAddress: string, nowMs: number): Bucket {
+  #bucketOf(remoteAddress: string, nowMs: number): TokenBucket {
     const source = sourceOf(remoteAddress);
     const bucket = this.#sources.get(source) ??
-      new Bucket(this.burst, ATTEMPTS_PER_SECOND, nowMs);
+      new TokenBucket(
+        { burst: this.burst, perSecond: ATTEMPTS_PER_SECOND },
+        nowMs,
+      );
     this.#sources.delete(source);
     this.#sources.set(source, bucket);
     if (this.#sources.size > ATTEMPT_SOURCES_MAX) {

@@ -5,6 +5,7 @@
  */
 
 import {
+  type IpPrefix,
   parseIpAddress,
   parseIpPrefix,
   prefixContains,
@@ -43,18 +44,22 @@ export function unprovenClaim(
     return `agent id ${JSON.stringify(agentId.slice(0, CLAIM_LENGTH_MAX))}`;
   }
   const names = proven.map(nameKey);
+  const isAddress = (text: string) => covers(granted, addressPrefix(text));
   const isHost = (host: string) =>
     names.includes(host) || granted.host.includes(host) ||
-    coversAddress(granted, host);
+    isAddress(host);
   const isUid = (uid: string) =>
     names.includes(uid) || granted.uid.includes(uid);
-  const isAddress = (address: string) => coversAddress(granted, address);
+
   const claims = [
     ["host", identifiers.host.find((host) => !isHost(host))],
     ["uid", identifiers.uid.find((uid) => !isUid(uid))],
     ["ipv4", identifiers.ipv4.find((address) => !isAddress(address))],
     ["ipv6", identifiers.ipv6.find((address) => !isAddress(address))],
-    ["cidr", identifiers.cidr.find((cidr) => !coversPrefix(granted, cidr))],
+    [
+      "cidr",
+      identifiers.cidr.find((cidr) => !covers(granted, parseIpPrefix(cidr))),
+    ],
   ] as const;
   for (const [key, value] of claims) {
     if (value !== undefined) return `identifier ${key}=${quoted(value)}`;
@@ -64,25 +69,23 @@ export function unprovenClaim(
     : undefined;
 }
 
-function coversAddress(granted: Identifiers, text: string): boolean {
+/** What an address stands for as a prefix: itself. */
+export function addressPrefix(text: string): IpPrefix | undefined {
   const address = parseIpAddress(text);
-  if (address === undefined) return false;
-  // Both sides are canonical: `parseIdentifiers` saw to it.
-  return [...granted.ipv4, ...granted.ipv6].includes(text) ||
-    granted.cidr.some((cidr) => {
-      const prefix = parseIpPrefix(cidr);
-      return prefix !== undefined && prefixContains(prefix, address);
-    });
+  return address && { address, length: address.length * 8 };
 }
 
-function coversPrefix(granted: Identifiers, text: string): boolean {
-  const claimed = parseIpPrefix(text);
+/** Whether an address or a prefix is inside one that was granted. */
+function covers(granted: Identifiers, claimed: IpPrefix | undefined): boolean {
   if (claimed === undefined) return false;
-  return granted.cidr.some((cidr) => {
-    const prefix = parseIpPrefix(cidr);
-    return prefix !== undefined && prefix.length <= claimed.length &&
-      prefixContains(prefix, claimed.address);
-  });
+  const { ipv4, ipv6, cidr } = granted;
+  return [
+    ...[...ipv4, ...ipv6].map(addressPrefix),
+    ...cidr.map(parseIpPrefix),
+  ].some((prefix) =>
+    prefix !== undefined && prefix.length <= claimed.length &&
+    prefixContains(prefix, claimed.address)
+  );
 }
 
 /** A peer's text, made safe for a log line, and no longer than one. */

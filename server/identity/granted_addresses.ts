@@ -10,7 +10,6 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import type { Log } from "../../platform/log/log.ts";
 import {
   type Identifiers,
@@ -18,17 +17,13 @@ import {
   NO_IDENTIFIERS,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
-import {
-  type IpPrefix,
-  parseIpAddress,
-  parseIpPrefix,
-  prefixContains,
-} from "../../proto/peer/ip_address.ts";
+import { type IpPrefix, parseIpPrefix, prefixContains } from "../../proto/peer/ip_address.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { type Authorizer, isAnonymous, refuse } from "../links/authorizer.ts";
+import { addressPrefix } from "./claims.ts";
 import type { Grants } from "./node_authorizer.ts";
 import type { NodeStore } from "./node_store.ts";
-import { StoreError } from "../../neighbours/store/store_error.ts";
+import { logState, StoreError } from "../../neighbours/store/store_error.ts";
 
 /** What it needs from outside. */
 export interface GrantedAddressesOptions {
@@ -90,9 +85,7 @@ export class GrantedAddresses {
         error instanceof IdentifiersError;
       if (!isKnown) throw error;
       // What it was granted before stays its own.
-      this.options.log.error(error.message, {
-        code: tunnelCodeOf(error) ?? "TUN801",
-      });
+      logState(this.options.log, error);
     }
   }
 
@@ -158,11 +151,6 @@ function claimsOf(identifiers: Identifiers): readonly Claim[] {
     claims.push({ kind: "default-route", text: "default-route=true" });
   }
   return claims;
-}
-
-function addressPrefix(text: string): IpPrefix | undefined {
-  const address = parseIpAddress(text);
-  return address && { address, length: address.length * 8 };
 }
 
 /** A larger prefix takes as well as a smaller one: the longest match gets it. */

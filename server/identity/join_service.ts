@@ -71,6 +71,7 @@ import { ownCertificate, standingProblem } from "./node_authorizer.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";
 import {
+  logState,
   StoreAwayError,
   StoreError,
 } from "../../neighbours/store/store_error.ts";
@@ -433,19 +434,13 @@ export class JoinService {
 
   #refusalFor(error: unknown): GrpcError {
     if (error instanceof GrpcError) return error;
-    if (error instanceof TokenRefusal) {
-      return new GrpcError(
-        TOKEN_STATUS[error.reason],
-        error.message,
-        error.tunnelCode,
-      );
-    }
-    if (error instanceof PkiError || error instanceof JoinTokenError) {
-      return new GrpcError(
-        StatusCode.INVALID_ARGUMENT,
-        error.message,
-        error.tunnelCode,
-      );
+    const isAsked = error instanceof TokenRefusal ||
+      error instanceof PkiError || error instanceof JoinTokenError;
+    if (isAsked) {
+      const code = error instanceof TokenRefusal
+        ? TOKEN_STATUS[error.reason]
+        : StatusCode.INVALID_ARGUMENT;
+      return new GrpcError(code, error.message, error.tunnelCode);
     }
     // Who has it says so; there is nothing that a person could repair.
     if (error instanceof StoreAwayError) {
@@ -457,9 +452,7 @@ export class JoinService {
       );
     }
     if (!(error instanceof StoreError)) throw error;
-    this.options.log.error(error.message, {
-      code: tunnelCodeOf(error) ?? "TUN801",
-    });
+    logState(this.options.log, error);
     return new GrpcError(
       StatusCode.UNAVAILABLE,
       "The server cannot use its own state; see the server's log",

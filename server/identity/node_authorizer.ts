@@ -6,7 +6,7 @@
  */
 
 import { StatusCode } from "../../proto/grpc/status.ts";
-import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
+import type { Code } from "../../proto/codes/codes.ts";
 import { X509Certificate } from "node:crypto";
 import {
   type Identifiers,
@@ -30,7 +30,7 @@ import {
 } from "../../proto/identity/node_name.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
-import { StoreError } from "../../neighbours/store/store_error.ts";
+import { logState, StoreError } from "../../neighbours/store/store_error.ts";
 
 /** What a node may call itself beside what its record grants. */
 export type Grants = (node: string) => Identifiers;
@@ -275,7 +275,7 @@ function readOrRefuse(
     if (!(error instanceof StoreError || error instanceof IdentifiersError)) {
       throw error;
     }
-    log.error(error.message, { code: tunnelCodeOf(error) ?? "TUN801" });
+    logState(log, error);
     return refuse(
       "Cannot admit this agent: the server cannot read what it knows about " +
         "its nodes; see the server's log",

@@ -33,6 +33,7 @@ import {
 import type { Store } from "../../neighbours/store/store.ts";
 import { directoryConnection } from "../../neighbours/store/store_connection.ts";
 import {
+  logState,
   StoreAwayError,
   StoreError,
 } from "../../neighbours/store/store_error.ts";
@@ -300,11 +301,7 @@ export class ServerIdentity {
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       // It is said again when the agent links again.
-      if (!(error instanceof StoreAwayError)) {
-        this.#log.error(error.message, {
-          code: tunnelCodeOf(error) ?? "TUN801",
-        });
-      }
+      if (!(error instanceof StoreAwayError)) logState(this.#log, error);
     }
   }
 
@@ -350,9 +347,7 @@ export class ServerIdentity {
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       this.#events?.onReloaded(error.message);
-      this.#log.error(`${error.message}; what was read before stays in use`, {
-        code: tunnelCodeOf(error) ?? "TUN801",
-      });
+      logState(this.#log, error, "; what was read before stays in use");
     }
   }
 

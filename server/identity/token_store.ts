@@ -83,9 +83,7 @@ const USE_FILE = /^[a-z2-7]{10}\.use-\d+$/;
 export class TokenRefusal extends Error {
   override readonly name = "TokenRefusal";
 
-  get tunnelCode(): Code {
-    return REFUSAL_CODES[this.reason];
-  }
+  readonly tunnelCode: Code = "TUN302";
 
   constructor(
     /** `unknown`: what was shown is no token of this server. */
@@ -95,13 +93,6 @@ export class TokenRefusal extends Error {
     super(message);
   }
 }
-
-const REFUSAL_CODES: Readonly<Record<TokenRefusal["reason"], Code>> = {
-  unknown: "TUN302",
-  expired: "TUN302",
-  "used-up": "TUN302",
-  "other-node": "TUN302",
-};
 
 /** The tokens of a state. */
 export class TokenStore {

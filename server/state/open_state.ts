@@ -198,7 +198,6 @@ export function createState(
             store.where(COPYING_RECORD)
           }); end it with \`tunnel ` +
           "state copy`",
-        "TUN801",
       );
     }
     for (const folder of ["tokens", "nodes"]) {

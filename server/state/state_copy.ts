@@ -166,7 +166,6 @@ async function checkEmpty(root: string): Promise<void> {
       throw new StoreError(
         `Cannot copy to ${root}: it holds ${name}; name a directory that is ` +
           "empty or not there. Nothing was changed",
-        "TUN801",
       );
     }
   } catch (error) {
@@ -174,7 +173,6 @@ async function checkEmpty(root: string): Promise<void> {
     if (error instanceof StoreError) throw error;
     throw new StoreError(
       `Cannot copy to ${root}: ${systemProblem(error)}`,
-      "TUN801",
     );
   }
 }
@@ -192,7 +190,6 @@ function occupied(to: Store): StoreError {
   return new StoreError(
     `Cannot copy to ${to.noun}: there are records already (such as ` +
       `${to.where("ca/roles.json")}); name an empty place. Nothing was changed`,
-    "TUN801",
   );
 }
 
@@ -200,6 +197,5 @@ function changing({ noun }: Store): StoreError {
   return new StoreError(
     `Cannot copy ${noun}: it changes all the while; stop the servers that use ` +
       "it, and copy again",
-    "TUN801",
   );
 }
