@@ -88,9 +88,7 @@ export class HpackDecoder {
   readonly #table: DynamicTable;
   readonly #listBytesMax: number;
   readonly #listBytesHardMax: number;
-  #tableSizeMax: number;
-  /** The next block must start by shrinking the table to this (§4.2). */
-  #shrinkDue: number | undefined;
+  readonly #tableSizeMax: number;
   #scratch: Uint8Array = sharedScratch;
   /** Good for this revision of the table. */
   #repeated: Repeated[] = [];
@@ -116,21 +114,6 @@ export class HpackDecoder {
   }
 
   /**
-   * Changes the bound for the peer's table to a new SETTINGS_HEADER_TABLE_SIZE
-   * of ours. Raise it when the setting is sent and lower it when the peer has
-   * acknowledged, for until then its blocks go by the old one. After lowering
-   * it below the table's size the next block must start with an update (§4.2).
-   */
-  setTableSizeMax(bytes: number): void {
-    this.#isFresh = false;
-    this.#tableSizeMax = bytes;
-    const due = this.#shrinkDue;
-    if (bytes < this.#table.sizeMax) {
-      this.#shrinkDue = due === undefined ? bytes : Math.min(due, bytes);
-    }
-  }
-
-  /**
    * Decodes one complete header block. `block` is only read during the call.
    * The same bytes that mean the same again give the same list, frozen.
    *
@@ -143,7 +126,7 @@ export class HpackDecoder {
     const { revision } = this.#table;
     if (revision !== this.#repeatedAreFor) this.#repeated = [];
     this.#repeatedAreFor = revision;
-    if (block.length > REPEATED_BYTES_MAX || this.#shrinkDue !== undefined) {
+    if (block.length > REPEATED_BYTES_MAX) {
       return this.#decodeNew(block);
     }
     for (const { bytes, block: known } of this.#repeated) {
@@ -206,18 +189,8 @@ export class HpackDecoder {
           `Cannot resize the table: the update says ${size} bytes, at most ${this.#tableSizeMax} were announced`,
         );
       }
-      if (this.#shrinkDue !== undefined && size <= this.#shrinkDue) {
-        this.#shrinkDue = undefined;
-      }
       this.#table.resize(size);
       this.#repeated = [];
-    }
-    if (this.#shrinkDue !== undefined) {
-      throw new HpackError(
-        "4.2",
-        "Cannot decode a header block: it does not start with a table size " +
-          `update to at most ${this.#shrinkDue} bytes, which is due`,
-      );
     }
   }
 
