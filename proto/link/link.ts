@@ -39,8 +39,17 @@ export type LinkAuthorization =
   | Promise<LinkRefusal | undefined>;
 
 /** For an authorization that failed by itself, which is ours to look into. */
-export function internalRefusal(error: unknown): LinkRefusal {
+function internalRefusal(error: unknown): LinkRefusal {
   return { code: StatusCode.INTERNAL, message: String(error) };
+}
+
+/** Calls `then` with the decision, at once if it is there. */
+export function whenDecided(
+  decision: LinkAuthorization,
+  then: (refusal: LinkRefusal | undefined) => void,
+): void {
+  if (!(decision instanceof Promise)) return then(decision);
+  decision.then(then, (error) => then(internalRefusal(error)));
 }
 
 /** Everything known about an agent's link when it is registered. */
@@ -88,6 +97,48 @@ export interface LinkConnection extends StreamOpener {
   shutdown(reason: string): void;
   /** Ends everything now. */
   abort(code: number, reason: string): void;
+}
+
+/** What is known of the path to an agent, and how it is asked for a sign. */
+export type LinkPath = Pick<
+  LinkConnection,
+  | "lastHeardMs"
+  | "askedMs"
+  | "bulkStreams"
+  | "roundTripMs"
+  | "leastRoundTripMs"
+  | "checkLiveness"
+  | "whenAlive"
+>;
+
+/** What a link of either carrier says of its connection. */
+export abstract class ConnectedLink<Path extends LinkPath = LinkPath> {
+  constructor(protected readonly connection: Path) {}
+
+  get lastHeardMs(): number {
+    return this.connection.lastHeardMs;
+  }
+
+  get askedMs(): number | undefined {
+    return this.connection.askedMs;
+  }
+
+  /** Of the packets carrier all share one stream: 0 or 1. */
+  get bulkConduits(): number {
+    return this.connection.bulkStreams;
+  }
+
+  get roundTripMs(): number | undefined {
+    return this.connection.roundTripMs;
+  }
+
+  get leastRoundTripMs(): number | undefined {
+    return this.connection.leastRoundTripMs;
+  }
+
+  checkLiveness(): void {
+    this.connection.checkLiveness();
+  }
 }
 
 /**

@@ -113,7 +113,7 @@ export class PacketsAgentLink implements ClientCallEvents {
     options: PacketsAgentOptions,
   ) {
     this.#options = options;
-    const { scheme, authority, messageBytesMax } = options;
+    const { scheme, authority } = options;
     this.#call = startCall(connection, {
       path: CONNECT_PATH,
       authority,
@@ -127,7 +127,7 @@ export class PacketsAgentLink implements ClientCallEvents {
       observer: options.observer ?? SILENT_OBSERVER,
       onPacket: (packet) => this.#onPacket(packet),
       onOverrun: (reason) => this.close(reason),
-      ...(messageBytesMax === undefined ? {} : { messageBytesMax }),
+      messageBytesMax: options.messageBytesMax,
     });
     this.#headWait = options.timers.after(
       HEAD_WAIT_MS,

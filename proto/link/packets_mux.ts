@@ -50,7 +50,7 @@ interface PacketsMuxOptions {
   readonly role: PacketsRole;
   readonly timers: Timers;
   readonly observer: PacketObserver;
-  readonly messageBytesMax?: number;
+  readonly messageBytesMax?: number | undefined;
   /** A packet that belongs to no conduit: dials and drains. */
   readonly onPacket: (packet: Exclude<Packet, Data>) => void;
   /** The peer grew something over its limit; end the link. */
@@ -90,11 +90,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     // Of many conduits on one stream the budget would reset all or none.
     this.budget = options.body.divideBudget();
     this.budget.join(this);
-    const { messageBytesMax } = options;
-    this.#reader = new PacketReader(
-      this,
-      messageBytesMax === undefined ? {} : { messageBytesMax },
-    );
+    this.#reader = new PacketReader(this, options);
   }
 
   /** Conduits now. */

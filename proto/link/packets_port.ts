@@ -21,7 +21,7 @@ import {
   PacketConduit,
 } from "./packet_conduit.ts";
 import type { PacketsMux } from "./packets_mux.ts";
-import { CLOSE_RSP_WAIT_MS, QuietClose } from "./quiet_close.ts";
+import { QuietClose } from "./quiet_close.ts";
 
 /**
  * Bytes of one conduit that may wait without holding up its link. Several
@@ -73,15 +73,10 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
       this.#hold = new FirstHold(timers, this);
       return;
     }
-    this.#quiet = new QuietClose(timers, {
-      isBusy: () => conduit.unconsumedBytes > 0,
-      sendClose: () => mux.say({ type: "CLOSE_REQ", connectId, reset: "" }),
-      onNoAnswer: () =>
-        conduit.reset(
-          "Cannot close the connection in order: the agent sent no CLOSE_RSP " +
-            `within ${CLOSE_RSP_WAIT_MS / 1000} s`,
-        ),
-    });
+    const sendClose = () =>
+      mux.say({ type: "CLOSE_REQ", connectId, reset: "" });
+    const unanswered = "the agent sent no CLOSE_RSP";
+    this.#quiet = new QuietClose(timers, conduit, sendClose, unanswered);
   }
 
   get windowBytes(): number | undefined {

@@ -41,15 +41,17 @@ import {
 } from "../peer/peer_identity.ts";
 import {
   type AgentLink,
+  ConnectedLink,
   type DialEvents,
-  internalRefusal,
   type LinkAuthorization,
-  type LinkConnection,
   type LinkDialOptions,
+  type LinkPath,
   type LinkPeer,
+  type LinkRefusal,
   type PacketObserver,
   type PendingDial,
   SILENT_OBSERVER,
+  whenDecided,
 } from "./link.ts";
 import { PacketsMux } from "./packets_mux.ts";
 import type { PeerServer } from "./link_messages.ts";
@@ -65,16 +67,7 @@ interface AgentServiceOptions {
   readonly remoteAddress: string;
   readonly identity: PeerIdentity;
   /** The connection, for what is known of the path. */
-  readonly connection: Pick<
-    LinkConnection,
-    | "lastHeardMs"
-    | "askedMs"
-    | "bulkStreams"
-    | "roundTripMs"
-    | "leastRoundTripMs"
-    | "checkLiveness"
-    | "whenAlive"
-  >;
+  readonly connection: LinkPath;
   /** For the ids of dials; see `dial_handler.ts`. */
   readonly randomness: Randomness;
   readonly timers: Timers;
@@ -153,7 +146,8 @@ interface PendingRequest {
   readonly datagrams: boolean;
 }
 
-class PacketsServerLink implements AgentLink, ServerCallEvents {
+class PacketsServerLink extends ConnectedLink
+  implements AgentLink, ServerCallEvents {
   readonly #mux: PacketsMux;
   readonly #pending = new Map<Int64, PendingRequest>();
   /** Numbers that no other dial may have for now: a caller may repeat its id. */
@@ -166,7 +160,7 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     readonly peer: LinkPeer,
     private readonly options: AgentServiceOptions,
   ) {
-    const { messageBytesMax } = options;
+    super(options.connection);
     this.#mux = new PacketsMux({
       body: call,
       role: "server",
@@ -174,22 +168,15 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
       observer: options.observer ?? SILENT_OBSERVER,
       onPacket: (packet) => this.#onPacket(packet),
       onOverrun: (reason) => this.#end(StatusCode.RESOURCE_EXHAUSTED, reason),
-      ...(messageBytesMax === undefined ? {} : { messageBytesMax }),
+      messageBytesMax: options.messageBytesMax,
     });
     if (hasCapability(call.metadata, "half-close")) this.#mux.recognisePeer();
-    this.#admit(options.admit?.(peer, bearerToken(call)));
+    const decision = options.admit?.(peer, bearerToken(call));
+    whenDecided(decision, (refusal) => this.#admit(refusal));
   }
 
   get isDraining(): boolean {
     return this.#isDraining;
-  }
-
-  get lastHeardMs(): number {
-    return this.options.connection.lastHeardMs;
-  }
-
-  get askedMs(): number | undefined {
-    return this.options.connection.askedMs;
   }
 
   get load(): number {
@@ -200,31 +187,14 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     return this.#mux.ending;
   }
 
-  /** All conduits share one stream here, so this is 0 or 1. */
-  get bulkConduits(): number {
-    return this.options.connection.bulkStreams;
-  }
-
-  get roundTripMs(): number | undefined {
-    return this.options.connection.roundTripMs;
-  }
-
-  get leastRoundTripMs(): number | undefined {
-    return this.options.connection.leastRoundTripMs;
-  }
-
   /** Early data waits for the answer: there is nothing to prove it for. */
   get isProven(): boolean {
     return false;
   }
 
-  checkLiveness(): void {
-    this.options.connection.checkLiveness();
-  }
-
   /** DATA wants a connectID, which comes with the answer. */
   whenAlive(): void {
-    this.options.connection.whenAlive(() => {});
+    this.connection.whenAlive(() => {});
   }
 
   dial(
@@ -300,17 +270,10 @@ class PacketsServerLink implements AgentLink, ServerCallEvents {
     this.#over(reason.message);
   }
 
-  #admit(decision: LinkAuthorization): void {
-    if (decision instanceof Promise) {
-      decision.then(
-        (refusal) => this.#admit(refusal),
-        (error) => this.#admit(internalRefusal(error)),
-      );
-      return;
-    }
+  #admit(refusal: LinkRefusal | undefined): void {
     if (this.#state !== "admission") return;
-    if (decision !== undefined) {
-      return this.#end(decision.code, decision.message);
+    if (refusal !== undefined) {
+      return this.#end(refusal.code, refusal.message);
     }
     const metadata = announceCapabilities();
     metadata.add("serverid", this.options.serverId);

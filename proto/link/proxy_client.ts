@@ -53,7 +53,7 @@ import {
 } from "./link.ts";
 import { CODE_FIELD } from "../grpc/status_codec.ts";
 import { type ConduitPort, PacketConduit } from "./packet_conduit.ts";
-import { CLOSE_RSP_WAIT_MS, QuietClose } from "./quiet_close.ts";
+import { QuietClose } from "./quiet_close.ts";
 import { PacketSender } from "./send_packet.ts";
 
 /** See {@linkcode dialProxy}. */
@@ -178,11 +178,7 @@ class ProxyCall
     this.#request = request;
     this.#observing = options.observing;
     this.#observer = options.observer ?? SILENT_OBSERVER;
-    const { messageBytesMax } = options;
-    this.#reader = new PacketReader(
-      this,
-      messageBytesMax === undefined ? {} : { messageBytesMax },
-    );
+    this.#reader = new PacketReader(this, options);
   }
 
   get windowBytes(): number | undefined {
@@ -365,16 +361,10 @@ class ProxyCall
     });
     this.#conduit = conduit;
     if (!this.#peerIsOurs) {
-      this.#quiet = new QuietClose(timers, {
-        isBusy: () => conduit.unconsumedBytes > 0,
-        sendClose: () =>
-          this.#sender.send({ type: "CLOSE_REQ", connectId, reset: "" }),
-        onNoAnswer: () =>
-          conduit.reset(
-            "Cannot close the connection in order: no CLOSE_RSP came within " +
-              `${CLOSE_RSP_WAIT_MS / 1000} s`,
-          ),
-      });
+      const sendClose = () =>
+        this.#sender.send({ type: "CLOSE_REQ", connectId, reset: "" });
+      const unanswered = "no CLOSE_RSP came";
+      this.#quiet = new QuietClose(timers, conduit, sendClose, unanswered);
       for (const bytes of early) this.#sendEarly(target, connectId, bytes);
     }
     events.onConnected(conduit);

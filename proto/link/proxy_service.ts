@@ -114,11 +114,7 @@ class ProxyCallee
     this.#sender = new PacketSender(call, this.#observer);
     this.#callerIsOurs = hasCapability(call.metadata, "half-close");
     if (this.#callerIsOurs) this.#sender.widen();
-    const { messageBytesMax } = options;
-    this.#reader = new PacketReader(
-      this,
-      messageBytesMax === undefined ? {} : { messageBytesMax },
-    );
+    this.#reader = new PacketReader(this, options);
     this.#timer = options.timers.after(
       DIAL_REQ_WAIT_MS,
       () =>

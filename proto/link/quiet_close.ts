@@ -11,6 +11,7 @@
  */
 
 import type { Timer, Timers } from "../sync/clock.ts";
+import type { PacketConduit } from "./packet_conduit.ts";
 
 /**
  * How long nothing must have moved. Longer loses less with targets that think
@@ -35,27 +36,22 @@ export const DRAIN_BYTES_PER_MS = 1024;
 export const CLOSE_RSP_WAIT_MS = 10_000;
 
 export class QuietClose {
-  readonly #isBusy: () => boolean;
-  readonly #sendClose: () => void;
-  readonly #onNoAnswer: () => void;
   #timer: Timer | undefined;
   #hasMoved = false;
   #isRunning = false;
   /** When the agent has passed on what we sent, if its target is not too slow. */
   #drainedMs: number;
 
-  /** @param steps `isBusy`: data waits to be read. */
+  /**
+   * @param sendClose Sends CLOSE_REQ.
+   * @param unanswered What is wrong when no answer to that comes.
+   */
   constructor(
     private readonly timers: Timers,
-    steps: {
-      readonly isBusy: () => boolean;
-      readonly sendClose: () => void;
-      readonly onNoAnswer: () => void;
-    },
+    private readonly conduit: Pick<PacketConduit, "unconsumedBytes" | "reset">,
+    private readonly sendClose: () => void,
+    private readonly unanswered: string,
   ) {
-    this.#isBusy = steps.isBusy;
-    this.#sendClose = steps.sendClose;
-    this.#onNoAnswer = steps.onNoAnswer;
     // Early data has left by now, and not through here.
     this.#drainedMs = timers.now();
   }
@@ -95,13 +91,18 @@ export class QuietClose {
   #wait(): void {
     this.#hasMoved = false;
     this.#timer = this.timers.after(CLOSE_QUIET_MS, () => {
-      if (this.#hasMoved || this.#isBusy()) return this.#wait();
+      const isBusy = this.#hasMoved || this.conduit.unconsumedBytes > 0;
+      if (isBusy) return this.#wait();
       this.#close();
     });
   }
 
   #close(): void {
-    this.#sendClose();
-    this.#timer = this.timers.after(CLOSE_RSP_WAIT_MS, this.#onNoAnswer);
+    this.sendClose();
+    this.#timer = this.timers.after(CLOSE_RSP_WAIT_MS, () =>
+      this.conduit.reset(
+        `Cannot close the connection in order: ${this.unanswered} within ` +
+          `${CLOSE_RSP_WAIT_MS / 1000} s`,
+      ));
   }
 }

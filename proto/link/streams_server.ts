@@ -56,14 +56,16 @@ import type { HeaderField } from "../hpack/header_field.ts";
 import type { DialTarget } from "../peer/dial_error.ts";
 import {
   type AgentLink,
+  ConnectedLink,
   type DialEvents,
-  internalRefusal,
   type LinkAuthorization,
   type LinkConnection,
   type LinkDialOptions,
   type LinkPeer,
+  type LinkRefusal,
   type PacketObserver,
   type PendingDial,
+  whenDecided,
 } from "./link.ts";
 
 /** See {@linkcode openStreamsServer}. */
@@ -136,7 +138,8 @@ interface PendingLink {
   reject(error: LinkError): void;
 }
 
-export class StreamsServerLink implements AgentLink, ClientCallEvents {
+export class StreamsServerLink extends ConnectedLink<LinkConnection>
+  implements AgentLink, ClientCallEvents {
   readonly #reader: MessageReader;
   #control: ClientCall | undefined;
   #peer: LinkPeer | undefined;
@@ -150,10 +153,11 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
 
   /** Use {@linkcode openStreamsServer}. */
   constructor(
-    private readonly connection: LinkConnection,
+    connection: LinkConnection,
     private readonly options: StreamsServerOptions,
     private readonly pendingLink: PendingLink,
   ) {
+    super(connection);
     this.#reader = new MessageReader({
       messageBytesMax: CONTROL_MESSAGE_BYTES_MAX,
       onMessage: (message) => this.#onMessage(message),
@@ -191,14 +195,6 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     return this.#services;
   }
 
-  get lastHeardMs(): number {
-    return this.connection.lastHeardMs;
-  }
-
-  get askedMs(): number | undefined {
-    return this.connection.askedMs;
-  }
-
   get load(): number {
     return this.#load;
   }
@@ -207,24 +203,8 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     return this.#ending;
   }
 
-  get bulkConduits(): number {
-    return this.connection.bulkStreams;
-  }
-
-  get roundTripMs(): number | undefined {
-    return this.connection.roundTripMs;
-  }
-
-  get leastRoundTripMs(): number | undefined {
-    return this.connection.leastRoundTripMs;
-  }
-
   get isProven(): boolean {
     return this.connection.isProven;
-  }
-
-  checkLiveness(): void {
-    this.connection.checkLiveness();
   }
 
   /** What is said early saves nothing where the agent's answer comes as soon. */
@@ -391,23 +371,17 @@ export class StreamsServerLink implements AgentLink, ClientCallEvents {
     this.#peer = peer;
     this.#services = hello.services;
     this.#state = "admission";
-    this.#admit(admit?.(peer, hello));
+    whenDecided(admit?.(peer, hello), (refusal) => this.#admit(refusal));
   }
 
-  #admit(decision: LinkAuthorization): void {
-    if (decision instanceof Promise) {
-      decision.then(
-        (refusal) => this.#admit(refusal),
-        (error) => this.#admit(internalRefusal(error)),
-      );
-    } else if (this.#state !== "admission") return;
-    else if (decision !== undefined) {
-      this.close(decision.message, decision.tunnelCode);
-    } else {
-      this.#state = "open";
-      this.#say({ type: "admission" });
-      this.pendingLink.resolve(this);
+  #admit(refusal: LinkRefusal | undefined): void {
+    if (this.#state !== "admission") return;
+    if (refusal !== undefined) {
+      return this.close(refusal.message, refusal.tunnelCode);
     }
+    this.#state = "open";
+    this.#say({ type: "admission" });
+    this.pendingLink.resolve(this);
   }
 
   /** Nothing went wrong: it has read our hello, and wants no link. */

@@ -63,7 +63,7 @@ export interface PacketReaderEvents {
 /** Limits of a {@linkcode PacketReader}. */
 interface PacketReaderOptions {
   /** Largest message, payload included; {@linkcode PACKET_MESSAGE_BYTES_MAX}. */
-  readonly messageBytesMax?: number;
+  readonly messageBytesMax?: number | undefined;
 }
 
 type Phase =
