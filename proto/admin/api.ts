@@ -69,7 +69,7 @@ export const ADMIN_ACTIONS = {
   policyTest: "policy/test",
   /** `/v1/logins`, body `LoginQuestion`: answers `LoginAnswer`. */
   logins: "logins",
-  /** `/v1/session`, body `SessionQuestion`: answers `SessionAnswer`. */
+  /** `/v1/session`, body `{code}`: answers `SessionAnswer`. */
   session: "session",
   /** `/v1/session/end`: the browser's cookie is good no more. */
   endSession: "session/end",
@@ -125,12 +125,7 @@ export interface LoginAnswer {
   readonly url: string;
 }
 
-/** `POST /v1/session`: sets a cookie. Nobody needs to be known to ask it. */
-interface SessionQuestion {
-  readonly code: string;
-}
-
-/** Its answer, and that of `GET /v1/session`: as whom who asks is known. */
+/** Of `POST /v1/session {code}`, which sets a cookie, and of `GET`: who asks. */
 export interface SessionAnswer {
   readonly name: string;
   readonly role: AdminRole;

@@ -8,14 +8,12 @@
 
 import { COMMAND_LINE } from "./command_line.ts";
 import { DIALS } from "./dials.ts";
-import { DISCOVERY } from "./discovery.ts";
 import { JOINING } from "./joining.ts";
 import { LINKS } from "./links.ts";
 import { MACHINE } from "./machine.ts";
-import { POLICY } from "./policy.ts";
 import type { Problem } from "./problem.ts";
 import { RETIRED } from "./retired.ts";
-import { SERVERS } from "./servers.ts";
+import { DISCOVERY, POLICY, SERVERS } from "./servers.ts";
 import { TLS } from "./tls.ts";
 
 const TABLE = {

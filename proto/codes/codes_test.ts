@@ -2,13 +2,11 @@ import { assert, assertEquals } from "@std/assert";
 import { AREAS, CODES, knownCode, tunnelCodeOf, withCode } from "./codes.ts";
 import { COMMAND_LINE } from "./command_line.ts";
 import { DIALS } from "./dials.ts";
-import { DISCOVERY } from "./discovery.ts";
 import { JOINING } from "./joining.ts";
 import { LINKS } from "./links.ts";
 import { MACHINE } from "./machine.ts";
-import { POLICY } from "./policy.ts";
 import { RETIRED } from "./retired.ts";
-import { SERVERS } from "./servers.ts";
+import { DISCOVERY, POLICY, SERVERS } from "./servers.ts";
 import { TLS } from "./tls.ts";
 
 const PARTS = [

@@ -1,12 +1,84 @@
 /**
- * TUN8: servers, their state, and each other.
+ * TUN6, TUN7 and TUN8: what servers decide by, publish and keep.
  *
  * @module
  */
 
 import type { Area } from "./problem.ts";
 
-/** See the module description. */
+/** TUN6: policy and the audit log. */
+export const POLICY = {
+  TUN601: {
+    slug: "server-rule-denies",
+    title: "The server's policy does not allow it",
+    means: "A rule denies the dial, no rule allows it, or no entry of " +
+      "`offers` lets the node announce its service. The sentence names " +
+      "the rule.",
+    causes: [
+      "The policy wants it so.",
+      "The caller, the node, the host or the port is in no rule.",
+    ],
+    mend: [
+      "`tunnel policy test --as NAME HOST:PORT` shows what decides, and " +
+      "the nearest rule.",
+      "Add a rule to the policy file; it is read again by itself.",
+    ],
+    see: "policy.md",
+  },
+  TUN603: {
+    slug: "agent-rule-denies",
+    title: "The agent's rules do not allow the dial",
+    means: "The node's own `--deny` names this target, or it has `--allow` " +
+      "and nothing there is this target.",
+    causes: [
+      "The node's owner wants it so, or did not think of it.",
+    ],
+    mend: [
+      "Change `--deny`, or add an `--allow` rule for it on the node.",
+    ],
+    see: "policy.md",
+  },
+} as const satisfies Area;
+
+/** TUN7: services, discovery, and the service proxy. */
+export const DISCOVERY = {
+  TUN701: {
+    slug: "source-failed",
+    title: "A source of services cannot be followed, or had missed changes",
+    means: "What it said before stays in use; it is tried again, and all is " +
+      "read again. A server whose source has not answered since the start " +
+      "sends clients of discovery to other servers.",
+    causes: [
+      "etcd, the API server, the URL or the discovery server is away.",
+      "The discovery server refuses this node.",
+      "The file is gone.",
+      "A watch that lost events.",
+    ],
+    mend: [
+      "The line says what was seen. `tunnel status` lists the sources.",
+      "`tunnel doctor` on the proxy's machine.",
+    ],
+    see: "services.md",
+  },
+  TUN708: {
+    slug: "service-unserved",
+    title: "A client of discovery is not served, or rejects what it is sent",
+    means:
+      "The service has something that these clients have no form for; or " +
+      "the client asks for what this server does not have, and may wait " +
+      "for ever; or it refuses an answer and keeps what it has. Of a " +
+      "client that does so again and again most lines are left out.",
+    causes: [
+      "The line says what, or has the client's reason.",
+      "A client with a configuration for another control plane.",
+      "An old client.",
+    ],
+    mend: ["`tunnel xds status`, `tunnel xds diff CLIENT`."],
+    see: "discovery.md",
+  },
+} as const satisfies Area;
+
+/** TUN8: servers, their state, and each other. */
 export const SERVERS = {
   TUN801: {
     slug: "state-unusable",
