@@ -39,7 +39,7 @@ export type LinkAuthorization =
   | Promise<LinkRefusal | undefined>;
 
 /** For an authorization that failed by itself, which is ours to look into. */
-function internalRefusal(error: unknown): LinkRefusal {
+export function internalRefusal(error: unknown): LinkRefusal {
   return { code: StatusCode.INTERNAL, message: String(error) };
 }
 
