@@ -15,6 +15,9 @@ import { KubernetesPlace, PROBE_MS } from "./kubernetes_place.ts";
 import { OPEN_TIMEOUT_MS, RemoteStore } from "./remote_store.ts";
 import { NO_VERSION, type PlaceEvents } from "./transaction.ts";
 import { StoreAwayError, StoreError } from "./store_error.ts";
+import { leaseName } from "../kubernetes/paths.ts";
+import type { Lease } from "../kubernetes/objects.ts";
+import { connectStore } from "./store_connection.ts";
 
 // Answers that are lost, refused, or never come.
 
@@ -165,4 +168,32 @@ Deno.test("Kubernetes: a watch that hears nothing is begun anew when nobody answ
   await stopped;
   client[Symbol.dispose]();
   await api[Symbol.asyncDispose]();
+});
+
+Deno.test("a server's Lease in Kubernetes has the name that upstream gives it", async () => {
+  await using api = FakeApiServer.start();
+  const location = { master: api.url };
+  const connection = await connectStore(
+    { kind: "kubernetes", kubernetes: location, namespace: "tunnel" },
+    systemTimers,
+  );
+  const peers = await connection.ephemerals("peers", {
+    serverId: "s1",
+    instanceId: "i1",
+    timeoutMs: 2_000,
+    timers: systemTimers,
+  });
+  const following = Promise.withResolvers<void>();
+  peers.watch({
+    changed() {},
+    following: following.resolve,
+    problem: following.reject,
+  });
+  peers.put("member", "here");
+  await following.promise;
+  await peers.close();
+  connection.close();
+  const made = api.requests.filter(({ method }) => method === "POST");
+  const names = made.map(({ body }) => (body as Lease).metadata.name);
+  assertEquals(names, [leaseName("s1")]);
 });

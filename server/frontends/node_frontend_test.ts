@@ -10,10 +10,7 @@ import {
   type LinkAuthorization,
   SILENT_OBSERVER,
 } from "../../proto/link/link.ts";
-import {
-  certifiedCaller,
-  socketCaller,
-} from "../../tests/support/memory/fake_caller.ts";
+import { certifiedCaller } from "../../tests/support/memory/fake_caller.ts";
 import {
   ConduitProbe,
   settled,
@@ -133,14 +130,6 @@ Deno.test("a virtual address is the agent and the address that it stands for", a
   assertEquals(outcome.error?.reason, "no-agent");
   assertMatch(outcome.error!.message, /no endpoint that is there has this/);
   assertEquals(refused.length, 1);
-});
-
-Deno.test("a caller without a certificate is connected to no node", async () => {
-  const { orders, connect } = setUp();
-  const { outcome } = connect(socketCaller()).dial("10.0.0.7:80");
-  await settled();
-  assertMatch(outcome.error!.message, /it showed no certificate/);
-  assertEquals(orders, []);
 });
 
 Deno.test("a caller that the authorizers refuse receives the reason, at once or later", async () => {
