@@ -140,9 +140,7 @@ function assertRoundTrip(
   const decoder = new HpackDecoder({ headerListBytesMax: LIST_BYTES_MAX });
   for (let round = 0; round < 2; round++) {
     while (prng.below(2) === 0) {
-      const size = prng.below(300);
-      encoder.setPeerTableSize(size);
-      decoder.setTableSizeMax(size);
+      encoder.setPeerTableSize(prng.below(300));
     }
     const block = encoder.encode(fields);
     const result = decoder.decode(block);
