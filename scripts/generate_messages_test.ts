@@ -14,6 +14,7 @@ const MODULE = {
   protos: ["a/b/one.proto"],
   codecs: { path: "a/codec.ts", schema: "Schema", codec: "Codec" },
   fields: "present",
+  named: ["Whole_Kind", "Whole_Part"],
 } as const;
 
 function moduleOf(...texts: readonly string[]): string {
@@ -23,7 +24,7 @@ function moduleOf(...texts: readonly string[]): string {
   return messageModule(MODULE, new Map(files));
 }
 
-Deno.test("types have what the files say, with their comments and rules", () => {
+Deno.test("descriptors and types have what the files say, with their rules", () => {
   const source = moduleOf(`package p;
 // A whole.
 message Whole {
@@ -38,11 +39,11 @@ service Keeper { rpc KeepAll(Whole) returns (stream Whole); }`);
     const part of [
       'import { type Codec, Schema } from "../codec.ts";',
       '{ "(validate.rules)": { string: { min_len: 1 } } }',
-      "/** A whole. */\nexport interface Whole {",
-      "/** not empty */\nreadonly name?: string | undefined;",
-      "readonly parts?: readonly Whole_Part[] | undefined;",
-      "/** One of {@linkcode Whole_Kind}. */\nreadonly kinds?: Readonly<Record<string, number>> | undefined;",
-      "readonly size?: number | undefined;",
+      'parts: { rule: "repeated", type: "p.Whole.Part", id: 2 }',
+      'kinds: { keyType: "string", type: "p.Whole.Kind", id: 3 }',
+      '/** A whole. */\nexport type Whole = Of<"p.Whole">;',
+      "type Of<Name extends string> = PresentMessage<typeof PACKAGES, Name>;",
+      'export type Whole_Part = Of<"p.Whole.Part">;',
       "export const Whole_Kind = {\nNONE: 0,\n",
       'export const Whole: Codec<Whole> = SCHEMA.codec<Whole>("p.Whole");',
       'keepAll: "/p.Keeper/KeepAll",',

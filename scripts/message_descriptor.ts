@@ -43,7 +43,7 @@ function typeDescriptor(type: protobuf.Type): Record<string, unknown> {
   const fields = type.fieldsArray.map((field) => [field.name, {
     ...field instanceof protobuf.MapField ? { keyType: field.keyType } : {},
     ...field.repeated ? { rule: "repeated" } : {},
-    type: field.type,
+    type: field.resolvedType?.fullName.slice(1) ?? field.type,
     id: field.id,
     options: optionsOf(field),
   }]);

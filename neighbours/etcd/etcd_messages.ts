@@ -7,63 +7,51 @@
  */
 
 import { type MessageCodec, Schema } from "../../proto/grpc/message_codec.ts";
+import type { WholeMessage } from "../../proto/grpc/described_message.ts";
 
 /** What the files say, a line for a message. */
 // deno-fmt-ignore
-export const SCHEMA: Schema = new Schema({
+const PACKAGES = {
   "mvccpb": {
     KeyValue: { fields: { key: { type: "bytes", id: 1 }, createRevision: { type: "int64", id: 2 }, modRevision: { type: "int64", id: 3 }, value: { type: "bytes", id: 5 }, lease: { type: "int64", id: 6 } } },
-    Event: { fields: { type: { type: "EventType", id: 1 }, kv: { type: "KeyValue", id: 2 } }, nested: { EventType: { values: { PUT: 0, DELETE: 1 } } } },
+    Event: { fields: { type: { type: "mvccpb.Event.EventType", id: 1 }, kv: { type: "mvccpb.KeyValue", id: 2 } }, nested: { EventType: { values: { PUT: 0, DELETE: 1 } } } },
   },
   "etcdserverpb": {
     ResponseHeader: { fields: { clusterId: { type: "uint64", id: 1 }, memberId: { type: "uint64", id: 2 }, revision: { type: "int64", id: 3 } } },
     RangeRequest: { fields: { key: { type: "bytes", id: 1 }, rangeEnd: { type: "bytes", id: 2 }, limit: { type: "int64", id: 3 }, revision: { type: "int64", id: 4 } } },
-    RangeResponse: { fields: { header: { type: "ResponseHeader", id: 1 }, kvs: { rule: "repeated", type: "mvccpb.KeyValue", id: 2 }, more: { type: "bool", id: 3 } } },
+    RangeResponse: { fields: { header: { type: "etcdserverpb.ResponseHeader", id: 1 }, kvs: { rule: "repeated", type: "mvccpb.KeyValue", id: 2 }, more: { type: "bool", id: 3 } } },
     PutRequest: { fields: { key: { type: "bytes", id: 1 }, value: { type: "bytes", id: 2 }, lease: { type: "int64", id: 3 } } },
-    PutResponse: { fields: { header: { type: "ResponseHeader", id: 1 } } },
+    PutResponse: { fields: { header: { type: "etcdserverpb.ResponseHeader", id: 1 } } },
     DeleteRangeRequest: { fields: { key: { type: "bytes", id: 1 }, rangeEnd: { type: "bytes", id: 2 } } },
-    DeleteRangeResponse: { fields: { header: { type: "ResponseHeader", id: 1 }, deleted: { type: "int64", id: 2 } } },
-    Compare: { oneofs: { targetUnion: { oneof: ["createRevision", "modRevision", "value"] } }, fields: { result: { type: "CompareResult", id: 1 }, target: { type: "CompareTarget", id: 2 }, key: { type: "bytes", id: 3 }, createRevision: { type: "int64", id: 5 }, modRevision: { type: "int64", id: 6 }, value: { type: "bytes", id: 7 } }, nested: { CompareResult: { values: { EQUAL: 0, GREATER: 1, LESS: 2, NOT_EQUAL: 3 } }, CompareTarget: { values: { VERSION: 0, CREATE: 1, MOD: 2, VALUE: 3 } } } },
-    RequestOp: { oneofs: { request: { oneof: ["requestRange", "requestPut", "requestDeleteRange"] } }, fields: { requestRange: { type: "RangeRequest", id: 1 }, requestPut: { type: "PutRequest", id: 2 }, requestDeleteRange: { type: "DeleteRangeRequest", id: 3 } } },
-    TxnRequest: { fields: { compare: { rule: "repeated", type: "Compare", id: 1 }, success: { rule: "repeated", type: "RequestOp", id: 2 }, failure: { rule: "repeated", type: "RequestOp", id: 3 } } },
-    TxnResponse: { fields: { header: { type: "ResponseHeader", id: 1 }, succeeded: { type: "bool", id: 2 } } },
-    WatchRequest: { oneofs: { requestUnion: { oneof: ["createRequest", "progressRequest"] } }, fields: { createRequest: { type: "WatchCreateRequest", id: 1 }, progressRequest: { type: "WatchProgressRequest", id: 3 } } },
+    DeleteRangeResponse: { fields: { header: { type: "etcdserverpb.ResponseHeader", id: 1 }, deleted: { type: "int64", id: 2 } } },
+    Compare: { oneofs: { targetUnion: { oneof: ["createRevision", "modRevision", "value"] } }, fields: { result: { type: "etcdserverpb.Compare.CompareResult", id: 1 }, target: { type: "etcdserverpb.Compare.CompareTarget", id: 2 }, key: { type: "bytes", id: 3 }, createRevision: { type: "int64", id: 5 }, modRevision: { type: "int64", id: 6 }, value: { type: "bytes", id: 7 } }, nested: { CompareResult: { values: { EQUAL: 0, GREATER: 1, LESS: 2, NOT_EQUAL: 3 } }, CompareTarget: { values: { VERSION: 0, CREATE: 1, MOD: 2, VALUE: 3 } } } },
+    RequestOp: { oneofs: { request: { oneof: ["requestRange", "requestPut", "requestDeleteRange"] } }, fields: { requestRange: { type: "etcdserverpb.RangeRequest", id: 1 }, requestPut: { type: "etcdserverpb.PutRequest", id: 2 }, requestDeleteRange: { type: "etcdserverpb.DeleteRangeRequest", id: 3 } } },
+    TxnRequest: { fields: { compare: { rule: "repeated", type: "etcdserverpb.Compare", id: 1 }, success: { rule: "repeated", type: "etcdserverpb.RequestOp", id: 2 }, failure: { rule: "repeated", type: "etcdserverpb.RequestOp", id: 3 } } },
+    TxnResponse: { fields: { header: { type: "etcdserverpb.ResponseHeader", id: 1 }, succeeded: { type: "bool", id: 2 } } },
+    WatchRequest: { oneofs: { requestUnion: { oneof: ["createRequest", "progressRequest"] } }, fields: { createRequest: { type: "etcdserverpb.WatchCreateRequest", id: 1 }, progressRequest: { type: "etcdserverpb.WatchProgressRequest", id: 3 } } },
     WatchCreateRequest: { fields: { key: { type: "bytes", id: 1 }, rangeEnd: { type: "bytes", id: 2 }, startRevision: { type: "int64", id: 3 }, progressNotify: { type: "bool", id: 4 }, fragment: { type: "bool", id: 8 } } },
     WatchProgressRequest: { fields: {} },
-    WatchResponse: { fields: { header: { type: "ResponseHeader", id: 1 }, watchId: { type: "int64", id: 2 }, created: { type: "bool", id: 3 }, canceled: { type: "bool", id: 4 }, compactRevision: { type: "int64", id: 5 }, cancelReason: { type: "string", id: 6 }, fragment: { type: "bool", id: 7 }, events: { rule: "repeated", type: "mvccpb.Event", id: 11 } } },
+    WatchResponse: { fields: { header: { type: "etcdserverpb.ResponseHeader", id: 1 }, watchId: { type: "int64", id: 2 }, created: { type: "bool", id: 3 }, canceled: { type: "bool", id: 4 }, compactRevision: { type: "int64", id: 5 }, cancelReason: { type: "string", id: 6 }, fragment: { type: "bool", id: 7 }, events: { rule: "repeated", type: "mvccpb.Event", id: 11 } } },
     LeaseGrantRequest: { fields: { TTL: { type: "int64", id: 1 } } },
-    LeaseGrantResponse: { fields: { header: { type: "ResponseHeader", id: 1 }, ID: { type: "int64", id: 2 }, TTL: { type: "int64", id: 3 }, error: { type: "string", id: 4 } } },
+    LeaseGrantResponse: { fields: { header: { type: "etcdserverpb.ResponseHeader", id: 1 }, ID: { type: "int64", id: 2 }, TTL: { type: "int64", id: 3 }, error: { type: "string", id: 4 } } },
     LeaseRevokeRequest: { fields: { ID: { type: "int64", id: 1 } } },
-    LeaseRevokeResponse: { fields: { header: { type: "ResponseHeader", id: 1 } } },
+    LeaseRevokeResponse: { fields: { header: { type: "etcdserverpb.ResponseHeader", id: 1 } } },
     LeaseKeepAliveRequest: { fields: { ID: { type: "int64", id: 1 } } },
-    LeaseKeepAliveResponse: { fields: { header: { type: "ResponseHeader", id: 1 }, ID: { type: "int64", id: 2 }, TTL: { type: "int64", id: 3 } } },
+    LeaseKeepAliveResponse: { fields: { header: { type: "etcdserverpb.ResponseHeader", id: 1 }, ID: { type: "int64", id: 2 }, TTL: { type: "int64", id: 3 } } },
     AuthenticateRequest: { fields: { name: { type: "string", id: 1 }, password: { type: "string", id: 2 } } },
-    AuthenticateResponse: { fields: { header: { type: "ResponseHeader", id: 1 }, token: { type: "string", id: 2 } } },
+    AuthenticateResponse: { fields: { header: { type: "etcdserverpb.ResponseHeader", id: 1 }, token: { type: "string", id: 2 } } },
   },
-});
+} as const;
+
+export const SCHEMA: Schema = new Schema(PACKAGES);
+
+type Of<Name extends string> = WholeMessage<typeof PACKAGES, Name>;
 
 /** `mvccpb.KeyValue`. */
-export interface KeyValue {
-  readonly key: Uint8Array;
-  readonly createRevision: string;
-  readonly modRevision: string;
-  readonly value: Uint8Array;
-  /** 0: none. */
-  readonly lease: string;
-}
+export type KeyValue = Of<"mvccpb.KeyValue">;
 
 /** `mvccpb.Event`. */
-export interface Event {
-  /** One of {@linkcode Event_EventType}. */
-  readonly type: number;
-  readonly kv: KeyValue | null;
-}
-
-/** `mvccpb.Event.EventType`. */
-export const Event_EventType = {
-  PUT: 0,
-  DELETE: 1,
-} as const;
+export type Event = Of<"mvccpb.Event">;
 
 /** Paths of the methods of `etcdserverpb.KV`. */
 export const KV_METHODS = {
@@ -91,86 +79,50 @@ export const AUTH_METHODS = {
 } as const;
 
 /** `etcdserverpb.ResponseHeader`. */
-export interface ResponseHeader {
-  readonly clusterId: string;
-  readonly memberId: string;
-  /** Of the store when the answer was made. */
-  readonly revision: string;
-}
+export type ResponseHeader = Of<"etcdserverpb.ResponseHeader">;
 
 /** `etcdserverpb.RangeRequest`. */
-export interface RangeRequest {
-  readonly key: Uint8Array;
-  /** Empty: one key; "\0": all from `key` on. */
-  readonly rangeEnd: Uint8Array;
-  readonly limit: string;
-  readonly revision: string;
-}
+export type RangeRequest = Of<"etcdserverpb.RangeRequest">;
 
 export const RangeRequest: MessageCodec<RangeRequest> = SCHEMA.codec<
   RangeRequest
 >("etcdserverpb.RangeRequest");
 
 /** `etcdserverpb.RangeResponse`. */
-export interface RangeResponse {
-  readonly header: ResponseHeader | null;
-  readonly kvs: readonly KeyValue[];
-  readonly more: boolean;
-}
+export type RangeResponse = Of<"etcdserverpb.RangeResponse">;
 
 export const RangeResponse: MessageCodec<RangeResponse> = SCHEMA.codec<
   RangeResponse
 >("etcdserverpb.RangeResponse");
 
 /** `etcdserverpb.PutRequest`. */
-export interface PutRequest {
-  readonly key: Uint8Array;
-  readonly value: Uint8Array;
-  readonly lease: string;
-}
+export type PutRequest = Of<"etcdserverpb.PutRequest">;
 
 export const PutRequest: MessageCodec<PutRequest> = SCHEMA.codec<PutRequest>(
   "etcdserverpb.PutRequest",
 );
 
 /** `etcdserverpb.PutResponse`. */
-export interface PutResponse {
-  readonly header: ResponseHeader | null;
-}
+export type PutResponse = Of<"etcdserverpb.PutResponse">;
 
 export const PutResponse: MessageCodec<PutResponse> = SCHEMA.codec<PutResponse>(
   "etcdserverpb.PutResponse",
 );
 
 /** `etcdserverpb.DeleteRangeRequest`. */
-export interface DeleteRangeRequest {
-  readonly key: Uint8Array;
-  readonly rangeEnd: Uint8Array;
-}
+export type DeleteRangeRequest = Of<"etcdserverpb.DeleteRangeRequest">;
 
 export const DeleteRangeRequest: MessageCodec<DeleteRangeRequest> = SCHEMA
   .codec<DeleteRangeRequest>("etcdserverpb.DeleteRangeRequest");
 
 /** `etcdserverpb.DeleteRangeResponse`. */
-export interface DeleteRangeResponse {
-  readonly header: ResponseHeader | null;
-  readonly deleted: string;
-}
+export type DeleteRangeResponse = Of<"etcdserverpb.DeleteRangeResponse">;
 
 export const DeleteRangeResponse: MessageCodec<DeleteRangeResponse> = SCHEMA
   .codec<DeleteRangeResponse>("etcdserverpb.DeleteRangeResponse");
 
 /** `etcdserverpb.Compare`. */
-export interface Compare {
-  /** One of {@linkcode Compare_CompareResult}. */
-  readonly result: number;
-  /** One of {@linkcode Compare_CompareTarget}. */
-  readonly target: number;
-  readonly key: Uint8Array;
-  readonly createRevision?: string;
-  readonly modRevision?: string;
-  readonly value?: Uint8Array;
-}
+export type Compare = Of<"etcdserverpb.Compare">;
 
 /** `etcdserverpb.Compare.CompareResult`. */
 export const Compare_CompareResult = {
@@ -189,149 +141,81 @@ export const Compare_CompareTarget = {
 } as const;
 
 /** `etcdserverpb.RequestOp`. */
-export interface RequestOp {
-  readonly requestRange?: RangeRequest;
-  readonly requestPut?: PutRequest;
-  readonly requestDeleteRange?: DeleteRangeRequest;
-}
+export type RequestOp = Of<"etcdserverpb.RequestOp">;
 
 /** `etcdserverpb.TxnRequest`. */
-export interface TxnRequest {
-  /** All of these must be so. */
-  readonly compare: readonly Compare[];
-  /** Done if they are. */
-  readonly success: readonly RequestOp[];
-  /** Done if not. */
-  readonly failure: readonly RequestOp[];
-}
+export type TxnRequest = Of<"etcdserverpb.TxnRequest">;
 
 export const TxnRequest: MessageCodec<TxnRequest> = SCHEMA.codec<TxnRequest>(
   "etcdserverpb.TxnRequest",
 );
 
 /** `etcdserverpb.TxnResponse`. */
-export interface TxnResponse {
-  readonly header: ResponseHeader | null;
-  readonly succeeded: boolean;
-}
+export type TxnResponse = Of<"etcdserverpb.TxnResponse">;
 
 export const TxnResponse: MessageCodec<TxnResponse> = SCHEMA.codec<TxnResponse>(
   "etcdserverpb.TxnResponse",
 );
 
 /** `etcdserverpb.WatchRequest`. */
-export interface WatchRequest {
-  readonly createRequest?: WatchCreateRequest;
-  readonly progressRequest?: WatchProgressRequest;
-}
+export type WatchRequest = Of<"etcdserverpb.WatchRequest">;
 
 export const WatchRequest: MessageCodec<WatchRequest> = SCHEMA.codec<
   WatchRequest
 >("etcdserverpb.WatchRequest");
 
-/** `etcdserverpb.WatchCreateRequest`. */
-export interface WatchCreateRequest {
-  readonly key: Uint8Array;
-  readonly rangeEnd: Uint8Array;
-  /** First one of interest. */
-  readonly startRevision: string;
-  readonly progressNotify: boolean;
-  readonly fragment: boolean;
-}
-
-/** `etcdserverpb.WatchProgressRequest`. */
-export type WatchProgressRequest = Readonly<Record<never, never>>;
-
 /** `etcdserverpb.WatchResponse`. */
-export interface WatchResponse {
-  /** Absent in some refusals. */
-  readonly header: ResponseHeader | null;
-  /** -1: an answer to a progress request, about all watches of the stream. */
-  readonly watchId: string;
-  readonly created: boolean;
-  readonly canceled: boolean;
-  /** Not 0: what was asked for is gone; the oldest that is left. */
-  readonly compactRevision: string;
-  readonly cancelReason: string;
-  /** More events of the same revision follow in the next one. */
-  readonly fragment: boolean;
-  readonly events: readonly Event[];
-}
+export type WatchResponse = Of<"etcdserverpb.WatchResponse">;
 
 export const WatchResponse: MessageCodec<WatchResponse> = SCHEMA.codec<
   WatchResponse
 >("etcdserverpb.WatchResponse");
 
 /** `etcdserverpb.LeaseGrantRequest`. */
-export interface LeaseGrantRequest {
-  /** Seconds. */
-  readonly TTL: string;
-}
+export type LeaseGrantRequest = Of<"etcdserverpb.LeaseGrantRequest">;
 
 export const LeaseGrantRequest: MessageCodec<LeaseGrantRequest> = SCHEMA.codec<
   LeaseGrantRequest
 >("etcdserverpb.LeaseGrantRequest");
 
 /** `etcdserverpb.LeaseGrantResponse`. */
-export interface LeaseGrantResponse {
-  readonly header: ResponseHeader | null;
-  readonly ID: string;
-  readonly TTL: string;
-  readonly error: string;
-}
+export type LeaseGrantResponse = Of<"etcdserverpb.LeaseGrantResponse">;
 
 export const LeaseGrantResponse: MessageCodec<LeaseGrantResponse> = SCHEMA
   .codec<LeaseGrantResponse>("etcdserverpb.LeaseGrantResponse");
 
 /** `etcdserverpb.LeaseRevokeRequest`. */
-export interface LeaseRevokeRequest {
-  readonly ID: string;
-}
+export type LeaseRevokeRequest = Of<"etcdserverpb.LeaseRevokeRequest">;
 
 export const LeaseRevokeRequest: MessageCodec<LeaseRevokeRequest> = SCHEMA
   .codec<LeaseRevokeRequest>("etcdserverpb.LeaseRevokeRequest");
 
 /** `etcdserverpb.LeaseRevokeResponse`. */
-export interface LeaseRevokeResponse {
-  readonly header: ResponseHeader | null;
-}
+export type LeaseRevokeResponse = Of<"etcdserverpb.LeaseRevokeResponse">;
 
 export const LeaseRevokeResponse: MessageCodec<LeaseRevokeResponse> = SCHEMA
   .codec<LeaseRevokeResponse>("etcdserverpb.LeaseRevokeResponse");
 
 /** `etcdserverpb.LeaseKeepAliveRequest`. */
-export interface LeaseKeepAliveRequest {
-  readonly ID: string;
-}
+export type LeaseKeepAliveRequest = Of<"etcdserverpb.LeaseKeepAliveRequest">;
 
 export const LeaseKeepAliveRequest: MessageCodec<LeaseKeepAliveRequest> = SCHEMA
   .codec<LeaseKeepAliveRequest>("etcdserverpb.LeaseKeepAliveRequest");
 
 /** `etcdserverpb.LeaseKeepAliveResponse`. */
-export interface LeaseKeepAliveResponse {
-  readonly header: ResponseHeader | null;
-  readonly ID: string;
-  /** Seconds that it has from now; 0: there is no such lease. */
-  readonly TTL: string;
-}
+export type LeaseKeepAliveResponse = Of<"etcdserverpb.LeaseKeepAliveResponse">;
 
 export const LeaseKeepAliveResponse: MessageCodec<LeaseKeepAliveResponse> =
   SCHEMA.codec<LeaseKeepAliveResponse>("etcdserverpb.LeaseKeepAliveResponse");
 
 /** `etcdserverpb.AuthenticateRequest`. */
-export interface AuthenticateRequest {
-  readonly name: string;
-  readonly password: string;
-}
+export type AuthenticateRequest = Of<"etcdserverpb.AuthenticateRequest">;
 
 export const AuthenticateRequest: MessageCodec<AuthenticateRequest> = SCHEMA
   .codec<AuthenticateRequest>("etcdserverpb.AuthenticateRequest");
 
 /** `etcdserverpb.AuthenticateResponse`. */
-export interface AuthenticateResponse {
-  readonly header: ResponseHeader | null;
-  readonly token: string;
-}
+export type AuthenticateResponse = Of<"etcdserverpb.AuthenticateResponse">;
 
 export const AuthenticateResponse: MessageCodec<AuthenticateResponse> = SCHEMA
   .codec<AuthenticateResponse>("etcdserverpb.AuthenticateResponse");

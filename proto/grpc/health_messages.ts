@@ -7,17 +7,22 @@
  */
 
 import { type MessageCodec, Schema } from "./message_codec.ts";
+import type { WholeMessage } from "./described_message.ts";
 
 /** What the files say, a line for a message. */
 // deno-fmt-ignore
-export const SCHEMA: Schema = new Schema({
+const PACKAGES = {
   "grpc.health.v1": {
     HealthCheckRequest: { fields: { service: { type: "string", id: 1 } } },
-    HealthCheckResponse: { fields: { status: { type: "ServingStatus", id: 1 } }, nested: { ServingStatus: { values: { UNKNOWN: 0, SERVING: 1, NOT_SERVING: 2, SERVICE_UNKNOWN: 3 } } } },
+    HealthCheckResponse: { fields: { status: { type: "grpc.health.v1.HealthCheckResponse.ServingStatus", id: 1 } }, nested: { ServingStatus: { values: { UNKNOWN: 0, SERVING: 1, NOT_SERVING: 2, SERVICE_UNKNOWN: 3 } } } },
     HealthListRequest: { fields: {} },
-    HealthListResponse: { fields: { statuses: { keyType: "string", type: "HealthCheckResponse", id: 1 } } },
+    HealthListResponse: { fields: { statuses: { keyType: "string", type: "grpc.health.v1.HealthCheckResponse", id: 1 } } },
   },
-});
+} as const;
+
+export const SCHEMA: Schema = new Schema(PACKAGES);
+
+type Of<Name extends string> = WholeMessage<typeof PACKAGES, Name>;
 
 /** Paths of the methods of `grpc.health.v1.Health`. */
 export const HEALTH_METHODS = {
@@ -33,19 +38,13 @@ export const HEALTH_METHODS = {
 } as const;
 
 /** `grpc.health.v1.HealthCheckRequest`. */
-export interface HealthCheckRequest {
-  /** Empty: the server as a whole. */
-  readonly service: string;
-}
+export type HealthCheckRequest = Of<"grpc.health.v1.HealthCheckRequest">;
 
 export const HealthCheckRequest: MessageCodec<HealthCheckRequest> = SCHEMA
   .codec<HealthCheckRequest>("grpc.health.v1.HealthCheckRequest");
 
 /** `grpc.health.v1.HealthCheckResponse`. */
-export interface HealthCheckResponse {
-  /** One of {@linkcode ServingStatus}. */
-  readonly status: number;
-}
+export type HealthCheckResponse = Of<"grpc.health.v1.HealthCheckResponse">;
 
 export const HealthCheckResponse: MessageCodec<HealthCheckResponse> = SCHEMA
   .codec<HealthCheckResponse>("grpc.health.v1.HealthCheckResponse");
@@ -60,16 +59,14 @@ export const ServingStatus = {
 } as const;
 
 /** `grpc.health.v1.HealthListRequest`. */
-export type HealthListRequest = Readonly<Record<never, never>>;
+export type HealthListRequest = Of<"grpc.health.v1.HealthListRequest">;
 
 export const HealthListRequest: MessageCodec<HealthListRequest> = SCHEMA.codec<
   HealthListRequest
 >("grpc.health.v1.HealthListRequest");
 
 /** `grpc.health.v1.HealthListResponse`. */
-export interface HealthListResponse {
-  readonly statuses: Readonly<Record<string, HealthCheckResponse>>;
-}
+export type HealthListResponse = Of<"grpc.health.v1.HealthListResponse">;
 
 export const HealthListResponse: MessageCodec<HealthListResponse> = SCHEMA
   .codec<HealthListResponse>("grpc.health.v1.HealthListResponse");

@@ -7,10 +7,11 @@
  */
 
 import { type MessageCodec, Schema } from "../grpc/message_codec.ts";
+import type { WholeMessage } from "../grpc/described_message.ts";
 
 /** What the files say, a line for a message. */
 // deno-fmt-ignore
-export const SCHEMA: Schema = new Schema({
+const PACKAGES = {
   "tunnel.v1": {
     ChallengeRequest: { fields: {} },
     ChallengeAnswer: { fields: { nonce: { type: "bytes", id: 1 }, validMs: { type: "uint32", id: 2 } } },
@@ -20,11 +21,15 @@ export const SCHEMA: Schema = new Schema({
     AuthoritiesAnswer: { fields: { authorities: { type: "bytes", id: 1 } } },
     StandingRequest: { fields: { agentId: { type: "string", id: 1 }, identifiers: { type: "string", id: 2 }, token: { type: "string", id: 3 }, software: { type: "string", id: 4 } } },
     StandingAnswer: { fields: { refusal: { type: "string", id: 1 }, serverId: { type: "string", id: 2 }, now: { type: "string", id: 3 }, linkedFrom: { rule: "repeated", type: "string", id: 4 }, instances: { type: "uint32", id: 5 }, code: { type: "string", id: 6 } } },
-    EnrolmentAnswer: { oneofs: { outcome: { oneof: ["enrolment", "pending"] } }, fields: { enrolment: { type: "Enrolment", id: 1 }, pending: { type: "Pending", id: 2 } } },
+    EnrolmentAnswer: { oneofs: { outcome: { oneof: ["enrolment", "pending"] } }, fields: { enrolment: { type: "tunnel.v1.Enrolment", id: 1 }, pending: { type: "tunnel.v1.Pending", id: 2 } } },
     Enrolment: { fields: { node: { type: "string", id: 1 }, certificate: { type: "bytes", id: 2 }, authorities: { type: "bytes", id: 3 }, identifiers: { type: "string", id: 4 } } },
     Pending: { fields: { reason: { type: "string", id: 1 }, retryAfterMs: { type: "uint32", id: 2 } } },
   },
-});
+} as const;
+
+export const SCHEMA: Schema = new Schema(PACKAGES);
+
+type Of<Name extends string> = WholeMessage<typeof PACKAGES, Name>;
 
 /** Paths of the methods of `tunnel.v1.Identity`. */
 export const IDENTITY_METHODS = {
@@ -59,143 +64,69 @@ export const IDENTITY_METHODS = {
 } as const;
 
 /** `tunnel.v1.ChallengeRequest`. */
-export type ChallengeRequest = Readonly<Record<never, never>>;
+export type ChallengeRequest = Of<"tunnel.v1.ChallengeRequest">;
 
 export const ChallengeRequest: MessageCodec<ChallengeRequest> = SCHEMA.codec<
   ChallengeRequest
 >("tunnel.v1.ChallengeRequest");
 
 /** `tunnel.v1.ChallengeAnswer`. */
-export interface ChallengeAnswer {
-  /** Good for the caller's address. */
-  readonly nonce: Uint8Array;
-  /** Milliseconds until the nonce is refused. */
-  readonly validMs: number;
-}
+export type ChallengeAnswer = Of<"tunnel.v1.ChallengeAnswer">;
 
 export const ChallengeAnswer: MessageCodec<ChallengeAnswer> = SCHEMA.codec<
   ChallengeAnswer
 >("tunnel.v1.ChallengeAnswer");
 
 /** `tunnel.v1.JoinRequest`. */
-export interface JoinRequest {
-  /** `tnl1.<CA>.<id>.<secret>`; see `join_token.ts`. */
-  readonly token: string;
-  /** Whom the caller wants to be; see `node_name.ts`. */
-  readonly node: string;
-  /** PKCS #10, DER. Only its public key and its signature count. */
-  readonly csr: Uint8Array;
-  /** Such as `tunnel/0.1.0`; for the log. */
-  readonly software: string;
-}
+export type JoinRequest = Of<"tunnel.v1.JoinRequest">;
 
 export const JoinRequest: MessageCodec<JoinRequest> = SCHEMA.codec<JoinRequest>(
   "tunnel.v1.JoinRequest",
 );
 
 /** `tunnel.v1.RenewRequest`. */
-export interface RenewRequest {
-  readonly node: string;
-  /** PKCS #10, DER, of the key that joined. */
-  readonly csr: Uint8Array;
-  /** Both empty when the connection shows the node's valid certificate. */
-  readonly nonce: Uint8Array;
-  /**
-   * Signature of that key, ECDSA with SHA-256, r and s of 32 bytes each, over
-   * "tunnel renew\n", the nonce and SHA-256 of csr; see `enrolment.ts`.
-   */
-  readonly proof: Uint8Array;
-}
+export type RenewRequest = Of<"tunnel.v1.RenewRequest">;
 
 export const RenewRequest: MessageCodec<RenewRequest> = SCHEMA.codec<
   RenewRequest
 >("tunnel.v1.RenewRequest");
 
 /** `tunnel.v1.AuthoritiesRequest`. */
-export interface AuthoritiesRequest {
-  /**
-   * Whom the node trusts now: for each the first 16 hex digits of SHA-256 over
-   * the authority's public key (SubjectPublicKeyInfo); see `enrolment.ts`.
-   */
-  readonly trusted: readonly string[];
-}
+export type AuthoritiesRequest = Of<"tunnel.v1.AuthoritiesRequest">;
 
 export const AuthoritiesRequest: MessageCodec<AuthoritiesRequest> = SCHEMA
   .codec<AuthoritiesRequest>("tunnel.v1.AuthoritiesRequest");
 
 /** `tunnel.v1.AuthoritiesAnswer`. */
-export interface AuthoritiesAnswer {
-  /** As in Enrolment. */
-  readonly authorities: Uint8Array;
-}
+export type AuthoritiesAnswer = Of<"tunnel.v1.AuthoritiesAnswer">;
 
 export const AuthoritiesAnswer: MessageCodec<AuthoritiesAnswer> = SCHEMA.codec<
   AuthoritiesAnswer
 >("tunnel.v1.AuthoritiesAnswer");
 
 /** `tunnel.v1.StandingRequest`. */
-export interface StandingRequest {
-  /** As in the agent's hello. */
-  readonly agentId: string;
-  readonly identifiers: string;
-  readonly token: string;
-  readonly software: string;
-}
+export type StandingRequest = Of<"tunnel.v1.StandingRequest">;
 
 export const StandingRequest: MessageCodec<StandingRequest> = SCHEMA.codec<
   StandingRequest
 >("tunnel.v1.StandingRequest");
 
 /** `tunnel.v1.StandingAnswer`. */
-export interface StandingAnswer {
-  /** Why it would not be let in, as its agent would be told; empty: it would. */
-  readonly refusal: string;
-  readonly serverId: string;
-  /** The server's clock, RFC 3339. */
-  readonly now: string;
-  /**
-   * Of those that have proven this very key: `ip:port` of each link that this
-   * server has of them.
-   */
-  readonly linkedFrom: readonly string[];
-  /** Processes of them that live beside each other, if there are several. */
-  readonly instances: number;
-  /** What `refusal` is in the table of problems, such as TUN311. */
-  readonly code: string;
-}
+export type StandingAnswer = Of<"tunnel.v1.StandingAnswer">;
 
 export const StandingAnswer: MessageCodec<StandingAnswer> = SCHEMA.codec<
   StandingAnswer
 >("tunnel.v1.StandingAnswer");
 
 /** A newer server may answer something else: neither of the two. */
-export interface EnrolmentAnswer {
-  readonly enrolment?: Enrolment;
-  readonly pending?: Pending;
-}
+export type EnrolmentAnswer = Of<"tunnel.v1.EnrolmentAnswer">;
 
 export const EnrolmentAnswer: MessageCodec<EnrolmentAnswer> = SCHEMA.codec<
   EnrolmentAnswer
 >("tunnel.v1.EnrolmentAnswer");
 
 /** A node's certificate, and what it needs besides. */
-export interface Enrolment {
-  /** The node's name as the certificate says it. */
-  readonly node: string;
-  /** PEM: the leaf, then what stands between it and an authority of the bundle. */
-  readonly certificate: Uint8Array;
-  /**
-   * PEM: whom to trust as the server's authority. The first one issues now: a
-   * node whose certificate is of another one renews soon.
-   */
-  readonly authorities: Uint8Array;
-  /** URL query of what the node may call itself, as in `agentidentifiers`. */
-  readonly identifiers: string;
-}
+export type Enrolment = Of<"tunnel.v1.Enrolment">;
 
 /** A person has to approve the node first: `tunnel node approve`. */
-export interface Pending {
-  readonly reason: string;
-  /** Repeat the call after so many milliseconds. */
-  readonly retryAfterMs: number;
-}
+export type Pending = Of<"tunnel.v1.Pending">;

@@ -7,63 +7,29 @@
  */
 
 import { type MessageCodec, Schema } from "../grpc/message_codec.ts";
+import type { WholeMessage } from "../grpc/described_message.ts";
 
 /** What the files say, a line for a message. */
 // deno-fmt-ignore
-export const SCHEMA: Schema = new Schema({
+const PACKAGES = {
   "tunnel.v1": {
-    Forwarded: { fields: { serverId: { type: "string", id: 1 }, hasPolicy: { type: "bool", id: 2 }, caller: { type: "ForwardedCaller", id: 3 } } },
-    ForwardedCaller: { fields: { remoteAddress: { type: "string", id: 1 }, localAddress: { type: "string", id: 2 }, node: { type: "string", id: 3 }, certificate: { type: "ForwardedCertificate", id: 4 }, process: { type: "ForwardedProcess", id: 5 } } },
+    Forwarded: { fields: { serverId: { type: "string", id: 1 }, hasPolicy: { type: "bool", id: 2 }, caller: { type: "tunnel.v1.ForwardedCaller", id: 3 } } },
+    ForwardedCaller: { fields: { remoteAddress: { type: "string", id: 1 }, localAddress: { type: "string", id: 2 }, node: { type: "string", id: 3 }, certificate: { type: "tunnel.v1.ForwardedCertificate", id: 4 }, process: { type: "tunnel.v1.ForwardedProcess", id: 5 } } },
     ForwardedCertificate: { fields: { commonName: { type: "string", id: 1 }, fingerprint: { type: "string", id: 2 }, names: { rule: "repeated", type: "string", id: 3 }, organizations: { rule: "repeated", type: "string", id: 4 } } },
     ForwardedProcess: { fields: { pid: { type: "uint32", id: 1 }, uid: { type: "uint32", id: 2 } } },
   },
-});
+} as const;
+
+export const SCHEMA: Schema = new Schema(PACKAGES);
+
+type Of<Name extends string> = WholeMessage<typeof PACKAGES, Name>;
 
 /** `tunnel.v1.Forwarded`. */
-export interface Forwarded {
-  /**
-   * Whose caller it is. Its presence is the hop that a dial may make: it is
-   * never forwarded again.
-   */
-  readonly serverId: string;
-  /**
-   * That server has a policy. One that has none refuses the dial: which nodes
-   * the caller may reach was not decided yet.
-   */
-  readonly hasPolicy: boolean;
-  readonly caller: ForwardedCaller | null;
-}
+export type Forwarded = Of<"tunnel.v1.Forwarded">;
 
 export const Forwarded: MessageCodec<Forwarded> = SCHEMA.codec<Forwarded>(
   "tunnel.v1.Forwarded",
 );
 
 /** Who asked, as the first server proved it. */
-export interface ForwardedCaller {
-  /** `ip:port`, or of a unix socket a path. */
-  readonly remoteAddress: string;
-  /** Of a unix socket of the first server its path; else `ip:port`. */
-  readonly localAddress: string;
-  /** It came to the agent port, as this node; empty: to a frontend. */
-  readonly node: string;
-  /** Absent: it showed none. */
-  readonly certificate: ForwardedCertificate | null;
-  /** Of a unix socket, where it is known. */
-  readonly process: ForwardedProcess | null;
-}
-
-/** What policies and audit logs look at. */
-export interface ForwardedCertificate {
-  readonly commonName: string;
-  /** SHA-256 in hex. */
-  readonly fingerprint: string;
-  /** Such as `DNS:node1`. */
-  readonly names: readonly string[];
-  readonly organizations: readonly string[];
-}
-
-/** `tunnel.v1.ForwardedProcess`. */
-export interface ForwardedProcess {
-  readonly pid: number;
-  readonly uid: number;
-}
+export type ForwardedCaller = Of<"tunnel.v1.ForwardedCaller">;

@@ -7,31 +7,36 @@
  */
 
 import { type MessageCodec, Schema } from "../grpc/message_codec.ts";
+import type { WholeMessage } from "../grpc/described_message.ts";
 
 /** What the files say, a line for a message. */
 // deno-fmt-ignore
-export const SCHEMA: Schema = new Schema({
+const PACKAGES = {
   "tunnel.v1": {
-    FromServer: { oneofs: { event: { oneof: ["hello", "drain", "reconnect", "peerAddresses", "caBundle", "announcedServices", "refusal", "admission", "serviceRefusals", "duplicateIdentity"] } }, fields: { hello: { type: "ServerHello", id: 1 }, drain: { type: "Drain", id: 2 }, reconnect: { type: "Reconnect", id: 3 }, peerAddresses: { type: "PeerAddresses", id: 4 }, caBundle: { type: "CaBundle", id: 5 }, announcedServices: { type: "AnnouncedServices", id: 6 }, refusal: { type: "Refusal", id: 7 }, admission: { type: "Admission", id: 8 }, serviceRefusals: { type: "ServiceRefusals", id: 9 }, duplicateIdentity: { type: "DuplicateIdentity", id: 10 } } },
-    FromAgent: { oneofs: { event: { oneof: ["hello", "drain", "services", "trust"] } }, fields: { hello: { type: "AgentHello", id: 1 }, drain: { type: "Drain", id: 2 }, services: { type: "ServiceAnnouncement", id: 3 }, trust: { type: "Trust", id: 4 } } },
+    FromServer: { oneofs: { event: { oneof: ["hello", "drain", "reconnect", "peerAddresses", "caBundle", "announcedServices", "refusal", "admission", "serviceRefusals", "duplicateIdentity"] } }, fields: { hello: { type: "tunnel.v1.ServerHello", id: 1 }, drain: { type: "tunnel.v1.Drain", id: 2 }, reconnect: { type: "tunnel.v1.Reconnect", id: 3 }, peerAddresses: { type: "tunnel.v1.PeerAddresses", id: 4 }, caBundle: { type: "tunnel.v1.CaBundle", id: 5 }, announcedServices: { type: "tunnel.v1.AnnouncedServices", id: 6 }, refusal: { type: "tunnel.v1.Refusal", id: 7 }, admission: { type: "tunnel.v1.Admission", id: 8 }, serviceRefusals: { type: "tunnel.v1.ServiceRefusals", id: 9 }, duplicateIdentity: { type: "tunnel.v1.DuplicateIdentity", id: 10 } } },
+    FromAgent: { oneofs: { event: { oneof: ["hello", "drain", "services", "trust"] } }, fields: { hello: { type: "tunnel.v1.AgentHello", id: 1 }, drain: { type: "tunnel.v1.Drain", id: 2 }, services: { type: "tunnel.v1.ServiceAnnouncement", id: 3 }, trust: { type: "tunnel.v1.Trust", id: 4 } } },
     ServerHello: { fields: { version: { type: "uint32", id: 1 }, software: { type: "string", id: 2 }, serverId: { type: "string", id: 3 }, serverCount: { type: "uint32", id: 4 }, capabilities: { rule: "repeated", type: "string", id: 5 }, instanceId: { type: "string", id: 6 } } },
-    AgentHello: { fields: { version: { type: "uint32", id: 1 }, software: { type: "string", id: 2 }, agentId: { type: "string", id: 3 }, identifiers: { type: "string", id: 4 }, token: { type: "string", id: 5 }, capabilities: { rule: "repeated", type: "string", id: 6 }, linkIndex: { type: "uint32", id: 7 }, services: { rule: "repeated", type: "AnnouncedService", id: 8 }, instanceId: { type: "string", id: 9 } } },
-    ServiceAnnouncement: { fields: { services: { rule: "repeated", type: "AnnouncedService", id: 1 } } },
+    AgentHello: { fields: { version: { type: "uint32", id: 1 }, software: { type: "string", id: 2 }, agentId: { type: "string", id: 3 }, identifiers: { type: "string", id: 4 }, token: { type: "string", id: 5 }, capabilities: { rule: "repeated", type: "string", id: 6 }, linkIndex: { type: "uint32", id: 7 }, services: { rule: "repeated", type: "tunnel.v1.AnnouncedService", id: 8 }, instanceId: { type: "string", id: 9 } } },
+    ServiceAnnouncement: { fields: { services: { rule: "repeated", type: "tunnel.v1.AnnouncedService", id: 1 } } },
     AnnouncedService: { fields: { name: { type: "string", id: 1 }, namespace: { type: "string", id: 2 }, port: { type: "uint32", id: 3 }, protocol: { type: "string", id: 4 }, appProtocol: { type: "string", id: 5 }, host: { type: "string", id: 6 }, targetPort: { type: "uint32", id: 7 } } },
     Trust: { fields: { authorities: { rule: "repeated", type: "string", id: 1 } } },
     Drain: { fields: { spreadMs: { type: "uint32", id: 1 } } },
     Reconnect: { fields: { reason: { type: "string", id: 1 }, delayMs: { type: "uint32", id: 2 } } },
-    PeerAddresses: { fields: { servers: { rule: "repeated", type: "PeerServer", id: 2 }, serverCount: { type: "uint32", id: 3 } } },
+    PeerAddresses: { fields: { servers: { rule: "repeated", type: "tunnel.v1.PeerServer", id: 2 }, serverCount: { type: "uint32", id: 3 } } },
     PeerServer: { fields: { serverId: { type: "string", id: 1 }, instanceId: { type: "string", id: 2 }, address: { type: "string", id: 3 } } },
     CaBundle: { fields: { pem: { type: "bytes", id: 1 } } },
     AnnouncedServices: { fields: { names: { rule: "repeated", type: "string", id: 1 } } },
-    ServiceRefusals: { fields: { refused: { rule: "repeated", type: "ServiceRefusal", id: 1 } } },
+    ServiceRefusals: { fields: { refused: { rule: "repeated", type: "tunnel.v1.ServiceRefusal", id: 1 } } },
     ServiceRefusal: { fields: { service: { type: "string", id: 1 }, reason: { type: "string", id: 2 } } },
     DuplicateIdentity: { fields: { message: { type: "string", id: 1 } } },
     Admission: { fields: {} },
     Refusal: { fields: { reason: { type: "string", id: 1 }, code: { type: "string", id: 2 } } },
   },
-});
+} as const;
+
+export const SCHEMA: Schema = new Schema(PACKAGES);
+
+type Of<Name extends string> = WholeMessage<typeof PACKAGES, Name>;
 
 /** Paths of the methods of `tunnel.v1.Link`. */
 export const LINK_METHODS = {
@@ -39,170 +44,30 @@ export const LINK_METHODS = {
 } as const;
 
 /** `tunnel.v1.FromServer`. */
-export interface FromServer {
-  readonly hello?: ServerHello;
-  readonly drain?: Drain;
-  readonly reconnect?: Reconnect;
-  readonly peerAddresses?: PeerAddresses;
-  readonly caBundle?: CaBundle;
-  readonly announcedServices?: AnnouncedServices;
-  readonly refusal?: Refusal;
-  readonly admission?: Admission;
-  readonly serviceRefusals?: ServiceRefusals;
-  readonly duplicateIdentity?: DuplicateIdentity;
-}
+export type FromServer = Of<"tunnel.v1.FromServer">;
 
 export const FromServer: MessageCodec<FromServer> = SCHEMA.codec<FromServer>(
   "tunnel.v1.FromServer",
 );
 
 /** `tunnel.v1.FromAgent`. */
-export interface FromAgent {
-  readonly hello?: AgentHello;
-  readonly drain?: Drain;
-  readonly services?: ServiceAnnouncement;
-  readonly trust?: Trust;
-}
+export type FromAgent = Of<"tunnel.v1.FromAgent">;
 
 export const FromAgent: MessageCodec<FromAgent> = SCHEMA.codec<FromAgent>(
   "tunnel.v1.FromAgent",
 );
 
 /** Sent once by the server, first of all. */
-export interface ServerHello {
-  readonly version: number;
-  /** Such as `tunnel/0.1.0`. */
-  readonly software: string;
-  readonly serverId: string;
-  /** How many servers there are, for the agent to find them all. */
-  readonly serverCount: number;
-  readonly capabilities: readonly string[];
-  /**
-   * Another one for each process with this server_id; empty: not sent. See
-   * `peer_identity.ts`.
-   */
-  readonly instanceId: string;
-}
+export type ServerHello = Of<"tunnel.v1.ServerHello">;
 
 /** Sent once by the agent, in answer. */
-export interface AgentHello {
-  readonly version: number;
-  readonly software: string;
-  readonly agentId: string;
-  /**
-   * A URL query, as in the metadata field `agentidentifiers`; see
-   * `identifiers.ts`.
-   */
-  readonly identifiers: string;
-  /** The agent's credential besides its certificate; empty without one. */
-  readonly token: string;
-  readonly capabilities: readonly string[];
-  /** Which of the agent's links to this server this is, from 0. */
-  readonly linkIndex: number;
-  /** What the node serves for others; see ServiceAnnouncement. */
-  readonly services: readonly AnnouncedService[];
-  /** Made up when the agent's process starts, and the same on all its links. */
-  readonly instanceId: string;
-}
-
-/**
- * All that the node serves for others from now on, in place of what it sent
- * before, on this link or on another one.
- */
-export interface ServiceAnnouncement {
-  readonly services: readonly AnnouncedService[];
-}
+export type AgentHello = Of<"tunnel.v1.AgentHello">;
 
 /** One port of a service, and where the agent dials it. */
-export interface AnnouncedService {
-  readonly name: string;
-  /** Empty: "default". */
-  readonly namespace: string;
-  /** The service's own number. */
-  readonly port: number;
-  /** "tcp" or "udp"; empty: "tcp". */
-  readonly protocol: string;
-  /** Such as "http" or "grpc"; empty: not sent. */
-  readonly appProtocol: string;
-  /** An IP address or a host name. */
-  readonly host: string;
-  readonly targetPort: number;
-}
-
-/**
- * Ids of the authorities that the agent trusts from now on: it has kept the
- * bundle that the server sent. See `enrolment.ts`.
- */
-export interface Trust {
-  readonly authorities: readonly string[];
-}
-
-/** The sender takes no new conduits if it can be helped; those there are go on. */
-export interface Drain {
-  /**
-   * Of a server with many agents: each of them looks for another one after a
-   * time of its own within this one, so that they do not come at once.
-   */
-  readonly spreadMs: number;
-}
-
-/** The server asks the agent to make a new link and drain this one. */
-export interface Reconnect {
-  readonly reason: string;
-  readonly delayMs: number;
-}
-
-/** Where servers can be reached, in place of what was sent before. */
-export interface PeerAddresses {
-  /** The sender is among them, if it knows where it is. Agents look at 64 at most. */
-  readonly servers: readonly PeerServer[];
-  /** How many servers there are, in place of what the hello said. */
-  readonly serverCount: number;
-}
+export type AnnouncedService = Of<"tunnel.v1.AnnouncedService">;
 
 /** A server of the same service as the one that sends it. */
-export interface PeerServer {
-  readonly serverId: string;
-  /** Of its process; empty: not known. See `peer_identity.ts`. */
-  readonly instanceId: string;
-  /** HOST:PORT where agents link to it. */
-  readonly address: string;
-}
-
-/** The certificates that the agent is to trust from now on. */
-export interface CaBundle {
-  readonly pem: Uint8Array;
-}
-
-/** Services that the server offers to the node. */
-export interface AnnouncedServices {
-  readonly names: readonly string[];
-}
-
-/** What the server does not take of the services that the agent announced last. */
-export interface ServiceRefusals {
-  readonly refused: readonly ServiceRefusal[];
-}
+export type PeerServer = Of<"tunnel.v1.PeerServer">;
 
 /** An announced service that the server does not take. */
-export interface ServiceRefusal {
-  /** For people: which one. */
-  readonly service: string;
-  readonly reason: string;
-}
-
-/** Two processes that both live speak for this node, with one key. */
-export interface DuplicateIdentity {
-  /** For people: who they are, and what to do. */
-  readonly message: string;
-}
-
-/** The server has accepted the agent's hello; only now the link stands. */
-export type Admission = Readonly<Record<never, never>>;
-
-/** The server ends the link, and says why. */
-export interface Refusal {
-  readonly reason: string;
-  /** Of the problem, such as TUN311; a code that is not known is ignored. */
-  readonly code: string;
-}
+export type ServiceRefusal = Of<"tunnel.v1.ServiceRefusal">;

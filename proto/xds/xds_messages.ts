@@ -7,20 +7,21 @@
  */
 
 import { type MessageKind, XdsSchema } from "./message_kind.ts";
+import type { PresentMessage } from "../grpc/described_message.ts";
 
 /** What the files say, a line for a message. */
 // deno-fmt-ignore
-export const SCHEMA: XdsSchema = new XdsSchema({
+const PACKAGES = {
   "google.protobuf": {
     Any: { fields: { typeUrl: { type: "string", id: 1 }, value: { type: "bytes", id: 2 } } },
     Duration: { fields: { seconds: { type: "int64", id: 1 }, nanos: { type: "int32", id: 2 } } },
     UInt32Value: { fields: { value: { type: "uint32", id: 1 } } },
     UInt64Value: { fields: { value: { type: "uint64", id: 1 } } },
     BoolValue: { fields: { value: { type: "bool", id: 1 } } },
-    Struct: { fields: { fields: { keyType: "string", type: "Value", id: 1 } } },
-    Value: { oneofs: { kind: { oneof: ["nullValue", "numberValue", "stringValue", "boolValue", "structValue", "listValue"] } }, fields: { nullValue: { type: "NullValue", id: 1 }, numberValue: { type: "double", id: 2 }, stringValue: { type: "string", id: 3 }, boolValue: { type: "bool", id: 4 }, structValue: { type: "Struct", id: 5 }, listValue: { type: "ListValue", id: 6 } } },
+    Struct: { fields: { fields: { keyType: "string", type: "google.protobuf.Value", id: 1 } } },
+    Value: { oneofs: { kind: { oneof: ["nullValue", "numberValue", "stringValue", "boolValue", "structValue", "listValue"] } }, fields: { nullValue: { type: "google.protobuf.NullValue", id: 1 }, numberValue: { type: "double", id: 2 }, stringValue: { type: "string", id: 3 }, boolValue: { type: "bool", id: 4 }, structValue: { type: "google.protobuf.Struct", id: 5 }, listValue: { type: "google.protobuf.ListValue", id: 6 } } },
     NullValue: { values: { NULL_VALUE: 0 } },
-    ListValue: { fields: { values: { rule: "repeated", type: "Value", id: 1 } } },
+    ListValue: { fields: { values: { rule: "repeated", type: "google.protobuf.Value", id: 1 } } },
   },
   "google.rpc": {
     Status: { fields: { code: { type: "int32", id: 1 }, message: { type: "string", id: 2 }, details: { rule: "repeated", type: "google.protobuf.Any", id: 3 } } },
@@ -29,11 +30,11 @@ export const SCHEMA: XdsSchema = new XdsSchema({
     SemanticVersion: { fields: { majorNumber: { type: "uint32", id: 1 }, minorNumber: { type: "uint32", id: 2 }, patch: { type: "uint32", id: 3 } } },
     Int64Range: { fields: { start: { type: "int64", id: 1 }, end: { type: "int64", id: 2 } } },
     Percent: { fields: { value: { type: "double", id: 1, options: { "(validate.rules)": { double: { lte: 100, gte: 0 } } } } } },
-    HashPolicy: { oneofs: { policySpecifier: { oneof: ["sourceIp"], options: { "(validate.required)": true } } }, fields: { sourceIp: { type: "SourceIp", id: 1 } }, nested: { SourceIp: { fields: {} } } },
+    HashPolicy: { oneofs: { policySpecifier: { oneof: ["sourceIp"], options: { "(validate.required)": true } } }, fields: { sourceIp: { type: "envoy.type.v3.HashPolicy.SourceIp", id: 1 } }, nested: { SourceIp: { fields: {} } } },
   },
   "envoy.type.matcher.v3": {
     RegexMatcher: { fields: { regex: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1 } } } } } },
-    StringMatcher: { oneofs: { matchPattern: { oneof: ["exact", "prefix", "suffix", "safeRegex", "contains"], options: { "(validate.required)": true } } }, fields: { exact: { type: "string", id: 1 }, prefix: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1 } } } }, suffix: { type: "string", id: 3, options: { "(validate.rules)": { string: { min_len: 1 } } } }, safeRegex: { type: "RegexMatcher", id: 5, options: { "(validate.rules)": { message: { required: true } } } }, contains: { type: "string", id: 7, options: { "(validate.rules)": { string: { min_len: 1 } } } }, ignoreCase: { type: "bool", id: 6 } } },
+    StringMatcher: { oneofs: { matchPattern: { oneof: ["exact", "prefix", "suffix", "safeRegex", "contains"], options: { "(validate.required)": true } } }, fields: { exact: { type: "string", id: 1 }, prefix: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1 } } } }, suffix: { type: "string", id: 3, options: { "(validate.rules)": { string: { min_len: 1 } } } }, safeRegex: { type: "envoy.type.matcher.v3.RegexMatcher", id: 5, options: { "(validate.rules)": { message: { required: true } } } }, contains: { type: "string", id: 7, options: { "(validate.rules)": { string: { min_len: 1 } } } }, ignoreCase: { type: "bool", id: 6 } } },
   },
   "envoy.config.core.v3": {
     ApiVersion: { values: { AUTO: 0, V2: 1, V3: 2 } },
@@ -41,55 +42,55 @@ export const SCHEMA: XdsSchema = new XdsSchema({
     HealthStatus: { values: { UNKNOWN: 0, HEALTHY: 1, UNHEALTHY: 2, DRAINING: 3, TIMEOUT: 4, DEGRADED: 5 } },
     Locality: { fields: { region: { type: "string", id: 1 }, zone: { type: "string", id: 2 }, subZone: { type: "string", id: 3 } } },
     BuildVersion: { fields: { version: { type: "envoy.type.v3.SemanticVersion", id: 1 } } },
-    Node: { oneofs: { userAgentVersionType: { oneof: ["userAgentVersion", "userAgentBuildVersion"] } }, fields: { id: { type: "string", id: 1 }, cluster: { type: "string", id: 2 }, metadata: { type: "google.protobuf.Struct", id: 3 }, locality: { type: "Locality", id: 4 }, userAgentName: { type: "string", id: 6 }, userAgentVersion: { type: "string", id: 7 }, userAgentBuildVersion: { type: "BuildVersion", id: 8 }, clientFeatures: { rule: "repeated", type: "string", id: 10 } } },
+    Node: { oneofs: { userAgentVersionType: { oneof: ["userAgentVersion", "userAgentBuildVersion"] } }, fields: { id: { type: "string", id: 1 }, cluster: { type: "string", id: 2 }, metadata: { type: "google.protobuf.Struct", id: 3 }, locality: { type: "envoy.config.core.v3.Locality", id: 4 }, userAgentName: { type: "string", id: 6 }, userAgentVersion: { type: "string", id: 7 }, userAgentBuildVersion: { type: "envoy.config.core.v3.BuildVersion", id: 8 }, clientFeatures: { rule: "repeated", type: "string", id: 10 } } },
     ControlPlane: { fields: { identifier: { type: "string", id: 1 } } },
     Metadata: { fields: { filterMetadata: { keyType: "string", type: "google.protobuf.Struct", id: 1, options: { "(validate.rules)": { map: { keys: { string: { min_len: 1 } } } } } }, typedFilterMetadata: { keyType: "string", type: "google.protobuf.Any", id: 2, options: { "(validate.rules)": { map: { keys: { string: { min_len: 1 } } } } } } } },
-    SocketAddress: { oneofs: { portSpecifier: { oneof: ["portValue"], options: { "(validate.required)": true } } }, fields: { protocol: { type: "Protocol", id: 1, options: { "(validate.rules)": { enum: { defined_only: true } } } }, address: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1 } } } }, portValue: { type: "uint32", id: 3, options: { "(validate.rules)": { uint32: { lte: 65535 } } } } }, nested: { Protocol: { values: { TCP: 0, UDP: 1 } } } },
-    Address: { oneofs: { address: { oneof: ["socketAddress"], options: { "(validate.required)": true } } }, fields: { socketAddress: { type: "SocketAddress", id: 1 } } },
+    SocketAddress: { oneofs: { portSpecifier: { oneof: ["portValue"], options: { "(validate.required)": true } } }, fields: { protocol: { type: "envoy.config.core.v3.SocketAddress.Protocol", id: 1, options: { "(validate.rules)": { enum: { defined_only: true } } } }, address: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1 } } } }, portValue: { type: "uint32", id: 3, options: { "(validate.rules)": { uint32: { lte: 65535 } } } } }, nested: { Protocol: { values: { TCP: 0, UDP: 1 } } } },
+    Address: { oneofs: { address: { oneof: ["socketAddress"], options: { "(validate.required)": true } } }, fields: { socketAddress: { type: "envoy.config.core.v3.SocketAddress", id: 1 } } },
     UdpSocketConfig: { fields: { maxRxDatagramSize: { type: "google.protobuf.UInt64Value", id: 1, options: { "(validate.rules)": { uint64: { lt: 65536, gt: 0 } } } }, preferGro: { type: "google.protobuf.BoolValue", id: 2 } } },
     AggregatedConfigSource: { fields: {} },
     SelfConfigSource: { fields: {} },
-    ConfigSource: { oneofs: { configSourceSpecifier: { oneof: ["ads", "self"], options: { "(validate.required)": true } } }, fields: { ads: { type: "AggregatedConfigSource", id: 3 }, self: { type: "SelfConfigSource", id: 5 }, initialFetchTimeout: { type: "google.protobuf.Duration", id: 4 }, resourceApiVersion: { type: "ApiVersion", id: 6, options: { "(validate.rules)": { enum: { defined_only: true } } } } } },
+    ConfigSource: { oneofs: { configSourceSpecifier: { oneof: ["ads", "self"], options: { "(validate.required)": true } } }, fields: { ads: { type: "envoy.config.core.v3.AggregatedConfigSource", id: 3 }, self: { type: "envoy.config.core.v3.SelfConfigSource", id: 5 }, initialFetchTimeout: { type: "google.protobuf.Duration", id: 4 }, resourceApiVersion: { type: "envoy.config.core.v3.ApiVersion", id: 6, options: { "(validate.rules)": { enum: { defined_only: true } } } } } },
     TypedExtensionConfig: { fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, typedConfig: { type: "google.protobuf.Any", id: 2, options: { "(validate.rules)": { any: { required: true } } } } } },
     TransportSocket: { oneofs: { configType: { oneof: ["typedConfig"] } }, fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, typedConfig: { type: "google.protobuf.Any", id: 3 } } },
     BackoffStrategy: { fields: { baseInterval: { type: "google.protobuf.Duration", id: 1, options: { "(validate.rules)": { duration: { required: true, gte: { nanos: 1000000 } } } } }, maxInterval: { type: "google.protobuf.Duration", id: 2, options: { "(validate.rules)": { duration: { gt: {} } } } } } },
-    HealthCheck: { oneofs: { healthChecker: { oneof: ["httpHealthCheck", "tcpHealthCheck", "grpcHealthCheck"], options: { "(validate.required)": true } } }, fields: { timeout: { type: "google.protobuf.Duration", id: 1, options: { "(validate.rules)": { duration: { required: true, gt: {} } } } }, interval: { type: "google.protobuf.Duration", id: 2, options: { "(validate.rules)": { duration: { required: true, gt: {} } } } }, unhealthyThreshold: { type: "google.protobuf.UInt32Value", id: 4, options: { "(validate.rules)": { message: { required: true } } } }, healthyThreshold: { type: "google.protobuf.UInt32Value", id: 5, options: { "(validate.rules)": { message: { required: true } } } }, httpHealthCheck: { type: "HttpHealthCheck", id: 8 }, tcpHealthCheck: { type: "TcpHealthCheck", id: 9 }, grpcHealthCheck: { type: "GrpcHealthCheck", id: 11 }, noTrafficInterval: { type: "google.protobuf.Duration", id: 12, options: { "(validate.rules)": { duration: { gt: {} } } } } }, nested: { HttpHealthCheck: { fields: { host: { type: "string", id: 1, options: { "(validate.rules)": { string: { well_known_regex: "HTTP_HEADER_VALUE" } } } }, path: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1, well_known_regex: "HTTP_HEADER_VALUE" } } } }, expectedStatuses: { rule: "repeated", type: "envoy.type.v3.Int64Range", id: 9 } } }, TcpHealthCheck: { fields: {} }, GrpcHealthCheck: { fields: { serviceName: { type: "string", id: 1 }, authority: { type: "string", id: 2, options: { "(validate.rules)": { string: { well_known_regex: "HTTP_HEADER_VALUE", strict: false } } } } } } } },
+    HealthCheck: { oneofs: { healthChecker: { oneof: ["httpHealthCheck", "tcpHealthCheck", "grpcHealthCheck"], options: { "(validate.required)": true } } }, fields: { timeout: { type: "google.protobuf.Duration", id: 1, options: { "(validate.rules)": { duration: { required: true, gt: {} } } } }, interval: { type: "google.protobuf.Duration", id: 2, options: { "(validate.rules)": { duration: { required: true, gt: {} } } } }, unhealthyThreshold: { type: "google.protobuf.UInt32Value", id: 4, options: { "(validate.rules)": { message: { required: true } } } }, healthyThreshold: { type: "google.protobuf.UInt32Value", id: 5, options: { "(validate.rules)": { message: { required: true } } } }, httpHealthCheck: { type: "envoy.config.core.v3.HealthCheck.HttpHealthCheck", id: 8 }, tcpHealthCheck: { type: "envoy.config.core.v3.HealthCheck.TcpHealthCheck", id: 9 }, grpcHealthCheck: { type: "envoy.config.core.v3.HealthCheck.GrpcHealthCheck", id: 11 }, noTrafficInterval: { type: "google.protobuf.Duration", id: 12, options: { "(validate.rules)": { duration: { gt: {} } } } } }, nested: { HttpHealthCheck: { fields: { host: { type: "string", id: 1, options: { "(validate.rules)": { string: { well_known_regex: "HTTP_HEADER_VALUE" } } } }, path: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1, well_known_regex: "HTTP_HEADER_VALUE" } } } }, expectedStatuses: { rule: "repeated", type: "envoy.type.v3.Int64Range", id: 9 } } }, TcpHealthCheck: { fields: {} }, GrpcHealthCheck: { fields: { serviceName: { type: "string", id: 1 }, authority: { type: "string", id: 2, options: { "(validate.rules)": { string: { well_known_regex: "HTTP_HEADER_VALUE", strict: false } } } } } } } },
     HttpProtocolOptions: { fields: { idleTimeout: { type: "google.protobuf.Duration", id: 1 } } },
     Http1ProtocolOptions: { fields: {} },
     Http2ProtocolOptions: { fields: { maxConcurrentStreams: { type: "google.protobuf.UInt32Value", id: 2, options: { "(validate.rules)": { uint32: { lte: 2147483647, gte: 1 } } } } } },
   },
   "envoy.config.endpoint.v3": {
     Endpoint: { fields: { address: { type: "envoy.config.core.v3.Address", id: 1 }, hostname: { type: "string", id: 3 } } },
-    LbEndpoint: { oneofs: { hostIdentifier: { oneof: ["endpoint"] } }, fields: { endpoint: { type: "Endpoint", id: 1 }, healthStatus: { type: "envoy.config.core.v3.HealthStatus", id: 2 }, metadata: { type: "envoy.config.core.v3.Metadata", id: 3 }, loadBalancingWeight: { type: "google.protobuf.UInt32Value", id: 4, options: { "(validate.rules)": { uint32: { gte: 1 } } } } } },
-    LocalityLbEndpoints: { fields: { locality: { type: "envoy.config.core.v3.Locality", id: 1 }, lbEndpoints: { rule: "repeated", type: "LbEndpoint", id: 2 }, loadBalancingWeight: { type: "google.protobuf.UInt32Value", id: 3, options: { "(validate.rules)": { uint32: { gte: 1 } } } }, priority: { type: "uint32", id: 5, options: { "(validate.rules)": { uint32: { lte: 128 } } } }, metadata: { type: "envoy.config.core.v3.Metadata", id: 9 } } },
-    ClusterLoadAssignment: { fields: { clusterName: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, endpoints: { rule: "repeated", type: "LocalityLbEndpoints", id: 2 }, policy: { type: "Policy", id: 4 } }, nested: { Policy: { fields: { overprovisioningFactor: { type: "google.protobuf.UInt32Value", id: 3, options: { "(validate.rules)": { uint32: { gt: 0 } } } } } } } },
+    LbEndpoint: { oneofs: { hostIdentifier: { oneof: ["endpoint"] } }, fields: { endpoint: { type: "envoy.config.endpoint.v3.Endpoint", id: 1 }, healthStatus: { type: "envoy.config.core.v3.HealthStatus", id: 2 }, metadata: { type: "envoy.config.core.v3.Metadata", id: 3 }, loadBalancingWeight: { type: "google.protobuf.UInt32Value", id: 4, options: { "(validate.rules)": { uint32: { gte: 1 } } } } } },
+    LocalityLbEndpoints: { fields: { locality: { type: "envoy.config.core.v3.Locality", id: 1 }, lbEndpoints: { rule: "repeated", type: "envoy.config.endpoint.v3.LbEndpoint", id: 2 }, loadBalancingWeight: { type: "google.protobuf.UInt32Value", id: 3, options: { "(validate.rules)": { uint32: { gte: 1 } } } }, priority: { type: "uint32", id: 5, options: { "(validate.rules)": { uint32: { lte: 128 } } } }, metadata: { type: "envoy.config.core.v3.Metadata", id: 9 } } },
+    ClusterLoadAssignment: { fields: { clusterName: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, endpoints: { rule: "repeated", type: "envoy.config.endpoint.v3.LocalityLbEndpoints", id: 2 }, policy: { type: "envoy.config.endpoint.v3.ClusterLoadAssignment.Policy", id: 4 } }, nested: { Policy: { fields: { overprovisioningFactor: { type: "google.protobuf.UInt32Value", id: 3, options: { "(validate.rules)": { uint32: { gt: 0 } } } } } } } },
   },
   "envoy.config.cluster.v3": {
-    CircuitBreakers: { fields: { thresholds: { rule: "repeated", type: "Thresholds", id: 1 } }, nested: { Thresholds: { fields: { priority: { type: "envoy.config.core.v3.RoutingPriority", id: 1, options: { "(validate.rules)": { enum: { defined_only: true } } } }, maxConnections: { type: "google.protobuf.UInt32Value", id: 2 }, maxPendingRequests: { type: "google.protobuf.UInt32Value", id: 3 }, maxRequests: { type: "google.protobuf.UInt32Value", id: 4 }, maxRetries: { type: "google.protobuf.UInt32Value", id: 5 } } } } },
+    CircuitBreakers: { fields: { thresholds: { rule: "repeated", type: "envoy.config.cluster.v3.CircuitBreakers.Thresholds", id: 1 } }, nested: { Thresholds: { fields: { priority: { type: "envoy.config.core.v3.RoutingPriority", id: 1, options: { "(validate.rules)": { enum: { defined_only: true } } } }, maxConnections: { type: "google.protobuf.UInt32Value", id: 2 }, maxPendingRequests: { type: "google.protobuf.UInt32Value", id: 3 }, maxRequests: { type: "google.protobuf.UInt32Value", id: 4 }, maxRetries: { type: "google.protobuf.UInt32Value", id: 5 } } } } },
     OutlierDetection: { fields: { interval: { type: "google.protobuf.Duration", id: 2, options: { "(validate.rules)": { duration: { gt: {} } } } }, baseEjectionTime: { type: "google.protobuf.Duration", id: 3, options: { "(validate.rules)": { duration: { gt: {} } } } }, maxEjectionPercent: { type: "google.protobuf.UInt32Value", id: 4, options: { "(validate.rules)": { uint32: { lte: 100 } } } }, enforcingConsecutive_5xx: { type: "google.protobuf.UInt32Value", id: 5, options: { "(validate.rules)": { uint32: { lte: 100 } } } }, enforcingSuccessRate: { type: "google.protobuf.UInt32Value", id: 6, options: { "(validate.rules)": { uint32: { lte: 100 } } } }, splitExternalLocalOriginErrors: { type: "bool", id: 12 }, consecutiveLocalOriginFailure: { type: "google.protobuf.UInt32Value", id: 13 }, enforcingLocalOriginSuccessRate: { type: "google.protobuf.UInt32Value", id: 15, options: { "(validate.rules)": { uint32: { lte: 100 } } } }, maxEjectionTime: { type: "google.protobuf.Duration", id: 21, options: { "(validate.rules)": { duration: { gt: {} } } } } } },
-    Cluster: { oneofs: { clusterDiscoveryType: { oneof: ["type"] }, lbConfig: { oneof: ["ringHashLbConfig", "leastRequestLbConfig"] } }, fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, type: { type: "DiscoveryType", id: 2, options: { "(validate.rules)": { enum: { defined_only: true } } } }, edsClusterConfig: { type: "EdsClusterConfig", id: 3 }, connectTimeout: { type: "google.protobuf.Duration", id: 4, options: { "(validate.rules)": { duration: { gt: {} } } } }, perConnectionBufferLimitBytes: { type: "google.protobuf.UInt32Value", id: 5 }, lbPolicy: { type: "LbPolicy", id: 6, options: { "(validate.rules)": { enum: { defined_only: true } } } }, healthChecks: { rule: "repeated", type: "envoy.config.core.v3.HealthCheck", id: 8 }, circuitBreakers: { type: "CircuitBreakers", id: 10 }, outlierDetection: { type: "OutlierDetection", id: 19 }, ringHashLbConfig: { type: "RingHashLbConfig", id: 23 }, leastRequestLbConfig: { type: "LeastRequestLbConfig", id: 37 }, transportSocket: { type: "envoy.config.core.v3.TransportSocket", id: 24 }, metadata: { type: "envoy.config.core.v3.Metadata", id: 25 }, commonLbConfig: { type: "CommonLbConfig", id: 27 }, closeConnectionsOnHostHealthFailure: { type: "bool", id: 31 }, ignoreHealthOnHostRemoval: { type: "bool", id: 32 }, loadAssignment: { type: "envoy.config.endpoint.v3.ClusterLoadAssignment", id: 33 }, typedExtensionProtocolOptions: { keyType: "string", type: "google.protobuf.Any", id: 36 } }, nested: { DiscoveryType: { values: { STATIC: 0, STRICT_DNS: 1, LOGICAL_DNS: 2, EDS: 3, ORIGINAL_DST: 4 } }, LbPolicy: { values: { ROUND_ROBIN: 0, LEAST_REQUEST: 1, RING_HASH: 2, RANDOM: 3, MAGLEV: 5, CLUSTER_PROVIDED: 6, LOAD_BALANCING_POLICY_CONFIG: 7 } }, EdsClusterConfig: { fields: { edsConfig: { type: "envoy.config.core.v3.ConfigSource", id: 1 }, serviceName: { type: "string", id: 2 } } }, LeastRequestLbConfig: { fields: { choiceCount: { type: "google.protobuf.UInt32Value", id: 1, options: { "(validate.rules)": { uint32: { gte: 2 } } } } } }, RingHashLbConfig: { fields: { minimumRingSize: { type: "google.protobuf.UInt64Value", id: 1, options: { "(validate.rules)": { uint64: { lte: 8388608 } } } }, hashFunction: { type: "HashFunction", id: 3, options: { "(validate.rules)": { enum: { defined_only: true } } } }, maximumRingSize: { type: "google.protobuf.UInt64Value", id: 4, options: { "(validate.rules)": { uint64: { lte: 8388608 } } } } }, nested: { HashFunction: { values: { XX_HASH: 0, MURMUR_HASH_2: 1 } } } }, CommonLbConfig: { oneofs: { localityConfigSpecifier: { oneof: ["localityWeightedLbConfig"] } }, fields: { healthyPanicThreshold: { type: "envoy.type.v3.Percent", id: 1 }, localityWeightedLbConfig: { type: "LocalityWeightedLbConfig", id: 3 }, updateMergeWindow: { type: "google.protobuf.Duration", id: 4 }, closeConnectionsOnHostSetChange: { type: "bool", id: 6 } }, nested: { LocalityWeightedLbConfig: { fields: {} } } } } },
+    Cluster: { oneofs: { clusterDiscoveryType: { oneof: ["type"] }, lbConfig: { oneof: ["ringHashLbConfig", "leastRequestLbConfig"] } }, fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, type: { type: "envoy.config.cluster.v3.Cluster.DiscoveryType", id: 2, options: { "(validate.rules)": { enum: { defined_only: true } } } }, edsClusterConfig: { type: "envoy.config.cluster.v3.Cluster.EdsClusterConfig", id: 3 }, connectTimeout: { type: "google.protobuf.Duration", id: 4, options: { "(validate.rules)": { duration: { gt: {} } } } }, perConnectionBufferLimitBytes: { type: "google.protobuf.UInt32Value", id: 5 }, lbPolicy: { type: "envoy.config.cluster.v3.Cluster.LbPolicy", id: 6, options: { "(validate.rules)": { enum: { defined_only: true } } } }, healthChecks: { rule: "repeated", type: "envoy.config.core.v3.HealthCheck", id: 8 }, circuitBreakers: { type: "envoy.config.cluster.v3.CircuitBreakers", id: 10 }, outlierDetection: { type: "envoy.config.cluster.v3.OutlierDetection", id: 19 }, ringHashLbConfig: { type: "envoy.config.cluster.v3.Cluster.RingHashLbConfig", id: 23 }, leastRequestLbConfig: { type: "envoy.config.cluster.v3.Cluster.LeastRequestLbConfig", id: 37 }, transportSocket: { type: "envoy.config.core.v3.TransportSocket", id: 24 }, metadata: { type: "envoy.config.core.v3.Metadata", id: 25 }, commonLbConfig: { type: "envoy.config.cluster.v3.Cluster.CommonLbConfig", id: 27 }, closeConnectionsOnHostHealthFailure: { type: "bool", id: 31 }, ignoreHealthOnHostRemoval: { type: "bool", id: 32 }, loadAssignment: { type: "envoy.config.endpoint.v3.ClusterLoadAssignment", id: 33 }, typedExtensionProtocolOptions: { keyType: "string", type: "google.protobuf.Any", id: 36 } }, nested: { DiscoveryType: { values: { STATIC: 0, STRICT_DNS: 1, LOGICAL_DNS: 2, EDS: 3, ORIGINAL_DST: 4 } }, LbPolicy: { values: { ROUND_ROBIN: 0, LEAST_REQUEST: 1, RING_HASH: 2, RANDOM: 3, MAGLEV: 5, CLUSTER_PROVIDED: 6, LOAD_BALANCING_POLICY_CONFIG: 7 } }, EdsClusterConfig: { fields: { edsConfig: { type: "envoy.config.core.v3.ConfigSource", id: 1 }, serviceName: { type: "string", id: 2 } } }, LeastRequestLbConfig: { fields: { choiceCount: { type: "google.protobuf.UInt32Value", id: 1, options: { "(validate.rules)": { uint32: { gte: 2 } } } } } }, RingHashLbConfig: { fields: { minimumRingSize: { type: "google.protobuf.UInt64Value", id: 1, options: { "(validate.rules)": { uint64: { lte: 8388608 } } } }, hashFunction: { type: "envoy.config.cluster.v3.Cluster.RingHashLbConfig.HashFunction", id: 3, options: { "(validate.rules)": { enum: { defined_only: true } } } }, maximumRingSize: { type: "google.protobuf.UInt64Value", id: 4, options: { "(validate.rules)": { uint64: { lte: 8388608 } } } } }, nested: { HashFunction: { values: { XX_HASH: 0, MURMUR_HASH_2: 1 } } } }, CommonLbConfig: { oneofs: { localityConfigSpecifier: { oneof: ["localityWeightedLbConfig"] } }, fields: { healthyPanicThreshold: { type: "envoy.type.v3.Percent", id: 1 }, localityWeightedLbConfig: { type: "envoy.config.cluster.v3.Cluster.CommonLbConfig.LocalityWeightedLbConfig", id: 3 }, updateMergeWindow: { type: "google.protobuf.Duration", id: 4 }, closeConnectionsOnHostSetChange: { type: "bool", id: 6 } }, nested: { LocalityWeightedLbConfig: { fields: {} } } } } },
   },
   "envoy.config.route.v3": {
     HeaderMatcher: { oneofs: { headerMatchSpecifier: { oneof: ["exactMatch", "rangeMatch", "presentMatch", "prefixMatch", "suffixMatch", "safeRegexMatch", "containsMatch", "stringMatch"] } }, fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1, well_known_regex: "HTTP_HEADER_NAME", strict: false } } } }, exactMatch: { type: "string", id: 4 }, rangeMatch: { type: "envoy.type.v3.Int64Range", id: 6 }, presentMatch: { type: "bool", id: 7 }, prefixMatch: { type: "string", id: 9, options: { "(validate.rules)": { string: { min_len: 1 } } } }, suffixMatch: { type: "string", id: 10, options: { "(validate.rules)": { string: { min_len: 1 } } } }, safeRegexMatch: { type: "envoy.type.matcher.v3.RegexMatcher", id: 11 }, containsMatch: { type: "string", id: 12, options: { "(validate.rules)": { string: { min_len: 1 } } } }, stringMatch: { type: "envoy.type.matcher.v3.StringMatcher", id: 13 }, invertMatch: { type: "bool", id: 8 }, treatMissingHeaderAsEmpty: { type: "bool", id: 14 } } },
-    RouteMatch: { oneofs: { pathSpecifier: { oneof: ["prefix", "path", "safeRegex", "pathSeparatedPrefix"], options: { "(validate.required)": true } } }, fields: { prefix: { type: "string", id: 1 }, path: { type: "string", id: 2 }, safeRegex: { type: "envoy.type.matcher.v3.RegexMatcher", id: 10, options: { "(validate.rules)": { message: { required: true } } } }, pathSeparatedPrefix: { type: "string", id: 14, options: { "(validate.rules)": { string: { pattern: "^[^?#]+[^?#/]$" } } } }, caseSensitive: { type: "google.protobuf.BoolValue", id: 4 }, headers: { rule: "repeated", type: "HeaderMatcher", id: 6 } } },
-    WeightedCluster: { fields: { clusters: { rule: "repeated", type: "ClusterWeight", id: 1, options: { "(validate.rules)": { repeated: { min_items: 1 } } } } }, nested: { ClusterWeight: { fields: { name: { type: "string", id: 1 }, weight: { type: "google.protobuf.UInt32Value", id: 2 } } } } },
-    RetryPolicy: { fields: { retryOn: { type: "string", id: 1 }, numRetries: { type: "google.protobuf.UInt32Value", id: 2 }, perTryTimeout: { type: "google.protobuf.Duration", id: 3 }, retryPriority: { type: "RetryPriority", id: 4 }, retryHostPredicate: { rule: "repeated", type: "RetryHostPredicate", id: 5 }, hostSelectionRetryMaxAttempts: { type: "int64", id: 6 } }, nested: { RetryPriority: { oneofs: { configType: { oneof: ["typedConfig"] } }, fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, typedConfig: { type: "google.protobuf.Any", id: 3 } } }, RetryHostPredicate: { oneofs: { configType: { oneof: ["typedConfig"] } }, fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, typedConfig: { type: "google.protobuf.Any", id: 3 } } } } },
-    RouteAction: { oneofs: { clusterSpecifier: { oneof: ["cluster", "weightedClusters"], options: { "(validate.required)": true } } }, fields: { cluster: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, weightedClusters: { type: "WeightedCluster", id: 3 }, timeout: { type: "google.protobuf.Duration", id: 8 }, retryPolicy: { type: "RetryPolicy", id: 9 }, hashPolicy: { rule: "repeated", type: "HashPolicy", id: 15 }, idleTimeout: { type: "google.protobuf.Duration", id: 24 }, upgradeConfigs: { rule: "repeated", type: "UpgradeConfig", id: 25 }, maxStreamDuration: { type: "MaxStreamDuration", id: 36 } }, nested: { HashPolicy: { oneofs: { policySpecifier: { oneof: ["header", "cookie", "connectionProperties", "filterState"], options: { "(validate.required)": true } } }, fields: { header: { type: "Header", id: 1 }, cookie: { type: "Cookie", id: 2 }, connectionProperties: { type: "ConnectionProperties", id: 3 }, filterState: { type: "FilterState", id: 6 }, terminal: { type: "bool", id: 4 } }, nested: { Header: { fields: { headerName: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1, well_known_regex: "HTTP_HEADER_NAME", strict: false } } } } } }, Cookie: { fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, ttl: { type: "google.protobuf.Duration", id: 2 }, path: { type: "string", id: 3 } } }, ConnectionProperties: { fields: { sourceIp: { type: "bool", id: 1 } } }, FilterState: { fields: { key: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } } } } } }, UpgradeConfig: { fields: { upgradeType: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1, well_known_regex: "HTTP_HEADER_VALUE", strict: false } } } }, enabled: { type: "google.protobuf.BoolValue", id: 2 } } }, MaxStreamDuration: { fields: { maxStreamDuration: { type: "google.protobuf.Duration", id: 1 }, grpcTimeoutHeaderMax: { type: "google.protobuf.Duration", id: 2 } } } } },
+    RouteMatch: { oneofs: { pathSpecifier: { oneof: ["prefix", "path", "safeRegex", "pathSeparatedPrefix"], options: { "(validate.required)": true } } }, fields: { prefix: { type: "string", id: 1 }, path: { type: "string", id: 2 }, safeRegex: { type: "envoy.type.matcher.v3.RegexMatcher", id: 10, options: { "(validate.rules)": { message: { required: true } } } }, pathSeparatedPrefix: { type: "string", id: 14, options: { "(validate.rules)": { string: { pattern: "^[^?#]+[^?#/]$" } } } }, caseSensitive: { type: "google.protobuf.BoolValue", id: 4 }, headers: { rule: "repeated", type: "envoy.config.route.v3.HeaderMatcher", id: 6 } } },
+    WeightedCluster: { fields: { clusters: { rule: "repeated", type: "envoy.config.route.v3.WeightedCluster.ClusterWeight", id: 1, options: { "(validate.rules)": { repeated: { min_items: 1 } } } } }, nested: { ClusterWeight: { fields: { name: { type: "string", id: 1 }, weight: { type: "google.protobuf.UInt32Value", id: 2 } } } } },
+    RetryPolicy: { fields: { retryOn: { type: "string", id: 1 }, numRetries: { type: "google.protobuf.UInt32Value", id: 2 }, perTryTimeout: { type: "google.protobuf.Duration", id: 3 }, retryPriority: { type: "envoy.config.route.v3.RetryPolicy.RetryPriority", id: 4 }, retryHostPredicate: { rule: "repeated", type: "envoy.config.route.v3.RetryPolicy.RetryHostPredicate", id: 5 }, hostSelectionRetryMaxAttempts: { type: "int64", id: 6 } }, nested: { RetryPriority: { oneofs: { configType: { oneof: ["typedConfig"] } }, fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, typedConfig: { type: "google.protobuf.Any", id: 3 } } }, RetryHostPredicate: { oneofs: { configType: { oneof: ["typedConfig"] } }, fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, typedConfig: { type: "google.protobuf.Any", id: 3 } } } } },
+    RouteAction: { oneofs: { clusterSpecifier: { oneof: ["cluster", "weightedClusters"], options: { "(validate.required)": true } } }, fields: { cluster: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, weightedClusters: { type: "envoy.config.route.v3.WeightedCluster", id: 3 }, timeout: { type: "google.protobuf.Duration", id: 8 }, retryPolicy: { type: "envoy.config.route.v3.RetryPolicy", id: 9 }, hashPolicy: { rule: "repeated", type: "envoy.config.route.v3.RouteAction.HashPolicy", id: 15 }, idleTimeout: { type: "google.protobuf.Duration", id: 24 }, upgradeConfigs: { rule: "repeated", type: "envoy.config.route.v3.RouteAction.UpgradeConfig", id: 25 }, maxStreamDuration: { type: "envoy.config.route.v3.RouteAction.MaxStreamDuration", id: 36 } }, nested: { HashPolicy: { oneofs: { policySpecifier: { oneof: ["header", "cookie", "connectionProperties", "filterState"], options: { "(validate.required)": true } } }, fields: { header: { type: "envoy.config.route.v3.RouteAction.HashPolicy.Header", id: 1 }, cookie: { type: "envoy.config.route.v3.RouteAction.HashPolicy.Cookie", id: 2 }, connectionProperties: { type: "envoy.config.route.v3.RouteAction.HashPolicy.ConnectionProperties", id: 3 }, filterState: { type: "envoy.config.route.v3.RouteAction.HashPolicy.FilterState", id: 6 }, terminal: { type: "bool", id: 4 } }, nested: { Header: { fields: { headerName: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1, well_known_regex: "HTTP_HEADER_NAME", strict: false } } } } } }, Cookie: { fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, ttl: { type: "google.protobuf.Duration", id: 2 }, path: { type: "string", id: 3 } } }, ConnectionProperties: { fields: { sourceIp: { type: "bool", id: 1 } } }, FilterState: { fields: { key: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } } } } } }, UpgradeConfig: { fields: { upgradeType: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1, well_known_regex: "HTTP_HEADER_VALUE", strict: false } } } }, enabled: { type: "google.protobuf.BoolValue", id: 2 } } }, MaxStreamDuration: { fields: { maxStreamDuration: { type: "google.protobuf.Duration", id: 1 }, grpcTimeoutHeaderMax: { type: "google.protobuf.Duration", id: 2 } } } } },
     DirectResponseAction: { fields: { status: { type: "uint32", id: 1, options: { "(validate.rules)": { uint32: { lt: 600, gte: 200 } } } } } },
-    Route: { oneofs: { action: { oneof: ["route", "directResponse"], options: { "(validate.required)": true } } }, fields: { match: { type: "RouteMatch", id: 1, options: { "(validate.rules)": { message: { required: true } } } }, route: { type: "RouteAction", id: 2 }, directResponse: { type: "DirectResponseAction", id: 7 }, metadata: { type: "envoy.config.core.v3.Metadata", id: 4 }, name: { type: "string", id: 14 } } },
-    VirtualHost: { fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, domains: { rule: "repeated", type: "string", id: 2, options: { "(validate.rules)": { repeated: { min_items: 1, items: { string: { well_known_regex: "HTTP_HEADER_VALUE", strict: false } } } } } }, routes: { rule: "repeated", type: "Route", id: 3 } } },
-    RouteConfiguration: { fields: { name: { type: "string", id: 1 }, virtualHosts: { rule: "repeated", type: "VirtualHost", id: 2 }, validateClusters: { type: "google.protobuf.BoolValue", id: 7 }, ignorePortInHostMatching: { type: "bool", id: 14 }, metadata: { type: "envoy.config.core.v3.Metadata", id: 17 } } },
+    Route: { oneofs: { action: { oneof: ["route", "directResponse"], options: { "(validate.required)": true } } }, fields: { match: { type: "envoy.config.route.v3.RouteMatch", id: 1, options: { "(validate.rules)": { message: { required: true } } } }, route: { type: "envoy.config.route.v3.RouteAction", id: 2 }, directResponse: { type: "envoy.config.route.v3.DirectResponseAction", id: 7 }, metadata: { type: "envoy.config.core.v3.Metadata", id: 4 }, name: { type: "string", id: 14 } } },
+    VirtualHost: { fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, domains: { rule: "repeated", type: "string", id: 2, options: { "(validate.rules)": { repeated: { min_items: 1, items: { string: { well_known_regex: "HTTP_HEADER_VALUE", strict: false } } } } } }, routes: { rule: "repeated", type: "envoy.config.route.v3.Route", id: 3 } } },
+    RouteConfiguration: { fields: { name: { type: "string", id: 1 }, virtualHosts: { rule: "repeated", type: "envoy.config.route.v3.VirtualHost", id: 2 }, validateClusters: { type: "google.protobuf.BoolValue", id: 7 }, ignorePortInHostMatching: { type: "bool", id: 14 }, metadata: { type: "envoy.config.core.v3.Metadata", id: 17 } } },
   },
   "envoy.config.listener.v3": {
     Filter: { oneofs: { configType: { oneof: ["typedConfig"] } }, fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, typedConfig: { type: "google.protobuf.Any", id: 4 } } },
-    FilterChain: { fields: { filters: { rule: "repeated", type: "Filter", id: 3 }, name: { type: "string", id: 7 } } },
+    FilterChain: { fields: { filters: { rule: "repeated", type: "envoy.config.listener.v3.Filter", id: 3 }, name: { type: "string", id: 7 } } },
     ListenerFilter: { oneofs: { configType: { oneof: ["typedConfig"] } }, fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, typedConfig: { type: "google.protobuf.Any", id: 3 } } },
     ApiListener: { fields: { apiListener: { type: "google.protobuf.Any", id: 1 } } },
     UdpListenerConfig: { fields: { downstreamSocketConfig: { type: "envoy.config.core.v3.UdpSocketConfig", id: 5 } } },
-    Listener: { fields: { name: { type: "string", id: 1 }, address: { type: "envoy.config.core.v3.Address", id: 2 }, filterChains: { rule: "repeated", type: "FilterChain", id: 3 }, perConnectionBufferLimitBytes: { type: "google.protobuf.UInt32Value", id: 5 }, metadata: { type: "envoy.config.core.v3.Metadata", id: 6 }, listenerFilters: { rule: "repeated", type: "ListenerFilter", id: 9 }, udpListenerConfig: { type: "UdpListenerConfig", id: 18 }, apiListener: { type: "ApiListener", id: 19 }, bindToPort: { type: "google.protobuf.BoolValue", id: 26 }, statPrefix: { type: "string", id: 28 }, enableReusePort: { type: "google.protobuf.BoolValue", id: 29 } } },
+    Listener: { fields: { name: { type: "string", id: 1 }, address: { type: "envoy.config.core.v3.Address", id: 2 }, filterChains: { rule: "repeated", type: "envoy.config.listener.v3.FilterChain", id: 3 }, perConnectionBufferLimitBytes: { type: "google.protobuf.UInt32Value", id: 5 }, metadata: { type: "envoy.config.core.v3.Metadata", id: 6 }, listenerFilters: { rule: "repeated", type: "envoy.config.listener.v3.ListenerFilter", id: 9 }, udpListenerConfig: { type: "envoy.config.listener.v3.UdpListenerConfig", id: 18 }, apiListener: { type: "envoy.config.listener.v3.ApiListener", id: 19 }, bindToPort: { type: "google.protobuf.BoolValue", id: 26 }, statPrefix: { type: "string", id: 28 }, enableReusePort: { type: "google.protobuf.BoolValue", id: 29 } } },
   },
   "envoy.extensions.upstreams.http.v3": {
-    HttpProtocolOptions: { oneofs: { upstreamProtocolOptions: { oneof: ["explicitHttpConfig", "useDownstreamProtocolConfig"], options: { "(validate.required)": true } } }, fields: { commonHttpProtocolOptions: { type: "envoy.config.core.v3.HttpProtocolOptions", id: 1 }, explicitHttpConfig: { type: "ExplicitHttpConfig", id: 3 }, useDownstreamProtocolConfig: { type: "UseDownstreamHttpConfig", id: 4 } }, nested: { ExplicitHttpConfig: { oneofs: { protocolConfig: { oneof: ["httpProtocolOptions", "http2ProtocolOptions"], options: { "(validate.required)": true } } }, fields: { httpProtocolOptions: { type: "envoy.config.core.v3.Http1ProtocolOptions", id: 1 }, http2ProtocolOptions: { type: "envoy.config.core.v3.Http2ProtocolOptions", id: 2 } } }, UseDownstreamHttpConfig: { fields: { httpProtocolOptions: { type: "envoy.config.core.v3.Http1ProtocolOptions", id: 1 }, http2ProtocolOptions: { type: "envoy.config.core.v3.Http2ProtocolOptions", id: 2 } } } } },
+    HttpProtocolOptions: { oneofs: { upstreamProtocolOptions: { oneof: ["explicitHttpConfig", "useDownstreamProtocolConfig"], options: { "(validate.required)": true } } }, fields: { commonHttpProtocolOptions: { type: "envoy.config.core.v3.HttpProtocolOptions", id: 1 }, explicitHttpConfig: { type: "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.ExplicitHttpConfig", id: 3 }, useDownstreamProtocolConfig: { type: "envoy.extensions.upstreams.http.v3.HttpProtocolOptions.UseDownstreamHttpConfig", id: 4 } }, nested: { ExplicitHttpConfig: { oneofs: { protocolConfig: { oneof: ["httpProtocolOptions", "http2ProtocolOptions"], options: { "(validate.required)": true } } }, fields: { httpProtocolOptions: { type: "envoy.config.core.v3.Http1ProtocolOptions", id: 1 }, http2ProtocolOptions: { type: "envoy.config.core.v3.Http2ProtocolOptions", id: 2 } } }, UseDownstreamHttpConfig: { fields: { httpProtocolOptions: { type: "envoy.config.core.v3.Http1ProtocolOptions", id: 1 }, http2ProtocolOptions: { type: "envoy.config.core.v3.Http2ProtocolOptions", id: 2 } } } } },
   },
   "envoy.extensions.transport_sockets.http_11_proxy.v3": {
     Http11ProxyUpstreamTransport: { fields: { transportSocket: { type: "envoy.config.core.v3.TransportSocket", id: 1 } } },
@@ -104,15 +105,15 @@ export const SCHEMA: XdsSchema = new XdsSchema({
     PreviousPrioritiesConfig: { fields: { updateFrequency: { type: "int32", id: 1, options: { "(validate.rules)": { int32: { gt: 0 } } } } } },
   },
   "envoy.extensions.filters.network.tcp_proxy.v3": {
-    TcpProxy: { oneofs: { clusterSpecifier: { oneof: ["cluster", "weightedClusters"], options: { "(validate.required)": true } } }, fields: { statPrefix: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, cluster: { type: "string", id: 2 }, weightedClusters: { type: "WeightedCluster", id: 10 }, downstreamIdleTimeout: { type: "google.protobuf.Duration", id: 3 }, upstreamIdleTimeout: { type: "google.protobuf.Duration", id: 4 }, maxConnectAttempts: { type: "google.protobuf.UInt32Value", id: 7, options: { "(validate.rules)": { uint32: { gte: 1 } } } }, idleTimeout: { type: "google.protobuf.Duration", id: 8 }, hashPolicy: { rule: "repeated", type: "envoy.type.v3.HashPolicy", id: 11, options: { "(validate.rules)": { repeated: { max_items: 1 } } } }, backoffOptions: { type: "envoy.config.core.v3.BackoffStrategy", id: 18 } }, nested: { WeightedCluster: { fields: { clusters: { rule: "repeated", type: "ClusterWeight", id: 1, options: { "(validate.rules)": { repeated: { min_items: 1 } } } } }, nested: { ClusterWeight: { fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, weight: { type: "uint32", id: 2, options: { "(validate.rules)": { uint32: { gte: 1 } } } } } } } } } },
+    TcpProxy: { oneofs: { clusterSpecifier: { oneof: ["cluster", "weightedClusters"], options: { "(validate.required)": true } } }, fields: { statPrefix: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, cluster: { type: "string", id: 2 }, weightedClusters: { type: "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster", id: 10 }, downstreamIdleTimeout: { type: "google.protobuf.Duration", id: 3 }, upstreamIdleTimeout: { type: "google.protobuf.Duration", id: 4 }, maxConnectAttempts: { type: "google.protobuf.UInt32Value", id: 7, options: { "(validate.rules)": { uint32: { gte: 1 } } } }, idleTimeout: { type: "google.protobuf.Duration", id: 8 }, hashPolicy: { rule: "repeated", type: "envoy.type.v3.HashPolicy", id: 11, options: { "(validate.rules)": { repeated: { max_items: 1 } } } }, backoffOptions: { type: "envoy.config.core.v3.BackoffStrategy", id: 18 } }, nested: { WeightedCluster: { fields: { clusters: { rule: "repeated", type: "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight", id: 1, options: { "(validate.rules)": { repeated: { min_items: 1 } } } } }, nested: { ClusterWeight: { fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, weight: { type: "uint32", id: 2, options: { "(validate.rules)": { uint32: { gte: 1 } } } } } } } } } },
   },
   "envoy.extensions.filters.network.http_connection_manager.v3": {
-    HttpConnectionManager: { oneofs: { routeSpecifier: { oneof: ["rds", "routeConfig"], options: { "(validate.required)": true } } }, fields: { codecType: { type: "CodecType", id: 1, options: { "(validate.rules)": { enum: { defined_only: true } } } }, statPrefix: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1 } } } }, rds: { type: "Rds", id: 3 }, routeConfig: { type: "envoy.config.route.v3.RouteConfiguration", id: 4 }, httpFilters: { rule: "repeated", type: "HttpFilter", id: 5 }, http2ProtocolOptions: { type: "envoy.config.core.v3.Http2ProtocolOptions", id: 9 }, useRemoteAddress: { type: "google.protobuf.BoolValue", id: 14 }, generateRequestId: { type: "google.protobuf.BoolValue", id: 15 }, xffNumTrustedHops: { type: "uint32", id: 19 }, upgradeConfigs: { rule: "repeated", type: "UpgradeConfig", id: 23 }, streamIdleTimeout: { type: "google.protobuf.Duration", id: 24 }, commonHttpProtocolOptions: { type: "envoy.config.core.v3.HttpProtocolOptions", id: 35 } }, nested: { CodecType: { values: { AUTO: 0, HTTP1: 1, HTTP2: 2, HTTP3: 3 } }, UpgradeConfig: { fields: { upgradeType: { type: "string", id: 1 }, enabled: { type: "google.protobuf.BoolValue", id: 3 } } } } },
+    HttpConnectionManager: { oneofs: { routeSpecifier: { oneof: ["rds", "routeConfig"], options: { "(validate.required)": true } } }, fields: { codecType: { type: "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.CodecType", id: 1, options: { "(validate.rules)": { enum: { defined_only: true } } } }, statPrefix: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1 } } } }, rds: { type: "envoy.extensions.filters.network.http_connection_manager.v3.Rds", id: 3 }, routeConfig: { type: "envoy.config.route.v3.RouteConfiguration", id: 4 }, httpFilters: { rule: "repeated", type: "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter", id: 5 }, http2ProtocolOptions: { type: "envoy.config.core.v3.Http2ProtocolOptions", id: 9 }, useRemoteAddress: { type: "google.protobuf.BoolValue", id: 14 }, generateRequestId: { type: "google.protobuf.BoolValue", id: 15 }, xffNumTrustedHops: { type: "uint32", id: 19 }, upgradeConfigs: { rule: "repeated", type: "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig", id: 23 }, streamIdleTimeout: { type: "google.protobuf.Duration", id: 24 }, commonHttpProtocolOptions: { type: "envoy.config.core.v3.HttpProtocolOptions", id: 35 } }, nested: { CodecType: { values: { AUTO: 0, HTTP1: 1, HTTP2: 2, HTTP3: 3 } }, UpgradeConfig: { fields: { upgradeType: { type: "string", id: 1 }, enabled: { type: "google.protobuf.BoolValue", id: 3 } } } } },
     Rds: { fields: { configSource: { type: "envoy.config.core.v3.ConfigSource", id: 1, options: { "(validate.rules)": { message: { required: true } } } }, routeConfigName: { type: "string", id: 2 } } },
     HttpFilter: { oneofs: { configType: { oneof: ["typedConfig"] } }, fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, typedConfig: { type: "google.protobuf.Any", id: 4 }, isOptional: { type: "bool", id: 6 } } },
   },
   "envoy.extensions.filters.udp.udp_proxy.v3": {
-    UdpProxyConfig: { oneofs: { routeSpecifier: { oneof: ["cluster", "matcher"], options: { "(validate.required)": true } } }, fields: { statPrefix: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, cluster: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1 } } } }, matcher: { type: "xds.type.matcher.v3.Matcher", id: 9 }, idleTimeout: { type: "google.protobuf.Duration", id: 3 }, hashPolicies: { rule: "repeated", type: "HashPolicy", id: 5, options: { "(validate.rules)": { repeated: { max_items: 1 } } } }, upstreamSocketConfig: { type: "envoy.config.core.v3.UdpSocketConfig", id: 6 }, usePerPacketLoadBalancing: { type: "bool", id: 7 } }, nested: { HashPolicy: { oneofs: { policySpecifier: { oneof: ["sourceIp", "key"], options: { "(validate.required)": true } } }, fields: { sourceIp: { type: "bool", id: 1, options: { "(validate.rules)": { bool: { const: true } } } }, key: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1 } } } } } } } },
+    UdpProxyConfig: { oneofs: { routeSpecifier: { oneof: ["cluster", "matcher"], options: { "(validate.required)": true } } }, fields: { statPrefix: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, cluster: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1 } } } }, matcher: { type: "xds.type.matcher.v3.Matcher", id: 9 }, idleTimeout: { type: "google.protobuf.Duration", id: 3 }, hashPolicies: { rule: "repeated", type: "envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig.HashPolicy", id: 5, options: { "(validate.rules)": { repeated: { max_items: 1 } } } }, upstreamSocketConfig: { type: "envoy.config.core.v3.UdpSocketConfig", id: 6 }, usePerPacketLoadBalancing: { type: "bool", id: 7 } }, nested: { HashPolicy: { oneofs: { policySpecifier: { oneof: ["sourceIp", "key"], options: { "(validate.required)": true } } }, fields: { sourceIp: { type: "bool", id: 1, options: { "(validate.rules)": { bool: { const: true } } } }, key: { type: "string", id: 2, options: { "(validate.rules)": { string: { min_len: 1 } } } } } } } },
     Route: { fields: { cluster: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } } } },
   },
   "envoy.extensions.filters.http.router.v3": {
@@ -120,149 +121,58 @@ export const SCHEMA: XdsSchema = new XdsSchema({
   },
   "envoy.service.discovery.v3": {
     DiscoveryRequest: { fields: { versionInfo: { type: "string", id: 1 }, node: { type: "envoy.config.core.v3.Node", id: 2 }, resourceNames: { rule: "repeated", type: "string", id: 3 }, typeUrl: { type: "string", id: 4 }, responseNonce: { type: "string", id: 5 }, errorDetail: { type: "google.rpc.Status", id: 6 } } },
-    DiscoveryResponse: { fields: { versionInfo: { type: "string", id: 1 }, resources: { rule: "repeated", type: "google.protobuf.Any", id: 2 }, typeUrl: { type: "string", id: 4 }, nonce: { type: "string", id: 5 }, controlPlane: { type: "envoy.config.core.v3.ControlPlane", id: 6 }, resourceErrors: { rule: "repeated", type: "ResourceError", id: 7 } } },
+    DiscoveryResponse: { fields: { versionInfo: { type: "string", id: 1 }, resources: { rule: "repeated", type: "google.protobuf.Any", id: 2 }, typeUrl: { type: "string", id: 4 }, nonce: { type: "string", id: 5 }, controlPlane: { type: "envoy.config.core.v3.ControlPlane", id: 6 }, resourceErrors: { rule: "repeated", type: "envoy.service.discovery.v3.ResourceError", id: 7 } } },
     ResourceName: { fields: { name: { type: "string", id: 1 } } },
-    ResourceError: { fields: { resourceName: { type: "ResourceName", id: 1 }, errorDetail: { type: "google.rpc.Status", id: 2 } } },
+    ResourceError: { fields: { resourceName: { type: "envoy.service.discovery.v3.ResourceName", id: 1 }, errorDetail: { type: "google.rpc.Status", id: 2 } } },
     DeltaDiscoveryRequest: { fields: { node: { type: "envoy.config.core.v3.Node", id: 1 }, typeUrl: { type: "string", id: 2 }, resourceNamesSubscribe: { rule: "repeated", type: "string", id: 3 }, resourceNamesUnsubscribe: { rule: "repeated", type: "string", id: 4 }, initialResourceVersions: { keyType: "string", type: "string", id: 5 }, responseNonce: { type: "string", id: 6 }, errorDetail: { type: "google.rpc.Status", id: 7 } } },
-    DeltaDiscoveryResponse: { fields: { systemVersionInfo: { type: "string", id: 1 }, resources: { rule: "repeated", type: "Resource", id: 2 }, typeUrl: { type: "string", id: 4 }, nonce: { type: "string", id: 5 }, removedResources: { rule: "repeated", type: "string", id: 6 }, controlPlane: { type: "envoy.config.core.v3.ControlPlane", id: 7 } } },
+    DeltaDiscoveryResponse: { fields: { systemVersionInfo: { type: "string", id: 1 }, resources: { rule: "repeated", type: "envoy.service.discovery.v3.Resource", id: 2 }, typeUrl: { type: "string", id: 4 }, nonce: { type: "string", id: 5 }, removedResources: { rule: "repeated", type: "string", id: 6 }, controlPlane: { type: "envoy.config.core.v3.ControlPlane", id: 7 } } },
     Resource: { fields: { version: { type: "string", id: 1 }, resource: { type: "google.protobuf.Any", id: 2 }, name: { type: "string", id: 3 }, aliases: { rule: "repeated", type: "string", id: 4 }, ttl: { type: "google.protobuf.Duration", id: 6 } } },
   },
   "xds.core.v3": {
     TypedExtensionConfig: { fields: { name: { type: "string", id: 1, options: { "(validate.rules)": { string: { min_len: 1 } } } }, typedConfig: { type: "google.protobuf.Any", id: 2, options: { "(validate.rules)": { any: { required: true } } } } } },
   },
   "xds.type.matcher.v3": {
-    Matcher: { fields: { onNoMatch: { type: "OnMatch", id: 3 } }, nested: { OnMatch: { oneofs: { onMatch: { oneof: ["action"], options: { "(validate.required)": true } } }, fields: { action: { type: "xds.core.v3.TypedExtensionConfig", id: 2 } } } } },
+    Matcher: { fields: { onNoMatch: { type: "xds.type.matcher.v3.Matcher.OnMatch", id: 3 } }, nested: { OnMatch: { oneofs: { onMatch: { oneof: ["action"], options: { "(validate.required)": true } } }, fields: { action: { type: "xds.core.v3.TypedExtensionConfig", id: 2 } } } } },
   },
   "tunnel.v1": {
-    Service: { fields: { name: { type: "string", id: 1 }, ports: { rule: "repeated", type: "Port", id: 2 }, affinity: { type: "Affinity", id: 3 }, policy: { type: "Policy", id: 4 }, announced: { type: "bool", id: 5 }, endpoints: { rule: "repeated", type: "Endpoint", id: 6 } }, nested: { Header: { fields: { name: { type: "string", id: 1 }, value: { type: "string", id: 2 } } }, Target: { fields: { service: { type: "string", id: 1 }, port: { type: "uint32", id: 2 }, weight: { type: "uint32", id: 3 } } }, Route: { oneofs: { _host: { oneof: ["host"] } }, fields: { host: { type: "string", id: 1 }, prefix: { type: "string", id: 2 }, headers: { rule: "repeated", type: "Header", id: 3 }, to: { rule: "repeated", type: "Target", id: 4 } } }, Listen: { oneofs: { _host: { oneof: ["host"] } }, fields: { host: { type: "string", id: 1 }, port: { type: "uint32", id: 2 } } }, Port: { oneofs: { _appProtocol: { oneof: ["appProtocol"] } }, fields: { name: { type: "string", id: 1 }, port: { type: "uint32", id: 2 }, protocol: { type: "string", id: 3 }, appProtocol: { type: "string", id: 4 }, routes: { rule: "repeated", type: "Route", id: 5 }, listen: { type: "Listen", id: 6 } } }, Affinity: { fields: { kind: { type: "string", id: 1 }, ttlMs: { type: "int64", id: 2 } } }, StatusRange: { fields: { first: { type: "uint32", id: 1 }, last: { type: "uint32", id: 2 } } }, Tls: { oneofs: { _verify: { oneof: ["verify"] }, _serverName: { oneof: ["serverName"] } }, fields: { verify: { type: "bool", id: 1 }, serverName: { type: "string", id: 2 } } }, HealthCheck: { oneofs: { _port: { oneof: ["port"] }, _rise: { oneof: ["rise"] }, _fall: { oneof: ["fall"] }, _host: { oneof: ["host"] } }, fields: { kind: { type: "string", id: 1 }, intervalMs: { type: "int64", id: 2 }, timeoutMs: { type: "int64", id: 3 }, port: { type: "uint32", id: 4 }, rise: { type: "uint32", id: 5 }, fall: { type: "uint32", id: 6 }, host: { type: "string", id: 7 }, tls: { type: "Tls", id: 8 }, path: { type: "string", id: 9 }, statuses: { rule: "repeated", type: "StatusRange", id: 10 }, service: { type: "string", id: 11 } } }, Ejection: { oneofs: { _failures: { oneof: ["failures"] }, _timeMs: { oneof: ["timeMs"] } }, fields: { failures: { type: "uint32", id: 1 }, timeMs: { type: "int64", id: 2 } } }, Policy: { oneofs: { _balance: { oneof: ["balance"] }, _zoneAware: { oneof: ["zoneAware"] }, _nodeAware: { oneof: ["nodeAware"] }, _dialTimeoutMs: { oneof: ["dialTimeoutMs"] }, _udpIdleMs: { oneof: ["udpIdleMs"] }, _drainMs: { oneof: ["drainMs"] }, _onEndpointRemoved: { oneof: ["onEndpointRemoved"] }, _onEndpointDown: { oneof: ["onEndpointDown"] }, _endpointDrainMs: { oneof: ["endpointDrainMs"] }, _idleTimeoutMs: { oneof: ["idleTimeoutMs"] }, _halfClosedTimeoutMs: { oneof: ["halfClosedTimeoutMs"] }, _userTimeoutMs: { oneof: ["userTimeoutMs"] }, _agentOnFailure: { oneof: ["agentOnFailure"] } }, fields: { balance: { type: "string", id: 1 }, zoneAware: { type: "bool", id: 2 }, nodeAware: { type: "bool", id: 3 }, dialTimeoutMs: { type: "int64", id: 4 }, udpIdleMs: { type: "int64", id: 5 }, drainMs: { type: "int64", id: 6 }, onEndpointRemoved: { type: "string", id: 7 }, onEndpointDown: { type: "string", id: 8 }, endpointDrainMs: { type: "int64", id: 9 }, idleTimeoutMs: { type: "int64", id: 10 }, halfClosedTimeoutMs: { type: "int64", id: 11 }, userTimeoutMs: { type: "int64", id: 12 }, agentOnFailure: { type: "bool", id: 13 }, health: { type: "HealthCheck", id: 14 }, ejection: { type: "Ejection", id: 15 } } }, Agent: { fields: { key: { type: "string", id: 1 }, value: { type: "string", id: 2 } } }, Via: { fields: { kind: { type: "string", id: 1 }, agent: { type: "Agent", id: 2 } } }, EndpointPort: { fields: { name: { type: "string", id: 1 }, port: { type: "uint32", id: 2 } } }, Endpoint: { oneofs: { _node: { oneof: ["node"] }, _zone: { oneof: ["zone"] } }, fields: { address: { type: "string", id: 1 }, ports: { rule: "repeated", type: "EndpointPort", id: 2 }, state: { type: "string", id: 3 }, node: { type: "string", id: 4 }, zone: { type: "string", id: 5 }, forZones: { rule: "repeated", type: "string", id: 6 }, weight: { type: "uint32", id: 7 }, via: { type: "Via", id: 8 } } } } },
+    Service: { fields: { name: { type: "string", id: 1 }, ports: { rule: "repeated", type: "tunnel.v1.Service.Port", id: 2 }, affinity: { type: "tunnel.v1.Service.Affinity", id: 3 }, policy: { type: "tunnel.v1.Service.Policy", id: 4 }, announced: { type: "bool", id: 5 }, endpoints: { rule: "repeated", type: "tunnel.v1.Service.Endpoint", id: 6 } }, nested: { Header: { fields: { name: { type: "string", id: 1 }, value: { type: "string", id: 2 } } }, Target: { fields: { service: { type: "string", id: 1 }, port: { type: "uint32", id: 2 }, weight: { type: "uint32", id: 3 } } }, Route: { oneofs: { _host: { oneof: ["host"] } }, fields: { host: { type: "string", id: 1 }, prefix: { type: "string", id: 2 }, headers: { rule: "repeated", type: "tunnel.v1.Service.Header", id: 3 }, to: { rule: "repeated", type: "tunnel.v1.Service.Target", id: 4 } } }, Listen: { oneofs: { _host: { oneof: ["host"] } }, fields: { host: { type: "string", id: 1 }, port: { type: "uint32", id: 2 } } }, Port: { oneofs: { _appProtocol: { oneof: ["appProtocol"] } }, fields: { name: { type: "string", id: 1 }, port: { type: "uint32", id: 2 }, protocol: { type: "string", id: 3 }, appProtocol: { type: "string", id: 4 }, routes: { rule: "repeated", type: "tunnel.v1.Service.Route", id: 5 }, listen: { type: "tunnel.v1.Service.Listen", id: 6 } } }, Affinity: { fields: { kind: { type: "string", id: 1 }, ttlMs: { type: "int64", id: 2 } } }, StatusRange: { fields: { first: { type: "uint32", id: 1 }, last: { type: "uint32", id: 2 } } }, Tls: { oneofs: { _verify: { oneof: ["verify"] }, _serverName: { oneof: ["serverName"] } }, fields: { verify: { type: "bool", id: 1 }, serverName: { type: "string", id: 2 } } }, HealthCheck: { oneofs: { _port: { oneof: ["port"] }, _rise: { oneof: ["rise"] }, _fall: { oneof: ["fall"] }, _host: { oneof: ["host"] } }, fields: { kind: { type: "string", id: 1 }, intervalMs: { type: "int64", id: 2 }, timeoutMs: { type: "int64", id: 3 }, port: { type: "uint32", id: 4 }, rise: { type: "uint32", id: 5 }, fall: { type: "uint32", id: 6 }, host: { type: "string", id: 7 }, tls: { type: "tunnel.v1.Service.Tls", id: 8 }, path: { type: "string", id: 9 }, statuses: { rule: "repeated", type: "tunnel.v1.Service.StatusRange", id: 10 }, service: { type: "string", id: 11 } } }, Ejection: { oneofs: { _failures: { oneof: ["failures"] }, _timeMs: { oneof: ["timeMs"] } }, fields: { failures: { type: "uint32", id: 1 }, timeMs: { type: "int64", id: 2 } } }, Policy: { oneofs: { _balance: { oneof: ["balance"] }, _zoneAware: { oneof: ["zoneAware"] }, _nodeAware: { oneof: ["nodeAware"] }, _dialTimeoutMs: { oneof: ["dialTimeoutMs"] }, _udpIdleMs: { oneof: ["udpIdleMs"] }, _drainMs: { oneof: ["drainMs"] }, _onEndpointRemoved: { oneof: ["onEndpointRemoved"] }, _onEndpointDown: { oneof: ["onEndpointDown"] }, _endpointDrainMs: { oneof: ["endpointDrainMs"] }, _idleTimeoutMs: { oneof: ["idleTimeoutMs"] }, _halfClosedTimeoutMs: { oneof: ["halfClosedTimeoutMs"] }, _userTimeoutMs: { oneof: ["userTimeoutMs"] }, _agentOnFailure: { oneof: ["agentOnFailure"] } }, fields: { balance: { type: "string", id: 1 }, zoneAware: { type: "bool", id: 2 }, nodeAware: { type: "bool", id: 3 }, dialTimeoutMs: { type: "int64", id: 4 }, udpIdleMs: { type: "int64", id: 5 }, drainMs: { type: "int64", id: 6 }, onEndpointRemoved: { type: "string", id: 7 }, onEndpointDown: { type: "string", id: 8 }, endpointDrainMs: { type: "int64", id: 9 }, idleTimeoutMs: { type: "int64", id: 10 }, halfClosedTimeoutMs: { type: "int64", id: 11 }, userTimeoutMs: { type: "int64", id: 12 }, agentOnFailure: { type: "bool", id: 13 }, health: { type: "tunnel.v1.Service.HealthCheck", id: 14 }, ejection: { type: "tunnel.v1.Service.Ejection", id: 15 } } }, Agent: { fields: { key: { type: "string", id: 1 }, value: { type: "string", id: 2 } } }, Via: { fields: { kind: { type: "string", id: 1 }, agent: { type: "tunnel.v1.Service.Agent", id: 2 } } }, EndpointPort: { fields: { name: { type: "string", id: 1 }, port: { type: "uint32", id: 2 } } }, Endpoint: { oneofs: { _node: { oneof: ["node"] }, _zone: { oneof: ["zone"] } }, fields: { address: { type: "string", id: 1 }, ports: { rule: "repeated", type: "tunnel.v1.Service.EndpointPort", id: 2 }, state: { type: "string", id: 3 }, node: { type: "string", id: 4 }, zone: { type: "string", id: 5 }, forZones: { rule: "repeated", type: "string", id: 6 }, weight: { type: "uint32", id: 7 }, via: { type: "tunnel.v1.Service.Via", id: 8 } } } } },
   },
-});
+} as const;
+
+export const SCHEMA: XdsSchema = new XdsSchema(PACKAGES);
+
+type Of<Name extends string> = PresentMessage<typeof PACKAGES, Name>;
 
 /** Some message, and which. */
-export interface Any {
-  /** Such as `type.googleapis.com/google.rpc.Status`. */
-  readonly typeUrl?: string | undefined;
-  readonly value?: Uint8Array | undefined;
-}
+export type Any = Of<"google.protobuf.Any">;
 
 export const Any: MessageKind<Any> = SCHEMA.codec<Any>("google.protobuf.Any");
 
 /** See `duration.ts`. */
-export interface Duration {
-  readonly seconds?: number | undefined;
-  /** 0 to 999,999,999. */
-  readonly nanos?: number | undefined;
-}
-
-/** A number whose absence means something, like the next two. */
-export interface UInt32Value {
-  readonly value?: number | undefined;
-}
-
-/** `google.protobuf.UInt64Value`. */
-export interface UInt64Value {
-  readonly value?: number | undefined;
-}
-
-/** `google.protobuf.BoolValue`. */
-export interface BoolValue {
-  readonly value?: boolean | undefined;
-}
+export type Duration = Of<"google.protobuf.Duration">;
 
 /** `struct_data.ts` turns it into plain data. */
-export interface Struct {
-  readonly fields?: Readonly<Record<string, Value>> | undefined;
-}
+export type Struct = Of<"google.protobuf.Struct">;
 
 export const Struct: MessageKind<Struct> = SCHEMA.codec<Struct>(
   "google.protobuf.Struct",
 );
 
 /** `google.protobuf.Value`. */
-export interface Value {
-  /** One of {@linkcode NullValue}. Always 0. */
-  readonly nullValue?: number | undefined;
-  readonly numberValue?: number | undefined;
-  readonly stringValue?: string | undefined;
-  readonly boolValue?: boolean | undefined;
-  readonly structValue?: Struct | undefined;
-  readonly listValue?: ListValue | undefined;
-}
-
-/** `google.protobuf.NullValue`. */
-export const NullValue = {
-  NULL_VALUE: 0,
-} as const;
-
-/** `google.protobuf.ListValue`. */
-export interface ListValue {
-  readonly values?: readonly Value[] | undefined;
-}
+export type Value = Of<"google.protobuf.Value">;
 
 /** `google.rpc.Status`. */
-export interface RpcStatus {
-  /** As gRPC numbers them. */
-  readonly code?: number | undefined;
-  readonly message?: string | undefined;
-  readonly details?: readonly Any[] | undefined;
-}
+export type RpcStatus = Of<"google.rpc.Status">;
 
 export const RpcStatus: MessageKind<RpcStatus> = SCHEMA.codec<RpcStatus>(
   "google.rpc.Status",
 );
-
-/** `envoy.type.v3.SemanticVersion`. */
-export interface SemanticVersion {
-  readonly majorNumber?: number | undefined;
-  readonly minorNumber?: number | undefined;
-  readonly patch?: number | undefined;
-}
-
-/** `envoy.type.v3.Int64Range`. */
-export interface Int64Range {
-  readonly start?: number | undefined;
-  readonly end?: number | undefined;
-}
-
-/** `envoy.type.v3.Percent`. */
-export interface Percent {
-  readonly value?: number | undefined;
-}
-
-/** What a connection is hashed by. */
-export interface HashPolicy {
-  readonly sourceIp?: HashPolicy_SourceIp | undefined;
-}
-
-/** `envoy.type.v3.HashPolicy.SourceIp`. */
-export type HashPolicy_SourceIp = Readonly<Record<never, never>>;
-
-/** RE2. */
-export interface RegexMatcher {
-  readonly regex?: string | undefined;
-}
-
-/** `envoy.type.matcher.v3.StringMatcher`. */
-export interface StringMatcher {
-  readonly exact?: string | undefined;
-  readonly prefix?: string | undefined;
-  readonly suffix?: string | undefined;
-  readonly safeRegex?: RegexMatcher | undefined;
-  readonly contains?: string | undefined;
-  readonly ignoreCase?: boolean | undefined;
-}
 
 /** `envoy.config.core.v3.ApiVersion`. */
 export const ApiVersion = {
   AUTO: 0,
   V2: 1,
   V3: 2,
-} as const;
-
-/** `envoy.config.core.v3.RoutingPriority`. */
-export const RoutingPriority = {
-  DEFAULT: 0,
-  HIGH: 1,
 } as const;
 
 /** `envoy.config.core.v3.HealthStatus`. */
@@ -276,57 +186,21 @@ export const HealthStatus = {
 } as const;
 
 /** `envoy.config.core.v3.Locality`. */
-export interface Locality {
-  readonly region?: string | undefined;
-  readonly zone?: string | undefined;
-  readonly subZone?: string | undefined;
-}
-
-/** `envoy.config.core.v3.BuildVersion`. */
-export interface BuildVersion {
-  readonly version?: SemanticVersion | undefined;
-}
+export type Locality = Of<"envoy.config.core.v3.Locality">;
 
 /** `envoy.config.core.v3.Node`. */
-export interface Node {
-  readonly id?: string | undefined;
-  readonly cluster?: string | undefined;
-  readonly metadata?: Struct | undefined;
-  readonly locality?: Locality | undefined;
-  readonly userAgentName?: string | undefined;
-  /** What gRPC sends … */
-  readonly userAgentVersion?: string | undefined;
-  /** … and what Envoy does. */
-  readonly userAgentBuildVersion?: BuildVersion | undefined;
-  readonly clientFeatures?: readonly string[] | undefined;
-}
+export type Node = Of<"envoy.config.core.v3.Node">;
 
 export const Node: MessageKind<Node> = SCHEMA.codec<Node>(
   "envoy.config.core.v3.Node",
 );
 
-/** `envoy.config.core.v3.ControlPlane`. */
-export interface ControlPlane {
-  readonly identifier?: string | undefined;
-}
-
 /** `envoy.config.core.v3.Metadata`. */
-export interface Metadata {
-  readonly filterMetadata?: Readonly<Record<string, Struct>> | undefined;
-  readonly typedFilterMetadata?: Readonly<Record<string, Any>> | undefined;
-}
+export type Metadata = Of<"envoy.config.core.v3.Metadata">;
 
 export const Metadata: MessageKind<Metadata> = SCHEMA.codec<Metadata>(
   "envoy.config.core.v3.Metadata",
 );
-
-/** `envoy.config.core.v3.SocketAddress`. */
-export interface SocketAddress {
-  /** One of {@linkcode SocketAddress_Protocol}. */
-  readonly protocol?: number | undefined;
-  readonly address?: string | undefined;
-  readonly portValue?: number | undefined;
-}
 
 /** `envoy.config.core.v3.SocketAddress.Protocol`. */
 export const SocketAddress_Protocol = {
@@ -335,211 +209,55 @@ export const SocketAddress_Protocol = {
 } as const;
 
 /** `envoy.config.core.v3.Address`. */
-export interface Address {
-  readonly socketAddress?: SocketAddress | undefined;
-}
+export type Address = Of<"envoy.config.core.v3.Address">;
 
 export const Address: MessageKind<Address> = SCHEMA.codec<Address>(
   "envoy.config.core.v3.Address",
 );
 
-/** `envoy.config.core.v3.UdpSocketConfig`. */
-export interface UdpSocketConfig {
-  /** Bytes; 1,500 unless given, longer datagrams are lost. At most 65,535. */
-  readonly maxRxDatagramSize?: UInt64Value | undefined;
-  readonly preferGro?: BoolValue | undefined;
-}
-
-/** `envoy.config.core.v3.AggregatedConfigSource`. */
-export type AggregatedConfigSource = Readonly<Record<never, never>>;
-
-/** `envoy.config.core.v3.SelfConfigSource`. */
-export type SelfConfigSource = Readonly<Record<never, never>>;
-
 /** `envoy.config.core.v3.ConfigSource`. */
-export interface ConfigSource {
-  /** Where this resource came from, whatever that was. */
-  readonly ads?: AggregatedConfigSource | undefined;
-  readonly self?: SelfConfigSource | undefined;
-  /** How long to wait for a first answer; 15 s unless given, 0 for ever. */
-  readonly initialFetchTimeout?: Duration | undefined;
-  /** One of {@linkcode ApiVersion}. */
-  readonly resourceApiVersion?: number | undefined;
-}
+export type ConfigSource = Of<"envoy.config.core.v3.ConfigSource">;
 
 /** A named piece of configuration whose type its `Any` says. */
-export interface TypedExtensionConfig {
-  readonly name?: string | undefined;
-  readonly typedConfig?: Any | undefined;
-}
+export type TypedExtensionConfig = Of<
+  "envoy.config.core.v3.TypedExtensionConfig"
+>;
 
 export const TypedExtensionConfig: MessageKind<TypedExtensionConfig> = SCHEMA
   .codec<TypedExtensionConfig>("envoy.config.core.v3.TypedExtensionConfig");
 
 /** `envoy.config.core.v3.TransportSocket`. */
-export interface TransportSocket {
-  readonly name?: string | undefined;
-  readonly typedConfig?: Any | undefined;
-}
-
-/** Jittered, and twice as long each time. */
-export interface BackoffStrategy {
-  /** At least a millisecond. */
-  readonly baseInterval?: Duration | undefined;
-  /** Ten times as long unless given. */
-  readonly maxInterval?: Duration | undefined;
-}
+export type TransportSocket = Of<"envoy.config.core.v3.TransportSocket">;
 
 /** What a client does itself to find out. */
-export interface HealthCheck {
-  readonly timeout?: Duration | undefined;
-  readonly interval?: Duration | undefined;
-  readonly unhealthyThreshold?: UInt32Value | undefined;
-  readonly healthyThreshold?: UInt32Value | undefined;
-  readonly httpHealthCheck?: HealthCheck_HttpHealthCheck | undefined;
-  readonly tcpHealthCheck?: HealthCheck_TcpHealthCheck | undefined;
-  readonly grpcHealthCheck?: HealthCheck_GrpcHealthCheck | undefined;
-  /** While nobody uses a cluster; 60 s unless given. */
-  readonly noTrafficInterval?: Duration | undefined;
-}
-
-/** `envoy.config.core.v3.HealthCheck.HttpHealthCheck`. */
-export interface HealthCheck_HttpHealthCheck {
-  readonly host?: string | undefined;
-  readonly path?: string | undefined;
-  /** The end is the first that does not count; 200 alone unless given. */
-  readonly expectedStatuses?: readonly Int64Range[] | undefined;
-}
-
-/** `envoy.config.core.v3.HealthCheck.TcpHealthCheck`. */
-export type HealthCheck_TcpHealthCheck = Readonly<Record<never, never>>;
-
-/** `envoy.config.core.v3.HealthCheck.GrpcHealthCheck`. */
-export interface HealthCheck_GrpcHealthCheck {
-  readonly serviceName?: string | undefined;
-  readonly authority?: string | undefined;
-}
-
-/** For clients and servers of any HTTP. */
-export interface CommonHttpProtocolOptions {
-  readonly idleTimeout?: Duration | undefined;
-}
-
-/** `envoy.config.core.v3.Http1ProtocolOptions`. */
-export type Http1ProtocolOptions = Readonly<Record<never, never>>;
-
-/** `envoy.config.core.v3.Http2ProtocolOptions`. */
-export interface Http2ProtocolOptions {
-  readonly maxConcurrentStreams?: UInt32Value | undefined;
-}
-
-/** `envoy.config.endpoint.v3.Endpoint`. */
-export interface Endpoint {
-  readonly address?: Address | undefined;
-  readonly hostname?: string | undefined;
-}
+export type HealthCheck = Of<"envoy.config.core.v3.HealthCheck">;
 
 /** `envoy.config.endpoint.v3.LbEndpoint`. */
-export interface LbEndpoint {
-  readonly endpoint?: Endpoint | undefined;
-  /** One of {@linkcode HealthStatus}. UNKNOWN counts as healthy. */
-  readonly healthStatus?: number | undefined;
-  readonly metadata?: Metadata | undefined;
-  readonly loadBalancingWeight?: UInt32Value | undefined;
-}
+export type LbEndpoint = Of<"envoy.config.endpoint.v3.LbEndpoint">;
 
 /** `envoy.config.endpoint.v3.LocalityLbEndpoints`. */
-export interface LocalityLbEndpoints {
-  /** gRPC refuses the assignment without one, were it empty. */
-  readonly locality?: Locality | undefined;
-  readonly lbEndpoints?: readonly LbEndpoint[] | undefined;
-  /** gRPC leaves a locality without one out. */
-  readonly loadBalancingWeight?: UInt32Value | undefined;
-  /** Without gaps: the next one is used when this one fails. */
-  readonly priority?: number | undefined;
-  readonly metadata?: Metadata | undefined;
-}
+export type LocalityLbEndpoints = Of<
+  "envoy.config.endpoint.v3.LocalityLbEndpoints"
+>;
 
 /** `envoy.config.endpoint.v3.ClusterLoadAssignment`. */
-export interface ClusterLoadAssignment {
-  readonly clusterName?: string | undefined;
-  readonly endpoints?: readonly LocalityLbEndpoints[] | undefined;
-  readonly policy?: ClusterLoadAssignment_Policy | undefined;
-}
+export type ClusterLoadAssignment = Of<
+  "envoy.config.endpoint.v3.ClusterLoadAssignment"
+>;
 
 export const ClusterLoadAssignment: MessageKind<ClusterLoadAssignment> = SCHEMA
   .codec<ClusterLoadAssignment>(
     "envoy.config.endpoint.v3.ClusterLoadAssignment",
   );
 
-/** `envoy.config.endpoint.v3.ClusterLoadAssignment.Policy`. */
-export interface ClusterLoadAssignment_Policy {
-  readonly overprovisioningFactor?: UInt32Value | undefined;
-}
-
-/** `envoy.config.cluster.v3.CircuitBreakers`. */
-export interface CircuitBreakers {
-  readonly thresholds?: readonly CircuitBreakers_Thresholds[] | undefined;
-}
-
-/** Limits; what is missing is 1,024 in Envoy (3 for retries). */
-export interface CircuitBreakers_Thresholds {
-  /** One of {@linkcode RoutingPriority}. */
-  readonly priority?: number | undefined;
-  readonly maxConnections?: UInt32Value | undefined;
-  readonly maxPendingRequests?: UInt32Value | undefined;
-  readonly maxRequests?: UInt32Value | undefined;
-  readonly maxRetries?: UInt32Value | undefined;
-}
-
 /**
  * Endpoints that failed are left out for a while. What is about answers (5xx,
  * success rates) is on by default.
  */
-export interface OutlierDetection {
-  /** Between looks at who may come back; 10 s unless given. */
-  readonly interval?: Duration | undefined;
-  /** Of the first time; of the next ones as often as it happened. */
-  readonly baseEjectionTime?: Duration | undefined;
-  readonly maxEjectionPercent?: UInt32Value | undefined;
-  /** Chances, in percent, that what is found has consequences. */
-  readonly enforcingConsecutive_5xx?: UInt32Value | undefined;
-  readonly enforcingSuccessRate?: UInt32Value | undefined;
-  /** Whether connections that fail are not counted as answers. */
-  readonly splitExternalLocalOriginErrors?: boolean | undefined;
-  readonly consecutiveLocalOriginFailure?: UInt32Value | undefined;
-  readonly enforcingLocalOriginSuccessRate?: UInt32Value | undefined;
-  readonly maxEjectionTime?: Duration | undefined;
-}
+export type OutlierDetection = Of<"envoy.config.cluster.v3.OutlierDetection">;
 
 /** `envoy.config.cluster.v3.Cluster`. */
-export interface Cluster {
-  readonly name?: string | undefined;
-  /** One of {@linkcode Cluster_DiscoveryType}. */
-  readonly type?: number | undefined;
-  readonly edsClusterConfig?: Cluster_EdsClusterConfig | undefined;
-  /** Above 0; 5 s unless given. */
-  readonly connectTimeout?: Duration | undefined;
-  readonly perConnectionBufferLimitBytes?: UInt32Value | undefined;
-  /** One of {@linkcode Cluster_LbPolicy}. */
-  readonly lbPolicy?: number | undefined;
-  readonly healthChecks?: readonly HealthCheck[] | undefined;
-  readonly circuitBreakers?: CircuitBreakers | undefined;
-  readonly outlierDetection?: OutlierDetection | undefined;
-  readonly ringHashLbConfig?: Cluster_RingHashLbConfig | undefined;
-  readonly leastRequestLbConfig?: Cluster_LeastRequestLbConfig | undefined;
-  readonly transportSocket?: TransportSocket | undefined;
-  readonly metadata?: Metadata | undefined;
-  readonly commonLbConfig?: Cluster_CommonLbConfig | undefined;
-  readonly closeConnectionsOnHostHealthFailure?: boolean | undefined;
-  readonly ignoreHealthOnHostRemoval?: boolean | undefined;
-  /** For types other than EDS. */
-  readonly loadAssignment?: ClusterLoadAssignment | undefined;
-  /** By `HTTP_OPTIONS_KEY` and the like. */
-  readonly typedExtensionProtocolOptions?:
-    | Readonly<Record<string, Any>>
-    | undefined;
-}
+export type Cluster = Of<"envoy.config.cluster.v3.Cluster">;
 
 export const Cluster: MessageKind<Cluster> = SCHEMA.codec<Cluster>(
   "envoy.config.cluster.v3.Cluster",
@@ -565,300 +283,55 @@ export const Cluster_LbPolicy = {
   LOAD_BALANCING_POLICY_CONFIG: 7,
 } as const;
 
-/** `envoy.config.cluster.v3.Cluster.EdsClusterConfig`. */
-export interface Cluster_EdsClusterConfig {
-  readonly edsConfig?: ConfigSource | undefined;
-  readonly serviceName?: string | undefined;
-}
-
-/** `envoy.config.cluster.v3.Cluster.LeastRequestLbConfig`. */
-export interface Cluster_LeastRequestLbConfig {
-  readonly choiceCount?: UInt32Value | undefined;
-}
-
-/** `envoy.config.cluster.v3.Cluster.RingHashLbConfig`. */
-export interface Cluster_RingHashLbConfig {
-  readonly minimumRingSize?: UInt64Value | undefined;
-  /** One of {@linkcode Cluster_RingHashLbConfig_HashFunction}. */
-  readonly hashFunction?: number | undefined;
-  readonly maximumRingSize?: UInt64Value | undefined;
-}
-
 /** gRPC knows the first one only. */
 export const Cluster_RingHashLbConfig_HashFunction = {
   XX_HASH: 0,
   MURMUR_HASH_2: 1,
 } as const;
 
-/** `envoy.config.cluster.v3.Cluster.CommonLbConfig`. */
-export interface Cluster_CommonLbConfig {
-  readonly healthyPanicThreshold?: Percent | undefined;
-  readonly localityWeightedLbConfig?:
-    | Cluster_CommonLbConfig_LocalityWeightedLbConfig
-    | undefined;
-  readonly updateMergeWindow?: Duration | undefined;
-  /** Connections of all endpoints, not only of those that went. */
-  readonly closeConnectionsOnHostSetChange?: boolean | undefined;
-}
-
-/** `envoy.config.cluster.v3.Cluster.CommonLbConfig.LocalityWeightedLbConfig`. */
-export type Cluster_CommonLbConfig_LocalityWeightedLbConfig = Readonly<
-  Record<never, never>
->;
-
-/** `envoy.config.route.v3.HeaderMatcher`. */
-export interface HeaderMatcher {
-  readonly name?: string | undefined;
-  readonly exactMatch?: string | undefined;
-  readonly rangeMatch?: Int64Range | undefined;
-  readonly presentMatch?: boolean | undefined;
-  readonly prefixMatch?: string | undefined;
-  readonly suffixMatch?: string | undefined;
-  readonly safeRegexMatch?: RegexMatcher | undefined;
-  readonly containsMatch?: string | undefined;
-  readonly stringMatch?: StringMatcher | undefined;
-  readonly invertMatch?: boolean | undefined;
-  readonly treatMissingHeaderAsEmpty?: boolean | undefined;
-}
-
 /** `envoy.config.route.v3.RouteMatch`. */
-export interface RouteMatch {
-  readonly prefix?: string | undefined;
-  readonly path?: string | undefined;
-  readonly safeRegex?: RegexMatcher | undefined;
-  /** `/a` matches `/a` and `/a/b`, and not `/ab`; gRPC does not know it. */
-  readonly pathSeparatedPrefix?: string | undefined;
-  readonly caseSensitive?: BoolValue | undefined;
-  readonly headers?: readonly HeaderMatcher[] | undefined;
-}
-
-/** `envoy.config.route.v3.WeightedCluster`. */
-export interface WeightedCluster {
-  readonly clusters?: readonly WeightedCluster_ClusterWeight[] | undefined;
-}
-
-/** `envoy.config.route.v3.WeightedCluster.ClusterWeight`. */
-export interface WeightedCluster_ClusterWeight {
-  readonly name?: string | undefined;
-  readonly weight?: UInt32Value | undefined;
-}
+export type RouteMatch = Of<"envoy.config.route.v3.RouteMatch">;
 
 /** `envoy.config.route.v3.RetryPolicy`. */
-export interface RetryPolicy {
-  /** Such as `connect-failure,refused-stream`. */
-  readonly retryOn?: string | undefined;
-  readonly numRetries?: UInt32Value | undefined;
-  readonly perTryTimeout?: Duration | undefined;
-  /** Which priority is asked next: a `PreviousPrioritiesConfig`. */
-  readonly retryPriority?: RetryPolicy_RetryPriority | undefined;
-  /** Endpoints that are not asked again: a `PreviousHostsPredicate`. */
-  readonly retryHostPredicate?:
-    | readonly RetryPolicy_RetryHostPredicate[]
-    | undefined;
-  /** How often another one is looked for; then any will do. */
-  readonly hostSelectionRetryMaxAttempts?: number | undefined;
-}
-
-/** `envoy.config.route.v3.RetryPolicy.RetryPriority`. */
-export interface RetryPolicy_RetryPriority {
-  readonly name?: string | undefined;
-  readonly typedConfig?: Any | undefined;
-}
-
-/** `envoy.config.route.v3.RetryPolicy.RetryHostPredicate`. */
-export interface RetryPolicy_RetryHostPredicate {
-  readonly name?: string | undefined;
-  readonly typedConfig?: Any | undefined;
-}
+export type RetryPolicy = Of<"envoy.config.route.v3.RetryPolicy">;
 
 /** `envoy.config.route.v3.RouteAction`. */
-export interface RouteAction {
-  readonly cluster?: string | undefined;
-  readonly weightedClusters?: WeightedCluster | undefined;
-  /**
-   * Of the whole request; 15 s unless given, 0 for never. gRPC does not read
-   * it.
-   */
-  readonly timeout?: Duration | undefined;
-  readonly retryPolicy?: RetryPolicy | undefined;
-  readonly hashPolicy?: readonly RouteAction_HashPolicy[] | undefined;
-  readonly idleTimeout?: Duration | undefined;
-  readonly upgradeConfigs?: readonly RouteAction_UpgradeConfig[] | undefined;
-  readonly maxStreamDuration?: RouteAction_MaxStreamDuration | undefined;
-}
-
-/** `envoy.config.route.v3.RouteAction.HashPolicy`. */
-export interface RouteAction_HashPolicy {
-  readonly header?: RouteAction_HashPolicy_Header | undefined;
-  readonly cookie?: RouteAction_HashPolicy_Cookie | undefined;
-  readonly connectionProperties?:
-    | RouteAction_HashPolicy_ConnectionProperties
-    | undefined;
-  /**
-   * gRPC knows `io.grpc.channel_id` (gRFC A42), the same for a channel's
-   * life.
-   */
-  readonly filterState?: RouteAction_HashPolicy_FilterState | undefined;
-  readonly terminal?: boolean | undefined;
-}
-
-/** `envoy.config.route.v3.RouteAction.HashPolicy.Header`. */
-export interface RouteAction_HashPolicy_Header {
-  readonly headerName?: string | undefined;
-}
-
-/** `envoy.config.route.v3.RouteAction.HashPolicy.Cookie`. */
-export interface RouteAction_HashPolicy_Cookie {
-  readonly name?: string | undefined;
-  readonly ttl?: Duration | undefined;
-  readonly path?: string | undefined;
-}
-
-/** `envoy.config.route.v3.RouteAction.HashPolicy.ConnectionProperties`. */
-export interface RouteAction_HashPolicy_ConnectionProperties {
-  readonly sourceIp?: boolean | undefined;
-}
-
-/** `envoy.config.route.v3.RouteAction.HashPolicy.FilterState`. */
-export interface RouteAction_HashPolicy_FilterState {
-  readonly key?: string | undefined;
-}
-
-/** `envoy.config.route.v3.RouteAction.UpgradeConfig`. */
-export interface RouteAction_UpgradeConfig {
-  readonly upgradeType?: string | undefined;
-  readonly enabled?: BoolValue | undefined;
-}
-
-/** `envoy.config.route.v3.RouteAction.MaxStreamDuration`. */
-export interface RouteAction_MaxStreamDuration {
-  readonly maxStreamDuration?: Duration | undefined;
-  readonly grpcTimeoutHeaderMax?: Duration | undefined;
-}
-
-/** `envoy.config.route.v3.DirectResponseAction`. */
-export interface DirectResponseAction {
-  readonly status?: number | undefined;
-}
+export type RouteAction = Of<"envoy.config.route.v3.RouteAction">;
 
 /** `envoy.config.route.v3.Route`. */
-export interface Route {
-  readonly match?: RouteMatch | undefined;
-  readonly route?: RouteAction | undefined;
-  /** gRPC ignores a route that has it, and refuses what matches. */
-  readonly directResponse?: DirectResponseAction | undefined;
-  readonly metadata?: Metadata | undefined;
-  readonly name?: string | undefined;
-}
+export type Route = Of<"envoy.config.route.v3.Route">;
 
 /** `envoy.config.route.v3.VirtualHost`. */
-export interface VirtualHost {
-  readonly name?: string | undefined;
-  /** Each in one virtual host only: exact, `*.x`, `x.*` or `*`. */
-  readonly domains?: readonly string[] | undefined;
-  readonly routes?: readonly Route[] | undefined;
-}
+export type VirtualHost = Of<"envoy.config.route.v3.VirtualHost">;
 
 /** `envoy.config.route.v3.RouteConfiguration`. */
-export interface RouteConfiguration {
-  readonly name?: string | undefined;
-  readonly virtualHosts?: readonly VirtualHost[] | undefined;
-  /** Whether unknown clusters are an error; by default not by RDS. */
-  readonly validateClusters?: BoolValue | undefined;
-  readonly ignorePortInHostMatching?: boolean | undefined;
-  readonly metadata?: Metadata | undefined;
-}
+export type RouteConfiguration = Of<"envoy.config.route.v3.RouteConfiguration">;
 
 export const RouteConfiguration: MessageKind<RouteConfiguration> = SCHEMA.codec<
   RouteConfiguration
 >("envoy.config.route.v3.RouteConfiguration");
 
-/** `envoy.config.listener.v3.Filter`. */
-export interface Filter {
-  readonly name?: string | undefined;
-  readonly typedConfig?: Any | undefined;
-}
-
-/** `envoy.config.listener.v3.FilterChain`. */
-export interface FilterChain {
-  readonly filters?: readonly Filter[] | undefined;
-  readonly name?: string | undefined;
-}
-
-/** `envoy.config.listener.v3.ListenerFilter`. */
-export interface ListenerFilter {
-  readonly name?: string | undefined;
-  readonly typedConfig?: Any | undefined;
-}
-
-/** `envoy.config.listener.v3.ApiListener`. */
-export interface ApiListener {
-  readonly apiListener?: Any | undefined;
-}
-
-/** `envoy.config.listener.v3.UdpListenerConfig`. */
-export interface UdpListenerConfig {
-  readonly downstreamSocketConfig?: UdpSocketConfig | undefined;
-}
-
 /** `envoy.config.listener.v3.Listener`. */
-export interface Listener {
-  readonly name?: string | undefined;
-  readonly address?: Address | undefined;
-  readonly filterChains?: readonly FilterChain[] | undefined;
-  readonly perConnectionBufferLimitBytes?: UInt32Value | undefined;
-  readonly metadata?: Metadata | undefined;
-  readonly listenerFilters?: readonly ListenerFilter[] | undefined;
-  /** Makes it a listener for datagrams. */
-  readonly udpListenerConfig?: UdpListenerConfig | undefined;
-  /** For gRPC clients, which listen nowhere: an `HttpConnectionManager`. */
-  readonly apiListener?: ApiListener | undefined;
-  readonly bindToPort?: BoolValue | undefined;
-  readonly statPrefix?: string | undefined;
-  readonly enableReusePort?: BoolValue | undefined;
-}
+export type Listener = Of<"envoy.config.listener.v3.Listener">;
 
 export const Listener: MessageKind<Listener> = SCHEMA.codec<Listener>(
   "envoy.config.listener.v3.Listener",
 );
 
 /** Which HTTP Envoy speaks to a cluster; HTTP/1.1 by default. */
-export interface HttpProtocolOptions {
-  readonly commonHttpProtocolOptions?: CommonHttpProtocolOptions | undefined;
-  readonly explicitHttpConfig?:
-    | HttpProtocolOptions_ExplicitHttpConfig
-    | undefined;
-  /** What its own client speaks. */
-  readonly useDownstreamProtocolConfig?:
-    | HttpProtocolOptions_UseDownstreamHttpConfig
-    | undefined;
-}
+export type HttpProtocolOptions = Of<
+  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+>;
 
 export const HttpProtocolOptions: MessageKind<HttpProtocolOptions> = SCHEMA
   .codec<HttpProtocolOptions>(
     "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
   );
 
-/** `envoy.extensions.upstreams.http.v3.HttpProtocolOptions.ExplicitHttpConfig`. */
-export interface HttpProtocolOptions_ExplicitHttpConfig {
-  readonly httpProtocolOptions?: Http1ProtocolOptions | undefined;
-  readonly http2ProtocolOptions?: Http2ProtocolOptions | undefined;
-}
-
-/** `envoy.extensions.upstreams.http.v3.HttpProtocolOptions.UseDownstreamHttpConfig`. */
-export interface HttpProtocolOptions_UseDownstreamHttpConfig {
-  readonly httpProtocolOptions?: Http1ProtocolOptions | undefined;
-  readonly http2ProtocolOptions?: Http2ProtocolOptions | undefined;
-}
-
 /** `envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport`. */
-export interface Http11ProxyUpstreamTransport {
-  /**
-   * What is spoken behind the proxy; plain bytes when absent. Envoy demanded
-   * it once, and gRPC takes nothing but TLS here.
-   */
-  readonly transportSocket?: TransportSocket | undefined;
-}
+export type Http11ProxyUpstreamTransport = Of<
+  "envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport"
+>;
 
 export const Http11ProxyUpstreamTransport: MessageKind<
   Http11ProxyUpstreamTransport
@@ -867,14 +340,18 @@ export const Http11ProxyUpstreamTransport: MessageKind<
 );
 
 /** `envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer`. */
-export type RawBuffer = Readonly<Record<never, never>>;
+export type RawBuffer = Of<
+  "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
+>;
 
 export const RawBuffer: MessageKind<RawBuffer> = SCHEMA.codec<RawBuffer>(
   "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer",
 );
 
 /** `envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate`. */
-export type PreviousHostsPredicate = Readonly<Record<never, never>>;
+export type PreviousHostsPredicate = Of<
+  "envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
+>;
 
 export const PreviousHostsPredicate: MessageKind<PreviousHostsPredicate> =
   SCHEMA.codec<PreviousHostsPredicate>(
@@ -882,10 +359,9 @@ export const PreviousHostsPredicate: MessageKind<PreviousHostsPredicate> =
   );
 
 /** `envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig`. */
-export interface PreviousPrioritiesConfig {
-  /** After so many attempts in one the next is taken. */
-  readonly updateFrequency?: number | undefined;
-}
+export type PreviousPrioritiesConfig = Of<
+  "envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig"
+>;
 
 export const PreviousPrioritiesConfig: MessageKind<PreviousPrioritiesConfig> =
   SCHEMA.codec<PreviousPrioritiesConfig>(
@@ -893,140 +369,51 @@ export const PreviousPrioritiesConfig: MessageKind<PreviousPrioritiesConfig> =
   );
 
 /** `envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy`. */
-export interface TcpProxy {
-  readonly statPrefix?: string | undefined;
-  readonly cluster?: string | undefined;
-  readonly weightedClusters?: TcpProxy_WeightedCluster | undefined;
-  readonly downstreamIdleTimeout?: Duration | undefined;
-  readonly upstreamIdleTimeout?: Duration | undefined;
-  readonly maxConnectAttempts?: UInt32Value | undefined;
-  /** After so long without a byte either way; 1 h unless given, 0 for never. */
-  readonly idleTimeout?: Duration | undefined;
-  readonly hashPolicy?: readonly HashPolicy[] | undefined;
-  /** Between two attempts; none unless given. Envoy knows it since 1.34. */
-  readonly backoffOptions?: BackoffStrategy | undefined;
-}
+export type TcpProxy = Of<
+  "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"
+>;
 
 export const TcpProxy: MessageKind<TcpProxy> = SCHEMA.codec<TcpProxy>(
   "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
 );
 
-/** `envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster`. */
-export interface TcpProxy_WeightedCluster {
-  readonly clusters?:
-    | readonly TcpProxy_WeightedCluster_ClusterWeight[]
-    | undefined;
-}
-
-/** `envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight`. */
-export interface TcpProxy_WeightedCluster_ClusterWeight {
-  readonly name?: string | undefined;
-  readonly weight?: number | undefined;
-}
-
 /** `envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager`. */
-export interface HttpConnectionManager {
-  /** One of {@linkcode HttpConnectionManager_CodecType}. */
-  readonly codecType?: number | undefined;
-  readonly statPrefix?: string | undefined;
-  readonly rds?: Rds | undefined;
-  readonly routeConfig?: RouteConfiguration | undefined;
-  /** The router last; gRPC refuses the listener without. */
-  readonly httpFilters?: readonly HttpFilter[] | undefined;
-  readonly http2ProtocolOptions?: Http2ProtocolOptions | undefined;
-  readonly useRemoteAddress?: BoolValue | undefined;
-  readonly generateRequestId?: BoolValue | undefined;
-  /** gRPC refuses anything but 0. */
-  readonly xffNumTrustedHops?: number | undefined;
-  readonly upgradeConfigs?:
-    | readonly HttpConnectionManager_UpgradeConfig[]
-    | undefined;
-  /** 5 min unless given, 0 for never. */
-  readonly streamIdleTimeout?: Duration | undefined;
-  readonly commonHttpProtocolOptions?: CommonHttpProtocolOptions | undefined;
-}
+export type HttpConnectionManager = Of<
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+>;
 
 export const HttpConnectionManager: MessageKind<HttpConnectionManager> = SCHEMA
   .codec<HttpConnectionManager>(
     "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
   );
 
-/** `envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.CodecType`. */
-export const HttpConnectionManager_CodecType = {
-  AUTO: 0,
-  HTTP1: 1,
-  HTTP2: 2,
-  HTTP3: 3,
-} as const;
-
-/** `envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig`. */
-export interface HttpConnectionManager_UpgradeConfig {
-  readonly upgradeType?: string | undefined;
-  readonly enabled?: BoolValue | undefined;
-}
-
-/** `envoy.extensions.filters.network.http_connection_manager.v3.Rds`. */
-export interface Rds {
-  readonly configSource?: ConfigSource | undefined;
-  readonly routeConfigName?: string | undefined;
-}
-
-/** `envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter`. */
-export interface HttpFilter {
-  readonly name?: string | undefined;
-  readonly typedConfig?: Any | undefined;
-  readonly isOptional?: boolean | undefined;
-}
-
 /** `envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig`. */
-export interface UdpProxyConfig {
-  readonly statPrefix?: string | undefined;
-  /** Deprecated. */
-  readonly cluster?: string | undefined;
-  /** Its action is a `Route`. */
-  readonly matcher?: Matcher | undefined;
-  /** Of a session; 60 s unless given. */
-  readonly idleTimeout?: Duration | undefined;
-  readonly hashPolicies?: readonly UdpProxyConfig_HashPolicy[] | undefined;
-  readonly upstreamSocketConfig?: UdpSocketConfig | undefined;
-  readonly usePerPacketLoadBalancing?: boolean | undefined;
-}
+export type UdpProxyConfig = Of<
+  "envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig"
+>;
 
 export const UdpProxyConfig: MessageKind<UdpProxyConfig> = SCHEMA.codec<
   UdpProxyConfig
 >("envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig");
 
-/** `envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig.HashPolicy`. */
-export interface UdpProxyConfig_HashPolicy {
-  readonly sourceIp?: boolean | undefined;
-  readonly key?: string | undefined;
-}
-
 /** `envoy.extensions.filters.udp.udp_proxy.v3.Route`. */
-export interface UdpRoute {
-  readonly cluster?: string | undefined;
-}
+export type UdpRoute = Of<"envoy.extensions.filters.udp.udp_proxy.v3.Route">;
 
 export const UdpRoute: MessageKind<UdpRoute> = SCHEMA.codec<UdpRoute>(
   "envoy.extensions.filters.udp.udp_proxy.v3.Route",
 );
 
 /** `envoy.extensions.filters.http.router.v3.Router`. */
-export type Router = Readonly<Record<never, never>>;
+export type Router = Of<"envoy.extensions.filters.http.router.v3.Router">;
 
 export const Router: MessageKind<Router> = SCHEMA.codec<Router>(
   "envoy.extensions.filters.http.router.v3.Router",
 );
 
 /** `envoy.service.discovery.v3.DiscoveryRequest`. */
-export interface DiscoveryRequestMessage {
-  readonly versionInfo?: string | undefined;
-  readonly node?: Node | undefined;
-  readonly resourceNames?: readonly string[] | undefined;
-  readonly typeUrl?: string | undefined;
-  readonly responseNonce?: string | undefined;
-  readonly errorDetail?: RpcStatus | undefined;
-}
+export type DiscoveryRequestMessage = Of<
+  "envoy.service.discovery.v3.DiscoveryRequest"
+>;
 
 export const DiscoveryRequestMessage: MessageKind<DiscoveryRequestMessage> =
   SCHEMA.codec<DiscoveryRequestMessage>(
@@ -1034,44 +421,19 @@ export const DiscoveryRequestMessage: MessageKind<DiscoveryRequestMessage> =
   );
 
 /** `envoy.service.discovery.v3.DiscoveryResponse`. */
-export interface DiscoveryResponseMessage {
-  readonly versionInfo?: string | undefined;
-  readonly resources?: readonly Any[] | undefined;
-  readonly typeUrl?: string | undefined;
-  readonly nonce?: string | undefined;
-  readonly controlPlane?: ControlPlane | undefined;
-  /** Why resources are not in it (gRFC A88). */
-  readonly resourceErrors?: readonly ResourceError[] | undefined;
-}
+export type DiscoveryResponseMessage = Of<
+  "envoy.service.discovery.v3.DiscoveryResponse"
+>;
 
 export const DiscoveryResponseMessage: MessageKind<DiscoveryResponseMessage> =
   SCHEMA.codec<DiscoveryResponseMessage>(
     "envoy.service.discovery.v3.DiscoveryResponse",
   );
 
-/** `envoy.service.discovery.v3.ResourceName`. */
-export interface ResourceName {
-  readonly name?: string | undefined;
-}
-
-/** `envoy.service.discovery.v3.ResourceError`. */
-export interface ResourceError {
-  readonly resourceName?: ResourceName | undefined;
-  readonly errorDetail?: RpcStatus | undefined;
-}
-
 /** `envoy.service.discovery.v3.DeltaDiscoveryRequest`. */
-export interface DeltaDiscoveryRequestMessage {
-  readonly node?: Node | undefined;
-  readonly typeUrl?: string | undefined;
-  readonly resourceNamesSubscribe?: readonly string[] | undefined;
-  readonly resourceNamesUnsubscribe?: readonly string[] | undefined;
-  readonly initialResourceVersions?:
-    | Readonly<Record<string, string>>
-    | undefined;
-  readonly responseNonce?: string | undefined;
-  readonly errorDetail?: RpcStatus | undefined;
-}
+export type DeltaDiscoveryRequestMessage = Of<
+  "envoy.service.discovery.v3.DeltaDiscoveryRequest"
+>;
 
 export const DeltaDiscoveryRequestMessage: MessageKind<
   DeltaDiscoveryRequestMessage
@@ -1080,14 +442,9 @@ export const DeltaDiscoveryRequestMessage: MessageKind<
 );
 
 /** `envoy.service.discovery.v3.DeltaDiscoveryResponse`. */
-export interface DeltaDiscoveryResponseMessage {
-  readonly systemVersionInfo?: string | undefined;
-  readonly resources?: readonly ResourceMessage[] | undefined;
-  readonly typeUrl?: string | undefined;
-  readonly nonce?: string | undefined;
-  readonly removedResources?: readonly string[] | undefined;
-  readonly controlPlane?: ControlPlane | undefined;
-}
+export type DeltaDiscoveryResponseMessage = Of<
+  "envoy.service.discovery.v3.DeltaDiscoveryResponse"
+>;
 
 export const DeltaDiscoveryResponseMessage: MessageKind<
   DeltaDiscoveryResponseMessage
@@ -1095,178 +452,21 @@ export const DeltaDiscoveryResponseMessage: MessageKind<
   "envoy.service.discovery.v3.DeltaDiscoveryResponse",
 );
 
-/** `envoy.service.discovery.v3.Resource`. */
-export interface ResourceMessage {
-  readonly version?: string | undefined;
-  readonly resource?: Any | undefined;
-  readonly name?: string | undefined;
-  readonly aliases?: readonly string[] | undefined;
-  readonly ttl?: Duration | undefined;
-}
-
-/** `xds.core.v3.TypedExtensionConfig`. */
-export interface MatcherAction {
-  readonly name?: string | undefined;
-  readonly typedConfig?: Any | undefined;
-}
-
-/** `xds.type.matcher.v3.Matcher`. */
-export interface Matcher {
-  readonly onNoMatch?: Matcher_OnMatch | undefined;
-}
-
-/** `xds.type.matcher.v3.Matcher.OnMatch`. */
-export interface Matcher_OnMatch {
-  readonly action?: MatcherAction | undefined;
-}
-
 /** `tunnel.v1.Service`. */
-export interface TunnelService {
-  /** NAMESPACE/NAME. */
-  readonly name?: string | undefined;
-  readonly ports?: readonly TunnelService_Port[] | undefined;
-  readonly affinity?: TunnelService_Affinity | undefined;
-  readonly policy?: TunnelService_Policy | undefined;
-  /** Agents say that it exists, and nothing else does. */
-  readonly announced?: boolean | undefined;
-  /** In the order of the catalog. */
-  readonly endpoints?: readonly TunnelService_Endpoint[] | undefined;
-}
+export type TunnelService = Of<"tunnel.v1.Service">;
 
 export const TunnelService: MessageKind<TunnelService> = SCHEMA.codec<
   TunnelService
 >("tunnel.v1.Service");
 
-/** `tunnel.v1.Service.Header`. */
-export interface TunnelService_Header {
-  readonly name?: string | undefined;
-  readonly value?: string | undefined;
-}
-
-/** `tunnel.v1.Service.Target`. */
-export interface TunnelService_Target {
-  /** NAMESPACE/NAME. */
-  readonly service?: string | undefined;
-  readonly port?: number | undefined;
-  readonly weight?: number | undefined;
-}
-
-/** `tunnel.v1.Service.Route`. */
-export interface TunnelService_Route {
-  readonly host?: string | undefined;
-  readonly prefix?: string | undefined;
-  readonly headers?: readonly TunnelService_Header[] | undefined;
-  readonly to?: readonly TunnelService_Target[] | undefined;
-}
-
-/** `tunnel.v1.Service.Listen`. */
-export interface TunnelService_Listen {
-  readonly host?: string | undefined;
-  readonly port?: number | undefined;
-}
-
 /** `tunnel.v1.Service.Port`. */
-export interface TunnelService_Port {
-  readonly name?: string | undefined;
-  readonly port?: number | undefined;
-  /** `tcp` or `udp`. */
-  readonly protocol?: string | undefined;
-  readonly appProtocol?: string | undefined;
-  readonly routes?: readonly TunnelService_Route[] | undefined;
-  readonly listen?: TunnelService_Listen | undefined;
-}
-
-/** `tunnel.v1.Service.Affinity`. */
-export interface TunnelService_Affinity {
-  /** `none` or `client-ip`. */
-  readonly kind?: string | undefined;
-  readonly ttlMs?: number | undefined;
-}
-
-/** `tunnel.v1.Service.StatusRange`. */
-export interface TunnelService_StatusRange {
-  readonly first?: number | undefined;
-  readonly last?: number | undefined;
-}
-
-/** `tunnel.v1.Service.Tls`. */
-export interface TunnelService_Tls {
-  readonly verify?: boolean | undefined;
-  readonly serverName?: string | undefined;
-}
+export type TunnelService_Port = Of<"tunnel.v1.Service.Port">;
 
 /** `tunnel.v1.Service.HealthCheck`. */
-export interface TunnelService_HealthCheck {
-  /** `tcp`, `http` or `grpc`; one of another kind is none. */
-  readonly kind?: string | undefined;
-  readonly intervalMs?: number | undefined;
-  readonly timeoutMs?: number | undefined;
-  readonly port?: number | undefined;
-  readonly rise?: number | undefined;
-  readonly fall?: number | undefined;
-  readonly host?: string | undefined;
-  readonly tls?: TunnelService_Tls | undefined;
-  /** Of `http`. */
-  readonly path?: string | undefined;
-  readonly statuses?: readonly TunnelService_StatusRange[] | undefined;
-  /** Of `grpc`. */
-  readonly service?: string | undefined;
-}
-
-/** `tunnel.v1.Service.Ejection`. */
-export interface TunnelService_Ejection {
-  readonly failures?: number | undefined;
-  readonly timeMs?: number | undefined;
-}
+export type TunnelService_HealthCheck = Of<"tunnel.v1.Service.HealthCheck">;
 
 /** `tunnel.v1.Service.Policy`. */
-export interface TunnelService_Policy {
-  readonly balance?: string | undefined;
-  readonly zoneAware?: boolean | undefined;
-  readonly nodeAware?: boolean | undefined;
-  readonly dialTimeoutMs?: number | undefined;
-  readonly udpIdleMs?: number | undefined;
-  readonly drainMs?: number | undefined;
-  readonly onEndpointRemoved?: string | undefined;
-  readonly onEndpointDown?: string | undefined;
-  readonly endpointDrainMs?: number | undefined;
-  readonly idleTimeoutMs?: number | undefined;
-  readonly halfClosedTimeoutMs?: number | undefined;
-  readonly userTimeoutMs?: number | undefined;
-  readonly agentOnFailure?: boolean | undefined;
-  readonly health?: TunnelService_HealthCheck | undefined;
-  readonly ejection?: TunnelService_Ejection | undefined;
-}
-
-/** `tunnel.v1.Service.Agent`. */
-export interface TunnelService_Agent {
-  /** `uid`, `host`, `cidr` or `id`. */
-  readonly key?: string | undefined;
-  readonly value?: string | undefined;
-}
-
-/** `tunnel.v1.Service.Via`. */
-export interface TunnelService_Via {
-  /** `direct` or `agent`. */
-  readonly kind?: string | undefined;
-  readonly agent?: TunnelService_Agent | undefined;
-}
-
-/** `tunnel.v1.Service.EndpointPort`. */
-export interface TunnelService_EndpointPort {
-  readonly name?: string | undefined;
-  readonly port?: number | undefined;
-}
+export type TunnelService_Policy = Of<"tunnel.v1.Service.Policy">;
 
 /** `tunnel.v1.Service.Endpoint`. */
-export interface TunnelService_Endpoint {
-  readonly address?: string | undefined;
-  readonly ports?: readonly TunnelService_EndpointPort[] | undefined;
-  /** `ready`, `serving`, `terminating` or `unready`. */
-  readonly state?: string | undefined;
-  readonly node?: string | undefined;
-  readonly zone?: string | undefined;
-  readonly forZones?: readonly string[] | undefined;
-  readonly weight?: number | undefined;
-  readonly via?: TunnelService_Via | undefined;
-}
+export type TunnelService_Endpoint = Of<"tunnel.v1.Service.Endpoint">;

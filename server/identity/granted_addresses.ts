@@ -17,7 +17,11 @@ import {
   NO_IDENTIFIERS,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
-import { type IpPrefix, parseIpPrefix, prefixContains } from "../../proto/peer/ip_address.ts";
+import {
+  type IpPrefix,
+  parseIpPrefix,
+  prefixContains,
+} from "../../proto/peer/ip_address.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { type Authorizer, isAnonymous, refuse } from "../links/authorizer.ts";
 import { addressPrefix } from "./claims.ts";
