@@ -1,20 +1,21 @@
 /**
- * What the demo does, in order. How it dials, prints and starts processes is
- * handed in.
+ * What the demo does, in order. How it prints and starts processes is handed in.
  *
  * @module
  */
 
 import { messageOf } from "../../platform/errors/error_code.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
-import type { TunnelConn } from "../../client/tunnel_conn.ts";
+import type { BenchService } from "../../proto/link/bench_wire.ts";
+import { BenchConn } from "../bench/bench_conn.ts";
 import {
   figuresTable,
   type PathFigures,
   PICTURE,
   progressBar,
 } from "./figures.ts";
-import { freePort, type Stage, targetRequest } from "./stage.ts";
+import { freePort, type Stage } from "./stage.ts";
 
 /** Enough for a median, few enough for a second. */
 const REQUESTS = 20;
@@ -30,19 +31,21 @@ const PROTOCOLS: readonly (readonly [FrontendProtocol, string])[] = [
 /** What the story needs from outside. */
 interface StoryTools {
   readonly stage: Stage;
-  /** Dials the target behind `node` through the server at a unix socket. */
-  readonly dial: (
-    socketPath: string,
-    protocol: FrontendProtocol,
-    node: string,
-    port: number,
-  ) => Promise<TunnelConn>;
   /** Milliseconds; only differences mean anything. */
   readonly now: () => number;
   readonly print: (text: string) => void;
   /** Lines may be drawn over. */
   readonly isTerminal: boolean;
 }
+
+/** Takes bytes from the target behind `node`, over a route of its own. */
+type Fetch = (
+  protocol: FrontendProtocol,
+  node: string,
+  service: BenchService,
+  bytes: number,
+  onArrived?: (count: number) => void,
+) => Promise<void>;
 
 /**
  * Tells it.
@@ -53,8 +56,8 @@ export async function tellStory(tools: StoryTools): Promise<void> {
   const { stage, print } = tools;
   const startedMs = tools.now();
   print("A server, two agents and a target, each a process:\n");
-  const targetPort = await setUp(tools);
-  const socketPath = stage.path("server/frontend.sock");
+  const address = await setUp(tools);
+  const path = stage.path("server/frontend.sock");
   const upSeconds = ((tools.now() - startedMs) / 1000).toFixed(1);
   print(
     `Both nodes joined, ${upSeconds} s after there was nothing: each has a ` +
@@ -62,29 +65,31 @@ export async function tellStory(tools: StoryTools): Promise<void> {
       "Requests and 256 MiB through every path:\n\n",
   );
 
-  const connect = (protocol: FrontendProtocol, node: string) =>
-    tools.dial(socketPath, protocol, node, targetPort);
-  const figures = await measurePaths(tools, connect);
+  const fetch: Fetch = (protocol, node, ...what) =>
+    fetchBytes({ path, protocol, node, address }, ...what);
+  const figures = await measurePaths(tools, fetch);
   print(`\n${figuresTable(figures)}\n\n`);
 
   print("Now the agent on beta loses its power. Dialing beta once more:\n");
   await stage.kill("agent beta");
-  print(`  refused: ${await refusalOf(() => connect("grpc", "beta"))}\n`);
+  const beta = fetch("grpc", "beta", "echo", REQUEST_BYTES);
+  print(`  refused: ${await refusalOf(beta)}\n`);
   print("alpha goes on:\n");
-  const tookMs = await timed(tools, async () => {
-    await fetchBytes(await connect("grpc", "alpha"), REQUEST_BYTES);
-  });
+  const tookMs = await timed(
+    tools,
+    () => fetch("grpc", "alpha", "echo", REQUEST_BYTES),
+  );
   print(`  ${REQUEST_BYTES} bytes in ${tookMs.toFixed(1)} ms\n`);
   print(PICTURE);
   const seconds = (tools.now() - startedMs) / 1000;
   print(`\nDone in ${seconds.toFixed(1)} s; nothing is left behind.\n`);
 }
 
-/** Starts everything, as one would by hand; gives the target's port. */
-async function setUp({ stage, print }: StoryTools): Promise<number> {
-  const targetPort = stage.startForLine("target", "demo", "target");
+/** Starts everything, as one would by hand; gives the target's address. */
+async function setUp({ stage, print }: StoryTools): Promise<string> {
+  const target = stage.startForLine("target", "bench", "--serve", "0");
   // If the server fails first, this failure is not to go unheard.
-  targetPort.catch(() => {});
+  target.catch(() => {});
   const state = `--state-dir=${stage.path("server")}`;
   const [agentPort, healthPort] = [freePort(), freePort()];
   print("  tunnel server\n");
@@ -108,11 +113,11 @@ async function setUp({ stage, print }: StoryTools): Promise<number> {
     );
   }
   // Together, so that whichever fails first leaves no failure unheard.
-  const [port] = await Promise.all([
-    targetPort,
+  const [address] = await Promise.all([
+    target,
     ...NODES.map((node) => startAgent(stage, node, agentPort, token)),
   ]);
-  return Number(port);
+  return address;
 }
 
 /** What lets both nodes join. */
@@ -145,7 +150,7 @@ async function startAgent(
 
 async function measurePaths(
   tools: StoryTools,
-  connect: (protocol: FrontendProtocol, node: string) => Promise<TunnelConn>,
+  fetch: Fetch,
 ): Promise<PathFigures[]> {
   const bulkBytes = BULK_BYTES / (NODES.length * PROTOCOLS.length);
   const progress = new Progress(tools);
@@ -155,15 +160,17 @@ async function measurePaths(
       const requestsMs: number[] = [];
       for (let request = 0; request < REQUESTS; request++) {
         requestsMs.push(
-          await timed(tools, async () => {
-            await fetchBytes(await connect(protocol, node), REQUEST_BYTES);
-          }),
+          await timed(
+            tools,
+            () => fetch(protocol, node, "echo", REQUEST_BYTES),
+          ),
         );
       }
-      const bulkMs = await timed(tools, async () => {
-        const conn = await connect(protocol, node);
-        await fetchBytes(conn, bulkBytes, (count) => progress.add(count));
-      });
+      const add = (count: number) => progress.add(count);
+      const bulkMs = await timed(
+        tools,
+        () => fetch(protocol, node, "source", bulkBytes, add),
+      );
       progress.rest(bulkMs);
       const path = `${name} → ${node}`;
       figures.push({
@@ -179,41 +186,51 @@ async function measurePaths(
   return figures;
 }
 
-/** Asks for `bytes`, takes them, and ends as one should. */
+interface Way {
+  /** The server's unix socket. */
+  readonly path: string;
+  readonly protocol: FrontendProtocol;
+  readonly node: string;
+  /** Of the target. */
+  readonly address: string;
+}
+
+/** A connection for it alone, which ends as one should. */
 async function fetchBytes(
-  conn: TunnelConn,
+  { path, protocol, node, address }: Way,
+  service: BenchService,
   bytes: number,
-  onArrived?: (count: number) => void,
+  onArrived: (count: number) => void = () => {},
 ): Promise<void> {
-  await conn.write(targetRequest(bytes));
-  conn.closeWrite();
-  const chunk = new Uint8Array(65_536);
-  let arrived = 0;
-  for (;;) {
-    const count = await conn.read(chunk);
-    if (count === null) break;
-    arrived += count;
-    onArrived?.(count);
-  }
-  if (arrived !== bytes) {
-    throw new Error(
-      `Cannot trust this tunnel: ${arrived} bytes came, ${bytes} were sent`,
-    );
-  }
-  const end = await conn.closed;
-  if (end.kind !== "clean") {
-    throw new Error(`Cannot end in order: ${end.kind}, ${end.reason}`);
+  const dialer = openDialer({
+    kind: "tunnel",
+    protocol,
+    address: { kind: "unix", path },
+  });
+  const over = new AbortController();
+  try {
+    const route = { dialer, address, node };
+    const conn = await BenchConn.open(route, service, over.signal);
+    if (service === "echo") await conn.write(new Uint8Array(bytes));
+    const chunk = new Uint8Array(65_536);
+    for (let left = bytes; left > 0;) {
+      const count = await conn.read(chunk.subarray(0, left));
+      left -= count;
+      onArrived(count);
+    }
+    if (service === "echo") await conn.end();
+  } finally {
+    over.abort();
+    dialer.close();
   }
 }
 
-async function refusalOf(dial: () => Promise<TunnelConn>): Promise<string> {
-  let conn: TunnelConn;
+async function refusalOf(fetching: Promise<void>): Promise<string> {
   try {
-    conn = await dial();
+    await fetching;
   } catch (error) {
     return messageOf(error);
   }
-  conn.close();
   throw new Error("Cannot be: a node without its agent was reached");
 }
 
