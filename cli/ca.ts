@@ -24,7 +24,7 @@ import type { Store } from "../neighbours/store/store.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ProgressLine } from "./program/progress.ts";
 import { ExitCode, failure } from "./program/exit_codes.ts";
-import { booleanFlag, inGroup } from "./flags/flag.ts";
+import { flag, inGroup } from "./flags/flag.ts";
 import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/program_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
@@ -40,16 +40,16 @@ const FLAGS = {
   ...inGroup("tunnel ca show", {
     ...FORM_FLAG,
     ...JSON_FLAG,
-    "pem": booleanFlag(false, {
+    "pem": flag.boolean(false, {
       help: "Print the certificates that are trusted, PEM.",
     }),
   }),
-  "force": booleanFlag(false, {
+  "force": flag.boolean(false, {
     group: "tunnel ca retire",
     help: "Retire it even if nodes still hold certificates of it: they are " +
       "locked out and must join again.",
   }),
-  "wait": booleanFlag(false, {
+  "wait": flag.boolean(false, {
     group: "tunnel ca rotate, activate",
     help: "Go on until the next step is safe: all nodes know the next " +
       "authority, or none needs the old one any more. A terminal is told how " +

@@ -16,7 +16,7 @@ import {
   type LoginQuestion,
 } from "../proto/admin/api.ts";
 import { ASKED_SERVER_FLAGS, askedProgram } from "./flags/admin_flags.ts";
-import { booleanFlag, choiceFlag } from "./flags/flag.ts";
+import { flag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { askedClient } from "./program/answer_output.ts";
 import {
@@ -54,11 +54,11 @@ export const DASHBOARD_COMMAND = defineCommand({
   rights: "programs",
   flags: {
     ...ASKED_SERVER_FLAGS,
-    "open": booleanFlag(false, {
+    "open": flag.boolean(false, {
       group: BROWSER,
       help: "Open it in the browser of this machine (xdg-open).",
     }),
-    "role": choiceFlag(["operate", "view"], "operate", {
+    "role": flag.choice(["operate", "view"], "operate", {
       group: BROWSER,
       help: "What the browser may do: view looks, operate may also drain, " +
         "approve, revoke and kill. Never more than you may do yourself.",

@@ -15,13 +15,7 @@ import type { FrontendProtocol, TunnelRoute } from "../client/tunnel_route.ts";
 import type { FrontendListen, ServerOptions } from "../server/options.ts";
 import { defineCommand, refuseOperands } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
-import {
-  choiceFlag,
-  choicesFlag,
-  fileFlag,
-  inGroup,
-  wordFlag,
-} from "./flags/flag.ts";
+import { flag, inGroup } from "./flags/flag.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { SERVER_FLAGS } from "./server/flags.ts";
 import { serverOptions } from "./server/options.ts";
@@ -29,30 +23,30 @@ import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { unusable, UsageError } from "./flags/usage_error.ts";
 
 const APISERVER_FLAGS = inGroup("kube-apiserver's part", {
-  "contexts": choicesFlag(NETWORK_CONTEXTS, ["cluster"], {
+  "contexts": flag.choices(NETWORK_CONTEXTS, ["cluster"], {
     help: "What goes through the tunnel: cluster is kubelets, proxies, " +
       "webhooks and aggregated APIs by Service.",
   }),
-  "protocol": choiceFlag(["", "grpc", "http-connect"], "", {
+  "protocol": flag.choice(["", "grpc", "http-connect"], "", {
     help: "What to speak to the server.",
     defaultText: "grpc over a unix socket, else http-connect",
   }),
-  "frontend": wordFlag("unix:/PATH", {
+  "frontend": flag.word("unix:/PATH", {
     help: "Go through `tunnel forward --frontend` of this socket on " +
       "kube-apiserver's machine, in place of one server.",
   }),
-  "server-host": wordFlag("HOST", {
+  "server-host": flag.word("HOST", {
     help: "Where kube-apiserver finds a server that listens on a port.",
     defaultText: "--server-bind-address, or 127.0.0.1",
   }),
-  "ca-bundle": fileFlag({
+  "ca-bundle": flag.file({
     help: "CA of the server's certificate; for a port.",
   }),
-  "client-cert": fileFlag({
+  "client-cert": flag.file({
     help: "Certificate that kube-apiserver shows; for a port.",
   }),
-  "client-key": fileFlag({ help: "Its private key." }),
-  "tls-server-name": wordFlag("NAME", {
+  "client-key": flag.file({ help: "Its private key." }),
+  "tls-server-name": flag.word("NAME", {
     help: "Name that the server's certificate must bear.",
     defaultText: "the host",
   }),

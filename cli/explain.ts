@@ -10,7 +10,7 @@ import { nearest } from "../platform/text/nearest.ts";
 import { defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { textTable } from "../admin/ask/text_table.ts";
-import { booleanFlag, inGroup } from "./flags/flag.ts";
+import { flag, inGroup } from "./flags/flag.ts";
 import { HELP_COLUMNS, wrap } from "./flags/help_text.ts";
 import { FORM_FLAG, GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
@@ -32,7 +32,7 @@ export const EXPLAIN_COMMAND = defineCommand({
   ],
   rights: "look",
   flags: {
-    "all": booleanFlag(false, {
+    "all": flag.boolean(false, {
       group: "Output",
       help: "List all codes with a line for each.",
     }),

@@ -26,7 +26,7 @@ import {
   type ForwardSpec,
   parseForwardSpec,
 } from "./flags/addresses.ts";
-import { booleanFlag, wordFlag } from "./flags/flag.ts";
+import { flag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import {
@@ -40,11 +40,11 @@ import { unusable, UsageError } from "./flags/usage_error.ts";
 const FORWARD_FLAGS = {
   ...ROUTE_FLAGS,
   ...EARLY_DATA_FLAG,
-  "udp": booleanFlag(false, {
+  "udp": flag.boolean(false, {
     group: "The target",
     help: "Forward datagrams instead of connections.",
   }),
-  "frontend": wordFlag("unix:/PATH", {
+  "frontend": flag.word("unix:/PATH", {
     group: "A frontend of its own",
     help: "Listen on this socket as a server's frontend does, gRPC and HTTP " +
       "CONNECT alike, and ask the servers for what its callers dial: for " +

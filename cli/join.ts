@@ -10,7 +10,7 @@ import { openLog } from "../platform/log/log.ts";
 import { proxyEnvironment } from "../net/dial/proxy_environment.ts";
 import { ExitCode, failure } from "./program/exit_codes.ts";
 import { defineCommand } from "./program/command.ts";
-import { booleanFlag, inGroup } from "./flags/flag.ts";
+import { flag, inGroup } from "./flags/flag.ts";
 import {
   joinRequest,
   joinTokenText,
@@ -43,7 +43,7 @@ export const JOIN_COMMAND = defineCommand({
     ...inGroup("Joining", {
       "server": { ...SERVER_FLAG, defaultText: "" },
       ...NODE_FLAGS,
-      "again": booleanFlag(false, {
+      "again": flag.boolean(false, {
         help: "Join although the node has joined before, with the key it " +
           "has: it was forgotten, or moves to another server.",
       }),

@@ -14,13 +14,7 @@ import {
   askedProgram,
   withWorkers,
 } from "./flags/admin_flags.ts";
-import {
-  booleanFlag,
-  choiceFlag,
-  type FlagValues,
-  inGroup,
-  textFlag,
-} from "./flags/flag.ts";
+import { flag, type FlagValues, inGroup } from "./flags/flag.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import type { ExitCode } from "./program/exit_codes.ts";
 import { isNobodyThere, printEach } from "./ask/asked.ts";
@@ -103,12 +97,12 @@ const FLAGS = {
   ...ASKED_SERVER_FLAGS,
   ...ANSWER_FLAGS,
   ...STATE_FLAGS,
-  "json": booleanFlag(false, {
+  "json": flag.boolean(false, {
     group: LIST,
     help: "Print the records of the state as JSON, and ask no server; " +
       "--output json has what a server says.",
   }),
-  "only": choiceFlag(["", ...NODE_STATES], "", {
+  "only": flag.choice(["", ...NODE_STATES], "", {
     group: LIST,
     help: "Only nodes in this state.",
     defaultText: "all",
@@ -118,7 +112,7 @@ const FLAGS = {
     help: "What the node may call itself besides its name from now on, such " +
       "as ipv4=10.0.0.7&default-route=true; none: --identifiers=-.",
   }, NO_GRANTS),
-  "reason": textFlag("", {
+  "reason": flag.text("", {
     group: "tunnel node revoke",
     help: "Reason that is sent to the node.",
   }),

@@ -26,7 +26,7 @@ import {
   askedProgram,
 } from "./flags/admin_flags.ts";
 import { parseHostPort } from "./flags/addresses.ts";
-import { fileFlag, inGroup, listFlag, wordFlag } from "./flags/flag.ts";
+import { flag, inGroup } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { textOf, UsageError } from "./flags/usage_error.ts";
 import { askedClient, printAnswer } from "./program/answer_output.ts";
@@ -42,18 +42,18 @@ const { proxy: _, ...ASKED } = ASKED_FLAGS;
 
 const FLAGS = {
   ...inGroup(GROUP, {
-    "as": wordFlag("NAME", {
+    "as": flag.word("NAME", {
       help: "Who dials: the name of a certificate (CN), node:NAME, or " +
         "socket:PATH for callers of a unix socket.",
     }),
-    "group": listFlag([], {
+    "group": flag.list([], {
       placeholder: "GROUP",
       help: "Organizations (O) of that certificate.",
     }),
-    "node": wordFlag("NAME", {
+    "node": flag.word("NAME", {
       help: "The node whose agent is to dial.",
     }),
-    "file": fileFlag({
+    "file": flag.file({
       help: "Ask this policy file, and no running program.",
     }),
   }),

@@ -35,16 +35,7 @@ import { refusingConfig } from "./program/sources.ts";
 import { sayInternalErrors } from "./program/process_context.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./flags/etcd_flags.ts";
-import {
-  choiceFlag,
-  countFlag,
-  durationFlag,
-  inGroup,
-  listFlag,
-  portFlag,
-  textFlag,
-  wordFlag,
-} from "./flags/flag.ts";
+import { flag, inGroup } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import type { Running } from "../net/program/program.ts";
@@ -53,31 +44,31 @@ import { unusable, UsageError } from "./flags/usage_error.ts";
 import { readVerb } from "./program/verbs.ts";
 
 const WHAT_FLAGS = inGroup("The endpoints", {
-  "endpoint": listFlag([], {
+  "endpoint": flag.list([], {
     placeholder: "ADDRESS:PORT,…",
     help: "Address and port of an endpoint of the service.",
   }),
-  "port-name": wordFlag("NAME", {
+  "port-name": flag.word("NAME", {
     help: "Name of the service's port, when it has several.",
   }),
-  "service-port": portFlag(0, {
+  "service-port": flag.port(0, {
     help: "Write the service as well, with this port, unless it exists.",
     defaultText: "somebody else writes the service",
   }),
-  "protocol": choiceFlag(["tcp", "udp"], "tcp", {
+  "protocol": flag.choice(["tcp", "udp"], "tcp", {
     help: "Protocol of that port.",
   }),
-  "node": textFlag("", { help: "Node of the endpoints." }),
-  "zone": textFlag("", { help: "Zone of the endpoints." }),
-  "weight": countFlag(DEFAULT_WEIGHT, 1, WEIGHT_MAX, {
+  "node": flag.text("", { help: "Node of the endpoints." }),
+  "zone": flag.text("", { help: "Zone of the endpoints." }),
+  "weight": flag.count(DEFAULT_WEIGHT, 1, WEIGHT_MAX, {
     help: "Share of the load, where endpoints are weighted.",
   }),
-  "via": textFlag("direct", {
+  "via": flag.text("direct", {
     placeholder: "WAY",
     help: "direct, agent, or which agent: host=NODE, uid=ID, cidr=RANGE, " +
       "id=AGENT.",
   }),
-  "ttl": durationFlag(15_000, 3_000, {
+  "ttl": flag.duration(15_000, 3_000, {
     help: "How long the endpoints remain after this program has died.",
   }),
 });

@@ -23,7 +23,7 @@ import {
 } from "./program/command.ts";
 import { ExitCode, failure } from "./program/exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";
-import { booleanFlag, textFlag } from "./flags/flag.ts";
+import { flag } from "./flags/flag.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { shortCount, textTable } from "../admin/ask/text_table.ts";
 import { keyFrom } from "../services/catalog/model/model.ts";
@@ -35,21 +35,21 @@ const WHERE = "Where";
 
 /** Of both commands. */
 const QUERY_FLAGS = {
-  "proxy": textFlag(`127.0.0.1:${PROXY_ADMIN_PORT}`, {
+  "proxy": flag.text(`127.0.0.1:${PROXY_ADMIN_PORT}`, {
     group: WHERE,
     placeholder: "HOST:PORT",
     help: "Admin port of the proxy, or of the agent that has one.",
   }),
-  "json": booleanFlag(false, { group: WHERE, help: "Print JSON." }),
+  "json": flag.boolean(false, { group: WHERE, help: "Print JSON." }),
   ...GENERAL_FLAGS,
 } as const;
 
 const FLAGS = {
-  "env": booleanFlag(false, {
+  "env": flag.boolean(false, {
     group: "Where",
     help: "Print where services are as environment variables.",
   }),
-  "hosts": booleanFlag(false, {
+  "hosts": flag.boolean(false, {
     group: "Where",
     help: "Print where services are as lines of /etc/hosts.",
   }),

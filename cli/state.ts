@@ -21,7 +21,7 @@ import {
   type RecordCounts,
 } from "../server/state/state_copy.ts";
 import type { Store } from "../neighbours/store/store.ts";
-import { fileFlag, inGroup } from "./flags/flag.ts";
+import { flag, inGroup } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import {
@@ -42,11 +42,11 @@ const COPY = "tunnel state copy";
 
 const FLAGS = {
   ...inGroup("Where", STATE_COMMAND_FLAGS),
-  "from-key-file": fileFlag({
+  "from-key-file": flag.file({
     group: COPY,
     help: "--state-key-file of FROM.",
   }),
-  "to-key-file": fileFlag({
+  "to-key-file": flag.file({
     group: COPY,
     help: "--state-key-file of TO; etcd and kubernetes want one, or none.",
   }),

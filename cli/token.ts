@@ -17,14 +17,7 @@ import {
 } from "../server/identity/token_store.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ExitCode, failure } from "./program/exit_codes.ts";
-import {
-  booleanFlag,
-  countFlag,
-  inGroup,
-  lifeFlag,
-  textFlag,
-  wordFlag,
-} from "./flags/flag.ts";
+import { flag, inGroup } from "./flags/flag.ts";
 import { grantsFlag, namePatternFlag } from "./flags/join_flags.ts";
 import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
@@ -36,8 +29,10 @@ import { readVerb } from "./program/verbs.ts";
 const CREATE = "tunnel token create";
 
 const CREATE_FLAGS = inGroup(CREATE, {
-  "ttl": lifeFlag(3_600_000, 1, { help: "How long nodes may join with it." }),
-  "uses": countFlag(1, 1, 10_000, { help: "How many nodes may join with it." }),
+  "ttl": flag.life(3_600_000, 1, { help: "How long nodes may join with it." }),
+  "uses": flag.count(1, 1, 10_000, {
+    help: "How many nodes may join with it.",
+  }),
   "node": namePatternFlag({
     help: "Names that may join with it; * stands for any characters.",
   }),
@@ -45,11 +40,11 @@ const CREATE_FLAGS = inGroup(CREATE, {
     help: "What its nodes may call themselves besides their name, such as " +
       "ipv4=10.0.0.7&cidr=10.1.0.0/16&default-route=true.",
   }),
-  "needs-approval": booleanFlag(false, {
+  "needs-approval": flag.boolean(false, {
     help: "Nodes wait for `tunnel node approve`.",
   }),
-  "note": textFlag("", { help: "Shown in the list." }),
-  "server": wordFlag("HOST:PORT", {
+  "note": flag.text("", { help: "Shown in the list." }),
+  "server": flag.word("HOST:PORT", {
     help: "Where nodes reach the server's agent port; only printed.",
     defaultText: "as the server was started",
   }),

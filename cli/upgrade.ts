@@ -15,7 +15,7 @@ import { messageOf } from "../platform/errors/error_code.ts";
 import { checkSeen } from "../platform/files/private_files.ts";
 import { within } from "../platform/time/deadline.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
-import { choiceFlag, durationFlag, inGroup, wordFlag } from "./flags/flag.ts";
+import { flag, inGroup } from "./flags/flag.ts";
 import { GENERAL_FLAGS, handoverAddress } from "./flags/program_flags.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { UsageError } from "./flags/usage_error.ts";
@@ -31,19 +31,19 @@ type Kind = typeof KINDS[number];
 
 const FLAGS = {
   ...inGroup(WHICH, {
-    "command": choiceFlag(["any", ...KINDS], "any", {
+    "command": flag.choice(["any", ...KINDS], "any", {
       help: "What it runs as.",
       defaultText: "the one that runs here",
     }),
-    "state-dir": wordFlag("DIRECTORY", {
+    "state-dir": flag.word("DIRECTORY", {
       help: "Its --state-dir, when that is not the usual one.",
     }),
-    "handover-socket": wordFlag("PATH", {
+    "handover-socket": flag.word("PATH", {
       help: "Its --handover-socket: a path, or @NAME. A process without an " +
         "identity has @tunnel-COMMAND-HOST-PORT; see docs/operations.md.",
     }),
   }),
-  "timeout": durationFlag(60_000, 1_000, {
+  "timeout": flag.duration(60_000, 1_000, {
     group: "How",
     help: "The new program is ended, and the old one goes on, when it has " +
       "not taken over within this time.",

@@ -20,7 +20,7 @@ import {
   withWorkers,
 } from "./flags/admin_flags.ts";
 import { askAll, printEach } from "./ask/asked.ts";
-import { booleanFlag } from "./flags/flag.ts";
+import { flag } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { printAnswer } from "./program/answer_output.ts";
 import { defineCommand } from "./program/command.ts";
@@ -31,7 +31,7 @@ import { readVerb } from "./program/verbs.ts";
 const FLAGS = {
   ...ASKED_SERVER_FLAGS,
   ...ANSWER_FLAGS,
-  "all": booleanFlag(false, {
+  "all": flag.boolean(false, {
     group: "tunnel xds diff",
     help: "Also show what is in sync.",
   }),

@@ -13,17 +13,11 @@ import type { Condition } from "../../services/ads/adsc/subscriber.ts";
 import { KEEPALIVE_MS } from "../../services/ads/ads_connection.ts";
 import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
 import {
-  choiceFlag,
-  durationFlag,
-  fileFlag,
   type Flag,
+  flag,
   type FlagDetails,
   FlagValueError,
   inGroup,
-  listFlag,
-  parsedFlag,
-  parsedListFlag,
-  wordFlag,
 } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { stateDirectoryFlag } from "../flags/state_directory.ts";
@@ -35,39 +29,39 @@ const GOAL = "Conditions";
 /** See the module description. */
 export const ADSC_FLAGS = {
   ...inGroup(SERVER, {
-    "server": listFlag([], {
+    "server": flag.list([], {
       placeholder: "HOST:PORT,…",
       help: "Discovery servers; if one fails, the next one is used. Loopback " +
         "is asked without TLS unless there are certificates, or https:// " +
         "is in front.",
       defaultText: "127.0.0.1:15010",
     }),
-    "ca-cert": fileFlag({
+    "ca-cert": flag.file({
       help: "CA of the servers' certificate, for nodes that have not joined.",
     }),
-    "agent-cert": fileFlag({
+    "agent-cert": flag.file({
       help: "Certificate of the node, shown to them.",
     }),
-    "agent-key": fileFlag({
+    "agent-key": flag.file({
       help: "Private key of --agent-cert.",
     }),
   }),
   "state-dir": { ...stateDirectoryFlag("agent"), group: SERVER },
-  "tls-server-name": wordFlag("NAME", {
+  "tls-server-name": flag.word("NAME", {
     group: SERVER,
     help: "Name that the servers' certificate must bear.",
     defaultText: "the host, or tunnel-server for a node that has joined",
   }),
-  "keepalive-time": durationFlag(KEEPALIVE_MS, 1, {
+  "keepalive-time": flag.duration(KEEPALIVE_MS, 1, {
     group: SERVER,
     help: "Send a PING to a server that has been silent for this long.",
   }),
   ...inGroup(CLIENT, {
-    "mode": choiceFlag(["delta", "sotw"], "delta", {
+    "mode": flag.choice(["delta", "sotw"], "delta", {
       help: "delta: receive only what changed. sotw: receive everything each " +
         "time.",
     }),
-    "node": wordFlag("ID", {
+    "node": flag.word("ID", {
       help: "node.id.",
       defaultText: "the node's name, or the host's, and /adsc",
     }),
@@ -76,7 +70,7 @@ export const ADSC_FLAGS = {
       help: 'node.metadata, such as {"tunnel.http_11_proxy":true}.',
       defaultText: "{}",
     }),
-    "zone": wordFlag("NAME", {
+    "zone": flag.word("NAME", {
       help: "Zone of the client.",
     }),
   }),
@@ -95,13 +89,13 @@ export const ADSC_FLAGS = {
         "more.",
       defaultText: "nothing",
     }),
-    "timeout": durationFlag(10_000, 1, {
+    "timeout": flag.duration(10_000, 1, {
       help: "Limit on waiting for all conditions; exit code 1 after that.",
     }),
-    "for": durationFlag(0, 0, {
+    "for": flag.duration(0, 0, {
       help: "Then stay for this long; the conditions must hold at the end.",
     }),
-    "print": choiceFlag(["dump", "changes", "nothing"], "dump", {
+    "print": flag.choice(["dump", "changes", "nothing"], "dump", {
       help:
         "dump: the resources at the end, as JSON. changes: a line of JSON for " +
         "each, as it comes.",
@@ -115,7 +109,7 @@ function conditionsFlag(
   parse: (text: string) => Condition,
   details: FlagDetails & { readonly placeholder: string },
 ): Flag<readonly Condition[]> {
-  return parsedListFlag((text) => {
+  return flag.parsedList((text) => {
     try {
       return [parse(text)];
     } catch (error) {
@@ -135,7 +129,7 @@ export function kindOf(text: string): ResourceKind {
 function metadataFlag(
   details: FlagDetails,
 ): Flag<Readonly<Record<string, unknown>>> {
-  return parsedFlag({}, (text) => {
+  return flag.parsed({}, (text) => {
     let value: unknown;
     try {
       value = JSON.parse(text);

@@ -23,9 +23,9 @@ import type { AnnouncedService } from "../../proto/link/link_messages.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
   type Flag,
+  flag,
   type FlagDetails,
   FlagValueError,
-  parsedListFlag,
 } from "../flags/flag.ts";
 
 const FORM = "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp][,app=PROTOCOL], such " +
@@ -42,7 +42,7 @@ const ANNOUNCED =
 export function announceFlag(
   details: FlagDetails,
 ): Flag<readonly AnnouncedService[]> {
-  return parsedListFlag(
+  return flag.parsedList(
     (text) => text.split(/,\s*(?=[^,=]+=[^,]*:)/).map(parseAnnounced),
     { placeholder: "SERVICE", ...details },
   );

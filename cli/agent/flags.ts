@@ -18,21 +18,7 @@ import {
 } from "../flags/program_flags.ts";
 import { ACCESS_LOG_FLAGS, AUDIT_FLAGS } from "../flags/access_log_flags.ts";
 import { announceFlag } from "./announce.ts";
-import {
-  bindFlag,
-  booleanFlag,
-  choiceFlag,
-  common,
-  countFlag,
-  durationFlag,
-  fileFlag,
-  inGroup,
-  listFlag,
-  portFlag,
-  textFlag,
-  type Tolerated,
-  wordFlag,
-} from "../flags/flag.ts";
+import { common, flag, inGroup, type Tolerated } from "../flags/flag.ts";
 import { AGENT_IDLE_FLAGS, KLOG_FLAGS } from "../flags/idle_flags.ts";
 import {
   identifiersFlag,
@@ -45,46 +31,46 @@ import { unusablePairs } from "../../proto/peer/identifiers.ts";
 
 const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
   "server": SERVER_FLAG,
-  "proxy-server-host": common(textFlag("127.0.0.1", {
+  "proxy-server-host": common(flag.text("127.0.0.1", {
     placeholder: "HOST",
     help: "Name or address of the server, or of the load balancer in front " +
       "of all servers.",
   })),
   "proxy-server-port": common(
-    portFlag(8091, { help: "The server's port for agents." }),
+    flag.port(8091, { help: "The server's port for agents." }),
   ),
-  "ca-cert": common(fileFlag({
+  "ca-cert": common(flag.file({
     help: "CA of the server's certificate, for agents that have not joined.",
   })),
-  "agent-cert": common(fileFlag({ help: "Certificate shown to the server." })),
-  "agent-key": common(fileFlag({ help: "Private key of --agent-cert." })),
-  "alpn-proto": listFlag([], { help: "ALPN names offered before h2." }),
-  "keepalive-time": durationFlag(4_000, 1, {
+  "agent-cert": common(flag.file({ help: "Certificate shown to the server." })),
+  "agent-key": common(flag.file({ help: "Private key of --agent-cert." })),
+  "alpn-proto": flag.list([], { help: "ALPN names offered before h2." }),
+  "keepalive-time": flag.duration(4_000, 1, {
     help: "Send a PING to a server that has been silent for this long. The " +
       "server is lost when it does not answer within 1.4 times that, from " +
       "1s to 5.6s, or within four round trips. Servers of Konnectivity " +
       "take a PING every 35s; their kernels are asked instead. " +
       "Konnectivity: 1h0m0s.",
   }),
-  "links": countFlag(2, 1, 16, {
+  "links": flag.count(2, 1, 16, {
     help: "Connections to each server of ours. One is kept free of bulk " +
       "data as long as possible; more of them carry more over a network " +
       "that limits single connections.",
   }),
-  "sync-interval": durationFlag(1000, 1, {
+  "sync-interval": flag.duration(1000, 1, {
     help: "First wait before another attempt to connect. When it is given, " +
       "agents of a big fleet come back more slowly.",
     defaultText: "100ms at most",
   }),
-  "sync-interval-cap": durationFlag(10_000, 1, {
+  "sync-interval-cap": flag.duration(10_000, 1, {
     help: "Longest wait between attempts to find more servers. After a " +
       "failure the wait is at most 5s, or --sync-interval if that is " +
       "longer.",
   }),
-  "sync-forever": booleanFlag(false, {
+  "sync-forever": flag.boolean(false, {
     help: "Look for more servers even when all announced ones are connected.",
   }),
-  "learn-servers": booleanFlag(true, {
+  "learn-servers": flag.boolean(true, {
     help: "Also link to servers whose addresses a linked server tells. They " +
       "must show the certificate that is expected of --server.",
   }),
@@ -92,12 +78,12 @@ const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
 });
 
 const IDENTITY_FLAGS = inGroup("Identity (what this agent is and serves)", {
-  "join": common(wordFlag("TOKEN", {
+  "join": common(flag.word("TOKEN", {
     help: "Join with this token of tunnel token create. Not used once the " +
       "node has joined. -: read it from standard input.",
   })),
   ...NODE_FLAGS,
-  "agent-id": common(wordFlag("ID", {
+  "agent-id": common(flag.word("ID", {
     environment: ["PROXY_AGENT_ID"],
     help: "Name of this agent, which no other agent has.",
     defaultText: "$PROXY_AGENT_ID, the joined name or a random UUID",
@@ -114,7 +100,7 @@ const IDENTITY_FLAGS = inGroup("Identity (what this agent is and serves)", {
 });
 
 const TARGETS_FLAGS = inGroup("Targets (what is dialed)", {
-  "dial-timeout": durationFlag(5000, 1, {
+  "dial-timeout": flag.duration(5000, 1, {
     help: "Limit on connecting to a target.",
   }),
   "allow": common(rulesFlag({
@@ -126,17 +112,17 @@ const TARGETS_FLAGS = inGroup("Targets (what is dialed)", {
   "deny": common(rulesFlag({
     help: "Never allow dials to these targets, even if --allow does.",
   })),
-  "allow-preset": choiceFlag(ALLOW_PRESETS, "", {
+  "allow-preset": flag.choice(ALLOW_PRESETS, "", {
     help: "Rules under one name, added to --allow: all (tcp and udp), " +
       "all-tcp, loopback (this machine only).",
     defaultText: "all, or none beside --allow",
   }),
-  "allow-unix": listFlag([], {
+  "allow-unix": flag.list([], {
     placeholder: "PATH",
     help: "Allow dials to this unix socket. Repeat for more.",
     defaultText: "none",
   }),
-  "bench-target": booleanFlag(true, {
+  "bench-target": flag.boolean(true, {
     help: "Answer tunnel bench, if --allow and --deny allow " +
       "tcp:bench.tunnel.invalid:7; at most 128 connections of 120 s.",
   }),
@@ -150,42 +136,47 @@ const SERVICES_FLAGS = inGroup("Services (what this node serves and uses)", {
       "service's own port is the target's unless it is given. Repeat " +
       "for more.",
   })),
-  "proxy-config": common(fileFlag({
+  "proxy-config": common(flag.file({
     help: "Serve the services in this file on loopback ports, as tunnel " +
       "proxy does. The admin port shows them.",
   })),
 });
 
 const OPERATION_FLAGS = inGroup("Health, admin, shutdown", {
-  "health-server-host": bindFlag("Address for /healthz, /readyz and /metrics."),
-  "health-server-port": common(
-    portFlag(8093, { help: "Port for /healthz, /readyz and /metrics." }),
+  "health-server-host": flag.bind(
+    "Address for /healthz, /readyz and /metrics.",
   ),
-  "admin-bind-address": bindFlag("Address of the admin endpoint.", "127.0.0.1"),
+  "health-server-port": common(
+    flag.port(8093, { help: "Port for /healthz, /readyz and /metrics." }),
+  ),
+  "admin-bind-address": flag.bind(
+    "Address of the admin endpoint.",
+    "127.0.0.1",
+  ),
   "admin-server-port": common(
-    portFlag(AGENT_ADMIN_PORT, { help: "Port of the admin endpoint." }),
+    flag.port(AGENT_ADMIN_PORT, { help: "Port of the admin endpoint." }),
   ),
   ...ADMIN_ACCESS_FLAGS,
-  "drain-timeout": durationFlag(30_000, 0, {
+  "drain-timeout": flag.duration(30_000, 0, {
     help: "How long conduits may continue after SIGTERM. 0: end at once. " +
       "Konnectivity: forever.",
   }),
 });
 
 const KUBE_FLAGS = inGroup(KUBERNETES, {
-  "service-account-token-path": fileFlag({
+  "service-account-token-path": flag.file({
     help:
       "Show the server the token in this file, which is read for each link.",
   }),
-  "count-server-leases": booleanFlag(false, {
+  "count-server-leases": flag.boolean(false, {
     help: "Count servers by their leases.",
   }),
-  "server-count-source": choiceFlag(["default", "max", ""], "default", {
+  "server-count-source": flag.choice(["default", "max", ""], "default", {
     help: "With leases: default counts leases only, max takes the larger of " +
       "their number and what servers report.",
   }),
   ...KUBERNETES_FLAGS,
-  "lease-label-selector": textFlag("k8s-app=konnectivity-server", {
+  "lease-label-selector": flag.text("k8s-app=konnectivity-server", {
     aliases: ["lease-label"],
     placeholder: "SELECTOR",
     help: "Selector of the servers' leases.",

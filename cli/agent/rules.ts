@@ -8,9 +8,9 @@ import { parseRule, type Rule, RuleError } from "../../policy/rule.ts";
 import { type LabelledRule, RuleSet } from "../../policy/rule_set.ts";
 import {
   type Flag,
+  flag,
   type FlagDetails,
   FlagValueError,
-  parsedListFlag,
 } from "../flags/flag.ts";
 
 /** Values of `--allow-preset`; empty: everything, unless rules are given. */
@@ -33,7 +33,7 @@ const PRESET_RULES: Readonly<
  * comma is part of a list of ports.
  */
 export function rulesFlag(details: FlagDetails): Flag<readonly Rule[]> {
-  return parsedListFlag((text) => {
+  return flag.parsedList((text) => {
     try {
       return text.split(/,\s*(?=(?:tcp|udp|unix|\*):)/i).map(parseRule);
     } catch (error) {

@@ -20,13 +20,7 @@ import {
   ANSWER_FLAGS,
   type AskedProgram,
 } from "../flags/admin_flags.ts";
-import {
-  booleanFlag,
-  choiceFlag,
-  countFlag,
-  inGroup,
-  wordFlag,
-} from "../flags/flag.ts";
+import { flag, inGroup } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
@@ -46,26 +40,26 @@ const CONDUITS_MAX = 10_000;
 const FLAGS = {
   ...ADMIN_FLAGS,
   ...inGroup(LIST, {
-    "node": wordFlag("NAME", {
+    "node": flag.word("NAME", {
       help: "Only those of this node.",
     }),
-    "caller": wordFlag("NAME", {
+    "caller": flag.word("NAME", {
       help: "Only those that this user or node has asked for.",
     }),
-    "target": wordFlag("TEXT", {
+    "target": flag.word("TEXT", {
       help: "Only those whose target has this in it, such as :5432.",
     }),
-    "service": wordFlag("NAME", {
+    "service": flag.word("NAME", {
       help: "Only those of this service.",
     }),
-    "sort": choiceFlag(SORTS, "rate", {
+    "sort": flag.choice(SORTS, "rate", {
       help: "The greatest of this first.",
     }),
-    "limit": countFlag(100, 1, CONDUITS_MAX, {
+    "limit": flag.count(100, 1, CONDUITS_MAX, {
       help: "No more rows than that.",
     }),
   }),
-  "yes": booleanFlag(false, {
+  "yes": flag.boolean(false, {
     group: "tunnel conn kill",
     short: "y",
     help: "Do not ask on a terminal.",

@@ -9,7 +9,7 @@ import type { AdminClient } from "../../admin/ask/admin_client.ts";
 import type { HistoryAnswer } from "../../proto/admin/list_answers.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { ADMIN_FLAGS } from "../flags/admin_flags.ts";
-import { booleanFlag, lifeFlag } from "../flags/flag.ts";
+import { flag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { printAnswer } from "../program/answer_output.ts";
 import { defineCommand, refuseOperands } from "../program/command.ts";
@@ -20,11 +20,11 @@ import { statusText } from "../../admin/ask/answer_text.ts";
 
 const FLAGS = {
   ...ADMIN_FLAGS,
-  "exit-code": booleanFlag(false, {
+  "exit-code": flag.boolean(false, {
     group: "The answer",
     help: "End with 6 when an error is among the warnings, for scripts.",
   }),
-  "since": lifeFlag(0, 0, {
+  "since": flag.life(0, 0, {
     group: "The answer",
     help: "What passed through a server since then, such as 1h: it keeps an " +
       "hour.",

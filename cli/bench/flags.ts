@@ -11,14 +11,7 @@ import {
   type HostPort,
   parseHostPort,
 } from "../flags/addresses.ts";
-import {
-  booleanFlag,
-  choicesFlag,
-  countFlag,
-  durationFlag,
-  inGroup,
-  wordFlag,
-} from "../flags/flag.ts";
+import { flag, inGroup } from "../flags/flag.ts";
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
@@ -34,29 +27,29 @@ const MEASURES = ["rtt", "down", "up", "new"] as const;
 /** In the order in which the help shows them. */
 export const BENCH_FLAGS = {
   ...inGroup(BENCH, {
-    "measure": choicesFlag(MEASURES, MEASURES, {
+    "measure": flag.choices(MEASURES, MEASURES, {
       help: "What to measure: round trips, throughput from the agent and to " +
         "it, new connections.",
     }),
-    "connections": countFlag(16, 1, 64, {
+    "connections": flag.count(16, 1, 64, {
       help: "Number of connections: throughput is measured with one and with " +
         "this many; new ones are made this many at a time.",
     }),
-    "duration": durationFlag(2_000, 100, {
+    "duration": flag.duration(2_000, 100, {
       help:
         "Duration of each measurement, at most 1m0s. The first quarter of " +
         "a throughput measurement is not counted.",
     }),
-    "json": booleanFlag(false, {
+    "json": flag.boolean(false, {
       help: "Print one JSON object at the end.",
     }),
-    "target": wordFlag("HOST:PORT", {
+    "target": flag.word("HOST:PORT", {
       help:
         "Measure against this address, as the agent sees it, where tunnel " +
         "bench --serve runs: for agents without a bench target.",
       defaultText: "the agent itself",
     }),
-    "serve": wordFlag("[HOST:]PORT", {
+    "serve": flag.word("[HOST:]PORT", {
       help:
         "Be such a target until interrupted, on loopback unless HOST says " +
         "otherwise. Whoever connects may measure.",

@@ -16,12 +16,7 @@ import {
 import { ExitCode } from "../program/exit_codes.ts";
 import { textTable } from "../../admin/ask/text_table.ts";
 import { type CommandLine, idleFlag, isWritten } from "../program/verbs.ts";
-import {
-  booleanFlag,
-  type FlagTable,
-  inGroup,
-  wordFlag,
-} from "../flags/flag.ts";
+import { flag, type FlagTable, inGroup } from "../flags/flag.ts";
 import { FORM_FLAG, GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { checkFile, problemLine } from "./check.ts";
@@ -31,18 +26,18 @@ import { type ConfigKind, configKinds, kindNamed } from "./kinds.ts";
 const LINE_LENGTH_MAX = 4_000;
 
 const FLAGS = {
-  "kind": wordFlag("KIND", {
+  "kind": flag.word("KIND", {
     group: "Files",
     help: "What the files of check are: server, agent, policy, services, " +
       "egress-selector, etcd-config …",
     defaultText: "found out by what is in them",
   }),
-  "all": booleanFlag(false, {
+  "all": flag.boolean(false, {
     group: "Output",
     help: "print: also show flags that have their default.",
   }),
   ...inGroup("Output", FORM_FLAG),
-  "file": wordFlag("FILE", {
+  "file": flag.word("FILE", {
     group: "Files",
     help: "print: the file that the program would get by --config.",
   }),

@@ -9,7 +9,7 @@
 import { parseHostPort } from "../flags/addresses.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";
 import { ANSWER_FLAGS, ASKED_SERVER_FLAGS } from "../flags/admin_flags.ts";
-import { wordFlag } from "../flags/flag.ts";
+import { flag } from "../flags/flag.ts";
 import { type FlagReading, readFlags } from "../flags/read_flags.ts";
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
@@ -46,11 +46,11 @@ const OUTPUT = {
 } as const;
 
 const ASKED = {
-  "node": wordFlag("NAME", {
+  "node": flag.word("NAME", {
     group: "The target",
     help: "tunnel doctor target: from this node, as tunnel dial --node.",
   }),
-  "as": wordFlag("NAME", {
+  "as": flag.word("NAME", {
     group: "The target",
     help: "tunnel doctor target: with the rights of this user, or of " +
       "node:NAME.",

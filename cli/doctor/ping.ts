@@ -14,12 +14,7 @@ import {
   askedProgram,
   withWorkers,
 } from "../flags/admin_flags.ts";
-import {
-  booleanFlag,
-  countFlag,
-  durationFlag,
-  inGroup,
-} from "../flags/flag.ts";
+import { flag, inGroup } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { pongsOf } from "./asked.ts";
@@ -31,14 +26,14 @@ const GROUP = "How often";
 
 const FLAGS = {
   ...inGroup(GROUP, {
-    "count": countFlag(5, 1, 1_000_000, {
+    "count": flag.count(5, 1, 1_000_000, {
       short: "c",
       help: "Pings to send.",
     }),
-    "interval": durationFlag(1_000, 10, {
+    "interval": flag.duration(1_000, 10, {
       help: "Time between two of them.",
     }),
-    "until": booleanFlag(false, {
+    "until": flag.boolean(false, {
       help:
         "Ping until the node answers, however long that takes, and end then.",
     }),

@@ -22,7 +22,7 @@ import {
   askedProgram,
 } from "../flags/admin_flags.ts";
 import { parseHostPort } from "../flags/addresses.ts";
-import { wordFlag } from "../flags/flag.ts";
+import { flag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { askedClient, printAnswer } from "../program/answer_output.ts";
@@ -32,7 +32,7 @@ import { fittedTable } from "../../admin/ask/text_table.ts";
 import { reportOf, verdictText } from "./report.ts";
 
 const FLAGS = {
-  "as": wordFlag("NAME", {
+  "as": flag.word("NAME", {
     group: "The target",
     help: "With the rights of this user, or of node:NAME.",
   }),

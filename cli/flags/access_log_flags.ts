@@ -11,33 +11,28 @@ import {
   standardStreams,
 } from "../../policy/access_log.ts";
 import {
-  bytesFlag,
-  choiceFlag,
   common,
-  countFlag,
-  fileFlag,
   type Flag,
+  flag,
   FlagValueError,
   type FlagValues,
   inGroup,
-  parsedFlag,
-  wordFlag,
 } from "./flag.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-const MAX_SIZE_FLAG = bytesFlag(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
+const MAX_SIZE_FLAG = flag.bytes(100 * MIB, 64 * KIB, 1024 * 1024 * MIB, {
   help: "Rotate the file at this size.",
 });
 
-const MAX_FILES_FLAG = countFlag(5, 1, 1000, {
+const MAX_FILES_FLAG = flag.count(5, 1, 1000, {
   help: "Number of files to keep; the oldest is removed.",
 });
 
 /** Where decisions are written down. */
 export const AUDIT_FLAGS = inGroup("Audit log", {
-  "audit-log": common(fileFlag({
+  "audit-log": common(flag.file({
     help: "Write a line of JSON for each decision about a dial and for each " +
       "end of a connection.",
   })),
@@ -47,11 +42,11 @@ export const AUDIT_FLAGS = inGroup("Audit log", {
 
 /** A line for each connection. */
 export const ACCESS_LOG_FLAGS = inGroup("Access log", {
-  "access-log": common(wordFlag("FILE|-|stderr", {
+  "access-log": common(flag.word("FILE|-|stderr", {
     help: "Write a line for each connection that has ended or failed; - is " +
       "standard output.",
   })),
-  "access-log-format": choiceFlag(ACCESS_FORMATS, "text", {
+  "access-log-format": flag.choice(ACCESS_FORMATS, "text", {
     help: "Form of a line: key=value text, JSON, or as NCSA and Apache write " +
       "it.",
   }),
@@ -61,7 +56,7 @@ export const ACCESS_LOG_FLAGS = inGroup("Access log", {
 });
 
 function sampleFlag(): Flag<number> {
-  return parsedFlag(1, (text) => {
+  return flag.parsed(1, (text) => {
     const part = partOf(text);
     if (part > 0 && part <= 1) return part;
     throw new FlagValueError("wanted a part such as 0.1 or 1/10, at most 1");

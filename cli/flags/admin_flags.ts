@@ -15,16 +15,7 @@ import {
 import { isSocket, otherWorkersAt } from "../../admin/ask/worker_sockets.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { parseHostPort } from "./addresses.ts";
-import {
-  booleanFlag,
-  choiceFlag,
-  durationFlag,
-  fileFlag,
-  type FlagValues,
-  inGroup,
-  textFlag,
-  wordFlag,
-} from "./flag.ts";
+import { flag, type FlagValues, inGroup } from "./flag.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
 import { JSON_FLAG, SERVER_ADMIN_PORT } from "./program_flags.ts";
 import type { FlagSources } from "./read_flags.ts";
@@ -48,53 +39,53 @@ export type AnswerForm = typeof FORMS[number];
 
 /** How an answer is printed, and how often. */
 export const ANSWER_FLAGS = inGroup("The answer", {
-  "output": choiceFlag(FORMS, "table", {
+  "output": flag.choice(FORMS, "table", {
     short: "o",
     help: "How the answer is printed: for people, with everything, or for " +
       "programs.",
   }),
   ...JSON_FLAG,
-  "watch": booleanFlag(false, {
+  "watch": flag.boolean(false, {
     short: "w",
     help: "Ask again and again, until Ctrl-C: a terminal shows the newest " +
       "answer in place, a pipe gets each one that differs.",
   }),
-  "interval": durationFlag(2_000, 200, {
+  "interval": flag.duration(2_000, 200, {
     help: "Time between two questions of --watch.",
   }),
 });
 
 /** Whom to ask, and what to show there. */
 export const ASKED_FLAGS = inGroup("Where", {
-  "server": textFlag(LOCAL, {
+  "server": flag.text(LOCAL, {
     placeholder: "ADDRESS",
     help: "The server to ask: unix:/PATH of its admin.sock, HOST:PORT of its " +
       "admin port, or local: that of this machine.",
   }),
-  "agent": wordFlag("ADDRESS", {
+  "agent": flag.word("ADDRESS", {
     help: "Ask this agent in place of a server; --agent local for that of " +
       "this machine.",
   }),
-  "proxy": wordFlag("ADDRESS", {
+  "proxy": flag.word("ADDRESS", {
     help: "Ask this proxy in place of a server; --proxy local for that of " +
       "this machine.",
   }),
-  "state-dir": wordFlag("DIRECTORY", {
+  "state-dir": flag.word("DIRECTORY", {
     help: "State directory of what is asked: its admin.sock and its " +
       "admin.token are there.",
     defaultText: "that of a program of this user on this machine",
   }),
-  "token-file": fileFlag({
+  "token-file": flag.file({
     help: "Show what is in this file to an admin port.",
     defaultText: "admin.token in --state-dir, to this machine alone",
   }),
-  "ca-cert": fileFlag({
+  "ca-cert": flag.file({
     help: "CA of the program's certificate, for an admin port of another " +
       "machine (--admin-remote-port).",
   }),
-  "cert": fileFlag({ help: "Certificate to show there." }),
-  "key": fileFlag({ help: "Private key of --cert." }),
-  "tls-server-name": wordFlag("NAME", {
+  "cert": flag.file({ help: "Certificate to show there." }),
+  "key": flag.file({ help: "Private key of --cert." }),
+  "tls-server-name": flag.word("NAME", {
     help: "Name that the program's certificate must bear.",
     defaultText: "the host that is asked",
   }),

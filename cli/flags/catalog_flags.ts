@@ -14,16 +14,7 @@ import type {
 import type { KubernetesOptions } from "../../neighbours/kubernetes/connect.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./etcd_flags.ts";
-import {
-  booleanFlag,
-  common,
-  durationFlag,
-  fileFlag,
-  type FlagValues,
-  inGroup,
-  listFlag,
-  wordFlag,
-} from "./flag.ts";
+import { common, flag, type FlagValues, inGroup } from "./flag.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { unusable, UsageError } from "./usage_error.ts";
 import { MASTER_IDLE_FLAGS } from "./idle_flags.ts";
@@ -34,42 +25,42 @@ const INTERVAL_MS_MIN = 500;
 
 /** In order of precedence, etcd's last. */
 export const CATALOG_FLAGS = inGroup("Sources of services", {
-  "config": common(fileFlag({
+  "config": common(flag.file({
     once: true,
     help: "Services and endpoints from this .yaml or .json file, which is " +
       "read again whenever it changes.",
   })),
-  "services-url": wordFlag("URL", {
+  "services-url": flag.word("URL", {
     help: "Services and endpoints from this URL, which is requested again " +
       "and again.",
   }),
-  "services-ca-cert": fileFlag({
+  "services-ca-cert": flag.file({
     help: "CA of that server's certificate; read again when it changes.",
     defaultText: "public ones",
   }),
-  "services-token-file": fileFlag({
+  "services-token-file": flag.file({
     help: "Show that server the bearer token in this file; https or " +
       "loopback only. Read again when it changes.",
   }),
-  "services-interval": durationFlag(10_000, INTERVAL_MS_MIN, {
+  "services-interval": flag.duration(10_000, INTERVAL_MS_MIN, {
     help: "Time between two requests, a tenth more or less.",
   }),
-  "kubernetes": common(booleanFlag(false, {
+  "kubernetes": common(flag.boolean(false, {
     help: "Services and EndpointSlices of the cluster that this Pod is in.",
   })),
-  "kubeconfig": fileFlag({
+  "kubeconfig": flag.file({
     help: "Services and EndpointSlices of the cluster that this file names.",
   }),
-  "master": wordFlag("URL", {
+  "master": flag.word("URL", {
     help: "Services and EndpointSlices of this API server (kube-proxy 0.4), " +
       "which is shown no token.",
   }),
-  "namespace": wordFlag("NAMESPACE", {
+  "namespace": flag.word("NAMESPACE", {
     help: "Use only this namespace of the cluster.",
     defaultText: "all",
   }),
   ...ETCD_FLAGS,
-  "etcd-servers": common(listFlag([], {
+  "etcd-servers": common(flag.list([], {
     placeholder: "URL,…",
     help: "Members of an etcd cluster with kube-proxy 0.4's own keys, below " +
       "/registry/services/. --etcd-config is for these keys, too.",
@@ -214,12 +205,12 @@ function* etcdConfigs(
 
 /** See the module description. */
 export const API_SERVER_FLAGS = inGroup("The API server of --master", {
-  "certificate-authority": fileFlag({
+  "certificate-authority": flag.file({
     help: "CA of its certificate (PEM).",
     defaultText: "public ones",
   }),
-  "client-certificate": fileFlag({ help: "Certificate shown to it (PEM)." }),
-  "client-key": fileFlag({
+  "client-certificate": flag.file({ help: "Certificate shown to it (PEM)." }),
+  "client-key": flag.file({
     help: "Private key of --client-certificate (PEM).",
   }),
   ...MASTER_IDLE_FLAGS,

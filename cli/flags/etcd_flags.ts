@@ -9,14 +9,7 @@ import type { EtcdOptions } from "../../neighbours/etcd/connect.ts";
 import { TUNNEL_PREFIX } from "../../services/catalog/sources/etcd/etcd_tunnel_layout.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { keyPair, textOf, UsageError } from "./usage_error.ts";
-import {
-  fileFlag,
-  type FlagValues,
-  inGroup,
-  listFlag,
-  textFlag,
-  wordFlag,
-} from "./flag.ts";
+import { flag, type FlagValues, inGroup } from "./flag.ts";
 import {
   DocumentError,
   parseJson,
@@ -35,16 +28,16 @@ import {
 
 /** How etcd is reached, for the services and for the state in it. */
 export const ETCD_ACCESS = {
-  "etcd-ca-cert": fileFlag({
+  "etcd-ca-cert": flag.file({
     help: "CA of the members' certificates.",
     defaultText: "the public ones",
   }),
-  "etcd-cert": fileFlag({ help: "Certificate shown to etcd." }),
-  "etcd-key": fileFlag({ help: "Private key of --etcd-cert." }),
-  "etcd-user": wordFlag("NAME", {
+  "etcd-cert": flag.file({ help: "Certificate shown to etcd." }),
+  "etcd-key": flag.file({ help: "Private key of --etcd-cert." }),
+  "etcd-user": flag.word("NAME", {
     help: "User of etcd, with --etcd-password-file.",
   }),
-  "etcd-password-file": fileFlag({
+  "etcd-password-file": flag.file({
     help: "File that holds that user's password and nothing else.",
   }),
 } as const;
@@ -55,17 +48,17 @@ export const ETCD_ACCESS_FLAGS = Object.keys(
 ) as (keyof typeof ETCD_ACCESS)[];
 
 export const ETCD_FLAGS = inGroup("etcd", {
-  "etcd": listFlag([], {
+  "etcd": flag.list([], {
     placeholder: "URL,…",
     help: "Members of the cluster: http://HOST:PORT, https://HOST:PORT or " +
       "HOST:PORT. One of them is used at a time.",
   }),
   ...ETCD_ACCESS,
-  "etcd-prefix": textFlag(TUNNEL_PREFIX, {
+  "etcd-prefix": flag.text(TUNNEL_PREFIX, {
     placeholder: "PREFIX",
     help: "Prefix of the keys of services and endpoints.",
   }),
-  "etcd-config": fileFlag({
+  "etcd-config": flag.file({
     help: "Read members and files from go-etcd's JSON instead, as " +
       "kube-proxy 0.4 does.",
   }),

@@ -145,28 +145,28 @@ const LIFE_MS_MAX = 10 * 365 * 24 * 3_600_000;
 const WORKS: FlagStatus = { kind: "works" };
 
 /** Free text. */
-export function textFlag(fallback: string, details: FlagDetails): Flag<string> {
+function textFlag(fallback: string, details: FlagDetails): Flag<string> {
   return make("scalar", "TEXT", fallback, details, String, (text) => text);
 }
 
 /** Free text, none unless it is given; `what` is its name in the help. */
-export function wordFlag(what: string, details: FlagDetails): Flag<string> {
+function wordFlag(what: string, details: FlagDetails): Flag<string> {
   return textFlag("", { placeholder: what, ...details });
 }
 
 /** A path of a file. */
-export function fileFlag(details: FlagDetails): Flag<string> {
+function fileFlag(details: FlagDetails): Flag<string> {
   return make("scalar", "FILE", "", details, String, (text) => text);
 }
 
 /** The address that a port is opened on. */
-export function bindFlag(help: string, fallback = ""): Flag<string> {
+function bindFlag(help: string, fallback = ""): Flag<string> {
   const flag = textFlag(fallback, { placeholder: "ADDRESS", help });
   return fallback === "" ? { ...flag, defaultText: "all interfaces" } : flag;
 }
 
 /** `--x`, `--x=false`. */
-export function booleanFlag(
+function booleanFlag(
   fallback: boolean,
   details: FlagDetails,
 ): Flag<boolean> {
@@ -176,7 +176,7 @@ export function booleanFlag(
 }
 
 /** 0 to 65535; upstream's 1024..49151 is not enforced. */
-export function portFlag(fallback: number, details: FlagDetails): Flag<number> {
+function portFlag(fallback: number, details: FlagDetails): Flag<number> {
   const flag = make("scalar", "PORT", fallback, details, String, (text) => {
     const port = parseWholeNumber(text);
     return orRefuse(inRange(port, 0, 65_535), "a port (0 to 65535)");
@@ -185,7 +185,7 @@ export function portFlag(fallback: number, details: FlagDetails): Flag<number> {
 }
 
 /** A whole number between `min` and `max`, both included. */
-export function countFlag(
+function countFlag(
   fallback: number,
   min: number,
   max: number,
@@ -199,7 +199,7 @@ export function countFlag(
 }
 
 /** A number with or without a fraction, not negative. */
-export function numberFlag(
+function numberFlag(
   fallback: number,
   details: FlagDetails,
 ): Flag<number> {
@@ -210,7 +210,7 @@ export function numberFlag(
 }
 
 /** A waiting time in milliseconds, written as Go writes durations. */
-export function durationFlag(
+function durationFlag(
   fallbackMs: number,
   minMs: number,
   details: FlagDetails,
@@ -219,7 +219,7 @@ export function durationFlag(
 }
 
 /** As `durationFlag`, for how long something is good: no timer runs for it. */
-export function lifeFlag(
+function lifeFlag(
   fallbackMs: number,
   minMs: number,
   details: FlagDetails,
@@ -247,7 +247,7 @@ function millisecondsFlag(
 }
 
 /** A count of bytes, such as `4194304` or `4MiB`. */
-export function bytesFlag(
+function bytesFlag(
   fallback: number,
   min: number,
   max: number,
@@ -262,7 +262,7 @@ export function bytesFlag(
 }
 
 /** One of `choices`, exactly as written. */
-export function choiceFlag<const C extends string>(
+function choiceFlag<const C extends string>(
   choices: readonly C[],
   fallback: C,
   details: FlagDetails,
@@ -283,7 +283,7 @@ export function choiceFlag<const C extends string>(
 }
 
 /** Texts, separated by commas, in as many occurrences as one likes. */
-export function listFlag(
+function listFlag(
   fallback: readonly string[],
   details: FlagDetails,
 ): Flag<readonly string[]> {
@@ -291,7 +291,7 @@ export function listFlag(
 }
 
 /** A list of which every item is one of `choices`. */
-export function choicesFlag<const C extends string>(
+function choicesFlag<const C extends string>(
   choices: readonly C[],
   fallback: readonly C[],
   details: FlagDetails,
@@ -313,7 +313,7 @@ export function choicesFlag<const C extends string>(
 }
 
 /** A list of which each text gives some items. */
-export function parsedListFlag<V>(
+function parsedListFlag<V>(
   parse: (text: string) => readonly V[],
   details: FlagDetails,
 ): Flag<readonly V[]> {
@@ -331,7 +331,7 @@ export function parsedListFlag<V>(
 }
 
 /** Text that `parse` turns into a value; it throws {@linkcode FlagValueError}. */
-export function parsedFlag<V>(
+function parsedFlag<V>(
   fallback: V,
   parse: (text: string) => V,
   details: FlagDetails,
@@ -389,3 +389,23 @@ function splitList(text: string): readonly string[] {
 function formatList(items: readonly string[]): string {
   return items.join(",");
 }
+
+/** All kinds of flags: `flag.count(5, 1, 1000, { help })`. */
+export const flag = {
+  text: textFlag,
+  word: wordFlag,
+  file: fileFlag,
+  bind: bindFlag,
+  boolean: booleanFlag,
+  port: portFlag,
+  count: countFlag,
+  number: numberFlag,
+  duration: durationFlag,
+  life: lifeFlag,
+  bytes: bytesFlag,
+  choice: choiceFlag,
+  list: listFlag,
+  choices: choicesFlag,
+  parsedList: parsedListFlag,
+  parsed: parsedFlag,
+} as const;

@@ -10,15 +10,7 @@
  * @module
  */
 
-import {
-  booleanFlag,
-  choiceFlag,
-  countFlag,
-  durationFlag,
-  type Flag,
-  type FlagDetails,
-  textFlag,
-} from "./flag.ts";
+import { type Flag, flag, type FlagDetails } from "./flag.ts";
 
 /** Its default, or how it is made; what it is about; why it has no effect. */
 type IdleRow = readonly [
@@ -37,8 +29,8 @@ function idle<Name extends string>(
       const details = { group, help, status };
       if (typeof fallback === "function") return [name, fallback(details)];
       return typeof fallback === "boolean"
-        ? [name, booleanFlag(fallback, details)]
-        : [name, textFlag(fallback, details)];
+        ? [name, flag.boolean(fallback, details)]
+        : [name, flag.text(fallback, details)];
     });
   return Object.fromEntries(flags);
 }
@@ -59,12 +51,12 @@ export const KLOG_FLAGS = idle("Accepted for klog's sake (no effect)", {
   "log-dir": ["", "Directory of log files.", KLOG],
   "log-file": ["", "Log file.", KLOG],
   "log-file-max-size": [
-    (details) => countFlag(1800, 0, Number.MAX_SAFE_INTEGER, details),
+    (details) => flag.count(1800, 0, Number.MAX_SAFE_INTEGER, details),
     "Megabytes per log file.",
     KLOG,
   ],
   "log-flush-frequency": [
-    (details) => durationFlag(5_000, 0, details),
+    (details) => flag.duration(5_000, 0, details),
     "Time between two flushes of log files.",
     KLOG,
   ],
@@ -83,7 +75,7 @@ const IN_BYTES = "queues are bounded in bytes";
 /** Of Konnectivity's proxy-server. */
 export const SERVER_IDLE_FLAGS = idle(KONNECTIVITY, {
   "xfr-channel-size": [
-    (details) => countFlag(10, 1, 1_000_000, details),
+    (details) => flag.count(10, 1, 1_000_000, details),
     "Packets per receive channel.",
     IN_BYTES,
   ],
@@ -97,12 +89,12 @@ export const SERVER_IDLE_FLAGS = idle(KONNECTIVITY, {
 /** Of Konnectivity's proxy-agent. */
 export const AGENT_IDLE_FLAGS = idle(KONNECTIVITY, {
   "probe-interval": [
-    (details) => durationFlag(1000, 1, details),
+    (details) => flag.duration(1000, 1, details),
     "Time between two checks whether a link is up.",
     "a lost link is noticed at once",
   ],
   "xfr-channel-size": [
-    (details) => countFlag(150, 1, 1_000_000, details),
+    (details) => flag.count(150, 1, 1_000_000, details),
     "Packets per connection and direction.",
     IN_BYTES,
   ],
@@ -129,12 +121,12 @@ export const CONTENTION_FLAG = idle("Health, admin, shutdown", {
 
 /** Of kube-proxy 0.4, about the API server of `--master`. */
 export const MASTER_IDLE_FLAGS = {
-  "api-version": choiceFlag(["v1beta1", "v1beta2", "v1", ""], "", {
+  "api-version": flag.choice(["v1beta1", "v1beta2", "v1", ""], "", {
     help: "Version of its API; v1 is always used.",
     defaultText: "v1",
     status: { kind: "idle", because: "the API server is spoken to in v1" },
   }),
-  "insecure-skip-tls-verify": booleanFlag(false, {
+  "insecure-skip-tls-verify": flag.boolean(false, {
     help: "Refused when true: whoever answers at that address would decide " +
       "where services lead.",
     status: {

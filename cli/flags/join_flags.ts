@@ -20,11 +20,9 @@ import { parseAgentServer } from "./addresses.ts";
 import {
   common,
   type Flag,
+  flag,
   type FlagDetails,
   FlagValueError,
-  listFlag,
-  parsedFlag,
-  wordFlag,
 } from "./flag.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
 import {
@@ -39,7 +37,7 @@ import {
 } from "../../server/identity/claims.ts";
 
 /** Where servers are, in one flag. */
-export const SERVER_FLAG: Flag<readonly string[]> = common(listFlag([], {
+export const SERVER_FLAG: Flag<readonly string[]> = common(flag.list([], {
   placeholder: "HOST[:PORT],…",
   help: "Servers, or load balancers in front of them. Each attempt takes " +
     "the next one and resolves its name again.",
@@ -48,11 +46,11 @@ export const SERVER_FLAG: Flag<readonly string[]> = common(listFlag([], {
 
 /** The token from elsewhere, and as what and where a node joins. */
 export const NODE_FLAGS = {
-  "join-file": wordFlag("FILE", {
+  "join-file": flag.word("FILE", {
     help: "Join with the token in this file; a command line can be read by " +
       "every user of this machine. -: read it from standard input.",
   }),
-  "node": common(wordFlag("NAME", {
+  "node": common(flag.word("NAME", {
     help: "Name to join as.",
     defaultText: "this machine's host name",
   })),
@@ -173,7 +171,7 @@ const MACHINE: TokenReaders = {
 
 /** A pattern of node names; `*`, which all have, if not given. */
 export function namePatternFlag(details: FlagDetails): Flag<string> {
-  return parsedFlag("*", (text) => {
+  return flag.parsed("*", (text) => {
     if (isNamePattern(text)) return text;
     throw new FlagValueError(`wanted ${NAME_PATTERN_RULE}`);
   }, { placeholder: "PATTERN", defaultText: "*", ...details });
@@ -181,7 +179,7 @@ export function namePatternFlag(details: FlagDetails): Flag<string> {
 
 /** A URL query of what an agent serves. */
 export function identifiersFlag(details: FlagDetails): Flag<Identifiers> {
-  return parsedFlag(NO_IDENTIFIERS, readIdentifiers, details);
+  return flag.parsed(NO_IDENTIFIERS, readIdentifiers, details);
 }
 
 /**
@@ -190,7 +188,7 @@ export function identifiersFlag(details: FlagDetails): Flag<Identifiers> {
  * @param none A text that stands for no identifiers at all.
  */
 export function grantsFlag(details: FlagDetails, none?: string): Flag<string> {
-  return parsedFlag("", (text) => {
+  return flag.parsed("", (text) => {
     if (text !== none) readIdentifiers(text);
     return text;
   }, { placeholder: "QUERY", ...details });

@@ -7,19 +7,12 @@
  */
 
 import {
-  booleanFlag,
-  bytesFlag,
-  choiceFlag,
   common,
-  countFlag,
-  fileFlag,
   type Flag,
+  flag,
   FlagValueError,
   type FlagValues,
   inGroup,
-  parsedFlag,
-  textFlag,
-  wordFlag,
 } from "./flag.ts";
 import { CONTENT_TYPE_FLAG, CONTENTION_FLAG } from "./idle_flags.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
@@ -31,8 +24,8 @@ import { parseWholeNumber } from "./go_values.ts";
 
 /** `--help` and `--config`. */
 export const GENERAL_FLAGS = inGroup("General", {
-  "help": common(booleanFlag(false, { short: "h", help: "Show this text." })),
-  "config": common(fileFlag({
+  "help": common(flag.boolean(false, { short: "h", help: "Show this text." })),
+  "config": common(flag.file({
     once: true,
     holdsFlags: true,
     help: "Read flags from this .json or .yaml file: one map, with the same " +
@@ -42,20 +35,20 @@ export const GENERAL_FLAGS = inGroup("General", {
 
 /** Level and form of the log. */
 export const LOG_FLAGS = inGroup("Logging", {
-  "v": common(countFlag(2, 0, 10, {
+  "v": common(flag.count(2, 0, 10, {
     help: "Level of the log: 0 problems, 1 start and stop, 2 links, " +
       "refusals and failed connections, 4 every connection, 6 stacks of " +
       "failures, 10 every packet. Konnectivity: 4.",
     placeholder: "LEVEL",
   })),
-  "log-format": common(choiceFlag(["text", "json"], "text", {
+  "log-format": common(flag.choice(["text", "json"], "text", {
     help: "Form of the log, one line per event: for people or for machines.",
   })),
 });
 
 /** A shorter way to write `--output json`. */
 export const JSON_FLAG: { readonly json: Flag<boolean> } = {
-  "json": booleanFlag(false, {
+  "json": flag.boolean(false, {
     help: "The same as --output json.",
     means: { flag: "output", value: "json" },
   }),
@@ -63,7 +56,7 @@ export const JSON_FLAG: { readonly json: Flag<boolean> } = {
 
 /** The form of what a command prints that asks no program. */
 export const FORM_FLAG = {
-  "output": choiceFlag(["text", "json"], "text", {
+  "output": flag.choice(["text", "json"], "text", {
     short: "o",
     help: "For people or for programs.",
   }),
@@ -84,7 +77,7 @@ const LEAST = 64 * 1024;
 /** Above this one peer could take the process's memory with one message. */
 const MOST = 256 * 1024 * 1024;
 
-export const MESSAGE_SIZE_FLAG: Flag<number> = bytesFlag(
+export const MESSAGE_SIZE_FLAG: Flag<number> = flag.bytes(
   MESSAGE_BYTES_MAX,
   LEAST,
   MOST,
@@ -96,12 +89,12 @@ export const KUBERNETES = "Kubernetes";
 
 /** How the API server is reached, and where servers publish themselves. */
 export const KUBERNETES_FLAGS = inGroup(KUBERNETES, {
-  "kubeconfig": fileFlag({
+  "kubeconfig": flag.file({
     help: "How to reach the API server, where it is needed.",
     defaultText: "in-cluster",
   }),
   ...CONTENT_TYPE_FLAG,
-  "lease-namespace": textFlag("kube-system", {
+  "lease-namespace": flag.text("kube-system", {
     placeholder: "NAMESPACE",
     help: "Namespace of the servers' leases.",
   }),
@@ -109,7 +102,7 @@ export const KUBERNETES_FLAGS = inGroup(KUBERNETES, {
 
 /** Profiles on the admin port. */
 export const PROFILING_FLAGS = inGroup("Health, admin, shutdown", {
-  "enable-profiling": booleanFlag(false, {
+  "enable-profiling": flag.boolean(false, {
     help: "Serve a CPU profile and a heap snapshot at /debug/pprof on the " +
       "admin port, in V8's formats, to whoever reaches that port.",
   }),
@@ -131,13 +124,13 @@ export const NO_SOCKET = "none";
 
 /** Of servers, agents and proxies. */
 export const ADMIN_ACCESS_FLAGS = inGroup(GROUP, {
-  "admin-socket": wordFlag("PATH", {
+  "admin-socket": flag.word("PATH", {
     help:
       "Unix socket of the admin API (docs/observability.md), for this user and " +
       "root; none: there is no socket.",
     defaultText: "admin.sock in --state-dir",
   }),
-  "admin-socket-group": wordFlag("GROUP", {
+  "admin-socket-group": flag.word("GROUP", {
     help: "Users of this group may ask by that socket, too, and change " +
       "nothing: a name or a number.",
   }),
@@ -205,12 +198,12 @@ export const NO_HANDOVER = "none";
 
 /** `--replace` and `--handover-socket`. */
 export const HANDOVER_FLAGS = inGroup("Restart", {
-  "replace": common(booleanFlag(false, {
+  "replace": common(flag.boolean(false, {
     help: "Take over from the running process: its ports go to this process " +
       "when this one is ready, and it ends when its connections have " +
       "ended. No caller is refused meanwhile.",
   })),
-  "handover-socket": wordFlag("PATH", {
+  "handover-socket": flag.word("PATH", {
     help: "Unix socket on which the next process asks for the ports: a " +
       "path, or @NAME. none: no process may ask.",
     defaultText: "handover.sock in the state directory if there is an " +
@@ -251,7 +244,7 @@ export function handoverAddress(
 
 /** The flag; its value is at least 1. */
 export const WORKERS_FLAG: { readonly workers: Flag<number> } = {
-  "workers": common(parsedFlag(1, workerCount, {
+  "workers": common(flag.parsed(1, workerCount, {
     group: "All cores",
     placeholder: "N|auto",
     help: "Processes that share the ports and the work; one uses one core. " +

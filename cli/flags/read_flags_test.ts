@@ -1,36 +1,27 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { UsageError } from "./usage_error.ts";
-import {
-  booleanFlag,
-  choicesFlag,
-  countFlag,
-  durationFlag,
-  fileFlag,
-  listFlag,
-  portFlag,
-  textFlag,
-} from "./flag.ts";
+import { flag } from "./flag.ts";
 import { type FlagReading, type FlagSources, readFlags } from "./read_flags.ts";
 import { words } from "../../tests/support/program/command_line.ts";
 
 const details = { group: "Test", help: "A flag." };
 
 const TABLE = {
-  "name": textFlag("nobody", details),
-  "server-port": portFlag(8090, details),
-  "agent-id": textFlag("", { ...details, environment: ["PROXY_AGENT_ID"] }),
-  "agent-identifiers": textFlag("", { ...details, aliases: ["identifiers"] }),
-  "deep": booleanFlag(false, { ...details, short: "d" }),
-  "keepalive-time": durationFlag(10_000, 1, details),
-  "v": countFlag(2, 0, 10, details),
-  "alpn-proto": listFlag([], details),
-  "strategies": choicesFlag(["a", "b"], ["a"], details),
-  "config": fileFlag({ ...details, holdsFlags: true }),
-  "old": textFlag("", {
+  "name": flag.text("nobody", details),
+  "server-port": flag.port(8090, details),
+  "agent-id": flag.text("", { ...details, environment: ["PROXY_AGENT_ID"] }),
+  "agent-identifiers": flag.text("", { ...details, aliases: ["identifiers"] }),
+  "deep": flag.boolean(false, { ...details, short: "d" }),
+  "keepalive-time": flag.duration(10_000, 1, details),
+  "v": flag.count(2, 0, 10, details),
+  "alpn-proto": flag.list([], details),
+  "strategies": flag.choices(["a", "b"], ["a"], details),
+  "config": flag.file({ ...details, holdsFlags: true }),
+  "old": flag.text("", {
     ...details,
     status: { kind: "idle", because: "times have changed" },
   }),
-  "soon": booleanFlag(false, {
+  "soon": flag.boolean(false, {
     ...details,
     status: { kind: "missing", because: "it is not built yet" },
   }),
@@ -213,7 +204,7 @@ Deno.test("flags without effect are accepted and reported once", () => {
 
 Deno.test("what is tolerated is read in place of it and told, not under our own name", () => {
   const table = {
-    "agent-identifiers": textFlag("", {
+    "agent-identifiers": flag.text("", {
       ...details,
       aliases: ["identifiers"],
       tolerates: (text) =>

@@ -10,20 +10,20 @@ import type { ListenAddress } from "../../net/listen/listeners.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
 import { type ListenFlag, parseListen } from "./addresses.ts";
 import { unusable, UsageError } from "./usage_error.ts";
-import { inGroup, wordFlag } from "./flag.ts";
+import { flag, inGroup } from "./flag.ts";
 import { anyGiven } from "./given.ts";
 
 /** See the module description. */
 export const RELAY_FLAGS = inGroup(
   "Relay (for programs on this machine without an identity)",
   {
-    "xds-listen": wordFlag("IP:PORT", {
+    "xds-listen": flag.word("IP:PORT", {
       help: "Relay discovery (ADS, for gRPC clients and Envoy) to the server " +
         "under this node's identity. Loopback only: whoever reaches it is " +
         "admitted.",
       defaultText: "none",
     }),
-    "connect-listen": wordFlag("IP:PORT", {
+    "connect-listen": flag.word("IP:PORT", {
       help: "Relay connections (HTTP CONNECT) to what this node may reach " +
         "through the server. Loopback only. Clients of --xds-listen that " +
         "ask for it (http_11_proxy) are sent this address.",

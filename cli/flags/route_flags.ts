@@ -17,15 +17,7 @@ import type { Log } from "../../platform/log/log.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { keyPair, textOf, unusable, UsageError } from "./usage_error.ts";
 import { parseHostPort, parseServerList } from "./addresses.ts";
-import {
-  booleanFlag,
-  choiceFlag,
-  common,
-  durationFlag,
-  fileFlag,
-  inGroup,
-  wordFlag,
-} from "./flag.ts";
+import { common, flag, inGroup } from "./flag.ts";
 import { nodeRouteOf } from "./node_route.ts";
 import type { FlagReading, FlagSources } from "./read_flags.ts";
 import {
@@ -56,47 +48,47 @@ const NODE_FLAGS = ["as-node", "state-dir", "agent-cert", "agent-key"] as const;
 
 /** Flags that choose the route. */
 export const ROUTE_ONLY_FLAGS = inGroup("The route into the tunnel", {
-  "server": common(wordFlag("ADDRESS[,…]", {
+  "server": common(flag.word("ADDRESS[,…]", {
     help: "Frontend of the server: unix:/path or host:port; of several, the " +
       "next one is asked where one cannot serve. For a node: the server's " +
       "port for agents.",
     defaultText: "the socket of a server on this machine, or where this node " +
       "has joined",
   })),
-  "proxy-mode": choiceFlag(["grpc", "http-connect"], "grpc", {
+  "proxy-mode": flag.choice(["grpc", "http-connect"], "grpc", {
     help: "Protocol to speak to the frontend.",
   }),
-  "ca-cert": fileFlag({
+  "ca-cert": flag.file({
     help: "CA of the server's certificate; for host:port.",
   }),
-  "cert": fileFlag({ help: "Certificate to show." }),
-  "key": fileFlag({ help: "Private key of --cert." }),
-  "tls-server-name": wordFlag("NAME", {
+  "cert": flag.file({ help: "Certificate to show." }),
+  "key": flag.file({ help: "Private key of --cert." }),
+  "tls-server-name": flag.word("NAME", {
     help: "Name that the server's certificate must bear.",
     defaultText: "the host of --server",
   }),
-  "as-node": booleanFlag(false, {
+  "as-node": flag.boolean(false, {
     help: "Connect as this node, through the server's port for agents. A " +
       "node that has joined does so where no other route is given and " +
       "no server runs on this machine.",
   }),
   "state-dir": stateDirectoryFlag("agent"),
-  "agent-cert": fileFlag({
+  "agent-cert": flag.file({
     help: "Certificate of a node that has not joined; with --ca-cert.",
   }),
-  "agent-key": fileFlag({ help: "Private key of --agent-cert." }),
-  "egress-config": fileFlag({
+  "agent-key": flag.file({ help: "Private key of --agent-cert." }),
+  "egress-config": flag.file({
     help: "Take the route from this EgressSelectorConfiguration of " +
       "kube-apiserver instead.",
   }),
-  "network": choiceFlag(NETWORK_CONTEXTS, "cluster", {
+  "network": flag.choice(NETWORK_CONTEXTS, "cluster", {
     help: "Which of its routes to take.",
   }),
 });
 
 /** Of commands whose callers speak first. */
 export const EARLY_DATA_FLAG = inGroup(TARGET, {
-  "early-data": booleanFlag(true, {
+  "early-data": flag.boolean(true, {
     help: "Send what a caller says first together with the dial, which saves " +
       "a round trip. If the server or agent then stands still, the connection " +
       "fails, as nobody knows whether the target has heard it. With =false it " +
@@ -108,12 +100,12 @@ export const EARLY_DATA_FLAG = inGroup(TARGET, {
 export const ROUTE_FLAGS = {
   ...ROUTE_ONLY_FLAGS,
   ...inGroup(TARGET, {
-    "node": wordFlag("NAME", {
+    "node": flag.word("NAME", {
       offers: "nodes",
       help: "Dial from this node's agent, whatever the target's name is.",
     }),
     // Longer than a server's own limit: the server reports which agent is silent.
-    "dial-timeout": durationFlag(12_000, 1, {
+    "dial-timeout": flag.duration(12_000, 1, {
       help: "Limit on connecting. If it is shorter than the server's own " +
         "limit (10s), the server cannot report which agent does not " +
         "answer.",

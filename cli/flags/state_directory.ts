@@ -5,7 +5,7 @@
  */
 
 import { UsageError } from "./usage_error.ts";
-import { type Flag, wordFlag } from "./flag.ts";
+import { type Flag, flag } from "./flag.ts";
 import { kindAt } from "../../platform/files/kind_at.ts";
 
 /** In a server's directory: the default socket for frontends. */
@@ -13,7 +13,7 @@ export const FRONTEND_SOCKET = "frontend.sock";
 
 /** `--state-dir`, for every command that has one. */
 export function stateDirectoryFlag(owner: "server" | "agent"): Flag<string> {
-  return wordFlag("DIRECTORY", {
+  return flag.word("DIRECTORY", {
     isCommon: true,
     help: owner === "server"
       ? "Where the server keeps its CA, tokens and nodes."

@@ -12,7 +12,7 @@ import type {
   StoreLocation,
 } from "../../neighbours/store/store_connection.ts";
 import { ETCD_ACCESS, ETCD_ACCESS_FLAGS, etcdUser } from "./etcd_flags.ts";
-import { fileFlag, type FlagValues, wordFlag } from "./flag.ts";
+import { flag, type FlagValues } from "./flag.ts";
 import { keyPair, unusable, UsageError } from "./usage_error.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
@@ -31,13 +31,13 @@ const NO_KEY = "none";
 
 /** Where servers have their state. */
 export const STATE_FLAGS = {
-  "state": wordFlag("PLACE", {
+  "state": flag.word("PLACE", {
     help: "Where all servers have their CA, tokens and nodes in common: " +
       "DIRECTORY, etcd://HOST:PORT[,HOST:PORT…][/PREFIX] (etcds:// with " +
       "TLS), or kubernetes[:NAMESPACE] (docs/operations.md).",
     defaultText: "--state-dir",
   }),
-  "state-key-file": fileFlag({
+  "state-key-file": flag.file({
     help: "Encrypt the keys of the CA in --state with this file's bytes, 32 " +
       "or more; all servers have the same one. etcd and kubernetes want " +
       "it, or none, which encrypts nothing.",
@@ -49,7 +49,7 @@ export const STATE_COMMAND_FLAGS = {
   "state-dir": stateDirectoryFlag("server"),
   ...STATE_FLAGS,
   ...ETCD_ACCESS,
-  "kubeconfig": fileFlag({
+  "kubeconfig": flag.file({
     help: "How to reach the API server of --state=kubernetes.",
     defaultText: "in-cluster",
   }),

@@ -1,14 +1,14 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { portFlag, textFlag } from "./flag.ts";
+import { flag } from "./flag.ts";
 import { UsageError } from "./usage_error.ts";
 import { checkVariables } from "../run.ts";
 
 const details = { group: "Test", help: "For the test." };
 const SERVER = {
-  "agent-port": portFlag(8091, details),
-  "mode": textFlag("", { ...details, environment: ["MODE_OF_OLD"] }),
+  "agent-port": flag.port(8091, details),
+  "mode": flag.text("", { ...details, environment: ["MODE_OF_OLD"] }),
 };
-const AGENT = { "node": textFlag("", details) };
+const AGENT = { "node": flag.text("", details) };
 
 /** What is said of these variables when a server starts. */
 async function said(...names: string[]): Promise<string> {

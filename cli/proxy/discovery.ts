@@ -10,15 +10,7 @@ import { hostname } from "node:os";
 import type { AdsAccess } from "../../agent/identity/ads_access.ts";
 import type { DiscoveryClientConfig } from "../../agent/proxy/discovery_source.ts";
 import { adsAccess } from "../flags/ads_access.ts";
-import {
-  choiceFlag,
-  common,
-  fileFlag,
-  type FlagValues,
-  inGroup,
-  listFlag,
-  wordFlag,
-} from "../flags/flag.ts";
+import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import type { FlagReading, FlagSources } from "../flags/read_flags.ts";
 import {
   defaultStateDirectory,
@@ -42,7 +34,7 @@ export const KEEPS_NOTHING = "none";
 
 /** In the order in which the help shows them. */
 export const DISCOVERY_CLIENT_FLAGS = inGroup("Discovery", {
-  "discovery": common(listFlag([], {
+  "discovery": common(flag.list([], {
     placeholder: "HOST:PORT,…",
     help: "Follow these discovery servers (tunnel server --discovery): a " +
       "server's agent port, or a loopback address that needs no " +
@@ -50,26 +42,26 @@ export const DISCOVERY_CLIENT_FLAGS = inGroup("Discovery", {
       "the last known state is served.",
     defaultText: "none",
   })),
-  "discovery-mode": choiceFlag(["delta", "sotw"], "delta", {
+  "discovery-mode": flag.choice(["delta", "sotw"], "delta", {
     help: "delta: receive only what changed. sotw: receive everything each " +
       "time.",
   }),
-  "discovery-node": wordFlag("NAME", {
+  "discovery-node": flag.word("NAME", {
     help:
       "Name of this proxy at the server: the node's name, or NAME/ANYTHING.",
     defaultText: "the node's name and /proxy",
   }),
-  "discovery-state": wordFlag("FILE", {
+  "discovery-state": flag.word("FILE", {
     help: "Keep the last known state in this file, for a start without a " +
       `server; ${KEEPS_NOTHING}: keep nothing.`,
     defaultText: "/var/lib/tunnel/proxy/discovery for root, else " +
       "~/.local/state/tunnel/proxy/discovery",
   }),
-  "discovery-ca-cert": fileFlag({
+  "discovery-ca-cert": flag.file({
     help: "CA of the servers' certificate, for nodes that have not joined.",
   }),
-  "agent-cert": fileFlag({ help: "Certificate of the node, shown to them." }),
-  "agent-key": fileFlag({ help: "Private key of --agent-cert." }),
+  "agent-cert": flag.file({ help: "Certificate of the node, shown to them." }),
+  "agent-key": flag.file({ help: "Private key of --agent-cert." }),
   "state-dir": stateDirectoryFlag("agent"),
 });
 

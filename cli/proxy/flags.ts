@@ -23,18 +23,11 @@ import { BALANCES, ENDPOINT_ENDS } from "../../services/catalog/model/model.ts";
 import { API_SERVER_FLAGS, CATALOG_FLAGS } from "../flags/catalog_flags.ts";
 import { DISCOVERY_CLIENT_FLAGS } from "./discovery.ts";
 import {
-  booleanFlag,
-  choiceFlag,
   common,
-  countFlag,
-  durationFlag,
   type Flag,
+  flag,
   FlagValueError,
   inGroup,
-  parsedFlag,
-  portFlag,
-  textFlag,
-  wordFlag,
 } from "../flags/flag.ts";
 import { parseWholeNumber } from "../flags/go_values.ts";
 import { parseGoDuration } from "../../platform/documents/go_duration.ts";
@@ -51,41 +44,45 @@ const TRIES_MAX = 16;
 const { config: _holdsFlags, ...GENERAL } = GENERAL_FLAGS;
 
 const LOCAL_FLAGS = inGroup("Local addresses", {
-  "bind-address": common(textFlag("127.0.0.1", {
+  "bind-address": common(flag.text("127.0.0.1", {
     placeholder: "ADDRESS",
     help: "Address of services that name none. kube-proxy: 0.0.0.0, which " +
       "admits everyone who reaches this machine.",
   })),
-  "local-addresses": choiceFlag(["ports", "original", "virtual-ips"], "ports", {
-    help: "ports: each port of a service gets a port of --port-range, " +
-      "always the same one. original: the service keeps its own, as in " +
-      "kube-proxy. virtual-ips: each service gets an address of " +
-      "--virtual-range and keeps its ports.",
-  }),
+  "local-addresses": flag.choice(
+    ["ports", "original", "virtual-ips"],
+    "ports",
+    {
+      help: "ports: each port of a service gets a port of --port-range, " +
+        "always the same one. original: the service keeps its own, as in " +
+        "kube-proxy. virtual-ips: each service gets an address of " +
+        "--virtual-range and keeps its ports.",
+    },
+  ),
   "port-range": portRangeFlag(PORT_RANGE),
-  "virtual-range": textFlag("127.100.0.0/16", {
+  "virtual-range": flag.text("127.100.0.0/16", {
     placeholder: "PREFIX",
     help: "Range of addresses for services, inside 127.0.0.0/8.",
   }),
-  "address-file": common(wordFlag("FILE", {
+  "address-file": common(flag.word("FILE", {
     help: "Keep the addresses of services in this file, so that two " +
       "services whose names give the same address do not swap at a " +
       "restart; none: keep nothing.",
     defaultText: "/var/lib/tunnel/proxy/addresses-PORT for root, else " +
       "~/.local/state/tunnel/proxy/addresses-PORT; PORT is --admin-port",
   })),
-  "print-env": booleanFlag(false, {
+  "print-env": flag.boolean(false, {
     help: "Print the addresses of services as environment variables " +
       "(WEB_SERVICE_HOST, WEB_SERVICE_PORT), and exit.",
   }),
-  "print-hosts": booleanFlag(false, {
+  "print-hosts": flag.boolean(false, {
     help: "Print the addresses of services as lines of /etc/hosts, and exit.",
   }),
-  "check": common(booleanFlag(false, {
+  "check": common(flag.boolean(false, {
     help: "Read all sources once, report what is wrong, serve nothing, and " +
       "exit with 0 or 1.",
   })),
-  "dns-listen": wordFlag("HOST:PORT", {
+  "dns-listen": flag.word("HOST:PORT", {
     help: "Answer DNS queries about services, such as " +
       "web.default.svc.tunnel and _http._tcp.web.default.svc.tunnel, " +
       "over UDP and TCP.",
@@ -93,39 +90,39 @@ const LOCAL_FLAGS = inGroup("Local addresses", {
 });
 
 const OPERATION_FLAGS = inGroup("Operation", {
-  "catalog-copies": wordFlag("DIRECTORY", {
+  "catalog-copies": flag.word("DIRECTORY", {
     help: "Keep copies here of what remote sources of services last said, " +
       "for a start while they are unreachable; none: keep nothing.",
     defaultText: "/var/lib/tunnel/proxy/catalog-PORT for root, else " +
       "~/.local/state/tunnel/proxy/catalog-PORT; PORT is --admin-port",
   }),
-  "admin-bind-address": textFlag("127.0.0.1", {
+  "admin-bind-address": flag.text("127.0.0.1", {
     placeholder: "ADDRESS",
     help: "Address for /healthz, /readyz, /metrics and /debug/proxy.",
   }),
   "admin-port": common(
-    portFlag(PROXY_ADMIN_PORT, { help: "Port of the admin endpoint." }),
+    flag.port(PROXY_ADMIN_PORT, { help: "Port of the admin endpoint." }),
   ),
   ...ADMIN_ACCESS_FLAGS,
-  "service-drain": durationFlag(SERVICE_DRAIN_MS, 0, {
+  "service-drain": flag.duration(SERVICE_DRAIN_MS, 0, {
     help: "How long connections may continue after their service is " +
       "removed. kube-proxy: forever.",
   }),
-  "drain-timeout": durationFlag(30_000, 0, {
+  "drain-timeout": flag.duration(30_000, 0, {
     help: "How long connections may continue after SIGTERM, or after " +
       "another process has taken over. 0: end at once.",
   }),
 });
 
 const ENDPOINTS_FLAGS = inGroup("Endpoints", {
-  "balance": choiceFlag(BALANCES, "round-robin", {
+  "balance": flag.choice(BALANCES, "round-robin", {
     help: "How to choose an endpoint, for services that do not say it.",
   }),
-  "zone": wordFlag("NAME", {
+  "zone": flag.word("NAME", {
     help: "Zone of this machine: services that ask for it prefer endpoints " +
       "of the same zone.",
   }),
-  "node-name": wordFlag("NAME", {
+  "node-name": flag.word("NAME", {
     environment: ["NODE_NAME"],
     help: "Name of this machine in the cluster: services that ask for it " +
       "prefer endpoints of the same node.",
@@ -133,37 +130,41 @@ const ENDPOINTS_FLAGS = inGroup("Endpoints", {
   }),
   ...EARLY_DATA_FLAG,
   "dial-timeouts": dialTimeoutsFlag(),
-  "udp-idle": durationFlag(UDP_IDLE_MS, 100, {
+  "udp-idle": flag.duration(UDP_IDLE_MS, 100, {
     aliases: ["udp-timeout"],
     help: "A UDP session ends after this long without a datagram.",
   }),
 });
 
 const CONNECTIONS_FLAGS = inGroup("Connections", {
-  "on-endpoint-removed": choiceFlag(ENDPOINT_ENDS, DEFAULTS.onEndpointRemoved, {
-    help: "What to do with TCP connections when their endpoint is removed.",
-  }),
-  "on-endpoint-down": choiceFlag(ENDPOINT_ENDS, DEFAULTS.onEndpointDown, {
+  "on-endpoint-removed": flag.choice(
+    ENDPOINT_ENDS,
+    DEFAULTS.onEndpointRemoved,
+    {
+      help: "What to do with TCP connections when their endpoint is removed.",
+    },
+  ),
+  "on-endpoint-down": flag.choice(ENDPOINT_ENDS, DEFAULTS.onEndpointDown, {
     help: "What to do with them when their endpoint is unready, or fails " +
       "its health check while another one is healthy.",
   }),
-  "endpoint-drain": durationFlag(DEFAULTS.endpointDrainMs, 1, {
+  "endpoint-drain": flag.duration(DEFAULTS.endpointDrainMs, 1, {
     help: "How long drained connections may continue.",
   }),
-  "idle-timeout": durationFlag(DEFAULTS.idleTimeoutMs, 0, {
+  "idle-timeout": flag.duration(DEFAULTS.idleTimeoutMs, 0, {
     help: "Reset a TCP connection after this long without a byte. 0: never.",
   }),
-  "half-closed-timeout": durationFlag(DEFAULTS.halfClosedTimeoutMs, 0, {
+  "half-closed-timeout": flag.duration(DEFAULTS.halfClosedTimeoutMs, 0, {
     help: "The same, for a connection that one side has closed. 0: never.",
   }),
-  "user-timeout": durationFlag(DEFAULTS.userTimeoutMs, 0, {
+  "user-timeout": flag.duration(DEFAULTS.userTimeoutMs, 0, {
     help: "Give up a TCP peer that acknowledges or accepts no data for this " +
       "long (TCP_USER_TIMEOUT). 0: the kernel decides.",
   }),
-  "ejection-failures": countFlag(DEFAULTS.ejection.failures, 0, 1_000, {
+  "ejection-failures": flag.count(DEFAULTS.ejection.failures, 0, 1_000, {
     help: "Failed dials in a row before an endpoint is ejected. 0: never.",
   }),
-  "ejection-time": durationFlag(DEFAULTS.ejection.timeMs, 1, {
+  "ejection-time": flag.duration(DEFAULTS.ejection.timeMs, 1, {
     help: "How long an endpoint stays ejected.",
   }),
 });
@@ -189,7 +190,7 @@ export const PROXY_FLAGS = {
 function portRangeFlag(
   fallback: { readonly first: number; readonly last: number },
 ): Flag<{ readonly first: number; readonly last: number }> {
-  return parsedFlag(fallback, (text) => {
+  return flag.parsed(fallback, (text) => {
     const match = /^(\d+)-(\d+)$/.exec(text);
     const [first, last] = [match?.[1], match?.[2]]
       .map((part) => parseWholeNumber(part ?? "") ?? 0);
@@ -205,7 +206,7 @@ function portRangeFlag(
 }
 
 function dialTimeoutsFlag(): Flag<readonly number[]> {
-  return parsedFlag(DIAL_TIMEOUTS_MS, (text) => {
+  return flag.parsed(DIAL_TIMEOUTS_MS, (text) => {
     const list = text.split(",").map((part) => parseGoDuration(part.trim()));
     const isGood = list.length <= TRIES_MAX &&
       list.every((ms) => ms !== undefined && ms >= 1 && ms < 2 ** 31);

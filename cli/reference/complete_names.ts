@@ -21,7 +21,7 @@ import {
   defaultStateDirectory,
   proxyStateDirectory,
 } from "../flags/state_directory.ts";
-import { wordFlag } from "../flags/flag.ts";
+import { flag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
@@ -73,7 +73,7 @@ export const COMPLETE_NAMES_COMMAND = defineCommand({
   examples: [],
   rights: "network",
   flags: {
-    "state-dir": wordFlag("DIRECTORY", {
+    "state-dir": flag.word("DIRECTORY", {
       group: "Where",
       help: "State directory of the program to ask.",
       defaultText: "those of this user's programs",

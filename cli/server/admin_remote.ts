@@ -5,13 +5,7 @@
  */
 
 import type { AdminRemoteOptions } from "../../server/options.ts";
-import {
-  fileFlag,
-  type FlagValues,
-  inGroup,
-  portFlag,
-  wordFlag,
-} from "../flags/flag.ts";
+import { flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { keyPair, UsageError } from "../flags/usage_error.ts";
 import { given, listenAt } from "../flags/given.ts";
 
@@ -19,17 +13,17 @@ import { given, listenAt } from "../flags/given.ts";
 export const ADMIN_REMOTE_FLAGS = inGroup(
   "Admin API for other machines (docs/observability.md)",
   {
-    "admin-remote-port": portFlag(0, {
+    "admin-remote-port": flag.port(0, {
       help:
         "Port on which people elsewhere ask by certificate, over HTTPS, what " +
         "`admins` of --policy-file lets them; 0 picks a free one.",
       defaultText: "none",
     }),
-    "admin-remote-bind-address": wordFlag("ADDRESS", {
+    "admin-remote-bind-address": flag.word("ADDRESS", {
       help: "Address of that port.",
       defaultText: "all interfaces",
     }),
-    "admin-client-ca-file": fileFlag({
+    "admin-client-ca-file": flag.file({
       help: "CA of the certificates that must be shown there.",
     }),
   },

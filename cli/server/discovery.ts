@@ -14,14 +14,7 @@ import type { SourceConfig } from "../../services/catalog/sources_of.ts";
 import { unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { CATALOG_FLAGS, catalogConfig } from "../flags/catalog_flags.ts";
-import {
-  booleanFlag,
-  common,
-  durationFlag,
-  type FlagValues,
-  inGroup,
-  wordFlag,
-} from "../flags/flag.ts";
+import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { ETCD_ACCESS_FLAGS } from "../flags/etcd_flags.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import {
@@ -32,21 +25,21 @@ import {
 const { config, kubeconfig, ...SOURCE_FLAGS } = CATALOG_FLAGS;
 
 const OWN_FLAGS = inGroup("Discovery (docs/discovery.md)", {
-  "discovery": common(booleanFlag(false, {
+  "discovery": common(flag.boolean(false, {
     help: "Send services and endpoints to nodes on the agent port (xDS v3): " +
       "node proxies, gRPC applications and Envoy. What agents announce " +
       "is included.",
   })),
-  "discovery-listen": wordFlag("HOST:PORT", {
+  "discovery-listen": flag.word("HOST:PORT", {
     help: "Also send them to programs on this machine, without TLS and " +
       "without authentication; must be a loopback address.",
     defaultText: "none",
   }),
-  "discovery-debounce-min": durationFlag(WINDOW_MIN_MS, 1, {
+  "discovery-debounce-min": flag.duration(WINDOW_MIN_MS, 1, {
     help: "The first change is sent at once; further changes within this " +
       "time are sent together, then within twice that time, and so on.",
   }),
-  "discovery-debounce-max": durationFlag(WINDOW_MAX_MS, 1, {
+  "discovery-debounce-max": flag.duration(WINDOW_MAX_MS, 1, {
     help: "Upper limit of that time. Removed endpoints wait for a quarter " +
       "of it.",
   }),

@@ -8,62 +8,53 @@
 import type { KubeletOptions } from "../../server/options.ts";
 import { kubeconfigOf } from "../flags/program_flags.ts";
 import { keyPair, unusable, UsageError } from "../flags/usage_error.ts";
-import {
-  booleanFlag,
-  common,
-  fileFlag,
-  type FlagValues,
-  inGroup,
-  listFlag,
-  portFlag,
-  wordFlag,
-} from "../flags/flag.ts";
+import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { given, listenAt } from "../flags/given.ts";
 
 /** In the order in which the help shows them. */
 export const KUBELET_FLAGS = inGroup("Kubelets (docs/kubernetes.md)", {
-  "kubelet-port": common(portFlag(0, {
+  "kubelet-port": common(flag.port(0, {
     help: "Port on which callers with a certificate talk to nodes' kubelets " +
       "over HTTPS; 0 picks a free one.",
     defaultText: "none",
   })),
-  "kubelet-bind-address": wordFlag("ADDRESS", {
+  "kubelet-bind-address": flag.word("ADDRESS", {
     help: "Address of that port.",
     defaultText: "all interfaces",
   }),
-  "kubelet-server-cert": fileFlag({
+  "kubelet-server-cert": flag.file({
     help: "Certificate shown to callers on that port.",
     defaultText: "--server-cert, or what agents are shown",
   }),
-  "kubelet-server-key": fileFlag({
+  "kubelet-server-key": flag.file({
     help: "Private key of --kubelet-server-cert.",
   }),
-  "kubelet-server-ca-cert": fileFlag({
+  "kubelet-server-ca-cert": flag.file({
     help: "CA of the certificates that callers must show on that port. A " +
       "caller may do on nodes what --kubelet-client-certificate may.",
     defaultText: "--server-ca-cert",
   }),
-  "kubelet-client-certificate": fileFlag({
+  "kubelet-client-certificate": flag.file({
     help: "Certificate shown to kubelets.",
   }),
-  "kubelet-client-key": fileFlag({
+  "kubelet-client-key": flag.file({
     help: "Private key of --kubelet-client-certificate.",
   }),
-  "kubelet-ca-file": fileFlag({
+  "kubelet-ca-file": flag.file({
     aliases: ["kubelet-certificate-authority"],
     help: "CA of kubelets' certificates, which must name the node or its " +
       "address.",
   }),
-  "kubelet-insecure-skip-verify": booleanFlag(false, {
+  "kubelet-insecure-skip-verify": flag.boolean(false, {
     help: "Do not verify kubelets: whoever can answer in place of one on a " +
       "node reads and writes what callers send to it, including logs " +
       "and commands.",
   }),
-  "kubelet-localhost-ports": listFlag([], {
+  "kubelet-localhost-ports": flag.list([], {
     help: "Ports that are dialed on the node's loopback, whatever the " +
       "address is. yurttunnel: localhost-proxy-ports.",
   }),
-  "kubelet-lookup": booleanFlag(false, {
+  "kubelet-lookup": flag.boolean(false, {
     help: "Ask the API server (--kubeconfig, or in-cluster) which node a " +
       "pod is on and where that node's kubelet listens; needs get on " +
       "pods and nodes. Without it, the address that callers use names " +

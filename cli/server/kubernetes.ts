@@ -11,15 +11,7 @@ import type {
   TokenRequirement,
 } from "../../server/options.ts";
 import { unusable, UsageError } from "../flags/usage_error.ts";
-import {
-  booleanFlag,
-  countFlag,
-  type FlagValues,
-  inGroup,
-  numberFlag,
-  textFlag,
-  wordFlag,
-} from "../flags/flag.ts";
+import { flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import {
   kubeconfigOf,
   KUBERNETES,
@@ -29,38 +21,38 @@ import {
 import { given } from "../flags/given.ts";
 
 const KUBE_FLAGS = inGroup(KUBERNETES, {
-  "agent-namespace": wordFlag("NAMESPACE", {
+  "agent-namespace": flag.word("NAMESPACE", {
     help: "Admit agents that show a token of a ServiceAccount in this " +
       "namespace. Goes with the next two flags, and without " +
       "--cluster-ca-cert.",
   }),
-  "agent-service-account": wordFlag("NAME", {
+  "agent-service-account": flag.word("NAME", {
     help: "Name of that ServiceAccount.",
   }),
-  "authentication-audience": wordFlag("AUDIENCE", {
+  "authentication-audience": flag.word("AUDIENCE", {
     help: "Audience that those tokens must name.",
   }),
   ...KUBERNETES_FLAGS,
-  "kubeconfig-qps": numberFlag(0, {
+  "kubeconfig-qps": flag.number(0, {
     help: "Requests per second to the API server; 0: 100. Konnectivity: 5.",
   }),
-  "kubeconfig-burst": countFlag(0, 0, 1_000_000, {
+  "kubeconfig-burst": flag.count(0, 0, 1_000_000, {
     help: "Requests to the API server at once; 0: twice --kubeconfig-qps. " +
       "Konnectivity: 10.",
   }),
-  "enable-lease-controller": booleanFlag(false, {
+  "enable-lease-controller": flag.boolean(false, {
     help: "Publish this server's lease and remove expired ones, so that " +
       "agents can count servers.",
   }),
-  "lease-label": textFlag("k8s-app=konnectivity-server", {
+  "lease-label": flag.text("k8s-app=konnectivity-server", {
     placeholder: "LABELS",
     help: "Labels of servers' leases.",
   }),
-  "csr-approver": booleanFlag(false, {
+  "csr-approver": flag.boolean(false, {
     help: "Approve agents' CertificateSigningRequests in which a node asks " +
       "for a certificate for itself.",
   }),
-  "csr-approver-service-account": wordFlag("NAMESPACE/NAME", {
+  "csr-approver-service-account": flag.word("NAMESPACE/NAME", {
     help: "Also approve those of this ServiceAccount whose token is bound " +
       "to the node.",
     defaultText: "nodes' own identities only",

@@ -9,14 +9,7 @@ import { isAddress } from "../../proto/peer/host_port.ts";
 import type { MembershipOptions } from "../../server/options.ts";
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
 import { formatHostPort, parseHostPort } from "../flags/addresses.ts";
-import {
-  common,
-  durationFlag,
-  type FlagValues,
-  inGroup,
-  listFlag,
-  wordFlag,
-} from "../flags/flag.ts";
+import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { unusable, UsageError } from "../flags/usage_error.ts";
 import { given } from "../flags/given.ts";
 
@@ -28,19 +21,19 @@ const PEERS_MAX = 256;
 
 /** In the order in which the help shows them. */
 export const PEER_FLAGS = inGroup("Several servers (docs/operations.md)", {
-  "advertise-address": common(wordFlag("HOST:PORT", {
+  "advertise-address": common(flag.word("HOST:PORT", {
     help: "Where agents and other servers reach this server's agent port. " +
       "Agents are told the addresses of all servers, and link to each.",
     defaultText:
       "--agent-bind-address, if that is one address and not loopback",
   })),
-  "peers": listFlag([], {
+  "peers": flag.list([], {
     placeholder: "ID=HOST:PORT,…",
     help: "Other servers, by their --server-id and the address of their " +
       "agent port, where they do not meet in --state. The list may " +
       "contain this server, and be the same on all.",
   }),
-  "peer-timeout": durationFlag(PEER_TIMEOUT_MS, TIMEOUT_LEAST_MS, {
+  "peer-timeout": flag.duration(PEER_TIMEOUT_MS, TIMEOUT_LEAST_MS, {
     help: "A server that has not renewed its entry in --state for this long " +
       "counts as gone. One that ends takes its entry with it.",
   }),

@@ -12,13 +12,7 @@ import {
 } from "../../platform/files/file_error.ts";
 import { effectiveFlags } from "../flags/effective_flags.ts";
 import { ASKED_FLAGS, LOCAL, programAt } from "../flags/admin_flags.ts";
-import {
-  booleanFlag,
-  type FlagValues,
-  inGroup,
-  listFlag,
-  wordFlag,
-} from "../flags/flag.ts";
+import { flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
@@ -38,18 +32,18 @@ const GROUP = "The bundle";
 
 const FLAGS = {
   ...inGroup(GROUP, {
-    "output": wordFlag("FILE", {
+    "output": flag.word("FILE", {
       short: "o",
       offers: "files",
       help: "Where to write it; there must be no such file yet.",
       defaultText: "tunnel-support-TIME.tar.gz here",
     }),
-    "anonymous": booleanFlag(false, {
+    "anonymous": flag.boolean(false, {
       help:
         "Put numbers in place of the names and addresses of nodes, users, " +
         "services and targets.",
     }),
-    "log": listFlag([], {
+    "log": flag.list([], {
       placeholder: "FILE",
       offers: "files",
       help: "Files with log lines; the last megabyte of each is taken.",

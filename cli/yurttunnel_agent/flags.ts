@@ -6,30 +6,22 @@
  */
 
 import { AGENT_FLAGS } from "../agent/flags.ts";
-import {
-  booleanFlag,
-  fileFlag,
-  inGroup,
-  listFlag,
-  portFlag,
-  textFlag,
-  wordFlag,
-} from "../flags/flag.ts";
+import { flag, inGroup } from "../flags/flag.ts";
 import { KLOG_FLAGS } from "../flags/idle_flags.ts";
 import { GENERAL_FLAGS, LOG_FLAGS } from "../flags/program_flags.ts";
 
 const NODE_FLAGS = inGroup("Node (what this agent is and serves)", {
-  "node-name": wordFlag("NAME", {
+  "node-name": flag.word("NAME", {
     environment: ["NODE_NAME"],
     help: "Name of this node; the agent's id. Required.",
     defaultText: "$NODE_NAME",
   }),
-  "node-ip": wordFlag("ADDRESS", {
+  "node-ip": flag.word("ADDRESS", {
     environment: ["NODE_IP"],
     help: "Its address. Required.",
     defaultText: "$NODE_IP",
   }),
-  "agent-identifiers": wordFlag("LIST", {
+  "agent-identifiers": flag.word("LIST", {
     help: "What this agent serves: host, ipv4, ipv6, cidr, uid, " +
       "default-route, such as host=node7&ipv4=10.0.0.7, with & or commas.",
     defaultText: "the node's address and name",
@@ -37,56 +29,56 @@ const NODE_FLAGS = inGroup("Node (what this agent is and serves)", {
 });
 
 const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
-  "tunnelserver-addr": listFlag([], {
+  "tunnelserver-addr": flag.list([], {
     placeholder: "HOST:PORT",
     help: "Where servers are.",
     defaultText: "what --tunnelserver-service says",
   }),
-  "tunnelserver-service": textFlag("kube-system/x-tunnel-server-svc:tcp", {
+  "tunnelserver-service": flag.text("kube-system/x-tunnel-server-svc:tcp", {
     placeholder: "NAMESPACE/NAME:PORT",
     help: "The Service before the servers, and the name of its port. Its " +
       "annotation x-tunnel-server-external-addr (HOST:PORT), its load " +
       "balancer, its nodes or its own address say where they are.",
   }),
-  "tunnelserver-name": wordFlag("NAME", {
+  "tunnelserver-name": flag.word("NAME", {
     help:
       "Name that the servers' certificates must bear, whatever address is " +
       "dialed. Those of yurttunnel's servers bear x-tunnel-server-svc.",
     defaultText: "the address",
   }),
-  "ca-cert": fileFlag({
+  "ca-cert": flag.file({
     help: "CA of the servers' certificates.",
     defaultText: "the API server's",
   }),
 });
 
 const CLUSTER_FLAGS = inGroup("Cluster (who issues this agent's certificate)", {
-  "kube-config": fileFlag({
+  "kube-config": flag.file({
     aliases: ["kubeconfig"],
     help: "How to reach the API server, as whom.",
     defaultText: "/etc/kubernetes/kubelet.conf, or as a Pod does with " +
       "--apiserver-addr",
   }),
-  "apiserver-addr": wordFlag("HOST:PORT", {
+  "apiserver-addr": flag.word("HOST:PORT", {
     help: "Where the API server is, without --kube-config.",
   }),
-  "bootstrap-kubeconfig": fileFlag({
+  "bootstrap-kubeconfig": flag.file({
     help: "Used in place of --kube-config until there is a first certificate.",
   }),
-  "cert-dir": textFlag("/var/lib/yurttunnel-agent/pki", {
+  "cert-dir": flag.text("/var/lib/yurttunnel-agent/pki", {
     placeholder: "DIR",
     help: "Where the certificate is kept.",
   }),
 });
 
 const META_FLAGS = inGroup("Health, metrics, profiles", {
-  "meta-host": wordFlag("ADDRESS", {
+  "meta-host": flag.word("ADDRESS", {
     help: "Address for /healthz, /readyz, /metrics and /debug/pprof.",
     defaultText: "loopback, of the family of --node-ip",
   }),
-  "meta-port": portFlag(10266, { help: "Their port." }),
+  "meta-port": flag.port(10266, { help: "Their port." }),
 
-  "admin-socket": fileFlag({
+  "admin-socket": flag.file({
     help: "Unix socket of the admin API, for this user and root: tunnel " +
       "status --agent unix:PATH.",
     defaultText: "none",
@@ -106,7 +98,7 @@ export const YURTTUNNEL_AGENT_FLAGS = {
 
   ...META_FLAGS,
 
-  "version": booleanFlag(false, {
+  "version": flag.boolean(false, {
     group: "General",
     help: "Print the version and exit.",
   }),

@@ -5,13 +5,7 @@
  */
 
 import { ANSWER_FLAGS, ASKED_FLAGS } from "../../flags/admin_flags.ts";
-import {
-  choiceFlag,
-  countFlag,
-  durationFlag,
-  inGroup,
-  wordFlag,
-} from "../../flags/flag.ts";
+import { flag, inGroup } from "../../flags/flag.ts";
 import { GENERAL_FLAGS } from "../../flags/program_flags.ts";
 import {
   type CommandContext,
@@ -34,20 +28,20 @@ const FLAGS = {
   ...ASKED_FLAGS,
   "output": ANSWER_FLAGS.output,
   ...inGroup(SHOWN, {
-    "interval": durationFlag(1_000, 200, {
+    "interval": flag.duration(1_000, 200, {
       help: "Time between two questions.",
     }),
-    "count": countFlag(0, 0, 1_000_000, {
+    "count": flag.count(0, 0, 1_000_000, {
       help: "Print so many screens, and end; in a pipe, or with --output.",
       defaultText: "until Ctrl-C",
     }),
-    "sort": choiceFlag(SORTS, "rate", {
+    "sort": flag.choice(SORTS, "rate", {
       help: "The greatest of this first.",
     }),
-    "node": wordFlag("NAME", {
+    "node": flag.word("NAME", {
       help: "Only connections of this node.",
     }),
-    "limit": countFlag(20, 1, 10_000, {
+    "limit": flag.count(20, 1, 10_000, {
       help: "No more connections than that; in a pipe, or with --output.",
     }),
   }),
