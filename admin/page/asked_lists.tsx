@@ -15,6 +15,8 @@ import type {
 import {
   ageOf,
   type Column,
+  column,
+  numbers,
   stateCell,
   tableOf,
   whenText,
@@ -95,25 +97,22 @@ type Client = DiscoveryAnswer["clients"][number];
 const CLIENT_COLUMNS: readonly Column<Client>[] = [
   { heading: "STATE", of: ({ state }) => stateCell(state) },
   { heading: "NAME", of: ({ name }) => name },
-  {
-    heading: "RESOURCES",
-    side: "right",
-    of: ({ kinds }) =>
+  numbers(
+    "RESOURCES",
+    ({ kinds }) =>
       countText(kinds.reduce((sum, { resources }) => sum + resources, 0)),
-  },
+  ),
   { heading: "FORM", of: ({ form, mode }) => `${form}, ${mode}` },
   { heading: "FOR", of: ({ since }, nowMs) => ageOf(since, nowMs) },
   { heading: "PROBLEM", of: ({ problem = "" }) => problem },
 ];
 
 const KINDS: readonly Column<Client["kinds"][number]>[] = [
-  { heading: "KIND", part: "name", of: ({ kind }) => kind },
-  { heading: "STATE", part: "under", of: ({ state }) => state },
-  {
-    heading: "RESOURCES",
+  column("KIND", ({ kind }) => kind, { part: "name" }),
+  column("STATE", ({ state }) => state, { part: "under" }),
+  column("RESOURCES", ({ resources }) => countText(resources), {
     part: "value",
-    of: ({ resources }) => countText(resources),
-  },
+  }),
 ];
 
 /** What needs attention first. */
@@ -179,27 +178,25 @@ type Service = ServicesAnswer["services"][number];
 const SERVICE_COLUMNS: readonly Column<Service>[] = [
   { heading: "STATE", of: (service) => stateCell(stateOf(service)) },
   { heading: "NAME", of: ({ name }) => name },
-  { heading: "READY", side: "right", of: readyText },
+  numbers("READY", readyText),
   { heading: "PORTS", of: ({ ports }) => ports.join(", ") },
   { heading: "SOURCE", of: ({ source }) => source },
   { heading: "PROBLEM", of: ({ problem = "" }) => problem },
 ];
 
 const ENDPOINTS: readonly Column<Service["endpoints"][number]>[] = [
-  { heading: "ENDPOINT", part: "name", of: ({ address }) => address },
-  {
-    heading: "NODE",
-    part: "under",
-    of: ({ node }) =>
+  column("ENDPOINT", ({ address }) => address, { part: "name" }),
+  column(
+    "NODE",
+    ({ node }) =>
       node === undefined
         ? "-"
         : { text: node, to: { view: "nodes", name: node } },
-  },
-  {
-    heading: "STATE",
+    { part: "under" },
+  ),
+  column("STATE", ({ isReady }) => stateCell(isReady ? "ready" : "not ready"), {
     part: "value",
-    of: ({ isReady }) => stateCell(isReady ? "ready" : "not ready"),
-  },
+  }),
 ];
 
 /** See the module description. */

@@ -13,7 +13,7 @@ import type {
   ConduitsAnswer,
 } from "../../proto/admin/node_answer.ts";
 import { ageText, rateText, sizeText } from "../../platform/text/quantities.ts";
-import { type Column, stateCell } from "../view/cells.ts";
+import { type Column, numbers, stateCell } from "../view/cells.ts";
 import { callerText, CONDUIT_COLUMNS } from "../view/conduits.ts";
 import { clock, conduits, useAsked } from "./server_state.ts";
 import { type Action, ActionButton, role } from "./confirm.tsx";
@@ -36,18 +36,8 @@ const sorting: Signal<Sorting> = signal({ column: "RATE", isDown: true });
 
 /** Both ways in one: there is less room than in a terminal. */
 const SUMS: readonly Column<ConduitInfo>[] = [
-  {
-    heading: "RATE",
-    side: "right",
-    order: rateOf,
-    of: (conduit) => rateText(rateOf(conduit)),
-  },
-  {
-    heading: "BYTES",
-    side: "right",
-    order: bytesOf,
-    of: (conduit) => sizeText(bytesOf(conduit)),
-  },
+  numbers("RATE", (conduit) => rateText(rateOf(conduit)), { order: rateOf }),
+  numbers("BYTES", (conduit) => sizeText(bytesOf(conduit)), { order: bytesOf }),
   { heading: " ", of: () => "" },
 ];
 

@@ -49,6 +49,24 @@ export interface Column<T> extends ColumnShape {
   readonly order?: (item: T) => string | number | undefined;
 }
 
+/** One of words. */
+export function column<C extends Column<never>>(
+  heading: string,
+  of: C["of"],
+  more?: Omit<C, "heading" | "of">,
+): C {
+  return { heading, of, ...more } as C;
+}
+
+/** One of numbers, which stand on the right. */
+export function numbers<C extends Column<never>>(
+  heading: string,
+  of: C["of"],
+  more?: Omit<C, "heading" | "of" | "side">,
+): C {
+  return { heading, of, side: "right", ...more } as unknown as C;
+}
+
 /** Rows under headings. */
 export interface Table {
   readonly columns: readonly ColumnShape[];

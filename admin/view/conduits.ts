@@ -11,7 +11,14 @@ import {
   rateText,
   sizeText,
 } from "../../platform/text/quantities.ts";
-import { type Cell, type Column, orDash, stateCell } from "./cells.ts";
+import {
+  type Cell,
+  type Column,
+  column,
+  numbers,
+  orDash,
+  stateCell,
+} from "./cells.ts";
 
 /** Which columns there are of a conduit. */
 export type ConduitColumns =
@@ -37,118 +44,76 @@ const SHOWN_IN = {
 
 /** All that is shown of one. */
 export const CONDUIT_COLUMNS: readonly ConduitColumn[] = [
-  { heading: "ID", only: "id", rank: 1, of: ({ id }) => id },
-  { heading: "CALLER", least: 8, part: "under", of: callerText },
-  { heading: "CALLS FROM", only: "wide", of: ({ from = "-" }) => from },
-  {
-    heading: "NODE",
+  column("ID", ({ id }) => id, { only: "id", rank: 1 }),
+  column("CALLER", callerText, { least: 8, part: "under" }),
+  column("CALLS FROM", ({ from = "-" }) => from, { only: "wide" }),
+  column("NODE", (conduit) => {
+    const { node } = conduit;
+    return node === undefined
+      ? nodeText(conduit)
+      : { text: node, to: { view: "nodes", name: node } };
+  }, {
     least: 8,
     part: "under",
     isSpare: (conduit) => nodeText(conduit) === "-",
     order: nodeText,
-    of: (conduit) => {
-      const { node } = conduit;
-      return node === undefined
-        ? nodeText(conduit)
-        : { text: node, to: { view: "nodes", name: node } };
-    },
-  },
-  {
-    heading: "SERVICE",
+  }),
+  column("SERVICE", ({ service = "-" }) => service, {
     least: 10,
     rank: 3,
     isSpare: ({ caller }, which) => which !== "wide" && caller !== "",
-    of: ({ service = "-" }) => service,
-  },
-  {
-    heading: "TARGET",
-    least: 18,
-    endsWith: /:\d+$/,
-    part: "name",
-    order: targetText,
-    of: (conduit) => ({
-      text: targetText(conduit),
-      to: { view: "conduits", name: conduit.id },
-    }),
-  },
-  { heading: "STATE", only: "wide", of: ({ state }) => stateCell(state) },
-  {
-    heading: "AGE",
-    side: "right",
-    rank: 4,
-    order: ({ startedAt }) => -Date.parse(startedAt),
-    of: ({ startedAt, ageMs }, nowMs) =>
+  }),
+  column("TARGET", (conduit) => ({
+    text: targetText(conduit),
+    to: { view: "conduits", name: conduit.id },
+  }), { least: 18, endsWith: /:\d+$/, part: "name", order: targetText }),
+  column("STATE", ({ state }) => stateCell(state), { only: "wide" }),
+  numbers(
+    "AGE",
+    ({ startedAt, ageMs }, nowMs) =>
       ageText(Number.isNaN(nowMs) ? ageMs : nowMs - Date.parse(startedAt)),
-  },
-  {
-    heading: "TO",
-    side: "right",
+    { rank: 4, order: ({ startedAt }) => -Date.parse(startedAt) },
+  ),
+  numbers("TO", ({ toTargetBytes }) => sizeText(toTargetBytes), {
     only: "all",
     rank: 8,
     order: ({ toTargetBytes }) => toTargetBytes,
-    of: ({ toTargetBytes }) => sizeText(toTargetBytes),
-  },
-  {
-    heading: "FROM",
-    side: "right",
+  }),
+  numbers("FROM", ({ fromTargetBytes }) => sizeText(fromTargetBytes), {
     only: "all",
     rank: 8,
     order: ({ fromTargetBytes }) => fromTargetBytes,
-    of: ({ fromTargetBytes }) => sizeText(fromTargetBytes),
-  },
-  {
-    heading: "RATE TO",
-    side: "right",
+  }),
+  numbers("RATE TO", ({ toTargetRate }) => rateText(toTargetRate), {
     rank: 5,
     part: "value",
     unit: "to",
     order: ({ toTargetRate }) => toTargetRate,
-    of: ({ toTargetRate }) => rateText(toTargetRate),
-  },
-  {
-    heading: "RATE FROM",
-    side: "right",
+  }),
+  numbers("RATE FROM", ({ fromTargetRate }) => rateText(fromTargetRate), {
     rank: 2,
     part: "value",
     unit: "from",
     order: ({ fromTargetRate }) => fromTargetRate,
-    of: ({ fromTargetRate }) => rateText(fromTargetRate),
-  },
-  {
-    heading: "RTT",
-    side: "right",
+  }),
+  numbers("RTT", ({ roundTripMs }) => orDash(roundTripMs, millisText), {
     rank: 9,
-    of: ({ roundTripMs }) => orDash(roundTripMs, millisText),
-  },
-  {
-    heading: "DIAL",
-    side: "right",
-    only: "wide",
-    of: ({ dialMs }) => orDash(dialMs, millisText),
-  },
-  {
-    heading: "WINDOW",
-    side: "right",
+  }),
+  numbers("DIAL", ({ dialMs }) => orDash(dialMs, millisText), { only: "wide" }),
+  numbers("WINDOW", ({ windowBytes }) => orDash(windowBytes, sizeText), {
     only: "all",
     rank: 10,
-    of: ({ windowBytes }) => orDash(windowBytes, sizeText),
-  },
-  {
-    heading: "QUEUE",
-    side: "right",
+  }),
+  numbers("QUEUE", ({ queuedBytes }) => orDash(queuedBytes, sizeText), {
     only: "all",
     rank: 7,
     order: ({ queuedBytes }) => queuedBytes,
-    of: ({ queuedBytes }) => orDash(queuedBytes, sizeText),
-  },
-  {
-    heading: "IDLE",
-    side: "right",
+  }),
+  numbers("IDLE", ({ idleMs }) => ageText(idleMs), {
     only: "wide",
     order: ({ idleMs }) => idleMs,
-    of: ({ idleMs }) => ageText(idleMs),
-  },
-  { heading: "WAITS FOR", rank: 6, of: waitCell },
+  }),
+  column("WAITS FOR", waitCell, { rank: 6 }),
 ];
 
 /** The columns that say something of these. */

@@ -13,6 +13,8 @@ import {
 import {
   ageOf,
   type Column,
+  column,
+  numbers,
   orDash,
   stateCell,
   type Table,
@@ -20,59 +22,34 @@ import {
 } from "./cells.ts";
 
 const COLUMNS: readonly Column<LinkInfo>[] = [
-  {
-    heading: "PEER",
+  column("PEER", ({ peer }) => peer || "-", {
     least: 8,
     rank: 3,
     part: "under",
-    of: ({ peer }) => peer || "-",
-  },
-  { heading: "ADDRESS", least: 14, part: "name", of: ({ address }) => address },
-  { heading: "STATE", part: "under", of: ({ state }) => stateCell(state) },
-  {
-    heading: "FOR",
-    side: "right",
+  }),
+  column("ADDRESS", ({ address }) => address, { least: 14, part: "name" }),
+  column("STATE", ({ state }) => stateCell(state), { part: "under" }),
+  numbers("FOR", ({ since }, nowMs) => ageOf(since, nowMs), {
     rank: 5,
     part: "under",
-    of: ({ since }, nowMs) => ageOf(since, nowMs),
-  },
-  {
-    heading: "CARRIER",
-    rank: 9,
-    part: "under",
-    of: ({ carrier }) => carrier,
-  },
-  {
-    heading: "RTT",
-    side: "right",
+  }),
+  column("CARRIER", ({ carrier }) => carrier, { rank: 9, part: "under" }),
+  numbers("RTT", ({ roundTripMs }) => orDash(roundTripMs, millisText), {
     rank: 4,
     part: "value",
-    of: ({ roundTripMs }) => orDash(roundTripMs, millisText),
-  },
-  {
-    heading: "SILENT",
-    side: "right",
+  }),
+  numbers("SILENT", ({ silentMs }) => orDash(silentMs, millisText), {
     rank: 8,
-    of: ({ silentMs }) => orDash(silentMs, millisText),
-  },
-  {
-    heading: "CONNS",
-    side: "right",
-    rank: 6,
-    of: ({ conduits }) => countText(conduits),
-  },
-  {
-    heading: "RATE TO",
-    side: "right",
+  }),
+  numbers("CONNS", ({ conduits }) => countText(conduits), { rank: 6 }),
+  numbers("RATE TO", ({ toTargetRate }) => orDash(toTargetRate, rateText), {
     rank: 10,
-    of: ({ toTargetRate }) => orDash(toTargetRate, rateText),
-  },
-  {
-    heading: "RATE FROM",
-    side: "right",
-    rank: 10,
-    of: ({ fromTargetRate }) => orDash(fromTargetRate, rateText),
-  },
+  }),
+  numbers(
+    "RATE FROM",
+    ({ fromTargetRate }) => orDash(fromTargetRate, rateText),
+    { rank: 10 },
+  ),
 ];
 
 /** What is wrong with a link stands below its row. */

@@ -15,7 +15,9 @@ import {
 import {
   ageOf,
   type Column,
+  column,
   type Fact,
+  numbers,
   orDash,
   type Section,
   shellWord,
@@ -32,87 +34,53 @@ interface NodeColumn extends Column<NodeSummary> {
 
 /** All that is shown of one. */
 export const NODE_COLUMNS: readonly NodeColumn[] = [
-  {
-    heading: "NAME",
+  column("NAME", ({ name }) => ({ text: name, to: { view: "nodes", name } }), {
     least: 12,
     order: ({ name }) => name,
-    of: ({ name }) => ({ text: name, to: { view: "nodes", name } }),
-  },
-  { heading: "STATE", order: nodeRank, of: ({ state }) => stateCell(state) },
-  {
-    heading: "FOR",
-    side: "right",
+  }),
+  column("STATE", ({ state }) => stateCell(state), { order: nodeRank }),
+  numbers("FOR", ({ since }, nowMs) => ageOf(since, nowMs), {
     order: ({ since }) => since,
-    of: ({ since }, nowMs) => ageOf(since, nowMs),
-  },
-  { heading: "SINCE", isWide: true, of: ({ since }) => whenText(since) },
-  {
-    heading: "VERSION",
+  }),
+  column("SINCE", ({ since }) => whenText(since), { isWide: true }),
+  column("VERSION", ({ version = "-" }) => version, {
     rank: 8,
     least: 7,
     order: ({ version }) => version,
-    of: ({ version = "-" }) => version,
-  },
-  {
-    heading: "ADDRESS NOW",
-    rank: 5,
-    least: 12,
-    of: ({ address = "-" }) => address,
-  },
-  {
-    heading: "LINKS",
-    side: "right",
+  }),
+  column("ADDRESS NOW", ({ address = "-" }) => address, { rank: 5, least: 12 }),
+  numbers("LINKS", ({ links }) => countText(links), {
     rank: 7,
     order: ({ links }) => links,
-    of: ({ links }) => countText(links),
-  },
-  {
-    heading: "RTT",
-    side: "right",
+  }),
+  numbers("RTT", ({ roundTripMs }) => orDash(roundTripMs, millisText), {
     rank: 4,
     order: ({ roundTripMs }) => roundTripMs,
-    of: ({ roundTripMs }) => orDash(roundTripMs, millisText),
-  },
-  {
-    heading: "CONNS",
-    side: "right",
+  }),
+  numbers("CONNS", ({ conduits }) => countText(conduits), {
     rank: 2,
     order: ({ conduits }) => conduits,
-    of: ({ conduits }) => countText(conduits),
-  },
-  {
-    heading: "RATE TO",
-    side: "right",
+  }),
+  numbers("RATE TO", ({ toTargetRate }) => rateText(toTargetRate), {
     rank: 6,
     order: ({ toTargetRate }) => toTargetRate,
-    of: ({ toTargetRate }) => rateText(toTargetRate),
-  },
-  {
-    heading: "RATE FROM",
-    side: "right",
+  }),
+  numbers("RATE FROM", ({ fromTargetRate }) => rateText(fromTargetRate), {
     rank: 6,
     order: ({ fromTargetRate }) => fromTargetRate,
-    of: ({ fromTargetRate }) => rateText(fromTargetRate),
-  },
-  {
-    heading: "SERVERS",
+  }),
+  column("SERVERS", ({ servers }) => servers.join(",") || "-", {
     isWide: true,
-    of: ({ servers }) => servers.join(",") || "-",
-  },
-  {
-    heading: "CERTIFICATE UNTIL",
-    isWide: true,
-    of: ({ certificateUntil }) => whenText(certificateUntil),
-  },
-  {
-    heading: "PROBLEM",
-    least: 10,
-    rank: 3,
-    of: ({ problem, reason, isDuplicate }) =>
-      problem ??
-        (isDuplicate === true ? "two machines use its identity" : undefined) ??
-        reason ?? "",
-  },
+  }),
+  column(
+    "CERTIFICATE UNTIL",
+    ({ certificateUntil }) => whenText(certificateUntil),
+    { isWide: true },
+  ),
+  column("PROBLEM", ({ problem, reason, isDuplicate }) =>
+    problem ??
+      (isDuplicate === true ? "two machines use its identity" : undefined) ??
+      reason ?? "", { least: 10, rank: 3 }),
 ];
 
 /** What needs attention first. */
@@ -232,19 +200,13 @@ export function announced(
 }
 
 const EVENT_COLUMNS: readonly Column<EventInfo>[] = [
-  {
-    heading: "AGO",
-    side: "right",
-    part: "value",
-    of: ({ at }, nowMs) => ageOf(at, nowMs),
-  },
-  { heading: "KIND", part: "under", of: ({ kind }) => kind },
-  {
-    heading: "EVENT",
-    least: 20,
-    part: "name",
-    of: ({ message, times = 1, code }) =>
+  numbers("AGO", ({ at }, nowMs) => ageOf(at, nowMs), { part: "value" }),
+  column("KIND", ({ kind }) => kind, { part: "under" }),
+  column(
+    "EVENT",
+    ({ message, times = 1, code }) =>
       (code === undefined ? "" : `${code} `) + message +
       (times > 1 ? ` (${countText(times)} times)` : ""),
-  },
+    { least: 20, part: "name" },
+  ),
 ];

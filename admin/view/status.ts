@@ -23,8 +23,10 @@ import {
   ageOf,
   type Cell,
   type Column,
+  column,
   type Fact,
   type Note,
+  numbers,
   orDash,
   type Section,
   shellWord,
@@ -92,28 +94,21 @@ function serversSection(servers: Part<"servers">): Section {
 }
 
 const SERVERS: readonly Column<Row<Part<"servers">>>[] = [
-  { heading: "SERVER", least: 8, part: "name", of: ({ id }) => id },
-  {
-    heading: "ADDRESS",
+  column("SERVER", ({ id }) => id, { least: 8, part: "name" }),
+  column("ADDRESS", ({ address }) => address, {
     least: 12,
     rank: 2,
     part: "under",
-    of: ({ address }) => address,
-  },
-  {
-    heading: "AGENTS",
-    side: "right",
+  }),
+  numbers("AGENTS", ({ agents }) => orDash(agents, countText), {
     part: "value",
     unit: "agents",
-    of: ({ agents }) => orDash(agents, countText),
-  },
-  {
-    heading: "PROBLEM",
+  }),
+  column("PROBLEM", ({ problem = "" }) => ({ text: problem, tone: "bad" }), {
     least: 16,
     rank: 1,
     part: "under",
-    of: ({ problem = "" }) => ({ text: problem, tone: "bad" }),
-  },
+  }),
 ];
 
 function linksSections(
@@ -159,30 +154,18 @@ function nodesSection(nodes: Nodes, nowMs: number): Section {
 }
 
 const GONE: readonly Column<Row<Nodes["lastGone"]>>[] = [
-  {
-    heading: "OFFLINE",
-    least: 12,
-    part: "name",
-    of: ({ name }) => ({
-      text: name,
-      tone: "bad",
-      to: { view: "nodes", name },
-    }),
-  },
-  {
-    heading: "FOR",
-    side: "right",
-    part: "value",
-    of: ({ since }, nowMs) => ageOf(since, nowMs),
-  },
-  { heading: "SINCE", rank: 2, of: ({ since }) => whenText(since) },
-  {
-    heading: "WHY",
+  column("OFFLINE", ({ name }) => ({
+    text: name,
+    tone: "bad",
+    to: { view: "nodes", name },
+  }), { least: 12, part: "name" }),
+  numbers("FOR", ({ since }, nowMs) => ageOf(since, nowMs), { part: "value" }),
+  column("SINCE", ({ since }) => whenText(since), { rank: 2 }),
+  column("WHY", ({ reason = "" }) => reason, {
     least: 12,
     rank: 1,
     part: "under",
-    of: ({ reason = "" }) => reason,
-  },
+  }),
 ];
 
 /** A slow node, why it is, and who is connected to it. */
@@ -217,20 +200,16 @@ function servicesSection(
 }
 
 const PROBLEMS: readonly Column<Row<Part<"services">["problems"]>>[] = [
-  { heading: "SERVICE", least: 10, part: "name", of: ({ service }) => service },
-  {
-    heading: "ENDPOINT",
+  column("SERVICE", ({ service }) => service, { least: 10, part: "name" }),
+  column("ENDPOINT", ({ address = "" }) => address, {
     least: 10,
     rank: 1,
     part: "under",
-    of: ({ address = "" }) => address,
-  },
-  {
-    heading: "PROBLEM",
+  }),
+  column("PROBLEM", ({ problem }) => ({ text: problem, tone: "warn" }), {
     least: 16,
     part: "under",
-    of: ({ problem }) => ({ text: problem, tone: "warn" }),
-  },
+  }),
 ];
 
 function conduitsSection({ traffic, top = [] }: StatusAnswer): Section {
@@ -330,20 +309,12 @@ function expirySection(expiries: readonly Expiry[], nowMs: number): Section {
 }
 
 const EXPIRIES: readonly Column<Expiry>[] = [
-  {
-    heading: "IN",
-    side: "right",
+  numbers("IN", ({ at, renewal }, nowMs) => expiryCell(at, renewal, nowMs), {
     part: "value",
-    of: ({ at, renewal }, nowMs) => expiryCell(at, renewal, nowMs),
-  },
-  { heading: "WHAT", least: 12, part: "name", of: ({ what }) => what },
-  { heading: "AT", rank: 2, of: ({ at }) => whenText(at) },
-  {
-    heading: "RENEWED",
-    rank: 1,
-    part: "under",
-    of: ({ renewal }) => renewal,
-  },
+  }),
+  column("WHAT", ({ what }) => what, { least: 12, part: "name" }),
+  column("AT", ({ at }) => whenText(at), { rank: 2 }),
+  column("RENEWED", ({ renewal }) => renewal, { rank: 1, part: "under" }),
 ];
 
 /** What is not renewed by itself should be seen for so long. */
