@@ -245,7 +245,7 @@ function showText(
   }
   const there = certified(nodes);
   const table = textTable(
-    ["ID", "ROLE", "NODES", "KNOWN TO", "EXPIRES", "KEY (SHA-256)"],
+    "ID | ROLE | NODES | KNOWN TO | EXPIRES | KEY (SHA-256)",
     rows.map(({ id, role, heldBy, knownTo, expiresAt, pin }) => [
       id,
       role,

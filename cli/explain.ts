@@ -133,7 +133,7 @@ function asJson(codes: readonly Code[]): string {
 
 function codeTable(): string {
   return textTable(
-    ["CODE", "NAME", "MEANS"],
+    "CODE | NAME | MEANS",
     allCodes().map((code) => [code, CODES[code].slug, CODES[code].title]),
   );
 }

@@ -142,7 +142,8 @@ function listText(
   const isSeen = nodes.some(({ name }) => duplicates.has(name));
   const more = isSeen ? ["LINKED TWICE"] : [];
   return textTable(
-    ["NAME", "STATE", "JOINED", "FROM", "CERTIFICATE UNTIL", "GRANTS", ...more],
+    ["NAME | STATE | JOINED | FROM | CERTIFICATE UNTIL | GRANTS", ...more]
+      .join(" | "),
     nodes.map((node) => [
       node.name,
       node.state + (node.reason ? ` (${node.reason})` : ""),

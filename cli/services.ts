@@ -118,19 +118,10 @@ export function servicesText(
     shortCount(port.bytesToClients),
     port.problem ?? port.lastError ?? displacedText(port),
   ]);
-  const table = textTable([
-    "SERVICE",
-    "PORT",
-    "SERVED ON",
-    "SOURCE",
-    "IN USE",
-    "OPEN",
-    "CLIENTS",
-    "REFUSED",
-    "FROM",
-    "TO",
-    "PROBLEM OR LAST ERROR",
-  ], rows);
+  const table = textTable(
+    "SERVICE | PORT | SERVED ON | SOURCE | IN USE | OPEN | CLIENTS | REFUSED | FROM | TO | PROBLEM OR LAST ERROR",
+    rows,
+  );
   const notes = sources
     .filter(({ problem }) => problem !== undefined)
     .map(({ name, problem }) => `source ${name}: ${problem}\n`);
@@ -249,19 +240,11 @@ export function endpointsText(port: PortStatus): string {
     endpoint.why ?? endpoint.lastError ?? "",
   ]);
   if (rows.length === 0) return `${head}no endpoints\n`;
-  return head + textTable([
-    "ENDPOINT",
-    "STATE",
-    "VIA",
-    "ZONE",
-    "WEIGHT",
-    "OPEN",
-    "TOTAL",
-    "FAILED",
-    "SENT",
-    "RECEIVED",
-    "WHY, OR LAST ERROR",
-  ], rows);
+  return head +
+    textTable(
+      "ENDPOINT | STATE | VIA | ZONE | WEIGHT | OPEN | TOTAL | FAILED | SENT | RECEIVED | WHY, OR LAST ERROR",
+      rows,
+    );
 }
 
 /**

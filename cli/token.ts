@@ -175,7 +175,7 @@ function listText(tokens: readonly ListedToken[], asJson: boolean): string {
     return JSON.stringify(shown, null, 2) + "\n";
   }
   return textTable(
-    ["ID", "STATE", "USED", "NODES", "EXPIRES", "GRANTS", "NOTE"],
+    "ID | STATE | USED | NODES | EXPIRES | GRANTS | NOTE",
     tokens.map((token) => [
       token.id,
       token.state,

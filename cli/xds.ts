@@ -123,18 +123,10 @@ export function statusText({ ready, sources, clients }: SyncAnswer): string {
       refusalText(kind),
     ])
   );
-  const table = textTable([
-    "CLIENT",
-    "FORM",
-    "KIND",
-    "NAMES",
-    "STATE",
-    "SENT",
-    "ACKED",
-    "LAG",
-    "SENT/ACKED/NACKED",
-    "LAST NACK",
-  ], rows);
+  const table = textTable(
+    "CLIENT | FORM | KIND | NAMES | STATE | SENT | ACKED | LAG | SENT/ACKED/NACKED | LAST NACK",
+    rows,
+  );
   const notes = [
     ...clients.flatMap(notesOf),
     ...sources
@@ -239,7 +231,7 @@ export function diffText(clients: readonly ClientDiff[], all: boolean): string {
   }).join("\n");
 }
 
-const DIFF_HEAD = ["KIND", "NAME", "STATE", "HAS", "SHOULD HAVE", "REFUSAL"];
+const DIFF_HEAD = "KIND | NAME | STATE | HAS | SHOULD HAVE | REFUSAL";
 
 function isRefused({ state }: KindSummary): boolean {
   return state === "refused";

@@ -15,12 +15,15 @@ import { type Page, PLAIN_PAGE } from "./page.ts";
 
 const GAP = "  ";
 
-/** Rows under headings, in columns. */
+/** Rows in columns, under headings such as `NAME | STATE`. */
 export function textTable(
-  headings: readonly string[],
+  headings: string,
   rows: readonly (readonly string[])[],
 ): string {
-  return fittedTable(headings.map((heading) => ({ heading })), rows)
+  return fittedTable(
+    headings.split(" | ").map((heading) => ({ heading })),
+    rows,
+  )
     .map((line) => `${line}\n`).join("");
 }
 

@@ -19,7 +19,7 @@ import { codeOf } from "../../platform/errors/error_code.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import { askedClient, printAnswer } from "../program/answer_output.ts";
 import type { CommandContext } from "../program/command.ts";
-import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+import { type ExitCode, failure } from "../program/exit_codes.ts";
 
 type Asked = FlagValues<typeof ASKED_FLAGS>;
 
@@ -171,11 +171,9 @@ function noAnswer(
   if (refusal !== undefined) return refusal;
   const kinds = new Set(programs.map(({ program }) => program));
   if (kinds.size === 1) return problems[0];
-  return new CommandFailure(
-    ExitCode.FAILURE,
+  return failure(
     "Cannot ask anybody: no server, agent or proxy of this user answers on " +
       "this machine; name one with --server, --agent, --proxy or --state-dir",
-    undefined,
     "TUN121",
   );
 }

@@ -23,7 +23,7 @@ import {
 import { flag, inGroup } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
-import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+import { ExitCode, failure } from "../program/exit_codes.ts";
 import { ofOthers } from "../../admin/ask/text_table.ts";
 import { readVerb } from "../program/verbs.ts";
 import { type Answering, askAll, askedPrograms, printEach } from "./asked.ts";
@@ -134,12 +134,7 @@ async function killAll(
     }
   }
   if (failed === 0) return ExitCode.OK;
-  throw new CommandFailure(
-    ExitCode.FAILURE,
-    `Ended ${ids.length - failed} of ${ids.length}`,
-    undefined,
-    "TUN123",
-  );
+  throw failure(`Ended ${ids.length - failed} of ${ids.length}`, "TUN123");
 }
 
 /** By the program, or the worker, that has it. @returns What was done, one line. */

@@ -23,6 +23,7 @@ import {
   CommandFailure,
   dialWarnings,
   ExitCode,
+  failure,
 } from "../program/exit_codes.ts";
 import { serveBench } from "../../agent/dial/bench_targets.ts";
 import {
@@ -188,7 +189,7 @@ class Bench {
       const why = aborted
         ? "interrupted before anything was measured"
         : `nothing was measured: ${gaps[0]?.reason}`;
-      throw new CommandFailure(ExitCode.FAILURE, why, undefined, "TUN506");
+      throw failure(why, "TUN506");
     }
     if (aborted) this.context.printError("tunnel bench: interrupted\n");
     return ExitCode.OK;

@@ -202,7 +202,7 @@ function print(
       : shown.length === 0
       ? "All flags have their defaults; --all shows them\n"
       : textTable(
-        ["FLAG", "VALUE", "FROM"],
+        "FLAG | VALUE | FROM",
         shown.map(({ flag, value, from }) => [flag, value, from]),
       ),
   );
@@ -220,7 +220,7 @@ function schema(
   print(
     name === undefined
       ? textTable(
-        ["KIND", "WHAT"],
+        "KIND | WHAT",
         kinds.map((kind) => [kind.name, kind.summary]),
       )
       : `${JSON.stringify(kindNamed(kinds, name).schema(), null, 2)}\n`,

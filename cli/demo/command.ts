@@ -5,7 +5,7 @@
  */
 
 import { isWrittenOver } from "../program/progress.ts";
-import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+import { ExitCode, failure } from "../program/exit_codes.ts";
 import { defineCommand, refuseOperands } from "../program/command.ts";
 import { Stage } from "./stage.ts";
 import { tellStory } from "./story.ts";
@@ -31,12 +31,7 @@ export const DEMO_COMMAND = defineCommand({
     const interrupted = Promise.withResolvers<never>();
     const onSignal = () =>
       interrupted.reject(
-        new CommandFailure(
-          ExitCode.FAILURE,
-          "Interrupted; all is cleaned up",
-          undefined,
-          "TUN119",
-        ),
+        failure("Interrupted; all is cleaned up", "TUN119"),
       );
     using _ends = onSignals([...ENDS, "SIGHUP"], onSignal);
     // A signal before the end settles this first; the story then fails unheard.

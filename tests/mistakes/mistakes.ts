@@ -15,6 +15,7 @@ import { MistakeStage } from "./mistake_stage.ts";
 function tableOf(judged: readonly Judged[]): string {
   return textTable(
     ["AREA", "MISTAKE", "EXIT", ...POINTS.map((point) => point.toUpperCase())]
+      .join(" | ")
       .concat("VERDICT"),
     judged.map(({ area, mistake, answer, rating }) => [
       area,
