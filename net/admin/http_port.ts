@@ -27,6 +27,7 @@ import { portOf } from "../../proto/peer/host_port.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,
+  unawaited,
 } from "../../platform/errors/internal_errors.ts";
 import { MessageError } from "../http1/refusal.ts";
 import { Socket } from "../stream/socket.ts";
@@ -132,6 +133,11 @@ export class HttpPort {
       exchange.close();
       admitted.leave();
     }
+  }
+
+  /** The same, for nobody who waits. */
+  take(stream: Stream, given?: AdmittedConnection): void {
+    unawaited("http", this.accept(stream, given), () => stream.close());
   }
 
   /** Ends every connection. */

@@ -21,8 +21,8 @@ export class ListenError extends Error {
   override readonly name = "ListenError";
 
   /** See `tunnel explain`. */
-  get tunnelCode(): string {
-    return CODES_OF[this.problem];
+  get tunnelCode(): Code {
+    return this.problem === "no-descriptors" ? "TUN513" : "TUN904";
   }
 
   /** Made by {@linkcode listenError} for most. */
@@ -37,14 +37,6 @@ export class ListenError extends Error {
     super(message, options);
   }
 }
-
-const CODES_OF: Readonly<Record<ListenProblem, Code>> = {
-  "in-use": "TUN904",
-  permission: "TUN904",
-  "bad-address": "TUN904",
-  "no-descriptors": "TUN513",
-  other: "TUN904",
-};
 
 const PROBLEMS: ReadonlyMap<string, [ListenProblem, string]> = new Map<
   string,

@@ -10,7 +10,7 @@
  * @module
  */
 
-import { openLibc } from "../libc/libc.ts";
+import { cText, openLibc } from "../libc/libc.ts";
 import { socketCookie } from "../libc/socket_option.ts";
 import { SOCK_STREAM, socketPair } from "../libc/sockets.ts";
 import { pointerTo, pointTo, systemError } from "../libc/system_error.ts";
@@ -173,7 +173,7 @@ function spawn(
   calls.posix_spawn_file_actions_init(actions);
   calls.posix_spawnattr_init(attributes);
   try {
-    const nowhere = textOf("/dev/null");
+    const nowhere = cText("/dev/null");
     calls.posix_spawn_file_actions_addopen(actions, STDIN, nowhere, 0, 0);
     calls.posix_spawn_file_actions_adddup2(actions, stderr, STDERR);
     // A service manager's are passed on, where nobody has forbidden that.
@@ -193,7 +193,7 @@ function spawn(
     const pid = new Int32Array(1);
     const failed = calls.posix_spawn(
       bytesOf(pid),
-      textOf(file),
+      cText(file),
       actions,
       attributes,
       bytesOf(list.pointers),
@@ -212,16 +212,12 @@ class TextList {
   readonly pointers: Uint32Array<ArrayBuffer>;
 
   constructor(texts: readonly string[]) {
-    this.texts = texts.map(textOf);
+    this.texts = texts.map(cText);
     this.pointers = new Uint32Array(2 * (texts.length + 1));
     this.texts.forEach((text, index) =>
       pointTo(this.pointers, 2 * index, pointerTo(text))
     );
   }
-}
-
-function textOf(text: string): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(`${text}\0`);
 }
 
 function structure(): Uint8Array<ArrayBuffer> {

@@ -42,10 +42,7 @@ export type TakeoverProblem =
 /** There is an elder, and its place is not to be had. */
 export class TakeoverRefused extends Error {
   override readonly name = "TakeoverRefused";
-
-  get tunnelCode(): Code {
-    return this.problem === "running" ? "TUN913" : "TUN913";
-  }
+  readonly tunnelCode: Code = "TUN913";
 
   constructor(readonly problem: TakeoverProblem, readonly pid: number) {
     super(`Cannot take over from process ${pid}: ${problem}`);

@@ -125,3 +125,8 @@ function load(): LibC | undefined {
     return undefined; // Another C library.
   }
 }
+
+/** A text as C has it. */
+export function cText(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(`${text}\0`);
+}

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { openLibc } from "./libc.ts";
+import { cText, openLibc } from "./libc.ts";
 
 const SYMBOLS = {
   open: { parameters: ["buffer", "i32"], result: "i32" },
@@ -43,7 +43,7 @@ function calls(): Calls | undefined {
 /** The text of a file. */
 export function readProcFile(path: string): string | undefined {
   const library = calls();
-  const descriptor = library?.open(textOf(path), CLOEXEC) ?? -1;
+  const descriptor = library?.open(cText(path), CLOEXEC) ?? -1;
   if (library === undefined || descriptor < 0) return undefined;
   const decoder = new TextDecoder();
   let text = "";
@@ -67,7 +67,7 @@ export function readProcFile(path: string): string | undefined {
 export function readProcLink(path: string): string | undefined {
   const into = new Uint8Array(LINK_BYTES_MAX);
   const count = Number(
-    calls()?.readlink(textOf(path), into, BigInt(into.length)) ?? -1n,
+    calls()?.readlink(cText(path), into, BigInt(into.length)) ?? -1n,
   );
   return count < 0
     ? undefined
@@ -77,7 +77,7 @@ export function readProcLink(path: string): string | undefined {
 /** The names in a folder. */
 export function listProcFolder(path: string): string[] | undefined {
   const library = calls();
-  const folder = library?.opendir(textOf(path)) ?? null;
+  const folder = library?.opendir(cText(path)) ?? null;
   if (library === undefined || folder === null) return undefined;
   const names: string[] = [];
   for (;;) {
@@ -88,8 +88,4 @@ export function listProcFolder(path: string): string[] | undefined {
   }
   library.closedir(folder);
   return names;
-}
-
-function textOf(path: string): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(`${path}\0`);
 }

@@ -213,8 +213,7 @@ export class AdminPort implements BoundListener {
       path,
       {
         use: "administration",
-        onConnection: (stream) =>
-          unawaited("http", port.accept(stream), () => stream.close()),
+        onConnection: (stream) => port.take(stream),
         onProblem: () => {},
       },
       true,

@@ -51,8 +51,7 @@ export function listenAdminRemote(
     limiter: port.limiter,
     use: "administration",
   }, {
-    onConnection: (stream, admitted) =>
-      unawaited("http", port.accept(stream, admitted), () => stream.close()),
+    onConnection: (stream, admitted) => port.take(stream, admitted),
     onRefused: ({ message }) =>
       log.event(`admin: ${message}`, {}, lineKey(message)),
     onProblem: (line) => log.warn(line, { code: "TUN513" }),

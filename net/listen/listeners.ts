@@ -74,7 +74,10 @@ export function listenTcp(
   at: ListenAddress,
   events: AcceptEvents<Stream>,
 ): BoundListener & { readonly finished: Promise<void> } {
-  const listener = openTcp(at);
+  const listener = openAt(
+    at,
+    (host) => listenOnAddress(host, PATIENT_BACKLOG),
+  );
   const { hostname, port } = listener.address;
   const address = hostPort(hostname, port);
   const finished = acceptLoop(listener, address, events);
@@ -146,30 +149,20 @@ export function listenHttp(
   handler: HttpHandler,
   reached?: LimitReached,
 ): BoundListener & { finished: Promise<void> } {
-  const listener = openTcp(at);
-  const { hostname, port } = listener.address;
-  const address = hostPort(hostname, port);
-  const served = new HttpPort(guardNames(hostname, handler), reached);
-  const finished = acceptLoop(listener, address, {
+  const served = new HttpPort(guardNames(at.hostname, handler), reached);
+  const { leave: _, ...bound } = listenTcp(at, {
     use: "administration",
-    onConnection: (conn) =>
-      unawaited("http", served.accept(conn), () => conn.close()),
+    onConnection: (stream) => served.take(stream),
     // The operator learns it from the other ports.
     onProblem: () => {},
   });
   return {
-    address,
-    port,
+    ...bound,
     close: () => {
-      listener.close();
+      bound.close();
       served.close();
     },
-    finished,
   };
-}
-
-function openTcp(at: ListenAddress): SocketListener {
-  return openAt(at, (host) => listenOnAddress(host, PATIENT_BACKLOG));
 }
 
 /**

@@ -14,7 +14,6 @@ import {
   type Wakeup,
 } from "./poller.ts";
 
-const ignore = openLibc() === undefined;
 const library = openLibc()!;
 
 const EFD_FLAGS = 0x80800; // EFD_CLOEXEC, EFD_NONBLOCK
@@ -194,12 +193,24 @@ for (const [name, open] of Object.entries(WAKEUPS)) {
   });
 }
 
-Deno.test({
-  name: "who is always ready has one turn in each look, and not more and more",
-  ignore,
-  fn: async () => {
+function polled(name: string, fn: () => void | Promise<void>): void {
+  Deno.test({ name, ignore: openLibc() === undefined, fn });
+}
+
+/** A test of one that is told when to look. */
+function scripted(
+  name: string,
+  fn: (poller: Poller, waiter: ScriptedWaiter) => Promise<void>,
+): void {
+  polled(name, () => {
     const waiter = new ScriptedWaiter();
-    const poller = new Poller(library, [waiter.open]);
+    return fn(new Poller(library, [waiter.open]), waiter);
+  });
+}
+
+scripted(
+  "who is always ready has one turn in each look, and not more and more",
+  async (poller, waiter) => {
     const bell = new Bell();
     let [looks, most] = [0, 0];
     let inThisLook = 0;
@@ -219,15 +230,11 @@ Deno.test({
     assertEquals(most, 1, "turns in one of the event loop");
     await poller.close(bell.descriptor);
   },
-});
+);
 
-Deno.test({
-  name:
-    "those who wait for their turn have it first, unless they are closed before",
-  ignore,
-  fn: async () => {
-    const waiter = new ScriptedWaiter();
-    const poller = new Poller(library, [waiter.open]);
+scripted(
+  "those who wait for their turn have it first, unless they are closed before",
+  async (poller) => {
     const order: string[] = [];
     const bell = (name: string, act: () => void = () => {}) => {
       const bell = new Bell().addTo(poller);
@@ -248,14 +255,11 @@ Deno.test({
     await poller.close(late.descriptor);
     await poller.close(waits.descriptor);
   },
-});
+);
 
-Deno.test({
-  name: "a turn is over for all when all together have moved enough",
-  ignore,
-  fn: async () => {
-    const waiter = new ScriptedWaiter();
-    const poller = new Poller(library, [waiter.open]);
+scripted(
+  "a turn is over for all when all together have moved enough",
+  async (poller) => {
     const bell = new Bell().addTo(poller);
     poller.moved(BYTES_PER_TURN - 1);
     assertEquals(poller.isOver, false);
@@ -265,34 +269,26 @@ Deno.test({
     assertEquals(poller.isOver, false, "the next one has begun by itself");
     await poller.close(bell.descriptor);
   },
+);
+
+scripted("nobody is made to wait twice at a time", async (poller, waiter) => {
+  const bell = new Bell().addTo(poller);
+  assertEquals(waiter.waits, 1);
+  for (let turn = 0; turn < 10; turn++) {
+    poller.goOn(bell);
+    await settled();
+  }
+  assertEquals([bell.rings, waiter.waits], [10, 1]);
+  waiter.onReady();
+  assertEquals(waiter.waits, 2);
+  await poller.close(bell.descriptor);
+  waiter.onReady(); // Too late, and harmless.
+  assertEquals([waiter.waits, waiter.isClosed], [2, true]);
 });
 
-Deno.test({
-  name: "nobody is made to wait twice at a time",
-  ignore,
-  fn: async () => {
-    const waiter = new ScriptedWaiter();
-    const poller = new Poller(library, [waiter.open]);
-    const bell = new Bell().addTo(poller);
-    assertEquals(waiter.waits, 1);
-    for (let turn = 0; turn < 10; turn++) {
-      poller.goOn(bell);
-      await settled();
-    }
-    assertEquals([bell.rings, waiter.waits], [10, 1]);
-    waiter.onReady();
-    assertEquals(waiter.waits, 2);
-    await poller.close(bell.descriptor);
-    waiter.onReady(); // Too late, and harmless.
-    assertEquals([waiter.waits, waiter.isClosed], [2, true]);
-  },
-});
-
-Deno.test({
-  name:
-    "when nobody can wait any more, the next one does, or it is looked by the clock",
-  ignore,
-  fn: async () => {
+polled(
+  "when nobody can wait any more, the next one does, or it is looked by the clock",
+  async () => {
     const [first, second] = [new ScriptedWaiter(), new ScriptedWaiter()];
     const poller = new Poller(library, [first.open, second.open]);
     const bell = new Bell().addTo(poller);
@@ -312,12 +308,11 @@ Deno.test({
     await poller.close(bell.descriptor);
     assertEquals(poller.wakeupKind, undefined);
   },
-});
+);
 
-Deno.test({
-  name: "a wake-up that is lost is made up for in a process that is held",
-  ignore,
-  fn: async () => {
+polled(
+  "a wake-up that is lost is made up for in a process that is held",
+  async () => {
     const [waiter, timers] = [new ScriptedWaiter(), new FakeTimers()];
     const poller = new Poller(library, [waiter.open]);
     const release = poller.hold(timers);
@@ -333,18 +328,16 @@ Deno.test({
     release();
     assertEquals([waiter.isClosed, timers.pendingCount], [true, 0]);
   },
-});
+);
 
 /** A kernel that refuses one thing. */
 function refusing(name: keyof LibC): LibC {
   return { ...library, [name]: () => -1 };
 }
 
-Deno.test({
-  name:
-    "without a descriptor or memory to wait with it says so, and leaves nothing",
-  ignore,
-  fn: () => {
+polled(
+  "without a descriptor or memory to wait with it says so, and leaves nothing",
+  () => {
     const waiter = new ScriptedWaiter();
     const bell = new Bell();
     const isAdded = (poller: Poller) =>
@@ -357,4 +350,4 @@ Deno.test({
     assertEquals([waiter.waits, waiter.isClosed], [1, true]);
     library.close(bell.descriptor);
   },
-});
+);

@@ -198,8 +198,3 @@ function load(): LibSsl | undefined {
  * (OPENSSL_init_crypto(3)).
  */
 const NO_ATEXIT = 0x80000n;
-
-/** A text as C has it. */
-export function cText(text: string): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(`${text}\0`);
-}

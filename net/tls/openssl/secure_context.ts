@@ -7,7 +7,8 @@
 
 import { lastSslError } from "./error_queue.ts";
 import { handshakeCallbacks } from "./handshake_callbacks.ts";
-import { cText, type LibSsl } from "./library.ts";
+import type { LibSsl } from "./library.ts";
+import { cText } from "../../libc/libc.ts";
 import type { TlsMaterial } from "../trust/credentials.ts";
 import { publicAuthorities } from "../trust/public_authorities.ts";
 import { SslError } from "../trust/ssl_error.ts";

@@ -21,7 +21,8 @@ import {
   messages,
   type RunningHandshake,
 } from "./handshake_callbacks.ts";
-import { cText, type LibSsl } from "./library.ts";
+import type { LibSsl } from "./library.ts";
+import { cText } from "../../libc/libc.ts";
 import type { SecureContext } from "./secure_context.ts";
 import {
   allocateSession,

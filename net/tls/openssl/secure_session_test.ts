@@ -24,48 +24,59 @@ const RECORD_BYTES = 5 + 1 + 16;
 
 const VERSIONS = [["TLS 1.3", 0x304], ["TLS 1.2", 0x303]] as const;
 
+function sslTest(name: string, fn: () => void): void {
+  Deno.test({ name, ignore: LIBSSL === undefined, fn });
+}
+
 /** A test of a connected pair. */
 function test(name: string, use: (pair: SecurePair) => void): void {
-  Deno.test({
-    name,
-    ignore: LIBSSL === undefined,
-    fn: () => {
-      using pair = securePair({ client, server }).connect();
-      use(pair);
-      assertEquals(LIBSSL!.ERR_peek_last_error(), 0n, "nothing is left behind");
-    },
+  sslTest(name, () => {
+    using pair = securePair({ client, server }).connect();
+    use(pair);
+    assertEquals(LIBSSL!.ERR_peek_last_error(), 0n, "nothing is left behind");
+  });
+}
+
+/** A client that can do what no client of ours does. */
+function rawTest(
+  name: string,
+  use: (raw: ReturnType<typeof rawSsl>, pair: SecurePair) => void,
+): void {
+  sslTest(name, () => {
+    const raw = rawSsl();
+    using pair = raw.pair(
+      clientContext(client, raw.library),
+      serverContext(server),
+    ).connect();
+    use(raw, pair);
   });
 }
 
 for (const [name, number] of VERSIONS) {
-  Deno.test({
-    name: `bytes arrive in order however they are cut, ${name}`,
-    ignore: LIBSSL === undefined,
-    fn: () => {
-      const raw = rawSsl();
-      const limited = clientContext(client, raw.library);
-      raw.limitVersion(limited, number);
-      using pair = raw.pair(limited, serverContext(server)).connect();
-      for (
-        const [from, to] of [
-          [pair.client, pair.server],
-          [pair.server, pair.client],
-        ] as const
-      ) {
-        for (const step of [1_234, 16_384, 65_536, Infinity]) {
-          for (let at = 0; at < bytes.length;) {
-            const rest = bytes.subarray(at);
-            const taken = from.session.write(rest);
-            assertEquals(taken, Math.min(rest.length, CLEAR_BYTES_MAX));
-            assertEquals(to.receive(from, step), rest.slice(0, taken));
-            at += taken;
-          }
+  sslTest(`bytes arrive in order however they are cut, ${name}`, () => {
+    const raw = rawSsl();
+    const limited = clientContext(client, raw.library);
+    raw.limitVersion(limited, number);
+    using pair = raw.pair(limited, serverContext(server)).connect();
+    for (
+      const [from, to] of [
+        [pair.client, pair.server],
+        [pair.server, pair.client],
+      ] as const
+    ) {
+      for (const step of [1_234, 16_384, 65_536, Infinity]) {
+        for (let at = 0; at < bytes.length;) {
+          const rest = bytes.subarray(at);
+          const taken = from.session.write(rest);
+          assertEquals(taken, Math.min(rest.length, CLEAR_BYTES_MAX));
+          assertEquals(to.receive(from, step), rest.slice(0, taken));
+          at += taken;
         }
-        // One byte of the network at a time, which moves the rings' ends along.
-        from.session.write(bytes.subarray(0, 3_000));
-        assertEquals(to.receive(from, 1), bytes.slice(0, 3_000));
       }
-    },
+      // One byte of the network at a time, which moves the rings' ends along.
+      from.session.write(bytes.subarray(0, 3_000));
+      assertEquals(to.receive(from, 1), bytes.slice(0, 3_000));
+    }
   });
 }
 
@@ -184,57 +195,38 @@ test("a peer that takes nothing makes the writer wait, and nothing is lost", ({ 
   assertEquals(whole, bytes.slice(0, 2 * CLEAR_BYTES_MAX));
 });
 
-Deno.test({
-  name: "who writes on and on takes new keys, and nobody asked",
-  ignore: LIBSSL === undefined,
-  fn: () => {
-    using pair = securePair({ client, server, recordsPerKey: 8 }).connect();
-    const whole = bytes.subarray(0, CLEAR_BYTES_MAX); // Four records.
-    const lengths: number[] = [];
-    for (let round = 0; round < 7; round++) {
-      pair.client.session.write(whole);
-      lengths.push(pair.client.session.output.length);
-      assertEquals(pair.server.receive(pair.client), whole.slice());
-    }
-    const plain = CLEAR_BYTES_MAX + 4 * RECORD_BYTES;
-    // New keys are 5 bytes of a handshake in a record of their own.
-    const renewed = plain + 5 + RECORD_BYTES;
-    const wanted = [plain, plain, renewed, plain, renewed, plain, renewed];
-    assertEquals(lengths, wanted);
-    assertEquals(pair.server.session.output.length, 0);
-  },
+sslTest("who writes on and on takes new keys, and nobody asked", () => {
+  using pair = securePair({ client, server, recordsPerKey: 8 }).connect();
+  const whole = bytes.subarray(0, CLEAR_BYTES_MAX); // Four records.
+  const lengths: number[] = [];
+  for (let round = 0; round < 7; round++) {
+    pair.client.session.write(whole);
+    lengths.push(pair.client.session.output.length);
+    assertEquals(pair.server.receive(pair.client), whole.slice());
+  }
+  const plain = CLEAR_BYTES_MAX + 4 * RECORD_BYTES;
+  // New keys are 5 bytes of a handshake in a record of their own.
+  const renewed = plain + 5 + RECORD_BYTES;
+  const wanted = [plain, plain, renewed, plain, renewed, plain, renewed];
+  assertEquals(lengths, wanted);
+  assertEquals(pair.server.session.output.length, 0);
 });
 
-Deno.test({
-  name: "new keys are answered with new keys",
-  ignore: LIBSSL === undefined,
-  fn: () => {
-    const raw = rawSsl();
-    using pair = raw.pair(
-      clientContext(client, raw.library),
-      serverContext(server),
-    ).connect();
-    for (let round = 0; round < MESSAGES_MAX.burst; round++) {
-      raw.updateKeys(pair.client.session);
-      pair.client.session.write(bytes.subarray(0, 100));
-      assertEquals(pair.server.receive(pair.client), bytes.slice(0, 100));
-      pair.server.session.write(bytes.subarray(0, 200));
-      const { length } = pair.server.session.output;
-      assert(length > 200 + RECORD_BYTES + 20, "its own new keys come first");
-      assertEquals(pair.client.receive(pair.server), bytes.slice(0, 200));
-    }
-  },
+rawTest("new keys are answered with new keys", (raw, pair) => {
+  for (let round = 0; round < MESSAGES_MAX.burst; round++) {
+    raw.updateKeys(pair.client.session);
+    pair.client.session.write(bytes.subarray(0, 100));
+    assertEquals(pair.server.receive(pair.client), bytes.slice(0, 100));
+    pair.server.session.write(bytes.subarray(0, 200));
+    const { length } = pair.server.session.output;
+    assert(length > 200 + RECORD_BYTES + 20, "its own new keys come first");
+    assertEquals(pair.client.receive(pair.server), bytes.slice(0, 200));
+  }
 });
 
-Deno.test({
-  name: "who asks for new keys and takes none makes nobody fail",
-  ignore: LIBSSL === undefined,
-  fn: () => {
-    const raw = rawSsl();
-    using pair = raw.pair(
-      clientContext(client, raw.library),
-      serverContext(server),
-    ).connect();
+rawTest(
+  "who asks for new keys and takes none makes nobody fail",
+  (raw, pair) => {
     const { session } = pair.server;
     // So that what is left of the ring holds no goodbye behind the last answer.
     session.write(bytes.subarray(0, CLEAR_BYTES_MAX - 5));
@@ -256,12 +248,11 @@ Deno.test({
     pair.client.receive(pair.server);
     assertEquals(pair.client.read(into), 0);
   },
-});
+);
 
-Deno.test({
-  name: "half a ticket keeps nobody from writing when the rest is there",
-  ignore: LIBSSL === undefined,
-  fn: () => {
+sslTest(
+  "half a ticket keeps nobody from writing when the rest is there",
+  () => {
     const raw = rawSsl();
     const giving = serverContext({
       material: { ...all.server, ca: all.ca },
@@ -282,13 +273,12 @@ Deno.test({
     assertEquals(pair.client.session.write(bytes.slice(0, 9)), 9);
     assertEquals(pair.server.receive(pair.client), bytes.slice(0, 9));
   },
-});
+);
 
 for (const who of ["client", "server"] as const) {
-  Deno.test({
-    name: `a ${who} that would shake hands again is refused, and goes on`,
-    ignore: LIBSSL === undefined,
-    fn: () => {
+  sslTest(
+    `a ${who} that would shake hands again is refused, and goes on`,
+    () => {
       const raw = rawSsl();
       const old = clientContext(client, raw.library);
       const strict = serverContext(server, raw.library);
@@ -306,26 +296,17 @@ for (const who of ["client", "server"] as const) {
       assert(asked.session.output.length > 0, "it hears no");
       assertEquals(asked.session.write(bytes.subarray(0, 10)), 10);
     },
-  });
+  );
 }
 
-Deno.test({
-  name: "who wants new keys again and again is given up soon",
-  ignore: LIBSSL === undefined,
-  fn: () => {
-    const raw = rawSsl();
-    using pair = raw.pair(
-      clientContext(client, raw.library),
-      serverContext(server),
-    ).connect();
-    assertEquals(pair.server.read(into), WANT_READ);
-    for (let count = 0; count < 500; count++) {
-      raw.updateKeys(pair.client.session);
-      pair.client.session.doHandshake();
-    }
-    pair.server.takeFrom(pair.client);
-    const error = assertThrows(() => pair.server.read(into), SslError);
-    assertEquals(error.code, "ERR_TLS_TOO_MANY_MESSAGES");
-    assertEquals(assertThrows(() => pair.server.read(into)), error);
-  },
+rawTest("who wants new keys again and again is given up soon", (raw, pair) => {
+  assertEquals(pair.server.read(into), WANT_READ);
+  for (let count = 0; count < 500; count++) {
+    raw.updateKeys(pair.client.session);
+    pair.client.session.doHandshake();
+  }
+  pair.server.takeFrom(pair.client);
+  const error = assertThrows(() => pair.server.read(into), SslError);
+  assertEquals(error.code, "ERR_TLS_TOO_MANY_MESSAGES");
+  assertEquals(assertThrows(() => pair.server.read(into)), error);
 });
