@@ -68,6 +68,14 @@ function setUp(options: Partial<ConnectSessionOptions<string>> = {}) {
       client.write(encode(text));
       await settle();
     },
+    ends: async () => {
+      client.end();
+      await settle();
+    },
+    passed: async (ms: number) => {
+      timers.advance(ms);
+      await settle();
+    },
     connect: async () => {
       dials.at(-1)!.answer.connected(agentSide);
       await settle();
@@ -98,9 +106,18 @@ const settle = () => new Promise<void>((done) => setTimeout(done, 0));
 const REQUEST = "CONNECT node:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 const OK = "HTTP/1.1 200 Connection Established\r\n\r\n";
 
+/** A client that has said `text`. */
+async function asked(
+  text = REQUEST,
+  options: Partial<ConnectSessionOptions<string>> = {},
+) {
+  const s = setUp(options);
+  await s.say(text);
+  return s;
+}
+
 Deno.test("a CONNECT client gets exactly the 200, then the tunnel both ways", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
+  const s = await asked();
   assertEquals(s.dials[0]?.order.target, {
     protocol: "tcp",
     address: "node:443",
@@ -116,8 +133,7 @@ Deno.test("a CONNECT client gets exactly the 200, then the tunnel both ways", as
 });
 
 Deno.test("a target that speaks first waits for the client's first byte", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
+  const s = await asked();
   s.target.write(encode("banner"));
   await s.connect();
   assertEquals(s.received.text, OK);
@@ -126,22 +142,18 @@ Deno.test("a target that speaks first waits for the client's first byte", async 
 });
 
 Deno.test("a target that speaks first waits no longer than the hold", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
+  const s = await asked();
   s.target.write(encode("banner"));
   await s.connect();
-  s.timers.advance(FIRST_HOLD_MS - 1);
-  await settle();
+  await s.passed(FIRST_HOLD_MS - 1);
   assertEquals(s.received.text, OK);
-  s.timers.advance(1);
-  await settle();
+  await s.passed(1);
   assertEquals(s.received.pieces, [OK, "banner"]);
   assertEquals(s.timers.pendingCount, 0);
 });
 
 Deno.test("bytes behind the request head go ahead with the dial", async () => {
-  const s = setUp();
-  await s.say(REQUEST + "early");
+  const s = await asked(REQUEST + "early");
   const early = s.dials[0]!.order.takeEarlyData();
   assertEquals(new TextDecoder().decode(early), "early");
   assertEquals(s.dials[0]!.order.takeEarlyData().length, 0);
@@ -151,8 +163,7 @@ Deno.test("bytes behind the request head go ahead with the dial", async () => {
 });
 
 Deno.test("early bytes that nobody took reach the target first", async () => {
-  const s = setUp();
-  await s.say(REQUEST + "one");
+  const s = await asked(REQUEST + "one");
   await s.say("two");
   await s.connect();
   await s.say("three");
@@ -160,16 +171,13 @@ Deno.test("early bytes that nobody took reach the target first", async () => {
 });
 
 Deno.test("half-close works both ways", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
+  const s = await asked();
   await s.connect();
-  s.client.end();
-  await settle();
+  await s.ends();
   assertEquals(s.reached.ended, true);
   s.target.write(encode("still here"));
   await settle();
-  s.timers.advance(FIRST_HOLD_MS);
-  await settle();
+  await s.passed(FIRST_HOLD_MS);
   s.target.end();
   await settle();
   assertEquals(s.received.text, OK + "still here");
@@ -177,37 +185,29 @@ Deno.test("half-close works both ways", async () => {
 });
 
 Deno.test("a client that hangs up while its dial is pending cancels it", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
-  s.client.end();
-  await settle();
+  const s = await asked();
+  await s.ends();
   assertEquals(s.dials[0]?.cancelled, false);
-  s.timers.advance(ENDED_WAIT_MS);
-  await settle();
+  await s.passed(ENDED_WAIT_MS);
   assertEquals(s.dials[0]?.cancelled, true);
   assertMatch(s.received.text, /^HTTP\/1\.1 504 .*ended its side/s);
 });
 
 Deno.test("a client that ended its side at once still reads its refusal", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
-  s.client.end();
-  await settle();
+  const s = await asked();
+  await s.ends();
   s.dials[0]!.answer.failed(new DialError("endpoint", "connection refused"));
   await settle();
   assertMatch(s.received.text, /^HTTP\/1\.1 502 .*connection refused/s);
 });
 
 Deno.test("a client that ended its side at once receives what the target sends", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
-  s.client.end();
-  await settle();
+  const s = await asked();
+  await s.ends();
   await s.connect();
   s.target.write(encode("banner"));
   await settle();
-  s.timers.advance(FIRST_HOLD_MS);
-  await settle();
+  await s.passed(FIRST_HOLD_MS);
   s.target.end();
   await settle();
   assertEquals(s.received.text, OK + "banner");
@@ -216,26 +216,22 @@ Deno.test("a client that ended its side at once receives what the target sends",
 });
 
 Deno.test("a client that sent bytes and ended its side still gets the answer", async () => {
-  const s = setUp();
-  await s.say(REQUEST + "GET /");
-  s.client.end();
-  await settle();
+  const s = await asked(REQUEST + "GET /");
+  await s.ends();
   assertEquals(s.dials[0]?.cancelled, false);
   await s.connect();
   assertEquals([s.reached.text, s.reached.ended], ["GET /", true]);
 });
 
 Deno.test("a reset client resets its pending dial", async () => {
-  const s = setUp();
-  await s.say(REQUEST);
+  const s = await asked();
   s.client.reset("gone");
   await settle();
   assertEquals(s.dials[0]?.cancelled, true);
 });
 
 Deno.test("a failed dial is answered with status, sentence and end", async () => {
-  const s = setUp();
-  await s.say(REQUEST + "unread");
+  const s = await asked(REQUEST + "unread");
   s.dials[0]!.answer.failed(
     new DialError("endpoint", "dial tcp: connect: connection refused"),
   );
@@ -262,47 +258,40 @@ const STATUSES: readonly [reason: DialError["reason"], message: string, status: 
   ["link-lost", "agent lost",                      "502"],
 ];
 
-for (const [reason, message, status] of STATUSES) {
-  Deno.test(`a dial that fails with ${reason} "${message.slice(0, 20)}" is a ${status}`, async () => {
-    const s = setUp();
-    await s.say(REQUEST);
+Deno.test("a dial that fails is answered with the status of its reason", async () => {
+  for (const [reason, message, status] of STATUSES) {
+    const s = await asked();
     s.dials[0]!.answer.failed(new DialError(reason, message));
     await settle();
     const [statusLine, ...lines] = s.received.text.split("\r\n");
     assertEquals(statusLine!.split(" ")[1], status);
     // Nothing that an agent says may become a header line.
     assert(!lines.slice(0, lines.indexOf("")).includes("X: y"));
-  });
-}
+  }
+});
 
 Deno.test("a bad request is refused with a sentence", async () => {
-  const s = setUp();
-  await s.say("GET / HTTP/1.1\r\n\r\n");
+  const s = await asked("GET / HTTP/1.1\r\n\r\n");
   assertStringIncludes(s.received.text, "HTTP/1.1 405 ");
   assertStringIncludes(s.received.text, "Allow: CONNECT\r\n");
   assertEquals(s.dials.length, 0);
 });
 
 Deno.test("a refused client that stays is disconnected", async () => {
-  const s = setUp();
-  await s.say("GET / HTTP/1.1\r\n\r\n");
+  const s = await asked("GET / HTTP/1.1\r\n\r\n");
   await s.say("more");
-  s.timers.advance(10_000);
-  await settle();
+  await s.passed(10_000);
   assertEquals(s.received.end, "reset");
 });
 
 Deno.test("a client that never finishes its head is told so", async () => {
-  const s = setUp();
-  await s.say("CONNECT a:1 HT");
-  s.timers.advance(CONNECT_HEAD_TIMEOUT_MS);
-  await settle();
+  const s = await asked("CONNECT a:1 HT");
+  await s.passed(CONNECT_HEAD_TIMEOUT_MS);
   assertStringIncludes(s.received.text, "HTTP/1.1 408 ");
 });
 
 Deno.test("an early 200 leaves before the answer, and bytes follow the dial", async () => {
-  const s = setUp({ grantsEarly: true });
-  await s.say(REQUEST);
+  const s = await asked(REQUEST, { grantsEarly: true });
   assertEquals(s.received.text, OK);
   await s.say("question");
   assertEquals([s.sentEarly(), s.client.unconsumedBytes], ["question", 0]);
@@ -316,8 +305,7 @@ Deno.test("an early 200 leaves before the answer, and bytes follow the dial", as
 });
 
 Deno.test("behind an early 200 a failed dial is a reset, and logged", async () => {
-  const s = setUp({ grantsEarly: true });
-  await s.say(REQUEST);
+  const s = await asked(REQUEST, { grantsEarly: true });
   s.dials[0]!.answer.failed(new DialError("timeout", "too slow"));
   await settle();
   assertEquals([s.received.text, s.received.end, s.refusals], [OK, "reset", [
@@ -340,24 +328,19 @@ Deno.test("what is refused at once is refused in words, early 200 or not", async
 });
 
 Deno.test("a half-close behind an early 200 is one, even without a word", async () => {
-  const s = setUp({ grantsEarly: true });
-  await s.say(REQUEST);
-  s.client.end();
-  await settle();
+  const s = await asked(REQUEST, { grantsEarly: true });
+  await s.ends();
   assertEquals(s.dials[0]!.cancelled, false);
   await s.connect();
   assertEquals(s.reached.ended, true);
   s.target.write(encode("banner"));
-  s.timers.advance(FIRST_HOLD_MS);
-  await settle();
-  s.timers.advance(FIRST_HOLD_MS);
-  await settle();
+  await s.passed(FIRST_HOLD_MS);
+  await s.passed(FIRST_HOLD_MS);
   assertEquals(s.received.text, OK + "banner");
 });
 
 Deno.test("a client that is reset behind an early 200 gives its dial up", async () => {
-  const s = setUp({ grantsEarly: true });
-  await s.say(REQUEST + "early");
+  const s = await asked(REQUEST + "early", { grantsEarly: true });
   s.client.reset("gone");
   await settle();
   assertEquals(s.dials[0]!.cancelled, true);

@@ -232,8 +232,7 @@ testEachEngine(
         "does not speak TLS",
       );
       assertEquals(error.failure, "not-tls");
-      await readToEnd(peer).catch(() => {});
-      peer.close();
+      await left(peer);
     }
   },
 );
@@ -251,8 +250,7 @@ testEachEngine(
       TlsHandshakeError,
     );
     assertEquals(error.failure, "timeout");
-    await readToEnd(peer).catch(() => {});
-    peer.close();
+    await left(peer);
   },
 );
 
@@ -267,8 +265,7 @@ testEachEngine(
     stream.close();
     await refused;
     assert(closed > 0);
-    await readToEnd(peer).catch(() => {});
-    peer.close();
+    await left(peer);
   },
 );
 
@@ -328,6 +325,11 @@ const SO_SNDBUF = 7;
 function sendLittle({ descriptor }: Stream): void {
   if (descriptor === undefined) return;
   setSocketOption(openLibc()!, descriptor, SOL_SOCKET, SO_SNDBUF, 8_192);
+}
+
+async function left(peer: Deno.Conn): Promise<void> {
+  await readToEnd(peer).catch(() => {});
+  peer.close();
 }
 
 /** Carries bytes one way until either end gives up. */

@@ -29,8 +29,16 @@ async function connect(
   port: number,
   options: Partial<TlsClientOptions> = {},
 ): Promise<Stream> {
+  return await shake(engine, await engine.connect(port), options);
+}
+
+async function shake(
+  engine: TlsEngine,
+  stream: Stream,
+  options: Partial<TlsClientOptions> = {},
+): Promise<Stream> {
   const { ca, client } = await certificates();
-  return await tlsClient(await engine.connect(port), {
+  return await tlsClient(stream, {
     tls: engine.tls,
     credentials: { ...client, ca },
     serverName: "localhost",
@@ -39,6 +47,10 @@ async function connect(
     signal: NEVER,
     ...options,
   });
+}
+
+function refused(attempt: Promise<unknown>): Promise<TlsHandshakeError> {
+  return assertRejects(() => attempt, TlsHandshakeError);
 }
 
 async function withEnds(
@@ -203,10 +215,7 @@ testEachClient(
         engine,
         (socket) => socket.close(),
       );
-      const error = await assertRejects(
-        () => connect(engine, port.port, options),
-        TlsHandshakeError,
-      );
+      const error = await refused(connect(engine, port.port, options));
       assertEquals(error.failure, failure);
       assert(error.message.startsWith("Cannot connect to 127.0.0.1:8090 "));
     }
@@ -227,16 +236,15 @@ testEachClient(
       otherNames: ["127.0.0.1"],
     });
     await using port = await TlsServer.open(engine, (socket) => socket.close());
-    const refusal = async (options: Partial<TlsClientOptions>) =>
-      await assertRejects(
-        () => connect(engine, port.port, options),
-        TlsHandshakeError,
-      );
-    const wrong = await refusal({ ...names, otherNames: ["edge-2"] });
-    assertEquals(wrong.failure, "wrong-name");
-    const credentials = { ...client, ca: otherCa };
-    const untrusted = await refusal({ ...names, credentials });
-    assertEquals(untrusted.failure, "untrusted-certificate");
+    for (
+      const [options, failure] of [
+        [{ otherNames: ["edge-2"] }, "wrong-name"],
+        [{ credentials: { ...client, ca: otherCa } }, "untrusted-certificate"],
+      ] as const
+    ) {
+      const connecting = connect(engine, port.port, { ...names, ...options });
+      assertEquals((await refused(connecting)).failure, failure);
+    }
   },
 );
 
@@ -291,10 +299,7 @@ testEachClient(
         server === undefined ? {} : { credentials: server },
       );
       const client = new Socket(await connect(engine, port.port, options));
-      const error = await assertRejects(
-        () => client.read(new Uint8Array(1)),
-        TlsHandshakeError,
-      );
+      const error = await refused(client.read(new Uint8Array(1)));
       assertEquals(error.failure, failures[index] ?? "refused-by-peer");
       assert(error.message.startsWith("Cannot connect to 127.0.0.1:8090 "));
       assert(/our certificate|client certificate/.test(error.message));
@@ -327,11 +332,8 @@ testEachClient(
         .finally(() => socket.close());
     });
     const client = new Socket(await connect(engine, port.port));
-    const error = await assertRejects(
-      () => client.read(new Uint8Array(1)),
-      TlsHandshakeError,
-    );
-    assertEquals(error.failure, "closed");
+    const { failure } = await refused(client.read(new Uint8Array(1)));
+    assertEquals(failure, "closed");
     await client.closeWrite();
     client.close();
   },
@@ -342,14 +344,7 @@ testEachClient(
   async (engine) => {
     const { peer: theirs, stream: ours } = await dialedPair(engine);
     const abort = new AbortController();
-    const shaking = tlsClient(ours, {
-      tls: engine.tls,
-      credentials: { cert: "", key: "", ca: (await certificates()).ca },
-      serverName: "localhost",
-      alpn: [],
-      address: "127.0.0.1:8090",
-      signal: abort.signal,
-    });
+    const shaking = shake(engine, ours, { signal: abort.signal });
     abort.abort(new Error("enough"));
     await assertRejects(() => shaking, Error, "enough");
     // Our end is closed: theirs sees the end behind the client's hello.
@@ -370,19 +365,7 @@ testEachClient(
       const { peer: theirs, stream: ours } = await dialedPair(engine);
       await theirs.write(new TextEncoder().encode(said));
       await theirs.closeWrite();
-      const error = await assertRejects(
-        async () =>
-          await tlsClient(ours, {
-            tls: engine.tls,
-            credentials: { cert: "", key: "", ca: (await certificates()).ca },
-            serverName: "localhost",
-            alpn: [],
-            address: "127.0.0.1:8090",
-            signal: NEVER,
-          }),
-        TlsHandshakeError,
-      );
-      assertEquals(error.failure, failure);
+      assertEquals((await refused(shake(engine, ours))).failure, failure);
       theirs.close();
     }
   },
