@@ -6,19 +6,7 @@
 
 import { setImmediate } from "node:timers";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
-import {
-  acceptedFrom,
-  acceptSocket,
-  boundAddress,
-  openSocket,
-  SOCK_STREAM,
-} from "../libc/sockets.ts";
-import {
-  IPPROTO_TCP,
-  setSocketOption,
-  SOL_SOCKET,
-  TCP_NODELAY,
-} from "../libc/socket_option.ts";
+import { acceptedFrom, acceptSocket } from "../libc/sockets.ts";
 import { lastError, type LibC, openLibc } from "../libc/libc.ts";
 import {
   type Pollable,
@@ -33,24 +21,21 @@ import {
 import { StreamDescriptor } from "../stream/stream_descriptor.ts";
 import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
 import { encodeUnixAddress } from "../libc/unix_address.ts";
-import { keyOfAddress, keyOfPath } from "./socket_key.ts";
 import {
-  type ListeningSocket,
-  socketStore,
-  type WaitingSocket,
-} from "./socket_store.ts";
-
-const SO_REUSEADDR = 2;
+  type BindAddress,
+  bindSocket,
+  type Bound,
+  isPassed,
+  reportChoice,
+  takeBound,
+} from "./bound_socket.ts";
+import { Handoff } from "./handoff.ts";
+import { type ListeningSocket, socketStore } from "./socket_store.ts";
 
 const INTEREST = Ready.READ | Ready.EDGE;
 
 /** Connections accepted in a row; then others have their turn. */
 const ACCEPTS_PER_TURN = 64;
-
-/** Where it listens. */
-type BindAddress =
-  | { readonly kind: "tcp"; readonly address: DatagramAddress }
-  | { readonly kind: "unix"; readonly path: string; readonly mode: number };
 
 /**
  * Listens on an IP address and port.
@@ -95,108 +80,18 @@ function open(
 ): PolledListener | undefined {
   const library = openLibc();
   if (library === undefined || poller === undefined) return undefined;
-  const store = socketStore();
-  const [waiting, ...others] = store?.take(keyOf(place)) ?? [];
-  if (waiting !== undefined) {
-    for (const { descriptor } of [waiting, ...others]) {
-      // The process that bound it may have set other options.
-      if (place.kind === "tcp") setNoDelay(library, descriptor);
-      library.listen(descriptor, backlog);
-    }
-    const isHeld = waiting.isHeld || isPassed(place);
-    const bound = { descriptor: waiting.descriptor, place, isHeld, others };
-    return new PolledListener(library, poller, bound);
-  }
-  const descriptor = openSocket(library, name[0]!, SOCK_STREAM);
-  if (place.kind === "tcp") {
-    setSocketOption(library, descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
-    setNoDelay(library, descriptor);
-  }
-  const isBound = bindShared(library, descriptor, name, place);
-  if (isBound && place.kind === "unix") setMode(library, descriptor, place);
-  const isHeld = store?.sharing?.isHeld === true || isPassed(place);
-  // Once it listens, the kernel gives it its share of connections.
-  const isLate = isHeld && place.kind === "tcp";
-  if (isBound && (isLate || library.listen(descriptor, backlog) === 0)) {
-    const later = isLate ? { backlog } : {};
-    const bound = { descriptor, place, isHeld, others: [], ...later };
-    const listener = new PolledListener(library, poller, bound);
-    reportChoice(place, listener.address);
-    return listener;
-  }
-  const error = systemError(lastError(library));
-  library.close(descriptor);
-  throw error;
+  const taken = takeBound(library, place, backlog);
+  if (taken !== undefined) return new PolledListener(library, poller, taken);
+  const bound = bindSocket(library, name, place, backlog);
+  const listener = new PolledListener(library, poller, bound);
+  reportChoice(place, listener.address);
+  return listener;
 }
 
-/**
- * Nobody connects before it listens, so there is no moment with other modes. Not
- * by the umask: that is every thread's, and files that others make meanwhile
- * would have too few.
- */
-function setMode(
-  library: LibC,
-  descriptor: number,
-  { path, mode }: BindAddress & { readonly kind: "unix" },
-): void {
-  try {
-    Deno.chmodSync(path, mode);
-  } catch (error) {
-    library.close(descriptor);
-    throw error;
-  }
-}
-
-/** The kernel shares no path: one process accepts there, and passes on. */
-function isPassed(place: BindAddress): boolean {
-  return place.kind === "unix" && socketStore()?.sharing !== undefined;
-}
-
-/** Where addresses are shared, others may bind this one, too. */
-function bindShared(
-  library: LibC,
-  descriptor: number,
-  name: Uint8Array<ArrayBuffer>,
-  place: BindAddress,
-): boolean {
-  const store = socketStore();
-  const isShared = place.kind === "tcp" && store?.sharing !== undefined;
-  // The system would choose a port that another process shares.
-  const isAlone = store?.sharing?.isAlone === true ||
-    (place.kind === "tcp" && place.address.port === 0);
-  if (isShared && !isAlone) store!.share(descriptor);
-  const isBound = library.bind(descriptor, name, name.length) === 0;
-  if (isShared && isAlone && isBound) store!.share(descriptor);
-  return isBound;
-}
-
-function reportChoice(place: BindAddress, { port }: DatagramAddress): void {
-  if (place.kind !== "tcp" || place.address.port !== 0) return;
-  socketStore()?.sharing?.chose("tcp", place.address.hostname, port);
-}
-
-/** What is accepted has it from there: a call less for each (tcp(7)). */
-function setNoDelay(library: LibC, descriptor: number): void {
-  setSocketOption(library, descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-}
-
-function keyOf(place: BindAddress): string | undefined {
-  return place.kind === "tcp"
-    ? keyOfAddress("tcp", place.address)
-    : keyOfPath(place.path);
-}
-
-/** A socket that listens. */
-interface Bound {
-  readonly descriptor: number;
-  readonly place: BindAddress;
-  /** Another process accepts with it, until `start`. */
-  readonly isHeld: boolean;
-  /** More sockets of the same address, which several processes had. */
-  readonly others: readonly WaitingSocket[];
-  /** It does not listen yet, and does with this. */
-  readonly backlog?: number;
-}
+/** `start` has it accept; a backlog: it does not listen yet, and does with this. */
+type State =
+  | { readonly kind: "held"; readonly backlog?: number | undefined }
+  | { readonly kind: "open" | "handed over" | "closed" };
 
 export class PolledListener implements Pollable, ListeningSocket {
   /** As bound; port 0 for a path. */
@@ -206,16 +101,11 @@ export class PolledListener implements Pollable, ListeningSocket {
   readonly descriptors: number[];
   /** Those of `descriptors` that are another process's. */
   #adopted: number[] = [];
+  readonly #place: BindAddress;
   /** Accepted by another process for this one, or just before it was closed. */
-  readonly #passed: StreamDescriptor[] = [];
-  /** It does not listen yet. */
-  #backlog: number | undefined;
-  readonly #isTcp: boolean;
-  /** Of a unix socket. */
-  readonly #path: string | undefined;
-  #waiting: PromiseWithResolvers<StreamDescriptor> | undefined;
+  readonly #passed = new Handoff<StreamDescriptor>();
   #acceptedInTurn = 0;
-  #state: "held" | "open" | "handed over" | "closed";
+  #state: State;
   /** Is notified of new connections. */
   #watcher: Pollable = this;
   readonly #unlist: () => void;
@@ -227,17 +117,13 @@ export class PolledListener implements Pollable, ListeningSocket {
   constructor(
     private readonly library: LibC,
     private readonly poller: Poller,
-    { descriptor, place, isHeld, others, backlog }: Bound,
+    { address, descriptors, place, isHeld, backlog }: Bound,
   ) {
-    this.descriptor = descriptor;
-    this.descriptors = [descriptor, ...others.map((one) => one.descriptor)];
-    this.#state = isHeld ? "held" : "open";
-    this.#backlog = backlog;
-    this.#isTcp = place.kind === "tcp";
-    this.address = place.kind === "tcp"
-      ? boundAddress(library, descriptor) ?? place.address
-      : { hostname: place.path, port: 0 };
-    this.#path = place.kind === "tcp" ? undefined : place.path;
+    this.address = address;
+    this.descriptor = descriptors[0]!;
+    this.descriptors = [...descriptors];
+    this.#place = place;
+    this.#state = isHeld ? { kind: "held", backlog } : { kind: "open" };
     if (!isHeld && !this.#watch(this)) {
       for (const descriptor of this.descriptors) library.close(descriptor);
       throw cannotWait();
@@ -250,18 +136,18 @@ export class PolledListener implements Pollable, ListeningSocket {
   }
 
   get isHeld(): boolean {
-    return this.#state === "held";
+    return this.#state.kind === "held";
   }
 
   /** Whether it is for this process to accept. */
   get isOpen(): boolean {
-    return this.#state === "open";
+    return this.#state.kind === "open";
   }
 
   /** From now on `watcher` accepts, by the descriptor. */
   watchedBy(watcher: Pollable): void {
     this.#watcher = watcher;
-    if (this.#state !== "open") return;
+    if (!this.isOpen) return;
     this.#watch(watcher);
     // Connections from before the wait are not reported.
     this.poller.goOn(watcher);
@@ -269,20 +155,19 @@ export class PolledListener implements Pollable, ListeningSocket {
 
   start(): void {
     // On a shared path another process accepts, and passes on.
-    const isPassed = !this.#isTcp && socketStore()?.sharing !== undefined;
-    if (this.#state !== "held" || isPassed) return;
-    this.#state = "open";
-    if (this.#backlog !== undefined) {
-      const failed = this.library.listen(this.descriptor, this.#backlog);
+    if (this.#state.kind !== "held" || isPassed(this.#place)) return;
+    const { backlog } = this.#state;
+    this.#state = { kind: "open" };
+    if (backlog !== undefined) {
+      const failed = this.library.listen(this.descriptor, backlog);
       if (failed !== 0) throw systemError(lastError(this.library));
-      this.#backlog = undefined;
     }
     if (!this.#watch(this.#watcher)) throw cannotWait();
   }
 
   hold(): void {
-    if (this.#state !== "open") return;
-    this.#state = "held";
+    if (!this.isOpen) return;
+    this.#state = { kind: "held" };
     this.#release();
   }
 
@@ -301,12 +186,10 @@ export class PolledListener implements Pollable, ListeningSocket {
   }
 
   pass(descriptor: number): void {
-    if (this.#state === "closed") return void this.library.close(descriptor);
-    const stream = this.#streamOf(descriptor);
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    if (waiting === undefined) this.#passed.push(stream);
-    else waiting.resolve(stream);
+    if (this.#state.kind === "closed") {
+      return void this.library.close(descriptor);
+    }
+    this.#passed.put(this.#streamOf(descriptor));
   }
 
   letGo(): void {
@@ -325,14 +208,14 @@ export class PolledListener implements Pollable, ListeningSocket {
    */
   leave(): string | undefined {
     const store = socketStore();
-    if (store === undefined || this.#state !== "open") {
+    if (store === undefined || !this.isOpen) {
       this.close();
       return undefined;
     }
     this.letGo();
     this.#end("closed");
     this.#closePassed();
-    this.#rejectWaiting();
+    this.#passed.fail(closed());
     const keys = this.descriptors.map((descriptor) => store.put(descriptor));
     return keys[0];
   }
@@ -344,19 +227,16 @@ export class PolledListener implements Pollable, ListeningSocket {
    * @throws A system error with its `code`.
    */
   accept(): Promise<StreamDescriptor> {
-    const passed = this.#passed.shift();
+    const passed = this.#passed.take();
     if (passed !== undefined) return Promise.resolve(passed);
-    if (this.#state === "closed") return Promise.reject(closed());
-    if (this.#state === "open" && this.#acceptedInTurn < ACCEPTS_PER_TURN) {
-      try {
-        const stream = this.#acceptNow();
-        if (stream !== undefined) return Promise.resolve(stream);
-      } catch (error) {
-        return Promise.reject(error);
-      }
+    if (this.#state.kind === "closed") return Promise.reject(closed());
+    try {
+      const stream = this.acceptNow();
+      if (stream !== undefined) return Promise.resolve(stream);
+    } catch (error) {
+      return Promise.reject(error);
     }
-    this.#waiting = Promise.withResolvers();
-    return this.#waiting.promise;
+    return this.#passed.next();
   }
 
   /**
@@ -366,7 +246,7 @@ export class PolledListener implements Pollable, ListeningSocket {
    * @throws A system error with its `code`.
    */
   acceptNow(): StreamDescriptor | undefined {
-    return this.#state === "open" && this.#acceptedInTurn < ACCEPTS_PER_TURN
+    return this.isOpen && this.#acceptedInTurn < ACCEPTS_PER_TURN
       ? this.#acceptNow()
       : undefined;
   }
@@ -378,6 +258,7 @@ export class PolledListener implements Pollable, ListeningSocket {
    */
   close(isPatient = false): void {
     const { isHeld } = this;
+    const place = this.#place;
     if (isPatient) this.#acceptQueued();
     else this.#closePassed();
     if (this.#end("closed")) {
@@ -386,48 +267,39 @@ export class PolledListener implements Pollable, ListeningSocket {
       const isKept = isHeld || store?.areKept === true ||
         store?.sharing !== undefined;
       // First: once there is no listener, the path may be another process's.
-      if (this.#path !== undefined && !isKept) removeSocket(this.#path);
+      if (place.kind === "unix" && !isKept) removeSocket(place.path);
       this.#closeAll();
     }
-    this.#state = "closed";
-    this.#rejectWaiting();
+    this.#state = { kind: "closed" };
+    this.#passed.fail(closed());
   }
 
   /** The kernel resets who comes between this and the close that follows. */
   #acceptQueued(): void {
     // Kept sockets keep their queues for the next process.
-    if (this.#state !== "open" || socketStore()?.areKept === true) return;
+    if (!this.isOpen || socketStore()?.areKept === true) return;
     try {
       for (
         let stream = this.#acceptNow();
         stream !== undefined;
         stream = this.#acceptNow()
-      ) this.#passed.push(stream);
+      ) this.#passed.put(stream);
     } catch {
       // Without a descriptor the kernel resets them.
     }
-    const waiting = this.#waiting;
-    const first = waiting && this.#passed.shift();
-    if (first === undefined) return;
-    this.#waiting = undefined;
-    waiting!.resolve(first);
   }
 
   #closePassed(): void {
-    for (const stream of this.#passed.splice(0)) stream.close();
+    for (const stream of this.#passed.takeAll()) stream.close();
   }
 
   onReady(): void {
-    const waiting = this.#waiting;
-    if (waiting === undefined || this.#state !== "open") return;
+    if (!this.#passed.isAwaited || !this.isOpen) return;
     try {
       const stream = this.#acceptNow();
-      if (stream === undefined) return;
-      this.#waiting = undefined;
-      waiting.resolve(stream);
+      if (stream !== undefined) this.#passed.put(stream);
     } catch (error) {
-      this.#waiting = undefined;
-      waiting.reject(error);
+      this.#passed.fail(error);
     }
   }
 
@@ -435,9 +307,9 @@ export class PolledListener implements Pollable, ListeningSocket {
   onFault(): void {}
 
   /** @returns Whether the descriptor was this listener's until now. */
-  #end(state: "handed over" | "closed"): boolean {
-    if (this.#state !== "held" && this.#state !== "open") return false;
-    this.#state = state;
+  #end(kind: "handed over" | "closed"): boolean {
+    if (!this.isHeld && !this.isOpen) return false;
+    this.#state = { kind };
     this.#unlist();
     // Another process that has the socket keeps it open, and the kernel would
     // go on reporting.
@@ -478,11 +350,6 @@ export class PolledListener implements Pollable, ListeningSocket {
     };
   }
 
-  #rejectWaiting(): void {
-    this.#waiting?.reject(closed());
-    this.#waiting = undefined;
-  }
-
   /** @returns `undefined`: there is none. */
   #acceptNow(): StreamDescriptor | undefined {
     for (const descriptor of this.descriptors) {
@@ -507,12 +374,13 @@ export class PolledListener implements Pollable, ListeningSocket {
     remoteAddress: string = "unix",
   ): StreamDescriptor {
     if (this.#acceptedInTurn++ === 0) setImmediate(this.#nextTurn);
+    const place = this.#place;
     return new StreamDescriptor(this.library, this.poller, descriptor, {
-      isTcp: this.#isTcp,
+      isTcp: place.kind === "tcp",
       mayRead: true,
       isPrompt: true,
       remoteAddress,
-      ...this.#path !== undefined && { localAddress: this.#path },
+      ...place.kind === "unix" && { localAddress: place.path },
     });
   }
 
