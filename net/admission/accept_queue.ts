@@ -17,7 +17,7 @@
 
 import { messageOf } from "../../platform/errors/error_code.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { ACCEPT_PAUSE_MS, refusalOn } from "../bind/accept_loop.ts";
+import { ACCEPT_PAUSE_MS, AcceptProblems } from "../bind/accept_loop.ts";
 import { type DescriptorUse, mayTakeDescriptor } from "../libc/descriptors.ts";
 import {
   guarded,
@@ -99,14 +99,16 @@ interface System {
 export class AcceptQueue implements Pollable {
   readonly #penalized: PenaltyQueue<PendingConnection>;
   #isClosed = false;
-  #isFailing = false;
+  readonly #problems: AcceptProblems;
 
   constructor(
     private readonly listener: PolledListener,
     private readonly system: System,
     private readonly options: AcceptQueueOptions,
   ) {
-    const { timers, random } = options;
+    const { timers, random, onProblem } = options;
+    const { hostname, port } = listener.address;
+    this.#problems = new AcceptProblems(hostPort(hostname, port), onProblem);
     this.#penalized = new PenaltyQueue({
       timers,
       random,
@@ -158,40 +160,22 @@ export class AcceptQueue implements Pollable {
     const accepted = acceptSocket(library, descriptor);
     if (accepted >= 0) {
       if (!mayTakeDescriptor(this.options.use)) {
-        return this.#refuseDescriptor(accepted);
+        // What is left is for health and administration.
+        library.close(accepted);
+        this.#problems.refused();
+        return true;
       }
-      this.#isFailing = false;
+      this.#problems.over();
       this.#onAccepted(accepted);
       return true;
     }
     const number = lastError(library);
     if (number === Errno.EAGAIN) return false;
     if (number === Errno.EINTR || number === ECONNABORTED) return true;
-    this.#pauseAccepting(systemError(number));
+    // There is no descriptor left, or no memory.
+    this.#problems.failed(systemError(number));
+    this.options.timers.after(ACCEPT_PAUSE_MS, () => this.onReady());
     return false;
-  }
-
-  /** What is left is for health and administration. */
-  #refuseDescriptor(descriptor: number): true {
-    this.system.library.close(descriptor);
-    if (!this.#isFailing) {
-      const { hostname, port } = this.listener.address;
-      this.options.onProblem(refusalOn(hostPort(hostname, port)));
-    }
-    this.#isFailing = true;
-    return true;
-  }
-
-  /** There is no descriptor left, or no memory. */
-  #pauseAccepting({ message }: Error): void {
-    const { timers, onProblem } = this.options;
-    if (!this.#isFailing) {
-      onProblem(
-        `Cannot accept a connection: ${message}; trying again`,
-      );
-    }
-    this.#isFailing = true;
-    timers.after(ACCEPT_PAUSE_MS, () => this.onReady());
   }
 
   #onAccepted(descriptor: number): void {

@@ -37,18 +37,17 @@ export async function acceptLoop<Conn extends { close(): void }>(
   events: AcceptEvents<Conn>,
 ): Promise<void> {
   const { use = "caller" } = events;
-  let isFailing = false;
+  const problems = new AcceptProblems(name, events.onProblem);
   keepSpareDescriptor();
   for (;;) {
     try {
       const conn = listener.acceptNow?.() ?? await listener.accept();
       if (!mayTakeDescriptor(use)) {
         conn.close();
-        if (!isFailing) events.onProblem(refusalOn(name));
-        isFailing = true;
+        problems.refused();
         continue;
       }
-      isFailing = false;
+      problems.over();
       // What becomes of one is no reason to accept no more.
       guarded(
         "accept",
@@ -61,23 +60,45 @@ export async function acceptLoop<Conn extends { close(): void }>(
         error instanceof Deno.errors.Interrupted
       ) return;
       if (!isTransient(error)) throw error;
-      if (!isFailing) {
-        events.onProblem(
-          `Cannot accept a connection on ${name}: ` +
-            `${messageOf(error)}; trying again`,
-        );
-      }
-      isFailing = true;
+      problems.failed(error);
       if (refuseWaiting(listener, error)) continue;
       await new Promise((resolve) => setTimeout(resolve, ACCEPT_PAUSE_MS));
     }
   }
 }
 
-/** For the log. */
-export function refusalOn(name: string): string {
-  return `Refusing connections on ${name}: there are only as many descriptors ` +
-    `left as health, administration and links need; raise "ulimit -n"`;
+/** For the log: one line per burst. */
+export class AcceptProblems {
+  #isFailing = false;
+
+  constructor(
+    private readonly name: string,
+    private readonly tell: (line: string) => void,
+  ) {}
+
+  over(): void {
+    this.#isFailing = false;
+  }
+
+  refused(): void {
+    this.#say(
+      `Refusing connections on ${this.name}: there are only as many ` +
+        "descriptors left as health, administration and links need; raise " +
+        '"ulimit -n"',
+    );
+  }
+
+  failed(error: unknown): void {
+    this.#say(
+      `Cannot accept a connection on ${this.name}: ${messageOf(error)}; ` +
+        "trying again",
+    );
+  }
+
+  #say(line: string): void {
+    if (!this.#isFailing) this.tell(line);
+    this.#isFailing = true;
+  }
 }
 
 /**

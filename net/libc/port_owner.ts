@@ -23,8 +23,46 @@ export function ownerWords({ pid, command }: PortOwner): string {
     : `process ${pid} (${command})`;
 }
 
-/** States of `/proc/net/tcp` (net/tcp_states.h). */
+/** A socket in a table as the kernel writes it (proc_net_tcp.txt). */
+interface Row {
+  readonly local: Place;
+  readonly remote: Place;
+  readonly state: string;
+  readonly user: number;
+  readonly inode: string;
+}
+
+interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** States (net/tcp_states.h). */
+const ESTABLISHED = "01";
 const LISTENING = "0A";
+
+function rowsOf(table: string): Row[] {
+  return table.split("\n").slice(1).flatMap((line) => {
+    const [, local, remote, state, , , , user, , inode] = line.trim()
+      .split(/\s+/);
+    return local && remote && state && inode
+      ? [{
+        ...{ local: placeOf(local), remote: placeOf(remote), state, inode },
+        user: Number(user),
+      }]
+      : [];
+  });
+}
+
+function placeOf(text: string): Place {
+  const [host = "", port = ""] = text.split(":");
+  return { host, port: Number.parseInt(port, 16) };
+}
+
+function tables(): string {
+  return ["/proc/net/tcp", "/proc/net/tcp6"]
+    .map((file) => readProcFile(file) ?? "").join("\n");
+}
 
 /**
  * Whoever listens on a TCP port, on any address.
@@ -32,23 +70,16 @@ const LISTENING = "0A";
  * @returns `undefined`: nobody does, or it cannot be known.
  */
 export function portOwner(port: number): PortOwner | undefined {
-  const inodes = new Set(
-    ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) =>
-      listeningInodes(readProcFile(file) ?? "", port)
-    ),
-  );
+  const inodes = new Set(listeningInodes(tables(), port));
   if (inodes.size === 0) return undefined;
   return ownerOf(inodes) ?? {};
 }
 
 /** Of a table as the kernel writes it: sockets that listen on a port. */
 export function listeningInodes(table: string, port: number): string[] {
-  return table.split("\n").slice(1).flatMap((line) => {
-    const [, local = "", , state, , , , , , inode] = line.trim().split(/\s+/);
-    const isIt = state === LISTENING &&
-      Number.parseInt(local.split(":").at(-1) ?? "", 16) === port;
-    return isIt && inode !== undefined ? [inode] : [];
-  });
+  return rowsOf(table)
+    .filter(({ state, local }) => state === LISTENING && local.port === port)
+    .map(({ inode }) => inode);
 }
 
 /**
@@ -59,11 +90,7 @@ export function listeningInodes(table: string, port: number): string[] {
  * @returns Empty: nobody does, or it cannot be known.
  */
 export function listeningUsers(host: string, port: number): readonly number[] {
-  const addresses = kernelForms(host);
-  const users = ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) =>
-    usersIn(readProcFile(file) ?? "", addresses, port)
-  );
-  return [...new Set(users)];
+  return [...new Set(usersIn(tables(), kernelForms(host), port))];
 }
 
 /** The same of a table as the kernel writes it. */
@@ -72,13 +99,11 @@ export function usersIn(
   addresses: ReadonlySet<string>,
   port: number,
 ): number[] {
-  return table.split("\n").slice(1).flatMap((line) => {
-    const [, local = "", , state, , , , uid] = line.trim().split(/\s+/);
-    const [address = "", number = ""] = local.split(":");
-    const isIt = state === LISTENING && addresses.has(address) &&
-      Number.parseInt(number, 16) === port;
-    return isIt ? [Number(uid)] : [];
-  });
+  return rowsOf(table)
+    .filter(({ state, local }) =>
+      state === LISTENING && addresses.has(local.host) && local.port === port
+    )
+    .map(({ user }) => user);
 }
 
 /**
@@ -89,27 +114,10 @@ export function usersIn(
  * @returns `undefined`: it cannot be known.
  */
 export function connectedUser(from: number, to: number): number | undefined {
-  for (const file of ["/proc/net/tcp", "/proc/net/tcp6"]) {
-    for (const line of (readProcFile(file) ?? "").split("\n").slice(1)) {
-      const [, local = "", remote = "", state, , , , uid] = line.trim()
-        .split(/\s+/);
-      const isIt = state === ESTABLISHED && LOOPBACK.has(hostIn(local)) &&
-        LOOPBACK.has(hostIn(remote)) && portIn(local) === from &&
-        portIn(remote) === to;
-      if (isIt) return Number(uid);
-    }
-  }
-  return undefined;
-}
-
-const ESTABLISHED = "01";
-
-function hostIn(place: string): string {
-  return place.split(":")[0] ?? "";
-}
-
-function portIn(place: string): number {
-  return Number.parseInt(place.split(":")[1] ?? "", 16);
+  return rowsOf(tables()).find(({ state, local, remote }) =>
+    state === ESTABLISHED && LOOPBACK.has(local.host) &&
+    LOOPBACK.has(remote.host) && local.port === from && remote.port === to
+  )?.user;
 }
 
 const MAPPED = "0000000000000000FFFF0000";

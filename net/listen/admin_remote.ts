@@ -7,7 +7,6 @@
  */
 
 import type { SecureVersion } from "node:tls";
-import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { AdminWho } from "../admin/admin_api.ts";

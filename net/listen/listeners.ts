@@ -27,7 +27,6 @@ import {
 import { socketStore } from "../bind/socket_store.ts";
 import type { Stream } from "../stream/stream.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
-import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";
 import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 

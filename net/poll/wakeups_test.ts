@@ -116,6 +116,14 @@ for (const [name, open] of Object.entries(WAKEUPS)) {
   });
 }
 
+function test(
+  kind: "ring" | "thread",
+  name: string,
+  fn: () => void | Promise<void>,
+): void {
+  Deno.test({ name, ignore: WAKEUPS[kind] === undefined, fn });
+}
+
 /** Counts what is opened and closed by the calls that waiters make. */
 class Descriptors {
   readonly #open = new Set<number>();
@@ -163,11 +171,10 @@ function opens(open: OpenWakeup, over: Partial<LibC>): boolean {
   return waiter !== undefined;
 }
 
-Deno.test({
-  name:
-    "a ring is none where the kernel refuses a part of it, and nothing is left",
-  ignore: WAKEUPS["ring"] === undefined,
-  fn: () => {
+test(
+  "ring",
+  "a ring is none where the kernel refuses a part of it, and nothing is left",
+  () => {
     const refused: Partial<LibC>[] = [
       { io_uring_setup: () => -1n },
       { pipe2: () => -1 },
@@ -178,30 +185,25 @@ Deno.test({
       assertEquals(opens(RingWakeup.open, over), false);
     }
   },
+);
+
+test("ring", "a kernel that is too old to wake anybody gives no ring", () => {
+  const kernel = new Descriptors();
+  const io_uring_setup: LibC["io_uring_setup"] = (...given) => {
+    const ring = kernel.calls.io_uring_setup!(...given);
+    const { buffer } = given[2] as Uint8Array<ArrayBuffer>;
+    new Uint32Array(buffer)[5] = 0b111111; // Linux 5.7: `features`.
+    return ring;
+  };
+  const over = { ...library, ...kernel.calls, io_uring_setup };
+  assertEquals(RingWakeup.open(over, 0, () => {}), undefined);
+  assertEquals(kernel.left, []);
 });
 
-Deno.test({
-  name: "a kernel that is too old to wake anybody gives no ring",
-  ignore: WAKEUPS["ring"] === undefined,
-  fn: () => {
-    const kernel = new Descriptors();
-    const io_uring_setup: LibC["io_uring_setup"] = (...given) => {
-      const ring = kernel.calls.io_uring_setup!(...given);
-      const { buffer } = given[2] as Uint8Array<ArrayBuffer>;
-      new Uint32Array(buffer)[5] = 0b111111; // Linux 5.7: `features`.
-      return ring;
-    };
-    const over = { ...library, ...kernel.calls, io_uring_setup };
-    assertEquals(RingWakeup.open(over, 0, () => {}), undefined);
-    assertEquals(kernel.left, []);
-  },
-});
-
-Deno.test({
-  name:
-    "a ring that takes no orders, or fails at one, says that it waits no more",
-  ignore: WAKEUPS["ring"] === undefined,
-  fn: async () => {
+test(
+  "ring",
+  "a ring that takes no orders, or fails at one, says that it waits no more",
+  async () => {
     const enters: LibC["io_uring_enter"][] = [
       () => -1n,
       () => 1n,
@@ -218,12 +220,12 @@ Deno.test({
     assertEquals(waiter.wait(), false);
     await waiter.close();
   },
-});
+);
 
-Deno.test({
-  name: "a thread is none where a descriptor is missing, and nothing is left",
-  ignore: WAKEUPS["thread"] === undefined,
-  fn: () => {
+test(
+  "thread",
+  "a thread is none where a descriptor is missing, and nothing is left",
+  () => {
     const refused: Partial<LibC>[] = [
       { eventfd: () => -1 },
       { epoll_create1: () => -1 },
@@ -233,4 +235,4 @@ Deno.test({
       assertEquals(opens(ThreadWakeup.open, over), false);
     }
   },
-});
+);
