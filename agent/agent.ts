@@ -245,7 +245,7 @@ class Agent {
 
   /** Dials, conduits and clients of its own ports. */
   get #load(): number {
-    return this.#dialer.load + (this.#proxy?.load ?? 0) +
+    return this.#metrics.load + (this.#proxy?.load ?? 0) +
       (this.#relay?.load ?? 0);
   }
 
@@ -303,9 +303,9 @@ class Agent {
     );
     return new TargetDialer({
       clock: this.program.timers,
-      observer: this.#metrics.targetObserver(),
-      reports: this.program.reports(({ message }) =>
-        this.program.events.note("dial-failed", message)
+      reports: this.program.reports(
+        ({ message }) => this.program.events.note("dial-failed", message),
+        this.#metrics.dialWitness(() => this.#drain.loadChanged()),
       ),
       ...(this.#audit === undefined ? {} : { begin: this.#audit.begin }),
       connect: (target, controller, onDecision) => {
@@ -318,7 +318,6 @@ class Agent {
           controller,
         });
       },
-      loadChanged: () => this.#drain.loadChanged(),
     });
   }
 

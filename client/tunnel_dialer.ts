@@ -31,16 +31,8 @@ import {
 } from "./tunnel_route.ts";
 import { EARLY_BYTES_MAX } from "../proto/link/link.ts";
 import { messageOf } from "../platform/errors/error_code.ts";
-import {
-  isTracing,
-  type Span,
-  SPAN_ATTRIBUTES,
-  startSpan,
-} from "../platform/tracing/tracing.ts";
-import {
-  type ConnectionId,
-  readConnectionId,
-} from "../proto/peer/connection_id.ts";
+import { dialSpan } from "../platform/tracing/tracing.ts";
+import { readConnectionId } from "../proto/peer/connection_id.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
 import { quoted } from "../proto/peer/quoted.ts";
 import { conduitOf } from "../net/stream/stream_conduit.ts";
@@ -194,7 +186,9 @@ async function dialWithin(
 ): Promise<Conduit> {
   const { signal, timeoutMs = TUNNEL_DIAL_TIMEOUT_MS } = dial;
   const { id = newConnectionId() } = dial;
-  const span = isTracing ? dialSpan(dial, id) : undefined;
+  const { target, node } = dial;
+  const facts = { id, target, ...(node === undefined ? {} : { node }) };
+  const span = dialSpan("tunnel dial", facts, dial.trace, "client");
   const trace = span?.context ?? dial.trace;
   const late = () =>
     new TunnelDialError(
@@ -224,23 +218,6 @@ async function dialWithin(
     span?.end(messageOf(told));
     throw told;
   }
-}
-
-/** The caller's span of one dial. */
-function dialSpan(
-  { target, node, trace }: TunnelDial,
-  id: ConnectionId,
-): Span | undefined {
-  return startSpan("tunnel dial", {
-    kind: "client",
-    parent: trace,
-    attributes: {
-      [SPAN_ATTRIBUTES.id]: id,
-      [SPAN_ATTRIBUTES.target]: target.address,
-      [SPAN_ATTRIBUTES.protocol]: target.protocol,
-      [SPAN_ATTRIBUTES.node]: node,
-    },
-  });
 }
 
 function inClientWords(error: unknown, route: string): unknown {

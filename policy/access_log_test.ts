@@ -13,6 +13,7 @@ import { ACCESS_FLUSH_MS, AccessLog } from "./access_log.ts";
 import type { AuditFiles } from "./audit_file.ts";
 import { AUDIT_RETRY_MS } from "./audit_log.ts";
 
+const NOBODY = { received() {}, sent() {}, ended() {} };
 const FACTS: ConnectionFacts = {
   id: "f0e1d2c3b4a59687",
   who: "CN=alice",
@@ -67,10 +68,13 @@ class Scene {
 
   /** One that stands for a second, and carries something. */
   connect(facts: ConnectionFacts = FACTS): void {
-    if (!this.connections.wants()) return;
-    const startMs = this.timers.now();
+    const askedMs = this.timers.now();
     this.timers.advance(4);
-    const one = this.connections.opened(facts, startMs);
+    const openedMs = this.timers.now();
+    const one = this.connections.connected({ askedMs }, NOBODY, {
+      facts,
+      openedMs,
+    });
     one.sent(30);
     one.received(2_000);
     this.timers.advance(1_000);
@@ -90,10 +94,10 @@ class Scene {
 Deno.test("JSON: a line for a connection, and one for a dial that failed", async () => {
   const scene = new Scene("json");
   scene.connect();
-  const startMs = scene.timers.now();
+  const askedMs = scene.timers.now();
   scene.timers.advance(7);
   const error = new DialError("timeout", 'no "answer"');
-  scene.connections.failed(error, FACTS, startMs);
+  scene.connections.failed(error, { askedMs, earlyBytes: 5 }, FACTS);
   const [first, second] = (await scene.lines()).map((line) => JSON.parse(line));
   const known = {
     id: "f0e1d2c3b4a59687",
@@ -120,7 +124,7 @@ Deno.test("JSON: a line for a connection, and one for a dial that failed", async
     status: 504,
     end: "failed",
     reason: 'no "answer"',
-    bytesToTarget: 0,
+    bytesToTarget: 5,
     bytesFromTarget: 0,
     dialMs: 7,
     durationMs: 7,
@@ -201,7 +205,7 @@ Deno.test("a sample is drawn by lot, whatever id a caller brings, and has all th
   }
   assertEquals((await scene.lines()).length, all / 4);
   const error = new DialError("no-agent", "nobody");
-  for (let n = 0; n < 50; n++) scene.connections.failed(error, FACTS);
+  for (let n = 0; n < 50; n++) scene.connections.failed(error, {}, FACTS);
   assertEquals((await scene.lines()).length, all / 4 + 50);
   // One lot for each, also where details are wanted beside it.
   scene.log.wantsDetails = true;

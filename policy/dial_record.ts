@@ -136,8 +136,13 @@ export class DialRecord implements ConduitObserver {
     this.#write(line.text(clipped(rule, TEXT_LENGTH_MAX)));
   }
 
-  /** Records that the dial has failed, unless it was recorded as refused. */
-  failed({ message }: Pick<DialError, "message">): void {
+  /**
+   * Records that the dial has failed, unless it was recorded as refused.
+   *
+   * @param earlyBytes What had left with it.
+   */
+  failed({ message }: Pick<DialError, "message">, earlyBytes = 0): void {
+    this.#bytesToTarget = earlyBytes;
     this.#end("failed", message);
   }
 

@@ -27,11 +27,11 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["platform/metrics"],
   ["platform/log"],
   ["platform/program"],
+  ["platform/process"],
+  ["platform/tracing"],
   ["platform/conduits"],
   ["platform/files"],
   ["platform/pki"],
-  ["platform/process"],
-  ["platform/tracing"],
   ["platform/reload"],
   // Who may; not how.
   ["policy"],

@@ -18,81 +18,83 @@ const TARGET: DialTarget = { protocol: "tcp", address: "127.0.0.1:80" };
 
 function setUp() {
   const connecting = Promise.withResolvers<Conduit>();
-  const counts = { failed: [] as string[], bytes: 0, ended: [] as string[] };
-  const loads: number[] = [];
+  /** What those heard that want to hear of dials. */
+  const told: string[] = [];
   const timers = new FakeTimers();
   const conduits = new LiveConduits(timers);
   let signal: AbortSignal | undefined;
   const dialer = new TargetDialer({
     clock: timers,
-    reports: new DialReports({ conduits }),
+    reports: new DialReports(conduits, {
+      began: () => told.push("began"),
+      over: () => told.push("over"),
+      failed: ({ message }) => told.push(message),
+      connected: () => ({
+        received: () => {},
+        sent: (bytes) => told.push(`sent ${bytes}`),
+        ended: ({ kind }) => told.push(kind),
+      }),
+    }),
     connect: (_target, given) => {
       signal = given.signal;
       return connecting.promise;
     },
-    observer: {
-      failed: (reason) => counts.failed.push(reason),
-      connected: () => {},
-      received: (bytes) => counts.bytes += bytes,
-      sent: (bytes) => counts.bytes += bytes,
-      ended: ({ kind }) => counts.ended.push(kind),
-    },
-    loadChanged: () => loads.push(dialer.load),
   });
   const outcome: { conduit?: Conduit; error?: DialError } = {};
   const pending = dialer.dial(TARGET, {
     connected: (conduit) => void (outcome.conduit = conduit),
     failed: (error) => void (outcome.error = error),
   });
+  /** The target answers. @returns Its side. */
+  const connect = async () => {
+    const [target, near] = MemoryConduit.pair();
+    const far = new ConduitProbe(target);
+    connecting.resolve(near);
+    await settled();
+    return far;
+  };
+  const fail = async (error: DialError) => {
+    connecting.reject(error);
+    await settled();
+  };
   return {
-    ...{ connecting, counts, loads, outcome, pending, conduits },
+    ...{ told, outcome, pending, conduits, connect, fail },
     signal: () => signal!,
   };
 }
 
-Deno.test("a dialed target is counted until its conduit is over", async () => {
+Deno.test("a dialed target is told of until its conduit is over, which may be ended", async () => {
   const s = setUp();
-  const [target, near] = MemoryConduit.pair();
-  const far = new ConduitProbe(target);
-  s.connecting.resolve(near);
-  await settled();
-  const probe = new ConduitProbe(s.outcome.conduit!);
+  const far = await s.connect();
+  new ConduitProbe(s.outcome.conduit!);
   s.outcome.conduit!.write(new Uint8Array(5));
+  assertEquals([s.conduits.size, s.conduits.dials.size], [1, 0]);
+  const [live] = [...s.conduits.all()];
+  assertEquals(s.conduits.kill(live!.id, "ended by root"), true);
   await settled();
-  assertEquals([s.counts.bytes, s.loads], [5, [1]]);
-  target.reset("gone");
-  await settled();
-  assertEquals([s.counts.ended, s.loads], [["reset"], [1, 0]]);
-  void [far, probe];
+  assertEquals(far.end?.kind, "reset");
+  assertEquals(s.told, ["began", "over", "sent 5", "reset"]);
+  assertEquals(s.conduits.size, 0);
+  s.conduits.stop();
 });
 
-Deno.test("a failed dial is answered with its words and not counted as load", async () => {
+Deno.test("a failed dial is answered with its words", async () => {
   const s = setUp();
-  s.connecting.reject(new DialError("timeout", "i/o timeout"));
-  await settled();
+  await s.fail(new DialError("timeout", "i/o timeout"));
   assertEquals(s.outcome.error?.message, "i/o timeout");
-  assertEquals([s.counts.failed, s.loads], [["timeout"], [1, 0]]);
+  assertEquals(s.told, ["began", "over", "i/o timeout"]);
 });
 
-Deno.test("a cancelled dial is aborted, and a late success reset", async () => {
-  const s = setUp();
-  s.pending.cancel();
-  assertEquals(s.signal().aborted, true);
-  const [target, near] = MemoryConduit.pair();
-  const far = new ConduitProbe(target);
-  s.connecting.resolve(near);
-  await settled();
-  assertEquals([s.outcome, s.loads], [{}, [1, 0]]);
-  assertEquals(target.closed?.kind, "reset");
-  void far;
-});
-
-Deno.test("a cancelled dial that fails is not answered", async () => {
-  const s = setUp();
-  s.pending.cancel();
-  s.connecting.reject(new DialError("cancelled", "given up"));
-  await settled();
-  assertEquals([s.outcome, s.counts.failed, s.loads], [{}, [], [1, 0]]);
+Deno.test("a cancelled dial is aborted and not answered, and a late success is reset", async () => {
+  for (const isLate of [true, false]) {
+    const s = setUp();
+    s.pending.cancel();
+    assertEquals(s.signal().aborted, true);
+    if (isLate) assertEquals((await s.connect()).end?.kind, "reset");
+    else await s.fail(new DialError("cancelled", "given up"));
+    assertEquals(s.outcome, {});
+    assertEquals(s.told, ["began", "the caller gave up", "over"]);
+  }
 });
 
 Deno.test("a dial under way is listed, and can be ended", async () => {
@@ -102,27 +104,9 @@ Deno.test("a dial under way is listed, and can be ended", async () => {
   assertEquals(s.conduits.kill(id, "ended by root"), true);
   const { reason } = s.signal() as { reason: DialError };
   assertEquals(reason.message, "ended by root");
-  s.connecting.reject(reason);
-  await settled();
+  await s.fail(reason);
   assertEquals(s.outcome.error?.message, "ended by root");
   assertEquals(s.outcome.error?.tunnelCode, "TUN509");
   assertEquals(s.conduits.dials.size, 0);
   assertEquals(s.conduits.totals().failedDials, 1);
-});
-
-Deno.test("an open connection is listed until it is over, and ending it is a reset", async () => {
-  const s = setUp();
-  const [target, near] = MemoryConduit.pair();
-  const far = new ConduitProbe(target);
-  s.connecting.resolve(near);
-  await settled();
-  const probe = new ConduitProbe(s.outcome.conduit!);
-  assertEquals([s.conduits.size, s.conduits.dials.size], [1, 0]);
-  const [live] = [...s.conduits.all()];
-  assertEquals(s.conduits.kill(live!.id, "ended by root"), true);
-  await settled();
-  assertEquals(far.end?.kind, "reset");
-  assertEquals([s.conduits.size, s.loads], [0, [1, 0]]);
-  s.conduits.stop();
-  void probe;
 });

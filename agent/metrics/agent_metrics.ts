@@ -9,7 +9,8 @@ import type { MetricRegistry, Series } from "../../platform/metrics/metrics.ts";
 import { goStatusName } from "../../proto/grpc/status.ts";
 import type { PacketObserver } from "../../proto/link/link.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import type { TargetObserver } from "../dial/target_dialer.ts";
+import type { DialWitness } from "../../platform/conduits/dial_reports.ts";
+import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 
 const UPSTREAM = "konnectivity_network_proxy_agent_";
 
@@ -27,6 +28,8 @@ export class AgentMetrics {
   readonly #serverFailures;
   readonly #openServers: Series;
   readonly #knownServers: Series;
+  /** Dials of targets that are under way. */
+  #dialing = 0;
   readonly #openEndpoints: Series;
   readonly #bytes;
   readonly #conduitEnds;
@@ -122,26 +125,42 @@ export class AgentMetrics {
     this.#serverFailures.with("from_server").add();
   }
 
-  /** For the target dialer. */
-  targetObserver(): TargetObserver {
+  /** Dials of targets that are under way, and connections that are open. */
+  get load(): number {
+    return this.#dialing + this.#openEndpoints.value;
+  }
+
+  /** @param loadChanged Called after {@linkcode load} has become less. */
+  dialWitness(loadChanged: () => void): DialWitness {
     const fromTarget = this.#bytes.with("from_target");
     const toTarget = this.#bytes.with("to_target");
-    return {
-      failed: (reason) => {
-        if (reason === "cancelled") return;
-        if (reason === "refused") this.#refusedDials.add();
-        const label = reason === "timeout" ? "timeout" : "unknown";
-        this.#dialFailures.with(label).add();
-      },
-      connected: (tookMs, traceId) => {
-        this.#dialSeconds.observe(tookMs / 1000, traceId);
-        this.#openEndpoints.add();
-      },
+    // One for all connections: idle ones are many, and each should cost little.
+    const counter: ConduitObserver = {
       received: (bytes) => fromTarget.add(bytes),
       sent: (bytes) => toTarget.add(bytes),
       ended: ({ kind }) => {
         this.#openEndpoints.add(-1);
         this.#conduitEnds.with(kind).add();
+        loadChanged();
+      },
+    };
+    return {
+      began: () => this.#dialing++,
+      over: () => {
+        this.#dialing--;
+        queueMicrotask(loadChanged);
+      },
+      failed: ({ reason }) => {
+        if (reason === "cancelled") return;
+        if (reason === "refused") this.#refusedDials.add();
+        const label = reason === "timeout" ? "timeout" : "unknown";
+        this.#dialFailures.with(label).add();
+      },
+      connected: ({ askedMs, span }, _inner, { openedMs }) => {
+        const seconds = (openedMs - askedMs) / 1000;
+        this.#dialSeconds.observe(seconds, span?.context.traceId);
+        this.#openEndpoints.add();
+        return counter;
       },
     };
   }

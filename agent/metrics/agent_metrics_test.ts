@@ -1,3 +1,10 @@
+import {
+  ConduitProbe,
+  settled,
+} from "../../tests/support/memory/conduit_probe.ts";
+import { DialReports } from "../../platform/conduits/dial_reports.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { assertEquals } from "@std/assert";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
@@ -66,9 +73,12 @@ Deno.test("upstream's families have its names, types, labels and HELP, documente
   watchBudget(registry, new ReceiveBudget());
   metrics.servers(1, 1);
   metrics.serverFailed();
-  const targets = metrics.targetObserver();
-  targets.failed("timeout");
-  targets.connected(20);
+  const reports = new DialReports(undefined, metrics.dialWitness(() => {}));
+  const id = "00000001000000a1";
+  const dial = { id, facts: {}, askedMs: 0, kill() {} };
+  reports.began(dial);
+  reports.failed(new DialError("timeout", "no answer"), dial);
+  reports.connected(MemoryConduit.pair()[0], dial, 20);
   const link = metrics.packetObserver();
   link.packetReceived("DATA", 1);
   link.streamFailed?.(StatusCode.UNAVAILABLE);
@@ -81,4 +91,27 @@ Deno.test("upstream's families have its names, types, labels and HELP, documente
     ),
     true,
   );
+});
+
+Deno.test("what loads an agent are dials under way and connections, one after the other", async () => {
+  const metrics = new AgentMetrics(new MetricRegistry());
+  const loads: number[] = [];
+  const reports = new DialReports(
+    undefined,
+    metrics.dialWitness(() => loads.push(metrics.load)),
+  );
+  const id = "00000001000000a1";
+  const dials = [1, 2].map(() => ({ id, facts: {}, askedMs: 0, kill() {} }));
+  for (const dial of dials) reports.began(dial);
+  assertEquals(metrics.load, 2);
+  for (const dial of dials) reports.over(dial);
+  reports.failed(new DialError("endpoint", "refused"), dials[0]!);
+  const conduit = reports.connected(MemoryConduit.pair()[0], dials[1]!, 20);
+  await settled();
+  // A drain must not take the moment between a dial and its connection for rest.
+  assertEquals(loads, [1, 1]);
+  new ConduitProbe(conduit);
+  conduit.reset("enough");
+  await settled();
+  assertEquals(loads, [1, 1, 0]);
 });

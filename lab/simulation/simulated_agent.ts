@@ -65,11 +65,12 @@ export class SimulatedAgent {
     const random = () => sim.prng.below(1 << 20) / (1 << 20);
     this.#dialer = new TargetDialer({
       clock: sim,
-      reports: new DialReports(),
-      observer: this.#metrics.targetObserver(),
+      reports: new DialReports(
+        undefined,
+        this.#metrics.dialWitness(() => this.#drain.loadChanged()),
+      ),
       connect: (target, controller) =>
         world.connectTarget(target, controller, this.#asking!),
-      loadChanged: () => this.#drain.loadChanged(),
     });
     this.#links = new AgentLinks({
       addresses: [{
@@ -90,7 +91,7 @@ export class SimulatedAgent {
     });
     this.#drain = new AgentDrain({
       announce: () => this.#links.drain(),
-      load: () => this.#dialer.load,
+      load: () => this.#metrics.load,
       isLinked: () => this.#links.linkedServers > 0,
       areTold: () => this.#links.areTold,
       close: (reason) => {
@@ -119,7 +120,7 @@ export class SimulatedAgent {
   /** What is left although everything is over; empty when nothing is. */
   leftovers(): string[] {
     return Object.entries({
-      load: this.#dialer.load,
+      load: this.#metrics.load,
       servers: this.#links.linkedServers,
       budgetBytes: this.budget.bytes,
       budgetMembers: this.budget.members,

@@ -70,8 +70,10 @@ export class SimulatedServer {
       registry: this.registry,
       timers: sim,
       dialTimeoutMs: plan.dialTimeoutMs,
-      reports: new DialReports(),
-      observer: this.#metrics.dialObserver(() => {}),
+      reports: new DialReports(
+        undefined,
+        this.#metrics.dialWitness(() => {}),
+      ),
     });
     this.#agentPort = this.#makeAgentPort(sim, plan);
     this.#frontendPort = this.#makeFrontendPort(sim, plan);

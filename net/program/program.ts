@@ -21,6 +21,7 @@ import { WatchedFiles } from "../tls/trust/watched_files.ts";
 import {
   type DialProblem,
   DialReports,
+  type DialWitness,
 } from "../../platform/conduits/dial_reports.ts";
 import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import {
@@ -86,15 +87,26 @@ export class Program implements NamedTools {
     return this.#files ??= new WatchedFiles(this);
   }
 
-  /** What becomes of its dials, told to all who want to know. */
+  /**
+   * What becomes of its dials, told to all who want to know.
+   *
+   * @param note One has failed, and not because its caller gave up.
+   * @param counts Its metrics.
+   */
   reports(
-    failed: (problem: DialProblem, facts: ConnectionFacts) => void,
+    note: (problem: DialProblem, facts: ConnectionFacts) => void,
+    ...counts: readonly DialWitness[]
   ): DialReports {
-    return new DialReports({
-      log: new ConnectionLog(this.log, this.timers, this.access),
-      conduits: this.conduits,
-      failed,
-    });
+    return new DialReports(
+      this.conduits,
+      ...counts,
+      new ConnectionLog(this.log, this.timers, this.access),
+      {
+        failed(problem, _dial, facts) {
+          if (problem.reason !== "cancelled") note(problem, facts);
+        },
+      },
+    );
   }
 
   /** @throws {ListenError} */

@@ -1,12 +1,11 @@
 /**
  * What becomes of a program's dials, told once and heard by all who want it: the
- * list of what is live, the log and the access log, the events, and the audit of
- * the one dial. A server, an agent and a service proxy have one each, so that what
- * they say of a connection cannot disagree.
+ * list of what is live, and the program's witnesses, which are its metrics and what
+ * it counts as its load, its audit, its log and access log, its events. A dial
+ * brings a span and an audit record of its own, where it has them.
  *
- * Of each dial it hears `began`, then `over`, and `connected` or `failed`; of one
- * that is refused before it begins, `failed` alone. Metrics are each program's own:
- * they are told of a connection as its `counter`.
+ * Of each dial all hear `began`, then `over`, and `connected` or `failed`; of one
+ * that is refused before it begins, `failed` alone.
  *
  * @module
  */
@@ -18,97 +17,162 @@ import {
   type ConduitObserver,
   ObservedConduit,
 } from "../../proto/transfer/observed_conduit.ts";
-import type { ConnectionFacts, ConnectionLog } from "../log/connection_log.ts";
+import type { ConnectionFacts } from "../log/connection_log.ts";
+import type { Span } from "../tracing/tracing.ts";
 import type { ConduitCarrier } from "./live_conduit.ts";
 import type { LiveConduits, LiveDial } from "./live_conduits.ts";
 
-/** Why a dial came to nothing. */
+/** Why a dial failed, as a server counts it. */
+export type DialFailureCause =
+  /** The agent answered with an error: its own deadline is one, too. */
+  | "answered"
+  /** The agent did not answer before our deadline. */
+  | "deadline"
+  /** The caller gave up. */
+  | "cancelled"
+  /** A rule of ours forbids it: no agent was asked. */
+  | "refused"
+  | Extract<DialError["reason"], "no-agent" | "link-lost" | "dial-closed">;
+
+/** Why a dial came to nothing; `cancelled`: the caller knows, and gave up. */
 export type DialProblem = Pick<
   DialError,
   "reason" | "message" | "tunnelCode"
 >;
 
-/** Who hears of all dials. */
-export interface DialWitnesses {
-  /** Absent: nothing is listed. */
-  readonly conduits?: LiveConduits | undefined;
-  /** Absent: nothing is said about connections. */
-  readonly log?: ConnectionLog | undefined;
-  /** A dial has failed. A caller that gave up knows that: it is not told here. */
-  failed?(problem: DialProblem, facts: ConnectionFacts): void;
-}
+/** How a dial passes servers: not at all, on to one, or from one. */
+export type DialPath = "direct" | "to_peer" | "from_peer";
 
-/** Who records one dial for auditors: `policy/dial_record.ts`. */
+/** Records one dial for auditors: `policy/dial_record.ts`. */
 export interface DialAudit {
-  failed(error: DialProblem): void;
+  /** @param earlyBytes What had left with the dial. */
+  failed(problem: Pick<DialProblem, "message">, earlyBytes?: number): void;
   /** @returns The observer that counts the connection, and tells `inner`. */
   observing(inner: ConduitObserver): ConduitObserver;
 }
 
-/** What is told of a dial that failed; without a time it never began. */
-export type ReportedDial =
-  & Pick<LiveDial, "facts">
-  & Partial<Pick<LiveDial, "askedMs">>;
+/** What is told of a dial; without a time it never began. */
+export interface ReportedDial {
+  readonly facts: ConnectionFacts;
+  readonly askedMs?: number;
+  readonly span?: Span | undefined;
+  readonly record?: DialAudit | undefined;
+  /** What the caller has said that left with it: it passes no conduit here. */
+  readonly earlyBytes?: number;
+  /** How it passes servers; absent: it passes none. */
+  readonly path?: DialPath;
+  /** The agent that is asked, where it is linked here. */
+  readonly agentId?: string | undefined;
+}
 
-/** What a connection brings. */
-export interface ReportedConnection {
-  /** Who counts it; absent: its program does that by itself. */
-  readonly counter?: ConduitObserver;
-  readonly audit?: DialAudit | undefined;
-  /** When it stood, by the clock; now unless given. */
-  readonly openedMs?: number;
-  readonly carrier?: ConduitCarrier;
+/** One that has begun. */
+export interface BegunDial extends LiveDial, Omit<ReportedDial, "askedMs"> {
+  readonly facts: ConnectionFacts;
+}
+
+/** What is known of a connection besides its dial. */
+export interface Opened {
+  readonly facts: ConnectionFacts;
+  /** By the clock. */
+  readonly openedMs: number;
+}
+
+/** Hears of all dials of a program. */
+export interface DialWitness {
+  began?(dial: BegunDial): void;
+  /** It is not under way any more, whatever came of it. */
+  over?(dial: BegunDial): void;
+  failed?(
+    problem: DialProblem,
+    dial: ReportedDial,
+    facts: ConnectionFacts,
+    cause?: DialFailureCause,
+  ): void;
+  /** @returns The observer of the connection; it tells `inner`. */
+  connected?(
+    dial: BegunDial,
+    inner: ConduitObserver,
+    opened: Opened,
+  ): ConduitObserver;
 }
 
 const NOBODY: ConduitObserver = { received() {}, sent() {}, ended() {} };
 
 /** See the module description. */
 export class DialReports {
-  /** @param witnesses None of them: nothing is told. */
-  constructor(private readonly witnesses: DialWitnesses = {}) {}
+  readonly #witnesses: readonly DialWitness[];
+
+  /**
+   * @param list Absent: nothing is listed.
+   * @param witnesses Those that observe connections without telling another
+   *   observer come first.
+   */
+  constructor(
+    private readonly list?: LiveConduits,
+    ...witnesses: readonly DialWitness[]
+  ) {
+    this.#witnesses = witnesses;
+  }
 
   /** Whether a dial or a connection that is listed has this id. */
   has(id: ConnectionId): boolean {
-    return this.witnesses.conduits?.has(id) === true;
+    return this.list?.has(id) === true;
   }
 
-  began(dial: LiveDial): void {
-    this.witnesses.conduits?.dialBegins(dial);
+  began(dial: BegunDial): void {
+    this.list?.dialBegins(dial);
+    for (const witness of this.#witnesses) witness.began?.(dial);
   }
 
-  /** It is not under way any more, whatever came of it. Harmless when repeated. */
-  over(dial: LiveDial): void {
-    this.witnesses.conduits?.dialOver(dial);
+  over(dial: BegunDial): void {
+    this.list?.dialOver(dial);
+    for (const witness of this.#witnesses) witness.over?.(dial);
   }
 
+  /** @param cause Where a server counts it. */
   failed(
     problem: DialProblem,
-    { facts, askedMs }: ReportedDial,
-    audit?: DialAudit,
+    dial: ReportedDial,
+    cause?: DialFailureCause,
   ): void {
-    const { conduits, log } = this.witnesses;
-    audit?.failed(problem);
-    log?.failed(problem, facts, askedMs);
-    if (problem.reason === "cancelled") return;
-    conduits?.dialFailed();
-    this.witnesses.failed?.(problem, facts);
+    const { facts, earlyBytes, record, span } = dial;
+    span?.end(problem.message);
+    record?.failed(problem, earlyBytes);
+    if (problem.reason !== "cancelled") this.list?.dialFailed();
+    for (const witness of this.#witnesses) {
+      witness.failed?.(problem, dial, facts, cause);
+    }
   }
 
-  /** @returns The conduit as all others are to see it. */
+  /**
+   * @param openedMs When it stood, by the clock.
+   * @param own Observes this connection alone; tells no other.
+   * @returns The conduit as all others are to see it.
+   */
   connected(
     conduit: Conduit,
-    { id, askedMs, facts }: Pick<LiveDial, "id" | "askedMs" | "facts">,
-    { counter = NOBODY, audit, ...origin }: ReportedConnection = {},
+    dial: BegunDial,
+    openedMs: number,
+    { carrier, own = NOBODY }: {
+      readonly carrier?: ConduitCarrier;
+      readonly own?: ConduitObserver;
+    } = {},
   ): ObservedConduit {
-    const { conduits, log } = this.witnesses;
-    const recorded = audit?.observing(counter) ?? counter;
-    const observer = log?.wants() === true
-      ? log.opened(facts, askedMs, recorded)
-      : recorded;
-    return conduits?.open(conduit, observer, facts, {
+    const { id, askedMs, facts, earlyBytes = 0, record, span } = dial;
+    span?.end();
+    const opened = { facts, openedMs };
+    let observer = own;
+    for (const witness of this.#witnesses) {
+      observer = witness.connected?.(dial, observer, opened) ?? observer;
+    }
+    observer = record?.observing(observer) ?? observer;
+    const live = this.list?.open(conduit, observer, facts, {
       id,
       askedMs,
-      ...origin,
+      openedMs,
+      carrier,
     }) ?? new ObservedConduit(conduit, observer);
+    if (earlyBytes > 0) live.sentEarly(earlyBytes);
+    return live;
   }
 }

@@ -35,7 +35,7 @@ export interface LiveOrigin {
   readonly askedMs: number;
   /** Now, for who has looked at the clock already. */
   readonly openedMs?: number;
-  readonly carrier?: ConduitCarrier;
+  readonly carrier?: ConduitCarrier | undefined;
 }
 
 /** See the module description. */

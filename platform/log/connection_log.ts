@@ -69,26 +69,21 @@ export class ConnectionLog {
     private readonly access?: AccessRecorder,
   ) {}
 
-  /** Whether to call `opened` for the next one: ask before facts are gathered. */
-  wants(): boolean {
-    return this.log.wantsDetails || this.access?.draws() === true;
-  }
-
   /**
    * It could not be made. A caller that gave up knows that, so it is a detail.
    *
-   * @param startMs When it was requested, by the clock; now unless given.
+   * @param asked When, by the clock; now unless given. And what had left with it.
    */
   failed(
     error: Pick<DialError, "reason" | "message" | "tunnelCode">,
+    { askedMs = this.clock.now(), earlyBytes = 0 }: AskedDial,
     facts: ConnectionFacts,
-    startMs: number = this.clock.now(),
   ): void {
     const { reason, message } = error;
     this.access?.record({
       facts,
-      startMs,
-      bytesToTarget: 0,
+      startMs: askedMs,
+      bytesToTarget: earlyBytes,
       bytesFromTarget: 0,
       end: { kind: "failed", reason, message },
     });
@@ -106,26 +101,31 @@ export class ConnectionLog {
   }
 
   /**
-   * It is open, and `wants` has said yes.
+   * It is open.
    *
-   * @param startMs When it was requested, by the clock.
-   * @param inner Called as well, where there is another observer.
+   * @param inner Called as well.
    * @returns The observer for its `ObservedConduit`.
    */
-  opened(
-    facts: ConnectionFacts,
-    startMs: number,
-    inner: ConduitObserver = NOBODY,
+  connected(
+    { askedMs }: { readonly askedMs: number },
+    inner: ConduitObserver,
+    { facts, openedMs }: {
+      readonly facts: ConnectionFacts;
+      readonly openedMs: number;
+    },
   ): ConduitObserver {
-    // Without details it was the lot that said yes.
-    const isDrawn = !this.log.wantsDetails || this.access?.draws() === true;
-    const access = isDrawn ? this.access : undefined;
+    const access = this.access?.draws() === true ? this.access : undefined;
+    if (access === undefined && !this.log.wantsDetails) return inner;
     const to = { log: this.log, clock: this.clock, access };
-    return new LoggedConnection(to, facts, startMs, inner);
+    return new LoggedConnection(to, facts, askedMs, openedMs, inner);
   }
 }
 
-const NOBODY: ConduitObserver = { received() {}, sent() {}, ended() {} };
+/** A dial, as far as a line about its failure says when it began, and what left. */
+interface AskedDial {
+  readonly askedMs?: number;
+  readonly earlyBytes?: number;
+}
 
 /** Where lines about a connection go. */
 interface Lines {
@@ -135,7 +135,6 @@ interface Lines {
 }
 
 class LoggedConnection implements ConduitObserver, ConnectionRecord {
-  readonly openedMs: number;
   bytesFromTarget = 0;
   bytesToTarget = 0;
   end: ConduitEnd = { kind: "clean" };
@@ -144,11 +143,11 @@ class LoggedConnection implements ConduitObserver, ConnectionRecord {
     private readonly to: Lines,
     readonly facts: ConnectionFacts,
     readonly startMs: number,
+    readonly openedMs: number,
     private readonly inner: ConduitObserver,
   ) {
-    this.openedMs = to.clock.now();
     if (!to.log.wantsDetails) return;
-    const ms = Math.round(this.openedMs - startMs);
+    const ms = Math.round(openedMs - startMs);
     to.log.detail("connection opened", { ...fieldsOf(facts), ms });
   }
 

@@ -18,9 +18,10 @@ Deno.test("a connection is logged with who, where, how much, how long and how it
     ended: ({ kind }: { kind: string }) => reported.push(kind),
   };
   const connections = new ConnectionLog(log, timers);
-  const startMs = timers.now();
+  const askedMs = timers.now();
   timers.advance(3);
-  const one = connections.opened({ ...FACTS, node: "n1" }, startMs, inner);
+  const opened = { facts: { ...FACTS, node: "n1" }, openedMs: timers.now() };
+  const one = connections.connected({ askedMs }, inner, opened);
   one.sent(3_000);
   one.received(5);
   one.received(6);
@@ -57,8 +58,12 @@ Deno.test("a connection is logged with who, where, how much, how long and how it
 Deno.test("a failure is logged by default, and one that was wanted is a detail", () => {
   const log = new RecordedLog();
   const connections = new ConnectionLog(log, new FakeTimers());
-  connections.failed(new DialError("endpoint", "refused"), FACTS);
-  connections.failed(new DialError("cancelled", "the caller gave up"), FACTS);
+  connections.failed(new DialError("endpoint", "refused"), {}, FACTS);
+  connections.failed(
+    new DialError("cancelled", "the caller gave up"),
+    {},
+    FACTS,
+  );
   assertEquals(log.take(), [
     "event: connection failed: refused",
     "detail: connection failed: the caller gave up",

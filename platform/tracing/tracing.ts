@@ -19,6 +19,7 @@ import {
 } from "../../proto/peer/trace_context.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { messageOf } from "../errors/error_code.ts";
+import type { ConnectionFacts } from "../log/connection_log.ts";
 import { VERSION } from "../process/version.ts";
 
 /** Longest text of an attribute: peers choose some. */
@@ -123,6 +124,30 @@ export function startChild(
   return tracer === undefined || parent === undefined
     ? undefined
     : startSpan(name, { ...start, parent });
+}
+
+/**
+ * The span of a dial, until its answer; `undefined` where none is wanted.
+ *
+ * @param parent The caller's.
+ */
+export function dialSpan(
+  name: string,
+  { id, target, node, service }: ConnectionFacts,
+  parent?: TraceContext,
+  kind: "server" | "client" = "server",
+): Span | undefined {
+  return tracer && startSpan(name, {
+    kind,
+    parent,
+    attributes: {
+      [SPAN_ATTRIBUTES.id]: id,
+      [SPAN_ATTRIBUTES.target]: target?.address,
+      [SPAN_ATTRIBUTES.protocol]: target?.protocol,
+      [SPAN_ATTRIBUTES.node]: node,
+      [SPAN_ATTRIBUTES.service]: service,
+    },
+  });
 }
 
 /** Does `work` inside a span, where there is to be one. */

@@ -99,9 +99,9 @@ export class ServerCore {
       registry: this.registry,
       timers,
       dialTimeoutMs: options.dialTimeoutMs ?? 0,
-      observer: this.metrics.dialObserver(loadChanged),
-      reports: program.reports((error, facts) =>
-        this.#dialFailed(error, facts)
+      reports: program.reports(
+        (error, facts) => this.#dialFailed(error, facts),
+        this.metrics.dialWitness(loadChanged),
       ),
     });
   }

@@ -14,9 +14,9 @@ import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type {
   DialFailureCause,
-  DialObserver,
   DialPath,
-} from "../routing/dialer.ts";
+  DialWitness,
+} from "../../platform/conduits/dial_reports.ts";
 import {
   ownFamilies,
   SERVER_PREFIX,
@@ -149,7 +149,7 @@ export class ServerMetrics {
   }
 
   /** For the dialer. */
-  dialObserver(loadChanged: () => void): DialObserver {
+  dialWitness(loadChanged: () => void): DialWitness {
     const counts: ConduitCounts = {
       clock: this.clock,
       fromAgent: this.#fromAgent,
@@ -160,29 +160,32 @@ export class ServerMetrics {
       },
     };
     return {
-      dialStarted: () => this.#upstream.pendingDials.add(),
-      dialEnded: () => {
+      began: () => this.#upstream.pendingDials.add(),
+      over: () => {
         this.#upstream.pendingDials.add(-1);
         queueMicrotask(loadChanged);
       },
-      dialFailed: (cause, path, node) => {
+      failed: (_problem, dial, _facts, cause = "answered") => {
+        const { path = "direct", agentId } = dial;
         const reason = DIAL_FAILURE[cause];
         this.#upstream.dialFailures.with(reason).add();
         // What is for another server's node is that one's to count.
-        if (path !== "to_peer") this.#nodes.of(node).failures++;
+        if (path !== "to_peer") this.#nodes.of(agentId).failures++;
         if (path !== "direct") {
           this.#ours.forwardedDials.with(path, reason).add();
         }
       },
-      connected: (tookMs, path, node, traceId) => {
-        this.#upstream.dialSeconds.observe(tookMs / 1000, traceId);
+      connected: (dial, _inner, { openedMs }) => {
+        const { path = "direct", askedMs, agentId, span } = dial;
+        const seconds = (openedMs - askedMs) / 1000;
+        this.#upstream.dialSeconds.observe(seconds, span?.context.traceId);
         this.#upstream.established.add();
         if (path !== "direct") {
           this.#ours.forwardedDials.with(path, "connected").add();
           this.#ours.forwardedConnections.with(path).add();
         }
         if (path === "to_peer") return new ConduitCount(counts, path, NOBODY);
-        const count = this.#nodes.of(node);
+        const count = this.#nodes.of(agentId);
         count.connections++;
         count.open++;
         return new ConduitCount(counts, path, count);

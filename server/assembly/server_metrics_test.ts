@@ -1,3 +1,9 @@
+import {
+  type DialFailureCause,
+  DialReports,
+} from "../../platform/conduits/dial_reports.ts";
+import { DialError } from "../../proto/peer/dial_error.ts";
+import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { assert, assertEquals } from "@std/assert";
 import {
   familiesIn,
@@ -97,10 +103,15 @@ function used() {
   agents.add(new FakeLink("b"));
   metrics.watch(agents);
   metrics.watchBudget(new ReceiveBudget());
-  const dials = metrics.dialObserver(() => {});
-  dials.dialStarted();
-  dials.connected(20, "direct");
-  dials.dialFailed("deadline", "direct");
+  const witness = metrics.dialWitness(() => {});
+  const reports = new DialReports(undefined, witness);
+  const id = "00000001000000a1";
+  const dial = { id, facts: {}, askedMs: timers.now(), kill() {} };
+  reports.began(dial);
+  reports.connected(MemoryConduit.pair()[0], dial, timers.now() + 20);
+  const fails = (cause: DialFailureCause) =>
+    reports.failed(new DialError("endpoint", "no"), dial, cause);
+  fails("deadline");
   const observer = metrics.packetObserver("agent");
   observer.packetReceived("DATA", 1);
   observer.packetSent("DATA", 1);
@@ -108,7 +119,7 @@ function used() {
   observer.streamFailed(StatusCode.UNAVAILABLE);
   metrics.grpcConnections("Proxy", 1);
   metrics.httpConnections(1);
-  return { registry, metrics, dials };
+  return { registry, metrics, fails };
 }
 
 Deno.test("upstream's families have its names, types, labels and HELP", () => {
@@ -128,12 +139,12 @@ Deno.test("every family is documented", () => {
 });
 
 Deno.test("a dial's failure has upstream's reason", () => {
-  const { registry, dials } = used();
+  const { registry, fails } = used();
   for (const cause of ["answered", "no-agent", "cancelled"] as const) {
-    dials.dialFailed(cause, "direct");
+    fails(cause);
   }
-  dials.dialFailed("link-lost", "direct");
-  dials.dialFailed("dial-closed", "direct");
+  fails("link-lost");
+  fails("dial-closed");
   const lines = registry.expose().split("\n")
     .filter((line) => line.includes("dial_failure_count{"))
     .map((line) => line.slice(line.indexOf("{")));

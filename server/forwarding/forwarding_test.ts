@@ -135,13 +135,7 @@ class TwoServers {
       registry,
       timers: this.timers,
       dialTimeoutMs: 10_000,
-      reports: new DialReports(),
-      observer: {
-        dialStarted() {},
-        dialEnded() {},
-        dialFailed() {},
-        connected: () => ANSWERS,
-      },
+      reports: new DialReports(undefined, { connected: () => ANSWERS }),
       ...more,
     });
   }

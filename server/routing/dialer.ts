@@ -22,15 +22,12 @@ import type {
   PendingDial,
 } from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { DialRecord } from "../../policy/dial_record.ts";
 import {
-  isTracing,
-  SPAN_ATTRIBUTES,
-  type SpanAttributes,
+  dialSpan,
+  type Span,
   startChild,
 } from "../../platform/tracing/tracing.ts";
-import { tracedDial } from "../../platform/tracing/traced_dial.ts";
 import { newConnectionId } from "../../platform/process/connection_ids.ts";
 import { type DialWay, LinkWay } from "./dial_way.ts";
 import {
@@ -54,38 +51,6 @@ import type {
 } from "../policy/dial_authorizer.ts";
 import type { NoAgent, Picked, Registry } from "./registry.ts";
 
-/** Why a dial failed, as it is counted. */
-export type DialFailureCause =
-  /** The agent answered with an error: its own deadline is one, too. */
-  | "answered"
-  /** The agent did not answer before our deadline. */
-  | "deadline"
-  /** The caller gave up. */
-  | "cancelled"
-  /** A rule of ours forbids it: no agent was asked. */
-  | "refused"
-  | Extract<DialError["reason"], "no-agent" | "link-lost" | "dial-closed">;
-
-/** How a dial passes servers: not at all, on to one, or from one. */
-export type DialPath = "direct" | "to_peer" | "from_peer";
-
-/** What is counted about dials and what they lead to. */
-export interface DialObserver {
-  dialStarted(): void;
-  /** Paired with `dialStarted`, after a success as after a failure. */
-  dialEnded(): void;
-  /** @param node The agent that was asked, or that is wanted, if known. */
-  dialFailed(cause: DialFailureCause, path: DialPath, node?: string): void;
-  /** @param node The agent, where it is linked here. */
-  connected(
-    tookMs: number,
-    path: DialPath,
-    node?: string,
-    /** Of the dial's span, where that is sampled. */
-    traceId?: string,
-  ): ConduitObserver;
-}
-
 /** Sends dials to other servers. */
 export interface Forwarder {
   wayTo(peer: Peer, request: IdentifiedDial): DialWay;
@@ -103,7 +68,6 @@ export interface DialerOptions {
   readonly timers: Timers;
   /** How long an agent may take to answer; 0 waits for ever. */
   readonly dialTimeoutMs: number;
-  readonly observer: DialObserver;
   /**
    * Absent: all callers but nodes may dial everything, and nothing is recorded.
    */
@@ -130,6 +94,8 @@ export interface CallerDial extends RequestedDial, Omit<DialWishes, "node"> {
 /** One that this server knows by an id. */
 export interface IdentifiedDial extends CallerDial {
   readonly id: ConnectionId;
+  /** It ends with the answer. */
+  readonly span?: Span | undefined;
 }
 
 /** Callers with several servers ask the next one after these words. */
@@ -144,15 +110,12 @@ export class Dialer {
 
   /** Starts a dial. The answer may come before this returns. */
   dial(asked: CallerDial, answer: DialAnswer): PendingDial {
-    const request = { ...asked, id: this.#idOf(asked) };
-    if (!isTracing) return this.#dial(request, answer);
-    const start = { parent: request.trace, attributes: spanFacts(request) };
-    return tracedDial(
-      "serve dial",
-      start,
-      answer,
-      (trace, answer) => this.#dial({ ...request, trace }, answer),
-    );
+    const id = this.#idOf(asked);
+    const { target, node, trace } = asked;
+    const facts = { id, target, ...(node === undefined ? {} : { node }) };
+    const span = dialSpan("serve dial", facts, trace);
+    const inner = span?.context ?? trace;
+    return this.#dial({ ...asked, id, span, trace: inner }, answer);
   }
 
   #dial(request: IdentifiedDial, answer: DialAnswer): PendingDial {
@@ -163,7 +126,9 @@ export class Dialer {
       meantNode(request, this.options) !== undefined
     ) {
       // No dial was made or denied: the next one says whom it means.
-      return failedDial(answer, hostIsNode(request.target.address));
+      const error = hostIsNode(request.target.address);
+      request.span?.end(error.message);
+      return failedDial(answer, error);
     }
     const choosing = startChild("choose agent", trace);
     const picked = registry.pick(request.target, request.node);
@@ -345,21 +310,16 @@ export class Dialer {
     answer: DialAnswer,
     record?: DialRecord,
   ): PendingDial {
-    const { observer, reports } = this.options;
     const cause = error.reason === "no-agent" ? "no-agent" : "refused";
-    observer.dialFailed(cause, pathOf(request, way), way?.agentId);
-    reports.failed(error, { facts: dialFacts(request, way) }, record);
+    this.options.reports.failed(error, {
+      facts: dialFacts(request, way),
+      path: pathOf(request, way),
+      agentId: way?.agentId,
+      span: request.span,
+      record,
+    }, cause);
     return failedDial(answer, error);
   }
-}
-
-function spanFacts({ id, target, node }: IdentifiedDial): SpanAttributes {
-  return {
-    [SPAN_ATTRIBUTES.id]: id,
-    [SPAN_ATTRIBUTES.target]: target.address,
-    [SPAN_ATTRIBUTES.protocol]: target.protocol,
-    [SPAN_ATTRIBUTES.node]: node,
-  };
 }
 
 function agentOf(way: DialWay | undefined): LinkPeer | undefined {

@@ -1,4 +1,3 @@
-import { DialReports } from "../../platform/conduits/dial_reports.ts";
 import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import {
@@ -50,7 +49,7 @@ Deno.test("a dial leads to a conduit, which is counted to its end", async () => 
 
 Deno.test("a caller's id goes on, unless a connection here has it", () => {
   const conduits = new LiveConduits(new FakeTimers());
-  const scene = new Scene({ reports: new DialReports({ conduits }) });
+  const scene = new Scene({}, conduits);
   const { dials } = scene.link();
   const id = "f0e1d2c3b4a59687";
   scene.dial("", undefined, { id });
@@ -68,7 +67,7 @@ Deno.test("a caller's id goes on, unless a connection here has it", () => {
 
 Deno.test("a slip of who asks leaves nothing in the list of what is live", async () => {
   const conduits = new LiveConduits(new FakeTimers());
-  const scene = new Scene({ reports: new DialReports({ conduits }) });
+  const scene = new Scene({}, conduits);
   const { dials } = scene.link();
   const slip = () => {
     throw new Error("a slip");
@@ -280,7 +279,10 @@ Deno.test("what a caller has sent goes to no second agent, unless the first rece
     assertEquals(second.dials.length, loss === "unprocessed" ? 1 : 0);
     if (loss === "unprocessed") {
       assertEquals(second.dials[0]!.earlyData, new TextEncoder().encode("pay"));
-    } else assertMatch(scene.error!.message, /link to agent agent-a .* lost/);
+    } else {
+      assertMatch(scene.error!.message, /link to agent agent-a .* lost/);
+      assertEquals(scene.events.at(-2), "counted link-lost after 3 bytes");
+    }
   }
 });
 

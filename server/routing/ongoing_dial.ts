@@ -21,7 +21,11 @@
 
 import type { DialRecord } from "../../policy/dial_record.ts";
 import { INTERNAL_ERROR } from "../../platform/errors/internal_errors.ts";
-import type { LiveDial } from "../../platform/conduits/live_conduits.ts";
+import type {
+  BegunDial,
+  DialFailureCause,
+  DialPath,
+} from "../../platform/conduits/dial_reports.ts";
 import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
 import { abandon, type DialAnswer } from "../../proto/link/dial_handler.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
@@ -34,14 +38,8 @@ import { DialError, lacksDescriptors } from "../../proto/peer/dial_error.ts";
 import { EARLY_BYTES_MAX, type PendingDial } from "../../proto/link/link.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import type {
-  DialerOptions,
-  DialFailureCause,
-  DialPath,
-  IdentifiedDial,
-} from "./dialer.ts";
-import { isTracing } from "../../platform/tracing/tracing.ts";
-import { sampledTraceId } from "../../proto/peer/trace_context.ts";
+import type { DialerOptions, IdentifiedDial } from "./dialer.ts";
+import type { Span } from "../../platform/tracing/tracing.ts";
 import { askWay, type DialWay } from "./dial_way.ts";
 import { STILL_MS } from "./registry.ts";
 import { callerName } from "../policy/caller.ts";
@@ -83,7 +81,7 @@ type WayAttempt = Attempt<Choice, Conduit>;
 
 /** One dial, from the first question to an agent to its answer. */
 export class OngoingDial extends Race<Choice, Conduit>
-  implements PendingDial, LiveDial {
+  implements PendingDial, BegunDial {
   /** The way whose answer counts; others are asked beside it. */
   #choice: Choice;
   readonly #request: IdentifiedDial;
@@ -132,6 +130,27 @@ export class OngoingDial extends Race<Choice, Conduit>
     return dialFacts(this.#request, this.#way);
   }
 
+  /** See `ReportedDial`. */
+  get path(): DialPath {
+    return pathOf(this.#request, this.#way);
+  }
+
+  get agentId(): string | undefined {
+    return this.#way.agentId;
+  }
+
+  get span(): Span | undefined {
+    return this.#request.span;
+  }
+
+  get record(): DialRecord | undefined {
+    return this.#choice.record;
+  }
+
+  get earlyBytes(): number {
+    return this.#earlyBytes;
+  }
+
   get #way(): DialWay {
     return this.#choice.way;
   }
@@ -143,8 +162,7 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   start(): void {
-    const { timers, dialTimeoutMs, observer, reports } = this.#options;
-    observer.dialStarted();
+    const { timers, dialTimeoutMs, reports } = this.#options;
     reports.began(this);
     if (dialTimeoutMs > 0) {
       this.#deadline = timers.after(dialTimeoutMs, () => this.#onDeadline());
@@ -306,7 +324,8 @@ export class OngoingDial extends Race<Choice, Conduit>
   cancel(): void {
     if (this.isOver) return;
     this.finish();
-    this.#count(new DialError("cancelled", GAVE_UP), "cancelled");
+    const error = new DialError("cancelled", GAVE_UP);
+    this.#options.reports.failed(error, this, "cancelled");
   }
 
   sendEarly(bytes: Uint8Array): number {
@@ -348,21 +367,10 @@ export class OngoingDial extends Race<Choice, Conduit>
 
   protected won({ asked }: WayAttempt, conduit: Conduit): void {
     this.#choice = asked;
-    const { timers, observer, reports } = this.#options;
-    const openedMs = timers.now();
-    const counter = observer.connected(
-      openedMs - this.askedMs,
-      this.#path,
-      this.#way.agentId,
-      isTracing ? sampledTraceId(this.#request.trace) : undefined,
-    );
-    const live = reports.connected(conduit, this, {
-      counter,
-      audit: asked.record,
-      openedMs,
-      carrier: this.#way.leadsTo,
+    const { timers, reports } = this.#options;
+    const live = reports.connected(conduit, this, timers.now(), {
+      carrier: asked.way.leadsTo,
     });
-    if (this.#earlyBytes > 0) live.sentEarly(this.#earlyBytes);
     try {
       this.#answer.connected(live);
     } catch (error) {
@@ -385,10 +393,6 @@ export class OngoingDial extends Race<Choice, Conduit>
     asked.record?.failed(new DialError("cancelled", why));
   }
 
-  get #path(): DialPath {
-    return pathOf(this.#request, this.#way);
-  }
-
   #onDeadline(): void {
     this.#fail(
       new DialError(
@@ -406,14 +410,8 @@ export class OngoingDial extends Race<Choice, Conduit>
   #fail(error: DialError, cause: DialFailureCause): void {
     if (this.isOver) return;
     this.finish();
-    this.#count(error, cause);
+    this.#options.reports.failed(error, this, cause);
     this.#answer.failed(error);
-  }
-
-  #count(error: DialError, cause: DialFailureCause): void {
-    const { observer, reports } = this.#options;
-    observer.dialFailed(cause, this.#path, this.#way.agentId);
-    reports.failed(error, this, this.#choice.record);
   }
 
   protected override finish(winner?: WayAttempt): void {
@@ -421,7 +419,6 @@ export class OngoingDial extends Race<Choice, Conduit>
     this.#earlyData = undefined;
     this.#deadline?.cancel();
     this.#options.reports.over(this);
-    this.#options.observer.dialEnded();
   }
 }
 

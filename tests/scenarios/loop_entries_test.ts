@@ -10,6 +10,7 @@
  * (`proto/transfer/transfer_test.ts`), the poller (`poller_test.ts`).
  */
 
+import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import { DialReports } from "../../platform/conduits/dial_reports.ts";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import tls from "node:tls";
@@ -348,18 +349,11 @@ entry("a caller's first bytes", "socket", async () => {
 
 entry("a dial", "dial", async () => {
   const failed = Promise.withResolvers<DialError>();
+  const conduits = new LiveConduits(systemTimers);
   const dialer = new TargetDialer({
     connect: () => Promise.reject(new Error("a slip")),
     clock: systemTimers,
-    reports: new DialReports(),
-    observer: {
-      failed() {},
-      connected() {},
-      received() {},
-      sent() {},
-      ended() {},
-    },
-    loadChanged() {},
+    reports: new DialReports(conduits),
   });
   dialer.dial({ protocol: "tcp", address: "a:1" }, {
     connected: () => failed.reject(new Error("connected")),
@@ -370,24 +364,17 @@ entry("a dial", "dial", async () => {
     "Cannot dial: an internal error",
     "endpoint",
   ]);
-  assertEquals(dialer.load, 0);
+  assertEquals(conduits.dials.size, 0);
 });
 
 entry("a dial that has connected", "dial", async () => {
   const [client, accepted] = await tcpPair();
   const failed = Promise.withResolvers<DialError>();
+  const conduits = new LiveConduits(systemTimers);
   const dialer = new TargetDialer({
     connect: () => Promise.resolve(conduitOf(denoStream(accepted))),
     clock: systemTimers,
-    reports: new DialReports(),
-    observer: {
-      failed() {},
-      connected() {},
-      received() {},
-      sent() {},
-      ended() {},
-    },
-    loadChanged() {},
+    reports: new DialReports(conduits),
   });
   dialer.dial({ protocol: "tcp", address: "a:1" }, {
     connected: slip,
@@ -398,7 +385,7 @@ entry("a dial that has connected", "dial", async () => {
   // The target is let go of, and counts no more.
   await client.read(new Uint8Array(1)).catch(() => null);
   client.close();
-  await eventually("nothing is dialed", () => dialer.load === 0);
+  await eventually("nothing is dialed", () => conduits.size === 0);
 });
 
 entry("a CONNECT", "dial", async () => {

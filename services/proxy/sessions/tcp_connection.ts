@@ -10,13 +10,11 @@ import { EARLY_WAIT_MS, firstBytes } from "../../../net/stream/first_bytes.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import type { ConnectionFacts } from "../../../platform/log/connection_log.ts";
-import {
-  isTracing,
-  type Span,
-  SPAN_ATTRIBUTES,
-  startSpan,
-} from "../../../platform/tracing/tracing.ts";
-import type { LiveDial } from "../../../platform/conduits/live_conduits.ts";
+import { dialSpan } from "../../../platform/tracing/tracing.ts";
+import type {
+  BegunDial,
+  DialProblem,
+} from "../../../platform/conduits/dial_reports.ts";
 import { newConnectionId } from "../../../platform/process/connection_ids.ts";
 import { setUserTimeout } from "../../../net/libc/tcp_options.ts";
 import { abandon } from "../../../proto/link/dial_handler.ts";
@@ -46,8 +44,11 @@ export interface TcpClient {
 export class TcpConnection implements ConduitObserver, ListItem {
   place = -1;
   readonly #dialing = new AbortController();
-  readonly #startMs: number;
   readonly #id = newConnectionId();
+  /** As people are shown it, and may end it while it looks for a backend. */
+  readonly #dial: BegunDial;
+  /** Why it is given up, if it is. */
+  #gone = "the client has left";
   #backend: Backend | undefined;
   /** The client, looked into; only where that saves a round trip. */
   #looked: Socket | undefined;
@@ -68,8 +69,15 @@ export class TcpConnection implements ConduitObserver, ListItem {
     private readonly context: ProxyContext,
     private readonly client: TcpClient,
   ) {
-    this.#startMs = context.timers.now();
-    this.#movedMs = this.#startMs;
+    const askedMs = this.#movedMs = context.timers.now();
+    const facts = this.#facts();
+    this.#dial = {
+      id: this.#id,
+      askedMs,
+      facts,
+      span: dialSpan("serve client", facts),
+      kill: (reason) => void this.stop(reason),
+    };
   }
 
   /** The one that it is connected with. */
@@ -89,30 +97,26 @@ export class TcpConnection implements ConduitObserver, ListItem {
   }
 
   async run(): Promise<void> {
-    const span = isTracing ? this.#startSpan() : undefined;
     const { reports } = this.context;
-    const dial = this.#listed();
+    const dial = this.#dial;
     reports.began(dial);
     try {
       const found = await dialBackend(this.port, this.context, {
         protocol: "tcp",
         clientHost: this.client.host,
         id: this.#id,
-        trace: span?.context,
+        trace: dial.span?.context,
         userTimeoutMs: this.client.userTimeoutMs,
         takeEarly: () => this.#takeEarly(),
         signal: this.#dialing.signal,
       });
       reports.over(dial);
-      if (found.kind !== "backend") {
-        span?.end(this.port.lastError ?? "no endpoint could be reached");
-        return this.#nobody();
-      }
-      span?.end();
+      if (found.kind !== "backend") return this.#nobody();
       this.#backend = found.backend;
       if (!this.#isOver) return this.#join(found.conduit);
       found.backend.closed();
-      abandon(found.conduit, "the service was removed");
+      abandon(found.conduit, this.#gone);
+      reports.failed(cancelled(this.#gone), this.#found);
     } catch (error) {
       reports.over(dial);
       this.#refuse();
@@ -120,25 +124,10 @@ export class TcpConnection implements ConduitObserver, ListItem {
     }
   }
 
-  /** As people are shown it, and may end it while it looks for a backend. */
-  #listed(): LiveDial {
-    return {
-      id: this.#id,
-      askedMs: this.#startMs,
-      facts: this.#facts(),
-      kill: (reason) => void this.stop(reason),
-    };
-  }
-
-  /** Until it has a backend, or there is none. */
-  #startSpan(): Span | undefined {
-    return startSpan("serve client", {
-      kind: "server",
-      attributes: {
-        [SPAN_ATTRIBUTES.id]: this.#id,
-        [SPAN_ATTRIBUTES.service]: this.port.key,
-      },
-    });
+  /** As it is told of once it is known which backend it has. */
+  get #found(): BegunDial {
+    const facts = this.#facts();
+    return { ...this.#dial, facts, earlyBytes: this.#early.length };
   }
 
   /**
@@ -149,6 +138,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
   stop(reason: string): boolean {
     if (this.#isStopped || this.#isOver) return false;
     this.#isStopped = true;
+    this.#gone = reason;
     if (this.#joined !== undefined) this.#joined.giveUp(reason);
     else {
       this.#dialing.abort();
@@ -189,12 +179,12 @@ export class TcpConnection implements ConduitObserver, ListItem {
   #join(far: Conduit): void {
     const { stream, userTimeoutMs } = this.client;
     setUserTimeout(stream.descriptor, userTimeoutMs);
-    this.#joinedMs = this.context.timers.now();
-    this.port.times.connect.observe((this.#joinedMs - this.#startMs) / 1_000);
+    const openedMs = this.#joinedMs = this.context.timers.now();
+    this.port.times.connect.observe((openedMs - this.#dial.askedMs) / 1_000);
     const { reports } = this.context;
-    const observed = reports.connected(far, this.#listed(), { counter: this });
-    // What is in it was brought by the dial.
-    if (this.#looked !== undefined) observed.sentEarly(this.#early.length);
+    const observed = reports.connected(far, this.#found, openedMs, {
+      own: this,
+    });
     this.#joined = join(
       conduitOf(this.#clientStream()),
       observed,
@@ -231,14 +221,12 @@ export class TcpConnection implements ConduitObserver, ListItem {
   }
 
   #nobody(): void {
-    // Who is stopped, or has left, knows why.
-    if (!this.#dialing.signal.aborted) {
-      const message = this.port.lastError ?? "no endpoint could be reached";
-      this.context.reports.failed(
-        { reason: "endpoint", message, tunnelCode: "TUN521" },
-        this.#listed(),
-      );
-    }
+    const message = this.port.lastError ?? "no endpoint could be reached";
+    // A client that has left, or was stopped, knows why.
+    const problem: DialProblem = this.#dialing.signal.aborted
+      ? cancelled(this.#gone)
+      : { reason: "endpoint", message, tunnelCode: "TUN521" };
+    this.context.reports.failed(problem, this.#found);
     this.#refuse();
   }
 
@@ -258,6 +246,10 @@ export class TcpConnection implements ConduitObserver, ListItem {
     }
     this.client.onOver();
   }
+}
+
+function cancelled(message: string): DialProblem {
+  return { reason: "cancelled", message, tunnelCode: "TUN509" };
 }
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);

@@ -15,7 +15,8 @@
  * @module
  */
 
-import type { LiveDial } from "../../../platform/conduits/live_conduits.ts";
+import type { BegunDial } from "../../../platform/conduits/dial_reports.ts";
+import { dialSpan, type Span } from "../../../platform/tracing/tracing.ts";
 import type { ConnectionFacts } from "../../../platform/log/connection_log.ts";
 import { newConnectionId } from "../../../platform/process/connection_ids.ts";
 import { DatagramConduit } from "../../../net/datagram/datagram_conduit.ts";
@@ -72,7 +73,7 @@ export interface SessionOwner {
   onClosed(session: UdpSession): void;
 }
 
-export class UdpSession extends IdleLink implements ConduitEvents, LiveDial {
+export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
   readonly client: DatagramAddress;
   readonly home: SessionHome;
   readonly #owner: SessionOwner;
@@ -80,6 +81,8 @@ export class UdpSession extends IdleLink implements ConduitEvents, LiveDial {
   readonly askedMs: number;
   /** See `LiveDial`. */
   place?: number;
+  /** Until it has a backend. */
+  span: Span | undefined;
   #state: "dialing" | "open" | "leaving" | "over" = "dialing";
   #backend: Backend | undefined;
   #far: Conduit | undefined;
@@ -138,11 +141,13 @@ export class UdpSession extends IdleLink implements ConduitEvents, LiveDial {
   async start(): Promise<void> {
     const { port, context } = this.#owner;
     this.#dialing = new AbortController();
+    this.span = dialSpan("serve client", this.facts);
     context.reports.began(this);
     const found = await dialBackend(port, context, {
       protocol: "udp",
       clientHost: this.client.hostname,
       id: this.id,
+      trace: this.span?.context,
       signal: this.#dialing.signal,
       without: this.#refusers,
       onTry: (backend) => this.#backend = backend,
@@ -152,8 +157,9 @@ export class UdpSession extends IdleLink implements ConduitEvents, LiveDial {
     if (this.#state === "over") {
       if (found.kind === "backend") {
         found.backend.closed();
-        abandon(found.conduit, "the session is over");
+        abandon(found.conduit, OVER.message);
       }
+      context.reports.failed(OVER, this);
       this.#owner.onClosed(this);
     } else if (found.kind === "backend") this.#open(found.conduit);
     else {
@@ -262,10 +268,10 @@ export class UdpSession extends IdleLink implements ConduitEvents, LiveDial {
   }
 
   #open(far: Conduit): void {
-    const { reports } = this.#owner.context;
+    const { reports, timers } = this.#owner.context;
     this.#state = "open";
     if (far instanceof DatagramConduit) this.#socket = far;
-    this.#far = reports.connected(far, this);
+    this.#far = reports.connected(far, this, timers.now());
     this.#far.attach(this);
     for (const bytes of this.takeWaiting()) this.#send(bytes);
   }
@@ -294,6 +300,13 @@ export class UdpSession extends IdleLink implements ConduitEvents, LiveDial {
     this.#owner.onLost(this);
   }
 }
+
+/** Its client, or its service, has gone while it was dialed for. */
+const OVER = {
+  reason: "cancelled",
+  message: "the session is over",
+  tunnelCode: "TUN509",
+} as const;
 
 const NOBODY: ReadonlySet<Backend> = new Set();
 

@@ -5,6 +5,7 @@
  */
 
 import { DialReports } from "../../../platform/conduits/dial_reports.ts";
+import type { LiveConduits } from "../../../platform/conduits/live_conduits.ts";
 import type { PendingDial } from "../../../proto/link/link.ts";
 import type { DialError } from "../../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
@@ -30,32 +31,38 @@ export class DialerScene {
   });
   /** What the observer and the caller received, in order. */
   readonly events: string[] = [];
+  /** What is counted, with how dials pass servers. */
+  readonly counted: string[] = [];
   readonly dialer: Dialer;
   conduit: Conduit | undefined;
   error: DialError | undefined;
   /** What callers said that went ahead. */
   taken = "";
 
-  constructor(options: Partial<DialerOptions> = {}) {
-    const { events } = this;
+  constructor(options: Partial<DialerOptions> = {}, conduits?: LiveConduits) {
+    const { events, counted } = this;
     this.dialer = new Dialer({
       registry: this.registry,
       timers: this.timers,
       dialTimeoutMs: 10_000,
-      reports: new DialReports(),
-      observer: {
-        dialStarted: () => events.push("started"),
-        dialEnded: () => events.push("ended"),
-        dialFailed: (cause) => events.push(`counted ${cause}`),
-        connected: (tookMs) => {
-          events.push(`connected after ${tookMs}`);
+      reports: new DialReports(conduits, {
+        began: () => events.push("started"),
+        over: () => events.push("ended"),
+        failed(_problem, { path, earlyBytes = 0 }, _facts, cause) {
+          const after = earlyBytes === 0 ? "" : ` after ${earlyBytes} bytes`;
+          events.push(`counted ${cause}${after}`);
+          counted.push(`${cause} ${path}`);
+        },
+        connected({ askedMs, path }, _inner, { openedMs }) {
+          events.push(`connected after ${openedMs - askedMs}`);
+          counted.push(`connected ${path}`);
           return {
             received: (bytes) => events.push(`received ${bytes}`),
             sent: (bytes) => events.push(`sent ${bytes}`),
             ended: ({ kind }) => events.push(`over ${kind}`),
           };
         },
-      },
+      }),
       ...options,
     });
   }

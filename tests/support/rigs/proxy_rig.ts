@@ -164,10 +164,10 @@ export class ProxyRig implements AsyncDisposable {
     this.context = {
       log: this.log,
       timers: this.timers,
-      reports: new DialReports({
-        conduits: this.conduits,
-        log: new ConnectionLog(this.log, this.timers),
-      }),
+      reports: new DialReports(
+        this.conduits,
+        new ConnectionLog(this.log, this.timers),
+      ),
       random: () => 0,
       dialer: options.dialer ?? this.dialer,
       dialTimeoutsMs: options.dialTimeoutsMs ?? [250, 500, 1_000, 2_000],
