@@ -22,7 +22,7 @@ import type { Credentials } from "../net/tls/trust/credentials.ts";
 import { VERSION } from "../platform/process/version.ts";
 import { newInstanceId } from "../proto/peer/peer_identity.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
-import { AgentAudit, TargetDialer } from "./dial/target_dialer.ts";
+import { TargetDialer } from "./dial/target_dialer.ts";
 import { AgentMetrics, watchBudget } from "./metrics/agent_metrics.ts";
 import { Announcement } from "./links/announcement.ts";
 import { BenchTargets, isBenchDial } from "./dial/bench_targets.ts";
@@ -68,6 +68,7 @@ export function startAgent(
     kind: "agent",
     eventLines: AGENT_EVENT_LINES,
     access: options.access,
+    audit: options.audit,
   }, environment.log);
   try {
     const { log } = program;
@@ -82,7 +83,6 @@ class Agent {
   readonly #receiveBudget = new ReceiveBudget();
   readonly #metrics: AgentMetrics;
   readonly #credentials: Credentials;
-  readonly #audit: AgentAudit | undefined;
   readonly #announcement: Announcement;
   readonly #dialer: TargetDialer;
   readonly #links: AgentLinks;
@@ -115,8 +115,6 @@ class Agent {
       },
       identity === undefined ? "by hand" : "by itself",
     );
-    this.#audit = options.audit &&
-      new AgentAudit(options.audit, options.agentId, program);
     this.#arrivals = new Arrivals(timers, () => this.#arrived);
     this.#proxy = environment.openProxy?.(program, () => this.#loadChanged());
     this.#dialer = this.#createDialer();
@@ -206,7 +204,7 @@ class Agent {
       finished: drain.finished
         .then(() => this.#proxy?.stop(0))
         .then(() => this.program.log.info("the agent has ended"))
-        .finally(() => Promise.all([this.#audit?.close(), this.program.end()])),
+        .finally(() => this.program.end()),
       get isDraining() {
         return !drain.isRunning;
       },
@@ -226,7 +224,6 @@ class Agent {
       reload: () => {
         this.#proxy?.reload();
         this.program.reload();
-        this.#audit?.reopen();
       },
     };
   }
@@ -291,11 +288,12 @@ class Agent {
   }
 
   #createDialer(): TargetDialer {
-    const { liveRules } = this.options;
+    const { liveRules, agentId } = this.options;
+    const { trail } = this.program;
     const { hasBenchTarget, rules, ...dials } = this.options.dials;
     const bench = new BenchTargets(
       {
-        agentId: this.options.agentId,
+        agentId,
         software: `tunnel/${VERSION}`,
       },
       this.program.timers,
@@ -307,7 +305,9 @@ class Agent {
         ({ message }) => this.program.events.note("dial-failed", message),
         this.#metrics.dialWitness(() => this.#drain.loadChanged()),
       ),
-      ...(this.#audit === undefined ? {} : { begin: this.#audit.begin }),
+      ...(trail === undefined ? {} : {
+        begin: (target, id) => trail.begin({ id, node: agentId, target }),
+      }),
       connect: (target, controller, onDecision) => {
         const now = liveRules === undefined ? rules : liveRules();
         if (isBenchDial(target)) return bench.dialBy(target, now, onDecision);
@@ -376,7 +376,7 @@ class Agent {
     });
     const did = actionLog(
       program.log,
-      (action) => this.#audit?.acted(action),
+      (action) => program.trail?.acted(action),
     );
     const port = program.openAdmin({
       address: admin,

@@ -8,8 +8,8 @@
  * @module
  */
 
-import type { AuditLog } from "./audit_log.ts";
-import { JsonLine } from "./json_line.ts";
+import type { AuditTrail } from "./audit_trail.ts";
+import type { JsonLine } from "./json_line.ts";
 import type { RuleDecision } from "./rule_set.ts";
 import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import type { DialError, DialTarget } from "../proto/peer/dial_error.ts";
@@ -19,7 +19,7 @@ import type { ConduitEnd } from "../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";
 
 /** Longest text of a peer's that a line repeats. */
-const TEXT_LENGTH_MAX = 300;
+export const TEXT_LENGTH_MAX = 300;
 
 /** What is known of a dial before anything is decided. */
 export interface DialFacts {
@@ -32,82 +32,14 @@ export interface DialFacts {
   readonly node?: string;
   /** The server that is asked for the connection; absent: an agent here is. */
   readonly forwardedTo?: string;
-  readonly target: DialTarget;
-}
-
-/** What was asked for on an admin port. */
-export interface OperatorAction {
-  readonly who: Readonly<Record<string, string>>;
-  /** Such as `POST /v1/nodes/edge-7/drain`. */
-  readonly action: string;
-  /** Of the answer. */
-  readonly status: number;
-  /** Why it was not done. */
-  readonly problem?: string;
-}
-
-/** The records of a process, from its start to its end. */
-export class AuditTrail {
-  readonly #open = new Set<DialRecord>();
-  readonly #line = new JsonLine();
-  #dials = 0;
-  readonly #time: LineTime;
-
-  constructor(readonly log: AuditLog, readonly clock: Clock) {
-    this.#time = new LineTime(clock);
-  }
-
-  begin(facts: DialFacts): DialRecord {
-    const record = new DialRecord(this, ++this.#dials, facts);
-    this.#open.add(record);
-    return record;
-  }
-
-  /** `record` has no more to say. @returns Whether it had until now. */
-  over(record: DialRecord): boolean {
-    return this.#open.delete(record);
-  }
-
-  /**
-   * Begins a line with a time; many are of the same second.
-   *
-   * @param ms Of `clock`.
-   */
-  lineAt(ms: number): JsonLine {
-    const millisecond = this.#time.look(ms);
-    return this.#line.raw('{"time":"').raw(this.#time.second)
-      .digits(millisecond, 3);
-  }
-
-  /**
-   * An operator did something, or tried to.
-   *
-   * @param who As the door that they came by knows them.
-   */
-  acted({ who, action, status, problem }: OperatorAction): void {
-    const line = this.lineAt(this.clock.now()).raw('Z","event":"admin","who":');
-    addMembers(line, who);
-    line.raw(',"action":').text(clipped(action, TEXT_LENGTH_MAX))
-      .raw(',"status":').number(status);
-    if (problem !== undefined) {
-      line.raw(',"problem":').text(clipped(problem, TEXT_LENGTH_MAX));
-    }
-    this.log.write(line.raw("}").finish());
-  }
-
-  /** Ends what is still open, and writes everything. */
-  async close(): Promise<void> {
-    for (const record of [...this.#open]) {
-      record.cutOff();
-    }
-    await this.log.close();
-  }
+  /** What its client connected to, where that stands for targets. */
+  readonly service?: string;
+  /** Absent: none was found. */
+  readonly target?: DialTarget;
 }
 
 /** The record of one dial; observes the connection that comes of it. */
 export class DialRecord implements ConduitObserver {
-  /** When the dial began, by the trail's clock. */
-  readonly startMs: number;
   #inner: ConduitObserver | undefined;
   #bytesFromTarget = 0;
   #bytesToTarget = 0;
@@ -116,9 +48,9 @@ export class DialRecord implements ConduitObserver {
     private readonly trail: AuditTrail,
     private readonly id: number,
     private readonly facts: DialFacts,
-  ) {
-    this.startMs = trail.clock.now();
-  }
+    /** When the dial began, by the trail's clock. */
+    readonly startMs: number,
+  ) {}
 
   /**
    * Writes the first line.
@@ -194,16 +126,18 @@ export class DialRecord implements ConduitObserver {
 
   /** What both lines begin with. */
   #begin(event: "dial" | "end", timeMs: number): JsonLine {
-    const { id, who, from, node, forwardedTo, target } = this.facts;
+    const { id, who, from, node, forwardedTo, service, target } = this.facts;
     const line = this.trail.lineAt(timeMs).raw('Z","event":').text(event)
       .raw(',"dial":').number(this.id);
     if (id !== undefined) line.raw(',"id":"').raw(id).raw('"');
-    if (who !== undefined) addMembers(line.raw(',"who":'), who);
+    if (who !== undefined) line.raw(',"who":').members(who);
     if (from !== undefined) line.raw(',"from":').text(from);
     if (node !== undefined) line.raw(',"node":').text(node);
     if (forwardedTo !== undefined) {
       line.raw(',"forwardedTo":').text(forwardedTo);
     }
+    if (service !== undefined) line.raw(',"service":').text(service);
+    if (target === undefined) return line;
     return line
       .raw(',"protocol":').text(clipped(target.protocol, TEXT_LENGTH_MAX))
       .raw(',"target":').text(clipped(target.address, TEXT_LENGTH_MAX));
@@ -212,22 +146,6 @@ export class DialRecord implements ConduitObserver {
   #write(line: JsonLine): void {
     this.trail.log.write(line.raw("}").finish());
   }
-}
-
-function addMembers(
-  line: JsonLine,
-  members: Readonly<Record<string, string | number>>,
-): void {
-  let before = "{";
-  for (const name in members) {
-    // deno-lint-ignore tunnel/own-keys -- it is one of its own.
-    const value = members[name]!;
-    line.raw(before).text(name).raw(":");
-    if (typeof value === "number") line.number(value);
-    else line.text(value);
-    before = ",";
-  }
-  line.raw(before === "{" ? "{}" : "}");
 }
 
 /** The clock of the machine may be set; it is looked at again after so long. */

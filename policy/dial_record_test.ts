@@ -1,10 +1,15 @@
 import { assertEquals } from "@std/assert";
+import { DialReports } from "../platform/conduits/dial_reports.ts";
+import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { abandon } from "../proto/link/dial_handler.ts";
+import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
 import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
 import { forAll, type Prng } from "../tests/support/memory/prng.ts";
 import { RecordedLog } from "../tests/support/watch/recorded_log.ts";
 import { AuditLog } from "./audit_log.ts";
-import { AuditTrail, type DialFacts } from "./dial_record.ts";
+import { AuditTrail, catalogDials } from "./audit_trail.ts";
+import type { DialFacts } from "./dial_record.ts";
 
 /** What peers call themselves: plain words, and everything else. */
 function words(prng: Prng): string {
@@ -18,7 +23,7 @@ function words(prng: Prng): string {
   return Array.from({ length }, () => prng.pick([...letters])).join("");
 }
 
-function facts(prng: Prng): DialFacts {
+function facts(prng: Prng): DialFacts & { readonly target: DialTarget } {
   const target = { protocol: words(prng), address: words(prng) };
   return {
     target,
@@ -87,6 +92,38 @@ Deno.test("what is open when the process ends is recorded as lost", async () => 
     [2, "dial", undefined],
     [1, "end", "lost"],
   ]);
+});
+
+Deno.test("dials of services are recorded with what they led to, and what had left with them", async () => {
+  const lines = await linesOf((trail) => {
+    const reports = new DialReports(undefined, catalogDials(trail));
+    const facts = { id: "f0e1d2c3b4a59687", service: "default/web:80" };
+    const askedMs = trail.clock.now();
+    const dial = { id: facts.id, facts, askedMs, earlyBytes: 5, kill() {} };
+    reports.failed(new DialError("endpoint", "no endpoint is ready"), dial);
+    const target = { protocol: "tcp", address: "10.0.0.7:80" };
+    const [near] = MemoryConduit.pair();
+    const found = { ...dial, facts: { ...facts, target } };
+    abandon(reports.connected(near, found, askedMs), "enough");
+  });
+  const service = "default/web:80";
+  assertEquals(
+    lines.map(({ time: _, ...line }) => line),
+    [
+      [1, "dial", {}],
+      [1, "end", { end: "failed", reason: "no endpoint is ready" }],
+      [2, "dial", { protocol: "tcp", target: "10.0.0.7:80" }],
+      [2, "end", {
+        ...{ protocol: "tcp", target: "10.0.0.7:80" },
+        ...{ end: "reset", reason: "enough" },
+      }],
+    ].map(([dial, event, more]) => ({
+      ...{ event, dial, id: "f0e1d2c3b4a59687", service, ...more as object },
+      ...event === "dial"
+        ? { decision: "allowed", rule: `the catalog's ${service}` }
+        : { bytesToTarget: 5, bytesFromTarget: 0, durationMs: 0 },
+    })),
+  );
 });
 
 /** Half a surrogate is no text of a file. */

@@ -69,6 +69,20 @@ export class JsonLine {
     return this;
   }
 
+  /** Adds an object whose members are text or numbers. */
+  members(members: Readonly<Record<string, string | number>>): this {
+    let before = "{";
+    for (const name in members) {
+      // deno-lint-ignore tunnel/own-keys -- it is one of its own.
+      const value = members[name]!;
+      this.raw(before).text(name).raw(":");
+      if (typeof value === "number") this.number(value);
+      else this.text(value);
+      before = ",";
+    }
+    return this.raw(before === "{" ? "{}" : "}");
+  }
+
   /**
    * Ends the line; the next one begins.
    *

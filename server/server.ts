@@ -63,9 +63,13 @@ export async function startServer(
   log: Log,
   show: ShowServer,
 ): Promise<RunningServer> {
-  const { access } = options;
-  const eventLines = SERVER_EVENT_LINES;
-  const program = new Program({ kind: "server", eventLines, access }, log);
+  const { access, authorization } = options;
+  const program = new Program({
+    kind: "server",
+    eventLines: SERVER_EVENT_LINES,
+    access,
+    audit: authorization?.audit,
+  }, log);
   let server: Server | undefined;
   try {
     server = new Server(options, program, show);
@@ -196,9 +200,8 @@ class Server {
 
   /** What it tells of itself, and what can be asked of it. */
   #parts(discovery: ServerDiscovery | undefined): ServerParts {
-    const { authorization, limiter, metrics, options, peers, registry } =
-      this.#core;
-    const { conduits, events, files, timers } = this.program;
+    const { limiter, metrics, options, peers, registry } = this.#core;
+    const { conduits, events, files, timers, trail } = this.program;
     const { listen } = options.frontend;
     const agents = this.#agents;
     const host = hostname();
@@ -210,7 +213,7 @@ class Server {
       allowsAnonymous: options.agents.allowAnonymous,
       socket: listen.kind === "unix" ? listen.path : "",
       flags: options.shownFlags,
-      audit: authorization.audited,
+      audit: trail && ((limit) => trail.tail(limit)),
       program: () =>
         programInfo({
           program: "server",
@@ -240,13 +243,13 @@ class Server {
   }
 
   #running(addresses: RunningServer["addresses"]): RunningServer {
-    const { options, authorization, registry } = this.#core;
+    const { options, registry } = this.#core;
     const { log } = this.program;
     const shutdown = this.#shutdown;
     const timeoutMs = options.shutdownTimeoutMs;
     const finished = shutdown.finished
       .then(() => log.info("the server has ended"))
-      .finally(() => Promise.all([authorization.close(), this.program.end()]));
+      .finally(() => this.program.end());
     return {
       addresses,
       finished,
@@ -282,7 +285,6 @@ class Server {
       reload: () => {
         this.program.reload();
         this.#agents.reload();
-        authorization.reopen();
         this.#agents.reconsider();
       },
     };

@@ -10,11 +10,7 @@ import {
   reportInternalError,
   unawaited,
 } from "../../platform/errors/internal_errors.ts";
-import {
-  AuditTrail,
-  type DialRecord,
-  type OperatorAction,
-} from "../../policy/dial_record.ts";
+import type { DialRecord } from "../../policy/dial_record.ts";
 import { dialSpan } from "../../platform/tracing/tracing.ts";
 import { newConnectionId } from "../../platform/process/connection_ids.ts";
 import type {
@@ -32,9 +28,6 @@ import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PendingDial } from "../../proto/link/link.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import type { NamedTools } from "../../platform/program/tools.ts";
-import { AuditLog, type AuditLogOptions } from "../../policy/audit_log.ts";
-import { watchAuditLog } from "../../policy/audit_metrics.ts";
 
 /** What `TargetDialer` needs from outside. */
 interface TargetDialerOptions {
@@ -142,45 +135,4 @@ function unforeseen(error: unknown): DialError {
     undefined,
     "TUN907",
   );
-}
-
-// The audit log of an agent: what it dialed, and how that ended. Who asked is in
-// the server's, which knows callers.
-
-export class AgentAudit {
-  readonly #audit: AuditLog;
-  readonly #trail: AuditTrail;
-
-  /** @throws {AuditLogError} */
-  constructor(
-    where: AuditLogOptions,
-    private readonly agentId: string,
-    tools: NamedTools,
-  ) {
-    this.#audit = AuditLog.open(where, {
-      log: tools.log,
-      timers: tools.timers,
-    });
-    this.#trail = new AuditTrail(this.#audit, tools.timers);
-    watchAuditLog(tools.metrics, tools.prefix, this.#audit);
-  }
-
-  /** A dial begins. */
-  readonly begin = (target: DialTarget, id: ConnectionId): DialRecord =>
-    this.#trail.begin({ id, node: this.agentId, target });
-
-  /** An operator did something, or tried to. */
-  acted(action: OperatorAction): void {
-    this.#trail.acted(action);
-  }
-
-  /** Opens the file anew. */
-  reopen(): void {
-    this.#audit.reopen();
-  }
-
-  /** Writes everything. */
-  async close(): Promise<void> {
-    await this.#trail.close();
-  }
 }

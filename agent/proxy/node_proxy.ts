@@ -23,6 +23,7 @@ import { Program } from "../../net/program/program.ts";
 import type { HandoverFields } from "../../net/handover/packet_socket.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { AccessLogOptions } from "../../policy/access_log.ts";
+import type { AuditLogOptions } from "../../policy/audit_log.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { RelayOptions } from "../options.ts";
 import { Relay, type RelayWays } from "../relay/relay.ts";
@@ -53,6 +54,8 @@ export interface NodeProxyOptions extends ServiceProxyOptions {
   readonly relay?: RelayOptions & RelayWays;
   /** A line for each connection; absent: none. */
   readonly access?: AccessLogOptions;
+  /** Absent: no audit log. */
+  readonly audit?: AuditLogOptions;
 }
 
 /** One that is up. */
@@ -115,7 +118,12 @@ class NodeProxy {
     private readonly show: ShowNode,
   ) {
     const program = this.#program = new Program(
-      { kind: "proxy", eventLines: [], access: options.access },
+      {
+        kind: "proxy",
+        eventLines: [],
+        access: options.access,
+        audit: options.audit,
+      },
       output,
     );
     const { log } = program;
@@ -185,7 +193,7 @@ class NodeProxy {
   }
 
   #openAdmin(options: NodeProxyOptions): AdminPort {
-    const { log, metrics } = this.#program;
+    const { log, metrics, trail } = this.#program;
     const { admin, adminAccess = {}, identity } = options;
     const proxy = this.#proxy;
     const handler = metaHandler({
@@ -208,7 +216,7 @@ class NodeProxy {
       handler: apiBeside(
         this.#routes(options),
         () => handler,
-        actionLog(log),
+        actionLog(log, (action) => trail?.acted(action)),
       ),
     });
   }

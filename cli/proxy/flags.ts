@@ -11,7 +11,7 @@ import {
   LOG_FLAGS,
   WORKERS_FLAG,
 } from "../flags/program_flags.ts";
-import { ACCESS_LOG_FLAGS } from "../flags/access_log_flags.ts";
+import { ACCESS_LOG_FLAGS, AUDIT_FLAGS } from "../flags/access_log_flags.ts";
 import {
   CONNECTION_DEFAULTS,
   DIAL_TIMEOUTS_MS,
@@ -180,6 +180,7 @@ export const PROXY_FLAGS = {
   ...RELAY_FLAGS,
   ...OPERATION_FLAGS,
   ...ACCESS_LOG_FLAGS,
+  ...AUDIT_FLAGS,
   ...WORKERS_FLAG,
   ...HANDOVER_FLAGS,
   ...GENERAL,

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { accessLog } from "../flags/access_log_flags.ts";
+import { accessLog, auditOptions } from "../flags/access_log_flags.ts";
 import { openAddressFile } from "../../services/proxy/addresses/local_address.ts";
 import { discoverySource } from "../../agent/proxy/discovery_source.ts";
 import { followIdentity } from "../../agent/identity/followed_identity.ts";
@@ -111,6 +111,7 @@ export function proxyOptions(
     admin: adminAddress(values),
     adminAccess: proxyAdminAccess(values, context),
     ...accessLog(values, worker),
+    audit: auditOptions(values, worker),
     drainTimeoutMs: values["drain-timeout"],
   });
 }

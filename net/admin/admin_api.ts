@@ -9,7 +9,7 @@
 
 import type { Log } from "../../platform/log/log.ts";
 import { printable } from "../../platform/text/printable.ts";
-import type { OperatorAction } from "../../policy/dial_record.ts";
+import type { OperatorAction } from "../../policy/audit_trail.ts";
 import { INTERNAL_ERROR } from "../../platform/errors/internal_errors.ts";
 import {
   ADMIN_API,

@@ -44,6 +44,8 @@ import { registerBuildInfo } from "../../platform/process/build_info.ts";
 import type { NamedTools } from "../../platform/program/tools.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { AccessLog, type AccessLogOptions } from "../../policy/access_log.ts";
+import type { AuditLogOptions } from "../../policy/audit_log.ts";
+import { AuditTrail } from "../../policy/audit_trail.ts";
 
 /** The kinds of programs; their metrics are named after them. */
 export type ProgramKind = "server" | "agent" | "proxy";
@@ -55,6 +57,8 @@ export interface ProgramOptions {
   readonly eventLines: EventLines;
   /** Absent: there is no access log. */
   readonly access: AccessLogOptions | undefined;
+  /** Absent: there is no audit log. */
+  readonly audit?: AuditLogOptions | undefined;
 }
 
 /** See the module description. */
@@ -68,11 +72,16 @@ export class Program implements NamedTools {
   /** What is open now, and being dialed. */
   readonly conduits = new LiveConduits(systemTimers);
   readonly access: AccessLog | undefined;
+  /** What it records for auditors. */
+  readonly trail: AuditTrail | undefined;
   #files: WatchedFiles | undefined;
   readonly #listeners: BoundListener[] = [];
 
-  /** @throws {AuditLogError} The access log can never be written. */
-  constructor({ kind, eventLines, access }: ProgramOptions, output: Log) {
+  /** @throws {AuditLogError} One of its logs can never be written. */
+  constructor(
+    { kind, eventLines, access, audit }: ProgramOptions,
+    output: Log,
+  ) {
     this.log = withEvents(output, this.events, eventLines);
     this.prefix = `tunnel_${kind}_`;
     this.metrics = processMetrics(kind);
@@ -80,6 +89,7 @@ export class Program implements NamedTools {
     if (kind !== "proxy") registerLoopLag(this.metrics);
     const { log, timers, metrics, prefix } = this;
     this.access = AccessLog.open(access, { log, timers, metrics, prefix });
+    this.trail = AuditTrail.open(audit, this);
   }
 
   /** Files that are read again when they change; made when it has any. */
@@ -127,10 +137,11 @@ export class Program implements NamedTools {
     return this.#kept(new AdminPort({ ...options, log: this.log }));
   }
 
-  /** Reads files again, and opens the access log anew. */
+  /** Reads files again, and opens its logs anew. */
   reload(): void {
     this.#files?.reload();
     this.access?.reopen();
+    this.trail?.reopen();
   }
 
   /** Closes its ports and watches nothing any more; harmless when repeated. */
@@ -142,7 +153,7 @@ export class Program implements NamedTools {
 
   /** Writes what is left to be written: nothing happens any more. */
   async end(): Promise<void> {
-    await this.access?.close();
+    await Promise.all([this.access?.close(), this.trail?.close()]);
   }
 
   #kept<Listener extends BoundListener>(listener: Listener): Listener {

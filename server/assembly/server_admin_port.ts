@@ -66,7 +66,7 @@ export function serverAdminPort(
     handler: apiBeside(
       shown.routes,
       (door) => shown.pages(door, handler),
-      actionLog(program.log, (action) => authorization.acted(action)),
+      actionLog(program.log, (action) => program.trail?.acted(action)),
     ),
     reached: (limit, scope) => limiter.reached(limit, scope),
   });

@@ -88,7 +88,8 @@ export class ServerCore {
     this.metrics.watchBudget(this.receiveBudget);
     this.authorization = new Authorization(
       options.authorization ?? {},
-      program,
+      program.metrics,
+      program.trail,
     );
     this.peers = this.#membership();
     this.forwarding = new ServerForwarding(this);

@@ -1,6 +1,5 @@
 /**
- * The policy file and the audit log of one server, as one thing that it opens
- * and closes.
+ * The policy file of one server, and who is asked by it.
  *
  * @module
  */
@@ -11,16 +10,14 @@ import { ruleReport } from "./rule_report.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import type { AdminCandidate } from "./grant_entries.ts";
-import type { CountingTools } from "../../platform/program/tools.ts";
-import { AuditLog } from "../../policy/audit_log.ts";
-import { watchAuditLog } from "../../policy/audit_metrics.ts";
-import { AuditTrail, type OperatorAction } from "../../policy/dial_record.ts";
+import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import type { AuditTrail } from "../../policy/audit_trail.ts";
 import type { ReloadSource } from "../../platform/reload/reloads.ts";
 import {
   type Identifiers,
   NO_IDENTIFIERS,
 } from "../../proto/peer/identifiers.ts";
-import { counted, SERVER_PREFIX } from "../metrics/metric_families.ts";
+import { counted } from "../metrics/metric_families.ts";
 import { DialAuthorizer, type RequestedDial } from "./dial_authorizer.ts";
 import {
   SEES_EVERYTHING,
@@ -36,32 +33,25 @@ import { FieldError } from "../../platform/documents/document_map.ts";
 import { FileError, systemProblem } from "../../platform/files/file_error.ts";
 import { Policy } from "./policy.ts";
 
-/** What a server's policy allows, and its audit log. */
+/** What a server's policy allows. */
 export class Authorization {
   /** Authorizes every dial. */
   readonly dials: DialAuthorizer;
   readonly #policy: PolicyFile | undefined;
-  readonly #audit: AuditLog | undefined;
-  readonly #trail: AuditTrail | undefined;
 
-  /** @throws {PolicyError | AuditLogError} */
+  /**
+   * @param trail Absent: nothing is recorded.
+   * @throws {PolicyError}
+   */
   constructor(
-    { policyFile, audit }: AuthorizationOptions,
-    tools: CountingTools,
+    { policyFile }: AuthorizationOptions,
+    metrics: MetricRegistry,
+    trail: AuditTrail | undefined,
   ) {
-    const { metrics } = tools;
     if (policyFile !== undefined) this.#policy = PolicyFile.load(policyFile);
-    if (audit !== undefined) {
-      this.#audit = AuditLog.open(audit, {
-        log: tools.log,
-        timers: tools.timers,
-      });
-      this.#trail = new AuditTrail(this.#audit, tools.timers);
-      watchAuditLog(metrics, SERVER_PREFIX, this.#audit);
-    }
     this.dials = new DialAuthorizer({
       ...(this.#policy === undefined ? {} : { policy: this.#policy }),
-      ...(this.#trail === undefined ? {} : { trail: this.#trail }),
+      ...(trail === undefined ? {} : { trail }),
       refused: counted(
         metrics,
         "refused_dials",
@@ -90,11 +80,6 @@ export class Authorization {
     return this.#policy?.current.adminRoleOf(candidate);
   }
 
-  /** An operator did something, or tried to. */
-  acted(action: OperatorAction): void {
-    this.#trail?.acted(action);
-  }
-
   /** Which rule decides about a dial, and where it stands; nothing is counted. */
   report(
     question: RequestedDial,
@@ -114,22 +99,6 @@ export class Authorization {
           ? "reloaded, it decides about the next dials"
           : undefined,
     };
-  }
-
-  /** The last lines of the audit log; `undefined`: there is none. */
-  get audited(): ((limit: number) => readonly string[]) | undefined {
-    const audit = this.#audit;
-    return audit && ((limit) => audit.tail(limit));
-  }
-
-  /** Opens the audit log anew: somebody may have moved it away. */
-  reopen(): void {
-    this.#audit?.reopen();
-  }
-
-  /** Writes the audit log to its end. */
-  async close(): Promise<void> {
-    await this.#trail?.close();
   }
 }
 

@@ -6,11 +6,8 @@
  * @module
  */
 
-import type {
-  AuditTrail,
-  DialFacts,
-  DialRecord,
-} from "../../policy/dial_record.ts";
+import type { AuditTrail } from "../../policy/audit_trail.ts";
+import type { DialFacts, DialRecord } from "../../policy/dial_record.ts";
 import { refusal } from "../../policy/refusal.ts";
 import { NOT_ALLOWED, type RuleDecision } from "../../policy/rule_set.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";

@@ -15,6 +15,7 @@ import { openDialer } from "../../client/tunnel_dialer.ts";
 import { jsonAnswer } from "../../net/admin/http_endpoints.ts";
 import type { HandoverFields } from "../../net/handover/packet_socket.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
+import { catalogDials } from "../../policy/audit_trail.ts";
 import type { Program } from "../../net/program/program.ts";
 import {
   type DiscoveryFollower,
@@ -72,7 +73,7 @@ export class ServiceProxy {
     program: Program,
     private readonly changed: () => void = () => {},
   ) {
-    const { log, timers, metrics, events } = program;
+    const { log, timers, metrics, events, trail } = program;
     const { sources, route, discovery, addressFile } = options;
     const { earlyData, ...settings } = options;
     const tunnel = route && openDialer(route);
@@ -86,8 +87,10 @@ export class ServiceProxy {
       context: {
         ...settings,
         ...{ log, timers, changed, random },
-        reports: program.reports(({ message }, { service }) =>
-          events.note("dial-failed", `${service}: ${message}`)
+        reports: program.reports(
+          ({ message }, { service }) =>
+            events.note("dial-failed", `${service}: ${message}`),
+          ...trail === undefined ? [] : [catalogDials(trail)],
         ),
         families: new Families(timers),
         dialer: new MachineDialer(withoutAbsent({ tunnel, earlyData })),

@@ -1,0 +1,149 @@
+/**
+ * The audit log of a program as those see it who have something to record: dials,
+ * what operators do, and the end of it all.
+ *
+ * @module
+ */
+
+import type {
+  DialWitness,
+  ReportedDial,
+} from "../platform/conduits/dial_reports.ts";
+import type { NamedTools } from "../platform/program/tools.ts";
+import { clipped } from "../proto/peer/quoted.ts";
+import type { Clock } from "../proto/sync/clock.ts";
+import { AuditLog, type AuditLogOptions } from "./audit_log.ts";
+import {
+  type DialFacts,
+  DialRecord,
+  LineTime,
+  TEXT_LENGTH_MAX,
+} from "./dial_record.ts";
+import { JsonLine } from "./json_line.ts";
+
+/** What was asked for on an admin port. */
+export interface OperatorAction {
+  readonly who: Readonly<Record<string, string>>;
+  /** Such as `POST /v1/nodes/edge-7/drain`. */
+  readonly action: string;
+  /** Of the answer. */
+  readonly status: number;
+  /** Why it was not done. */
+  readonly problem?: string;
+}
+
+/** The records of a process, from its start to its end. */
+export class AuditTrail {
+  readonly #open = new Set<DialRecord>();
+  readonly #line = new JsonLine();
+  #dials = 0;
+  readonly #time: LineTime;
+
+  constructor(readonly log: AuditLog, readonly clock: Clock) {
+    this.#time = new LineTime(clock);
+  }
+
+  /**
+   * @param where Absent: none is wanted.
+   * @throws {AuditLogError} When the path can never work.
+   */
+  static open(
+    where: AuditLogOptions | undefined,
+    { log, timers, metrics, prefix }: NamedTools,
+  ): AuditTrail | undefined {
+    if (where === undefined) return undefined;
+    const audit = AuditLog.open(where, { log, timers });
+    metrics.computed(
+      "counter",
+      `${prefix}audit_lines_total`,
+      "Lines written to the audit log.",
+      () => audit.written,
+    );
+    metrics.computed(
+      "counter",
+      `${prefix}audit_dropped_lines_total`,
+      "Lines that are missing in the audit log: it could not be written.",
+      () => audit.dropped,
+    );
+    return new AuditTrail(audit, timers);
+  }
+
+  /** @param startMs When the dial was asked for, by the clock. */
+  begin(facts: DialFacts, startMs: number = this.clock.now()): DialRecord {
+    const record = new DialRecord(this, ++this.#dials, facts, startMs);
+    this.#open.add(record);
+    return record;
+  }
+
+  /** `record` has no more to say. @returns Whether it had until now. */
+  over(record: DialRecord): boolean {
+    return this.#open.delete(record);
+  }
+
+  /**
+   * Begins a line with a time; many are of the same second.
+   *
+   * @param ms Of `clock`.
+   */
+  lineAt(ms: number): JsonLine {
+    const millisecond = this.#time.look(ms);
+    return this.#line.raw('{"time":"').raw(this.#time.second)
+      .digits(millisecond, 3);
+  }
+
+  /**
+   * An operator did something, or tried to.
+   *
+   * @param who As the door that they came by knows them.
+   */
+  acted({ who, action, status, problem }: OperatorAction): void {
+    const line = this.lineAt(this.clock.now()).raw('Z","event":"admin","who":');
+    line.members(who).raw(',"action":').text(clipped(action, TEXT_LENGTH_MAX))
+      .raw(',"status":').number(status);
+    if (problem !== undefined) {
+      line.raw(',"problem":').text(clipped(problem, TEXT_LENGTH_MAX));
+    }
+    this.log.write(line.raw("}").finish());
+  }
+
+  /** The last lines, for people. */
+  tail(limit: number): readonly string[] {
+    return this.log.tail(limit);
+  }
+
+  /** Opens the file anew: it may have been moved away. */
+  reopen(): void {
+    this.log.reopen();
+  }
+
+  /** Ends what is still open, and writes everything. */
+  async close(): Promise<void> {
+    for (const record of [...this.#open]) {
+      record.cutOff();
+    }
+    await this.log.close();
+  }
+}
+
+/**
+ * Records the dials of a program that has no rules: what its catalog says is
+ * allowed. Each is recorded once it is known where it led to.
+ */
+export function catalogDials(trail: AuditTrail): DialWitness {
+  const begin = ({ askedMs, facts }: ReportedDial): DialRecord => {
+    const { id, from, service = "", target } = facts;
+    const record = trail.begin({
+      id,
+      service,
+      ...(from === undefined ? {} : { from }),
+      ...(target === undefined ? {} : { target }),
+    }, askedMs);
+    const rule = `the catalog's ${service}`;
+    record.decided({ isAllowed: true, rule }, trail.clock.now());
+    return record;
+  };
+  return {
+    failed: (problem, dial) => begin(dial).failed(problem, dial.earlyBytes),
+    connected: (dial, inner) => begin(dial).observing(inner),
+  };
+}
