@@ -19,6 +19,7 @@ import { until } from "../../../tests/support/watch/event_loop.ts";
 
 const KEY = "default/dns";
 const HOSTS = ["127.0.0.1", "127.0.0.2"] as const;
+const CHECK_TIMEOUT_MS = 500;
 const INTERVAL_MS = 1_000;
 
 /** Says under each address how the endpoint there is. */
@@ -95,7 +96,12 @@ class World implements AsyncDisposable {
   get check(): HealthCheck {
     return {
       ...{ kind: "http", path: "/ready", port: this.server.port },
-      ...{ intervalMs: INTERVAL_MS, timeoutMs: 500, rise: 1, fall: 1 },
+      ...{
+        intervalMs: INTERVAL_MS,
+        timeoutMs: CHECK_TIMEOUT_MS,
+        rise: 1,
+        fall: 1,
+      },
     };
   }
 
@@ -107,6 +113,9 @@ class World implements AsyncDisposable {
 
   /** Lets all be asked, and waits for what comes of it. */
   async ask(...wanted: readonly ("well" | "ill")[]): Promise<void> {
+    // One that is being asked is not asked again.
+    const { timers } = this.rig;
+    await until(() => !timers.pendingMs.includes(CHECK_TIMEOUT_MS));
     // As slow as the slowest: they do not stay in step.
     this.rig.timers.advance(2 * INTERVAL_MS);
     await this.are(...wanted);
