@@ -107,31 +107,6 @@ export class Histogram {
   }
 }
 
-/** Histograms of one family, distinguished by the value of one label. */
-export class LabelledHistogram {
-  readonly #histograms = new Map<string, Histogram>();
-
-  constructor(
-    private readonly label: string,
-    private readonly bounds: readonly number[],
-  ) {}
-
-  with(value: string): Histogram {
-    let histogram = this.#histograms.get(value);
-    if (histogram === undefined) {
-      histogram = new Histogram(this.bounds);
-      this.#histograms.set(value, histogram);
-    }
-    return histogram;
-  }
-
-  *lines(name: string): Iterable<string> {
-    for (const [value, histogram] of this.#histograms) {
-      yield* histogram.lines(name, `${this.label}="${escapeLabel(value)}"`);
-    }
-  }
-}
-
 /** A value, and those of its labels. */
 export type Sample = readonly [labelValues: readonly string[], value: number];
 
@@ -167,32 +142,33 @@ function labelText(
     .join(",");
 }
 
-/** Series of one family, distinguished by the values of its labels. */
-export class LabelledSeries {
+/** All of one family, distinguished by the values of its labels. */
+export class Labelled<One> {
   /** By the labels' values; their text is made at a scrape. */
-  readonly #series = new Map<
+  readonly #all = new Map<
     string,
-    { readonly values: readonly string[]; readonly series: Series }
+    readonly [values: readonly string[], one: One]
   >();
 
-  constructor(private readonly labels: readonly string[]) {}
+  constructor(private readonly make: () => One) {}
 
-  /** The series with these label values, in the order of the labels. */
-  with(...values: readonly string[]): Series {
+  /** The one with these label values, in the order of the labels. */
+  with(...values: readonly string[]): One {
     const key = values.length === 1 ? values[0]! : values.join("\0");
-    const known = this.#series.get(key);
-    if (known !== undefined) return known.series;
-    const series = new Series();
-    this.#series.set(key, { values, series });
-    return series;
+    const known = this.#all.get(key);
+    if (known !== undefined) return known[1];
+    const one = this.make();
+    this.#all.set(key, [values, one]);
+    return one;
   }
 
-  *lines(name: string): Iterable<string> {
-    for (const { values, series } of this.#series.values()) {
-      yield sampleLine(name, this.labels, values, series.value);
-    }
+  samples(): Iterable<readonly [values: readonly string[], one: One]> {
+    return this.#all.values();
   }
 }
+
+export type LabelledSeries = Labelled<Series>;
+export type LabelledHistogram = Labelled<Histogram>;
 
 /** `counter` only grows. Upstream has gauges and histograms besides. */
 type Kind = "counter" | "gauge" | "histogram";
@@ -254,9 +230,13 @@ export class MetricRegistry {
     help: string,
     labels: readonly string[],
   ): LabelledSeries {
-    const series = new LabelledSeries(labels);
-    this.#add(kind, name, help, () => series.lines(name));
-    return series;
+    const all = new Labelled(() => new Series());
+    this.#add(kind, name, help, function* () {
+      for (const [values, { value }] of all.samples()) {
+        yield sampleLine(name, labels, values, value);
+      }
+    });
+    return all;
   }
 
   /**
@@ -323,9 +303,9 @@ export class MetricRegistry {
     label: string,
     bounds: readonly number[],
   ): LabelledHistogram {
-    const histogram = new LabelledHistogram(label, bounds);
-    this.#add("histogram", name, help, () => histogram.lines(name));
-    return histogram;
+    const all = new Labelled(() => new Histogram(bounds));
+    this.computedHistograms(name, help, [label], () => all.samples());
+    return all;
   }
 
   /** Everything in the text format 0.0.4. */
