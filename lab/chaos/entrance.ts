@@ -1,7 +1,7 @@
 /**
  * Ways into the tunnel, as callers have them: CONNECT by hand and gRPC by our
- * library at the socket of one server, and the ports of a `tunnel forward`
- * that chooses its server itself.
+ * library at the socket of one server, and the ports of a `tunnel forward` and
+ * of a `tunnel proxy` that choose their server themselves.
  *
  * @module
  */
@@ -18,13 +18,28 @@ export interface Wire {
   close(): void;
 }
 
-export type Protocol = "connect" | "grpc" | "forward";
+export type Protocol =
+  | "connect"
+  | "grpc"
+  | "forward"
+  /** As TLS and HTTP clients do: what they say first leaves with the dial. */
+  | "forward, said first"
+  | "proxy, said first";
+
+/** Those that ask a program of ours, which chooses its server itself. */
+export const SAID_FIRST: readonly Protocol[] = [
+  "forward, said first",
+  "proxy, said first",
+];
+export const OF_OUR_CALLERS: readonly Protocol[] = ["forward", ...SAID_FIRST];
 
 /** See the module description. */
 export interface Entrance {
   readonly protocol: Protocol;
   /** Whose it is; absent: whichever it chooses. */
   readonly server?: string;
+  /** Said at once; the target echoes it behind its greeting. */
+  readonly saysFirst?: Uint8Array;
   /** Connects to a target, known by the name of what serves it. */
   open(target: string, signal: AbortSignal): Promise<Wire>;
 }
@@ -77,10 +92,17 @@ export function grpcEntrance(server: string, path: string): Entrance {
   };
 }
 
-/** @param ports Of the `tunnel forward`, by target. */
-export function forwardEntrance(ports: ReadonlyMap<string, number>): Entrance {
+/** As long as a ClientHello that offers many things. */
+const FIRST_WORDS = new Uint8Array(1_200).map((_, index) => index % 251);
+
+/** @param ports Of a `tunnel forward` or a `tunnel proxy`, by target. */
+export function portEntrance(
+  protocol: Exclude<Protocol, "connect" | "grpc">,
+  ports: ReadonlyMap<string, number>,
+): Entrance {
   return {
-    protocol: "forward",
+    protocol,
+    ...protocol === "forward" ? {} : { saysFirst: FIRST_WORDS },
     async open(target, signal) {
       signal.throwIfAborted();
       const port = ports.get(target)!;

@@ -12,8 +12,15 @@
 
 import type { Prng } from "../../tests/support/memory/prng.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";
+import { writeAll } from "../interop/connect_client.ts";
+import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
 import { Conversation, type Manner } from "./conversation.ts";
-import type { Entrance, Protocol, Wire } from "./entrance.ts";
+import {
+  type Entrance,
+  OF_OUR_CALLERS,
+  type Protocol,
+  type Wire,
+} from "./entrance.ts";
 import type { Attempt, Ledger, Path } from "./ledger.ts";
 
 /** How long a caller waits for one server; our own client tries them itself. */
@@ -91,9 +98,11 @@ export class Load {
         ...{ talk: undefined, openedMs: 0, isEnding: false },
       });
     for (const [index, target] of plan.targets.entries()) {
-      for (const entrance of plan.entrances) stay(entrance, target, STAY);
-      stay(plan.entrances[index % plan.entrances.length]!, target, BULK);
-      for (const protocol of ["connect", "grpc", "forward"] as const) {
+      const staying = plan.entrances
+        .filter(({ saysFirst }) => saysFirst === undefined);
+      for (const entrance of staying) stay(entrance, target, STAY);
+      stay(staying[index % staying.length]!, target, BULK);
+      for (const protocol of new Set(plan.entrances.map(protocolOf))) {
         this.#askers.push({
           ...{ protocol, target, turn: index, goodMs: 0, isGood: false },
         });
@@ -218,7 +227,7 @@ export class Load {
     entrance: Entrance,
     target: string,
   ): Promise<{ wire: Wire; agent: string }> {
-    const patienceMs = entrance.protocol === "forward"
+    const patienceMs = OF_OUR_CALLERS.includes(entrance.protocol)
       ? FORWARD_PATIENCE_MS
       : PATIENCE_MS;
     const abort = new AbortController();
@@ -231,7 +240,10 @@ export class Load {
       const giveUp = () => wire.close();
       abort.signal.addEventListener("abort", giveUp);
       try {
+        const { saysFirst } = entrance;
+        if (saysFirst !== undefined) await writeAll(wire, saysFirst);
         const address = await readGreeting(wire);
+        if (saysFirst !== undefined) await readEcho(wire, saysFirst);
         const agent = this.plan.machineAt(address) ?? target;
         return { wire, agent };
       } catch (error) {
@@ -261,6 +273,23 @@ function pathOf(
   const openedMs = Date.now();
   const path = { protocol, target, agent, openedMs };
   return server === undefined ? path : { ...path, server };
+}
+
+function protocolOf({ protocol }: Entrance): Protocol {
+  return protocol;
+}
+
+/** What was said first came through whole. */
+async function readEcho(wire: Wire, said: Uint8Array): Promise<void> {
+  const echo = new Uint8Array(said.length);
+  for (let at = 0; at < echo.length;) {
+    const count = await wire.read(echo.subarray(at));
+    if (count === null) {
+      throw new Error(`ended after ${at} of ${echo.length} bytes said first`);
+    }
+    at += count;
+  }
+  if (!sameBytes(echo, said)) throw new Error("what was said first is wrong");
 }
 
 /** The target's first line: from where it was dialed. */

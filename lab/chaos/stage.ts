@@ -1,7 +1,7 @@
 /**
  * A whole tunnel of real processes, each on a machine of its own: servers,
- * agents, what they lead to, a `tunnel forward`, a load balancer and a name
- * server.
+ * agents, what they lead to, a `tunnel forward`, a `tunnel proxy`, a load
+ * balancer and a name server.
  *
  * @module
  */
@@ -11,8 +11,8 @@ import { Balancer } from "../../tests/support/rigs/balancer.ts";
 import {
   connectEntrance,
   type Entrance,
-  forwardEntrance,
   grpcEntrance,
+  portEntrance,
   TARGET_PORT,
 } from "./entrance.ts";
 import type { FakeClocks } from "./fake_clocks.ts";
@@ -26,6 +26,8 @@ const AGENT_PORT = 8091;
 const SERVER_HEALTH_PORT = 8092;
 const AGENT_HEALTH_PORT = 8093;
 const FORWARD_PORT_FIRST = 7100;
+const PROXY_PORT_FIRST = 7200;
+const PROXY_ADMIN_PORT = 7300;
 const METRICS_TIMEOUT_MS = 5_000;
 
 /** Where the target behind two agents is. */
@@ -44,9 +46,11 @@ export class Stage implements AsyncDisposable {
   /** By name of the target. */
   readonly targets = new Map<string, Program>();
   readonly forwardPorts = new Map<string, number>();
+  readonly proxyPorts = new Map<string, number>();
   /** The one that carries the log of a server; stops reading when stopped. */
   logReader!: Program;
   forward!: Program;
+  proxy!: Program;
   readonly names = new NameServer();
   readonly balancer = new Balancer(HOME_ADDRESS);
 
@@ -76,9 +80,13 @@ export class Stage implements AsyncDisposable {
     }
   }
 
-  /** Servers, agents and the forward: everything that is ours. */
+  /** Servers, agents and the callers' programs: everything that is ours. */
   get ours(): readonly Program[] {
-    return [...this.servers.values(), ...this.agents.values(), this.forward];
+    return [
+      ...this.servers.values(),
+      ...this.agents.values(),
+      ...[this.forward, this.proxy],
+    ];
   }
 
   get programs(): readonly Program[] {
@@ -92,7 +100,9 @@ export class Stage implements AsyncDisposable {
     return [
       ...sockets.map(([id, path]) => connectEntrance(id, path)),
       ...sockets.map(([id, path]) => grpcEntrance(id, path)),
-      forwardEntrance(this.forwardPorts),
+      portEntrance("forward", this.forwardPorts),
+      portEntrance("forward, said first", this.forwardPorts),
+      portEntrance("proxy, said first", this.proxyPorts),
     ];
   }
 
@@ -156,7 +166,9 @@ export class Stage implements AsyncDisposable {
     await this.#startTargets();
     await this.#startServers();
     await this.#startAgents();
-    await this.#startForward();
+    const folder = await this.#joinCaller();
+    await this.#startForward(folder);
+    await this.#startProxy(folder);
   }
 
   async #startTargets(): Promise<void> {
@@ -268,14 +280,18 @@ export class Stage implements AsyncDisposable {
     ];
   }
 
-  /** Joins by all servers, whose addresses it then knows. */
-  async #startForward(): Promise<void> {
+  /** By all servers, whose addresses it then knows. @returns Its state. */
+  async #joinCaller(): Promise<string> {
     const folder = `${this.folder}/agent-${CALLER}`;
     const token = await this.createToken(`--node=${CALLER}`);
     await this.run("join", token, ...[
       ...[`--server=${this.#addresses()}`, `--node=${CALLER}`],
       `--state-dir=${folder}`,
     ]);
+    return folder;
+  }
+
+  async #startForward(folder: string): Promise<void> {
     for (const [index, target] of targetsOf(this.topology).entries()) {
       this.forwardPorts.set(target, FORWARD_PORT_FIRST + index);
     }
@@ -288,6 +304,26 @@ export class Stage implements AsyncDisposable {
       ...["--as-node", `--state-dir=${folder}`],
     ], { readyLine: new RegExp(specs.at(-1)!.replace(/^\d+:/, "-> ")) });
     await this.forward.start();
+  }
+
+  async #startProxy(folder: string): Promise<void> {
+    const config = `${this.folder}/services.json`;
+    const services = targetsOf(this.topology).map((name, index) => {
+      const port = PROXY_PORT_FIRST + index;
+      this.proxyPorts.set(name, port);
+      return {
+        name,
+        ports: [{ port: TARGET_PORT, listen: `127.0.0.1:${port}` }],
+        endpoints: [{ address: name, port: TARGET_PORT, via: "agent" }],
+      };
+    });
+    await Deno.writeTextFile(config, JSON.stringify({ services }));
+    this.proxy = this.#program("proxy", "home", [
+      ...ourCommand("proxy", `--config=${config}`),
+      ...["--as-node", `--state-dir=${folder}`, "--admin-socket=none"],
+      ...[`--admin-port=${PROXY_ADMIN_PORT}`, "--handover-socket=none"],
+    ], { readyUrl: `http://127.0.0.1:${PROXY_ADMIN_PORT}/readyz` });
+    await this.proxy.start();
   }
 
   #program(

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { SAID_FIRST } from "./entrance.ts";
 import { type Allowance, USUAL } from "./fault.ts";
 import {
   type BreakRecord,
@@ -25,8 +26,9 @@ export interface Verdict {
   readonly failedAllowed: number;
   /** That were served after one server did not. */
   readonly retried: number;
-  /** To targets that have another way. */
+  /** To targets that have another way; and of callers that speak first. */
   readonly slowestDialMs: number;
+  readonly saidFirst: { readonly dials: number; readonly slowestMs: number };
   /** On paths that lived. */
   readonly longestStallMs: number;
   /** Conduits whose path died, and whose path lived. */
@@ -57,6 +59,9 @@ export interface Outcome {
 
 const SHOWN_MAX = 3;
 
+/** Another server is asked after one second, also with words that were said. */
+const SAID_FIRST_MS = 3_000;
+
 /** See the module description. */
 export function judge(ledger: Ledger, outcome: Outcome): Verdict {
   const { allows } = outcome;
@@ -85,6 +90,10 @@ export function judge(ledger: Ledger, outcome: Outcome): Verdict {
         isGood && attempts.length > 0
       ).length,
     slowestDialMs: longest(felt.timed),
+    saidFirst: {
+      dials: saidFirst(ledger.dials).length,
+      slowestMs: longest(saidFirst(felt.timed)),
+    },
     longestStallMs: longest(felt.stalls),
     brokenDead: felt.dead.length,
     brokenAlive: felt.alive.length,
@@ -114,10 +123,7 @@ interface Felt {
 /** A few of each kind, in sentences. */
 function problemsOf(felt: Felt, { allows, backMs }: Outcome): string[] {
   const limits = { ...USUAL, ...allows };
-  const [slowestDialMs, longestStallMs] = [
-    longest(felt.timed),
-    longest(felt.stalls),
-  ];
+  const longestStallMs = longest(felt.stalls);
   const unsaid = felt.dead.filter(({ isEof, path }) =>
     isEof && path.protocol === "grpc" && allows.mayEnd !== true
   );
@@ -135,15 +141,27 @@ function problemsOf(felt: Felt, { allows, backMs }: Outcome): string[] {
     ...felt.wrong.slice(0, SHOWN_MAX).map(({ path, offset }) =>
       `a conduit ${describe(path)} got wrong bytes at ${offset}`
     ),
-    ...slowestDialMs > limits.dialMs
-      ? [`a dial took ${slowestDialMs} ms (${limits.dialMs} are allowed)`]
-      : [],
+    ...lateText(felt.timed, limits.dialMs),
+    ...lateText(saidFirst(felt.timed), SAID_FIRST_MS),
     ...longestStallMs > limits.stallMs
       ? [stallText(felt.stalls, longestStallMs, limits.stallMs)]
       : [],
     ...backMs > limits.backMs
       ? [`not well ${limits.backMs} ms after its end`]
       : [],
+  ];
+}
+
+function saidFirst(dials: readonly DialRecord[]): DialRecord[] {
+  return dials.filter(({ path }) => SAID_FIRST.includes(path.protocol));
+}
+
+function lateText(dials: readonly DialRecord[], limitMs: number): string[] {
+  const tookMs = longest(dials);
+  if (tookMs <= limitMs) return [];
+  const { path } = dials.find((dial) => dial.tookMs === tookMs)!;
+  return [
+    `a dial ${describe(path)} took ${tookMs} ms (${limitMs} are allowed)`,
   ];
 }
 
@@ -179,6 +197,10 @@ const COLUMNS: readonly (readonly [string, (line: Verdict) => string])[] = [
   ["no way", ({ failedAllowed }) => String(failedAllowed)],
   ["retried", ({ retried }) => String(retried)],
   ["slowest dial", ({ slowestDialMs }) => `${slowestDialMs} ms`],
+  [
+    "said first",
+    ({ saidFirst: { dials, slowestMs } }) => `${dials}, ${slowestMs} ms`,
+  ],
   ["longest stall", ({ longestStallMs }) => `${longestStallMs} ms`],
   ["cut (dead path)", ({ brokenDead }) => String(brokenDead)],
   ["cut (alive)", ({ brokenAlive }) => String(brokenAlive)],

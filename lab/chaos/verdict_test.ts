@@ -65,7 +65,7 @@ Deno.test("what takes too long is said, unless it may", () => {
   assertMatch(problems(stall).join(), /stood still for 6000 ms/);
   assertEquals(problems(stall, { mayStand: overAgent("n3") }), []);
   assertEquals(problems(stall, { stallMs: 7_000 }), []);
-  assertMatch(problems(dial).join(), /a dial took 6000 ms/);
+  assertMatch(problems(dial).join(), /a dial by grpc of s1 .* took 6000 ms/);
   assertEquals(problems(dial, { mayWait: ["site"] }), []);
   assertMatch(problems(() => {}, {}, Infinity).join(), /not well 10000 ms/);
 });

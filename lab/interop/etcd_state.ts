@@ -14,6 +14,7 @@ import {
   stateCases,
   StateServers,
 } from "../../tests/support/rigs/state_servers.ts";
+import { sharedStateCases } from "../../tests/versions/shared_state.ts";
 import type { EtcdCases, EtcdContext } from "./etcd_case.ts";
 
 /** A file with a key. */
@@ -46,6 +47,11 @@ export const ETCD_STATE_CASES: EtcdCases = {
   ...stateCases(
     "etcd",
     ({ workspace, cluster }: EtcdContext) => serversOn(workspace, cluster),
+  ),
+  ...sharedStateCases(
+    "etcd",
+    ({ workspace }: EtcdContext) => workspace,
+    ({ workspace, cluster }) => serversOn(workspace, cluster),
   ),
   "state in etcd: no private key can be read there, and another key file is told":
     async ({ cluster, workspace }) => {

@@ -11,6 +11,7 @@ import { Workspace } from "../support/program/workspace.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
+import { workersOf } from "../support/rigs/workers.ts";
 import { commandOfVersion, PAIRS, type Version } from "./versions.ts";
 
 /** Ends processes that nobody here has started. */
@@ -116,6 +117,39 @@ for (const [first, then] of PAIRS) {
     held.reset("over");
     await mustBeAnswered(requests);
     assertEquals((await old.ended).code, 0);
+  });
+}
+
+for (const [first, then] of PAIRS) {
+  Deno.test(`versions: two workers that are ${first} are replaced by ${then}, and these upgraded to ${first}`, async () => {
+    await using stage = new ServerStage(await Workspace.make());
+    using successors = new Successors();
+    const place = stage.workspace.path("server.handover");
+    const flags = [
+      ...[...stage.flags, "--workers=2"],
+      `--handover-socket=${place}`,
+    ];
+    const old = stage.run([...await commandOf(first, "server"), ...flags]);
+    await workersOf(old);
+    await stage.addAgents(2);
+    const held = [await stage.connect("grpc")];
+    const requests = [stage.requests("grpc"), stage.requests("http-connect")];
+    for (const one of requests) await one.more(20);
+    const words = await commandOf(then, "server");
+    const young = stage.run([...words, ...flags, "--replace"]);
+    await young.untilPrinted(/took over from process/);
+    held.push(await stage.connect("http-connect"));
+    for (const one of requests) await one.more(20);
+    await successors.upgrade(then, first, place);
+    held.push(await stage.connect("grpc"));
+    for (const one of requests) await one.more(20);
+    for (const one of held) {
+      one.send("still");
+      await one.mustReceive(5);
+      one.reset("over");
+    }
+    await mustBeAnswered(...requests);
+    for (const { ended } of [old, young]) assertEquals((await ended).code, 0);
   });
 }
 

@@ -5,6 +5,7 @@
  */
 
 import { type FaultFamily, overServer } from "../fault.ts";
+import { OF_OUR_CALLERS } from "../entrance.ts";
 import type { NameMood } from "../name_server.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
@@ -24,7 +25,7 @@ export const NAME_FAULTS: FaultFamily = {
       name: `names flap, and server ${server.name} is started anew`,
       lastsMs: 0,
       // A name that is said not to exist leads nowhere, whoever knew it before.
-      allows: { mayBreak: overServer(server.name), mayFailBy: ["forward"] },
+      allows: { mayBreak: overServer(server.name), mayFailBy: OF_OUR_CALLERS },
       hits: [server.name, "names"],
       async apply() {
         stage.names.mood = "silent";

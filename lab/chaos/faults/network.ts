@@ -15,6 +15,7 @@ import {
   overLink,
   overServer,
 } from "../fault.ts";
+import { OF_OUR_CALLERS } from "../entrance.ts";
 import type { WayRule } from "../network.ts";
 import type { Stage } from "../stage.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
@@ -152,6 +153,25 @@ export const NETWORK_FAULTS: FaultFamily = {
       `packets over 1000 bytes vanish between ${server} and ${agent}`,
     { overBytes: 1_000 },
   ),
+  "mtu-callers": (stage, prng) => {
+    const { servers } = stage.topology;
+    const healthy = prng.pick(servers);
+    const hit = servers.filter((name) => name !== healthy);
+    const name = "packets over 1000 bytes vanish between callers and all " +
+      `servers but ${healthy}`;
+    const ways = between(hit, ["home"]);
+    return told(stage, name, ways, { overBytes: 1_000 }, CUT_MS, {
+      // What `forward` and proxy have open there is lost, and links over the
+      // balancer, which is where callers are.
+      mayBreak: (path) =>
+        OF_OUR_CALLERS.includes(path.protocol) ||
+        stage.topology.agents.some(({ name, finds }) =>
+          finds === "balancer" && overAgent(name)(path) &&
+          !overServer(healthy)(path)
+        ),
+      dialMs: NEXT_SERVER_MS,
+    });
+  },
 };
 
 /** Too long for the cut, or much like others in it. */

@@ -13,6 +13,7 @@ import {
   overAgent,
   overServer,
 } from "../fault.ts";
+import type { Protocol } from "../entrance.ts";
 import type { Path } from "../ledger.ts";
 import { runOrThrow } from "../network.ts";
 import type { Program } from "../program.ts";
@@ -88,12 +89,14 @@ const aTarget: ChooseVictim = (stage, prng) => {
   };
 };
 
+const BY_FORWARD: readonly Protocol[] = ["forward", "forward, said first"];
+
 const theCaller: ChooseVictim = ({ forward }) => ({
   program: forward,
   kind: "caller",
-  isOver: ({ protocol }) => protocol === "forward",
-  gone: { mayFailBy: ["forward"] },
-  still: { mayWaitBy: ["forward"] },
+  isOver: ({ protocol }) => BY_FORWARD.includes(protocol),
+  gone: { mayFailBy: BY_FORWARD },
+  still: { mayWaitBy: BY_FORWARD },
 });
 
 /** Kill -9, and started again at its end. */
@@ -173,20 +176,28 @@ export const WORKER_FAULTS: FaultFamily = {
       undo: () => Promise.resolve(),
     };
   },
-  "freeze-worker": (stage, prng) => {
-    const server = prng.pick([...stage.servers.values()]);
-    let pid = 0;
+  "freeze-workers": (stage, prng) => {
+    const { servers } = stage.topology;
+    const healthy = prng.pick(servers);
+    const hit = servers.filter((name) => name !== healthy);
+    const pids: string[] = [];
     return {
-      name: `a worker of server ${server.name} stands still for 5 s`,
+      name: `a worker of each server but ${healthy} stands still for 5 s`,
       lastsMs: SHORT_MS,
-      allows: { mayStand: overServer(server.name), dialMs: NEXT_SERVER_MS },
-      hits: [server.name],
+      allows: {
+        mayStand: (path) => hit.some((name) => overServer(name)(path)),
+        // A caller by hand may meet one after the other.
+        dialMs: 2 * NEXT_SERVER_MS,
+      },
+      hits: hit,
       async apply() {
-        pid = prng.pick(server.children);
-        await runOrThrow("kill", "-STOP", String(pid));
+        for (const name of hit) {
+          pids.push(String(prng.pick(stage.servers.get(name)!.children)));
+        }
+        await runOrThrow("kill", "-STOP", ...pids);
       },
       async undo() {
-        await runOrThrow("kill", "-CONT", String(pid));
+        await runOrThrow("kill", "-CONT", ...pids);
       },
     };
   },
