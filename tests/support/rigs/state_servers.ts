@@ -28,6 +28,9 @@ export class StateServers implements AsyncDisposable {
   /** What is started from now on; a test may take another version. */
   program: (...words: readonly string[]) => readonly string[] = ourCommand;
 
+  /** What is asked of the state itself; by default {@linkcode program}. */
+  commands: ((...words: readonly string[]) => readonly string[]) | undefined;
+
   /** @param flags That say where the state is, for servers and commands alike. */
   constructor(
     private readonly workspace: Workspace,
@@ -52,7 +55,8 @@ export class StateServers implements AsyncDisposable {
   run(command: string, ...words: readonly string[]): Promise<Said> {
     const none = `--state-dir=${this.workspace.path("no-server")}`;
     // First: the words may say another one.
-    return said(this.program(command, none, ...words, ...this.flags));
+    const program = this.commands ?? this.program;
+    return said(program(command, none, ...words, ...this.flags));
   }
 
   /** The same; it must succeed. */
