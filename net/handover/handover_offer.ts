@@ -56,7 +56,9 @@ export interface Incumbent {
   readonly asked?: (isReadying: boolean) => void;
   readonly handedOver: (handed: HandedOver) => void;
   /** What a successor goes on with, in packets. */
-  readonly memory?: () => Iterable<HandoverFields>;
+  readonly memory?: () =>
+    | Iterable<HandoverFields>
+    | AsyncIterable<HandoverFields>;
   /** The process that has taken over is gone before this one. */
   readonly successorEnded?: () => void;
   /** How many agents are linked, for a successor that has to wait for them. */
@@ -151,15 +153,16 @@ export class HandoverOffer {
       { yes: true, pid: Deno.pid, agents, recalls: true },
       isOurs ? [STDERR] : [],
     );
-    let memory: Iterator<HandoverFields> | undefined;
+    let memory: AsyncIterator<HandoverFields> | undefined;
     for (;;) {
       const words = await socket.receiveFields();
       if (words === null) break;
       const { more, take, recall } = words;
       if (recall === true) {
-        memory ??= (this.incumbent.memory?.() ?? [])[Symbol.iterator]();
+        memory ??= memoryOf(this.incumbent);
+        const { value = null } = await memory.next();
         // One that is too long for a packet is left out.
-        if (!socket.send({ memory: memory.next().value ?? null })) {
+        if (!socket.send({ memory: value })) {
           socket.send({ memory: {} });
         }
       } else if (more === true) {
@@ -197,4 +200,11 @@ export class HandoverOffer {
     socket.send({ taken: true });
     return isAll;
   }
+}
+
+/** In parts, which may have to be asked for. */
+async function* memoryOf(
+  { memory }: Incumbent,
+): AsyncGenerator<HandoverFields, undefined> {
+  yield* memory?.() ?? [];
 }

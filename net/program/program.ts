@@ -221,7 +221,7 @@ export interface Replaceable extends Running {
   /** A successor has all sockets: it ends when its connections have ended. */
   handedOver(pid: number): void;
   /** What a successor goes on with, in packets: the places of its clients. */
-  readonly memory?: Iterable<HandoverFields>;
+  readonly memory?: Iterable<HandoverFields> | AsyncIterable<HandoverFields>;
   /** A packet of it, which may be any. */
   recall?(part: HandoverFields): void;
   /** That process is gone: no process reads what still has the old sockets. */

@@ -43,6 +43,22 @@ Deno.test("default spreads dials over all agents (TestAddRemoveBackends_DefaultS
   assertEquals(served("x:1"), ["b", "c"]);
 });
 
+Deno.test("agents share short dials alike, also one whose goodbyes take longer", () => {
+  const { registry, add } = setUp("defaultRoute");
+  const ours = add("ours", { defaultRoute: true });
+  const theirs = add("theirs", { defaultRoute: true });
+  const counts = { ours: 0, theirs: 0 };
+  for (let dial = 0; dial < 2_000; dial++) {
+    const picked = registry.pick({ protocol: "tcp", address: "x:1" });
+    assert(picked.kind === "picked");
+    counts[picked.link.peer.agentId as keyof typeof counts]++;
+    // The one before is over; a stream counts until its end was answered.
+    ours.load = ours.ending = picked.link === ours ? 1 : 0;
+    theirs.load = 0;
+  }
+  assert(Math.abs(counts.ours - counts.theirs) < 120, JSON.stringify(counts));
+});
+
 Deno.test("defaultRoute asks only agents that announced it (TestAddRemoveBackends_DefaultRouteStrategy)", () => {
   const { add, served } = setUp("defaultRoute");
   add("a");

@@ -24,11 +24,11 @@ async function assertNoneFailed(requests: SteadyRequests): Promise<void> {
   assert(answered > 20, `only ${answered} were asked`);
 }
 
-/** What a worker of the proxy counts for the service. */
-async function accepted(path: string): Promise<number> {
+/** What a worker of the proxy says of the service. */
+async function served(path: string) {
   const client = adminClient("proxy", { kind: "unix", path });
   const { ports } = await client.get<ProxyStatus>(PROXY_STATUS_PATH);
-  return ports.find(({ protocol }) => protocol === "tcp")!.accepted;
+  return ports.find(({ protocol }) => protocol === "tcp")!;
 }
 
 Deno.test("two workers serve the ports of a proxy, TCP and UDP, and one is killed", async () => {
@@ -41,7 +41,9 @@ Deno.test("two workers serve the ports of a proxy, TCP and UDP, and one is kille
   for (let count = 0; count < 16; count++) held.push(await stage.connect());
   for (const one of held) assertEquals(await ask(one, "held"), "held");
   const counts = await Promise.all(
-    [0, 1].map((index) => accepted(workerSocket(socket, index))),
+    [0, 1].map(async (index) =>
+      (await served(workerSocket(socket, index))).accepted
+    ),
   );
   assertEquals(counts.reduce((sum, count) => sum + count), 16);
   const metrics = `http://127.0.0.1:${stage.adminPort}/metrics`;
@@ -92,6 +94,39 @@ for (const [before, after] of [[1, 2], [2, 1]]) {
     await assertNoneFailed(requests);
   });
 }
+
+Deno.test("each worker of a proxy goes on in the round of the one before", async () => {
+  await using stage = await ProxyStage.open(7);
+  const socket = stage.workspace.path("admin.sock");
+  const flags = ["--workers=2", `--admin-socket=${socket}`];
+  /** By worker, what each endpoint was given. */
+  const totals = [new Map<string, number>(), new Map<string, number>()];
+  const connectOften = async () => {
+    for (let count = 0; count < 40; count++) {
+      const one = await stage.connect();
+      assertEquals(await ask(one, "x"), "x");
+      one.close();
+    }
+    for (const [index, sums] of totals.entries()) {
+      const { endpoints } = await served(workerSocket(socket, index));
+      for (const { address, total } of endpoints) {
+        sums.set(address, (sums.get(address) ?? 0) + total);
+      }
+    }
+  };
+  const old = stage.start(...flags);
+  await old.untilReady(stage.readyUrl);
+  await connectOften();
+  const young = stage.start("--replace", ...flags);
+  await young.untilPrinted(/took over from process/);
+  assertEquals((await old.ended).code, 0);
+  await connectOften();
+  for (const sums of totals) {
+    const counts = [...sums.values()];
+    assertEquals(counts.length, 7);
+    assert(Math.max(...counts) - Math.min(...counts) <= 1, `${counts}`);
+  }
+});
 
 Deno.test("two workers of an agent are one agent, and one of them may die", async () => {
   await using stage = new ServerStage(await Workspace.make());

@@ -13,6 +13,7 @@ import {
   socketStore,
   type WaitingSocket,
 } from "../../../net/bind/socket_store.ts";
+import type { HandoverFields } from "../../../net/handover/packet_socket.ts";
 import { closeAll, copyDescriptor } from "../../../net/libc/descriptors.ts";
 import {
   type BoundListener,
@@ -193,6 +194,28 @@ export class WorkerGroup implements Replaceable {
     if (this.#state !== "taking over") return;
     this.#state = "serving";
     for (const { worker } of this.#places) worker.serve(true);
+  }
+
+  /** Of each worker, whose number says who goes on with it. */
+  get memory(): AsyncIterable<HandoverFields> {
+    return this.#memories();
+  }
+
+  async *#memories(): AsyncGenerator<HandoverFields> {
+    const { workers } = this;
+    const memories = await Promise.all(workers.map((one) => one.memory()));
+    for (const [at, parts] of memories.entries()) {
+      for (const part of parts) yield { ...part, worker: workers[at]!.index };
+    }
+  }
+
+  /** Of a worker, or of a program that had none: all go on with that. */
+  recall({ worker, ...part }: HandoverFields): void {
+    const isMeant = ({ index }: WorkerProcess) =>
+      worker === undefined || index === Number(worker) % this.count;
+    for (const one of this.workers.filter(isMeant)) {
+      one.tell({ kind: "recall", part });
+    }
   }
 
   awaitSuccessor(ms: number): void {

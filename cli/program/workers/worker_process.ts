@@ -18,6 +18,9 @@ import type {
   PathAcceptors,
   PathWorker,
 } from "../../../net/bind/path_acceptor.ts";
+import { atMost } from "../../../platform/time/deadline.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
+import type { HandoverFields } from "../../../net/handover/packet_socket.ts";
 import { selfCommand } from "../rights.ts";
 import { askOver } from "./channel_http.ts";
 import {
@@ -51,6 +54,9 @@ export interface WorkerStart {
 /** As keys begin (`socket_key.ts`). */
 export type SocketKind = "tcp" | "unix";
 
+/** A successor wants its memory, and does not wait for ever. */
+const MEMORY_MS = 1_000;
+
 /** So many looks without an answer: it is frozen, or very busy. */
 export const SILENT_LOOKS_MAX = 5;
 
@@ -81,6 +87,10 @@ export class WorkerProcess implements PathWorker {
   readonly #asking: (() => void)[] = [];
   #life: Life = { kind: "starting" };
   #agents = 0;
+  /** What it has said of it, since it was asked. */
+  #memory:
+    | { readonly parts: HandoverFields[]; readonly told: () => void }
+    | undefined;
   #unanswered = 0;
   /** What it was given, until it has opened what it needs. */
   #given: readonly WaitingSocket[];
@@ -156,6 +166,16 @@ export class WorkerProcess implements PathWorker {
   /** The same; one that has been asked and has not answered may have some. */
   get likelyAgents(): number {
     return this.#unanswered > 0 ? Math.max(1, this.#agents) : this.#agents;
+  }
+
+  /** What another one goes on with in its place, as far as it says so soon. */
+  async memory(): Promise<readonly HandoverFields[]> {
+    const told = Promise.withResolvers<void>();
+    const memory = this.#memory = { parts: [], told: told.resolve };
+    this.tell({ kind: "report-memory" });
+    const settled = Promise.race([told.promise, this.gone]);
+    await atMost(systemTimers, MEMORY_MS, settled);
+    return memory.parts;
   }
 
   tell(order: Order): void {
@@ -285,6 +305,10 @@ export class WorkerProcess implements PathWorker {
         this.#unanswered = 0;
         for (const answered of this.#asking.splice(0)) answered();
         this.#agents = report.agents;
+        return;
+      case "memory":
+        if (report.part === undefined) this.#memory?.told();
+        else this.#memory?.parts.push(report.part);
         return;
       case "ask":
         return this.events.asked(descriptors[0]!);

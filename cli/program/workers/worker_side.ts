@@ -14,7 +14,10 @@ import {
 import { hear, PacketChannel } from "../../../net/handover/packet_channel.ts";
 import { closeAll } from "../../../net/libc/descriptors.ts";
 import { packetSocketOf } from "../../../net/handover/socket_pair.ts";
-import { guarded } from "../../../platform/errors/internal_errors.ts";
+import {
+  guarded,
+  unawaited,
+} from "../../../platform/errors/internal_errors.ts";
 import type { Log } from "../../../platform/log/log.ts";
 import type { Replaceable } from "../../../net/program/program.ts";
 import type { SignalSource } from "../signals.ts";
@@ -217,7 +220,18 @@ class Worker {
         return program.stop(order.reason);
       case "reload":
         return program.reload();
+      case "report-memory":
+        return unawaited("task", this.#tellMemory(program));
+      case "recall":
+        return program.recall?.(order.part);
     }
+  }
+
+  async #tellMemory({ memory = [] }: Replaceable): Promise<void> {
+    for await (const part of memory) {
+      this.#channel.send({ kind: "memory", part });
+    }
+    this.#channel.send({ kind: "memory" });
   }
 
   /** What it carries goes on; who comes finds another process, or nobody. */

@@ -11,6 +11,9 @@
  *   answer: a connection ─────────────►  says how it is
  *                                     ◄─ ask: a connection, for how all are
  *   shutdown, stop, reload ───────────►
+ *   report-memory ────────────────────►
+ *                                     ◄─ memory: a part; none: that was all
+ *   recall: a part ───────────────────►
  * ```
  *
  * The parent has a copy of every listening socket of its workers, so what the
@@ -24,6 +27,7 @@
 
 import type { OwnGroup } from "../../../net/admin/own_group.ts";
 import { parseWholeNumber } from "../../flags/go_values.ts";
+import type { HandoverFields } from "../../../net/handover/packet_socket.ts";
 import { UsageError } from "../../flags/usage_error.ts";
 
 /** To a worker. */
@@ -60,6 +64,9 @@ export type Order =
   }
   | { readonly kind: "stop"; readonly reason: string }
   | { readonly kind: "reload" }
+  /** What a successor goes on with. */
+  | { readonly kind: "report-memory" }
+  | { readonly kind: "recall"; readonly part: HandoverFields }
   /** HTTP: how it is. */
   | { readonly kind: "answer" };
 
@@ -71,6 +78,7 @@ export type Report =
   | { readonly kind: "started"; readonly ports: SpecialPorts }
   | { readonly kind: "ready" }
   | { readonly kind: "linked"; readonly agents: number }
+  | { readonly kind: "memory"; readonly part?: HandoverFields }
   /** HTTP: how all of them are. */
   | { readonly kind: "ask" };
 

@@ -30,7 +30,8 @@ export class ProxyStage extends Processes {
     this.#config = workspace.path("services.json");
   }
 
-  static async open(): Promise<ProxyStage> {
+  /** @param endpoints How many the TCP service has. */
+  static async open(endpoints = 1): Promise<ProxyStage> {
     const stage = new ProxyStage(
       await Workspace.make(),
       await DatagramPeer.echo(),
@@ -41,7 +42,10 @@ export class ProxyStage extends Processes {
         services: [{
           name: "web",
           ports: [{ port: 80, listen: `127.0.0.1:${stage.port}` }],
-          endpoints: [{ address: "127.0.0.1", port: stage.#rig.echo() }],
+          endpoints: Array.from({ length: endpoints }, () => ({
+            address: "127.0.0.1",
+            port: stage.#rig.echo(),
+          })),
         }, {
           name: "dns",
           ports: [{
