@@ -8,6 +8,8 @@ class Reader {
   isReading = true;
   waitedMs = 0;
   piecesMax = 0;
+  /** Of the disk that a log is on. */
+  isFull = false;
 
   isReady(timeoutMs: number): boolean {
     if (!this.isReading) this.waitedMs += timeoutMs;
@@ -16,6 +18,9 @@ class Reader {
 
   write(bytes: Uint8Array): number {
     assert(this.isReading, "the process would stand still");
+    if (this.isFull) {
+      throw Object.assign(new Error("No space left"), { code: "ENOSPC" });
+    }
     this.piecesMax = Math.max(this.piecesMax, bytes.length);
     this.text += new TextDecoder().decode(bytes);
     return bytes.length;
@@ -81,4 +86,17 @@ Deno.test("a process that ends waits for its reader, a second and no more", () =
   say("why it ends\n");
   output.end();
   assertEquals([reader.text, reader.waitedMs], ["", 1_000]);
+});
+
+Deno.test("a log on a full disk ends nothing, and goes on when there is room", () => {
+  const { reader, timers, say } = open();
+  say("one\n");
+  reader.isFull = true;
+  say("two\n");
+  say("three\n");
+  timers.advance(5_000);
+  assertEquals(reader.text, "one\n");
+  reader.isFull = false;
+  timers.advance(1_000);
+  assertEquals(reader.text, "one\ntwo\nthree\n");
 });

@@ -7,6 +7,7 @@
  * @module
  */
 
+import { codeOf } from "../errors/error_code.ts";
 import { asFaultOfOurs } from "../errors/missing_right.ts";
 import { lineKey } from "./line_key.ts";
 import { RepeatedLines } from "./repeated_lines.ts";
@@ -113,9 +114,13 @@ export function openLog(
     { isReady, write: (bytes) => Deno.stderr.writeSync(bytes) },
     timers,
     (lines) =>
-      write("WARNING", `${lines} lines are missing here: nobody read them`, {
-        code: "TUN905",
-      }),
+      write(
+        "WARNING",
+        `${lines} lines are missing here: nobody read them, or the disk was full`,
+        {
+          code: "TUN905",
+        },
+      ),
   );
   globalThis.addEventListener("unload", () => {
     repeated.flush();
@@ -224,6 +229,9 @@ interface LineDevice {
   write(bytes: Uint8Array): number;
 }
 
+/** The disk, or what a user may have of it, is full, or out of order. */
+const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"]);
+
 /**
  * Lines on their way to whoever reads the log. A pipe whose reader stands still
  * takes no more, and a write would wait for as long as that lasts, with all that
@@ -263,8 +271,9 @@ export class LineOutput {
 
   #flush(timeoutMs: number): void {
     while (this.#kept.length > 0) {
-      if (!this.device.isReady(timeoutMs)) return this.#lookAgain();
-      this.#writePiece(this.#kept[0]!);
+      if (!this.device.isReady(timeoutMs) || !this.#writePiece()) {
+        return this.#lookAgain();
+      }
     }
     const missing = this.#missing;
     if (missing === 0) return;
@@ -272,11 +281,20 @@ export class LineOutput {
     this.sayMissing(missing);
   }
 
-  #writePiece(line: Uint8Array): void {
-    const taken = this.device.write(line.subarray(0, PIECE_BYTES));
+  /** @returns Whether it could be: a log is a file, too, on a disk with room. */
+  #writePiece(): boolean {
+    const line = this.#kept[0]!;
+    let taken: number;
+    try {
+      taken = this.device.write(line.subarray(0, PIECE_BYTES));
+    } catch (error) {
+      if (NO_ROOM.has(codeOf(error))) return false;
+      throw error;
+    }
     this.#keptBytes -= taken;
     if (taken === line.length) this.#kept.shift();
     else this.#kept[0] = line.subarray(taken);
+    return true;
   }
 
   #lookAgain(): void {
