@@ -114,13 +114,9 @@ export function openLog(
     { isReady, write: (bytes) => Deno.stderr.writeSync(bytes) },
     timers,
     (lines) =>
-      write(
-        "WARNING",
-        `${lines} lines are missing here: nobody read them, or the disk was full`,
-        {
-          code: "TUN905",
-        },
-      ),
+      write("WARNING", `${lines} lines are missing here: ${MISSING_WHY}`, {
+        code: "TUN905",
+      }),
   );
   globalThis.addEventListener("unload", () => {
     repeated.flush();
@@ -228,6 +224,8 @@ interface LineDevice {
   /** @returns How many bytes were taken. */
   write(bytes: Uint8Array): number;
 }
+
+const MISSING_WHY = "nobody read them, or the disk was full";
 
 /** The disk, or what a user may have of it, is full, or out of order. */
 const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"]);

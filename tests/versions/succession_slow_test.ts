@@ -121,7 +121,7 @@ for (const [first, then] of PAIRS) {
 }
 
 for (const [first, then] of PAIRS) {
-  Deno.test(`versions: two workers that are ${first} are replaced by ${then}, and these upgraded to ${first}`, async () => {
+  Deno.test(`versions: two workers that are ${first} are replaced by ${then}, and these upgraded back`, async () => {
     await using stage = new ServerStage(await Workspace.make());
     using successors = new Successors();
     const place = stage.workspace.path("server.handover");
