@@ -15,7 +15,7 @@ import {
   overLink,
   overServer,
 } from "../fault.ts";
-import { OF_OUR_CALLERS } from "../entrance.ts";
+import { OF_OUR_CALLERS, SAID_FIRST } from "../entrance.ts";
 import type { WayRule } from "../network.ts";
 import type { Stage } from "../stage.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
@@ -170,6 +170,10 @@ export const NETWORK_FAULTS: FaultFamily = {
           !overServer(healthy)(path)
         ),
       dialMs: NEXT_SERVER_MS,
+      mayWaitBy: SAID_FIRST,
+      mayFailBy: SAID_FIRST,
+      missed: "one to three connections whose dial was answered just before " +
+        "stand still with what was said first, up to the end of the fault",
     });
   },
 };
