@@ -18,6 +18,8 @@ export const GROUPS: Readonly<
     proxy: "Serve services on local ports, balanced over their endpoints",
     "yurttunnel-agent":
       "Connect a node of a cluster, as yurttunnel's agent does",
+    install: "Make a server, agent or proxy a service of systemd",
+    uninstall: "Stop a service that tunnel install made, and remove it",
     upgrade: "Replace a server, agent or proxy while it runs",
     demo: "Show it all on this machine, then clean up",
   },
@@ -128,6 +130,13 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   forward: async () => (await import("./forward.ts")).FORWARD_COMMAND,
   bench: async () => (await import("./bench/command.ts")).BENCH_COMMAND,
   demo: async () => (await import("./demo/command.ts")).DEMO_COMMAND,
+  install: async () => {
+    const { installCommand } = await import("./install/command.ts");
+    // deno-lint-ignore tunnel/own-keys -- one of three.
+    return installCommand((kind) => COMMANDS[kind]!());
+  },
+  uninstall: async () =>
+    (await import("./install/command.ts")).UNINSTALL_COMMAND,
   upgrade: async () => (await import("./upgrade.ts")).UPGRADE_COMMAND,
   policy: async () => (await import("./policy.ts")).POLICY_COMMAND,
   config: async () =>

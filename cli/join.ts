@@ -6,6 +6,7 @@
 
 import { AgentIdentity, joinAgain } from "../agent/identity/agent_identity.ts";
 import { hasJoined } from "../agent/identity/agent_state.ts";
+import { actAsOwner } from "../net/libc/state_owner.ts";
 import { openLog } from "../platform/log/log.ts";
 import { proxyEnvironment } from "../net/dial/proxy_environment.ts";
 import { ExitCode, failure } from "./program/exit_codes.ts";
@@ -70,6 +71,7 @@ export const JOIN_COMMAND = defineCommand({
     const token = joinTokenText(word, file);
     const stateDirectory = values["state-dir"] ||
       defaultStateDirectory("agent", environment);
+    actAsOwner(stateDirectory);
     const options = { stateDirectory, ...joinRequest(token, values["node"]) };
     if (hasJoined(stateDirectory) && !values["again"]) {
       throw failure(

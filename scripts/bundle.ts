@@ -111,7 +111,13 @@ export async function reproducible(modules: Modules): Promise<Modules> {
   throw new Error("Cannot name the modules of the bundle: two are the same");
 }
 
-/** The module that writes `modules` to the folder that is its argument. */
+/** A version that was started since is kept. */
+const OLD_MS = 7 * 24 * 3_600_000;
+
+/**
+ * The module that writes `modules` to the folder that is its argument, and then
+ * names those beside it that no start has used for long.
+ */
 export function unpacking(modules: Modules): string {
   return `const modules = ${JSON.stringify(Object.fromEntries(modules))};
 const [folder] = Deno.args;
@@ -137,6 +143,17 @@ try {
       try { Deno.removeSync(folder, { recursive: true }); } catch {}
       Deno.renameSync(fresh, folder);
     } else Deno.removeSync(fresh, { recursive: true });
+  }
+  const above = folder.slice(0, folder.lastIndexOf("/"));
+  for (const { name } of Deno.readDirSync(above)) {
+    const [, kind] = /^(tunnel|runtime|deno)-[0-9a-f]+$/.exec(name) ?? [];
+    if (kind === undefined || \`\${above}/\${name}\` === folder) continue;
+    const file = { tunnel: "/${ENTRY}", runtime: "/tunnel", deno: "" }[kind];
+    try {
+      const { atime, mtime } = Deno.statSync(above + "/" + name + file);
+      const ageMs = Date.now() - Math.max(atime ?? 0, mtime ?? 0);
+      if (ageMs > ${OLD_MS}) console.log(name);
+    } catch {}
   }
 } catch {
   try { Deno.removeSync(fresh, { recursive: true }); } catch {}

@@ -43,13 +43,21 @@ Deno.test("modules are unpacked whole, over what was left half done", async () =
     .output();
   assertEquals(success, true);
   // A process that loads from it must not lose it to a start that comes later.
+  for (const [name, daysAgo] of [["tunnel-0a", 8], ["tunnel-0b", 6]] as const) {
+    const entry = `${folder}/${name}/main.js`;
+    await Deno.mkdir(`${folder}/${name}`);
+    await Deno.writeTextFile(entry, "");
+    const then = Date.now() / 1000 - daysAgo * 24 * 3_600;
+    await Deno.utime(entry, then, then);
+  }
   const { ino } = await Deno.stat(program);
-  await new Deno.Command(Deno.execPath(), { args }).output();
+  const { stdout } = await new Deno.Command(Deno.execPath(), { args }).output();
+  assertEquals(new TextDecoder().decode(stdout), "tunnel-0a\n");
   assertEquals((await Deno.stat(program)).ino, ino);
   const written = [...Deno.readDirSync(program)].map(({ name }) =>
     [name, Deno.readTextFileSync(`${program}/${name}`)] as const
   );
   assertEquals(new Map(written.sort()), modules);
-  assertEquals([...Deno.readDirSync(folder)].length, 2);
+  assertEquals([...Deno.readDirSync(folder)].length, 4);
   await Deno.remove(folder, { recursive: true });
 });

@@ -64,8 +64,9 @@ export async function debianPackage(
     await put(`/usr/share/${COMPLETIONS.get(name)}`, text);
   }
   for (const { name } of Deno.readDirSync("deploy/systemd")) {
-    const unit = await Deno.readTextFile(`deploy/systemd/${name}`);
-    await put(`/usr/lib/systemd/system/${name}`, unit);
+    const text = await Deno.readTextFile(`deploy/systemd/${name}`);
+    const folder = name.endsWith(".conf") ? "sysusers.d" : "systemd/system";
+    await put(`/usr/lib/${folder}/${name}`, text);
   }
   const about = "/usr/share/doc/tunnel";
   await put(`${about}/copyright`, await Deno.readTextFile("LICENSE"));

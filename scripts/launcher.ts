@@ -147,13 +147,14 @@ while [ "$1" != -- ]; do
   [ -n "$each" ] && [ -z "$folder" ] || continue
   if ! mkdir -p "$each" 2>/dev/null; then why="$why$each cannot be made; "
   elif ! is_private "$each"; then why="$why$each is not mine alone (mode 0700); "
-  elif [ ! -x "$each/deno-${hash}" ] && ! may_run "$each"; then
+  elif [ ! -x "$each/runtime-${hash}/tunnel" ] && ! may_run "$each"; then
     why="$why$each cannot hold programs (noexec, or the disk is full); "
   else folder=$each
   fi
 done
 shift
-[ -n "$folder" ] || fail "Cannot unpack: \${why}name a folder with TUNNEL_CACHE_DIR"`;
+[ -n "$folder" ] || fail "Cannot unpack: \${why}set TUNNEL_CACHE_DIR to a \\
+folder of yours (mode 0700, not noexec), or take the .deb or the image, which unpack nothing"`;
 }
 
 /** Sets `program`, and puts both files into `folder` if they are not there. */
@@ -172,23 +173,29 @@ unpack() {
     is_whole "$folder/.new.$$" "$4" ||
     fail "Cannot unpack into $folder: the disk is full or $0 is damaged"
   chmod 700 "$folder/.new.$$"
+  mkdir -p "\${1%/*}"
   sync "$folder/.new.$$" 2>/dev/null || :
-  case $1 in */deno-*) "$folder/.new.$$" --version >/dev/null 2>&1 ||
+  case $1 in */runtime-*) "$folder/.new.$$" --version >/dev/null 2>&1 ||
     fail "Cannot run a program in $folder: it needs glibc and a folder that is \\
-not mounted noexec; name another with TUNNEL_CACHE_DIR" ;; esac
+not mounted noexec; set TUNNEL_CACHE_DIR to another folder" ;; esac
   mv -f "$folder/.new.$$" "$1"
   trap - EXIT
 }
-unpack "$folder/deno-${runtime.hash}" ${length} ${runtime.compressedBytes} ${runtime.bytes}
+unpack "$folder/runtime-${runtime.hash}/tunnel" ${length} ${runtime.compressedBytes} ${runtime.bytes}
 export DENO_DIR="$folder/deno"
 program="$folder/tunnel-${program.hash}"
 is_whole "$program/main.js" ${program.entryBytes} || {
   unpack "$program.$$.js" ${programAt} ${program.compressedBytes} ${program.bytes}
   trap 'rm -f "$program.$$.js"' EXIT
-  "$folder/deno-${runtime.hash}" run --quiet --no-prompt --no-config --no-lock \\
-    --allow-read="$folder" --allow-write="$folder" "$program.$$.js" "$program" ||
+  old=$("$folder/runtime-${runtime.hash}/tunnel" run --quiet --no-prompt --no-config --no-lock \\
+    --allow-read="$folder" --allow-write="$folder" "$program.$$.js" "$program") ||
     is_whole "$program/main.js" ${program.entryBytes} ||
     fail "Cannot unpack into $folder: the disk is full or $0 is damaged"
+  # Of versions that nobody has started for long: if nothing runs from there.
+  for each in $old; do
+    printf %s "$folder/$each/" | grep -q -s -F -f - /proc/[0-9]*/cmdline ||
+      rm -rf "\${folder:?}/$each"
+  done
   rm -f "$program.$$.js"
   trap - EXIT
 }`;
@@ -223,11 +230,16 @@ ${
       : installedAt(installed, program.hash)
   }
 export DENO_NO_UPDATE_CHECK=1
+# What \`tunnel install\` makes a service of.
+case $0 in /*) _TUNNEL_FILE=$0 ;; *) _TUNNEL_FILE=$PWD/$0 ;; esac
+export _TUNNEL_FILE
 
 ${permissionCase(parts.commands)}
 # $allow is a list of words:
 # shellcheck disable=SC2086
-exec "$folder/deno-${runtime.hash}" run ${runFlags.join(" ")} $allow \\
+exec "$folder/runtime-${runtime.hash}/tunnel" run ${
+    runFlags.join(" ")
+  } $allow \\
   "$program/main.js" "$@"
 `;
 }

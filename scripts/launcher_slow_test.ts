@@ -26,7 +26,7 @@ Deno.test("the launcher knows where it ends and its files begin", () => {
   const { length } = new TextEncoder().encode(script);
   assertStringIncludes(
     script,
-    `unpack "$folder/deno-aaaa" ${length} 40000000 99000000\n`,
+    `unpack "$folder/runtime-aaaa/tunnel" ${length} 40000000 99000000\n`,
   );
   assertStringIncludes(
     script,
@@ -62,11 +62,13 @@ Deno.test("the launcher gives each command the rights that it states", async () 
   }
 });
 
-Deno.test("three programs start others by themselves, and what only prints has no network", () => {
+Deno.test("five programs start others by themselves, and what only prints has no network", () => {
   const having = (rights: Rights) =>
     PARTS.commands.filter((command) => command.rights === rights)
       .map(({ name }) => name).sort();
-  assertEquals(having("programs"), ["dashboard", "demo", "upgrade"]);
+  assertEquals(having("programs"), [
+    ...["dashboard", "demo", "install", "uninstall", "upgrade"],
+  ]);
   assertEquals(having("look"), [
     ...["completion", "config", "egress-config", "explain", "man", "version"],
   ]);
@@ -115,7 +117,8 @@ const RUNTIME = `#!/bin/sh
 [ "$1" != --version ] || exit 0
 for last do :; done
 case $* in *--allow-write=*)
-  mkdir -p "$last"; printf %s "${ENTRY}" >"$last/main.js"; exit ;;
+  mkdir -p "$last"; printf %s "${ENTRY}" >"$last/main.js"
+  ls "\${last%/*}" | grep -e -01 -e -02; exit 0 ;;
 esac
 echo "ran \${0%/*} $*"
 `;
@@ -189,10 +192,10 @@ class Packaged implements AsyncDisposable {
 Deno.test("the launcher unpacks once, and again what is not whole", async () => {
   await using packaged = await Packaged.make();
   const { cache } = packaged;
-  assertStringIncludes((await packaged.run()).said, `ran ${cache} run`);
+  assertStringIncludes((await packaged.run()).said, `ran ${cache}/runtime-`);
   const names = [...Deno.readDirSync(cache)].map(({ name }) => name).sort();
   assertEquals(names.length, 2);
-  const runtime = `${cache}/${names[0]}`;
+  const runtime = `${cache}/${names[0]}/tunnel`;
   const before = await Deno.stat(runtime);
   assertEquals((await packaged.run()).code, 0);
   assertEquals((await Deno.stat(runtime)).ino, before.ino);
@@ -202,6 +205,25 @@ Deno.test("the launcher unpacks once, and again what is not whole", async () => 
   assertStringIncludes((await packaged.run()).said, "ran ");
   assertEquals((await Deno.stat(runtime)).size, before.size);
   assertEquals((await Deno.stat(entry)).size, ENTRY.length);
+});
+
+Deno.test("an old version goes, unless a process runs from it", async () => {
+  await using packaged = await Packaged.make();
+  const { cache } = packaged;
+  for (const name of ["runtime-01", "tunnel-01", "tunnel-02", "tunnel-03"]) {
+    await Deno.mkdir(`${cache}/${name}`, { recursive: true, mode: 0o700 });
+  }
+  await Deno.chmod(cache, 0o700);
+  const runs = new Deno.Command("tail", {
+    args: ["-f", "/dev/null", `${cache}/tunnel-02/main.js`],
+    stderr: "null",
+  }).spawn();
+  await packaged.run();
+  const left = [...Deno.readDirSync(cache)].map(({ name }) => name)
+    .filter((name) => /-0\d$/.test(name)).sort();
+  runs.kill();
+  await runs.status;
+  assertEquals(left, ["tunnel-02", "tunnel-03"]);
 });
 
 Deno.test("what the runtime cannot do without is said in a sentence", async () => {
@@ -227,13 +249,13 @@ Deno.test("a folder that will not do is passed over, with its reason", async () 
   const { folder, home } = packaged;
   await Deno.writeTextFile(`${home}/.cache`, "a file");
   const { said } = await packaged.run();
-  assertStringIncludes(said, `ran ${folder}/tmp/tunnel-${Deno.uid()} run`);
+  assertStringIncludes(said, `ran ${folder}/tmp/tunnel-${Deno.uid()}/runtime-`);
   const refused = await packaged.run("TMPDIR=/dev/null; export TMPDIR;");
   assertEquals(refused.code, 1);
   assertStringIncludes(
     refused.said,
     `Cannot unpack: ${home}/.cache/tunnel cannot be made; ` +
-      `/dev/null/tunnel-${Deno.uid()} cannot be made; name a folder`,
+      `/dev/null/tunnel-${Deno.uid()} cannot be made; set TUNNEL_CACHE_DIR`,
   );
 });
 

@@ -52,7 +52,7 @@ async function release(
       architecture,
       launcher: await scriptFor(architecture, runtime, program, INSTALLED_AT),
       runtime: {
-        name: `deno-${runtime.hash}`,
+        name: `runtime-${runtime.hash}/tunnel`,
         bytes: await gunzip(runtime.compressed),
       },
       program: { name: `tunnel-${program.hash}`, modules },

@@ -12,6 +12,7 @@ import {
 } from "../../net/listen/admin_port.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import { type LeveledLog, type Log, openLog } from "../../platform/log/log.ts";
+import { foreignOwner } from "../../net/libc/state_owner.ts";
 import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
 import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import type { FlagValues } from "../flags/flag.ts";
@@ -22,7 +23,7 @@ import {
 } from "../flags/program_flags.ts";
 import { type ListenFlag, namingFlags } from "../flags/addresses.ts";
 import type { CommandContext } from "./command.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { ExitCode, failure } from "./exit_codes.ts";
 import type { Replaceable } from "../../net/program/program.ts";
 import { Succession } from "./succession.ts";
 import { untilStopped } from "./until_stopped.ts";
@@ -96,6 +97,7 @@ export async function runUntilStopped(
 ): Promise<ExitCode> {
   const { command, flags, stateDirectory, port, ownFlags, listens } = run;
   const { workers } = run;
+  refuseForeign(command, stateDirectory);
   const startOne = async () => {
     const running = await namingFlags(listens, run.start);
     log.detail(tlsInUse());
@@ -130,4 +132,15 @@ export async function runUntilStopped(
   const running = await succession.start(start);
   await untilStopped(running, Deno, log);
   return ExitCode.OK;
+}
+
+/** What root wrote, the service that has the directory could not read. */
+function refuseForeign(command: string, directory: string | undefined): void {
+  const owner = directory && foreignOwner(directory);
+  if (typeof owner !== "number") return;
+  throw failure(
+    `Cannot run as root with ${directory}: it belongs to user ${owner}; ` +
+      `systemctl start tunnel-${command}, or run this as that user`,
+    "TUN122",
+  );
 }

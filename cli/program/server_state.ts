@@ -5,6 +5,7 @@
  * @module
  */
 
+import { actAsOwner } from "../../net/libc/state_owner.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   connectStore,
@@ -52,6 +53,7 @@ export function withState<Result>(
   const isUnnamed = location.kind === "directory" && values["state-dir"] === "";
   if (isUnnamed) refuseOnNode(context.environment);
   const key = stateKey(values, location);
+  if (location.kind === "directory") actAsOwner(stateDirectory);
   return usingConnection(location, async (connection) => {
     const engine = await openExistingState(
       stateSource(connection, key, context),

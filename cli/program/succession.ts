@@ -21,6 +21,7 @@ import {
   inheritSockets,
   ServiceManager,
 } from "../../net/handover/systemd.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { type SocketStore, socketStore } from "../../net/bind/socket_store.ts";
@@ -57,6 +58,7 @@ export class Succession {
   #inherited: readonly string[] = [];
   #takeover: Takeover | undefined;
   #offer: HandoverOffer | undefined;
+  #life: Timer | undefined;
 
   private constructor(
     private readonly options: SuccessionOptions,
@@ -159,9 +161,24 @@ export class Succession {
       timer.cancel();
       // The manager may know of the process before this one.
       if (!running.isDraining) manager.ready(`MAINPID=${Deno.pid}`);
+      this.#showLife(manager, running);
     };
     const timer = systemTimers.after(READY_WAIT_MS, tell);
     unawaited("task", ready.then(tell));
+  }
+
+  /** Until another process is the main one; it hears of no other. */
+  #showLife(manager: ServiceManager, running: Replaceable): void {
+    const { watchdogMs } = manager;
+    const isTold = this.#life !== undefined || running.isDraining;
+    if (watchdogMs === undefined || isTold) return;
+    const say = () => {
+      manager.alive();
+      this.#life = systemTimers.after(watchdogMs / 3, say);
+    };
+    say();
+    const end = () => this.#life?.cancel();
+    running.finished.then(end, end);
   }
 
   #inherit(): void {
@@ -211,7 +228,10 @@ export class Succession {
         upgrades: this.#upgrades(running),
         handedOver: ({ isAll, pid, isOurs }) => {
           // Only from this process does the manager take that another is it.
-          if (isOurs) this.#manager?.ready(`MAINPID=${pid}`);
+          if (isOurs) {
+            this.#life?.cancel();
+            this.#manager?.ready(`MAINPID=${pid}`);
+          }
           if (isAll) running.handedOver(pid);
           else running.handedOverEarly?.(pid);
         },

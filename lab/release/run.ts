@@ -1,17 +1,20 @@
 /**
  * The files of a release: they are the same from another folder with another
  * cache, and the `.deb` lives on a machine that has next to nothing: it is
- * installed, upgraded under a connection, and purged.
+ * installed, upgraded under a connection, and purged. Its units run under a real
+ * systemd.
  *
- * Usage: `deno task lab release`. Needs root, dpkg and tar. Everything runs in
- * namespaces of its own.
+ * Usage: `deno task lab release`. Needs root, dpkg, tar and debootstrap.
+ * Everything runs in namespaces of its own.
  *
  * @module
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { eventually } from "../../tests/support/watch/patience.ts";
-import { Tally } from "../../tests/support/watch/tally.ts";
+import { readTotal, Tally } from "../../tests/support/watch/tally.ts";
+import { Connection, said } from "./said.ts";
+import { units } from "./units.ts";
 
 /** What the program's script and those of the package call. */
 const PROGRAMS = [
@@ -80,20 +83,7 @@ const INSIDE = "RELEASE_INSIDE";
 const NEXT_VERSION = "0.1.999";
 
 const DEB = /^tunnel_.*_amd64\.deb$/;
-
-async function said(
-  words: readonly string[],
-  options: Deno.CommandOptions = {},
-): Promise<string> {
-  const [command = "", ...args] = words;
-  const { code, stdout, stderr } = await new Deno.Command(command, {
-    args,
-    ...options,
-  }).output();
-  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  if (code === 0) return `${text(stdout)}${text(stderr)}`;
-  throw new Error(`${words.join(" ")} ends with ${code}: ${text(stderr)}`);
-}
+const PROGRAM = /^tunnel-[\d.]+-linux-x64$/;
 
 /** Makes a release of the clone in `folder`; gives its sums. */
 async function release(
@@ -112,10 +102,10 @@ async function cloneTo(folder: string): Promise<void> {
   await said(["cp", "-r", ".cache/packages", `${folder}/.cache/`]);
 }
 
-function debOf(folder: string): string {
+function fileOf(folder: string, wanted: RegExp): string {
   const found = [...Deno.readDirSync(`${folder}/dist`)]
-    .find(({ name }) => DEB.test(name));
-  if (found === undefined) throw new Error(`There is no .deb in ${folder}`);
+    .find(({ name }) => wanted.test(name));
+  if (found === undefined) throw new Error(`No ${wanted} in ${folder}`);
   return `${folder}/dist/${found.name}`;
 }
 
@@ -146,20 +136,37 @@ async function outside(): Promise<number> {
       await release(there);
     });
     if (tally.failed > 0) return tally.end();
-    const debs = [debOf(here), debOf(there)];
-    const namespaces = ["--net", "--mount", "--pid", "--fork", "--mount-proc"];
-    const child = new Deno.Command("unshare", {
-      args: [
-        ...[...namespaces, "--kill-child", Deno.execPath(), "run"],
-        ...["--allow-all", "--no-check", import.meta.filename!],
-        ...debs,
-      ],
-      env: { [INSIDE]: folder },
-    }).spawn();
-    return (await child.status).code;
+    const files = [here, there].map((folder) => fileOf(folder, DEB));
+    const programs = [here, there].map((folder) => fileOf(folder, PROGRAM));
+    await goInside(tally, folder, ["package", ...files]);
+    await goInside(tally, folder, ["units", ...files, ...programs]);
+    return tally.end();
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+}
+
+/** A part of it, in namespaces that end with it. */
+async function goInside(
+  tally: Tally,
+  folder: string,
+  [part = "", ...files]: readonly string[],
+): Promise<void> {
+  await Deno.mkdir(`${folder}/${part}`);
+  const { stdout } = await new Deno.Command("unshare", {
+    args: [
+      ...["--net", "--mount", "--pid", "--fork", "--mount-proc"],
+      ...["--kill-child", Deno.execPath(), "run", "--allow-all", "--no-check"],
+      ...[import.meta.filename!, part, ...files],
+    ],
+    env: { [INSIDE]: `${folder}/${part}` },
+    stderr: "inherit",
+  }).output();
+  const text = new TextDecoder().decode(stdout);
+  tally.note(text.trimEnd());
+  const total = readTotal(text);
+  if (total === undefined) tally.fail(part, "it has ended without a total");
+  else tally.add(total);
 }
 
 const DEB_LINE = /^[0-9a-f]{64} {2}tunnel_.*_amd64\.deb$/m;
@@ -238,34 +245,16 @@ async function startTunnel(machine: Machine): Promise<void> {
 }
 
 /** A connection through the tunnel to what sends back what it gets. */
-class Connection {
-  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-
-  constructor(machine: Machine, port: number) {
-    const child = machine.start(
-      ...["/usr/bin/tunnel", "dial", `127.0.0.1:${port}`],
-      ...[`--server=unix:${SOCKET}`, "--node=edge"],
-    );
-    this.#writer = child.stdin.getWriter();
-    this.#reader = child.stdout.getReader();
-  }
-
-  async exchange(line: string): Promise<void> {
-    await this.#writer.write(new TextEncoder().encode(line));
-    let text = "";
-    while (text.length < line.length) {
-      const { value, done } = await this.#reader.read();
-      assert(!done, `the connection has ended after ${JSON.stringify(text)}`);
-      text += new TextDecoder().decode(value);
-    }
-    assertEquals(text, line);
-  }
+function connect(machine: Machine, port: number): Connection {
+  return new Connection(machine.start(
+    ...["/usr/bin/tunnel", "dial", `127.0.0.1:${port}`],
+    ...[`--server=unix:${SOCKET}`, "--node=edge"],
+  ));
 }
 
 async function inside(folder: string): Promise<number> {
   const tally = new Tally();
-  const [first = "", next = ""] = Deno.args;
+  const [, first = "", next = ""] = Deno.args;
   const root = `${folder}/root`;
   await Deno.mkdir(root);
   await makeBareRoot(root);
@@ -292,7 +281,7 @@ async function inside(folder: string): Promise<number> {
   );
   await tally.run("server and agent of the package carry bytes", async () => {
     await startTunnel(machine);
-    held = new Connection(machine, port);
+    held = connect(machine, port);
     await held.exchange("before\n");
   });
   await tally.run(
@@ -305,7 +294,7 @@ async function inside(folder: string): Promise<number> {
       );
       assertMatch(words, new RegExp(`agent: was 0\\.1\\..*is ${NEXT_VERSION}`));
       await held!.exchange("after\n");
-      await new Connection(machine, port).exchange("another\n");
+      await connect(machine, port).exchange("another\n");
     },
   );
   await tally.run("purging leaves nothing", async () => {
@@ -324,4 +313,10 @@ async function inside(folder: string): Promise<number> {
 }
 
 const folder = Deno.env.get(INSIDE);
-Deno.exit(await (folder === undefined ? outside() : inside(folder)));
+Deno.exit(
+  await (folder === undefined
+    ? outside()
+    : Deno.args[0] === "units"
+    ? units(folder, Deno.args.slice(1))
+    : inside(folder)),
+);

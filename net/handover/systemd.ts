@@ -59,6 +59,8 @@ export class ServiceManager {
   private constructor(
     private readonly library: LibC,
     private readonly address: Uint8Array<ArrayBuffer>,
+    /** It ends a process of which it has heard nothing for so long. */
+    readonly watchdogMs: number | undefined,
   ) {}
 
   /** @returns `undefined`: there is no service manager. */
@@ -68,12 +70,24 @@ export class ServiceManager {
     const address = place.startsWith("@")
       ? encodeAbstractAddress(place.slice(1))
       : encodeUnixAddress(place);
-    return address && new ServiceManager(library, address);
+    // WATCHDOG_PID is the process before, where this one has taken its place.
+    const watchdogMs = Number(environment("WATCHDOG_USEC")) / 1000;
+    return address &&
+      new ServiceManager(
+        library,
+        address,
+        watchdogMs > 0 ? watchdogMs : undefined,
+      );
   }
 
   /** @param others More lines, such as `MAINPID=7`. */
   ready(...others: readonly string[]): void {
     this.#say(["READY=1", ...others]);
+  }
+
+  /** The event loop goes round. */
+  alive(): void {
+    this.#say(["WATCHDOG=1"]);
   }
 
   /** Files are read again; `ready` comes behind it. */

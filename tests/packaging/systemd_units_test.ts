@@ -2,6 +2,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { AGENT_FLAGS } from "../../cli/agent/flags.ts";
+import type { Flag } from "../../cli/flags/flag.ts";
 import { PROXY_FLAGS } from "../../cli/proxy/flags.ts";
 import { SERVER_FLAGS } from "../../cli/server/flags.ts";
 
@@ -23,9 +24,10 @@ for (const [command, table, timeout] of TABLES) {
     assertEquals(words.shift(), command);
     const flags = words.map((word) => /^--([a-z-]+)=(.+)$/.exec(word)!);
     for (const [, name] of flags) assert(Object.hasOwn(table, name!), name);
-    const drain = flags.find(([, name]) => name === timeout)![2];
+    const drainMs = new Map<string, Flag<unknown>>(Object.entries(table))
+      .get(timeout)!.fallback;
     const stop = /^TimeoutStopSec=(\d+)s$/m.exec(unit)![1];
-    assert(parseInt(drain!) < Number(stop), "systemd would kill it first");
+    assert(Number(drainMs) < Number(stop) * 1000, "it would be killed first");
     assertMatch(unit, /^Type=notify$/m);
     assertMatch(unit, /^FileDescriptorStoreMax=[1-9]\d*$/m);
   });

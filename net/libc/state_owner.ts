@@ -1,0 +1,43 @@
+/**
+ * Whose a state directory is. A service has a user of its own, and root, who
+ * gives tokens there and looks at it, must leave nothing in it that this user
+ * cannot read.
+ *
+ * @module
+ */
+
+import { openLibc } from "./libc.ts";
+
+/** The owner of `directory` if this is root and that is another user. */
+function ownerOf(directory: string): Deno.FileInfo | undefined {
+  if (Deno.uid() !== 0) return undefined;
+  try {
+    const seen = Deno.statSync(directory);
+    return seen.uid === 0 ? undefined : seen;
+  } catch {
+    // What is not there is made by who comes.
+    return undefined;
+  }
+}
+
+/**
+ * Goes on as the user to whom `directory` belongs, for good: for commands that
+ * change what is in it.
+ */
+export function actAsOwner(directory: string): void {
+  const owner = ownerOf(directory);
+  const library = openLibc();
+  if (owner === undefined || library === undefined) return;
+  const { uid, gid } = owner;
+  // Each of all threads; the user last, who could not do the others.
+  const failed = library.setgroups(0n, null) || library.setgid(gid ?? 0) ||
+    library.setuid(uid ?? 0);
+  if (failed !== 0) {
+    throw new Error(`Cannot act as user ${uid}, to whom ${directory} belongs`);
+  }
+}
+
+/** The user whose service has `directory`, when root is about to run there. */
+export function foreignOwner(directory: string): number | undefined {
+  return ownerOf(directory)?.uid ?? undefined;
+}
