@@ -111,11 +111,13 @@ const AWAY = new TunnelDialError(
   "Cannot connect to s0:1: connection refused",
 );
 const NO_AGENT = new DialError("no-agent", "No agent available: none");
-const LOST = new DialError("link-lost", "the connection broke", "unanswered");
+const LOST = new DialError("link-lost", "the connection broke", {
+  loss: "unanswered",
+});
 const UNPROCESSED = new DialError(
   "link-lost",
   "the server takes no more calls",
-  "unprocessed",
+  { loss: "unprocessed" },
 );
 
 Deno.test("the first server serves, and the others are not asked", async () => {
@@ -156,7 +158,7 @@ Deno.test("a server without an agent is followed by the next, and stays the firs
     const error of [
       NO_AGENT,
       new DialError("endpoint", "No agent available"),
-      new DialError("link-lost", "going away", "unprocessed"),
+      new DialError("link-lost", "going away", { loss: "unprocessed" }),
     ]
   ) {
     const { start, first, second } = setUp();

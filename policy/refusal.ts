@@ -50,8 +50,7 @@ export function refusal(
   return new DialError(
     "refused",
     `Cannot dial ${shown}: ${decision}`,
-    undefined,
-    CODES_OF[who],
+    { code: CODES_OF[who] },
   );
 }
 

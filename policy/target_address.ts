@@ -69,7 +69,6 @@ function addressError(
   return new DialError(
     "endpoint",
     `dial ${protocol}: address ${address}: ${problem}`,
-    undefined,
-    "TUN101",
+    { code: "TUN101" },
   );
 }

@@ -73,7 +73,7 @@ export class TargetDialer {
       span: dialSpan("dial target", facts, trace),
       kill: (reason) =>
         controller.abort(
-          new DialError("refused", reason, undefined, "TUN509"),
+          new DialError("refused", reason, { code: "TUN509" }),
         ),
     };
     reports.began(live);
@@ -132,7 +132,6 @@ function unforeseen(error: unknown): DialError {
   return new DialError(
     "endpoint",
     `Cannot dial: ${INTERNAL_ERROR}`,
-    undefined,
-    "TUN907",
+    { code: "TUN907" },
   );
 }

@@ -52,8 +52,7 @@ export function connectError(
     return new DialError(
       reason,
       `dial ${protocol}: ${error.message}`,
-      undefined,
-      coded,
+      { code: coded },
     );
   }
   const code = codeOf(error);
@@ -62,8 +61,7 @@ export function connectError(
   return new DialError(
     code === "ETIMEDOUT" ? "timeout" : "endpoint",
     `dial ${protocol} ${address}: ${words}`,
-    undefined,
-    CONNECT_CODES.get(code) ?? "TUN506",
+    { code: CONNECT_CODES.get(code) ?? "TUN506" },
   );
 }
 
@@ -94,8 +92,7 @@ export function unknownNetwork(protocol: string): DialError {
   return new DialError(
     "endpoint",
     `dial ${network}: unknown network ${network}`,
-    undefined,
-    "TUN101",
+    { code: "TUN101" },
   );
 }
 

@@ -250,7 +250,7 @@ class ConnectClient implements Conduit, ConduitEvents, PendingDial {
     this.socket.reset(message);
     // The request was sent whole, and may have been read.
     const loss = reason === "link-lost" ? "unanswered" : undefined;
-    outcome.onFailed(new DialError(reason, message, loss, code));
+    outcome.onFailed(new DialError(reason, message, { loss, code }));
   }
 }
 

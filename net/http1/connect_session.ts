@@ -290,7 +290,7 @@ export class ConnectSession<Caller>
     } catch (error) {
       reportInternalError("dial", error);
       return this.#onDialFailed(
-        new DialError("endpoint", INTERNAL_ERROR, undefined, "TUN907"),
+        new DialError("endpoint", INTERNAL_ERROR, { code: "TUN907" }),
       );
     }
     // Behind the dial: a refusal that is known at once is still sent as an

@@ -92,5 +92,5 @@ export const TWO_NODES: string = `Cannot dial: ${NODE_FIELD} is given twice; ` +
 export function nodeProblem(metadata: Metadata): DialError | undefined {
   return metadata.all(NODE_FIELD).length < 2
     ? undefined
-    : new DialError("refused", TWO_NODES, undefined, "TUN101");
+    : new DialError("refused", TWO_NODES, { code: "TUN101" });
 }

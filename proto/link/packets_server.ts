@@ -204,7 +204,9 @@ class PacketsServerLink extends ConnectedLink
   ): PendingDial {
     if (this.#state !== "open") {
       const reason = "the agent's link is over";
-      events.onFailed(new DialError("link-lost", reason, "unprocessed"));
+      events.onFailed(
+        new DialError("link-lost", reason, { loss: "unprocessed" }),
+      );
       return { cancel: () => {} };
     }
     let random = id === undefined
@@ -316,7 +318,7 @@ class PacketsServerLink extends ConnectedLink
       const code = codeOfWords("endpoint", error);
       return reportFailed(
         request,
-        new DialError("endpoint", error, undefined, code),
+        new DialError("endpoint", error, { code }),
       );
     }
     const conduit = connectId === 0
@@ -370,7 +372,7 @@ class PacketsServerLink extends ConnectedLink
     for (const request of pending) {
       reportFailed(
         request,
-        new DialError("link-lost", reason, "unanswered"),
+        new DialError("link-lost", reason, { loss: "unanswered" }),
       );
     }
     this.#mux.lose(reason);

@@ -198,7 +198,7 @@ class ProxyCall
     } catch (error) {
       if (!(error instanceof GrpcError)) throw error;
       return this.#fail(
-        new DialError("link-lost", error.message, "unprocessed"),
+        new DialError("link-lost", error.message, { loss: "unprocessed" }),
       );
     }
     this.#sender = new PacketSender(this.#call, this.#observer);
@@ -335,7 +335,7 @@ class ProxyCall
         const reason = this.#failure;
         const code = this.#failureCode ?? codeOfWords(reason, packet.error);
         return this.#fail(
-          new DialError(reason, packet.error, undefined, code),
+          new DialError(reason, packet.error, { code }),
         );
       }
       case "DIAL_CLS":
@@ -464,17 +464,19 @@ function dialErrorOf(status: Status, reason: string, lost: boolean): DialError {
     // that it did read is answered in a message.
     const isUnprocessed = !lost || status.isUnprocessed === true;
     const loss = isUnprocessed ? "unprocessed" : "unanswered";
-    return new DialError("link-lost", reason, loss, status.tunnelCode);
+    return new DialError("link-lost", reason, {
+      loss,
+      code: status.tunnelCode,
+    });
   }
   if (status.code === StatusCode.DEADLINE_EXCEEDED) {
-    return new DialError("timeout", reason, undefined, status.tunnelCode);
+    return new DialError("timeout", reason, { code: status.tunnelCode });
   }
   return new DialError(
     "endpoint",
     status.code === StatusCode.OK
       ? "the call ended before the dial was answered"
       : reason,
-    undefined,
-    status.tunnelCode,
+    { code: status.tunnelCode },
   );
 }

@@ -36,17 +36,22 @@ type DialLoss =
 export class DialError extends Error {
   override readonly name = "DialError";
 
-  /**
-   * @param loss Why there was no answer; absent: there was one.
-   * @param tunnelCode Where more is known than the reason says.
-   */
+  /** Why there was no answer; `undefined`: there was one. */
+  readonly loss: DialLoss | undefined;
+  /** Where more is known than the reason says. */
+  readonly tunnelCode: Code;
+
   constructor(
     readonly reason: DialFailureReason,
     message: string,
-    readonly loss?: DialLoss,
-    readonly tunnelCode: Code = REASON_CODES[reason],
+    { loss, code = REASON_CODES[reason] }: {
+      readonly loss?: DialLoss | undefined;
+      readonly code?: Code | undefined;
+    } = {},
   ) {
     super(message);
+    this.loss = loss;
+    this.tunnelCode = code;
   }
 }
 

@@ -78,8 +78,7 @@ export function encodeForwarded(
     `Cannot forward this dial: what the caller's certificate says has ` +
       `${bytes.length} bytes, ${FORWARDED_BYTES_MAX} are allowed; give it ` +
       "fewer names",
-    undefined,
-    "TUN501",
+    { code: "TUN501" },
   );
 }
 
@@ -152,7 +151,6 @@ function unreadable(seen: string): DialError {
     "refused",
     `Cannot take this dial from a server: saw ${seen}, wanted whose dial it ` +
       "is; run the same version on all servers",
-    undefined,
-    "TUN501",
+    { code: "TUN501" },
   );
 }

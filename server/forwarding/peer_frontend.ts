@@ -106,8 +106,7 @@ export class PeerFrontend {
         `Cannot take this dial: server ${caller.forwardedBy} has a policy, ` +
           "and this one has none to decide about its nodes; give all servers " +
           "the same --policy-file",
-        undefined,
-        "TUN501",
+        { code: "TUN501" },
       );
     }
     const problem = nodeProblem(metadata);
@@ -131,8 +130,7 @@ export class PeerFrontend {
         "refused",
         `Cannot take this dial: server ${serverId} has ${load} connections ` +
           "here, and no server may have more",
-        undefined,
-        "TUN409",
+        { code: "TUN409" },
       );
     }
     return this.#loads.dial(
@@ -152,8 +150,7 @@ export function refuseForwarded(
     "no-agent",
     "No agent available: a server that may have one takes no dials of " +
       "others; start all servers with --peer-forwarding",
-    undefined,
-    "TUN501",
+    { code: "TUN501" },
   );
   return failedDial(answer, error);
 }

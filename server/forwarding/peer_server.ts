@@ -141,8 +141,7 @@ export class PeerServer {
         "refused",
         `Cannot forward this dial: server ${this.name} carries ` +
           `${this.#load} connections of ours, and no more are sent there`,
-        "unprocessed",
-        "TUN409",
+        { loss: "unprocessed", code: "TUN409" },
       );
     }
     this.#load++;

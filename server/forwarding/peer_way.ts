@@ -89,8 +89,7 @@ export class PeerWay extends WayTo<PeerServer> implements DialWay {
     return new DialError(
       reason,
       `${message} (asked ${this.name})`,
-      undefined,
-      error.tunnelCode,
+      { code: error.tunnelCode },
     );
   }
 }
@@ -227,7 +226,7 @@ class PeerDial implements PendingDial {
 
   #lost(why: string): void {
     if (this.#state !== "waiting") return;
-    this.#fail(new DialError("link-lost", why, "unprocessed"));
+    this.#fail(new DialError("link-lost", why, { loss: "unprocessed" }));
   }
 
   #fail(error: DialError): void {
@@ -249,11 +248,17 @@ function meaningOf(error: DialError): DialError {
   const { reason, message } = error;
   // It looked for an agent, and asked none.
   if (reason === "no-agent") {
-    return new DialError(reason, message, "unprocessed", error.tunnelCode);
+    return new DialError(reason, message, {
+      loss: "unprocessed",
+      code: error.tunnelCode,
+    });
   }
   // Its agent was lost while the dial was pending.
   return reason === "link-lost" && error.loss === undefined
-    ? new DialError(reason, message, "unanswered", error.tunnelCode)
+    ? new DialError(reason, message, {
+      loss: "unanswered",
+      code: error.tunnelCode,
+    })
     : error;
 }
 

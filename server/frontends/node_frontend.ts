@@ -134,7 +134,7 @@ export class NodeFrontend {
       dialing,
       () =>
         answer.failed(
-          new DialError("endpoint", INTERNAL_ERROR, undefined, "TUN907"),
+          new DialError("endpoint", INTERNAL_ERROR, { code: "TUN907" }),
         ),
     );
     return {
@@ -170,8 +170,7 @@ export class NodeFrontend {
       const error = new DialError(
         "refused",
         refusal.message,
-        undefined,
-        tunnelCodeOf(refusal) ?? "TUN320",
+        { code: tunnelCodeOf(refusal) ?? "TUN320" },
       );
       return this.#fail(calls, error, answer);
     }
@@ -182,8 +181,7 @@ export class NodeFrontend {
         "refused",
         `Cannot dial ${target.address}: ${calls.node} has ${load} ` +
           "connections, and no node may have more",
-        undefined,
-        "TUN409",
+        { code: "TUN409" },
       );
       return this.#fail(calls, error, answer);
     }
@@ -224,8 +222,7 @@ export class NodeFrontend {
         "no-agent",
         `Cannot dial ${address}: no endpoint that is there has this virtual ` +
           "address",
-        undefined,
-        "TUN521",
+        { code: "TUN521" },
       );
     }
     const { agent } = found;

@@ -152,8 +152,7 @@ export class LinkWay extends WayTo<AgentLink> implements DialWay {
         ? new DialError(
           error.reason,
           `${error.message} (agent ${this.agentId})`,
-          error.loss,
-          error.tunnelCode,
+          { loss: error.loss, code: error.tunnelCode },
         )
         : error;
     }

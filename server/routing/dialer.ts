@@ -279,8 +279,7 @@ export class Dialer {
         return new DialError(
           "refused",
           ambiguousTarget(target.address),
-          undefined,
-          "TUN508",
+          { code: "TUN508" },
         );
       }
       if (peers.length > 0 && seesNodes) {
@@ -298,8 +297,7 @@ export class Dialer {
     return new DialError(
       "refused",
       ambiguousTarget(target.address, nodes),
-      undefined,
-      "TUN508",
+      { code: "TUN508" },
     );
   }
 

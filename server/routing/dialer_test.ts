@@ -257,7 +257,9 @@ Deno.test("a dial whose link went before it answered goes to another agent", asy
     scene.dial();
     scene.registry.remove(first);
     const second = scene.link("agent-b");
-    first.dials[0]!.events.onFailed(new DialError("link-lost", "gone", loss));
+    first.dials[0]!.events.onFailed(
+      new DialError("link-lost", "gone", { loss }),
+    );
     assertEquals(second.dials.length, 1);
     const [near, far] = MemoryConduit.pair();
     new ConduitProbe(far);
@@ -275,7 +277,9 @@ Deno.test("what a caller has sent goes to no second agent, unless the first rece
     scene.dial("pay");
     scene.registry.remove(first);
     const second = scene.link("agent-b");
-    first.dials[0]!.events.onFailed(new DialError("link-lost", "gone", loss));
+    first.dials[0]!.events.onFailed(
+      new DialError("link-lost", "gone", { loss }),
+    );
     assertEquals(second.dials.length, loss === "unprocessed" ? 1 : 0);
     if (loss === "unprocessed") {
       assertEquals(second.dials[0]!.earlyData, new TextEncoder().encode("pay"));
@@ -296,7 +300,9 @@ Deno.test("an answer is an answer, and a link is asked once", () => {
   const lone = new Scene();
   const link = lone.link();
   lone.dial();
-  link.dials[0]!.events.onFailed(new DialError("link-lost", "x", "unanswered"));
+  link.dials[0]!.events.onFailed(
+    new DialError("link-lost", "x", { loss: "unanswered" }),
+  );
   assertEquals([lone.error?.reason, link.dials.length], ["link-lost", 1]);
 });
 
@@ -387,7 +393,7 @@ Deno.test("with two that are asked, what the first says counts, and its loss doe
       assertEquals(second.dials[0]!.cancelled, true);
     } else {
       scene.registry.remove(first);
-      const gone = new DialError("link-lost", "gone", "unanswered");
+      const gone = new DialError("link-lost", "gone", { loss: "unanswered" });
       first.dials[0]!.events.onFailed(gone);
       assertEquals(scene.error, undefined);
       second.dials[0]!.events.onConnected(target());

@@ -22,7 +22,7 @@ const TARGET = { protocol: "tcp", address: "edge-7:5432" };
 const NOBODY = new DialError(
   "no-agent",
   "No agent available: no agent is connected (never seen)",
-  "unprocessed",
+  { loss: "unprocessed" },
 );
 
 /** A server that knows of others. */
@@ -141,7 +141,7 @@ Deno.test("at most four servers are asked, and what a caller sent is sent to one
   assertEquals(many.error?.reason, "no-agent");
   const lost = new Scene({ peers: fakePeers(["s2", "s3"]) });
   lost.wants({}, "pay");
-  lost.answer(0, new DialError("link-lost", "gone", "unanswered"));
+  lost.answer(0, new DialError("link-lost", "gone", { loss: "unanswered" }));
   assertEquals([lost.servers, lost.error?.reason], ["s2", "link-lost"]);
 });
 
@@ -166,7 +166,9 @@ Deno.test("a dial that came from a server goes to no other", () => {
   const link = scene.alive("agent-a");
   scene.wants({ caller });
   scene.timers.advance(SECOND_OPINION_MS);
-  link.dials[0]!.events.onFailed(new DialError("link-lost", "x", "unanswered"));
+  link.dials[0]!.events.onFailed(
+    new DialError("link-lost", "x", { loss: "unanswered" }),
+  );
   assertEquals(scene.servers, "");
 });
 

@@ -62,8 +62,7 @@ export function hostIsNode(address: string): DialError {
     "refused",
     `Cannot dial ${address}: ${host} is a connected node; name it with ` +
       `--node ${host}, and dial 127.0.0.1:${portOf(address)}`,
-    undefined,
-    HOST_IS_NODE,
+    { code: HOST_IS_NODE },
   );
 }
 

@@ -157,7 +157,7 @@ export class OngoingDial extends Race<Choice, Conduit>
 
   /** Somebody who may ends it. */
   kill(reason: string): void {
-    const error = new DialError("refused", reason, undefined, "TUN509");
+    const error = new DialError("refused", reason, { code: "TUN509" });
     this.#fail(error, "refused");
   }
 
@@ -400,8 +400,7 @@ export class OngoingDial extends Race<Choice, Conduit>
         `timed out waiting for backend dial: ${this.#way.name} ` +
           `did not answer for ${this.#request.target.address} ` +
           `within ${this.#options.dialTimeoutMs} ms`,
-        undefined,
-        "TUN507",
+        { code: "TUN507" },
       ),
       "deadline",
     );
