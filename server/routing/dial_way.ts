@@ -7,9 +7,11 @@
 
 import {
   isTracing,
+  type Span,
   SPAN_ATTRIBUTES,
   startChild,
 } from "../../platform/tracing/tracing.ts";
+import type { TraceContext } from "../../proto/peer/trace_context.ts";
 import { isRefusalByRule } from "../../policy/refusal.ts";
 import type {
   AgentLink,
@@ -58,41 +60,20 @@ export interface DialWay {
   named(error: DialError): DialError;
 }
 
-/** Asks over `way`, inside a span below `options.trace` where that is wanted. */
-export function askWay(
-  way: DialWay,
-  events: DialEvents,
-  options: LinkDialOptions,
-): PendingDial {
-  const { forwardedTo } = way;
+/** The span of asking over `way`, below `trace`, where that is wanted. */
+export function waySpan(
+  { agentId, forwardedTo }: DialWay,
+  trace: TraceContext | undefined,
+): Span | undefined {
+  if (!isTracing) return undefined;
   const name = forwardedTo === undefined ? "ask agent" : "ask server";
-  const span = isTracing
-    ? startChild(name, options.trace, {
-      kind: "client",
-      attributes: {
-        [SPAN_ATTRIBUTES.node]: way.agentId,
-        [SPAN_ATTRIBUTES.server]: forwardedTo,
-      },
-    })
-    : undefined;
-  if (span === undefined) return way.dial(events, options);
-  const pending = way.dial({
-    onConnected(conduit) {
-      span.end();
-      events.onConnected(conduit);
+  return startChild(name, trace, {
+    kind: "client",
+    attributes: {
+      [SPAN_ATTRIBUTES.node]: agentId,
+      [SPAN_ATTRIBUTES.server]: forwardedTo,
     },
-    onFailed(error) {
-      span.end(error.message);
-      events.onFailed(error);
-    },
-  }, { ...options, trace: span.context });
-  return {
-    cancel() {
-      span.end("it is not wanted any more");
-      pending.cancel();
-    },
-    sendEarly: (bytes) => pending.sendEarly?.(bytes) ?? 0,
-  };
+  });
 }
 
 /** A link or a server, as far as a way to it asks whether it lives. */

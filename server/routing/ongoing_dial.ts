@@ -40,7 +40,7 @@ import type { Timer } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { DialerOptions, IdentifiedDial } from "./dialer.ts";
 import type { Span } from "../../platform/tracing/tracing.ts";
-import { askWay, type DialWay } from "./dial_way.ts";
+import { type DialWay, waySpan } from "./dial_way.ts";
 import { STILL_MS } from "./registry.ts";
 import { callerName } from "../policy/caller.ts";
 
@@ -56,6 +56,8 @@ export interface Choice {
   readonly record: DialRecord | undefined;
   /** Once it is asked. */
   pending?: PendingDial;
+  /** Until it has answered. */
+  span?: Span | undefined;
 }
 
 /**
@@ -192,17 +194,19 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   protected ask(attempt: WayAttempt): void {
-    const { way } = attempt.asked;
+    const { asked } = attempt;
+    const { way } = asked;
     const earlyData = this.#earlyData;
-    const { id, trace } = this.#request;
+    const { id } = this.#request;
+    asked.span = waySpan(way, this.#request.trace);
+    const trace = asked.span?.context ?? this.#request.trace;
     this.#tried.push(way);
     if (earlyData !== undefined) this.sayTo(attempt);
-    attempt.asked.pending = attempt.pending = askWay(
-      way,
+    asked.pending = attempt.pending = way.dial(
       attempt,
       earlyData === undefined ? { id, trace } : { id, trace, earlyData },
     );
-    if (attempt.asked !== this.#choice) way.checkLiveness();
+    if (asked !== this.#choice) way.checkLiveness();
     else if (this.#hasChoice()) way.whenAlive(() => this.#release(attempt));
   }
 
@@ -273,6 +277,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     error: DialError,
     hasHeard: boolean,
   ): void {
+    asked.span?.end(error.message);
     if (asked !== this.#choice) {
       asked.record?.failed(error);
       // It said nothing about the target: the next one may.
@@ -366,6 +371,7 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   protected won({ asked }: WayAttempt, conduit: Conduit): void {
+    asked.span?.end();
     this.#choice = asked;
     const { timers, reports } = this.#options;
     const live = reports.connected(conduit, this, timers.now(), {
@@ -385,6 +391,7 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   protected override givenUp({ asked }: WayAttempt, isWon: boolean): void {
+    asked.span?.end("it is not wanted any more");
     // Of a dial that fails, the one that counts says why.
     if (!isWon && asked === this.#choice) return;
     const why = isWon
