@@ -89,42 +89,30 @@ export function encodeAgentEvent(
 
 /** @throws {ControlError} When `bytes` are no such message. */
 export function decodeServerEvent(bytes: Uint8Array): ServerEvent {
-  const said = read(FromServer, bytes);
-  if (said.hello) return { type: "hello", hello: said.hello };
-  if (said.drain) {
-    const { spreadMs } = said.drain;
-    return { type: "drain", ...(spreadMs > 0 ? { spreadMs } : {}) };
+  const event = eventOf(read(FromServer, bytes)) as ServerEvent;
+  switch (event.type) {
+    case "drain":
+      return event.spreadMs === 0 ? { type: "drain" } : event;
+    case "ca-bundle":
+      // Not a view of the bytes, which are the reader's.
+      return { type: "ca-bundle", pem: Uint8Array.from(event.pem) };
+    default:
+      return event;
   }
-  if (said.reconnect) return { type: "reconnect", ...said.reconnect };
-  if (said.peerAddresses) {
-    return { type: "peer-addresses", ...said.peerAddresses };
-  }
-  if (said.caBundle) {
-    // Not a view of the bytes, which are the reader's.
-    return { type: "ca-bundle", pem: Uint8Array.from(said.caBundle.pem) };
-  }
-  if (said.announcedServices) {
-    return { type: "announced-services", ...said.announcedServices };
-  }
-  if (said.admission) return { type: "admission" };
-  if (said.refusal) return { type: "refusal", ...said.refusal };
-  if (said.serviceRefusals) {
-    return { type: "service-refusals", ...said.serviceRefusals };
-  }
-  if (said.duplicateIdentity) {
-    return { type: "duplicate-identity", ...said.duplicateIdentity };
-  }
-  return { type: "unknown" };
 }
 
 /** @throws {ControlError} When `bytes` are no such message. */
 export function decodeAgentEvent(bytes: Uint8Array): AgentEvent {
-  const said = read(FromAgent, bytes);
-  if (said.hello) return { type: "hello", hello: said.hello };
-  if (said.drain) return { type: "drain" };
-  if (said.services) return { type: "services", ...said.services };
-  if (said.trust) return { type: "trust", ...said.trust };
-  return { type: "unknown" };
+  const event = eventOf(read(FromAgent, bytes)) as AgentEvent;
+  return event.type === "drain" ? { type: "drain" } : event;
+}
+
+/** What `fieldsOf` makes of an event, and back: the one member that is there. */
+function eventOf(said: FromServer | FromAgent): { readonly type: string } {
+  const [[name, fields] = ["unknown", {}]] = Object.entries(said);
+  if (name === "hello") return { type: name, hello: fields } as AgentEvent;
+  const type = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return { ...fields, type };
 }
 
 /** `peer-addresses` → `peerAddresses`, with the rest of the event as fields. */
