@@ -160,17 +160,6 @@ function setUp() {
   return { timers, reported, hold };
 }
 
-Deno.test("what a target says at once waits, and no longer than the hold", () => {
-  const { timers, reported, hold } = setUp();
-  timers.advance(1);
-  assertEquals([hold.mustWait(), hold.mustWait()], [true, true]);
-  assertEquals(timers.pendingCount, 1);
-  timers.advance(FIRST_HOLD_MS - 2);
-  assertEquals(reported.times, 0);
-  timers.advance(1);
-  assertEquals([reported.times, timers.pendingCount], [1, 0]);
-});
-
 Deno.test("what a target says later does not wait, and nobody set a timer", () => {
   const { timers, reported, hold } = setUp();
   assertEquals(timers.pendingCount, 0);
@@ -187,17 +176,6 @@ Deno.test("it counts from the answer", () => {
   timers.advance(FIRST_HOLD_MS);
   hold.restart();
   assertEquals(hold.mustWait(), true);
-});
-
-Deno.test("a caller that speaks ends it, and one that has gone does too", () => {
-  const spoken = setUp();
-  spoken.hold.mustWait();
-  spoken.hold.release();
-  assertEquals([spoken.reported.times, spoken.timers.pendingCount], [1, 0]);
-  const gone = setUp();
-  gone.hold.mustWait();
-  gone.hold.cancel();
-  assertEquals([gone.reported.times, gone.timers.pendingCount], [0, 0]);
 });
 
 defineCarrierCompliance("streams", streamsRig);
