@@ -10,43 +10,24 @@ import { WireError } from "./wire_error.ts";
 // tests then vary what the tables cannot list: chunk borders, cuts, bit flips.
 
 /** The encoder never pads, so padded forms are only decoded. */
+// deno-fmt-ignore: the columns are the point.
 const LEGAL: readonly [
   name: string,
   bytes: string,
   frame: Frame,
   decodeOnly?: true,
 ][] = [
-  [
-    "DATA that ends the stream",
-    "000003 00 01 00000001 616263",
-    data(1, "616263", true),
-  ],
-  ["DATA without bytes", "000000 00 00 00000003", data(3, "")],
+  ["DATA that ends the stream", "000003 00 01 00000001 616263",         data(1, "616263", true)],
+  ["DATA without bytes",        "000000 00 00 00000003",                data(3, "")],
   ["padded DATA", "000006 00 09 00000001 02 616263 0000", {
     ...data(1, "616263", true),
     flowBytes: 6,
     paddingBytes: 3,
   }, true],
-  [
-    "HEADERS that end both",
-    "000002 01 05 00000003 8286",
-    headers(3, "8286", true),
-  ],
-  ["HEADERS with a priority", "000006 01 24 00000005 80000003 0f 82", {
-    ...headers(5, "82"),
-    dependsOn: 3,
-  }, true],
-  [
-    "padded HEADERS",
-    "000004 01 0c 00000005 01 8286 00",
-    headers(5, "8286"),
-    true,
-  ],
-  ["PRIORITY", "000005 02 00 00000007 00000003 0f", {
-    type: "PRIORITY",
-    streamId: 7,
-    dependsOn: 3,
-  }],
+  ["HEADERS that end both",     "000002 01 05 00000003 8286",           headers(3, "8286", true)],
+  ["HEADERS with a priority",   "000006 01 24 00000005 80000003 0f 82", { ...headers(5, "82"), dependsOn: 3 }, true],
+  ["padded HEADERS",            "000004 01 0c 00000005 01 8286 00",     headers(5, "8286"),                    true],
+  ["PRIORITY", "000005 02 00 00000007 00000003 0f", { type: "PRIORITY", streamId: 7, dependsOn: 3 }],
   ["RST_STREAM with a code we do not know", "000004 03 00 00000005 deadbeef", {
     type: "RST_STREAM",
     streamId: 5,
@@ -61,11 +42,7 @@ const LEGAL: readonly [
       settings: [{ id: 4, value: 65_536 }, { id: 0xf00d, value: 0xffff_ffff }],
     },
   ],
-  ["SETTINGS acknowledgement", "000000 04 01 00000000", {
-    type: "SETTINGS",
-    ack: true,
-    settings: [],
-  }],
+  ["SETTINGS acknowledgement", "000000 04 01 00000000", { type: "SETTINGS", ack: true, settings: [] }],
   ["PUSH_PROMISE", "000005 05 04 00000001 00000002 82", {
     type: "PUSH_PROMISE",
     streamId: 1,
@@ -103,62 +80,38 @@ const LEGAL: readonly [
   }],
 ];
 
+// deno-fmt-ignore: the columns are the point.
 const ILLEGAL: readonly [
   name: string,
   bytes: string,
   section: string,
   streamId?: number,
 ][] = [
-  ["DATA on stream 0", "000000 00 00 00000000", "6.1"],
-  ["padding that fills a DATA payload", "000002 00 08 00000001 02 00", "6.1"],
-  ["PADDED without a pad length", "000000 00 08 00000001", "4.2"],
-  ["HEADERS on stream 0", "000001 01 04 00000000 82", "6.2"],
-  [
-    "padding that fills a HEADERS payload",
-    "000002 01 0c 00000001 02 00",
-    "6.2",
-  ],
-  [
-    "HEADERS too short for its priority",
-    "000004 01 24 00000001 00000000",
-    "4.2",
-  ],
-  ["PRIORITY on stream 0", "000005 02 00 00000000 00000001 00", "6.3"],
-  ["short PRIORITY", "000004 02 00 00000005 00000001", "6.3", 5],
-  ["RST_STREAM on stream 0", "000004 03 00 00000000 00000000", "6.4"],
-  ["short RST_STREAM", "000003 03 00 00000001 000000", "6.4"],
-  ["SETTINGS on a stream", "000000 04 00 00000001", "6.5"],
-  ["SETTINGS of 5 bytes", "000005 04 00 00000000 0004000100", "6.5"],
-  [
-    "SETTINGS acknowledgement with a payload",
-    "000006 04 01 00000000 000400010000",
-    "6.5",
-  ],
-  ["PUSH_PROMISE on stream 0", "000004 05 04 00000000 00000002", "6.6"],
-  [
-    "PUSH_PROMISE whose padding eats its id",
-    "000005 05 0c 00000001 01 000000 00",
-    "4.2",
-  ],
-  ["PING on a stream", "000008 06 00 00000001 0000000000000000", "6.7"],
-  ["long PING", "000009 06 00 00000000 000000000000000000", "6.7"],
-  ["GOAWAY on a stream", "000008 07 00 00000001 0000000000000000", "6.8"],
-  ["short GOAWAY", "000007 07 00 00000000 00000000000000", "6.8"],
-  [
-    "WINDOW_UPDATE of 0 on the connection",
-    "000004 08 00 00000000 80000000",
-    "6.9",
-  ],
-  [
-    "WINDOW_UPDATE of 0 on a stream",
-    "000004 08 00 00000003 00000000",
-    "6.9",
-    3,
-  ],
-  ["short WINDOW_UPDATE", "000003 08 00 00000000 000001", "6.9"],
-  ["CONTINUATION on stream 0", "000000 09 04 00000000", "6.10"],
-  ["a frame above our limit", "004001 00 00 00000001", "4.2"],
-  ["an unknown frame above our limit", "004001 77 00 00000001", "4.2"],
+  ["DATA on stream 0",                     "000000 00 00 00000000",                  "6.1"],
+  ["padding that fills a DATA payload",    "000002 00 08 00000001 02 00",            "6.1"],
+  ["PADDED without a pad length",          "000000 00 08 00000001",                  "4.2"],
+  ["HEADERS on stream 0",                  "000001 01 04 00000000 82",               "6.2"],
+  ["padding that fills a HEADERS payload", "000002 01 0c 00000001 02 00",            "6.2"],
+  ["HEADERS too short for its priority",   "000004 01 24 00000001 00000000",         "4.2"],
+  ["PRIORITY on stream 0",                 "000005 02 00 00000000 00000001 00",      "6.3"],
+  ["short PRIORITY",                       "000004 02 00 00000005 00000001",         "6.3", 5],
+  ["RST_STREAM on stream 0",               "000004 03 00 00000000 00000000",         "6.4"],
+  ["short RST_STREAM",                     "000003 03 00 00000001 000000",           "6.4"],
+  ["SETTINGS on a stream",                 "000000 04 00 00000001",                  "6.5"],
+  ["SETTINGS of 5 bytes",                  "000005 04 00 00000000 0004000100",       "6.5"],
+  ["SETTINGS acknowledgement with a payload", "000006 04 01 00000000 000400010000",     "6.5"],
+  ["PUSH_PROMISE on stream 0",             "000004 05 04 00000000 00000002",         "6.6"],
+  ["PUSH_PROMISE whose padding eats its id", "000005 05 0c 00000001 01 000000 00",     "4.2"],
+  ["PING on a stream",                     "000008 06 00 00000001 0000000000000000", "6.7"],
+  ["long PING",                            "000009 06 00 00000000 000000000000000000", "6.7"],
+  ["GOAWAY on a stream",                   "000008 07 00 00000001 0000000000000000", "6.8"],
+  ["short GOAWAY",                         "000007 07 00 00000000 00000000000000",   "6.8"],
+  ["WINDOW_UPDATE of 0 on the connection", "000004 08 00 00000000 80000000",         "6.9"],
+  ["WINDOW_UPDATE of 0 on a stream",       "000004 08 00 00000003 00000000",         "6.9", 3],
+  ["short WINDOW_UPDATE",                  "000003 08 00 00000000 000001",           "6.9"],
+  ["CONTINUATION on stream 0",             "000000 09 04 00000000",                  "6.10"],
+  ["a frame above our limit",              "004001 00 00 00000001",                  "4.2"],
+  ["an unknown frame above our limit",     "004001 77 00 00000001",                  "4.2"],
 ];
 
 for (const [name, bytes, frame, decodeOnly] of LEGAL) {

@@ -16,6 +16,7 @@ const CLOSE_0: Packet = { ...CLOSE_7, connectId: 0 };
 
 type Case = readonly [name: string, bytes: string, packet: Packet];
 
+// deno-fmt-ignore: the columns are the point.
 const GOLDEN: readonly Case[] = [
   [
     "DIAL_REQ, which has no type field",
@@ -28,31 +29,16 @@ const GOLDEN: readonly Case[] = [
       random: varint("f0e7e7b7b1bdaff225"),
     },
   ],
-  ["DIAL_CLS", "08 05 3a 0a 08 f0e7e7b7b1bdaff225", {
-    type: "DIAL_CLS",
-    random: varint("f0e7e7b7b1bdaff225"),
-  }],
-  ["DRAIN", "08 06 42 00", { type: "DRAIN" }],
-  ["CLOSE_REQ", "08 02 2a 02 08 07", CLOSE_7],
-  ["CLOSE_RSP", "08 03 32 02 10 07", {
-    type: "CLOSE_RSP",
-    error: "",
-    connectId: 7,
-    reset: "",
-  }],
+  ["DIAL_CLS",  "08 05 3a 0a 08 f0e7e7b7b1bdaff225", { type: "DIAL_CLS", random: varint("f0e7e7b7b1bdaff225") }],
+  ["DRAIN",     "08 06 42 00",                       { type: "DRAIN" }],
+  ["CLOSE_REQ", "08 02 2a 02 08 07",                 CLOSE_7],
+  ["CLOSE_RSP", "08 03 32 02 10 07",                 { type: "CLOSE_RSP", error: "", connectId: 7, reset: "" }],
 ];
 
+// deno-fmt-ignore: the columns are the point.
 const OURS: readonly Case[] = [
-  ["DATA", "08 04 22 07 08 07 1a 03 616263", {
-    type: "DATA",
-    connectId: 7,
-    data: hex("616263"),
-  }],
-  ["DATA without payload", "08 04 22 02 08 07", {
-    type: "DATA",
-    connectId: 7,
-    data: hex(""),
-  }],
+  ["DATA",                  "08 04 22 07 08 07 1a 03 616263", { type: "DATA", connectId: 7, data: hex("616263") }],
+  ["DATA without payload",  "08 04 22 02 08 07",              { type: "DATA", connectId: 7, data: hex("") }],
   ["an empty datagram", "08 04 22 04 08 07 78 01", {
     type: "DATA",
     connectId: 7,
@@ -64,18 +50,9 @@ const OURS: readonly Case[] = [
     "08 01 1a 06 0a 02 6e6f 18 05",
     { type: "DIAL_RSP", error: "no", connectId: 0, random: 5 },
   ],
-  ["DATA_END", "08 40 82 04 02 08 07", { type: "DATA_END", connectId: 7 }],
-  ["CLOSE_REQ that resets", "08 02 2a 05 08 07 7a 01 78", {
-    type: "CLOSE_REQ",
-    connectId: 7,
-    reset: "x",
-  }],
-  ["CLOSE_RSP that resets", "08 03 32 05 10 07 7a 01 78", {
-    type: "CLOSE_RSP",
-    error: "",
-    connectId: 7,
-    reset: "x",
-  }],
+  ["DATA_END",              "08 40 82 04 02 08 07",           { type: "DATA_END", connectId: 7 }],
+  ["CLOSE_REQ that resets", "08 02 2a 05 08 07 7a 01 78",     { type: "CLOSE_REQ", connectId: 7, reset: "x" }],
+  ["CLOSE_RSP that resets", "08 03 32 05 10 07 7a 01 78", { type: "CLOSE_RSP", error: "", connectId: 7, reset: "x" }],
   ["CLOSE_RSP that tells of a loss", "08 03 32 08 10 07 7a 01 78 8001 01", {
     type: "CLOSE_RSP",
     error: "",
@@ -93,7 +70,7 @@ const OURS: readonly Case[] = [
     connectId: -(2n ** 63n),
     reset: "",
   }],
-  ["a type we do not know", "08 2a", { type: "UNKNOWN", code: 42 }],
+  ["a type we do not know", "08 2a",                          { type: "UNKNOWN", code: 42 }],
 ];
 
 for (const [name, bytes, packet] of [...GOLDEN, ...OURS]) {
@@ -109,51 +86,35 @@ Deno.test("a dial's random survives beyond the safe integers", () => {
   assertEquals(decodePacket(encodePacket(packet)), packet);
 });
 
+// deno-fmt-ignore: the columns are the point.
 const TOLERATED: readonly Case[] = [
-  ["no bytes at all, which is Go's zero packet", "", {
-    type: "DIAL_REQ",
-    protocol: "",
-    address: "",
-    random: 0,
-  }],
-  ["the payload in front of the type", "2a 02 08 07 08 02", CLOSE_7],
+  ["no bytes at all, which is Go's zero packet", "", { type: "DIAL_REQ", protocol: "", address: "", random: 0 }],
+  ["the payload in front of the type",   "2a 02 08 07 08 02",             CLOSE_7],
   [
     "unknown fields of every wire type, inside and outside",
     "08 02 a006 05 a106 0102030405060708 a206 02 ffff a506 01020304" +
     "a306 08 01 a406 2a 06 08 07 f201 01 ff",
     CLOSE_7,
   ],
-  [
-    "a known field of another wire type",
-    "08 02 2a 06 0a 02 6e6f 08 07",
-    CLOSE_7,
-  ],
-  ["several types: the last one counts", "08 06 08 02 2a 02 08 07", CLOSE_7],
-  [
-    "several members of the oneof: the last one counts",
-    "08 02 32 02 10 09 2a 02 08 07",
-    CLOSE_7,
-  ],
-  ["nothing of an earlier member", "08 02 3a 02 08 09 2a 00", CLOSE_0],
-  ["nothing of another type's payload", "08 02 3a 02 08 09", CLOSE_0],
+  ["a known field of another wire type", "08 02 2a 06 0a 02 6e6f 08 07",  CLOSE_7],
+  ["several types: the last one counts", "08 06 08 02 2a 02 08 07",       CLOSE_7],
+  ["several members of the oneof: the last one counts", "08 02 32 02 10 09 2a 02 08 07", CLOSE_7],
+  ["nothing of an earlier member",       "08 02 3a 02 08 09 2a 00",       CLOSE_0],
+  ["nothing of another type's payload",  "08 02 3a 02 08 09",             CLOSE_0],
   ["one member twice: the fields merge", "08 01 1a 02 10 07 1a 02 18 05", {
     type: "DIAL_RSP",
     error: "",
     connectId: 7,
     random: 5,
   }],
-  [
-    "a payload that is not the type's: all defaults",
-    "08 02 32 02 10 09",
-    CLOSE_0,
-  ],
-  ["varints wider than they need be", "08 8200 2a 83 00 08 87 00", CLOSE_7],
+  ["a payload that is not the type's: all defaults", "08 02 32 02 10 09",             CLOSE_0],
+  ["varints wider than they need be",    "08 8200 2a 83 00 08 87 00",     CLOSE_7],
   [
     "the marker of an empty datagram beside a payload",
     "08 04 22 07 08 07 78 01 1a 01 61",
     { type: "DATA", connectId: 7, data: hex("61") },
   ],
-  ["a negative type", "08 ffffffffffffffffff01", { type: "UNKNOWN", code: -1 }],
+  ["a negative type",                    "08 ffffffffffffffffff01",       { type: "UNKNOWN", code: -1 }],
 ];
 
 for (const [name, bytes, packet] of TOLERATED) {
@@ -162,36 +123,21 @@ for (const [name, bytes, packet] of TOLERATED) {
   });
 }
 
+// deno-fmt-ignore: the columns are the point.
 const ILLEGAL: readonly [name: string, bytes: string, says: string][] = [
-  ["a tag cut off", "08", "out of range"],
-  ["an endless varint", "08 " + "ff".repeat(11), "varint"],
-  [
-    "an endless varint in a payload",
-    "08 02 2a 0c 08" + "80".repeat(10) + "01",
-    "varint",
-  ],
-  [
-    "a payload longer than the packet",
-    "08 02 2a 03 08 07",
-    "claims 3 bytes, 2 are left",
-  ],
-  [
-    "a text longer than its payload",
-    "12 05 0a 09 746370",
-    "claims 9 bytes, 3 are left",
-  ],
-  [
-    "a payload that ends inside its field, with bytes behind it",
-    "08 02 2a 01 08 07",
-    "out of range",
-  ],
-  ["field number 0", "00 01", "field number 0"],
-  ["wire type 6", "7e 01", "wire type 6"],
-  ["wire type 7", "7f 01", "wire type 7"],
-  ["an end of no group", "7c", "wire type 4"],
-  ["groups nested without end", "7b".repeat(10_000), "depth"],
-  ["an address that is not UTF-8", "12 03 12 01 ff", "not UTF-8"],
-  ["a skipped field longer than the packet", "a206 7f", "out of range"],
+  ["a tag cut off",                    "08",                                 "out of range"],
+  ["an endless varint",                "08 " + "ff".repeat(11),                   "varint"],
+  ["an endless varint in a payload",   "08 02 2a 0c 08" + "80".repeat(10) + "01", "varint"],
+  ["a payload longer than the packet", "08 02 2a 03 08 07",                  "claims 3 bytes, 2 are left"],
+  ["a text longer than its payload",   "12 05 0a 09 746370",                 "claims 9 bytes, 3 are left"],
+  ["a payload that ends inside its field, with bytes behind it", "08 02 2a 01 08 07", "out of range"],
+  ["field number 0",                   "00 01",                              "field number 0"],
+  ["wire type 6",                      "7e 01",                              "wire type 6"],
+  ["wire type 7",                      "7f 01",                              "wire type 7"],
+  ["an end of no group",               "7c",                                 "wire type 4"],
+  ["groups nested without end",        "7b".repeat(10_000),                  "depth"],
+  ["an address that is not UTF-8",     "12 03 12 01 ff",                     "not UTF-8"],
+  ["a skipped field longer than the packet", "a206 7f",                            "out of range"],
 ];
 
 for (const [name, bytes, says] of ILLEGAL) {

@@ -76,16 +76,13 @@ const seenData = (connectId: Int64, ...bytes: number[]): Seen => ({
   bytes,
 });
 
+// deno-fmt-ignore: the columns are the point.
 const DATA_FORMS: readonly [name: string, bytes: string, seen: Seen][] = [
-  [
-    "without a connectID",
-    "08 04 22 05 1a 03 616263",
-    seenData(0, 0x61, 0x62, 0x63),
-  ],
-  ["without payload", "08 04 22 02 08 07", seenData(7)],
-  ["with a payload of no bytes", "08 04 22 04 08 07 1a 00", seenData(7)],
-  ["with nothing at all", "08 04 22 00", seenData(0)],
-  ["without even an inner message", "08 04", seenData(0)],
+  ["without a connectID",             "08 04 22 05 1a 03 616263",            seenData(0, 0x61, 0x62, 0x63)],
+  ["without payload",                 "08 04 22 02 08 07",                   seenData(7)],
+  ["with a payload of no bytes",      "08 04 22 04 08 07 1a 00",             seenData(7)],
+  ["with nothing at all",             "08 04 22 00",                         seenData(0)],
+  ["without even an inner message",   "08 04",                               seenData(0)],
   [
     "with varints as wide as they get",
     "08 84808080808080808000 22 9780808000 08 87808080808080808000" +
@@ -97,30 +94,11 @@ const DATA_FORMS: readonly [name: string, bytes: string, seen: Seen][] = [
     "08 04 22 0d 08 ffffffffffffffff7f 1a 01 61",
     seenData(2n ** 63n - 1n, 0x61),
   ],
-  [
-    "with its error text",
-    "08 04 22 08 08 07 12 01 78 1a 01 61",
-    seenData(7, 0x61),
-  ],
-  [
-    "with the payload in front of the connectID",
-    "08 04 22 05 1a 01 61 08 07",
-    seenData(7, 0x61),
-  ],
-  [
-    "with the type behind everything",
-    "22 05 08 07 1a 01 61 08 04",
-    seenData(7, 0x61),
-  ],
-  [
-    "with an unknown field behind everything",
-    "08 04 22 05 08 07 1a 01 61 a006 01",
-    seenData(7, 0x61),
-  ],
-  ["marked as an empty datagram", "08 04 22 04 08 07 78 01", {
-    type: "EMPTY_DATAGRAM",
-    connectId: 7,
-  }],
+  ["with its error text",             "08 04 22 08 08 07 12 01 78 1a 01 61", seenData(7, 0x61)],
+  ["with the payload in front of the connectID", "08 04 22 05 1a 01 61 08 07",          seenData(7, 0x61)],
+  ["with the type behind everything", "22 05 08 07 1a 01 61 08 04",          seenData(7, 0x61)],
+  ["with an unknown field behind everything", "08 04 22 05 08 07 1a 01 61 a006 01",  seenData(7, 0x61)],
+  ["marked as an empty datagram", "08 04 22 04 08 07 78 01", { type: "EMPTY_DATAGRAM", connectId: 7 }],
 ];
 
 for (const [name, bytes, seen] of DATA_FORMS) {

@@ -151,6 +151,7 @@ const length = (value: string) => ({ name: "content-length", value });
 const X = { name: "x", value: "y" };
 
 /** What a server sends, and what our client says to it. */
+// deno-fmt-ignore: a case is a line.
 const HOSTILE: readonly [
   name: string,
   answer: string,
@@ -162,45 +163,17 @@ const HOSTILE: readonly [
       ...{ endHeaders: true, fragment: new Uint8Array(0) },
     })],
   ["a request", "GOAWAY 0 1", (peer) => peer.headers(2, requestFields())],
-  [
-    "a response to nothing",
-    "GOAWAY 0 1",
-    (peer) => peer.headers(3, responseFields()),
-  ],
+  ["a response to nothing", "GOAWAY 0 1", (peer) => peer.headers(3, responseFields())],
   ["DATA on an idle stream", "GOAWAY 0 1", (peer) => peer.data(3, 1)],
   ["RST_STREAM on an idle stream", "GOAWAY 0 1", (peer) => peer.reset(3)],
-  [
-    "WINDOW_UPDATE on an idle stream",
-    "GOAWAY 0 1",
-    (peer) => peer.windowUpdate(3, 1),
-  ],
-  [
-    "a window beyond 2^31-1",
-    "GOAWAY 0 3",
-    (peer) => peer.windowUpdate(0, 0x7fff_ffff),
-  ],
-  [
-    "a stream's window beyond 2^31-1",
-    "RST_STREAM 1 3",
-    (peer) => peer.windowUpdate(1, 0x7fff_ffff),
-  ],
+  ["WINDOW_UPDATE on an idle stream", "GOAWAY 0 1", (peer) => peer.windowUpdate(3, 1)],
+  ["a window beyond 2^31-1", "GOAWAY 0 3", (peer) => peer.windowUpdate(0, 0x7fff_ffff)],
+  ["a stream's window beyond 2^31-1", "RST_STREAM 1 3", (peer) => peer.windowUpdate(1, 0x7fff_ffff)],
   ["DATA before a response", "RST_STREAM 1 1", (peer) => peer.data(1, 1)],
   ["no :status", "RST_STREAM 1 1", (peer) => peer.headers(1, [X])],
-  [
-    "the pseudo fields of a request",
-    "RST_STREAM 1 1",
-    (peer) => peer.headers(1, requestFields()),
-  ],
-  [
-    "a 1xx response that ends the stream",
-    "RST_STREAM 1 1",
-    (peer) => peer.headers(1, responseFields("100"), true),
-  ],
-  [
-    "101 Switching Protocols",
-    "RST_STREAM 1 1",
-    (peer) => peer.headers(1, responseFields("101")),
-  ],
+  ["the pseudo fields of a request", "RST_STREAM 1 1", (peer) => peer.headers(1, requestFields())],
+  ["a 1xx response that ends the stream", "RST_STREAM 1 1", (peer) => peer.headers(1, responseFields("100"), true)],
+  ["101 Switching Protocols", "RST_STREAM 1 1", (peer) => peer.headers(1, responseFields("101"))],
   ["trailers that do not end the stream", "RST_STREAM 1 1", (peer) => {
     peer.headers(1, responseFields());
     peer.headers(1, [X]);
@@ -214,21 +187,9 @@ const HOSTILE: readonly [
       ...{ type: "HEADERS", streamId: 1, endStream: false },
       ...{ endHeaders: true, fragment: Uint8Array.of(0x80) },
     })],
-  [
-    "ENABLE_PUSH = 1",
-    "GOAWAY 0 1",
-    (peer) => peer.settings({ id: 2, value: 1 }),
-  ],
-  [
-    "MAX_FRAME_SIZE below its range",
-    "GOAWAY 0 1",
-    (peer) => peer.settings({ id: 5, value: 100 }),
-  ],
-  [
-    "INITIAL_WINDOW_SIZE above its range",
-    "GOAWAY 0 3",
-    (peer) => peer.settings({ id: 4, value: 0x8000_0000 }),
-  ],
+  ["ENABLE_PUSH = 1", "GOAWAY 0 1", (peer) => peer.settings({ id: 2, value: 1 })],
+  ["MAX_FRAME_SIZE below its range", "GOAWAY 0 1", (peer) => peer.settings({ id: 5, value: 100 })],
+  ["INITIAL_WINDOW_SIZE above its range", "GOAWAY 0 3", (peer) => peer.settings({ id: 4, value: 0x8000_0000 })],
   ["another frame inside a header block", "GOAWAY 0 1", (peer) => {
     peer.send({
       ...{ type: "HEADERS", streamId: 1, endStream: false },

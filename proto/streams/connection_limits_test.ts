@@ -26,6 +26,7 @@ import { SETTINGS_ACK_TIMEOUT_MS } from "./settings_exchange.ts";
 const FEW = { burst: 10, perSecond: 1 };
 
 /** What is limited, what is sent again and again, and what before. */
+// deno-fmt-ignore: a case is a line.
 const ATTACKS: readonly [
   name: string,
   limit: keyof AbuseLimits,
@@ -34,12 +35,7 @@ const ATTACKS: readonly [
 ][] = [
   ["PING", "pings", (peer) => peer.ping()],
   ["SETTINGS", "settings", (peer) => peer.settings()],
-  [
-    "empty DATA",
-    "emptyData",
-    (peer) => peer.data(1, 0),
-    (peer) => peer.headers(1, requestFields()),
-  ],
+  ["empty DATA", "emptyData", (peer) => peer.data(1, 0), (peer) => peer.headers(1, requestFields())],
   ["requests that are reset at once (rapid reset)", "resets", (peer, index) => {
     peer.headers(2 * index + 1, requestFields());
     peer.reset(2 * index + 1);
@@ -48,21 +44,9 @@ const ATTACKS: readonly [
     peer.headers(2 * index + 1, requestFields());
     peer.windowUpdate(2 * index + 1, 0x7fff_ffff);
   }],
-  [
-    "malformed requests",
-    "resets",
-    (peer, index) => peer.headers(2 * index + 1, responseFields()),
-  ],
-  [
-    "WINDOW_UPDATE of a few bytes",
-    "tinyUpdates",
-    (peer) => peer.windowUpdate(0, TINY_INCREMENT_BYTES - 1),
-  ],
-  [
-    "PRIORITY",
-    "idleFrames",
-    (peer) => peer.send({ type: "PRIORITY", streamId: 1, dependsOn: 0 }),
-  ],
+  ["malformed requests", "resets", (peer, index) => peer.headers(2 * index + 1, responseFields())],
+  ["WINDOW_UPDATE of a few bytes", "tinyUpdates", (peer) => peer.windowUpdate(0, TINY_INCREMENT_BYTES - 1)],
+  ["PRIORITY", "idleFrames", (peer) => peer.send({ type: "PRIORITY", streamId: 1, dependsOn: 0 })],
   [
     "frames of unknown types",
     "idleFrames",

@@ -169,38 +169,21 @@ Deno.test("names of services are free until somebody says whose they are", () =>
   assertEquals(may("", ...all), []);
 });
 
+// deno-fmt-ignore: a case is a line.
 const REFUSED: readonly (readonly [document: unknown, says: string])[] = [
   [null, "the document: saw nothing, wanted a map of frontends, nodes"],
   [[], "the document: saw a list"],
-  [
-    { frontend: [] },
-    "frontend: there is no such field; did you mean frontends?",
-  ],
+  [{ frontend: [] }, "frontend: there is no such field; did you mean frontends?"],
   [{ frontends: {} }, "frontends: saw a map, wanted a list"],
-  [
-    { frontends: [7] },
-    "frontends[0]: saw a number, wanted a map of commonName",
-  ],
-  [
-    { frontends: [{ allow: [] }] },
-    "frontends[0]: it says nobody; add one of commonName",
-  ],
-  [
-    { frontends: [{ commonName: "a" }] },
-    "frontends[0]: it neither allows nor denies",
-  ],
-  [
-    { frontends: [{ commonName: "a", allow: "tcp:*:*" }] },
-    "frontends[0].allow: saw a string, wanted a list",
-  ],
+  [{ frontends: [7] }, "frontends[0]: saw a number, wanted a map of commonName"],
+  [{ frontends: [{ allow: [] }] }, "frontends[0]: it says nobody; add one of commonName"],
+  [{ frontends: [{ commonName: "a" }] }, "frontends[0]: it neither allows nor denies"],
+  [{ frontends: [{ commonName: "a", allow: "tcp:*:*" }] }, "frontends[0].allow: saw a string, wanted a list"],
   [
     { frontends: [{ commonName: "a", allow: ["tcp:*:*", null] }] },
     "frontends[0].allow[1]: saw nothing, wanted a value",
   ],
-  [
-    { frontends: [{ commonName: "", allow: [] }] },
-    "frontends[0].commonName: saw an empty text",
-  ],
+  [{ frontends: [{ commonName: "", allow: [] }] }, "frontends[0].commonName: saw an empty text"],
   [
     { frontends: [{ commonName: "a", allow: [] }, { cn: "a", allow: [] }] },
     "frontends[1].cn: there is no such field",
@@ -213,28 +196,13 @@ const REFUSED: readonly (readonly [document: unknown, says: string])[] = [
     { frontends: [{ commonName: "a", deny: ["tcp:*:*", "tcp:10.0.0.7/8:*"] }] },
     'frontends[0].deny[1]: Cannot read the rule "tcp:10.0.0.7/8:*", column 5',
   ],
-  [
-    { nodes: [{ name: "a", services: ["web"] }] },
-    'nodes[0].services[0]: saw "web", wanted NAMESPACE/NAME',
-  ],
+  [{ nodes: [{ name: "a", services: ["web"] }] }, 'nodes[0].services[0]: saw "web", wanted NAMESPACE/NAME'],
   [{ dials: [{ allow: [] }] }, "dials[0].node: it is missing; add the name"],
-  [
-    { dials: [{ node: "a" }] },
-    "dials[0]: it neither allows nor denies anything; add allow or deny",
-  ],
-  [
-    { dials: [{ node: "a", allow: ["tcp:a"] }] },
-    'dials[0].allow[0]: Cannot read the rule "tcp:a"',
-  ],
-  [
-    { nodes: [{ name: "a" }] },
-    "nodes[0]: it grants neither identifiers nor services; add one of them",
-  ],
+  [{ dials: [{ node: "a" }] }, "dials[0]: it neither allows nor denies anything; add allow or deny"],
+  [{ dials: [{ node: "a", allow: ["tcp:a"] }] }, 'dials[0].allow[0]: Cannot read the rule "tcp:a"'],
+  [{ nodes: [{ name: "a" }] }, "nodes[0]: it grants neither identifiers nor services; add one of them"],
   [{ nodes: [{ identifiers: [] }] }, "nodes[0].name: it is missing; add it"],
-  [
-    { nodes: [{ name: "a", identifiers: ["host=b"] }] },
-    'nodes[0].identifiers[0]: "host" cannot be granted',
-  ],
+  [{ nodes: [{ name: "a", identifiers: ["host=b"] }] }, 'nodes[0].identifiers[0]: "host" cannot be granted'],
   [
     { nodes: [{ name: "a", identifiers: ["ipv4=b"] }] },
     "nodes[0].identifiers[0]: Cannot read the agent identifier ipv4=b",
@@ -243,10 +211,7 @@ const REFUSED: readonly (readonly [document: unknown, says: string])[] = [
     { nodes: [{ name: "a", identifiers: ["route=b"] }] },
     'nodes[0].identifiers[0]: Cannot use the agent identifier "route"',
   ],
-  [
-    { nodes: Array(ENTRIES_MAX + 1).fill({}) },
-    "nodes: saw 1001 entries, 1000 are allowed",
-  ],
+  [{ nodes: Array(ENTRIES_MAX + 1).fill({}) }, "nodes: saw 1001 entries, 1000 are allowed"],
 ];
 
 Deno.test("a document is refused by the place of what is wrong", () => {
