@@ -24,27 +24,16 @@ type Damage = readonly [
   words: string,
 ];
 
+// deno-fmt-ignore: a case is a line.
 const DAMAGES: readonly Damage[] = [
   ["a foreign file", async (root) => {
     await Deno.remove(root, { recursive: true });
     await Deno.mkdir(root);
     await Deno.writeTextFile(`${root}/notes.txt`, "mine");
   }, "it holds notes.txt but no file"],
-  [
-    "no format",
-    (root) => Deno.remove(`${root}/format`),
-    'no file "format"',
-  ],
-  [
-    "an empty format",
-    (root) => Deno.writeTextFile(`${root}/format`, ""),
-    "/format: it is empty",
-  ],
-  [
-    "a truncated format",
-    (root) => Deno.truncate(`${root}/format`, 10),
-    "/format: it is no whole JSON",
-  ],
+  ["no format", (root) => Deno.remove(`${root}/format`), 'no file "format"'],
+  ["an empty format", (root) => Deno.writeTextFile(`${root}/format`, ""), "/format: it is empty"],
+  ["a truncated format", (root) => Deno.truncate(`${root}/format`, 10), "/format: it is no whole JSON"],
   [
     "another kind of directory",
     (root) => Deno.writeTextFile(`${root}/format`, '{"format":"x"}'),
@@ -60,11 +49,7 @@ const DAMAGES: readonly Damage[] = [
     "made by a newer tunnel",
   ],
   ["no roles", (root) => Deno.remove(`${root}/ca/roles.json`), "roles.json"],
-  [
-    "empty roles",
-    (root) => Deno.truncate(`${root}/ca/roles.json`),
-    "roles.json: it is empty",
-  ],
+  ["empty roles", (root) => Deno.truncate(`${root}/ca/roles.json`), "roles.json: it is empty"],
   [
     "roles that are a path",
     (root) =>
@@ -75,21 +60,9 @@ const DAMAGES: readonly Damage[] = [
   ["an empty CA", (root) => Deno.truncate(caFile(root)), "it is empty"],
   ["half a CA", (root) => Deno.truncate(caFile(root), 200), "whole PEM block"],
   ["a CA without key", (root) => Deno.truncate(caFile(root), 620), "whole PEM"],
-  [
-    "a CA that others may read",
-    (root) => Deno.chmod(caFile(root), 0o644),
-    "its mode is 0644, wanted 0600",
-  ],
-  [
-    "a directory that others may write to",
-    (root) => Deno.chmod(root, 0o777),
-    "its mode is 0777, wanted 0700",
-  ],
-  [
-    "a folder that others may write to",
-    (root) => Deno.chmod(`${root}/nodes`, 0o770),
-    "nodes: its mode is 0770",
-  ],
+  ["a CA that others may read", (root) => Deno.chmod(caFile(root), 0o644), "its mode is 0644, wanted 0600"],
+  ["a directory that others may write to", (root) => Deno.chmod(root, 0o777), "its mode is 0777, wanted 0700"],
+  ["a folder that others may write to", (root) => Deno.chmod(`${root}/nodes`, 0o770), "nodes: its mode is 0770"],
   ["another CA's file", async (root) => {
     const other = memoryFolder();
     await openedPin(other);
