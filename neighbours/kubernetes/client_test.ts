@@ -101,17 +101,24 @@ Deno.test("401 asks for a fresh credential, once", async () => {
   assertEquals(server.requests.length, 4);
 });
 
-Deno.test("403 names the verb's remedy and is not repeated", async () => {
-  await using server = FakeApiServer.start();
-  using client = clientOf(accessTo(server.url));
-  server.failNext(() => failure(403, "Forbidden", "cannot list nodes"));
-  await assertRejects(
-    () => client.get(NODES),
-    KubernetesError,
-    "403 Forbidden: cannot list nodes; grant this user",
-  );
-  assertEquals(server.requests.length, 1);
-});
+// deno-fmt-ignore: a case is a line.
+const REFUSED: readonly (readonly [name: string, answer: (url: string) => Response, says: string])[] = [
+  ["403 names the verb's remedy", () => failure(403, "Forbidden", "cannot list nodes"),
+    "403 Forbidden: cannot list nodes; grant this user"],
+  ["an answer that is no JSON is the address's fault", () => new Response("<html>"), "the answer is no JSON"],
+  ["a redirect is not followed: it would take the token along",
+    (url) => Response.redirect(`${url}/elsewhere`, 302), "302"],
+];
+
+for (const [name, answer, says] of REFUSED) {
+  Deno.test(`${name}, and nothing is repeated`, async () => {
+    await using server = FakeApiServer.start();
+    using client = clientOf(accessTo(server.url));
+    server.failNext(() => answer(server.url));
+    await assertRejects(() => client.get(NODES), KubernetesError, says);
+    assertEquals(server.requests.length, 1);
+  });
+}
 
 Deno.test("429 and Retry-After are waited for, as long as they say", async () => {
   await using server = FakeApiServer.start();
@@ -189,25 +196,6 @@ Deno.test("the caller's signal ends a wait with its reason", async () => {
   stopping.abort(new Error("enough"));
   await assertRejects(() => getting, Error, "enough");
   assertEquals(timers.pendingCount, 0);
-});
-
-Deno.test("an answer that is no JSON is the address's fault", async () => {
-  await using server = FakeApiServer.start();
-  using client = clientOf(accessTo(server.url));
-  server.failNext(() => new Response("<html>welcome</html>"));
-  await assertRejects(
-    () => client.get(NODES),
-    KubernetesError,
-    "the answer is no JSON",
-  );
-});
-
-Deno.test("a redirect is not followed: it would take the token along", async () => {
-  await using server = FakeApiServer.start();
-  using client = clientOf(accessTo(server.url));
-  server.failNext(() => Response.redirect(`${server.url}/elsewhere`, 302));
-  await assertRejects(() => client.get(NODES), KubernetesError, "302");
-  assertEquals(server.requests.length, 1);
 });
 
 Deno.test("a new CA is used from the next request on", async () => {

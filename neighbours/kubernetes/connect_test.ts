@@ -227,6 +227,7 @@ class KubeFolder implements Disposable {
 }
 
 const HTTPS = { server: "https://api.example:6443/" };
+const V1 = "client.authentication.k8s.io/v1";
 
 Deno.test("server, namespace, CA and token come from the current context", async () => {
   using home = new KubeFolder();
@@ -299,36 +300,27 @@ Deno.test("certificate data wins over files, and nothing is shown without a user
 
 Deno.test("what is not supported is refused by name", () => {
   using home = new KubeFolder();
-  const refused = (words: string, cluster: object, user?: object) =>
+  const exec = { apiVersion: V1, command: "x" };
+  // deno-fmt-ignore: a case is a line.
+  const cases: readonly (readonly [words: string, cluster: object, user?: object])[] = [
+    ["insecure-skip-tls-verify: it is not supported", { "insecure-skip-tls-verify": true }],
+    ["name the server as its certificate does (server: https://other", { "tls-server-name": "other" }],
+    ["wanted https://", { server: "http://api.example" }],
+    ["wanted https://", { server: "" }],
+    ["auth-provider: it is not supported", {}, { "auth-provider": {} }],
+    ["as: it is not supported", {}, { as: "admin" }],
+    ["API servers take no passwords", {}, { username: "u" }],
+    ["only one of a client certificate", {}, { "client-key-data": "QQ==" }],
+    ["certificate-authority-data: it is not base64", { "certificate-authority-data": "%" }],
+    ["it has both exec and a token", {}, { token: "t", exec }],
+  ];
+  for (const [words, cluster, user] of cases) {
     assertThrows(
       () => home.access({ ...HTTPS, ...cluster }, user),
       KubernetesConfigError,
       words,
     );
-  refused("insecure-skip-tls-verify: it is not supported", {
-    "insecure-skip-tls-verify": true,
-  });
-  refused("name the server as its certificate does (server: https://other", {
-    "tls-server-name": "other",
-  });
-  refused("wanted https://", { server: "http://api.example" });
-  refused("wanted https://", { server: "" });
-  refused("auth-provider: it is not supported", {}, { "auth-provider": {} });
-  refused("as: it is not supported", {}, { as: "admin" });
-  refused("API servers take no passwords", {}, { username: "u" });
-  refused("only one of a client certificate", {}, {
-    "client-key-data": "QQ==",
-  });
-  refused("certificate-authority-data: it is not base64", {
-    "certificate-authority-data": "%",
-  });
-  refused("it has both exec and a token", {}, {
-    token: "t",
-    exec: {
-      apiVersion: "client.authentication.k8s.io/v1",
-      command: "x",
-    },
-  });
+  }
 });
 
 Deno.test("tls-server-name that says what the address says anyway is fine", () => {
@@ -360,8 +352,6 @@ Deno.test("a file that leads nowhere says where it stops", () => {
 });
 
 // --- Plugins ---------------------------------------------------------------------
-
-const V1 = "client.authentication.k8s.io/v1";
 
 function plugin(home: KubeFolder, script: string, exec: object = {}) {
   home.write(

@@ -91,40 +91,84 @@ for (const [name, limit, once, prepare] of ATTACKS) {
   });
 }
 
-Deno.test("resets of requests that were answered are not counted", () => {
-  const { engine, peer } = engineAndPeer("server", { limits: { resets: FEW } });
-  for (let id = 1; id < 100; id += 2) peer.headers(id, requestFields());
-  for (const { stream } of engine.accepted) {
-    stream!.sendHeaders(responseFields(), false);
-  }
-  for (let id = 1; id < 100; id += 2) peer.reset(id);
-  assertEquals(engine.ends, []);
-});
+const answered = (accepted: readonly StreamLog[], isEnd: boolean) =>
+  accepted.at(-1)!.stream!.sendHeaders(responseFields(), isEnd);
 
-Deno.test("an answered request lets another be given up", () => {
-  const { engine, peer } = engineAndPeer("server", { limits: { resets: FEW } });
-  for (let id = 1; id < 200; id += 4) {
-    peer.headers(id, requestFields());
-    peer.reset(id);
-    peer.headers(id + 2, requestFields());
-    engine.accepted.at(-1)!.stream!.sendHeaders(responseFields(), true);
-  }
-  assertEquals(engine.ends, []);
-});
+/** What an honest peer does as often as it likes, though it is limited. */
+const HONEST: readonly (readonly [
+  name: string,
+  limit: keyof AbuseLimits,
+  say: (peer: ScriptedHttp2Peer, accepted: readonly StreamLog[]) => void,
+])[] = [
+  ["resets of requests that were answered", "resets", (peer, accepted) => {
+    for (let id = 1; id < 100; id += 2) {
+      peer.headers(id, requestFields());
+      answered(accepted, false);
+    }
+    for (let id = 1; id < 100; id += 2) peer.reset(id);
+  }],
+  [
+    "one request that is given up per answered one",
+    "resets",
+    (peer, accepted) => {
+      for (let id = 1; id < 200; id += 4) {
+        peer.headers(id, requestFields());
+        peer.reset(id);
+        peer.headers(id + 2, requestFields());
+        answered(accepted, true);
+      }
+    },
+  ],
+  [
+    "small window updates that go along with our DATA",
+    "tinyUpdates",
+    (peer, accepted) => {
+      peer.headers(1, requestFields());
+      answered(accepted, false);
+      for (let index = 0; index < 100; index++) {
+        accepted[0]!.stream!.write(new Uint8Array(10));
+        peer.windowUpdate(1, 10);
+      }
+    },
+  ],
+  ["PINGs that go along with DATA", "pings", (peer) => {
+    peer.headers(1, requestFields());
+    for (let index = 0; index < 100; index++) {
+      peer.data(1, 100);
+      peer.ping();
+    }
+  }],
+  ["PINGs that measure the path of our DATA", "pings", (peer, accepted) => {
+    peer.headers(1, requestFields());
+    answered(accepted, false);
+    for (let index = 0; index < 100; index++) {
+      accepted[0]!.stream!.write(new Uint8Array(10));
+      peer.ping();
+    }
+  }],
+  [
+    "what crosses the end of a stream, for every stream anew",
+    "idleFrames",
+    (peer, accepted) => {
+      for (let id = 1; id < 200; id += 2) {
+        peer.headers(id, requestFields(), true);
+        answered(accepted, true);
+        peer.windowUpdate(id, 5000);
+        peer.reset(id);
+      }
+    },
+  ],
+];
 
-Deno.test("small window updates that go along with our DATA are honest", () => {
-  const { engine, peer } = engineAndPeer("server", {
-    limits: { tinyUpdates: FEW },
+for (const [name, limit, say] of HONEST) {
+  Deno.test(`${name}: honest`, () => {
+    const { engine, peer } = engineAndPeer("server", {
+      limits: { [limit]: FEW },
+    });
+    say(peer, engine.accepted);
+    assertEquals(engine.ends, []);
   });
-  peer.headers(1, requestFields());
-  const stream = engine.accepted[0]!.stream!;
-  stream.sendHeaders(responseFields(), false);
-  for (let index = 0; index < 100; index++) {
-    stream.write(new Uint8Array(10));
-    peer.windowUpdate(1, 10);
-  }
-  assertEquals(engine.ends, []);
-});
+}
 
 Deno.test("a client may cancel all its requests at once, by default", () => {
   const { engine, peer } = engineAndPeer("server");
@@ -132,41 +176,6 @@ Deno.test("a client may cancel all its requests at once, by default", () => {
   for (let id = 1; id < 2000; id += 2) peer.reset(id);
   assertEquals(engine.ends, []);
   assertEquals(engine.connection.openStreams, 0);
-});
-
-Deno.test("PINGs that go along with DATA are honest", () => {
-  const { engine, peer } = engineAndPeer("server", { limits: { pings: FEW } });
-  peer.headers(1, requestFields());
-  for (let index = 0; index < 100; index++) {
-    peer.data(1, 100);
-    peer.ping();
-  }
-  assertEquals(engine.ends, []);
-});
-
-Deno.test("PINGs that measure the path of our DATA are honest", () => {
-  const { engine, peer } = engineAndPeer("server", { limits: { pings: FEW } });
-  peer.headers(1, requestFields());
-  const stream = engine.accepted[0]!.stream!;
-  stream.sendHeaders(responseFields(), false);
-  for (let index = 0; index < 100; index++) {
-    stream.write(new Uint8Array(10));
-    peer.ping();
-  }
-  assertEquals(engine.ends, []);
-});
-
-Deno.test("what crosses the end of a stream is honest, for every stream anew", () => {
-  const { engine, peer } = engineAndPeer("server", {
-    limits: { idleFrames: FEW },
-  });
-  for (let id = 1; id < 200; id += 2) {
-    peer.headers(id, requestFields(), true);
-    engine.accepted.at(-1)!.stream!.sendHeaders(responseFields(), true);
-    peer.windowUpdate(id, 5000);
-    peer.reset(id);
-  }
-  assertEquals(engine.ends, []);
 });
 
 Deno.test("a whole window may be under way when we reset an upload, and not for ever more", () => {

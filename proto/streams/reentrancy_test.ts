@@ -11,6 +11,8 @@ import {
   responseFields,
   StreamLog,
 } from "../../tests/support/watch/stream_log.ts";
+import type { ScriptedHttp2Peer } from "../../tests/support/peers/scripted_http2_peer.ts";
+import type { Connection } from "./connection.ts";
 import type { Stream } from "./stream.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
 import {
@@ -211,36 +213,41 @@ function reported(logs: readonly StreamLog[]): string[] {
   return logs.map(({ events }) => events.join(", "));
 }
 
-Deno.test("GOAWAY that refuses every stream, also those that wait, ends the connection last", () => {
-  const { engine, peer } = engineAndPeer("client");
-  peer.settings({ id: 3, value: 2 });
-  const logs = openWatched(engine, 4);
-  peer.goaway(0);
-  assertEquals(
-    reported(logs),
-    new Array(4).fill("reset refused 7, connections ended: 0"),
-  );
-  assertEquals(engine.ends.length, 1);
-  assertEquals(engine.goaways.length, 1);
-});
+const REFUSED_FIRST = "reset refused 7, connections ended: 0";
 
-Deno.test("the reset of the last stream behind GOAWAY is reported before the end", () => {
-  const { engine, peer } = engineAndPeer("client");
-  const logs = openWatched(engine, 1);
-  peer.goaway(1);
-  peer.reset(1, ErrorCode.CANCEL);
-  assertEquals(reported(logs), ["reset peer 8, connections ended: 0"]);
-  assertEquals(engine.ends.length, 1);
-});
+/** How many streams a peer lets us open, what ends them, what each is told. */
+// deno-fmt-ignore: a case is a line.
+const LAST: readonly (readonly [
+  name: string, opened: number, allowed: number,
+  end: (peer: ScriptedHttp2Peer, connection: Connection) => void,
+  told: string,
+])[] = [
+  ["GOAWAY that refuses every stream, also those that wait, ends the connection last", 4, 2,
+    (peer) => peer.goaway(0), REFUSED_FIRST],
+  ["the reset of the last stream behind GOAWAY is reported before the end", 1, 9, (peer) => {
+    peer.goaway(1);
+    peer.reset(1, ErrorCode.CANCEL);
+  }, "reset peer 8, connections ended: 0"],
+  ["a mistake that costs the last stream is reported before the end", 1, 9, (peer) => {
+    peer.goaway(1);
+    peer.data(1, 5); // In front of a response.
+  }, "reset local 1, connections ended: 0"],
+  ["a drain that refuses what waits ends the connection last", 2, 0,
+    (_, connection) => connection.shutdown("enough"), REFUSED_FIRST],
+];
 
-Deno.test("a mistake that costs the last stream is reported before the end", () => {
-  const { engine, peer } = engineAndPeer("client");
-  const logs = openWatched(engine, 1);
-  peer.goaway(1);
-  peer.data(1, 5); // In front of a response.
-  assertEquals(reported(logs), ["reset local 1, connections ended: 0"]);
-  assertEquals(engine.ends.length, 1);
-});
+for (const [name, opened, allowed, end, told] of LAST) {
+  Deno.test(name, () => {
+    const { engine, peer, connection } = engineAndPeer("client");
+    peer.settings({ id: 3, value: allowed });
+    const logs = openWatched(engine, opened);
+    end(peer, connection);
+    assertEquals(reported(logs), new Array(opened).fill(told));
+    const isDrain = allowed === 0;
+    assertEquals(engine.goaways.length, isDrain ? 0 : 1);
+    assertEquals(engine.ends.map(({ by }) => by === "local"), [isDrain]);
+  });
+}
 
 Deno.test("a handler that resets the others ends nothing before all were notified", () => {
   const { engine, peer } = engineAndPeer("client");
@@ -260,69 +267,37 @@ Deno.test("a handler that resets the others ends nothing before all were notifie
   assertEquals(engine.ends.length, 1);
 });
 
-Deno.test("a drain that refuses what waits ends the connection last", () => {
-  const { engine, peer, connection } = engineAndPeer("client");
-  peer.settings({ id: 3, value: 0 });
-  const logs = openWatched(engine, 2);
-  connection.shutdown("enough");
-  assertEquals(
-    reported(logs),
-    new Array(2).fill("reset refused 7, connections ended: 0"),
-  );
-  assertEquals(engine.ends.map(({ by }) => by), ["local"]);
-});
-
-/** A handler of the server's that throws, and what makes it run. */
-interface Entry {
-  spoil(log: StreamLog, server: Engine): void;
-  provoke(stream: ReturnType<Engine["connection"]["openStream"]>): void;
-}
-
 const bytes = new Uint8Array(5);
 
-const ENTRIES: Readonly<Record<string, Entry>> = {
-  onHeaders: {
-    spoil: (log) => log.onHead = slip,
-    provoke: () => {},
-  },
-  onData: {
-    spoil: (log) => log.onPiece = slip,
-    provoke: (stream) => stream.write(bytes),
-  },
-  onEnd: {
-    spoil: (log) => log.onOver = slip,
-    provoke: (stream) => stream.end(),
-  },
-  onTrailers: {
-    spoil: (log) => log.onTrailers = slip,
-    provoke: (stream) => stream.sendHeaders([{ name: "a", value: "b" }], true),
-  },
-  onWritable: {
-    spoil: (log) => {
-      log.onRoom = slip;
-      log.onHead = () => {
-        log.stream!.sendHeaders(responseFields(), false);
-        log.stream!.awaitRoom();
-      };
-    },
-    provoke: () => {},
-  },
-  onReset: {
-    spoil: (log) => log.onReset = slip,
-    provoke: (stream) => stream.reset(8),
-  },
-};
+/** A handler of the server's that throws, and what makes it run. */
+// deno-fmt-ignore: a case is a line.
+const ENTRIES: readonly (readonly [
+  name: string, spoil: (log: StreamLog) => void, provoke?: (stream: Stream) => void,
+])[] = [
+  ["onHeaders", (log) => log.onHead = slip],
+  ["onData", (log) => log.onPiece = slip, (stream) => stream.write(bytes)],
+  ["onEnd", (log) => log.onOver = slip, (stream) => stream.end()],
+  ["onTrailers", (log) => log.onTrailers = slip, (stream) => stream.sendHeaders([{ name: "a", value: "b" }], true)],
+  ["onWritable", (log) => {
+    log.onRoom = slip;
+    log.onHead = () => {
+      log.stream!.sendHeaders(responseFields(), false);
+      log.stream!.awaitRoom();
+    };
+  }],
+  ["onReset", (log) => log.onReset = slip, (stream) => stream.reset(8)],
+];
 
-for (const [name, { spoil, provoke }] of Object.entries(ENTRIES)) {
+for (const [name, spoil, provoke] of ENTRIES) {
   Deno.test(`an ${name} that throws ends its stream, and no other`, () => {
     using recorded = new RecordedFaults();
     const { client, server, pipe } = enginePair();
     const beside = open(client);
     pipe.settle();
-    server.onStream = (log) => spoil(log, server);
+    server.onStream = spoil;
     const spoiled = open(client);
     pipe.settle();
-    provoke(spoiled.stream!);
+    provoke?.(spoiled.stream!);
     pipe.settle();
     assertEquals(recorded.faults, ["stream: a slip"]);
     if (name !== "onReset") assertEquals(spoiled.events.at(-1), "reset peer 2");

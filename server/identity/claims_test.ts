@@ -46,38 +46,26 @@ Deno.test("a node may have its own name, and what was granted", () => {
 });
 
 Deno.test("less than what was granted may be claimed, and not more", () => {
-  const granted = { cidr: ["10.1.0.0/16", "fd00::/16"] };
-  for (
-    const less of [
-      { ipv4: ["10.1.2.3"] },
-      { host: ["10.1.2.3"] },
-      { ipv6: ["fd00::1"] },
-      { cidr: ["10.1.128.0/17"] },
-      { cidr: ["10.1.0.0/16", "fd00:1::/32"] },
-    ]
-  ) assertEquals(claim(less, granted), undefined, JSON.stringify(less));
-  assertEquals(
-    claim({ ipv4: ["10.2.0.1"] }, granted),
-    "identifier ipv4=10.2.0.1",
-  );
-  assertEquals(
-    claim({ cidr: ["10.0.0.0/15"] }, granted),
-    "identifier cidr=10.0.0.0/15",
-  );
-  assertEquals(
-    claim({ cidr: ["10.2.0.0/15"] }, { cidr: ["10.2.0.0/16"] }),
-    "identifier cidr=10.2.0.0/15",
-  );
-  assertEquals(
-    claim({ cidr: ["0.0.0.0/0"] }, granted),
-    "identifier cidr=0.0.0.0/0",
-  );
-  // Nonsense matches nobody, and is not let through all the same.
-  assertEquals(
-    claim({ cidr: ["10.1.0.0"] }, granted),
-    "identifier cidr=10.1.0.0",
-  );
-  assertEquals(claim({ ipv4: ["x"] }, granted), "identifier ipv4=x");
+  const two = ["10.1.0.0/16", "fd00::/16"];
+  // deno-fmt-ignore: the columns are the point.
+  const cases: readonly (readonly [claimed: Partial<Identifiers>, unproven?: string, granted?: string[]])[] = [
+    [{ ipv4: ["10.1.2.3"] }],
+    [{ host: ["10.1.2.3"] }],
+    [{ ipv6: ["fd00::1"] }],
+    [{ cidr: ["10.1.128.0/17"] }],
+    [{ cidr: ["10.1.0.0/16", "fd00:1::/32"] }],
+    [{ ipv4: ["10.2.0.1"] },     "ipv4=10.2.0.1"],
+    [{ cidr: ["10.0.0.0/15"] },  "cidr=10.0.0.0/15"],
+    [{ cidr: ["10.2.0.0/15"] },  "cidr=10.2.0.0/15", ["10.2.0.0/16"]],
+    [{ cidr: ["0.0.0.0/0"] },    "cidr=0.0.0.0/0"],
+    // Nonsense matches nobody, and is not let through all the same.
+    [{ cidr: ["10.1.0.0"] },     "cidr=10.1.0.0"],
+    [{ ipv4: ["x"] },            "ipv4=x"],
+  ];
+  for (const [claimed, unproven, cidr = two] of cases) {
+    const wanted = unproven && `identifier ${unproven}`;
+    assertEquals(claim(claimed, { cidr }), wanted, JSON.stringify(claimed));
+  }
 });
 
 Deno.test("each claim that was not granted is named, safely for a log", () => {
@@ -132,36 +120,31 @@ Deno.test("a foreign certificate proves its common name and its names", () => {
 });
 
 Deno.test("an address that a foreign certificate is for proves it, and as an id", () => {
-  const enforced = (
-    commonName: string,
-    names: string[],
-    agentId: string,
-    claims: Partial<Identifiers>,
-  ) => {
-    const peer = {
-      agentId,
-      identifiers: identifiers(claims),
-      identity: { ...certified(commonName), names },
-    };
-    const { decision } = decided(peer, names, "enforce");
-    return (decision as LinkDecision).admitted;
-  };
   const ip = ["IP Address:10.0.0.7"];
-  assertEquals(enforced("n", ip, "10.0.0.7", {}), true);
-  assertEquals(enforced("n", ip, "n", { host: ["10.0.0.7"] }), true);
-  assertEquals(enforced("n", ip, "10.0.0.8", {}), false);
   // Clusters exist whose nodes are called by their addresses.
   const node = "system:node:10.0.0.7";
-  assertEquals(
-    enforced(node, [], "10.0.0.7", { host: ["10.0.0.7"], ipv4: ["10.0.0.7"] }),
-    true,
-  );
-  assertEquals(enforced(node, [], "10.0.0.7", { ipv4: ["10.0.0.8"] }), false);
   // A DNS name that reads as an address is the proof of neither.
   const dns = ["DNS:10.0.0.7", "DNS:10.7"];
-  assertEquals(enforced("n", dns, "10.0.0.7", {}), false);
-  assertEquals(enforced("n", dns, "n", { host: ["10.0.0.7"] }), false);
-  assertEquals(enforced("N1", ["DNS:Web."], "N1", { host: ["web"] }), true);
+  // deno-fmt-ignore: the columns are the point.
+  const cases: readonly (readonly [
+    commonName: string, names: string[], agentId: string, claims: Partial<Identifiers>, isProven: boolean,
+  ])[] = [
+    ["n",   ip,           "10.0.0.7",  {},                                         true ],
+    ["n",   ip,           "n",         { host: ["10.0.0.7"] },                     true ],
+    ["n",   ip,           "10.0.0.8",  {},                                         false],
+    [node,  [],           "10.0.0.7",  { host: ["10.0.0.7"], ipv4: ["10.0.0.7"] }, true ],
+    [node,  [],           "10.0.0.7",  { ipv4: ["10.0.0.8"] },                     false],
+    ["n",   dns,          "10.0.0.7",  {},                                         false],
+    ["n",   dns,          "n",         { host: ["10.0.0.7"] },                     false],
+    ["N1",  ["DNS:Web."], "N1",        { host: ["web"] },                          true ],
+  ];
+  for (const [commonName, names, agentId, claims, isProven] of cases) {
+    const identity = { ...certified(commonName), names };
+    const peer = { agentId, identifiers: identifiers(claims), identity };
+    const { decision } = decided(peer, names, "enforce");
+    const { admitted } = decision as LinkDecision;
+    assertEquals(admitted, isProven, `${commonName} ${names} as ${agentId}`);
+  }
 });
 
 Deno.test("agents with random ids and one certificate are warned of once", () => {

@@ -197,18 +197,6 @@ Deno.test("half a body is never passed for a whole one", async () => {
   await rig.running;
 });
 
-Deno.test("a body in broken chunks is refused, and the kubelet's connection reset", async () => {
-  const rig = new Rig();
-  rig.caller.send(
-    POST.replace("Content-Length: 10", "Transfer-Encoding: chunked") + "zz\r\n",
-  );
-  assertEquals((await (await rig.kubelet).closed).kind, "reset");
-  await rig.caller.ended;
-  rig.caller.finish();
-  await rig.running;
-  assertMatch(rig.caller.text, /^HTTP\/1\.1 400 Cannot read a chunked body/);
-});
-
 Deno.test("an answer before the end of the body is passed on, too", async () => {
   const rig = new Rig();
   rig.caller.send(`${POST}12`);
@@ -235,40 +223,39 @@ Deno.test("a head that comes byte by byte has the same time as any other", async
   assertEquals((await rig.caller.closed).kind, "reset");
 });
 
-Deno.test("a head that is too large is refused", async () => {
-  const rig = new Rig();
-  rig.caller.send(
-    `GET / HTTP/1.1\r\nX: ${"x".repeat(REQUEST_HEAD_BYTES_MAX)}`,
-  );
-  await rig.caller.ended;
-  rig.caller.finish();
-  await rig.running;
-  assertMatch(rig.caller.text, /^HTTP\/1\.1 431 /);
-});
+const CHUNKED = POST.replace(
+  "Content-Length: 10",
+  "Transfer-Encoding: chunked",
+);
 
-Deno.test("a body that stops coming is not waited for", async () => {
-  const rig = new Rig();
-  rig.caller.send(`${POST}1`);
-  await rig.kubelet;
-  await settled();
-  rig.timers.advance(BODY_IDLE_TIMEOUT_MS);
-  await rig.caller.ended;
-  rig.caller.finish();
-  await rig.running;
-  assertMatch(rig.caller.text, /^HTTP\/1\.1 408 /);
-});
+/** What a caller says, what its kubelet does, and which status the caller gets. */
+// deno-fmt-ignore: a case is a line.
+const REFUSED: readonly (readonly [
+  name: string, says: string, status: number, answer?: string, silentMs?: number,
+])[] = [
+  ["a body in broken chunks is refused", `${CHUNKED}zz\r\n`, 400],
+  ["a head that is too large is refused", `GET / HTTP/1.1\r\nX: ${"x".repeat(REQUEST_HEAD_BYTES_MAX)}`, 431],
+  ["a body that stops coming is not waited for", `${POST}1`, 408, "", BODY_IDLE_TIMEOUT_MS],
+  ["a kubelet that does not say whether it changes the protocol is not waited for",
+    UPGRADE, 504, "", SWITCH_TIMEOUT_MS],
+  ["an answer's head that is too large is the kubelet's fault", GET, 502,
+    `HTTP/1.1 200 OK\r\nX: ${"x".repeat(RESPONSE_HEAD_BYTES_MAX)}`],
+];
 
-Deno.test("a kubelet that does not say whether it changes the protocol is not waited for", async () => {
-  const rig = new Rig();
-  rig.caller.send(UPGRADE);
-  await rig.kubelet;
-  await settled();
-  rig.timers.advance(SWITCH_TIMEOUT_MS);
-  await rig.caller.ended;
-  rig.caller.finish();
-  await rig.running;
-  assertMatch(rig.caller.text, /^HTTP\/1\.1 504 /);
-});
+for (const [name, says, status, answer, silentMs = 0] of REFUSED) {
+  Deno.test(name, async () => {
+    const rig = new Rig();
+    await rig.caller.send(says);
+    if (answer !== undefined) await (await rig.kubelet).send(answer);
+    rig.timers.advance(silentMs);
+    await rig.caller.ended;
+    rig.caller.finish();
+    await rig.running;
+    assertMatch(rig.caller.text, new RegExp(`^HTTP/1\\.1 ${status} `));
+    if (status === 431) return; // Nobody was dialed.
+    assertEquals((await (await rig.kubelet).closed).kind, "reset");
+  });
+}
 
 Deno.test("an answer may take as long as its caller waits: a quiet log has no head", async () => {
   const rig = new Rig();
@@ -309,17 +296,6 @@ Deno.test("interim answers pass, up to a number", async () => {
     await rig.running;
     assertEquals(rig.seen[1], count === INTERIM_MAX ? 200 : 502);
   }
-});
-
-Deno.test("an answer's head that is too large is the kubelet's fault", async () => {
-  const rig = new Rig();
-  rig.caller.send(GET);
-  const kubelet = await rig.kubelet;
-  kubelet.send(`HTTP/1.1 200 OK\r\nX: ${"x".repeat(RESPONSE_HEAD_BYTES_MAX)}`);
-  await rig.caller.ended;
-  rig.caller.finish();
-  await rig.running;
-  assertMatch(rig.caller.text, /^HTTP\/1\.1 502 /);
 });
 
 Deno.test("who does not hang up after an answer is not waited for", async () => {

@@ -6,6 +6,7 @@ import {
 } from "@std/assert";
 import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { certifiedCaller } from "../../tests/support/memory/fake_caller.ts";
+import type { Caller } from "./caller.ts";
 import { DialAuthorizer } from "./dial_authorizer.ts";
 import { Policy } from "./policy.ts";
 import { Catalog } from "../../services/catalog/catalog.ts";
@@ -33,7 +34,8 @@ const POLICY = new Policy({
   ],
 });
 
-function setUp(policy?: Policy) {
+/** An authorizer, asked what `caller` may dial over an agent's link. */
+function setUp(policy?: Policy, caller: Caller = certifiedCaller("ops")) {
   const refused = { dials: 0 };
   const authorizer = new DialAuthorizer({
     ...(policy === undefined ? {} : { policy: { current: policy } }),
@@ -41,14 +43,10 @@ function setUp(policy?: Policy) {
   });
   const ask = (address: string, node?: string, agent?: string) =>
     authorizer.authorize(
-      {
-        target: { protocol: "tcp", address },
-        caller: certifiedCaller("ops"),
-        node,
-      },
+      { target: { protocol: "tcp", address }, caller, node },
       agent === undefined ? undefined : new FakeLink(agent).peer,
     ).refusal;
-  return { ask, refused };
+  return { ask, refused, authorizer };
 }
 
 Deno.test("without a policy every dial is admitted", () => {
@@ -81,25 +79,16 @@ Deno.test("a caller that may not reach a node does not learn whether it is there
   assertEquals(ask("a:80", "edge-9"), undefined);
 });
 
-/** A server on which the catalog has `web` at 10.0.0.7:80 behind edge-1. */
-function setUpNodes(policy?: Policy) {
-  const refused = { dials: 0 };
-  const authorizer = new DialAuthorizer({
-    ...(policy === undefined ? {} : { policy: { current: policy } }),
-    refused: () => refused.dials++,
-  });
-  const ask = (address: string, agent?: string) => {
-    const caller = { ...certifiedCaller("node:edge-9"), node: "edge-9" };
-    const { refusal } = authorizer.authorize({
-      target: { protocol: "tcp", address },
-      caller,
-      node: agent === undefined ? undefined : `id=${agent}`,
-    }, agent === undefined ? undefined : new FakeLink(agent).peer);
-    return refusal?.message;
-  };
-  return { ask, refused, authorizer };
+/** What node edge-9 is told. */
+function setUpNode(policy?: Policy) {
+  const caller = { ...certifiedCaller("node:edge-9"), node: "edge-9" };
+  const { ask, ...rest } = setUp(policy, caller);
+  const askNode = (address: string, agent?: string) =>
+    ask(address, agent && `id=${agent}`, agent)?.message;
+  return { ...rest, ask: askNode };
 }
 
+/** The catalog has `web` at 10.0.0.7:80 behind edge-1. */
 const REACH = {
   serviceOf: (node: string, agent: string | undefined, { address }: {
     readonly address: string;
@@ -110,7 +99,7 @@ const REACH = {
 };
 
 Deno.test("a node may dial services that it sees, and nothing else", () => {
-  const { ask, authorizer, refused } = setUpNodes();
+  const { ask, authorizer, refused } = setUpNode();
   const why = "Cannot dial tcp 10.0.0.7:80: refused, no rule of the server " +
     "allows it (no service that edge-9 sees has it); add an allow rule for it " +
     "to its policy file";
@@ -131,7 +120,7 @@ Deno.test("rules for frontends are not about nodes, and theirs about nobody else
       { node: "*", deny: ["tcp:*:22", "tcp:10.0.0.7:*"] },
     ],
   });
-  const { ask, authorizer } = setUpNodes(policy);
+  const { ask, authorizer } = setUpNode(policy);
   authorizer.reach = REACH;
   assertEquals(ask("10.1.0.1:80", "gw-1"), undefined);
   assertMatch(ask("10.1.0.1:80", "edge-1")!, /no service that edge-9 sees/);
@@ -142,9 +131,7 @@ Deno.test("rules for frontends are not about nodes, and theirs about nobody else
   const target = { protocol: "tcp", address: "10.0.0.7:22" };
   const { refusal } = authorizer.authorize(
     { target, caller, node: undefined },
-    {
-      ...new FakeLink("core").peer,
-    },
+    new FakeLink("core").peer,
   );
   assertEquals(refusal, undefined);
 });
