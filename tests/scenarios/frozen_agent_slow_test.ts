@@ -1,6 +1,5 @@
 /**
- * Agents that stand still, as processes do whose machine has other cares, and
- * agents that are killed in the middle of dials.
+ * Agents that stand still, as processes do whose machine has other cares.
  *
  * @module
  */
@@ -50,33 +49,4 @@ Deno.test("beside an agent that stands still no dial waits for it", async () => 
   frozen.child.signal("SIGCONT");
   assert(slowestMs > 900, "some were for the one that stands still");
   assert(slowestMs < patience(2_500), `${slowestMs} ms`);
-});
-
-Deno.test("one of two agents is killed again and again: no dial fails", async () => {
-  await using tunnel = await TunnelProcesses.start(LOG);
-  let isOver = false;
-  let dials = 0;
-  const failures: string[] = [];
-  const callers = Array.from({ length: 8 }, async () => {
-    while (!isOver) {
-      const target = { protocol: "tcp", address: tunnel.target.address };
-      await tunnel.dial("grpc", { target }).then(
-        (conduit) => {
-          dials++;
-          conduit.reset("done");
-        },
-        (error) => failures.push(String(error)),
-      );
-      await pause(5);
-    }
-  });
-  for (let round = 0; round < 3; round++) {
-    const victim = await tunnel.addAgent("ours", [`--agent-id=v${round}`]);
-    await pause(500);
-    await victim.child.stop("SIGKILL");
-  }
-  isOver = true;
-  await Promise.all(callers);
-  assertEquals(failures, []);
-  assert(dials > 100, `${dials} dials`);
 });

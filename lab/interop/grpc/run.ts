@@ -1,8 +1,8 @@
 /**
- * Our gRPC layer against grpc-go, grpc-js (under Node) and grpcurl, in both
- * roles, over plain TCP.
+ * Our gRPC layer against grpc-go and grpc-js (under Node), in both roles, over
+ * plain TCP. grpcurl asks the server's own ports, in `../grpcurl.ts`.
  *
- * Usage: `deno run -A lab/interop/grpc/run.ts`
+ * Usage: `deno task lab grpc`
  *
  * Builds and installs the peers into `.cache/grpc-interop`. What needs Go or
  * Node is skipped, with the reason, on machines without it. Ends with
@@ -16,10 +16,7 @@ import {
   endChildrenOnSignals,
   killAllChildren,
 } from "../../../tests/support/program/child.ts";
-import {
-  findPeer,
-  PeerMissingError,
-} from "../../../tests/support/program/peers.ts";
+import { PeerMissingError } from "../../../tests/support/program/peers.ts";
 import { Tally } from "../../../tests/support/watch/tally.ts";
 import { CLIENT_CASES } from "./client_cases.ts";
 import { OurClient } from "./our_client.ts";
@@ -118,7 +115,6 @@ async function readIfThere(path: string): Promise<string> {
 
 const CASE_TIMEOUT_MS = 30_000;
 const CLIENT_TIMEOUT_MS = 180_000;
-const PROTO_FOLDER = new URL("../../../proto", import.meta.url).pathname;
 
 const tally = new Tally();
 
@@ -192,55 +188,6 @@ async function withTimeout(work: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** grpcurl calls, and what must be in its output. */
-const GRPCURL_CASES: readonly (readonly [string, string[], string, string])[] =
-  [
-    ["health.proto", ["-d", "{}"], "grpc.health.v1.Health/Check", '"SERVING"'],
-    [
-      "health.proto",
-      ["-d", '{"service":"none"}'],
-      "grpc.health.v1.Health/Check",
-      "Code: NotFound",
-    ],
-    ["health.proto", [], "grpc.health.v1.Health/List", '"interop.Echo"'],
-    [
-      "health.proto",
-      ["-max-time", "1", "-d", '{"service":"none"}'],
-      "grpc.health.v1.Health/Watch",
-      '"SERVICE_UNKNOWN"',
-    ],
-    [
-      "konnectivity.proto",
-      ["-d", '{"type":"DATA_END","dataEnd":{"connectID":"9007199254740993"}}'],
-      "ProxyService/Proxy",
-      "unknown method /ProxyService/Proxy",
-    ],
-  ];
-
-async function runGrpcurl(port: number): Promise<void> {
-  const grpcurl = await findPeer("grpcurl");
-  for (const [proto, options, method, wanted] of GRPCURL_CASES) {
-    await tally.run(`grpcurl, our server: ${method} ${wanted}`, async () => {
-      const { stdout, stderr } = await new Deno.Command(grpcurl, {
-        args: [
-          "-plaintext",
-          "-import-path",
-          PROTO_FOLDER,
-          "-proto",
-          proto,
-          ...options,
-          `127.0.0.1:${port}`,
-          method,
-        ],
-        signal: AbortSignal.timeout(CASE_TIMEOUT_MS),
-      }).output();
-      const said = new TextDecoder().decode(stdout) +
-        new TextDecoder().decode(stderr);
-      if (!said.includes(wanted)) throw new Error(`grpcurl said: ${said}`);
-    });
-  }
-}
-
 /** Runs `work`; a missing tool skips it. */
 async function unlessMissing(
   name: string,
@@ -271,10 +218,5 @@ for (
     await runOurClient(peer);
   });
 }
-await unlessMissing("grpcurl", async () => {
-  const { child, port } = await startOurServer();
-  await runGrpcurl(port);
-  await child.stop();
-});
 await killAllChildren();
 Deno.exit(tally.end());
