@@ -19,6 +19,7 @@ import {
 import type { Clock } from "../../../proto/sync/clock.ts";
 import { provenNames } from "../../../policy/subject.ts";
 import type { CallOrigin } from "./subscriber.ts";
+import type { Views } from "../generate/views.ts";
 
 /** The most that one quota grants. */
 export interface QuotaLimits {
@@ -231,11 +232,6 @@ function tooMuch(name: string, what: string): GrpcError {
 /** Groups without a stream that are kept; then the older half goes. */
 export const IDLE_GROUPS_MAX = 64;
 
-/** The part of `Views` that is used here. */
-export interface ForgettingViews {
-  forget(keys: Iterable<string>): void;
-}
-
 /**
  * How many streams are of each group of clients. A group without streams is kept
  * for clients that come back, up to a limit: clients choose their group
@@ -246,7 +242,7 @@ export class ClientGroupUse {
   /** The longest idle first. */
   readonly #idle = new Set<string>();
 
-  constructor(private readonly views: ForgettingViews) {}
+  constructor(private readonly views: Pick<Views, "forget">) {}
 
   /**
    * A stream joins a group, at the cost of a quota.

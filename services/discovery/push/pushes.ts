@@ -168,12 +168,7 @@ function* losersIn({ services, endpoints }: Diff): Iterable<string> {
 }
 
 /** The part of `Views` that is used here. */
-export interface PreparedViews {
-  /** One step for each service to generate, or less. */
-  preparing(group: ClientGroup): Iterator<void>;
-  /** Absent: its first view is not generated yet, and may take long. */
-  lastViewOf(group: ClientGroup): object | undefined;
-}
+export type PreparedViews = Pick<Views, "preparing" | "lastViewOf">;
 
 /** A caller that waits for some views. */
 interface Job {

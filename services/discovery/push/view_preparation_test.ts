@@ -1,11 +1,13 @@
 import { assertEquals } from "@std/assert";
 import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
+import { viewOf } from "../../../tests/support/xds/scripted_subscriber.ts";
 import { clientGroup } from "../generate/client_group.ts";
 import { PUSH_SLICE_MS } from "../streams/push_queue.ts";
 import { ViewPreparation } from "./pushes.ts";
 import { SEES_EVERYTHING } from "../../catalog/visibility.ts";
 
+const EMPTY = viewOf({});
 const ENVOY = clientGroup("envoy", SEES_EVERYTHING);
 const GRPC = clientGroup("grpc", SEES_EVERYTHING);
 
@@ -21,7 +23,7 @@ function rigOf(services: number, costMs: number) {
       }
       made.push(form);
     },
-    lastViewOf: ({ form }) => made.includes(form) ? {} : undefined,
+    lastViewOf: ({ form }) => made.includes(form) ? EMPTY : undefined,
   }, timers);
   return { timers, made, preparation };
 }

@@ -19,12 +19,12 @@ import {
   refuseUnauthenticated,
 } from "../access/admission.ts";
 import { ClientGroupUse, Quotas } from "../access/quota.ts";
-import type { CallOrigin } from "../access/subscriber.ts";
-import { clientGroupOf } from "../generate/client_group.ts";
+import type { CallOrigin, Subscriber } from "../access/subscriber.ts";
+import { type ClientGroup, clientGroupOf } from "../generate/client_group.ts";
 import type { Views } from "../generate/views.ts";
+import type { View } from "../view/view.ts";
 import { PushQueue } from "./push_queue.ts";
 import {
-  type SubscriberHost,
   type SubscriberObserver,
   SubscriberStream,
 } from "./subscriber_stream.ts";
@@ -70,7 +70,11 @@ export interface SubscriberLink {
 
 /** See the module description. */
 export class OpenStreams {
-  readonly #host: SubscriberHost;
+  readonly timers: Timers;
+  readonly metrics: SubscriberObserver;
+  /** The server's name in each response. */
+  readonly server: string;
+  readonly decoder = new RequestDecoder();
   readonly #streams = new Set<SubscriberStream>();
   readonly #quotas: Quotas;
   /**
@@ -96,7 +100,9 @@ export class OpenStreams {
       timers: options.timers,
       push: (stream) => stream.pushRest(),
     });
-    this.#host = this.#createHost();
+    this.timers = options.timers;
+    this.metrics = options.metrics;
+    this.server = options.server;
   }
 
   /** All streams, also those that have not sent their node yet. */
@@ -187,12 +193,12 @@ export class OpenStreams {
         call,
         origin,
         form,
-        this.#host,
+        this,
         prefix,
         quota,
       );
     } catch (error) {
-      this.options.metrics.turnedAway();
+      this.metrics.turnedAway();
       throw error;
     }
   }
@@ -216,45 +222,66 @@ export class OpenStreams {
     );
   }
 
-  #createHost(): SubscriberHost {
-    const { timers, server, admit, visibleTo, views, metrics } = this.options;
-    return {
-      server,
-      clock: timers,
-      decoder: new RequestDecoder(),
-      observer: metrics,
-      admit: ({ origin, subscriber, call }) =>
-        admitSubscriber(origin, subscriber!, call.metadata, admit),
-      clientGroupOf: ({ node, xdsNode, connectProxy }) =>
-        clientGroupOf(xdsNode, {
-          visible: visibleTo(node ?? ""),
-          ...(connectProxy === undefined ? {} : { connectProxy }),
-        }),
-      viewOf: (group) => views.lastViewOf(group),
-      joinGroup: ({ quota }, group, before) =>
-        this.#groupUse.join(quota, group.key, before?.key),
-      joined: (stream) => {
-        this.#unauthenticated.delete(stream);
-        stream.origin.known?.();
-        metrics.joined(stream);
-        this.options.joined(stream);
-      },
-      requeue: (stream) => this.#late.addLater(stream),
-      ended: (stream, reason, group) => {
-        this.options.ended(stream);
-        this.#late.remove(stream);
-        this.#unauthenticated.delete(stream);
-        if (group !== undefined) {
-          this.#groupUse.leave(stream.quota, group.key);
-        }
-        if (this.#streams.delete(stream)) metrics.ended(stream, reason);
-      },
-    };
+  // --- For streams -----------------------------------------------------------
+
+  /** @throws {GrpcError} Or rejects with it, when it may not subscribe. */
+  admit(stream: SubscriberStream): void | Promise<void> {
+    const { origin, subscriber, call } = stream;
+    const { admit } = this.options;
+    return admitSubscriber(origin, subscriber!, call.metadata, admit);
+  }
+
+  clientGroupOf({ node, xdsNode, connectProxy }: Subscriber): ClientGroup {
+    return clientGroupOf(xdsNode, {
+      visible: this.options.visibleTo(node ?? ""),
+      ...(connectProxy === undefined ? {} : { connectProxy }),
+    });
+  }
+
+  /** The view to send from now on; absent before the first is generated. */
+  viewOf(group: ClientGroup): View | undefined {
+    return this.options.views.lastViewOf(group);
+  }
+
+  /**
+   * The stream is of this group from now on.
+   *
+   * @param before The group that it leaves.
+   * @throws {GrpcError} RESOURCE_EXHAUSTED, unless it leaves one.
+   */
+  joinGroup(
+    { quota }: SubscriberStream,
+    group: ClientGroup,
+    before?: ClientGroup,
+  ): void {
+    this.#groupUse.join(quota, group.key, before?.key);
+  }
+
+  /** The stream is a subscriber now, and gets a first push. */
+  joined(stream: SubscriberStream): void {
+    this.#unauthenticated.delete(stream);
+    stream.origin.known?.();
+    this.metrics.joined(stream);
+    this.options.joined(stream);
+  }
+
+  /** The stream has more to send after others; see `SubscriberStream.pushRest`. */
+  requeue(stream: SubscriberStream): void {
+    this.#late.addLater(stream);
+  }
+
+  /** Called once for every stream, also for those that never joined. */
+  ended(stream: SubscriberStream, reason: string, group?: ClientGroup): void {
+    this.options.ended(stream);
+    this.#late.remove(stream);
+    this.#unauthenticated.delete(stream);
+    if (group !== undefined) this.#groupUse.leave(stream.quota, group.key);
+    if (this.#streams.delete(stream)) this.metrics.ended(stream, reason);
   }
 
   #tickLater(): Timer {
-    return this.options.timers.after(TICK_MS, () => {
-      const nowMs = this.options.timers.now();
+    return this.timers.after(TICK_MS, () => {
+      const nowMs = this.timers.now();
       for (const stream of this.#streams) stream.tick(nowMs);
       this.#timer = this.#streams.size > 0 ? this.#tickLater() : undefined;
     });

@@ -31,15 +31,12 @@ import {
   type Status,
   StatusCode,
 } from "../../../proto/grpc/status.ts";
-import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import type { Timer } from "../../../proto/sync/clock.ts";
 import type { StreamForm } from "../../../proto/xds/ads_methods.ts";
 import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
 import { encodeBody, encodeHead } from "../../../proto/xds/response_encoder.ts";
-import {
-  REQUEST_BYTES_MAX,
-  type RequestDecoder,
-} from "../../../proto/xds/request_decoder.ts";
-import type { View } from "../view/view.ts";
+import { REQUEST_BYTES_MAX } from "../../../proto/xds/request_decoder.ts";
+import type { OpenStreams } from "./open_streams.ts";
 import { kindOfUrl, type ResourceKind } from "../../../proto/xds/resource.ts";
 import type { Quota } from "../access/quota.ts";
 import {
@@ -59,37 +56,6 @@ export const FIRST_REQUEST_MS = 30_000;
 
 /** It uses new routes before it knows their clusters; see `interimRoutesOf`. */
 const GRPC_GO = "gRPC Go";
-
-/** What a stream needs of the server. */
-export interface SubscriberHost {
-  readonly clock: Timers;
-  /** The server's name in each response. */
-  readonly server: string;
-  readonly decoder: RequestDecoder;
-  /** @throws {GrpcError} Or rejects with it, when it may not subscribe. */
-  admit(stream: SubscriberStream): void | Promise<void>;
-  clientGroupOf(subscriber: Subscriber): ClientGroup;
-  /** The view to send from now on; absent before the first is generated. */
-  viewOf(group: ClientGroup): View | undefined;
-  /**
-   * The stream is of this group from now on.
-   *
-   * @param before The group that it leaves.
-   * @throws {GrpcError} RESOURCE_EXHAUSTED, unless it leaves one.
-   */
-  joinGroup(
-    stream: SubscriberStream,
-    group: ClientGroup,
-    before?: ClientGroup,
-  ): void;
-  /** The stream is a subscriber now, and gets a first push. */
-  joined(stream: SubscriberStream): void;
-  /** The stream has more to send after others; see `SubscriberStream.pushRest`. */
-  requeue(stream: SubscriberStream): void;
-  /** Called once for every stream, also for those that never joined. */
-  ended(stream: SubscriberStream, reason: string, group?: ClientGroup): void;
-  readonly observer: SubscriberObserver;
-}
 
 /** What happens on streams, for the metrics and the log. */
 export interface SubscriberObserver {
@@ -135,12 +101,9 @@ type Phase =
 export class SubscriberStream implements ServerCallEvents {
   readonly sinceMs: number;
   readonly state: XdsStreamState;
-  readonly #host: SubscriberHost;
   readonly #reader: MessageReader;
   #phase: Phase = { kind: "unknown" };
   #subscriber: Subscriber | undefined;
-  /** By kind: the response that waits for its answer. */
-  readonly #unanswered = new Map<ResourceKind, string>();
   /** Since when a change is not acknowledged; absent: all are. */
   #newSinceMs: number | undefined;
   readonly #unread = new UnreadResponse();
@@ -154,12 +117,11 @@ export class SubscriberStream implements ServerCallEvents {
     readonly call: ServerCall,
     readonly origin: CallOrigin,
     readonly form: StreamForm,
-    host: SubscriberHost,
+    private readonly host: OpenStreams,
     noncePrefix: string,
     readonly quota: Quota,
   ) {
-    this.sinceMs = host.clock.now();
-    this.#host = host;
+    this.sinceMs = host.timers.now();
     this.state = new XdsStreamState({
       mode: form.mode,
       ...(form.kind === undefined ? {} : { kinds: [form.kind] }),
@@ -195,7 +157,7 @@ export class SubscriberStream implements ServerCallEvents {
 
   onBody(chunk: Uint8Array): void {
     if (this.#phase.kind === "over") return this.call.consumed(chunk.length);
-    const { clock } = this.#host;
+    const { timers: clock } = this.host;
     const startMs = clock.now();
     this.#beganMs = startMs;
     try {
@@ -217,7 +179,7 @@ export class SubscriberStream implements ServerCallEvents {
 
   onWritable(): void {
     if (this.#phase.kind !== "joined") return;
-    this.#beganMs = this.#host.clock.now();
+    this.#beganMs = this.host.timers.now();
     this.#flush();
   }
 
@@ -234,23 +196,23 @@ export class SubscriberStream implements ServerCallEvents {
    */
   push(changedMs: number): void {
     if (this.#phase.kind !== "joined") return;
-    const view = this.#host.viewOf(this.#phase.group);
+    const view = this.host.viewOf(this.#phase.group);
     if (view === undefined) return;
-    this.#beganMs = this.#host.clock.now();
-    this.state.onView(view, this.#host.clock.now());
+    this.#beganMs = this.host.timers.now();
+    this.state.onView(view, this.host.timers.now());
     const isOver = this.#flush();
-    if (this.#unanswered.size > 0 || !isOver) this.#newSinceMs ??= changedMs;
+    if (this.state.isOpen || !isOver) this.#newSinceMs ??= changedMs;
   }
 
   /** Sends more of what was left when its slice was used up. */
   pushRest(): void {
     if (this.#phase.kind !== "joined") return;
-    const { clock } = this.#host;
+    const { timers: clock } = this.host;
     this.#beganMs = clock.now();
     const isOver = this.#flush();
     this.#account.worked(clock.now() - this.#beganMs);
     // Nothing was left to be sent after all.
-    if (isOver && this.#unanswered.size === 0) this.#newSinceMs = undefined;
+    if (isOver && !this.state.isOpen) this.#newSinceMs = undefined;
   }
 
   /**
@@ -261,10 +223,10 @@ export class SubscriberStream implements ServerCallEvents {
   reconsider(): boolean {
     if (this.#phase.kind !== "joined") return false;
     const before = this.#phase.group;
-    const group = this.#host.clientGroupOf(this.#subscriber!);
+    const group = this.host.clientGroupOf(this.#subscriber!);
     this.#phase.group = group;
     if (group.key === before.key) return false;
-    this.#host.joinGroup(this, group, before);
+    this.host.joinGroup(this, group, before);
     return true;
   }
 
@@ -292,7 +254,7 @@ export class SubscriberStream implements ServerCallEvents {
   #watch(bytes: number, nowMs: number): void {
     const message = this.#unread.look(bytes, nowMs);
     if (message === undefined) return;
-    this.#host.observer.stalled();
+    this.host.metrics.stalled();
     this.end({ code: StatusCode.RESOURCE_EXHAUSTED, message });
   }
 
@@ -313,7 +275,7 @@ export class SubscriberStream implements ServerCallEvents {
   #onMessage(message: Uint8Array): void {
     if (this.#phase.kind === "over") return;
     if (this.#phase.kind === "unknown") this.#account.noteNode(message.length);
-    this.#onRequest(this.#host.decoder.decode(this.form.mode, message));
+    this.#onRequest(this.host.decoder.decode(this.form.mode, message));
   }
 
   #onRequest(request: DiscoveryRequest): void {
@@ -334,7 +296,7 @@ export class SubscriberStream implements ServerCallEvents {
   #onFirst(request: DiscoveryRequest): void {
     const { origin, call } = this;
     this.#subscriber = subscriberOf(origin, call.metadata, request.node);
-    const authorizing = this.#host.admit(this);
+    const authorizing = this.host.admit(this);
     if (authorizing === undefined) {
       this.#join();
       return this.#onSubscribed(request);
@@ -345,8 +307,8 @@ export class SubscriberStream implements ServerCallEvents {
   }
 
   #join(): void {
-    const group = this.#host.clientGroupOf(this.#subscriber!);
-    this.#host.joinGroup(this, group);
+    const group = this.host.clientGroupOf(this.#subscriber!);
+    this.host.joinGroup(this, group);
     const { userAgentName } = this.#subscriber!.xdsNode;
     this.state.profile = {
       removalPatienceMs: group.form === "grpc" ? REMOVAL_PATIENCE_MS : 0,
@@ -355,13 +317,13 @@ export class SubscriberStream implements ServerCallEvents {
       ...userAgentName.startsWith(GRPC_GO) ? { interimRoutesOf } : {},
     };
     this.#phase = { kind: "joined", group };
-    this.#host.joined(this);
+    this.host.joined(this);
   }
 
   #joinLate(): void {
     if (this.#phase.kind !== "authorizing") return;
     const { held, bytes } = this.#phase;
-    this.#beganMs = this.#host.clock.now();
+    this.#beganMs = this.host.timers.now();
     try {
       this.#join();
       for (const request of held) this.#onRequest(request);
@@ -381,43 +343,37 @@ export class SubscriberStream implements ServerCallEvents {
   }
 
   #onSubscribed(request: DiscoveryRequest): void {
-    const { observer, clock } = this.#host;
-    const nowMs = clock.now();
-    this.state.onRequest(request, nowMs);
+    const { metrics, timers } = this.host;
+    const nowMs = timers.now();
+    const isAnswer = this.state.onRequest(request, nowMs);
     const kind = this.form.kind ?? kindOfUrl(request.typeUrl);
-    observer.requested(kind, this, request);
-    if (kind !== undefined) this.#noteAnswer(kind, request);
-    else this.#noteUnserved(request.typeUrl);
+    metrics.requested(kind, this, request);
+    if (kind === undefined) this.#noteUnserved(request.typeUrl);
+    else if (isAnswer && request.errorDetail !== undefined) {
+      this.#newSinceMs = undefined;
+      const { message, code } = request.errorDetail;
+      metrics.nacked(this, kind, message, code);
+    }
     this.#flush();
-    if (this.#unanswered.size > 0 || this.#newSinceMs === undefined) return;
-    observer.converged(nowMs - this.#newSinceMs);
+    if (this.state.isOpen || this.#newSinceMs === undefined) return;
+    metrics.converged(nowMs - this.#newSinceMs);
     this.#newSinceMs = undefined;
   }
 
   #noteUnserved(typeUrl: string): void {
     if (this.#hasReportedUnserved) return;
     this.#hasReportedUnserved = true;
-    this.#host.observer.unserved(this, typeUrl);
-  }
-
-  #noteAnswer(kind: ResourceKind, request: DiscoveryRequest): void {
-    const { responseNonce, errorDetail } = request;
-    if (this.#unanswered.get(kind) !== responseNonce) return;
-    this.#unanswered.delete(kind);
-    if (errorDetail === undefined) return;
-    this.#newSinceMs = undefined;
-    const { message, code } = errorDetail;
-    this.#host.observer.nacked(this, kind, message, code);
+    this.host.metrics.unserved(this, typeUrl);
   }
 
   /** @returns Whether nothing is left for the next slice. */
   #flush(): boolean {
-    const { clock, observer } = this.#host;
+    const { timers, metrics } = this.host;
     const { call, state, form } = this;
     while (call.keptBytes === 0) {
-      const nowMs = clock.now();
+      const nowMs = timers.now();
       if (nowMs >= this.#beganMs + PUSH_SLICE_MS) {
-        this.#host.requeue(this);
+        this.host.requeue(this);
         return false;
       }
       const out = state.next(nowMs);
@@ -427,11 +383,10 @@ export class SubscriberStream implements ServerCallEvents {
       }
       const { kind, body, nonce } = out;
       const bytes = encodeBody(form.mode, body);
-      this.#unanswered.set(kind, nonce);
-      const head = encodeHead(form.mode, nonce, this.#host.server);
+      const head = encodeHead(form.mode, nonce, this.host.server);
       call.sendMessage(head, bytes);
-      observer.sent(kind, bytes.length);
-      this.#unread.sent(call.keptBytes, clock.now());
+      metrics.sent(kind, bytes.length);
+      this.#unread.sent(call.keptBytes, timers.now());
     }
     return true;
   }
@@ -440,9 +395,9 @@ export class SubscriberStream implements ServerCallEvents {
   #wakeSoon(nowMs: number): void {
     const { soonMs } = this.state;
     if (soonMs === Infinity || this.#waking !== undefined) return;
-    this.#waking = this.#host.clock.after(Math.max(1, soonMs - nowMs), () => {
+    this.#waking = this.host.timers.after(Math.max(1, soonMs - nowMs), () => {
       this.#waking = undefined;
-      this.tick(this.#host.clock.now());
+      this.tick(this.host.timers.now());
     });
   }
 
@@ -452,6 +407,6 @@ export class SubscriberStream implements ServerCallEvents {
     this.#waking?.cancel();
     this.#phase = { kind: "over" };
     this.#account.close();
-    this.#host.ended(this, reason, group);
+    this.host.ended(this, reason, group);
   }
 }

@@ -1,6 +1,7 @@
 /**
  * What a client has of what it was sent, as far as its answers tell: it
- * acknowledges a response (ACK), refuses it (NACK), or has not answered yet.
+ * acknowledges a response (ACK), refuses it (NACK), or has not answered yet; and
+ * how often it did.
  *
  * A NACK leaves the client with something else than what it was sent, and silence
  * leaves that unknown. The server has to know it for two reasons: not to send
@@ -14,9 +15,29 @@
 import type { Resource } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view/view.ts";
 import type { NameSet } from "./name_set.ts";
-import { NackedResources } from "./nacked.ts";
+import {
+  NACK_MESSAGE_MAX,
+  NackedResources,
+  resourcesNamedIn,
+} from "./nacked.ts";
+import { RESOURCE_NAME_LENGTH_MAX } from "./name_set.ts";
+import type {
+  KindStatus,
+  NackedResponse,
+  StampedResponse,
+} from "./stream_status.ts";
+import type { ErrorDetail } from "../../../proto/xds/discovery.ts";
 import type { HeldRemovals } from "./removals.ts";
 import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
+
+/** After so long without an answer the next response is sent. */
+export const ANSWER_WAIT_MS = 10_000;
+
+/**
+ * A client that does not answer for so long is slow. The state that it was sent
+ * is then freed, and with it the knowledge of what came and went.
+ */
+export const SLOW_AFTER_MS = 1_000;
 
 /** What a NACK is compared with. */
 export interface NackContext {
@@ -27,15 +48,32 @@ export interface NackContext {
   readonly wanted: NameSet;
   /** The names that it asked for anew since the response was sent. */
   readonly asked: Names;
-  /** The client's message, for people. */
-  readonly reason: string;
   readonly nowMs: number;
 }
 
+/** The part of a kind's status that is kept here. */
+type Answered = Pick<
+  KindStatus,
+  | "sent"
+  | "acked"
+  | "nacked"
+  | "inFlightSinceMs"
+  | "responses"
+  | "acks"
+  | "nacks"
+  | "staleRequests"
+>;
+
 /** See the module description; of one kind on one stream. */
 export class AckTracker {
-  /** The last response, until it is answered. */
+  /** The last response … */
+  #sent: StampedResponse | undefined;
+  /** … until it is answered. */
   #inFlight: InFlight | undefined;
+  #acked: StampedResponse | undefined;
+  #lastNack: NackedResponse | undefined;
+  #isRefused = false;
+  readonly #counts = { responses: 0, acks: 0, nacks: 0, staleRequests: 0 };
   #uncertain: Uncertain | undefined;
   #nacked: NackedResources | undefined;
   /** Names that were new in a refused whole state, until the next one. */
@@ -52,14 +90,52 @@ export class AckTracker {
     private readonly retriesNacked: boolean,
   ) {}
 
+  /** Of the last response; empty before the first. */
+  get nonce(): string {
+    return this.#sent?.nonce ?? "";
+  }
+
   /** The response that is not answered yet. */
   get inFlight(): InFlight | undefined {
     return this.#inFlight;
   }
 
+  /** Whether the last answer was a NACK. */
+  get isRefused(): boolean {
+    return this.#isRefused;
+  }
+
+  /** Whether nothing was sent, or the last response is acknowledged. */
+  get isClear(): boolean {
+    return this.#inFlight === undefined && !this.#isRefused;
+  }
+
+  /** When the next response is sent even without an answer; else Infinity. */
+  get dueMs(): number {
+    return this.#openSinceMs + ANSWER_WAIT_MS;
+  }
+
+  /** Whether the next response waits for an answer to the last. */
+  isWaiting(nowMs: number): boolean {
+    return this.#inFlight !== undefined && nowMs < this.dueMs;
+  }
+
+  isSlow(nowMs: number): boolean {
+    return nowMs >= this.#openSinceMs + SLOW_AFTER_MS;
+  }
+
+  get #openSinceMs(): number {
+    return this.#inFlight === undefined ? Infinity : this.#sent!.atMs;
+  }
+
   /** Absent while the client refuses nothing. */
   get nacked(): NackedResources | undefined {
     return this.#nacked;
+  }
+
+  /** The client's message in the last NACK. */
+  get reason(): string | undefined {
+    return this.#lastNack?.message;
   }
 
   /**
@@ -73,6 +149,20 @@ export class AckTracker {
   /** The client has a state from an earlier stream. */
   notePast(): void {
     this.#hasPast = true;
+  }
+
+  /** For people. */
+  get status(): Answered {
+    return {
+      sent: this.#sent,
+      acked: this.#acked,
+      // The refused resource may be gone, too.
+      nacked: this.isClear && (this.#nacked?.names ?? []).length === 0
+        ? undefined
+        : this.#lastNack,
+      inFlightSinceMs: this.#inFlight && this.#sent!.atMs,
+      ...this.#counts,
+    };
   }
 
   // --- What the client has ---------------------------------------------------
@@ -130,9 +220,11 @@ export class AckTracker {
   }
 
   /** A response is sent; the one before may never be acknowledged. */
-  noteSent(inFlight: InFlight): void {
+  noteSent(inFlight: InFlight, sent: StampedResponse): void {
     if (this.#inFlight !== undefined) this.#noteUncertain(this.#inFlight);
     this.#inFlight = inFlight;
+    this.#sent = sent;
+    this.#counts.responses++;
   }
 
   /** Remembers what matters of `sent`, so that the large old state is freed. */
@@ -152,15 +244,23 @@ export class AckTracker {
 
   // --- What the client answers -----------------------------------------------
 
+  /** A request is about a response that was not the last. */
+  noteStale(): void {
+    this.#counts.staleRequests++;
+  }
+
   /**
    * The client acknowledges the last response.
    *
    * @param pending Names that are still to be sent.
    */
-  noteAcked(sent: ByName, pending: Names): void {
+  noteAcked(sent: ByName, pending: Names, nowMs: number): void {
     const inFlight = this.#inFlight;
     const resources = inFlight?.resources ?? [];
     this.#inFlight = undefined;
+    this.#isRefused = false;
+    this.#counts.acks++;
+    this.#acked = { ...this.#sent!, atMs: nowMs };
     this.#blamed = NO_NAMES;
     const isUncertain = this.#uncertain?.settle(
       pending,
@@ -168,28 +268,38 @@ export class AckTracker {
       this.isWhole,
     );
     if (isUncertain === false) this.#uncertain = undefined;
-    if (this.#nacked === undefined) return;
-    this.#nacked.forgetAcked(sent, resources);
-    if (this.#nacked.size === 0) this.#nacked = undefined;
+    this.#nacked?.forgetAcked(sent, resources);
+    if (this.#nacked?.size === 0) this.#nacked = undefined;
+    if (this.#nacked === undefined) this.#lastNack = undefined;
   }
 
   /**
    * The client refuses the last response.
    *
-   * @param named Those of its resources that the client blames by name.
    * @returns Names whose retry is known to be bad now: something has to be sent in
    *   their place. And names whose removal was in the refused response.
    */
-  noteNacked(named: readonly Resource[], against: NackContext): Names {
+  noteNacked({ code, message }: ErrorDetail, against: NackContext): Names {
     const inFlight = this.#inFlight;
+    const resources = inFlight?.resources ?? [];
+    const named = resourcesNamedIn(message, resources);
+    const blamed = named.length > 0 ? named : resources;
+    const { nowMs } = against;
+    const reason = message.slice(0, NACK_MESSAGE_MAX);
+    this.#isRefused = true;
+    this.#counts.nacks++;
+    this.#lastNack = {
+      ...{ ...this.#sent!, atMs: nowMs, code, message: reason },
+      names: blamed.map(({ name }) => name.slice(0, RESOURCE_NAME_LENGTH_MAX)),
+    };
     if (inFlight === undefined) return NO_NAMES;
     this.#inFlight = undefined;
     this.#uncertain ??= new Uncertain();
-    const suspects = inFlight.resources.filter((resource) =>
+    const suspects = resources.filter((resource) =>
       this.#nacked?.suspects(resource)
     );
-    this.#addNacked(named, inFlight, against);
-    this.#nacked?.noteRetriesRefused(inFlight.resources, against);
+    this.#addNacked(named, inFlight, reason, against);
+    this.#nacked?.noteRetriesRefused(resources, nowMs);
     if (this.isWhole) this.#exchangeHeld(named, inFlight, against.held);
     // When the client names some, it may have applied the others.
     this.#uncertain.add(inFlight, named.length === 0);
@@ -201,7 +311,7 @@ export class AckTracker {
     );
     // Some clients apply nothing of a refused response. A response with nothing
     // but removals is not sent twice, or they would refuse it for ever.
-    const gone = inFlight.resources.length === 0
+    const gone = resources.length === 0
       ? []
       : inFlight.removed.filter((name) => !against.now.has(name));
     return new Set([...bad.map(({ name }) => name), ...gone]);
@@ -210,7 +320,8 @@ export class AckTracker {
   #addNacked(
     named: readonly Resource[],
     inFlight: InFlight,
-    { now, wanted, asked, reason, nowMs }: NackContext,
+    reason: string,
+    { now, wanted, asked, nowMs }: NackContext,
   ): void {
     // A whole state without all of them would remove what is good.
     const isAll = named.length === 0 && !this.isWhole;
@@ -280,7 +391,7 @@ export interface InFlight {
  * instead. So nothing is remembered of a client that answers, and of one that
  * does not, only what differed.
  */
-export class Uncertain {
+class Uncertain {
   readonly #had = new Map<string, Resource | undefined>();
   #neverHad: Names = NO_NAMES;
   /** Names that were sent for the first time, and not answered. */

@@ -8,7 +8,7 @@ import {
   WORLD,
 } from "../../../tests/support/xds/scripted_subscriber.ts";
 import { REPEAT_WAIT_MS } from "./sotw_subscription.ts";
-import { ANSWER_WAIT_MS, SLOW_AFTER_MS } from "./response_log.ts";
+import { ANSWER_WAIT_MS, SLOW_AFTER_MS } from "./ack_tracker.ts";
 
 Deno.test("a NACK that adds nothing is not answered, and one that adds names is", () => {
   const client = inWorld("sotw");

@@ -6,7 +6,7 @@ import {
   ScriptedSubscriber,
   WORLD,
 } from "../../../tests/support/xds/scripted_subscriber.ts";
-import { PLAIN_PROFILE } from "./client_profile.ts";
+import { PLAIN_PROFILE } from "./kind_subscription.ts";
 
 Deno.test("Delta: nonces pair ACK and NACK with responses", () => {
   const client = inWorld("delta");

@@ -32,8 +32,7 @@ import {
   sharedNamesOf,
   union,
 } from "./shared_names.ts";
-import { KindSubscription } from "./kind_subscription.ts";
-import type { ClientProfile } from "./client_profile.ts";
+import { type ClientProfile, KindSubscription } from "./kind_subscription.ts";
 
 /** See the module description. */
 export class DeltaSubscription extends KindSubscription {
@@ -56,7 +55,7 @@ export class DeltaSubscription extends KindSubscription {
     if (responseNonce !== "" && this.nonce !== "") {
       if (responseNonce === this.nonce) {
         this.noteAnswer(errorDetail, this.names, nowMs);
-      } else this.log.noteStale();
+      } else this.acks.noteStale();
     }
     if (!this.#isKnown) {
       this.#isKnown = true;

@@ -34,13 +34,8 @@ import {
   resourceStatusesOf,
 } from "./stream_status.ts";
 import { type NameSet, NOTHING_NAMED } from "./name_set.ts";
-import {
-  NACK_MESSAGE_MAX,
-  type NackedResources,
-  resourcesNamedIn,
-} from "./nacked.ts";
+import type { NackedResources } from "./nacked.ts";
 import type { HeldRemovals } from "./removals.ts";
-import { ResponseLog } from "./response_log.ts";
 import {
   bodyOf,
   contentOf,
@@ -56,12 +51,42 @@ import {
   NO_NAMES,
   union,
 } from "./shared_names.ts";
-import type { ClientProfile } from "./client_profile.ts";
+import type { InterimRoutes } from "../generate/interim_routes.ts";
 import { AckTracker } from "./ack_tracker.ts";
 
+/** How a client is served where the protocol leaves a choice. */
+export interface ClientProfile {
+  /**
+   * How long a removed resource stays after nothing leads to it any more; see
+   * `REMOVAL_PATIENCE_MS`.
+   */
+  readonly removalPatienceMs: number;
+  /**
+   * Whether the client has the endpoints whose versions it names on a new stream
+   * (Delta). Envoy may name versions of endpoints that it has dropped, or that a
+   * cluster still waits for (envoy#22418), and is sent them again.
+   */
+  readonly keepsEndpoints: boolean;
+  /** Whether refused content is retried, at ever longer intervals. */
+  readonly retriesNacked: boolean;
+  /**
+   * Routes to be sent between two states, so that the client fetches clusters
+   * before it needs them; absent: none.
+   */
+  interimRoutesOf?(before: ByName, after: ByName): InterimRoutes | undefined;
+}
+
+/** The choices that the protocol suggests. */
+export const PLAIN_PROFILE: ClientProfile = Object.freeze({
+  removalPatienceMs: 0,
+  keepsEndpoints: false,
+  retriesNacked: false,
+});
+
 /** A response, and the names that it has new content of. */
-export interface ComposedResponse {
+export interface SentResponse {
   readonly body: ResponseBody;
+  readonly nonce: string;
   readonly fresh: Names;
 }
 
@@ -80,7 +105,6 @@ export interface Observation {
 export abstract class KindSubscription {
   #names: NameSet = NOTHING_NAMED;
   protected readonly pending = new PendingNames();
-  protected readonly log = new ResponseLog();
   protected readonly acks: AckTracker;
   readonly #difference: Difference;
   #clearedTo = 0;
@@ -169,9 +193,14 @@ export abstract class KindSubscription {
     return this.#difference.isHolding;
   }
 
+  /** Whether the client has not answered the last response. */
+  get isOpen(): boolean {
+    return this.acks.inFlight !== undefined;
+  }
+
   /** Nonce of the last response; empty before the first. */
   get nonce(): string {
-    return this.log.nonce;
+    return this.acks.nonce;
   }
 
   /**
@@ -188,13 +217,13 @@ export abstract class KindSubscription {
       this.held?.dueMs ?? Infinity,
       this.nacked?.dueMs ?? Infinity,
     );
-    const { dueMs } = this.log;
+    const { dueMs } = this.acks;
     return dueMs < otherMs && this.#hasNews() ? dueMs : otherMs;
   }
 
   /** Whether something is to be sent that waits for an answer. */
   isBlocked(nowMs: number): boolean {
-    return this.log.isWaiting(nowMs) && this.#hasNews();
+    return this.acks.isWaiting(nowMs) && this.#hasNews();
   }
 
   asksFor(name: string): boolean {
@@ -225,10 +254,9 @@ export abstract class KindSubscription {
     return true;
   }
 
-  /** Takes the state of the latest view. */
+  /** Takes the state of the latest view, which {@linkcode stays} did not. */
   observe(now: ByName, moment: Observation): void {
     const { generation, nowMs, holdsRemovals, isLate } = moment;
-    if (this.stays(now, generation)) return;
     const difference = this.#difference;
     difference.observe(now, generation);
     if (difference.sent === undefined) {
@@ -242,7 +270,7 @@ export abstract class KindSubscription {
     difference.lookAtHeld(nowMs);
     const news = difference.news(this.names);
     if (news.size === 0) difference.advance();
-    else if (isLate || this.log.isSlow(nowMs)) {
+    else if (isLate || this.acks.isSlow(nowMs)) {
       difference.letGo(news);
       this.pending.add(news);
     }
@@ -252,7 +280,7 @@ export abstract class KindSubscription {
   /** Refused content may be due for a retry. */
   retryNacked(nowMs: number): void {
     // Not while something else is in flight: the answer would be about both.
-    if (this.nacked === undefined || this.log.isWaiting(nowMs)) return;
+    if (this.nacked === undefined || this.acks.isWaiting(nowMs)) return;
     const names = this.nacked.takeRetries(nowMs);
     if (names.length === 0) return;
     this.addPending(new Set(names));
@@ -296,17 +324,20 @@ export abstract class KindSubscription {
   }
 
   #settle(): void {
-    const { last } = this.log;
-    const isSettled = (last === "none" || last === "acked") &&
-      this.pending.isNothing && !this.isHolding;
+    const isSettled = this.acks.isClear && this.pending.isNothing &&
+      !this.isHolding;
     if (isSettled) this.#clearedTo = this.#difference.sentGeneration;
   }
 
   // --- Responses -------------------------------------------------------------
 
-  /** The next response, if any; it counts as sent, see {@linkcode noteSent}. */
-  respond(nowMs: number): ComposedResponse | undefined {
-    if (this.sent === undefined || this.log.isWaiting(nowMs)) return undefined;
+  /**
+   * The next response, if any; it counts as sent.
+   *
+   * @param nextNonce Called for a response.
+   */
+  respond(nowMs: number, nextNonce: () => string): SentResponse | undefined {
+    if (this.sent === undefined || this.acks.isWaiting(nowMs)) return undefined;
     const pending = cutTo(this.pending.names, this.names);
     const names = union(pending, this.#difference.news(this.names));
     if (names.size === 0 && !this.pending.mustAnswer) {
@@ -327,22 +358,21 @@ export abstract class KindSubscription {
     this.pending.reset(rest);
     this.#difference.advance();
     if (!isSaid) {
-      if (rest.size > 0) return this.respond(nowMs);
+      if (rest.size > 0) return this.respond(nowMs, nextNonce);
       this.#settle();
       return undefined;
     }
     const fresh = this.#freshOf(names, body);
-    const { resources } = body;
-    const { removed } = body;
-    this.acks.noteSent({ resources, removed, before, pending, fresh });
+    const { resources, removed } = body;
+    const nonce = nextNonce();
+    const inFlight = { resources, removed, before, pending, fresh };
+    this.acks.noteSent(inFlight, { version, nonce, atMs: nowMs });
+    this.onSent(body);
     if (this.isWhole) this.#content = contentOf(resources);
-    return { body, fresh };
+    return { body, nonce, fresh };
   }
 
-  /** The response has a nonce, and is sent. */
-  noteSent({ version }: ResponseBody, nonce: string, nowMs: number): void {
-    this.log.noteSent(version, nonce, nowMs);
-  }
+  protected onSent(_body: ResponseBody): void {}
 
   /** Names that a response brings something new of, as far as the client knows. */
   #freshOf(names: Names, { resources }: ResponseBody): Names {
@@ -396,23 +426,14 @@ export abstract class KindSubscription {
     wanted: NameSet,
     nowMs: number,
   ): void {
-    if (error !== undefined) return this.#refuse(error, wanted, nowMs);
-    if (this.log.last !== "open") return;
-    this.log.noteAcked(nowMs);
-    this.acks.noteAcked(this.sent!, this.pending.names);
-    if (this.nacked === undefined) this.log.forgetRefusal();
+    if (error !== undefined) {
+      const { now, held, pending: { asked } } = this;
+      const against = { now, held, wanted, asked, nowMs };
+      return this.addPending(this.acks.noteNacked(error, against));
+    }
+    if (this.acks.inFlight === undefined) return;
+    this.acks.noteAcked(this.sent!, this.pending.names, nowMs);
     this.#settle();
-  }
-
-  #refuse(error: ErrorDetail, wanted: NameSet, nowMs: number): void {
-    const resources = this.acks.inFlight?.resources ?? [];
-    const named = resourcesNamedIn(error.message, resources);
-    this.log.noteNacked(error, named.length > 0 ? named : resources, nowMs);
-    const { now, held } = this;
-    const { asked } = this.pending;
-    const reason = error.message.slice(0, NACK_MESSAGE_MAX);
-    const against = { now, held, wanted, asked, reason, nowMs };
-    this.addPending(this.acks.noteNacked(named, against));
   }
 
   /**
@@ -421,32 +442,29 @@ export abstract class KindSubscription {
    * @param latest The state of the latest view, whether it may be sent or not.
    */
   resourceStatuses(latest = this.now): readonly ResourceStatus[] {
-    const { names, sent, nacked, held } = this;
+    const { names, sent, held, acks } = this;
+    const pending = this.pending.names;
     return resourceStatusesOf({
-      ...{ names, sent, now: latest, nacked, held },
-      pending: this.pending.names,
-      blamed: this.acks.blamed,
-      reason: this.log.reason,
-      inFlight: this.acks.inFlight,
-      wasSent: this.log.last !== "none",
+      names,
+      sent,
+      now: latest,
+      pending,
+      held,
+      acks,
     });
   }
 
   /** For people. */
   get status(): KindStatus {
-    const { log } = this;
     const nackedNames = this.nacked?.names ?? [];
-    const isRefused = log.isRefused || nackedNames.length > 0;
     return {
       kind: this.kind,
       isWildcard: this.names.isWildcard,
       nameCount: this.names.names.size,
       isBehind: this.#hasNews() || this.isHolding,
       nackedNames,
-      isRefused,
-      ...log.status,
-      // The refused resource may be gone, too.
-      ...!isRefused && log.last === "acked" ? { nacked: undefined } : {},
+      isRefused: this.acks.isRefused || nackedNames.length > 0,
+      ...this.acks.status,
     };
   }
 }

@@ -5,7 +5,7 @@ import {
   ScriptedSubscriber,
   WORLD,
 } from "../../../tests/support/xds/scripted_subscriber.ts";
-import { PLAIN_PROFILE } from "./client_profile.ts";
+import { PLAIN_PROFILE } from "./kind_subscription.ts";
 import {
   NACK_RETRIES_MAX,
   NACK_RETRY_MS_MAX,

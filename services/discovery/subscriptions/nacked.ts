@@ -151,7 +151,7 @@ export class NackedResources {
   /** A refused response had these: each retry among them has failed. */
   noteRetriesRefused(
     resources: readonly Resource[],
-    { nowMs }: { readonly nowMs: number },
+    nowMs: number,
   ): void {
     for (const { name } of resources) {
       const entry = this.#byName.get(name);

@@ -32,8 +32,7 @@ import {
   sharedNamesOf,
   union,
 } from "./shared_names.ts";
-import { KindSubscription } from "./kind_subscription.ts";
-import type { ClientProfile } from "./client_profile.ts";
+import { type ClientProfile, KindSubscription } from "./kind_subscription.ts";
 
 /**
  * A client that asks again is sent the same again, but not more often than this:
@@ -68,13 +67,13 @@ export class SotwSubscription extends KindSubscription {
     const isFirst = this.nonce === "";
     const isOfLast = !isFirst && responseNonce === this.nonce;
     if (!isFirst && responseNonce !== "" && !isOfLast) {
-      this.log.noteStale();
+      this.acks.noteStale();
       this.#noteDropped(resourceNames);
       return;
     }
     if (isFirst && request.versionInfo !== "") this.acks.notePast();
     const isAnswer = isOfLast &&
-      (this.log.last === "open" || errorDetail !== undefined);
+      (this.acks.inFlight !== undefined || errorDetail !== undefined);
     const names = resourceNames === this.#list
       ? this.names
       : this.#namesOf(resourceNames);
@@ -88,8 +87,7 @@ export class SotwSubscription extends KindSubscription {
     if (!this.isWhole || responseNonce === "") this.#onRepeated(nowMs);
   }
 
-  override noteSent(body: ResponseBody, nonce: string, nowMs: number): void {
-    super.noteSent(body, nonce, nowMs);
+  protected override onSent(body: ResponseBody): void {
     if (this.#isRepeatPending && this.#hasAll(body)) {
       this.#isRepeatPending = false;
     }

@@ -6,10 +6,11 @@
  */
 
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
+import { withoutAbsent } from "../../catalog/model/plain_data.ts";
 import type { SentEarly } from "./warming.ts";
 import type { ByName } from "../view/view.ts";
 import type { NameSet } from "./name_set.ts";
-import type { NackedResources } from "./nacked.ts";
+import type { AckTracker } from "./ack_tracker.ts";
 import type { HeldRemovals } from "./removals.ts";
 import type { Names } from "./shared_names.ts";
 
@@ -96,24 +97,13 @@ export interface ResourceStatus {
 }
 
 /** What a subscription knows of a kind. */
-export interface SubscriptionFacts {
+interface SubscriptionFacts {
   readonly names: NameSet;
   readonly sent: ByName | undefined;
   readonly now: ByName;
   readonly pending: Names;
-  readonly nacked: NackedResources | undefined;
   readonly held: HeldRemovals | undefined;
-  readonly wasSent: boolean;
-  /** Names that were new in a refused whole state, and are maybe refused. */
-  readonly blamed: Names;
-  /** The client's message about them. */
-  readonly reason: string | undefined;
-  /** The response that is not answered yet. */
-  readonly inFlight: {
-    readonly resources: readonly Resource[];
-    readonly before: ByName | undefined;
-    readonly pending: Names;
-  } | undefined;
+  readonly acks: AckTracker;
 }
 
 /** In the order of names. */
@@ -124,12 +114,14 @@ export function resourceStatusesOf(
   const inScope = new Set(names.names);
   if (names.isWildcard) {
     for (const name of now.keys()) inScope.add(name);
-    if (known.wasSent) {
+    if (known.acks.nonce !== "") {
       for (const name of sent?.keys() ?? []) inScope.add(name);
     }
     for (const { name } of held?.resources ?? []) inScope.add(name);
   }
-  const inFlight = new Set(known.inFlight?.resources.map(({ name }) => name));
+  const inFlight = new Set(
+    known.acks.inFlight?.resources.map(({ name }) => name),
+  );
   return [...inScope].sort().map((name) =>
     statusOf(known, name, inFlight.has(name))
   );
@@ -143,18 +135,17 @@ function statusOf(
   const wanted = known.now.get(name);
   const has = versionHad(known, name, isInFlight);
   const state = stateOf(known, wanted, has, isInFlight);
-  const reason = known.nacked?.reasonOf(name) ?? known.reason;
+  const reason = known.acks.nacked?.reasonOf(name) ?? known.acks.reason;
   return {
     name,
-    ...(has === undefined ? {} : { has }),
-    ...(wanted === undefined ? {} : { wants: wanted.version }),
+    ...withoutAbsent({ has, wants: wanted?.version }),
     state,
-    ...(state === "refused" && reason !== undefined ? { reason } : {}),
+    ...state === "refused" ? withoutAbsent({ reason }) : {},
   };
 }
 
 function stateOf(
-  { nacked, blamed }: SubscriptionFacts,
+  { acks: { nacked, blamed } }: SubscriptionFacts,
   wanted: Resource | undefined,
   has: string | undefined,
   isInFlight: boolean,
@@ -167,11 +158,12 @@ function stateOf(
 }
 
 function versionHad(
-  { sent, pending, nacked, held, inFlight, wasSent, blamed }: SubscriptionFacts,
+  { sent, pending, held, acks }: SubscriptionFacts,
   name: string,
   isInFlight: boolean,
 ): string | undefined {
-  if (!wasSent) return undefined;
+  const { nacked, inFlight, blamed } = acks;
+  if (acks.nonce === "") return undefined;
   if (isInFlight) {
     return inFlight!.pending.has(name)
       ? undefined

@@ -7,7 +7,7 @@ import {
   ScriptedSubscriber,
 } from "../../../tests/support/xds/scripted_subscriber.ts";
 import { REMOVAL_PATIENCE_MS } from "./removals.ts";
-import { PLAIN_PROFILE } from "./client_profile.ts";
+import { PLAIN_PROFILE } from "./kind_subscription.ts";
 import {
   INTERIM_SETTLE_MS,
   INTERIM_WAIT_MS,

@@ -33,8 +33,8 @@ import { PARENTS } from "./removals.ts";
 import { select } from "./selection.ts";
 import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 import { SotwSubscription } from "./sotw_subscription.ts";
-import { type ClientProfile, PLAIN_PROFILE } from "./client_profile.ts";
-import { SLOW_AFTER_MS } from "./response_log.ts";
+import { type ClientProfile, PLAIN_PROFILE } from "./kind_subscription.ts";
+import { SLOW_AFTER_MS } from "./ack_tracker.ts";
 import { type ClusterAcks, type Counted, Warming } from "./warming.ts";
 
 /** Types that are not served and are kept for people. */
@@ -120,14 +120,17 @@ export class XdsStreamState {
   }
 
   /**
+   * @returns Whether it is the first answer to a response.
    * @throws {GrpcError} INVALID_ARGUMENT, RESOURCE_EXHAUSTED: the stream has to
    *   end with it.
    */
-  onRequest(request: DiscoveryRequest, nowMs: number): void {
+  onRequest(request: DiscoveryRequest, nowMs: number): boolean {
     const kind = this.#kindOf(request.typeUrl);
-    if (kind === undefined) return;
+    if (kind === undefined) return false;
     this.#stir(nowMs);
     const subscription = this.#find(kind) ?? this.#add(kind);
+    const isAnswer = subscription.isOpen &&
+      subscription.nonce === request.responseNonce;
     if (request.mode === "sotw" && subscription instanceof SotwSubscription) {
       subscription.onRequest(request, nowMs);
     } else if (
@@ -139,6 +142,7 @@ export class XdsStreamState {
         `A request of ${request.mode} on a stream of ${this.#mode}`,
       );
     }
+    return isAnswer;
   }
 
   /** The view to send from now on. Nothing is sent before the first view. */
@@ -180,6 +184,11 @@ export class XdsStreamState {
       if (dueMs < this.#dueMs) this.#dueMs = dueMs;
     }
     return undefined;
+  }
+
+  /** Whether the client has not answered a response. */
+  get isOpen(): boolean {
+    return this.#subscriptions.some(({ isOpen }) => isOpen);
   }
 
   /** Characters of all names that the client asks for. */
@@ -308,12 +317,13 @@ export class XdsStreamState {
     subscription: OneSubscription,
     nowMs: number,
   ): OutgoingResponse | undefined {
-    const composed = subscription.respond(nowMs);
-    if (composed === undefined) return undefined;
+    const sent = subscription.respond(
+      nowMs,
+      () => `${this.#noncePrefix}${++this.#responses}`,
+    );
+    if (sent === undefined) return undefined;
     const { kind } = subscription;
-    const { body, fresh } = composed;
-    const nonce = `${this.#noncePrefix}${++this.#responses}`;
-    subscription.noteSent(body, nonce, nowMs);
+    const { body, nonce, fresh } = sent;
     if (kind === "cluster") this.#onClustersSent(fresh);
     return { kind, body, nonce };
   }

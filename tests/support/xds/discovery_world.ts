@@ -21,7 +21,7 @@ import {
   type OutgoingResponse,
   XdsStreamState,
 } from "../../../services/discovery/subscriptions/xds_stream_state.ts";
-import { ANSWER_WAIT_MS } from "../../../services/discovery/subscriptions/response_log.ts";
+import { ANSWER_WAIT_MS } from "../../../services/discovery/subscriptions/ack_tracker.ts";
 import type { View } from "../../../services/discovery/view/view.ts";
 import { DiscoveryModel, type ModelCharacter } from "./discovery_model.ts";
 import { resourceOf, textOf } from "./scripted_subscriber.ts";
