@@ -7,12 +7,10 @@
 import { type AdminClient, AdminError } from "../admin/ask/admin_client.ts";
 import {
   type ClientDiff,
+  type ClientSummary,
   discoveryPath,
+  type KindSummary,
 } from "../services/discovery/status/client_answers.ts";
-import type {
-  ClientSummary,
-  KindSummary,
-} from "../services/discovery/status/sync_status.ts";
 import {
   ANSWER_FLAGS,
   ASKED_SERVER_FLAGS,

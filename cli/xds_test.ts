@@ -1,6 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type { ClientDiff } from "../services/discovery/status/client_answers.ts";
-import type { ClientSummary } from "../services/discovery/status/sync_status.ts";
+import type {
+  ClientDiff,
+  ClientSummary,
+} from "../services/discovery/status/client_answers.ts";
 import { diffText, statusText, XDS_COMMAND } from "./xds.ts";
 import { ran } from "../tests/support/program/command_line.ts";
 

@@ -22,7 +22,7 @@ import type {
   SealingKeySource,
   StoreLocation,
 } from "../neighbours/store/store_connection.ts";
-import type { DiscoveryServerOptions } from "../services/discovery/serving/discovery_options.ts";
+import type { DiscoveryServerOptions } from "../services/discovery/serving/discovery.ts";
 
 /** What frontends speak; `auto` recognizes it by the first bytes. */
 export type FrontendMode = "grpc" | "http-connect" | "auto";

@@ -13,7 +13,7 @@ import {
   wantsOf,
 } from "../../services/ads/adsc/subscriber.ts";
 import { resourceData } from "../../proto/xds/resource_data.ts";
-import type { AdsChange } from "../../services/ads/ads_kind.ts";
+import type { AdsChange } from "../../services/ads/held_resources.ts";
 import type { DecodedResource } from "../../services/ads/read_resource.ts";
 import { orAborted } from "../../platform/time/deadline.ts";
 import { pause } from "../../platform/time/pause.ts";

@@ -8,7 +8,7 @@
  */
 
 import type { ListenAddress } from "../../net/listen/listeners.ts";
-import type { DiscoveryServerOptions } from "../../services/discovery/serving/discovery_options.ts";
+import type { DiscoveryServerOptions } from "../../services/discovery/serving/discovery.ts";
 import type { FlagSources } from "../flags/read_flags.ts";
 import type { SourceConfig } from "../../services/catalog/sources_of.ts";
 import { unusable, UsageError } from "../flags/usage_error.ts";

@@ -8,7 +8,7 @@
 import { SourceEntries } from "../../services/catalog/changes.ts";
 import type { Sink } from "../../services/catalog/model/source.ts";
 import { EtcdSource } from "../../services/catalog/sources/etcd/etcd.ts";
-import type { EtcdLayout } from "../../services/catalog/sources/etcd/etcd_layout.ts";
+import type { EtcdLayout } from "../../services/catalog/sources/etcd/etcd_entries.ts";
 import { tunnelLayout } from "../../services/catalog/sources/etcd/etcd_tunnel_layout.ts";
 import type { EtcdClient } from "../../neighbours/etcd/client.ts";
 import {

@@ -88,7 +88,7 @@ export class ServerNodes {
   /** Methods of one connection to the agent port. */
   methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
     return {
-      ...this.#discovery?.methods(caller),
+      ...this.#discovery?.methods({ ...caller, needsNoProof: false }),
       ...this.#frontend.methods(caller),
     };
   }

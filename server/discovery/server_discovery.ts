@@ -5,15 +5,15 @@
  * @module
  */
 
-import type { CountingTools } from "../../platform/program/tools.ts";
-import type { Catalog } from "../../services/catalog/catalog.ts";
-import type { DiscoveryAnswers } from "../../services/discovery/status/client_answers.ts";
 import type { ConnectionLimiter } from "../../net/admission/connection_limiter.ts";
-import type { MethodHandler } from "../../proto/grpc/call.ts";
+import { withoutAbsent } from "../../services/catalog/model/plain_data.ts";
+import type { CountingTools } from "../../platform/program/tools.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
-import type { ConnectionPeer } from "../links/agent_port.ts";
-import type { Admit } from "../../services/discovery/access/admission.ts";
-import { Discovery } from "../../services/discovery/serving/discovery.ts";
+import type { Admit } from "../../services/discovery/access/subscriber.ts";
+import {
+  Discovery,
+  type DiscoveryServerOptions,
+} from "../../services/discovery/serving/discovery.ts";
 import { DiscoveryPort } from "../../services/discovery/serving/discovery_port.ts";
 
 import { generateService } from "../../services/discovery/generate/generate_service.ts";
@@ -25,14 +25,10 @@ import {
   type MemberMemory,
   MemberRecords,
 } from "./membership/member_memory.ts";
-import { SharedOffers } from "./membership/shared_offers.ts";
-import type { PeerOffers } from "./membership/peer_offers.ts";
+import { type PeerOffers, SharedOffers } from "./membership/shared_offers.ts";
 import { MembershipSource } from "./membership/membership_source.ts";
 
-import type { SubscriberStream } from "../../services/discovery/streams/subscriber_stream.ts";
-import type { SubscriberLink } from "../../services/discovery/streams/open_streams.ts";
-import type { Visibility } from "../../services/catalog/visibility.ts";
-import type { DiscoveryServerOptions } from "../../services/discovery/serving/discovery_options.ts";
+import type { Visibility } from "../../services/catalog/model/model.ts";
 
 export { MemberRecords, SharedOffers };
 
@@ -59,10 +55,9 @@ export interface DiscoveryRules
 }
 
 /** See the module description. */
-export class ServerDiscovery {
+export class ServerDiscovery extends Discovery {
   /** What agents announce. */
   readonly membership: MembershipSource;
-  readonly #discovery: Discovery;
   readonly #port: DiscoveryPort | undefined;
 
   /** @throws {ListenError} */
@@ -71,13 +66,9 @@ export class ServerDiscovery {
     environment: ServerDiscoveryEnvironment,
   ) {
     const { log, timers, rules, letsAnonymous, memory, peers } = environment;
-    const { settleMs } = options;
-    this.membership = new MembershipSource({
-      log,
-      timers,
-      ...(settleMs === undefined ? {} : { settleMs }),
-      ...(memory === undefined ? {} : { memory }),
-      ...(peers === undefined ? {} : { peers }),
+    const membership = new MembershipSource({
+      ...{ log, timers },
+      ...withoutAbsent({ settleMs: options.settleMs, memory, peers }),
       mayOffer: (node, service) => rules.mayOffer(node, service),
       authorize: (peer, services) =>
         authorizeAnnouncement(peer, services, {
@@ -86,16 +77,17 @@ export class ServerDiscovery {
           mayOffer: (node, service) => rules.mayOffer(node, service),
         }),
     });
-    this.#discovery = new Discovery(options, {
+    super(options, {
       ...environment,
       random: Math.random,
       generate: generateService,
-      sources: [this.membership],
+      sources: [membership],
       visibleTo: (node) => rules.visibleTo(node),
     });
+    this.membership = membership;
     this.#port = options.listen && new DiscoveryPort(options.listen, {
       ...environment,
-      methods: (origin) => this.#discovery.methods(origin),
+      methods: (origin) => this.methods(origin),
     });
   }
 
@@ -104,55 +96,16 @@ export class ServerDiscovery {
     return this.#port?.address;
   }
 
-  get catalog(): Catalog {
-    return this.#discovery.catalog;
-  }
-
-  /** Why subscribers are not answered, if that takes longer than moments. */
-  get problem(): string | undefined {
-    return this.#discovery.problem;
-  }
-
-  /** Of all subscribers. */
-  get streams(): ReadonlySet<SubscriberStream> {
-    return this.#discovery.streams;
-  }
-
-  /** For the admin API. */
-  get answers(): DiscoveryAnswers {
-    return this.#discovery.answers;
-  }
-
-  /** Subscribers on the agent port, to be authorized again with agents. */
-  get links(): readonly SubscriberLink[] {
-    return this.#discovery.links;
-  }
-
-  /** The server listens: reads the catalog, and answers. */
-  start(): void {
-    this.#discovery.start();
-  }
-
-  /** Methods of one connection to the agent port. */
-  methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
-    return this.#discovery.methods({ ...caller, needsNoProof: false });
-  }
-
-  /** The policy may have changed. */
-  reconsider(): void {
-    this.#discovery.reconsider();
-  }
-
   /** Sends clients to other servers, and admits no more. */
-  drain(reason: string): void {
-    this.#discovery.drain(reason);
+  override drain(reason: string): void {
+    super.drain(reason);
     this.#port?.drain(reason);
   }
 
   /** Settles when the sources have ended. */
-  async stop(reason: string): Promise<void> {
+  override async stop(reason: string): Promise<void> {
     this.drain(reason);
     this.#port?.stop(reason);
-    await this.#discovery.stop(reason);
+    await super.stop(reason);
   }
 }

@@ -22,7 +22,7 @@ import { DialAuthorizer, type RequestedDial } from "./dial_authorizer.ts";
 import {
   SEES_EVERYTHING,
   type Visibility,
-} from "../../services/catalog/visibility.ts";
+} from "../../services/catalog/model/model.ts";
 import type { AuthorizationOptions } from "../options.ts";
 import {
   DocumentError,

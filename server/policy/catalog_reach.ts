@@ -11,13 +11,14 @@
  */
 
 import type { Follower } from "../../services/catalog/catalog.ts";
-import type {
-  AgentIdentifier,
-  Endpoint,
-  Protocol,
-  Service,
+import {
+  type AgentIdentifier,
+  type Endpoint,
+  keyOf,
+  type Protocol,
+  type Service,
+  type Visibility,
 } from "../../services/catalog/model/model.ts";
-import { keyOf } from "../../services/catalog/model/model.ts";
 import type { Snapshot } from "../../services/catalog/snapshot.ts";
 import { canonicalAddress } from "../../services/catalog/model/validate.ts";
 import { splitAddress } from "../../policy/target_address.ts";
@@ -26,7 +27,6 @@ import type { Clock } from "../../proto/sync/clock.ts";
 
 import { RecentlyRemoved } from "../../services/catalog/recently_removed.ts";
 import { identifierKey } from "../../proto/peer/normal_form.ts";
-import type { Visibility } from "../../services/catalog/visibility.ts";
 
 /** What `CatalogReach` needs from outside. */
 export interface CatalogReachOptions {

@@ -20,7 +20,7 @@ import {
 import {
   SEES_EVERYTHING,
   type Visibility,
-} from "../../services/catalog/visibility.ts";
+} from "../../services/catalog/model/model.ts";
 import {
   type Identifiers,
   IdentifiersError,

@@ -45,7 +45,7 @@ import {
   NODE_DIAL_ENTRY,
   type RuleEntry,
 } from "./dial_entries.ts";
-import type { Visibility } from "../../services/catalog/visibility.ts";
+import type { Visibility } from "../../services/catalog/model/model.ts";
 
 /** Most entries and rules of a document, to bound what a dial may cost. */
 export const ENTRIES_MAX = 1_000;

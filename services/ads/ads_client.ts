@@ -37,8 +37,9 @@ import {
   AdsKind,
   type AdsKindStatus,
   type Held,
-} from "./ads_kind.ts";
-import { HeldResources, type HeldResourcesOptions } from "./held_resources.ts";
+  HeldResources,
+  type HeldResourcesOptions,
+} from "./held_resources.ts";
 import { subscription } from "./subscription.ts";
 
 /**

@@ -6,7 +6,7 @@ import type {
 import { type ResourceKind, TYPE_URLS } from "../../proto/xds/resource.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ABSENT_AFTER_MS, AdsClient } from "./ads_client.ts";
-import { ANNOUNCED_MAX, type Need, RefusedResource } from "./ads_kind.ts";
+import { ANNOUNCED_MAX, type Need, RefusedResource } from "./held_resources.ts";
 import { PORTION_NAMES_MAX } from "./subscription.ts";
 
 const MODES: readonly DiscoveryMode[] = ["sotw", "delta"];

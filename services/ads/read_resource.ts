@@ -19,7 +19,7 @@ import {
   TunnelService,
 } from "../../proto/xds/xds_messages.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
-import { type Need, RefusedResource } from "./ads_kind.ts";
+import { type Need, RefusedResource } from "./held_resources.ts";
 
 /** A resource, as what it is. */
 export type DecodedResource =

@@ -21,7 +21,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import { CachedSource } from "./cached_source.ts";
 import type { Source } from "./model/source.ts";
 import { EtcdSource } from "./sources/etcd/etcd.ts";
-import type { EtcdLayout } from "./sources/etcd/etcd_layout.ts";
+import type { EtcdLayout } from "./sources/etcd/etcd_entries.ts";
 import { REGISTRY_LAYOUT } from "./sources/etcd/etcd_registry_layout.ts";
 import { tunnelLayout } from "./sources/etcd/etcd_tunnel_layout.ts";
 import { FileSource } from "./sources/file.ts";

@@ -42,7 +42,7 @@ import {
   serviceOf,
 } from "../support/watch/scripted_source.ts";
 import { ADS_DELTA, ADS_SOTW } from "../support/xds/xds_probe.ts";
-import { SEES_EVERYTHING } from "../../services/catalog/visibility.ts";
+import { SEES_EVERYTHING } from "../../services/catalog/model/model.ts";
 
 const NEVER: Promise<undefined> = new Promise(() => {});
 

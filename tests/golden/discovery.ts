@@ -13,7 +13,7 @@
  */
 
 import type { Snapshot } from "../../services/catalog/snapshot.ts";
-import { keyOf } from "../../services/catalog/model/model.ts";
+import { keyOf, SEES_EVERYTHING } from "../../services/catalog/model/model.ts";
 import { readCatalogDocument } from "../../services/catalog/sources/document/catalog_document.ts";
 import { type Resource, RESOURCE_KINDS } from "../../proto/xds/resource.ts";
 import {
@@ -23,7 +23,6 @@ import {
 import { generateService } from "../../services/discovery/generate/generate_service.ts";
 import { Views } from "../../services/discovery/generate/views.ts";
 import { resourceJson } from "../support/xds/resource_json.ts";
-import { SEES_EVERYTHING } from "../../services/catalog/visibility.ts";
 
 const FOLDER = new URL("./discovery/", import.meta.url);
 

@@ -6,7 +6,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
-import type { ClientSummary } from "../../services/discovery/status/sync_status.ts";
+import type { ClientSummary } from "../../services/discovery/status/client_answers.ts";
 import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
 import { endpointsOf, serviceOf } from "../support/watch/scripted_source.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";

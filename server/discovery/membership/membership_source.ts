@@ -41,7 +41,7 @@ import {
   type OfferingMember,
   serviceFrom,
 } from "./offered_service.ts";
-import type { OfferingAgent, PeerOffers } from "./peer_offers.ts";
+import type { OfferingAgent, PeerOffers } from "./shared_offers.ts";
 
 /** How long an agent without a link is remembered. */
 export const FORGET_MS = 600_000;

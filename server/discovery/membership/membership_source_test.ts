@@ -18,7 +18,7 @@ import {
 } from "../../../tests/support/watch/scripted_source.ts";
 import { authorizeAnnouncement } from "./announcement.ts";
 import type { MemberMemory, RememberedAgent } from "./member_memory.ts";
-import type { OfferingAgent, PeerOffers } from "./peer_offers.ts";
+import type { OfferingAgent, PeerOffers } from "./shared_offers.ts";
 import {
   AGENT_KEEP_MS,
   ANNOUNCE_INTERVAL_MS,

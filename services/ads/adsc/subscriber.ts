@@ -25,7 +25,7 @@ import type {
   Need,
   ResourceReader,
   UsableResource,
-} from "../ads_kind.ts";
+} from "../held_resources.ts";
 import type { RouteConfiguration } from "../../../proto/xds/xds_messages.ts";
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
 

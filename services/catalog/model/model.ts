@@ -341,3 +341,56 @@ export const ROUTE_WEIGHT_MAX = 1_000_000;
 export function isNear({ zone, forZones }: Endpoint, here: string): boolean {
   return forZones === undefined ? zone === here : forZones.includes(here);
 }
+
+/**
+ * - `http`: HTTP, of whatever version the client speaks; HTTP/1.1 to endpoints.
+ * - `h2c`: HTTP/2 without TLS, to endpoints as well.
+ * - `grpc`: `h2c`, and gRPC in it.
+ */
+export type AppProtocol = "http" | "h2c" | "grpc";
+
+/** As IANA, Kubernetes (KEP-3726) and Istio write them. */
+const MEANINGS: ReadonlyMap<string, AppProtocol> = new Map([
+  ["http", "http"],
+  ["kubernetes.io/ws", "http"],
+  ["h2c", "h2c"],
+  ["http2", "h2c"],
+  ["kubernetes.io/h2c", "h2c"],
+  ["grpc", "grpc"],
+]);
+
+/**
+ * @returns `undefined`: bytes, and the proxy that carries them looks at nothing. So is
+ *   whatever is inside TLS (`https`, `kubernetes.io/wss`), and all of UDP.
+ */
+export function appProtocolOf(
+  { protocol, appProtocol = "" }: Pick<ServicePort, "protocol" | "appProtocol">,
+): AppProtocol | undefined {
+  return protocol === "tcp" ? MEANINGS.get(appProtocol) : undefined;
+}
+
+/**
+ * `namespace/name:PORT`, for UDP `namespace/name:PORT/udp`.
+ *
+ * @param key Of the service, as `keyOf` makes it.
+ */
+export function resourceNameOf(
+  key: string,
+  { port, protocol }: Pick<ServicePort, "port" | "protocol">,
+): string {
+  return `${key}:${port}${protocol === "udp" ? "/udp" : ""}`;
+}
+
+/** A set of services, asked by name. */
+export interface Visibility {
+  /** The same for all clients that see the same services. */
+  readonly id: string;
+  /** @param service `namespace/name`. */
+  sees(service: string): boolean;
+}
+
+/** For nodes that no rule restricts. */
+export const SEES_EVERYTHING: Visibility = Object.freeze({
+  id: "*",
+  sees: () => true,
+});

@@ -6,8 +6,8 @@
  */
 
 import { quoted } from "../../../proto/peer/quoted.ts";
-import { appProtocolOf } from "./service_port.ts";
 import {
+  appProtocolOf,
   type HeaderMatch,
   HEADERS_PER_ROUTE_MAX,
   type Route,

@@ -1,14 +1,14 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { serviceOf } from "../../../tests/support/watch/scripted_source.ts";
-import { appProtocolOf } from "./service_port.ts";
-import { SourceEntries } from "../changes.ts";
 import {
+  appProtocolOf,
   HEADERS_PER_ROUTE_MAX,
   type Route,
   ROUTES_PER_PORT_MAX,
   type ServicePort,
   TARGETS_PER_ROUTE_MAX,
 } from "./model.ts";
+import { SourceEntries } from "../changes.ts";
 import { checkRoutes } from "./route_rules.ts";
 import { checkService } from "./validate.ts";
 

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { resourceNameOf } from "./service_port.ts";
+import { resourceNameOf } from "./model.ts";
 
 Deno.test("a resource is called by its service and port", () => {
   const key = "default/a.b";

@@ -10,9 +10,10 @@ import { discoveryNode } from "../../../tests/support/xds/discovery_node.ts";
 import {
   type Admit,
   admitSubscriber,
+  type CallOrigin,
   refuseUnauthenticated,
-} from "./admission.ts";
-import { type CallOrigin, subscriberOf } from "./subscriber.ts";
+  subscriberOf,
+} from "./subscriber.ts";
 
 const REFUSAL = { code: StatusCode.PERMISSION_DENIED, message: "revoked" };
 

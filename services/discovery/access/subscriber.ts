@@ -1,6 +1,7 @@
 /**
  * Who subscribes: the node that a caller authenticates as, and the id that it
- * sends.
+ * sends; and whether it may: the authorizers of agents decide, since nodes
+ * subscribe.
  *
  * A node may use its own ids (`NODE`, `NODE/anything`, `NODE~anything`) and, when
  * it relays, any id of the programs on it: a relay sends `tunnel-relay`, and a
@@ -14,7 +15,7 @@
 import { quoted } from "../../../proto/peer/quoted.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import type { Metadata } from "../../../proto/grpc/metadata.ts";
-import { parseIpAddress } from "../../../proto/peer/ip_address.ts";
+import { isLoopback, parseIpAddress } from "../../../proto/peer/ip_address.ts";
 import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 import {
@@ -25,6 +26,14 @@ import {
 } from "../../../proto/xds/relay_fields.ts";
 import { provenNames } from "../../../policy/subject.ts";
 import type { ConnectProxy } from "../generate/client_group.ts";
+import { hostOf } from "../../../proto/peer/host_port.ts";
+import { NO_IDENTIFIERS } from "../../../proto/peer/identifiers.ts";
+import type {
+  LinkAuthorization,
+  LinkCandidate,
+  LinkPeer,
+  LinkRefusal,
+} from "../../../proto/link/link.ts";
 
 /** Longest `node.id` that is listed and logged. */
 export const NODE_ID_BYTES_MAX = 1_024;
@@ -171,3 +180,66 @@ function moreOf(metadata: Metadata): number {
 
 /** Of a node's id, which holds a name and more. */
 const ID_LENGTH_SHOWN = 200;
+
+/** Asks the authorizers of agents. */
+export type Admit = (candidate: LinkCandidate) => LinkAuthorization;
+
+/**
+ * Refuses callers that cannot be admitted, whatever they send, before the server
+ * keeps anything for them.
+ *
+ * @throws {GrpcError} UNAUTHENTICATED.
+ */
+export function refuseUnauthenticated(
+  { needsNoProof, identity, remoteAddress }: CallOrigin,
+  metadata: Metadata,
+): void {
+  if (needsNoProof || identity.kind !== "anonymous") return;
+  // A server may admit anonymous agents; discovery is for nodes.
+  if (bearerToken(metadata) !== "" || isLoopback(hostOf(remoteAddress))) return;
+  throw new GrpcError(
+    StatusCode.UNAUTHENTICATED,
+    "Cannot serve this client: it showed neither a certificate nor a " +
+      "token; use the node's, or the relay of an agent (--xds-listen)",
+  );
+}
+
+/**
+ * Authorizes one subscriber.
+ *
+ * @param metadata Of its call, with a token if it has one.
+ * @returns Nothing, or a promise of nothing, when it may subscribe.
+ * @throws {GrpcError} Or rejects with it: why it may not.
+ */
+export function admitSubscriber(
+  origin: CallOrigin,
+  subscriber: Subscriber,
+  metadata: Metadata,
+  admit: Admit,
+): void | Promise<void> {
+  if (origin.needsNoProof) return;
+  const peer = peerOf(origin, subscriber);
+  const decision = admit({ peer, token: bearerToken(metadata) });
+  if (decision instanceof Promise) return decision.then(throwRefusal);
+  throwRefusal(decision);
+}
+
+/** A subscriber as the authorizers of agents see it. */
+export function peerOf(
+  { identity, remoteAddress }: CallOrigin,
+  { node, xdsNode }: Subscriber,
+): LinkPeer {
+  return {
+    agentId: node ?? "",
+    identifiers: NO_IDENTIFIERS,
+    identity,
+    remoteAddress,
+    carrier: "packets",
+    software: xdsNode.userAgentName,
+  };
+}
+
+function throwRefusal(refusal: LinkRefusal | undefined): void {
+  if (refusal === undefined) return;
+  throw new GrpcError(refusal.code, refusal.message, refusal.tunnelCode);
+}

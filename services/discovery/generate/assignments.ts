@@ -12,10 +12,10 @@ import {
   type Endpoint,
   isNear,
   keyOf,
+  resourceNameOf,
   type Service,
   type ServicePort,
 } from "../../catalog/model/model.ts";
-import { resourceNameOf } from "../../catalog/model/service_port.ts";
 import {
   type Target,
   targetsIn,
@@ -34,7 +34,7 @@ import {
   SocketAddress_Protocol,
 } from "../../../proto/xds/xds_messages.ts";
 import type { ConnectProxy, Variant } from "./client_group.ts";
-import type { ServiceInput } from "./service_resources.ts";
+import type { ServiceInput } from "./resource_of.ts";
 import { virtualAddressOfEndpoint } from "./virtual_addresses.ts";
 import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import { connectHost } from "../../../proto/xds/relay_fields.ts";

@@ -9,8 +9,11 @@
  */
 
 import { hostPort } from "../../../proto/peer/host_port.ts";
-import type { Visibility } from "../../catalog/visibility.ts";
-import type { Endpoint, Service } from "../../catalog/model/model.ts";
+import type {
+  Endpoint,
+  Service,
+  Visibility,
+} from "../../catalog/model/model.ts";
 import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 
 /** The kind of program; each has resources that only it understands. */

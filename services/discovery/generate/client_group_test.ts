@@ -4,7 +4,7 @@ import {
   endpointOf,
   serviceOf,
 } from "../../../tests/support/watch/scripted_source.ts";
-import type { Endpoint } from "../../catalog/model/model.ts";
+import { type Endpoint, SEES_EVERYTHING } from "../../catalog/model/model.ts";
 import {
   type ClientGroup,
   clientGroup,
@@ -15,7 +15,6 @@ import {
   variantFor,
   variantsOf,
 } from "./client_group.ts";
-import { SEES_EVERYTHING } from "../../catalog/visibility.ts";
 
 const CONNECT = { host: "127.0.0.1", port: 3128 };
 

@@ -6,13 +6,11 @@
 
 import {
   appProtocolOf,
-  resourceNameOf,
-} from "../../catalog/model/service_port.ts";
-import {
   HEALTH_FALL,
   HEALTH_RISE,
   type HealthCheck as CatalogHealthCheck,
   keyOf,
+  resourceNameOf,
   type Service,
   type ServicePort,
   WELL_STATUSES,

@@ -11,13 +11,11 @@ import {
 } from "../../../platform/errors/internal_errors.ts";
 import {
   appProtocolOf,
-  resourceNameOf,
-} from "../../catalog/model/service_port.ts";
-import {
   DIRECT,
   keyOf,
   NO_AFFINITY,
   NO_POLICY,
+  resourceNameOf,
   type ServicePort,
 } from "../../catalog/model/model.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
@@ -37,18 +35,16 @@ import {
 } from "./listeners.ts";
 import { proxyAssignment, proxyCluster } from "./older_proxies.ts";
 import {
+  type Claim,
+  type Generate,
   InvalidResource,
   namesakesOf,
   resourceOf,
+  type ServiceInput,
   serviceResource,
+  type ServiceResources,
 } from "./resource_of.ts";
 import { clustersOfRoutes, routesOf, targetsOfRoutes } from "./routes.ts";
-import type {
-  Claim,
-  Generate,
-  ServiceInput,
-  ServiceResources,
-} from "./service_resources.ts";
 
 /** Ranks of what is a service's own, and of what stands in for another's. */
 const OWN = 0;

@@ -1,7 +1,7 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
 import { resourceJson } from "../../../tests/support/xds/resource_json.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
-import { interimRoutesOf } from "./interim_routes.ts";
+import { interimRoutesOf } from "./routes.ts";
 import { resourceOf } from "./resource_of.ts";
 
 /** Routes to `cluster`, whatever is asked for. */

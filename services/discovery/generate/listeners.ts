@@ -9,11 +9,9 @@ import { hostPort } from "../../../proto/peer/host_port.ts";
 import {
   type AppProtocol,
   appProtocolOf,
-  resourceNameOf,
-} from "../../catalog/model/service_port.ts";
-import {
   DEFAULT_NAMESPACE,
   keyOf,
+  resourceNameOf,
   type Service,
   type ServicePort,
 } from "../../catalog/model/model.ts";

@@ -15,10 +15,10 @@ import {
   endpointPort,
   type EndpointState,
   keyOf,
+  resourceNameOf,
   type Service,
   type ServicePort,
 } from "../../catalog/model/model.ts";
-import { resourceNameOf } from "../../catalog/model/service_port.ts";
 import { structOf } from "../../../proto/xds/struct_data.ts";
 import {
   type Cluster,
@@ -29,7 +29,7 @@ import {
 } from "../../../proto/xds/xds_messages.ts";
 import { socketAddress, weightOf } from "./assignments.ts";
 import { plainCluster } from "./clusters.ts";
-import type { ServiceInput } from "./service_resources.ts";
+import type { ServiceInput } from "./resource_of.ts";
 
 /** The cluster of one port. */
 export function proxyCluster(service: Service, port: ServicePort): Cluster {

@@ -19,7 +19,7 @@ import type {
   Generate,
   ServiceInput,
   ServiceResources,
-} from "./service_resources.ts";
+} from "./resource_of.ts";
 
 interface Made {
   /** The input that it was made of last. */

@@ -7,6 +7,7 @@ import {
 import {
   type Endpoint,
   keyOf,
+  SEES_EVERYTHING,
   type Service,
 } from "../../catalog/model/model.ts";
 import type { Snapshot } from "../../catalog/snapshot.ts";
@@ -15,7 +16,6 @@ import type { View } from "../view/view.ts";
 import { type ClientGroup, clientGroup } from "./client_group.ts";
 import { generateService } from "./generate_service.ts";
 import { IDLE_UPDATES_MAX, Views } from "./views.ts";
-import { SEES_EVERYTHING } from "../../catalog/visibility.ts";
 
 const GRPC = clientGroup("grpc", SEES_EVERYTHING);
 const ENVOY = clientGroup("envoy", SEES_EVERYTHING);

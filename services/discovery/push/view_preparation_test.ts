@@ -5,7 +5,7 @@ import { viewOf } from "../../../tests/support/xds/scripted_subscriber.ts";
 import { clientGroup } from "../generate/client_group.ts";
 import { PUSH_SLICE_MS } from "../streams/push_queue.ts";
 import { ViewPreparation } from "./pushes.ts";
-import { SEES_EVERYTHING } from "../../catalog/visibility.ts";
+import { SEES_EVERYTHING } from "../../catalog/model/model.ts";
 
 const EMPTY = viewOf({});
 const ENVOY = clientGroup("envoy", SEES_EVERYTHING);

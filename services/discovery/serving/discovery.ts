@@ -15,32 +15,29 @@
  * @module
  */
 
-import type { CountingTools } from "../../../platform/program/tools.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
-import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
+import { registerCatalogMetrics } from "../../catalog/source_input.ts";
 import type { Source } from "../../catalog/model/source.ts";
+import type { CountingTools } from "../../../platform/program/tools.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
-import type { Admit } from "../access/admission.ts";
-import type { CallOrigin } from "../access/subscriber.ts";
+import type { Admit, CallOrigin } from "../access/subscriber.ts";
 import type { ClientGroup } from "../generate/client_group.ts";
-import type { Generate, Unserved } from "../generate/service_resources.ts";
+import type { Generate, Unserved } from "../generate/resource_of.ts";
 import { Views } from "../generate/views.ts";
 import { precompile } from "../generate/generate_service.ts";
-
 import { Pushes } from "../push/pushes.ts";
 import {
   type DiscoveryAnswers,
   discoveryAnswers,
 } from "../status/client_answers.ts";
-import { DiscoveryMetrics } from "../status/discovery_metrics.ts";
-import { UnservedLog } from "../status/unserved_log.ts";
+import { DiscoveryMetrics, UnservedLog } from "../status/discovery_metrics.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import { OpenStreams, type SubscriberLink } from "../streams/open_streams.ts";
 import type { View } from "../view/view.ts";
-import type { Visibility } from "../../catalog/visibility.ts";
-import type { DiscoveryServerOptions } from "./discovery_options.ts";
+import type { Visibility } from "../../catalog/model/model.ts";
+import type { ListenAddress } from "../../../net/listen/listeners.ts";
 
 /**
  * How long clients of a server that has just started wait for its sources. Then
@@ -239,4 +236,17 @@ export class Discovery {
     }
     this.#pushes.changed();
   }
+}
+
+/** Of discovery, for servers that serve it. */
+export interface DiscoveryServerOptions {
+  /** Of the catalog; the first that has a service owns it. */
+  readonly sources: readonly Source[];
+  /** For programs on this machine, who need to prove nothing; absent: none. */
+  readonly listen?: ListenAddress;
+  /** How long agents have to come back after a start; 2 s unless given. */
+  readonly settleMs?: number;
+  /** Between two pushes while changes keep coming; see `discovery/push/debounce.ts`. */
+  readonly windowMinMs: number;
+  readonly windowMaxMs: number;
 }

@@ -22,7 +22,7 @@ import { generateService } from "../generate/generate_service.ts";
 import { PUSH_SLICE_MS } from "../streams/push_queue.ts";
 import { STALLED_MS } from "../streams/request_account.ts";
 import { DISCOVERY_STREAMS_MAX, TICK_MS } from "../streams/open_streams.ts";
-import { SEES_EVERYTHING, type Visibility } from "../../catalog/visibility.ts";
+import { SEES_EVERYTHING, type Visibility } from "../../catalog/model/model.ts";
 
 const WEB = "default/web:80";
 const ARRIVAL = { ...socketCaller(), needsNoProof: true };

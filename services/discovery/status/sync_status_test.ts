@@ -7,7 +7,7 @@ import {
   WORLD,
 } from "../../../tests/support/xds/scripted_subscriber.ts";
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
-import { syncStateOf } from "./sync_status.ts";
+import { syncStateOf } from "./client_answers.ts";
 
 const MODES = ["sotw", "delta"] as const;
 

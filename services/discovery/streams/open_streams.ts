@@ -11,15 +11,16 @@ import type { LinkPeer } from "../../../proto/link/link.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import { adsMethods, type StreamForm } from "../../../proto/xds/ads_methods.ts";
 import { RequestDecoder } from "../../../proto/xds/request_decoder.ts";
-import type { Visibility } from "../../catalog/visibility.ts";
+import type { Visibility } from "../../catalog/model/model.ts";
 import {
   type Admit,
   admitSubscriber,
+  type CallOrigin,
   peerOf,
   refuseUnauthenticated,
-} from "../access/admission.ts";
+  type Subscriber,
+} from "../access/subscriber.ts";
 import { ClientGroupUse, Quotas } from "../access/quota.ts";
-import type { CallOrigin, Subscriber } from "../access/subscriber.ts";
 import { type ClientGroup, clientGroupOf } from "../generate/client_group.ts";
 import type { Views } from "../generate/views.ts";
 import type { View } from "../view/view.ts";

@@ -45,7 +45,7 @@ import {
   subscriberOf,
 } from "../access/subscriber.ts";
 import type { ClientGroup } from "../generate/client_group.ts";
-import { interimRoutesOf } from "../generate/interim_routes.ts";
+import { interimRoutesOf } from "../generate/routes.ts";
 import { RequestAccount, UnreadResponse } from "./request_account.ts";
 import { PUSH_SLICE_MS } from "./push_queue.ts";
 import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";

@@ -14,13 +14,19 @@
 
 import type { Resource } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view/view.ts";
-import type { NameSet } from "./name_set.ts";
+import {
+  type Names,
+  type NameSet,
+  namesOfList,
+  NO_NAMES,
+  RESOURCE_NAME_LENGTH_MAX,
+  union,
+} from "./name_set.ts";
 import {
   NACK_MESSAGE_MAX,
   NackedResources,
   resourcesNamedIn,
 } from "./nacked.ts";
-import { RESOURCE_NAME_LENGTH_MAX } from "./name_set.ts";
 import type {
   KindStatus,
   NackedResponse,
@@ -28,7 +34,6 @@ import type {
 } from "./stream_status.ts";
 import type { ErrorDetail } from "../../../proto/xds/discovery.ts";
 import type { HeldRemovals } from "./removals.ts";
-import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
 
 /** After so long without an answer the next response is sent. */
 export const ANSWER_WAIT_MS = 10_000;

@@ -17,21 +17,19 @@ import {
 } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view/view.ts";
 import {
+  cutTo,
   EVERYTHING,
   minusNames,
+  type Names,
   type NameSet,
   nameSetOfList,
+  namesOfList,
   NOTHING_NAMED,
   plusNames,
-} from "./name_set.ts";
-import { select, type Selection, selectionOf } from "./selection.ts";
-import {
-  cutTo,
-  type Names,
-  namesOfList,
   sharedNamesOf,
   union,
-} from "./shared_names.ts";
+} from "./name_set.ts";
+import { select, type Selection, selectionOf } from "./selection.ts";
 import { type ClientProfile, KindSubscription } from "./kind_subscription.ts";
 
 /** See the module description. */

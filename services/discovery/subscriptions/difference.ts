@@ -8,16 +8,16 @@
 
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames } from "../view/view.ts";
-import type { NameSet } from "./name_set.ts";
-import { HeldRemovals } from "./removals.ts";
-import { select } from "./selection.ts";
 import {
   cutTo,
   type Names,
+  type NameSet,
   namesOfList,
   NO_NAMES,
   union,
-} from "./shared_names.ts";
+} from "./name_set.ts";
+import { HeldRemovals } from "./removals.ts";
+import { select } from "./selection.ts";
 import type { AckTracker } from "./ack_tracker.ts";
 
 const NO_RESOURCES: ByName = new Map();

@@ -33,7 +33,15 @@ import {
   type ResourceStatus,
   resourceStatusesOf,
 } from "./stream_status.ts";
-import { type NameSet, NOTHING_NAMED } from "./name_set.ts";
+import {
+  cutTo,
+  type Names,
+  type NameSet,
+  namesOfList,
+  NO_NAMES,
+  NOTHING_NAMED,
+  union,
+} from "./name_set.ts";
 import type { NackedResources } from "./nacked.ts";
 import type { HeldRemovals } from "./removals.ts";
 import {
@@ -44,14 +52,7 @@ import {
   type Selection,
   stateVersionOf,
 } from "./selection.ts";
-import {
-  cutTo,
-  type Names,
-  namesOfList,
-  NO_NAMES,
-  union,
-} from "./shared_names.ts";
-import type { InterimRoutes } from "../generate/interim_routes.ts";
+import type { InterimRoutes } from "../generate/routes.ts";
 import { AckTracker } from "./ack_tracker.ts";
 
 /** How a client is served where the protocol leaves a choice. */

@@ -17,8 +17,7 @@
 
 import type { Resource } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view/view.ts";
-import type { NameSet } from "./name_set.ts";
-import { type Names, NO_NAMES } from "./shared_names.ts";
+import { type Names, type NameSet, NO_NAMES } from "./name_set.ts";
 
 /**
  * Refused content is retried after this, and each time after twice as long: the

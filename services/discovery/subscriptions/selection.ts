@@ -19,16 +19,16 @@ import { type ByName, PairMemo } from "../view/view.ts";
 import {
   areAllOf,
   type Names,
+  type NameSet,
   NO_NAMES,
   rememberNames,
-} from "./shared_names.ts";
+} from "./name_set.ts";
 import {
   type ContentSum,
   contentVersion,
   ResourceMap,
   sumOf,
 } from "../view/resource_map.ts";
-import type { NameSet } from "./name_set.ts";
 
 /**
  * A larger response is sent in parts, where the protocol allows it: gRPC clients

@@ -17,21 +17,19 @@ import type {
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view/view.ts";
 import {
-  EVERYTHING,
-  type NameSet,
-  nameSetOfList,
-  NOTHING_NAMED,
-} from "./name_set.ts";
-import { patched, select, type Selection, selectionOf } from "./selection.ts";
-import {
   addedNames,
   cutTo,
+  EVERYTHING,
   type Names,
+  type NameSet,
+  nameSetOfList,
   namesOfList,
   NO_NAMES,
+  NOTHING_NAMED,
   sharedNamesOf,
   union,
-} from "./shared_names.ts";
+} from "./name_set.ts";
+import { patched, select, type Selection, selectionOf } from "./selection.ts";
 import { type ClientProfile, KindSubscription } from "./kind_subscription.ts";
 
 /**

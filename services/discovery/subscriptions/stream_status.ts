@@ -9,10 +9,9 @@ import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import { withoutAbsent } from "../../catalog/model/plain_data.ts";
 import type { SentEarly } from "./warming.ts";
 import type { ByName } from "../view/view.ts";
-import type { NameSet } from "./name_set.ts";
+import type { Names, NameSet } from "./name_set.ts";
 import type { AckTracker } from "./ack_tracker.ts";
 import type { HeldRemovals } from "./removals.ts";
-import type { Names } from "./shared_names.ts";
 
 /** A response, and when it was sent or answered. */
 export interface StampedResponse {

@@ -17,7 +17,7 @@ import {
   PairMemo,
   type View,
 } from "../view/view.ts";
-import type { InterimRoutes } from "../generate/interim_routes.ts";
+import type { InterimRoutes } from "../generate/routes.ts";
 
 /**
  * The longest wait, as long as for an answer: then a client that acknowledges no

@@ -31,7 +31,7 @@ import { DeltaSubscription } from "./delta_subscription.ts";
 import type { ResourceStatus, StreamStatus } from "./stream_status.ts";
 import { PARENTS } from "./removals.ts";
 import { select } from "./selection.ts";
-import { type Names, namesOfList, NO_NAMES, union } from "./shared_names.ts";
+import { type Names, namesOfList, NO_NAMES, union } from "./name_set.ts";
 import { SotwSubscription } from "./sotw_subscription.ts";
 import { type ClientProfile, PLAIN_PROFILE } from "./kind_subscription.ts";
 import { SLOW_AFTER_MS } from "./ack_tracker.ts";

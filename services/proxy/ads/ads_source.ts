@@ -12,7 +12,12 @@
  * @module
  */
 
-import type { AdsKindStatus } from "../../ads/ads_kind.ts";
+import {
+  type AdsChange,
+  type AdsKindStatus,
+  RefusedResource,
+  type UsableResource,
+} from "../../ads/held_resources.ts";
 import { AdsConnection, type AdsState } from "../../ads/ads_connection.ts";
 import type {
   DiscoveryMode,
@@ -26,11 +31,6 @@ import { AdsClient } from "../../ads/ads_client.ts";
 import { CachedSource, type CopyStatus } from "../../catalog/cached_source.ts";
 import type { Upstream } from "../../../net/channel/upstream.ts";
 import { GrpcError } from "../../../proto/grpc/status.ts";
-import {
-  type AdsChange,
-  RefusedResource,
-  type UsableResource,
-} from "../../ads/ads_kind.ts";
 import { keyOf } from "../../catalog/model/model.ts";
 import {
   ServiceMessageError,

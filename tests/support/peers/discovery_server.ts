@@ -7,8 +7,10 @@
  */
 
 import { adminClient } from "../../../admin/ask/admin_client.ts";
-import { discoveryPath } from "../../../services/discovery/status/client_answers.ts";
-import type { ClientSummary } from "../../../services/discovery/status/sync_status.ts";
+import {
+  type ClientSummary,
+  discoveryPath,
+} from "../../../services/discovery/status/client_answers.ts";
 import { Child } from "../program/child.ts";
 import { findPeer } from "../program/peers.ts";
 import { freePort } from "../program/ports.ts";

@@ -11,7 +11,7 @@ import type { CertificatePair } from "../certificates/throwaway_ca.ts";
 import { ScriptedSource } from "../watch/scripted_source.ts";
 import { portOf, Tunnel, type TunnelConfig } from "../rigs/tunnel_harness.ts";
 import { XdsProbe } from "./xds_probe.ts";
-import type { DiscoveryServerOptions } from "../../../services/discovery/serving/discovery_options.ts";
+import type { DiscoveryServerOptions } from "../../../services/discovery/serving/discovery.ts";
 
 /** See the module description. */
 export class DiscoveryRig implements AsyncDisposable {

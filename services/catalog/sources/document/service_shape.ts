@@ -1,6 +1,6 @@
 /**
- * One service of a catalog document, with its ports, their routes, and what is
- * behind it.
+ * One service of a catalog document, with its ports, their routes, and the
+ * endpoints behind it.
  *
  * @module
  */
@@ -8,23 +8,31 @@
 import {
   as,
   duration,
+  either,
   list,
   map,
   type MeaningOf,
   names,
   number,
+  type Reading,
   scalar,
   type Shape,
   TEXT,
   word,
 } from "../../../../platform/documents/shape.ts";
-import { parseIpAddress } from "../../../../proto/peer/ip_address.ts";
+import {
+  parseIpAddress,
+  parseIpPrefix,
+} from "../../../../proto/peer/ip_address.ts";
 import {
   type Affinity,
+  AGENT_KEYS,
   DEFAULT_AFFINITY_TTL_MS,
   DEFAULT_NAMESPACE,
   DEFAULT_WEIGHT,
+  DIRECT,
   type Endpoint,
+  type EndpointPort,
   keyOf,
   NO_AFFINITY,
   NO_POLICY,
@@ -33,16 +41,19 @@ import {
   type Service,
   type ServiceListen,
   type ServicePort,
+  type Via,
+  WEIGHT_MAX,
 } from "../../model/model.ts";
 import { withoutAbsent } from "../../model/plain_data.ts";
 import {
+  canonicalAddress,
   CATALOG_ENDPOINTS_MAX,
   checkEndpoints,
   checkService,
   isPort,
 } from "../../model/validate.ts";
-import { ENDPOINT, endpointOf } from "./endpoint_shape.ts";
 import { PORT, sayUnanswered, SERVICE_POLICY } from "./policy_shape.ts";
+import type { DocumentPath } from "../../../../platform/documents/document_map.ts";
 
 /** A service and what is behind it. */
 export interface ReadService {
@@ -102,6 +113,44 @@ const AFFINITY: Shape<Affinity> = as(
       ? NO_AFFINITY
       : { kind: "client-ip", ttlMs: clientIP.ttl ?? DEFAULT_AFFINITY_TTL_MS },
 );
+
+/** `direct`, `agent`, or which agent: `{host: node1}`. */
+const VIA: Shape<Via> = either([
+  as(
+    word(["direct", "agent"]),
+    (kind): Via => kind === "direct" ? DIRECT : { kind },
+  ),
+  as(
+    map({ uid: TEXT, host: TEXT, cidr: TEXT, id: TEXT }, { oneOf: AGENT_KEYS }),
+    (agents, at): Via | undefined => {
+      const key = AGENT_KEYS.find((key) => agents[key] !== undefined)!;
+      const value = agents[key]!;
+      const isNone = value === "" ||
+        (key === "cidr" && parseIpPrefix(value) === undefined);
+      return isNone
+        ? at.say(`"${value}" names no agent`, key)
+        : { kind: "agent", agent: { key, value } };
+    },
+  ),
+]);
+
+/** As it is written; what its ports mean depends on those of its service. */
+export const ENDPOINT = map({
+  address: as(
+    TEXT,
+    (given, at) =>
+      canonicalAddress(given) ?? at.say(
+        `"${given}" is neither an IP address nor a host name; ports go to port`,
+      ),
+  ),
+  port: PORT,
+  ports: names(PORT),
+  state: word(["ready", "serving", "terminating", "unready"]),
+  node: TEXT,
+  zone: TEXT,
+  weight: number(1, WEIGHT_MAX),
+  via: VIA,
+}, { required: { address: "wanted an IP address or a host name" } });
 
 export const SERVICE: Shape<ReadService> = as(
   map({
@@ -169,4 +218,63 @@ function routeOf(
       weight,
     })),
   };
+}
+
+/**
+ * What an endpoint is behind the ports of its service.
+ *
+ * @param inside Where it stands, from `at`.
+ */
+export function endpointOf(
+  { state = "ready", node, zone, weight = DEFAULT_WEIGHT, ...given }: MeaningOf<
+    typeof ENDPOINT
+  >,
+  of: readonly ServicePort[],
+  at: Reading,
+  ...inside: DocumentPath
+): Endpoint | undefined {
+  const ports = portsOf(given, of, at, ...inside);
+  // Not `withoutAbsent`: of these there are tens of thousands.
+  return ports && {
+    address: given.address,
+    ports,
+    state,
+    ...(node === undefined ? {} : { node }),
+    ...(zone === undefined ? {} : { zone }),
+    weight,
+    via: given.via ?? DIRECT,
+  };
+}
+
+/** Without a word about ports they are the service's own. */
+function portsOf(
+  { port, ports }: Pick<MeaningOf<typeof ENDPOINT>, "port" | "ports">,
+  of: readonly ServicePort[],
+  at: Reading,
+  ...inside: DocumentPath
+): readonly EndpointPort[] | undefined {
+  if (port !== undefined) {
+    if (ports !== undefined) {
+      return at.say("there is ports as well", ...inside, "port");
+    }
+    const [only, ...others] = of;
+    return only !== undefined && others.length === 0
+      ? [{ name: only.name, port }]
+      : at.say(
+        "the service has several; wanted ports: {NAME: PORT}",
+        ...inside,
+        "port",
+      );
+  }
+  if (ports === undefined) return of.map(({ name, port }) => ({ name, port }));
+  const known = of.map(({ name }) => name);
+  const unknown = ports.keys().find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    const problem = `there is no such field; wanted one of ${known.join(", ")}`;
+    return at.say(problem, ...inside, "ports", unknown);
+  }
+  return known.flatMap((name) => {
+    const port = ports.get(name);
+    return port === undefined ? [] : [{ name, port }];
+  });
 }

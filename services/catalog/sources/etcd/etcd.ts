@@ -17,8 +17,7 @@ import type { Entry } from "../../../../neighbours/etcd/keys.ts";
 import { PrefixFollower } from "../../../../neighbours/etcd/prefix_follower.ts";
 import type { Change } from "../../../../neighbours/etcd/watch.ts";
 import type { CatalogPart, Sink, Source } from "../../model/source.ts";
-import { EtcdEntries } from "./etcd_entries.ts";
-import type { EtcdLayout } from "./etcd_layout.ts";
+import { EtcdEntries, type EtcdLayout } from "./etcd_entries.ts";
 
 export interface EtcdSourceOptions extends Tools {
   /** The source's own; closed with it. */

@@ -33,7 +33,7 @@ import {
   LayoutError,
   type ParsedKey,
   parseObject,
-} from "./etcd_layout.ts";
+} from "./etcd_entries.ts";
 
 export const REGISTRY_PREFIX = "/registry/services/";
 

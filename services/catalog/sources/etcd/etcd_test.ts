@@ -8,7 +8,7 @@ import { RecordedLog } from "../../../../tests/support/watch/recorded_log.ts";
 import { RecordedSink } from "../../../../tests/support/watch/recorded_sink.ts";
 import { nextTurn } from "../../../../tests/support/watch/event_loop.ts";
 import { EtcdSource } from "./etcd.ts";
-import type { EtcdLayout } from "./etcd_layout.ts";
+import type { EtcdLayout } from "./etcd_entries.ts";
 import { REGISTRY_LAYOUT } from "./etcd_registry_layout.ts";
 import { tunnelLayout } from "./etcd_tunnel_layout.ts";
 

@@ -13,16 +13,15 @@
 
 import { type Endpoint, keyOf, type Service } from "../../model/model.ts";
 import { checkEndpoints, checkService } from "../../model/validate.ts";
-import { ENDPOINT, endpointOf } from "../document/endpoint_shape.ts";
+import { ENDPOINT, endpointOf, SERVICE } from "../document/service_shape.ts";
 import { FieldError } from "../../../../platform/documents/document_map.ts";
 import { as, readShape } from "../../../../platform/documents/shape.ts";
-import { SERVICE } from "../document/service_shape.ts";
 import {
   type EtcdLayout,
   LayoutError,
   type ParsedKey,
   parseObject,
-} from "./etcd_layout.ts";
+} from "./etcd_entries.ts";
 
 /** Where our keys are, by default. */
 export const TUNNEL_PREFIX = "/tunnel/";
