@@ -1,5 +1,6 @@
 /** What Envoy 1.40 was seen to do, replayed. */
 
+import { transcripts } from "../../../tests/support/xds/transcripts.ts";
 import { assert, assertEquals } from "@std/assert";
 import { ScriptedSubscriber } from "../../../tests/support/xds/scripted_subscriber.ts";
 
@@ -19,109 +20,6 @@ function envoy(mode: "sotw" | "delta"): ScriptedSubscriber {
   return client;
 }
 
-Deno.test("Envoy starts: clusters, then endpoints before it has answered about clusters, then listeners", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see(WORLD);
-  assertEquals(client.ask("cluster"), ["cluster a=1 b=1"]);
-  assertEquals(client.ask("endpoints", ["a", "b"]), ["endpoints a=1 b=1"]);
-  assertEquals(client.ack("endpoints"), []);
-  assertEquals(client.ack("cluster"), []);
-  assertEquals(client.ask("listener"), ["listener a=1 b=1"]);
-});
-
-Deno.test("Envoy isNacked its answer about a changed cluster, and has its endpoints without it", () => {
-  const client = envoy("sotw");
-  const before = client.nonceOf("endpoints");
-  const changed = { ...WORLD, cluster: { a: "2", b: "1" } };
-  assertEquals(client.see(changed), ["cluster a=2 b=1", "endpoints a=1"]);
-  // It repeats its request with the old nonce, which crosses the endpoints.
-  assertEquals(client.ask("endpoints", ["a", "b"], { nonce: before }), []);
-  assertEquals(client.statusOf("endpoints").staleRequests, 1);
-  assertEquals(client.ack("endpoints"), []);
-  // And repeats it with the new one: only the cluster that warms is sent.
-  assertEquals(client.ack("endpoints"), ["endpoints a=1"]);
-  assertEquals(client.settle(), []);
-});
-
-Deno.test("Envoy isNacked its answer about clusters for 15 s: endpoints go on, and clusters after 10 s", () => {
-  const client = envoy("sotw");
-  const changed = { ...WORLD, cluster: { a: "2", b: "1" } };
-  client.see(changed);
-  client.ack("endpoints");
-  assertEquals(client.see({ ...changed, endpoints: { a: "2", b: "1" } }), [
-    "endpoints a=2",
-  ]);
-  client.ack("endpoints");
-  const more = { ...changed, cluster: { a: "2", b: "2" } };
-  assertEquals(client.see({ ...more, endpoints: { a: "2", b: "1" } }), []);
-  assertEquals(client.pass(10_000), ["cluster a=2 b=2", "endpoints a=2 b=1"]);
-});
-
-Deno.test("Envoy has a new cluster: its longer list comes with the old nonce", () => {
-  const client = envoy("sotw");
-  const more = {
-    cluster: { a: "1", b: "1", c: "1" },
-    endpoints: { a: "1", b: "1", c: "1" },
-    listener: { a: "1", b: "1" },
-  };
-  assertEquals(client.see(more), ["cluster a=1 b=1 c=1"]);
-  assertEquals(client.ask("endpoints", ["a", "b", "c"]), ["endpoints c=1"]);
-  assertEquals(client.ack("endpoints"), []);
-});
-
-Deno.test("Envoy has a new cluster while endpoints are under way: its list is stale, and the next is not", () => {
-  const client = envoy("sotw");
-  const old = client.nonceOf("endpoints");
-  const more = {
-    cluster: { a: "1", b: "1", c: "1" },
-    endpoints: { a: "2", b: "1", c: "1" },
-    listener: { a: "1", b: "1" },
-  };
-  assertEquals(client.see(more), ["cluster a=1 b=1 c=1", "endpoints a=2"]);
-  assertEquals(client.ask("endpoints", ["a", "b", "c"], { nonce: old }), []);
-  assertEquals(client.ask("endpoints", ["a", "b", "c"]), ["endpoints c=1"]);
-});
-
-Deno.test("Envoy over Delta unsubscribes from a removed cluster's endpoints without a nonce", () => {
-  const client = envoy("delta");
-  const less = {
-    cluster: { a: "1" },
-    endpoints: { a: "1" },
-    listener: { a: "1" },
-  };
-  assertEquals(client.see(less), ["listener -b"]);
-  assertEquals(client.ack("listener"), ["cluster -b"]);
-  assertEquals(client.ask("endpoints", [], { unsubscribe: ["b"] }), []);
-  assertEquals(client.ack("cluster"), []);
-});
-
-Deno.test("Envoy comes back over SotW: the version kept, no nonce, all kinds at once", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see(WORLD);
-  const version = { version: "of an earlier stream", nonce: "" };
-  assertEquals(client.ask("cluster", [], version), ["cluster a=1 b=1"]);
-  // Endpoints come after clusters, so whatever warms is served by this.
-  assertEquals(client.ask("endpoints", ["a", "b"], version), [
-    "endpoints a=1 b=1",
-  ]);
-  assertEquals(client.ask("listener", [], version), ["listener a=1 b=1"]);
-  assertEquals(client.settle(), []);
-});
-
-Deno.test("Envoy reconnects over Delta: it sends what it has, and receives what differs", () => {
-  const client = new ScriptedSubscriber("delta");
-  client.see(WORLD);
-  assertEquals(client.ask("cluster", [], { initial: { a: "1", b: "0" } }), [
-    "cluster b=1",
-  ]);
-  const names = ["a", "b"];
-  const initial = { a: "1", b: "1" };
-  assertEquals(client.ask("endpoints", names, { initial }), [
-    "endpoints a=1 b=1",
-  ]);
-  assertEquals(client.ask("listener", [], { initial }), ["listener"]);
-});
-
 Deno.test("Envoy cannot bind a listener: it counts as refused, and others go on", () => {
   const client = envoy("sotw");
   client.see({ ...WORLD, listener: { a: "1", b: "2" } });
@@ -137,3 +35,72 @@ Deno.test("Envoy cannot bind a listener: it counts as refused, and others go on"
   client.ack("listener");
   assert(!client.statusOf("listener").isBehind);
 });
+
+transcripts(
+  `
+# sotw: Envoy starts: clusters, then endpoints before it has answered about clusters, then listeners
+see cluster a=1 b=1 endpoints a=1 b=1 listener a=1 b=1
+ask cluster -> cluster a=1 b=1
+ask endpoints a b -> endpoints a=1 b=1
+ack endpoints
+ack cluster
+ask listener -> listener a=1 b=1
+
+# sotw envoy: Envoy isNacked its answer about a changed cluster, and has its endpoints without it
+see cluster a=2 b=1 -> cluster a=2 b=1 | endpoints a=1
+// It repeats its request with the old nonce, which crosses the endpoints.
+ask endpoints a b nonce=2
+status endpoints staleRequests=1
+ack endpoints
+// And repeats it with the new one: only the cluster that warms is sent.
+ack endpoints -> endpoints a=1
+settle
+
+# sotw envoy: Envoy isNacked its answer about clusters for 15 s: endpoints go on, and clusters after 10 s
+see cluster a=2 b=1 -> cluster a=2 b=1 | endpoints a=1
+ack endpoints
+see endpoints a=2 b=1 -> endpoints a=2
+ack endpoints
+see cluster a=2 b=2
+pass 10000 -> cluster a=2 b=2 | endpoints a=2 b=1
+
+# sotw envoy: Envoy has a new cluster: its longer list comes with the old nonce
+see cluster a=1 b=1 c=1 endpoints a=1 b=1 c=1 -> cluster a=1 b=1 c=1
+ask endpoints a b c -> endpoints c=1
+ack endpoints
+
+# sotw envoy: Envoy has a new cluster while endpoints are under way: its list is stale, and the next is not
+see cluster a=1 b=1 c=1 endpoints a=2 b=1 c=1 -> cluster a=1 b=1 c=1 | endpoints a=2
+ask endpoints a b c nonce=2
+ask endpoints a b c -> endpoints c=1
+
+# delta envoy: Envoy over Delta unsubscribes from a removed cluster's endpoints without a nonce
+see cluster a=1 endpoints a=1 listener a=1 -> listener -b
+ack listener -> cluster -b
+ask endpoints -b
+ack cluster
+
+# sotw: Envoy comes back over SotW: the version kept, no nonce, all kinds at once
+see cluster a=1 b=1 endpoints a=1 b=1 listener a=1 b=1
+ask cluster nonce= version="of an earlier stream" -> cluster a=1 b=1
+// Endpoints come after clusters, so whatever warms is served by this.
+ask endpoints a b nonce= version="of an earlier stream" -> endpoints a=1 b=1
+ask listener nonce= version="of an earlier stream" -> listener a=1 b=1
+settle
+
+# delta: Envoy reconnects over Delta: it sends what it has, and receives what differs
+see cluster a=1 b=1 endpoints a=1 b=1 listener a=1 b=1
+ask cluster has=a=1,b=0 -> cluster b=1
+ask endpoints a b has=a=1,b=1 -> endpoints a=1 b=1
+ask listener has=a=1,b=1 -> listener
+`,
+  {
+    envoy: `
+    see cluster a=1 b=1 endpoints a=1 b=1 listener a=1 b=1
+    ask cluster
+    ask endpoints a b
+    ask listener
+    settle
+  `,
+  },
+);

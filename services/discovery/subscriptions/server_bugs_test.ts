@@ -1,5 +1,6 @@
 /** The known bugs of such servers, each of which is none here. */
 
+import { transcripts } from "../../../tests/support/xds/transcripts.ts";
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import {
   ScriptedSubscriber,
@@ -7,60 +8,6 @@ import {
 } from "../../../tests/support/xds/scripted_subscriber.ts";
 import { changedNames } from "../view/view.ts";
 import { RESPONSE_PART_BYTES_MAX } from "./selection.ts";
-
-Deno.test("no NACK loop: refused content is not sent again until it changes", () => {
-  for (const mode of ["sotw", "delta"] as const) {
-    const client = new ScriptedSubscriber(mode);
-    client.see({ cluster: { a: "1" }, endpoints: { a: "1" } });
-    client.ask("cluster");
-    client.ask("endpoints", ["a"]);
-    assertEquals(client.nack("cluster", "no"), []);
-    assertEquals(client.nack("endpoints", "no"), []);
-    assertEquals(
-      client.see({ cluster: { a: "1" }, endpoints: { a: "1" }, route: {} }),
-      [],
-    );
-    assertEquals(client.pass(60_000), []);
-    assertEquals(client.see({ cluster: { a: "2" }, endpoints: { a: "2" } }), [
-      "cluster a=2",
-      "endpoints a=2",
-    ]);
-  }
-});
-
-Deno.test("a NACK is detected by error_detail, not by version", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ cluster: { a: "1" } });
-  client.ask("cluster");
-  client.ack("cluster", { version: "of long ago" });
-  assertEquals(client.statusOf("cluster").nacks, 0);
-  assertEquals(client.statusOf("cluster").acks, 1);
-});
-
-Deno.test("EDS with empty names is not a wildcard", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ endpoints: { a: "1" } });
-  assertEquals(client.ask("endpoints", []), []);
-  assertEquals(client.see({ endpoints: { a: "2" } }), []);
-});
-
-Deno.test("subscriptions of resources that do not exist yet are not forgotten", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ endpoints: { a: "1" } });
-  client.ask("endpoints", ["a", "later"]);
-  client.settle();
-  client.see({ endpoints: { a: "2" } });
-  client.settle();
-  assertEquals(client.see({ endpoints: { a: "2", later: "1" } }), [
-    "endpoints later=1",
-  ]);
-});
-
-Deno.test("a request for part of the endpoints is answered", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ endpoints: { x: "1", y: "1" } });
-  assertEquals(client.ask("endpoints", ["x"]), ["endpoints x=1"]);
-});
 
 Deno.test("endpoints follow each change of their cluster, in the same version and with a new nonce", () => {
   for (const mode of ["sotw", "delta"] as const) {
@@ -84,44 +31,6 @@ Deno.test("endpoints follow each change of their cluster, in the same version an
   }
 });
 
-Deno.test("endpoints are not sent before their clusters", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.ask("route", ["r"]);
-  client.ask("listener");
-  client.ask("endpoints", ["a"]);
-  client.ask("cluster");
-  const world = {
-    cluster: { a: "1" },
-    endpoints: { a: "1" },
-    listener: { a: "1" },
-    route: { r: "1" },
-  };
-  assertEquals(client.see(world), [
-    "cluster a=1",
-    "endpoints a=1",
-    "listener a=1",
-    "route r=1",
-  ]);
-});
-
-Deno.test("endpoints are not sent after they were unsubscribed from", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ endpoints: { a: "1", b: "1" } });
-  client.ask("endpoints", ["a", "b"]);
-  client.see({ endpoints: { a: "2", b: "2" } });
-  assertEquals(client.ask("endpoints", ["b"]), ["endpoints b=2"]);
-});
-
-Deno.test("LDS and CDS are never sent in part in SotW", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ listener: { a: "1", b: "1" } });
-  client.ask("listener");
-  client.settle();
-  assertEquals(client.see({ listener: { a: "1", b: "2" } }), [
-    "listener a=1 b=2",
-  ]);
-});
-
 Deno.test("nonces of two streams differ when they are sent apart", () => {
   const nonces = ["x-", "y-"].map((noncePrefix) => {
     const client = new ScriptedSubscriber("sotw", { noncePrefix });
@@ -141,20 +50,6 @@ Deno.test("versions are not used again for something else after a restart", () =
   };
   assertEquals(versionAfter("1"), versionAfter("1"));
   assertNotEquals(versionAfter("1"), versionAfter("2"));
-});
-
-Deno.test("nothing is answered before there is a view, and everything then", () => {
-  for (const mode of ["sotw", "delta"] as const) {
-    const client = new ScriptedSubscriber(mode);
-    assertEquals(client.ask("cluster"), []);
-    assertEquals(client.ask("endpoints", ["a"]), []);
-    assertEquals(client.pass(120_000), []);
-    assertEquals(client.state.dueMs, Infinity);
-    assertEquals(client.see({ cluster: { a: "1" }, endpoints: { a: "1" } }), [
-      "cluster a=1",
-      "endpoints a=1",
-    ]);
-  }
 });
 
 Deno.test("what piles up for a slow client is one response, however much happens", () => {
@@ -210,3 +105,67 @@ Deno.test("a resource that was made again with the same content is not sent agai
   const after = viewOf({ endpoints: { a: "1" } }).resources.endpoints;
   assertEquals([...changedNames(before, after)], []);
 });
+
+transcripts(
+  `
+# both: no NACK loop: refused content is not sent again until it changes
+see cluster a=1 endpoints a=1
+ask cluster -> cluster a=1
+ask endpoints a -> endpoints a=1
+nack cluster "no"
+nack endpoints "no"
+see
+pass 60000
+see cluster a=2 endpoints a=2 -> cluster a=2 | endpoints a=2
+
+# sotw: a NACK is detected by error_detail, not by version
+see cluster a=1
+ask cluster -> cluster a=1
+ack cluster version="of long ago"
+status cluster nacks=0
+status cluster acks=1
+
+# sotw: EDS with empty names is not a wildcard
+see endpoints a=1
+ask endpoints
+see endpoints a=2
+
+# sotw: subscriptions of resources that do not exist yet are not forgotten
+see endpoints a=1
+ask endpoints a later -> endpoints a=1
+settle
+see endpoints a=2 -> endpoints a=2
+settle
+see endpoints a=2 later=1 -> endpoints later=1
+
+# sotw: a request for part of the endpoints is answered
+see endpoints x=1 y=1
+ask endpoints x -> endpoints x=1
+
+# sotw: endpoints are not sent before their clusters
+ask route r
+ask listener
+ask endpoints a
+ask cluster
+see cluster a=1 endpoints a=1 listener a=1 route r=1 -> cluster a=1 | endpoints a=1 | listener a=1 | route r=1
+
+# sotw: endpoints are not sent after they were unsubscribed from
+see endpoints a=1 b=1
+ask endpoints a b -> endpoints a=1 b=1
+see endpoints a=2 b=2
+ask endpoints b -> endpoints b=2
+
+# sotw: LDS and CDS are never sent in part in SotW
+see listener a=1 b=1
+ask listener -> listener a=1 b=1
+settle
+see listener a=1 b=2 -> listener a=1 b=2
+
+# both: nothing is answered before there is a view, and everything then
+ask cluster
+ask endpoints a
+pass 120000
+due Infinity
+see cluster a=1 endpoints a=1 -> cluster a=1 | endpoints a=1
+`,
+);

@@ -1,6 +1,7 @@
 /** The rules of the state of the world, in the order of the protocol's text. */
 
-import { assert, assertEquals, assertNotEquals } from "@std/assert";
+import { transcripts } from "../../../tests/support/xds/transcripts.ts";
+import { assertEquals, assertNotEquals } from "@std/assert";
 import {
   inWorld,
   ScriptedSubscriber,
@@ -23,12 +24,6 @@ function settled(): ScriptedSubscriber {
   client.settle();
   return client;
 }
-
-Deno.test("(a) node is only guaranteed on the stream's first request: none is asked for", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ cluster: { a: "1" } });
-  assertEquals(client.ask("cluster"), ["cluster a=1"]);
-});
 
 Deno.test("(b) each type is its own sub-stream with own version and nonce", () => {
   const client = settled();
@@ -83,221 +78,6 @@ Deno.test("(d) a NACK may carry the new version, as A46 clients send it", () => 
   assertEquals(client.statusOf("cluster").nacked?.message, "no");
 });
 
-Deno.test("(e) a request whose nonce is not the last one sent is stale and ignored wholly", () => {
-  const client = settled();
-  const old = client.nonceOf("endpoints");
-  client.see({
-    cluster: { a: "1", b: "1" },
-    endpoints: { a: "2", b: "1", c: "1" },
-    listener: { a: "1" },
-    route: { r: "1" },
-  });
-  const crossing = client.ask("endpoints", ["a", "b", "c"], { nonce: old });
-  assertEquals(crossing, []);
-  const { staleRequests, nameCount, inFlightSinceMs } = client.statusOf(
-    "endpoints",
-  );
-  assertEquals([staleRequests, nameCount, inFlightSinceMs], [1, 2, 0]);
-});
-
-Deno.test("(e) what a stale request does not ask for is asked for anew by the next that does", () => {
-  const client = settled();
-  const old = client.nonceOf("endpoints");
-  client.see({
-    cluster: { a: "1", b: "1" },
-    endpoints: { a: "2", b: "1" },
-    listener: { a: "1" },
-    route: { r: "1" },
-  });
-  assertEquals(client.ask("endpoints", ["a"], { nonce: old }), []);
-  // In between the client has dropped what it knew of b.
-  assertEquals(client.ask("endpoints", ["a", "b"]), ["endpoints b=1"]);
-});
-
-Deno.test("(e) except before the first response of the type: that is a first request", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ endpoints: { a: "1" } });
-  assertEquals(
-    client.ask("endpoints", ["a"], { nonce: "of another stream" }),
-    ["endpoints a=1"],
-  );
-  assertEquals(client.statusOf("endpoints").acks, 0);
-});
-
-Deno.test("(f) new requests supersede older ones, and not each is answered", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.ask("endpoints", ["a"]);
-  client.ask("endpoints", ["a", "b"]);
-  client.ask("endpoints", ["b"]);
-  assertEquals(client.see({ endpoints: { a: "1", b: "1" } }), [
-    "endpoints b=1",
-  ]);
-});
-
-Deno.test("(g) LDS and CDS responses carry all subscribed resources, absence is deletion", () => {
-  const client = settled();
-  const world = {
-    cluster: { a: "1", b: "1" },
-    endpoints: { a: "1", b: "1" },
-    route: { r: "1" },
-  };
-  assertEquals(client.see({ ...world, listener: { a: "1", b: "1" } }), [
-    "listener a=1 b=1",
-  ]);
-  client.settle();
-  assertEquals(client.see({ ...world, listener: { b: "1" } }), [
-    "listener b=1",
-  ]);
-  client.settle();
-  assertEquals(client.see({ ...world, listener: {} }), ["listener"]);
-});
-
-Deno.test("(g) RDS and EDS responses carry what changed, and absence means nothing", () => {
-  const client = settled();
-  const world = { cluster: { a: "1", b: "1" }, listener: { a: "1" } };
-  assertEquals(
-    client.see({
-      ...world,
-      endpoints: { a: "1", b: "2" },
-      route: { r: "2" },
-    }),
-    ["endpoints b=2", "route r=2"],
-  );
-  client.settle();
-  assertEquals(client.see({ ...world, endpoints: { b: "2" }, route: {} }), []);
-  assertEquals(
-    client.see({ ...world, endpoints: { a: "1", b: "2" }, route: {} }),
-    ["endpoints a=1"],
-  );
-});
-
-Deno.test("(h) a name that is added is sent even if it did not change", () => {
-  const client = settled();
-  client.ask("endpoints", ["a"]);
-  assertEquals(client.ask("endpoints", ["a", "b"]), ["endpoints b=1"]);
-});
-
-Deno.test("(h) a name that is added is sent even if it was sent before unasked", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ listener: { a: "1", b: "1" } });
-  client.ask("listener");
-  client.settle();
-  assertEquals(client.ask("listener", ["b"]), ["listener b=1"]);
-});
-
-Deno.test("(i) no response has a name twice", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ cluster: { a: "1" }, endpoints: { a: "1" } });
-  assertEquals(client.ask("cluster", ["*", "a", "a"]), ["cluster a=1"]);
-  assertEquals(client.ask("endpoints", ["a", "a"]), ["endpoints a=1"]);
-});
-
-Deno.test("(j) an unknown resource is remembered and sent when it appears", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({});
-  assertEquals(client.ask("endpoints", ["a"]), []);
-  assertEquals(client.ask("route", ["r"]), []);
-  assertEquals(client.see({ endpoints: { a: "1" }, route: { r: "1" } }), [
-    "endpoints a=1",
-    "route r=1",
-  ]);
-});
-
-Deno.test("(j) that a listener or cluster does not exist is said at once", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ listener: { other: "1" } });
-  assertEquals(client.ask("listener", ["a"]), ["listener"]);
-  client.settle();
-  assertEquals(client.ask("listener", ["a", "other"]), ["listener other=1"]);
-  client.settle();
-  assertEquals(client.see({ listener: { a: "1", other: "1" } }), [
-    "listener a=1 other=1",
-  ]);
-});
-
-Deno.test("(k) responses are sent on change only", () => {
-  const client = settled();
-  const same = {
-    cluster: { a: "1", b: "1" },
-    endpoints: { a: "1", b: "1" },
-    listener: { a: "1" },
-    route: { r: "1" },
-  };
-  assertEquals(client.see(same), []);
-  assertEquals(
-    client.see({ ...same, endpoints: { ...same.endpoints, c: "1" } }),
-    [],
-  );
-});
-
-Deno.test("(k) what comes and goes while a response is in inFlight is not sent", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ endpoints: { a: "1", b: "1" } });
-  client.ask("endpoints", ["a", "b"]);
-  client.see({ endpoints: { a: "2", b: "1" } });
-  client.see({ endpoints: { a: "1", b: "1" } });
-  assertEquals(client.ack("endpoints"), []);
-});
-
-Deno.test("wildcard: empty names that never named any are all, for LDS and CDS only", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({
-    cluster: { a: "1" },
-    endpoints: { a: "1" },
-    listener: { a: "1" },
-    route: { r: "1" },
-  });
-  assertEquals(client.ask("cluster"), ["cluster a=1"]);
-  assertEquals(client.ask("listener"), ["listener a=1"]);
-  assertEquals(client.ask("endpoints"), []);
-  assertEquals(client.ask("route"), []);
-  assert(client.statusOf("cluster").isWildcard);
-});
-
-Deno.test("wildcard: once any name was sent, an empty list is unsubscribing from all", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ listener: { a: "1", b: "1" } });
-  assertEquals(client.ask("listener", ["a"]), ["listener a=1"]);
-  client.settle();
-  assertEquals(client.ask("listener", []), []);
-  assertEquals(client.see({ listener: { a: "2", b: "1" } }), []);
-  assertEquals(client.statusOf("listener").isWildcard, false);
-});
-
-Deno.test("wildcard: `*` and names are both, and each can go alone", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ cluster: { a: "1", b: "1" } });
-  assertEquals(client.ask("cluster", []), ["cluster a=1 b=1"]);
-  client.settle();
-  assertEquals(client.ask("cluster", ["*", "a"]), ["cluster a=1 b=1"]);
-  client.settle();
-  assertEquals(client.ask("cluster", ["a"]), []);
-  assertEquals(client.see({ cluster: { a: "1", b: "2" } }), []);
-  assertEquals(client.ask("cluster", []), []);
-  assertEquals(client.see({ cluster: { a: "3", b: "3" } }), []);
-  assertEquals(client.ask("cluster", ["*"]), ["cluster a=3 b=3"]);
-});
-
-Deno.test("wildcard: for EDS and RDS `*` is a name like others", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ endpoints: { a: "1" } });
-  assertEquals(client.ask("endpoints", ["*"]), []);
-});
-
-Deno.test("a nonce that is empty mid-stream is no ACK, is not stale, and its names count", () => {
-  const client = settled();
-  client.see({
-    cluster: { a: "1", b: "1" },
-    endpoints: { a: "2", b: "1", c: "1" },
-    listener: { a: "1" },
-    route: { r: "1" },
-  });
-  assertEquals(client.ask("endpoints", ["a", "c"], { nonce: "" }), []);
-  const { acks, staleRequests } = client.statusOf("endpoints");
-  assertEquals([acks, staleRequests], [1, 0]);
-  assertEquals(client.ack("endpoints"), ["endpoints c=1"]);
-});
-
 Deno.test("versions of different subsets on one stream differ", () => {
   const client = new ScriptedSubscriber("sotw");
   client.see({ endpoints: { a: "1", b: "1" } });
@@ -321,3 +101,134 @@ Deno.test("gRFC A88: a whole state reports names that do not exist", () => {
   client.ask("endpoints", ["a", "none"]);
   assertEquals(absent(), undefined);
 });
+
+transcripts(
+  `
+# sotw: (a) node is only guaranteed on the stream's first request: none is asked for
+see cluster a=1
+ask cluster -> cluster a=1
+
+# sotw settled: (e) a request whose nonce is not the last one sent is stale and ignored wholly
+see endpoints a=2 b=1 c=1 -> endpoints a=2
+ask endpoints a b c nonce=2
+status endpoints staleRequests=1 nameCount=2 inFlightSinceMs=0
+
+# sotw settled: (e) what a stale request does not ask for is asked for anew by the next that does
+see endpoints a=2 b=1 -> endpoints a=2
+ask endpoints a nonce=2
+// In between the client has dropped what it knew of b.
+ask endpoints a b -> endpoints b=1
+
+# sotw: (e) except before the first response of the type: that is a first request
+see endpoints a=1
+ask endpoints a nonce=of another stream -> endpoints a=1
+status endpoints acks=0
+
+# sotw: (f) new requests supersede older ones, and not each is answered
+ask endpoints a
+ask endpoints a b
+ask endpoints b
+see endpoints a=1 b=1 -> endpoints b=1
+
+# sotw settled: (g) LDS and CDS responses carry all subscribed resources, absence is deletion
+see listener a=1 b=1 -> listener a=1 b=1
+settle
+see listener b=1 -> listener b=1
+settle
+see listener - -> listener
+
+# sotw settled: (g) RDS and EDS responses carry what changed, and absence means nothing
+see endpoints a=1 b=2 route r=2 -> endpoints b=2 | route r=2
+settle
+see endpoints b=2 route -
+see endpoints a=1 b=2 -> endpoints a=1
+
+# sotw settled: (h) a name that is added is sent even if it did not change
+ask endpoints a
+ask endpoints a b -> endpoints b=1
+
+# sotw: (h) a name that is added is sent even if it was sent before unasked
+see listener a=1 b=1
+ask listener -> listener a=1 b=1
+settle
+ask listener b -> listener b=1
+
+# sotw: (i) no response has a name twice
+see cluster a=1 endpoints a=1
+ask cluster * a a -> cluster a=1
+ask endpoints a a -> endpoints a=1
+
+# sotw: (j) an unknown resource is remembered and sent when it appears
+see
+ask endpoints a
+ask route r
+see endpoints a=1 route r=1 -> endpoints a=1 | route r=1
+
+# sotw: (j) that a listener or cluster does not exist is said at once
+see listener other=1
+ask listener a -> listener
+settle
+ask listener a other -> listener other=1
+settle
+see listener a=1 other=1 -> listener a=1 other=1
+
+# sotw settled: (k) responses are sent on change only
+see
+see endpoints a=1 b=1 c=1
+
+# sotw: (k) what comes and goes while a response is in inFlight is not sent
+see endpoints a=1 b=1
+ask endpoints a b -> endpoints a=1 b=1
+see endpoints a=2 b=1
+see endpoints a=1 b=1
+ack endpoints
+
+# sotw: wildcard: empty names that never named any are all, for LDS and CDS only
+see cluster a=1 endpoints a=1 listener a=1 route r=1
+ask cluster -> cluster a=1
+ask listener -> listener a=1
+ask endpoints
+ask route
+status cluster isWildcard=true
+
+# sotw: wildcard: once any name was sent, an empty list is unsubscribing from all
+see listener a=1 b=1
+ask listener a -> listener a=1
+settle
+ask listener
+see listener a=2 b=1
+status listener isWildcard=false
+
+# sotw: wildcard: '*' and names are both, and each can go alone
+see cluster a=1 b=1
+ask cluster -> cluster a=1 b=1
+settle
+ask cluster * a -> cluster a=1 b=1
+settle
+ask cluster a
+see cluster a=1 b=2
+ask cluster
+see cluster a=3 b=3
+ask cluster * -> cluster a=3 b=3
+
+# sotw: wildcard: for EDS and RDS '*' is a name like others
+see endpoints a=1
+ask endpoints *
+
+# sotw settled: a nonce that is empty mid-stream is no ACK, is not stale, and its names count
+see endpoints a=2 b=1 c=1 -> endpoints a=2
+ask endpoints a c nonce=
+status endpoints acks=1 staleRequests=0
+ack endpoints -> endpoints c=1
+`,
+  {
+    settled: `
+    see cluster a=1 b=1 endpoints a=1 b=1 listener a=1 route r=1
+    ask cluster
+    ask endpoints a b
+    ask listener
+    ask route r
+    settle
+  `,
+  },
+);

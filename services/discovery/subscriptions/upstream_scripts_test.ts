@@ -1,6 +1,7 @@
 /** Tests of other servers and clients by their names, as scripts. */
 
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { transcripts } from "../../../tests/support/xds/transcripts.ts";
+import { assertEquals, assertThrows } from "@std/assert";
 import {
   inWorld,
   ScriptedSubscriber,
@@ -89,85 +90,7 @@ Deno.test("TestAdsReconnectWithNonce, TestAdsReconnectAfterRestart: everything i
   assertEquals(again.versionOf("endpoints"), version);
 });
 
-Deno.test("TestAdsClusterUpdate: a second set of EDS names is answered", () => {
-  const client = inWorld("sotw");
-  client.ask("endpoints", ["a"]);
-  client.settle();
-  assertEquals(client.ask("endpoints", ["b"]), ["endpoints b=1"]);
-});
-
-Deno.test("TestEnvoyRDSProtocolError: after a refusal, and names of nothing, a route is still served", () => {
-  const client = inWorld("sotw");
-  client.ask("route", ["r"]);
-  client.nack("route", "protocol error");
-  assertEquals(client.ask("route", [], { error: "still" }), []);
-  assertEquals(client.ask("route", ["r"]), ["route r=1"]);
-});
-
-Deno.test("TestEnvoyRDSUpdatedRouteRequest: A, B, A, then B and A", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ route: { a: "1", b: "1" } });
-  const names = [["a"], ["b"], ["a"], ["b", "a"]];
-  const sent = names.map((list) => {
-    const lines = client.ask("route", list);
-    client.settle();
-    return lines;
-  });
-  assertEquals(sent.flat(), [
-    "route a=1",
-    "route b=1",
-    "route a=1",
-    "route b=1",
-  ]);
-});
-
-Deno.test("TestSyncz: sent and acked, and not acked when it is refused", () => {
-  const client = inWorld("sotw");
-  client.ask("cluster");
-  assertEquals(client.statusOf("cluster").acked, undefined);
-  client.nack("cluster", "no");
-  assertEquals(client.statusOf("cluster").acked, undefined);
-  client.see({ ...WORLD, cluster: { a: "2", b: "1" } });
-  client.ack("cluster");
-  const { sent, acked } = client.statusOf("cluster");
-  assertEquals(acked?.nonce, sent?.nonce);
-});
-
-Deno.test("TestAdsUnsubscribe: nothing more of what is not asked for", () => {
-  const client = inWorld("sotw");
-  client.ask("endpoints", ["a", "b"]);
-  client.settle();
-  client.ask("endpoints", []);
-  assertEquals(client.see({ ...WORLD, endpoints: { a: "2", b: "2" } }), []);
-});
-
-Deno.test("TestDeltaUnsub: nothing more of what is not asked for", () => {
-  const client = inWorld("delta");
-  client.ask("endpoints", ["a", "b"]);
-  client.settle();
-  client.ask("endpoints", [], { unsubscribe: ["a", "b"] });
-  assertEquals(client.see({ ...WORLD, endpoints: { a: "2", b: "2" } }), []);
-});
-
-Deno.test("TestDeltaCDSReconnect, TestDeltaReconnectRequests: what is gone is removed, what is new is sent", () => {
-  const client = inWorld("delta");
-  assertEquals(client.ask("cluster", ["*"], { initial: { a: "1", x: "1" } }), [
-    "cluster b=1 -x",
-  ]);
-});
-
 // --- go-control-plane --------------------------------------------------------
-
-Deno.test("StaleNonce: a late answer is counted, and changes nothing", () => {
-  const client = inWorld("sotw");
-  client.ask("cluster");
-  const nonce = client.nonceOf("cluster");
-  client.ack("cluster");
-  client.see({ ...WORLD, cluster: { a: "2", b: "1" } });
-  assertEquals(client.ack("cluster", { nonce, error: "late" }), []);
-  const { staleRequests, nacks, inFlightSinceMs } = client.statusOf("cluster");
-  assertEquals([staleRequests, nacks, inFlightSinceMs], [1, 0, 0]);
-});
 
 Deno.test("AggregatedHandlersDropStaleResponseAfterUnsubscribe: what waited is not sent", () => {
   for (const mode of ["sotw", "delta"] as const) {
@@ -208,13 +131,6 @@ Deno.test("OpaqueRequestsChannelMuxing: types that are not served do no harm, an
   assertEquals(client.ask("cluster"), ["cluster a=1 b=1"]);
 });
 
-Deno.test("SnapshotCreateWatchWithResourcePreviouslyNotRequested: it is sent, and only it", () => {
-  const client = inWorld("sotw");
-  client.ask("endpoints", ["a"]);
-  client.settle();
-  assertEquals(client.ask("endpoints", ["a", "b"]), ["endpoints b=1"]);
-});
-
 Deno.test("TestDeltaMultipleStreams: streams know nothing of each other", () => {
   const [one, other] = [inWorld("delta"), inWorld("delta")];
   one.ask("endpoints", ["a"]);
@@ -241,51 +157,6 @@ Deno.test("ADS_ACK_NACK_Simple: taken, refused, taken", () => {
   assertEquals(client.statusOf("listener").nacked, undefined);
 });
 
-Deno.test("NACK_InvalidFirstResponse: refused with no version, then taken", () => {
-  const client = inWorld("sotw");
-  client.ask("listener", ["a"]);
-  assertEquals(client.nack("listener", "bad", { version: "" }), []);
-  assertEquals(client.see({ ...WORLD, listener: { a: "2" } }), [
-    "listener a=2",
-  ]);
-});
-
-Deno.test("ACK_NACK_ResourceIsNotRequestedAnymore: an answer with other names is both", () => {
-  const client = inWorld("sotw");
-  client.ask("listener", ["a"]);
-  assertEquals(client.ask("listener", [], { nonce: "1" }), []);
-  assertEquals(client.statusOf("listener").acks, 1);
-  // Asked for again, with the last nonce and version.
-  assertEquals(client.ask("listener", ["a"]), ["listener a=1"]);
-});
-
-Deno.test("NACKError_DuplicateSuppression: the same refusal twice is no cause to send", () => {
-  const client = inWorld("sotw");
-  client.ask("endpoints", ["a"]);
-  assertEquals(client.nack("endpoints", "no"), []);
-  assertEquals(client.nack("endpoints", "no"), []);
-  assertEquals(client.statusOf("endpoints").responses, 1);
-});
-
-Deno.test("ResourcesAreRequestedAfterStreamRestart: names with an old version and no nonce", () => {
-  const client = inWorld("sotw");
-  assertEquals(client.ask("listener", ["a"], { version: "1", nonce: "" }), [
-    "listener a=1",
-  ]);
-  assertEquals(client.ask("cluster", ["a"], { version: "1", nonce: "" }), [
-    "cluster a=1",
-  ]);
-});
-
-Deno.test("LDSWatch_ResourceRemoved: it is missing from the next response, and back in the one after", () => {
-  const client = inWorld("sotw");
-  client.ask("listener", ["a"]);
-  client.settle();
-  assertEquals(client.see({ ...WORLD, listener: {} }), ["listener"]);
-  client.settle();
-  assertEquals(client.see(WORLD), ["listener a=1"]);
-});
-
 Deno.test("LDSWatch_PartialValid: one is bad by name, the other is served on", () => {
   const client = new ScriptedSubscriber("sotw");
   client.see({ listener: { bad: "1", good: "1" } });
@@ -294,19 +165,6 @@ Deno.test("LDSWatch_PartialValid: one is bad by name, the other is served on", (
   assertEquals(client.see({ listener: { bad: "1", good: "2" } }), [
     "listener good=2",
   ]);
-});
-
-Deno.test("LDSWatch_NewWatcherForRemovedResource: who asks for what is gone is sent so at once", () => {
-  const client = new ScriptedSubscriber("sotw");
-  client.see({ listener: {} });
-  assertEquals(client.ask("listener", ["gone"]), ["listener"]);
-});
-
-Deno.test("NodeProtoSentOnlyInFirstRequest: later requests have none", () => {
-  const client = inWorld("sotw");
-  client.ask("listener", ["a"]);
-  assertEquals(client.ack("listener"), []);
-  assert(client.statusOf("listener").acks === 1);
 });
 
 // --- Limits ------------------------------------------------------------------
@@ -337,3 +195,103 @@ Deno.test("of a client's words so much is kept: NACK_MESSAGE_MAX", () => {
   const { nacked } = client.statusOf("cluster");
   assertEquals(nacked?.message.length, NACK_MESSAGE_MAX);
 });
+
+transcripts(
+  `
+# sotw world: TestAdsClusterUpdate: a second set of EDS names is answered
+ask endpoints a -> endpoints a=1
+settle
+ask endpoints b -> endpoints b=1
+
+# sotw world: TestEnvoyRDSProtocolError: after a refusal, and names of nothing, a route is still served
+ask route r -> route r=1
+nack route "protocol error"
+ask route error="still"
+ask route r -> route r=1
+
+# sotw: TestEnvoyRDSUpdatedRouteRequest: A, B, A, then B and A
+see route a=1 b=1
+ask route a -> route a=1
+settle
+ask route b -> route b=1
+settle
+ask route a -> route a=1
+settle
+ask route b a -> route b=1
+settle
+
+# sotw world: TestSyncz: sent and acked, and not acked when it is refused
+ask cluster -> cluster a=1 b=1
+status cluster acked=undefined
+nack cluster "no"
+status cluster acked=undefined
+see cluster a=2 b=1 -> cluster a=2 b=1
+ack cluster
+status cluster acked.nonce="2" sent.nonce="2"
+
+# sotw world: TestAdsUnsubscribe: nothing more of what is not asked for
+ask endpoints a b -> endpoints a=1 b=1
+settle
+ask endpoints
+see endpoints a=2 b=2
+
+# delta world: TestDeltaUnsub: nothing more of what is not asked for
+ask endpoints a b -> endpoints a=1 b=1
+settle
+ask endpoints -a -b
+see endpoints a=2 b=2
+
+# delta world: TestDeltaCDSReconnect, TestDeltaReconnectRequests: what is gone is removed, what is new is sent
+ask cluster * has=a=1,x=1 -> cluster b=1 -x
+
+# sotw world: StaleNonce: a late answer is counted, and changes nothing
+ask cluster -> cluster a=1 b=1
+ack cluster
+see cluster a=2 b=1 -> cluster a=2 b=1
+ack cluster nonce=1 error="late"
+status cluster staleRequests=1 nacks=0 inFlightSinceMs=0
+
+# sotw world: SnapshotCreateWatchWithResourcePreviouslyNotRequested: it is sent, and only it
+ask endpoints a -> endpoints a=1
+settle
+ask endpoints a b -> endpoints b=1
+
+# sotw world: NACK_InvalidFirstResponse: refused with no version, then taken
+ask listener a -> listener a=1
+nack listener "bad" version=
+see listener a=2 -> listener a=2
+
+# sotw world: ACK_NACK_ResourceIsNotRequestedAnymore: an answer with other names is both
+ask listener a -> listener a=1
+ask listener nonce=1
+status listener acks=1
+// Asked for again, with the last nonce and version.
+ask listener a -> listener a=1
+
+# sotw world: NACKError_DuplicateSuppression: the same refusal twice is no cause to send
+ask endpoints a -> endpoints a=1
+nack endpoints "no"
+nack endpoints "no"
+status endpoints responses=1
+
+# sotw world: ResourcesAreRequestedAfterStreamRestart: names with an old version and no nonce
+ask listener a nonce= version=1 -> listener a=1
+ask cluster a nonce= version=1 -> cluster a=1
+
+# sotw world: LDSWatch_ResourceRemoved: it is missing from the next response, and back in the one after
+ask listener a -> listener a=1
+settle
+see listener - -> listener
+settle
+see listener a=1 -> listener a=1
+
+# sotw: LDSWatch_NewWatcherForRemovedResource: who asks for what is gone is sent so at once
+see listener -
+ask listener gone -> listener
+
+# sotw world: NodeProtoSentOnlyInFirstRequest: later requests have none
+ask listener a -> listener a=1
+ack listener
+status listener acks=1
+`,
+);
