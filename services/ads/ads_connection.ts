@@ -25,17 +25,15 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { AdsClient } from "./ads_client.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import type { ClientCall } from "../../proto/grpc/call.ts";
-import { type CallOptions, startCall } from "../../proto/grpc/client.ts";
+import { startCall } from "../../proto/grpc/client.ts";
 import {
   ACCEPTED_ENCODINGS,
   encodingOf,
   MessageReader,
 } from "../../proto/grpc/message_reader.ts";
-import type { Connection } from "../../proto/streams/connection.ts";
 import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
 import type {
   DiscoveryMode,
-  DiscoveryRequest,
   DiscoveryResponse,
 } from "../../proto/xds/discovery.ts";
 
@@ -179,39 +177,56 @@ export class AdsConnection<T> {
       if (this.#end !== end) return;
       this.#end = undefined;
       timer.cancel();
-      stream.cancel();
+      call.cancel();
       client.closed();
       connection.leave(problem);
       resolve(new StreamEnd(problem, code));
     };
     const { mode } = client;
-    const stream = openAdsStream(connection.http2, {
-      ...this.options,
-      ...{ mode, authority, scheme },
+    const { metadata } = this.options;
+    let reader: MessageReader | undefined;
+    const call: ClientCall = startCall(connection.http2, {
+      ...{ authority, scheme, path: ADS_PATHS[mode] },
+      ...(metadata === undefined ? {} : { metadata }),
+      acceptEncoding: ACCEPTED_ENCODINGS,
     }, {
-      onReceived: (received) => {
-        if (this.#end !== end) return;
-        timer.cancel();
-        if (!hasReceived) {
-          hasReceived = true;
-          run.succeeded();
-          this.#opened++;
-          this.#state = { kind: "open", server, sinceMs: timers.now() };
-          onOpen?.();
-        }
-        client.receive(received);
+      onMetadata: (metadata) => {
+        reader = new MessageReader({
+          messageBytesMax: RESPONSE_BYTES_MAX,
+          encoding: encodingOf(metadata),
+          // A `GrpcError` that this throws ends the call with that status.
+          onMessage: (message) => receive(decodeResponse(mode, message)),
+        });
       },
-      onEnd: (status, isLost) => {
+      onBody(chunk) {
+        reader?.push(chunk);
+        call.consumed(chunk.length);
+      },
+      onWritable() {},
+      onStatus: (status, _trailers, isLost) => {
+        if (this.#end !== end) return;
         if (!hasReceived && isLost) onSilentEnd?.();
         const code = isLost ? undefined : status.code;
         end(endText(server, status, isLost), code);
       },
     });
+    const receive = (received: DiscoveryResponse) => {
+      if (this.#end !== end) return;
+      timer.cancel();
+      if (!hasReceived) {
+        hasReceived = true;
+        run.succeeded();
+        this.#opened++;
+        this.#state = { kind: "open", server, sinceMs: timers.now() };
+        onOpen?.();
+      }
+      client.receive(received);
+    };
     const timer = timers.after(FIRST_RESPONSE_MS, () => {
       end(`the server ${server} has said nothing for ${FIRST_RESPONSE_MS} ms`);
     });
     this.#end = end;
-    client.opened((request) => stream.send(request));
+    client.opened((request) => void call.sendMessage(encodeRequest(request)));
     return promise;
   }
 }
@@ -250,74 +265,3 @@ export const ADS_PATHS: Readonly<Record<DiscoveryMode, string>> = {
  * 20,000 services for a node proxy are a third of it.
  */
 export const RESPONSE_BYTES_MAX = 64 * 1024 * 1024;
-
-/** What a stream needs. */
-export interface AdsStreamOptions
-  extends Pick<CallOptions, "authority" | "scheme" | "metadata"> {
-  readonly mode: DiscoveryMode;
-}
-
-/** Events of a stream. */
-export interface AdsStreamEvents {
-  /** A `GrpcError` that this throws ends the call with that status. */
-  onReceived(received: DiscoveryResponse): void;
-  /**
-   * The end, once, unless it was cancelled. OK is an end, too.
-   *
-   * @param isLost No status came from the server: the connection broke.
-   */
-  onEnd(status: Status, isLost: boolean): void;
-}
-
-export interface AdsCall {
-  /** Nothing happens when the call is over. */
-  send(request: DiscoveryRequest): void;
-  /** Gives the call up; no event follows. */
-  cancel(): void;
-}
-
-/**
- * Starts the call.
- *
- * @throws {GrpcError} UNAVAILABLE when the connection takes no more calls.
- */
-export function openAdsStream(
-  connection: Connection,
-  options: AdsStreamOptions,
-  events: AdsStreamEvents,
-): AdsCall {
-  const { mode } = options;
-  let reader: MessageReader | undefined;
-  let isOver = false;
-  const call: ClientCall = startCall(connection, {
-    ...options,
-    path: ADS_PATHS[mode],
-    acceptEncoding: ACCEPTED_ENCODINGS,
-  }, {
-    onMetadata(metadata) {
-      reader = new MessageReader({
-        messageBytesMax: RESPONSE_BYTES_MAX,
-        encoding: encodingOf(metadata),
-        onMessage: (message) =>
-          events.onReceived(decodeResponse(mode, message)),
-      });
-    },
-    onBody(chunk) {
-      reader?.push(chunk);
-      call.consumed(chunk.length);
-    },
-    onWritable() {},
-    onStatus(status, _trailers, isLost) {
-      if (isOver) return;
-      isOver = true;
-      events.onEnd(status, isLost);
-    },
-  });
-  return {
-    send: (request) => void call.sendMessage(encodeRequest(request)),
-    cancel() {
-      isOver = true;
-      call.cancel();
-    },
-  };
-}

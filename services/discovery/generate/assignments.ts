@@ -193,7 +193,7 @@ function localitiesOf(
       lbEndpointOf(target, protocol, isWeighted, proxies)
     ),
     loadBalancingWeight: { value: Math.max(1, weight) * targets.length },
-    ...priority === 0 ? {} : { priority },
+    priority: priority === 0 ? undefined : priority,
   }));
 }
 
@@ -208,8 +208,8 @@ function lbEndpointOf(
   return {
     endpoint: { address: socketAddress(virtual ?? address, port, protocol) },
     healthStatus: HealthStatus.HEALTHY,
-    ...virtual === undefined ? {} : { metadata: throughProxy(proxies(name)) },
-    ...isWeighted ? weightOf(endpoint) : {},
+    metadata: virtual === undefined ? undefined : throughProxy(proxies(name)),
+    loadBalancingWeight: isWeighted ? weightOf(endpoint) : undefined,
   };
 }
 
@@ -237,7 +237,7 @@ export function socketAddress(
 ): Address {
   return {
     socketAddress: {
-      ...protocol === "udp" ? { protocol: SocketAddress_Protocol.UDP } : {},
+      protocol: protocol === "udp" ? SocketAddress_Protocol.UDP : undefined,
       address,
       portValue,
     },
@@ -246,10 +246,8 @@ export function socketAddress(
 
 export function weightOf(
   { weight }: Endpoint,
-): Pick<LbEndpoint, "loadBalancingWeight"> {
-  return weight === DEFAULT_WEIGHT
-    ? {}
-    : { loadBalancingWeight: { value: weight } };
+): LbEndpoint["loadBalancingWeight"] {
+  return weight === DEFAULT_WEIGHT ? undefined : { value: weight };
 }
 
 /** All addresses of a proxy; kept, since what is made of each is kept, too. */

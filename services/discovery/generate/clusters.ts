@@ -28,7 +28,7 @@ import {
   type TransportSocket,
 } from "../../../proto/xds/xds_messages.ts";
 import type { Variant } from "./client_group.ts";
-import { ADS } from "./resource_of.ts";
+import { ADS, once } from "./resource_of.ts";
 
 /**
  * Connections and requests at once, of one client to one cluster. Envoy and gRPC
@@ -67,9 +67,12 @@ export function clusterOf(
 ): Cluster {
   const name = resourceNameOf(keyOf(service), port);
   const circuit = { value: CIRCUIT_MAX };
+  const isEnvoy = variant.form === "envoy";
+  const isProxied = variant.connectProxy !== undefined &&
+    port.protocol === "tcp";
   return {
     ...plainCluster(name),
-    ...connectTimeout(service, variant),
+    connectTimeout: connectTimeout(service, variant),
     lbPolicy: lbPolicyOf(service, variant),
     circuitBreakers: {
       thresholds: [{
@@ -77,14 +80,13 @@ export function clusterOf(
         maxPendingRequests: circuit,
         maxRequests: circuit,
         // gRPC does not read it.
-        ...variant.form === "envoy" ? { maxRetries: circuit } : {},
+        maxRetries: isEnvoy ? circuit : undefined,
       }],
     },
-    ...variant.connectProxy === undefined || port.protocol === "udp" ? {} : {
-      transportSocket: THROUGH_PROXY
-        [variant.form === "grpc" ? "grpc" : "envoy"](),
-    },
-    ...variant.form === "envoy" ? envoyFields(service, port, variant) : {},
+    transportSocket: isProxied
+      ? THROUGH_PROXY[isEnvoy ? "envoy" : "grpc"]()
+      : undefined,
+    ...isEnvoy ? envoyFields(service, port, variant) : {},
   };
 }
 
@@ -103,12 +105,10 @@ export function plainCluster(name: string): Cluster {
 function connectTimeout(
   { policy: { dialTimeoutMs } }: Service,
   { connectProxy }: Variant,
-): Pick<Cluster, "connectTimeout"> {
-  if (dialTimeoutMs === undefined) return {};
-  const ms = connectProxy === undefined
-    ? dialTimeoutMs
-    : Math.max(dialTimeoutMs, AGENT_CONNECT_MS_MIN);
-  return { connectTimeout: durationOf(ms) };
+): Cluster["connectTimeout"] {
+  if (dialTimeoutMs === undefined) return undefined;
+  const leastMs = connectProxy === undefined ? 0 : AGENT_CONNECT_MS_MIN;
+  return durationOf(Math.max(dialTimeoutMs, leastMs));
 }
 
 function lbPolicyOf({ affinity, policy }: Service, { form }: Variant): number {
@@ -137,19 +137,16 @@ function envoyFields(
   const isChecked = health !== undefined && health.port === undefined &&
     port.protocol === "tcp" && connectProxy === undefined;
   const application = appProtocolOf(port);
+  const isHttp2 = application === "h2c" || application === "grpc";
   return {
     commonLbConfig: { healthyPanicThreshold: { value: PANIC_PERCENT } },
-    ...port.protocol === "tcp" ? { outlierDetection: OUTLIERS } : {},
-    ...isChecked
-      ? {
-        healthChecks: [healthCheckOf(health, service)],
-        // A removed endpoint is gone, even if its checks succeed.
-        ignoreHealthOnHostRemoval: true,
-      }
-      : {},
-    ...application === "h2c" || application === "grpc"
-      ? { typedExtensionProtocolOptions: { [HTTP_OPTIONS_KEY]: HTTP_2() } }
-      : {},
+    outlierDetection: port.protocol === "tcp" ? OUTLIERS : undefined,
+    healthChecks: isChecked ? [healthCheckOf(health, service)] : undefined,
+    // A removed endpoint is gone, even if its checks succeed.
+    ignoreHealthOnHostRemoval: isChecked ? true : undefined,
+    typedExtensionProtocolOptions: isHttp2
+      ? { [HTTP_OPTIONS_KEY]: HTTP_2() }
+      : undefined,
   };
 }
 
@@ -241,9 +238,3 @@ const HTTP_2 = once(() =>
     explicitHttpConfig: { http2ProtocolOptions: {} },
   })
 );
-
-/** Not while modules are loaded: most commands never speak xDS. */
-function once<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => made ??= make();
-}

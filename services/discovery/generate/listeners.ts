@@ -23,12 +23,12 @@ import {
   HttpConnectionManager,
   type Listener,
   Router,
-  SocketAddress_Protocol,
   TcpProxy,
   UdpProxyConfig,
   UdpRoute,
 } from "../../../proto/xds/xds_messages.ts";
-import { ADS } from "./resource_of.ts";
+import { socketAddress } from "./assignments.ts";
+import { ADS, once } from "./resource_of.ts";
 
 /** Where programs find a service without a configured address. */
 export const LISTEN_HOST = "127.0.0.1";
@@ -103,23 +103,18 @@ function pathText({ listen, port }: ServicePort): string {
 function tcpListener(service: Service, port: ServicePort): Listener {
   const name = resourceNameOf(keyOf(service), port);
   const isSticky = service.affinity.kind === "client-ip";
-  return filterListener(
-    name,
-    port,
-    "envoy.filters.network.tcp_proxy",
-    () =>
-      pack(TcpProxy, {
-        statPrefix: name,
-        cluster: name,
-        idleTimeout: durationOf(IDLE_MS),
-        maxConnectAttempts: { value: CONNECT_ATTEMPTS },
-        backoffOptions: {
-          baseInterval: durationOf(CONNECT_BACKOFF_MS),
-          maxInterval: durationOf(CONNECT_BACKOFF_MAX_MS),
-        },
-        ...isSticky ? { hashPolicy: [{ sourceIp: {} }] } : {},
-      }),
-  );
+  const proxy = pack(TcpProxy, {
+    statPrefix: name,
+    cluster: name,
+    idleTimeout: durationOf(IDLE_MS),
+    maxConnectAttempts: { value: CONNECT_ATTEMPTS },
+    backoffOptions: {
+      baseInterval: durationOf(CONNECT_BACKOFF_MS),
+      maxInterval: durationOf(CONNECT_BACKOFF_MAX_MS),
+    },
+    hashPolicy: isSticky ? [{ sourceIp: {} }] : undefined,
+  });
+  return filterListener(port, name, "tcp_proxy", proxy);
 }
 
 function httpListener(
@@ -128,22 +123,17 @@ function httpListener(
   application: AppProtocol,
 ): Listener {
   const name = resourceNameOf(keyOf(service), port);
-  return filterListener(
-    name,
-    port,
-    "envoy.filters.network.http_connection_manager",
-    () =>
-      pack(HttpConnectionManager, {
-        ...httpManager(name),
-        // The client's address is that of its connection, whatever its headers say.
-        useRemoteAddress: { value: true },
-        generateRequestId: { value: false },
-        streamIdleTimeout: durationOf(IDLE_MS),
-        ...application === "http"
-          ? { upgradeConfigs: [{ upgradeType: "websocket" }] }
-          : {},
-      }),
-  );
+  const manager = pack(HttpConnectionManager, {
+    ...httpManager(name),
+    // The client's address is that of its connection, whatever its headers say.
+    useRemoteAddress: { value: true },
+    generateRequestId: { value: false },
+    streamIdleTimeout: durationOf(IDLE_MS),
+    upgradeConfigs: application === "http"
+      ? [{ upgradeType: "websocket" }]
+      : undefined,
+  });
+  return filterListener(port, name, "http_connection_manager", manager);
 }
 
 /** The least that gRPC and Envoy take. */
@@ -153,27 +143,22 @@ function httpManager(name: string): HttpConnectionManager {
     rds: { configSource: ADS, routeConfigName: name },
     httpFilters: [{
       name: "envoy.filters.http.router",
-      typedConfig: plainRouter ??= pack(Router, {}),
+      typedConfig: PLAIN_ROUTER(),
     }],
   };
 }
 
-/** The same for all clients; made when it is needed first. */
-let plainRouter: Any | undefined;
+/** The same for all clients. */
+const PLAIN_ROUTER = once(() => pack(Router, {}));
 
 function filterListener(
-  name: string,
   port: ServicePort,
-  filterName: string,
-  typedConfig: () => Any,
+  name: string,
+  filter: string,
+  typedConfig: Any,
 ): Listener {
-  return {
-    name,
-    address: listenAddress(port),
-    filterChains: [{
-      filters: [{ name: filterName, typedConfig: typedConfig() }],
-    }],
-  };
+  const filters = [{ name: `envoy.filters.network.${filter}`, typedConfig }];
+  return { name, address: listenAddress(port), filterChains: [{ filters }] };
 }
 
 function udpListener(service: Service, port: ServicePort): Listener {
@@ -194,25 +179,20 @@ function udpListener(service: Service, port: ServicePort): Listener {
         statPrefix: name,
         matcher: { onNoMatch: { action } },
         upstreamSocketConfig: socketConfig,
-        ...udpIdleMs === undefined
-          ? {}
-          : { idleTimeout: durationOf(udpIdleMs) },
-        ...affinity.kind === "client-ip"
-          ? { hashPolicies: [{ sourceIp: true }] }
-          : {},
+        idleTimeout: udpIdleMs === undefined
+          ? undefined
+          : durationOf(udpIdleMs),
+        hashPolicies: affinity.kind === "client-ip"
+          ? [{ sourceIp: true }]
+          : undefined,
       }),
     }],
   };
 }
 
 function listenAddress({ listen, port, protocol }: ServicePort): Address {
-  return {
-    socketAddress: {
-      ...protocol === "udp" ? { protocol: SocketAddress_Protocol.UDP } : {},
-      address: listen?.host ?? LISTEN_HOST,
-      portValue: listen?.port ?? port,
-    },
-  };
+  const host = listen?.host ?? LISTEN_HOST;
+  return socketAddress(host, listen?.port ?? port, protocol);
 }
 
 // --- Names for gRPC clients --------------------------------------------------------

@@ -73,8 +73,8 @@ function proxyEndpoint(
   return {
     endpoint: { address: socketAddress(endpoint.address, portValue, protocol) },
     healthStatus: HEALTH[endpoint.state],
-    ...Object.keys(form).length === 0 ? {} : { metadata: metadataOf(form) },
-    ...weightOf(endpoint),
+    metadata: Object.keys(form).length === 0 ? undefined : metadataOf(form),
+    loadBalancingWeight: weightOf(endpoint),
   };
 }
 

@@ -172,3 +172,9 @@ export type Generate = (
   input: ServiceInput,
   variant: Variant,
 ) => ServiceResources;
+
+/** Made at first use, and not while modules are loaded: most commands never speak xDS. */
+export function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => made ??= make();
+}

@@ -41,7 +41,7 @@ import {
 import type { Variant } from "./client_group.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames, PairMemo } from "../view/view.ts";
-import { resourceOf } from "./resource_of.ts";
+import { once, resourceOf } from "./resource_of.ts";
 
 /** Attempts for one request, each at another endpoint: as by our own proxies. */
 const REQUEST_ATTEMPTS = 4;
@@ -77,7 +77,7 @@ export function routesOf(
       routes: all.filter((route) => isMeantFor(route, host))
         .map((route) => routeMessage(route, form)),
     })),
-    ...form === "envoy" ? { ignorePortInHostMatching: true } : {},
+    ignorePortInHostMatching: form === "envoy" ? true : undefined,
   };
 }
 
@@ -127,12 +127,10 @@ function routeMessage(
 ): RouteMessage {
   const match: RouteMatch = {
     prefix,
-    ...headers.length === 0 ? {} : {
-      headers: headers.map(({ name, value }) => ({
-        name,
-        stringMatch: { exact: value },
-      })),
-    },
+    headers: headers.map(({ name, value }) => ({
+      name,
+      stringMatch: { exact: value },
+    })),
   };
   return { match, route: { ...clusterOf(to), ...fieldsFor(form) } };
 }
@@ -166,32 +164,28 @@ function fieldsFor(form: Variant["form"]): RouteAction {
     hashPolicy: [{ connectionProperties: { sourceIp: true } }],
     // Envoy would end every request after 15 s.
     timeout: durationOf(0),
-    retryPolicy: retries ??= retryPolicy(),
+    retryPolicy: RETRIES(),
   };
 }
 
-/** The same for all clients; made when it is needed first. */
-let retries: RetryPolicy | undefined;
-
-function retryPolicy(): RetryPolicy {
-  return {
-    // In these cases no endpoint has received anything. A gRPC status UNAVAILABLE
-    // is none of them: the method that was called may have returned it.
-    retryOn: "connect-failure,refused-stream,reset-before-request",
-    numRetries: { value: REQUEST_ATTEMPTS - 1 },
-    retryPriority: {
-      name: PREVIOUS_PRIORITIES,
-      typedConfig: pack(PreviousPrioritiesConfig, {
-        updateFrequency: ATTEMPTS_IN_ZONE,
-      }),
-    },
-    retryHostPredicate: [{
-      name: PREVIOUS_HOSTS,
-      typedConfig: pack(PreviousHostsPredicate, {}),
-    }],
-    hostSelectionRetryMaxAttempts: DRAWS_MAX,
-  };
-}
+/** The same for all clients. */
+const RETRIES = once((): RetryPolicy => ({
+  // In these cases no endpoint has received anything. A gRPC status UNAVAILABLE
+  // is none of them: the method that was called may have returned it.
+  retryOn: "connect-failure,refused-stream,reset-before-request",
+  numRetries: { value: REQUEST_ATTEMPTS - 1 },
+  retryPriority: {
+    name: PREVIOUS_PRIORITIES,
+    typedConfig: pack(PreviousPrioritiesConfig, {
+      updateFrequency: ATTEMPTS_IN_ZONE,
+    }),
+  },
+  retryHostPredicate: [{
+    name: PREVIOUS_HOSTS,
+    typedConfig: pack(PreviousHostsPredicate, {}),
+  }],
+  hostSelectionRetryMaxAttempts: DRAWS_MAX,
+}));
 
 /** Routes between two states, and by route the clusters that it names anew. */
 export interface InterimRoutes {

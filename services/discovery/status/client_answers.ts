@@ -5,6 +5,7 @@
  * @module
  */
 
+import { withoutAbsent } from "../../catalog/model/plain_data.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import { AdminFailure } from "../../../net/admin/admin_api.ts";
 import { ADMIN_PATHS } from "../../../proto/admin/api.ts";
@@ -248,7 +249,7 @@ export function clientSummary(
   const { node, name, xdsNode } = subscriber;
   return {
     client: name,
-    ...(node === undefined ? {} : { node }),
+    ...withoutAbsent({ node }),
     form: group.form,
     mode: form.mode,
     from: origin.remoteAddress,
@@ -258,12 +259,12 @@ export function clientSummary(
     kinds: kinds.map((status) => kindSummary(status, nowMs)),
     foreignTypes,
     waitsFor,
-    ...early === undefined ? {} : {
-      early: {
+    ...withoutAbsent({
+      early: early && {
         agoMs: Math.round(nowMs - early.atMs),
         clusters: early.clusters,
       },
-    },
+    }),
   };
 }
 
@@ -281,10 +282,10 @@ function kindSummary(status: KindStatus, nowMs: number): KindSummary {
     type: typeName(TYPE_URLS[kind]),
     names: status.nameCount,
     wildcard: status.isWildcard,
-    ...(sent === undefined ? {} : { sent: summary(sent) }),
-    ...(acked === undefined ? {} : { acked: summary(acked) }),
-    ...(nacked === undefined ? {} : {
-      nacked: {
+    ...withoutAbsent({
+      sent: sent && summary(sent),
+      acked: acked && summary(acked),
+      nacked: nacked && {
         ...summary(nacked),
         message: nacked.message,
         names: nacked.names,

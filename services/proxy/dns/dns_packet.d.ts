@@ -8,45 +8,30 @@ declare namespace packet {
     readonly class?: string;
   }
 
-  interface AddressAnswer {
-    readonly type: "A" | "AAAA";
+  interface Named {
     readonly name: string;
     readonly ttl: number;
+  }
+
+  interface AddressAnswer extends Named {
+    readonly type: "A" | "AAAA" | "CNAME";
     readonly data: string;
   }
 
-  interface AliasAnswer {
-    readonly type: "CNAME";
-    readonly name: string;
-    readonly ttl: number;
-    readonly data: string;
-  }
-
-  interface SrvAnswer {
+  interface SrvAnswer extends Named {
     readonly type: "SRV";
-    readonly name: string;
-    readonly ttl: number;
-    readonly data: {
-      readonly priority: number;
-      readonly weight: number;
-      readonly port: number;
-      readonly target: string;
-    };
+    readonly data:
+      & Readonly<Record<"priority" | "weight" | "port", number>>
+      & { readonly target: string };
   }
 
-  interface SoaAnswer {
+  interface SoaAnswer extends Named {
     readonly type: "SOA";
-    readonly name: string;
-    readonly ttl: number;
-    readonly data: {
-      readonly mname: string;
-      readonly rname: string;
-      readonly serial: number;
-      readonly refresh: number;
-      readonly retry: number;
-      readonly expire: number;
-      readonly minimum: number;
-    };
+    readonly data:
+      & Readonly<Record<"mname" | "rname", string>>
+      & Readonly<
+        Record<"serial" | "refresh" | "retry" | "expire" | "minimum", number>
+      >;
   }
 
   interface OptAnswer {
@@ -61,7 +46,6 @@ declare namespace packet {
 
   type Answer =
     | AddressAnswer
-    | AliasAnswer
     | SrvAnswer
     | SoaAnswer
     | OptAnswer;

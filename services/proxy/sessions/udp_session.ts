@@ -32,15 +32,11 @@ import {
   type ConduitEvents,
   isRefusal,
 } from "../../../proto/transfer/conduit.ts";
-import { type BackendFound, blame, dialBackend } from "./backend_dialer.ts";
+import { blame, dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
 import { IdleLink } from "./session_lists.ts";
-import {
-  type RefusedDatagram,
-  type UnansweredBudget,
-  UnansweredDatagram,
-} from "./unanswered_datagram.ts";
-import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
+import { UnansweredDatagram } from "./unanswered_datagram.ts";
+import type { UdpSessions } from "./udp_sessions.ts";
 
 /** Datagrams that wait for a dial; more are dropped, as by a network. */
 export const SESSION_WAITING_DATAGRAMS_MAX = 64;
@@ -55,28 +51,10 @@ export interface SessionHome {
   readonly sessions: Map<string, UdpSession>;
 }
 
-/** Who has sessions. */
-export interface SessionOwner {
-  readonly port: ProxiedPort;
-  readonly context: ProxyContext;
-  /** For datagrams that are kept until they are answered. */
-  readonly kept: UnansweredBudget;
-  /** The backend has said something, which was passed on. */
-  onAnswer(session: UdpSession): void;
-  /** No backend could be had; `why` is not `backend`. */
-  onRefused(session: UdpSession, why: BackendFound["kind"]): void;
-  /** It takes nothing more from its client, by no doing of its owner's. */
-  onLost(session: UdpSession): void;
-  /** Its backend refused, and it is over; `onClosed` comes next. */
-  onRefusal(session: UdpSession, datagram: RefusedDatagram | undefined): void;
-  /** All that it had is free; once. */
-  onClosed(session: UdpSession): void;
-}
-
 export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
   readonly client: DatagramAddress;
   readonly home: SessionHome;
-  readonly #owner: SessionOwner;
+  readonly #owner: UdpSessions;
   readonly id = newConnectionId();
   readonly askedMs: number;
   /** See `LiveDial`. */
@@ -98,7 +76,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
   constructor(
     client: DatagramAddress,
     home: SessionHome,
-    owner: SessionOwner,
+    owner: UdpSessions,
     refusers: ReadonlySet<Backend> = NOBODY,
   ) {
     super();
@@ -160,7 +138,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
         abandon(found.conduit, OVER.message);
       }
       context.reports.failed(OVER, this);
-      this.#owner.onClosed(this);
+      this.#owner.onClosed();
     } else if (found.kind === "backend") this.#open(found.conduit);
     else {
       this.#backend = undefined;
@@ -217,7 +195,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
     if (was === "open") this.#backend!.closed();
     if (this.#far !== undefined) return this.#far.reset(reason);
     if (this.#dialing !== undefined) return this.#dialing.abort();
-    this.#owner.onClosed(this);
+    this.#owner.onClosed();
   }
 
   onData(bytes: Uint8Array): void {
@@ -264,7 +242,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
         },
       );
     }
-    this.#owner.onClosed(this);
+    this.#owner.onClosed();
   }
 
   #open(far: Conduit): void {

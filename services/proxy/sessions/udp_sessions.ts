@@ -42,11 +42,7 @@ import {
   type ProxiedPort,
   type ProxyContext,
 } from "../listeners/proxied_port.ts";
-import {
-  type SessionHome,
-  type SessionOwner,
-  UdpSession,
-} from "./udp_session.ts";
+import { type SessionHome, UdpSession } from "./udp_session.ts";
 
 /**
  * Sessions of one port at once; then the one that was silent for longest makes
@@ -79,7 +75,8 @@ const SWEEPS_PER_IDLE = 16;
 /** and at least so often, because a service may come to want another time. */
 const SWEEP_MS_MAX = 5_000;
 
-export class UdpSessions implements PortProxy, SessionOwner {
+export class UdpSessions implements PortProxy {
+  /** For datagrams that are kept until they are answered. */
   readonly kept: UnansweredBudget = { bytes: 0 };
   /** Those that take datagrams of their clients. */
   readonly #current = new IdleList<UdpSession>();
@@ -178,11 +175,13 @@ export class UdpSessions implements PortProxy, SessionOwner {
     return this.#drained.promise;
   }
 
+  /** The backend has said something, which was passed on. */
   onAnswer(session: UdpSession): void {
     if (session.isLeaving) return;
     this.#current.touch(session, this.context.timers.now());
   }
 
+  /** No backend could be had; `why` is not `backend`. */
   onRefused(session: UdpSession, why: BackendFound["kind"]): void {
     this.port.counts.refused++;
     this.port.counts.datagramsDropped += session.takeWaiting().length;
@@ -204,10 +203,12 @@ export class UdpSessions implements PortProxy, SessionOwner {
     this.#shortUntilMs = timers.now() + SHORT_PAUSE_MS;
   }
 
+  /** It takes nothing more from its client, by no doing of ours. */
   onLost(session: UdpSession): void {
     this.#forget(session);
   }
 
+  /** Its backend refused, and it is over; `onClosed` comes next. */
   onRefusal(session: UdpSession, datagram: RefusedDatagram | undefined): void {
     const { counts, balancer } = this.port;
     counts.sessionsRefused++;
@@ -228,7 +229,8 @@ export class UdpSessions implements PortProxy, SessionOwner {
     else this.#welcome(home, bytes, client, by);
   }
 
-  onClosed(_session: UdpSession): void {
+  /** All that it had is free; once. */
+  onClosed(): void {
     this.#unclosed--;
     this.#shortUntilMs = -Infinity;
     this.#settle();
