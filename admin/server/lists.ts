@@ -12,7 +12,10 @@ import type {
 } from "../../proto/admin/list_answers.ts";
 import type { Endpoint, Service } from "../../services/catalog/model/model.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
-import { clientSummaries, type ClientSummary } from "../../services/discovery/status/client_answers.ts";
+import {
+  clientSummaries,
+  type ClientSummary,
+} from "../../services/discovery/status/client_answers.ts";
 import type { ServerDiscovery } from "../../server/discovery/server_discovery.ts";
 
 /** Endpoints of one service that are listed. */
