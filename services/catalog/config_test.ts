@@ -14,12 +14,12 @@ import {
 } from "../../tests/support/watch/scripted_source.ts";
 import { Catalog } from "./catalog.ts";
 import type { Snapshot } from "./snapshot.ts";
-import type { Service, ServiceEndpoints } from "./model/model.ts";
 
-/** A started catalog over scripted sources, and what a handler was handed. */
+/** A started catalog over scripted sources, and what its handlers were handed. */
 class Config {
   readonly catalog: Catalog;
   readonly sources: readonly ScriptedSource[];
+  readonly seen: Snapshot[][] = [[], []];
 
   constructor(...names: readonly string[]) {
     this.sources = names.map((name) => new ScriptedSource(name));
@@ -30,133 +30,160 @@ class Config {
       random: () => 0,
     });
     this.catalog.start();
+    for (const seen of this.seen) {
+      this.catalog.follow((snapshot) => void seen.push(snapshot));
+    }
   }
 
-  sink(index = 0) {
-    return this.sources[index]!.sink;
-  }
-
-  handler(): Snapshot[] {
-    const seen: Snapshot[] = [];
-    this.catalog.follow((snapshot) => void seen.push(snapshot));
-    return seen;
+  /** One line of a script. */
+  run(line: string): void {
+    const [verb = "", ...words] = line.trim().split(" ");
+    if (verb === "has" || verb === "leads") {
+      for (const seen of this.seen) {
+        const { services, endpoints } = seen.at(-1)!;
+        const found = verb === "has"
+          ? [...services.values()]
+            .map(({ name, ports }) => `${name}:${ports[0]!.port}`)
+          : [...endpoints].map(([service, list]) =>
+            `${service.split("/")[1]}=${
+              list.map(({ address, ports }) => `${address}:${ports[0]!.port}`)
+            }`
+          );
+        assertEquals(found.sort(), words.sort(), line);
+      }
+      return;
+    }
+    if (verb === "count") {
+      const count = Number(words[0]);
+      return assertEquals(this.seen.map(({ length }) => length), [
+        count,
+        count,
+      ]);
+    }
+    const [, act = "", source = "one"] = /^([a-z]+)(?:@(\w+))?$/.exec(verb)!;
+    const { sink } = this.sources.find(({ name }) => name === source)!;
+    const lists = words.filter((word) => word.includes("="));
+    const others = words.filter((word) => !word.includes("="));
+    switch (act) {
+      case "remove":
+        return sink.remove({ services: others.map((it) => `default/${it}`) });
+      case "unlead":
+        return sink.remove({ endpoints: others.map((it) => `default/${it}`) });
+      case "synced":
+        return sink.synced();
+      case "add":
+      case "set":
+        return sink[act]({
+          ...lists.length > 0 ? {} : { services: others.map(serviceIn) },
+          ...lists.length === 0 ? {} : { endpoints: lists.map(endpointsIn) },
+        });
+    }
+    throw new TypeError(`There is no such step: ${line}`);
   }
 }
 
-function assertServices(
-  seen: readonly Snapshot[],
-  expected: readonly Service[],
-): void {
-  const services = [...seen.at(-1)!.services.values()];
-  const byName = (a: Service, b: Service) => a.name < b.name ? -1 : 1;
-  assertEquals(services.toSorted(byName), expected.toSorted(byName));
+/** `foo:10` */
+function serviceIn(text: string) {
+  const [name = "", port] = text.split(":");
+  return serviceOf(name, Number(port));
 }
 
-function assertEndpoints(
-  seen: readonly Snapshot[],
-  ...expected: readonly ServiceEndpoints[]
-): void {
-  const endpoints = [...seen.at(-1)!.endpoints];
-  assertEquals(
-    Object.fromEntries(endpoints),
-    Object.fromEntries(
-      expected.map(({ service, endpoints }) => [service, endpoints]),
-    ),
-  );
+/** `foo=e1:1,e2:2` */
+function endpointsIn(text: string) {
+  const [name = "", list = ""] = text.split("=");
+  return endpointsOf(name, ...list.split(","));
 }
 
-Deno.test("NewServiceAddedAndNotified", () => {
-  const config = new Config("one");
-  const seen = config.handler();
-  const service = serviceOf("foo", 10);
-  config.sink().add({ services: [service] });
-  assertServices(seen, [service]);
-  assertEquals(seen.length, 1);
-});
+/**
+ * By upstream's name, a step a line: `add`, `set` and `remove` of services
+ * `NAME:PORT` and of endpoints `NAME=ADDRESS:PORT,…`, by a source (`@two`, else the
+ * first); `unlead` removes endpoints. Then what each of two handlers has: services
+ * (`has`), endpoints (`leads`), and how often it was called (`count`).
+ */
+const SCRIPTS: Readonly<Record<string, string>> = {
+  NewServiceAddedAndNotified: `
+    add foo:10
+    has foo:10
+    count 1`,
+  ServiceAddedRemovedSetAndNotified: `
+    add foo:10
+    has foo:10
+    add bar:20
+    has foo:10 bar:20
+    remove foo
+    has bar:20
+    set foobar:99
+    has foobar:99
+    count 4`,
+  "NewMultipleSourcesServices(MultipleHandlers)AddedAndNotified": `
+    add foo:10
+    add@two bar:20
+    has foo:10 bar:20`,
+  "NewMultipleSourcesEndpointsMultipleHandlersAdd(RemoveSet)AndNotified": `
+    add foo=e1:1,e2:2
+    add@two bar=e3:3,e4:4
+    leads foo=e1:1,e2:2 bar=e3:3,e4:4
+    add foobar=e5:5,e6:6
+    leads foo=e1:1,e2:2 bar=e3:3,e4:4 foobar=e5:5,e6:6
+    add foo=e7:7
+    leads foo=e7:7 bar=e3:3,e4:4 foobar=e5:5,e6:6
+    unlead@two bar
+    leads foo=e7:7 foobar=e5:5,e6:6
+    set bar=e3:3,e4:4
+    leads bar=e3:3,e4:4`,
+  "MergeInvoked, MergeFuncInvoked: what one source says is merged as its own": `
+    add foo:10
+    add@two bar:20
+    set@two
+    has foo:10
+    remove@two foo
+    has foo:10`,
+  "services are added, modified and deleted: the full list after each": `
+    set
+    synced
+    count 0
+    add foo:10
+    has foo:10
+    add bar:20
+    has foo:10 bar:20
+    add foo:11
+    has foo:11 bar:20
+    remove foo
+    has bar:20
+    remove bar
+    has`,
+  "endpoints are added, modified and deleted: the full list after each": `
+    add foo=10.0.0.1:1
+    add bar=10.0.0.2:2
+    leads foo=10.0.0.1:1 bar=10.0.0.2:2
+    add foo=10.0.0.3:3
+    leads foo=10.0.0.3:3 bar=10.0.0.2:2
+    unlead foo
+    leads bar=10.0.0.2:2
+    unlead bar
+    leads`,
+  "the last service that goes is gone, by SET as well": `
+    set foo:80
+    set
+    has`,
+  "endpoints that are deleted leave their service": `
+    set foo:80
+    set foo=10.0.0.1:80
+    unlead foo
+    has foo:80
+    leads`,
+};
 
-Deno.test("ServiceAddedRemovedSetAndNotified", () => {
-  const config = new Config("one");
-  const seen = config.handler();
-  const [foo, bar, foobar] = [
-    serviceOf("foo", 10),
-    serviceOf("bar", 20),
-    serviceOf("foobar", 99),
-  ] as const;
-  config.sink().add({ services: [foo] });
-  assertServices(seen, [foo]);
-  config.sink().add({ services: [bar] });
-  assertServices(seen, [foo, bar]);
-  config.sink().remove({ services: ["default/foo"] });
-  assertServices(seen, [bar]);
-  config.sink().set({ services: [foobar] });
-  assertServices(seen, [foobar]);
-  assertEquals(seen.length, 4);
-});
-
-Deno.test("NewMultipleSourcesServicesAddedAndNotified", () => {
-  const config = new Config("one", "two");
-  const seen = config.handler();
-  assertEquals(config.sink(0) === config.sink(1), false);
-  const [foo, bar] = [serviceOf("foo", 10), serviceOf("bar", 20)] as const;
-  config.sink(0).add({ services: [foo] });
-  config.sink(1).add({ services: [bar] });
-  assertServices(seen, [foo, bar]);
-});
-
-Deno.test("NewMultipleSourcesServicesMultipleHandlersAddedAndNotified", () => {
-  const config = new Config("one", "two");
-  const handlers = [config.handler(), config.handler()];
-  const [foo, bar] = [serviceOf("foo", 10), serviceOf("bar", 20)] as const;
-  config.sink(0).add({ services: [foo] });
-  config.sink(1).add({ services: [bar] });
-  for (const seen of handlers) assertServices(seen, [foo, bar]);
-});
-
-Deno.test("NewMultipleSourcesEndpointsMultipleHandlersAddedAndNotified", () => {
-  const config = new Config("one", "two");
-  const handlers = [config.handler(), config.handler()];
-  const foo = endpointsOf("foo", "endpoint1:1", "endpoint2:2");
-  const bar = endpointsOf("bar", "endpoint3:3", "endpoint4:4");
-  config.sink(0).add({ endpoints: [foo] });
-  config.sink(1).add({ endpoints: [bar] });
-  for (const seen of handlers) assertEndpoints(seen, foo, bar);
-});
-
-Deno.test("NewMultipleSourcesEndpointsMultipleHandlersAddRemoveSetAndNotified", () => {
-  const config = new Config("one", "two");
-  const handlers = [config.handler(), config.handler()];
-  const foo = endpointsOf("foo", "endpoint1:1", "endpoint2:2");
-  const bar = endpointsOf("bar", "endpoint3:3", "endpoint4:4");
-  config.sink(0).add({ endpoints: [foo] });
-  config.sink(1).add({ endpoints: [bar] });
-  for (const seen of handlers) assertEndpoints(seen, foo, bar);
-  const foobar = endpointsOf("foobar", "endpoint5:5", "endpoint6:6");
-  config.sink(0).add({ endpoints: [foobar] });
-  for (const seen of handlers) assertEndpoints(seen, foo, bar, foobar);
-  const other = endpointsOf("foo", "endpoint7:7");
-  config.sink(0).add({ endpoints: [other] });
-  for (const seen of handlers) assertEndpoints(seen, other, bar, foobar);
-  config.sink(1).remove({ endpoints: ["default/bar"] });
-  for (const seen of handlers) assertEndpoints(seen, other, foobar);
-  config.sink(0).set({ endpoints: [bar] });
-  for (const seen of handlers) assertEndpoints(seen, bar);
-});
+for (const [name, script] of Object.entries(SCRIPTS)) {
+  Deno.test(name, () => {
+    const config = new Config("one", "two");
+    for (const line of script.trim().split("\n")) config.run(line);
+  });
+}
 
 Deno.test("ConfigurationChannels: one name stands for one source", () => {
   assertThrows(() => new Config("one", "one"), TypeError, '"one"');
   assertThrows(() => new Config(""), TypeError, '""');
-});
-
-Deno.test("MergeInvoked, MergeFuncInvoked: what one source says is merged as its own", () => {
-  const config = new Config("one", "two");
-  const seen = config.handler();
-  const [foo, bar] = [serviceOf("foo", 10), serviceOf("bar", 20)] as const;
-  config.sink(0).add({ services: [foo] });
-  config.sink(1).add({ services: [bar] });
-  config.sink(1).set({ services: [] });
-  assertServices(seen, [foo]);
-  config.sink(1).remove({ services: ["default/foo"] });
-  assertServices(seen, [foo]);
 });
 
 Deno.test("Broadcaster: all are notified, in the order in which they came", () => {
@@ -165,64 +192,6 @@ Deno.test("Broadcaster: all are notified, in the order in which they came", () =
   for (const name of ["first", "second"]) {
     config.catalog.follow(() => void reported.push(name));
   }
-  config.sink().add({ services: [serviceOf("foo")] });
+  config.run("add foo:80");
   assertEquals(reported, ["first", "second"]);
-});
-
-Deno.test("services are added, modified and deleted: the full list after each", () => {
-  const config = new Config("api");
-  const seen = config.handler();
-  config.sink().set({ services: [] });
-  config.sink().synced();
-  assertEquals([seen.length, config.catalog.isSynced], [0, true]);
-  const [foo, bar] = [serviceOf("foo", 10), serviceOf("bar", 20)] as const;
-  config.sink().add({ services: [foo] });
-  assertServices(seen, [foo]);
-  config.sink().add({ services: [bar] });
-  assertServices(seen, [foo, bar]);
-  const modified = serviceOf("foo", 11);
-  config.sink().add({ services: [modified] });
-  assertServices(seen, [modified, bar]);
-  config.sink().remove({ services: ["default/foo"] });
-  assertServices(seen, [bar]);
-  config.sink().remove({ services: ["default/bar"] });
-  assertServices(seen, []);
-});
-
-Deno.test("endpoints are added, modified and deleted: the full list after each", () => {
-  const config = new Config("api");
-  const seen = config.handler();
-  const foo = endpointsOf("foo", "10.0.0.1:1");
-  const bar = endpointsOf("bar", "10.0.0.2:2");
-  config.sink().add({ endpoints: [foo] });
-  config.sink().add({ endpoints: [bar] });
-  assertEndpoints(seen, foo, bar);
-  const modified = endpointsOf("foo", "10.0.0.3:3");
-  config.sink().add({ endpoints: [modified] });
-  assertEndpoints(seen, modified, bar);
-  config.sink().remove({ endpoints: ["default/foo"] });
-  assertEndpoints(seen, bar);
-  config.sink().remove({ endpoints: ["default/bar"] });
-  assertEndpoints(seen);
-});
-
-Deno.test("the last service that goes is gone, by SET as well", () => {
-  const config = new Config("etcd");
-  const seen = config.handler();
-  config.sink().set({ services: [serviceOf("foo")] });
-  config.sink().set({ services: [] });
-  assertServices(seen, []);
-});
-
-Deno.test("endpoints that are deleted leave their service", () => {
-  const config = new Config("etcd");
-  const seen = config.handler();
-  const foo = serviceOf("foo");
-  config.sink().set({
-    services: [foo],
-    endpoints: [endpointsOf("foo", "10.0.0.1:80")],
-  });
-  config.sink().remove({ endpoints: ["default/foo"] });
-  assertServices(seen, [foo]);
-  assertEndpoints(seen);
 });

@@ -29,7 +29,10 @@ class LoadBalancer {
       if (!(service in endpoints)) this.#balancers.delete(service);
     }
     for (const [service, list] of Object.entries(endpoints)) {
-      this.#balancer(service).update(list.map((address) => target(address)));
+      const targets = list.filter((address) => address !== "");
+      this.#balancer(service).update(
+        targets.map((address) => target(address)),
+      );
     }
   }
 
@@ -46,17 +49,27 @@ class LoadBalancer {
     return balancer.pick(client, tried)?.key;
   }
 
-  expect(service: string, endpoints: readonly (string | undefined)[]): void {
-    assertEquals(endpoints.map(() => this.next(service)), endpoints);
-  }
-
-  expectClients(
-    service: string,
-    where: Readonly<Record<string, string>>,
-  ): void {
-    const seen = Object.keys(where)
-      .map((client) => [client, this.next(service, client)]);
-    assertEquals(Object.fromEntries(seen), where);
+  /** One line of a script. */
+  run(line: string): void {
+    const [what, wanted] = line.split(" -> ");
+    const [verb = "", ...words] = what!.trim().split(" ");
+    if (verb === "update") {
+      const lists = words.map((word) => word.split("="));
+      return this.update(
+        Object.fromEntries(
+          lists.map(([service, list = ""]) => [service, list.split(",")]),
+        ),
+      );
+    }
+    if (verb === "sticky") return this.sticky(words[0]!);
+    const [client, failed] = words;
+    const expected = wanted!.split(" ");
+    const seen = expected.map(() =>
+      failed === undefined
+        ? this.next(verb, client)
+        : this.nextAfter(verb, client!, failed)
+    );
+    assertEquals(seen.map((key) => key ?? "none"), expected, line);
   }
 
   #balancer(service: string): Balancer {
@@ -69,220 +82,118 @@ class LoadBalancer {
   }
 }
 
-const [CLIENT_1, CLIENT_2, CLIENT_3, CLIENT_4, CLIENT_5, CLIENT_6] = [
-  "127.0.0.1",
-  "127.0.0.2",
-  "127.0.0.3",
-  "127.0.0.4",
-  "127.0.0.5",
-  "127.0.0.6",
-] as const;
+/**
+ * By upstream's name, a step a line: `update SERVICE=ENDPOINT,…`, all services;
+ * `sticky SERVICE`; `SERVICE [CLIENT [FAILED]] -> ENDPOINT …`, one call for each.
+ */
+const SCRIPTS: Readonly<Record<string, string>> = {
+  TestLoadBalanceFailsWithNoEndpoints: `
+    update
+    foo -> none`,
+  TestLoadBalanceWorksWithSingleEndpoint: `
+    foo -> none
+    update foo=e1:40
+    foo -> e1:40 e1:40 e1:40 e1:40`,
+  TestLoadBalanceWorksWithMultipleEndpoints: `
+    foo -> none
+    update foo=e:1,e:2,e:3
+    foo -> e:1 e:2 e:3 e:1`,
+  TestLoadBalanceWorksWithMultipleEndpointsMultiplePorts: `
+    update foo:p=e1:1,e2:1,e3:1 foo:q=e1:2,e2:2,e3:2
+    foo:p -> e1:1 e2:1
+    foo:q -> e1:2 e2:2 e3:2
+    foo:p -> e3:1 e1:1
+    update foo:p=e4:1 foo:q=e4:2
+    foo:p -> e4:1 e4:1
+    foo:q -> e4:2`,
+  TestLoadBalanceWorksWithMultipleEndpointsAndUpdates: `
+    update foo=e:1,e:2,e:3
+    foo -> e:1 e:2 e:3 e:1 e:2
+    update foo=e:8,e:9
+    foo -> e:8 e:9 e:8 e:9
+    update foo=
+    foo -> none`,
+  TestLoadBalanceWorksWithServiceRemoval: `
+    update foo=e:1,e:2,e:3 bar=e:4,e:5
+    foo -> e:1 e:2 e:3 e:1 e:2
+    bar -> e:4 e:5 e:4 e:5 e:4
+    update bar=e:4,e:5
+    foo -> none
+    bar -> e:5 e:4 e:5 e:4`,
+  TestStickyLoadBalanceWorksWithNewServiceCalledFirst: `
+    sticky foo
+    update foo=e:1,e:2,e:3
+    foo c1 -> e:1 e:1
+    foo c2 -> e:2 e:2
+    foo c3 -> e:3 e:3`,
+  TestStickyLoadBalanceWorksWithNewServiceCalledSecond: `
+    update foo=e:1,e:2,e:3
+    sticky foo
+    foo c1 -> e:1 e:1
+    foo c2 -> e:2 e:2
+    foo c3 -> e:3 e:3`,
+  TestStickyLoadBalanaceWorksWithMultipleEndpointsRemoveOne: `
+    sticky foo
+    update foo=e:1,e:2,e:3
+    foo c1 -> e:1
+    foo c2 -> e:2
+    foo c3 -> e:3
+    update foo=e:1,e:2
+    foo c1 -> e:1
+    foo c2 -> e:2
+    foo c3 -> e:1
+    update foo=e:1,e:2,e:4
+    foo c1 -> e:1
+    foo c2 -> e:2
+    foo c3 -> e:1
+    foo c4 -> e:1
+    foo c5 -> e:2
+    foo c6 -> e:4`,
+  TestStickyLoadBalanceWorksWithMultipleEndpointsAndUpdates: `
+    sticky foo
+    update foo=e:1,e:2,e:3
+    foo c1 -> e:1 e:1
+    foo c2 -> e:2 e:2
+    foo c3 -> e:3 e:3
+    update foo=e:4,e:5
+    foo c1 -> e:4 e:4
+    foo c2 -> e:5 e:5
+    update foo=
+    foo -> none`,
+  TestStickyLoadBalanceWorksWithServiceRemoval: `
+    sticky foo
+    sticky bar
+    update foo=e:1,e:2,e:3 bar=e:5,e:6
+    foo c1 -> e:1 e:1
+    foo c2 -> e:2 e:2
+    foo c3 -> e:3 e:3
+    bar c1 -> e:5 e:5
+    bar c2 -> e:6 e:6
+    update bar=e:5,e:6
+    foo -> none
+    bar c2 -> e:6
+    bar c1 -> e:5`,
+  // The turn after the first three is e:1's, which failed; affinity is written anew.
+  TestStickyLoadBalanceWorksWithEndpointFails: `
+    sticky foo
+    update foo=e:1,e:2,e:3
+    foo c1 -> e:1
+    foo c2 -> e:2
+    foo c3 -> e:3
+    foo c1 e:1 -> e:2
+    foo c1 -> e:2
+    foo c2 -> e:2
+    foo c3 -> e:3`,
+  "a list in another order is the same list": `
+    update foo=e:1,e:2,e:3
+    foo -> e:1
+    update foo=e:3,e:1,e:2
+    foo -> e:2 e:3 e:1`,
+};
 
-Deno.test("TestLoadBalanceFailsWithNoEndpoints", () => {
-  const balancer = new LoadBalancer();
-  balancer.update({});
-  balancer.expect("foo", [undefined]);
-});
-
-Deno.test("TestLoadBalanceWorksWithSingleEndpoint", () => {
-  const balancer = new LoadBalancer();
-  balancer.expect("foo", [undefined]);
-  balancer.update({ foo: ["endpoint1:40"] });
-  balancer.expect("foo", Array(4).fill("endpoint1:40"));
-});
-
-Deno.test("TestLoadBalanceWorksWithMultipleEndpoints", () => {
-  const balancer = new LoadBalancer();
-  balancer.expect("foo", [undefined]);
-  balancer.update({ foo: ["endpoint:1", "endpoint:2", "endpoint:3"] });
-  balancer.expect("foo", [
-    "endpoint:1",
-    "endpoint:2",
-    "endpoint:3",
-    "endpoint:1",
-  ]);
-});
-
-Deno.test("TestLoadBalanceWorksWithMultipleEndpointsMultiplePorts", () => {
-  const balancer = new LoadBalancer();
-  balancer.update({
-    "foo:p": ["endpoint1:1", "endpoint2:1", "endpoint3:1"],
-    "foo:q": ["endpoint1:2", "endpoint2:2", "endpoint3:2"],
-  });
-  balancer.expect("foo:p", ["endpoint1:1", "endpoint2:1"]);
-  balancer.expect("foo:q", ["endpoint1:2", "endpoint2:2", "endpoint3:2"]);
-  balancer.expect("foo:p", ["endpoint3:1", "endpoint1:1"]);
-  balancer.update({ "foo:p": ["endpoint4:1"], "foo:q": ["endpoint4:2"] });
-  balancer.expect("foo:p", ["endpoint4:1", "endpoint4:1"]);
-  balancer.expect("foo:q", ["endpoint4:2"]);
-});
-
-Deno.test("TestLoadBalanceWorksWithMultipleEndpointsAndUpdates", () => {
-  const balancer = new LoadBalancer();
-  balancer.update({ foo: ["endpoint:1", "endpoint:2", "endpoint:3"] });
-  balancer.expect("foo", [
-    "endpoint:1",
-    "endpoint:2",
-    "endpoint:3",
-    "endpoint:1",
-    "endpoint:2",
-  ]);
-  balancer.update({ foo: ["endpoint:8", "endpoint:9"] });
-  balancer.expect("foo", [
-    "endpoint:8",
-    "endpoint:9",
-    "endpoint:8",
-    "endpoint:9",
-  ]);
-  balancer.update({ foo: [] });
-  balancer.expect("foo", [undefined]);
-});
-
-Deno.test("TestLoadBalanceWorksWithServiceRemoval", () => {
-  const balancer = new LoadBalancer();
-  const bar = ["endpoint:4", "endpoint:5"];
-  balancer.update({ foo: ["endpoint:1", "endpoint:2", "endpoint:3"], bar });
-  balancer.expect("foo", [
-    "endpoint:1",
-    "endpoint:2",
-    "endpoint:3",
-    "endpoint:1",
-    "endpoint:2",
-  ]);
-  balancer.expect("bar", [
-    "endpoint:4",
-    "endpoint:5",
-    "endpoint:4",
-    "endpoint:5",
-    "endpoint:4",
-  ]);
-  balancer.update({ bar });
-  balancer.expect("foo", [undefined]);
-  balancer.expect("bar", [
-    "endpoint:5",
-    "endpoint:4",
-    "endpoint:5",
-    "endpoint:4",
-  ]);
-});
-
-for (const order of ["First", "Second"]) {
-  Deno.test(`TestStickyLoadBalanceWorksWithNewServiceCalled${order}`, () => {
+for (const [name, script] of Object.entries(SCRIPTS)) {
+  Deno.test(name, () => {
     const balancer = new LoadBalancer();
-    if (order === "First") balancer.sticky("foo");
-    balancer.update({ foo: ["endpoint:1", "endpoint:2", "endpoint:3"] });
-    if (order === "Second") balancer.sticky("foo");
-    for (let visit = 0; visit < 2; visit++) {
-      balancer.expectClients("foo", {
-        [CLIENT_1]: "endpoint:1",
-        [CLIENT_2]: "endpoint:2",
-        [CLIENT_3]: "endpoint:3",
-      });
-    }
+    for (const line of script.trim().split("\n")) balancer.run(line);
   });
 }
-
-Deno.test("TestStickyLoadBalanaceWorksWithMultipleEndpointsRemoveOne", () => {
-  const balancer = new LoadBalancer();
-  balancer.sticky("foo");
-  balancer.update({ foo: ["endpoint:1", "endpoint:2", "endpoint:3"] });
-  balancer.expectClients("foo", {
-    [CLIENT_1]: "endpoint:1",
-    [CLIENT_2]: "endpoint:2",
-    [CLIENT_3]: "endpoint:3",
-  });
-  balancer.update({ foo: ["endpoint:1", "endpoint:2"] });
-  const settled = {
-    [CLIENT_1]: "endpoint:1",
-    [CLIENT_2]: "endpoint:2",
-    [CLIENT_3]: "endpoint:1",
-  };
-  balancer.expectClients("foo", settled);
-  balancer.update({ foo: ["endpoint:1", "endpoint:2", "endpoint:4"] });
-  balancer.expectClients("foo", {
-    ...settled,
-    [CLIENT_4]: "endpoint:1",
-    [CLIENT_5]: "endpoint:2",
-    [CLIENT_6]: "endpoint:4",
-  });
-});
-
-Deno.test("TestStickyLoadBalanceWorksWithMultipleEndpointsAndUpdates", () => {
-  const balancer = new LoadBalancer();
-  balancer.sticky("foo");
-  balancer.update({ foo: ["endpoint:1", "endpoint:2", "endpoint:3"] });
-  for (let visit = 0; visit < 2; visit++) {
-    balancer.expectClients("foo", {
-      [CLIENT_1]: "endpoint:1",
-      [CLIENT_2]: "endpoint:2",
-      [CLIENT_3]: "endpoint:3",
-    });
-  }
-  balancer.update({ foo: ["endpoint:4", "endpoint:5"] });
-  for (let visit = 0; visit < 2; visit++) {
-    balancer.expectClients("foo", {
-      [CLIENT_1]: "endpoint:4",
-      [CLIENT_2]: "endpoint:5",
-    });
-  }
-  balancer.update({ foo: [] });
-  balancer.expect("foo", [undefined]);
-});
-
-Deno.test("TestStickyLoadBalanceWorksWithServiceRemoval", () => {
-  const balancer = new LoadBalancer();
-  const bar = ["endpoint:5", "endpoint:6"];
-  balancer.sticky("foo");
-  balancer.sticky("bar");
-  balancer.update({ foo: ["endpoint:1", "endpoint:2", "endpoint:3"], bar });
-  for (let visit = 0; visit < 2; visit++) {
-    balancer.expectClients("foo", {
-      [CLIENT_1]: "endpoint:1",
-      [CLIENT_2]: "endpoint:2",
-      [CLIENT_3]: "endpoint:3",
-    });
-    balancer.expectClients("bar", {
-      [CLIENT_1]: "endpoint:5",
-      [CLIENT_2]: "endpoint:6",
-    });
-  }
-  balancer.update({ bar });
-  balancer.expect("foo", [undefined]);
-  balancer.expectClients("bar", {
-    [CLIENT_2]: "endpoint:6",
-    [CLIENT_1]: "endpoint:5",
-  });
-});
-
-Deno.test("TestStickyLoadBalanceWorksWithEndpointFails", () => {
-  const balancer = new LoadBalancer();
-  balancer.sticky("foo");
-  balancer.update({ foo: ["endpoint:1", "endpoint:2", "endpoint:3"] });
-  balancer.expectClients("foo", {
-    [CLIENT_1]: "endpoint:1",
-    [CLIENT_2]: "endpoint:2",
-    [CLIENT_3]: "endpoint:3",
-  });
-  assertEquals(
-    balancer.nextAfter("foo", CLIENT_1, "endpoint:1"),
-    "endpoint:2",
-    "the turn after the first three is endpoint:1's, which failed",
-  );
-  assertEquals(
-    balancer.next("foo", CLIENT_1),
-    "endpoint:2",
-    "the affinity was written anew",
-  );
-  balancer.expectClients("foo", {
-    [CLIENT_2]: "endpoint:2",
-    [CLIENT_3]: "endpoint:3",
-  });
-});
-
-Deno.test("a list in another order is the same list", () => {
-  const balancer = new LoadBalancer();
-  balancer.update({ foo: ["endpoint:1", "endpoint:2", "endpoint:3"] });
-  balancer.expect("foo", ["endpoint:1"]);
-  balancer.update({ foo: ["endpoint:3", "endpoint:1", "endpoint:2"] });
-  balancer.expect("foo", ["endpoint:2", "endpoint:3", "endpoint:1"]);
-});
