@@ -117,7 +117,7 @@ export class MembershipSource implements Source {
   /** Changed services that the catalog does not know yet. */
   readonly #touched = new Set<string>();
   #gathering: Timer | undefined;
-  /** Remembered agents that are not back. */
+  /** Agents of an earlier life of this server that have time to come back. */
   readonly #awaited = new Set<Agent>();
   #keeping: Timer | undefined;
   /** Since the last saving. */
@@ -160,7 +160,7 @@ export class MembershipSource implements Source {
 
   /** Restores remembered agents, without a link for now. */
   async #recall(memory: MemberMemory, settleMs: number): Promise<void> {
-    const { timers, now = Date.now, mayOffer } = this.options;
+    const { timers, now = Date.now } = this.options;
     const agents = await memory.load();
     if (this.#sink === undefined) return;
     const nowMs = now();
@@ -168,9 +168,7 @@ export class MembershipSource implements Source {
     for (const { id, node, offers, seenMs } of agents) {
       // The clock may have been set back meanwhile.
       const agoMs = Math.max(0, nowMs - seenMs);
-      const allowed = offers.filter(({ service }) =>
-        mayOffer?.(node, service) ?? true
-      );
+      const allowed = this.#allowedOf(node, offers);
       if (agoMs >= FORGET_MS || allowed.length === 0) continue;
       areAllBack = true;
       if (this.#agents.has(id)) continue;
@@ -217,7 +215,9 @@ export class MembershipSource implements Source {
     const { now = Date.now, memory } = this.options;
     const nowMs = now();
     const agents = [...this.#agents.values()]
-      .filter(({ offers, isHeard }) => offers.length > 0 && !isHeard)
+      .filter(({ offers, known }) =>
+        offers.length > 0 && known.kind !== "heard"
+      )
       .map(({ id, node, offers, links, seenMs, own }) => ({
         ...{ id, node, offers },
         seenMs: links.size > 0 ? nowMs : seenMs,
@@ -246,8 +246,7 @@ export class MembershipSource implements Source {
     }
     if (this.#lost.delete(agent)) this.#stopTimer(agent);
     agent.links.add(link);
-    agent.isHeard = false;
-    agent.elsewhere = undefined;
+    agent.known = { kind: "linked" };
     agent.node = provenNames(link.peer.identity)?.[0] ?? "";
     this.#onAnnounced(agent, link);
     const isLast = this.#awaited.delete(agent) && this.#awaited.size === 0;
@@ -272,12 +271,12 @@ export class MembershipSource implements Source {
       return this.#believe(agent, elsewhere);
     }
     if (agent.offers.length === 0) return this.#forget(agent);
+    agent.known = { kind: "lost" };
     this.#lose(agent, FORGET_MS);
   }
 
   /** It has no link, here or elsewhere, and is remembered for a while. */
   #lose(agent: Agent, ms: number): void {
-    agent.elsewhere = undefined;
     this.#lost.add(agent);
     this.#setTimer(agent, ms, () => this.#forget(agent));
     const [oldest] = this.#lost;
@@ -298,44 +297,44 @@ export class MembershipSource implements Source {
       const known = this.#agents.get(id);
       if (known === undefined) this.#believe(new Agent(id), elsewhere);
       // Lost here as there: what we have seen ourselves counts.
-      else if (known.isHeard || elsewhere.state !== "unready") {
+      else if (known.known.kind === "heard" || elsewhere.state !== "unready") {
         if (known.links.size === 0) this.#believe(known, elsewhere);
       }
     }
     for (const agent of this.#agents.values()) {
-      if (agent.isHeard && !current.has(agent.id)) this.#forget(agent);
+      if (agent.known.kind === "heard" && !current.has(agent.id)) {
+        this.#forget(agent);
+      }
     }
   }
 
   /** An agent without a link here is what another server says. */
   #believe(agent: Agent, { node, offers, state, seenMs }: OfferingAgent): void {
-    const { now = Date.now, mayOffer } = this.options;
+    const { now = Date.now } = this.options;
     const leftMs = FORGET_MS - Math.max(0, now() - seenMs);
     if (state === "unready" && leftMs <= 0) return this.#forget(agent);
     this.#agents.set(agent.id, agent);
-    const before = agent.isHeard ? agent.state : undefined;
-    agent.isHeard = true;
+    const { known: before } = agent;
+    agent.known = { kind: "heard", state };
     agent.node = node;
     agent.seenMs = seenMs;
     if (state === "unready") this.#lose(agent, leftMs);
     else {
       this.#lost.delete(agent);
       this.#stopTimer(agent);
-      agent.elsewhere = state;
     }
-    const allowed = offers.filter(({ service }) =>
-      mayOffer?.(node, service) ?? true
-    );
+    const allowed = this.#allowedOf(node, offers);
     // A server saves all of its agents each time.
-    const isSame = before === agent.state &&
+    const isSame = before.kind === "heard" && before.state === state &&
       JSON.stringify(allowed) === JSON.stringify(agent.offers);
     if (!isSame) this.#offer(agent, allowed);
   }
 
   #forget(agent: Agent): void {
     this.#stopTimer(agent);
-    this.#awaited.delete(agent);
     this.#lost.delete(agent);
+    this.#awaited.delete(agent);
+    agent.known = { kind: "lost" };
     this.#agents.delete(agent.id);
     this.#offer(agent, []);
   }
@@ -352,11 +351,17 @@ export class MembershipSource implements Source {
 
   /** An agent without a link cannot be authorized as a whole: each service is. */
   #authorizeRemembered(agent: Agent): void {
-    const { mayOffer } = this.options;
-    if (mayOffer === undefined) return;
     const { node, offers } = agent;
-    const allowed = offers.filter(({ service }) => mayOffer(node, service));
+    const allowed = this.#allowedOf(node, offers);
     if (allowed.length < offers.length) this.#offer(agent, allowed);
+  }
+
+  #allowedOf(
+    node: string,
+    offers: readonly OfferedName[],
+  ): readonly OfferedName[] {
+    const { mayOffer } = this.options;
+    return offers.filter(({ service }) => mayOffer?.(node, service) ?? true);
   }
 
   #onAnnounced(agent: Agent, link: AgentLink): void {
@@ -388,7 +393,7 @@ export class MembershipSource implements Source {
     this.#offering += Math.sign(offers.length) -
       Math.sign(agent.offers.length);
     agent.offers = offers;
-    if (!agent.isHeard) {
+    if (agent.known.kind !== "heard") {
       if (!this.#isChanged) this.#keepIn(AGENT_KEEP_MS);
       this.#isChanged = true;
     }
@@ -481,6 +486,15 @@ export class MembershipSource implements Source {
   }
 }
 
+/** What is known of an agent. */
+type Known =
+  /** It has links here. */
+  | { readonly kind: "linked" }
+  /** It had, maybe in an earlier life of this server, and lost the last one. */
+  | { readonly kind: "lost" }
+  /** Only what another server says of it. */
+  | { readonly kind: "heard"; readonly state: OfferingAgent["state"] };
+
 /** One agent, whatever links it has. */
 class Agent implements OfferingMember {
   readonly links = new Set<AgentLink>();
@@ -498,15 +512,13 @@ class Agent implements OfferingMember {
   node = "";
   /** When its last link was lost, or it was last known to have one. */
   seenMs = 0;
-  /** All that is known of it is what another server says. */
-  isHeard = false;
-  /** Without a link here: what its links to another server are. */
-  elsewhere: "ready" | "serving" | undefined;
+  known: Known = { kind: "lost" };
 
   constructor(readonly id: string) {}
 
   get state(): "ready" | "serving" | "unready" {
-    return this.own ?? this.elsewhere ?? "unready";
+    const { own, known } = this;
+    return own ?? (known.kind === "heard" ? known.state : "unready");
   }
 
   /** What its links here are; `undefined`: there is none. */
