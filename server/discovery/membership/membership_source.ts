@@ -14,7 +14,7 @@
  * (`member_memory.ts`) is awaited a little longer, and then it is an agent whose
  * link is lost.
  *
- * An agent without a link here that is linked to another server (`peer_offers.ts`)
+ * An agent without a link here that is linked to another server (`shared_offers.ts`)
  * is what that server says it is, as far as the rules here allow: a client finds
  * the same at every server. A link of our own says more.
  *

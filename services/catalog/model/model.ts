@@ -47,7 +47,7 @@ export interface ServicePort {
   readonly protocol: Protocol;
   /**
    * Such as `http` or `redis`: a hint for people, and for discovery (see
-   * `service_port.ts`).
+   * `appProtocolOf`).
    */
   readonly appProtocol?: string;
   /** Requests that go elsewhere; only where `appProtocol` says what they are. */
