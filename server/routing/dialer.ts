@@ -25,6 +25,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { DialRecord } from "../../policy/dial_record.ts";
 import {
   dialSpan,
+  isTracing,
   type Span,
   startChild,
 } from "../../platform/tracing/tracing.ts";
@@ -110,12 +111,13 @@ export class Dialer {
 
   /** Starts a dial. The answer may come before this returns. */
   dial(asked: CallerDial, answer: DialAnswer): PendingDial {
-    const id = this.#idOf(asked);
-    const { target, node, trace } = asked;
+    const request = { ...asked, id: this.#idOf(asked) };
+    if (!isTracing) return this.#dial(request, answer);
+    const { id, target, node, trace } = request;
     const facts = { id, target, ...(node === undefined ? {} : { node }) };
     const span = dialSpan("serve dial", facts, trace);
     const inner = span?.context ?? trace;
-    return this.#dial({ ...asked, id, span, trace: inner }, answer);
+    return this.#dial({ ...request, span, trace: inner }, answer);
   }
 
   #dial(request: IdentifiedDial, answer: DialAnswer): PendingDial {
