@@ -1,12 +1,19 @@
 /**
  * The log of the process: one line per event on stderr, for people or machines.
  *
- * Levels are klog's numbers, because `--v` is what users of Konnectivity have at
- * hand.
+ * The only file that knows LogTape; it does the job of `@std/log`. Levels are
+ * klog's numbers, because `--v` is what users of Konnectivity have at hand.
  *
  * @module
  */
 
+import {
+  configureSync,
+  getLogger,
+  jsonLinesFormatter,
+  type LogLevel,
+  type LogRecord,
+} from "@logtape/logtape";
 import { codeOf } from "../errors/error_code.ts";
 import { asFaultOfOurs } from "../errors/missing_right.ts";
 import { lineKey } from "./line_key.ts";
@@ -102,38 +109,37 @@ export function openLog(
   },
 ): LeveledLog {
   const { timers = RELAXED_TIMERS, isReady = () => true } = options;
-  const lineOf = options.format === "json" ? jsonLine : textLine;
-  const encoder = new TextEncoder();
-  const write = (kind: Kind, message: string, fields: LogFields) => {
-    const line = { component, kind, message };
-    const all = { ...options.fields, ...fields };
-    output.write(encoder.encode(lineOf(line, all)));
-  };
+  const base = getLogger([component]);
+  const logger = options.fields === undefined
+    ? base
+    : base.with(options.fields);
   const repeated = new RepeatedLines(timers);
   const output = new LineOutput(
     { isReady, write: (bytes) => Deno.stderr.writeSync(bytes) },
     timers,
     (lines) =>
-      write("WARNING", `${lines} lines are missing here: ${MISSING_WHY}`, {
+      logger.warn(`${lines} lines are missing here: ${MISSING_WHY}`, {
         code: "TUN905",
       }),
   );
+  writeToStderr(options.format, output);
   globalThis.addEventListener("unload", () => {
     repeated.flush();
     output.end();
   });
   let { level } = options;
-  const from = (least: number, kind: Kind): Log["event"] => {
+  const from = (least: number, kind: LogLevel): Log["event"] => {
+    const write = logger[kind].bind(logger);
     return (message, fields, key) => {
       if (level < least) return;
       const said = asFaultOfOurs(message);
-      const text = printable(said, MESSAGE_LENGTH_MAX);
+      const text = withoutPlaceholders(printable(said, MESSAGE_LENGTH_MAX));
       const ours = said === message ? {} : { code: "TUN907" };
-      const shown = { ...printableFields(fields), ...ours };
-      if (key === undefined) return write(kind, text, shown);
+      const properties = { ...printableFields(fields), ...ours };
+      if (key === undefined) return write(text, properties);
       const subject = printable(key, KEY_LENGTH_MAX);
       const news = `${kind} ${lineKey(text)}`;
-      repeated.add(subject, news, (note) => write(kind, text + note, shown));
+      repeated.add(subject, news, (note) => write(text + note, properties));
     };
   };
   return {
@@ -144,19 +150,35 @@ export function openLog(
       level = next;
     },
     flush: () => repeated.flush(),
-    error: from(0, "ERROR"),
-    warn: from(0, "WARNING"),
-    info: from(LEVELS.info, "INFO"),
-    event: from(LEVELS.event, "INFO"),
+    error: from(0, "error"),
+    warn: from(0, "warning"),
+    info: from(LEVELS.info, "info"),
+    event: from(LEVELS.event, "info"),
     get wantsDetails() {
       return level >= LEVELS.detail;
     },
-    detail: from(LEVELS.detail, "DEBUG"),
+    detail: from(LEVELS.detail, "debug"),
     get wantsPackets() {
       return level >= LEVELS.packet;
     },
-    packet: from(LEVELS.packet, "TRACE"),
+    packet: from(LEVELS.packet, "trace"),
   };
+}
+
+function writeToStderr(logFormat: LogFormat, output: LineOutput): void {
+  const format = logFormat === "json" ? jsonLinesFormatter : textLine;
+  const encoder = new TextEncoder();
+  configureSync({
+    reset: true,
+    sinks: {
+      stderr: (record) => output.write(encoder.encode(format(record))),
+    },
+    loggers: [
+      { category: [], sinks: ["stderr"], lowestLevel: "trace" },
+      // Its notice about itself is not the user's business.
+      { category: ["logtape", "meta"], sinks: [], lowestLevel: "fatal" },
+    ],
+  });
 }
 
 function printableFields(fields: LogFields = {}): LogFields {
@@ -173,31 +195,22 @@ function printableFields(fields: LogFields = {}): LogFields {
   );
 }
 
-type Kind = "ERROR" | "WARNING" | "INFO" | "DEBUG" | "TRACE";
-
-interface Line {
-  readonly component: string;
-  readonly kind: Kind;
-  readonly message: string;
+/** Peers' words may hold braces, which mean something to the logger. */
+function withoutPlaceholders(message: string): string {
+  return message.replaceAll("{", "{{").replaceAll("}", "}}");
 }
 
 /** `2026-11-21T13:39:46.510Z INFO agent linked agent=a1 carrier=streams` */
-function textLine({ kind, message }: Line, properties: LogFields): string {
-  const fields = Object.entries(properties)
+function textLine(record: LogRecord): string {
+  const time = new Date(record.timestamp).toISOString();
+  const level = record.level.toUpperCase();
+  const fields = Object.entries(record.properties)
     .map(([name, value]) => ` ${name}=${fieldText(value)}`)
     .join("");
-  return `${new Date().toISOString()} ${kind} ${message}${fields}\n`;
+  return `${time} ${level} ${record.message.join("")}${fields}\n`;
 }
 
-/** An object for each line, as LogTape writes it. */
-function jsonLine(line: Line, properties: LogFields): string {
-  const { component: logger, kind, message } = line;
-  const level = kind === "WARNING" ? "WARN" : kind;
-  const time = { "@timestamp": new Date().toISOString() };
-  return `${JSON.stringify({ ...time, level, message, logger, properties })}\n`;
-}
-
-function fieldText(value: LogFields[string]): string {
+function fieldText(value: unknown): string {
   const text = String(value);
   return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(text);
 }
