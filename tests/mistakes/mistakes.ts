@@ -15,8 +15,7 @@ import { MistakeStage } from "./mistake_stage.ts";
 function tableOf(judged: readonly Judged[]): string {
   return textTable(
     ["AREA", "MISTAKE", "EXIT", ...POINTS.map((point) => point.toUpperCase())]
-      .join(" | ")
-      .concat("VERDICT"),
+      .concat("VERDICT").join(" | "),
     judged.map(({ area, mistake, answer, rating }) => [
       area,
       mistake.what,
