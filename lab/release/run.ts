@@ -2,7 +2,7 @@
  * The files of a release: they are the same from another folder with another
  * cache, and the `.deb` lives on a machine that has next to nothing: it is
  * installed, upgraded under a connection, and purged. Its units run under a real
- * systemd.
+ * systemd, and the image's root as an engine starts it.
  *
  * Usage: `deno task lab release`. Needs root, dpkg, tar and debootstrap.
  * Everything runs in namespaces of its own.
@@ -14,6 +14,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { eventually } from "../../tests/support/watch/patience.ts";
 import { readTotal, Tally } from "../../tests/support/watch/tally.ts";
 import { Connection, said } from "./said.ts";
+import { image } from "./image.ts";
 import { units } from "./units.ts";
 
 /** What the program's script and those of the package call. */
@@ -140,6 +141,7 @@ async function outside(): Promise<number> {
     const programs = [here, there].map((folder) => fileOf(folder, PROGRAM));
     await goInside(tally, folder, ["package", ...files]);
     await goInside(tally, folder, ["units", ...files, ...programs]);
+    await goInside(tally, folder, ["image", ...files]);
     return tally.end();
   } finally {
     await Deno.remove(folder, { recursive: true });
@@ -318,5 +320,7 @@ Deno.exit(
     ? outside()
     : Deno.args[0] === "units"
     ? units(folder, Deno.args.slice(1))
+    : Deno.args[0] === "image"
+    ? image(folder, Deno.args[1]!)
     : inside(folder)),
 );
