@@ -16,6 +16,7 @@ import { KUBE_CLIENT_CASES } from "./kube_client.ts";
 import { KUBE_CSR_CASES } from "./kube_csr.ts";
 import { KUBE_KUBELET_CASES } from "./kube_kubelet.ts";
 import { KUBE_LEASE_CASES } from "./kube_leases.ts";
+import { KUBE_MANIFEST_CASES } from "./kube_manifests.ts";
 import { KUBE_STATE_CASES } from "./kube_state.ts";
 import { KUBE_MEMBER_CASES } from "./kube_members.ts";
 import { KUBE_TOKEN_CASES } from "./kube_tokens.ts";
@@ -28,6 +29,7 @@ if (import.meta.main) {
       ...KUBE_TOKEN_CASES,
       ...KUBE_LEASE_CASES,
       ...KUBE_STATE_CASES,
+      ...KUBE_MANIFEST_CASES,
       ...KUBE_MEMBER_CASES,
       ...KUBE_CATALOG_CASES,
       ...PROXY_KUBE_CASES,
