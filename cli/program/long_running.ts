@@ -13,7 +13,7 @@ import {
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import { type LeveledLog, type Log, openLog } from "../../platform/log/log.ts";
 import { foreignOwner } from "../../net/libc/state_owner.ts";
-import { standardErrorIsReady } from "../../net/libc/standard_error.ts";
+import { standardErrorIsReady } from "../../net/libc/descriptors.ts";
 import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import {

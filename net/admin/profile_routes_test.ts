@@ -1,7 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { type CpuProfile, Profiler } from "../../platform/process/profiler.ts";
+import { type CpuProfile, Profiler, profileRoutes } from "./profile_routes.ts";
 import { adminHandler } from "./http_endpoints.ts";
-import { profileRoutes } from "./profile_routes.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 
 /** Whose profiles are there when the test says so. */

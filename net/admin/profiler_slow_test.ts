@@ -1,9 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { HttpPort } from "./http_port.ts";
-import { profileRoutes } from "./profile_routes.ts";
+import { HEAP_FILES_MAX, Profiler, profileRoutes } from "./profile_routes.ts";
 import { denoStream } from "../stream/platform_stream.ts";
 import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
-import { HEAP_FILES_MAX, Profiler } from "../../platform/process/profiler.ts";
 
 function busyWork(untilMs: number): void {
   let sum = 0;

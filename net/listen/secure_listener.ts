@@ -13,8 +13,10 @@ import type {
   AdmittedConnection,
   ConnectionLimiter,
 } from "../admission/connection_limiter.ts";
-import { HandshakeQueue } from "../admission/handshake_queue.ts";
-import { admitPlatformStream } from "../admission/platform_acceptor.ts";
+import {
+  admitPlatformStream,
+  HandshakeQueue,
+} from "../admission/handshake_queue.ts";
 import type { DescriptorUse } from "../libc/descriptors.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { sourceAddress } from "../libc/sockets.ts";
-import { orderAddresses } from "./address_order.ts";
+import { orderAddresses } from "./dns_lookup.ts";
 
 Deno.test("addresses that cannot be reached come last", () => {
   const sources: Record<string, string | undefined> = {

@@ -14,19 +14,25 @@
 import type { Timers } from "../../proto/sync/clock.ts";
 import { descriptorLimit } from "../libc/descriptors.ts";
 import { sourceAddress } from "../libc/sockets.ts";
-import { orderAddresses } from "./address_order.ts";
 import {
   type DnsFinding,
   type DnsLookupOptions,
   lookUpByDns,
   nameServersOf,
+  orderAddresses,
 } from "./dns_lookup.ts";
 import { FollowedText, type HostsFile, parseHosts } from "./hosts_file.ts";
-import { domainOf, isIn, readHost } from "./host_name.ts";
+import {
+  domainOf,
+  isIn,
+  type NameSource,
+  nameSourcesOf,
+  type PlatformLookup,
+  PlatformNames,
+  readHost,
+} from "./name_sources.ts";
 import { KeptAnswers } from "./kept_answers.ts";
 import { LookupQueue, QueueError } from "./lookup_queue.ts";
-import { type NameSource, nameSourcesOf } from "./name_sources.ts";
-import { type PlatformLookup, PlatformNames } from "./platform_lookup.ts";
 import { LookupError, type Resolver } from "./resolver.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { PLATFORM_LIMITS, PlatformNames } from "./platform_lookup.ts";
+import { PLATFORM_LIMITS, PlatformNames } from "./name_sources.ts";
 
 Deno.test("names that are stuck in the platform's threads leave some to others", async () => {
   const timers = new FakeTimers();

@@ -27,7 +27,7 @@ import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import { WriteBatch } from "../buffers/write_batch.ts";
+import { WriteBatch } from "../buffers/read_buffer.ts";
 import {
   closedError,
   endOf,

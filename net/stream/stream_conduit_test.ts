@@ -6,7 +6,7 @@ import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { conduitOf, DROPPED_BYTES_PER_TURN } from "./stream_conduit.ts";
 import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
-import { PENDING_BYTES_SOFT_LIMIT } from "../buffers/write_batch.ts";
+import { PENDING_BYTES_SOFT_LIMIT } from "../buffers/read_buffer.ts";
 
 const text = new TextEncoder();
 

@@ -14,8 +14,7 @@ import {
   type LogLevel,
   type LogRecord,
 } from "@logtape/logtape";
-import { codeOf } from "../errors/error_code.ts";
-import { asFaultOfOurs } from "../errors/missing_right.ts";
+import { asFaultOfOurs, codeOf } from "../errors/error_code.ts";
 import { lineKey } from "./line_key.ts";
 import { RepeatedLines } from "./repeated_lines.ts";
 import { printable } from "../text/printable.ts";

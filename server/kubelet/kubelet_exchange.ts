@@ -32,7 +32,7 @@ import {
   isDialFailure,
   type KubeletRefusal,
   refusalOf,
-} from "./exchange_errors.ts";
+} from "./kubelet_dial.ts";
 import {
   type KubeletRoute,
   kubeletRouteOf,

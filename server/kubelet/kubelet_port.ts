@@ -32,8 +32,7 @@ import {
   type ExchangeOptions,
   KubeletExchange,
 } from "./kubelet_exchange.ts";
-import type { KubeletRefusal } from "./exchange_errors.ts";
-import { dialKubelet } from "./kubelet_dial.ts";
+import { dialKubelet, type KubeletRefusal } from "./kubelet_dial.ts";
 import { NodeLookups } from "./kubelet_route.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { NODE_ORGANIZATION } from "../identity/leaf_certificates.ts";

@@ -13,7 +13,7 @@ import {
 import {
   type ClientCertificateRule,
   refuseClient,
-} from "../trust/client_certificate.ts";
+} from "../trust/peer_identity.ts";
 import type { TlsMaterial } from "../trust/credentials.ts";
 import {
   serverHandshakeError,

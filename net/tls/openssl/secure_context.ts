@@ -5,14 +5,14 @@
  * @module
  */
 
+import { cText } from "../../libc/libc.ts";
 import { lastSslError } from "./error_queue.ts";
 import { handshakeCallbacks } from "./handshake_callbacks.ts";
 import type { LibSsl } from "./library.ts";
-import { cText } from "../../libc/libc.ts";
 import type { TlsMaterial } from "../trust/credentials.ts";
-import { publicAuthorities } from "../trust/public_authorities.ts";
 import { SslError } from "../trust/ssl_error.ts";
 import { opensslCipherList } from "../trust/tls_options.ts";
+import tls from "node:tls";
 import type { SecureVersion } from "node:tls";
 
 /** Which end, and what it demands of the other. */
@@ -296,4 +296,29 @@ function privateKeyOf(library: LibSsl, pem: string): Deno.PointerObject {
   );
   if (key === null) throw new SslError("", "no key that can be used");
   return key;
+}
+
+let known: string | undefined;
+
+/**
+ * Read once; files that change count from the next start.
+ *
+ * @returns PEM.
+ * @throws {Deno.errors.NotCapable} A program that embeds this one does not
+ *   allow it: the platform's TLS needs no list from here.
+ */
+function publicAuthorities(): string {
+  return known ??= read();
+}
+
+function read(): string {
+  // Queried first, because an attempt without the permission would prompt.
+  if (Deno.permissions.querySync({ name: "env" }).state !== "granted") {
+    throw new Deno.errors.NotCapable("the environment may not be read");
+  }
+  const listed = tls.getCACertificates("default");
+  // The platform trusts it, and leaves it out of that list.
+  const file = Deno.env.get("DENO_CERT") ?? "";
+  const given = file === "" ? [] : [Deno.readTextFileSync(file)];
+  return [...new Set([...listed, ...given])].join("\n");
 }

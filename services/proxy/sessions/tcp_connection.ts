@@ -6,7 +6,10 @@
  */
 
 import { conduitOf } from "../../../net/stream/stream_conduit.ts";
-import { EARLY_WAIT_MS, firstBytes } from "../../../net/stream/first_bytes.ts";
+import {
+  EARLY_WAIT_MS,
+  firstBytes,
+} from "../../../net/stream/peeked_stream.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import type { ConnectionFacts } from "../../../platform/log/connection_log.ts";
