@@ -6,7 +6,7 @@
  */
 
 import { type RunningAgent, startAgent } from "./agent.ts";
-import type { AgentEnvironment } from "./environment.ts";
+import type { AgentEnvironment } from "./shown_agent.ts";
 import type { AgentOptions } from "./options.ts";
 
 /**

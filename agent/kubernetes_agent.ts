@@ -13,7 +13,7 @@ import {
   KubernetesIdentity,
   type KubernetesIdentityOptions,
 } from "./identity/cluster/kubernetes_identity.ts";
-import type { AgentEnvironment } from "./environment.ts";
+import type { AgentEnvironment } from "./shown_agent.ts";
 import type { AgentOptions } from "./options.ts";
 
 /**

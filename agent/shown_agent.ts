@@ -5,6 +5,12 @@
  * @module
  */
 
+import type { AgentLinks } from "./links/agent_links.ts";
+import type { Announcement } from "./links/announcement.ts";
+import type { LinkEnvironment } from "./links/link_upstream.ts";
+import type { NodeFacts } from "./node_facts.ts";
+import type { AgentOptions } from "./options.ts";
+import type { Relay, RelayWays } from "./relay/relay.ts";
 import type { AdminRoute } from "../net/admin/admin_api.ts";
 import type { Program } from "../net/program/program.ts";
 import type { EventLines } from "../platform/log/recent_events.ts";
@@ -12,10 +18,7 @@ import type {
   ProgramInfo,
   StatusAnswer,
 } from "../proto/admin/status_answer.ts";
-import type { AgentLinks } from "./links/agent_links.ts";
-import type { Announcement } from "./links/announcement.ts";
-import type { NodeFacts } from "./node_facts.ts";
-import type { AgentOptions } from "./options.ts";
+import type { ServiceProxy } from "../services/proxy/service_proxy.ts";
 
 /** Lines of an agent's log that people are told of as what they are. */
 export const AGENT_EVENT_LINES: EventLines = [
@@ -47,3 +50,19 @@ interface ProxyParts {
 
 /** Shows one agent; see `admin/agent/agent_routes.ts`. */
 export type ShowAgent = (parts: AgentParts) => readonly AdminRoute[];
+
+export interface AgentEnvironment extends LinkEnvironment {
+  /** Makes what people see of it. */
+  readonly show: ShowAgent;
+  /** Makes the service proxy that is to run beside; absent: there is none. */
+  readonly openProxy?: (
+    program: Program,
+    changed: () => void,
+  ) => ServiceProxy;
+  /** Opens the relays that the options ask for. */
+  readonly openRelay?: (
+    ways: RelayWays,
+    program: Program,
+    loadChanged: () => void,
+  ) => Relay;
+}

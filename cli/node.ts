@@ -26,10 +26,10 @@ import { ofOthers } from "../admin/ask/text_table.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { type CommandLine, isWritten, readVerb } from "./program/verbs.ts";
 
-/** In which nodes may be; the words of `?state=`. */
-export const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;
+const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;
 
-type AdminValues =
+/** In which nodes may be; the words of `?state=`. */
+export type AdminValues =
   & FlagValues<typeof ASKED_SERVER_FLAGS>
   & FlagValues<typeof ANSWER_FLAGS>;
 

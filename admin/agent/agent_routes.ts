@@ -5,29 +5,49 @@
  * @module
  */
 
+import type { AddressTrouble } from "../../agent/links/address_links.ts";
+import type { LinksView } from "../../agent/links/agent_links.ts";
+import type { NodeFacts } from "../../agent/node_facts.ts";
+import type { AgentParts } from "../../agent/shown_agent.ts";
 import { AdminFailure, type AdminRoute } from "../../net/admin/admin_api.ts";
+import { conduitRoutes } from "../../net/admin/conduit_routes.ts";
 import {
+  certificatesInUse,
   code,
+  expiryOf,
   fileWarnings,
   hundredth,
   programInfo,
+  SEVERITY_RANK,
+  slipWarnings,
+  sourceWarnings,
+  trafficOf,
 } from "../../net/admin/own_facts.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
-import { announcedName } from "../../proto/link/control_messages.ts";
-import type { AgentParts } from "../../agent/shown_agent.ts";
-import { nodeRoutes } from "./node_routes.ts";
 import { LookupError, type Resolver } from "../../net/names/resolver.ts";
 import { systemResolver } from "../../net/names/system_resolver.ts";
+import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import { DialGate } from "../../policy/dial_gate.ts";
 import type { RuleDecision, RuleSet } from "../../policy/rule_set.ts";
 import { splitAddress } from "../../policy/target_address.ts";
-import { ADMIN_ACTIONS, ADMIN_API } from "../../proto/admin/api.ts";
+import {
+  ADMIN_ACTIONS,
+  ADMIN_API,
+  ADMIN_PATHS,
+} from "../../proto/admin/api.ts";
+import type {
+  CertificatesAnswer,
+  ConfigAnswer,
+} from "../../proto/admin/list_answers.ts";
 import type { PolicyAnswer } from "../../proto/admin/path_check.ts";
+import type {
+  LinkInfo,
+  StatusAnswer,
+  Warning,
+} from "../../proto/admin/status_answer.ts";
+import { announcedName } from "../../proto/link/control_messages.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import { isIpAddress } from "../../proto/peer/ip_address.ts";
-import type { LinkInfo, Warning } from "../../proto/admin/status_answer.ts";
-import type { AddressTrouble } from "../../agent/links/address_links.ts";
-import type { LinksView } from "../../agent/links/agent_links.ts";
 
 /** See the module description. */
 export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
@@ -250,4 +270,53 @@ export function linkWarnings(
 
 function agoText(ms: number): string {
   return new Date(Date.now() - Math.max(0, ms)).toISOString();
+}
+
+/** Of a status. */
+const EXPIRIES_MAX = 10;
+const TOP_MAX = 10;
+
+/**
+ * The admin API of an agent and of a proxy.
+ */
+export function nodeRoutes(facts: NodeFacts): readonly AdminRoute[] {
+  const { flags, services } = facts;
+  const view = (
+    path: string,
+    answer: () => unknown,
+  ): AdminRoute => ({ method: "GET", path, role: "view", answer });
+  return [
+    view(ADMIN_PATHS.status, () => statusAnswer(facts)),
+    view(ADMIN_PATHS.certificates, (): CertificatesAnswer => ({
+      certificates: soonest(facts),
+    })),
+    ...conduitRoutes(facts),
+    ...services === undefined ? [] : [view(ADMIN_PATHS.services, services)],
+    ...flags === undefined
+      ? []
+      : [view(ADMIN_PATHS.config, (): ConfigAnswer => ({ flags: flags() }))],
+  ];
+}
+
+function statusAnswer(facts: NodeFacts): StatusAnswer {
+  const { conduits } = facts;
+  const parts = facts.parts();
+  const top = conduitsAnswer(conduits, { sort: "rate", limit: TOP_MAX });
+  return {
+    program: facts.program(),
+    warnings: [
+      ...facts.warnings(),
+      ...sourceWarnings(parts.sources),
+      ...slipWarnings(),
+    ].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]),
+    traffic: trafficOf(conduits, conduits.dials.size),
+    expiries: soonest(facts).slice(0, EXPIRIES_MAX).map(expiryOf),
+    ...parts,
+    top: top.conduits,
+  };
+}
+
+function soonest(facts: NodeFacts): CertificatesAnswer["certificates"] {
+  return certificatesInUse(facts.certificates())
+    .toSorted((a, b) => a.notAfter < b.notAfter ? -1 : 1);
 }

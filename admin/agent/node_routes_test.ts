@@ -5,7 +5,7 @@ import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import { RecentEvents } from "../../platform/log/recent_events.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
-import { nodeRoutes } from "./node_routes.ts";
+import { nodeRoutes } from "./agent_routes.ts";
 
 /** What a proxy says of itself whose sources are these. */
 async function statusOf(

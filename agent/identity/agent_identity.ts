@@ -38,11 +38,10 @@ import {
 } from "../../proto/peer/identifiers.ts";
 import type { PeerServer } from "../../proto/link/link_messages.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
-import type { LinkIdentity } from "./link_identity.ts";
+import { EnrolmentError, type LinkIdentity } from "./enrolment_error.ts";
 import type { AgentIdentityOptions } from "../options.ts";
 import { type AgentIdentityFiles, AgentState } from "./agent_state.ts";
 import { enrol, IdentityCalls } from "./identity_calls.ts";
-import { EnrolmentError } from "./enrolment_error.ts";
 import { type RenewalMeans, type Renewed, Renewer } from "./renewer.ts";
 
 /** What getting an identity needs from outside. */

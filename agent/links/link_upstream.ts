@@ -19,7 +19,7 @@ import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { UnheardError } from "./connector.ts";
 import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import type { Log } from "../../platform/log/log.ts";
-import type { LinkIdentity } from "../identity/link_identity.ts";
+import type { LinkIdentity } from "../identity/enrolment_error.ts";
 
 /** @param otherNames For which certificates may be, too. */
 export function linkUpstream(

@@ -4,7 +4,24 @@
  * @module
  */
 
+import { announceFlag } from "./announce.ts";
+import { ACCESS_LOG_FLAGS, AUDIT_FLAGS } from "../flags/access_log_flags.ts";
 import { AGENT_ADMIN_PORT } from "../flags/admin_flags.ts";
+import {
+  common,
+  type Flag,
+  flag,
+  type FlagDetails,
+  FlagValueError,
+  inGroup,
+  type Tolerated,
+} from "../flags/flag.ts";
+import { AGENT_IDLE_FLAGS, KLOG_FLAGS } from "../flags/idle_flags.ts";
+import {
+  identifiersFlag,
+  NODE_FLAGS,
+  SERVER_FLAG,
+} from "../flags/join_flags.ts";
 import {
   ADMIN_ACCESS_FLAGS,
   GENERAL_FLAGS,
@@ -16,18 +33,13 @@ import {
   PROFILING_FLAGS,
   WORKERS_FLAG,
 } from "../flags/program_flags.ts";
-import { ACCESS_LOG_FLAGS, AUDIT_FLAGS } from "../flags/access_log_flags.ts";
-import { announceFlag } from "./announce.ts";
-import { common, flag, inGroup, type Tolerated } from "../flags/flag.ts";
-import { AGENT_IDLE_FLAGS, KLOG_FLAGS } from "../flags/idle_flags.ts";
-import {
-  identifiersFlag,
-  NODE_FLAGS,
-  SERVER_FLAG,
-} from "../flags/join_flags.ts";
 import { RELAY_FLAGS } from "../flags/relay_flags.ts";
-import { ALLOW_PRESETS, rulesFlag } from "./rules.ts";
+import { parseRule, type Rule, RuleError } from "../../policy/rule.ts";
+import { type LabelledRule, RuleSet } from "../../policy/rule_set.ts";
 import { unusablePairs } from "../../proto/peer/identifiers.ts";
+
+/** Values of `--allow-preset`; empty: everything, unless rules are given. */
+const ALLOW_PRESETS = ["", "all", "all-tcp", "loopback"] as const;
 
 const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
   "server": SERVER_FLAG,
@@ -219,4 +231,67 @@ function withoutUnusable(text: string): Tolerated | undefined {
     text: usable.join("&"),
     notice: `${unusable.join(", ")} is left out: it is no such address`,
   };
+}
+
+/** See {@linkcode ALLOW_PRESETS}. */
+type AllowPreset = (typeof ALLOW_PRESETS)[number];
+
+const PRESET_RULES: Readonly<
+  Record<Exclude<AllowPreset, "">, readonly string[]>
+> = {
+  all: ["*:*:*"],
+  "all-tcp": ["tcp:*:*"],
+  loopback: ["*:127.0.0.0/8:*", "*:[::1]:*"],
+};
+
+/**
+ * A list of rules. One text may hold several, as environment variables must:
+ * a comma before `tcp:`, `udp:`, `unix:` or `*:` begins the next one, any other
+ * comma is part of a list of ports.
+ */
+function rulesFlag(details: FlagDetails): Flag<readonly Rule[]> {
+  return flag.parsedList((text) => {
+    try {
+      return text.split(/,\s*(?=(?:tcp|udp|unix|\*):)/i).map(parseRule);
+    } catch (error) {
+      if (!(error instanceof RuleError)) throw error;
+      throw new FlagValueError(error.detail, true);
+    }
+  }, { placeholder: "RULE", ...details });
+}
+
+/**
+ * What the three flags mean together.
+ *
+ * @returns `undefined` when tcp and udp may go anywhere, which is the default.
+ */
+export function agentRules(
+  flags: {
+    readonly allow: readonly Rule[];
+    readonly deny: readonly Rule[];
+    readonly preset: AllowPreset;
+  },
+): RuleSet | undefined {
+  const { allow, deny } = flags;
+  const preset = flags.preset === "" && allow.length === 0
+    ? "all"
+    : flags.preset;
+  if (preset === "all" && allow.length === 0 && deny.length === 0) {
+    return undefined;
+  }
+  const label = (flag: string) => (rule: Rule): LabelledRule => ({
+    rule,
+    label: `${flag} ${rule.text}`,
+  });
+  const presets = preset === "" ? [] : PRESET_RULES[preset];
+  return new RuleSet({
+    allow: [
+      ...allow.map(label("--allow")),
+      ...presets.map((text) => ({
+        rule: parseRule(text),
+        label: `--allow-preset=${preset}`,
+      })),
+    ],
+    deny: deny.map(label("--deny")),
+  });
 }

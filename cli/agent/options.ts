@@ -12,7 +12,7 @@ import { adminAccess, kubeconfigOf } from "../flags/program_flags.ts";
 import { anyGiven, given, listenAt } from "../flags/given.ts";
 import { keyPair, unusable, UsageError } from "../flags/usage_error.ts";
 import { announcedServices } from "./announce.ts";
-import type { AGENT_FLAGS } from "./flags.ts";
+import { type AGENT_FLAGS, agentRules } from "./flags.ts";
 import type { WorkerRole } from "../program/workers/worker_words.ts";
 import { accessLog, auditOptions } from "../flags/access_log_flags.ts";
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";
@@ -23,7 +23,6 @@ import type {
 } from "../../agent/options.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { relayOptions, relayWithoutIdentity } from "../flags/relay_flags.ts";
-import { agentRules } from "./rules.ts";
 import {
   joinRequest,
   joinTokenText,

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { figuresTable, median, PICTURE, progressBar } from "./figures.ts";
+import { figuresTable, median, PICTURE, progressBar } from "./story.ts";
 
 const MIB = 1024 * 1024;
 

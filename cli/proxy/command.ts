@@ -4,7 +4,7 @@
  * @module
  */
 
-import { nodeRoutes } from "../../admin/agent/node_routes.ts";
+import { nodeRoutes } from "../../admin/agent/agent_routes.ts";
 import { shownFlags } from "../flags/effective_flags.ts";
 import {
   environmentText,

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { nodeRoutes } from "../../admin/agent/node_routes.ts";
+import { nodeRoutes } from "../../admin/agent/agent_routes.ts";
 import { assertEquals, assertMatch } from "@std/assert";
 import { startNodeProxy } from "../../agent/proxy/node_proxy.ts";
 import type { ProxyStatus } from "../../services/proxy/status/proxy_status.ts";

@@ -33,7 +33,7 @@ import {
   hasExpired,
   type HeldCertificate,
   untilRenewal,
-} from "../renewal_plan.ts";
+} from "../renewer.ts";
 import type { CertificateFiles } from "./certificate_files.ts";
 
 /** Between 70 and 90 % of a certificate's life, as Kubernetes' own. */

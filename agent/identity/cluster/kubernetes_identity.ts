@@ -27,7 +27,7 @@ import {
   type Credentials,
   CredentialsError,
 } from "../../../net/tls/trust/credentials.ts";
-import type { LinkIdentity } from "../link_identity.ts";
+import type { LinkIdentity } from "../enrolment_error.ts";
 import { CertificateFiles } from "./certificate_files.ts";
 import { CsrCertificate, type CsrObserver } from "./csr_certificate.ts";
 import {

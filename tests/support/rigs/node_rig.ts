@@ -6,7 +6,7 @@
  */
 
 import { adminClient } from "../../../admin/ask/admin_client.ts";
-import { nodeRoutes } from "../../../admin/agent/node_routes.ts";
+import { nodeRoutes } from "../../../admin/agent/agent_routes.ts";
 import { showServer } from "../../../admin/server/show_server.ts";
 import {
   type RunningProxy,
