@@ -36,7 +36,8 @@ for (const { file, title, answer } of QUESTIONS) {
     assert(headings.length >= 8, "tables");
     // Two words with one blank between them are one heading, or two.
     const known = new Set(
-      [...code.matchAll(/heading: "([^"]+)"/g)].map(([, heading]) => heading!),
+      [...code.matchAll(/(?:heading:|column\(|numbers\()\s*"([^"]+)"/g)]
+        .map(([, heading]) => heading!),
     );
     assertEquals(headings.filter((each) => !known.has(each)), []);
     const sections = lines.filter((line) => /^[A-Z][a-z]+ /.test(line))
