@@ -65,6 +65,7 @@ export const STEPS: readonly Step[] = [
     weight: 0.3,
     after: ["ok"],
   },
+  { name: "release", words: ["lab", "release"], weight: 0.5, after: ["ok"] },
   { name: "grpc", words: ["lab", "grpc"], weight: 0.3, after: ["ok"] },
   { name: "grpcurl", words: ["lab", "grpcurl"], weight: 0.2, after: ["ok"] },
   { name: "demo", of: "program", words: ["demo"], weight: 0.4, after: ["ok"] },

@@ -15,6 +15,7 @@ import { eventually } from "../../tests/support/watch/patience.ts";
 import { readTotal, Tally } from "../../tests/support/watch/tally.ts";
 import { Connection, said } from "./said.ts";
 import { image } from "./image.ts";
+import { debianRoot } from "./systemd_machine.ts";
 import { units } from "./units.ts";
 
 /** What the program's script and those of the package call. */
@@ -140,6 +141,10 @@ async function outside(): Promise<number> {
     const files = [here, there].map((folder) => fileOf(folder, DEB));
     const programs = [here, there].map((folder) => fileOf(folder, PROGRAM));
     await goInside(tally, folder, ["package", ...files]);
+    // There is no network inside.
+    await tally.run("a Debian with systemd is made", async () => {
+      await debianRoot();
+    });
     await goInside(tally, folder, ["units", ...files, ...programs]);
     await goInside(tally, folder, ["image", ...files]);
     return tally.end();

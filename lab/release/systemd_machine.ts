@@ -14,10 +14,8 @@ const PACKAGES = ["systemd", "systemd-sysv", "libssl3", "procps"];
 const DEBIAN = "bookworm";
 
 /** Made once: it takes minutes. */
-export async function debianRoot(
-  kept = ".cache/debian-systemd",
-): Promise<string> {
-  const root = await Deno.realPath(".") + `/${kept}`;
+export async function debianRoot(): Promise<string> {
+  const root = await Deno.realPath(".") + "/.cache/debian-systemd";
   try {
     await Deno.stat(`${root}/complete`);
     return root;
