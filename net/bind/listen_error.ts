@@ -4,7 +4,6 @@
  * @module
  */
 
-import type { Code } from "../../proto/codes/codes.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 
 /** Problems for which a caller has advice. */
@@ -21,7 +20,7 @@ export class ListenError extends Error {
   override readonly name = "ListenError";
 
   /** See `tunnel explain`. */
-  get tunnelCode(): Code {
+  get tunnelCode(): string {
     return this.problem === "no-descriptors" ? "TUN513" : "TUN904";
   }
 
