@@ -77,6 +77,8 @@ export class Discovery {
   /** The sources of the options; agents are no reason to send clients away. */
   readonly #sources: ReadonlySet<string>;
   #waiting: Timer | undefined;
+  /** {@linkcode CATALOG_WAIT_MS} are over, and sources still missing. */
+  #isLate = false;
 
   constructor(
     options: DiscoveryServerOptions,
@@ -107,8 +109,8 @@ export class Discovery {
         if (this.isReady) this.#pushes.add(stream);
       },
       ended: (stream) => this.#pushes.remove(stream),
-      // Before CATALOG_WAIT_MS it may take only moments.
-      problem: () => this.#waiting === undefined ? this.problem : undefined,
+      // Until then, also before the start, it may take only moments.
+      problem: () => this.#isLate ? this.problem : undefined,
     });
     this.#pushes = new Pushes({
       windowMinMs: options.windowMinMs,
@@ -213,9 +215,9 @@ export class Discovery {
   }
 
   #onLate(): void {
-    this.#waiting = undefined;
     const { problem } = this;
     if (problem === undefined) return;
+    this.#isLate = true;
     this.environment.log.warn(
       `${problem}: clients of discovery are sent to other servers until it has`,
       { code: "TUN701" },
@@ -225,10 +227,9 @@ export class Discovery {
 
   #onSynced(): void {
     if (this.#state !== "starting") return;
-    const isLate = this.#waiting === undefined && this.#sources.size > 0;
     this.#waiting?.cancel();
     this.#state = "serving";
-    if (isLate) {
+    if (this.#isLate) {
       this.environment.log.info(
         "server has read its catalog: clients of " +
           "discovery are answered",

@@ -38,7 +38,8 @@ class Rig {
   /** Of making what one service becomes, milliseconds. */
   costMs = 0;
 
-  constructor() {
+  /** @param isStarted Its ports may be open before it is. */
+  constructor(isStarted = true) {
     this.discovery = new Discovery({
       sources: [this.source],
       windowMinMs: 50,
@@ -57,7 +58,7 @@ class Rig {
       admit: () => undefined,
       visibleTo: () => this.visible,
     });
-    this.discovery.start();
+    if (isStarted) this.discovery.start();
   }
 
   /** The catalog is whole: one service, at these addresses. */
@@ -323,6 +324,18 @@ Deno.test("who comes while the server stops is sent elsewhere", async () => {
   rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.9:1")] });
   await rig.discovery.stop("gone");
   assertEquals(rig.timers.pendingCount, 0);
+});
+
+Deno.test("a client that comes before the start waits for the sources, too", async () => {
+  const rig = new Rig(false);
+  const client = rig.client();
+  assertEquals(client.call.status, undefined);
+  rig.discovery.start();
+  await rig.serve("10.0.0.1:1");
+  rig.timers.advance(100);
+  assertEquals(client.call.status, undefined);
+  assert(Object.keys(client.heardMs).length > 0);
+  await rig.discovery.stop("gone");
 });
 
 Deno.test("who waits too long for sources is sent elsewhere, and let in later", async () => {
