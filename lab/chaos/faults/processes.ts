@@ -58,13 +58,16 @@ const aServer: ChooseVictim = (stage, prng) => {
   };
 };
 
+/** A try of theirs has two seconds (docs/services.md, "Connections"). */
+const BY_PROXY: readonly Protocol[] = ["proxy, said first"];
+
 const aLoneAgent: ChooseVictim = (stage, prng) => {
   const name = prng.pick(loneAgents(stage));
   const isOver = overAgent(name);
   return {
     ...{ program: stage.agents.get(name)!, kind: "agent", isOver },
     gone: { mayFail: [name] },
-    still: { mayWait: [name] },
+    still: { mayWait: [name], mayFailBy: BY_PROXY },
     found: { mayBreak: isOver, mayFail: [name] },
   };
 };
