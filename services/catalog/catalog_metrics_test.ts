@@ -8,7 +8,7 @@ import {
   serviceOf,
 } from "../../tests/support/watch/scripted_source.ts";
 import { Catalog } from "./catalog.ts";
-import { registerCatalogMetrics } from "./source_input.ts";
+import { registerCatalogMetrics } from "./catalog_metrics.ts";
 
 Deno.test("a scrape shows what each source has, and what went wrong", () => {
   const source = new ScriptedSource("file");

@@ -8,7 +8,7 @@
 import { proxyParts, proxyServicesAnswer } from "./status/services_answer.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { Catalog } from "../catalog/catalog.ts";
-import { registerCatalogMetrics } from "../catalog/source_input.ts";
+import { registerCatalogMetrics } from "../catalog/catalog_metrics.ts";
 import type { Source } from "../catalog/model/source.ts";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";

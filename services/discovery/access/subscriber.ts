@@ -23,7 +23,7 @@ import {
   MORE_CONNECT_FIELD,
   MORE_CONNECT_MAX,
   RELAY_FIELD,
-} from "../../../proto/xds/ads_methods.ts";
+} from "../../../proto/xds/relay_fields.ts";
 import { provenNames } from "../../../policy/subject.ts";
 import type { ConnectProxy } from "../generate/client_group.ts";
 import { hostOf } from "../../../proto/peer/host_port.ts";

@@ -8,7 +8,7 @@ import {
   MORE_CONNECT_FIELD,
   MORE_CONNECT_MAX,
   RELAY_FIELD,
-} from "../../../proto/xds/ads_methods.ts";
+} from "../../../proto/xds/relay_fields.ts";
 import { discoveryNode } from "../../../tests/support/xds/discovery_node.ts";
 import {
   type CallOrigin,

@@ -34,10 +34,10 @@ import {
   SocketAddress_Protocol,
 } from "../../../proto/xds/xds_messages.ts";
 import type { ConnectProxy, Variant } from "./client_group.ts";
-import type { ServiceInput } from "./resource_of.ts";
+import type { ServiceInput } from "./service_resources.ts";
 import { virtualAddressOfEndpoint } from "./virtual_addresses.ts";
 import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
-import { connectHost } from "../../../proto/xds/ads_methods.ts";
+import { connectHost } from "../../../proto/xds/relay_fields.ts";
 
 /** Why an endpoint is omitted. */
 type OmissionReason = "host-name" | "behind-agent" | "udp-behind-agent";

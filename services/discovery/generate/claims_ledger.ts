@@ -22,7 +22,7 @@ import {
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
 import { ResourceMap, type ResourceMapDraft } from "../view/resource_map.ts";
-import type { Claim, ServiceResources, Unserved } from "./resource_of.ts";
+import type { Claim, ServiceResources, Unserved } from "./service_resources.ts";
 
 /** All resources, by kind and name. */
 export type ByKind = Readonly<

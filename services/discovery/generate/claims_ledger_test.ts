@@ -6,7 +6,7 @@ import {
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
 import { type ByKind, ClaimsLedger } from "./claims_ledger.ts";
-import type { Claim, ServiceResources, Unserved } from "./resource_of.ts";
+import type { Claim, ServiceResources, Unserved } from "./service_resources.ts";
 
 /** Settles whatever is undecided. */
 function settle(ledger: ClaimsLedger): number {

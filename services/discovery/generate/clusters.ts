@@ -28,7 +28,7 @@ import {
   type TransportSocket,
 } from "../../../proto/xds/xds_messages.ts";
 import type { Variant } from "./client_group.ts";
-import { ADS, once } from "./resource_of.ts";
+import { ADS, once } from "./service_resources.ts";
 
 /**
  * Connections and requests at once, of one client to one cluster. Envoy and gRPC

@@ -43,7 +43,7 @@ import {
   type ServiceInput,
   serviceResource,
   type ServiceResources,
-} from "./resource_of.ts";
+} from "./service_resources.ts";
 import { clustersOfRoutes, routesOf, targetsOfRoutes } from "./routes.ts";
 
 /** Ranks of what is a service's own, and of what stands in for another's. */

@@ -2,7 +2,7 @@ import { assertEquals, assertStrictEquals } from "@std/assert";
 import { resourceJson } from "../../../tests/support/xds/resource_json.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { interimRoutesOf } from "./routes.ts";
-import { resourceOf } from "./resource_of.ts";
+import { resourceOf } from "./service_resources.ts";
 
 /** Routes to `cluster`, whatever is asked for. */
 function routesTo(name: string, cluster: string): Resource {

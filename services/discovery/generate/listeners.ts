@@ -28,7 +28,7 @@ import {
   UdpRoute,
 } from "../../../proto/xds/xds_messages.ts";
 import { socketAddress } from "./assignments.ts";
-import { ADS, once } from "./resource_of.ts";
+import { ADS, once } from "./service_resources.ts";
 
 /** Where programs find a service without a configured address. */
 export const LISTEN_HOST = "127.0.0.1";

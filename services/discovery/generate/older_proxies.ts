@@ -29,7 +29,7 @@ import {
 } from "../../../proto/xds/xds_messages.ts";
 import { socketAddress, weightOf } from "./assignments.ts";
 import { plainCluster } from "./clusters.ts";
-import type { ServiceInput } from "./resource_of.ts";
+import type { ServiceInput } from "./service_resources.ts";
 
 /** The cluster of one port. */
 export function proxyCluster(service: Service, port: ServicePort): Cluster {

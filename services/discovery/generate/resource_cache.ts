@@ -19,7 +19,7 @@ import type {
   Generate,
   ServiceInput,
   ServiceResources,
-} from "./resource_of.ts";
+} from "./service_resources.ts";
 
 interface Made {
   /** The input that it was made of last. */

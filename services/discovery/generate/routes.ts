@@ -41,7 +41,7 @@ import {
 import type { Variant } from "./client_group.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { type ByName, changedNames, PairMemo } from "../view/view.ts";
-import { once, resourceOf } from "./resource_of.ts";
+import { once, resourceOf } from "./service_resources.ts";
 
 /** Attempts for one request, each at another endpoint: as by our own proxies. */
 const REQUEST_ATTEMPTS = 4;

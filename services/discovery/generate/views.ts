@@ -19,7 +19,11 @@
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../catalog/snapshot.ts";
 import type { View } from "../view/view.ts";
 import type { ClientGroup } from "./client_group.ts";
-import type { Generate, ServiceResources, Unserved } from "./resource_of.ts";
+import type {
+  Generate,
+  ServiceResources,
+  Unserved,
+} from "./service_resources.ts";
 import { ResourceCache } from "./resource_cache.ts";
 import type { Endpoint } from "../../catalog/model/model.ts";
 import { isWholeState, RESOURCE_KINDS } from "../../../proto/xds/resource.ts";

@@ -17,14 +17,14 @@
 
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
-import { registerCatalogMetrics } from "../../catalog/source_input.ts";
+import { registerCatalogMetrics } from "../../catalog/catalog_metrics.ts";
 import type { Source } from "../../catalog/model/source.ts";
 import type { CountingTools } from "../../../platform/program/tools.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
 import type { Admit, CallOrigin } from "../access/subscriber.ts";
 import type { ClientGroup } from "../generate/client_group.ts";
-import type { Generate, Unserved } from "../generate/resource_of.ts";
+import type { Generate, Unserved } from "../generate/service_resources.ts";
 import { Views } from "../generate/views.ts";
 import { precompile } from "../generate/generate_service.ts";
 import { Pushes } from "../push/pushes.ts";
@@ -32,7 +32,8 @@ import {
   type DiscoveryAnswers,
   discoveryAnswers,
 } from "../status/client_answers.ts";
-import { DiscoveryMetrics, UnservedLog } from "../status/discovery_metrics.ts";
+import { DiscoveryMetrics } from "../status/discovery_metrics.ts";
+import { UnservedLog } from "../status/unserved_log.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import { OpenStreams, type SubscriberLink } from "../streams/open_streams.ts";
 import type { View } from "../view/view.ts";

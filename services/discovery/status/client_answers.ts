@@ -19,7 +19,7 @@ import {
 } from "../../../proto/xds/resource.ts";
 import { Any } from "../../../proto/xds/xds_messages.ts";
 import type { ClientGroup } from "../generate/client_group.ts";
-import type { Unserved } from "../generate/resource_of.ts";
+import type { Unserved } from "../generate/service_resources.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import type {
   KindStatus,

@@ -1,6 +1,5 @@
 /**
- * The metrics of discovery (`tunnel_server_discovery_…`), in the line of Pilot's,
- * and its log.
+ * The metrics of discovery (`tunnel_server_discovery_…`), in the line of Pilot's.
  *
  * Series are looked up once: a push to a thousand clients counts thousands of
  * things. Labels are kinds and forms, never what a client says.
@@ -27,8 +26,6 @@ import type {
   SubscriberStream,
 } from "../streams/subscriber_stream.ts";
 import { FOREIGN_TYPE_LENGTH_MAX } from "../subscriptions/xds_stream_state.ts";
-import type { ClientGroup } from "../generate/client_group.ts";
-import type { Unserved } from "../generate/resource_of.ts";
 
 const PREFIX = "tunnel_server_discovery_";
 
@@ -287,79 +284,3 @@ function countClients(
   }
   return counts.values();
 }
-
-/** Lines at once; what is more is only counted, `tunnel xds diff` has it all. */
-export const UNSERVED_LINES_MAX = 20;
-
-/** The part of `Views` that knows. */
-export interface UnservedSource {
-  readonly groups: readonly ClientGroup[];
-  unservedTo(group: ClientGroup): readonly Unserved[];
-}
-
-/**
- * Logs once, and again when it comes back, which services cannot be served to
- * which clients: else people would look for a fault at the other end.
- */
-export class UnservedLog {
-  /** By group: the list at the last look, and its sentences. */
-  readonly #known = new Map<
-    string,
-    { readonly list: readonly Unserved[]; readonly texts: ReadonlySet<string> }
-  >();
-
-  constructor(
-    private readonly source: UnservedSource,
-    private readonly log: Pick<Log, "warn">,
-  ) {}
-
-  /** Over all groups. */
-  get count(): number {
-    return this.source.groups
-      .reduce((sum, one) => sum + this.source.unservedTo(one).length, 0);
-  }
-
-  /** Looks at all groups, and logs what is new. */
-  look(): void {
-    const { groups } = this.source;
-    const keys = new Set(groups.map(({ key }) => key));
-    for (const key of this.#known.keys()) {
-      if (!keys.has(key)) this.#known.delete(key);
-    }
-    const fresh = new Set<string>();
-    for (const group of groups) {
-      for (const text of this.#newFor(group)) fresh.add(text);
-    }
-    const texts = [...fresh];
-    for (const text of texts.slice(0, UNSERVED_LINES_MAX)) {
-      this.log.warn(text, { code: "TUN708" });
-    }
-    const more = texts.length - UNSERVED_LINES_MAX;
-    if (more <= 0) return;
-    this.log.warn(
-      `${more} more services are not served to some clients; see ` +
-        "`tunnel xds diff NODE`",
-      { code: "TUN708" },
-    );
-  }
-
-  #newFor(group: ClientGroup): readonly string[] {
-    const list = this.source.unservedTo(group);
-    const known = this.#known.get(group.key);
-    if (known?.list === list) return [];
-    const texts = new Set(
-      list.map(({ service, reason }) =>
-        `${service} is not served to ${CLIENTS[group.form]}: ${reason}`
-      ),
-    );
-    this.#known.set(group.key, { list, texts });
-    return [...texts].filter((text) => !known?.texts.has(text));
-  }
-}
-
-const CLIENTS = {
-  service: "node proxies",
-  proxy: "older node proxies",
-  grpc: "gRPC clients",
-  envoy: "Envoy",
-} as const;

@@ -4,7 +4,7 @@ import {
   type Service,
   type ServiceEndpoints,
 } from "../../catalog/model/model.ts";
-import { serviceResource } from "../../discovery/generate/resource_of.ts";
+import { serviceResource } from "../../discovery/generate/service_resources.ts";
 import { plainUpstream } from "../../../net/channel/server_upstream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";

@@ -193,7 +193,7 @@ class BackendRace extends PromisedRace<Backend, Conduit, BackendFound> {
     return this.#failed.size + 1 >= Math.min(usableCount, BACKENDS_TRIED_MAX);
   }
 
-  /** The last hope is given as much time as any one ever is. */
+  /** The last backend that is left is waited for as long as any ever is. */
   get #timeoutMs(): number {
     const { dialTimeoutMs } = this.port.policy;
     if (dialTimeoutMs !== undefined) return dialTimeoutMs;

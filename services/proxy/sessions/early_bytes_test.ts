@@ -7,7 +7,7 @@
 
 import { assertEquals, assertRejects } from "@std/assert";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
-import { EARLY_WAIT_MS } from "../../../net/stream/peeked_stream.ts";
+import { EARLY_WAIT_MS } from "../../../net/stream/first_bytes.ts";
 import {
   ConduitProbe,
   settled,

@@ -6,10 +6,7 @@
  */
 
 import { conduitOf } from "../../../net/stream/stream_conduit.ts";
-import {
-  EARLY_WAIT_MS,
-  firstBytes,
-} from "../../../net/stream/peeked_stream.ts";
+import { EARLY_WAIT_MS, firstBytes } from "../../../net/stream/first_bytes.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import type { ConnectionFacts } from "../../../platform/log/connection_log.ts";
