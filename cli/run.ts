@@ -8,7 +8,7 @@
 
 import { withoutTokens } from "../proto/identity/join_token.ts";
 import { withCode } from "../proto/codes/codes.ts";
-import { asFaultOfOurs } from "../platform/errors/error_code.ts";
+import { asFaultOfOurs } from "../platform/errors/missing_right.ts";
 import type { CommandContext } from "./program/command.ts";
 import { allCommands, COMMANDS, GROUPS } from "./commands.ts";
 import { EXIT_CODES, ExitCode } from "./program/exit_codes.ts";

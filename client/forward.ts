@@ -10,7 +10,7 @@ import {
 } from "../platform/errors/internal_errors.ts";
 import { listenTcp } from "../net/listen/listeners.ts";
 import { conduitOf } from "../net/stream/stream_conduit.ts";
-import { EARLY_WAIT_MS, firstBytes } from "../net/stream/peeked_stream.ts";
+import { EARLY_WAIT_MS, firstBytes } from "../net/stream/first_bytes.ts";
 import { Socket } from "../net/stream/socket.ts";
 import type { Stream } from "../net/stream/stream.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";

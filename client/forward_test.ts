@@ -9,7 +9,7 @@ import { readToEnd, writeAll } from "../tests/support/peers/sockets.ts";
 import { FakeTunnel } from "../tests/support/memory/fake_tunnel.ts";
 import { nextTurn, until } from "../tests/support/watch/event_loop.ts";
 import { TunnelDialError } from "./dial_error.ts";
-import { EARLY_WAIT_MS } from "../net/stream/peeked_stream.ts";
+import { EARLY_WAIT_MS } from "../net/stream/first_bytes.ts";
 import {
   type Forward,
   forward,

@@ -16,10 +16,10 @@ import { AuditLog, type AuditLogOptions } from "./audit_log.ts";
 import {
   type DialFacts,
   DialRecord,
-  JsonLine,
   LineTime,
   TEXT_LENGTH_MAX,
 } from "./dial_record.ts";
+import { JsonLine } from "./json_line.ts";
 
 /** What was asked for on an admin port. */
 export interface OperatorAction {

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { forAll } from "../tests/support/memory/prng.ts";
-import { JsonLine } from "./dial_record.ts";
+import { JsonLine } from "./json_line.ts";
 
 const decoded = (line: Uint8Array) => new TextDecoder().decode(line);
 

@@ -9,7 +9,7 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
 import { AdminFailure } from "../../net/admin/admin_api.ts";
-import { eventAnswer, type SentEvent } from "../../net/admin/http_answer.ts";
+import { eventAnswer, type SentEvent } from "../../net/admin/event_stream.ts";
 import type {
   ConduitInfo,
   NodeSummary,

@@ -29,12 +29,12 @@ import { Metadata } from "../../proto/grpc/metadata.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import { adsMethods } from "../../proto/xds/ads_methods.ts";
 import {
-  adsMethods,
   CONNECT_FIELD,
   MORE_CONNECT_FIELD,
   RELAY_FIELD,
-} from "../../proto/xds/ads_methods.ts";
+} from "../../proto/xds/relay_fields.ts";
 import { RelayedCall } from "./relayed_call.ts";
 
 /** Programs of one machine that ask at once; each has one connection, or two. */

@@ -28,7 +28,7 @@ import type { Stream } from "../../net/stream/stream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { join } from "../../proto/transfer/transfer.ts";
-import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/ads_methods.ts";
+import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/relay_fields.ts";
 
 /** Connections of all programs at once: what a server lets one node have. */
 const RELAYED_CONNECTIONS_MAX = 4_096;

@@ -6,10 +6,8 @@
  */
 
 import { tunnelCodeOf, withCode } from "../../proto/codes/codes.ts";
-import {
-  messageOf,
-  tellsMissingRight,
-} from "../../platform/errors/error_code.ts";
+import { messageOf } from "../../platform/errors/error_code.ts";
+import { tellsMissingRight } from "../../platform/errors/missing_right.ts";
 import { printable } from "../../platform/text/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 import type { FlagTable } from "../flags/flag.ts";

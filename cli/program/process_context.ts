@@ -8,7 +8,7 @@
 
 import type { CommandContext } from "./command.ts";
 import { hasInternalErrorListener } from "../../platform/errors/internal_errors.ts";
-import { asFaultOfOurs } from "../../platform/errors/error_code.ts";
+import { asFaultOfOurs } from "../../platform/errors/missing_right.ts";
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
 import { ExitCode } from "./exit_codes.ts";
 

@@ -5,9 +5,9 @@
  * @module
  */
 
-import { reportInternalError } from "../../platform/errors/internal_errors.ts";
-import { jsonText } from "../../platform/text/printable.ts";
 import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
+import { reportInternalError } from "../../platform/errors/internal_errors.ts";
+import { isEventStream } from "./event_stream.ts";
 
 /** What its client can read. */
 export interface AnswerForm {
@@ -160,85 +160,4 @@ async function packed(response: Response): Promise<Response> {
     source.pipeThrough(new CompressionStream("gzip")),
     { status, headers: packedHeaders },
   );
-}
-
-/** One event. */
-export interface SentEvent {
-  /** No line breaks; ours. */
-  readonly name: string;
-  /** Becomes JSON. */
-  readonly data: unknown;
-}
-
-/** Silence after which a comment is sent: proxies and clients give up at 30 s. */
-const HEARTBEAT_MS = 15_000;
-
-/**
- * @param next What there is to say since it was asked last; it may wait until
- *   there is something. `undefined`: all is said.
- * @param signal The client is gone; `next` should not wait any more.
- */
-export function eventAnswer(
-  next: () => Promise<readonly SentEvent[] | undefined>,
-  signal: AbortSignal,
-  heartbeatMs: number = HEARTBEAT_MS,
-): Response {
-  const encoder = new TextEncoder();
-  let waiting: Promise<readonly SentEvent[] | undefined> | undefined;
-  let isFirst = true;
-  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    async pull(controller) {
-      if (isFirst) {
-        isFirst = false;
-        // The head leaves at once, whenever there is something to say.
-        return controller.enqueue(encoder.encode(": ok\n\n"));
-      }
-      waiting ??= next();
-      const events = await orHeartbeat(waiting, heartbeatMs, signal);
-      if (events === HEARTBEAT) return controller.enqueue(BEAT);
-      waiting = undefined;
-      if (events === undefined) return controller.close();
-      const text = events.map(eventText).join("");
-      controller.enqueue(text === "" ? BEAT : encoder.encode(text));
-    },
-  }, { highWaterMark: 0 });
-  return new Response(body, {
-    headers: {
-      "content-type": "text/event-stream",
-      "cache-control": "no-store",
-      "x-content-type-options": "nosniff",
-    },
-  });
-}
-
-/** Whether an answer goes on until its client is gone. */
-export function isEventStream({ headers }: Response): boolean {
-  return headers.get("content-type") === "text/event-stream";
-}
-
-/** As it is sent. */
-function eventText({ name, data }: SentEvent): string {
-  return `event: ${name}\ndata: ${jsonText(data)}\n\n`;
-}
-
-const BEAT = new TextEncoder().encode(": beat\n\n");
-
-const HEARTBEAT = "heartbeat";
-
-async function orHeartbeat<T>(
-  promise: Promise<T>,
-  ms: number,
-  signal: AbortSignal,
-): Promise<T | typeof HEARTBEAT | undefined> {
-  const other = Promise.withResolvers<typeof HEARTBEAT | undefined>();
-  const timer = setTimeout(() => other.resolve(HEARTBEAT), ms);
-  const gone = () => other.resolve(undefined);
-  if (signal.aborted) gone();
-  signal.addEventListener("abort", gone);
-  try {
-    return await Promise.race([promise, other.promise]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", gone);
-  }
 }

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
 import { denoStream } from "../stream/platform_stream.ts";
-import { eventAnswer } from "./http_answer.ts";
+import { eventAnswer } from "./event_stream.ts";
 import { jsonAnswer } from "./http_endpoints.ts";
 import { type HttpHandler, HttpPort, WATCHERS_MAX } from "./http_port.ts";
 import { HTTP_BODY_BYTES_MAX } from "./http_request.ts";

@@ -33,7 +33,8 @@ import { MessageError } from "../http1/refusal.ts";
 import { Socket } from "../stream/socket.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import type { Stream } from "../stream/stream.ts";
-import { answerPieces, isEventStream } from "./http_answer.ts";
+import { isEventStream } from "./event_stream.ts";
+import { answerPieces } from "./http_answer.ts";
 import { readHead, requestOf } from "./http_request.ts";
 
 /** From the first to the last byte, both ways. */

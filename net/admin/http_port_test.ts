@@ -8,7 +8,7 @@ import { onInternalErrors } from "../../platform/errors/internal_errors.ts";
 import { denoStream } from "../stream/platform_stream.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
-import { slicedText } from "./http_endpoints.ts";
+import { slicedText } from "./sliced_text.ts";
 import { patience } from "../../tests/support/watch/patience.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);

@@ -6,13 +6,9 @@
  * @module
  */
 
-import {
-  jsonPieces,
-  plain,
-  type Routes,
-  slicedText,
-} from "./http_endpoints.ts";
+import { plain, type Routes } from "./http_endpoints.ts";
 import type { HttpPeer } from "./http_port.ts";
+import { jsonPieces, slicedText } from "./sliced_text.ts";
 import type { Session } from "node:inspector";
 import process from "node:process";
 import { messageOf } from "../../platform/errors/error_code.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { setImmediate } from "node:timers";
-import { jsonPieces, slicedText, TEXT_SLICE_MS } from "./http_endpoints.ts";
+import { jsonPieces, slicedText, TEXT_SLICE_MS } from "./sliced_text.ts";
 import { soon } from "../../tests/support/watch/event_loop.ts";
 
 Deno.test("a long text is made in slices, between which others have their turn", async () => {

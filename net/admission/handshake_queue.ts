@@ -4,11 +4,6 @@
  * @module
  */
 
-import type { AdmittedStream } from "./accept_queue.ts";
-import type { ConnectionLimiter } from "./connection_limiter.ts";
-import { tuneLink } from "../stream/socket_connect.ts";
-import type { Stream } from "../stream/stream.ts";
-import { guarded } from "../../platform/errors/internal_errors.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /**
@@ -107,44 +102,4 @@ export class HandshakeQueue {
     this.#wantsRoom = new Set();
     for (const act of wanted) act();
   }
-}
-
-/** What admission needs. */
-interface PlatformAcceptorOptions {
-  readonly limiter: ConnectionLimiter;
-  readonly queue: HandshakeQueue;
-  readonly timers: Timers;
-  /** Begins a handshake; what was admitted leaves when the connection ends. */
-  readonly admit: (admittedStream: AdmittedStream) => void;
-}
-
-/** Admits a connection when it is its turn, or closes it. */
-export function admitPlatformStream(
-  stream: Stream,
-  { limiter, queue, timers, admit }: PlatformAcceptorOptions,
-): void {
-  let isGone = false;
-  let evict = () => {
-    isGone = true;
-    stream.close();
-  };
-  const admitted = limiter.arrive(stream.remoteAddress, () => evict());
-  if (admitted === undefined) return stream.close();
-  const isSlow = !admitted.penalty!.takeTry(timers.now());
-  if (isSlow) admitted.refusePenalized();
-  if (isSlow || !admitted.takeHandshake()) {
-    admitted.leave();
-    return stream.close();
-  }
-  tuneLink(stream);
-  const admittedStream: AdmittedStream = {
-    stream,
-    admitted,
-    onEvicted: () => stream.close(),
-  };
-  const begin = () => {
-    evict = () => admittedStream.onEvicted();
-    guarded("accept", () => admit(admittedStream), () => evict());
-  };
-  queue.add({ isGone: () => isGone, begin });
 }

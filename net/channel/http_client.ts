@@ -21,7 +21,7 @@ import {
   proxyOf,
   type ProxyServer,
 } from "../dial/proxy_environment.ts";
-import { openTunnel } from "../dial/server_connect.ts";
+import { openTunnel } from "../dial/proxy_tunnel.ts";
 import { openSocksTunnel, type SocksTarget } from "../dial/socks_tunnel.ts";
 import { headBytes } from "../http1/head.ts";
 import type { Stream } from "../stream/stream.ts";

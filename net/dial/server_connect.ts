@@ -8,26 +8,22 @@
  * @module
  */
 
+import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
+import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
 import { connectToHost } from "./connect_host.ts";
-import {
-  type ProxyEnvironment,
-  proxyFor,
-  type ProxyServer,
-} from "./proxy_environment.ts";
-import { type ResponseHead, ResponseReader } from "../http1/head.ts";
 import { LookupError } from "../names/resolver.ts";
-import { Socket } from "../stream/socket.ts";
-import { tuneLink } from "../stream/socket_connect.ts";
-import type { Stream } from "../stream/stream.ts";
-import type { TlsChoice } from "../tls/openssl/tls_choice.ts";
-import { tlsClient, type TlsClientOptions } from "../tls/tls_client.ts";
-import { NO_MATERIAL, type TlsMaterial } from "../tls/trust/credentials.ts";
-import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { atMost, withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
+import type { Stream } from "../stream/stream.ts";
+import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
+import { tuneLink } from "../stream/socket_connect.ts";
+import { tlsClient, type TlsClientOptions } from "../tls/tls_client.ts";
+import { NO_MATERIAL, type TlsMaterial } from "../tls/trust/credentials.ts";
+import type { TlsChoice } from "../tls/openssl/tls_choice.ts";
+import { openTunnel } from "./proxy_tunnel.ts";
+import { Socket } from "../stream/socket.ts";
 
 /** Where to, and for how long. */
 export interface ServerConnectOptions {
@@ -237,67 +233,4 @@ async function dial(
       cause: error,
     });
   }
-}
-
-/**
- * Opens a tunnel to `target` over `stream`, which then speaks with `target`.
- *
- * @throws With the proxy's refusal in words, or the signal's reason; `stream` is
- *   closed then.
- */
-export async function openTunnel(
-  stream: Stream,
-  target: string,
-  proxy: ProxyServer,
-  signal: AbortSignal,
-): Promise<void> {
-  const socket = new Socket(stream);
-  const onAbort = () => socket.close();
-  signal.addEventListener("abort", onAbort);
-  try {
-    signal.throwIfAborted();
-    await socket.writeAll(requestOf(target, proxy));
-    await readAnswer(socket);
-  } catch (error) {
-    socket.close();
-    signal.throwIfAborted();
-    throw error;
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
-}
-
-async function readAnswer(socket: Socket): Promise<void> {
-  const reader = new ResponseReader("it");
-  const into = new Uint8Array(ANSWER_BYTES);
-  for (;;) {
-    const count = await socket.read(into);
-    if (count === null) throw new Error("it closed the connection");
-    const answer = reader.pushFinal(into.subarray(0, count));
-    if (answer === undefined) continue;
-    const { head, rest } = answer;
-    if (head.status >= 300) throw new Error(refusal(head));
-    // A server speaks TLS second, so none can follow the answer.
-    if (rest.length > 0) throw new Error("it sent bytes of its own");
-    return;
-  }
-}
-
-/** A proxy's answer fits, as a rule. */
-const ANSWER_BYTES = 4 * 1024;
-
-function requestOf(target: string, proxy: ProxyServer): Uint8Array {
-  const lines = [`CONNECT ${target} HTTP/1.1`, `Host: ${target}`];
-  if (proxy.user !== "") {
-    const pair = new TextEncoder().encode(`${proxy.user}:${proxy.password}`);
-    lines.push(`Proxy-Authorization: Basic ${pair.toBase64()}`);
-  }
-  return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`);
-}
-
-function refusal({ status, phrase }: ResponseHead): string {
-  if (status === 407) {
-    return "it wants a user and password (407): put them into HTTPS_PROXY";
-  }
-  return `it refused with ${status} ${phrase}`.trimEnd();
 }

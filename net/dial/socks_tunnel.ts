@@ -5,9 +5,10 @@
  * @module
  */
 
-import { Socket } from "../stream/socket.ts";
+import type { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
 import type { ProxyServer } from "./proxy_environment.ts";
+import { askProxy } from "./proxy_tunnel.ts";
 
 /** Where the tunnel is to lead. */
 export interface SocksTarget {
@@ -53,11 +54,7 @@ export async function openSocksTunnel(
   { user, password }: ProxyServer,
   signal: AbortSignal,
 ): Promise<void> {
-  const socket = new Socket(stream);
-  const onAbort = () => socket.close();
-  signal.addEventListener("abort", onAbort);
-  try {
-    signal.throwIfAborted();
+  await askProxy(stream, signal, async (socket) => {
     const method = user === "" ? NO_AUTHENTICATION : PASSWORD;
     await socket.writeAll(Uint8Array.of(VERSION, 1, method));
     const [, chosen] = await readExactly(socket, 2);
@@ -70,13 +67,7 @@ export async function openSocksTunnel(
     const name = [DOMAIN, ...text(host), port >> 8, port & 0xff];
     await socket.writeAll(Uint8Array.of(VERSION, CONNECT, 0, ...name));
     await readAnswer(socket);
-  } catch (error) {
-    socket.close();
-    signal.throwIfAborted();
-    throw error;
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
+  });
 }
 
 async function readAnswer(socket: Socket): Promise<void> {

@@ -13,22 +13,13 @@ import type {
   AdmittedConnection,
   ConnectionLimiter,
 } from "../admission/connection_limiter.ts";
-import {
-  admitPlatformStream,
-  HandshakeQueue,
-} from "../admission/handshake_queue.ts";
-import type { DescriptorUse } from "../libc/descriptors.ts";
-import { unawaited } from "../../platform/errors/internal_errors.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
-import { hostPort } from "../../proto/peer/host_port.ts";
+import { HandshakeQueue } from "../admission/handshake_queue.ts";
+import { ListenError } from "../bind/listen_error.ts";
 import {
   listenPolledTcp,
   type PolledListener,
 } from "../bind/polled_listener.ts";
-import { TlsAcceptor, type TlsAcceptorOptions } from "../tls/tls_acceptor.ts";
-import type { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
-import type { Stream } from "../stream/stream.ts";
-import { ListenError } from "../bind/listen_error.ts";
+import type { DescriptorUse } from "../libc/descriptors.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -36,6 +27,14 @@ import {
   openAt,
   PATIENT_BACKLOG,
 } from "./listeners.ts";
+import { tuneLink } from "../stream/socket_connect.ts";
+import type { Stream } from "../stream/stream.ts";
+import { TlsAcceptor, type TlsAcceptorOptions } from "../tls/tls_acceptor.ts";
+import type { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
+import { guarded, unawaited } from "../../platform/errors/internal_errors.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { hostPort } from "../../proto/peer/host_port.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 
 /** How the port presents itself. */
 export interface SecureListenerOptions
@@ -152,4 +151,44 @@ function doHandshake(
     (error) => isEvicted || events.onRefused(error),
   );
   unawaited("handshake", handshake, () => close());
+}
+
+/** What admission needs. */
+interface PlatformAcceptorOptions {
+  readonly limiter: ConnectionLimiter;
+  readonly queue: HandshakeQueue;
+  readonly timers: Timers;
+  /** Begins a handshake; what was admitted leaves when the connection ends. */
+  readonly admit: (admittedStream: AdmittedStream) => void;
+}
+
+/** Admits a connection when it is its turn, or closes it. */
+function admitPlatformStream(
+  stream: Stream,
+  { limiter, queue, timers, admit }: PlatformAcceptorOptions,
+): void {
+  let isGone = false;
+  let evict = () => {
+    isGone = true;
+    stream.close();
+  };
+  const admitted = limiter.arrive(stream.remoteAddress, () => evict());
+  if (admitted === undefined) return stream.close();
+  const isSlow = !admitted.penalty!.takeTry(timers.now());
+  if (isSlow) admitted.refusePenalized();
+  if (isSlow || !admitted.takeHandshake()) {
+    admitted.leave();
+    return stream.close();
+  }
+  tuneLink(stream);
+  const admittedStream: AdmittedStream = {
+    stream,
+    admitted,
+    onEvicted: () => stream.close(),
+  };
+  const begin = () => {
+    evict = () => admittedStream.onEvicted();
+    guarded("accept", () => admit(admittedStream), () => evict());
+  };
+  queue.add({ isGone: () => isGone, begin });
 }

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { domainOf, type HostKind, readHost } from "./name_sources.ts";
+import { domainOf, type HostKind, readHost } from "./host_name.ts";
 
 Deno.test("hosts are addresses, names or nothing", () => {
   const kinds: readonly (readonly [string, ReturnType<typeof readHost>])[] = [

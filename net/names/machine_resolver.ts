@@ -22,17 +22,15 @@ import {
   orderAddresses,
 } from "./dns_lookup.ts";
 import { FollowedText, type HostsFile, parseHosts } from "./hosts_file.ts";
+import { domainOf, isIn, readHost } from "./host_name.ts";
+import { KeptAnswers } from "./kept_answers.ts";
+import { LookupQueue, QueueError } from "./lookup_queue.ts";
 import {
-  domainOf,
-  isIn,
   type NameSource,
   nameSourcesOf,
   type PlatformLookup,
   PlatformNames,
-  readHost,
 } from "./name_sources.ts";
-import { KeptAnswers } from "./kept_answers.ts";
-import { LookupQueue, QueueError } from "./lookup_queue.ts";
 import { LookupError, type Resolver } from "./resolver.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
-import { firstBytes } from "./peeked_stream.ts";
+import { firstBytes } from "./first_bytes.ts";
 import { Socket } from "./socket.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);

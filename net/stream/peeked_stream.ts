@@ -4,11 +4,8 @@
  * @module
  */
 
-import type { Socket } from "./socket.ts";
 import { closedError, type Stream } from "./stream.ts";
 import { StreamLayer } from "./stream_layer.ts";
-import { atMost } from "../../platform/time/deadline.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
 
 export class PeekedStream extends StreamLayer {
   #first: Uint8Array | undefined;
@@ -39,28 +36,4 @@ export class PeekedStream extends StreamLayer {
     this.#first = count === first.length ? undefined : first.subarray(count);
     return count;
   }
-}
-
-/**
- * How long we wait for a caller's first bytes. Bytes that are here by then save
- * a round trip; a target that speaks first waits that long.
- */
-export const EARLY_WAIT_MS = 3;
-
-/**
- * Waits for the first bytes for at most `waitMs`.
- *
- * @returns What came in time, which stays in `socket`; empty when nothing did.
- * @throws What reading the socket throws, when that happens in time.
- */
-export async function firstBytes(
-  socket: Socket,
-  waitMs: number,
-  timers: Timers,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const looking = socket.fill();
-  // Later bytes are for the next user of the stream.
-  looking.catch(() => {});
-  await atMost(timers, waitMs, looking);
-  return socket.bytes;
 }

@@ -14,6 +14,22 @@
  * @module
  */
 
+import {
+  closedError,
+  endOf,
+  type Stream,
+  type StreamUser,
+  WOULD_BLOCK,
+} from "./stream.ts";
+import {
+  guarded,
+  INTERNAL_ERROR,
+  reportInternalError,
+} from "../../platform/errors/internal_errors.ts";
+import {
+  BUFFER_BYTES_MAX,
+  sharedBufferPool,
+} from "../../proto/bytes/buffer_pool.ts";
 import { DATA_HEAD_BYTES_MAX } from "../../proto/packets/data_head.ts";
 import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
 import type {
@@ -22,19 +38,6 @@ import type {
   ConduitEvents,
   ConduitState,
 } from "../../proto/transfer/conduit.ts";
-import {
-  guarded,
-  INTERNAL_ERROR,
-  reportInternalError,
-} from "../../platform/errors/internal_errors.ts";
-import { WriteBatch } from "../buffers/read_buffer.ts";
-import {
-  closedError,
-  endOf,
-  type Stream,
-  type StreamUser,
-  WOULD_BLOCK,
-} from "./stream.ts";
 
 /**
  * What one read takes at most: the payload of exactly two full frames between
@@ -393,3 +396,73 @@ const UNREAD_END: ConduitEnd = {
   kind: "reset",
   reason: "connection closed by peer while bytes were on their way to it",
 };
+
+/**
+ * With this much waiting, nothing more is taken until the write in flight has
+ * left. A chunk that was begun below it is taken whole if the buffer holds it.
+ */
+export const PENDING_BYTES_SOFT_LIMIT = 64 * 1024;
+
+class WriteBatch {
+  #buffer: Uint8Array<ArrayBuffer> | undefined;
+  #filled = 0;
+  /** What the batch that was taken lies in. */
+  #lent: Uint8Array<ArrayBuffer> | undefined;
+
+  /** Bytes waiting for the next write. */
+  get pendingBytes(): number {
+    return this.#filled;
+  }
+
+  /** Copies what fits; @returns how many bytes were taken. */
+  append(chunk: Uint8Array): number {
+    if (this.#filled >= PENDING_BYTES_SOFT_LIMIT) return 0;
+    const taken = Math.min(chunk.length, BUFFER_BYTES_MAX - this.#filled);
+    const buffer = this.#reserve(this.#filled + taken);
+    buffer.set(
+      taken === chunk.length ? chunk : chunk.subarray(0, taken),
+      this.#filled,
+    );
+    this.#filled += taken;
+    return taken;
+  }
+
+  /**
+   * The next batch to write, or `undefined`. Call `recycle` when it is written,
+   * before the next one is taken.
+   */
+  take(): Uint8Array<ArrayBuffer> | undefined {
+    const buffer = this.#buffer;
+    if (buffer === undefined) return undefined;
+    const batch = buffer.subarray(0, this.#filled);
+    this.#lent = buffer;
+    this.#buffer = undefined;
+    this.#filled = 0;
+    return batch;
+  }
+
+  /** Returns the memory of the batch taken, once the kernel has it. */
+  recycle(): void {
+    sharedBufferPool.release(this.#lent!);
+    this.#lent = undefined;
+  }
+
+  /** Forgets what is waiting. */
+  drop(): void {
+    if (this.#buffer !== undefined) sharedBufferPool.release(this.#buffer);
+    this.#buffer = undefined;
+    this.#filled = 0;
+  }
+
+  /** Makes room for `bytes` in all, moving to a bigger buffer if needed. */
+  #reserve(bytes: number): Uint8Array<ArrayBuffer> {
+    const old = this.#buffer;
+    if (old !== undefined && old.length >= bytes) return old;
+    const bigger = sharedBufferPool.acquire(bytes);
+    if (old !== undefined) {
+      bigger.set(old.subarray(0, this.#filled));
+      sharedBufferPool.release(old);
+    }
+    return this.#buffer = bigger;
+  }
+}

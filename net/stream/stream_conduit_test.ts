@@ -4,9 +4,12 @@ import { Prng } from "../../tests/support/memory/prng.ts";
 import { Listener } from "../../tests/support/peers/sockets.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
-import { conduitOf, DROPPED_BYTES_PER_TURN } from "./stream_conduit.ts";
+import {
+  conduitOf,
+  DROPPED_BYTES_PER_TURN,
+  PENDING_BYTES_SOFT_LIMIT,
+} from "./stream_conduit.ts";
 import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
-import { PENDING_BYTES_SOFT_LIMIT } from "../buffers/read_buffer.ts";
 
 const text = new TextEncoder();
 

@@ -72,7 +72,7 @@ function test(
   });
 }
 
-/** Nobody beside the kernel has anything to say. */
+/** Waits for what the kernel tells, and for nothing else. */
 function attached(conduit: Conduit, events: Partial<ConduitEvents>) {
   const closed = Promise.withResolvers<ConduitEnd>();
   conduit.attach({

@@ -18,7 +18,7 @@ import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../platform/errors/internal_errors.ts";
-import type { ClientCertificateRule } from "./trust/peer_identity.ts";
+import type { ClientCertificateRule } from "./trust/client_certificate.ts";
 import type { TlsMaterial } from "./trust/credentials.ts";
 import { TlsHandshakeError } from "./trust/tls_errors.ts";
 import type { Stream } from "../stream/stream.ts";

@@ -10,8 +10,9 @@ import type {
   ConduitsAnswer,
 } from "../../proto/admin/node_answer.ts";
 import type { ConnectionFacts } from "../log/connection_log.ts";
-import { LiveConduit, RATE_TICK_MS } from "./live_conduit.ts";
+import { LiveConduit } from "./live_conduit.ts";
 import type { LiveConduits, LiveDial } from "./live_conduits.ts";
+import { RATE_TICK_MS } from "./rate_samples.ts";
 
 /** How many are listed unless a number is said, and at most. */
 export const CONDUITS_LISTED = { usual: 100, most: 10_000 } as const;

@@ -12,13 +12,8 @@
  */
 
 import { IdList } from "./id_list.ts";
-import {
-  type Flow,
-  LiveConduit,
-  type LiveOrigin,
-  RATE_TICK_MS,
-  RateSamples,
-} from "./live_conduit.ts";
+import { LiveConduit, type LiveOrigin } from "./live_conduit.ts";
+import { type Flow, RATE_TICK_MS, RateSamples } from "./rate_samples.ts";
 import { guarded } from "../errors/internal_errors.ts";
 import type { ConnectionFacts } from "../log/connection_log.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";

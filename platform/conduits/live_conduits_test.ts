@@ -5,8 +5,9 @@ import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { join, type TransferResult } from "../../proto/transfer/transfer.ts";
 import { conduitInfoOf, conduitQuery, conduitsAnswer } from "./conduit_info.ts";
 import type { ConnectionFacts } from "../log/connection_log.ts";
-import { type ConduitCarrier, RATE_TICK_MS } from "./live_conduit.ts";
+import type { ConduitCarrier } from "./live_conduit.ts";
 import { LiveConduits, type LiveDial } from "./live_conduits.ts";
+import { RATE_TICK_MS } from "./rate_samples.ts";
 
 const NOBODY = { received() {}, sent() {}, ended() {} };
 

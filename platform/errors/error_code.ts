@@ -64,22 +64,3 @@ export function withFile(error: unknown, path: string): unknown {
   }
   return error;
 }
-
-/** The platform's words; an error that wraps them rarely keeps more of it. */
-const WORDS =
-  /Requires ([a-z]+) access(?: to( .{1,300}?))?, run again with the --allow-[a-z]+ flag/g;
-
-/** Whether a sentence says that a right is missing. */
-export function tellsMissingRight(text: string): boolean {
-  return text.search(WORDS) >= 0;
-}
-
-/** The sentence with our words for that, and otherwise as it is. */
-export function asFaultOfOurs(text: string): string {
-  return text.replace(
-    WORDS,
-    (_, right: string, what = "") =>
-      "the program did not give itself a right that it needs " +
-      `(${right}${what}); please report it`,
-  );
-}

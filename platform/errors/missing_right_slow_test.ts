@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { asFaultOfOurs, tellsMissingRight } from "./error_code.ts";
+import { asFaultOfOurs, tellsMissingRight } from "./missing_right.ts";
 
 /** What the platform says to a program without any right. */
 async function said(wanted: string): Promise<string> {

@@ -14,7 +14,8 @@ import {
   type LogLevel,
   type LogRecord,
 } from "@logtape/logtape";
-import { asFaultOfOurs, codeOf } from "../errors/error_code.ts";
+import { codeOf } from "../errors/error_code.ts";
+import { asFaultOfOurs } from "../errors/missing_right.ts";
 import { lineKey } from "./line_key.ts";
 import { RepeatedLines } from "./repeated_lines.ts";
 import { printable } from "../text/printable.ts";

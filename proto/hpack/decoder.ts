@@ -20,7 +20,7 @@ import { sameBytes } from "../bytes/byte_arrays.ts";
 import { type HeaderField, HpackError } from "./header_field.ts";
 import { decodedBytesMax, decodeHuffman } from "./huffman.ts";
 import { DYNAMIC_INDEX_FIRST, STATIC_TABLE } from "./static_table.ts";
-import { isOneConnections } from "./field_index.ts";
+import { isOneConnections } from "./indexing_rule.ts";
 
 /**
  * The longest header list that is handed on by default, by the accounting of

@@ -16,14 +16,10 @@ import {
   writeInteger,
 } from "./primitives.ts";
 import { fieldBytes, TABLE_SIZE_DEFAULT } from "./dynamic_table.ts";
-import {
-  FieldIndex,
-  isOneConnections,
-  isSecret,
-  type NameRecord,
-} from "./field_index.ts";
+import { FieldIndex, type NameRecord } from "./field_index.ts";
 import { type HeaderField, ListMemo } from "./header_field.ts";
 import { encodeHuffman, huffmanBytes } from "./huffman.ts";
+import { isOneConnections, isSecret } from "./indexing_rule.ts";
 
 /** Options of {@linkcode HpackEncoder}. */
 interface HpackEncoderOptions {

@@ -2,11 +2,8 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { forAll } from "../../tests/support/memory/prng.ts";
 import { DynamicTable, fieldBytes } from "./dynamic_table.ts";
 import { type HeaderField, HpackError, ListMemo } from "./header_field.ts";
-import {
-  COOKIE_BYTES_INDEXED_MIN,
-  FieldIndex,
-  isSecret,
-} from "./field_index.ts";
+import { FieldIndex } from "./field_index.ts";
+import { COOKIE_BYTES_INDEXED_MIN, isSecret } from "./indexing_rule.ts";
 import { naiveHuffmanDecode } from "../../tests/support/watch/naive_hpack.ts";
 import {
   binaryString,

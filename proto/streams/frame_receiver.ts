@@ -30,11 +30,11 @@ import {
 import type { EngineStream } from "./engine_stream.ts";
 import {
   checkDependency,
-  HeaderReceiver,
   idleError,
   overflow,
   protocolError,
-} from "./header_receiver.ts";
+} from "./frame_errors.ts";
+import { HeaderReceiver } from "./header_receiver.ts";
 import type { ReceiverHost } from "./stream_host.ts";
 import type { LocalSettings } from "./settings.ts";
 import { CLIENT_PREFACE } from "./frame_writer.ts";

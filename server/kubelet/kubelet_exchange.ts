@@ -32,7 +32,7 @@ import {
   isDialFailure,
   type KubeletRefusal,
   refusalOf,
-} from "./kubelet_dial.ts";
+} from "./exchange_errors.ts";
 import {
   type KubeletRoute,
   kubeletRouteOf,

@@ -13,7 +13,7 @@ import {
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { PromisedReads } from "../../tests/support/watch/promised_reads.ts";
-import { kubeletError, type KubeletRefusal } from "./kubelet_dial.ts";
+import { kubeletError, type KubeletRefusal } from "./exchange_errors.ts";
 import {
   BODY_IDLE_TIMEOUT_MS,
   EXCESS_BYTES_MAX,

@@ -32,7 +32,8 @@ import {
   type ExchangeOptions,
   KubeletExchange,
 } from "./kubelet_exchange.ts";
-import { dialKubelet, type KubeletRefusal } from "./kubelet_dial.ts";
+import type { KubeletRefusal } from "./exchange_errors.ts";
+import { dialKubelet } from "./kubelet_dial.ts";
 import { NodeLookups } from "./kubelet_route.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { NODE_ORGANIZATION } from "../identity/leaf_certificates.ts";

@@ -4,7 +4,7 @@ import type { AdminRole, LoginAnswer } from "../../proto/admin/api.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { RecordedLog } from "../support/watch/recorded_log.ts";
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
-import { eventAnswer } from "../../net/admin/http_answer.ts";
+import { eventAnswer } from "../../net/admin/event_stream.ts";
 import { plain } from "../../net/admin/http_endpoints.ts";
 import { openLibc } from "../../net/libc/libc.ts";
 import {

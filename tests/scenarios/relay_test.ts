@@ -7,7 +7,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { StatusCode } from "../../proto/grpc/status.ts";
-import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/ads_methods.ts";
+import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/relay_fields.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { structOf } from "../../proto/xds/struct_data.ts";
 import { denoStream } from "../../net/stream/platform_stream.ts";

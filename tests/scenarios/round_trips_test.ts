@@ -10,7 +10,7 @@ import { forward } from "../../client/forward.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { EARLY_WAIT_MS } from "../../net/stream/peeked_stream.ts";
+import { EARLY_WAIT_MS } from "../../net/stream/first_bytes.ts";
 import { conduitOf } from "../../net/stream/stream_conduit.ts";
 import { denoStream } from "../../net/stream/platform_stream.ts";
 import type { Timers } from "../../proto/sync/clock.ts";

@@ -13,14 +13,14 @@ import {
   proxyFor,
   type ProxyServer,
 } from "../../../net/dial/proxy_environment.ts";
+import { openTunnel } from "../../../net/dial/proxy_tunnel.ts";
+import { connectToHost } from "../../../net/dial/connect_host.ts";
+import { ADDRESSES_PER_NAME_MAX } from "../../../net/dial/server_addresses.ts";
 import {
   connectTls,
-  openTunnel,
   sayGoodbye,
   type TlsConnectOptions,
 } from "../../../net/dial/server_connect.ts";
-import { connectToHost } from "../../../net/dial/connect_host.ts";
-import { ADDRESSES_PER_NAME_MAX } from "../../../net/dial/server_addresses.ts";
 import { LookupError } from "../../../net/names/resolver.ts";
 import { systemResolver } from "../../../net/names/system_resolver.ts";
 import type { Stream } from "../../../net/stream/stream.ts";

@@ -7,7 +7,7 @@
 import { plain } from "../../../net/admin/http_endpoints.ts";
 import { type HttpHandler, HttpPort } from "../../../net/admin/http_port.ts";
 import { HttpConnection } from "../../../net/channel/http_connection.ts";
-import { streamOf, streamPair } from "../../../net/handover/packet_channel.ts";
+import { streamOf, streamPair } from "../../../net/handover/socket_pair.ts";
 import { headBytes } from "../../../net/http1/head.ts";
 import { closeAll } from "../../../net/libc/descriptors.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";

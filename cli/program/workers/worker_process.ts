@@ -10,12 +10,8 @@ import type {
   SocketStore,
   WaitingSocket,
 } from "../../../net/bind/socket_store.ts";
-import {
-  hear,
-  inherited,
-  PacketChannel,
-  packetPair,
-} from "../../../net/handover/packet_channel.ts";
+import { inherited, packetPair } from "../../../net/handover/socket_pair.ts";
+import { hear, PacketChannel } from "../../../net/handover/packet_channel.ts";
 import { closeAll } from "../../../net/libc/descriptors.ts";
 import { DESCRIPTORS_MAX } from "../../../net/libc/descriptor_messages.ts";
 import type {

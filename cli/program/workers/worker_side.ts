@@ -11,12 +11,9 @@ import {
   type SocketStore,
   socketStore,
 } from "../../../net/bind/socket_store.ts";
-import {
-  hear,
-  PacketChannel,
-  packetSocketOf,
-} from "../../../net/handover/packet_channel.ts";
+import { hear, PacketChannel } from "../../../net/handover/packet_channel.ts";
 import { closeAll } from "../../../net/libc/descriptors.ts";
+import { packetSocketOf } from "../../../net/handover/socket_pair.ts";
 import {
   guarded,
   unawaited,

@@ -13,7 +13,7 @@ import {
 import {
   type ClientCertificateRule,
   refuseClient,
-} from "../trust/peer_identity.ts";
+} from "../trust/client_certificate.ts";
 import type { TlsMaterial } from "../trust/credentials.ts";
 import {
   serverHandshakeError,

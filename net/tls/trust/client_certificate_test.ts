@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import type { TLSSocket } from "node:tls";
 import { certificates } from "../../../tests/support/certificates/certificates.ts";
 import { oddCertificates } from "../../../tests/support/certificates/odd_certificates.ts";
-import { refuseClient } from "./peer_identity.ts";
+import { refuseClient } from "./client_certificate.ts";
 
 Deno.test("an odd certificate is refused with a sentence, by either rule", async () => {
   const { ca } = await certificates();

@@ -4,19 +4,12 @@
  * @module
  */
 
-import {
-  certificateRefusal,
-  type TlsFailure,
-  type TlsHandshakeError,
-} from "./tls_errors.ts";
-import { createHash, X509Certificate } from "node:crypto";
-import type { TLSSocket } from "node:tls";
-import { certificateContents } from "../../../platform/pki/certificate_contents.ts";
-import { holderOf } from "../../../platform/pki/certificate_words.ts";
+import { createHash } from "node:crypto";
 import {
   ANONYMOUS,
   type PeerIdentity,
 } from "../../../proto/peer/peer_identity.ts";
+import { certificateContents } from "../../../platform/pki/certificate_contents.ts";
 
 /** The part of a `node:tls` socket that is read here. */
 export interface PeerCertificateHolder {
@@ -96,81 +89,4 @@ function read(der: Uint8Array, fingerprint: string): PeerIdentity {
       notAfterMs,
     },
   };
-}
-
-/** What a listener demands of its clients. */
-export type ClientCertificateRule =
-  /** Handshakes without a good one fail. */
-  | "required"
-  /** None is fine (the caller authorises otherwise), a bad one is not. */
-  | "optional"
-  /** Not even requested. */
-  | "none";
-
-/**
- * Checks a socket whose handshake is complete.
- *
- * @param ca The bundle clients are verified against, for the words only.
- * @returns `undefined` when the client may stay.
- */
-export function refuseClient(
-  socket: TLSSocket,
-  rule: ClientCertificateRule,
-  ca: string,
-  remoteAddress: string,
-): TlsHandshakeError | undefined {
-  if (rule === "none" || socket.authorized) return undefined;
-  const der = shownBy(socket);
-  if (der === undefined) {
-    if (rule === "optional") return undefined;
-    return certificateRefusal("no-certificate", remoteAddress, "");
-  }
-  return certificateRefusal(failureOf(der, ca), remoteAddress, holderOf(der));
-}
-
-/** @returns DER; empty: one that the platform cannot read. */
-function shownBy(socket: TLSSocket): Uint8Array<ArrayBuffer> | undefined {
-  try {
-    const shown = socket.getPeerCertificate() as Shown | null;
-    return shown?.raw;
-  } catch {
-    return new Uint8Array(0);
-  }
-}
-
-/** What `getPeerCertificate` gives, as far as it is read. */
-interface Shown {
-  readonly raw?: Uint8Array<ArrayBuffer>;
-}
-
-function failureOf(der: Uint8Array<ArrayBuffer>, ca: string): TlsFailure {
-  try {
-    return failureOfReadable(new X509Certificate(der), ca);
-  } catch {
-    // A name, a date or a key that the platform cannot decode: none of ours.
-    return "untrusted-certificate";
-  }
-}
-
-function failureOfReadable(
-  certificate: X509Certificate,
-  ca: string,
-): TlsFailure {
-  if (!isIssuedBy(certificate, ca)) return "untrusted-certificate";
-  const now = Date.now();
-  if (Date.parse(certificate.validTo) < now) return "expired-certificate";
-  if (Date.parse(certificate.validFrom) > now) {
-    return "not-yet-valid-certificate";
-  }
-  // Signed by us and in date, and still refused: what is left is its purpose.
-  return "wrong-usage-certificate";
-}
-
-function isIssuedBy(certificate: X509Certificate, ca: string): boolean {
-  const blocks = ca.match(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g);
-  return (blocks ?? []).some((block) => {
-    const issuer = new X509Certificate(block);
-    return issuer.subject === certificate.issuer &&
-      certificate.verify(issuer.publicKey);
-  });
 }
