@@ -248,7 +248,7 @@ function refuseElsewhere(command: string): void {
     : isThere("/run/systemd/system")
     ? undefined
     : "systemd does not run here; tunnel install KIND --print shows its units, " +
-      "and docs/operations.md has other ways";
+      "and docs/install.md has other ways";
   if (why === undefined) return;
   throw new CommandFailure(ExitCode.FAILURE, `Cannot ${command}: ${why}`);
 }
