@@ -21,7 +21,6 @@ const ALONE: Readonly<Record<string, string>> = {
   "tests/scenarios/enrol_slow_test.ts": "certificates of 3 s",
   "tests/scenarios/kubernetes_agent_slow_test.ts": "certificates of 3 s",
   "tests/scenarios/many_sockets_slow_test.ts": "counts own descriptors",
-  "tests/scenarios/names_slow_test.ts": "looks at speed",
   "tests/scenarios/relay_stall_slow_test.ts":
     "one stands still for 10 s at most",
   "tests/scenarios/tracing_slow_test.ts": "sets variables of the environment",

@@ -13,7 +13,7 @@ Deno.test("a test is fast unless it says that it is slow", () => {
   assertEquals(kindOf("proto/a_test.ts"), "fast");
   assertEquals(kindOf("tests/scenarios/a_test.ts"), "fast");
   assertEquals(kindOf("proto/a_slow_test.ts"), "slow");
-  assertEquals(kindOf("tests/scenarios/names_slow_test.ts"), "alone");
+  assertEquals(kindOf("tests/scenarios/bench_slow_test.ts"), "alone");
   assertEquals(kindOf("proto/a.ts"), undefined);
 });
 

@@ -12,8 +12,6 @@ import {
   TunnelDialError,
   type TunnelRoute,
 } from "../../client/mod.ts";
-import { openLibssl } from "../../net/tls/openssl/library.ts";
-import { certificates } from "../support/certificates/certificates.ts";
 import { portOf } from "../../proto/peer/host_port.ts";
 import { closedAddress, ProbeTarget } from "../support/peers/probe_target.ts";
 import { Tunnel } from "../support/rigs/tunnel_harness.ts";
@@ -65,15 +63,22 @@ Deno.test("a context that the file does not name goes direct", async () => {
   conn.close();
 });
 
-Deno.test("reasons of refusals are Konnectivity's, over both frontends", async () => {
-  await using tunnel = await Tunnel.linked("streams");
+for (const carrier of ["streams", "packets"] as const) {
   for (const protocol of ["grpc", "http-connect"] as const) {
-    const via = await tunnel.route(protocol);
-    const refused = await failure(closedAddress(), via);
-    assertEquals(refused.reason, "endpoint");
-    assert(refused.message.includes("connection refused"), refused.message);
+    Deno.test(`${carrier}, ${protocol}: a refusal has Konnectivity's reason, and the code of what failed`, async () => {
+      await using tunnel = await Tunnel.linked(carrier);
+      const via = await tunnel.route(protocol);
+      const refused = await failure(closedAddress(), via);
+      assertEquals([refused.reason, refused.tunnelCode], [
+        "endpoint",
+        "TUN503",
+      ]);
+      assert(refused.message.includes("connection refused"), refused.message);
+      const unknown = await failure("name.invalid:80", via);
+      assertEquals(unknown.tunnelCode, "TUN505");
+    });
   }
-});
+}
 
 Deno.test("a target that names a connected node is that node's own loopback, over all frontends", async () => {
   await using tunnel = await Tunnel.linked("streams");
@@ -93,44 +98,6 @@ Deno.test("a target that names a connected node is that node's own loopback, ove
     // Programs of others say what they mean.
     const error = await failure(`agent-1:${port}`, via);
     assertMatch(error.message, /lookup agent-1/);
-  }
-});
-
-Deno.test("a server that does not trust our certificate is reported as that", async () => {
-  await using tunnel = await Tunnel.linked("streams", { frontend: "tcp" });
-  const { otherClient, otherCa } = await certificates();
-  for (const protocol of ["grpc", "http-connect"] as const) {
-    const route = await tunnel.route(protocol);
-    assert(route.kind === "tunnel" && route.address.kind === "tcp");
-    const { address } = route;
-    const untrusted = {
-      ...address.tls,
-      certFile: await tunnel.file(otherClient.cert),
-      keyFile: await tunnel.file(otherClient.key),
-    };
-    const strange = await failure("127.0.0.1:1", {
-      ...route,
-      address: { ...address, tls: untrusted },
-    });
-    // The platform does not pass on what OpenSSL does.
-    assertMatch(
-      strange.message,
-      openLibssl() === undefined
-        ? /does it accept our certificate\?/
-        : /the server does not trust our certificate/,
-    );
-    const impostor = await failure("127.0.0.1:1", {
-      ...route,
-      address: {
-        ...address,
-        tls: { ...address.tls, caFile: await tunnel.file(otherCa) },
-      },
-    });
-    assertEquals(impostor.reason, "streamsetup");
-    assert(
-      impostor.message.includes("not signed by a CA that is trusted here"),
-      impostor.message,
-    );
   }
 });
 

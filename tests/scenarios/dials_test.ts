@@ -123,72 +123,7 @@ for (const carrier of CARRIERS) {
       );
     });
   }
-
-  Deno.test(`${carrier}: two links of one agent id, with equal connectIDs, stay apart`, async () => {
-    await using tunnel = await Tunnel.open();
-    const identity = { agentId: "twin", carrier };
-    await tunnel.link({ ...identity, identifiers: { host: ["a"] } });
-    const line = tunnel.newLine().port;
-    await tunnel.link({
-      ...identity,
-      identifiers: { host: ["b"] },
-      serverPort: line,
-    });
-    // Each is the first connection of its link.
-    const a = await tunnel.connect("grpc", { node: "a" });
-    const b = await tunnel.connect("grpc", { node: "b" });
-    for (const [name, { caller, target }] of Object.entries({ a, b })) {
-      caller.send(name.repeat(100_000));
-      target.send(name.toUpperCase().repeat(100_000));
-    }
-    for (const [name, { caller, target }] of Object.entries({ a, b })) {
-      await Promise.all([target.received(100_000), caller.received(100_000)]);
-      assertEquals(target.text, name.repeat(100_000));
-      assertEquals(caller.text, name.toUpperCase().repeat(100_000));
-    }
-    tunnel.cut();
-    assertEquals((await b.caller.closed).kind, "lost");
-    a.caller.send("!");
-    await a.target.received(100_001);
-    assertEquals([a.caller.end, a.target.end], [undefined, undefined]);
-  });
 }
-
-Deno.test("a refusal names the node, and since when it is away", async () => {
-  await using tunnel = await Tunnel.open({
-    server: { strategies: ["destHost"] },
-  });
-  const target = { protocol: "tcp", address: "10.0.0.9:80" };
-  const dial = (node?: string) =>
-    refusal(
-      tunnel.dial("grpc", { target, ...node === undefined ? {} : { node } }),
-    );
-  assertEquals(
-    (await dial("node7")).message,
-    "No agent available: no agent is connected (never seen)",
-  );
-  const carrier = "streams";
-  const node7 = await tunnel.link({
-    carrier,
-    agentId: "n7",
-    identifiers: { host: ["node7"] },
-  });
-  await tunnel.link({
-    carrier,
-    agentId: "n8",
-    identifiers: { host: ["node8"] },
-  });
-  assertEquals(
-    (await dial()).message,
-    "No agent available: no agent serves host=10.0.0.9; never seen",
-  );
-  node7.running.stop("the test wants it");
-  await tunnel.log.until(/^agent gone/);
-  assertMatch(
-    (await dial("node7")).message,
-    /^No agent available: no agent serves host=node7; last seen \d s ago from 127\.0\.0\.1$/,
-  );
-});
 
 Deno.test("CONNECT and Konnectivity's clients get the refusal, too", async () => {
   await using tunnel = await Tunnel.open();
@@ -196,6 +131,7 @@ Deno.test("CONNECT and Konnectivity's clients get the refusal, too", async () =>
   const target = { protocol: "tcp", address: "10.0.0.9:80" };
   const error = await refusal(tunnel.dial("http-connect", { target }));
   assertEquals([error.reason, error.message], ["endpoint", sentence]);
+  assertEquals(error.tunnelCode, "TUN501");
   const caller = await RawCaller.open(tunnel.socketPath);
   assertEquals((await caller.dial("10.0.0.9:80")).error, sentence);
   caller.close();
@@ -214,23 +150,6 @@ Deno.test("the Tunnel-Node header of CONNECT chooses the agent", async () => {
   const pair = await tunnel.connect("http-connect", { node: "node7" });
   pair.caller.send("hello");
   await pair.target.received(5);
-});
-
-Deno.test("a dial that no agent answers in time is refused", async () => {
-  await using tunnel = await Tunnel.open({ server: { dialTimeoutMs: 50 } });
-  await tunnel.link();
-  const silent = await SilentTarget.open();
-  const target = { protocol: "tcp", address: silent.address };
-  for (const protocol of PROTOCOLS) {
-    const { message } = await refusal(tunnel.dial(protocol, { target }));
-    assertMatch(message, /timed out .*agent agent-1 .* within 50 ms/);
-  }
-  silent.close();
-  await eventually(
-    "nothing is left",
-    async () =>
-      JSON.stringify(await leftovers(tunnel)) === JSON.stringify(NOTHING),
-  );
 });
 
 Deno.test("an agent may come, go and come back in any order", async () => {

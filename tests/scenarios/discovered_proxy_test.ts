@@ -13,13 +13,9 @@ import {
 } from "../../services/proxy/ads/ads_source.ts";
 import type { CatalogPart } from "../../services/catalog/model/source.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
-import {
-  plainUpstream,
-  tlsUpstream,
-} from "../../net/channel/server_upstream.ts";
+import { plainUpstream } from "../../net/channel/server_upstream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
-import { certificates } from "../support/certificates/certificates.ts";
 import { DiscoveryRig } from "../support/xds/discovery_rig.ts";
 import {
   ask,
@@ -28,7 +24,6 @@ import {
   ProxyRig,
   service,
 } from "../support/rigs/proxy_rig.ts";
-import { portOf } from "../support/rigs/tunnel_harness.ts";
 
 const KEY = "default/web";
 
@@ -229,35 +224,4 @@ Deno.test("of two servers one may go, and then the other one", async () => {
   await changed;
   assertEquals(proxy.services, [KEY, "default/db"]);
   await two[Symbol.asyncDispose]();
-});
-
-Deno.test("on the agent port a node is who its certificate says", async () => {
-  await using rig = await DiscoveryRig.serving(web(1));
-  const { ca, client, otherClient } = await certificates();
-  const port = portOf(rig.tunnel.server.addresses.agents);
-  const as = (pair: typeof client, node: string) =>
-    new Follower(
-      tlsUpstream({
-        addresses: [{ host: "127.0.0.1", port }],
-        credentials: () => ({ ...pair, ca }),
-        proxyEnv: {},
-      }),
-      { node },
-    );
-  {
-    await using proxy = as(client, "node1/proxy");
-    await proxy.rig.listening(KEY);
-    assertEquals(proxy.source.status.state, "open");
-  }
-  {
-    await using proxy = as(client, "node2/proxy");
-    const { message } = await proxy.rig.log.until(/^Cannot follow discovery/);
-    assertMatch(message, /PERMISSION_DENIED: .*certificate is for "node1"/);
-    assertEquals(proxy.services, []);
-  }
-  {
-    await using proxy = as(otherClient, "node1/proxy");
-    await proxy.rig.log.until(/^Cannot follow discovery/);
-    assertEquals(proxy.services, []);
-  }
 });

@@ -1,7 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { certificateFacts } from "../../platform/pki/certificate.ts";
 import { NO_IDENTIFIERS } from "../../proto/peer/identifiers.ts";
-import type { Identifiers } from "../../proto/peer/identifiers.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import {
   createAuthorities,
@@ -154,57 +153,6 @@ Deno.test("a foreign agent that takes another name is shown, or refused", async 
   const agent = await enforces.agent({ agentId: "somebody" });
   await agent.log.until(/does not say agent id "somebody"/);
   await enforces.link({ agentId: "node1" });
-});
-
-Deno.test("anonymous agents may take any name but a joined node's", async () => {
-  await using rig = await IdentityRig.open({ allowAnonymous: true });
-  await rig.tunnel.log.until(
-    /^agents need no certificate on .* any target but joined nodes$/,
-  );
-  await rig.joined("edge-7");
-  const { ca } = await rig.place();
-  await rig.tunnel.link({ agentId: "anybody", keyPair: "none", ca });
-  const agent = await rig.tunnel.agent({
-    agentId: "anybody-else",
-    identifiers: { host: ["edge-7"] },
-    keyPair: "none",
-    ca,
-  });
-  await agent.log.until(/that is the name of a node that joined/);
-});
-
-// deno-fmt-ignore: the columns are the point.
-const TAKEN: readonly [identifiers: Partial<Identifiers>, claim: string][] = [
-  [{ ipv4: ["10.0.0.7"] },      "ipv4=10.0.0.7"],
-  [{ host: ["10.0.0.7"] },      "host=10.0.0.7"],
-  [{ ipv6: ["fd00::9"] },       "ipv6=fd00::9"],
-  [{ ipv4: ["10.2.3.4"] },      "ipv4=10.2.3.4"],
-  [{ cidr: ["10.2.3.0/24"] },   "cidr=10.2.3.0/24"],
-  [{ cidr: ["10.0.0.0/8"] },    "cidr=10.0.0.0/8"],
-  [{ defaultRoute: true },      "default-route=true"],
-  [{ host: ["a", "shop"] },     "host=shop"],
-];
-
-Deno.test("anonymous agents announce nothing that a joined node was granted", async () => {
-  await using rig = await IdentityRig.open({ allowAnonymous: true });
-  await rig.joined("edge-7", {
-    identifiers: "ipv4=10.0.0.7&ipv6=fd00::9&cidr=10.2.0.0/16&host=shop" +
-      "&default-route=true",
-  });
-  await rig.tunnel.log.until(/any target but joined nodes$/);
-  const { ca } = await rig.place();
-  const anonymous = { keyPair: "none", ca } as const;
-  for (const [given, claim] of TAKEN) {
-    const identifiers = { ...NO_IDENTIFIERS, ...given };
-    const config = { ...anonymous, agentId: "anonymous", identifiers };
-    const { log, running } = await rig.tunnel.agent(config);
-    await log.until(
-      new RegExp(`identifier ${claim}: the node edge-7 was granted that`),
-    );
-    running.stop("seen");
-  }
-  const free = { ...NO_IDENTIFIERS, ipv4: ["10.3.0.1"], cidr: ["10.4.0.0/16"] };
-  await rig.tunnel.link({ ...anonymous, agentId: "free", identifiers: free });
 });
 
 Deno.test("an anonymous agent goes when a node is granted what it announces", async () => {

@@ -131,16 +131,6 @@ Deno.test("a change of protocol that the kubelet refuses is an answer like any o
   );
 });
 
-Deno.test("headers of yurttunnel name the node and what to dial", async () => {
-  await using rig = await KubeletRig.open({ kubelet: { localhostPorts: [] } });
-  const answer = await rig.ask(
-    "GET /metrics HTTP/1.1\r\nHost: tunnel-server:10263\r\n" +
-      "X-Tunnel-Proxy-Host: edge-1\r\n" +
-      `X-Tunnel-Proxy-Dest: ${rig.kubelet.address}\r\n\r\n`,
-  );
-  assertMatch(answer, /^HTTP\/1\.1 200 OK\r\n.*metrics\n$/s);
-});
-
 Deno.test("without a certificate of its own the port shows what agents are shown", async () => {
   await using rig = await KubeletRig.open({ without: ["keyPair"] });
   const answer = await rig.ask("GET /pods HTTP/1.1\r\nHost: HOST\r\n\r\n");
@@ -155,14 +145,6 @@ Deno.test("a kubelet's certificate may bear the node's address instead of its na
       `X-Tunnel-Proxy-Dest: 10.1.2.3:${rig.kubelet.port}\r\n\r\n`,
   );
   assertMatch(answer, /^HTTP\/1\.1 200 /);
-});
-
-Deno.test("a node is known by its address as well", async () => {
-  await using rig = await KubeletRig.open();
-  const at = (host: string) =>
-    rig.ask(`GET /pods HTTP/1.1\r\nHost: ${host}:${rig.kubelet.port}\r\n\r\n`);
-  assertMatch(await at("10.1.2.3"), /^HTTP\/1\.1 200 /);
-  assertMatch(await at("10.1.2.4"), /^HTTP\/1\.1 502 .*no agent serves/);
 });
 
 for (const hostname of ["::", "0.0.0.0"]) {

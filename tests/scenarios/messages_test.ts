@@ -8,14 +8,42 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Carrier } from "../../proto/link/link.ts";
 import type { Int64 } from "../../proto/packets/packet.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
-import type { ScriptedCaller } from "../support/watch/packet_script.ts";
+import { ScriptedCaller } from "../support/watch/packet_script.ts";
 import { RawCaller } from "../support/peers/raw_caller.ts";
-import { scriptedAgent } from "../support/peers/scripted_agent.ts";
 import { eventually, Tunnel } from "../support/rigs/tunnel_harness.ts";
 import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
+import { connectTls } from "../../net/dial/server_connect.ts";
+import { openClientConnection } from "../../net/http2/client_connection.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import { Metadata } from "../../proto/grpc/metadata.ts";
+import { certificates } from "../support/certificates/certificates.ts";
+import { CONNECT_PATH } from "../../proto/link/capabilities.ts";
 
 const CARRIERS: readonly Carrier[] = ["streams", "packets"];
 const MIB = 1024 * 1024;
+
+/** An agent of another make: calls `/AgentService/Connect`. @param fields Of its metadata. */
+async function scriptedAgent(
+  tunnel: Tunnel,
+  fields: readonly [string, string][] = [["agentid", "go-1"]],
+): Promise<ScriptedCaller> {
+  const { ca, client } = await certificates();
+  const metadata = new Metadata();
+  for (const [name, value] of fields) metadata.add(name, value);
+  return await connectTls({
+    host: "127.0.0.1",
+    port: tunnel.agentPort,
+    credentials: { ca, ...client },
+    alpn: ["h2"],
+    proxyEnv: {},
+    timeoutMs: 10_000,
+  }).then((stream) => {
+    const connection = openClientConnection(stream, {
+      timers: systemTimers,
+    });
+    return new ScriptedCaller(connection, CONNECT_PATH, metadata);
+  });
+}
 
 /** Dials through `agent`, which says yes. */
 async function connectThrough(
@@ -66,58 +94,7 @@ for (const carrier of CARRIERS) {
     pair.caller.send("next");
     await pair.target.received(4);
   });
-
-  Deno.test(`${carrier}: empty DATA of a caller is harmless`, async () => {
-    await using tunnel = await Tunnel.linked(carrier);
-    const caller = await RawCaller.open(tunnel.socketPath);
-    const { connectId } = await caller.dial(tunnel.target.address);
-    const target = await tunnel.target.next();
-    for (const text of ["", "one", "", "", "two", ""]) {
-      caller.script.data(connectId, text);
-    }
-    await target.received(6);
-    assertEquals([target.text, target.hasEnded], ["onetwo", false]);
-    caller.close();
-  });
-
-  Deno.test(`${carrier}: one empty DATA tells a Go client that the target has ended`, async () => {
-    await using tunnel = await Tunnel.linked(carrier);
-    const caller = await RawCaller.open(tunnel.socketPath);
-    const { connectId } = await caller.dial(tunnel.target.address);
-    const target = await tunnel.target.next();
-    target.send("bye");
-    target.finish();
-    await caller.receives(/^DATA \d+ ""/);
-    // Its way in goes on.
-    caller.script.data(connectId, "still here");
-    await target.received(10);
-    const empty = caller.script.received.filter((line) =>
-      /^DATA .* ""$/.test(line)
-    );
-    assertEquals(empty.length, 1);
-    caller.script.say({ type: "CLOSE_REQ", connectId, reset: "" });
-    await caller.receives(/^CLOSE_RSP/);
-    assertEquals(await target.closed, { kind: "clean" });
-    caller.close();
-  });
 }
-
-Deno.test("a Go agent's single message of 5 MiB arrives whole", async () => {
-  await using tunnel = await Tunnel.open();
-  const agent = await scriptedAgent(tunnel);
-  await tunnel.log.until(/^agent linked$/);
-  const caller = await connectThrough(tunnel, agent, 1n << 60n);
-  const sent = new Uint8Array(5 * MIB).map((_, index) => index * 7);
-  agent.data(1n << 60n, sent);
-  await caller.received(sent.length);
-  assert(sameBytes(caller.bytes, sent));
-  caller.send(sent);
-  await eventually("all bytes", () => agent.bytes === sent.length);
-  const pieces =
-    agent.received.filter((line) => line.startsWith("DATA")).length;
-  assert(pieces >= sent.length / 65_536, `ours were split in ${pieces}`);
-  agent.call.cancel();
-});
 
 Deno.test("a Go agent's message over the limit ends its link, with both sizes", async () => {
   await using tunnel = await Tunnel.open({ server: { messageBytesMax: MIB } });

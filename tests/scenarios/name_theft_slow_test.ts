@@ -14,7 +14,7 @@ import { IdentityNode } from "../support/rigs/identity_node.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 
 const GRANTED = "host=DB.internal&uid=ABC&ipv4=10.9.0.2&ipv6=fd00::9" +
-  "&cidr=10.1.0.0/16";
+  "&cidr=10.1.0.0/16&default-route=true";
 
 const EVERYTHING = { rule: parseRule("*:*:*"), label: "--deny *:*:*" };
 
@@ -46,6 +46,12 @@ const CLAIMS: readonly (readonly [
     "[fd00::9]",
     "10.1.259",
   ].map((host) => [{ host: [host] }] as const),
+  [{ ipv4: ["10.9.0.2"] }],
+  [{ ipv4: ["10.1.3.4"] }],
+  [{ ipv6: ["fd00::9"] }],
+  [{ cidr: ["10.1.2.0/24"] }],
+  [{ cidr: ["10.0.0.0/8"] }],
+  [{ defaultRoute: true }],
   [{ ipv4: ["::ffff:10.9.0.2"] }],
   [{ ipv6: ["FD00:0::0009"] }],
   [{ cidr: ["10.1.7.7/16"] }],
@@ -55,6 +61,7 @@ const CLAIMS: readonly (readonly [
 Deno.test("an anonymous agent gets nothing of a node's by another spelling", async () => {
   await using rig = await IdentityRig.open({ allowAnonymous: true });
   await rig.joined("gw", { identifiers: GRANTED });
+  await rig.tunnel.log.until(/any target but joined nodes$/);
   const { ca } = await rig.place();
   for (const [identifiers, agentId = "anonymous"] of CLAIMS) {
     const agent = await rig.tunnel.agent({
@@ -72,6 +79,9 @@ Deno.test("an anonymous agent gets nothing of a node's by another spelling", asy
     );
     agent.running.stop("it was refused");
   }
+  const free = { ipv4: ["10.3.0.1"], cidr: ["10.4.0.0/16"] };
+  const anonymous = { keyPair: "none", ca } as const;
+  await rig.tunnel.link({ ...anonymous, agentId: "free", identifiers: free });
 });
 
 Deno.test("a name where an address belongs is found by nobody", async () => {

@@ -9,7 +9,6 @@ import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { AgentIdentifier } from "../../services/catalog/model/model.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
-import type { Carrier } from "../../proto/link/link.ts";
 import { MachineDialer } from "../../services/proxy/endpoints/endpoint_dialer.ts";
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
@@ -21,11 +20,10 @@ import {
   service,
 } from "../support/rigs/proxy_rig.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
-import { portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
+import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const KEY = "default/web";
 const encode = (text: string) => new TextEncoder().encode(text);
-const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
 /** A proxy whose route is `tunnel`'s, with one endpoint behind an agent. */
 async function proxyThrough(
@@ -51,30 +49,6 @@ async function proxyThrough(
       route.close();
     },
   };
-}
-
-for (const carrier of ["streams", "packets"] as readonly Carrier[]) {
-  for (const way of ["grpc", "http-connect"] as const) {
-    Deno.test(`${carrier}, ${way}: a service behind an agent carries both ways, with its ends`, async () => {
-      await using tunnel = await Tunnel.linked(carrier);
-      const { target } = tunnel;
-      await using through = await proxyThrough(
-        tunnel,
-        way,
-        portOf(target.address),
-      );
-      const caller = await through.rig.connect(KEY);
-      await writeAll(caller, encode("all of it"));
-      await caller.closeWrite();
-      const far = await target.next();
-      await far.ended;
-      assertEquals(decode(far.bytes), "all of it");
-      far.send(encode("and back"));
-      far.finish();
-      assertEquals(decode(await readToEnd(caller)), "and back");
-      caller.close();
-    });
-  }
 }
 
 Deno.test("an endpoint finds its agent by host, by uid and by prefix, or nobody", async () => {

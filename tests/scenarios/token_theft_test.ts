@@ -8,7 +8,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { AgentOptions } from "../../agent/options.ts";
 import type { Carrier } from "../../proto/link/link.ts";
-import type { NodeBinding } from "../../server/options.ts";
 import { FakeApiServer } from "../support/peers/fake_apiserver.ts";
 import { tokenSaying } from "../support/peers/service_account_tokens.ts";
 import { Tunnel, type TunnelAgent } from "../support/rigs/tunnel_harness.ts";
@@ -18,17 +17,13 @@ const USER = "system:serviceaccount:kube-system:agent";
 const MISMATCHES = "tunnel_server_token_binding_mismatches_total";
 
 /** A server that has tokens reviewed, and whose they are. */
-async function open(
-  binding: NodeBinding,
-  api: FakeApiServer,
-  extra: Record<string, string[]> = {},
-): Promise<Tunnel> {
+async function open(api: FakeApiServer): Promise<Tunnel> {
   api.onTokenReview = () => ({
     authenticated: true,
     audiences: [AUDIENCE],
-    user: { username: USER, extra },
+    user: { username: USER },
   });
-  const tunnel = await Tunnel.open({
+  return await Tunnel.open({
     server: {
       kubernetes: {
         master: api.url,
@@ -39,9 +34,8 @@ async function open(
         },
       },
     },
-    serverAgents: { nodeBinding: binding },
+    serverAgents: { nodeBinding: "enforce" },
   });
-  return tunnel;
 }
 
 /** An agent that shows a token and says it is edge-1, with all that it has. */
@@ -70,39 +64,11 @@ async function impostor(
 for (const carrier of ["streams", "packets"] as const) {
   Deno.test(`a token of no Pod speaks for no node (${carrier})`, async () => {
     await using api = FakeApiServer.start();
-    await using tunnel = await open("enforce", api);
+    await using tunnel = await open(api);
     const { log } = await impostor(tunnel, carrier);
     const { message } = await log.until(/^linked to server$|trying again/);
     assert(/names no node, for it is bound to no Pod/.test(message), message);
     assert((await tunnel.metric(MISMATCHES)) >= 1);
     assertEquals(tunnel.log.matching(/^agent linked$/), []);
-  });
-
-  Deno.test(`with warn it is said and counted (${carrier})`, async () => {
-    await using api = FakeApiServer.start();
-    await using tunnel = await open("warn", api);
-    const { log } = await impostor(tunnel, carrier);
-    await log.until(/^linked to server$/);
-    assertEquals(
-      tunnel.log.matching(/^agent "edge-1" may be somebody else: .* no Pod/)
-        .length,
-      1,
-    );
-    assertEquals(await tunnel.metric(MISMATCHES), 1);
-  });
-
-  Deno.test(`a Pod's token without a node is asked after (${carrier})`, async () => {
-    await using api = FakeApiServer.start();
-    const pods = "/api/v1/namespaces/kube-system/pods";
-    const stored = api.put(pods, {
-      metadata: { name: "agent-x", uid: "u1" },
-      spec: { nodeName: "edge-2" },
-    } as never);
-    await using tunnel = await open("enforce", api, {
-      "authentication.kubernetes.io/pod-name": ["agent-x"],
-      "authentication.kubernetes.io/pod-uid": [stored.metadata.uid!],
-    });
-    const { log } = await impostor(tunnel, carrier);
-    await log.until(/its token is bound to node "edge-2"/);
   });
 }
