@@ -117,7 +117,8 @@ export class GrpcDialer implements DialStarter {
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
     const startMs = this.timers.now();
     const isQuick = this.#usualMs < QUICK_MS;
-    const mayLeave = (leave: () => void) => isQuick || http2.whenAlive(leave);
+    const mayLeave = (leave: () => void) =>
+      isQuick ? http2.pad() : http2.whenAlive(leave);
     const pending = dialProxy(http2, target, {
       onConnected: (conduit) => {
         const tookMs = this.timers.now() - startMs;

@@ -28,6 +28,11 @@ export interface Allowance {
   readonly mayFail?: readonly string[];
   /** Entrances by which dials may fail. */
   readonly mayFailBy?: readonly Protocol[];
+  /**
+   * Entrances whose dials may fail and wait that were under way as it began: what
+   * was said first may have been heard by then.
+   */
+  readonly underWay?: readonly Protocol[];
   /** Targets to which, and entrances by which, dials may wait. */
   readonly mayWait?: readonly string[];
   readonly mayWaitBy?: readonly Protocol[];

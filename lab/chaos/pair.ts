@@ -84,6 +84,7 @@ function bothAllow(
     mayEnd: a.mayEnd === true || b.mayEnd === true,
     mayFail: [...a.mayFail ?? [], ...b.mayFail ?? [], ...gone],
     mayFailBy: [...a.mayFailBy ?? [], ...b.mayFailBy ?? []],
+    underWay: [...a.underWay ?? [], ...b.underWay ?? []],
     mayWait: [...a.mayWait ?? [], ...b.mayWait ?? []],
     mayWaitBy: [...a.mayWaitBy ?? [], ...b.mayWaitBy ?? []],
     stallMs: most("stallMs"),

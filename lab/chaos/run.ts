@@ -214,6 +214,7 @@ class Player {
     const beginMs = Date.now();
     const problems: string[] = [];
     await fault.apply();
+    const appliedMs = Date.now();
     await sleep(Math.max(0, beginMs + fault.lastsMs - Date.now()));
     await fault.check?.().catch((error: Error) => problems.push(error.message));
     await fault.undo();
@@ -225,7 +226,7 @@ class Player {
     const linkedMs = Date.now() - undoneMs;
     const verdict = judge(this.#ledger.since(beginMs), {
       ...{ name: fault.name, allows: fault.allows },
-      ...{ backMs, linkedMs, problems },
+      ...{ appliedMs, backMs, linkedMs, problems },
     });
     this.verdicts.push(verdict);
     const line = `${fault.name}: ${verdict.dials} dials, ${verdict.failed} ` +

@@ -51,6 +51,8 @@ export interface Verdict {
 export interface Outcome {
   readonly name: string;
   readonly allows: Allowance;
+  /** When all of the fault was there. */
+  readonly appliedMs: number;
   readonly backMs: number;
   readonly linkedMs: number;
   /** Complaints of the load when it was not well in time, and failed checks. */
@@ -67,14 +69,16 @@ export function judge(ledger: Ledger, outcome: Outcome): Verdict {
   const { allows } = outcome;
   const { mayBreak = never, mayStand = mayBreak } = allows;
   const { mayFail = [], mayFailBy = [], mayWait = [], mayWaitBy = [] } = allows;
-  const hasWay = ({ target, protocol }: Path) =>
-    !mayFail.includes(target) && !mayFailBy.includes(protocol);
-  const mustHurry = ({ target, protocol }: Path) =>
+  const { underWay = [] } = allows;
+  const hasWay = ({ path: { target, protocol }, atMs }: DialRecord) =>
+    !mayFail.includes(target) && !mayFailBy.includes(protocol) &&
+    !(underWay.includes(protocol) && atMs <= outcome.appliedMs);
+  const mustHurry = ({ path: { target, protocol } }: DialRecord) =>
     !mayWait.includes(target) && !mayWaitBy.includes(protocol);
   const bad = ledger.dials.filter(({ isGood }) => !isGood);
   const felt: Felt = {
-    failed: bad.filter(({ path }) => hasWay(path)),
-    timed: ledger.dials.filter(({ path }) => hasWay(path) && mustHurry(path)),
+    failed: bad.filter(hasWay),
+    timed: ledger.dials.filter((dial) => hasWay(dial) && mustHurry(dial)),
     stalls: ledger.stalls.filter(({ path }) => !mayStand(path)),
     dead: ledger.breaks.filter(({ path }) => mayBreak(path)),
     alive: ledger.breaks.filter(({ path }) => !mayBreak(path)),

@@ -14,7 +14,9 @@ function problems(
 ): readonly string[] {
   const ledger = new Ledger();
   fill(ledger);
-  const outcome = { name: "a fault", backMs, linkedMs: 100, problems: [] };
+  const outcome = {
+    ...{ name: "a fault", appliedMs: 1, backMs, linkedMs: 100, problems: [] },
+  };
   return judge(ledger, { ...outcome, allows }).problems;
 }
 
@@ -55,6 +57,12 @@ Deno.test("a dial may fail where there is no way, and nowhere else", () => {
   assertEquals(problems(failed(), { mayFail: ["site"] }), []);
   assertEquals(problems(failed(), { mayFail: ["n1"] }).length, 1);
   assertEquals(problems(failed(), { mayFailBy: ["grpc"] }), []);
+  assertEquals(problems(failed(), { underWay: ["grpc"] }), []);
+  const later = (ledger: Ledger) => {
+    failed()(ledger);
+    ledger.dials.push({ ...ledger.dials.pop()!, atMs: 2 });
+  };
+  assertEquals(problems(later, { underWay: ["grpc"] }).length, 1);
 });
 
 Deno.test("what takes too long is said, unless it may", () => {

@@ -315,6 +315,11 @@ export class Connection {
     if (!this.#life.isClosed) this.#liveness.whenAlive(then);
   }
 
+  /** See `Liveness.pad`: for what goes before an answer that is waited for. */
+  pad(): void {
+    if (!this.#life.isClosed) this.#liveness.pad();
+  }
+
   // --- Streams ---------------------------------------------------------------
 
   /**

@@ -32,6 +32,17 @@ export const CLIENT_PREFACE: Uint8Array = new TextEncoder().encode(
 /** The longest explanation that goes into a GOAWAY. */
 const DEBUG_BYTES_MAX = 256;
 
+/**
+ * As long as the payload of a full packet where packets have 1,500 bytes. Of a type
+ * that means nothing, which every peer skips (§4.1, §5.5).
+ */
+const PADDING: Frame = {
+  type: "UNKNOWN",
+  code: 0xf5,
+  streamId: 0,
+  payloadBytes: 1_460,
+};
+
 const SETTINGS_ACK: Frame = { type: "SETTINGS", ack: true, settings: [] };
 
 export class FrameWriter {
@@ -77,6 +88,13 @@ export class FrameWriter {
   ping(ack: boolean, opaque: Uint8Array): void {
     const at = this.output.reserveUrgent(FRAME_HEADER_BYTES + 8);
     writeFrame(this.output.buffer, at, { type: "PING", ack, opaque });
+    this.onOutput();
+  }
+
+  /** Fills a packet, in front of the next {@linkcode FrameWriter.ping}. */
+  padding(): void {
+    const at = this.output.reserveUrgent(frameBytes(PADDING));
+    writeFrame(this.output.buffer, at, PADDING);
     this.onOutput();
   }
 

@@ -19,6 +19,12 @@ const ALIVE_MS_MAX = 500;
 /** The answer of a peer that is so near is waited for: that costs less than a doubt. */
 export const NEAR_MS = 10;
 
+/**
+ * Long packets are tried so often at most. A path that swallows them lets PINGs
+ * pass, and would have what is said first: nothing comes behind it any more.
+ */
+const PAD_PAUSE_MS = 10;
+
 export class Liveness {
   readonly rtt: PathRtt = new PathRtt();
   lastHeardMs: number;
@@ -32,6 +38,7 @@ export class Liveness {
   #keepalive: Keepalive | undefined;
   /** When the first PING left that nothing may have answered. */
   #askedMs = -Infinity;
+  #paddedMs = -Infinity;
 
   constructor(
     private readonly writer: FrameWriter,
@@ -73,9 +80,20 @@ export class Liveness {
   /** Calls `then` when {@linkcode isProven}: now, or with the next answer. */
   whenAlive(then: () => void): void {
     // Also while it is proven, so that a busy connection always is.
-    if (!this.#pings.isUnderWay("life")) this.askForLife();
+    if (!this.#pings.isUnderWay("life")) {
+      this.pad();
+      this.askForLife();
+    }
     if (this.isProven) then();
     else this.#awaiting.push(then);
+  }
+
+  /** What is answered from now on shows that a full packet passes, too. */
+  pad(): void {
+    const nowMs = this.clock.now();
+    if (nowMs < this.#paddedMs + PAD_PAUSE_MS) return;
+    this.#paddedMs = nowMs;
+    this.writer.padding();
   }
 
   get #aliveMs(): number {

@@ -48,11 +48,14 @@ class Peer {
   readonly timers = new FakeTimers();
   readonly #writer = new FrameWriter(new Output(), () => {});
   readonly asked: Uint8Array[] = [];
+  /** Before which PING. */
+  readonly padded: number[] = [];
   readonly liveness: Liveness;
   alive = 0;
 
   constructor() {
     this.#writer.ping = (_ack, opaque) => void this.asked.push(opaque.slice());
+    this.#writer.padding = () => void this.padded.push(this.asked.length);
     this.liveness = new Liveness(this.#writer, this.timers, undefined);
     this.timers.advance(1_000);
   }
@@ -99,6 +102,17 @@ Deno.test("a peer that is near is asked each time", () => {
     peer.answer(NEAR_MS - 1);
     assertEquals([peer.alive, peer.liveness.isProven], [count, false]);
   }
+});
+
+Deno.test("a full packet goes in front of a question, but not of each one", () => {
+  const peer = new Peer();
+  for (let count = 1; count <= 5; count++) {
+    peer.ask();
+    peer.answer(NEAR_MS - 1);
+  }
+  assertEquals([peer.padded, peer.asked.length], [[0, 2, 4], 5]);
+  peer.liveness.askForLife();
+  assertEquals(peer.padded.length, 3, "a sign of life alone costs no packet");
 });
 
 Deno.test("one late answer is a lost packet, three are a queue", () => {

@@ -317,7 +317,7 @@ Deno.test("a server that does not answer costs a dial three seconds", async () =
     ...request,
     id: "f0e1d2c3b4a59687",
     takeEarlyData: () => new Uint8Array(0),
-  });
+  }, false);
   const again = await servers.dial();
   servers.timers.advance(1_000);
   assertEquals(way.isStill, true);

@@ -47,7 +47,11 @@ const CONNECTIONS_MAX = 3;
 export class PeerWay extends WayTo<PeerServer> implements DialWay {
   readonly agentId = undefined;
 
-  constructor(server: PeerServer, private readonly request: IdentifiedDial) {
+  constructor(
+    server: PeerServer,
+    private readonly request: IdentifiedDial,
+    private readonly hasOthers: boolean,
+  ) {
     super(server);
   }
 
@@ -68,7 +72,10 @@ export class PeerWay extends WayTo<PeerServer> implements DialWay {
   }
 
   dial(events: DialEvents, options: LinkDialOptions): PendingDial {
-    const dial = new PeerDial(this.leadsTo, this.request, events, options);
+    const { leadsTo, request, hasOthers } = this;
+    const { node, oneAgent } = request;
+    const wishes = wishFields({ node, oneAgent, hasOthers });
+    const dial = new PeerDial(leadsTo, request, wishes, events, options);
     dial.start();
     return dial;
   }
@@ -108,6 +115,7 @@ class PeerDial implements PendingDial {
   constructor(
     private readonly server: PeerServer,
     private readonly request: IdentifiedDial,
+    private readonly wishes: readonly (readonly [string, string])[],
     private readonly events: DialEvents,
     options: LinkDialOptions,
   ) {
@@ -199,12 +207,11 @@ class PeerDial implements PendingDial {
   }
 
   #metadata(): Metadata | DialError {
-    const { node, oneAgent, hasOthers } = this.request;
     const trace = this.#trace;
     try {
       return new Metadata({
         [FORWARDED_FIELD]: this.server.describe(this.request),
-        ...Object.fromEntries(wishFields({ node, oneAgent, hasOthers })),
+        ...Object.fromEntries(this.wishes),
         ...(trace === undefined
           ? {}
           : { [TRACEPARENT_FIELD]: formatTraceparent(trace) }),
@@ -281,8 +288,8 @@ export class PeerForwarder implements Forwarder {
     return this.#servers.size;
   }
 
-  wayTo(peer: Peer, request: IdentifiedDial): DialWay {
-    return new PeerWay(this.#serverOf(peer), request);
+  wayTo(peer: Peer, request: IdentifiedDial, hasOthers: boolean): DialWay {
+    return new PeerWay(this.#serverOf(peer), request, hasOthers);
   }
 
   /** Ends everything. */

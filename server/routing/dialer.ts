@@ -54,7 +54,8 @@ import type { NoAgent, Picked, Registry } from "./registry.ts";
 
 /** Sends dials to other servers. */
 export interface Forwarder {
-  wayTo(peer: Peer, request: IdentifiedDial): DialWay;
+  /** @param hasOthers Another server is asked where this one's agent is still. */
+  wayTo(peer: Peer, request: IdentifiedDial, hasOthers: boolean): DialWay;
 }
 
 /**
@@ -244,10 +245,13 @@ export class Dialer {
     if (isForOne && peers.length > 1) return undefined;
     // Those that are known to have the agent stand first, and share the load.
     const known = peers.filter(({ agentsAreKnown }) => agentsAreKnown);
+    const untried = (some: readonly Peer[]) =>
+      some.slice(0, PEERS_ASKED_MAX).filter(({ serverId }) =>
+        tried.every(({ forwardedTo }) => forwardedTo !== serverId)
+      );
+    const hasOthers = request.hasOthers === true || untried(peers).length > 1;
     const waysTo = (some: readonly Peer[]) =>
-      some.slice(0, PEERS_ASKED_MAX)
-        .map((peer) => forwarder.wayTo(peer, request))
-        .filter((way) => tried.every(({ leadsTo }) => leadsTo !== way.leadsTo));
+      untried(some).map((peer) => forwarder.wayTo(peer, request, hasOthers));
     const lively = (ways: readonly DialWay[]) =>
       ways.filter(({ isStill }) => isStill !== true);
     const all = waysTo(peers);

@@ -181,7 +181,10 @@ Deno.test("a server that stands still is not waited for alone", () => {
   assertEquals(scene.servers, "s2 s3 s4");
   scene.answer(2);
   assertEquals(scene.isConnected, true);
-  assertEquals(scene.forwarder.dials[0]!.cancelled, true);
+  const { dials } = scene.forwarder;
+  assertEquals(dials[0]!.cancelled, true);
+  // Those whose agent stands still refuse it soon; the last one waits for it.
+  assertEquals(dials.map(({ hasOthers }) => hasOthers), [true, true, false]);
 });
 
 Deno.test("an agent that drains or is silent here comes behind other servers", () => {

@@ -5,9 +5,10 @@
  * What a caller has sent goes to one agent only (`platform/time/race.ts`). Where
  * another agent could be asked, it goes with the dial only if the first has just
  * shown that it lives: it answered a PING within its last round trip. Otherwise a
- * PING goes with the dial, the bytes stay with the caller, and they follow with the
- * PING's answer; an agent near by gets them with its answer to the dial. One that
- * stands still, or is cut off, has heard nothing then. One that does so later costs
+ * PING goes with the dial, behind as much as fills a packet, the bytes stay with the
+ * caller, and they follow with the PING's answer; an agent near by gets them with
+ * its answer to the dial. One that stands still, is cut off, or is behind a path
+ * that swallows long packets has heard nothing then. One that does so later costs
  * the dials of that round trip: they fail soon.
  *
  * A caller that knows other servers (`DialWishes.hasOthers`) has the same choice:
@@ -206,8 +207,9 @@ export class OngoingDial extends Race<Choice, Conduit>
       attempt,
       earlyData === undefined ? { id, trace } : { id, trace, earlyData },
     );
-    if (asked !== this.#choice) way.checkLiveness();
-    else if (this.#hasChoice()) way.whenAlive(() => this.#release(attempt));
+    if (asked !== this.#choice || this.#hasChoice()) {
+      way.whenAlive(() => this.#release(attempt));
+    }
   }
 
   /** What the caller has sent may follow its dial, if that is the only one. */

@@ -87,6 +87,7 @@ function onALink(
     const ways = waysOf(server, agent);
     return told(stage, name(server, agent), ways, rule, CUT_MS, {
       mayBreak: overLink(server, agent),
+      underWay: rule.overBytes === undefined ? [] : SAID_FIRST,
       dialMs: NEXT_SERVER_MS,
     });
   };
@@ -170,10 +171,7 @@ export const NETWORK_FAULTS: FaultFamily = {
           !overServer(healthy)(path)
         ),
       dialMs: NEXT_SERVER_MS,
-      mayWaitBy: SAID_FIRST,
-      mayFailBy: SAID_FIRST,
-      missed: "one to three connections whose dial was answered just before " +
-        "stand still with what was said first, up to the end of the fault",
+      underWay: SAID_FIRST,
     });
   },
 };

@@ -20,10 +20,11 @@ import { DialError } from "../../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 
 /**
- * A try through the tunnel gets no less: it takes the round trips to a server
+ * A try through the tunnel gets no less: of three servers two may stand still, and
+ * each is doubted for a second; then it takes the round trips to a server
  * and from there to an agent before the target is even asked.
  */
-export const AGENT_TIMEOUT_MS_MIN = 2_000;
+export const AGENT_TIMEOUT_MS_MIN = 3_500;
 
 /** How one dial is to be made. */
 export interface EndpointDial {

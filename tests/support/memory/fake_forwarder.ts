@@ -4,11 +4,7 @@
  * @module
  */
 
-import type {
-  DialEvents,
-  LinkDialOptions,
-  PendingDial,
-} from "../../../proto/link/link.ts";
+import type { DialEvents, PendingDial } from "../../../proto/link/link.ts";
 import type { DialError } from "../../../proto/peer/dial_error.ts";
 import type { Peer, Peers } from "../../../server/peers/peers.ts";
 import type { CallerDial, Forwarder } from "../../../server/routing/dialer.ts";
@@ -18,6 +14,7 @@ import type { DialWay } from "../../../server/routing/dial_way.ts";
 export interface ForwardedDial {
   readonly server: string;
   readonly request: CallerDial;
+  readonly hasOthers: boolean;
   readonly events: DialEvents;
   readonly earlyData: string;
   cancelled: boolean;
@@ -42,7 +39,7 @@ export class FakeForwarder implements Forwarder {
   /** Bytes that a dial under way takes early. */
   takes = 0;
 
-  wayTo(peer: Peer, request: CallerDial): DialWay {
+  wayTo(peer: Peer, request: CallerDial, hasOthers: boolean): DialWay {
     return {
       leadsTo: peer,
       agentId: undefined,
@@ -53,24 +50,18 @@ export class FakeForwarder implements Forwarder {
       isProven: true,
       checkLiveness: () => {},
       whenAlive: (then) => then(),
-      dial: (events, options) => this.#dial(peer, request, events, options),
+      dial: (events, { earlyData }) =>
+        this.#dial({
+          server: peer.serverId,
+          ...{ request, hasOthers, events },
+          earlyData: new TextDecoder().decode(earlyData),
+          cancelled: false,
+        }),
       named: (error: DialError) => error,
     };
   }
 
-  #dial(
-    { serverId }: Peer,
-    request: CallerDial,
-    events: DialEvents,
-    { earlyData }: LinkDialOptions,
-  ): PendingDial {
-    const dial: ForwardedDial = {
-      server: serverId,
-      request,
-      events,
-      earlyData: new TextDecoder().decode(earlyData),
-      cancelled: false,
-    };
+  #dial(dial: ForwardedDial): PendingDial {
     this.dials.push(dial);
     return {
       cancel: () => void (dial.cancelled = true),
