@@ -20,7 +20,7 @@ import type { FlagReading } from "./flags/read_flags.ts";
 import { SERVER_FLAGS } from "./server/flags.ts";
 import { serverOptions } from "./server/options.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
-import { unusable, UsageError } from "./flags/usage_error.ts";
+import { refuseFlags, unusable, UsageError } from "./flags/usage_error.ts";
 
 const APISERVER_FLAGS = inGroup("kube-apiserver's part", {
   "contexts": flag.choices(NETWORK_CONTEXTS, ["cluster"], {
@@ -109,13 +109,12 @@ function routeToFrontend(
 ): TunnelRoute | undefined {
   const text = values["frontend"];
   if (text === "") return undefined;
-  const other = [...given].find((name) => !FRONTEND_FLAGS.includes(name));
-  if (other !== undefined) {
-    throw new UsageError(
-      `Cannot use --${other} together with --frontend: it is about a server, ` +
-        "and tunnel forward knows its servers; remove one of them",
-    );
-  }
+  refuseFlags(
+    given,
+    (name) => !FRONTEND_FLAGS.includes(name),
+    "together with --frontend: it is about a server, and tunnel forward knows " +
+      "its servers; remove one of them",
+  );
   const path = /^(?:unix:(?:\/\/(?=\/))?)?(\/.+)$/.exec(text)?.[1];
   if (path === undefined) {
     throw unusable("--frontend", text, "unix:/path");

@@ -35,7 +35,7 @@ import {
   routeOf,
   routeRules,
 } from "./flags/route_flags.ts";
-import { unusable, UsageError } from "./flags/usage_error.ts";
+import { refuseFlags, unusable, UsageError } from "./flags/usage_error.ts";
 
 const FORWARD_FLAGS = {
   ...ROUTE_FLAGS,
@@ -123,11 +123,12 @@ function frontendPath(
   if (path === undefined) {
     throw unusable("--frontend", text, "unix:/path");
   }
-  const idle = ["node", "udp"].find((name) => given.has(name));
-  if (operands.length === 0 && idle !== undefined) {
-    throw new UsageError(
-      `Cannot use --${idle} together with --frontend alone: its callers say ` +
-        "what they dial; remove one of them",
+  if (operands.length === 0) {
+    refuseFlags(
+      ["node", "udp"],
+      (name) => given.has(name),
+      "together with --frontend alone: its callers say what they dial; " +
+        "remove one of them",
     );
   }
   return path;

@@ -23,7 +23,7 @@ import { grantsFlag } from "./flags/join_flags.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { ofOthers } from "../admin/ask/text_table.ts";
-import { UsageError } from "./flags/usage_error.ts";
+import { refuseFlags, UsageError } from "./flags/usage_error.ts";
 import { type CommandLine, isWritten, readVerb } from "./program/verbs.ts";
 
 const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;
@@ -167,7 +167,12 @@ export const NODE_COMMAND = defineCommand({
     }
     const place = ["json", ...ABOUT_STATE].find((name) => given.has(name));
     if (verb === "list" && place !== undefined) {
-      refuseQuestions(place, origins);
+      refuseFlags(
+        QUESTIONS,
+        (name) => isWritten(name, origins),
+        `with --${place}: that lists what the state keeps, and no server is ` +
+          "asked; keep one of them",
+      );
     }
     let note: string | undefined;
     if (verb === "list" && place === undefined) {
@@ -199,16 +204,3 @@ export const NODE_COMMAND = defineCommand({
     }
   },
 });
-
-/** @throws {UsageError} The records of a state are no answer of a server. */
-function refuseQuestions(
-  place: string,
-  origins: CommandLine["origins"],
-): void {
-  const idle = QUESTIONS.find((name) => isWritten(name, origins));
-  if (idle === undefined) return;
-  throw new UsageError(
-    `Cannot use --${idle} with --${place}: that lists what the state keeps, ` +
-      "and no server is asked; keep one of them",
-  );
-}

@@ -28,7 +28,7 @@ import {
 import { parseHostPort } from "./flags/addresses.ts";
 import { flag, inGroup } from "./flags/flag.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
-import { textOf, UsageError } from "./flags/usage_error.ts";
+import { refuseFlags, textOf, UsageError } from "./flags/usage_error.ts";
 import { askedClient, printAnswer } from "./program/answer_output.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
@@ -92,13 +92,11 @@ export const POLICY_COMMAND = defineCommand({
       origins,
     });
     const { as, group, file } = values;
-    const idle = Object.keys(ASKED).find((name) => isWritten(name, origins));
-    if (file !== "" && idle !== undefined) {
-      throw new UsageError(
-        `Cannot use --${idle} with --file: no running program is asked then; ` +
-          "keep one of them",
-      );
-    }
+    refuseFlags(
+      Object.keys(ASKED),
+      (name) => file !== "" && isWritten(name, origins),
+      "with --file: no running program is asked then; keep one of them",
+    );
     if (as === "" && values.agent === "") {
       throw new UsageError(
         "Cannot test the policy: --as is not given; wanted the name of a " +

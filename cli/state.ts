@@ -29,7 +29,7 @@ import {
   stateKey,
   stateLocation,
 } from "./flags/state_flags.ts";
-import { UsageError } from "./flags/usage_error.ts";
+import { refuseFlags, UsageError } from "./flags/usage_error.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import {
@@ -102,12 +102,11 @@ async function copy(
   toText: string,
   context: CommandContext,
 ): Promise<ExitCode> {
-  const odd = CHECK_FLAGS.find((name) => given.has(name));
-  if (odd !== undefined) {
-    throw new UsageError(
-      `Cannot use --${odd} with state copy: it says where by FROM and TO`,
-    );
-  }
+  refuseFlags(
+    CHECK_FLAGS,
+    (name) => given.has(name),
+    "with state copy: it says where by FROM and TO",
+  );
   const place = (text: string, other: string) =>
     stateLocation(
       { ...values, "state": text },
@@ -166,12 +165,11 @@ async function check(
   { values, given }: Reading,
   context: CommandContext,
 ): Promise<ExitCode> {
-  for (const name of ["from-key-file", "to-key-file"] as const) {
-    if (!given.has(name)) continue;
-    throw new UsageError(
-      `Cannot use --${name} with state check: it belongs to copy`,
-    );
-  }
+  refuseFlags(
+    ["from-key-file", "to-key-file"],
+    (name) => given.has(name),
+    "with state check: it belongs to copy",
+  );
   return await withState(values, context, async ({ engine }) => {
     await loadAuthorities(engine);
     await new NodeStore(engine).list();

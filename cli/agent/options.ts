@@ -10,7 +10,12 @@ import { hasJoined } from "../../agent/identity/agent_state.ts";
 import type { RuleSet } from "../../policy/rule_set.ts";
 import { adminAccess, kubeconfigOf } from "../flags/program_flags.ts";
 import { anyGiven, given, listenAt } from "../flags/given.ts";
-import { keyPair, unusable, UsageError } from "../flags/usage_error.ts";
+import {
+  keyPair,
+  refuseFlags,
+  unusable,
+  UsageError,
+} from "../flags/usage_error.ts";
 import { announcedServices } from "./announce.ts";
 import { type AGENT_FLAGS, agentRules } from "./flags.ts";
 import type { WorkerRole } from "../program/workers/worker_words.ts";
@@ -195,14 +200,12 @@ export function belonging(
   const pair = keyPair(flags, "agent-cert", "agent-key");
   const addresses = addressesOf(flags, given);
   if (caFile !== "") {
-    const odd = ["join", "join-file", "node", "state-dir"]
-      .find((name) => given.has(name));
-    if (odd !== undefined) {
-      throw new UsageError(
-        `Cannot use --${odd} together with --ca-cert: a node that joins ` +
-          "trusts the server's own CA; give one of them",
-      );
-    }
+    refuseFlags(
+      ["join", "join-file", "node", "state-dir"],
+      (name) => given.has(name),
+      "together with --ca-cert: a node that joins trusts the server's own " +
+        "CA; give one of them",
+    );
     const withPair = pair === undefined ? {} : { keyPair: pair };
     return { addresses: addresses ?? [usual(flags)], caFile, ...withPair };
   }

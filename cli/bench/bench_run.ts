@@ -16,7 +16,7 @@ import {
 } from "../../proto/link/bench_wire.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { BenchConn, BenchError, type BenchRoute } from "./bench_conn.ts";
-import type { BenchEvent, BenchFigure, BenchPlan, Spread } from "./report.ts";
+import type { BenchFigure, BenchPlan, BenchWatcher, Spread } from "./report.ts";
 
 /** See {@linkcode runBench}. */
 interface BenchOptions extends BenchRoute {
@@ -26,6 +26,7 @@ interface BenchOptions extends BenchRoute {
   readonly durationMs: number;
   /** Ends it early; what was found out by then counts. */
   readonly signal: AbortSignal;
+  readonly told: BenchWatcher;
   readonly timers?: Timers;
 }
 
@@ -54,28 +55,20 @@ const CHUNK_BYTES = 64 * 1024;
  *
  * @throws {TunnelDialError | BenchError} Behind what was found out before.
  */
-export async function* runBench(
-  options: BenchOptions,
-): AsyncGenerator<BenchEvent> {
+export async function runBench(options: BenchOptions): Promise<void> {
   for (const plan of options.plans) {
     if (options.signal.aborted) return;
-    yield* measured(plan, options);
+    await measure(plan, options);
   }
 }
 
 /** Ends when its time is over, or its user's patience. */
-async function* measured(
-  plan: BenchPlan,
-  options: BenchOptions,
-): AsyncGenerator<BenchEvent> {
-  const { durationMs, signal, timers = systemTimers } = options;
+async function measure(plan: BenchPlan, options: BenchOptions): Promise<void> {
+  const { durationMs, signal, told, timers = systemTimers } = options;
   const ended = new AbortController();
   const over = AbortSignal.any([signal, ended.signal]);
   const stage: Stage = { plan, route: options, durationMs, timers, over };
-  const gap = (reason: string): BenchEvent => ({
-    kind: "gap",
-    gap: { ...plan, reason },
-  });
+  const gap = (reason: string) => told.gap({ ...plan, reason });
   const standMs = (options.timeoutMs ?? TUNNEL_DIAL_TIMEOUT_MS) + STAND_MS;
   try {
     const measurement = MEASUREMENTS[plan.kind](stage);
@@ -89,11 +82,9 @@ async function* measured(
       if (!isLate) throw error;
     });
     if (host === undefined) {
-      return yield gap(
-        `its connections did not stand after ${standMs / 1000} s`,
-      );
+      return gap(`its connections did not stand after ${standMs / 1000} s`);
     }
-    yield { kind: "host", host };
+    told.host(host);
     const startMs = timers.now();
     const running = measurement.run().catch((error) => {
       if (!over.aborted) throw error;
@@ -103,15 +94,13 @@ async function* measured(
       const elapsedMs = timers.now() - startMs;
       const figure = measurement.figure();
       if (over.aborted || elapsedMs >= durationMs) {
-        if (figure !== undefined) yield { kind: "figure", figure };
-        else if (!signal.aborted) {
-          yield gap(
-            `nothing came back within ${durationMs} ms: measure longer`,
-          );
-        }
-        return;
+        if (figure !== undefined) return told.figure(figure);
+        if (signal.aborted) return;
+        return gap(
+          `nothing came back within ${durationMs} ms: measure longer`,
+        );
       }
-      yield { kind: "progress", plan, figure, part: elapsedMs / durationMs };
+      told.progress(plan, figure, elapsedMs / durationMs);
       const waitMs = Math.min(PROGRESS_MS, durationMs - elapsedMs);
       await Promise.race([running, pause(timers, waitMs, over)]);
     }

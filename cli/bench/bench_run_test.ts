@@ -34,16 +34,20 @@ function mutes(greeting?: Uint8Array) {
 type Options = Parameters<typeof runBench>[0];
 
 /** Runs it to its end. */
-async function ran(options: Omit<Options, "signal">) {
+async function ran(options: Omit<Options, "signal" | "told">) {
   const figures: BenchFigure[] = [];
   const gaps: BenchGap[] = [];
   let agentId: string | undefined;
-  const { signal } = new AbortController();
-  for await (const event of runBench({ ...options, signal })) {
-    if (event.kind === "host") agentId = event.host.agentId;
-    if (event.kind === "figure") figures.push(event.figure);
-    if (event.kind === "gap") gaps.push(event.gap);
-  }
+  await runBench({
+    ...options,
+    signal: new AbortController().signal,
+    told: {
+      host: (host) => agentId = host.agentId,
+      progress() {},
+      figure: (figure) => figures.push(figure),
+      gap: (gap) => gaps.push(gap),
+    },
+  });
   return { figures, gaps, agentId };
 }
 

@@ -10,14 +10,7 @@ import { openDialer } from "../../client/tunnel_dialer.ts";
 import { ListenError } from "../../net/bind/listen_error.ts";
 import { BenchError } from "./bench_conn.ts";
 import { runBench } from "./bench_run.ts";
-import {
-  type BenchEvent,
-  type BenchResult,
-  figureRow,
-  gapRow,
-  progressLine,
-  resultJson,
-} from "./report.ts";
+import { BenchScreen } from "./report.ts";
 import {
   asDialFailure,
   CommandFailure,
@@ -94,131 +87,62 @@ export function benchCommand(
         ...context,
         log: () => dialWarnings("bench"),
       });
-      return await new Bench(reading, route, context, terminal).run();
+      return await measured(reading, route, context, terminal);
     },
   });
 }
 
 /** One run of the command. */
-class Bench {
-  readonly #isLive: boolean;
-  readonly #result: BenchResult = { figures: [], gaps: [] };
-  readonly #abort = new AbortController();
-
-  constructor(
-    private readonly reading: FlagReading<typeof BENCH_FLAGS>,
-    private readonly route: TunnelRoute,
-    private readonly context: CommandContext,
-    private readonly terminal: BenchTerminal,
-  ) {
-    this.#isLive = terminal.isTerminal();
-  }
-
-  async run(): Promise<ExitCode> {
-    const { values } = this.reading;
-    const plans = benchPlans(this.reading);
-    const address = benchTarget(this.reading);
-    if (this.route.kind === "direct" && address === undefined) {
-      throw new UsageError(
-        "Cannot bench a direct route: there is no agent on it; give --target",
-        "TUN101",
-      );
-    }
-    const dialer = openDialer(this.route);
-    using _ends = onSignals(
-      ENDS,
-      () => this.#abort.abort(),
-      this.terminal.signals,
+async function measured(
+  reading: FlagReading<typeof BENCH_FLAGS>,
+  route: TunnelRoute,
+  context: CommandContext,
+  { signals, isTerminal }: BenchTerminal,
+): Promise<ExitCode> {
+  const { values } = reading;
+  const address = benchTarget(reading);
+  if (route.kind === "direct" && address === undefined) {
+    throw new UsageError(
+      "Cannot bench a direct route: there is no agent on it; give --target",
+      "TUN101",
     );
-    try {
-      const events = runBench({
-        ...{ dialer, plans, signal: this.#abort.signal },
-        durationMs: values["duration"],
-        timeoutMs: values["dial-timeout"],
-        ...given({ address, node: values["node"] || undefined }),
-      });
-      for await (const event of events) this.#tell(event);
-    } catch (error) {
-      throw this.#failure(error);
-    } finally {
-      dialer.close();
-    }
-    return this.#finish();
   }
-
-  #tell(event: BenchEvent): void {
-    const { figures, gaps, host } = this.#result;
-    switch (event.kind) {
-      case "host": {
-        const { agentId, software } = this.#result.host = event.host;
-        if (host !== undefined) return;
-        const who = agentId === ""
-          ? `target ${this.#target}`
-          : `agent ${agentId}`;
-        return this.#say(`${who} (${software}), ${describeRoute(this.route)}`);
-      }
-      case "progress":
-        // On a terminal only: a log is no place for a line that is written over.
-        this.#clearLine();
-        if (this.#isLive) this.context.printError(progressLine(event));
-        return;
-      case "figure":
-        figures.push(event.figure);
-        return this.#say(figureRow(event.figure));
-      case "gap":
-        gaps.push(event.gap);
-        return this.#say(gapRow(event.gap));
-    }
-  }
-
-  #say(line: string): void {
-    this.#clearLine();
-    if (!this.reading.values["json"]) this.context.print(`${line}\n`);
-  }
-
-  #clearLine(): void {
-    if (this.#isLive) this.context.printError("\r\x1b[K");
-  }
-
-  #finish(): ExitCode {
-    const { figures, gaps } = this.#result;
-    const { aborted } = this.#abort.signal;
-    this.#clearLine();
-    this.#printJson();
-    if (figures.length === 0) {
-      const why = aborted
-        ? "interrupted before anything was measured"
-        : `nothing was measured: ${gaps[0]?.reason}`;
-      throw failure(why, "TUN506");
-    }
-    if (aborted) this.context.printError("tunnel bench: interrupted\n");
-    return ExitCode.OK;
-  }
-
-  #failure(error: unknown): unknown {
-    this.#clearLine();
+  const screen = new BenchScreen(
+    { route: describeRoute(route), target: address ?? "the agent" },
+    { isLive: isTerminal(), isJson: values["json"] },
+    context,
+  );
+  const abort = new AbortController();
+  const dialer = openDialer(route);
+  using _ends = onSignals(ENDS, () => abort.abort(), signals);
+  try {
+    await runBench({
+      ...{ dialer, plans: benchPlans(reading), signal: abort.signal },
+      durationMs: values["duration"],
+      timeoutMs: values["dial-timeout"],
+      told: screen,
+      ...given({ address, node: values["node"] || undefined }),
+    });
+  } catch (error) {
     const isDial = error instanceof TunnelDialError;
-    if (!isDial && !(error instanceof BenchError)) return error;
-    this.#printJson(error.message);
-    return isDial
+    if (!isDial && !(error instanceof BenchError)) throw error;
+    screen.end(false, error.message);
+    throw isDial
       ? asDialFailure(error)
       : new CommandFailure(ExitCode.FAILURE, error.message, error);
+  } finally {
+    dialer.close();
   }
-
-  #printJson(error?: string): void {
-    if (!this.reading.values["json"]) return;
-    const about = {
-      route: describeRoute(this.route),
-      target: this.#target,
-      interrupted: error === undefined && this.#abort.signal.aborted,
-      error,
-    };
-    this.context.print(`${resultJson(this.#result, about)}\n`);
+  const { aborted } = abort.signal;
+  const { figures, gaps } = screen.end(aborted);
+  if (figures.length === 0) {
+    const why = aborted
+      ? "interrupted before anything was measured"
+      : `nothing was measured: ${gaps[0]?.reason}`;
+    throw failure(why, "TUN506");
   }
-
-  get #target(): string {
-    return benchTarget(this.reading) ?? "the agent";
-  }
+  if (aborted) context.printError("tunnel bench: interrupted\n");
+  return ExitCode.OK;
 }
 
 async function serveUntilEnded(

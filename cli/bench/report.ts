@@ -48,30 +48,103 @@ export interface BenchGap extends BenchPlan {
   readonly reason: string;
 }
 
-/** A measurement under way. */
-interface BenchProgress {
-  readonly plan: BenchPlan;
-  /** What would be said if it ended now; absent before the first sample. */
-  readonly figure: BenchFigure | undefined;
-  /** Of its time, up to 1. */
-  readonly part: number;
+/** Is told of a bench. */
+export interface BenchWatcher {
+  /** The connections of a measurement stand; this is who answered. */
+  host(host: BenchHost): void;
+  /**
+   * Several times a second.
+   *
+   * @param figure What would be said if it ended now.
+   * @param part Of its time, up to 1.
+   */
+  progress(
+    plan: BenchPlan,
+    figure: BenchFigure | undefined,
+    part: number,
+  ): void;
+  figure(figure: BenchFigure): void;
+  gap(gap: BenchGap): void;
 }
 
-/** What a bench tells. */
-export type BenchEvent =
-  /** The connections of a measurement stand; this is who answered. */
-  | { readonly kind: "host"; readonly host: BenchHost }
-  /** Several times a second. */
-  | { readonly kind: "progress" } & BenchProgress
-  | { readonly kind: "figure"; readonly figure: BenchFigure }
-  | { readonly kind: "gap"; readonly gap: BenchGap };
+/** What came of it. */
+interface BenchResult {
+  readonly figures: readonly BenchFigure[];
+  readonly gaps: readonly BenchGap[];
+}
 
-/** Everything. */
-export interface BenchResult {
-  /** Who answered; absent when nothing did before it was interrupted. */
-  host?: BenchHost;
-  readonly figures: BenchFigure[];
-  readonly gaps: BenchGap[];
+/** Shows a bench while it runs, or as JSON when it is over. */
+export class BenchScreen implements BenchWatcher {
+  /** Absent when nothing has answered yet. */
+  #host: BenchHost | undefined;
+  readonly #figures: BenchFigure[] = [];
+  readonly #gaps: BenchGap[] = [];
+
+  constructor(
+    private readonly about: { readonly route: string; readonly target: string },
+    private readonly how: {
+      /** A line can be written over: a log is no place for that. */
+      readonly isLive: boolean;
+      readonly isJson: boolean;
+    },
+    private readonly to: {
+      print(text: string): void;
+      printError(text: string): void;
+    },
+  ) {}
+
+  host(host: BenchHost): void {
+    const isNews = this.#host === undefined;
+    this.#host = host;
+    if (!isNews) return;
+    const { route, target } = this.about;
+    const who = host.agentId === ""
+      ? `target ${target}`
+      : `agent ${host.agentId}`;
+    this.#say(`${who} (${host.software}), ${route}`);
+  }
+
+  progress(...now: Parameters<BenchWatcher["progress"]>): void {
+    this.#clear();
+    if (this.how.isLive) this.to.printError(progressLine(...now));
+  }
+
+  figure(figure: BenchFigure): void {
+    this.#figures.push(figure);
+    this.#say(figureRow(figure));
+  }
+
+  gap(gap: BenchGap): void {
+    this.#gaps.push(gap);
+    this.#say(gapRow(gap));
+  }
+
+  /** @param error Why there is no more. */
+  end(interrupted: boolean, error?: string): BenchResult {
+    const [host, figures, gaps] = [this.#host, this.#figures, this.#gaps];
+    this.#clear();
+    if (this.how.isJson) {
+      const json = JSON.stringify({
+        ...this.about,
+        agent: host?.agentId || undefined,
+        software: host?.software,
+        ...{ interrupted, error },
+        figures: figures.map(rounded),
+        gaps,
+      });
+      this.to.print(`${json}\n`);
+    }
+    return { figures, gaps };
+  }
+
+  #say(line: string): void {
+    this.#clear();
+    if (!this.how.isJson) this.to.print(`${line}\n`);
+  }
+
+  #clear(): void {
+    if (this.how.isLive) this.to.printError("\r\x1b[K");
+  }
 }
 
 const LABEL_COLUMNS = 34;
@@ -79,7 +152,7 @@ const VALUE_COLUMNS = 14;
 const BAR_COLUMNS = 20;
 
 /** A row of the table, without its end. */
-export function figureRow(figure: BenchFigure): string {
+function figureRow(figure: BenchFigure): string {
   const [main, ...more] = valuesOf(figure);
   const label = labelOf(figure).padEnd(LABEL_COLUMNS);
   const row = `  ${label}${main!.padStart(VALUE_COLUMNS)}   ${
@@ -89,39 +162,19 @@ export function figureRow(figure: BenchFigure): string {
 }
 
 /** The row of a measurement that came to nothing. */
-export function gapRow(gap: BenchGap): string {
+function gapRow(gap: BenchGap): string {
   const label = labelOf(gap).padEnd(LABEL_COLUMNS);
   return `  ${label}${"–".padStart(VALUE_COLUMNS)}   ${gap.reason}`;
 }
 
 /** What runs now, in less than 80 columns and without an end. */
-export function progressLine(progress: BenchProgress): string {
-  const { plan, figure, part } = progress;
+export function progressLine(
+  ...[plan, figure, part]: Parameters<BenchWatcher["progress"]>
+): string {
   const bar = progressBar(part, BAR_COLUMNS);
   const value = figure === undefined ? "…" : valuesOf(figure)[0]!;
   const label = labelOf(plan).padEnd(LABEL_COLUMNS);
   return `  ${label}${value.padStart(VALUE_COLUMNS)}   ${bar}`;
-}
-
-/** One line of JSON. `error` is why there is no more. */
-export function resultJson(
-  { host, figures, gaps }: BenchResult,
-  about: {
-    readonly route: string;
-    readonly target: string;
-    readonly interrupted: boolean;
-    readonly error?: string | undefined;
-  },
-): string {
-  const { route, target, interrupted, error } = about;
-  return JSON.stringify({
-    ...{ route, target },
-    agent: host?.agentId || undefined,
-    software: host?.software,
-    ...{ interrupted, error },
-    figures: figures.map(rounded),
-    gaps,
-  });
 }
 
 function labelOf(plan: Pick<BenchPlan, "kind"> & Partial<BenchPlan>): string {

@@ -16,7 +16,7 @@ import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./etcd_flags.ts";
 import { common, flag, type FlagValues, inGroup } from "./flag.ts";
 import type { FlagSources } from "./read_flags.ts";
-import { unusable, UsageError } from "./usage_error.ts";
+import { refuseFlags, unusable, UsageError } from "./usage_error.ts";
 import { MASTER_IDLE_FLAGS } from "./idle_flags.ts";
 import { given } from "./given.ts";
 
@@ -111,12 +111,13 @@ export function catalogConfig(
 function httpConfig(values: Values): HttpSourceConfig | undefined {
   const url = values["services-url"];
   if (url === "") {
-    const odd = URL_FILES.find((name) => values[name] !== "");
-    if (odd === undefined) return undefined;
-    throw new UsageError(
-      `Cannot use --${odd} without --services-url: it is about the server ` +
-        "there; give the URL, or remove it",
+    refuseFlags(
+      ["services-ca-cert", "services-token-file"],
+      (name) => values[name] !== "",
+      "without --services-url: it is about the server there; give the URL, " +
+        "or remove it",
     );
+    return undefined;
   }
   const caFile = values["services-ca-cert"];
   const tokenFile = values["services-token-file"];
@@ -129,8 +130,6 @@ function httpConfig(values: Values): HttpSourceConfig | undefined {
     ...(tokenFile === "" ? {} : { tokenFile }),
   };
 }
-
-const URL_FILES = ["services-ca-cert", "services-token-file"] as const;
 
 function checkUrl(text: string, caFile: string, tokenFile: string): void {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
@@ -227,15 +226,12 @@ export function apiServerFiles(
   master: string,
   values: ApiServerValues,
 ): NonNullable<KubernetesOptions["masterFiles"]> {
-  const named = FILES.filter((name) => (values[name] ?? "") !== "");
-  const [first] = named;
-  if (first === undefined) return {};
-  if (master === "") {
-    throw new UsageError(
-      `Cannot use --${first} without --master: it is about the API server ` +
-        "there; a kubeconfig names its own",
-    );
-  }
+  refuseFlags(
+    FILES,
+    (name) => master === "" && (values[name] ?? "") !== "",
+    "without --master: it is about the API server there; a kubeconfig names " +
+      "its own",
+  );
   const [ca, cert, key] = FILES.map((name) => values[name] || undefined);
   if ((cert === undefined) !== (key === undefined)) {
     throw new UsageError(

@@ -8,7 +8,7 @@
 import type { EtcdOptions } from "../../neighbours/etcd/connect.ts";
 import { TUNNEL_PREFIX } from "../../services/catalog/sources/etcd/etcd_tunnel_layout.ts";
 import type { FlagSources } from "./read_flags.ts";
-import { keyPair, textOf, UsageError } from "./usage_error.ts";
+import { bothOf, keyPair, textOf, UsageError } from "./usage_error.ts";
 import { flag, type FlagValues, inGroup } from "./flag.ts";
 import {
   DocumentError,
@@ -127,16 +127,9 @@ export function etcdUser(
   flags: Pick<EtcdFlagValues, "etcd-user" | "etcd-password-file">,
   context: Pick<FlagSources, "readFile">,
 ): Pick<EtcdOptions, "user"> | undefined {
-  const { "etcd-user": name, "etcd-password-file": file } = flags;
-  if (name === "" && file === "") return undefined;
-  if (name === "" || file === "") {
-    const [seen, lacking] = name === ""
-      ? ["etcd-password-file", "etcd-user"]
-      : ["etcd-user", "etcd-password-file"];
-    throw new UsageError(
-      `Cannot use --${seen} alone: --${lacking} belongs to it; give both`,
-    );
-  }
+  const user = bothOf(flags, "etcd-user", "etcd-password-file");
+  if (user === undefined) return undefined;
+  const [name, file] = user;
   const text = textOf(
     `Cannot use --etcd-password-file: ${file}`,
     file,

@@ -15,7 +15,13 @@ import type {
 } from "../../client/tunnel_route.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { Code } from "../../proto/codes/codes.ts";
-import { keyPair, textOf, unusable, UsageError } from "./usage_error.ts";
+import {
+  keyPair,
+  refuseFlags,
+  textOf,
+  unusable,
+  UsageError,
+} from "./usage_error.ts";
 import { parseHostPort, parseServerList } from "./addresses.ts";
 import { common, flag, inGroup } from "./flag.ts";
 import { nodeRouteOf } from "./node_route.ts";
@@ -135,13 +141,12 @@ export function routeOf(
   stateDirectory: string = defaultStateDirectory("agent", environment),
 ): TunnelRoute {
   if (flags["egress-config"] !== "") {
-    const rival = FILE_FLAGS.find((name) => given.has(name));
-    if (rival !== undefined) {
-      throw new UsageError(
-        `Cannot use --${rival} together with --egress-config: the file says ` +
-          "where and how to connect; remove one of them",
-      );
-    }
+    refuseFlags(
+      FILE_FLAGS,
+      (name) => given.has(name),
+      "together with --egress-config: the file says where and how to " +
+        "connect; remove one of them",
+    );
     return routeFromFile(flags["egress-config"], flags["network"], readFile);
   }
   if (given.has("network")) {

@@ -27,6 +27,23 @@ export function unusable(
 }
 
 /**
+ * Flags that have no place beside, or without, another one.
+ *
+ * @param isThere Which of them are given.
+ * @param why Goes on after `Cannot use --flag `.
+ * @throws {UsageError} For the first that is there.
+ */
+export function refuseFlags<Name extends string>(
+  flags: Iterable<Name>,
+  isThere: (flag: Name) => boolean,
+  why: string,
+): void {
+  for (const flag of flags) {
+    if (isThere(flag)) throw new UsageError(`Cannot use --${flag} ${why}`);
+  }
+}
+
+/**
  * A certificate and its key, which go together.
  *
  * @returns `undefined` when neither was given.
@@ -37,10 +54,20 @@ export function keyPair<Name extends string>(
   cert: Name,
   key: Name,
 ): { readonly certFile: string; readonly keyFile: string } | undefined {
-  const [certFile, keyFile] = [flags[cert], flags[key]];
-  if (certFile === "" && keyFile === "") return undefined;
-  if (certFile !== "" && keyFile !== "") return { certFile, keyFile };
-  const [seen, lacking] = certFile !== "" ? [cert, key] : [key, cert];
+  const [certFile, keyFile] = bothOf(flags, cert, key) ?? [];
+  return certFile && keyFile ? { certFile, keyFile } : undefined;
+}
+
+/** The values of two flags that go together; the rest is as with `keyPair`. */
+export function bothOf<Name extends string>(
+  flags: Readonly<Record<Name, string>>,
+  one: Name,
+  other: Name,
+): readonly [string, string] | undefined {
+  const values = [flags[one], flags[other]] as const;
+  if (!values.includes("")) return values;
+  if (values[0] === values[1]) return undefined;
+  const [seen, lacking] = values[0] !== "" ? [one, other] : [other, one];
   throw new UsageError(
     `Cannot use --${seen} alone: --${lacking} belongs to it; give both`,
   );

@@ -17,7 +17,7 @@ import {
   proxyStateDirectory,
   stateDirectoryFlag,
 } from "../flags/state_directory.ts";
-import { UsageError } from "../flags/usage_error.ts";
+import { refuseFlags, UsageError } from "../flags/usage_error.ts";
 import type { NodeIdentity, TunnelRoute } from "../../client/tunnel_route.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
@@ -92,13 +92,13 @@ export function discoveryClientConfig(
 ): DiscoveryClientConfig | undefined {
   if (access === undefined) {
     // Who the node is is said to tunnel servers, too.
-    const odd = Object.keys(DISCOVERY_CLIENT_FLAGS)
-      .find((name) => name.startsWith("discovery-") && given.has(name));
-    if (odd === undefined) return undefined;
-    throw new UsageError(
-      `Cannot use --${odd} without --discovery: it says nothing about other ` +
-        "sources of services; remove it, or give --discovery HOST:PORT",
+    refuseFlags(
+      Object.keys(DISCOVERY_CLIENT_FLAGS),
+      (name) => name.startsWith("discovery-") && given.has(name),
+      "without --discovery: it says nothing about other sources of services; " +
+        "remove it, or give --discovery HOST:PORT",
     );
+    return undefined;
   }
   const stateFile = stateFileOf(values["discovery-state"], environment);
   return {

@@ -26,7 +26,7 @@ import type { WorkerRole } from "../program/workers/worker_words.ts";
 import type { CommandContext } from "../program/command.ts";
 import { adminAccess } from "../flags/program_flags.ts";
 import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
-import { unusable, UsageError } from "../flags/usage_error.ts";
+import { refuseFlags, unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { catalogConfig } from "../flags/catalog_flags.ts";
 import { openSources } from "../program/sources.ts";
@@ -206,13 +206,11 @@ export function localAddresses(
 ): LocalAddresses {
   const kind = values["local-addresses"];
   const host = values["bind-address"];
-  const misplaced = MISPLACED[kind].find((name) => given.has(name));
-  if (misplaced !== undefined) {
-    throw new UsageError(
-      `Cannot use --${misplaced} with --local-addresses=${kind}: it says ` +
-        "nothing about those; remove it",
-    );
-  }
+  refuseFlags(
+    MISPLACED[kind],
+    (name) => given.has(name),
+    `with --local-addresses=${kind}: it says nothing about those; remove it`,
+  );
   if (parseIpAddress(host) === undefined) {
     throw unusable("--bind-address", host, "an IP address such as 127.0.0.1");
   }

@@ -6,7 +6,7 @@
 
 import type { AdminRemoteOptions } from "../../server/options.ts";
 import { flag, type FlagValues, inGroup } from "../flags/flag.ts";
-import { keyPair, UsageError } from "../flags/usage_error.ts";
+import { keyPair, refuseFlags, UsageError } from "../flags/usage_error.ts";
 import { given, listenAt } from "../flags/given.ts";
 
 /** In the order in which the help shows them. */
@@ -49,13 +49,12 @@ export function adminRemoteOptions(
 ): AdminRemoteOptions | undefined {
   const clientCaFile = flags["admin-client-ca-file"];
   if (!named.has("admin-remote-port")) {
-    const idle = Object.keys(ADMIN_REMOTE_FLAGS)
-      .find((name) => named.has(name));
-    if (idle === undefined) return undefined;
-    throw new UsageError(
-      `Cannot use --${idle} without --admin-remote-port: it is about that ` +
-        "port; add it",
+    refuseFlags(
+      Object.keys(ADMIN_REMOTE_FLAGS),
+      (name) => named.has(name),
+      "without --admin-remote-port: it is about that port; add it",
     );
+    return undefined;
   }
   const missing = clientCaFile === ""
     ? "--admin-client-ca-file: who asks there shows a certificate of that CA"

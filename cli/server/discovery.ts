@@ -11,7 +11,7 @@ import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { DiscoveryServerOptions } from "../../services/discovery/serving/discovery.ts";
 import type { FlagSources } from "../flags/read_flags.ts";
 import type { SourceConfig } from "../../services/catalog/sources_of.ts";
-import { unusable, UsageError } from "../flags/usage_error.ts";
+import { refuseFlags, unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { CATALOG_FLAGS, catalogConfig } from "../flags/catalog_flags.ts";
 import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
@@ -75,13 +75,12 @@ export function discoveryConfig(
 ): DiscoveryConfig | undefined {
   const { values, given } = withoutStateAccess(reading);
   if (!values["discovery"]) {
-    const idle = [...given].find((name) =>
-      Object.hasOwn(DISCOVERY_FLAGS, name) && name !== "discovery"
+    refuseFlags(
+      given,
+      (name) => Object.hasOwn(DISCOVERY_FLAGS, name) && name !== "discovery",
+      "without --discovery: it is about that; add it",
     );
-    if (idle === undefined) return undefined;
-    throw new UsageError(
-      `Cannot use --${idle} without --discovery: it is about that; add it`,
-    );
+    return undefined;
   }
   const windowMinMs = values["discovery-debounce-min"];
   const windowMaxMs = values["discovery-debounce-max"];

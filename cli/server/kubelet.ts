@@ -7,7 +7,12 @@
 
 import type { KubeletOptions } from "../../server/options.ts";
 import { kubeconfigOf } from "../flags/program_flags.ts";
-import { keyPair, unusable, UsageError } from "../flags/usage_error.ts";
+import {
+  keyPair,
+  refuseFlags,
+  unusable,
+  UsageError,
+} from "../flags/usage_error.ts";
 import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { given, listenAt } from "../flags/given.ts";
 
@@ -83,12 +88,12 @@ export function kubeletOptions(
   },
 ): KubeletOptions | undefined {
   if (!named.has("kubelet-port")) {
-    const idle = [...named].find((name) => name.startsWith("kubelet-"));
-    if (idle === undefined) return undefined;
-    throw new UsageError(
-      `Cannot use --${idle} without --kubelet-port: it is about that port; ` +
-        "add it",
+    refuseFlags(
+      named,
+      (name) => name.startsWith("kubelet-"),
+      "without --kubelet-port: it is about that port; add it",
     );
+    return undefined;
   }
   const own = keyPair(flags, "kubelet-server-cert", "kubelet-server-key") ??
     keyPair(flags, "server-cert", "server-key");

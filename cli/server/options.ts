@@ -16,7 +16,7 @@ import type {
 import { adminRemoteOptions } from "./admin_remote.ts";
 import { adminAccess } from "../flags/program_flags.ts";
 import { anyGiven, given, listenAt } from "../flags/given.ts";
-import { keyPair, UsageError } from "../flags/usage_error.ts";
+import { keyPair, refuseFlags, UsageError } from "../flags/usage_error.ts";
 import {
   type WorkerRole,
   workerServerId,
@@ -152,14 +152,13 @@ function identityOptions(
       nodeCertificateLifeMs: values["node-certificate-ttl"],
     };
   }
-  const idle =
-    (["server-names", "node-certificate-ttl", "state-key-file"] as const)
-      .find((name) => given.has(name));
-  if (idle === undefined) return undefined;
-  throw new UsageError(
-    `Cannot use --${idle} with --cluster-cert alone: it is about the ` +
-      "server's own CA; add --state-dir to have one beside it",
+  refuseFlags(
+    ["server-names", "node-certificate-ttl", "state-key-file"],
+    (name) => given.has(name),
+    "with --cluster-cert alone: it is about the server's own CA; add " +
+      "--state-dir to have one beside it",
   );
+  return undefined;
 }
 
 /** Absent: all is in the identity's directory, or there is no identity. */
@@ -209,13 +208,12 @@ function frontendListen(
           "--uds-name: there is one frontend listener; use --server-port=0",
       );
     }
-    const superfluous = tlsFlags.find((name) => values[name] !== "");
-    if (superfluous !== undefined) {
-      throw new UsageError(
-        `Cannot use --${superfluous} together with --uds-name: there is no ` +
-          "TLS on a unix socket, its permissions guard it; remove it",
-      );
-    }
+    refuseFlags(
+      tlsFlags,
+      (name) => values[name] !== "",
+      "together with --uds-name: there is no TLS on a unix socket, its " +
+        "permissions guard it; remove it",
+    );
     const deleteExisting = values["delete-existing-uds-file"] && "files";
     return { kind: "unix", path, deleteExisting };
   }
