@@ -81,7 +81,7 @@ export async function showNode(
 }
 
 /** Ages are by the clock of the machine that answered. */
-function nowMs({ now }: { readonly now?: string }): number {
+function nowMs({ now }: { readonly now?: string | undefined }): number {
   return now === undefined ? Date.now() : Date.parse(now);
 }
 

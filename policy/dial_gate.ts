@@ -17,7 +17,7 @@ const ALLOW_UNIX = "--allow-unix";
 /** The rules for a dial. */
 export interface DialRules {
   /** Absent: tcp and udp may go anywhere. */
-  readonly rules?: RuleSet;
+  readonly rules?: RuleSet | undefined;
   /** Paths that no rule need allow; a rule may deny them. */
   readonly allowUnix?: readonly string[];
   /** Called once with whether the dial may be made, as soon as it is known. */

@@ -84,12 +84,12 @@ export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
       announced: announcement.services.map((service) => {
         const name = announcedName(service);
         const problem = announcement.problemOf(name);
-        return { name, ...problem === undefined ? {} : { problem } };
+        return { name, problem };
       }),
       ...proxy?.parts,
     }),
     ...proxy === undefined ? {} : { services: () => proxy.services },
-    ...shownFlags === undefined ? {} : { flags: shownFlags },
+    flags: shownFlags,
   });
   return [...routes, policy];
 }
@@ -137,7 +137,7 @@ async function decided(
   let decision: RuleDecision | undefined;
   const now = rules();
   const gate = new DialGate(target, {
-    ...(now === undefined ? {} : { rules: now }),
+    rules: now,
     allowUnix,
     onDecision: (made) => decision = made,
   });
@@ -216,15 +216,13 @@ function heldInfo(
     since: agoText(nowMs - sinceMs),
     software: pulse?.software ?? "",
     state: isDraining ? "draining" : isDoubted ? "still" : "linked",
-    ...roundTripMs === undefined ? {} : { roundTripMs: hundredth(roundTripMs) },
-    ...pulse === undefined
-      ? {}
-      : { silentMs: Math.max(0, Math.round(nowMs - pulse.lastHeardMs)) },
+    roundTripMs: roundTripMs && hundredth(roundTripMs),
+    silentMs: pulse && Math.max(0, Math.round(nowMs - pulse.lastHeardMs)),
     conduits: pulse?.conduits ?? 0,
     bulkConduits: pulse?.bulkConduits ?? 0,
-    ...isDoubted
-      ? { problem: "the server owes a sign of life: nothing comes at present" }
-      : {},
+    problem: isDoubted
+      ? "the server owes a sign of life: nothing comes at present"
+      : undefined,
   };
 }
 
@@ -241,12 +239,8 @@ function failingInfo(trouble: AddressTrouble, nowMs: number): LinkInfo {
     conduits: 0,
     bulkConduits: 0,
     failures,
-    ...problem === undefined
-      ? {}
-      : { problem: problem.slice(0, PROBLEM_LENGTH_MAX) },
-    ...nextMs === undefined
-      ? {}
-      : { nextAttemptMs: Math.max(0, Math.round(nextMs - nowMs)) },
+    problem: problem?.slice(0, PROBLEM_LENGTH_MAX),
+    nextAttemptMs: nextMs && Math.max(0, Math.round(nextMs - nowMs)),
   };
 }
 

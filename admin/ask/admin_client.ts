@@ -346,13 +346,16 @@ function clause(sentence: string): string {
   return sentence.replace(/^Cannot /, "cannot ");
 }
 
-function problemIn(text: string): Partial<AdminProblem> {
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function problemIn(
+  text: string,
+): { readonly [K in keyof AdminProblem]?: string | undefined } {
   try {
     const { message, code } = JSON.parse(text) as Record<string, unknown>;
-    return {
-      ...(typeof message === "string" ? { message } : {}),
-      ...(typeof code === "string" ? { code } : {}),
-    };
+    return { message: textOf(message), code: textOf(code) };
   } catch {
     const [line = ""] = text.trim().split("\n");
     return line === "" ? {} : { message: line };

@@ -180,6 +180,6 @@ export function warnings({ warnings }: NodeDetail): Finding | undefined {
   return {
     outcome: "warning",
     message: first.message,
-    ...(first.code === undefined ? {} : { code: first.code }),
+    code: first.code,
   };
 }

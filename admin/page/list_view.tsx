@@ -34,7 +34,7 @@ interface ListLook<T> extends
   /** How many there are, however few are shown. */
   readonly total: number;
   readonly tools?: ComponentChildren;
-  readonly onHold?: (isHeld: boolean) => void;
+  readonly onHold?: GridProps<T>["onHold"];
   panel(name: string): VNode;
 }
 
@@ -69,10 +69,10 @@ export function ListView<T>(list: ListLook<T>): VNode {
         columns={list.columns}
         keys={keys}
         get={list.get}
-        {...list.sorting === undefined ? {} : { sorting: list.sorting }}
-        {...list.onSort === undefined ? {} : { onSort: list.onSort }}
-        {...list.onHold === undefined ? {} : { onHold: list.onHold }}
-        {...list.narrow === undefined ? {} : { narrow: list.narrow }}
+        sorting={list.sorting}
+        onSort={list.onSort}
+        onHold={list.onHold}
+        narrow={list.narrow}
         onOpen={(key) => goTo(view, key, kept)}
         openKey={name}
         empty={list.empty}

@@ -58,15 +58,15 @@ export interface GridProps<T> {
   readonly columns: readonly GridColumn<T>[];
   readonly keys: readonly string[];
   get(key: string): T | undefined;
-  readonly sorting?: Sorting;
-  onSort?(column: string): void;
+  readonly sorting?: Sorting | undefined;
+  readonly onSort?: ((column: string) => void) | undefined;
   onOpen?(key: string): void;
   /** The one that is open beside the table. */
   readonly openKey?: string;
   /** A second line where the table is narrow. */
-  narrow?(item: T): ComponentChildren;
+  readonly narrow?: ((item: T) => ComponentChildren) | undefined;
   /** Somebody points at it, or walks in it. */
-  onHold?(isHeld: boolean): void;
+  readonly onHold?: ((isHeld: boolean) => void) | undefined;
   readonly empty: ComponentChildren;
 }
 
@@ -206,7 +206,7 @@ interface RowFacts<T> {
   readonly isOpen: boolean;
   readonly isActive: boolean;
   readonly isNarrow: boolean;
-  readonly narrow: GridProps<T>["narrow"] | undefined;
+  readonly narrow: GridProps<T>["narrow"];
 }
 
 /** A row that is as it was is not made again: three of four while one scrolls. */

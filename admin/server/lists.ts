@@ -62,11 +62,11 @@ function serviceInfo(
       const { address } = endpoint;
       return {
         address: first === undefined ? address : hostPort(address, first.port),
-        ...(node === undefined ? {} : { node }),
+        node,
         isReady: isReady(endpoint),
       };
     }),
-    ...(problem === undefined ? {} : { problem }),
+    problem,
   };
 }
 
@@ -90,7 +90,7 @@ export function discoveryAnswer(
         mode: client.mode,
         since: new Date(Date.now() - client.connectedMs).toISOString(),
         state: clientState(client),
-        ...(problem === undefined ? {} : { problem }),
+        problem,
         kinds: client.kinds.map(({ kind, names, state }) => ({
           kind,
           resources: names,

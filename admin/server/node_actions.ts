@@ -154,7 +154,7 @@ function failure(
   message: string,
 ): AdminFailure {
   const problem: AdminProblem = {
-    ...(code === undefined ? {} : { code }),
+    code,
     message,
   };
   return new AdminFailure(status, problem);

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { hundredth } from "../../net/admin/own_facts.ts";
 import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
 import type { NodeDetail } from "../../proto/admin/node_answer.ts";
 import type { LinkInfo, Warning } from "../../proto/admin/status_answer.ts";
@@ -32,10 +33,8 @@ export function nodeDetail(
   return {
     ...summary,
     now: new Date().toISOString(),
-    ...(joined === undefined ? {} : {
-      joinedAt: joined.joinedAt,
-      joinedFrom: joined.joinedFrom,
-    }),
+    joinedAt: joined?.joinedAt,
+    joinedFrom: joined?.joinedFrom,
     grants: words(joined?.identifiers ?? ""),
     identifiers: [
       ...new Set(
@@ -88,13 +87,11 @@ function linkInfo(facts: ServerParts, link: AgentLink): LinkInfo {
       : registry.isHealthy(link)
       ? "linked"
       : "still",
-    ...(roundTripMs === undefined
-      ? {}
-      : { roundTripMs: Math.round(roundTripMs * 100) / 100 }),
+    roundTripMs: roundTripMs && hundredth(roundTripMs),
     silentMs: Math.max(0, Math.round(timers.now() - link.lastHeardMs)),
     conduits: link.load,
     bulkConduits: link.bulkConduits,
-    ...(problem === undefined ? {} : { problem }),
+    problem,
   };
 }
 
@@ -117,7 +114,7 @@ function servicesOf(
     const problem = discovery === undefined
       ? "this server has no catalog; start it with --discovery"
       : refused.get(name);
-    return { name, ...(problem === undefined ? {} : { problem }) };
+    return { name, problem };
   });
 }
 

@@ -51,7 +51,7 @@ export interface ProblemFacts {
 /** One thing to say. */
 export interface NodeProblem {
   /** A stable code that `tunnel explain` knows. */
-  readonly code?: string;
+  readonly code?: string | undefined;
   readonly message: string;
 }
 
@@ -173,7 +173,7 @@ function* troubles(
   const often = times === 1 ? "" : ` (${times} times)`;
   const what = newest.kind === "dial-failed" ? "a dial failed" : "a warning";
   yield {
-    ...(newest.code === undefined ? {} : { code: newest.code }),
+    code: newest.code,
     // It may be over, which nobody knows before the next one.
     message: `${what} in the last 5 minutes: ` +
       clipped(message, TROUBLE_LENGTH_MAX) + often,

@@ -7,6 +7,7 @@
  */
 
 import { setImmediate } from "node:timers";
+import { hundredth } from "../../net/admin/own_facts.ts";
 import type { NodeSummary } from "../../proto/admin/node_answer.ts";
 import type { AgentLink, LinkPeer } from "../../proto/link/link.ts";
 import type { BookEntry } from "../../server/identity/node_book.ts";
@@ -213,20 +214,18 @@ function summaryOf(
   return {
     name,
     state,
-    ...(since === undefined ? {} : { since }),
-    ...(reason ? { reason } : {}),
+    since,
+    reason: reason || undefined,
     isJoined: record !== undefined,
-    ...(software === undefined ? {} : { version: software }),
-    ...(address === undefined ? {} : { address }),
+    version: software,
+    address,
     links: links.length,
     ...known.load,
-    ...(roundTripMs === undefined
-      ? {}
-      : { roundTripMs: Math.round(roundTripMs * 100) / 100 }),
+    roundTripMs: roundTripMs && hundredth(roundTripMs),
     servers: links.length === 0 ? elsewhere : [facts.serverId, ...elsewhere],
-    ...(until === undefined ? {} : { certificateUntil: until }),
-    ...(known.isDuplicate ? { isDuplicate: true } : {}),
-    ...(problem === undefined ? {} : { problem }),
+    certificateUntil: until,
+    isDuplicate: known.isDuplicate || undefined,
+    problem,
   };
 }
 

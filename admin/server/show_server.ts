@@ -97,8 +97,8 @@ function policyQuestion(body: unknown): PolicyQuestion {
     return {
       as,
       target,
-      ...(groups === undefined ? {} : { groups }),
-      ...(node === undefined ? {} : { node }),
+      groups,
+      node,
     };
   }
   throw new AdminFailure(400, {

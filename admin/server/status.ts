@@ -62,7 +62,7 @@ export async function statusAnswer(
       sources: discovery.catalog.status.map(({ name, isSynced, problem }) => ({
         name,
         isSynced,
-        ...(problem === undefined ? {} : { problem }),
+        problem,
       })),
       discovery: clientsOf(facts),
     }),
@@ -93,8 +93,8 @@ function nodesOf(
       const { name, since, reason } = summaryOf(node);
       return {
         name,
-        ...(since === undefined ? {} : { since }),
-        ...(reason === undefined ? {} : { reason }),
+        since,
+        reason,
       };
     }),
     slowest: slowestOf(facts, slow.slice(0, SLOWEST_MAX), summaryOf),
@@ -157,8 +157,8 @@ function serversOf(
     const problem = peers.problems.find(({ serverId }) => serverId === id);
     return {
       ...{ id, address },
-      ...(agentsAreKnown === true ? { agents: agents.get(id) ?? 0 } : {}),
-      ...(problem === undefined ? {} : { problem: problem.message }),
+      agents: agentsAreKnown === true ? agents.get(id) ?? 0 : undefined,
+      problem: problem?.message,
     };
   });
 }

@@ -114,9 +114,7 @@ function* stateWarnings({ identity }: ServerParts): Iterable<Warning> {
       code: code("TUN802"),
       severity: "error",
       message,
-      ...(outage === undefined
-        ? {}
-        : { since: new Date(outage.sinceMs).toISOString() }),
+      since: outage && new Date(outage.sinceMs).toISOString(),
     };
   }
 }
@@ -153,7 +151,7 @@ function* refusedPeers({ events }: ServerParts): Iterable<Warning> {
       message: `Refused ${event.times} times: ` +
         clipped(event.message, TEXT_LENGTH_MAX),
       since,
-      ...(event.node === undefined ? {} : { node: event.node }),
+      node: event.node,
     };
   }
   yield* theRest(
@@ -209,7 +207,7 @@ function* nodeWarnings(
       severity: "warning",
       message: `Node ${node.name} is offline` +
         (reason === undefined ? "" : `: ${clipped(reason, TEXT_LENGTH_MAX)}`),
-      ...(since === undefined ? {} : { since }),
+      since,
       node: node.name,
     };
   }

@@ -16,7 +16,7 @@ export type Tone = "good" | "bad" | "warn" | "info" | "calm";
 /** A text, and what more the page can make of it. */
 export type Cell = string | {
   readonly text: string;
-  readonly tone?: Tone;
+  readonly tone?: Tone | undefined;
   /** The node, or the conduit, that it names. */
   readonly to?: {
     readonly view: "nodes" | "conduits";
@@ -29,17 +29,17 @@ export interface ColumnShape {
   /** In capitals; the page writes it as a word. */
   readonly heading: string;
   /** Numbers stand on the right; absent: on the left. */
-  readonly side?: "right";
+  readonly side?: "right" | undefined;
   /** It may be cut to so many columns of the terminal; absent: it is never. */
-  readonly least?: number;
+  readonly least?: number | undefined;
   /** What of a cell's end stays when it is cut, such as a port. */
-  readonly endsWith?: RegExp;
+  readonly endsWith?: RegExp | undefined;
   /** Left out where there is no room, the greatest first; absent: it stays. */
-  readonly rank?: number;
+  readonly rank?: number | undefined;
   /** Where a list has it that is no table; absent: nowhere. */
-  readonly part?: "name" | "under" | "value";
+  readonly part?: "name" | "under" | "value" | undefined;
   /** What stands behind its value there. */
-  readonly unit?: string;
+  readonly unit?: string | undefined;
 }
 
 /** A column that knows its cells. */
@@ -72,7 +72,7 @@ export interface Table {
   readonly columns: readonly ColumnShape[];
   readonly rows: readonly (readonly Cell[])[];
   /** A sentence below each row; `""`: none. */
-  readonly below?: readonly string[];
+  readonly below?: readonly string[] | undefined;
 }
 
 /** The table of some items; without a time it is that of the answer. */
@@ -85,6 +85,13 @@ export function tableOf<T>(
     columns,
     rows: items.map((item) => columns.map(({ of }) => of(item, nowMs))),
   };
+}
+
+/** The same; nothing where there are no items. */
+export function anyTable<T>(
+  ...[columns, items, nowMs]: Parameters<typeof tableOf<T>>
+): Table | undefined {
+  return items.length > 0 ? tableOf(columns, items, nowMs) : undefined;
 }
 
 export function cellText(cell: Cell): string {
@@ -128,12 +135,14 @@ export interface Section {
   readonly heading: string;
   /** What is said beside the heading. */
   readonly summary: string;
-  readonly table?: Table;
+  readonly table?: Table | undefined;
   /** How many rows there are besides, and the command that shows them. */
-  readonly more?: string;
-  readonly notes?: readonly Note[];
+  readonly more?: string | undefined;
+  readonly notes?: readonly Note[] | undefined;
   /** Which view of the page has all of it, and in which state. */
-  readonly place?: { readonly view: string; readonly state?: string };
+  readonly place?:
+    | { readonly view: string; readonly state?: string }
+    | undefined;
 }
 
 /** A sentence of a section. */
@@ -142,9 +151,9 @@ export interface Note {
   /** What stands before it. */
   readonly label?: { readonly text: string; readonly tone: Tone };
   /** A sentence of its own below it. */
-  readonly below?: string;
+  readonly below?: string | undefined;
   /** The node that it is about. */
-  readonly node?: string;
+  readonly node?: string | undefined;
 }
 
 /** One thing that is known of something, by its name. */

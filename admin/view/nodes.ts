@@ -176,12 +176,9 @@ function conduitsSection(
     heading: "Connected",
     summary: counted(conduits, "connection"),
     table: tableOf(conduitColumns("few", shown), shown),
-    ...rest > 0
-      ? {
-        more: `${countText(rest)} more: tunnel conn list --node ` +
-          shellWord(name),
-      }
-      : {},
+    more: rest > 0
+      ? `${countText(rest)} more: tunnel conn list --node ${shellWord(name)}`
+      : undefined,
   };
 }
 

@@ -21,6 +21,7 @@ import {
 } from "../../platform/text/quantities.ts";
 import {
   ageOf,
+  anyTable,
   type Cell,
   type Column,
   column,
@@ -142,13 +143,11 @@ function nodesSection(nodes: Nodes, nowMs: number): Section {
       ...revoked > 0 ? [`${countText(revoked)} revoked`] : [],
       counted(links, "link"),
     ].join(", "),
-    ...gone.length > 0 ? { table: tableOf(GONE, gone, nowMs) } : {},
-    ...gone.length > 0 && offline > gone.length
-      ? {
-        more: `${countText(offline - gone.length)} more: ` +
-          "tunnel node list --only offline",
-      }
-      : {},
+    table: anyTable(GONE, gone, nowMs),
+    more: gone.length > 0 && offline > gone.length
+      ? `${countText(offline - gone.length)} more: ` +
+        "tunnel node list --only offline"
+      : undefined,
     notes: nodes.slowest.map(slowNote),
   };
 }
@@ -183,7 +182,7 @@ function slowNote(
     label: { text: `slow: ${name}${time}`, tone: "warn" },
     text: why,
     node: name,
-    ...below === undefined ? {} : { below },
+    below,
   };
 }
 
@@ -195,7 +194,7 @@ function servicesSection(
     summary: `${counted(services, "service")}, ` +
       `${counted(ports, "port")}, ${countText(endpointsInUse)} of ` +
       `${counted(endpoints, "endpoint")} in use`,
-    ...problems.length > 0 ? { table: tableOf(PROBLEMS, problems) } : {},
+    table: anyTable(PROBLEMS, problems),
   };
 }
 
@@ -218,12 +217,10 @@ function conduitsSection({ traffic, top = [] }: StatusAnswer): Section {
     heading: "Connections",
     summary: trafficText(traffic),
     place: { view: "conduits" },
-    ...top.length > 0
-      ? { table: tableOf(conduitColumns("few", top), top) }
-      : {},
-    ...top.length > 0 && rest > 0
-      ? { more: `${countText(rest)} more: tunnel conn list, tunnel top` }
-      : {},
+    table: anyTable(conduitColumns("few", top), top),
+    more: top.length > 0 && rest > 0
+      ? `${countText(rest)} more: tunnel conn list, tunnel top`
+      : undefined,
   };
 }
 
@@ -278,7 +275,7 @@ function discoverySections(
         (discovery.refused > 0
           ? `, ${countText(discovery.refused)} refused: tunnel xds status`
           : ""),
-    ...discovery === undefined ? {} : { place: { view: "discovery" } },
+    place: discovery && { view: "discovery" },
     notes,
   }];
 }

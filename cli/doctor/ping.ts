@@ -6,6 +6,7 @@
  */
 
 import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
+import type { PingAnswer } from "../../proto/admin/path_check.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { jsonText, printable } from "../../platform/text/printable.ts";
 import {
@@ -44,11 +45,7 @@ const FLAGS = {
 } as const;
 
 /** One ping of one link. */
-interface Pong {
-  readonly address: string;
-  readonly roundTripMs?: number;
-  readonly problem?: string;
-}
+type Pong = Omit<PingAnswer["links"][number], "carrier">;
 
 /** All pings of a run. */
 interface PingTally {

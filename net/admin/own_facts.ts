@@ -162,8 +162,8 @@ export function trafficOf(
     conduits: conduits.size,
     pendingDials,
     ...conduits.totals(),
-    ...p50 === undefined ? {} : { dialP50Ms: hundredth(p50) },
-    ...p99 === undefined ? {} : { dialP99Ms: hundredth(p99) },
+    dialP50Ms: p50 && hundredth(p50),
+    dialP99Ms: p99 && hundredth(p99),
   };
 }
 

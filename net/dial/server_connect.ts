@@ -30,7 +30,7 @@ export interface ServerConnectOptions {
   readonly host: string;
   readonly port: number;
   /** The address of `host` to dial, where it is resolved already. */
-  readonly ip?: string;
+  readonly ip?: string | undefined;
   /** For all of it: name, TCP, proxy and handshake. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
@@ -43,9 +43,9 @@ export interface TlsConnectOptions extends ServerConnectOptions {
   /** By preference. */
   readonly alpn: readonly string[];
   /** Name the server's certificate must be for. Default: `host`. */
-  readonly serverName?: string;
+  readonly serverName?: string | undefined;
   /** Or for one of these. */
-  readonly otherNames?: readonly string[];
+  readonly otherNames?: readonly string[] | undefined;
   readonly proxyEnv: ProxyEnvironment;
   /** Only this; default: the cheapest there is. */
   readonly tls?: TlsChoice;

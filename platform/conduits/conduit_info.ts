@@ -126,12 +126,10 @@ function conduitInfo(
     fromTargetBytes: conduit.receivedBytes,
     toTargetRate,
     fromTargetRate,
-    ...(roundTripMs === undefined ? {} : { roundTripMs: rounded(roundTripMs) }),
-    ...(state?.windowBytes === undefined
-      ? {}
-      : { windowBytes: state.windowBytes }),
+    roundTripMs: roundTripMs && rounded(roundTripMs),
+    windowBytes: state?.windowBytes,
     queuedBytes: queuedBytesOf(conduit),
-    ...(waitsFor === undefined ? {} : { waitsFor }),
+    waitsFor,
     idleMs: Math.round(nowMs - movedMs),
   };
 }
@@ -164,10 +162,10 @@ function who(
 > {
   return {
     caller: who ?? "",
-    ...(from === undefined ? {} : { from }),
-    ...(node === undefined ? {} : { node }),
-    ...(forwardedTo === undefined ? {} : { forwardedTo }),
-    ...(service === undefined ? {} : { service }),
+    from,
+    node,
+    forwardedTo,
+    service,
     target: target === undefined ? "" : `${target.protocol} ${target.address}`,
   };
 }

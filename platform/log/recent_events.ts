@@ -139,10 +139,10 @@ function infoOf({ atMs, kind, message, node, code, times }: Entry): EventInfo {
   return {
     at: new Date(atMs).toISOString(),
     kind,
-    ...(code === undefined ? {} : { code }),
+    code,
     message,
-    ...(node === undefined ? {} : { node }),
-    ...(times === 1 ? {} : { times }),
+    node,
+    times: times === 1 ? undefined : times,
   };
 }
 

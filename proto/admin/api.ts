@@ -85,7 +85,7 @@ export type AdminRole =
 /** Every answer that is no success (status 400 and above). */
 export interface AdminProblem {
   /** A stable code that `tunnel explain` knows, where there is one. */
-  readonly code?: string;
+  readonly code?: string | undefined;
   /** One sentence: what was seen, what was wanted, what to do. */
   readonly message: string;
 }
@@ -114,7 +114,7 @@ export interface ActionAnswer {
 /** `POST /v1/logins` */
 export interface LoginQuestion {
   /** What the browser may; absent: what who asks may. */
-  readonly role?: AdminRole;
+  readonly role?: AdminRole | undefined;
 }
 
 /** Its answer. */

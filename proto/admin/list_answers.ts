@@ -17,10 +17,10 @@ export interface ServicesAnswer {
     readonly ports: readonly string[];
     readonly endpoints: readonly {
       readonly address: string;
-      readonly node?: string;
+      readonly node?: string | undefined;
       readonly isReady: boolean;
     }[];
-    readonly problem?: string;
+    readonly problem?: string | undefined;
   }[];
   readonly total: number;
 }
@@ -31,9 +31,9 @@ export interface DiscoveryAnswer {
     readonly name: string;
     readonly form: string;
     readonly mode: string;
-    readonly since?: string;
+    readonly since?: string | undefined;
     readonly state: "in sync" | "waiting" | "refused";
-    readonly problem?: string;
+    readonly problem?: string | undefined;
     readonly kinds: readonly {
       readonly kind: string;
       readonly resources: number;
@@ -52,7 +52,7 @@ export interface CertificatesAnswer {
     readonly notBefore: string;
     readonly notAfter: string;
     readonly renewal: "by itself" | "by hand";
-    readonly problem?: string;
+    readonly problem?: string | undefined;
   }[];
 }
 
@@ -90,11 +90,11 @@ export interface EventInfo {
     | "reload"
     | "warning";
   /** A stable code that `tunnel explain` knows. */
-  readonly code?: string;
+  readonly code?: string | undefined;
   readonly message: string;
-  readonly node?: string;
+  readonly node?: string | undefined;
   /** How often it came in a row; absent: once. */
-  readonly times?: number;
+  readonly times?: number | undefined;
 }
 
 /** `GET /v1/events`, with `?node=`, `?kind=`, `?limit=`: newest first. */
@@ -116,8 +116,8 @@ export interface HistorySample {
   /** Since the sample before. */
   readonly failedDials: number;
   /** Of the dials since the sample before; absent: there were none. */
-  readonly dialP50Ms?: number;
-  readonly dialP99Ms?: number;
+  readonly dialP50Ms?: number | undefined;
+  readonly dialP99Ms?: number | undefined;
 }
 
 /** `GET /v1/history`, with `?since=` in RFC 3339; the oldest first. */

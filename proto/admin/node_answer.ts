@@ -13,26 +13,26 @@ export interface NodeSummary {
   readonly name: string;
   readonly state: "online" | "offline" | "pending" | "revoked";
   /** Since when it is in this state, where that is known. */
-  readonly since?: string;
+  readonly since?: string | undefined;
   /** Why it is offline, or was revoked. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   /** Joined, or linked as something else. */
   readonly isJoined: boolean;
-  readonly version?: string;
+  readonly version?: string | undefined;
   /** `HOST:PORT` where its newest link comes from now. */
-  readonly address?: string;
+  readonly address?: string | undefined;
   readonly links: number;
   readonly conduits: number;
   readonly toTargetRate: number;
   readonly fromTargetRate: number;
-  readonly roundTripMs?: number;
+  readonly roundTripMs?: number | undefined;
   /** On this server, or on others that it knows. */
   readonly servers: readonly string[];
-  readonly certificateUntil?: string;
+  readonly certificateUntil?: string | undefined;
   /** Two machines use its identity. */
-  readonly isDuplicate?: boolean;
+  readonly isDuplicate?: boolean | undefined;
   /** The worst thing to say of it. */
-  readonly problem?: string;
+  readonly problem?: string | undefined;
 }
 
 /**
@@ -44,15 +44,15 @@ export interface NodesAnswer {
   /** How many there are, whatever the limit. */
   readonly total: number;
   /** Of the machine, when the answer was made. */
-  readonly now?: string;
+  readonly now?: string | undefined;
 }
 
 /** `GET /v1/nodes/NAME` */
 export interface NodeDetail extends NodeSummary {
   /** Of the machine, when the answer was made. */
-  readonly now?: string;
-  readonly joinedAt?: string;
-  readonly joinedFrom?: string;
+  readonly now?: string | undefined;
+  readonly joinedAt?: string | undefined;
+  readonly joinedFrom?: string | undefined;
   /** What it may call itself, and what it calls itself. */
   readonly grants: readonly string[];
   readonly identifiers: readonly string[];
@@ -60,7 +60,7 @@ export interface NodeDetail extends NodeSummary {
   /** What it announces to serve. */
   readonly services: readonly {
     readonly name: string;
-    readonly problem?: string;
+    readonly problem?: string | undefined;
   }[];
   readonly warnings: readonly Warning[];
   /** The biggest ones; at most fifty. */
@@ -79,29 +79,35 @@ export interface ConduitInfo {
   /** Who asked for it. */
   readonly caller: string;
   /** `HOST:PORT`, or a socket's path. */
-  readonly from?: string;
-  readonly node?: string;
+  readonly from?: string | undefined;
+  readonly node?: string | undefined;
   /** Another server that has that node's agent. */
-  readonly forwardedTo?: string;
-  readonly service?: string;
+  readonly forwardedTo?: string | undefined;
+  readonly service?: string | undefined;
   /** Such as `tcp 10.0.0.7:5432`. */
   readonly target: string;
   readonly startedAt: string;
   readonly ageMs: number;
   /** How long its dial took. */
-  readonly dialMs?: number;
+  readonly dialMs?: number | undefined;
   readonly toTargetBytes: number;
   readonly fromTargetBytes: number;
   /** Of the last ten seconds. */
   readonly toTargetRate: number;
   readonly fromTargetRate: number;
   /** Of the link that carries it. */
-  readonly roundTripMs?: number;
+  readonly roundTripMs?: number | undefined;
   /** What the other end may send, and what waits here to be passed on. */
-  readonly windowBytes?: number;
-  readonly queuedBytes?: number;
+  readonly windowBytes?: number | undefined;
+  readonly queuedBytes?: number | undefined;
   /** Why nothing moves, such as `the caller does not read`; absent: it may. */
-  readonly waitsFor?: "caller" | "target" | "link" | "dial" | "nothing";
+  readonly waitsFor?:
+    | "caller"
+    | "target"
+    | "link"
+    | "dial"
+    | "nothing"
+    | undefined;
   /** Since anything moved. */
   readonly idleMs: number;
 }

@@ -13,10 +13,10 @@ export interface PathStep {
   /** What was seen, one sentence. */
   readonly message: string;
   /** Of a failure or a warning. */
-  readonly code?: string;
+  readonly code?: string | undefined;
   /** The command, or the change, that mends it. */
-  readonly remedy?: string;
-  readonly tookMs?: number;
+  readonly remedy?: string | undefined;
+  readonly tookMs?: number | undefined;
 }
 
 /** `POST /v1/nodes/NAME/ping`: over each of its links, and in its agent. */
@@ -25,18 +25,18 @@ export interface PingAnswer {
   readonly links: readonly {
     readonly address: string;
     readonly carrier: "streams" | "packets";
-    readonly roundTripMs?: number;
-    readonly problem?: string;
+    readonly roundTripMs?: number | undefined;
+    readonly problem?: string | undefined;
   }[];
 }
 
 /** `POST /v1/trace`: a dial that carries nothing. */
 export interface TraceQuestion {
-  readonly node?: string;
+  readonly node?: string | undefined;
   /** `HOST:PORT` */
   readonly target: string;
   /** Whose rights count; absent: those of who asks. */
-  readonly as?: string;
+  readonly as?: string | undefined;
 }
 
 /** The hops from this server to the target. */
@@ -48,8 +48,8 @@ export interface TraceAnswer {
 export interface PolicyQuestion {
   /** User name of a certificate, or `node:NAME`. */
   readonly as: string;
-  readonly groups?: readonly string[];
-  readonly node?: string;
+  readonly groups?: readonly string[] | undefined;
+  readonly node?: string | undefined;
   readonly target: string;
 }
 
@@ -57,9 +57,9 @@ export interface PolicyQuestion {
 export interface PolicyAnswer {
   readonly isAllowed: boolean;
   /** The rule, as it is called in the log; absent: no rule matched. */
-  readonly rule?: string;
+  readonly rule?: string | undefined;
   /** `file:line` of it, where it is known. */
-  readonly place?: string;
+  readonly place?: string | undefined;
   /** One sentence. */
   readonly message: string;
 }

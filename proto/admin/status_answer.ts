@@ -10,14 +10,14 @@ import type { ConduitInfo } from "./node_answer.ts";
 /** Something that an operator should look at although the program works. */
 export interface Warning {
   /** A stable code that `tunnel explain` knows. */
-  readonly code?: string;
+  readonly code?: string | undefined;
   readonly severity: "error" | "warning" | "notice";
   /** One sentence: what was seen, what follows, what to do. */
   readonly message: string;
   /** Since when, where that is known. */
-  readonly since?: string;
+  readonly since?: string | undefined;
   /** The node that it is about. */
-  readonly node?: string;
+  readonly node?: string | undefined;
 }
 
 /** Which program it is. */
@@ -26,7 +26,7 @@ export interface ProgramInfo {
   /** Server id, agent id, or name of the proxy's node. */
   readonly id: string;
   /** The machine's own name; servers. */
-  readonly host?: string;
+  readonly host?: string | undefined;
   readonly version: string;
   readonly pid: number;
   readonly startedAt: string;
@@ -35,13 +35,13 @@ export interface ProgramInfo {
   readonly isReady: boolean;
   readonly isDraining: boolean;
   /** Where it is one of several workers: which one, from 0. */
-  readonly worker?: number;
+  readonly worker?: number | undefined;
   /** And of how many. */
-  readonly workers?: number;
+  readonly workers?: number | undefined;
   /** Where it listens: `agents`, `frontend`, `health`, `admin` … */
   readonly addresses: Readonly<Record<string, string>>;
-  readonly residentBytes?: number;
-  readonly cpuSeconds?: number;
+  readonly residentBytes?: number | undefined;
+  readonly cpuSeconds?: number | undefined;
 }
 
 /** What passes, at present and in all. Rates are of the last ten seconds. */
@@ -56,8 +56,8 @@ export interface Traffic {
   readonly dialRate: number;
   readonly failedDials: number;
   /** Median and 99th percentile of successful dials of the last minutes. */
-  readonly dialP50Ms?: number;
-  readonly dialP99Ms?: number;
+  readonly dialP50Ms?: number | undefined;
+  readonly dialP99Ms?: number | undefined;
 }
 
 /** What expires. */
@@ -81,18 +81,18 @@ export interface LinkInfo {
   readonly since: string;
   readonly software: string;
   readonly state: "linked" | "draining" | "still" | "connecting" | "waiting";
-  readonly roundTripMs?: number;
+  readonly roundTripMs?: number | undefined;
   /** Since anything last arrived. */
-  readonly silentMs?: number;
+  readonly silentMs?: number | undefined;
   readonly conduits: number;
   readonly bulkConduits: number;
-  readonly toTargetRate?: number;
-  readonly fromTargetRate?: number;
+  readonly toTargetRate?: number | undefined;
+  readonly fromTargetRate?: number | undefined;
   /** Why it is not linked, or slow. */
-  readonly problem?: string;
+  readonly problem?: string | undefined;
   /** On an agent: until the next attempt, and how many failed in a row. */
-  readonly nextAttemptMs?: number;
-  readonly failures?: number;
+  readonly nextAttemptMs?: number | undefined;
+  readonly failures?: number | undefined;
 }
 
 /** `GET /v1/status` */
@@ -113,25 +113,25 @@ export interface StatusAnswer {
     /** Offline ones, the latest gone first; at most twenty. */
     readonly lastGone: readonly {
       readonly name: string;
-      readonly since?: string;
-      readonly reason?: string;
+      readonly since?: string | undefined;
+      readonly reason?: string | undefined;
     }[];
     /** The slowest online nodes; at most five, with the reason. */
     readonly slowest: readonly {
       readonly name: string;
-      readonly roundTripMs?: number;
+      readonly roundTripMs?: number | undefined;
       readonly why: string;
-      readonly conduits?: number;
+      readonly conduits?: number | undefined;
       /** Who is connected to it, the biggest first; at most five. */
-      readonly callers?: readonly string[];
+      readonly callers?: readonly string[] | undefined;
     }[];
   };
   /** Agents and proxies: links to servers. */
-  readonly links?: readonly LinkInfo[];
+  readonly links?: readonly LinkInfo[] | undefined;
   /** Agents: what they announce to serve for others. */
   readonly announced?: readonly {
     readonly name: string;
-    readonly problem?: string;
+    readonly problem?: string | undefined;
   }[];
   /** Proxies, and agents that have one: what is served on the machine. */
   readonly services?: {
@@ -144,31 +144,31 @@ export interface StatusAnswer {
     readonly problems: readonly {
       readonly service: string;
       /** Of an endpoint; absent: it is about a port. */
-      readonly address?: string;
+      readonly address?: string | undefined;
       readonly problem: string;
     }[];
   };
   /** Proxies: the discovery server that they follow. */
   readonly follows?: {
     readonly state: "following" | "connecting" | "waiting";
-    readonly server?: string;
+    readonly server?: string | undefined;
     /** Why none is followed. */
-    readonly problem?: string;
+    readonly problem?: string | undefined;
     /** From when what is served is, where no server has answered yet. */
-    readonly recalledFrom?: string;
+    readonly recalledFrom?: string | undefined;
   };
   /** Servers: the others that it knows. */
   readonly servers?: readonly {
     readonly id: string;
     readonly address: string;
-    readonly agents?: number;
-    readonly problem?: string;
+    readonly agents?: number | undefined;
+    readonly problem?: string | undefined;
   }[];
   /** Sources of services, with what is wrong with each. */
   readonly sources?: readonly {
     readonly name: string;
     readonly isSynced: boolean;
-    readonly problem?: string;
+    readonly problem?: string | undefined;
   }[];
   /** Clients of discovery by state. */
   readonly discovery?: {
@@ -177,7 +177,7 @@ export interface StatusAnswer {
     readonly refused: number;
   };
   /** The biggest conduits now; at most ten. */
-  readonly top?: readonly ConduitInfo[];
+  readonly top?: readonly ConduitInfo[] | undefined;
 }
 
 // What a program is called on screens.

@@ -96,7 +96,7 @@ async function look(
       timers,
       timeoutMs,
       late: () => new LateError(`no answer within ${Math.round(timeoutMs)} ms`),
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     }, async (signal) => await orLate(hop, signal));
   } catch (error) {
     if (error instanceof LateError && hop.late !== undefined) return hop.late;

@@ -129,9 +129,9 @@ export class ServerPath {
       this.options;
     return {
       ...address,
-      ...(this.#ip === undefined ? {} : { ip: this.#ip }),
-      ...(serverName === undefined ? {} : { serverName }),
-      ...(otherNames === undefined ? {} : { otherNames }),
+      ip: this.#ip,
+      serverName,
+      otherNames,
       credentials,
       proxyEnv,
       timeoutMs: HOP_MS,

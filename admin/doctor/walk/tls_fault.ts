@@ -314,8 +314,8 @@ async function leafShown(
   const chain = await quietly(() =>
     shownCertificates({
       ...address,
-      ...(ip === undefined ? {} : { ip }),
-      ...(serverName === undefined ? {} : { serverName }),
+      ip,
+      serverName,
       proxyEnv,
       alpn,
       timeoutMs: LOOK_MS,
