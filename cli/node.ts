@@ -23,8 +23,8 @@ import { grantsFlag } from "./flags/join_flags.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { ofOthers } from "../admin/ask/text_table.ts";
-import { refuseFlags, UsageError } from "./flags/usage_error.ts";
-import { type CommandLine, isWritten, readVerb } from "./program/verbs.ts";
+import { refuseFlags } from "./flags/usage_error.ts";
+import { isWritten, readVerb } from "./program/verbs.ts";
 
 const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;
 

@@ -189,7 +189,10 @@ function placesOf(links: readonly AgentLink[]): string {
 
 function versionProblem({ peer: { software } }: AgentLink): string | undefined {
   const version = versionIn(software);
-  return version === undefined || compareVersions(version, VERSION) >= 0
-    ? undefined
-    : `it runs ${software}, older than this server (${VERSION})`;
+  const order = version === undefined ? 0 : compareVersions(version, VERSION);
+  if (order === 0) return undefined;
+  return order < 0
+    ? `it runs ${software}, older than this server (${VERSION})`
+    : `it runs ${software}, newer than this server (${VERSION}): servers are ` +
+      "upgraded first";
 }

@@ -25,14 +25,13 @@ import {
   fine,
   type Hop,
   walk,
-  warned,
 } from "../../admin/doctor/walk/path_walk.ts";
+import { lookAtCertificate } from "../../admin/doctor/walk/certificate_check.ts";
 import { ServerPath } from "../../admin/doctor/walk/server_path.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import {
   Credentials,
-  CredentialsError,
   NO_MATERIAL,
   type TlsMaterial,
 } from "../../net/tls/trust/credentials.ts";
@@ -286,27 +285,22 @@ function subjectOfFiles(
   { readFile }: Pick<CommandContext, "readFile">,
 ): Subject {
   const { values } = reading;
-  let credentials: Credentials;
-  try {
-    credentials = Credentials.load({
-      ca: values["ca-cert"],
-      cert: values["agent-cert"] || undefined,
-      key: values["agent-key"] || undefined,
-    });
-  } catch (error) {
-    if (!(error instanceof CredentialsError)) throw error;
-    return { finding: unusable(error.message) };
-  }
-  const tokenFile = values["service-account-token-path"];
-  const finding = validity(credentials, values["ca-cert"]);
+  const files = {
+    ca: values["ca-cert"],
+    cert: values["agent-cert"] || undefined,
+    key: values["agent-key"] || undefined,
+  };
+  const shown = { flag: "--agent-cert", files, names: [], isRenewed: false };
+  const finding = lookAtCertificate(shown, Date.now());
   if (finding.outcome === "failed") return { finding };
+  const tokenFile = values["service-account-token-path"];
   const addresses = addressesOf(reading) ?? [usual(values)];
   const identifiers = values["agent-identifiers"];
   return {
     finding,
     way: {
       addresses,
-      credentials: credentials.current,
+      credentials: Credentials.load(files).current,
       agent: {
         agentId: values["agent-id"] || identifiers.host[0] ||
           "tunnel-doctor",
@@ -316,61 +310,6 @@ function subjectOfFiles(
       },
     },
   };
-}
-
-function unusable(message: string): Finding {
-  if (/does not belong/.test(message)) {
-    return failed(
-      "TUN203",
-      message,
-      "give the key that the certificate was made for with --agent-key",
-    );
-  }
-  return failed(
-    "TUN203",
-    message,
-    "correct --ca-cert, --agent-cert and --agent-key",
-  );
-}
-
-function validity({ terms }: Credentials, caFile: string): Finding {
-  const nowMs = Date.now();
-  const leaf = terms.find(({ role }) => role === "leaf");
-  const until = (ms: number) => new Date(ms).toISOString();
-  if (leaf === undefined) {
-    return fine(`trusts ${caFile}, and shows no certificate`);
-  }
-  if (leaf.notAfterMs < nowMs) {
-    return failed(
-      "TUN202",
-      `the certificate of --agent-cert (${leaf.subject}) expired on ` +
-        `${until(leaf.notAfterMs)}; this machine's clock says ${until(nowMs)}`,
-      "issue another one, or correct the clock",
-    );
-  }
-  if (leaf.notBeforeMs > nowMs) {
-    return failed(
-      "TUN916",
-      `the certificate of --agent-cert (${leaf.subject}) is valid from ` +
-        `${until(leaf.notBeforeMs)} on; this machine's clock says ` +
-        until(nowMs),
-      "set the clock (timedatectl set-ntp true, or chronyc makestep)",
-    );
-  }
-  const authority = terms.find(({ role, notAfterMs }) =>
-    role === "authority" && notAfterMs < nowMs
-  );
-  if (authority !== undefined) {
-    return warned(
-      "TUN202",
-      `the CA ${authority.subject} in ${caFile} expired on ` +
-        until(authority.notAfterMs),
-      "give the CA that is in use with --ca-cert",
-    );
-  }
-  return fine(
-    `${leaf.subject}; certificate until ${until(leaf.notAfterMs)}`,
-  );
 }
 
 /** For the heading. */

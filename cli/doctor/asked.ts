@@ -49,12 +49,9 @@ import type { FlagValues } from "../flags/flag.ts";
 import { answersOf } from "../ask/asked.ts";
 import type { CommandContext } from "../program/command.ts";
 import {
-  certificate,
-  descriptors,
-  duplicate,
   joined,
+  nodeHop,
   online,
-  version,
   warnings,
 } from "../../admin/doctor/node_findings.ts";
 
@@ -81,14 +78,13 @@ export async function examineNode(
   return await asking(reading, context, async (clients) => {
     const [client, ...workers] = clients as [AdminClient, ...AdminClient[]];
     let node: NodeDetail | undefined;
-    let serverVersion: string | undefined;
     const path = ADMIN_PATHS.node + encodeURIComponent(name);
-    const server = serverHop(client, (found) => serverVersion = found);
+    const known = () => node!;
     const others = workers.map((one, at): Hop => ({
       ...serverHop(one),
       name: `server worker ${at + 1}`,
     }));
-    const before = await walk([server]);
+    const before = await walk([serverHop(client)]);
     if (before.some(({ outcome }) => outcome === "failed")) {
       const record = await walk([{
         name: "record",
@@ -120,18 +116,18 @@ export async function examineNode(
           },
         },
         { name: "online", look: () => online(node!) },
-        { name: "identity", look: () => duplicate(node!) },
-        { name: "version", look: () => version(node!, serverVersion) },
+        nodeHop("identity", known),
+        nodeHop("version", known),
         {
           name: "links",
           deadlineMs: 2_700,
           look: () => links(clients, name),
           late: silentLinks(name, "no answer in time"),
         },
-        { name: "certificate", look: () => certificate(node!) },
+        nodeHop("certificate", known),
         { name: "warnings", look: () => warnings(node!) },
         // Last, so that the rest is said although this fails.
-        { name: "descriptors", look: () => descriptors(node!) },
+        nodeHop("descriptors", known),
       ]),
     ];
   });
@@ -176,17 +172,20 @@ export async function examineTarget(
     const before = await walk([serverHop(client!)]);
     if (before.some(({ outcome }) => outcome === "failed")) return before;
     const { node, as } = reading.values;
-    const question: TraceQuestion = {
-      target,
-      ...(node === "" ? {} : { node }),
-      ...(as === "" ? {} : { as }),
-    };
-    const { steps } = await client!.post<TraceAnswer>(
-      `${ADMIN_API}/${ADMIN_ACTIONS.trace}`,
-      question,
-    );
-    return [...before, ...steps];
+    return [...before, ...await traced(client!, { target, node, as })];
   });
+}
+
+/** A dial that carries nothing, as the server sees it. */
+export async function traced(
+  client: AdminClient,
+  { target, node, as }: TraceQuestion,
+): Promise<readonly PathStep[]> {
+  const { steps } = await client.post<TraceAnswer>(
+    `${ADMIN_API}/${ADMIN_ACTIONS.trace}`,
+    { target, node: node || undefined, as: as || undefined },
+  );
+  return steps;
 }
 
 async function asking<Result>(
@@ -203,17 +202,12 @@ async function asking<Result>(
   }
 }
 
-/** @param learn Is told the server's version, where it says one. */
-function serverHop(
-  client: AdminClient,
-  learn: (version: string) => void = () => {},
-): Hop {
+function serverHop(client: AdminClient): Hop {
   return {
     name: "server",
     look: async () => {
       try {
         const { program } = await client.get<StatusAnswer>(ADMIN_PATHS.status);
-        learn(program.version);
         return fine(`${client.where} answers, version ${program.version}`);
       } catch (error) {
         if (!(error instanceof AdminError)) throw error;

@@ -26,7 +26,7 @@ import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import {
   lookAtCertificate,
   type ShownCertificate,
-} from "../../admin/doctor/server/certificate_check.ts";
+} from "../../admin/doctor/walk/certificate_check.ts";
 import {
   lookAtDirectory,
   lookAtLog,

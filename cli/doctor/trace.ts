@@ -6,16 +6,8 @@
  */
 
 import type { AdminClient } from "../../admin/ask/admin_client.ts";
-import {
-  ADMIN_ACTIONS,
-  ADMIN_API,
-  ADMIN_PATHS,
-} from "../../proto/admin/api.ts";
-import type {
-  PathStep,
-  TraceAnswer,
-  TraceQuestion,
-} from "../../proto/admin/path_check.ts";
+import { ADMIN_PATHS } from "../../proto/admin/api.ts";
+import type { PathStep, TraceQuestion } from "../../proto/admin/path_check.ts";
 import {
   ANSWER_FLAGS,
   ASKED_SERVER_FLAGS,
@@ -29,6 +21,7 @@ import { askedClient, printAnswer } from "../program/answer_output.ts";
 import { defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { fittedTable } from "../../admin/ask/text_table.ts";
+import { traced } from "./asked.ts";
 import { reportOf, verdictText } from "./report.ts";
 
 const FLAGS = {
@@ -69,11 +62,7 @@ export const TRACE_COMMAND = defineCommand({
     parseHostPort("the target", target);
     const asked = askedProgram(values, given, context);
     using client = askedClient(asked, context);
-    const question: TraceQuestion = {
-      target,
-      ...(node === undefined ? {} : { node }),
-      ...(values["as"] === "" ? {} : { as: values["as"] }),
-    };
+    const question = { target, node, as: values["as"] };
     return await printAnswer({
       ask: () => trace(client, question),
       form: values.output,
@@ -94,10 +83,7 @@ async function trace(
   const beganMs = performance.now();
   await client.get(`${ADMIN_PATHS.conduits}?limit=1`);
   const tookMs = Math.round((performance.now() - beganMs) * 10) / 10;
-  const { steps } = await client.post<TraceAnswer>(
-    `${ADMIN_API}/${ADMIN_ACTIONS.trace}`,
-    question,
-  );
+  const steps = await traced(client, question);
   const server: PathStep = {
     hop: "server",
     outcome: "ok",

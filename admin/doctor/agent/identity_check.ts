@@ -14,7 +14,7 @@ import {
   skipped,
   warned,
 } from "../walk/path_walk.ts";
-import { spanOf } from "../walk/tls_fault.ts";
+import { isoOf, termFault } from "../walk/certificate_check.ts";
 import { messageOf } from "../../../platform/errors/error_code.ts";
 import { systemProblem } from "../../../platform/files/file_error.ts";
 import { PrivateFileError } from "../../../platform/files/private_files.ts";
@@ -149,7 +149,7 @@ function validity(
     return weak(failed(
       "TUN202",
       `${who}: every CA that it trusts has expired, by this machine's clock ` +
-        `(${new Date(nowMs).toISOString()})`,
+        `(${isoOf(nowMs)})`,
       "set the clock (timedatectl set-ntp true); else join again with a new " +
         "token (tunnel join TOKEN --again)",
     ));
@@ -161,29 +161,17 @@ function validity(
       "start the agent: it gets another one with its key",
     ));
   }
-  const { notBeforeMs, notAfterMs } = certificate;
-  if (notBeforeMs > nowMs) {
-    return weak(failed(
-      "TUN916",
-      `${who}: its certificate is good from ` +
-        `${new Date(notBeforeMs).toISOString()} on, and this machine's clock ` +
-        `says ${new Date(nowMs).toISOString()}: the clock is at least ` +
-        `${spanOf(notBeforeMs - nowMs)} behind`,
-      "set the clock (timedatectl set-ntp true, or chronyc makestep)",
-    ));
-  }
-  if (notAfterMs < nowMs) {
-    return weak(warned(
-      "TUN202",
-      `${who}: its certificate expired ${spanOf(nowMs - notAfterMs)} ago`,
-      "start the agent: it renews with its key; if it was never off, compare " +
-        "the clocks",
-    ));
-  }
+  const fault = termFault(
+    `${who}: its certificate`,
+    certificate,
+    nowMs,
+    warned,
+    "start the agent: it renews with its key; if it was never off, compare " +
+      "the clocks",
+  );
+  if (fault !== undefined) return weak(fault);
   return {
-    finding: fine(
-      `${who}; certificate until ${new Date(notAfterMs).toISOString()}`,
-    ),
+    finding: fine(`${who}; certificate until ${isoOf(certificate.notAfterMs)}`),
     isShowable: true,
   };
 }

@@ -22,6 +22,7 @@ import {
 } from "../walk/tls_fault.ts";
 import { withCaller } from "../../../net/channel/grpc_call.ts";
 import { messageOf } from "../../../platform/errors/error_code.ts";
+import type { Code } from "../../../proto/codes/codes.ts";
 import { VERSION } from "../../../platform/process/version.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
 import { IDENTITY_MESSAGE_BYTES_MAX } from "../../../proto/identity/enrolment.ts";
@@ -129,36 +130,34 @@ function tlsEnded(where: string): Finding {
   );
 }
 
-/** The server's own words say which of its reasons it was. */
-function refusal(message: string): Finding {
-  const command = /`([^`]+)`/.exec(message)?.[1];
-  const remedy = (otherwise: string) =>
-    command === undefined ? otherwise : `on the server: ${command}`;
-  if (/was revoked/.test(message)) {
-    return failed("TUN311", message, remedy("tunnel node approve NAME"));
-  }
-  if (/waits for approval/.test(message)) {
-    return failed("TUN310", message, remedy("tunnel node approve NAME"));
-  }
-  if (/bound to another key/.test(message)) {
-    return failed("TUN307", message, remedy("tunnel node forget NAME"));
-  }
-  if (/knows no such node/.test(message)) {
-    return failed(
-      "TUN312",
-      message,
-      "tunnel join TOKEN --again, with a token of `tunnel token create` on " +
-        "that server",
-    );
-  }
-  if (/does not cover|not granted/.test(message)) {
-    return failed("TUN320", message, remedy("tunnel node approve NAME"));
-  }
-  return failed(
+/** The server's own words say which of its reasons it was, and what to do. */
+const REFUSALS: readonly (readonly [words: RegExp, Code, remedy: string])[] = [
+  [/was revoked/, "TUN311", "on the server: tunnel node approve NAME"],
+  [/waits for approval/, "TUN310", "on the server: tunnel node approve NAME"],
+  [/bound to another key/, "TUN307", "on the server: tunnel node forget NAME"],
+  [
+    /knows no such node/,
+    "TUN312",
+    "tunnel join TOKEN --again, with a token of `tunnel token create` on that " +
+    "server",
+  ],
+  [
+    /does not cover|not granted/,
     "TUN320",
-    message,
+    "on the server: tunnel node approve NAME",
+  ],
+  [
+    /(?:)/,
+    "TUN320",
     "join with a token of `tunnel token create` on that server",
-  );
+  ],
+];
+
+function refusal(message: string): Finding {
+  const [, code, remedy] = REFUSALS.find(([words]) => words.test(message))!;
+  const command = /`([^`]+)`/.exec(message)?.[1];
+  const isThere = command !== undefined && remedy.startsWith("on the server");
+  return failed(code, message, isThere ? `on the server: ${command}` : remedy);
 }
 
 function clockFault(theirs: string, oursMs: number): Finding | undefined {
