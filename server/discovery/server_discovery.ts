@@ -15,7 +15,6 @@ import {
   type DiscoveryServerOptions,
 } from "../../services/discovery/serving/discovery.ts";
 import { DiscoveryPort } from "../../services/discovery/serving/discovery_port.ts";
-
 import { generateService } from "../../services/discovery/generate/generate_service.ts";
 import {
   type AnnouncementRules,
@@ -27,7 +26,6 @@ import {
 } from "./membership/member_memory.ts";
 import { type PeerOffers, SharedOffers } from "./membership/shared_offers.ts";
 import { MembershipSource } from "./membership/membership_source.ts";
-
 import type { Visibility } from "../../services/catalog/model/model.ts";
 
 export { MemberRecords, SharedOffers };

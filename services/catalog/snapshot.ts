@@ -8,6 +8,7 @@
 
 import { type Endpoint, networkOf, type Service } from "./model/model.ts";
 import type { SourceEntries } from "./changes.ts";
+import { memoized } from "./model/memo.ts";
 
 /** All keys are `namespace/name`. */
 export interface Snapshot {
@@ -37,10 +38,9 @@ export interface Target {
 const NOTHING: readonly Target[] = Object.freeze([]);
 
 /** By list of endpoints, then by the port's name. */
-const known = new WeakMap<
-  readonly Endpoint[],
-  Map<string, readonly Target[]>
->();
+const known = memoized((_list: readonly Endpoint[]) =>
+  new Map<string, readonly Target[]>()
+);
 
 /**
  * All targets of a service's port, in the order of the source, each (address,
@@ -61,13 +61,8 @@ export function targetsIn(
   list: readonly Endpoint[],
   portName: string,
 ): readonly Target[] {
-  let byPort = known.get(list);
-  if (byPort === undefined) known.set(list, byPort = new Map());
-  let targets = byPort.get(portName);
-  if (targets === undefined) {
-    byPort.set(portName, targets = collect(list, portName));
-  }
-  return targets;
+  return known(list)
+    .getOrInsertComputed(portName, () => collect(list, portName));
 }
 
 /**

@@ -23,6 +23,7 @@ import {
 import { generateService } from "../../services/discovery/generate/generate_service.ts";
 import { Views } from "../../services/discovery/generate/views.ts";
 import { resourceJson } from "../support/xds/resource_json.ts";
+import { unservedNow, viewNow } from "../support/xds/views_now.ts";
 
 const FOLDER = new URL("./discovery/", import.meta.url);
 
@@ -65,7 +66,7 @@ export async function goldenViews(): Promise<Views> {
 
 /** All resources of an group, in the order in which they are sent. */
 export function goldenResources(views: Views, of: ClientGroup): Resource[] {
-  const { resources } = views.viewOf(of);
+  const { resources } = viewNow(views, of);
   return RESOURCE_KINDS.flatMap((kind) => [...resources[kind].values()]);
 }
 
@@ -78,7 +79,7 @@ export function goldenText(views: Views, of: ClientGroup): string {
       version,
       message: resourceJson(any),
     }));
-  const unserved = views.unservedTo(of);
+  const unserved = unservedNow(views, of);
   return `${JSON.stringify({ unserved, resources }, null, 1)}\n`;
 }
 

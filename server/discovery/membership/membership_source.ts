@@ -240,10 +240,10 @@ export class MembershipSource implements Source {
   /** An agent's link stands. */
   linked(link: AgentLink): void {
     const { agentId } = link.peer;
-    let agent = this.#agents.get(agentId);
-    if (agent === undefined) {
-      this.#agents.set(agentId, agent = new Agent(agentId));
-    }
+    const agent = this.#agents.getOrInsertComputed(
+      agentId,
+      () => new Agent(agentId),
+    );
     if (this.#lost.delete(agent)) this.#stopTimer(agent);
     agent.links.add(link);
     agent.known = { kind: "linked" };
@@ -400,10 +400,10 @@ export class MembershipSource implements Source {
     for (const { service } of offers) touched.add(service);
     const now = new Set(agent.services());
     for (const service of touched) {
-      let members = this.#offers.get(service);
-      if (members === undefined) {
-        this.#offers.set(service, members = new Map());
-      }
+      const members = this.#offers.getOrInsertComputed(
+        service,
+        () => new Map(),
+      );
       if (now.has(service)) members.set(agent.id, agent);
       else members.delete(agent.id);
     }

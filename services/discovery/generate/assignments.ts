@@ -21,6 +21,7 @@ import {
   targetsIn,
   usableTargets,
 } from "../../catalog/snapshot.ts";
+import { memoized } from "../../catalog/model/memo.ts";
 import { isIpAddress } from "../../../proto/peer/ip_address.ts";
 import { pack, PROXY_ADDRESS_KEY } from "../../../proto/xds/any.ts";
 import {
@@ -213,20 +214,13 @@ function lbEndpointOf(
   };
 }
 
-/** By proxy: there is one for each node, and there are more endpoints. */
-const proxyMetadata = new WeakMap<ConnectProxy, Metadata>();
-
-function throughProxy(proxy: ConnectProxy): Metadata {
-  let metadata = proxyMetadata.get(proxy);
-  if (metadata === undefined) {
-    const address = socketAddress(proxy.host, proxy.port, "tcp");
-    metadata = {
-      typedFilterMetadata: { [PROXY_ADDRESS_KEY]: pack(Address, address) },
-    };
-    proxyMetadata.set(proxy, metadata);
-  }
-  return metadata;
-}
+/** There is one for each node, and there are more endpoints. */
+const throughProxy = memoized(({ host, port }: ConnectProxy): Metadata => {
+  const address = socketAddress(host, port, "tcp");
+  return {
+    typedFilterMetadata: { [PROXY_ADDRESS_KEY]: pack(Address, address) },
+  };
+});
 
 // --- For all ---------------------------------------------------------------------
 
@@ -249,9 +243,6 @@ export function weightOf(
 ): LbEndpoint["loadBalancingWeight"] {
   return weight === DEFAULT_WEIGHT ? undefined : { value: weight };
 }
-
-/** All addresses of a proxy; kept, since what is made of each is kept, too. */
-const spread = new WeakMap<ConnectProxy, readonly ConnectProxy[]>();
 
 /**
  * The address of `proxy` for each endpoint. An endpoint keeps its address when
@@ -278,15 +269,14 @@ export function ownProxies(
   return own;
 }
 
-function addressesOf(proxy: ConnectProxy): readonly ConnectProxy[] {
-  let all = spread.get(proxy);
-  if (all === undefined) {
+/** All addresses of a proxy; kept, since what is made of each is kept, too. */
+const addressesOf = memoized(
+  (proxy: ConnectProxy): readonly ConnectProxy[] => {
     const { port, more = 0 } = proxy;
     const others = Array.from(
       { length: more },
       (_, index): ConnectProxy => ({ host: connectHost(index + 1), port }),
     );
-    spread.set(proxy, all = [proxy, ...others]);
-  }
-  return all;
-}
+    return [proxy, ...others];
+  },
+);

@@ -53,8 +53,7 @@ export class ResourceCache {
   ): ServiceResources {
     const variant = variantFor(input.service, input.endpoints, group);
     const name = variantKey(variant);
-    let made = this.#made.get(name);
-    if (made === undefined) this.#made.set(name, made = new Map());
+    const made = this.#made.getOrInsertComputed(name, () => new Map());
     const known = made.get(key);
     if (known !== undefined && isOf(known, input)) return known.resources;
     const resources = shared(

@@ -40,7 +40,8 @@ import {
 } from "../../../proto/xds/xds_messages.ts";
 import type { Variant } from "./client_group.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
-import { type ByName, changedNames, PairMemo } from "../view/view.ts";
+import { PairMemo } from "../../catalog/model/memo.ts";
+import { type ByName, changedNames } from "../view/view.ts";
 import { once, resourceOf } from "./service_resources.ts";
 
 /** Attempts for one request, each at another endpoint: as by our own proxies. */

@@ -83,7 +83,7 @@ export class Views {
    *
    * @returns Nothing before the first one was made.
    */
-  lastViewOf(group: ClientGroup): View | undefined {
+  viewOf(group: ClientGroup): View | undefined {
     return this.#groups.get(group.key)?.of.made?.view;
   }
 
@@ -91,28 +91,8 @@ export class Views {
    * What of the services in that view is not served, and why, in the order of
    * services.
    */
-  lastUnservedTo(group: ClientGroup): readonly Unserved[] {
-    return this.#groups.get(group.key)?.of.made?.unserved ?? NOTHING;
-  }
-
-  /**
-   * The view of `group` as of now; the same object for as long as its content is
-   * the same. Made at once, however long it takes.
-   *
-   * @throws {TypeError} Before the first update.
-   */
-  viewOf(group: ClientGroup): View {
-    return this.#current(group).view;
-  }
-
-  /**
-   * What of the services that `group` may see is not served to it, and why, in
-   * the order of services. Made at once, however long it takes.
-   *
-   * @throws {TypeError} Before the first update.
-   */
   unservedTo(group: ClientGroup): readonly Unserved[] {
-    return this.#current(group).unserved;
+    return this.#groups.get(group.key)?.of.made?.unserved ?? NOTHING;
   }
 
   /** No client is of these groups, maybe for a long time. */
@@ -124,13 +104,6 @@ export class Views {
   /** Groups whose views are kept up to date. */
   get groups(): readonly ClientGroup[] {
     return [...this.#groups.values()].map(({ of }) => of.group);
-  }
-
-  #current(group: ClientGroup): Made {
-    const { of } = this.#kept(group);
-    const steps = of.making(() => this.#snapshot!);
-    while (!steps.next().done);
-    return of.made!;
   }
 
   #kept(group: ClientGroup): Kept {

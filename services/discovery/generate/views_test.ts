@@ -11,6 +11,7 @@ import {
   type Service,
 } from "../../catalog/model/model.ts";
 import type { Snapshot } from "../../catalog/snapshot.ts";
+import { unservedNow, viewNow } from "../../../tests/support/xds/views_now.ts";
 import { RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
 import type { View } from "../view/view.ts";
 import { type ClientGroup, clientGroup } from "./client_group.ts";
@@ -93,10 +94,10 @@ function textsOf({ resources }: View): string[] {
 Deno.test("there is no view before the catalog's first update", () => {
   const views = new Views(generateService);
   assert(!views.isReady);
-  assertThrows(() => views.viewOf(GRPC), TypeError, "first update");
+  assertThrows(() => viewNow(views, GRPC), TypeError, "first update");
   views.update(new Book().snapshot);
   assert(views.isReady);
-  assertEquals(textsOf(views.viewOf(GRPC)), []);
+  assertEquals(textsOf(viewNow(views, GRPC)), []);
 });
 
 Deno.test("a changed endpoint is looked at once, and only its assignment is new", () => {
@@ -104,12 +105,12 @@ Deno.test("a changed endpoint is looked at once, and only its assignment is new"
   const book = new Book();
   book.put(serviceOf("a"), endpointOf("10.0.0.1:80"));
   views.update(book.put(serviceOf("b"), endpointOf("10.0.0.2:80")));
-  const before = views.viewOf(GRPC);
+  const before = viewNow(views, GRPC);
   assertEquals(made.splice(0), ["grpc a", "grpc b"]);
-  assert(views.viewOf(GRPC) === before);
+  assert(viewNow(views, GRPC) === before);
 
   views.update(book.move("default/b", endpointOf("10.0.0.3:80")));
-  const after = views.viewOf(GRPC);
+  const after = viewNow(views, GRPC);
   assertEquals(made, ["grpc b"]);
   for (const kind of ["cluster", "listener", "route"] as const) {
     assert(after.resources[kind] === before.resources[kind], kind);
@@ -125,18 +126,18 @@ Deno.test("a resource with the same content stays the same object", () => {
   const { views } = counted();
   const book = new Book();
   views.update(book.put(serviceOf("a"), endpointOf("10.0.0.1:80")));
-  const before = views.viewOf(ENVOY);
+  const before = viewNow(views, ENVOY);
   // Another object, and a state of an endpoint that no client receives.
   const unready = endpointOf("10.0.0.9:80", { state: "unready" });
   views.update(
     book.put(serviceOf("a"), endpointOf("10.0.0.1:80"), unready),
   );
-  assert(views.viewOf(ENVOY) === before);
+  assert(viewNow(views, ENVOY) === before);
   const sticky = { affinity: { kind: "client-ip", ttlMs: 1_000 } } as const;
   views.update(
     book.put(serviceOf("a", 80, sticky), endpointOf("10.0.0.1:80"), unready),
   );
-  const after = views.viewOf(ENVOY);
+  const after = viewNow(views, ENVOY);
   assert(after.resources.cluster !== before.resources.cluster);
   assert(after.resources.listener !== before.resources.listener);
   assert(after.resources.endpoints === before.resources.endpoints);
@@ -153,8 +154,8 @@ Deno.test("groups share resources that are the same for both", () => {
   views.update(
     book.put(serviceOf("near", 80, { policy: { zoneAware: true } }), inA, inB),
   );
-  const a = views.viewOf(zoneA).resources;
-  const b = views.viewOf(zoneB).resources;
+  const a = viewNow(views, zoneA).resources;
+  const b = viewNow(views, zoneB).resources;
   assertEquals(made, ["grpc far", "grpc near", "grpc near"]);
   const [far, near] = ["default/far:80", "default/near:80"] as const;
   assert(a.endpoints.get(far) === b.endpoints.get(far));
@@ -171,16 +172,16 @@ Deno.test("no client receives services that it may not see", () => {
   const book = new Book();
   book.put(serviceOf("a"), endpointOf("10.0.0.1:80"));
   views.update(book.put(serviceOf("b"), endpointOf("web.internal:80")));
-  const view = views.viewOf(onlyA);
+  const view = viewNow(views, onlyA);
   assertEquals([...view.resources.cluster.keys()], ["default/a:80"]);
-  assertEquals(views.unservedTo(onlyA), []);
+  assertEquals(unservedNow(views, onlyA), []);
   assertEquals(made.splice(0), ["grpc a"]);
-  assertEquals(views.unservedTo(GRPC).map(({ service }) => service), [
+  assertEquals(unservedNow(views, GRPC).map(({ service }) => service), [
     "default/b",
   ]);
   made.splice(0);
   views.update(book.move("default/b", endpointOf("10.0.0.3:80")));
-  assert(views.viewOf(onlyA) === view);
+  assert(viewNow(views, onlyA) === view);
   assertEquals(made, []);
 });
 
@@ -189,9 +190,9 @@ Deno.test("of two that want one place the one with a configured address has it, 
   const book = new Book();
   const endpoint = endpointOf("10.0.0.1:80");
   views.update(book.put(serviceOf("b", 8080), endpoint));
-  const listeners = () => [...views.viewOf(ENVOY).resources.listener.keys()];
+  const listeners = () => [...viewNow(views, ENVOY).resources.listener.keys()];
   const reasons = () =>
-    views.unservedTo(ENVOY).map(({ service, reason }) =>
+    unservedNow(views, ENVOY).map(({ service, reason }) =>
       `${service} ${reason}`
     );
   assertEquals(listeners(), ["default/b:8080"]);
@@ -204,7 +205,7 @@ Deno.test("of two that want one place the one with a configured address has it, 
     "tcp 127.0.0.1:8080 is the place of default/a",
   ]);
   // Clusters are no matter of places.
-  assertEquals(views.viewOf(ENVOY).resources.cluster.size, 2);
+  assertEquals(viewNow(views, ENVOY).resources.cluster.size, 2);
 
   const asks = serviceOf("c", 80, {
     ports: [{ name: "", port: 80, protocol: "tcp", listen: { port: 8080 } }],
@@ -224,8 +225,8 @@ Deno.test("of two that want one place the one with a configured address has it, 
   views.update(book.remove("default/c"));
   assertEquals(listeners(), ["default/a:8080", "default/u:8080/udp"]);
   // gRPC clients listen nowhere, and proxies find places by themselves.
-  assertEquals(views.unservedTo(GRPC), []);
-  assertEquals(views.viewOf(PROXY).resources.listener.size, 3);
+  assertEquals(unservedNow(views, GRPC), []);
+  assertEquals(viewNow(views, PROXY).resources.listener.size, 3);
 });
 
 Deno.test("what is announced gets no place and no name that somebody configured has", () => {
@@ -238,12 +239,12 @@ Deno.test("what is announced gets no place and no name that somebody configured 
   views.update(book.put(serviceOf("web.shop", 80, announced), endpoint));
   const names = (
     group: ClientGroup,
-  ) => [...views.viewOf(group).resources.listener.keys()];
+  ) => [...viewNow(views, group).resources.listener.keys()];
   assertEquals(names(ENVOY), ["default/a:5432", "default/web.shop:80"]);
   book.put(serviceOf("shop/web"), endpoint);
   views.update(book.put(serviceOf("postgres", 5432), endpoint));
   assertEquals(names(ENVOY), ["default/postgres:5432", "shop/web:80"]);
-  const { listener } = views.viewOf(GRPC).resources;
+  const { listener } = viewNow(views, GRPC).resources;
   const meaning = (name: string) => listener.get(name)!.any;
   const text = new TextDecoder().decode(meaning("web.shop"));
   assert(text.includes("shop/web:80") && !text.includes("default/web"), text);
@@ -254,13 +255,13 @@ Deno.test("a name of gRPC that could mean two services means one for ever", () =
   const book = new Book();
   const endpoint = endpointOf("10.0.0.1:80");
   const route = (name: string) =>
-    views.viewOf(GRPC).resources.listener.get(name)?.version;
+    viewNow(views, GRPC).resources.listener.get(name)?.version;
   views.update(book.put(serviceOf("b/a"), endpoint));
   const ofNamespace = route("a.b");
-  assertEquals(views.unservedTo(GRPC), []);
+  assertEquals(unservedNow(views, GRPC), []);
   views.update(book.put(serviceOf("a.b"), endpoint));
   assert(route("a.b") !== ofNamespace);
-  assertEquals(views.unservedTo(GRPC).map(({ reason }) => reason), [
+  assertEquals(unservedNow(views, GRPC).map(({ reason }) => reason), [
     "port 80: xds:///a.b is the name of default/a.b",
     "port 80: xds:///a.b:80 is the name of default/a.b",
   ]);
@@ -282,19 +283,19 @@ Deno.test("what a route leads to is there, be it only without endpoints", () => 
   });
   views.update(book.put(a, endpointOf("10.0.0.1:80")));
   const endpointsOfB = () => {
-    const { cluster, endpoints } = views.viewOf(GRPC).resources;
+    const { cluster, endpoints } = viewNow(views, GRPC).resources;
     assert(cluster.has("default/b:80"));
     return endpoints.get("default/b:80")!.version;
   };
   const none = endpointsOfB();
-  assertEquals(views.unservedTo(GRPC), [{
+  assertEquals(unservedNow(views, GRPC), [{
     service: "default/a",
     reason: "port 80: its routes lead to default/b:80, and there is no such " +
       "TCP port that this client may see; add it, or mend the routes",
   }]);
   views.update(book.put(serviceOf("b"), endpointOf("10.0.0.2:80")));
   assert(endpointsOfB() !== none);
-  assertEquals(views.unservedTo(GRPC), []);
+  assertEquals(unservedNow(views, GRPC), []);
   views.update(book.remove("default/b"));
   assertEquals(endpointsOfB(), none);
 });
@@ -303,15 +304,15 @@ Deno.test("a group that nobody asks for is forgotten, and what only it used", ()
   const { views, made } = counted();
   const book = new Book();
   views.update(book.put(serviceOf("a"), endpointOf("10.0.0.1:80")));
-  views.viewOf(GRPC);
-  views.viewOf(ENVOY);
+  viewNow(views, GRPC);
+  viewNow(views, ENVOY);
   for (let update = 0; update <= IDLE_UPDATES_MAX; update++) {
     views.update(book.put(serviceOf("b", 80 + update)));
-    views.viewOf(GRPC);
+    viewNow(views, GRPC);
   }
   assertEquals(views.groups, [GRPC]);
   made.splice(0);
-  views.viewOf(ENVOY);
+  viewNow(views, ENVOY);
   assertEquals(made, ["envoy a", "envoy b"]);
 });
 
@@ -325,11 +326,11 @@ Deno.test("a view is made a service at a time, and is nobody's before it is whol
   const steps = views.preparing(GRPC);
   while (!steps.next().done) {
     assert(made.splice(0).length <= 1);
-    assertEquals(views.lastViewOf(GRPC), undefined);
-    assertEquals(views.lastUnservedTo(GRPC), []);
+    assertEquals(views.viewOf(GRPC), undefined);
+    assertEquals(views.unservedTo(GRPC), []);
   }
-  assertEquals(views.lastViewOf(GRPC)!.resources.cluster.size, 100);
-  assert(views.lastViewOf(GRPC) === views.viewOf(GRPC));
+  assertEquals(views.viewOf(GRPC)!.resources.cluster.size, 100);
+  assert(views.viewOf(GRPC) === viewNow(views, GRPC));
   assertEquals(made, []);
 });
 
@@ -347,12 +348,12 @@ Deno.test("what changes while a view is made is in it, at the cost of the change
   book.move("default/d", endpointOf("10.0.0.2:80"));
   book.put(serviceOf("e"), endpointOf("10.0.0.2:80"));
   views.update(book.remove("default/b"));
-  while (!steps.next().done) assertEquals(views.lastViewOf(GRPC), undefined);
+  while (!steps.next().done) assertEquals(views.viewOf(GRPC), undefined);
   assertEquals(made.slice(3).sort(), ["grpc a", "grpc d", "grpc e"]);
   const fresh = new Views(generateService);
   fresh.update(book.snapshot);
-  const view = views.lastViewOf(GRPC)!;
-  assertEquals(textsOf(view), textsOf(fresh.viewOf(GRPC)));
+  const view = views.viewOf(GRPC)!;
+  assertEquals(textsOf(view), textsOf(viewNow(fresh, GRPC)));
 
   // The last view stays what it was until the next one is whole.
   book.move("default/c", endpointOf("10.0.0.3:80"));
@@ -361,9 +362,9 @@ Deno.test("what changes while a view is made is in it, at the cost of the change
   const again = views.preparing(GRPC);
   again.next();
   assertEquals(made, ["grpc c"]);
-  assert(views.lastViewOf(GRPC) === view);
+  assert(views.viewOf(GRPC) === view);
   while (!again.next().done);
-  assert(views.lastViewOf(GRPC) !== view);
+  assert(views.viewOf(GRPC) !== view);
   assertEquals(made, ["grpc c", "grpc e"]);
 });
 
@@ -405,11 +406,11 @@ Deno.test("however the catalog came to be what it is, views are the same", () =>
       fresh.update(book.snapshot);
       const at = `SEED=${prng.seed}, step ${step}, ${one.key}`;
       assertEquals(
-        textsOf(views.viewOf(one)),
-        textsOf(fresh.viewOf(one)),
+        textsOf(viewNow(views, one)),
+        textsOf(viewNow(fresh, one)),
         at,
       );
-      assertEquals(views.unservedTo(one), fresh.unservedTo(one), at);
+      assertEquals(unservedNow(views, one), unservedNow(fresh, one), at);
     }
   }
 });

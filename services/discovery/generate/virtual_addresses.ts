@@ -18,6 +18,7 @@ import type {
   Endpoint,
   Via,
 } from "../../catalog/model/model.ts";
+import { memoized } from "../../catalog/model/memo.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../catalog/snapshot.ts";
 import {
   formatIpAddress,
@@ -125,29 +126,22 @@ export class VirtualAddresses {
   }
 }
 
-/** What an endpoint behind an agent stands for; `undefined`: it is not. */
-function virtualTargetOf(
-  { address, via }: { readonly address: string; readonly via: Via },
-): VirtualTarget | undefined {
-  if (via.kind === "direct") return undefined;
-  return { address, ...via.agent === undefined ? {} : { agent: via.agent } };
+/** What an endpoint behind an agent stands for. */
+function virtualTargetOf({ address, via }: Endpoint): VirtualTarget {
+  const { agent } = via as Extract<Via, { kind: "agent" }>;
+  return { address, ...agent === undefined ? {} : { agent } };
 }
 
 /** Endpoints live long, and lists of them are many. */
-const virtualAddresses = new WeakMap<Endpoint, string>();
+const virtualOf = memoized((endpoint: Endpoint) =>
+  virtualAddressOf(virtualTargetOf(endpoint))
+);
 
 /** The virtual address of an endpoint; `undefined`: it is behind no agent. */
 export function virtualAddressOfEndpoint(
   endpoint: Endpoint,
 ): string | undefined {
-  const target = virtualTargetOf(endpoint);
-  if (target === undefined) return undefined;
-  let virtual = virtualAddresses.get(endpoint);
-  if (virtual === undefined) {
-    virtual = virtualAddressOf(target);
-    virtualAddresses.set(endpoint, virtual);
-  }
-  return virtual;
+  return endpoint.via.kind === "direct" ? undefined : virtualOf(endpoint);
 }
 
 function* behindAgents(
@@ -155,6 +149,6 @@ function* behindAgents(
 ): Generator<readonly [string, VirtualTarget]> {
   for (const endpoint of endpoints) {
     const virtual = virtualAddressOfEndpoint(endpoint);
-    if (virtual !== undefined) yield [virtual, virtualTargetOf(endpoint)!];
+    if (virtual !== undefined) yield [virtual, virtualTargetOf(endpoint)];
   }
 }

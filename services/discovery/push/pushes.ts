@@ -147,7 +147,7 @@ export class Pushes {
       const waiting = lacking.get(group);
       if (waiting !== undefined) waiting.push(stream);
       else if (made.has(group)) continue;
-      else if (this.options.views.lastViewOf(group) !== undefined) {
+      else if (this.options.views.viewOf(group) !== undefined) {
         made.add(group);
       } else lacking.set(group, [stream]);
     }
@@ -168,7 +168,7 @@ function* losersIn({ services, endpoints }: Diff): Iterable<string> {
 }
 
 /** The part of `Views` that is used here. */
-export type PreparedViews = Pick<Views, "preparing" | "lastViewOf">;
+export type PreparedViews = Pick<Views, "preparing" | "viewOf">;
 
 /** A caller that waits for some views. */
 interface Job {
@@ -240,7 +240,7 @@ export class ViewPreparation {
     const known = this.#updates.get(key) ?? this.#firsts.get(key);
     if (known !== undefined) return known;
     const work = { steps: this.views.preparing(group), jobs: [] };
-    const isFirst = this.views.lastViewOf(group) === undefined;
+    const isFirst = this.views.viewOf(group) === undefined;
     (isFirst ? this.#firsts : this.#updates).set(key, work);
     return work;
   }

@@ -23,7 +23,7 @@ function rigOf(services: number, costMs: number) {
       }
       made.push(form);
     },
-    lastViewOf: ({ form }) => made.includes(form) ? EMPTY : undefined,
+    viewOf: ({ form }) => made.includes(form) ? EMPTY : undefined,
   }, timers);
   return { timers, made, preparation };
 }
@@ -80,7 +80,7 @@ Deno.test("ViewPreparation goes on with the others when one fails", () => {
       yield;
       if (form === "envoy") throw new Error("a defect");
     },
-    lastViewOf: () => undefined,
+    viewOf: () => undefined,
   }, timers);
   preparation.prepare([ENVOY], () => done.push("envoy"));
   preparation.prepare([GRPC], () => done.push("grpc"));

@@ -23,8 +23,7 @@ import type { CountingTools } from "../../../platform/program/tools.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
 import type { Admit, CallOrigin } from "../access/subscriber.ts";
-import type { ClientGroup } from "../generate/client_group.ts";
-import type { Generate, Unserved } from "../generate/service_resources.ts";
+import type { Generate } from "../generate/service_resources.ts";
 import { Views } from "../generate/views.ts";
 import { precompile } from "../generate/generate_service.ts";
 import { Pushes } from "../push/pushes.ts";
@@ -36,7 +35,6 @@ import { DiscoveryMetrics } from "../status/discovery_metrics.ts";
 import { UnservedLog } from "../status/unserved_log.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import { OpenStreams, type SubscriberLink } from "../streams/open_streams.ts";
-import type { View } from "../view/view.ts";
 import type { Visibility } from "../../catalog/model/model.ts";
 import type { ListenAddress } from "../../../net/listen/listeners.ts";
 
@@ -96,12 +94,7 @@ export class Discovery {
     registerCatalogMetrics(environment.metrics, this.catalog);
     this.views = new Views(generate);
     const { catalog, views } = this;
-    this.#unserved = new UnservedLog({
-      get groups() {
-        return views.groups;
-      },
-      unservedTo: (group) => views.lastUnservedTo(group),
-    }, log);
+    this.#unserved = new UnservedLog(views, log);
     const metrics = new DiscoveryMetrics(environment.metrics, log, this);
     this.#streams = new OpenStreams({
       ...{ timers, random, admit, visibleTo, views, metrics },
@@ -148,20 +141,6 @@ export class Discovery {
       `source ${name}: ${problem.slice(0, TROUBLE_LENGTH_MAX)}`
     );
     return `server has not read its catalog (${texts.join("; ")})`;
-  }
-
-  /**
-   * The last view of a group that was whole.
-   *
-   * @returns Nothing before the first.
-   */
-  viewOf(group: ClientGroup): View | undefined {
-    return this.views.lastViewOf(group);
-  }
-
-  /** What clients of a group may see and cannot be served. */
-  unservedTo(group: ClientGroup): readonly Unserved[] {
-    return this.views.lastUnservedTo(group);
   }
 
   /** For the admin API. */

@@ -18,8 +18,8 @@ import {
   TYPE_URLS,
 } from "../../../proto/xds/resource.ts";
 import { Any } from "../../../proto/xds/xds_messages.ts";
-import type { ClientGroup } from "../generate/client_group.ts";
 import type { Unserved } from "../generate/service_resources.ts";
+import type { Views } from "../generate/views.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import type {
   KindStatus,
@@ -34,8 +34,7 @@ export interface Shown {
   readonly streams: ReadonlySet<SubscriberStream>;
   /** Whether clients are answered. */
   readonly isReady: boolean;
-  viewOf(group: ClientGroup): View | undefined;
-  unservedTo(group: ClientGroup): readonly Unserved[];
+  readonly views: Pick<Views, "viewOf" | "unservedTo">;
 }
 
 /**
@@ -85,7 +84,7 @@ export function discoveryAnswers(shown: Shown, clock: Clock): DiscoveryAnswers {
     diff: (url) => ({ clients: clientDiffs(shown, nodeIn(url), clock) }),
     config: (url) => ({
       clients: [...streamsOf(shown, nodeIn(url))].flatMap((stream) => {
-        const view = shown.viewOf(stream.group!);
+        const view = shown.views.viewOf(stream.group!);
         return view === undefined ? [] : [configOf(stream, view)];
       }),
     }),
@@ -125,7 +124,11 @@ function clientDiffs(
     if (summary === undefined) return [];
     const kinds = [...stream.state.resourceStatuses]
       .map(([kind, resources]) => ({ kind, resources }));
-    return [{ summary, kinds, unserved: shown.unservedTo(stream.group!) }];
+    return [{
+      summary,
+      kinds,
+      unserved: shown.views.unservedTo(stream.group!),
+    }];
   });
 }
 

@@ -8,20 +8,12 @@
 import type { Log } from "../../../platform/log/log.ts";
 import type { ClientGroup } from "../generate/client_group.ts";
 import type { Unserved } from "../generate/service_resources.ts";
+import type { Views } from "../generate/views.ts";
 
 /** Lines at once; what is more is only counted, `tunnel xds diff` has it all. */
 export const UNSERVED_LINES_MAX = 20;
 
-/** The part of `Views` that knows. */
-export interface UnservedSource {
-  readonly groups: readonly ClientGroup[];
-  unservedTo(group: ClientGroup): readonly Unserved[];
-}
-
-/**
- * Logs once, and again when it comes back, which services cannot be served to
- * which clients: else people would look for a fault at the other end.
- */
+/** See the module description. */
 export class UnservedLog {
   /** By group: the list at the last look, and its sentences. */
   readonly #known = new Map<
@@ -30,19 +22,19 @@ export class UnservedLog {
   >();
 
   constructor(
-    private readonly source: UnservedSource,
+    private readonly views: Pick<Views, "groups" | "unservedTo">,
     private readonly log: Pick<Log, "warn">,
   ) {}
 
   /** Over all groups. */
   get count(): number {
-    return this.source.groups
-      .reduce((sum, one) => sum + this.source.unservedTo(one).length, 0);
+    return this.views.groups
+      .reduce((sum, one) => sum + this.views.unservedTo(one).length, 0);
   }
 
   /** Looks at all groups, and logs what is new. */
   look(): void {
-    const { groups } = this.source;
+    const { groups } = this.views;
     const keys = new Set(groups.map(({ key }) => key));
     for (const key of this.#known.keys()) {
       if (!keys.has(key)) this.#known.delete(key);
@@ -65,7 +57,7 @@ export class UnservedLog {
   }
 
   #newFor(group: ClientGroup): readonly string[] {
-    const list = this.source.unservedTo(group);
+    const list = this.views.unservedTo(group);
     const known = this.#known.get(group.key);
     if (known?.list === list) return [];
     const texts = new Set(

@@ -241,7 +241,7 @@ export class OpenStreams {
 
   /** The view to send from now on; absent before the first is generated. */
   viewOf(group: ClientGroup): View | undefined {
-    return this.options.views.lastViewOf(group);
+    return this.options.views.viewOf(group);
   }
 
   /**

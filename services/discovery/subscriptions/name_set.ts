@@ -14,7 +14,8 @@
  */
 
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
-import { type ByName, PairMemo } from "../view/view.ts";
+import { PairMemo } from "../../catalog/model/memo.ts";
+import type { ByName } from "../view/view.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 
 /** Names that one stream may ask for, of one kind. As many as services. */
@@ -257,11 +258,7 @@ const keys = new WeakMap<ByName, Names>();
 
 /** The names of a state. */
 export function sharedNamesOf(resources: ByName): Names {
-  let names = keys.get(resources);
-  if (names === undefined) {
-    keys.set(resources, names = new Set(resources.keys()));
-  }
-  return names;
+  return keys.getOrInsertComputed(resources, () => new Set(resources.keys()));
 }
 
 /** Whether `names` is what {@linkcode sharedNamesOf} returns for a state. */
@@ -282,9 +279,8 @@ export function rememberNames(
 /** The names of a response. */
 export function namesOfList(resources: readonly Resource[]): Names {
   if (resources.length === 0) return NO_NAMES;
-  let names = listed.get(resources);
-  if (names === undefined) {
-    listed.set(resources, names = new Set(resources.map(({ name }) => name)));
-  }
-  return names;
+  return listed.getOrInsertComputed(
+    resources,
+    () => new Set(resources.map(({ name }) => name)),
+  );
 }

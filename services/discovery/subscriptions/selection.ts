@@ -15,7 +15,8 @@ import {
   type ResourceKind,
   TYPE_URLS,
 } from "../../../proto/xds/resource.ts";
-import { type ByName, PairMemo } from "../view/view.ts";
+import { memoized, PairMemo } from "../../catalog/model/memo.ts";
+import type { ByName } from "../view/view.ts";
 import {
   areAllOf,
   type Names,
@@ -23,12 +24,7 @@ import {
   NO_NAMES,
   rememberNames,
 } from "./name_set.ts";
-import {
-  type ContentSum,
-  contentVersion,
-  ResourceMap,
-  sumOf,
-} from "../view/resource_map.ts";
+import { contentVersion, ResourceMap, sumOf } from "../view/resource_map.ts";
 
 /**
  * A larger response is sent in parts, where the protocol allows it: gRPC clients
@@ -52,18 +48,17 @@ const NOTHING_MISSING: readonly string[] = Object.freeze([]);
  * Known for as long as a client is sent it: else a client with names of its own
  * would pin every resource that it was sent until anything changes.
  */
-const selected = new WeakMap<Names, WeakMap<ByName, WeakRef<Selection>>>();
+const selected = new PairMemo<Names, ByName, { known?: WeakRef<Selection> }>(
+  () => ({}),
+);
 
 /** The resources of `names`, in their order. */
 export function select(names: Names, resources: ByName): Selection {
-  let byResources = selected.get(names);
-  if (byResources === undefined) {
-    selected.set(names, byResources = new WeakMap());
-  }
-  let selection = byResources.get(resources)?.deref();
+  const last = selected.of(names, resources);
+  let selection = last.known?.deref();
   if (selection === undefined) {
     selection = lookUp(names, resources);
-    byResources.set(resources, new WeakRef(selection));
+    last.known = new WeakRef(selection);
   }
   return selection;
 }
@@ -101,14 +96,8 @@ export interface Part {
   readonly rest: Names;
 }
 
-const parts = new WeakMap<Selection, Part>();
-
 /** The part that fits into one response; a larger resource is sent alone. */
-export function firstPart(selection: Selection): Part {
-  let part = parts.get(selection);
-  if (part === undefined) parts.set(selection, part = divide(selection));
-  return part;
-}
+export const firstPart: (selection: Selection) => Part = memoized(divide);
 
 function divide(selection: Selection): Part {
   const { resources, missing } = selection;
@@ -147,10 +136,9 @@ function bytesOf(name: string): number {
 /** By name: the stand-in of a resource, or that it is omitted. */
 export type Patches = ReadonlyMap<string, Resource | undefined>;
 
-const patchedLists = new WeakMap<
-  readonly Resource[],
-  Map<string, readonly Resource[]>
->();
+const patchedLists = memoized((_resources: readonly Resource[]) =>
+  new Map<string, readonly Resource[]>()
+);
 
 /**
  * A whole state with some resources exchanged, omitted or added. Clients with the
@@ -160,18 +148,11 @@ export function patched(
   resources: readonly Resource[],
   patches: Patches,
 ): readonly Resource[] {
-  let byPatches = patchedLists.get(resources);
-  if (byPatches === undefined) {
-    patchedLists.set(resources, byPatches = new Map());
-  }
   const key = [...patches].map(([name, resource]) =>
     `${name.length}:${name}${resource?.version ?? "-"}`
   ).sort().join(" ");
-  let list = byPatches.get(key);
-  if (list === undefined) {
-    byPatches.set(key, list = patch(resources, patches));
-  }
-  return list;
+  return patchedLists(resources)
+    .getOrInsertComputed(key, () => patch(resources, patches));
 }
 
 function patch(
@@ -185,19 +166,13 @@ function patch(
   return list;
 }
 
-const versions = new WeakMap<readonly Resource[], string>();
-
 /**
  * A version made of the resources of a response and of nothing else: it survives
  * a restart of the server, and differs for different content.
  */
-export function contentOf(resources: readonly Resource[]): string {
-  let version = versions.get(resources);
-  if (version === undefined) {
-    versions.set(resources, version = hash(resources));
-  }
-  return version;
-}
+export const contentOf: (resources: readonly Resource[]) => string = memoized(
+  hash,
+);
 
 function hash(resources: readonly Resource[]): string {
   const lines = resources.map(({ kind, name, version }) =>
@@ -258,8 +233,6 @@ export function bodyOf(
   return bodies.of(resources, names).of(kind, how, version);
 }
 
-const wholes = new WeakMap<ByName, string>();
-
 /**
  * The version of what `now` has for clients that ask for `names`. For a stream's
  * own set of names, which is large, it is the version of the whole state: another
@@ -271,17 +244,11 @@ export function stateVersionOf(names: NameSet, now: ByName): string {
     : versionsOfSome.of(names, now);
 }
 
-function versionOfAll(now: ByName): string {
-  let version = wholes.get(now);
-  if (version === undefined) {
-    wholes.set(now, version = contentVersion(sumOfAll(now)));
-  }
-  return version;
-}
-
-function sumOfAll(now: ByName): ContentSum {
-  return now instanceof ResourceMap ? now.contentSum() : sumOf(now.values());
-}
+const versionOfAll = memoized((now: ByName): string =>
+  contentVersion(
+    now instanceof ResourceMap ? now.contentSum() : sumOf(now.values()),
+  )
+);
 
 const asksForAll = new PairMemo<NameSet, ByName, boolean>(({ names }, now) => {
   if (names.size < now.size) return false;

@@ -11,12 +11,8 @@
  */
 
 import type { Resource } from "../../../proto/xds/resource.ts";
-import {
-  type ByName,
-  changedNames,
-  PairMemo,
-  type View,
-} from "../view/view.ts";
+import { PairMemo } from "../../catalog/model/memo.ts";
+import { type ByName, changedNames, type View } from "../view/view.ts";
 import type { InterimRoutes } from "../generate/routes.ts";
 
 /**

@@ -13,6 +13,7 @@
  */
 
 import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
+import { memoized } from "../../catalog/model/memo.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 
 /** Four numbers of 32 bits, and how many resources they are of. */
@@ -30,9 +31,6 @@ const NOTHING: ContentSum = Object.freeze({
   words: new Uint32Array(WORDS),
   count: 0,
 });
-
-/** By resource: kept, since buckets of the same resources are made anew. */
-const known = new WeakMap<Resource, ContentSum>();
 
 /** The sum of resources. */
 export function sumOf(resources: Iterable<Resource>): ContentSum {
@@ -63,18 +61,13 @@ export function contentVersion({ words, count }: ContentSum): string {
   return text;
 }
 
-function sumOfOne(resource: Resource): ContentSum {
-  let sum = known.get(resource);
-  if (sum === undefined) {
-    const words = new Uint32Array(FACTORS);
-    read(resource.kind, words);
-    read(resource.name, words);
-    read(resource.version, words);
-    for (let at = 0; at < WORDS; at++) words[at] = mixed(words[at]!);
-    known.set(resource, sum = { words, count: 1 });
-  }
-  return sum;
-}
+/** Kept, since buckets of the same resources are made anew. */
+const sumOfOne = memoized(({ kind, name, version }: Resource): ContentSum => {
+  const words = new Uint32Array(FACTORS);
+  for (const text of [kind, name, version]) read(text, words);
+  for (let at = 0; at < WORDS; at++) words[at] = mixed(words[at]!);
+  return { words, count: 1 };
+});
 
 /** FNV-1a, four times over. */
 function read(text: string, words: Uint32Array): void {
@@ -285,18 +278,9 @@ export class ResourceMapDraft {
   }
 }
 
-const sums = new WeakMap<Bucket, ContentSum>();
-
-function sumOfBucket(bucket: Bucket): ContentSum {
-  let sum = sums.get(bucket);
-  if (sum === undefined) {
-    const resources = function* () {
-      for (const { resource } of bucket.values()) yield resource;
-    };
-    sums.set(bucket, sum = sumOf(resources()));
-  }
-  return sum;
-}
+const sumOfBucket = memoized((bucket: Bucket) =>
+  sumOf(bucket.values().map(({ resource }) => resource))
+);
 
 function bucketOf(name: string): number {
   const hash = fnv1a(name);

@@ -44,8 +44,7 @@ export class EndpointSlices {
   put(slice: EndpointSlice): string | undefined {
     const service = serviceOf(slice);
     if (service === undefined) return undefined;
-    let slices = this.#slices.get(service);
-    if (slices === undefined) this.#slices.set(service, slices = new Map());
+    const slices = this.#slices.getOrInsertComputed(service, () => new Map());
     slices.set(objectKeyOf(slice), slice);
     return service;
   }
