@@ -26,7 +26,6 @@ const PLAIN = {
   codecs: {
     path: "proto/grpc/message_codec.ts",
     schema: "Schema",
-    codec: "MessageCodec",
   },
   fields: "all",
 } as const;
@@ -110,7 +109,6 @@ export const MODULES: readonly MessageModule[] = [
     codecs: {
       path: "proto/xds/message_kind.ts",
       schema: "XdsSchema",
-      codec: "MessageKind",
     },
     fields: "present",
     alone: [

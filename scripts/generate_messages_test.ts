@@ -12,7 +12,7 @@ for (const module of MODULES) {
 const MODULE = {
   path: "a/b/module.ts",
   protos: ["a/b/one.proto"],
-  codecs: { path: "a/codec.ts", schema: "Schema", codec: "Codec" },
+  codecs: { path: "a/codec.ts", schema: "Schema" },
   fields: "present",
   named: ["Whole_Kind", "Whole_Part"],
 } as const;
@@ -37,7 +37,7 @@ message Whole {
 service Keeper { rpc KeepAll(Whole) returns (stream Whole); }`);
   for (
     const part of [
-      'import { type Codec, Schema } from "../codec.ts";',
+      'import { Schema } from "../codec.ts";',
       '{ "(validate.rules)": { string: { min_len: 1 } } }',
       'parts: { rule: "repeated", type: "p.Whole.Part", id: 2 }',
       'kinds: { keyType: "string", type: "p.Whole.Kind", id: 3 }',
@@ -45,7 +45,7 @@ service Keeper { rpc KeepAll(Whole) returns (stream Whole); }`);
       "type Of<Name extends string> = PresentMessage<typeof PACKAGES, Name>;",
       'export type Whole_Part = Of<"p.Whole.Part">;',
       "export const Whole_Kind = {\nNONE: 0,\n",
-      'export const Whole: Codec<Whole> = SCHEMA.codec<Whole>("p.Whole");',
+      'export const Whole = codec("p.Whole");',
       'keepAll: "/p.Keeper/KeepAll",',
     ]
   ) assert(source.includes(part), `${part}\nis not in\n${source}`);

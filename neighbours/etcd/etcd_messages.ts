@@ -6,7 +6,7 @@
  * @module
  */
 
-import { type MessageCodec, Schema } from "../../proto/grpc/message_codec.ts";
+import { Schema } from "../../proto/grpc/message_codec.ts";
 import type { WholeMessage } from "../../proto/grpc/described_message.ts";
 
 /** What the files say, a line for a message. */
@@ -47,6 +47,8 @@ export const SCHEMA: Schema = new Schema(PACKAGES);
 
 type Of<Name extends string> = WholeMessage<typeof PACKAGES, Name>;
 
+const codec = <Name extends string>(name: Name) => SCHEMA.codec<Of<Name>>(name);
+
 /** `mvccpb.KeyValue`. */
 export type KeyValue = Of<"mvccpb.KeyValue">;
 
@@ -84,42 +86,32 @@ export type ResponseHeader = Of<"etcdserverpb.ResponseHeader">;
 /** `etcdserverpb.RangeRequest`. */
 export type RangeRequest = Of<"etcdserverpb.RangeRequest">;
 
-export const RangeRequest: MessageCodec<RangeRequest> = SCHEMA.codec<
-  RangeRequest
->("etcdserverpb.RangeRequest");
+export const RangeRequest = codec("etcdserverpb.RangeRequest");
 
 /** `etcdserverpb.RangeResponse`. */
 export type RangeResponse = Of<"etcdserverpb.RangeResponse">;
 
-export const RangeResponse: MessageCodec<RangeResponse> = SCHEMA.codec<
-  RangeResponse
->("etcdserverpb.RangeResponse");
+export const RangeResponse = codec("etcdserverpb.RangeResponse");
 
 /** `etcdserverpb.PutRequest`. */
 export type PutRequest = Of<"etcdserverpb.PutRequest">;
 
-export const PutRequest: MessageCodec<PutRequest> = SCHEMA.codec<PutRequest>(
-  "etcdserverpb.PutRequest",
-);
+export const PutRequest = codec("etcdserverpb.PutRequest");
 
 /** `etcdserverpb.PutResponse`. */
 export type PutResponse = Of<"etcdserverpb.PutResponse">;
 
-export const PutResponse: MessageCodec<PutResponse> = SCHEMA.codec<PutResponse>(
-  "etcdserverpb.PutResponse",
-);
+export const PutResponse = codec("etcdserverpb.PutResponse");
 
 /** `etcdserverpb.DeleteRangeRequest`. */
 export type DeleteRangeRequest = Of<"etcdserverpb.DeleteRangeRequest">;
 
-export const DeleteRangeRequest: MessageCodec<DeleteRangeRequest> = SCHEMA
-  .codec<DeleteRangeRequest>("etcdserverpb.DeleteRangeRequest");
+export const DeleteRangeRequest = codec("etcdserverpb.DeleteRangeRequest");
 
 /** `etcdserverpb.DeleteRangeResponse`. */
 export type DeleteRangeResponse = Of<"etcdserverpb.DeleteRangeResponse">;
 
-export const DeleteRangeResponse: MessageCodec<DeleteRangeResponse> = SCHEMA
-  .codec<DeleteRangeResponse>("etcdserverpb.DeleteRangeResponse");
+export const DeleteRangeResponse = codec("etcdserverpb.DeleteRangeResponse");
 
 /** `etcdserverpb.Compare`. */
 export type Compare = Of<"etcdserverpb.Compare">;
@@ -146,76 +138,63 @@ export type RequestOp = Of<"etcdserverpb.RequestOp">;
 /** `etcdserverpb.TxnRequest`. */
 export type TxnRequest = Of<"etcdserverpb.TxnRequest">;
 
-export const TxnRequest: MessageCodec<TxnRequest> = SCHEMA.codec<TxnRequest>(
-  "etcdserverpb.TxnRequest",
-);
+export const TxnRequest = codec("etcdserverpb.TxnRequest");
 
 /** `etcdserverpb.TxnResponse`. */
 export type TxnResponse = Of<"etcdserverpb.TxnResponse">;
 
-export const TxnResponse: MessageCodec<TxnResponse> = SCHEMA.codec<TxnResponse>(
-  "etcdserverpb.TxnResponse",
-);
+export const TxnResponse = codec("etcdserverpb.TxnResponse");
 
 /** `etcdserverpb.WatchRequest`. */
 export type WatchRequest = Of<"etcdserverpb.WatchRequest">;
 
-export const WatchRequest: MessageCodec<WatchRequest> = SCHEMA.codec<
-  WatchRequest
->("etcdserverpb.WatchRequest");
+export const WatchRequest = codec("etcdserverpb.WatchRequest");
 
 /** `etcdserverpb.WatchResponse`. */
 export type WatchResponse = Of<"etcdserverpb.WatchResponse">;
 
-export const WatchResponse: MessageCodec<WatchResponse> = SCHEMA.codec<
-  WatchResponse
->("etcdserverpb.WatchResponse");
+export const WatchResponse = codec("etcdserverpb.WatchResponse");
 
 /** `etcdserverpb.LeaseGrantRequest`. */
 export type LeaseGrantRequest = Of<"etcdserverpb.LeaseGrantRequest">;
 
-export const LeaseGrantRequest: MessageCodec<LeaseGrantRequest> = SCHEMA.codec<
-  LeaseGrantRequest
->("etcdserverpb.LeaseGrantRequest");
+export const LeaseGrantRequest = codec("etcdserverpb.LeaseGrantRequest");
 
 /** `etcdserverpb.LeaseGrantResponse`. */
 export type LeaseGrantResponse = Of<"etcdserverpb.LeaseGrantResponse">;
 
-export const LeaseGrantResponse: MessageCodec<LeaseGrantResponse> = SCHEMA
-  .codec<LeaseGrantResponse>("etcdserverpb.LeaseGrantResponse");
+export const LeaseGrantResponse = codec("etcdserverpb.LeaseGrantResponse");
 
 /** `etcdserverpb.LeaseRevokeRequest`. */
 export type LeaseRevokeRequest = Of<"etcdserverpb.LeaseRevokeRequest">;
 
-export const LeaseRevokeRequest: MessageCodec<LeaseRevokeRequest> = SCHEMA
-  .codec<LeaseRevokeRequest>("etcdserverpb.LeaseRevokeRequest");
+export const LeaseRevokeRequest = codec("etcdserverpb.LeaseRevokeRequest");
 
 /** `etcdserverpb.LeaseRevokeResponse`. */
 export type LeaseRevokeResponse = Of<"etcdserverpb.LeaseRevokeResponse">;
 
-export const LeaseRevokeResponse: MessageCodec<LeaseRevokeResponse> = SCHEMA
-  .codec<LeaseRevokeResponse>("etcdserverpb.LeaseRevokeResponse");
+export const LeaseRevokeResponse = codec("etcdserverpb.LeaseRevokeResponse");
 
 /** `etcdserverpb.LeaseKeepAliveRequest`. */
 export type LeaseKeepAliveRequest = Of<"etcdserverpb.LeaseKeepAliveRequest">;
 
-export const LeaseKeepAliveRequest: MessageCodec<LeaseKeepAliveRequest> = SCHEMA
-  .codec<LeaseKeepAliveRequest>("etcdserverpb.LeaseKeepAliveRequest");
+export const LeaseKeepAliveRequest = codec(
+  "etcdserverpb.LeaseKeepAliveRequest",
+);
 
 /** `etcdserverpb.LeaseKeepAliveResponse`. */
 export type LeaseKeepAliveResponse = Of<"etcdserverpb.LeaseKeepAliveResponse">;
 
-export const LeaseKeepAliveResponse: MessageCodec<LeaseKeepAliveResponse> =
-  SCHEMA.codec<LeaseKeepAliveResponse>("etcdserverpb.LeaseKeepAliveResponse");
+export const LeaseKeepAliveResponse = codec(
+  "etcdserverpb.LeaseKeepAliveResponse",
+);
 
 /** `etcdserverpb.AuthenticateRequest`. */
 export type AuthenticateRequest = Of<"etcdserverpb.AuthenticateRequest">;
 
-export const AuthenticateRequest: MessageCodec<AuthenticateRequest> = SCHEMA
-  .codec<AuthenticateRequest>("etcdserverpb.AuthenticateRequest");
+export const AuthenticateRequest = codec("etcdserverpb.AuthenticateRequest");
 
 /** `etcdserverpb.AuthenticateResponse`. */
 export type AuthenticateResponse = Of<"etcdserverpb.AuthenticateResponse">;
 
-export const AuthenticateResponse: MessageCodec<AuthenticateResponse> = SCHEMA
-  .codec<AuthenticateResponse>("etcdserverpb.AuthenticateResponse");
+export const AuthenticateResponse = codec("etcdserverpb.AuthenticateResponse");

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { type MessageCodec, Schema } from "./message_codec.ts";
+import { Schema } from "./message_codec.ts";
 import type { WholeMessage } from "./described_message.ts";
 
 /** What the files say, a line for a message. */
@@ -24,6 +24,8 @@ export const SCHEMA: Schema = new Schema(PACKAGES);
 
 type Of<Name extends string> = WholeMessage<typeof PACKAGES, Name>;
 
+const codec = <Name extends string>(name: Name) => SCHEMA.codec<Of<Name>>(name);
+
 /** Paths of the methods of `grpc.health.v1.Health`. */
 export const HEALTH_METHODS = {
   /** The status of one service now; NOT_FOUND when it is unknown. */
@@ -40,14 +42,12 @@ export const HEALTH_METHODS = {
 /** `grpc.health.v1.HealthCheckRequest`. */
 export type HealthCheckRequest = Of<"grpc.health.v1.HealthCheckRequest">;
 
-export const HealthCheckRequest: MessageCodec<HealthCheckRequest> = SCHEMA
-  .codec<HealthCheckRequest>("grpc.health.v1.HealthCheckRequest");
+export const HealthCheckRequest = codec("grpc.health.v1.HealthCheckRequest");
 
 /** `grpc.health.v1.HealthCheckResponse`. */
 export type HealthCheckResponse = Of<"grpc.health.v1.HealthCheckResponse">;
 
-export const HealthCheckResponse: MessageCodec<HealthCheckResponse> = SCHEMA
-  .codec<HealthCheckResponse>("grpc.health.v1.HealthCheckResponse");
+export const HealthCheckResponse = codec("grpc.health.v1.HealthCheckResponse");
 
 /** `grpc.health.v1.HealthCheckResponse.ServingStatus`. */
 export const ServingStatus = {
@@ -61,12 +61,9 @@ export const ServingStatus = {
 /** `grpc.health.v1.HealthListRequest`. */
 export type HealthListRequest = Of<"grpc.health.v1.HealthListRequest">;
 
-export const HealthListRequest: MessageCodec<HealthListRequest> = SCHEMA.codec<
-  HealthListRequest
->("grpc.health.v1.HealthListRequest");
+export const HealthListRequest = codec("grpc.health.v1.HealthListRequest");
 
 /** `grpc.health.v1.HealthListResponse`. */
 export type HealthListResponse = Of<"grpc.health.v1.HealthListResponse">;
 
-export const HealthListResponse: MessageCodec<HealthListResponse> = SCHEMA
-  .codec<HealthListResponse>("grpc.health.v1.HealthListResponse");
+export const HealthListResponse = codec("grpc.health.v1.HealthListResponse");

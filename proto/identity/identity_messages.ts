@@ -6,7 +6,7 @@
  * @module
  */
 
-import { type MessageCodec, Schema } from "../grpc/message_codec.ts";
+import { Schema } from "../grpc/message_codec.ts";
 import type { WholeMessage } from "../grpc/described_message.ts";
 
 /** What the files say, a line for a message. */
@@ -30,6 +30,8 @@ const PACKAGES = {
 export const SCHEMA: Schema = new Schema(PACKAGES);
 
 type Of<Name extends string> = WholeMessage<typeof PACKAGES, Name>;
+
+const codec = <Name extends string>(name: Name) => SCHEMA.codec<Of<Name>>(name);
 
 /** Paths of the methods of `tunnel.v1.Identity`. */
 export const IDENTITY_METHODS = {
@@ -66,64 +68,47 @@ export const IDENTITY_METHODS = {
 /** `tunnel.v1.ChallengeRequest`. */
 export type ChallengeRequest = Of<"tunnel.v1.ChallengeRequest">;
 
-export const ChallengeRequest: MessageCodec<ChallengeRequest> = SCHEMA.codec<
-  ChallengeRequest
->("tunnel.v1.ChallengeRequest");
+export const ChallengeRequest = codec("tunnel.v1.ChallengeRequest");
 
 /** `tunnel.v1.ChallengeAnswer`. */
 export type ChallengeAnswer = Of<"tunnel.v1.ChallengeAnswer">;
 
-export const ChallengeAnswer: MessageCodec<ChallengeAnswer> = SCHEMA.codec<
-  ChallengeAnswer
->("tunnel.v1.ChallengeAnswer");
+export const ChallengeAnswer = codec("tunnel.v1.ChallengeAnswer");
 
 /** `tunnel.v1.JoinRequest`. */
 export type JoinRequest = Of<"tunnel.v1.JoinRequest">;
 
-export const JoinRequest: MessageCodec<JoinRequest> = SCHEMA.codec<JoinRequest>(
-  "tunnel.v1.JoinRequest",
-);
+export const JoinRequest = codec("tunnel.v1.JoinRequest");
 
 /** `tunnel.v1.RenewRequest`. */
 export type RenewRequest = Of<"tunnel.v1.RenewRequest">;
 
-export const RenewRequest: MessageCodec<RenewRequest> = SCHEMA.codec<
-  RenewRequest
->("tunnel.v1.RenewRequest");
+export const RenewRequest = codec("tunnel.v1.RenewRequest");
 
 /** `tunnel.v1.AuthoritiesRequest`. */
 export type AuthoritiesRequest = Of<"tunnel.v1.AuthoritiesRequest">;
 
-export const AuthoritiesRequest: MessageCodec<AuthoritiesRequest> = SCHEMA
-  .codec<AuthoritiesRequest>("tunnel.v1.AuthoritiesRequest");
+export const AuthoritiesRequest = codec("tunnel.v1.AuthoritiesRequest");
 
 /** `tunnel.v1.AuthoritiesAnswer`. */
 export type AuthoritiesAnswer = Of<"tunnel.v1.AuthoritiesAnswer">;
 
-export const AuthoritiesAnswer: MessageCodec<AuthoritiesAnswer> = SCHEMA.codec<
-  AuthoritiesAnswer
->("tunnel.v1.AuthoritiesAnswer");
+export const AuthoritiesAnswer = codec("tunnel.v1.AuthoritiesAnswer");
 
 /** `tunnel.v1.StandingRequest`. */
 export type StandingRequest = Of<"tunnel.v1.StandingRequest">;
 
-export const StandingRequest: MessageCodec<StandingRequest> = SCHEMA.codec<
-  StandingRequest
->("tunnel.v1.StandingRequest");
+export const StandingRequest = codec("tunnel.v1.StandingRequest");
 
 /** `tunnel.v1.StandingAnswer`. */
 export type StandingAnswer = Of<"tunnel.v1.StandingAnswer">;
 
-export const StandingAnswer: MessageCodec<StandingAnswer> = SCHEMA.codec<
-  StandingAnswer
->("tunnel.v1.StandingAnswer");
+export const StandingAnswer = codec("tunnel.v1.StandingAnswer");
 
 /** A newer server may answer something else: neither of the two. */
 export type EnrolmentAnswer = Of<"tunnel.v1.EnrolmentAnswer">;
 
-export const EnrolmentAnswer: MessageCodec<EnrolmentAnswer> = SCHEMA.codec<
-  EnrolmentAnswer
->("tunnel.v1.EnrolmentAnswer");
+export const EnrolmentAnswer = codec("tunnel.v1.EnrolmentAnswer");
 
 /** A node's certificate, and what it needs besides. */
 export type Enrolment = Of<"tunnel.v1.Enrolment">;

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { type MessageCodec, Schema } from "../grpc/message_codec.ts";
+import { Schema } from "../grpc/message_codec.ts";
 import type { WholeMessage } from "../grpc/described_message.ts";
 
 /** What the files say, a line for a message. */
@@ -24,12 +24,12 @@ export const SCHEMA: Schema = new Schema(PACKAGES);
 
 type Of<Name extends string> = WholeMessage<typeof PACKAGES, Name>;
 
+const codec = <Name extends string>(name: Name) => SCHEMA.codec<Of<Name>>(name);
+
 /** `tunnel.v1.Forwarded`. */
 export type Forwarded = Of<"tunnel.v1.Forwarded">;
 
-export const Forwarded: MessageCodec<Forwarded> = SCHEMA.codec<Forwarded>(
-  "tunnel.v1.Forwarded",
-);
+export const Forwarded = codec("tunnel.v1.Forwarded");
 
 /** Who asked, as the first server proved it. */
 export type ForwardedCaller = Of<"tunnel.v1.ForwardedCaller">;

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { type MessageCodec, Schema } from "../grpc/message_codec.ts";
+import { Schema } from "../grpc/message_codec.ts";
 import type { WholeMessage } from "../grpc/described_message.ts";
 
 /** What the files say, a line for a message. */
@@ -38,6 +38,8 @@ export const SCHEMA: Schema = new Schema(PACKAGES);
 
 type Of<Name extends string> = WholeMessage<typeof PACKAGES, Name>;
 
+const codec = <Name extends string>(name: Name) => SCHEMA.codec<Of<Name>>(name);
+
 /** Paths of the methods of `tunnel.v1.Link`. */
 export const LINK_METHODS = {
   control: "/tunnel.v1.Link/Control",
@@ -46,16 +48,12 @@ export const LINK_METHODS = {
 /** `tunnel.v1.FromServer`. */
 export type FromServer = Of<"tunnel.v1.FromServer">;
 
-export const FromServer: MessageCodec<FromServer> = SCHEMA.codec<FromServer>(
-  "tunnel.v1.FromServer",
-);
+export const FromServer = codec("tunnel.v1.FromServer");
 
 /** `tunnel.v1.FromAgent`. */
 export type FromAgent = Of<"tunnel.v1.FromAgent">;
 
-export const FromAgent: MessageCodec<FromAgent> = SCHEMA.codec<FromAgent>(
-  "tunnel.v1.FromAgent",
-);
+export const FromAgent = codec("tunnel.v1.FromAgent");
 
 /** Sent once by the server, first of all. */
 export type ServerHello = Of<"tunnel.v1.ServerHello">;

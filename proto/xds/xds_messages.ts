@@ -6,7 +6,7 @@
  * @module
  */
 
-import { type MessageKind, XdsSchema } from "./message_kind.ts";
+import { XdsSchema } from "./message_kind.ts";
 import type { PresentMessage } from "../grpc/described_message.ts";
 
 /** What the files say, a line for a message. */
@@ -143,10 +143,12 @@ export const SCHEMA: XdsSchema = new XdsSchema(PACKAGES);
 
 type Of<Name extends string> = PresentMessage<typeof PACKAGES, Name>;
 
+const codec = <Name extends string>(name: Name) => SCHEMA.codec<Of<Name>>(name);
+
 /** Some message, and which. */
 export type Any = Of<"google.protobuf.Any">;
 
-export const Any: MessageKind<Any> = SCHEMA.codec<Any>("google.protobuf.Any");
+export const Any = codec("google.protobuf.Any");
 
 /** See `duration.ts`. */
 export type Duration = Of<"google.protobuf.Duration">;
@@ -154,9 +156,7 @@ export type Duration = Of<"google.protobuf.Duration">;
 /** `struct_data.ts` turns it into plain data. */
 export type Struct = Of<"google.protobuf.Struct">;
 
-export const Struct: MessageKind<Struct> = SCHEMA.codec<Struct>(
-  "google.protobuf.Struct",
-);
+export const Struct = codec("google.protobuf.Struct");
 
 /** `google.protobuf.Value`. */
 export type Value = Of<"google.protobuf.Value">;
@@ -164,9 +164,7 @@ export type Value = Of<"google.protobuf.Value">;
 /** `google.rpc.Status`. */
 export type RpcStatus = Of<"google.rpc.Status">;
 
-export const RpcStatus: MessageKind<RpcStatus> = SCHEMA.codec<RpcStatus>(
-  "google.rpc.Status",
-);
+export const RpcStatus = codec("google.rpc.Status");
 
 /** `envoy.config.core.v3.ApiVersion`. */
 export const ApiVersion = {
@@ -191,16 +189,12 @@ export type Locality = Of<"envoy.config.core.v3.Locality">;
 /** `envoy.config.core.v3.Node`. */
 export type Node = Of<"envoy.config.core.v3.Node">;
 
-export const Node: MessageKind<Node> = SCHEMA.codec<Node>(
-  "envoy.config.core.v3.Node",
-);
+export const Node = codec("envoy.config.core.v3.Node");
 
 /** `envoy.config.core.v3.Metadata`. */
 export type Metadata = Of<"envoy.config.core.v3.Metadata">;
 
-export const Metadata: MessageKind<Metadata> = SCHEMA.codec<Metadata>(
-  "envoy.config.core.v3.Metadata",
-);
+export const Metadata = codec("envoy.config.core.v3.Metadata");
 
 /** `envoy.config.core.v3.SocketAddress.Protocol`. */
 export const SocketAddress_Protocol = {
@@ -211,9 +205,7 @@ export const SocketAddress_Protocol = {
 /** `envoy.config.core.v3.Address`. */
 export type Address = Of<"envoy.config.core.v3.Address">;
 
-export const Address: MessageKind<Address> = SCHEMA.codec<Address>(
-  "envoy.config.core.v3.Address",
-);
+export const Address = codec("envoy.config.core.v3.Address");
 
 /** `envoy.config.core.v3.ConfigSource`. */
 export type ConfigSource = Of<"envoy.config.core.v3.ConfigSource">;
@@ -223,8 +215,9 @@ export type TypedExtensionConfig = Of<
   "envoy.config.core.v3.TypedExtensionConfig"
 >;
 
-export const TypedExtensionConfig: MessageKind<TypedExtensionConfig> = SCHEMA
-  .codec<TypedExtensionConfig>("envoy.config.core.v3.TypedExtensionConfig");
+export const TypedExtensionConfig = codec(
+  "envoy.config.core.v3.TypedExtensionConfig",
+);
 
 /** `envoy.config.core.v3.TransportSocket`. */
 export type TransportSocket = Of<"envoy.config.core.v3.TransportSocket">;
@@ -245,10 +238,9 @@ export type ClusterLoadAssignment = Of<
   "envoy.config.endpoint.v3.ClusterLoadAssignment"
 >;
 
-export const ClusterLoadAssignment: MessageKind<ClusterLoadAssignment> = SCHEMA
-  .codec<ClusterLoadAssignment>(
-    "envoy.config.endpoint.v3.ClusterLoadAssignment",
-  );
+export const ClusterLoadAssignment = codec(
+  "envoy.config.endpoint.v3.ClusterLoadAssignment",
+);
 
 /**
  * Endpoints that failed are left out for a while. What is about answers (5xx,
@@ -259,9 +251,7 @@ export type OutlierDetection = Of<"envoy.config.cluster.v3.OutlierDetection">;
 /** `envoy.config.cluster.v3.Cluster`. */
 export type Cluster = Of<"envoy.config.cluster.v3.Cluster">;
 
-export const Cluster: MessageKind<Cluster> = SCHEMA.codec<Cluster>(
-  "envoy.config.cluster.v3.Cluster",
-);
+export const Cluster = codec("envoy.config.cluster.v3.Cluster");
 
 /** `envoy.config.cluster.v3.Cluster.DiscoveryType`. */
 export const Cluster_DiscoveryType = {
@@ -307,35 +297,30 @@ export type VirtualHost = Of<"envoy.config.route.v3.VirtualHost">;
 /** `envoy.config.route.v3.RouteConfiguration`. */
 export type RouteConfiguration = Of<"envoy.config.route.v3.RouteConfiguration">;
 
-export const RouteConfiguration: MessageKind<RouteConfiguration> = SCHEMA.codec<
-  RouteConfiguration
->("envoy.config.route.v3.RouteConfiguration");
+export const RouteConfiguration = codec(
+  "envoy.config.route.v3.RouteConfiguration",
+);
 
 /** `envoy.config.listener.v3.Listener`. */
 export type Listener = Of<"envoy.config.listener.v3.Listener">;
 
-export const Listener: MessageKind<Listener> = SCHEMA.codec<Listener>(
-  "envoy.config.listener.v3.Listener",
-);
+export const Listener = codec("envoy.config.listener.v3.Listener");
 
 /** Which HTTP Envoy speaks to a cluster; HTTP/1.1 by default. */
 export type HttpProtocolOptions = Of<
   "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 >;
 
-export const HttpProtocolOptions: MessageKind<HttpProtocolOptions> = SCHEMA
-  .codec<HttpProtocolOptions>(
-    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-  );
+export const HttpProtocolOptions = codec(
+  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+);
 
 /** `envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport`. */
 export type Http11ProxyUpstreamTransport = Of<
   "envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport"
 >;
 
-export const Http11ProxyUpstreamTransport: MessageKind<
-  Http11ProxyUpstreamTransport
-> = SCHEMA.codec<Http11ProxyUpstreamTransport>(
+export const Http11ProxyUpstreamTransport = codec(
   "envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport",
 );
 
@@ -344,7 +329,7 @@ export type RawBuffer = Of<
   "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
 >;
 
-export const RawBuffer: MessageKind<RawBuffer> = SCHEMA.codec<RawBuffer>(
+export const RawBuffer = codec(
   "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer",
 );
 
@@ -353,27 +338,25 @@ export type PreviousHostsPredicate = Of<
   "envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
 >;
 
-export const PreviousHostsPredicate: MessageKind<PreviousHostsPredicate> =
-  SCHEMA.codec<PreviousHostsPredicate>(
-    "envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
-  );
+export const PreviousHostsPredicate = codec(
+  "envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+);
 
 /** `envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig`. */
 export type PreviousPrioritiesConfig = Of<
   "envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig"
 >;
 
-export const PreviousPrioritiesConfig: MessageKind<PreviousPrioritiesConfig> =
-  SCHEMA.codec<PreviousPrioritiesConfig>(
-    "envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig",
-  );
+export const PreviousPrioritiesConfig = codec(
+  "envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig",
+);
 
 /** `envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy`. */
 export type TcpProxy = Of<
   "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"
 >;
 
-export const TcpProxy: MessageKind<TcpProxy> = SCHEMA.codec<TcpProxy>(
+export const TcpProxy = codec(
   "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
 );
 
@@ -382,62 +365,55 @@ export type HttpConnectionManager = Of<
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 >;
 
-export const HttpConnectionManager: MessageKind<HttpConnectionManager> = SCHEMA
-  .codec<HttpConnectionManager>(
-    "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-  );
+export const HttpConnectionManager = codec(
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+);
 
 /** `envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig`. */
 export type UdpProxyConfig = Of<
   "envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig"
 >;
 
-export const UdpProxyConfig: MessageKind<UdpProxyConfig> = SCHEMA.codec<
-  UdpProxyConfig
->("envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig");
+export const UdpProxyConfig = codec(
+  "envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig",
+);
 
 /** `envoy.extensions.filters.udp.udp_proxy.v3.Route`. */
 export type UdpRoute = Of<"envoy.extensions.filters.udp.udp_proxy.v3.Route">;
 
-export const UdpRoute: MessageKind<UdpRoute> = SCHEMA.codec<UdpRoute>(
+export const UdpRoute = codec(
   "envoy.extensions.filters.udp.udp_proxy.v3.Route",
 );
 
 /** `envoy.extensions.filters.http.router.v3.Router`. */
 export type Router = Of<"envoy.extensions.filters.http.router.v3.Router">;
 
-export const Router: MessageKind<Router> = SCHEMA.codec<Router>(
-  "envoy.extensions.filters.http.router.v3.Router",
-);
+export const Router = codec("envoy.extensions.filters.http.router.v3.Router");
 
 /** `envoy.service.discovery.v3.DiscoveryRequest`. */
 export type DiscoveryRequestMessage = Of<
   "envoy.service.discovery.v3.DiscoveryRequest"
 >;
 
-export const DiscoveryRequestMessage: MessageKind<DiscoveryRequestMessage> =
-  SCHEMA.codec<DiscoveryRequestMessage>(
-    "envoy.service.discovery.v3.DiscoveryRequest",
-  );
+export const DiscoveryRequestMessage = codec(
+  "envoy.service.discovery.v3.DiscoveryRequest",
+);
 
 /** `envoy.service.discovery.v3.DiscoveryResponse`. */
 export type DiscoveryResponseMessage = Of<
   "envoy.service.discovery.v3.DiscoveryResponse"
 >;
 
-export const DiscoveryResponseMessage: MessageKind<DiscoveryResponseMessage> =
-  SCHEMA.codec<DiscoveryResponseMessage>(
-    "envoy.service.discovery.v3.DiscoveryResponse",
-  );
+export const DiscoveryResponseMessage = codec(
+  "envoy.service.discovery.v3.DiscoveryResponse",
+);
 
 /** `envoy.service.discovery.v3.DeltaDiscoveryRequest`. */
 export type DeltaDiscoveryRequestMessage = Of<
   "envoy.service.discovery.v3.DeltaDiscoveryRequest"
 >;
 
-export const DeltaDiscoveryRequestMessage: MessageKind<
-  DeltaDiscoveryRequestMessage
-> = SCHEMA.codec<DeltaDiscoveryRequestMessage>(
+export const DeltaDiscoveryRequestMessage = codec(
   "envoy.service.discovery.v3.DeltaDiscoveryRequest",
 );
 
@@ -446,18 +422,14 @@ export type DeltaDiscoveryResponseMessage = Of<
   "envoy.service.discovery.v3.DeltaDiscoveryResponse"
 >;
 
-export const DeltaDiscoveryResponseMessage: MessageKind<
-  DeltaDiscoveryResponseMessage
-> = SCHEMA.codec<DeltaDiscoveryResponseMessage>(
+export const DeltaDiscoveryResponseMessage = codec(
   "envoy.service.discovery.v3.DeltaDiscoveryResponse",
 );
 
 /** `tunnel.v1.Service`. */
 export type TunnelService = Of<"tunnel.v1.Service">;
 
-export const TunnelService: MessageKind<TunnelService> = SCHEMA.codec<
-  TunnelService
->("tunnel.v1.Service");
+export const TunnelService = codec("tunnel.v1.Service");
 
 /** `tunnel.v1.Service.Port`. */
 export type TunnelService_Port = Of<"tunnel.v1.Service.Port">;
