@@ -11,7 +11,8 @@ import { defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
 import { textTable } from "../admin/ask/text_table.ts";
 import { flag, inGroup } from "./flags/flag.ts";
-import { HELP_COLUMNS, wrap } from "./flags/help_text.ts";
+import { HELP_COLUMNS } from "./flags/help_text.ts";
+import { wrapped } from "../platform/text/columns.ts";
 import { FORM_FLAG, GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
 
@@ -143,14 +144,14 @@ function page(code: Code): string {
   const { slug, title, means, causes, mend, see } = CODES[code];
   const list = (items: readonly string[]) =>
     items.flatMap((item) =>
-      wrap(item, HELP_COLUMNS - 4)
+      wrapped(item, HELP_COLUMNS - 4)
         .map((line, index) => `${index === 0 ? "  - " : "    "}${line}`)
     );
   return [
     `${code}  ${title}`,
     `(${slug}; ${AREAS[code[3]!]})`,
     "",
-    ...wrap(means, HELP_COLUMNS),
+    ...wrapped(means, HELP_COLUMNS),
     "",
     "Why:",
     ...list(causes),

@@ -18,6 +18,11 @@ import type { CommandContext } from "./program/command.ts";
 import { CommandFailure, ExitCode, failure } from "./program/exit_codes.ts";
 import type { StateFlagValues } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
+import {
+  approved,
+  changeRecord,
+  revoked,
+} from "../admin/server/node_actions.ts";
 import { textTable } from "../admin/ask/text_table.ts";
 
 /** As a value of `--identifiers`; an empty text counts as a flag not given. */
@@ -73,16 +78,16 @@ async function changed(
   change: Exclude<NodeChange, { readonly verb: "forget" }>,
   state: Store,
 ): Promise<string | undefined> {
-  const record = await new NodeStore(state).change(
+  const record = await changeRecord(
+    state,
     node,
     change.verb === "approve"
       ? approval(change.identifiers)
-      : (record) => ({ ...record, state: "revoked", reason: change.reason }),
+      : revoked(change.reason),
   );
   if (record === undefined) return undefined;
   const { name, identifiers } = record;
   if (record.state === "approved") {
-    await new DuplicateRecords(state).remove(node);
     const grants = identifiers ? ` (${identifiers})` : "";
     return `Approved ${name}${grants}: it may link now; a running server ` +
       "knows at once.";
@@ -106,9 +111,8 @@ async function forget(
 /** @param identifiers Empty: unchanged; `-`: none. */
 function approval(identifiers: string) {
   const granted = identifiers === NO_GRANTS ? "" : identifiers;
-  return ({ reason: _, ...record }: NodeRecord): NodeRecord => ({
-    ...record,
-    state: "approved",
+  return (record: NodeRecord): NodeRecord => ({
+    ...approved(record),
     ...(identifiers === "" ? {} : { identifiers: granted }),
   });
 }

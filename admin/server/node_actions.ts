@@ -6,6 +6,7 @@
  */
 
 import { AdminFailure } from "../../net/admin/admin_api.ts";
+import type { Store } from "../../neighbours/store/store.ts";
 import type { ActionAnswer, AdminProblem } from "../../proto/admin/api.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { DuplicateRecords } from "../../server/identity/duplicate_records.ts";
@@ -17,6 +18,7 @@ import {
   StoreAwayError,
   StoreError,
 } from "../../neighbours/store/store_error.ts";
+import { counted } from "../../platform/text/quantities.ts";
 import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 import { nameOf } from "./node_view.ts";
 
@@ -31,11 +33,7 @@ export async function revokeNode(
   by: string,
 ): Promise<ActionAnswer> {
   const reason = reasonIn(body);
-  await change(facts, name, (record) => ({
-    ...record,
-    state: "revoked",
-    reason,
-  }));
+  await change(facts, name, revoked(reason));
   const why = reason === "" ? "" : `: ${reason}`;
   facts.events.note("revoked", `revoked by ${by}${why}`, { node: name });
   return {
@@ -50,10 +48,7 @@ export async function approveNode(
   name: string,
   by: string,
 ): Promise<ActionAnswer> {
-  await change(facts, name, ({ reason: _, ...record }) => ({
-    ...record,
-    state: "approved",
-  }));
+  await change(facts, name, approved);
   facts.events.note("approved", `approved by ${by}`, { node: name });
   return { message: `Approved ${name}: it may link now` };
 }
@@ -81,8 +76,6 @@ export function drainNode(
   }
   facts.events.note("drain", `drained by ${by}`, { node: name });
   const carried = links.reduce((sum, { load }) => sum + load, 0);
-  const count = (number: number, one: string) =>
-    `${number} ${one}${number === 1 ? "" : "s"}`;
   const rest = asked === links.length
     ? ""
     : `; ${links.length - asked} of them are of Konnectivity's protocol, ` +
@@ -93,10 +86,33 @@ export function drainNode(
     : "this server knows of no other: its agent makes new links here, which " +
       "serve what comes from now on";
   return {
-    message: `Draining ${count(links.length, "link")} of ${name} with ` +
-      `${count(carried, "connection")}, which go on to their ends: ` +
+    message: `Draining ${counted(links.length, "link")} of ${name} with ` +
+      `${counted(carried, "connection")}, which go on to their ends: ` +
       next + rest,
   };
+}
+
+/** What a record becomes. */
+export function approved({ reason: _, ...record }: NodeRecord): NodeRecord {
+  return { ...record, state: "approved" };
+}
+
+/** The same. */
+export function revoked(reason: string): (record: NodeRecord) => NodeRecord {
+  return (record) => ({ ...record, state: "revoked", reason });
+}
+
+/** @returns The record now; `undefined`: no node of that name joined. */
+export async function changeRecord(
+  state: Store,
+  name: string,
+  to: (record: NodeRecord) => NodeRecord,
+): Promise<NodeRecord | undefined> {
+  const changed = await new NodeStore(state).change(name, to);
+  if (changed?.state === "approved") {
+    await new DuplicateRecords(state).remove(name);
+  }
+  return changed;
 }
 
 async function change(
@@ -114,17 +130,13 @@ async function change(
   }
   const { state, book } = identity;
   try {
-    const changed = await new NodeStore(state).change(name, to);
-    if (changed === undefined) {
+    if (await changeRecord(state, name, to) === undefined) {
       throw failure(
         404,
         "TUN312",
         `Cannot find node ${JSON.stringify(name.slice(0, 253))}: none of ` +
           "that name joined; see tunnel node list",
       );
-    }
-    if (changed.state === "approved") {
-      await new DuplicateRecords(state).remove(name);
     }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;

@@ -28,11 +28,7 @@ import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { liveConfig, shownFlags } from "../flags/effective_flags.ts";
 import { relayFlags, relayOptions } from "../flags/relay_flags.ts";
 import type { ListenFlag } from "../flags/addresses.ts";
-import {
-  type LongRunning,
-  programLog,
-  runUntilStopped,
-} from "../program/long_running.ts";
+import { programLog, runUntilStopped } from "../program/long_running.ts";
 import { workerRole } from "../program/workers/worker_words.ts";
 import type { Replaceable } from "../../net/program/program.ts";
 import { withSomeGroup } from "../flags/program_flags.ts";
@@ -84,26 +80,23 @@ export function agentCommand(start: StartAgent): Command {
         shownFlags: shownFlags("agent", AGENT_FLAGS, context),
       };
       const { identity, health, adminAccess, drainTimeoutMs } = options;
-      const { stateDirectory } = identity ?? {};
-      const run: LongRunning = {
-        command: "agent",
-        flags: values,
-        stateDirectory,
-        port: health,
-        ownFlags: identity === undefined
-          ? "a --health-server-port"
-          : "a --state-dir and ports",
-        listens: listenFlags(options),
-        workers: {
-          count: values["workers"],
+      return await runUntilStopped(
+        {
+          command: "agent",
+          flags: values,
           role,
+          stateDirectory: identity?.stateDirectory,
+          port: health,
+          portFlag: "a --health-server-port",
+          listens: listenFlags(options),
           health,
-          access: { stateDirectory, ...adminAccess },
+          access: adminAccess ?? {},
           endMs: drainTimeoutMs,
+          start: () => start(live, log),
         },
-        start: () => start(live, log),
-      };
-      return await runUntilStopped(run, context, log);
+        context,
+        log,
+      );
     },
   });
 }

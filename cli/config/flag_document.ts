@@ -5,41 +5,37 @@
  * @module
  */
 
-import {
-  FieldError,
-  kindOfValue,
-} from "../../platform/documents/document_map.ts";
+import { FieldError } from "../../platform/documents/document_map.ts";
 import type { JsonSchema } from "../../platform/documents/json_schema.ts";
-import { clipped } from "../../proto/peer/quoted.ts";
 import { canonicalNames } from "../flags/arguments.ts";
-import { didYouMean } from "../../platform/text/nearest.ts";
-import { type Flag, type FlagTable, FlagValueError } from "../flags/flag.ts";
-import { readFlags } from "../flags/read_flags.ts";
+import type { Flag, FlagTable } from "../flags/flag.ts";
+import { flagEntries, readFlags, valueProblem } from "../flags/read_flags.ts";
 import type { Command } from "../program/command.ts";
 import { shownDefault } from "../flags/help_text.ts";
 
 /** All that is wrong with such a document, in its order. */
 export function flagProblems(table: FlagTable, value: unknown): FieldError[] {
-  if (value === null || value === undefined) return [];
-  if (typeof value !== "object" || Array.isArray(value)) {
-    const seen = kindOfValue(value);
-    return [
-      new FieldError([], `saw ${seen}, wanted a map of flag names to values`),
-    ];
-  }
-  const names = canonicalNames(table);
-  const seen = new Set<string>();
-  return Object.entries(value).flatMap(([key, given]) => {
-    const say = (problem: string) => [new FieldError([key], problem)];
-    const name = names.get(key.replaceAll("_", "-"));
-    if (name === undefined || name === "config") {
-      const hint = didYouMean(key.slice(0, 100), names.keys());
-      return say(`there is no such flag${hint}`);
-    }
-    if (seen.has(name)) return say(`--${name} is there twice; keep one`);
-    seen.add(name);
-    return valueProblems(table[name]!, given).flatMap(say);
+  return [...flagEntries(table, value)].flatMap((entry) => {
+    const problems = "problem" in entry
+      ? [entry.problem]
+      : entry.texts.flatMap((text) => textProblems(table[entry.name]!, text));
+    const place = entry.key === undefined ? [] : [entry.key];
+    return problems.map((problem) => new FieldError(place, problem));
   });
+}
+
+/** An empty text counts as not given. */
+function textProblems(flag: Flag<unknown>, text: string): string[] {
+  if (text === "") return [];
+  try {
+    const read = flag.parse(text);
+    const isIdle = JSON.stringify(read) === JSON.stringify(flag.fallback);
+    return flag.status.kind === "missing" && !isIdle
+      ? [`${flag.status.because}; remove it`]
+      : [];
+  } catch (error) {
+    return [valueProblem(error, text)];
+  }
 }
 
 /**
@@ -71,32 +67,6 @@ export function togetherProblems(
         .find((found) => found !== undefined);
       return new FieldError(key === undefined ? [] : [key], message);
     });
-}
-
-function valueProblems(flag: Flag<unknown>, given: unknown): string[] {
-  if (given === null || given === "") return [];
-  const items = (Array.isArray(given) ? given : [given]).flat(Infinity);
-  return items.flatMap((item) => {
-    if (!["string", "number", "boolean"].includes(typeof item)) {
-      return [
-        `saw ${
-          kindOfValue(item)
-        }, wanted a text, a number, a boolean or a list`,
-      ];
-    }
-    const text = String(item);
-    try {
-      const read = flag.parse(text);
-      const isIdle = JSON.stringify(read) === JSON.stringify(flag.fallback);
-      return flag.status.kind === "missing" && !isIdle
-        ? [`${flag.status.because}; remove it`]
-        : [];
-    } catch (error) {
-      if (!(error instanceof FlagValueError)) throw error;
-      const seen = error.quotes ? "" : `saw "${clipped(text)}", `;
-      return [`${seen}${error.message}`];
-    }
-  });
 }
 
 /** The schema of a file for this table. */

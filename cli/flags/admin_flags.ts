@@ -19,11 +19,7 @@ import { flag, type FlagValues, inGroup } from "./flag.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
 import { JSON_FLAG, SERVER_ADMIN_PORT } from "./program_flags.ts";
 import type { FlagSources } from "./read_flags.ts";
-import {
-  defaultStateDirectory,
-  proxyStateDirectory,
-  refuseOnNode,
-} from "./state_directory.ts";
+import { programStateDirectory, refuseOnNode } from "./state_directory.ts";
 
 /** The default ports on which agents and proxies answer. */
 export const AGENT_ADMIN_PORT = 8094;
@@ -152,7 +148,8 @@ export function programAt(
     program,
     flag: `--${program}`,
     text,
-    directory: values["state-dir"] || stateDirectoryOf(program, sources),
+    directory: values["state-dir"] ||
+      programStateDirectory(program, sources.environment),
   };
   return { program, address: addressOf(asked, values, sources) };
 }
@@ -171,15 +168,6 @@ export function withWorkers(asked: AskedProgram): readonly AskedProgram[] {
     address: { kind: "unix", path: workerSocket(address.path, worker) },
     worker,
   }));
-}
-
-function stateDirectoryOf(
-  program: AskedProgram["program"],
-  { environment }: Pick<FlagSources, "environment">,
-): string {
-  return program === "proxy"
-    ? proxyStateDirectory(environment)
-    : defaultStateDirectory(program, environment);
 }
 
 const PORTS = {

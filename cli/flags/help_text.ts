@@ -7,6 +7,7 @@
  * @module
  */
 
+import { wrapped } from "../../platform/text/columns.ts";
 import type { Flag, FlagTable } from "./flag.ts";
 
 /** What stands above and below the flags. */
@@ -40,7 +41,7 @@ export function helpText(page: HelpPage, isWhole = true): string {
   const shown = isBrief ? all.filter(([, { isCommon }]) => isCommon) : all;
   const lines = [`Usage: ${page.usage}`, ""];
   for (const paragraph of page.about) {
-    lines.push(...wrap(paragraph, HELP_COLUMNS), "");
+    lines.push(...wrapped(paragraph, HELP_COLUMNS), "");
   }
   if (page.examples.length > 0) {
     lines.push("Examples:", ...page.examples.map((line) => `  ${line}`), "");
@@ -74,21 +75,6 @@ export function shownDefault(flag: Flag<unknown>): string {
     : flag.defaultText;
 }
 
-/** Breaks `text` between words so that no line is longer than `columns`. */
-export function wrap(text: string, columns: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > columns) {
-      lines.push(line);
-      line = word;
-    } else {
-      line = line === "" ? word : `${line} ${word}`;
-    }
-  }
-  return [...lines, line];
-}
-
 function groupLines(
   flags: readonly (readonly [string, Flag<unknown>])[],
 ): string[] {
@@ -97,7 +83,7 @@ function groupLines(
   const lines = working.flatMap(([name, flag]) => flagLines(name, flag));
   if (others.length > 0) {
     const names = others.map(([name]) => `--${name}`).join(", ");
-    lines.push(...wrap(names, HELP_COLUMNS - 2).map((line) => `  ${line}`));
+    lines.push(...wrapped(names, HELP_COLUMNS - 2).map((line) => `  ${line}`));
   }
   return lines;
 }
@@ -113,7 +99,7 @@ function flagLines(name: string, flag: Flag<unknown>): string[] {
   const value = shownDefault(flag);
   const text = flag.help + (value === "" ? "" : ` (default: ${value})`);
   const indent = " ".repeat(EXPLANATION_COLUMN);
-  const [first, ...rest] = wrap(text, HELP_COLUMNS - EXPLANATION_COLUMN);
+  const [first, ...rest] = wrapped(text, HELP_COLUMNS - EXPLANATION_COLUMN);
   const tail = rest.map((line) => indent + line);
   return head.length < EXPLANATION_COLUMN - 1
     ? [head.padEnd(EXPLANATION_COLUMN) + first, ...tail]

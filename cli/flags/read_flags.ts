@@ -7,6 +7,7 @@
  */
 
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
+import { kindOfValue } from "../../platform/documents/document_map.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { textOf, UsageError } from "./usage_error.ts";
 import { type Arguments, canonicalNames, sortArguments } from "./arguments.ts";
@@ -177,13 +178,19 @@ function readText<V>(flag: Flag<V>, text: string, origin: string): V {
   try {
     return flag.parse(text);
   } catch (error) {
-    if (!(error instanceof FlagValueError)) throw error;
-    const seen = error.quotes ? "" : `saw "${clipped(text)}", `;
+    const problem = valueProblem(error, text);
     throw new UsageError(
-      `Cannot use ${origin}: ${seen}${error.message}`,
+      `Cannot use ${origin}: ${problem}`,
       tunnelCodeOf(error),
     );
   }
+}
+
+/** Why `text` is no value, behind its flag. @throws Another error than that. */
+export function valueProblem(error: unknown, text: string): string {
+  if (!(error instanceof FlagValueError)) throw error;
+  const seen = error.quotes ? "" : `saw "${clipped(text)}", `;
+  return seen + error.message;
 }
 
 function configTexts(
@@ -225,28 +232,6 @@ function readConfig(
   if (content.length > CONFIG_BYTES_MAX) {
     throw configRefusal(path, `it is longer than ${CONFIG_BYTES_MAX} bytes`);
   }
-  const names = canonicalNames(table);
-  const texts = new Map<string, readonly string[]>();
-  for (const [key, value] of Object.entries(parseConfigMap(path, content))) {
-    const name = names.get(key.replaceAll("_", "-"));
-    if (name === undefined || name === "config") {
-      throw configRefusal(
-        path,
-        `unknown key "${key}"${didYouMean(key, names.keys())}`,
-      );
-    }
-    if (texts.has(name)) {
-      throw configRefusal(path, `"${key}" is given twice; keep one of them`);
-    }
-    if (value !== null) texts.set(name, asTexts(path, key, value));
-  }
-  return texts;
-}
-
-function parseConfigMap(
-  path: string,
-  content: string,
-): Record<string, unknown> {
   let value: unknown;
   try {
     value = parseFile(path, content);
@@ -254,26 +239,65 @@ function parseConfigMap(
     if (!(error instanceof DocumentError)) throw error;
     throw configRefusal(path, error.message);
   }
-  // An empty file, or one that is all comments, sets nothing.
-  if (value === null || value === undefined) return {};
-  if (typeof value !== "object" || Array.isArray(value)) {
-    throw configRefusal(path, "it must be a map of flag names to values");
+  const texts = new Map<string, readonly string[]>();
+  for (const entry of flagEntries(table, value)) {
+    if ("problem" in entry) {
+      const where = entry.key === undefined ? "" : `"${entry.key}": `;
+      throw configRefusal(path, where + entry.problem);
+    }
+    texts.set(entry.name, entry.texts);
   }
-  return value as Record<string, unknown>;
+  return texts;
 }
 
-function asTexts(path: string, key: string, value: unknown): string[] {
-  if (Array.isArray(value)) {
-    if (value.length === 0) return ["[]"];
-    return value.flatMap((item) => asTexts(path, key, item));
+/** A key of a map of flags: what it says, or what is wrong with it. */
+export type FlagEntry =
+  | {
+    readonly key: string;
+    readonly name: string;
+    readonly texts: readonly string[];
   }
-  if (["string", "number", "boolean"].includes(typeof value)) {
-    return [String(value)];
+  /** Without a key it is the map that is wrong. */
+  | { readonly key?: string; readonly problem: string };
+
+/** Nothing, as in a file that is all comments, sets nothing. */
+export function* flagEntries(
+  table: FlagTable,
+  map: unknown,
+): Iterable<FlagEntry> {
+  if (map === null || map === undefined) return;
+  if (typeof map !== "object" || Array.isArray(map)) {
+    const seen = kindOfValue(map);
+    return yield {
+      problem: `saw ${seen}, wanted a map of flag names to values`,
+    };
   }
-  throw configRefusal(
-    path,
-    `"${key}" must be a text, a number, a boolean or a list`,
+  const names = canonicalNames(table);
+  const seen = new Set<string>();
+  for (const [key, value] of Object.entries(map)) {
+    const name = names.get(key.replaceAll("_", "-"));
+    if (name === undefined || name === "config") {
+      const hint = didYouMean(key.slice(0, 100), names.keys());
+      yield { key, problem: `there is no such flag${hint}` };
+      continue;
+    }
+    const isTwice = seen.has(name);
+    seen.add(name);
+    if (isTwice) yield { key, problem: `--${name} is there twice; keep one` };
+    else if (value !== null) yield textsIn(key, name, value);
+  }
+}
+
+function textsIn(key: string, name: string, value: unknown): FlagEntry {
+  const items = [value].flat(Infinity);
+  const odd = items.find((item) =>
+    !["string", "number", "boolean"].includes(typeof item)
   );
+  if (odd !== undefined) {
+    const wanted = "wanted a text, a number, a boolean or a list";
+    return { key, problem: `saw ${kindOfValue(odd)}, ${wanted}` };
+  }
+  return { key, name, texts: items.length === 0 ? ["[]"] : items.map(String) };
 }
 
 function configRefusal(path: string, problem: string): UsageError {

@@ -49,6 +49,16 @@ export function proxyStateDirectory(
     .replace(/agent$/, "proxy");
 }
 
+/** That of any of the three. */
+export function programStateDirectory(
+  program: "server" | "agent" | "proxy",
+  environment: (name: string) => string | undefined,
+): string {
+  return program === "proxy"
+    ? proxyStateDirectory(environment)
+    : defaultStateDirectory(program, environment);
+}
+
 /**
  * For what a server alone can say or do, where nothing says which one.
  *

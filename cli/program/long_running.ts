@@ -20,6 +20,7 @@ import {
   handoverAddress,
   type HandoverFlags,
   type LOG_FLAGS,
+  type WORKERS_FLAG,
 } from "../flags/program_flags.ts";
 import { type ListenFlag, namingFlags } from "../flags/addresses.ts";
 import type { CommandContext } from "./command.ts";
@@ -35,39 +36,34 @@ import { runWorker } from "./workers/worker_side.ts";
 export interface LongRunning {
   /** Such as `server`. */
   readonly command: string;
-  /** Values of {@linkcode HANDOVER_FLAGS}. */
-  readonly flags: HandoverFlags;
+  readonly flags: HandoverFlags & FlagValues<typeof WORKERS_FLAG>;
+  /** Which of several workers it is; absent: their parent, or the only one. */
+  readonly role: WorkerRole | undefined;
   /** Holds the process's identity; absent: it has none there. */
   readonly stateDirectory: string | undefined;
   /** Tells it from others of its kind that have no identity. */
   readonly port: { readonly hostname: string; readonly port: number };
-  /** Flags that tell a second one of its kind from the first. */
-  readonly ownFlags: string;
+  /** The flag of that port. */
+  readonly portFlag: string;
   readonly listens: readonly ListenFlag[];
-  readonly workers: WorkersWanted;
+  /** Where workers are asked how they are; absent: on their admin port alone. */
+  readonly health?: ListenAddress;
+  /** By whom and how it is asked about itself. */
+  readonly access: AdminAccess;
+  /** How long a worker may take to end. */
+  readonly endMs: number;
   /** Gets it up; rejects when that cannot be. */
   start(): Promise<Replaceable> | Replaceable;
-}
-
-/** How many processes there are to be, and which of them this is. */
-export interface WorkersWanted {
-  readonly count: number;
-  /** Absent: it is the parent of them, or the only one. */
-  readonly role: WorkerRole | undefined;
-  /** Where the program is asked how it is; absent: on its admin port alone. */
-  readonly health?: ListenAddress;
-  /** By whom and how the first one is asked about itself. */
-  readonly access: AdminAccess;
-  /** How long one may take to end. */
-  readonly endMs: number;
 }
 
 /**
  * Whether this process is the parent of workers, which read sources and files
  * themselves.
  */
-export function isParent({ count, role }: WorkersWanted): boolean {
-  return count > 1 && role === undefined;
+export function isParent(
+  { flags, role }: Pick<LongRunning, "flags" | "role">,
+): boolean {
+  return flags.workers > 1 && role === undefined;
 }
 
 /** The log that its flags ask for; what is said of them is the first in it. */
@@ -95,26 +91,26 @@ export async function runUntilStopped(
   { environment, argv }: Pick<CommandContext, "environment" | "argv">,
   log: Log,
 ): Promise<ExitCode> {
-  const { command, flags, stateDirectory, port, ownFlags, listens } = run;
-  const { workers } = run;
+  const { command, flags, role, stateDirectory, port, listens } = run;
   refuseForeign(command, stateDirectory);
   const startOne = async () => {
     const running = await namingFlags(listens, run.start);
     log.detail(tlsInUse());
     return running;
   };
-  if (workers.role !== undefined) {
-    await runWorker(startOne, workers.role, log);
+  if (role !== undefined) {
+    await runWorker(startOne, role, log);
     return ExitCode.OK;
   }
   const startAll = () =>
     startWorkers({
-      ...workers,
-      adminSocket: adminSocketOf(workers.access),
+      ...run,
+      count: flags.workers,
+      adminSocket: adminSocketOf({ stateDirectory, ...run.access }),
       argv: [command, ...argv],
       log,
     });
-  const start = workers.count === 1
+  const start = flags.workers === 1
     ? startOne
     : () => namingFlags(listens, startAll);
   const address = handoverAddress({
@@ -124,11 +120,14 @@ export async function runUntilStopped(
     port,
   });
   const { replace } = flags;
+  const ownFlags = stateDirectory === undefined
+    ? run.portFlag
+    : "a --state-dir and ports";
   const succession = await Succession.begin(
     { command, address, replace, ownFlags, environment },
     log,
   );
-  if (workers.count > 1) succession.writeByItself();
+  if (flags.workers > 1) succession.writeByItself();
   const running = await succession.start(start);
   await untilStopped(running, Deno, log);
   return ExitCode.OK;

@@ -38,13 +38,12 @@ import {
   type LongRunning,
   programLog,
   runUntilStopped,
-  type WorkersWanted,
 } from "../program/long_running.ts";
 import { workerRole } from "../program/workers/worker_words.ts";
-import type { FlagValues } from "../flags/flag.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { checkSources } from "../../services/proxy/source_check.ts";
 import { printable } from "../../platform/text/printable.ts";
+import { counted } from "../../platform/text/quantities.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { KEEPS_NOTHING } from "./discovery.ts";
 
@@ -83,18 +82,23 @@ export const PROXY_COMMAND = defineCommand({
     const logged = isPrinting ? { ...values, "v": 0 } : values;
     const log = programLog("proxy", { ...reading, values: logged }, role);
     using _net = surviveInternalErrors(log);
-    const workers: WorkersWanted = {
-      count: values["workers"],
+    const run: Omit<LongRunning, "listens" | "start"> = {
+      command: "proxy",
+      flags: values,
       role,
+      stateDirectory: undefined,
+      port: adminAddress(values),
+      portFlag: "an --admin-port",
       access: proxyAdminAccess(values, context),
       endMs: values["drain-timeout"],
     };
-    if (isParent(workers) && !isPrinting) {
-      const run = longRunning(values, workers, {
-        listens: [],
-        start: () => Promise.reject(new Error("a parent runs no proxy")),
-      });
-      return await runUntilStopped(run, context, log);
+    if (isParent(run) && !isPrinting) {
+      const start = () => Promise.reject(new Error("a parent runs no proxy"));
+      return await runUntilStopped(
+        { ...run, listens: [], start },
+        context,
+        log,
+      );
     }
     const options = proxyOptions({ ...reading, values }, context, log, role);
     if (isChecking) return await printCheck(options, context);
@@ -102,42 +106,24 @@ export const PROXY_COMMAND = defineCommand({
     if (isPrinting) return await printNames(values, options, log, context);
     const exposure = exposureNotice(options.addresses);
     if (exposure !== undefined) log.warn(exposure, { code: "TUN333" });
-    const run = longRunning(values, workers, {
-      listens: [
-        ["--admin-port", options.admin, "--admin-bind-address"],
-        ...relayFlags(options.relay),
-      ],
-      start: () =>
-        startNodeProxy(
-          {
-            ...options,
-            shownFlags: shownFlags("proxy", PROXY_FLAGS, context),
-          },
-          log,
-          nodeRoutes,
-        ),
-    });
-    return await runUntilStopped(run, context, log);
+    const live = {
+      ...options,
+      shownFlags: shownFlags("proxy", PROXY_FLAGS, context),
+    };
+    return await runUntilStopped(
+      {
+        ...run,
+        listens: [
+          ["--admin-port", options.admin, "--admin-bind-address"],
+          ...relayFlags(options.relay),
+        ],
+        start: () => startNodeProxy(live, log, nodeRoutes),
+      },
+      context,
+      log,
+    );
   },
 });
-
-type Values = FlagValues<typeof PROXY_FLAGS>;
-
-function longRunning(
-  values: Values,
-  workers: WorkersWanted,
-  how: Pick<LongRunning, "listens" | "start">,
-): LongRunning {
-  return {
-    command: "proxy",
-    flags: values,
-    stateDirectory: undefined,
-    port: adminAddress(values),
-    ownFlags: "an --admin-port",
-    workers,
-    ...how,
-  };
-}
 
 /** `--print-env` and `--print-hosts`. */
 async function printNames(
@@ -192,8 +178,4 @@ async function printCheck(
   ];
   print(lines.map((line) => `${printable(line, LINE_LENGTH_MAX)}\n`).join(""));
   return problems.length === 0 ? ExitCode.OK : ExitCode.FAILURE;
-}
-
-function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? "" : "s"}`;
 }

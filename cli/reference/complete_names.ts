@@ -17,10 +17,7 @@ import type {
   NodesAnswer,
 } from "../../proto/admin/node_answer.ts";
 import type { ServicesAnswer } from "../../proto/admin/list_answers.ts";
-import {
-  defaultStateDirectory,
-  proxyStateDirectory,
-} from "../flags/state_directory.ts";
+import { programStateDirectory } from "../flags/state_directory.ts";
 import { flag } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
@@ -99,11 +96,7 @@ async function firstAnswer(
 ): Promise<readonly string[]> {
   const directories = directory !== ""
     ? [directory]
-    : programs.map((program) =>
-      program === "proxy"
-        ? proxyStateDirectory(environment)
-        : defaultStateDirectory(program, environment)
-    );
+    : programs.map((program) => programStateDirectory(program, environment));
   const clients = directories.map((directory) => {
     const address: AdminAddress = {
       kind: "unix",

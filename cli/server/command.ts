@@ -25,10 +25,8 @@ import type { ExitCode } from "../program/exit_codes.ts";
 import type { ListenFlag } from "../flags/addresses.ts";
 import {
   isParent,
-  type LongRunning,
   programLog,
   runUntilStopped,
-  type WorkersWanted,
 } from "../program/long_running.ts";
 import { workerRole } from "../program/workers/worker_words.ts";
 import type { Replaceable } from "../../net/program/program.ts";
@@ -98,12 +96,7 @@ async function runServer(
     log,
   });
   const { identity, address: port } = options.agents;
-  const { health, adminAccess, shutdownTimeoutMs: endMs } = options;
-  const { stateDirectory } = identity ?? {};
-  const access = { stateDirectory, ...adminAccess };
-  const count = values["workers"];
-  const workers: WorkersWanted = { count, role, health, access, endMs };
-  const discovery = isParent(workers)
+  const discovery = isParent({ flags: values, role })
     ? undefined
     : discoveryConfig(reading, context);
   const sources = withOwnNames(() =>
@@ -116,19 +109,23 @@ async function runServer(
     ...(config && { config }),
     ...(discovery && { discovery: { ...discovery, sources } }),
   };
-  const run: LongRunning = {
-    command: "server",
-    flags: values,
-    stateDirectory,
-    port,
-    ownFlags: identity === undefined
-      ? "an --agent-port"
-      : "a --state-dir and ports",
-    listens: listenFlags(live),
-    workers,
-    start: () => start(live, log),
-  };
-  return await runUntilStopped(run, context, log);
+  return await runUntilStopped(
+    {
+      command: "server",
+      flags: values,
+      role,
+      stateDirectory: identity?.stateDirectory,
+      port,
+      portFlag: "an --agent-port",
+      listens: listenFlags(live),
+      health: options.health,
+      access: options.adminAccess ?? {},
+      endMs: options.shutdownTimeoutMs,
+      start: () => start(live, log),
+    },
+    context,
+    log,
+  );
 }
 
 function listenFlags(options: ServerOptions): readonly ListenFlag[] {

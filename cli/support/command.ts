@@ -15,10 +15,7 @@ import { ASKED_FLAGS, LOCAL, programAt } from "../flags/admin_flags.ts";
 import { flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import {
-  defaultStateDirectory,
-  proxyStateDirectory,
-} from "../flags/state_directory.ts";
+import { programStateDirectory } from "../flags/state_directory.ts";
 import {
   type Command,
   type CommandContext,
@@ -141,9 +138,7 @@ function programOf(
   const place = given.has(name) ? values[name] : LOCAL;
   const asked = programAt(name, place, values, context);
   const stateDirectory = values["state-dir"] ||
-    (name === "proxy"
-      ? proxyStateDirectory(context.environment)
-      : defaultStateDirectory(name, context.environment));
+    programStateDirectory(name, context.environment);
   const table = commands.get(name)?.flags;
   const doctor = commands.get("doctor");
   return {
