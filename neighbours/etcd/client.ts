@@ -9,13 +9,13 @@
  */
 
 import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
-import {
-  type CallOptions,
-  startCall,
-  unaryCall,
-} from "../../proto/grpc/client.ts";
+import { unaryCall } from "../../proto/grpc/client.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
 import type { Draft, MessageDecoder } from "../../proto/grpc/message_codec.ts";
+import {
+  type MessageStream,
+  openMessageStream,
+} from "../../proto/grpc/message_stream.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import {
@@ -49,13 +49,6 @@ import {
   TxnRequest,
   TxnResponse,
 } from "./etcd_messages.ts";
-import type { ClientCall } from "../../proto/grpc/call.ts";
-import {
-  ACCEPTED_ENCODINGS,
-  encodingOf,
-  MessageReader,
-} from "../../proto/grpc/message_reader.ts";
-import type { Connection } from "../../proto/streams/connection.ts";
 
 /** For each try of a call that has one answer. */
 export const CALL_TIMEOUT_MS = 5_000;
@@ -255,7 +248,7 @@ export class EtcdClient implements Disposable {
    */
   async openStream(
     path: string,
-    events: MessageStreamEvents,
+    events: EtcdStreamEvents,
   ): Promise<EtcdStream> {
     const connection = await this.#channel.connection();
     const token = await this.#tokenOn(connection);
@@ -271,7 +264,9 @@ export class EtcdClient implements Disposable {
         ETCD_MESSAGE_BYTES_MAX,
         {
           onMessage: (message) => events.onMessage(message),
-          onEnd: (error) => {
+          onEnd: ({ code, message }) => {
+            const words = message || `the call ended with ${statusName(code)}`;
+            const error = new GrpcError(code || StatusCode.UNAVAILABLE, words);
             blame(error);
             events.onEnd(error);
           },
@@ -365,6 +360,12 @@ export class EtcdClient implements Disposable {
       metadata: new Metadata(token === "" ? more : { ...more, token }),
     };
   }
+}
+
+/** What the opener of a stream receives; see `MessageStreamEvents`. */
+export interface EtcdStreamEvents {
+  onMessage(message: Uint8Array): void;
+  onEnd(error: GrpcError): void;
 }
 
 /** A stream that can be blamed for more than its end says. */
@@ -491,59 +492,4 @@ export class AuthToken {
     }
     return this.#token;
   }
-}
-
-// A call with a stream of messages each way.
-
-/** What the caller receives. */
-export interface MessageStreamEvents {
-  /** A `GrpcError` that this throws ends the call with that status. */
-  onMessage(message: Uint8Array): void;
-  /** The end, once, unless it was cancelled. OK is an end, too. */
-  onEnd(error: GrpcError): void;
-}
-
-export interface MessageStream {
-  /** Nothing happens when the call is over. */
-  send(message: Uint8Array): void;
-  /** Gives the call up; no event follows. */
-  cancel(): void;
-}
-
-/**
- * Starts the call.
- *
- * @param messageBytesMax Longest message accepted.
- * @throws {GrpcError} UNAVAILABLE when the connection takes no more calls.
- */
-export function openMessageStream(
-  connection: Connection,
-  options: CallOptions,
-  messageBytesMax: number,
-  events: MessageStreamEvents,
-): MessageStream {
-  let reader: MessageReader | undefined;
-  const withEncoding = { acceptEncoding: ACCEPTED_ENCODINGS, ...options };
-  const call: ClientCall = startCall(connection, withEncoding, {
-    onMetadata(metadata) {
-      reader = new MessageReader({
-        messageBytesMax,
-        encoding: encodingOf(metadata),
-        onMessage: (message) => events.onMessage(message),
-      });
-    },
-    onBody(chunk) {
-      reader?.push(chunk);
-      call.consumed(chunk.length);
-    },
-    onWritable() {},
-    onStatus: ({ code, message }) => {
-      const words = message || `the call ended with ${statusName(code)}`;
-      events.onEnd(new GrpcError(code || StatusCode.UNAVAILABLE, words));
-    },
-  });
-  return {
-    send: (message) => void call.sendMessage(message),
-    cancel: () => call.cancel(),
-  };
 }

@@ -36,7 +36,7 @@ export interface KubernetesAccess {
   /** Where namespaced objects are looked for when nobody says where. */
   readonly namespace: string;
   /** Of the HTTP proxy on the way, if the configuration names one. */
-  readonly proxyUrl?: string;
+  readonly proxyUrl?: string | undefined;
   /**
    * PEM of the CAs that the server's certificate may be of; absent when public
    * ones are meant.

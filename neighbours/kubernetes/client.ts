@@ -12,8 +12,12 @@
  * @module
  */
 
-import type { Clock, Timer, Timers } from "../../proto/sync/clock.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
+import {
+  type BucketSize,
+  TokenBucket,
+} from "../../proto/streams/token_bucket.ts";
 import { responseText } from "../../net/http1/refusal.ts";
 import type { KubernetesAccess } from "./access.ts";
 import { isSlip } from "../../platform/errors/internal_errors.ts";
@@ -36,8 +40,11 @@ export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Longest wait between two attempts of one request. */
 const RETRY_CAP_MS = 30_000;
 
-/** Requests per second and at once when nobody says; client-go: 5 and 10. */
-export const DEFAULT_RATE = { perSecond: 100, burst: 200 } as const;
+/**
+ * Requests per second and at once when nobody says; client-go: 5 and 10. An agent
+ * storm must not become a storm on the API server, which the whole cluster shares.
+ */
+export const DEFAULT_RATE: BucketSize = { perSecond: 100, burst: 200 };
 
 /** What a client needs. */
 export interface KubernetesClientOptions {
@@ -45,7 +52,7 @@ export interface KubernetesClientOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  readonly rate?: { readonly perSecond: number; readonly burst: number };
+  readonly rate?: BucketSize;
 }
 
 /** How to ask. */
@@ -71,7 +78,7 @@ export class KubernetesClient implements Disposable {
   readonly #access: KubernetesAccess;
   readonly #timers: Timers;
   readonly #random: () => number;
-  readonly #rate: RequestRate;
+  readonly #rate: TokenBucket;
   readonly #clients = new HttpClients();
 
   constructor(options: KubernetesClientOptions) {
@@ -79,7 +86,7 @@ export class KubernetesClient implements Disposable {
     this.#timers = options.timers;
     this.#random = options.random;
     const rate = options.rate ?? DEFAULT_RATE;
-    this.#rate = new RequestRate({ clock: options.timers, ...rate });
+    this.#rate = new TokenBucket(rate, options.timers.now());
   }
 
   /** For messages. */
@@ -214,7 +221,7 @@ export class KubernetesClient implements Disposable {
     last: KubernetesError | undefined,
   ): Promise<Outcome<T>> {
     const what = `${request.method} ${request.path}`;
-    const waitMs = this.#rate.reserve(deadline.leftMs);
+    const waitMs = this.#rate.reserve(this.#timers.now(), deadline.leftMs);
     if (waitMs === undefined || !await deadline.wait(waitMs)) {
       request.signal?.throwIfAborted();
       // Why it is asked again says more than that its time is over.
@@ -388,51 +395,5 @@ export class RequestDeadline implements Disposable {
   /** What goes on from here has no deadline any more. */
   [Symbol.dispose](): void {
     this.#timer.cancel();
-  }
-}
-
-// How often an API server is asked: a bucket of requests that fills steadily.
-//
-// An agent storm must not become a storm on the API server, which the whole
-// cluster shares.
-
-export interface RequestRateOptions {
-  readonly clock: Clock;
-  readonly perSecond: number;
-  /** Requests that may leave at once after a time of quiet. */
-  readonly burst: number;
-}
-
-export class RequestRate {
-  readonly #clock: Clock;
-  readonly #intervalMs: number;
-  readonly #burstMs: number;
-  /** When the request that comes next would be on time. */
-  #dueMs = -Infinity;
-
-  constructor({ clock, perSecond, burst }: RequestRateOptions) {
-    if (!(perSecond > 0 && burst >= 1)) {
-      throw new RangeError(
-        `Cannot limit requests to ${perSecond} a second and ${burst} at once`,
-      );
-    }
-    this.#clock = clock;
-    this.#intervalMs = 1000 / perSecond;
-    this.#burstMs = this.#intervalMs * (burst - 1);
-  }
-
-  /**
-   * Reserves a place for one request.
-   *
-   * @param patienceMs Who would have to wait longer gets no place.
-   * @returns How long to wait until it may leave; `undefined`: no place.
-   */
-  reserve(patienceMs: number): number | undefined {
-    const now = this.#clock.now();
-    const dueMs = Math.max(this.#dueMs, now);
-    const waitMs = Math.max(0, dueMs - this.#burstMs - now);
-    if (waitMs > patienceMs) return undefined;
-    this.#dueMs = dueMs + this.#intervalMs;
-    return waitMs;
   }
 }

@@ -12,7 +12,7 @@ import {
   TlsFiles,
   TokenFile,
 } from "./access.ts";
-import { KubernetesClient, type RequestOptions } from "./client.ts";
+import { KubernetesClient } from "./client.ts";
 import { kubeconfigAccess } from "./kubeconfig.ts";
 import { KubernetesConfigError } from "./errors.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
@@ -34,15 +34,18 @@ export interface KubernetesOptions {
 /**
  * Reads what is needed. Nothing is sent yet.
  *
+ * @param when `late`: it is read with the first request, which fails so.
  * @throws {KubernetesConfigError} One sentence.
  */
 export function connectKubernetes(
   options: KubernetesOptions,
   timers: Timers,
+  when: "now" | "late" = "now",
 ): KubernetesClient {
   const { rate } = options;
+  const open = () => accessOf(options, timers);
   return new KubernetesClient({
-    access: accessOf(options, timers),
+    access: when === "now" ? open() : lateAccess(open),
     timers,
     random: Math.random,
     ...(rate === undefined ? {} : { rate }),
@@ -181,47 +184,24 @@ function readNamespace(path: string): string {
   }
 }
 
-// A client of an API server whose configuration may not be there yet: on a node
-// that is just being set up, somebody else writes it. Each request looks again.
+// Access whose configuration may not be there yet: on a node that is just being
+// set up, somebody else writes it. Each request looks again.
 
-/** Fails as `KubernetesClient` does. */
-export class LateClient implements Disposable {
-  #client: KubernetesClient | undefined;
-
-  constructor(
-    private readonly options: KubernetesOptions,
-    private readonly timers: Timers,
-  ) {}
-
-  /**
-   * As `KubernetesClient.authority`.
-   *
-   * @throws {KubernetesConfigError}
-   */
-  get authority(): string | undefined {
-    return this.#open().authority;
-  }
-
-  async get<T>(path: string, options: RequestOptions): Promise<T> {
-    return await this.#open().get<T>(path, options);
-  }
-
-  async create<T>(path: string, body: T, options: RequestOptions): Promise<T> {
-    return await this.#open().create<T>(path, body, options);
-  }
-
-  async stream(
-    path: string,
-    options: RequestOptions & { readonly signal: AbortSignal },
-  ): Promise<ReadableStream<Uint8Array>> {
-    return await this.#open().stream(path, options);
-  }
-
-  [Symbol.dispose](): void {
-    this.#client?.[Symbol.dispose]();
-  }
-
-  #open(): KubernetesClient {
-    return this.#client ??= connectKubernetes(this.options, this.timers);
-  }
+function lateAccess(open: () => KubernetesAccess): KubernetesAccess {
+  let opened: KubernetesAccess | undefined;
+  const access = () => opened ??= open();
+  return {
+    get server() {
+      return access().server;
+    },
+    get namespace() {
+      return access().namespace;
+    },
+    get proxyUrl() {
+      return access().proxyUrl;
+    },
+    authority: () => access().authority(),
+    credential: async () => await access().credential(),
+    rejected: () => access().rejected(),
+  };
 }

@@ -25,9 +25,9 @@ import {
   makeNamedRequest,
   type RequestedNames,
 } from "../../platform/pki/named_request.ts";
-import type { RequestOptions } from "./client.ts";
+import type { KubernetesClient } from "./client.ts";
 import { KubernetesError } from "./errors.ts";
-import { ListWatch, type ListWatchClient } from "./list_watch.ts";
+import { ListWatch } from "./list_watch.ts";
 import type { CertificateSigningRequest } from "./objects.ts";
 import { CERTIFICATE_SIGNING_REQUESTS, objectPathOf } from "./paths.ts";
 
@@ -72,14 +72,9 @@ export class CsrError extends Error {
   }
 }
 
-/** What is asked of `KubernetesClient`. */
-export interface CsrClient extends ListWatchClient {
-  create<T>(path: string, body: T, options: RequestOptions): Promise<T>;
-}
-
 /** Of {@linkcode requestCertificate}. */
 export interface CsrSurroundings {
-  readonly client: CsrClient;
+  readonly client: Pick<KubernetesClient, "get" | "create" | "stream">;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;

@@ -19,7 +19,7 @@ import {
   type Run,
   supervise,
 } from "../../platform/time/supervise.ts";
-import type { RequestOptions } from "./client.ts";
+import type { KubernetesClient, RequestOptions } from "./client.ts";
 import { codeOf, isKubernetesTrouble, KubernetesError } from "./errors.ts";
 import type { KubernetesObject, ObjectList } from "./objects.ts";
 import { isNewer, type ObjectChange, ObjectCopy } from "./object_copy.ts";
@@ -46,14 +46,7 @@ const FORGOTTEN_MAX = 6;
 /** A collection that grows beyond this is not held. */
 export const OBJECTS_MAX = 200_000;
 
-/** What is asked of `KubernetesClient`. */
-export interface ListWatchClient {
-  get<T>(path: string, options: RequestOptions): Promise<T>;
-  stream(
-    path: string,
-    options: RequestOptions & { readonly signal: AbortSignal },
-  ): Promise<ReadableStream<Uint8Array>>;
-}
+export type ListWatchClient = Pick<KubernetesClient, "get" | "stream">;
 
 export interface ListWatchOptions<T> {
   readonly client: ListWatchClient;

@@ -6,15 +6,13 @@
  */
 
 import type { Clock } from "../../proto/sync/clock.ts";
-import type { RequestOptions } from "./client.ts";
+import type { KubernetesClient } from "./client.ts";
 import { codeOf } from "./errors.ts";
 import { type ApiCollection, type ApiPath, objectPathOf } from "./paths.ts";
 
 /** What `RememberedObjects` needs. */
 export interface RememberedObjectsOptions {
-  readonly client: {
-    get<T>(path: string, options: RequestOptions): Promise<T>;
-  };
+  readonly client: Pick<KubernetesClient, "get">;
   readonly clock: Clock;
   /** How long an answer is believed. */
   readonly believedMs: number;

@@ -10,7 +10,7 @@
 
 import type { Code } from "../../proto/codes/codes.ts";
 import { worldly } from "../../platform/errors/internal_errors.ts";
-import type { RequestOptions } from "./client.ts";
+import type { KubernetesClient, RequestOptions } from "./client.ts";
 import { codeOf, isKubernetesTrouble, KubernetesError } from "./errors.ts";
 import {
   formatMicroTime,
@@ -34,16 +34,10 @@ const DELETE_TIMEOUT_MS = 2_000;
 /** Before, who writes it too may be this server's successor. */
 const ONE_ID_MS = 30_000;
 
-/** What is asked of `KubernetesClient`. */
-export interface LeaseClient {
-  get<T>(path: string, options: RequestOptions): Promise<T>;
-  create<T>(path: string, body: T, options: RequestOptions): Promise<T>;
-  replace<T>(path: string, body: T, options: RequestOptions): Promise<T>;
-  delete(
-    path: string,
-    options: RequestOptions & { readonly resourceVersion?: string },
-  ): Promise<void>;
-}
+export type LeaseClient = Pick<
+  KubernetesClient,
+  "get" | "create" | "replace" | "delete"
+>;
 
 /** What is counted; the names of the methods are Konnectivity's families. */
 export interface LeaseObserver {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { RequestOptions } from "./client.ts";
+import type { KubernetesClient } from "./client.ts";
 import type { TokenReview } from "./objects.ts";
 import { objectPathOf, TOKEN_REVIEWS } from "./paths.ts";
 
@@ -12,11 +12,6 @@ import { objectPathOf, TOKEN_REVIEWS } from "./paths.ts";
 export const NODE_NAME = "authentication.kubernetes.io/node-name";
 const POD_NAME = "authentication.kubernetes.io/pod-name";
 const POD_UID = "authentication.kubernetes.io/pod-uid";
-
-/** What is asked of `KubernetesClient`. */
-export interface TokenReviewClient {
-  create<T>(path: string, body: T, options?: RequestOptions): Promise<T>;
-}
 
 /** What came out. */
 export type ReviewedToken =
@@ -43,7 +38,7 @@ export type ReviewedToken =
  * @throws {KubernetesError | KubernetesConfigError} When it cannot be asked.
  */
 export async function reviewToken(
-  client: TokenReviewClient,
+  client: Pick<KubernetesClient, "create">,
   token: string,
   audience: string,
   timeoutMs: number,

@@ -34,6 +34,21 @@ export class TokenBucket {
     return true;
   }
 
+  /**
+   * Takes a token that may be there only later.
+   *
+   * @param patienceMs A caller that would have to wait longer gets none.
+   * @returns How long to wait for it; `undefined`: none was taken.
+   */
+  reserve(nowMs: number, patienceMs: number): number | undefined {
+    this.#fill(nowMs);
+    const missing = Math.max(0, 1 - this.#tokens);
+    const waitMs = missing / this.size.perSecond * 1000;
+    if (waitMs > patienceMs) return undefined;
+    this.#tokens--;
+    return waitMs;
+  }
+
   /** 0, or after how many milliseconds there is a token. */
   waitMs(nowMs: number): number {
     if (this.#tokens < 1) this.#fill(nowMs);

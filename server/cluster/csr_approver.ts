@@ -10,17 +10,17 @@
 
 import type { Code } from "../../proto/codes/codes.ts";
 import { unawaited, worldly } from "../../platform/errors/internal_errors.ts";
-import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
+import type {
+  KubernetesClient,
+  RequestOptions,
+} from "../../neighbours/kubernetes/client.ts";
 import { API_CLIENT_SIGNER } from "../../neighbours/kubernetes/csr.ts";
 import {
   codeOf,
   isKubernetesTrouble,
   unlessMissing,
 } from "../../neighbours/kubernetes/errors.ts";
-import {
-  ListWatch,
-  type ListWatchClient,
-} from "../../neighbours/kubernetes/list_watch.ts";
+import { ListWatch } from "../../neighbours/kubernetes/list_watch.ts";
 import type { CertificateSigningRequest } from "../../neighbours/kubernetes/objects.ts";
 import {
   CERTIFICATE_SIGNING_REQUESTS,
@@ -49,11 +49,6 @@ export const LOOK_AGAIN_MS = 60_000;
 /** Longest wait after the API server could not be asked. */
 export const APPROVAL_RETRY_CAP_MS = 30_000;
 
-/** What is asked of `KubernetesClient`. */
-export interface ApproverClient extends ListWatchClient {
-  replace<T>(path: string, body: T, options: RequestOptions): Promise<T>;
-}
-
 /** What is counted and logged. */
 export interface ApproverObserver {
   /** `approved`, `denied`, `waiting`, `ignored` or `failed`. */
@@ -67,7 +62,7 @@ export interface ApproverObserver {
 
 /** What the approver needs from outside. */
 export interface CsrApproverOptions extends CsrPolicyOptions {
-  readonly client: ApproverClient;
+  readonly client: Pick<KubernetesClient, "get" | "replace" | "stream">;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;

@@ -24,13 +24,7 @@ import {
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { AdsClient } from "./ads_client.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
-import type { ClientCall } from "../../proto/grpc/call.ts";
-import { startCall } from "../../proto/grpc/client.ts";
-import {
-  ACCEPTED_ENCODINGS,
-  encodingOf,
-  MessageReader,
-} from "../../proto/grpc/message_reader.ts";
+import { openMessageStream } from "../../proto/grpc/message_stream.ts";
 import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
 import type {
   DiscoveryMode,
@@ -177,39 +171,30 @@ export class AdsConnection<T> {
       if (this.#end !== end) return;
       this.#end = undefined;
       timer.cancel();
-      call.cancel();
+      stream.cancel();
       client.closed();
       connection.leave(problem);
       resolve(new StreamEnd(problem, code));
     };
     const { mode } = client;
     const { metadata } = this.options;
-    let reader: MessageReader | undefined;
-    const call: ClientCall = startCall(connection.http2, {
-      ...{ authority, scheme, path: ADS_PATHS[mode] },
-      ...(metadata === undefined ? {} : { metadata }),
-      acceptEncoding: ACCEPTED_ENCODINGS,
-    }, {
-      onMetadata: (metadata) => {
-        reader = new MessageReader({
-          messageBytesMax: RESPONSE_BYTES_MAX,
-          encoding: encodingOf(metadata),
-          // A `GrpcError` that this throws ends the call with that status.
-          onMessage: (message) => receive(decodeResponse(mode, message)),
-        });
+    const stream = openMessageStream(
+      connection.http2,
+      {
+        ...{ authority, scheme, path: ADS_PATHS[mode] },
+        ...(metadata === undefined ? {} : { metadata }),
       },
-      onBody(chunk) {
-        reader?.push(chunk);
-        call.consumed(chunk.length);
+      RESPONSE_BYTES_MAX,
+      {
+        onMessage: (message) => receive(decodeResponse(mode, message)),
+        onEnd: (status, isLost) => {
+          if (this.#end !== end) return;
+          if (!hasReceived && isLost) onSilentEnd?.();
+          const code = isLost ? undefined : status.code;
+          end(endText(server, status, isLost), code);
+        },
       },
-      onWritable() {},
-      onStatus: (status, _trailers, isLost) => {
-        if (this.#end !== end) return;
-        if (!hasReceived && isLost) onSilentEnd?.();
-        const code = isLost ? undefined : status.code;
-        end(endText(server, status, isLost), code);
-      },
-    });
+    );
     const receive = (received: DiscoveryResponse) => {
       if (this.#end !== end) return;
       timer.cancel();
@@ -226,7 +211,7 @@ export class AdsConnection<T> {
       end(`the server ${server} has said nothing for ${FIRST_RESPONSE_MS} ms`);
     });
     this.#end = end;
-    client.opened((request) => void call.sendMessage(encodeRequest(request)));
+    client.opened((request) => stream.send(encodeRequest(request)));
     return promise;
   }
 }

@@ -13,9 +13,10 @@ import {
   requestCertificate,
 } from "../../../neighbours/kubernetes/csr.ts";
 import { KubernetesConfigError } from "../../../neighbours/kubernetes/errors.ts";
+import type { KubernetesClient } from "../../../neighbours/kubernetes/client.ts";
 import {
+  connectKubernetes,
   type KubernetesOptions,
-  LateClient,
 } from "../../../neighbours/kubernetes/connect.ts";
 import { lineKey } from "../../../platform/log/line_key.ts";
 import type { Log } from "../../../platform/log/log.ts";
@@ -38,8 +39,8 @@ import {
 export class KubernetesIdentity implements LinkIdentity {
   readonly serverName?: string;
   readonly #store: CertificateFiles;
-  readonly #client: LateClient;
-  readonly #bootstrap: LateClient | undefined;
+  readonly #client: KubernetesClient;
+  readonly #bootstrap: KubernetesClient | undefined;
   readonly #certificate: CsrCertificate;
   readonly #discovery: ServiceDiscovery | undefined;
   #credentials: Credentials | undefined;
@@ -54,8 +55,9 @@ export class KubernetesIdentity implements LinkIdentity {
     const { spec, directory, component } = options.certificate;
     if (serverName !== undefined) this.serverName = serverName;
     this.#store = new CertificateFiles(directory, component, Date.now);
-    this.#client = new LateClient(api, systemTimers);
-    this.#bootstrap = bootstrap && new LateClient(bootstrap, systemTimers);
+    this.#client = connectKubernetes(api, systemTimers, "late");
+    this.#bootstrap = bootstrap &&
+      connectKubernetes(bootstrap, systemTimers, "late");
     this.#certificate = new CsrCertificate({
       files: this.#store,
       spec,
@@ -163,7 +165,7 @@ export class KubernetesIdentity implements LinkIdentity {
   }
 
   /** Whom to ask: who has no certificate yet may have no other way either. */
-  get #asked(): LateClient {
+  get #asked(): KubernetesClient {
     return this.#certificate.hasAny
       ? this.#client
       : this.#bootstrap ?? this.#client;

@@ -44,6 +44,7 @@ export const ENDPOINTS_PER_SERVICE_MAX = 10_000;
 /** As DNS names and as Kubernetes names of everything. */
 const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$/;
 const NAMESPACE = /^[A-Za-z0-9](?:[-A-Za-z0-9_]{0,61}[A-Za-z0-9])?$/;
+/** The empty one can be, too. */
 const PORT_NAME = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
@@ -57,16 +58,13 @@ const LABEL_LENGTH_MAX = 253;
 export function checkService(service: Service): string | undefined {
   const { namespace, name, ports } = service;
   if (!NAMESPACE.test(namespace)) {
-    return `"${
-      clipped(namespace)
-    }" is no namespace: letters, digits, - and _, ` +
-      "63 at most";
+    return isNo(namespace, "namespace: letters, digits, - and _, 63 at most");
   }
   if (!NAME.test(name)) {
-    return `"${
-      clipped(name)
-    }" is no name of a service: letters, digits, -, _ ` +
-      "and dots, 253 at most";
+    return isNo(
+      name,
+      "name of a service: letters, digits, -, _ and dots, 253 at most",
+    );
   }
   const problem = checkPorts(ports) ?? checkTimes(service);
   return problem === undefined ? undefined : `${keyOf(service)}: ${problem}`;
@@ -82,7 +80,7 @@ export function checkEndpoints(
 ): string | undefined {
   const [namespace = "", name = "", ...rest] = service.split("/");
   if (!NAMESPACE.test(namespace) || !NAME.test(name) || rest.length > 0) {
-    return `"${clipped(service)}" is no NAMESPACE/NAME of a service`;
+    return isNo(service, "NAMESPACE/NAME of a service");
   }
   if (endpoints.length > ENDPOINTS_PER_SERVICE_MAX) {
     return `${service}: it has ${endpoints.length} endpoints, ` +
@@ -111,11 +109,6 @@ export function isPort(port: number): boolean {
   return Number.isInteger(port) && port >= 1 && port <= 65_535;
 }
 
-/** Whether it can be the name of a port; the empty one can. */
-function isPortName(name: string): boolean {
-  return PORT_NAME.test(name);
-}
-
 function checkPorts(ports: readonly ServicePort[]): string | undefined {
   if (ports.length > PORTS_PER_SERVICE_MAX) {
     return `it has ${ports.length} ports, ${PORTS_PER_SERVICE_MAX} are allowed`;
@@ -124,7 +117,7 @@ function checkPorts(ports: readonly ServicePort[]): string | undefined {
   const numbers = new Set<string>();
   for (const servicePort of ports) {
     const { name, port, protocol, listen } = servicePort;
-    if (!isPortName(name)) return `"${clipped(name)}" is no name of a port`;
+    if (!PORT_NAME.test(name)) return isNo(name, "name of a port");
     if (!isPort(port)) return notAPort(name, port);
     if (listen !== undefined && !isPort(listen.port)) {
       return notAPort(name, listen.port);
@@ -201,14 +194,14 @@ function checkQuestion(
 ): string | undefined {
   const { host, tls } = health;
   if (health.kind === "http" && !/^\/[\x21-\x7e]*$/.test(health.path)) {
-    return `"${clipped(health.path)}" is no path to ask for its health`;
+    return isNo(health.path, "path to ask for its health");
   }
   if (host !== undefined && !/^[\x21-\x7e]{1,255}$/.test(host)) {
-    return `"${clipped(host)}" is no host to ask for its health`;
+    return isNo(host, "host to ask for its health");
   }
   const serverName = tls?.serverName;
   if (serverName !== undefined && canonicalAddress(serverName) === undefined) {
-    return `"${clipped(serverName)}" is no name of a server to ask`;
+    return isNo(serverName, "name of a server to ask");
   }
   if (health.kind === "grpc") {
     return health.service.length <= GRPC_SERVICE_MAX
@@ -235,17 +228,14 @@ function isCount(value: number, least: number): boolean {
 function checkEndpoint(endpoint: Endpoint): string | undefined {
   const { address, ports, weight, node = "", zone = "", via } = endpoint;
   if (canonicalAddress(address) !== address) {
-    return `"${
-      clipped(address)
-    }" is no address: an IP address or a host name ` +
-      "is wanted";
+    return isNo(address, "address: an IP address or a host name is wanted");
   }
   if (ports.length > PORTS_PER_SERVICE_MAX) {
     return `${address} has ${ports.length} ports, ` +
       `${PORTS_PER_SERVICE_MAX} are allowed`;
   }
   for (const { name, port } of ports) {
-    if (!isPortName(name)) return `"${clipped(name)}" is no name of a port`;
+    if (!PORT_NAME.test(name)) return isNo(name, "name of a port");
     if (!isPort(port)) return `${address}: ${notAPort(name, port)}`;
   }
   if (!Number.isInteger(weight) || weight < 1 || weight > WEIGHT_MAX) {
@@ -262,6 +252,10 @@ function checkEndpoint(endpoint: Endpoint): string | undefined {
   return long === undefined
     ? undefined
     : `${address}: "${clipped(long)}" is longer than ${LABEL_LENGTH_MAX}`;
+}
+
+function isNo(text: string, what: string): string {
+  return `"${clipped(text)}" is no ${what}`;
 }
 
 function notAPort(name: string, port: number): string {

@@ -45,6 +45,31 @@ const NAME_LENGTH_MAX = 100;
 /** The last of gRPC's codes. */
 const CODE_MAX = 16;
 
+/** Plain counters, and what they say. */
+const COUNTERS = {
+  pushes_total: "Times that changes were sent to all clients.",
+  merged_changes_total: "Changes that were sent together with an earlier one.",
+  stalled_clients_reset_total:
+    "Streams ended because the client read no byte of a response.",
+  turned_away_total:
+    "Streams refused at their begin: unauthenticated, or a quota used up.",
+};
+
+/** Those with a series for each kind of resource. */
+const BY_TYPE = {
+  requests_total: "Requests, ACKs among them.",
+  responses_total: "Responses.",
+  response_bytes_total: "Bytes of responses, before they are framed.",
+  rejects_total: "Responses that clients refused (NACK).",
+};
+
+const HISTOGRAMS = {
+  push_seconds: "From the begin of a push until the last client's turn.",
+  queue_seconds: "How long clients wait for their turn in a push.",
+  convergence_seconds:
+    "From a change until a client has acknowledged all of it.",
+};
+
 /** What is asked for at each scrape. */
 export interface DiscoveryFigures {
   readonly streams: ReadonlySet<SubscriberStream>;
@@ -54,17 +79,9 @@ export interface DiscoveryFigures {
 
 /** See the module description. */
 export class DiscoveryMetrics implements SubscriberObserver {
-  readonly #pushes: Series;
-  readonly #merged: Series;
-  readonly #turnedAway: Series;
-  readonly #stalled: Series;
-  readonly #pushSeconds: Histogram;
-  readonly #queueSeconds: Histogram;
-  readonly #convergenceSeconds: Histogram;
-  readonly #requests: BySort;
-  readonly #responses: BySort;
-  readonly #bytes: BySort;
-  readonly #rejects: BySort;
+  readonly #counters: Readonly<Record<keyof typeof COUNTERS, Series>>;
+  readonly #byType: Readonly<Record<keyof typeof BY_TYPE, BySort>>;
+  readonly #histograms: Readonly<Record<keyof typeof HISTOGRAMS, Histogram>>;
   readonly #rejectsByClient: LabelledSeries;
   readonly #rejecters = new Set<string>();
 
@@ -73,55 +90,20 @@ export class DiscoveryMetrics implements SubscriberObserver {
     private readonly log: Log,
     figures: DiscoveryFigures,
   ) {
-    const counter = (name: string, help: string) =>
-      registry.series("counter", `${PREFIX}${name}`, help);
-    const byType = (name: string, help: string) =>
-      bySort(registry, `${PREFIX}${name}`, help);
-    const seconds = (name: string, help: string) =>
-      registry.histogram(`${PREFIX}${name}_seconds`, help, SECONDS_BOUNDS);
-    this.#pushes = counter(
-      "pushes_total",
-      "Times that changes were sent to all clients.",
+    this.#counters = each(
+      COUNTERS,
+      (name, help) => registry.series("counter", name, help),
     );
-    this.#merged = counter(
-      "merged_changes_total",
-      "Changes that were sent together with an earlier one.",
-    );
-    this.#stalled = counter(
-      "stalled_clients_reset_total",
-      "Streams ended because the client read no byte of a response.",
-    );
-    this.#turnedAway = counter(
-      "turned_away_total",
-      "Streams refused at their begin: unauthenticated, or a quota used up.",
-    );
-    this.#requests = byType("requests_total", "Requests, ACKs among them.");
-    this.#responses = byType("responses_total", "Responses.");
-    this.#bytes = byType(
-      "response_bytes_total",
-      "Bytes of responses, before they are framed.",
-    );
-    this.#rejects = byType(
-      "rejects_total",
-      "Responses that clients refused (NACK).",
-    );
+    this.#byType = each(BY_TYPE, (name, help) => bySort(registry, name, help));
     this.#rejectsByClient = registry.labelled(
       "counter",
       `${PREFIX}rejects_by_client_total`,
       "Responses refused, by client and gRPC code; of many clients the first.",
       ["client", "code"],
     );
-    this.#pushSeconds = seconds(
-      "push",
-      "From the begin of a push until the last client's turn.",
-    );
-    this.#queueSeconds = seconds(
-      "queue",
-      "How long clients wait for their turn in a push.",
-    );
-    this.#convergenceSeconds = seconds(
-      "convergence",
-      "From a change until a client has acknowledged all of it.",
+    this.#histograms = each(
+      HISTOGRAMS,
+      (name, help) => registry.histogram(name, help, SECONDS_BOUNDS),
     );
     registry.computedLabelled(
       "gauge",
@@ -141,18 +123,18 @@ export class DiscoveryMetrics implements SubscriberObserver {
   // --- Pushes ----------------------------------------------------------------
 
   merged(): void {
-    this.#merged.add();
+    this.#counters.merged_changes_total.add();
   }
 
   /** A client had its turn. */
   waited(tookMs: number): void {
-    this.#queueSeconds.observe(tookMs / 1_000);
+    this.#histograms.queue_seconds.observe(tookMs / 1_000);
   }
 
   /** Every client had its turn. */
   pushed(tookMs: number): void {
-    this.#pushes.add();
-    this.#pushSeconds.observe(tookMs / 1_000);
+    this.#counters.pushes_total.add();
+    this.#histograms.push_seconds.observe(tookMs / 1_000);
   }
 
   // --- Streams ---------------------------------------------------------------
@@ -180,7 +162,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
     { subscriber }: SubscriberStream,
     { responseNonce, errorDetail }: DiscoveryRequest,
   ): void {
-    this.#requests[kind ?? "other"].add();
+    this.#byType.requests_total[kind ?? "other"].add();
     if (!this.log.wantsDetails) return;
     const what = errorDetail !== undefined
       ? "NACK"
@@ -204,8 +186,8 @@ export class DiscoveryMetrics implements SubscriberObserver {
   }
 
   sent(kind: ResourceKind, bytes: number): void {
-    this.#responses[kind].add();
-    this.#bytes[kind].add(bytes);
+    this.#byType.responses_total[kind].add();
+    this.#byType.response_bytes_total[kind].add(bytes);
   }
 
   nacked(
@@ -214,7 +196,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
     reason: string,
     code: number,
   ): void {
-    this.#rejects[kind].add();
+    this.#byType.rejects_total[kind].add();
     this.#rejectsOf(clipped(subscriber!.name, NAME_LENGTH_MAX), code).add();
     if (!this.#mayLog(quota)) return;
     this.log.warn(
@@ -247,17 +229,27 @@ export class DiscoveryMetrics implements SubscriberObserver {
   }
 
   converged(tookMs: number): void {
-    this.#convergenceSeconds.observe(tookMs / 1_000);
+    this.#histograms.convergence_seconds.observe(tookMs / 1_000);
   }
 
   /** A stream was refused before it began. */
   turnedAway(): void {
-    this.#turnedAway.add();
+    this.#counters.turned_away_total.add();
   }
 
   stalled(): void {
-    this.#stalled.add();
+    this.#counters.stalled_clients_reset_total.add();
   }
+}
+
+/** What is made of each name and its help. */
+function each<Name extends string, Made>(
+  helps: Readonly<Record<Name, string>>,
+  make: (name: string, help: string) => Made,
+): Readonly<Record<Name, Made>> {
+  const made = Object.entries<string>(helps)
+    .map(([name, help]) => [name, make(`${PREFIX}${name}`, help)]);
+  return Object.fromEntries(made);
 }
 
 /** One series for each kind; `other` for types that are not served. */
