@@ -23,7 +23,6 @@ const ALONE: Readonly<Record<string, string>> = {
   "tests/scenarios/many_sockets_slow_test.ts": "counts own descriptors",
   "tests/scenarios/relay_stall_slow_test.ts":
     "one stands still for 10 s at most",
-  "tests/scenarios/tracing_slow_test.ts": "sets variables of the environment",
 };
 
 /** What takes longest begins first, so that the end waits for nobody. */

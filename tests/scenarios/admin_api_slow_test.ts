@@ -12,7 +12,6 @@ import {
 import type { ConduitsAnswer } from "../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import type { LoginAnswer, SessionAnswer } from "../../proto/admin/api.ts";
-import { Workspace } from "../support/program/workspace.ts";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { type CommandOutcome, runCommand } from "../support/rigs/fake_admin.ts";
@@ -32,7 +31,7 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 Deno.test("two workers answer each for itself, and commands ask both", async () => {
-  await using stage = new ServerStage(await Workspace.make());
+  await using stage = await ServerStage.open();
   const folder = stage.workspace.path("state");
   const auditLog = stage.workspace.path("audit.log");
   const server = stage.start(
@@ -163,7 +162,7 @@ async function assertBrowserLooks(client: AdminClient, ids: readonly string[]) {
 }
 
 Deno.test("another process takes the socket over with the rest", async () => {
-  await using stage = new ServerStage(await Workspace.make());
+  await using stage = await ServerStage.open();
   const folder = stage.workspace.path("state");
   const old = stage.start(`--state-dir=${folder}`);
   await old.untilPrinted(/server started .*adminSocket=/);

@@ -9,7 +9,6 @@ import type { IndexAnswer } from "../../proto/admin/api.ts";
 import { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
-import { Workspace } from "../support/program/workspace.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { patience } from "../support/watch/patience.ts";
 
@@ -50,7 +49,7 @@ async function listening<T>(ask: () => Promise<T>): Promise<T> {
 }
 
 Deno.test("docs/reference/admin-api.md has the paths that are served, with their roles", async () => {
-  await using stage = new ServerStage(await Workspace.make());
+  await using stage = await ServerStage.open();
   const { workspace } = stage;
   const socket = (name: string) => `${workspace.folder}/${name}.sock`;
   const services = workspace.path("services.yaml");
@@ -61,7 +60,7 @@ Deno.test("docs/reference/admin-api.md has the paths that are served, with their
     `--audit-log=${auditLog}`,
   );
   await server.untilPrinted(/server started/);
-  await stage.launch(
+  await stage.launchAgent(
     `--admin-socket=${socket("agent")}`,
     `--audit-log=${workspace.path("agent-audit.log")}`,
   );

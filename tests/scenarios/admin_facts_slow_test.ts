@@ -5,7 +5,6 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
-import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { ActionAnswer } from "../../proto/admin/api.ts";
 import type {
   ConduitsAnswer,
@@ -21,13 +20,10 @@ import type {
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import type { Child } from "../support/program/child.ts";
 import { NodeStage } from "../support/rigs/node_stage.ts";
-import { ConduitProbe } from "../support/memory/conduit_probe.ts";
-import { ProbeTarget } from "../support/peers/probe_target.ts";
 import { eventually, patience } from "../support/watch/patience.ts";
 
 /** A server, agents that joined, and a client that asks it. */
-class Stage implements AsyncDisposable {
-  readonly target = new ProbeTarget();
+class Stage {
   readonly agents = new Map<string, Child>();
 
   constructor(readonly nodes: NodeStage) {}
@@ -55,25 +51,8 @@ class Stage implements AsyncDisposable {
   }
 
   /** A connection to the target through a node. */
-  async connect(
-    node: string,
-  ): Promise<{ readonly caller: ConduitProbe; readonly far: ConduitProbe }> {
-    const dialer = openDialer({
-      kind: "tunnel",
-      protocol: "grpc",
-      address: { kind: "unix", path: this.nodes.server.socket },
-    });
-    const target = { protocol: "tcp", address: this.target.address };
-    const [conduit, far] = await Promise.all([
-      dialer.dial({ target, node }),
-      this.target.next(),
-    ]);
-    return { caller: new ConduitProbe(conduit), far };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.target.close();
-    await this.nodes[Symbol.asyncDispose]();
+  connect(node: string) {
+    return this.nodes.connectBy(this.nodes.server, "grpc", { node });
   }
 }
 
@@ -81,7 +60,8 @@ const until = (isSo: () => boolean | Promise<boolean>) =>
   eventually("it comes", isSo, 15_000);
 
 Deno.test("a server says who is there, since when, and does what it is told", async () => {
-  await using stage = new Stage(await NodeStage.open());
+  await using nodes = await NodeStage.open();
+  const stage = new Stage(nodes);
   const { client } = stage;
   await Promise.all([stage.join("edge-1"), stage.join("edge-2")]);
 
@@ -140,7 +120,7 @@ Deno.test("a server says who is there, since when, and does what it is told", as
 /** Who is connected to what, and how it ends for both. */
 async function assertKilled(stage: Stage): Promise<void> {
   const { client } = stage;
-  const { caller, far } = await stage.connect("edge-1");
+  const { caller, target: far } = await stage.connect("edge-1");
   caller.send(new TextEncoder().encode("hello"));
   await until(() => far.receivedBytes === 5);
   const { conduits } = await client.get<ConduitsAnswer>(
@@ -149,7 +129,7 @@ async function assertKilled(stage: Stage): Promise<void> {
   const [one] = conduits;
   assertEquals(
     [conduits.length, one!.node, one!.target, one!.toTargetBytes],
-    [1, "edge-1", `tcp ${stage.target.address}`, 5],
+    [1, "edge-1", `tcp ${stage.nodes.target.address}`, 5],
   );
   assertMatch(one!.id, /^[0-9a-f]{16}$/);
   await client.post<ActionAnswer>(`/v1/conduits/${one!.id}/kill`);
@@ -175,6 +155,6 @@ async function assertDrained(stage: Stage): Promise<void> {
     );
   });
   kept.caller.send(new TextEncoder().encode("still"));
-  await until(() => kept.far.receivedBytes === 5);
+  await until(() => kept.target.receivedBytes === 5);
   kept.caller.reset("over");
 }

@@ -11,7 +11,6 @@ import {
 } from "../../admin/ask/admin_client.ts";
 import type { ConduitsAnswer } from "../../proto/admin/node_answer.ts";
 import type { SessionAnswer } from "../../proto/admin/api.ts";
-import { Workspace } from "../support/program/workspace.ts";
 import {
   type CertificateSpec,
   ThrowawayCa,
@@ -42,7 +41,7 @@ class Stage implements AsyncDisposable {
   }
 
   static async open(...flags: readonly string[]): Promise<Stage> {
-    const servers = new ServerStage(await Workspace.make());
+    const servers = await ServerStage.open();
     const { workspace } = servers;
     const people = await ThrowawayCa.create("people");
     const caFile = workspace.path("people.crt");

@@ -9,7 +9,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { runTunnel } from "../support/program/run.ts";
 import { NodeStage, type StagedProxy } from "../support/rigs/node_stage.ts";
-import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { ask } from "../support/rigs/proxy_rig.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
 
 type Proxy = StagedProxy & { readonly hostname: string };
@@ -48,8 +48,7 @@ async function untilBack(proxy: Proxy): Promise<void> {
 
 Deno.test("rotate, activate, retire: every user of an identity follows by itself", async () => {
   await using stage = await NodeStage.open("--discovery");
-  await using backends = new ProxyRig();
-  const target = backends.echo("edge-1: ");
+  const target = stage.echo("edge-1: ");
   for (const node of ["edge-1", "edge-2"]) await stage.join(node);
   const three = await stage.join("edge-3");
   stage.agent("edge-1", `--announce=web:80=127.0.0.1:${target}`);

@@ -6,6 +6,8 @@
  * @module
  */
 
+import { runToEnd } from "../support/program/run.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { openLibssl } from "../../net/tls/openssl/library.ts";
 import {
@@ -14,11 +16,7 @@ import {
 } from "../../net/tls/openssl/tls_choice.ts";
 import { SOCKET_CHOICES } from "../../net/poll/socket_choice.ts";
 import { WAKEUPS } from "../support/memory/socket_kinds.ts";
-import { Child } from "../support/program/child.ts";
-import { freePort } from "../support/program/ports.ts";
-import { ourCommand, startServer } from "../support/program/tunnel.ts";
-import { Workspace } from "../support/program/workspace.ts";
-import { Prng } from "../support/memory/prng.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
 
 /** What the variable is for whom. */
 interface Choices {
@@ -33,102 +31,37 @@ interface TunnelLogs {
   readonly agent: string;
 }
 
-/** Carries 3 MB there and back; fails if they are others, or if anybody complains. */
+/** Carries bytes there and back; fails if they are others, or if anybody complains. */
 async function carryWith(
   variable: string,
   choices: Choices,
 ): Promise<TunnelLogs> {
-  const command = (name: keyof Choices) => [
+  const choose = (name: keyof Choices) => [
     ...["env", `${variable}=${choices[name]}`],
-    ...ourCommand(name),
   ];
-  const workspace = await Workspace.make();
-  const server = await startServer(workspace, {
-    maker: "ours",
-    mode: "auto",
-    transport: "uds",
-    program: command("server"),
-    extraFlags: ["--v=4"],
+  await using tunnel = await TunnelProcesses.start({
+    serverProgram: choose("server"),
+    serverFlags: ["--v=4"],
+    agentProgram: choose("agent"),
+    agentFlags: ["--v=4"],
   });
-  const { frontend } = server;
-  if (frontend.transport !== "uds") throw new TypeError("Expected a path");
-  const agent = await startAgent(
-    workspace,
-    server.agentPort,
-    command("agent"),
+  const address = `127.0.0.1:${tunnel.echo()}`;
+  const dial = ourCommand("dial", address, `--server=unix:${tunnel.socket}`);
+  const { stdout, stderr } = await runToEnd(
+    [...choose("dial"), ...dial],
+    { input: TEXT },
   );
-  using target = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const echoed = echoOne(target);
-  const bytes = new Uint8Array(new Prng(7).bytes(3_000_000));
-  const answer = await answerTo(bytes, [
-    ...command("dial"),
-    `127.0.0.1:${(target.addr as Deno.NetAddr).port}`,
-    `--server=unix:${frontend.path}`,
-  ]);
-  await echoed;
-  assertEquals(answer.length, bytes.length);
-  assertEquals(answer.every((byte, at) => byte === bytes[at]), true);
-  await agent.stop("SIGKILL");
-  await server.child.stop("SIGKILL");
-  const logs = {
-    server: await Deno.readTextFile(server.child.logFile),
-    agent: await Deno.readTextFile(agent.logFile),
+  assertEquals(stderr, "");
+  assertEquals(stdout === TEXT, true, `${stdout.length} came back`);
+  return {
+    server: await Deno.readTextFile(tunnel.server.child.logFile),
+    agent: await Deno.readTextFile(tunnel.agent.child.logFile),
   };
-  await workspace.remove();
-  return logs;
 }
 
-async function startAgent(
-  workspace: Workspace,
-  serverPort: number,
-  command: readonly string[],
-): Promise<Child> {
-  const { ca, agent } = workspace.certificates;
-  const healthPort = freePort();
-  const child = new Child({
-    name: "our agent",
-    command: [
-      ...command,
-      "--v=4",
-      "--proxy-server-host=127.0.0.1",
-      `--proxy-server-port=${serverPort}`,
-      `--ca-cert=${ca}`,
-      `--agent-cert=${agent.cert}`,
-      `--agent-key=${agent.key}`,
-      "--health-server-host=127.0.0.1",
-      `--health-server-port=${healthPort}`,
-      `--admin-server-port=${freePort()}`,
-    ],
-    logFile: workspace.path("ours-agent.log"),
-  });
-  await child.untilReady(`http://127.0.0.1:${healthPort}/readyz`);
-  return child;
-}
-
-async function echoOne(listener: Deno.Listener): Promise<void> {
-  const conn = await listener.accept();
-  await conn.readable.pipeTo(conn.writable);
-}
-
-/** What a program answers to `bytes`, without a word of complaint. */
-async function answerTo(
-  bytes: Uint8Array<ArrayBuffer>,
-  [program, ...args]: readonly string[],
-): Promise<Uint8Array> {
-  const child = new Deno.Command(program!, {
-    args,
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-  const writer = child.stdin.getWriter();
-  const [{ stdout, stderr }] = await Promise.all([
-    child.output(),
-    writer.write(bytes).then(() => writer.close(), () => {}),
-  ]);
-  assertEquals(new TextDecoder().decode(stderr), "");
-  return stdout;
-}
+/** No two parts of it are the same. */
+const TEXT = Array.from({ length: 400_000 }, (_, index) => `${index} `)
+  .join("");
 
 const SOCKET_WORDS: Readonly<Record<string, string>> = {
   platform: "Local sockets are the platform's: $TUNNEL_SOCKETS says so",

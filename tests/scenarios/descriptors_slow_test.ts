@@ -6,12 +6,6 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import {
-  ourCommand,
-  startAgent,
-  startServer,
-} from "../support/program/tunnel.ts";
-import { Workspace } from "../support/program/workspace.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import {
   openDescriptors,
@@ -118,22 +112,15 @@ class Caller {
 
 for (const limit of [64, 256]) {
   Deno.test(`with ${limit} descriptors, callers leave enough for health, administration and agents`, async () => {
-    const workspace = await Workspace.make();
-    const server = await startServer(workspace, {
-      maker: "ours",
-      mode: "auto",
-      transport: "uds",
-      program: [
-        ...["sh", "-c", `ulimit -n ${limit}; exec "$@"`, "sh"],
-        ...ourCommand("server"),
-      ],
-      extraFlags: ["--v=2"],
+    await using tunnel = await TunnelProcesses.start({
+      agent: "none",
+      serverProgram: ["sh", "-c", `ulimit -n ${limit}; exec "$@"`, "sh"],
+      serverFlags: ["--v=2"],
     });
+    const { server, socket: path } = tunnel;
     await server.child.untilPrinted(
       new RegExp(`may have only ${limit} descriptors.*ulimit -n`),
     );
-    assert(server.frontend.transport === "uds");
-    const { path } = server.frontend;
     // More than there can be room for: none waits, some stay and some go.
     const callers = await Promise.all(
       Array.from({ length: limit }, () => Caller.connect(path)),
@@ -148,14 +135,12 @@ for (const limit of [64, 256]) {
       assertEquals([health.status, await health.text()], [200, "ok"]);
     }
     // Waits until it is linked, and the server ready.
-    const agent = await startAgent(workspace, server, "ours");
+    await tunnel.addAgent("ours");
     const late = await Caller.connect(path);
     await late.refused;
     const held = callers.filter(({ isRefused }) => !isRefused).length;
     assert(held > limit / 8 && held < limit, `${held} callers`);
     for (const caller of [late, ...callers]) caller.close();
-    await Promise.all([agent.child.stop(), server.child.stop()]);
-    await workspace.remove();
   });
 }
 

@@ -18,7 +18,7 @@ import { Workspace } from "../support/program/workspace.ts";
 import { NodeStage } from "../support/rigs/node_stage.ts";
 import { proxyNode, readWhole } from "../../services/proxy/ads/ads_source.ts";
 import type { WholeService } from "../../services/catalog/service_message.ts";
-import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { ask } from "../support/rigs/proxy_rig.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
 import { namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
 
@@ -133,8 +133,7 @@ Deno.test("what one server is announced, all of one directory tell, also when it
     `--uds-name=${stage.workspace.path("two.sock")}`,
     `--handover-socket=${stage.workspace.path("two.handover")}`,
   );
-  await using backends = new ProxyRig();
-  const target = backends.echo("edge-1: ");
+  const target = stage.echo("edge-1: ");
   const announced = `--announce=web:80=127.0.0.1:${target}`;
   await stage.joined("edge-1", `--server=${one}`, announced);
   await eventually("its server tells it", () => tells(port));

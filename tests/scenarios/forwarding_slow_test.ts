@@ -10,6 +10,7 @@ import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { assertEchoes } from "../support/peers/datagram_echo.ts";
+import { runTunnel } from "../support/program/run.ts";
 import { ForwardingServers } from "../support/rigs/forwarding_servers.ts";
 import { patience } from "../support/watch/patience.ts";
 
@@ -77,8 +78,8 @@ Deno.test("tunnel dial and datagrams go through two servers as through one", asy
     probe.finish();
   });
   // For the only agent there is: the other server knows whether it is so.
-  const { stdout, stderr, code } = await rig.output(
-    ...["dial", rig.target.address, `--server=unix:${first!.socket}`],
+  const { stdout, stderr, code } = await runTunnel(
+    ["dial", rig.target.address, `--server=unix:${first!.socket}`],
   );
   await answered;
   assertEquals([stdout, code], ["dialed", 0], stderr);
@@ -321,10 +322,10 @@ Deno.test("servers that share a state know who has an agent, for nodes that dial
       probe.finish();
     });
     const dial = (node: string) =>
-      rig.output(
+      runTunnel([
         ...["dial", rig.target.address, `--node=${node}`],
         ...[`--server=${first!.address}`, `--state-dir=${state}`],
-      );
+      ]);
     // It is known within a second or two of the link.
     const answered = await until(
       () => dial("edge-7"),

@@ -16,7 +16,6 @@ import { ourCommand } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import { NO_PORTS, Processes } from "../support/rigs/processes.ts";
-import { ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { StateServers } from "../support/rigs/state_servers.ts";
 import { eventually } from "../support/watch/patience.ts";
 
@@ -66,8 +65,7 @@ Deno.test({
   async fn() {
     await using tunnel = new Processes(await Workspace.make());
     await using at = new StateServers(tunnel.workspace, []);
-    await using targets = new ProxyRig();
-    const echo = targets.echo();
+    const echo = tunnel.echo();
     const state = tunnel.workspace.path("state");
     const server = await at.start(state, "--v=2");
     const [file, port, health] = [

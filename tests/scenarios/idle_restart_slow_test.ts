@@ -8,7 +8,6 @@ import { assert, assertEquals } from "@std/assert";
 import { SUCCESSOR_MS } from "../../net/program/drain.ts";
 import type { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
-import { Workspace } from "../support/program/workspace.ts";
 import { ProxyStage } from "../support/rigs/proxy_stage.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { patience } from "../support/watch/patience.ts";
@@ -71,9 +70,8 @@ Deno.test("an idle proxy that is restarted refuses nobody", async () => {
 });
 
 Deno.test("an idle server that is restarted refuses nobody", async () => {
-  await using stage = new ServerStage(await Workspace.make());
-  const first = stage.start();
-  await first.untilReady(`${stage.healthUrl}/healthz`);
+  await using stage = await ServerStage.open();
+  const first = await stage.listening();
   await stage.addAgents(1);
   await restart({
     first,
@@ -83,10 +81,9 @@ Deno.test("an idle server that is restarted refuses nobody", async () => {
 });
 
 Deno.test("an idle agent with a link ends when its server has read that it goes", async () => {
-  await using stage = new ServerStage(await Workspace.make());
-  const server = stage.start();
-  await server.untilReady(`${stage.healthUrl}/healthz`);
-  const { child } = await stage.launch("--v=1", "--agent-id=one");
+  await using stage = await ServerStage.open();
+  const server = await stage.listening();
+  const { child } = await stage.launchAgent("--v=1", "--agent-id=one");
   await server.untilPrinted(/agent linked/);
   const startedMs = performance.now();
   child.signal("SIGTERM");
@@ -96,17 +93,16 @@ Deno.test("an idle agent with a link ends when its server has read that it goes"
 });
 
 Deno.test("the health port of an agent without a server is served through a restart", async () => {
-  await using stage = new ServerStage(await Workspace.make());
-  const server = stage.start();
-  await server.untilReady(`${stage.healthUrl}/healthz`);
+  await using stage = await ServerStage.open();
+  const server = await stage.listening();
   const port = freePort();
   const flags = ["--v=1", "--agent-id=one", `--health-server-port=${port}`];
-  const { child: first } = await stage.launch(...flags);
+  const { child: first } = await stage.launchAgent(...flags);
   await first.untilReady(`http://127.0.0.1:${port}/readyz`);
   await server.stop("SIGKILL");
   await restart({
     first,
-    start: async () => (await stage.launch(...flags)).child,
+    start: async () => (await stage.launchAgent(...flags)).child,
     requests: () =>
       new SteadyRequests(
         async () => {

@@ -6,12 +6,6 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import {
-  ourCommand,
-  startAgent,
-  startServer,
-} from "../support/program/tunnel.ts";
-import { Workspace } from "../support/program/workspace.ts";
 import { closedAddress } from "../support/peers/probe_target.ts";
 import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { patience } from "../support/watch/patience.ts";
@@ -74,35 +68,40 @@ async function shell(script: string, word: string): Promise<void> {
 }
 
 Deno.test("a reader of the log that stands still holds nobody up", async () => {
-  const workspace = await Workspace.make();
-  const pipe = workspace.path("log");
+  const pipe = await Deno.makeTempFile();
+  await Deno.remove(pipe);
   await shell('mkfifo "$0"', pipe);
   // Who could read, and does not.
   const reader = new Deno.Command("sh", {
     args: ["-c", 'exec sleep 300 0<>"$0"', pipe],
   }).spawn();
-  const server = await startServer(workspace, {
-    ...{ maker: "ours", mode: "grpc", transport: "uds" },
-    program: [
-      ...["sh", "-c", 'f="$1"; shift; exec "$@" 2>"$f"', "sh", pipe],
-      ...ourCommand("server"),
-    ],
-    extraFlags: ["--v=4"],
-  });
-  await shell('dd if=/dev/zero of="$0" bs=4096 count=64 oflag=nonblock', pipe);
-  // Both write lines, and the server answers that it is ready.
-  const agent = await startAgent(workspace, server, "ours");
-  await agent.child.stop("SIGKILL");
-  const response = await fetch(`${server.healthUrl}/healthz`, {
-    signal: AbortSignal.timeout(patience(5_000)),
-  });
-  assertEquals([response.status, await response.text()], [200, "ok"]);
-  // What it would still say at its end is not waited for either.
-  const startMs = performance.now();
-  server.child.signal("SIGTERM");
-  assertEquals((await server.child.ended).code, 0);
-  assert(performance.now() - startMs < patience(5_000));
+  {
+    await using tunnel = await TunnelProcesses.start({
+      agent: "none",
+      serverProgram: [
+        ...["sh", "-c", 'f="$1"; shift; exec "$@" 2>"$f"', "sh", pipe],
+      ],
+      serverFlags: ["--v=4"],
+    });
+    const { child, healthUrl } = tunnel.server;
+    await shell(
+      'dd if=/dev/zero of="$0" bs=4096 count=64 oflag=nonblock',
+      pipe,
+    );
+    // Both write lines, and the server answers that it is ready.
+    const agent = await tunnel.addAgent("ours");
+    await agent.child.stop("SIGKILL");
+    const response = await fetch(`${healthUrl}/healthz`, {
+      signal: AbortSignal.timeout(patience(5_000)),
+    });
+    assertEquals([response.status, await response.text()], [200, "ok"]);
+    // What it would still say at its end is not waited for either.
+    const startMs = performance.now();
+    child.signal("SIGTERM");
+    assertEquals((await child.ended).code, 0);
+    assert(performance.now() - startMs < patience(5_000));
+  }
   reader.kill("SIGKILL");
   await reader.status;
-  await workspace.remove();
+  await Deno.remove(pipe);
 });

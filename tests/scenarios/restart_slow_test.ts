@@ -3,19 +3,12 @@
  * requests running: nobody is refused.
  */
 
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { ask } from "../support/rigs/proxy_rig.ts";
 import { ProxyStage } from "../support/rigs/proxy_stage.ts";
 import { FakeSystemd } from "../support/peers/fake_systemd.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { DatagramPeer } from "../support/peers/datagrams.ts";
-
-/** Asked by what went wrong, so that a failure says what. */
-async function assertAllAnswered(requests: SteadyRequests): Promise<void> {
-  const { answered, failures } = await requests.stop();
-  assertEquals(Object.fromEntries(failures), {}, `${answered} were answered`);
-  assert(answered > 100, `only ${answered} were asked`);
-}
 
 Deno.test("a proxy that was told to end serves until another has started beside it", async () => {
   await using stage = await ProxyStage.open();
@@ -39,7 +32,7 @@ Deno.test("a proxy that was told to end serves until another has started beside 
   assertEquals((await old.ended).code, 0);
   assertMatch(await old.logTail(), /ended: nothing runs any more/);
   await requests.more(50);
-  await assertAllAnswered(requests);
+  await requests.mustBeAnswered(100);
 });
 
 Deno.test("a proxy is replaced while it runs, and only by who means to", async () => {
@@ -82,7 +75,7 @@ Deno.test("a proxy is replaced while it runs, and only by who means to", async (
   assertEquals(await ask(held, "still"), "still");
   held.close();
   assertEquals((await old.ended).code, 0);
-  await assertAllAnswered(requests);
+  await requests.mustBeAnswered(100);
 });
 
 Deno.test("a proxy that drains lets go of UDP ports when its successor is gone", async () => {
@@ -141,7 +134,7 @@ Deno.test("sockets that systemd has are used, and nobody is refused between two 
   start();
   await manager.until(/^READY=1/);
   await requests.more(50);
-  await assertAllAnswered(requests);
+  await requests.mustBeAnswered(100);
 });
 
 Deno.test("sockets are given to systemd at the end, which has them for the next process", async () => {
@@ -162,7 +155,7 @@ Deno.test("sockets are given to systemd at the end, which has them for the next 
   await manager.until(/^READY=1/);
   await manager.until(/^FDSTOREREMOVE=1\nFDNAME=tunnel$/);
   await requests.more(50);
-  await assertAllAnswered(requests);
+  await requests.mustBeAnswered(100);
   await young.untilReady(stage.readyUrl);
 });
 

@@ -11,7 +11,7 @@ import { Workspace } from "../support/program/workspace.ts";
 import type { IdentityServer } from "../support/rigs/node_stage.ts";
 import { NodeStage } from "../support/rigs/node_stage.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
-import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { ask } from "../support/rigs/proxy_rig.ts";
 import { XdsProbe } from "../support/xds/xds_probe.ts";
 import { patience } from "../support/watch/patience.ts";
 
@@ -122,7 +122,6 @@ async function throughRelay(port: number, target: number): Promise<string> {
 /** Two servers of one identity, and what runs beside them. */
 class Rig implements AsyncDisposable {
   readonly second: IdentityServer;
-  readonly backends = new ProxyRig();
   readonly traffic: Traffic[] = [];
   follower: Follower | undefined;
 
@@ -158,13 +157,12 @@ class Rig implements AsyncDisposable {
     const isFollowed = this.follower?.stop();
     await this.nodes[Symbol.asyncDispose]();
     await isFollowed?.catch(() => {}); // Its relay is gone.
-    await this.backends[Symbol.asyncDispose]();
   }
 }
 
 /** `edge-1` announces a service, `edge-2` uses it by a proxy and a relay. */
 async function startTraffic(rig: Rig): Promise<void> {
-  const target = rig.backends.echo("edge-1: ");
+  const target = rig.nodes.echo("edge-1: ");
   for (const node of ["edge-1", "edge-2"]) await rig.nodes.join(node);
   rig.nodes.agent("edge-1", `--announce=web:80=127.0.0.1:${target}`);
   const { child: proxy, port } = await rig.nodes.proxy(

@@ -5,18 +5,13 @@
  * @module
  */
 
+import { NodeStage } from "../support/rigs/node_stage.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { assert, assertEquals } from "@std/assert";
-import { Child } from "../support/program/child.ts";
-import {
-  type Maker,
-  ourCommand,
-  startAgent,
-  startServer,
-} from "../support/program/tunnel.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
 import { runTunnel } from "../support/program/run.ts";
 import { Workspace } from "../support/program/workspace.ts";
-import { IdentityServer } from "../support/rigs/node_stage.ts";
-import { closedAddress, ProbeTarget } from "../support/peers/probe_target.ts";
+import { closedAddress } from "../support/peers/probe_target.ts";
 
 /** A span, as far as tests look at it. */
 interface CollectedSpan {
@@ -117,91 +112,40 @@ function valuesOf(attributes: readonly Attribute[]): Map<string, unknown> {
   );
 }
 
-const OURS: Maker = "ours";
-
-/** Of the processes that are started meanwhile. */
-async function inEnvironment<T>(
-  variables: Readonly<Record<string, string>>,
-  start: () => Promise<T>,
-): Promise<T> {
-  for (const [name, value] of Object.entries(variables)) {
-    Deno.env.set(name, value);
-  }
-  try {
-    return await start();
-  } finally {
-    for (const name of Object.keys(variables)) Deno.env.delete(name);
-  }
+/** Words before a program that has these variables. */
+function env(variables: Readonly<Record<string, string>>): string[] {
+  const words = Object.entries(variables)
+    .map(([name, value]) => `${name}=${value}`);
+  return ["env", ...words];
 }
 
-/** A server, an agent and a target; callers are processes, too. */
-class Traced implements AsyncDisposable {
-  readonly target = new ProbeTarget();
+type VariablesOf = (service: string) => Record<string, string>;
 
-  private constructor(
-    readonly workspace: Workspace,
-    readonly variables: (service: string) => Record<string, string>,
-    readonly server: Awaited<ReturnType<typeof startServer>>,
-    readonly agent: Awaited<ReturnType<typeof startAgent>>,
-  ) {}
+function startTraced(variables: VariablesOf): Promise<TunnelProcesses> {
+  return TunnelProcesses.start({
+    serverProgram: env(variables("server")),
+    agentProgram: env(variables("agent")),
+  });
+}
 
-  static async start(
-    variables: (service: string) => Record<string, string>,
-  ): Promise<Traced> {
-    const workspace = await Workspace.make();
-    const server = await inEnvironment(
-      variables("server"),
-      () =>
-        startServer(workspace, { maker: OURS, mode: "auto", transport: "uds" }),
-    );
-    const agent = await inEnvironment(
-      variables("agent"),
-      () => startAgent(workspace, server, OURS),
-    );
-    return new Traced(workspace, variables, server, agent);
-  }
-
-  get frontend(): string {
-    const { frontend } = this.server;
-    if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
-    return frontend.path;
-  }
-
-  /** `tunnel dial`. */
-  dial(address: string): Promise<Child> {
-    const logFile = this.workspace.path("dial.log");
-    return inEnvironment(
-      this.variables("caller"),
-      () =>
-        Promise.resolve(
-          new Child({
-            name: "caller",
-            command: ourCommand(
-              "dial",
-              address,
-              `--server=unix:${this.frontend}`,
-            ),
-            logFile,
-          }),
-        ),
-    );
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.target.close();
-    await this.agent.child.stop("SIGKILL");
-    await this.server.child.stop("SIGKILL");
-    await this.workspace.remove();
-  }
+/** `tunnel dial`, to a target that ends at once. @returns Its exit code. */
+async function dialWith(
+  tunnel: TunnelProcesses,
+  variables: VariablesOf,
+  address = tunnel.target.address,
+): Promise<number> {
+  const words = ["dial", address, `--server=unix:${tunnel.socket}`];
+  const command = [...env(variables("caller")), ...ourCommand(...words)];
+  const caller = tunnel.launch("caller", command);
+  if (address === tunnel.target.address) (await tunnel.target.next()).finish();
+  return (await caller.ended).code;
 }
 
 Deno.test("one trace goes through caller, server and agent", async () => {
   await using collector = new OtlpCollector();
-  await using traced = await Traced.start((name) => collector.variables(name));
-  const caller = await traced.dial(traced.target.address);
-  const far = await traced.target.next();
-  far.finish();
-  assertEquals((await caller.ended).code, 0);
+  const variables = (name: string) => collector.variables(name);
+  await using traced = await startTraced(variables);
+  assertEquals(await dialWith(traced, variables), 0);
   const spanOf = (service: string, name: string) =>
     collector.span((span) => span.service === service && span.name === name);
   const dial = await spanOf("caller", "tunnel dial");
@@ -231,8 +175,7 @@ Deno.test("one trace goes through caller, server and agent", async () => {
   assert(text.includes(` # {trace_id="${dial.traceId}"} `), text);
   assert(text.endsWith("# EOF\n"));
   // Another one fails, and its spans say why.
-  const failing = await traced.dial(closedAddress());
-  assert((await failing.ended).code !== 0);
+  assert(await dialWith(traced, variables, closedAddress()) !== 0);
   const failed = await collector.span(({ name, status }) =>
     name === "dial target" && status.code === 2
   );
@@ -246,12 +189,9 @@ Deno.test("without a collector all go on, and end when they are told to", async 
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://${closedAddress()}`,
     OTEL_BSP_SCHEDULE_DELAY: "100",
   };
-  await using traced = await Traced.start(() => variables);
+  await using traced = await startTraced(() => variables);
   for (let time = 0; time < 3; time++) {
-    const caller = await traced.dial(traced.target.address);
-    const far = await traced.target.next();
-    far.finish();
-    assertEquals((await caller.ended).code, 0);
+    assertEquals(await dialWith(traced, () => variables), 0);
   }
   for (const { child } of [traced.agent, traced.server]) {
     child.signal("SIGTERM");
@@ -261,27 +201,20 @@ Deno.test("without a collector all go on, and end when they are told to", async 
 
 Deno.test("a node's join is one trace at the node and at the server", async () => {
   await using collector = new OtlpCollector();
-  const workspace = await Workspace.make();
-  const stage = new IdentityServer(workspace);
-  const server = await inEnvironment(
-    collector.variables("server"),
-    () => stage.start(),
-  );
-  try {
-    const token = await stage.createToken();
-    const join = await runTunnel([
-      ...["join", token, `--server=127.0.0.1:${stage.agentPort}`],
-      ...["--node=edge-1", `--state-dir=${workspace.path("agent")}`],
-    ], { env: collector.variables("node") });
-    assertEquals(join.code, 0, join.stderr);
-    const asked = await collector.span(({ service }) => service === "node");
-    const served = await collector.span(({ name }) => name === "join");
-    assertEquals(asked.name, "/tunnel.v1.Identity/Join");
-    assertEquals(served.service, "server");
-    assertEquals(served.traceId, asked.traceId);
-    assertEquals(served.parentSpanId, asked.spanId);
-  } finally {
-    await server.stop("SIGKILL");
-    await workspace.remove();
-  }
+  await using stage = new NodeStage(await Workspace.make());
+  const { server } = stage;
+  server.prefix = env(collector.variables("server"));
+  await server.start();
+  const token = await server.createToken();
+  const join = await runTunnel([
+    ...["join", token, `--server=${server.address}`],
+    ...["--node=edge-1", `--state-dir=${stage.folderOf("edge-1")}`],
+  ], { env: collector.variables("node") });
+  assertEquals(join.code, 0, join.stderr);
+  const asked = await collector.span(({ service }) => service === "node");
+  const served = await collector.span(({ name }) => name === "join");
+  assertEquals(asked.name, "/tunnel.v1.Identity/Join");
+  assertEquals(served.service, "server");
+  assertEquals(served.traceId, asked.traceId);
+  assertEquals(served.parentSpanId, asked.spanId);
 });

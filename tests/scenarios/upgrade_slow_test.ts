@@ -3,34 +3,23 @@
  * nobody is refused, and a new program that comes to nothing changes nothing.
  */
 
-import { assert, assertEquals, assertMatch } from "@std/assert";
-import { openDialer } from "../../client/tunnel_dialer.ts";
-import { Child } from "../support/program/child.ts";
+import { Processes, type ServerProcess } from "../support/rigs/processes.ts";
+import { assertEquals, assertMatch } from "@std/assert";
 import { freePort } from "../support/program/ports.ts";
-import {
-  launchAgent,
-  ourCommand,
-  type RunningServer,
-  startServer,
-} from "../support/program/tunnel.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
 import { runTunnel } from "../support/program/run.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
-import { ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { FakeSystemd } from "../support/peers/fake_systemd.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { eventually } from "../support/watch/patience.ts";
 
 /** Programs to upgrade to, and what runs. */
-class Stage implements AsyncDisposable {
-  readonly targets = new ProxyRig();
-  readonly target = this.targets.echo();
-  readonly children: Child[] = [];
+class Stage extends Processes {
+  readonly port = this.echo();
   /** Started by those that they took over from. */
   readonly successors: number[] = [];
   readonly #handovers = new Map<string, string>();
-
-  constructor(readonly workspace: Workspace) {}
 
   /** A program that answers as ours does, and then does `rest` when it is started. */
   async program(name: string, rest = ""): Promise<string> {
@@ -49,13 +38,6 @@ class Stage implements AsyncDisposable {
     return path;
   }
 
-  run(name: string, command: readonly string[]): Child {
-    const logFile = this.workspace.path(`${name}.log`);
-    const child = new Child({ name, command, logFile });
-    this.children.push(child);
-    return child;
-  }
-
   /** @returns What it printed, and how it ended. */
   async upgrade(file: string, name: string, ...flags: readonly string[]) {
     const { code, stdout, stderr } = await runTunnel([
@@ -68,7 +50,7 @@ class Stage implements AsyncDisposable {
     return { code, text };
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     for (const pid of this.successors) {
       try {
         Deno.kill(pid, "SIGKILL");
@@ -76,64 +58,49 @@ class Stage implements AsyncDisposable {
         // It has ended by itself.
       }
     }
-    for (const child of this.children) await child.stop("SIGKILL");
-    await this.targets[Symbol.asyncDispose]();
-    await this.workspace.remove();
+    await super[Symbol.asyncDispose]();
   }
 }
 
 /** What is held is let go by the test, however busy the machine is. */
 const GRACE = "5m";
 
-async function startTunnel(stage: Stage): Promise<RunningServer> {
-  const server = await startServer(stage.workspace, {
-    maker: "ours",
-    mode: "auto",
-    transport: "uds",
-    extraFlags: [
-      ...["--v=1", `--handover-socket=${stage.handover("server")}`],
-      `--graceful-shutdown-timeout=${GRACE}`,
-    ],
-  });
-  stage.children.push(server.child);
-  const { child, healthUrl } = await launchAgent(
-    stage.workspace,
-    server,
-    "ours",
-    [
-      ...["--v=1", "--agent-id=a", `--drain-timeout=${GRACE}`],
-      `--handover-socket=${stage.handover("agent")}`,
-    ],
+/** A server with an agent; `server.dial` is a caller's, over a connection of its own. */
+async function startTunnel(stage: Stage): Promise<ServerProcess> {
+  const server = stage.addServer(
+    "",
+    ...["--mode=auto", "--v=1", `--graceful-shutdown-timeout=${GRACE}`],
+    `--handover-socket=${stage.handover("server")}`,
   );
-  stage.children.push(child);
-  await child.untilReady(`${healthUrl}/readyz`);
+  await server.start();
+  stage.agentAt(
+    [server.address],
+    ...["--v=1", "--agent-id=a", `--drain-timeout=${GRACE}`],
+    `--handover-socket=${stage.handover("agent")}`,
+  );
+  await server.child.untilReady(`${server.healthUrl}/readyz`);
   return server;
 }
 
-/** A conduit to the target over a caller's connection of its own. */
-async function dial(stage: Stage, server: RunningServer) {
-  const { frontend } = server;
-  if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
-  const address = { kind: "unix", path: frontend.path } as const;
-  const dialer = openDialer({ kind: "tunnel", protocol: "grpc", address });
-  const target = { protocol: "tcp", address: `127.0.0.1:${stage.target}` };
-  try {
-    return new ConduitProbe(await dialer.dial({ target }));
-  } finally {
-    dialer.close();
-  }
+/** A conduit to the echo. */
+async function dial(
+  stage: Stage,
+  server: ServerProcess,
+): Promise<ConduitProbe> {
+  const target = { protocol: "tcp", address: `127.0.0.1:${stage.port}` };
+  return new ConduitProbe(await server.dial("grpc", { target }));
 }
 
 async function startProxy(stage: Stage): Promise<number> {
   const [port, adminPort] = [freePort(), freePort()];
   const config = stage.workspace.path("services.json");
   const ports = [{ port: 80, listen: `127.0.0.1:${port}` }];
-  const endpoints = [{ address: "127.0.0.1", port: stage.target }];
+  const endpoints = [{ address: "127.0.0.1", port: stage.port }];
   await Deno.writeTextFile(
     config,
     JSON.stringify({ services: [{ name: "web", ports, endpoints }] }),
   );
-  const proxy = stage.run(
+  const proxy = stage.launch(
     "proxy",
     ourCommand(
       ...["proxy", `--config=${config}`, `--admin-port=${adminPort}`],
@@ -169,11 +136,7 @@ Deno.test("server, agent and proxy go on as another program, and nobody is refus
     );
     await Promise.all([dials.more(20), services.more(20)]);
   }
-  for (const requests of [dials, services]) {
-    const { answered, failures } = await requests.stop();
-    assertEquals(Object.fromEntries(failures), {}, `${answered} were answered`);
-    assert(answered > 60, `only ${answered} were asked`);
-  }
+  for (const requests of [dials, services]) await requests.mustBeAnswered(60);
   held.send("still");
   await held.mustReceive(5);
   held.reset("over");
@@ -253,7 +216,7 @@ Deno.test("a service manager hears which process is the service from now on", as
   using manager = new FakeSystemd(stage.workspace.path("notify"));
   const ports = ["agent", "health", "admin"]
     .map((name) => `--${name}-port=${freePort()}`);
-  const server = stage.run(
+  const server = stage.launch(
     "server",
     manager.passing(
       [],
@@ -277,7 +240,7 @@ Deno.test("workers of a new program write to the log of the old one", async () =
   await using stage = new Stage(await Workspace.make());
   const ports = ["agent", "health", "admin"]
     .map((name) => `--${name}-port=${freePort()}`);
-  const server = stage.run(
+  const server = stage.launch(
     "server",
     ourCommand(
       ...["server", ...ports, `--state-dir=${stage.workspace.path("state")}`],

@@ -9,7 +9,6 @@ import {
   PROXY_STATUS_PATH,
   type ProxyStatus,
 } from "../../services/proxy/status/proxy_status.ts";
-import { Workspace } from "../support/program/workspace.ts";
 import { DatagramPeer } from "../support/peers/datagrams.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ask } from "../support/rigs/proxy_rig.ts";
@@ -17,12 +16,6 @@ import { ProxyStage } from "../support/rigs/proxy_stage.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { byWorker, workersOf } from "../support/rigs/workers.ts";
 import { eventually } from "../support/watch/patience.ts";
-
-async function assertNoneFailed(requests: SteadyRequests): Promise<void> {
-  const { answered, failures } = await requests.stop();
-  assertEquals(Object.fromEntries(failures), {}, `${answered} were answered`);
-  assert(answered > 20, `only ${answered} were asked`);
-}
 
 /** What a worker of the proxy says of the service. */
 async function served(path: string) {
@@ -64,7 +57,7 @@ Deno.test("two workers serve the ports of a proxy, TCP and UDP, and one is kille
   const requests = new SteadyRequests(askEcho(stage.port));
   await proxy.untilPrinted(/worker 1 runs again/);
   await requests.more(100);
-  await assertNoneFailed(requests);
+  await requests.mustBeAnswered(20);
   for (const client of clients) {
     assertEquals(await client.ask("y", stage.udpPort), "y");
     await client[Symbol.asyncDispose]();
@@ -91,7 +84,7 @@ for (const [before, after] of [[1, 2], [2, 1]]) {
     assertEquals(await ask(held, "still"), "still");
     held.close();
     assertEquals((await old.ended).code, 0);
-    await assertNoneFailed(requests);
+    await requests.mustBeAnswered(20);
   });
 }
 
@@ -129,10 +122,9 @@ Deno.test("each worker of a proxy goes on in the round of the one before", async
 });
 
 Deno.test("two workers of an agent are one agent, and one of them may die", async () => {
-  await using stage = new ServerStage(await Workspace.make());
-  const server = stage.start();
-  await server.untilReady(`${stage.healthUrl}/healthz`);
-  const agent = await stage.launch("--workers=2", "--links=1", "--v=2");
+  await using stage = await ServerStage.open();
+  const server = await stage.listening();
+  const agent = await stage.launchAgent("--workers=2", "--links=1", "--v=2");
   const [, second] = await workersOf(agent.child);
   await agent.child.untilReady(`${agent.healthUrl}/readyz`);
   const links = async () => {
@@ -146,7 +138,7 @@ Deno.test("two workers of an agent are one agent, and one of them may die", asyn
   const requests = stage.requests("grpc");
   await eventually("both are linked", async () => await links() === 2);
   await requests.more(40);
-  await assertNoneFailed(requests);
+  await requests.mustBeAnswered(20);
   assert(!/duplicate/i.test(await server.logTail()), "they are one agent");
   agent.child.signal("SIGTERM");
   assertEquals((await agent.child.ended).code, 0);

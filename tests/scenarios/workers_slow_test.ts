@@ -4,36 +4,15 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { Workspace } from "../support/program/workspace.ts";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
-import type { SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { byWorker, workersOf } from "../support/rigs/workers.ts";
-import { eventually } from "../support/watch/patience.ts";
 
 const TWO = "--workers=2";
 
 async function metric(stage: ServerStage, series: string) {
   return [...await byWorker(`${stage.healthUrl}/metrics`, series)];
 }
-
-const until = (isSo: () => Promise<boolean>) => eventually("it comes", isSo);
-
-async function assertNoneFailed(requests: SteadyRequests): Promise<void> {
-  const { answered, failures } = await requests.stop();
-  assertEquals(Object.fromEntries(failures), {}, `${answered} were answered`);
-  assert(answered > 20, `only ${answered} were asked`);
-}
-
-/** An agent is linked to each of two workers. */
-async function untilLinked(stage: ServerStage): Promise<void> {
-  await until(async () => {
-    const links = await metric(stage, LINKS);
-    return JSON.stringify(links) === "[[0,1],[1,1]]";
-  });
-}
-
-const LINKS = "konnectivity_network_proxy_server_ready_backend_connections";
 
 /** Of held conduits, which still answer. */
 async function alive(held: readonly ConduitProbe[]): Promise<number> {
@@ -48,11 +27,11 @@ async function alive(held: readonly ConduitProbe[]): Promise<number> {
 }
 
 Deno.test("a worker that is killed costs its own conduits, and is replaced", async () => {
-  await using stage = new ServerStage(await Workspace.make());
+  await using stage = await ServerStage.open();
   const server = stage.start(TWO);
   const [, second] = await workersOf(server);
   await stage.addAgents(1);
-  await untilLinked(stage);
+  await stage.untilEachWorkerHas(1, 2);
   const held: ConduitProbe[] = [];
   for (let count = 0; count < 16; count++) {
     held.push(await stage.connect(count % 2 === 0 ? "grpc" : "http-connect"));
@@ -63,9 +42,9 @@ Deno.test("a worker that is killed costs its own conduits, and is replaced", asy
   const left = await alive(held);
   assert(left > 0 && left < 16, `${left} of 16 go on`);
   await server.untilPrinted(/worker 1 runs again \(process \d+\)/);
-  await untilLinked(stage);
+  await stage.untilEachWorkerHas(1, 2);
   for (const one of requests) await one.more(40);
-  for (const one of requests) await assertNoneFailed(one);
+  for (const one of requests) await one.mustBeAnswered(20);
   assertEquals(await metric(stage, "tunnel_worker_restarts_total"), [[
     undefined,
     1,
@@ -74,12 +53,12 @@ Deno.test("a worker that is killed costs its own conduits, and is replaced", asy
 });
 
 Deno.test("SIGTERM drains all workers, SIGHUP reaches all, and they answer as one", async () => {
-  await using stage = new ServerStage(await Workspace.make());
+  await using stage = await ServerStage.open();
   const server = stage.start(TWO);
   await workersOf(server);
   await stage.addAgents(1);
-  await untilLinked(stage);
-  assertMatch(await stage.readiness(), /^200/);
+  await stage.untilEachWorkerHas(1, 2);
+  assertMatch(await stage.server.readiness(), /^200/);
   const held: ConduitProbe[] = [];
   for (let count = 0; count < 8; count++) {
     held.push(await stage.connect("grpc"));
@@ -95,7 +74,7 @@ Deno.test("SIGTERM drains all workers, SIGHUP reaches all, and they answer as on
   }
   server.signal("SIGTERM");
   await server.untilPrinted(/SIGTERM: all workers drain/);
-  assertMatch(await stage.readiness(), /^500 the server is stopping/);
+  assertMatch(await stage.server.readiness(), /^500 the server is stopping/);
   assertEquals(await alive(held), 8);
   for (const one of held) one.reset("over");
   assertEquals((await server.ended).code, 0);
@@ -103,11 +82,11 @@ Deno.test("SIGTERM drains all workers, SIGHUP reaches all, and they answer as on
 });
 
 Deno.test("the server before goes on with callers while its successor has no agent", async () => {
-  await using stage = new ServerStage(await Workspace.make());
+  await using stage = await ServerStage.open();
   const old = stage.start(TWO);
   await workersOf(old);
-  const agent = await stage.launch("--agent-id=late");
-  await untilLinked(stage);
+  const agent = await stage.launchAgent("--agent-id=late");
+  await stage.untilEachWorkerHas(1, 2);
   const young = stage.start("--replace", TWO);
   await old.untilPrinted(/gets ready to take over/);
   agent.child.signal("SIGSTOP");
@@ -119,26 +98,3 @@ Deno.test("the server before goes on with callers while its successor has no age
   await young.untilPrinted(/took over from process/);
   (await stage.connect("grpc")).reset("it is served");
 });
-
-for (const [before, after] of [[1, 2], [2, 1], [2, 2]]) {
-  Deno.test(`${before} workers are replaced by ${after} without refusing a dial`, async () => {
-    await using stage = new ServerStage(await Workspace.make());
-    const old = stage.start(`--workers=${before}`);
-    await old.untilReady(`${stage.healthUrl}/healthz`);
-    await stage.addAgents(2);
-    const held = [
-      await stage.connect("grpc"),
-      await stage.connect("http-connect"),
-    ];
-    const requests = [stage.requests("grpc"), stage.requests("http-connect")];
-    for (const one of requests) await one.more(20);
-    const young = stage.start("--replace", `--workers=${after}`);
-    await young.untilPrinted(/took over from process/);
-    await old.untilPrinted(/handed over to process/);
-    for (const one of requests) await one.more(40);
-    for (const one of requests) await assertNoneFailed(one);
-    assertEquals(await alive(held), 2);
-    for (const one of held) one.reset("over");
-    assertEquals((await old.ended).code, 0);
-  });
-}

@@ -3,21 +3,11 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { Workspace } from "../support/program/workspace.ts";
-import { FakeSystemd } from "../support/peers/fake_systemd.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
-import { byWorker, workersOf } from "../support/rigs/workers.ts";
+import { workersOf } from "../support/rigs/workers.ts";
 import { eventually } from "../support/watch/patience.ts";
 
 const TWO = "--workers=2";
-
-async function linked(stage: ServerStage): Promise<void> {
-  const series = "konnectivity_network_proxy_server_ready_backend_connections";
-  await eventually("each worker has the agent", async () => {
-    const links = await byWorker(`${stage.healthUrl}/metrics`, series);
-    return links.get(0) === 1 && links.get(1) === 1;
-  }, 60_000);
-}
 
 /** The same as `untilPrinted`, of a program whose first process is gone. */
 async function untilWorkersSay(
@@ -32,11 +22,11 @@ async function untilWorkersSay(
 }
 
 Deno.test("without their parent workers finish what they carry, and end", async () => {
-  await using stage = new ServerStage(await Workspace.make());
+  await using stage = await ServerStage.open();
   const server = stage.start(TWO);
   await workersOf(server);
   await stage.addAgents(1);
-  await linked(stage);
+  await stage.untilEachWorkerHas(1, 2);
   const held = [await stage.connect("grpc"), await stage.connect("grpc")];
   server.signal("SIGKILL");
   for (const worker of [0, 1]) {
@@ -59,19 +49,18 @@ Deno.test("without their parent workers finish what they carry, and end", async 
 });
 
 Deno.test("a frozen worker costs new callers nothing once it is found out", async () => {
-  await using stage = new ServerStage(await Workspace.make());
+  await using stage = await ServerStage.open();
   const server = stage.start(TWO);
   const [, second] = await workersOf(server);
   await stage.addAgents(1);
-  await linked(stage);
+  await stage.untilEachWorkerHas(1, 2);
   Deno.kill(second!, "SIGSTOP");
   try {
     await server.untilPrinted(/worker 1 .* does not answer: others accept/);
     const requests = stage.requests("http-connect");
     await requests.more(40);
-    const { failures } = await requests.stop();
-    assertEquals(Object.fromEntries(failures), {});
-    assertMatch(await stage.readiness(), /^200/);
+    await requests.mustBeAnswered(40);
+    assertMatch(await stage.server.readiness(), /^200/);
   } finally {
     Deno.kill(second!, "SIGCONT");
   }
@@ -79,7 +68,7 @@ Deno.test("a frozen worker costs new callers nothing once it is found out", asyn
 });
 
 Deno.test("what keeps the first worker from starting is said once, with its exit code", async () => {
-  await using stage = new ServerStage(await Workspace.make());
+  await using stage = await ServerStage.open();
   using taken = Deno.listen({ hostname: "127.0.0.1", port: stage.agentPort });
   const server = stage.start(TWO);
   assertEquals((await server.ended).code, 1);
@@ -106,37 +95,15 @@ for (
   ] as const
 ) {
   Deno.test(`wrong use of workers ends with 2: ${words.source}`, async () => {
-    await using stage = new ServerStage(await Workspace.make());
+    await using stage = await ServerStage.open();
     const prefix = environment === undefined
       ? []
       : ["env", `TUNNEL_SOCKETS=${environment}`];
-    const server = stage.run([...prefix, ...stage.command(...flags)]);
+    const server = stage.server.run([
+      ...prefix,
+      ...stage.server.command(...flags),
+    ]);
     assertEquals((await server.ended).code, 2);
     assertMatch(await server.logTail(), words);
   });
 }
-
-Deno.test("no dial is refused while systemd restarts a server of two workers", async () => {
-  await using stage = new ServerStage(await Workspace.make());
-  using manager = new FakeSystemd(stage.workspace.path("notify"));
-  const start = () =>
-    stage.run(manager.passing(manager.kept, stage.command(TWO)));
-  const old = start();
-  await manager.until(/^READY=1/);
-  await stage.addAgents(1);
-  await linked(stage);
-  const requests = stage.requests("grpc");
-  await requests.more(20);
-  old.signal("SIGTERM");
-  await manager.until(/^FDSTORE=1/);
-  assertEquals((await old.ended).code, 0);
-  manager.clear();
-  const young = start();
-  await young.untilPrinted(/sockets were kept open: .*unix/);
-  await manager.until(/^READY=1/);
-  await requests.more(20);
-  const { failures, answered } = await requests.stop();
-  // Two processes start one after the other: that may take its time.
-  const refused = [...failures].filter(([why]) => why !== "no answer in time");
-  assertEquals(Object.fromEntries(refused), {}, `${answered} were answered`);
-});

@@ -1,3 +1,4 @@
+import { runToEnd } from "../support/program/run.ts";
 /**
  * Two versions beside each other keep what is promised of a tunnel: a server and
  * an agent, two servers of which one forwards to the other, and a server with
@@ -19,56 +20,34 @@ import {
 } from "../support/rigs/tunnel_promises.ts";
 import { commandOfVersion, PAIRS } from "./versions.ts";
 import { ForwardingServers } from "../support/rigs/forwarding_servers.ts";
-import { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
-import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
 import { askEcho } from "../support/peers/steady_requests.ts";
-import { ProxyRig } from "../support/rigs/proxy_rig.ts";
 
 /** What is sent and comes back; no two parts of it are the same. */
-const TEXT = new TextEncoder().encode(
-  Array.from({ length: 400_000 }, (_, index) => `${index} `).join(""),
-);
+const TEXT = Array.from({ length: 400_000 }, (_, index) => `${index} `)
+  .join("");
 
 for (const [server, client] of PAIRS) {
   Deno.test(`versions: a server that is ${server}, dial and forward that are ${client}`, async () => {
     await using tunnel = await TunnelProcesses.start({ server, agent: server });
-    await using targets = new ProxyRig();
-    const target = `127.0.0.1:${targets.echo()}`;
-    const { frontend } = tunnel.server;
-    if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
-    const at = `--server=unix:${frontend.path}`;
+    const target = `127.0.0.1:${tunnel.echo()}`;
+    const at = `--server=unix:${tunnel.socket}`;
 
-    const [program, ...args] = await commandOfVersion(
-      client,
-      ...["dial", target, at],
+    const { stdout, stderr } = await runToEnd(
+      await commandOfVersion(client, ...["dial", target, at]),
+      { input: TEXT },
     );
-    const dial = new Deno.Command(program!, {
-      ...{ args, stdin: "piped", stdout: "piped", stderr: "piped" },
-    }).spawn();
-    const writer = dial.stdin.getWriter();
-    const [{ stdout, stderr }] = await Promise.all([
-      dial.output(),
-      writer.write(TEXT).then(() => writer.close(), () => {}),
-    ]);
-    assertEquals(new TextDecoder().decode(stderr), "");
-    assertEquals(sameBytes(stdout, TEXT), true, `${stdout.length} came back`);
+    assertEquals(stderr, "");
+    assertEquals(stdout === TEXT, true, `${stdout.length} came back`);
 
     const port = freePort();
-    const forward = new Child({
-      name: "forward",
-      command: await commandOfVersion(
-        client,
-        ...["forward", `127.0.0.1:${port}:${target}`, at],
-      ),
-      logFile: tunnel.workspace.path("forward.log"),
-    });
-    try {
-      await forward.untilPrinted(/->/);
-      for (let count = 0; count < 20; count++) await askEcho(port)();
-    } finally {
-      await forward.stop("SIGKILL");
-    }
+    const words = ["forward", `127.0.0.1:${port}:${target}`, at];
+    const forward = tunnel.launch(
+      "forward",
+      await commandOfVersion(client, ...words),
+    );
+    await forward.untilPrinted(/->/);
+    for (let count = 0; count < 20; count++) await askEcho(port)();
   });
 }
 
@@ -83,7 +62,6 @@ for (const [asked, linked] of PAIRS) {
     await using rig = await ForwardingServers.start(
       [[1], [0]],
       () => ["--peer-forwarding"],
-      undefined,
       programs,
     );
     await rig.link("edge-7", 1);
@@ -150,9 +128,7 @@ for (const [server, agent] of PAIRS) {
           }));
       }
     }
-    const { frontend } = tunnel.server;
-    if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
-    const address = { kind: "unix", path: frontend.path } as const;
+    const address = { kind: "unix", path: tunnel.socket } as const;
     await test.step("grpc: datagrams come and go as they were sent", () =>
       assertEchoes({ via: { kind: "tunnel", protocol: "grpc", address } }, [
         ...[0, 1, 1_400, 9_000, 65_507],

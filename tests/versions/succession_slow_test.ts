@@ -3,13 +3,12 @@
  * by `--replace`: nobody is refused, and what is held stays.
  */
 
-import { assert, assertEquals } from "@std/assert";
-import { Child } from "../support/program/child.ts";
+import { Processes } from "../support/rigs/processes.ts";
+import { assertEquals } from "@std/assert";
 import { freePort } from "../support/program/ports.ts";
 import { commandOf } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
-import { ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { workersOf } from "../support/rigs/workers.ts";
 import { commandOfVersion, PAIRS, type Version } from "./versions.ts";
@@ -45,26 +44,22 @@ class Successors implements Disposable {
   }
 }
 
-async function mustBeAnswered(...all: SteadyRequests[]): Promise<void> {
-  for (const requests of all) {
-    const { answered, failures } = await requests.stop();
-    assertEquals(Object.fromEntries(failures), {}, `${answered} were answered`);
-    assert(answered >= 40, `only ${answered} were asked`);
-  }
-}
-
 for (const [first, then] of PAIRS) {
   Deno.test(`versions: server and agent that are ${first} are upgraded to ${then}`, async () => {
-    await using stage = new ServerStage(await Workspace.make());
+    await using stage = await ServerStage.open();
     using successors = new Successors();
     const places = ["server", "agent"].map((name) =>
       stage.workspace.path(`${name}.handover`)
     );
     const [server, agent] = places.map((place) => `--handover-socket=${place}`);
     const words = await commandOf(first, "server");
-    const running = stage.run([...words, ...stage.flags, server!]);
+    const running = stage.server.run([
+      ...words,
+      ...stage.server.flags,
+      server!,
+    ]);
     await running.untilReady(`${stage.healthUrl}/healthz`);
-    const launched = await stage.launchOf(
+    const launched = await stage.launchAgentOf(
       first,
       ...["--agent-id=a", "--drain-timeout=5m", agent!],
     );
@@ -85,11 +80,11 @@ for (const [first, then] of PAIRS) {
       await one.mustReceive(5);
       one.reset("over");
     }
-    await mustBeAnswered(...requests);
+    for (const one of requests) await one.mustBeAnswered(40);
   });
 
   Deno.test(`versions: server and agent that are ${then} take the place of ${first}: --replace`, async () => {
-    await using stage = new ServerStage(await Workspace.make());
+    await using stage = await ServerStage.open();
     const healthPort = freePort();
     const flags = [
       "--v=1",
@@ -98,45 +93,52 @@ for (const [first, then] of PAIRS) {
       `--health-server-port=${healthPort}`,
     ];
     const oldWords = await commandOf(first, "server");
-    const old = stage.run([...oldWords, ...stage.flags]);
+    const old = stage.server.run([...oldWords, ...stage.server.flags]);
     await old.untilReady(`${stage.healthUrl}/healthz`);
-    const { child: oldAgent } = await stage.launchOf(first, ...flags);
+    const { child: oldAgent } = await stage.launchAgentOf(first, ...flags);
     await oldAgent.untilReady(`http://127.0.0.1:${healthPort}/readyz`);
     const held = await stage.connect("grpc");
     const requests = stage.requests("grpc");
     await requests.more(20);
     const words = await commandOf(then, "server");
-    const young = stage.run([...words, ...stage.flags, "--replace"]);
+    const young = stage.server.run([
+      ...words,
+      ...stage.server.flags,
+      "--replace",
+    ]);
     await young.untilPrinted(/took over from process/);
     await requests.more(20);
-    const { child } = await stage.launchOf(then, ...flags, "--replace");
+    const { child } = await stage.launchAgentOf(then, ...flags, "--replace");
     await child.untilPrinted(/took over from process/);
     await requests.more(20);
     held.send("still");
     await held.mustReceive(5);
     held.reset("over");
-    await mustBeAnswered(requests);
+    await requests.mustBeAnswered(40);
     assertEquals((await old.ended).code, 0);
   });
 }
 
 for (const [first, then] of PAIRS) {
   Deno.test(`versions: two workers that are ${first} are replaced by ${then}, and these upgraded back`, async () => {
-    await using stage = new ServerStage(await Workspace.make());
+    await using stage = await ServerStage.open();
     using successors = new Successors();
     const place = stage.workspace.path("server.handover");
     const flags = [
-      ...[...stage.flags, "--workers=2"],
+      ...[...stage.server.flags, "--workers=2"],
       `--handover-socket=${place}`,
     ];
-    const old = stage.run([...await commandOf(first, "server"), ...flags]);
+    const old = stage.server.run([
+      ...await commandOf(first, "server"),
+      ...flags,
+    ]);
     await workersOf(old);
     await stage.addAgents(2);
     const held = [await stage.connect("grpc")];
     const requests = [stage.requests("grpc"), stage.requests("http-connect")];
     for (const one of requests) await one.more(20);
     const words = await commandOf(then, "server");
-    const young = stage.run([...words, ...flags, "--replace"]);
+    const young = stage.server.run([...words, ...flags, "--replace"]);
     await young.untilPrinted(/took over from process/);
     held.push(await stage.connect("http-connect"));
     for (const one of requests) await one.more(20);
@@ -148,34 +150,32 @@ for (const [first, then] of PAIRS) {
       await one.mustReceive(5);
       one.reset("over");
     }
-    await mustBeAnswered(...requests);
+    for (const one of requests) await one.mustBeAnswered(40);
     for (const { ended } of [old, young]) assertEquals((await ended).code, 0);
   });
 }
 
 Deno.test("versions: a proxy that is older is upgraded to ours and back", async () => {
-  const workspace = await Workspace.make();
-  await using targets = new ProxyRig();
+  await using stage = new Processes(await Workspace.make());
   using successors = new Successors();
   const [port, adminPort] = [freePort(), freePort()];
   const [place, config] = ["proxy.handover", "services.json"]
-    .map((name) => workspace.path(name));
+    .map((name) => stage.workspace.path(name));
   const ports = [{ port: 80, listen: `127.0.0.1:${port}` }];
-  const endpoints = [{ address: "127.0.0.1", port: targets.echo() }];
+  const endpoints = [{ address: "127.0.0.1", port: stage.echo() }];
   await Deno.writeTextFile(
     config!,
     JSON.stringify({ services: [{ name: "web", ports, endpoints }] }),
   );
-  const proxy = new Child({
-    name: "proxy",
-    command: await commandOfVersion(
+  const proxy = stage.launch(
+    "proxy",
+    await commandOfVersion(
       "older",
       ...["proxy", `--config=${config}`, `--admin-port=${adminPort}`],
       ...["--address-file=none", "--catalog-copies=none"],
       `--handover-socket=${place}`,
     ),
-    logFile: workspace.path("proxy.log"),
-  });
+  );
   await proxy.untilReady(`http://127.0.0.1:${adminPort}/readyz`);
   const requests = new SteadyRequests(askEcho(port));
   for (const version of ["ours", "older"] as const) {
@@ -183,7 +183,6 @@ Deno.test("versions: a proxy that is older is upgraded to ours and back", async 
     await successors.upgrade("ours", version, place!);
   }
   await requests.more(20);
-  await mustBeAnswered(requests);
+  await requests.mustBeAnswered(40);
   await proxy.ended;
-  await workspace.remove();
 });

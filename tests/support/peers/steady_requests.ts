@@ -1,4 +1,3 @@
-import { patience } from "../watch/patience.ts";
 /**
  * Requests one after the other, each over a connection of its own, while
  * something else happens: how many were answered, and what became of the others.
@@ -6,11 +5,14 @@ import { patience } from "../watch/patience.ts";
  * @module
  */
 
+import { assert, assertEquals } from "@std/assert";
+import { patience } from "../watch/patience.ts";
+
 /** What became of the requests. */
 export interface RequestCounts {
   readonly answered: number;
   /** By what went wrong. */
-  readonly failures: ReadonlyMap<string, number>;
+  readonly failures: Map<string, number>;
 }
 
 /** Asks once; throws when there is no answer. */
@@ -50,6 +52,13 @@ export class SteadyRequests {
     this.#isOver = true;
     await this.#over;
     return { answered: this.#answered, failures: this.#failures };
+  }
+
+  /** Asks no more; that nothing was refused. @param leastCount Were asked. */
+  async mustBeAnswered(leastCount: number): Promise<void> {
+    const { answered, failures } = await this.stop();
+    assertEquals(Object.fromEntries(failures), {}, `${answered} were answered`);
+    assert(answered >= leastCount, `only ${answered} were asked`);
   }
 
   get #asked(): number {

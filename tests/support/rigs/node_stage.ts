@@ -9,21 +9,34 @@ import type { Child } from "../program/child.ts";
 import { freePort } from "../program/ports.ts";
 import { type Ended, mustRun, runTunnel } from "../program/run.ts";
 import { Workspace } from "../program/workspace.ts";
-import { NO_PORTS, Processes, ServerProcess } from "./processes.ts";
+import {
+  NO_PORTS,
+  Processes,
+  type ServerConfig,
+  ServerProcess,
+} from "./processes.ts";
 
 /** Where a proxy serves the service `web`, in its own words. */
 const SERVED = /default\/web is served on [^ ]*:(\d+)/;
 
-/** A server with an identity of its own. */
+/** A server with an identity, its own or one that it shares with others. */
 export class IdentityServer extends ServerProcess {
   readonly stateDirectory: string;
 
-  /** @param other A server whose state directory this one shares. */
-  constructor(workspace: Workspace, other?: IdentityServer) {
+  /**
+   * @param other A server whose state directory this one shares.
+   * @param config How it differs from the usual.
+   */
+  constructor(
+    workspace: Workspace,
+    other?: IdentityServer,
+    { flags = [], ...config }: ServerConfig = {},
+  ) {
     const stateDirectory = other?.stateDirectory ?? workspace.path("server");
     super(workspace, {
-      flags: [`--state-dir=${stateDirectory}`, "--admin-port=0"],
       socket: `${stateDirectory}/frontend.sock`,
+      ...config,
+      flags: [`--state-dir=${stateDirectory}`, "--admin-port=0", ...flags],
     });
     this.stateDirectory = stateDirectory;
   }
@@ -51,9 +64,10 @@ export class NodeStage extends Processes {
   readonly server: IdentityServer;
   readonly #folders = new Map<string, string>();
 
-  constructor(workspace: Workspace) {
+  /** @param config Of the first server. */
+  constructor(workspace: Workspace, config?: ServerConfig) {
     super(workspace);
-    this.server = new IdentityServer(workspace);
+    this.server = new IdentityServer(workspace, undefined, config);
     this.servers.push(this.server);
   }
 
@@ -70,8 +84,8 @@ export class NodeStage extends Processes {
   }
 
   /** Another one that shares the state of the first; it is not started. */
-  addSibling(): IdentityServer {
-    const server = new IdentityServer(this.workspace, this.server);
+  addSibling(config?: ServerConfig): IdentityServer {
+    const server = new IdentityServer(this.workspace, this.server, config);
     this.servers.push(server);
     return server;
   }
@@ -89,11 +103,11 @@ export class NodeStage extends Processes {
   }
 
   /** `tunnel join`. @returns Where the node keeps its identity. */
-  async join(node: string): Promise<string> {
+  async join(node: string, at = this.addresses): Promise<string> {
     const folder = this.folderOf(node);
     await mustRun(
       ...["join", await this.server.createToken(`--node=${node}`)],
-      ...[`--node=${node}`, `--server=${this.addresses}`],
+      ...[`--node=${node}`, `--server=${at}`],
       `--state-dir=${folder}`,
     );
     return folder;

@@ -14,6 +14,9 @@ import { freePort } from "../program/ports.ts";
 import { programWords } from "../program/program.ts";
 import { ourCommand } from "../program/tunnel.ts";
 import { Workspace } from "../program/workspace.ts";
+import { ConduitProbe } from "../memory/conduit_probe.ts";
+import { ProbeTarget } from "../peers/probe_target.ts";
+import { ProxyRig } from "./proxy_rig.ts";
 
 /** Ports of an agent that a test does not ask at. */
 export const NO_PORTS: readonly string[] = [
@@ -74,7 +77,7 @@ export class ServerProcess implements AsyncDisposable {
   ) {
     this.serverId = config.id ?? "";
     this.socket = config.socket ??
-      workspace.path(`${config.id ?? "f"}.sock`);
+      workspace.path(`${config.id || "f"}.sock`);
     this.#flags = [...config.flags ?? []];
   }
 
@@ -162,18 +165,54 @@ export class ServerProcess implements AsyncDisposable {
   }
 }
 
-/** All programs of a test, and the folder that goes with them. */
+/** What callers dial through: a server, or a tunnel of processes. */
+export interface Dialing {
+  dial(protocol: FrontendProtocol, dial: TunnelDial): Promise<Conduit>;
+}
+
+/** All programs of a test, what they reach, and the folder that goes with them. */
 export class Processes implements AsyncDisposable {
   readonly #children: Child[] = [];
   readonly servers: ServerProcess[] = [];
+  #target: ProbeTarget | undefined;
+  #echoes: ProxyRig | undefined;
 
   constructor(readonly workspace: Workspace) {}
+
+  /** What {@linkcode connect} reaches. */
+  get target(): ProbeTarget {
+    return this.#target ??= new ProbeTarget();
+  }
+
+  /** A server that sends back what it receives, behind `prefix`. @returns Its port. */
+  echo(prefix = ""): number {
+    return (this.#echoes ??= new ProxyRig()).echo(prefix);
+  }
+
+  /** Both ends of a new conduit: a caller's, and the target's. */
+  async connectBy(
+    by: Dialing,
+    protocol: FrontendProtocol,
+    dial: Partial<TunnelDial> = {},
+  ): Promise<{ caller: ConduitProbe; target: ConduitProbe }> {
+    const target = { protocol: "tcp", address: this.target.address };
+    const [conduit, far] = await Promise.all([
+      by.dial(protocol, { target, ...dial }),
+      this.target.next(),
+    ]);
+    return { caller: new ConduitProbe(conduit), target: far };
+  }
+
+  /** One that was started elsewhere ends with the others. */
+  keep(child: Child): void {
+    this.#children.push(child);
+  }
 
   /** Any command, until the end of the test. */
   launch(name: string, command: readonly string[]): Child {
     const logFile = this.workspace.path(`${name}.log`);
     const child = new Child({ name, command, logFile });
-    this.#children.push(child);
+    this.keep(child);
     return child;
   }
 
@@ -208,6 +247,8 @@ export class Processes implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const child of this.#children.toReversed()) await ended(child);
     for (const server of this.servers) await server[Symbol.asyncDispose]();
+    await this.#target?.close();
+    await this.#echoes?.[Symbol.asyncDispose]();
     await this.workspace.remove();
   }
 }

@@ -11,11 +11,9 @@ import { ourCommand } from "../program/tunnel.ts";
 import { Workspace } from "../program/workspace.ts";
 import { DatagramPeer } from "../peers/datagrams.ts";
 import { Processes } from "./processes.ts";
-import { ProxyRig } from "./proxy_rig.ts";
 
 /** See the module description. */
 export class ProxyStage extends Processes {
-  readonly #rig = new ProxyRig();
   #count = 0;
   readonly port = freePort();
   readonly udpPort = freePort();
@@ -44,7 +42,7 @@ export class ProxyStage extends Processes {
           ports: [{ port: 80, listen: `127.0.0.1:${stage.port}` }],
           endpoints: Array.from({ length: endpoints }, () => ({
             address: "127.0.0.1",
-            port: stage.#rig.echo(),
+            port: stage.echo(),
           })),
         }, {
           name: "dns",
@@ -92,7 +90,6 @@ export class ProxyStage extends Processes {
 
   override async [Symbol.asyncDispose](): Promise<void> {
     await super[Symbol.asyncDispose]();
-    await this.#rig[Symbol.asyncDispose]();
     await this.udp[Symbol.asyncDispose]();
   }
 }

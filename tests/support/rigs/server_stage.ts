@@ -7,37 +7,33 @@
 
 import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
 import type { Child } from "../program/child.ts";
-import { freePort } from "../program/ports.ts";
 import {
   launchAgent,
   type Maker,
   type RunningAgent,
 } from "../program/tunnel.ts";
-import type { Workspace } from "../program/workspace.ts";
+import { Workspace } from "../program/workspace.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
 import { SteadyRequests } from "../peers/steady_requests.ts";
-import { clusterFlags, ServerProcess } from "./processes.ts";
-import { ProxyRig } from "./proxy_rig.ts";
+import { eventually } from "../watch/patience.ts";
+import { Processes, type ServerProcess } from "./processes.ts";
+import { byWorker } from "./workers.ts";
+
+const READY_AGENTS =
+  "konnectivity_network_proxy_server_ready_backend_connections";
 
 /** See the module description. */
-export class ServerStage implements AsyncDisposable {
-  readonly #targets = new ProxyRig();
-  readonly #target = this.#targets.echo();
-  readonly #agents: RunningAgent[] = [];
-  readonly server: ServerProcess;
+export class ServerStage extends Processes {
+  readonly #target = this.echo();
+  readonly server: ServerProcess = this.addServer(
+    "",
+    "--mode=auto",
+    // What is held is let go by the test, however busy the machine is.
+    "--graceful-shutdown-timeout=5m",
+  );
 
-  constructor(readonly workspace: Workspace) {
-    this.server = new ServerProcess(workspace, {
-      flags: [
-        "--mode=auto",
-        `--admin-port=${freePort()}`,
-        ...clusterFlags(workspace),
-        "--server-port=0",
-        // What is held is let go by the test, however busy the machine is.
-        "--graceful-shutdown-timeout=5m",
-      ],
-    });
-    this.server.addFlags(`--uds-name=${this.server.socket}`);
+  static async open(): Promise<ServerStage> {
+    return new ServerStage(await Workspace.make());
   }
 
   get agentPort(): number {
@@ -48,49 +44,49 @@ export class ServerStage implements AsyncDisposable {
     return this.server.healthUrl;
   }
 
-  /** Of each server. */
-  get flags(): readonly string[] {
-    return this.server.flags;
-  }
-
   start(...flags: readonly string[]): Child {
-    return this.run(this.command(...flags));
+    return this.server.run(this.server.command(...flags));
   }
 
-  command(...flags: readonly string[]): readonly string[] {
-    return this.server.command(...flags);
+  /** One that listens, and serves as soon as it has an agent. */
+  async listening(...flags: readonly string[]): Promise<Child> {
+    const child = this.start(...flags);
+    await child.untilReady(`${this.healthUrl}/healthz`);
+    return child;
   }
 
-  run(command: readonly string[]): Child {
-    return this.server.run(command);
-  }
-
-  readiness(): Promise<string> {
-    return this.server.readiness();
+  /** Each of so many workers has so many agents. */
+  async untilEachWorkerHas(agents: number, workers: number): Promise<void> {
+    const url = `${this.healthUrl}/metrics`;
+    const wanted = Array.from({ length: workers }, () => agents).join();
+    await eventually("each worker has the agents", async () => {
+      const counts = await byWorker(url, READY_AGENTS);
+      return [...counts.values()].join() === wanted;
+    }, 60_000);
   }
 
   async addAgents(count: number): Promise<void> {
     for (let index = 0; index < count; index++) {
-      const agent = await this.launch(`--agent-id=agent-${index}`);
+      const agent = await this.launchAgent(`--agent-id=agent-${index}`);
       await agent.child.untilReady(`${agent.healthUrl}/readyz`);
     }
   }
 
-  launch(...flags: readonly string[]): Promise<RunningAgent> {
-    return this.launchOf("ours", ...flags);
+  launchAgent(...flags: readonly string[]): Promise<RunningAgent> {
+    return this.launchAgentOf("ours", ...flags);
   }
 
-  async launchOf(
+  async launchAgentOf(
     maker: Maker,
     ...flags: readonly string[]
   ): Promise<RunningAgent> {
     const at = { agentHost: "127.0.0.1", agentPort: this.agentPort };
     const agent = await launchAgent(this.workspace, at, maker, flags);
-    this.#agents.push(agent);
+    this.keep(agent.child);
     return agent;
   }
 
-  /** A conduit over a caller's connection of its own. */
+  /** A conduit over a caller's connection of its own, to an echo. */
   async connect(protocol: FrontendProtocol): Promise<ConduitProbe> {
     const target = { protocol: "tcp", address: `127.0.0.1:${this.#target}` };
     return new ConduitProbe(await this.server.dial(protocol, { target }));
@@ -107,12 +103,5 @@ export class ServerStage implements AsyncDisposable {
       2,
       pauseMs,
     );
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const { child } of this.#agents) await child.stop("SIGKILL");
-    await this.server[Symbol.asyncDispose]();
-    await this.#targets[Symbol.asyncDispose]();
-    await this.workspace.remove();
   }
 }

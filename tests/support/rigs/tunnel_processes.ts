@@ -7,21 +7,20 @@
 
 import { listProcFolder } from "../program/processes.ts";
 import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
-import { type TunnelDial } from "../../../client/tunnel_dialer.ts";
+import type { TunnelDial } from "../../../client/tunnel_dialer.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import {
+  launchAgent,
   type Maker,
   ourCommand,
   type Protocol,
   type RunningAgent,
   type RunningServer,
-  startAgent,
   startServer,
 } from "../program/tunnel.ts";
 import { Workspace } from "../program/workspace.ts";
-import { ConduitProbe } from "../memory/conduit_probe.ts";
-import { ProbeTarget } from "../peers/probe_target.ts";
-import { dialAt } from "./processes.ts";
+import type { ConduitProbe } from "../memory/conduit_probe.ts";
+import { dialAt, type Dialing, Processes } from "./processes.ts";
 
 /** What a tunnel is to be made of. */
 export interface ProcessesConfig {
@@ -33,17 +32,18 @@ export interface ProcessesConfig {
   /** What takes the server's command line. */
   readonly serverProgram?: readonly string[];
   readonly agentFlags?: readonly string[];
+  /** What takes the agent's. */
+  readonly agentProgram?: readonly string[];
 }
 
 /** See the module description. */
-export class TunnelProcesses implements AsyncDisposable {
-  readonly target = new ProbeTarget();
+export class TunnelProcesses extends Processes implements Dialing {
+  readonly agents: RunningAgent[] = [];
 
-  private constructor(
-    readonly workspace: Workspace,
-    readonly server: RunningServer,
-    readonly agents: RunningAgent[],
-  ) {}
+  private constructor(workspace: Workspace, readonly server: RunningServer) {
+    super(workspace);
+    this.keep(server.child);
+  }
 
   /** Starts a server and an agent and waits until they are linked. */
   static async start(config: ProcessesConfig = {}): Promise<TunnelProcesses> {
@@ -56,9 +56,11 @@ export class TunnelProcesses implements AsyncDisposable {
       ...config.serverProgram &&
         { program: [...config.serverProgram, ...ourCommand("server")] },
     });
-    const processes = new TunnelProcesses(workspace, server, []);
-    const { agent = "ours" } = config;
-    if (agent !== "none") await processes.addAgent(agent, config.agentFlags);
+    const processes = new TunnelProcesses(workspace, server);
+    const { agent = "ours", agentFlags, agentProgram } = config;
+    if (agent !== "none") {
+      await processes.addAgent(agent, agentFlags, agentProgram);
+    }
     return processes;
   }
 
@@ -66,43 +68,39 @@ export class TunnelProcesses implements AsyncDisposable {
     return this.agents[0]!;
   }
 
-  /** Starts a further agent. @param prefix Words before the command. */
+  /** Its frontend. */
+  get socket(): string {
+    const { frontend } = this.server;
+    if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
+    return frontend.path;
+  }
+
+  /** Starts a further agent. @param program What takes its command line. */
   async addAgent(
     maker: Maker,
     flags: readonly string[] = [],
-    prefix: readonly string[] = [],
+    program: readonly string[] = [],
   ): Promise<RunningAgent> {
     const { workspace, server } = this;
-    const agent = await startAgent(workspace, server, maker, flags, prefix);
+    const agent = await launchAgent(workspace, server, maker, flags, program);
+    this.keep(agent.child);
     this.agents.push(agent);
+    await agent.child.untilReady(`${agent.healthUrl}/readyz`);
+    await server.child.untilReady(`${server.healthUrl}/readyz`);
     return agent;
   }
 
   /** Dials as our own client does, each time anew. */
-  async dial(protocol: FrontendProtocol, dial: TunnelDial): Promise<Conduit> {
-    const { frontend } = this.server;
-    if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
-    return await dialAt(frontend.path, protocol, dial);
+  dial(protocol: FrontendProtocol, dial: TunnelDial): Promise<Conduit> {
+    return dialAt(this.socket, protocol, dial);
   }
 
   /** Both ends of one new conduit: the caller's and the target's. */
-  async connect(
+  connect(
     protocol: FrontendProtocol,
     dial: Partial<TunnelDial> = {},
   ): Promise<{ caller: ConduitProbe; target: ConduitProbe }> {
-    const target = { protocol: "tcp", address: this.target.address };
-    const [conduit, far] = await Promise.all([
-      this.dial(protocol, { target, ...dial }),
-      this.target.next(),
-    ]);
-    return { caller: new ConduitProbe(conduit), target: far };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.target.close();
-    for (const agent of this.agents) await agent.child.stop("SIGKILL");
-    await this.server.child.stop("SIGKILL");
-    await this.workspace.remove();
+    return this.connectBy(this, protocol, dial);
   }
 }
 
