@@ -33,7 +33,7 @@ const SHOWN = {
 
 for (const choice of TLS_CHOICES) {
   Deno.test(`a server whose certificate is odd is told about in a sentence, ${choice}`, async () => {
-    for (const { name, cert, key } of await oddCertificates()) {
+    for (const { name, cert, key } of oddCertificates()) {
       if (!(SHOWN[choice] as readonly string[]).includes(name)) continue;
       const server = tls.createServer({ cert, key });
       server.on("tlsClientError", () => {});

@@ -2,15 +2,17 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { X509Certificate } from "node:crypto";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
 import {
+  general,
+  NameCa,
+} from "../../tests/support/certificates/name_certificates.ts";
+import {
   bytes,
   commonName,
   derOf,
-  general,
-  NameCa,
   relative,
   tlv,
   utf8,
-} from "../../tests/support/certificates/name_certificates.ts";
+} from "../../tests/support/certificates/written_certificate.ts";
 import { readCertificate } from "./certificate_contents.ts";
 import { DerError } from "./der.ts";
 

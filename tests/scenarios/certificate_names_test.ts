@@ -10,12 +10,14 @@ import { openDialer, type TunnelDialer } from "../../client/tunnel_dialer.ts";
 import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import {
-  commonName,
   general,
   NameCa,
   type NameSpec,
-  utf8,
 } from "../support/certificates/name_certificates.ts";
+import {
+  commonName,
+  utf8,
+} from "../support/certificates/written_certificate.ts";
 import { portOf, Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 /** Reads like three names where names are split at commas. */

@@ -29,7 +29,7 @@ for (const choice of ["openssl", "platform"]) {
     name: `odd certificates end no process that speaks TLS by ${choice}`,
     ignore: choice === "openssl" && openLibssl() === undefined,
     fn: async () => {
-      const authority = await oddAuthority();
+      const authority = oddAuthority();
       const workspace = await Workspace.make();
       const { server, ports, metrics } = await start(workspace, {
         choice,
@@ -37,8 +37,8 @@ for (const choice of ["openssl", "platform"]) {
       });
       try {
         const all = [
-          ...await oddCertificates(),
-          ...await oddCertificates(authority),
+          ...oddCertificates(),
+          ...oddCertificates(authority),
         ];
         for (const [index, port] of PORTS.entries()) {
           const shown = await Promise.all(all.map((odd, number) =>

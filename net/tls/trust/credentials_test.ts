@@ -1,12 +1,12 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { certificates } from "../../../tests/support/certificates/certificates.ts";
 import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts";
+import { NameCa } from "../../../tests/support/certificates/name_certificates.ts";
 import {
   commonName,
-  NameCa,
   relative,
   utf8,
-} from "../../../tests/support/certificates/name_certificates.ts";
+} from "../../../tests/support/certificates/written_certificate.ts";
 import { slip } from "../../../tests/support/watch/recorded_faults.ts";
 import { Credentials, CredentialsError } from "./credentials.ts";
 

@@ -4,14 +4,16 @@ import { connect, createServer } from "node:tls";
 import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import { certificates } from "../../../tests/support/certificates/certificates.ts";
 import {
+  general,
+  NameCa,
+} from "../../../tests/support/certificates/name_certificates.ts";
+import {
   bytes,
   commonName,
   derOf as oddDer,
-  general,
-  NameCa,
   tlv,
   utf8,
-} from "../../../tests/support/certificates/name_certificates.ts";
+} from "../../../tests/support/certificates/written_certificate.ts";
 import { ANONYMOUS } from "../../../proto/peer/peer_identity.ts";
 import { KnownCertificates, peerIdentityOf } from "./peer_identity.ts";
 
