@@ -5,7 +5,7 @@
  * @module
  */
 
-import { PeerMissingError } from "./peers.ts";
+import { isFile, madeWhole, peerFolder, runOrMiss } from "./missing.ts";
 
 interface Recipe {
   /** Inside the packages. */
@@ -113,11 +113,9 @@ export async function findDebianProgram(
     if (await isFile(path)) return { path, root: "", libraries: [] };
   }
   const recipe = RECIPES[name];
-  const cache = Deno.env.get("XDG_CACHE_HOME") ??
-    `${Deno.env.get("HOME")}/.cache`;
-  const root = `${cache}/tunnel-peers/debian/${recipe.packages.join("+")}`;
+  const root = peerFolder(`debian/${recipe.packages.join("+")}`);
   const path = `${root}/${recipe.path}`;
-  if (!await isFile(path)) await unpack(name, recipe, root);
+  await unpack(name, recipe, root);
   const libraries = [
     ...await machineFolders(`${root}/lib`),
     ...await machineFolders(`${root}/usr/lib`),
@@ -125,51 +123,18 @@ export async function findDebianProgram(
   return { path, root, libraries };
 }
 
-async function unpack(
-  name: string,
-  recipe: Recipe,
-  root: string,
-): Promise<void> {
-  const fresh = `${root}.${crypto.randomUUID()}`;
-  await Deno.mkdir(fresh, { recursive: true });
-  try {
-    await run(name, recipe, fresh, "apt-get", "download", ...recipe.packages);
+async function unpack(name: string, recipe: Recipe, root: string) {
+  const peer = `${name} (apt-get install ${recipe.packages.join(" ")})`;
+  const run = (cwd: string, ...command: readonly string[]) =>
+    runOrMiss(peer, command, cwd);
+  await madeWhole(root, async (fresh) => {
+    await run(fresh, "apt-get", "download", ...recipe.packages);
     for await (const { name: file } of Deno.readDir(fresh)) {
       if (!file.endsWith(".deb")) continue;
-      await run(name, recipe, fresh, "dpkg-deb", "-x", file, ".");
+      await run(fresh, "dpkg-deb", "-x", file, ".");
       await Deno.remove(`${fresh}/${file}`);
     }
-    // Renamed into place, so that nobody ever finds half of it.
-    await Deno.rename(fresh, root);
-  } catch (error) {
-    await Deno.remove(fresh, { recursive: true });
-    throw error;
-  }
-}
-
-async function run(
-  name: string,
-  recipe: Recipe,
-  cwd: string,
-  program: string,
-  ...args: readonly string[]
-): Promise<void> {
-  const failed = (why: string) =>
-    new PeerMissingError(
-      `Cannot find ${name} and cannot fetch it (${why}): ` +
-        `apt-get install ${recipe.packages.join(" ")}`,
-    );
-  try {
-    const { success, stderr } = await new Deno.Command(program, {
-      args: [...args],
-      cwd,
-    }).output();
-    if (success) return;
-    throw failed(new TextDecoder().decode(stderr).trim());
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) throw failed(`no ${program}`);
-    throw error;
-  }
+  });
 }
 
 /** Debian's libraries are in `lib/x86_64-linux-gnu` and its like. */
@@ -183,14 +148,4 @@ async function machineFolders(folder: string): Promise<string[]> {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
   return found;
-}
-
-async function isFile(path: string): Promise<boolean> {
-  try {
-    return (await Deno.stat(path)).isFile;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    if (error instanceof Deno.errors.NotADirectory) return false;
-    throw error;
-  }
 }

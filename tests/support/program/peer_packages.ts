@@ -7,7 +7,7 @@
  * @module
  */
 
-import { runOrMiss } from "./missing.ts";
+import { madeWhole, peerFolder, runOrMiss } from "./missing.ts";
 
 const HERE = new URL("../../../lab/peers/xds/", import.meta.url).pathname;
 
@@ -81,32 +81,5 @@ async function installed(
     new TextEncoder().encode(list),
   );
   const stamp = new Uint8Array(digest).toHex().slice(0, 16);
-  const cache = Deno.env.get("XDG_CACHE_HOME") ??
-    `${Deno.env.get("HOME")}/.cache`;
-  const dir = `${cache}/tunnel-peers/packages`;
-  const folder = `${dir}/${name}-${stamp}`;
-  if (await isFolder(folder)) return folder;
-  await Deno.mkdir(dir, { recursive: true });
-  // Test files of one process may want it at the same time.
-  const fresh = await Deno.makeTempDir({ dir, prefix: `${name}-new-` });
-  await Deno.chmod(fresh, 0o755);
-  try {
-    await install(fresh);
-    // Renamed into place, so that nobody ever finds half of it.
-    await Deno.rename(fresh, folder);
-  } catch (error) {
-    await Deno.remove(fresh, { recursive: true });
-    // Somebody else was quicker.
-    if (!await isFolder(folder)) throw error;
-  }
-  return folder;
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  try {
-    return (await Deno.stat(path)).isDirectory;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
+  return await madeWhole(peerFolder(`packages/${name}-${stamp}`), install);
 }

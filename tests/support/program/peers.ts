@@ -12,7 +12,7 @@
  * @module
  */
 
-import { PeerMissingError } from "./missing.ts";
+import { isFile, peerFolder, PeerMissingError } from "./missing.ts";
 import { PACKAGED } from "./peer_packages.ts";
 
 export { PeerMissingError };
@@ -128,7 +128,7 @@ export async function findPeer(name: PeerName): Promise<string> {
   const folder = await binFolder();
   const path = `${folder}/${name}`;
   const wanted = await stampOf(recipe);
-  if (await exists(path) && await readIfThere(`${path}.stamp`) === wanted) {
+  if (await isFile(path) && await readIfThere(`${path}.stamp`) === wanted) {
     return path;
   }
   if (await onPath("go") === undefined) {
@@ -204,33 +204,20 @@ async function goFiles(folder: string): Promise<string[]> {
 }
 
 async function binFolder(): Promise<string> {
-  const given = Deno.env.get("PEERS_BIN");
-  const cache = Deno.env.get("XDG_CACHE_HOME") ??
-    `${Deno.env.get("HOME")}/.cache`;
-  const folder = given ?? `${cache}/tunnel-peers/bin`;
+  const folder = Deno.env.get("PEERS_BIN") ?? peerFolder("bin");
   await Deno.mkdir(folder, { recursive: true });
   return await Deno.realPath(folder);
 }
 
 async function onPath(program: string): Promise<string | undefined> {
   for (const folder of (Deno.env.get("PATH") ?? "").split(":")) {
-    if (await exists(`${folder}/${program}`)) return `${folder}/${program}`;
+    if (await isFile(`${folder}/${program}`)) return `${folder}/${program}`;
   }
   return undefined;
 }
 
-async function exists(path: string): Promise<boolean> {
-  try {
-    return (await Deno.stat(path)).isFile;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    if (error instanceof Deno.errors.NotADirectory) return false;
-    throw error;
-  }
-}
-
 async function readIfThere(path: string): Promise<string> {
-  return await exists(path) ? await Deno.readTextFile(path) : "";
+  return await isFile(path) ? await Deno.readTextFile(path) : "";
 }
 
 if (import.meta.main) {

@@ -5,11 +5,11 @@
  * @module
  */
 
+import { peerFolder } from "./missing.ts";
+
 /** Each program in it has a folder named after what it was made from. */
 export function programFolder(): string {
-  const cache = Deno.env.get("XDG_CACHE_HOME") ??
-    `${Deno.env.get("HOME")}/.cache`;
-  return `${cache}/tunnel-peers/program`;
+  return peerFolder("program");
 }
 
 /** Whether a file has been made; if so, it counts as used now. */
