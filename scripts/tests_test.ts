@@ -21,6 +21,8 @@ Deno.test("a test is fast unless it says that it is slow", () => {
 const SLOW = [
   /\bDeno\.Command\b/,
   /\bnew (?:Child|Worker|TunnelProcesses|ServerProcess|Processes|ServerStage)\b/,
+  /\b(?:TunnelProcesses|ForwardingServers)\.start\b/,
+  /\b(?:Server|Node|Proxy)Stage\.open\b|\bMeetingServers\.open\b/,
   /\bWorkspace\.make\b/,
   /\bAbortSignal\.timeout\(/,
   /\bsleep\(/,

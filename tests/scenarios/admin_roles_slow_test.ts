@@ -1,17 +1,12 @@
+import { OpenedAdminPort } from "../support/rigs/opened_admin_port.ts";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
 import type { AdminRole, LoginAnswer } from "../../proto/admin/api.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
-import { RecordedLog } from "../support/watch/recorded_log.ts";
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
 import { eventAnswer } from "../../net/admin/event_stream.ts";
-import { plain } from "../../net/admin/http_endpoints.ts";
 import { openLibc } from "../../net/libc/libc.ts";
-import {
-  type AdminAccess,
-  AdminPort,
-  apiBeside,
-} from "../../net/listen/admin_port.ts";
+import { type AdminAccess } from "../../net/listen/admin_port.ts";
 
 /** Ticks when it is told to. */
 let tick = () => {};
@@ -28,44 +23,19 @@ const ROUTES: readonly AdminRoute[] = [{
 }];
 
 /** A program, and browsers that were let in. */
-class Opened implements AsyncDisposable {
-  readonly log = new RecordedLog();
-  readonly folder: string = Deno.makeTempDirSync();
-  readonly port: AdminPort;
-
-  readonly reached = new Set<string>();
-
-  constructor(access: AdminAccess = {}) {
-    this.port = new AdminPort({
-      address: { hostname: "127.0.0.1", port: 0 },
-      access: { stateDirectory: this.folder, ...access },
-      log: this.log,
-      handler: apiBeside(ROUTES, () => () => plain(200, "")),
-      reached: (limit, scope) => this.reached.add(`${limit} ${scope}`),
-    });
-  }
-
-  static async open(access?: AdminAccess): Promise<Opened> {
-    const opened = new Opened(access);
-    await opened.port.open();
-    return opened;
+class Opened extends OpenedAdminPort {
+  static override async open(access: AdminAccess = {}): Promise<Opened> {
+    return await new Opened(access, undefined, ROUTES).opened();
   }
 
   get origin(): string {
     return `http://${this.port.address}`;
   }
 
-  token(file: string): string {
-    return Deno.readTextFileSync(`${this.folder}/${file}`).trim();
-  }
-
   async codeByToken(file = "admin.token"): Promise<string> {
     const answer = await fetch(`${this.origin}/v1/logins`, {
       method: "POST",
-      headers: {
-        authorization: `Bearer ${this.token(file)}`,
-        "x-tunnel-admin": "1",
-      },
+      headers: this.bearer(file),
     });
     return (await answer.json() as LoginAnswer).code;
   }
@@ -111,11 +81,6 @@ class Opened implements AsyncDisposable {
       port: Number(this.port.remote.split(":").at(-1)),
       tls: { ...tls, serverName: "localhost" },
     });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.port.close();
-    await Deno.remove(this.folder, { recursive: true });
   }
 }
 

@@ -41,7 +41,7 @@ class DiscoveryScene implements AsyncDisposable {
     const folder = memoryFolder();
     const policyFile = `${folder}/policy.json`;
     await Deno.writeTextFile(policyFile, JSON.stringify(POLICY));
-    const rig = await NodeRig.open({
+    const rig = await NodeRig.discovering({
       server: { authorization: { policyFile } },
     });
     // It is read at the start.

@@ -41,7 +41,7 @@ async function refusalOf(dial: Promise<unknown>): Promise<string> {
 
 Deno.test("what a node announces is reached from another one's proxy, until it is lost", async () => {
   await using backends = new ProxyRig();
-  await using rig = await NodeRig.open();
+  await using rig = await NodeRig.discovering();
   const { log } = rig.tunnel;
   const proxy = await rig.proxy(await rig.joined("edge-2"));
   const edge = await rig.joined("edge-1");
@@ -63,7 +63,7 @@ Deno.test("what a node announces is reached from another one's proxy, until it i
 
 Deno.test("one address on two nodes is two endpoints, told apart by their agents", async () => {
   await using backends = new ProxyRig();
-  await using rig = await NodeRig.open();
+  await using rig = await NodeRig.discovering();
   // Behind both agents it is the same port of the same address, and here even
   // of the same machine; only who carries it differs.
   const shared = backends.echo();
@@ -104,7 +104,7 @@ Deno.test("a node reaches services of the catalog, and no more, unless a rule sa
     ],
   };
   await Deno.writeTextFile(policyFile, JSON.stringify(policy));
-  await using rig = await NodeRig.open({
+  await using rig = await NodeRig.discovering({
     server: { authorization: { policyFile } },
   });
   const [web, db, other] = [backends.echo(), backends.echo(), backends.echo()];
@@ -145,7 +145,7 @@ Deno.test("a node reaches services of the catalog, and no more, unless a rule sa
 });
 
 Deno.test("bytes, half-closes and resets go from node to node as everywhere", async () => {
-  await using rig = await NodeRig.open();
+  await using rig = await NodeRig.discovering();
   const { target } = rig.tunnel;
   const port = portOf(target.address);
   await rig.link(await rig.joined("edge-1"), {
@@ -183,7 +183,7 @@ Deno.test("bytes, half-closes and resets go from node to node as everywhere", as
 });
 
 Deno.test("a node that is revoked loses its connections and gets no more", async () => {
-  await using rig = await NodeRig.open();
+  await using rig = await NodeRig.discovering();
   const { target } = rig.tunnel;
   const port = portOf(target.address);
   await rig.link(await rig.joined("edge-1"), {
@@ -204,7 +204,9 @@ Deno.test("a node that is revoked loses its connections and gets no more", async
 });
 
 Deno.test("who shows no certificate dials nobody through the agent port", async () => {
-  await using rig = await NodeRig.open({ agents: { allowAnonymous: true } });
+  await using rig = await NodeRig.discovering({
+    agents: { allowAnonymous: true },
+  });
   const node = await rig.joined("edge-1");
   await rig.link(node, { services: [announced("web", 1)] });
   const route = await rig.route(node);
@@ -222,7 +224,7 @@ Deno.test("what a node may not announce is said at both ends", async () => {
   const policyFile = await Deno.makeTempFile({ suffix: ".json" });
   const nodes = [{ name: "edge-*", services: ["shop/*"] }];
   await Deno.writeTextFile(policyFile, JSON.stringify({ nodes }));
-  await using rig = await NodeRig.open({
+  await using rig = await NodeRig.discovering({
     server: { authorization: { policyFile } },
   });
   const { log } = rig.tunnel;
@@ -254,13 +256,13 @@ Deno.test("a server without a catalog says that it takes no services", async () 
 
 Deno.test("services that change while an agent runs change everywhere", async () => {
   await using backends = new ProxyRig();
-  await using rig = await NodeRig.open();
+  await using rig = await NodeRig.discovering();
   const proxy = await rig.proxy(await rig.joined("edge-2"));
   const edge = await rig.joined("edge-1");
   const [one, two] = [backends.echo("one: "), backends.echo("two: ")];
   let services = [announced("web", one)];
   let version = 0;
-  const options = await rig.agentOptions(edge);
+  const options = await rig.optionsOf(edge);
   const config = await rig.tunnel.file("0");
   const agent = rig.tunnel.startAgent({
     ...options,

@@ -36,7 +36,7 @@ class Scene implements AsyncDisposable {
   ) {}
 
   static async open(): Promise<Scene> {
-    const rig = await NodeRig.open();
+    const rig = await NodeRig.discovering();
     const backends = new ProxyRig();
     const port = backends.echo("edge-1: ");
     await rig.link(await rig.joined("edge-1"), {

@@ -20,7 +20,12 @@ import {
   portOf,
   type TunnelAgent,
 } from "../support/rigs/tunnel_harness.ts";
-import { addressesIn, namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
+import {
+  addressesIn,
+  namesIn,
+  type SotwProbe,
+  XdsProbe,
+} from "../support/xds/xds_probe.ts";
 
 const ANY = { hostname: "127.0.0.1", port: 0 };
 const RELAY = { xds: ANY, connect: ANY };
@@ -38,7 +43,7 @@ const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
 /** A server, `edge-1` that announces, and `edge-2` that relays. */
 async function relayed(targetPort: number) {
-  const rig = await NodeRig.open();
+  const rig = await NodeRig.discovering();
   await rig.link(await rig.joined("edge-1"), {
     services: [announced("web", targetPort)],
   });
@@ -143,17 +148,6 @@ for (const mode of ["sotw", "delta"] as const) {
   });
 }
 
-Deno.test("what the server refuses a program is told in its words", async () => {
-  const { rig, agent } = await relayed(1);
-  await using _ = rig;
-  using probe = await XdsProbe.plain(portsOf(agent).xds);
-  const stream = probe.sotw();
-  stream.send({ typeUrl: TYPE_URLS.cluster });
-  const { code, message } = await stream.status;
-  assertEquals(code, StatusCode.INVALID_ARGUMENT);
-  assertMatch(message, /its first request has no node\.id/);
-});
-
 Deno.test("a relay serves connections with their ends, and bytes that come first", async () => {
   const { rig, agent } = await relayed(0);
   await using _ = rig;
@@ -234,35 +228,58 @@ Deno.test("while the server is away a relay says so at once, and why", async () 
   assertMatch(answer, /^HTTP\/1\.1 503 Cannot .*refused/);
 });
 
-Deno.test("a node that is revoked relays for nobody any more", async () => {
-  const { rig, node, agent } = await relayed(1);
-  await using _ = rig;
-  using probe = await XdsProbe.plain(portsOf(agent).xds);
-  const stream = probe.sotw();
-  stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
-  await stream.next("cluster");
-  await rig.nodes.change(node.name, (record) => ({
-    ...record,
-    state: "revoked",
-  }));
-  const { code, message } = await stream.status;
-  assertEquals(code, StatusCode.PERMISSION_DENIED);
-  assertMatch(message, /the node was revoked/);
-});
+type Relayed = Awaited<ReturnType<typeof relayed>>;
 
-Deno.test("an agent that ends notifies its programs", async () => {
-  const { rig, agent } = await relayed(1);
-  await using _ = rig;
-  using probe = await XdsProbe.plain(portsOf(agent).xds);
-  const stream = probe.sotw();
-  stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
-  await stream.next("cluster");
-  agent.running.shutdown();
-  const { code, message } = await stream.status;
-  assertEquals(code, StatusCode.UNAVAILABLE);
-  assertMatch(message, /the relay on this node is stopping/);
-  await agent.running.finished;
-});
+/** How streams of programs end, and in whose words. */
+const ENDS: readonly (readonly [
+  what: string,
+  end: (relayed: Relayed, stream: SotwProbe) => unknown,
+  code: StatusCode,
+  says: RegExp,
+])[] = [
+  [
+    "what the server refuses a program is told in its words",
+    (_, stream) => stream.send({ typeUrl: TYPE_URLS.cluster }),
+    StatusCode.INVALID_ARGUMENT,
+    /its first request has no node\.id/,
+  ],
+  [
+    "a node that is revoked relays for nobody any more",
+    async ({ rig, node }, stream) => {
+      stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
+      await stream.next("cluster");
+      await rig.nodes.change(node.name, (record) => ({
+        ...record,
+        state: "revoked",
+      }));
+    },
+    StatusCode.PERMISSION_DENIED,
+    /the node was revoked/,
+  ],
+  [
+    "an agent that ends notifies its programs",
+    async ({ agent }, stream) => {
+      stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
+      await stream.next("cluster");
+      agent.running.shutdown();
+    },
+    StatusCode.UNAVAILABLE,
+    /the relay on this node is stopping/,
+  ],
+];
+
+for (const [what, end, code, says] of ENDS) {
+  Deno.test(what, async () => {
+    const all = await relayed(1);
+    await using _ = all.rig;
+    using probe = await XdsProbe.plain(portsOf(all.agent).xds);
+    const stream = probe.sotw();
+    await end(all, stream);
+    const status = await stream.status;
+    assertEquals(status.code, code);
+    assertMatch(status.message, says);
+  });
+}
 
 Deno.test("a relay finds the server again, and clients that come back are served", async () => {
   await using backends = new ProxyRig();

@@ -40,7 +40,7 @@ export class IdentityRig implements AsyncDisposable {
   readonly tokens: TokenStore;
   readonly nodes: NodeStore;
 
-  private constructor(
+  protected constructor(
     readonly tunnel: Tunnel,
     readonly state: DirectoryStore,
     readonly agentOptions: ServerOptions["agents"],
@@ -58,6 +58,16 @@ export class IdentityRig implements AsyncDisposable {
     directory: string = memoryFolder(),
     server: Partial<ServerOptions> = {},
   ): Promise<IdentityRig> {
+    const parts = await IdentityRig.parts(agents, directory, server);
+    return new IdentityRig(...parts);
+  }
+
+  /** What such a rig is made of. */
+  protected static async parts(
+    agents: Partial<ServerOptions["agents"]>,
+    directory: string,
+    server: Partial<ServerOptions>,
+  ): Promise<[Tunnel, DirectoryStore, ServerOptions["agents"]]> {
     const options = {
       address: { hostname: "127.0.0.1", port: 0 },
       allowAnonymous: false,
@@ -74,8 +84,7 @@ export class IdentityRig implements AsyncDisposable {
     const tunnel = await Tunnel.open({
       server: { ...server, agents: options },
     });
-    const state = await DirectoryStore.open(directory);
-    return new IdentityRig(tunnel, state, options);
+    return [tunnel, await DirectoryStore.open(directory), options];
   }
 
   /** As the files say now. */

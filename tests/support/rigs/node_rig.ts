@@ -38,7 +38,6 @@ import type { IdentityNode } from "./identity_node.ts";
 import { IdentityRig } from "./identity_rig.ts";
 import { memoryFolder } from "../memory/memory_folder.ts";
 import { RecordedLog } from "../watch/recorded_log.ts";
-import type { AgentConfig, Tunnel, TunnelAgent } from "./tunnel_harness.ts";
 
 /** What a test's server is like, where it is not as usual. */
 export interface NodeRigConfig {
@@ -81,48 +80,28 @@ export interface NodeProxy {
 }
 
 /** See the module description. */
-export class NodeRig implements AsyncDisposable {
+export class NodeRig extends IdentityRig {
   readonly #dialers: TunnelDialer[] = [];
   readonly #proxies: RunningProxy[] = [];
   #restarted: RunningServer | undefined;
 
-  private constructor(private readonly identity: IdentityRig) {}
-
-  static async open(config: NodeRigConfig = {}): Promise<NodeRig> {
+  static async discovering(config: NodeRigConfig = {}): Promise<NodeRig> {
     // A server that is started again must find its port free.
     const address = { hostname: "127.0.0.1", port: freePort() };
     const agents = { address, ...config.agents };
-    const identity = await IdentityRig.open(agents, memoryFolder(), {
+    const parts = await IdentityRig.parts(agents, memoryFolder(), {
       discovery: { ...DISCOVERY, sources: config.sources ?? [] },
       ...config.server,
     });
-    return new NodeRig(identity);
-  }
-
-  get tunnel(): Tunnel {
-    return this.identity.tunnel;
+    return new NodeRig(...parts);
   }
 
   /** What the server's admin API answers at a path, as data. */
   async admin(path: string): Promise<unknown> {
-    const { identity } = this.identity.agentOptions;
-    const socket = `${identity!.stateDirectory}/admin.sock`;
+    const socket = `${this.state.root}/admin.sock`;
     return await adminClient("server", { kind: "unix", path: socket }).get(
       path,
     );
-  }
-
-  get nodes(): IdentityRig["nodes"] {
-    return this.identity.nodes;
-  }
-
-  joined(name: string): Promise<IdentityNode> {
-    return this.identity.joined(name);
-  }
-
-  /** Links an agent of a node. */
-  link(node: IdentityNode, config: AgentConfig = {}): Promise<TunnelAgent> {
-    return this.identity.link(node, config);
   }
 
   /** Ends the server, and has another one like it at the same place. */
@@ -137,7 +116,7 @@ export class NodeRig implements AsyncDisposable {
     const options = await tunnel.serverOptions({
       server: {
         agents: {
-          ...this.identity.agentOptions,
+          ...this.agentOptions,
           address: { hostname: "127.0.0.1", port: agentPort },
         },
         discovery: DISCOVERY,
@@ -147,10 +126,8 @@ export class NodeRig implements AsyncDisposable {
   }
 
   /** How an agent of a node starts. */
-  async agentOptions(node: IdentityNode): Promise<AgentOptions> {
-    return await this.tunnel.agentOptions(
-      await this.identity.agentConfig(node),
-    );
+  async optionsOf(node: IdentityNode): Promise<AgentOptions> {
+    return await this.tunnel.agentOptions(await this.agentConfig(node));
   }
 
   /** From a node into the tunnel. */
@@ -225,13 +202,13 @@ export class NodeRig implements AsyncDisposable {
     return { log, running, served };
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     for (const dialer of this.#dialers) dialer.close();
     for (const proxy of this.#proxies) proxy.stop("the test is over");
     for (const proxy of this.#proxies) await proxy.finished;
     this.#restarted?.stop("the test is over");
     // It writes its last words into the folder that goes with the identity.
     await this.#restarted?.finished;
-    await this.identity[Symbol.asyncDispose]();
+    await super[Symbol.asyncDispose]();
   }
 }

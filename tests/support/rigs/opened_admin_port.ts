@@ -41,18 +41,22 @@ interface Answer {
 export class OpenedAdminPort implements AsyncDisposable {
   readonly log = new RecordedLog();
   readonly did: string[] = [];
+  /** Limits that were reached, with their scopes. */
+  readonly reached = new Set<string>();
   readonly port: AdminPort;
 
   constructor(
     access: AdminAccess = {},
     readonly folder: string = Deno.makeTempDirSync(),
+    routes: readonly AdminRoute[] = ADMIN_ROUTES,
   ) {
     this.port = new AdminPort({
       address: { hostname: "127.0.0.1", port: 0 },
       access: { stateDirectory: this.folder, ...access },
       log: this.log,
+      reached: (limit, scope) => this.reached.add(`${limit} ${scope}`),
       handler: apiBeside(
-        ADMIN_ROUTES,
+        routes,
         () => () => plain(200, "metrics"),
         ({ who, path, status }) =>
           this.did.push(`${who.name} ${path} ${status}`),
@@ -61,9 +65,12 @@ export class OpenedAdminPort implements AsyncDisposable {
   }
 
   static async open(access: AdminAccess = {}): Promise<OpenedAdminPort> {
-    const opened = new OpenedAdminPort(access);
-    await opened.port.open();
-    return opened;
+    return await new OpenedAdminPort(access).opened();
+  }
+
+  async opened(): Promise<this> {
+    await this.port.open();
+    return this;
   }
 
   get host(): string {
