@@ -69,7 +69,7 @@ for (const [how, before, after] of RESTARTS) {
 }
 
 for (const workers of [1, 2]) {
-  Deno.test(`no dial is refused while systemd stops a server and starts the next one, workers: ${workers}`, async () => {
+  Deno.test(`no dial is refused while systemd stops a server and starts another, workers: ${workers}`, async () => {
     await using stage = await ServerStage.open();
     using manager = new FakeSystemd(stage.workspace.path("notify"));
     const start = () => {
