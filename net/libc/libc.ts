@@ -74,6 +74,7 @@ const SYMBOLS = {
     parameters: ["pointer", "usize", "i32", "i32", "i32", "i64"],
     result: "pointer",
   },
+  madvise: { parameters: ["pointer", "usize", "i32"], result: "i32" },
   munmap: { parameters: ["pointer", "usize"], result: "i32" },
   // The C library has no names of its own for these two.
   io_uring_setup: {

@@ -6,7 +6,8 @@
  * memory back only from the top of its heap. On a small node other programs
  * need that memory. So when nearly nothing happens and much more memory is in
  * use than after the last time, the garbage is collected and what is free is
- * returned. That takes some 40 ms, which is why it waits for quiet.
+ * returned, and so are the pages of the program's file. That takes some 40 ms,
+ * which is why it waits for quiet.
  *
  * What is free already is returned under load, too, each time that as much more
  * is in use as is worth it: 0.2 ms when there is nothing, 10 ms for 65 MB. V8's
@@ -21,6 +22,7 @@ import { sharedBufferPool } from "../../proto/bytes/buffer_pool.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { collectEverything } from "../../platform/process/garbage.ts";
 import { openLibc } from "./libc.ts";
+import { ownBytes, releaseProgramPages } from "./program_pages.ts";
 
 /** Between two looks; a burst is over when all of it was quiet. */
 export const MEMORY_LOOK_INTERVAL_MS = 1_000;
@@ -42,7 +44,8 @@ export const QUIET_CPU_PART = 0.02;
 
 /** What `MemoryRelief` needs of the machine. */
 export interface MemoryMachine {
-  residentBytes(): number;
+  /** Resident, without the pages of files, which the system takes back itself. */
+  ownBytes(): number;
   /** CPU time of this process so far, user and system. */
   cpuMs(): number;
   /** Returns what can be returned. */
@@ -92,13 +95,13 @@ export class MemoryRelief {
 
   /** @returns What is in use when what is free was returned. */
   #trimmed(): number {
-    const bytes = this.machine.residentBytes();
+    const bytes = this.machine.ownBytes();
     // What fell by itself is the new measure.
     this.#settledBytes = Math.min(bytes, this.#settledBytes);
     this.#trimmedBytes = Math.min(bytes, this.#trimmedBytes);
     if (bytes < this.#trimmedBytes + WORTHWHILE_BYTES) return bytes;
     this.machine.trim();
-    return this.#trimmedBytes = this.machine.residentBytes();
+    return this.#trimmedBytes = this.machine.ownBytes();
   }
 
   #relieveInTime(): void {
@@ -109,7 +112,7 @@ export class MemoryRelief {
   #relieve(): void {
     this.#relievedAtMs = this.timers.now();
     this.machine.relieve();
-    this.#settledBytes = this.#trimmedBytes = this.machine.residentBytes();
+    this.#settledBytes = this.#trimmedBytes = this.machine.ownBytes();
     // The relief itself is not work that keeps the next look from being quiet.
     this.#cpuMs = this.machine.cpuMs();
   }
@@ -124,7 +127,7 @@ export class MemoryRelief {
 }
 
 const thisMachine: MemoryMachine = {
-  residentBytes: () => Deno.memoryUsage().rss,
+  ownBytes,
   cpuMs: () => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1000;
@@ -133,6 +136,7 @@ const thisMachine: MemoryMachine = {
     sharedBufferPool.drop();
     collectEverything();
     openLibc()?.malloc_trim(0n);
+    releaseProgramPages();
   },
   trim: () => void openLibc()?.malloc_trim(0n),
 };

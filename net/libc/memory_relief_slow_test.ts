@@ -1,4 +1,5 @@
 import { assert } from "@std/assert";
+import { ownBytes, releaseProgramPages } from "./program_pages.ts";
 
 const HERE = new URL(".", import.meta.url).href;
 
@@ -27,4 +28,16 @@ Deno.test("a process with its collector at hand gives garbage back", async () =>
   const [before, after] = JSON.parse(new TextDecoder().decode(stdout));
   // 400,000 objects with an array each are more than 20 MiB.
   assert(before - after > 16 * 1024 * 1024, `${before} became ${after}`);
+});
+
+Deno.test("pages of the program's file go, and what they hold stays usable", () => {
+  const before = Deno.memoryUsage().rss;
+  const own = ownBytes();
+  assert(own > 0 && own < before, `${own} of ${before} bytes`);
+  const released = releaseProgramPages();
+  const after = Deno.memoryUsage().rss;
+  // What ran since has come back.
+  assert(released > 16 * 1024 * 1024, `${released} bytes`);
+  assert(before - after > released / 4, `${before} became ${after}`);
+  assert(ownBytes() < own + 8 * 1024 * 1024, "they are counted as files'");
 });

@@ -21,7 +21,7 @@ class Machine {
   reliefs = 0;
   trims = 0;
 
-  residentBytes(): number {
+  ownBytes(): number {
     return this.bytes;
   }
 

@@ -40,15 +40,18 @@ function calls(): Calls | undefined {
   }
 }
 
-/** The text of a file. */
-export function readProcFile(path: string): string | undefined {
+/** The text of a file. @param readBytes At a time; all of a short one. */
+export function readProcFile(
+  path: string,
+  readBytes = READ_BYTES,
+): string | undefined {
   const library = calls();
   const descriptor = library?.open(cText(path), CLOEXEC) ?? -1;
   if (library === undefined || descriptor < 0) return undefined;
   const decoder = new TextDecoder();
   let text = "";
   try {
-    const into = new Uint8Array(READ_BYTES);
+    const into = new Uint8Array(readBytes);
     for (let length = 0; length < FILE_BYTES_MAX;) {
       const count = Number(
         library.read(descriptor, into, BigInt(into.length)),
