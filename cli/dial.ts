@@ -13,7 +13,7 @@ import {
   TunnelResetError,
 } from "../client/dial_error.ts";
 import type { TunnelConn } from "../client/tunnel_conn.ts";
-import { defineCommand } from "./program/command.ts";
+import { defineCommand, onlyOperand } from "./program/command.ts";
 import {
   asDialFailure,
   CommandFailure,
@@ -24,7 +24,6 @@ import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
 import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { ROUTE_FLAGS, routeOf, routeRules } from "./flags/route_flags.ts";
-import { UsageError } from "./flags/usage_error.ts";
 
 /** See the module description. */
 export const DIAL_COMMAND = defineCommand({
@@ -46,12 +45,10 @@ export const DIAL_COMMAND = defineCommand({
   flags: { ...ROUTE_FLAGS, ...GENERAL_FLAGS },
   rules: routeRules,
   async run(reading, context) {
-    const [operand, ...others] = reading.operands;
-    if (operand === undefined || others.length > 0) {
-      throw new UsageError(
-        `Cannot dial ${reading.operands.length} targets: wanted one HOST:PORT`,
-      );
-    }
+    const operand = onlyOperand(
+      reading.operands,
+      `Cannot dial ${reading.operands.length} targets: wanted one HOST:PORT`,
+    );
     const target = parseHostPort("the target", operand);
     const { values } = reading;
     const node = values["node"];

@@ -19,6 +19,7 @@ import {
 import {
   type CommandContext,
   defineCommand,
+  onlyOperand,
   refuseOperands,
 } from "./program/command.ts";
 import { ExitCode, failure } from "./program/exit_codes.ts";
@@ -189,13 +190,10 @@ export const ENDPOINTS_COMMAND = defineCommand({
   rights: "network",
   flags: QUERY_FLAGS,
   async run({ operands, values }, context) {
-    const [name, ...others] = operands;
-    if (name === undefined || others.length > 0) {
-      throw new UsageError(
-        "Cannot show endpoints: wanted tunnel endpoints [NAMESPACE/]SERVICE",
-      );
-    }
-    const service = keyFrom(name);
+    const service = keyFrom(onlyOperand(
+      operands,
+      "Cannot show endpoints: wanted tunnel endpoints [NAMESPACE/]SERVICE",
+    ));
     const { ports } = await queryProxy(context, values["proxy"], service);
     if (ports.length === 0) {
       throw failure(

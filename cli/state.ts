@@ -29,9 +29,10 @@ import {
   stateKey,
   stateLocation,
 } from "./flags/state_flags.ts";
-import { refuseFlags, UsageError } from "./flags/usage_error.ts";
+import { UsageError } from "./flags/usage_error.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
+import { readVerb } from "./program/verbs.ts";
 import {
   stateSource,
   usingConnection,
@@ -55,8 +56,10 @@ const FLAGS = {
 
 type Reading = FlagReading<typeof FLAGS>;
 
-/** Flags that say where the state is, for `check` alone. */
-const CHECK_FLAGS = ["state", "state-dir", "state-key-file"] as const;
+const VERBS = {
+  copy: { operand: "FROM TO", flags: ["from-key-file", "to-key-file"] },
+  check: { flags: ["state", "state-dir", "state-key-file"] },
+} as const;
 
 /** See the module description. */
 export const STATE_COMMAND = defineCommand({
@@ -78,35 +81,20 @@ export const STATE_COMMAND = defineCommand({
   rights: "network",
   flags: FLAGS,
   async run(reading, context) {
-    const { operands } = reading;
-    const [verb, from, to, ...others] = operands;
-    if (others.length > 0) {
-      throw new UsageError(`Unexpected word "${others[0]}"`);
-    }
-    if (verb === "copy" && from !== undefined && to !== undefined) {
-      return await copy(reading, from, to, context);
-    }
-    if (verb === "check" && from === undefined) {
-      return await check(reading, context);
-    }
-    const seen = operands.length === 0
-      ? "Nothing to do"
-      : `Cannot do "${operands.join(" ").slice(0, 100)}"`;
-    throw new UsageError(`${seen}: wanted copy FROM TO, or check`);
+    const { verb, operands } = readVerb("state", VERBS, reading);
+    const [from, to] = operands;
+    return verb === "copy"
+      ? await copy(reading, from!, to!, context)
+      : await check(reading, context);
   },
 });
 
 async function copy(
-  { values, given }: Reading,
+  { values }: Reading,
   fromText: string,
   toText: string,
   context: CommandContext,
 ): Promise<ExitCode> {
-  refuseFlags(
-    CHECK_FLAGS,
-    (name) => given.has(name),
-    "with state copy: it says where by FROM and TO",
-  );
   const place = (text: string, other: string) =>
     stateLocation(
       { ...values, "state": text },
@@ -162,14 +150,9 @@ async function copyTo(
 }
 
 async function check(
-  { values, given }: Reading,
+  { values }: Reading,
   context: CommandContext,
 ): Promise<ExitCode> {
-  refuseFlags(
-    ["from-key-file", "to-key-file"],
-    (name) => given.has(name),
-    "with state check: it belongs to copy",
-  );
   return await withState(values, context, async ({ engine }) => {
     await loadAuthorities(engine);
     await new NodeStore(engine).list();

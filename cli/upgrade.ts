@@ -18,9 +18,13 @@ import { systemTimers } from "../platform/time/system_timers.ts";
 import { flag, inGroup } from "./flags/flag.ts";
 import { GENERAL_FLAGS, handoverAddress } from "./flags/program_flags.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
-import { UsageError } from "./flags/usage_error.ts";
 import { PROXY_ADMIN_PORT } from "./flags/admin_flags.ts";
-import { type CommandContext, defineCommand } from "./program/command.ts";
+import {
+  type CommandContext,
+  defineCommand,
+  onlyOperand,
+  refuseOperands,
+} from "./program/command.ts";
 import { CommandFailure, ExitCode, failure } from "./program/exit_codes.ts";
 
 const WHICH = "Which process";
@@ -83,14 +87,9 @@ export const UPGRADE_COMMAND = defineCommand({
   rights: "programs",
   flags: FLAGS,
   async run({ values, operands }, context) {
-    const [name, ...others] = operands;
-    if (name === undefined) {
-      throw new UsageError("Nothing to do: wanted tunnel upgrade FILE");
-    }
-    if (others.length > 0) {
-      throw new UsageError(`Unexpected word "${others[0]}"`);
-    }
-    const file = await executable(name);
+    refuseOperands(operands.slice(1));
+    const wanted = "Nothing to do: wanted tunnel upgrade FILE";
+    const file = await executable(onlyOperand(operands, wanted));
     const untilMs = systemTimers.now() + values["timeout"];
     const leftMs = () => Math.max(0, untilMs - systemTimers.now());
     const version = await versionOf(file, leftMs);

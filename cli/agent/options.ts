@@ -6,6 +6,7 @@
  * @module
  */
 
+import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { hasJoined } from "../../agent/identity/agent_state.ts";
 import type { RuleSet } from "../../policy/rule_set.ts";
 import { adminAccess, kubeconfigOf } from "../flags/program_flags.ts";
@@ -198,7 +199,7 @@ export function belonging(
 ): Belonging {
   const caFile = flags["ca-cert"];
   const pair = keyPair(flags, "agent-cert", "agent-key");
-  const addresses = addressesOf(flags, given);
+  const addresses = addressesOf({ values: flags, given });
   if (caFile !== "") {
     refuseFlags(
       ["join", "join-file", "node", "state-dir"],
@@ -246,10 +247,12 @@ function identityOf(
   return { stateDirectory, ...joinRequest(token, flags["node"]) };
 }
 
-/** @returns `undefined` when no flag names a server. */
-function addressesOf(
-  flags: Reading["values"],
-  given: Reading["given"],
+/**
+ * @returns `undefined` when no flag names a server.
+ * @throws {UsageError} When flags name it in two ways.
+ */
+export function addressesOf(
+  { values: flags, given }: Pick<Reading, "values" | "given">,
 ): Belonging["addresses"] | undefined {
   const konnectivitys = ["proxy-server-host", "proxy-server-port"]
     .find((name) => given.has(name));
@@ -266,7 +269,8 @@ function addressesOf(
   return [usual(flags)];
 }
 
-function usual(flags: Reading["values"]) {
+/** Where Konnectivity's flags say that it is. */
+export function usual(flags: Reading["values"]): ServerAddress {
   return {
     host: flags["proxy-server-host"],
     port: flags["proxy-server-port"],

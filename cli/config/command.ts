@@ -28,7 +28,7 @@ import { printable } from "../../platform/text/printable.ts";
 import { didYouMean } from "../../platform/text/nearest.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { textTable } from "../../admin/ask/text_table.ts";
-import { type CommandLine, idleFlag, isWritten } from "../program/verbs.ts";
+import { readVerb } from "../program/verbs.ts";
 import { flag, type FlagTable, inGroup } from "../flags/flag.ts";
 import { FORM_FLAG, GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { effectiveFlags } from "../flags/effective_flags.ts";
@@ -146,12 +146,11 @@ const FLAGS = {
   "help": GENERAL_FLAGS["help"],
 } as const;
 
-/** What is done with flags, by verb. */
-const USED: ReadonlyMap<string, readonly (keyof typeof FLAGS)[]> = new Map([
-  ["check", ["kind", "output"]],
-  ["print", ["file", "all", "output"]],
-  ["schema", []],
-]);
+const VERBS = {
+  check: { operand: "FILE…", flags: ["kind", "output"] },
+  print: { operand: "[WORD…]", flags: ["file", "all", "output"] },
+  schema: { operand: "[KIND]" },
+} as const;
 
 type Programs = () => Promise<readonly ListedCommand[]>;
 
@@ -183,9 +182,9 @@ export function configCommand(programs: Programs): Command {
     ],
     rights: "look",
     flags: FLAGS,
-    async run({ values, operands, origins }, context) {
-      const [verb, ...rest] = operands;
-      refuseIdle(verb ?? "", origins);
+    async run(reading, context) {
+      const { values } = reading;
+      const { verb, operands } = readVerb("config", VERBS, reading);
       const commands = (await programs()).filter(({ isHidden }) => !isHidden);
       const kinds = configKinds(commands);
       const isJson = values["output"] === "json";
@@ -194,40 +193,22 @@ export function configCommand(programs: Programs): Command {
           const kind = values["kind"] === ""
             ? undefined
             : kindNamed(kinds, values["kind"]);
-          return check(rest, kinds, kind, isJson, context);
+          return check(operands, kinds, kind, isJson, context);
         }
         case "print": {
           const { file, all } = values;
           return print(
-            rest,
+            operands,
             flagTables(commands),
             { file, all, isJson },
             context,
           );
         }
         case "schema":
-          return schema(rest, kinds, context);
-        default:
-          throw new UsageError(
-            (verb === undefined ? "Nothing to do" : `Cannot do "${verb}"`) +
-              ": wanted tunnel config check FILE…, print [COMMAND] or " +
-              "schema [KIND]",
-          );
+          return schema(operands, kinds, context);
       }
     },
   });
-}
-
-/** @throws {UsageError} */
-function refuseIdle(verb: string, origins: CommandLine["origins"]): void {
-  const used = USED.get(verb);
-  if (used === undefined) return;
-  for (const [owner, names] of USED) {
-    const idle = names.find((name) =>
-      !used.includes(name) && isWritten(name, origins)
-    );
-    if (idle !== undefined) throw idleFlag(idle, `config ${verb}`, owner);
-  }
 }
 
 /** Of those that take a file; that of a proxy is of services. */
@@ -312,13 +293,10 @@ function print(
 }
 
 function schema(
-  [name, ...others]: readonly string[],
+  [name]: readonly string[],
   kinds: readonly ConfigKind[],
   { print }: CommandContext,
 ): ExitCode {
-  if (others.length > 0) {
-    throw new UsageError(`Unexpected word "${others[0]}"`);
-  }
   print(
     name === undefined
       ? textTable(

@@ -45,11 +45,8 @@ import {
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
 import type { AGENT_FLAGS } from "../agent/flags.ts";
-import {
-  joinRequest,
-  joinTokenText,
-  serverAddresses,
-} from "../flags/join_flags.ts";
+import { addressesOf, usual } from "../agent/options.ts";
+import { joinRequest, joinTokenText } from "../flags/join_flags.ts";
 import { handoverAddress } from "../flags/program_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
@@ -259,24 +256,6 @@ function identifiersOf(
   if (given.has("agent-identifiers")) return values["agent-identifiers"];
   const granted = parseIdentifiers(node.identifiers, "server");
   return { ...granted, host: [...new Set([node.name, ...granted.host])] };
-}
-
-/** @returns `undefined`: no flag names a server. */
-function addressesOf(
-  { values, given }: Reading,
-): readonly ServerAddress[] | undefined {
-  const named = serverAddresses(values["server"]);
-  if (named.length > 0) return named;
-  const isUsual = given.has("proxy-server-host") ||
-    given.has("proxy-server-port");
-  return isUsual ? [usual(values)] : undefined;
-}
-
-function usual(values: Reading["values"]): ServerAddress {
-  return {
-    host: values["proxy-server-host"],
-    port: values["proxy-server-port"],
-  };
 }
 
 /** Of an agent that has not joined: certificates of somebody's own CA. */

@@ -20,7 +20,11 @@ import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { pongsOf } from "./asked.ts";
 import { askedClient } from "../program/answer_output.ts";
-import { type CommandContext, defineCommand } from "../program/command.ts";
+import {
+  type CommandContext,
+  defineCommand,
+  onlyOperand,
+} from "../program/command.ts";
 import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
 
 const GROUP = "How often";
@@ -71,14 +75,11 @@ export const PING_COMMAND = defineCommand({
   rights: "network",
   flags: FLAGS,
   async run({ values, operands, given }, context) {
-    const [node, ...others] = operands;
-    if (node === undefined || others.length > 0) {
-      throw new UsageError(
-        "Cannot ping: wanted one node, tunnel ping NODE; `tunnel node list` " +
-          "shows them",
-        "TUN101",
-      );
-    }
+    const node = onlyOperand(
+      operands,
+      "Cannot ping: wanted one node, tunnel ping NODE; `tunnel node list` " +
+        "shows them",
+    );
     if (/:\d+$/.test(node)) {
       throw new UsageError(
         `Cannot ping "${node}": wanted a node's name; for a port behind it, ` +

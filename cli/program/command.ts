@@ -161,6 +161,16 @@ export function refuseOperands(operands: readonly string[]): void {
   );
 }
 
+/** The one word that a command wants. @throws {UsageError} As `wanted` says. */
+export function onlyOperand(
+  operands: readonly string[],
+  wanted: string,
+): string {
+  const [word] = operands;
+  if (word !== undefined && operands.length === 1) return word;
+  throw new UsageError(wanted);
+}
+
 /** Each sentence once: a rule may be a part of another one. */
 function problemsOf(rules: readonly FlagRule[]): readonly UsageError[] {
   const found = new Map<string, UsageError>();

@@ -11,7 +11,10 @@ import { UsageError } from "../flags/usage_error.ts";
 
 /** What goes with a verb. */
 export interface VerbRules {
-  /** The word behind it, such as `NAME`; `ID…`: one or more; absent: none. */
+  /**
+   * The words behind it, such as `NAME` or `FROM TO`; `ID…`: one or more;
+   * `[KIND]`, `[WORD…]`: there need be none; absent: none.
+   */
   readonly operand?: string;
   /** Flags that only some verbs have; naming them with others is a mistake. */
   readonly flags?: readonly string[];
@@ -81,7 +84,7 @@ export function readVerb<Verb extends string>(
   /** Where there may be several. */
   readonly operands: readonly string[];
 } {
-  const [word, operand, ...others] = operands;
+  const [word, ...rest] = operands;
   const known = Object.keys(verbs) as Verb[];
   const verb = known.find((name) => name === word);
   if (verb === undefined) {
@@ -93,16 +96,15 @@ export function readVerb<Verb extends string>(
     );
   }
   const rules: VerbRules = verbs[verb];
-  if ((operand !== undefined) !== (rules.operand !== undefined)) {
+  const wanted = rules.operand?.split(" ") ?? [];
+  if (rest.length < wanted.length && !rules.operand?.startsWith("[")) {
     throw new UsageError(
-      rules.operand === undefined
-        ? `Unexpected word "${operand}" behind ${command} ${verb}`
-        : `Cannot ${verb}: wanted tunnel ${command} ${verb} ${rules.operand}`,
+      `Cannot ${verb}: wanted tunnel ${command} ${verb} ${rules.operand}`,
     );
   }
-  const areMany = rules.operand?.endsWith("…") === true;
-  if (others.length > 0 && !areMany) {
-    throw new UsageError(`Unexpected word "${others[0]}"`);
+  if (rest.length > wanted.length && !/…\]?$/.test(rules.operand ?? "")) {
+    const behind = wanted.length === 0 ? ` behind ${command} ${verb}` : "";
+    throw new UsageError(`Unexpected word "${rest[wanted.length]}"${behind}`);
   }
   for (const other of known) {
     const flag = (verbs[other].flags ?? [])
@@ -110,5 +112,5 @@ export function readVerb<Verb extends string>(
     if (flag === undefined) continue;
     throw idleFlag(flag, `${command} ${verb}`, other);
   }
-  return { verb, operand: operand ?? "", operands: operands.slice(1) };
+  return { verb, operand: rest[0] ?? "", operands: rest };
 }
