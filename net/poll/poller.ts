@@ -60,6 +60,7 @@ export const LOOK_ANYWAY_MS = 30_000;
 const EPOLL_CLOEXEC = 0x80000;
 const EPOLL_CTL_ADD = 1;
 const EPOLL_CTL_DEL = 2;
+const EPOLL_CTL_MOD = 3;
 
 /** What is waited for, and what has come: bits of epoll_ctl(2). */
 export const Ready = {
@@ -173,23 +174,32 @@ export class Poller {
       return true;
     }
     if (this.#epoll < 0 && !this.#open()) return false;
-    this.#one.fill(0);
-    this.#one[0] = interest;
-    this.#one[DATA_AT] = descriptor;
-    const { epoll_ctl } = this.library;
-    const failed = epoll_ctl(
-      this.#epoll,
-      EPOLL_CTL_ADD,
-      descriptor,
-      this.#oneBytes,
-    );
-    if (failed !== 0) {
+    if (!this.#control(EPOLL_CTL_ADD, descriptor, interest)) {
       this.#closeWhenUnused();
       return false;
     }
     this.#polled[descriptor] = polled;
     this.#size++;
     return true;
+  }
+
+  /**
+   * Waits for other events of a descriptor from now on. What is so already is
+   * reported.
+   *
+   * @returns Whether it is waited for.
+   */
+  change(descriptor: number, interest: number): boolean {
+    return this.#control(EPOLL_CTL_MOD, descriptor, interest);
+  }
+
+  #control(operation: number, descriptor: number, interest: number): boolean {
+    const one = this.#one;
+    one.fill(0);
+    one[0] = interest;
+    one[DATA_AT] = descriptor;
+    const { epoll_ctl } = this.library;
+    return epoll_ctl(this.#epoll, operation, descriptor, this.#oneBytes) === 0;
   }
 
   /** `polled` goes on in the next turn: others have theirs first. */

@@ -13,7 +13,7 @@ import {
   SOCKET_ADDRESS_BYTES,
   writeSocketAddress,
 } from "../libc/socket_address.ts";
-import { STREAM_INTEREST, StreamDescriptor } from "./stream_descriptor.ts";
+import { ROOM_INTEREST, StreamDescriptor } from "./stream_descriptor.ts";
 import {
   IPPROTO_TCP,
   setSocketOption,
@@ -206,7 +206,7 @@ export class Connecting implements Pollable {
    * @throws A system error with its `code`.
    */
   wait(signal: AbortSignal): Promise<StreamDescriptor> {
-    if (!this.poller.add(this.descriptor, STREAM_INTEREST, this)) {
+    if (!this.poller.add(this.descriptor, ROOM_INTEREST, this)) {
       this.library.close(this.descriptor);
       return Promise.reject(cannotWait());
     }

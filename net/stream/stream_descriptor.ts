@@ -33,9 +33,16 @@ const SHUT_WR = 1;
 /** A peer that is gone is an error, not a signal. */
 const MSG_NOSIGNAL = 0x4000;
 
-/** What every stream socket is waited for: all of it, once each time. */
-export const STREAM_INTEREST: number = Ready.READ | Ready.WRITE |
-  Ready.URGENT | Ready.PEER_END | Ready.EDGE;
+/**
+ * What a stream socket is waited for, once each time. Room is not among it until
+ * there was none: a new socket has it, and one of a unix path reports it whenever
+ * its peer reads.
+ */
+const STREAM_INTEREST = Ready.READ | Ready.URGENT | Ready.PEER_END |
+  Ready.EDGE;
+
+/** The same, and room to write; being connected is that, too (connect(2)). */
+export const ROOM_INTEREST: number = STREAM_INTEREST | Ready.WRITE;
 
 /** What is known of a socket when it is connected. */
 export interface StreamFacts {
@@ -60,6 +67,8 @@ export class StreamDescriptor implements Stream, Pollable {
   #mayRead: boolean;
   /** An end or a failure is behind what there is to read, or a gap in it. */
   #endIsNear = false;
+  /** There was no room once: from then on it is reported. */
+  #awaitsRoom = false;
   #peer: PeerCredentials | undefined;
   #localAddress: string | undefined;
 
@@ -174,9 +183,16 @@ export class StreamDescriptor implements Stream, Pollable {
       const { length } = bytes;
       const { send } = this.library;
       const count = send(this.descriptor, bytes, sizeOf(length), MSG_NOSIGNAL);
-      if (count >= 0) return count;
-      if (this.#failed() === "try later") return 0;
+      if (count === length) return count;
+      if (count < 0 && this.#failed() === "try again") continue;
+      if (!this.#awaitsRoom) this.#awaitRoom();
+      return Math.max(0, count);
     }
+  }
+
+  #awaitRoom(): void {
+    if (!this.turn.change(this.descriptor, ROOM_INTEREST)) throw cannotWait();
+    this.#awaitsRoom = true;
   }
 
   /** What was taken is the kernel's already. */

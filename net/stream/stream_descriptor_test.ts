@@ -77,7 +77,7 @@ test(
     there.stream.write(words("one"));
     assertEquals(here.read(), "one");
     assertEquals(here.read(), WOULD_BLOCK);
-    await here.until(Ready.WRITE);
+    await settled();
     here.reported = 0;
     assertEquals(here.read(), WOULD_BLOCK);
     there.stream.write(words("two"));
