@@ -21,10 +21,7 @@ import {
 } from "../../../proto/xds/resource.ts";
 import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
 import type { Quota } from "../access/quota.ts";
-import type {
-  SubscriberObserver,
-  SubscriberStream,
-} from "../streams/subscriber_stream.ts";
+import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import { FOREIGN_TYPE_LENGTH_MAX } from "../subscriptions/xds_stream_state.ts";
 
 const PREFIX = "tunnel_server_discovery_";
@@ -78,7 +75,7 @@ export interface DiscoveryFigures {
 }
 
 /** See the module description. */
-export class DiscoveryMetrics implements SubscriberObserver {
+export class DiscoveryMetrics {
   readonly #counters: Readonly<Record<keyof typeof COUNTERS, Series>>;
   readonly #byType: Readonly<Record<keyof typeof BY_TYPE, BySort>>;
   readonly #histograms: Readonly<Record<keyof typeof HISTOGRAMS, Histogram>>;
@@ -139,6 +136,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
 
   // --- Streams ---------------------------------------------------------------
 
+  /** The stream is a subscriber now. */
   joined({ subscriber, group, origin, form, quota }: SubscriberStream): void {
     if (!this.#mayLog(quota)) return;
     this.log.event("discovery client joined", {
@@ -150,6 +148,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
     });
   }
 
+  /** The stream is over, whether it had joined or not. */
   ended({ subscriber, origin, quota }: SubscriberStream, reason: string): void {
     if (!this.#mayLog(quota)) return;
     const from = origin.remoteAddress;
@@ -176,6 +175,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
     });
   }
 
+  /** The client asks for the first time for a type that is not served. */
   unserved({ subscriber, quota }: SubscriberStream, typeUrl: string): void {
     if (!this.#mayLog(quota)) return;
     this.log.warn(
@@ -228,6 +228,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
     return line === "one";
   }
 
+  /** The client acknowledged all of a change, so long after it. */
   converged(tookMs: number): void {
     this.#histograms.convergence_seconds.observe(tookMs / 1_000);
   }
@@ -237,6 +238,7 @@ export class DiscoveryMetrics implements SubscriberObserver {
     this.#counters.turned_away_total.add();
   }
 
+  /** A stream is ended whose client reads nothing. */
   stalled(): void {
     this.#counters.stalled_clients_reset_total.add();
   }

@@ -23,12 +23,10 @@ import {
 import { ClientGroupUse, Quotas } from "../access/quota.ts";
 import { type ClientGroup, clientGroupOf } from "../generate/client_group.ts";
 import type { Views } from "../generate/views.ts";
+import type { DiscoveryMetrics } from "../status/discovery_metrics.ts";
 import type { View } from "../view/view.ts";
 import { PushQueue } from "./push_queue.ts";
-import {
-  type SubscriberObserver,
-  SubscriberStream,
-} from "./subscriber_stream.ts";
+import { SubscriberStream } from "./subscriber_stream.ts";
 
 /** Streams at once, of all clients together; an idle one costs some 20 KB. */
 export const DISCOVERY_STREAMS_MAX = 20_000;
@@ -54,7 +52,7 @@ export interface OpenStreamsOptions {
   /** The services that a node may see; empty: callers that are no node. */
   visibleTo(node: string): Visibility;
   readonly views: Views;
-  readonly metrics: SubscriberObserver;
+  readonly metrics: DiscoveryMetrics;
   /** Why the server answers no client for now, if that is so. */
   problem(): string | undefined;
   /** A stream has sent its node, and was admitted. */
@@ -72,7 +70,7 @@ export interface SubscriberLink {
 /** See the module description. */
 export class OpenStreams {
   readonly timers: Timers;
-  readonly metrics: SubscriberObserver;
+  readonly metrics: DiscoveryMetrics;
   /** The server's name in each response. */
   readonly server: string;
   readonly decoder = new RequestDecoder();

@@ -37,7 +37,7 @@ import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
 import { encodeBody, encodeHead } from "../../../proto/xds/response_encoder.ts";
 import { REQUEST_BYTES_MAX } from "../../../proto/xds/request_decoder.ts";
 import type { OpenStreams } from "./open_streams.ts";
-import { kindOfUrl, type ResourceKind } from "../../../proto/xds/resource.ts";
+import { kindOfUrl } from "../../../proto/xds/resource.ts";
 import type { Quota } from "../access/quota.ts";
 import {
   type CallOrigin,
@@ -56,34 +56,6 @@ export const FIRST_REQUEST_MS = 30_000;
 
 /** It uses new routes before it knows their clusters; see `interimRoutesOf`. */
 const GRPC_GO = "gRPC Go";
-
-/** What happens on streams, for the metrics and the log. */
-export interface SubscriberObserver {
-  /** The stream is a subscriber now. */
-  joined(stream: SubscriberStream): void;
-  /** The stream is over, whether it had joined or not. */
-  ended(stream: SubscriberStream, reason: string): void;
-  /** A stream was refused before it began. */
-  turnedAway(): void;
-  requested(
-    kind: ResourceKind | undefined,
-    stream: SubscriberStream,
-    request: DiscoveryRequest,
-  ): void;
-  /** The client asks for the first time for a type that is not served. */
-  unserved(stream: SubscriberStream, typeUrl: string): void;
-  sent(kind: ResourceKind, bytes: number): void;
-  nacked(
-    stream: SubscriberStream,
-    kind: ResourceKind,
-    message: string,
-    code: number,
-  ): void;
-  /** The client acknowledged all of a change, so long after it. */
-  converged(tookMs: number): void;
-  /** A stream is ended whose client reads nothing. */
-  stalled(): void;
-}
 
 /** How far a stream has come. */
 type Phase =

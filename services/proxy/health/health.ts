@@ -56,12 +56,16 @@ export class HealthChecks {
     }
     for (const backend of present) {
       if (this.#checks.has(backend)) continue;
-      const check = new BackendCheck(this.port, backend, health, {
-        context: this.context,
-        onFinding: () => this.#leaveIll(),
-      });
+      const check = new BackendCheck(
+        this.port,
+        backend,
+        health,
+        this.context,
+        () => this.#leaveIll(),
+      );
       this.#checks.set(backend, check);
-      check.start();
+      // The first one soon: until then nobody knows anything.
+      check.now();
     }
   }
 
@@ -84,34 +88,25 @@ type Finding =
   | { readonly kind: "ill"; readonly problem: string }
   | { readonly kind: "unknown" };
 
-interface CheckOwner {
-  readonly context: CheckContext;
-  /** It was asked, and what came of it is known. */
-  readonly onFinding: () => void;
-}
-
 /** The checks of one backend, one after the other. */
 class BackendCheck {
-  readonly #context: CheckContext;
-  readonly #onFinding: () => void;
   readonly #stopped = new AbortController();
   /** Answers in a row that say otherwise than what it counts as. */
   #against = 0;
   #timer: Timer | undefined;
 
+  /** @param onFinding It was asked, and what came of it is known. */
   constructor(
     private readonly port: ProxiedPort,
     private readonly backend: Backend,
     private readonly how: HealthCheck,
-    { context, onFinding }: CheckOwner,
-  ) {
-    this.#context = context;
-    this.#onFinding = onFinding;
-  }
+    private readonly context: CheckContext,
+    private readonly onFinding: () => void,
+  ) {}
 
-  /** The first one soon: until then nobody knows anything. */
-  start(): void {
-    this.#checkNow();
+  /** One that a slip of ours ended is tried again later. */
+  now(): void {
+    unawaited("proxy", this.#check(), () => this.#wait());
   }
 
   stop(): void {
@@ -120,26 +115,21 @@ class BackendCheck {
     this.backend.health = "unknown";
   }
 
-  /** A check that a slip of ours ended is tried again later. */
-  #checkNow(): void {
-    unawaited("proxy", this.#check(), () => this.#wait());
-  }
-
   async #check(): Promise<void> {
     const finding = await this.#ask();
     if (this.#stopped.signal.aborted) return;
     if (finding.kind !== "unknown") this.#apply(finding);
-    this.#onFinding();
+    this.onFinding();
     this.#wait();
   }
 
   #wait(): void {
     if (this.#stopped.signal.aborted) return;
     // A tenth more or less, so that a thousand checks do not stay in step.
-    const spread = 0.9 + 0.2 * this.#context.random();
-    this.#timer = this.#context.timers.after(
+    const spread = 0.9 + 0.2 * this.context.random();
+    this.#timer = this.context.timers.after(
       this.how.intervalMs * spread,
-      () => this.#checkNow(),
+      () => this.now(),
     );
   }
 
@@ -169,10 +159,10 @@ class BackendCheck {
     const isAskedItself = this.port.protocol === "tcp" &&
       (port === undefined || port === this.backend.target.port);
     if (!isAskedItself && !isWellAgain) return;
-    const wasOut = this.backend.isEjected(this.#context.timers.now());
+    const wasOut = this.backend.isEjected(this.context.timers.now());
     this.backend.recovered();
     if (!wasOut) return;
-    this.#context.log.event(
+    this.context.log.event(
       `${this.port.key}: ${this.backend.key} is back: its health check was ` +
         "answered",
     );
@@ -183,7 +173,7 @@ class BackendCheck {
     let conduit: Conduit;
     const target = this.#target;
     try {
-      conduit = await this.#context.dialer.dial(target, {
+      conduit = await this.context.dialer.dial(target, {
         protocol: "tcp",
         timeoutMs,
         agentOnFailure: this.port.policy.agentOnFailure ?? false,
@@ -201,7 +191,7 @@ class BackendCheck {
       return { kind: "well" };
     }
     const problem = await askHealth(conduit, this.how, target, {
-      timers: this.#context.timers,
+      timers: this.context.timers,
       signal: this.#stopped.signal,
     });
     return problem === undefined ? { kind: "well" } : { kind: "ill", problem };
@@ -216,7 +206,7 @@ class BackendCheck {
   /** Ends in order: many servers log a reset as somebody's mistake. */
   #closeGracefully(conduit: Conduit): void {
     const { timeoutMs } = this.how;
-    const deadline = this.#context.timers.after(
+    const deadline = this.context.timers.after(
       timeoutMs,
       () => conduit.reset("the health check is done"),
     );
@@ -230,7 +220,7 @@ class BackendCheck {
   }
 
   #tell(finding: Extract<Finding, { kind: "well" | "ill" }>): void {
-    const { log } = this.#context;
+    const { log } = this.context;
     const who = `${this.port.key}: ${this.backend.key}`;
     if (finding.kind === "ill") log.event(`${who} is ill: ${finding.problem}`);
     // The first time it is only what everybody hoped.
