@@ -61,12 +61,13 @@ export class Pushes {
       windowMaxMs,
       timers,
       push: (done) => this.#push(done),
-      merged: () => metrics.merged(),
+      merged: () => metrics.counters.merged_changes_total.add(),
     });
     this.#queue = new PushQueue({
       timers,
       push: (stream, sinceMs) => {
-        metrics.waited(timers.now() - sinceMs);
+        const waitedMs = timers.now() - sinceMs;
+        metrics.histograms.queue_seconds.observe(waitedMs / 1_000);
         guarded(
           "stream",
           () => stream.push(Math.max(this.#pushedMs, stream.sinceMs)),
@@ -124,7 +125,9 @@ export class Pushes {
       made,
       () =>
         this.#queue.addAll(streams, () => {
-          metrics.pushed(timers.now() - startMs);
+          const tookMs = timers.now() - startMs;
+          metrics.counters.pushes_total.add();
+          metrics.histograms.push_seconds.observe(tookMs / 1_000);
           span?.end();
           unserved.look();
           done();

@@ -76,9 +76,9 @@ export interface DiscoveryFigures {
 
 /** See the module description. */
 export class DiscoveryMetrics {
-  readonly #counters: Readonly<Record<keyof typeof COUNTERS, Series>>;
+  readonly counters: Readonly<Record<keyof typeof COUNTERS, Series>>;
   readonly #byType: Readonly<Record<keyof typeof BY_TYPE, BySort>>;
-  readonly #histograms: Readonly<Record<keyof typeof HISTOGRAMS, Histogram>>;
+  readonly histograms: Readonly<Record<keyof typeof HISTOGRAMS, Histogram>>;
   readonly #rejectsByClient: LabelledSeries;
   readonly #rejecters = new Set<string>();
 
@@ -87,7 +87,7 @@ export class DiscoveryMetrics {
     private readonly log: Log,
     figures: DiscoveryFigures,
   ) {
-    this.#counters = each(
+    this.counters = each(
       COUNTERS,
       (name, help) => registry.series("counter", name, help),
     );
@@ -98,7 +98,7 @@ export class DiscoveryMetrics {
       "Responses refused, by client and gRPC code; of many clients the first.",
       ["client", "code"],
     );
-    this.#histograms = each(
+    this.histograms = each(
       HISTOGRAMS,
       (name, help) => registry.histogram(name, help, SECONDS_BOUNDS),
     );
@@ -116,25 +116,6 @@ export class DiscoveryMetrics {
       () => figures.unservedCount,
     );
   }
-
-  // --- Pushes ----------------------------------------------------------------
-
-  merged(): void {
-    this.#counters.merged_changes_total.add();
-  }
-
-  /** A client had its turn. */
-  waited(tookMs: number): void {
-    this.#histograms.queue_seconds.observe(tookMs / 1_000);
-  }
-
-  /** Every client had its turn. */
-  pushed(tookMs: number): void {
-    this.#counters.pushes_total.add();
-    this.#histograms.push_seconds.observe(tookMs / 1_000);
-  }
-
-  // --- Streams ---------------------------------------------------------------
 
   /** The stream is a subscriber now. */
   joined({ subscriber, group, origin, form, quota }: SubscriberStream): void {
@@ -226,21 +207,6 @@ export class DiscoveryMetrics {
       );
     }
     return line === "one";
-  }
-
-  /** The client acknowledged all of a change, so long after it. */
-  converged(tookMs: number): void {
-    this.#histograms.convergence_seconds.observe(tookMs / 1_000);
-  }
-
-  /** A stream was refused before it began. */
-  turnedAway(): void {
-    this.#counters.turned_away_total.add();
-  }
-
-  /** A stream is ended whose client reads nothing. */
-  stalled(): void {
-    this.#counters.stalled_clients_reset_total.add();
   }
 }
 

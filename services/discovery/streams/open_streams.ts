@@ -197,7 +197,7 @@ export class OpenStreams {
         quota,
       );
     } catch (error) {
-      this.metrics.turnedAway();
+      this.metrics.counters.turned_away_total.add();
       throw error;
     }
   }

@@ -226,7 +226,7 @@ export class SubscriberStream implements ServerCallEvents {
   #watch(bytes: number, nowMs: number): void {
     const message = this.#unread.look(bytes, nowMs);
     if (message === undefined) return;
-    this.host.metrics.stalled();
+    this.host.metrics.counters.stalled_clients_reset_total.add();
     this.end({ code: StatusCode.RESOURCE_EXHAUSTED, message });
   }
 
@@ -328,7 +328,8 @@ export class SubscriberStream implements ServerCallEvents {
     }
     this.#flush();
     if (this.state.isOpen || this.#newSinceMs === undefined) return;
-    metrics.converged(nowMs - this.#newSinceMs);
+    const tookMs = nowMs - this.#newSinceMs;
+    metrics.histograms.convergence_seconds.observe(tookMs / 1_000);
     this.#newSinceMs = undefined;
   }
 
