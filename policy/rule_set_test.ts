@@ -44,125 +44,117 @@ function words(
   return isAllowed ? `+${rule}` : `-${rule}`;
 }
 
-Deno.test("deny comes first, then allow, and the rest is refused", () => {
-  const set = rules(
-    "tcp:10.0.0.0/8:*",
-    "!tcp:10.0.0.0/24:*",
-    "tcp:10.1.0.0/16:*",
-  );
-  assertEquals(evaluated(set, "tcp 10.1.0.1:80"), "+tcp:10.0.0.0/8:*");
-  assertEquals(evaluated(set, "tcp 10.0.0.1:80"), "-tcp:10.0.0.0/24:*");
-  assertEquals(evaluated(set, "tcp 11.0.0.1:80"), "-");
-  assertEquals(evaluated(set, "udp 10.1.0.1:80"), "-");
-  assertEquals(evaluated(rules(), "tcp 10.1.0.1:80"), "-");
+/** Rules, and what becomes of targets: by one, or of many that are alike. */
+function decides(
+  name: string,
+  texts: readonly string[],
+  expected: Readonly<Record<string, string | readonly string[]>>,
+): void {
+  Deno.test(name, () => {
+    const set = rules(...texts);
+    for (const [target, decision] of Object.entries(expected)) {
+      const [alike, wanted] = typeof decision === "string"
+        ? [[target], decision]
+        : [decision, target];
+      for (const each of alike) {
+        const [asked, address] = each.split(" at ");
+        assertEquals(evaluated(set, asked!, address), wanted, each);
+      }
+    }
+  });
+}
+
+/** Targets of TCP at a port. */
+const tcp = (port: number, ...hosts: readonly string[]) =>
+  hosts.map((host) => `tcp ${host}:${port}`);
+
+decides("deny comes first, then allow, and the rest is refused", [
+  ...["tcp:10.0.0.0/8:*", "!tcp:10.0.0.0/24:*", "tcp:10.1.0.0/16:*"],
+], {
+  "tcp 10.1.0.1:80": "+tcp:10.0.0.0/8:*",
+  "tcp 10.0.0.1:80": "-tcp:10.0.0.0/24:*",
+  "tcp 11.0.0.1:80": "-",
+  "udp 10.1.0.1:80": "-",
 });
 
-Deno.test("every spelling of an address is that address", () => {
-  const set = rules("*:*:*", "!tcp:127.0.0.0/8:*", "!tcp:[::1]:*");
-  for (
-    const host of [
-      ...["127.0.0.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[127.0.0.1]"],
-      ...["0.0.0.0", "[::ffff:0.0.0.0]", "127.255.0.3", "127.0.0.1%lo"],
-    ]
-  ) {
-    assertEquals(evaluated(set, `tcp ${host}:80`), "-tcp:127.0.0.0/8:*", host);
-  }
-  for (
-    const host of [
-      "[::1]",
-      "[0:0:0:0:0:0:0:1]",
-      "[::]",
-      "[::1%lo]",
-      "[0::0.0.0.1]",
-    ]
-  ) {
-    assertEquals(evaluated(set, `tcp ${host}:80`), "-tcp:[::1]:*", host);
-  }
-  assertEquals(
-    evaluated(set, "tcp :80"),
-    "-tcp:127.0.0.0/8:* -tcp:[::1]:*",
-    "no host is this machine",
-  );
+decides("without a rule nothing is allowed", [], { "tcp 10.1.0.1:80": "-" });
+
+decides("every spelling of an address is that address", [
+  ...["*:*:*", "!tcp:127.0.0.0/8:*", "!tcp:[::1]:*"],
+], {
+  "-tcp:127.0.0.0/8:*": tcp(
+    80,
+    ...["127.0.0.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[127.0.0.1]"],
+    ...["0.0.0.0", "[::ffff:0.0.0.0]", "127.255.0.3", "127.0.0.1%lo"],
+  ),
+  "-tcp:[::1]:*": tcp(
+    80,
+    ...["[::1]", "[0:0:0:0:0:0:0:1]", "[::]", "[::1%lo]", "[0::0.0.0.1]"],
+  ),
+  // No host is this machine.
+  "tcp :80": "-tcp:127.0.0.0/8:* -tcp:[::1]:*",
 });
 
-Deno.test("names are compared without case and without the dot at the end", () => {
-  const set = rules("tcp:db.Example.com.:5432");
-  for (const name of ["db.example.com", "DB.EXAMPLE.COM", "db.example.com."]) {
-    assertEquals(
-      evaluated(set, `tcp ${name}:5432`),
-      "+tcp:db.Example.com.:5432",
-    );
-  }
-  for (
-    const name of ["db.example.com..", "x.db.example.com", "db.example.co"]
-  ) {
-    assertEquals(evaluated(set, `tcp ${name}:5432`), "unasked -", name);
-  }
+decides(
+  "names are compared without case and without the dot at the end",
+  ["tcp:db.Example.com.:5432"],
+  {
+    "+tcp:db.Example.com.:5432": tcp(
+      5432,
+      ...["db.example.com", "DB.EXAMPLE.COM", "db.example.com."],
+    ),
+    "unasked -": tcp(
+      5432,
+      ...["db.example.com..", "x.db.example.com", "db.example.co"],
+    ),
+  },
+);
+
+decides("a name in other letters is compared as resolvers ask for it", [
+  ...["tcp:xn--bcher-kva.de:80", "!tcp:example.com:*"],
+], {
+  "tcp BÜCHER.de:80": "+tcp:xn--bcher-kva.de:80",
+  "tcp ｅxample.com:80": "unasked -tcp:example.com:*",
 });
 
-Deno.test("a name in other letters is compared as resolvers ask for it", () => {
-  const set = rules("tcp:xn--bcher-kva.de:80", "!tcp:example.com:*");
-  assertEquals(evaluated(set, "tcp BÜCHER.de:80"), "+tcp:xn--bcher-kva.de:80");
-  assertEquals(
-    evaluated(set, "tcp ｅxample.com:80"),
-    "unasked -tcp:example.com:*",
-  );
+decides("what only looks like a name fits no pattern", [
+  ...["tcp:*e1:*", "tcp:*.example:*", "tcp:*x*:*"],
+], {
+  "unasked -": tcp(
+    80,
+    ...["127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001"],
+    ...["a b.example", "a/.example", "x".repeat(300)],
+  ),
+  "tcp node1:80": "+tcp:*e1:*",
 });
 
-Deno.test("what only looks like a name fits no pattern", () => {
-  const set = rules("tcp:*e1:*", "tcp:*.example:*", "tcp:*x*:*");
-  for (
-    const host of [
-      ...["127.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001"],
-      ...["a b.example", "a/.example", "x".repeat(300)],
-    ]
-  ) {
-    assertEquals(evaluated(set, `tcp ${host}:80`), "unasked -", host);
-  }
-  assertEquals(evaluated(set, "tcp node1:80"), "+tcp:*e1:*");
+decides("a look-alike's address is evaluated like any other", [
+  ...["*:*:*", "!tcp:127.0.0.0/8:*"],
+], { "tcp 127.1:80 at 127.0.0.1": "-tcp:127.0.0.0/8:*" });
+
+decides("a pattern for names never fits an address", [
+  ...["tcp:*a*:*", "tcp:*-1:*", "!tcp:1*b:*"],
+], { "tcp 127.0.0.1:80": "-", "tcp [fd00::a]:80": "-" });
+
+decides("a name that a rule allows may have any address that none denies", [
+  ...["tcp:*.internal:*", "!tcp:169.254.0.0/16:*"],
+], {
+  "tcp a.internal:80 at 10.0.0.1": "+tcp:*.internal:*",
+  "tcp a.internal:80 at 169.254.169.254": "-tcp:169.254.0.0/16:*",
 });
 
-Deno.test("a look-alike's address is evaluated like any other", () => {
-  const set = rules("*:*:*", "!tcp:127.0.0.0/8:*");
-  assertEquals(
-    evaluated(set, "tcp 127.1:80", "127.0.0.1"),
-    "-tcp:127.0.0.0/8:*",
-  );
-});
-
-Deno.test("a pattern for names never fits an address", () => {
-  const set = rules("tcp:*a*:*", "tcp:*-1:*", "!tcp:1*b:*");
-  assertEquals(evaluated(set, "tcp 127.0.0.1:80"), "-");
-  assertEquals(evaluated(set, "tcp [fd00::a]:80"), "-");
-});
-
-Deno.test("a name that a rule allows may have any address that none denies", () => {
-  const set = rules("tcp:*.internal:*", "!tcp:169.254.0.0/16:*");
-  assertEquals(
-    evaluated(set, "tcp a.internal:80", "10.0.0.1"),
-    "+tcp:*.internal:*",
-  );
-  assertEquals(
-    evaluated(set, "tcp a.internal:80", "169.254.169.254"),
-    "-tcp:169.254.0.0/16:*",
-  );
-});
-
-Deno.test("a name that no rule allows needs addresses that one allows", () => {
-  const set = rules("tcp:10.0.0.0/8:443");
-  assertEquals(
-    evaluated(set, "tcp a.example:443", "10.0.0.1"),
-    "+tcp:10.0.0.0/8:443",
-  );
-  assertEquals(evaluated(set, "tcp a.example:443", "11.0.0.1"), "-");
+decides("a name that no rule allows needs addresses that one allows", [
+  "tcp:10.0.0.0/8:443",
+], {
+  "tcp a.example:443 at 10.0.0.1": "+tcp:10.0.0.0/8:443",
+  "tcp a.example:443 at 11.0.0.1": "-",
   // On this port no address could be allowed: nobody is asked.
-  assertEquals(evaluated(set, "tcp a.example:80"), "unasked -");
+  "tcp a.example:80": "unasked -",
 });
 
-Deno.test("a denied name is refused before it is looked up", () => {
-  const set = rules("*:*:*", "!*:*.evil:*");
-  assertEquals(evaluated(set, "udp x.evil:53"), "unasked -*:*.evil:*");
-});
+decides("a denied name is refused before it is looked up", [
+  ...["*:*:*", "!*:*.evil:*"],
+], { "udp x.evil:53": "unasked -*:*.evil:*" });
 
 Deno.test("ports are compared as ranges with both ends", () => {
   const set = rules("tcp:*:80,8000-8100");
@@ -173,31 +165,25 @@ Deno.test("ports are compared as ranges with both ends", () => {
   assertEquals(allowed, [80, 8000, 8050, 8100]);
 });
 
-Deno.test("* is tcp and udp and never a unix socket", () => {
-  const set = rules("*:*:*");
-  assertEquals(evaluated(set, "unix /run/app.sock"), "-");
-  assertEquals(evaluated(rules("unix:*"), "tcp 10.0.0.1:80"), "-");
+decides("* is tcp and udp and never a unix socket", ["*:*:*"], {
+  "unix /run/app.sock": "-",
 });
 
-Deno.test("unix paths fit as they are written, and only plain ones do", () => {
-  const set = rules("unix:/run/app/*", "!unix:*.key", "unix:@tunnel*");
-  assertEquals(evaluated(set, "unix /run/app/a.sock"), "+unix:/run/app/*");
-  assertEquals(evaluated(set, "unix /run/app/b/a.sock"), "+unix:/run/app/*");
-  assertEquals(evaluated(set, "unix /run/app/a.key"), "-unix:*.key");
-  assertEquals(evaluated(set, "unix @tunnel-1"), "+unix:@tunnel*");
-  for (
-    const path of [
-      ...[
-        "/run/app/../docker.sock",
-        "/run/app/./x",
-        "/run/app//x",
-        "/run/app/",
-      ],
-      ...["/run/app/x/..", "/run/app/x\u0000", "run/app/x", "", "/RUN/app/x"],
-    ]
-  ) {
-    assertEquals(evaluated(set, `unix ${path}`), "-", path);
-  }
+decides("a rule about unix sockets is about nothing else", ["unix:*"], {
+  "tcp 10.0.0.1:80": "-",
+});
+
+decides("unix paths fit as they are written, and only plain ones do", [
+  ...["unix:/run/app/*", "!unix:*.key", "unix:@tunnel*"],
+], {
+  "unix /run/app/a.sock": "+unix:/run/app/*",
+  "unix /run/app/b/a.sock": "+unix:/run/app/*",
+  "unix /run/app/a.key": "-unix:*.key",
+  "unix @tunnel-1": "+unix:@tunnel*",
+  "-": [
+    ...["/run/app/../docker.sock", "/run/app/./x", "/run/app//x", "/run/app/"],
+    ...["/run/app/x/..", "/run/app/x\u0000", "run/app/x", "", "/RUN/app/x"],
+  ].map((path) => `unix ${path}`),
 });
 
 Deno.test("where links lead is not known: no path is allowed by a rule about all beside a deny rule", () => {
