@@ -106,16 +106,6 @@ export class AuditTrail {
     this.log.write(line.raw("}").finish());
   }
 
-  /** The last lines, for people. */
-  tail(limit: number): readonly string[] {
-    return this.log.tail(limit);
-  }
-
-  /** Opens the file anew: it may have been moved away. */
-  reopen(): void {
-    this.log.reopen();
-  }
-
   /** Ends what is still open, and writes everything. */
   async close(): Promise<void> {
     for (const record of [...this.#open]) {

@@ -213,7 +213,7 @@ class Server {
       allowsAnonymous: options.agents.allowAnonymous,
       socket: listen.kind === "unix" ? listen.path : "",
       flags: options.shownFlags,
-      audit: trail && ((limit) => trail.tail(limit)),
+      audit: trail && ((limit) => trail.log.tail(limit)),
       program: () =>
         programInfo({
           program: "server",

@@ -14,12 +14,7 @@ import { dirname } from "node:path";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
-import {
-  type Credential,
-  type KubernetesAccess,
-  TlsFiles,
-  TokenFile,
-} from "./access.ts";
+import { type KubernetesAccess, TlsFiles, TokenFile } from "./access.ts";
 import { KubernetesConfigError } from "./errors.ts";
 import { ExecCredentials, type ExecPlugin, readExecPlugin } from "./exec.ts";
 import {
@@ -86,7 +81,7 @@ function accessOf(
     namespace,
     ...(server.proxyUrl === "" ? {} : { proxyUrl: server.proxyUrl }),
     authority: server.authority,
-    credential: credentials.credential,
+    credential: () => credentials.current(),
     rejected: () => {
       server.expire();
       credentials.expire();
@@ -218,10 +213,7 @@ function parseServer(cluster: DocumentMap): URL {
 
 // --- The user -------------------------------------------------------------------
 
-interface UserCredentials {
-  credential(): Promise<Credential>;
-  expire(): void;
-}
+type UserCredentials = Pick<ExecCredentials, "current" | "expire">;
 
 /** Ways to log in that would need another protocol, or more than one person. */
 const UNSUPPORTED = [
@@ -258,7 +250,7 @@ function userOf(
   const keyPair = keyPairOf(user, from);
   const authorization = bearerOf(user, from);
   return {
-    credential: async () => ({
+    current: async () => ({
       ...await authorization.current(),
       ...keyPair.current(),
     }),
@@ -330,7 +322,7 @@ function execCredentials(
   server: Server,
   { wallClock = Date.now }: Surroundings,
 ): UserCredentials {
-  const credentials = new ExecCredentials(plugin, {
+  return new ExecCredentials(plugin, {
     wallClock,
     cluster: () => {
       const authority = server.authority();
@@ -344,10 +336,6 @@ function execCredentials(
       };
     },
   });
-  return {
-    credential: () => credentials.current(),
-    expire: () => credentials.expire(),
-  };
 }
 
 /** What `extensions` say under `name`; else `null`. */

@@ -141,7 +141,7 @@ export class Program implements NamedTools {
   reload(): void {
     this.#files?.reload();
     this.access?.reopen();
-    this.trail?.reopen();
+    this.trail?.log.reopen();
   }
 
   /** Closes its ports and watches nothing any more; harmless when repeated. */

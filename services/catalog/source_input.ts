@@ -6,6 +6,7 @@
  */
 
 import type { Log } from "../../platform/log/log.ts";
+import type { Code } from "../../proto/codes/codes.ts";
 import { type Outcome, SourceEntries } from "./changes.ts";
 import type { CatalogPart, PartKeys, Sink, Source } from "./model/source.ts";
 
@@ -93,12 +94,11 @@ export class SourceInput implements Sink {
     if (outcome.count > 0) {
       this.#driftRepaired += outcome.count;
       const some = [...outcome.touched].slice(0, NAMED_MAX);
-      this.events.log.warn(
+      const more = some.length < outcome.touched.size ? " …" : "";
+      this.#warn(
         `Had missed changes of ${outcome.count} entries until all was read ` +
-          `again: ${some.join(", ")}${
-            some.length < outcome.touched.size ? " …" : ""
-          }`,
-        { code: "TUN701", source: this.source.name },
+          `again: ${some.join(", ")}${more}`,
+        "TUN701",
       );
     }
     this.#take(outcome);
@@ -117,10 +117,7 @@ export class SourceInput implements Sink {
 
   refused(problem: string): void {
     this.#refused++;
-    this.events.log.warn(`Cannot use an entry: ${problem}`, {
-      code: "TUN124",
-      source: this.source.name,
-    });
+    this.#warn(`Cannot use an entry: ${problem}`, "TUN124");
   }
 
   synced(): void {
@@ -149,21 +146,18 @@ export class SourceInput implements Sink {
     }, `source ${this.source.name}`);
   }
 
+  #warn(message: string, code: Code): void {
+    this.events.log.warn(message, { code, source: this.source.name });
+  }
+
   #take({ touched, count, refused }: Outcome): void {
     this.#changes += count;
     this.#refused += refused.length;
     for (const problem of refused.slice(0, NAMED_MAX)) {
-      this.events.log.warn(`Cannot use an entry: ${problem}`, {
-        code: "TUN124",
-        source: this.source.name,
-      });
+      this.#warn(`Cannot use an entry: ${problem}`, "TUN124");
     }
-    if (refused.length > NAMED_MAX) {
-      this.events.log.warn(
-        `Cannot use ${refused.length - NAMED_MAX} more entries`,
-        { code: "TUN124", source: this.source.name },
-      );
-    }
+    const more = refused.length - NAMED_MAX;
+    if (more > 0) this.#warn(`Cannot use ${more} more entries`, "TUN124");
     if (touched.size === 0) return;
     if (this.#together === undefined) return this.events.onChanged(touched);
     for (const key of touched) this.#together.add(key);
