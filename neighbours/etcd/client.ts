@@ -9,13 +9,13 @@
  */
 
 import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
-import { unaryCall } from "../../proto/grpc/client.ts";
-import { Metadata } from "../../proto/grpc/metadata.ts";
-import type { Draft, MessageDecoder } from "../../proto/grpc/message_codec.ts";
 import {
   type MessageStream,
   openMessageStream,
-} from "../../proto/grpc/message_stream.ts";
+  unaryCall,
+} from "../../proto/grpc/client.ts";
+import { Metadata } from "../../proto/grpc/metadata.ts";
+import type { Draft, MessageDecoder } from "../../proto/grpc/message_codec.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import {

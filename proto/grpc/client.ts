@@ -21,10 +21,11 @@ import { ClientCallStream } from "./client_call.ts";
 import {
   ACCEPTED_ENCODINGS,
   encodingOf,
+  MessageReader,
   OnlyMessage,
 } from "./message_reader.ts";
 import { appendMetadata, type Metadata } from "./metadata.ts";
-import { GrpcError, StatusCode } from "./status.ts";
+import { GrpcError, type Status, StatusCode } from "./status.ts";
 
 /** What a call needs of `Connection` (client role). */
 export interface StreamOpener {
@@ -128,6 +129,60 @@ export async function unaryCall(
   call.sendMessage(options.request);
   call.halfClose();
   return await promise;
+}
+
+/** What the caller of {@linkcode openMessageStream} receives. */
+export interface MessageStreamEvents {
+  /** A `GrpcError` that this throws ends the call with that status. */
+  onMessage(message: Uint8Array): void;
+  /**
+   * The end, once, unless it was cancelled. OK is an end, too.
+   *
+   * @param isLost No server has said it.
+   */
+  onEnd(status: Status, isLost: boolean): void;
+}
+
+export interface MessageStream {
+  /** Nothing happens when the call is over. */
+  send(message: Uint8Array): void;
+  /** Gives the call up; no event follows. */
+  cancel(): void;
+}
+
+/**
+ * Starts a call with a stream of whole messages each way.
+ *
+ * @param messageBytesMax Longest message accepted.
+ * @throws {GrpcError} UNAVAILABLE when the connection takes no more calls.
+ */
+export function openMessageStream(
+  connection: StreamOpener,
+  options: CallOptions,
+  messageBytesMax: number,
+  events: MessageStreamEvents,
+): MessageStream {
+  let reader: MessageReader | undefined;
+  const withEncoding = { acceptEncoding: ACCEPTED_ENCODINGS, ...options };
+  const call: ClientCall = startCall(connection, withEncoding, {
+    onMetadata(metadata) {
+      reader = new MessageReader({
+        messageBytesMax,
+        encoding: encodingOf(metadata),
+        onMessage: (message) => events.onMessage(message),
+      });
+    },
+    onBody(chunk) {
+      reader?.push(chunk);
+      call.consumed(chunk.length);
+    },
+    onWritable() {},
+    onStatus: (status, _trailers, isLost) => events.onEnd(status, isLost),
+  });
+  return {
+    send: (message) => void call.sendMessage(message),
+    cancel: () => call.cancel(),
+  };
 }
 
 /**

@@ -24,7 +24,7 @@ import {
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { AdsClient } from "./ads_client.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
-import { openMessageStream } from "../../proto/grpc/message_stream.ts";
+import { openMessageStream } from "../../proto/grpc/client.ts";
 import { decodeResponse, encodeRequest } from "../../proto/xds/client_codec.ts";
 import type {
   DiscoveryMode,
