@@ -21,7 +21,7 @@ import { StatusCode } from "../../../proto/grpc/status.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { ClientGroup } from "../generate/client_group.ts";
 import type { Views } from "../generate/views.ts";
-import type { DiscoveryMetrics } from "../status/discovery_metrics.ts";
+import type { DiscoveryMetrics } from "../streams/discovery_metrics.ts";
 import type { UnservedLog } from "../status/unserved_log.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import { Debounce } from "./debounce.ts";

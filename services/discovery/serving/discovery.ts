@@ -31,7 +31,7 @@ import {
   type DiscoveryAnswers,
   discoveryAnswers,
 } from "../status/client_answers.ts";
-import { DiscoveryMetrics } from "../status/discovery_metrics.ts";
+import { DiscoveryMetrics } from "../streams/discovery_metrics.ts";
 import { UnservedLog } from "../status/unserved_log.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import { OpenStreams, type SubscriberLink } from "../streams/open_streams.ts";

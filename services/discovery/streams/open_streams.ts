@@ -23,7 +23,7 @@ import {
 import { ClientGroupUse, Quotas } from "../access/quota.ts";
 import { type ClientGroup, clientGroupOf } from "../generate/client_group.ts";
 import type { Views } from "../generate/views.ts";
-import type { DiscoveryMetrics } from "../status/discovery_metrics.ts";
+import type { DiscoveryMetrics } from "./discovery_metrics.ts";
 import type { View } from "../view/view.ts";
 import { PushQueue } from "./push_queue.ts";
 import { SubscriberStream } from "./subscriber_stream.ts";

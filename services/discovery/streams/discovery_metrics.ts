@@ -21,7 +21,7 @@ import {
 } from "../../../proto/xds/resource.ts";
 import type { DiscoveryRequest } from "../../../proto/xds/discovery.ts";
 import type { Quota } from "../access/quota.ts";
-import type { SubscriberStream } from "../streams/subscriber_stream.ts";
+import type { SubscriberStream } from "./subscriber_stream.ts";
 import { FOREIGN_TYPE_LENGTH_MAX } from "../subscriptions/xds_stream_state.ts";
 
 const PREFIX = "tunnel_server_discovery_";
