@@ -82,66 +82,27 @@ Deno.test("a port that is in use is named", async () => {
   assertMatch(await refusal(tunnel, { serverAgents: { address } }), wanted);
 });
 
-Deno.test("a socket file of a dead server is replaced, one that is alive refused", async () => {
+Deno.test("a file that is no socket is left alone, but for Konnectivity's --uds-name", async () => {
   await using tunnel = await Tunnel.open();
-  const path = tunnel.socketPath;
-  const alive = await assertRejects(
-    async () =>
-      await startServer(
-        await tunnel.serverOptions(),
-        new RecordedLog(),
-        showServer,
-      ),
-    Error,
-  );
-  assertMatch(
-    alive.message,
-    /^Cannot listen on .*: another process listens there/,
-  );
-  // Still there: it was not removed by the one that was refused.
-  (await Deno.connect({ transport: "unix", path })).close();
-
-  const stale = `${path}.stale`;
-  const dead = Deno.listen({ transport: "unix", path: `${path}.dead` });
-  // The platform would remove it; a process that was killed could not.
-  await Deno.rename(`${path}.dead`, stale);
-  dead.close();
   const options = await tunnel.serverOptions();
-  const listen = { kind: "unix", path: stale, deleteExisting: true } as const;
-  const next = await startServer(
-    { ...options, frontend: { ...options.frontend, listen } },
-    new RecordedLog(),
-    showServer,
-  );
-  (await Deno.connect({ transport: "unix", path: stale })).close();
-  next.stop("seen enough");
-  await next.finished;
-
-  const plain = await tunnel.file("not a socket");
-  const frontend = {
-    ...options.frontend,
-    listen: { kind: "unix", path: plain, deleteExisting: true } as const,
+  const path = await tunnel.file("not a socket");
+  const frontendAt = (deleteExisting: true | "files") => {
+    const listen = { kind: "unix", path, deleteExisting } as const;
+    return { ...options.frontend, listen };
   };
   assertMatch(
-    await refusal(tunnel, { server: { frontend } }),
+    await refusal(tunnel, { server: { frontend: frontendAt(true) } }),
     /^Cannot listen on .*: a file that is no socket has that name/,
   );
-  assertEquals(await Deno.readTextFile(plain), "not a socket");
-
-  // By Konnectivity's --uds-name it goes, as there.
+  assertEquals(await Deno.readTextFile(path), "not a socket");
+  // As there, it goes.
   const log = new RecordedLog();
   const drop = await startServer(
-    {
-      ...options,
-      frontend: {
-        ...options.frontend,
-        listen: { kind: "unix", path: plain, deleteExisting: "files" },
-      },
-    },
+    { ...options, frontend: frontendAt("files") },
     log,
     showServer,
   );
-  (await Deno.connect({ transport: "unix", path: plain })).close();
+  (await Deno.connect({ transport: "unix", path })).close();
   assertEquals(log.matching(/^removed the file /).length, 1);
   drop.stop("seen enough");
   await drop.finished;

@@ -206,22 +206,3 @@ Deno.test("a proxy starts without a server, and is put right by one that comes",
   assertEquals(proxy.services, [KEY]);
   await Deno.remove(folder, { recursive: true });
 });
-
-Deno.test("of two servers one may go, and then the other one", async () => {
-  await using backends = new ProxyRig();
-  const part = web(backends.echo());
-  const one = await DiscoveryRig.serving(part);
-  const two = await DiscoveryRig.serving(part);
-  const { port } = two;
-  await using proxy = new Follower(plainTo(one.port, port));
-  await proxy.rig.listening(KEY);
-  await one[Symbol.asyncDispose]();
-  while (proxy.source.status.server !== `127.0.0.1:${port}`) {
-    await proxy.rig.log.next(/^The source is followed again/);
-  }
-  const changed = proxy.rig.log.next(/^The catalog has changed/);
-  two.source.sink.add({ services: [service("db")] });
-  await changed;
-  assertEquals(proxy.services, [KEY, "default/db"]);
-  await two[Symbol.asyncDispose]();
-});

@@ -18,7 +18,6 @@ import {
   retireAuthority,
   rotateAuthority,
 } from "../../server/identity/authorities.ts";
-import { certificates } from "../support/certificates/certificates.ts";
 import { Machine } from "../support/rigs/enrolled_agent.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
 import type { TunnelAgent } from "../support/rigs/tunnel_harness.ts";
@@ -76,25 +75,6 @@ Deno.test("an agent joins with a token, and needs none afterwards", async () => 
   assertEquals(machine.log.matching(/^joined/).length, 1);
 });
 
-Deno.test("servers are tried in turn, when joining and when linking", async () => {
-  await using rig = await IdentityRig.open();
-  using machine = new Machine("edge-7");
-  const dead = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = dead.addr;
-  dead.close();
-  await machine.link(rig, {
-    token: await rig.token(),
-    servers: [
-      { host: "127.0.0.1", port },
-      { host: "127.0.0.1", port: rig.tunnel.agentPort },
-    ],
-  });
-  // Each address is wanted by itself: the dead one is said to be, and tried on.
-  const others = machine.log.matching(/trying again/)
-    .filter(({ message }) => !message.includes(`:${port}: connection refused`));
-  assertEquals(others, []);
-});
-
 for (const what of ["expired", "missing"] as const) {
   Deno.test(`a node whose certificate is ${what} gets a new one by its key`, async () => {
     await using rig = await IdentityRig.open();
@@ -127,22 +107,6 @@ Deno.test("a server that does not take a certificate is shown the key", async ()
   const isRenewed = machine.log.next(/^certificate renewed$/);
   await machine.link(rig, { random: () => 0.999 });
   assertEquals((await isRenewed).fields["by"], "proof");
-});
-
-Deno.test("nodes join a server that shows others a certificate from elsewhere", async () => {
-  const { ca, server } = await certificates();
-  using folder = new Machine("files");
-  await Deno.mkdir(folder.stateDirectory);
-  const file = (name: string) => `${folder.stateDirectory}/${name}`;
-  await Deno.writeTextFile(file("ca"), ca);
-  await Deno.writeTextFile(file("cert"), server.cert);
-  await Deno.writeTextFile(file("key"), server.key);
-  await using rig = await IdentityRig.open({
-    keyPair: { certFile: file("cert"), keyFile: file("key") },
-    caFile: file("ca"),
-  });
-  using machine = new Machine("edge-7");
-  await machine.link(rig, { token: await rig.token() });
 });
 
 Deno.test("a node that was revoked meanwhile is told so", async () => {
@@ -252,30 +216,6 @@ for (const [what, damage] of DAMAGES) {
       if (change === activateAuthority) break;
       certificateFacts(await machine.read("cert.pem"));
     }
-    const { current } = await rig.authorities();
-    const { x509 } = certificateFacts(await machine.read("cert.pem"));
-    assert(x509.verify(current.facts.x509.publicKey));
-    await stop(agent);
-    await machine.link(rig);
-  });
-}
-
-for (const [what, damage] of DAMAGES) {
-  Deno.test(`an agent whose key was ${what} while it ran writes it again, and renews`, async () => {
-    await using rig = await IdentityRig.open();
-    using machine = new Machine("edge-7");
-    const agent = await machine.link(rig, { token: await rig.token() });
-    const key = await machine.read("key.pem");
-    const isRestored = machine.log.next(/key was written again/);
-    await damage(`${machine.stateDirectory}/key.pem`);
-    await isRestored;
-    assertEquals(await machine.read("key.pem"), key);
-    for (const change of [rotateAuthority, activateAuthority]) {
-      const isTaken = machine.log.next(/authorities have changed$/);
-      await change(rig.state);
-      await isTaken;
-    }
-    await machine.log.until(/^certificate renewed$/);
     const { current } = await rig.authorities();
     const { x509 } = certificateFacts(await machine.read("cert.pem"));
     assert(x509.verify(current.facts.x509.publicKey));

@@ -189,41 +189,6 @@ Deno.test("a server that stands still costs a second, and others are asked first
   );
 });
 
-Deno.test("two servers that each believe the other has it do not ask each other for ever", async () => {
-  await using rig = await ForwardingServers.start([[1], [0]]);
-  const [first, second] = rig.servers;
-  const startMs = performance.now();
-  const text = await failure(rig.connect({ node: "edge-7" }));
-  assert(performance.now() - startMs < patience(1_000));
-  assertMatch(text, /No agent available: .*\(asked server s2 \(127\.0\.0\.1:/);
-  assertEquals(await second!.metric(DIALS, `direction="from_peer"`), 1);
-  assertEquals(await second!.metric(DIALS, `direction="to_peer"`), 0);
-  assertEquals(await first!.metric(DIALS, `direction="from_peer"`), 0);
-});
-
-Deno.test("a server that does not forward says who has the agent, and takes no dials of others", async () => {
-  for (const forwarding of [1, 0]) {
-    await using rig = await ForwardingServers.start(
-      [[1], []],
-      (index) => index === forwarding ? ["--peer-forwarding"] : [],
-    );
-    const [first, second] = rig.servers;
-    await rig.link("edge-7", 1);
-    const text = await failure(rig.connect({ node: "edge-7" }));
-    if (forwarding === 0) {
-      assertMatch(text, /takes no dials of others; .*\(asked server s2 \(/);
-      assertEquals(await second!.metric(DIALS), 0);
-    } else {
-      assertMatch(text, /no agent serves host=edge-7 here; server s2 \(127\.0/);
-      assertMatch(
-        text,
-        /may have it: call that one, or start servers with --p/,
-      );
-      assertEquals(await first!.metric(DIALS), 0);
-    }
-  }
-});
-
 Deno.test("each server decides by its policy about the first one's caller, and writes down both", async () => {
   const rules = (port: number) => ({
     frontends: [{
@@ -279,24 +244,6 @@ Deno.test("each server decides by its policy about the first one's caller, and w
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
-});
-
-Deno.test("what a caller sends before the answer reaches the target once, first", async () => {
-  await using rig = await ForwardingServers.start([[2, 1], [], []]);
-  const [first] = rig.servers;
-  await rig.link("edge-7", 1);
-  // The third is asked first, and has no agent.
-  const earlyData = new TextEncoder().encode("hello, ");
-  const conduit = await first!.dial("grpc", {
-    target: { protocol: "tcp", address: rig.target.address },
-    node: "edge-7",
-    earlyData,
-  });
-  const caller = new ConduitProbe(conduit);
-  caller.send("world");
-  const target = await rig.target.next();
-  await target.received(12);
-  assertEquals(target.text, "hello, world");
 });
 
 Deno.test("servers that share a state know who has an agent, for nodes that dial, too", async () => {

@@ -6,12 +6,11 @@
  * @module
  */
 
+import { Processes, ServerProcess } from "../support/rigs/processes.ts";
 import { assertEquals } from "@std/assert";
 import tls from "node:tls";
 import { openLibssl } from "../../net/tls/openssl/library.ts";
-import { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
-import { ourCommand } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import {
   oddAuthority,
@@ -30,85 +29,62 @@ for (const choice of ["openssl", "platform"]) {
     ignore: choice === "openssl" && openLibssl() === undefined,
     fn: async () => {
       const authority = oddAuthority();
-      const workspace = await Workspace.make();
-      const { server, ports, metrics } = await start(workspace, {
-        choice,
-        trusted: authority.cert,
-      });
-      try {
-        const all = [
-          ...oddCertificates(),
-          ...oddCertificates(authority),
-        ];
-        for (const [index, port] of PORTS.entries()) {
-          const shown = await Promise.all(all.map((odd, number) =>
-            show(odd, {
-              port: ports[port],
-              // One source that is refused so often would be slowed down.
-              localAddress: `127.0.${index + 1}.${number + 1}`,
-            })
-          ));
-          const unshown = shown.filter((isShown) => !isShown).length;
-          assertEquals(unshown <= 2 * UNSHOWN_MAX, true, `${unshown} unshown`);
-          assertEquals(server.hasEnded, false, `${port}: it has ended`);
-        }
-        const answer = await fetch(metrics);
-        const text = await answer.text();
+      await using programs = new Processes(await Workspace.make());
+      const { server, ports } = await start(programs, choice, authority.cert);
+      const all = [
+        ...oddCertificates(),
+        ...oddCertificates(authority),
+      ];
+      for (const [index, port] of PORTS.entries()) {
+        const shown = await Promise.all(all.map((odd, number) =>
+          show(odd, {
+            port: ports[port],
+            // One source that is refused so often would be slowed down.
+            localAddress: `127.0.${index + 1}.${number + 1}`,
+          })
+        ));
+        const unshown = shown.filter((isShown) => !isShown).length;
+        assertEquals(unshown <= 2 * UNSHOWN_MAX, true, `${unshown} unshown`);
         assertEquals(
-          text.split("\n").filter((line) => line.includes("internal_errors")),
-          [],
-          await server.logTail(),
+          server.child.hasEnded,
+          false,
+          `${port}: it has ended`,
         );
-      } finally {
-        await server.stop("SIGKILL");
-        await workspace.remove();
       }
+      const text = await (await fetch(`${server.healthUrl}/metrics`)).text();
+      assertEquals(
+        text.split("\n").filter((line) => line.includes("internal_errors")),
+        [],
+        await server.child.logTail(),
+      );
     },
   });
 }
 
-async function start(
-  workspace: Workspace,
-  { choice, trusted }: { readonly choice: string; readonly trusted: string },
-) {
-  const { ca, server: pair, client } = workspace.certificates;
-  const callers = workspace.path("callers.crt");
+async function start(programs: Processes, choice: string, trusted: string) {
+  const { ca, server: pair, client } = programs.workspace.certificates;
+  const callers = programs.workspace.path("callers.crt");
   await Deno.writeTextFile(callers, await Deno.readTextFile(ca) + trusted);
-  const ports = {
-    agent: freePort(),
-    frontend: freePort(),
-    kubelet: freePort(),
-  };
-  const [admin, health] = [freePort(), freePort()];
-  const server = new Child({
-    name: "server",
-    command: [
-      ...ourCommand("server"),
-      "--v=2",
-      `--cluster-cert=${pair.cert}`,
-      `--cluster-key=${pair.key}`,
-      `--cluster-ca-cert=${callers}`,
-      `--agent-port=${ports.agent}`,
-      "--agent-bind-address=127.0.0.1",
-      `--server-cert=${pair.cert}`,
-      `--server-key=${pair.key}`,
-      `--server-ca-cert=${callers}`,
-      `--server-port=${ports.frontend}`,
-      "--server-bind-address=127.0.0.1",
-      `--kubelet-port=${ports.kubelet}`,
-      "--kubelet-bind-address=127.0.0.1",
+  const [frontend, kubelet] = [freePort(), freePort()];
+  const server = new ServerProcess(programs.workspace, {
+    flags: [
+      ...["server", "cluster"].flatMap((side) => [
+        `--${side}-cert=${pair.cert}`,
+        `--${side}-key=${pair.key}`,
+        `--${side}-ca-cert=${callers}`,
+      ]),
+      ...[`--server-port=${frontend}`, "--server-bind-address=127.0.0.1"],
+      ...[`--kubelet-port=${kubelet}`, "--kubelet-bind-address=127.0.0.1"],
       `--kubelet-client-certificate=${client.cert}`,
       `--kubelet-client-key=${client.key}`,
-      "--kubelet-insecure-skip-verify",
-      `--admin-port=${admin}`,
-      `--health-port=${health}`,
-      "--health-bind-address=127.0.0.1",
+      ...["--kubelet-insecure-skip-verify", "--admin-port=0"],
     ],
-    logFile: workspace.path("server.log"),
-    env: { TUNNEL_TLS: choice },
   });
-  await server.untilReady(`http://127.0.0.1:${health}/healthz`);
-  return { server, ports, metrics: `http://127.0.0.1:${admin}/metrics` };
+  programs.servers.push(server);
+  server.prefix = ["env", `TUNNEL_TLS=${choice}`];
+  await server.start();
+  const ports = { agent: server.agentPort, frontend, kubelet };
+  return { server, ports };
 }
 
 /**

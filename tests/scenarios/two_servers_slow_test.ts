@@ -5,10 +5,8 @@
  * @module
  */
 
-import { assert, assertEquals } from "@std/assert";
-import { freePort } from "../support/program/ports.ts";
+import { assert } from "@std/assert";
 import { Workspace } from "../support/program/workspace.ts";
-import { Balancer } from "../support/rigs/balancer.ts";
 import { Processes, type ServerProcess } from "../support/rigs/processes.ts";
 import { patience } from "../support/watch/patience.ts";
 
@@ -44,31 +42,3 @@ for (const count of [1, 2]) {
     }
   });
 }
-
-Deno.test("three servers behind one address, and one that never was", async () => {
-  await using rig = await open(["s1", "s2", "s3"], 3);
-  const balancer = new Balancer();
-  for (const { agentPort } of rig.servers) balancer.add(agentPort);
-  rig.agentAt([
-    `127.0.0.1:${balancer.port}`,
-    "nobody.invalid:8091",
-    `127.0.0.1:${freePort()}`,
-  ]);
-  await Promise.all(rig.servers.map((server) => server.untilLinked()));
-  balancer.close();
-});
-
-Deno.test("two servers with one id are linked, and reported", async () => {
-  await using rig = await open(["s1", "s1"], 1);
-  const agent = rig.agentAt(rig.servers.map(({ address }) => address));
-  await Promise.all(rig.servers.map((server) => server.untilLinked()));
-  // Said after half a minute, when both still stand.
-  await agent.untilPrinted(/WARN.*have one id, "s1".*--server-id/);
-  const log = await Deno.readTextFile(agent.logFile);
-  const linked = log.match(/linked to server .*/g)!;
-  const addresses = linked.map((line) => /address="?([^" ]+)/.exec(line)?.[1]);
-  assertEquals(
-    new Set(addresses),
-    new Set(rig.servers.map(({ address }) => address)),
-  );
-});

@@ -34,18 +34,15 @@ export class MeetingServers extends Processes {
     return new MeetingServers(await Workspace.make(), state);
   }
 
-  /** @param flags What it knows others by. */
-  add(serverId: string, flags: readonly string[]): ServerProcess {
-    return this.addServer(serverId, "--handover-socket=none", ...flags);
-  }
-
   /** They meet in one place. */
   addMeeting(serverId: string): ServerProcess {
-    const server = this.add(serverId, [
+    const server = this.addServer(
+      serverId,
+      "--handover-socket=none",
       `--state-dir=${this.workspace.path(serverId)}`,
       ...this.state,
       `--peer-timeout=${PEER_TIMEOUT_MS / 1_000}s`,
-    ]);
+    );
     server.addFlags(`--advertise-address=${server.address}`);
     return server;
   }
