@@ -266,7 +266,7 @@ export class ConnectSession<Caller>
     this.#headBytes = 0;
   }
 
-  #dial({ target, ...request }: ConnectRequest): void {
+  #dial(request: ConnectRequest): void {
     const phase: Dialing = {
       kind: "dialing",
       pending: undefined,
@@ -275,7 +275,7 @@ export class ConnectSession<Caller>
     this.#phase = phase;
     const order: ConnectDialRequest<Caller> = {
       ...request,
-      target: { protocol: "tcp", address: target },
+      target: { protocol: "tcp", address: request.target },
       caller: this.caller,
       takeEarlyData: () => this.#takeEarly(),
     };

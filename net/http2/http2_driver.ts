@@ -71,6 +71,11 @@ export const IDLE_HOLD_MS = 5;
 /** One for all: a chunk is dealt with before the next read. */
 const shared = new Uint8Array(BUFFER_BYTES_MAX);
 
+/** The part of it that was read into last: most connections read as much. */
+let room = shared;
+
+const NOTHING = new Uint8Array(0);
+
 /**
  * Runs `connection` over `stream` until both are over.
  *
@@ -166,8 +171,9 @@ class Http2Driver implements StreamUser {
 
   /** No more than may be dealt with before others have a turn. */
   get #room(): Uint8Array<ArrayBuffer> {
-    const { bytes } = this.#share;
-    return bytes >= shared.length ? shared : shared.subarray(0, bytes);
+    const bytes = Math.min(this.#share.bytes, shared.length);
+    if (room.length !== bytes) room = shared.subarray(0, bytes);
+    return room;
   }
 
   #onDrained(): void {
@@ -238,7 +244,7 @@ class Http2Driver implements StreamUser {
           this.#rest = rest;
           return;
         }
-        rest = rest.subarray(count);
+        rest = count === rest.length ? NOTHING : rest.subarray(count);
         turn.moved(count);
       }
       if (!this.stream.flush()) {

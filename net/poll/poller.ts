@@ -401,7 +401,7 @@ export class Poller {
       if (polled === undefined) continue;
       due.set(polled, (due.get(polled) ?? 0) | this.#events[at]!);
     }
-    for (const [polled, ready] of due) notify(polled, ready);
+    due.forEach(notifyDue);
     this.#due = NOBODY;
   }
 }
@@ -417,6 +417,10 @@ function notify(polled: Pollable, ready: number): void {
     reportInternalError("socket", error);
     guarded("socket", () => polled.onFault());
   }
+}
+
+function notifyDue(ready: number, polled: Pollable): void {
+  notify(polled, ready);
 }
 
 /** Nothing is ever put into it. */

@@ -98,7 +98,7 @@ export interface DialWitness {
 
 const NOBODY: ConduitObserver = { received() {}, sent() {}, ended() {} };
 
-/** See the module description. */
+/** See the module description. Loops by places make nothing for each dial. */
 export class DialReports {
   readonly #witnesses: readonly DialWitness[];
 
@@ -121,12 +121,14 @@ export class DialReports {
 
   began(dial: BegunDial): void {
     this.list?.dialBegins(dial);
-    for (const witness of this.#witnesses) witness.began?.(dial);
+    const witnesses = this.#witnesses;
+    for (let at = 0; at < witnesses.length; at++) witnesses[at]!.began?.(dial);
   }
 
   over(dial: BegunDial): void {
     this.list?.dialOver(dial);
-    for (const witness of this.#witnesses) witness.over?.(dial);
+    const witnesses = this.#witnesses;
+    for (let at = 0; at < witnesses.length; at++) witnesses[at]!.over?.(dial);
   }
 
   /** @param cause Where a server counts it. */
@@ -162,8 +164,9 @@ export class DialReports {
     span?.end();
     const opened = { facts, openedMs };
     let observer = own;
-    for (const witness of this.#witnesses) {
-      observer = witness.connected?.(dial, observer, opened) ?? observer;
+    const witnesses = this.#witnesses;
+    for (let at = 0; at < witnesses.length; at++) {
+      observer = witnesses[at]!.connected?.(dial, observer, opened) ?? observer;
     }
     observer = record?.observing(observer) ?? observer;
     const live = this.list?.open(conduit, observer, facts, {

@@ -53,10 +53,11 @@ export class Histogram {
   observe(value: number, traceId?: string): void {
     this.#sum += value;
     this.#count++;
-    const index = this.bounds.findIndex((bound) => value <= bound);
-    if (index !== -1) this.#counts[index]!++;
+    const { bounds } = this;
+    let at = 0;
+    while (at < bounds.length && !(value <= bounds[at]!)) at++;
+    if (at < bounds.length) this.#counts[at]!++;
     if (traceId === undefined) return;
-    const at = index === -1 ? this.bounds.length : index;
     this.#exemplars ??= [];
     this.#exemplars[at] = { traceId, value, atMs: Date.now() };
   }

@@ -210,10 +210,10 @@ export class FrameDecoder {
     const { length } = this.#header;
     const available = this.#chunk.length - this.#offset;
     if (this.#gathered === 0 && available >= length) {
-      const payload = this.#chunk.subarray(this.#offset, this.#offset + length);
+      const start = this.#offset;
       this.#offset += length;
       this.#part = "header";
-      return decodePayload(this.#header, payload);
+      return decodePayload(this.#header, this.#chunk, start);
     }
     if (this.#gather.length < length) {
       this.#gather = new Uint8Array(Math.max(length, 64));
@@ -221,11 +221,11 @@ export class FrameDecoder {
     const wanted = length - this.#gathered;
     this.#copyInto(this.#gather, Math.min(wanted, available));
     if (this.#gathered < length) return undefined;
-    const payload = this.#gather.subarray(0, length);
+    const payload = this.#gather;
     this.#gathered = 0;
     this.#part = "header";
     if (length > GATHER_BYTES_KEPT) this.#gather = EMPTY;
-    return decodePayload(this.#header, payload);
+    return decodePayload(this.#header, payload, 0);
   }
 
   #copyInto(target: Uint8Array, bytes: number): void {

@@ -85,26 +85,43 @@ export function checkHeader(header: FrameHeader): void {
 
 /**
  * Decodes a whole payload whose header has passed {@linkcode checkHeader}.
- * Bytes in the frame are views of `payload`.
+ * Bytes in the frame are views of `bytes`; types that have none make no view,
+ * for they are most of what comes on a short connection.
  *
+ * @param at Where it begins in `bytes`.
  * @throws {WireError}
  */
-export function decodePayload(header: FrameHeader, payload: Uint8Array): Frame {
-  const { streamId, flags } = header;
-  const endHeaders = (flags & FrameFlag.END_HEADERS) !== 0;
+export function decodePayload(
+  header: FrameHeader,
+  bytes: Uint8Array,
+  at: number,
+): Frame {
+  const { streamId, flags, length } = header;
   switch (header.code) {
-    case FrameType.HEADERS:
-      return decodeHeaders(header, payload);
     case FrameType.PRIORITY:
-      return decodePriority(streamId, payload);
+      return decodePriority(streamId, bytes, at);
     case FrameType.RST_STREAM:
       return {
         type: "RST_STREAM",
         streamId,
-        errorCode: readUint32(payload, 0),
+        errorCode: readUint32(bytes, at),
       };
     case FrameType.SETTINGS:
-      return decodeSettings(header, payload);
+      return decodeSettings(header, bytes, at);
+    case FrameType.WINDOW_UPDATE:
+      return decodeWindowUpdate(streamId, bytes, at);
+    case FrameType.GOAWAY:
+      return {
+        type: "GOAWAY",
+        lastStreamId: readUint32(bytes, at) & UINT31_MAX,
+        errorCode: readUint32(bytes, at + 4),
+        debugData: bytes.subarray(at + 8, at + length),
+      };
+  }
+  const payload = bytes.subarray(at, at + length);
+  switch (header.code) {
+    case FrameType.HEADERS:
+      return decodeHeaders(header, payload);
     case FrameType.PUSH_PROMISE:
       return decodePushPromise(header, payload);
     case FrameType.PING:
@@ -113,17 +130,13 @@ export function decodePayload(header: FrameHeader, payload: Uint8Array): Frame {
         ack: (flags & FrameFlag.ACK) !== 0,
         opaque: payload,
       };
-    case FrameType.GOAWAY:
-      return {
-        type: "GOAWAY",
-        lastStreamId: readUint32(payload, 0) & UINT31_MAX,
-        errorCode: readUint32(payload, 4),
-        debugData: payload.subarray(8),
-      };
-    case FrameType.WINDOW_UPDATE:
-      return decodeWindowUpdate(streamId, payload);
     case FrameType.CONTINUATION:
-      return { type: "CONTINUATION", streamId, endHeaders, fragment: payload };
+      return {
+        type: "CONTINUATION",
+        streamId,
+        endHeaders: (flags & FrameFlag.END_HEADERS) !== 0,
+        fragment: payload,
+      };
     default:
       throw new TypeError(`Cannot decode a payload of ${frameName(header)}`);
   }
@@ -134,17 +147,16 @@ export function decodePayload(header: FrameHeader, payload: Uint8Array): Frame {
 function decodeHeaders(header: FrameHeader, payload: Uint8Array): Frame {
   const { flags, streamId } = header;
   let fragment = stripPadding(header, payload, "6.2");
-  const frame = {
-    type: "HEADERS",
-    streamId,
-    endStream: (flags & FrameFlag.END_STREAM) !== 0,
-    endHeaders: (flags & FrameFlag.END_HEADERS) !== 0,
-  } as const;
-  if (!(flags & FrameFlag.PRIORITY)) return { ...frame, fragment };
+  const type = "HEADERS";
+  const endStream = (flags & FrameFlag.END_STREAM) !== 0;
+  const endHeaders = (flags & FrameFlag.END_HEADERS) !== 0;
+  if (!(flags & FrameFlag.PRIORITY)) {
+    return { type, streamId, endStream, endHeaders, fragment };
+  }
   if (fragment.length < 5) throw sizeError(header, "4.2", "5 for the priority");
   const dependsOn = readUint32(fragment, 0) & UINT31_MAX;
   fragment = fragment.subarray(5);
-  return { ...frame, fragment, dependsOn };
+  return { type, streamId, endStream, endHeaders, fragment, dependsOn };
 }
 
 /** Removes the padding of §6.1 from a HEADERS or PUSH_PROMISE payload. */
@@ -168,8 +180,12 @@ function stripPadding(
 
 // --- §6.3 PRIORITY -----------------------------------------------------------
 
-function decodePriority(streamId: number, payload: Uint8Array): PriorityFrame {
-  const dependsOn = readUint32(payload, 0) & UINT31_MAX;
+function decodePriority(
+  streamId: number,
+  bytes: Uint8Array,
+  at: number,
+): PriorityFrame {
+  const dependsOn = readUint32(bytes, at) & UINT31_MAX;
   return { type: "PRIORITY", streamId, dependsOn };
 }
 
@@ -184,12 +200,17 @@ function checkSettingsSize(header: FrameHeader): void {
   }
 }
 
-function decodeSettings(header: FrameHeader, payload: Uint8Array): Frame {
+function decodeSettings(
+  header: FrameHeader,
+  bytes: Uint8Array,
+  start: number,
+): Frame {
   const settings: Setting[] = [];
-  for (let at = 0; at < payload.length; at += 6) {
+  const end = start + header.length;
+  for (let at = start; at < end; at += 6) {
     settings.push({
-      id: readUint16(payload, at),
-      value: readUint32(payload, at + 2),
+      id: readUint16(bytes, at),
+      value: readUint32(bytes, at + 2),
     });
   }
   return {
@@ -215,8 +236,12 @@ function decodePushPromise(header: FrameHeader, payload: Uint8Array): Frame {
 
 // --- §6.9 WINDOW_UPDATE ------------------------------------------------------
 
-function decodeWindowUpdate(streamId: number, payload: Uint8Array): Frame {
-  const increment = readUint32(payload, 0) & UINT31_MAX;
+function decodeWindowUpdate(
+  streamId: number,
+  bytes: Uint8Array,
+  at: number,
+): Frame {
+  const increment = readUint32(bytes, at) & UINT31_MAX;
   if (increment === 0) {
     throw new WireError(
       ErrorCode.PROTOCOL_ERROR,

@@ -14,6 +14,10 @@ import { GrpcError, StatusCode } from "./status.ts";
 /** Text, or bytes when the name ends in `-bin`. */
 type MetadataValue = string | Uint8Array;
 
+/** What is mostly found; nothing is ever put into it. */
+const NO_VALUES: MetadataValue[] = [];
+const NO_TEXTS: readonly string[] = [];
+
 export class Metadata {
   readonly #entries: (readonly [string, MetadataValue])[] = [];
 
@@ -49,21 +53,33 @@ export class Metadata {
   /** All values of `name`, in order. */
   all(name: string): readonly MetadataValue[] {
     const wanted = name.toLowerCase();
-    return this.#entries.filter(([n]) => n === wanted).map(([, v]) => v);
+    const entries = this.#entries;
+    let values = NO_VALUES;
+    for (let at = 0; at < entries.length; at++) {
+      if (entries[at]![0] !== wanted) continue;
+      if (values === NO_VALUES) values = [];
+      values.push(entries[at]![1]);
+    }
+    return values;
   }
 
   /** All text values of `name`, in order. */
   texts(name: string): readonly string[] {
-    return this.all(name).filter((value) => typeof value === "string");
+    const values = this.all(name);
+    if (values === NO_VALUES) return NO_TEXTS;
+    return values.filter((value) => typeof value === "string");
   }
 
   /**
-   * The first text value of `name`. A loop: every call uses this a few times.
+   * The first text value of `name`. A loop by places, which makes nothing: every
+   * call uses this a few times.
    */
   text(name: string): string | undefined {
     const wanted = name.toLowerCase();
-    for (const [entry, value] of this.#entries) {
-      if (entry === wanted && typeof value === "string") return value;
+    const entries = this.#entries;
+    for (let at = 0; at < entries.length; at++) {
+      const entry = entries[at]!;
+      if (entry[0] === wanted && typeof entry[1] === "string") return entry[1];
     }
     return undefined;
   }

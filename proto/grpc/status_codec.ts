@@ -59,8 +59,8 @@ export function fieldValue(
   fields: readonly HeaderField[],
   name: string,
 ): string | undefined {
-  for (const field of fields) {
-    if (field.name === name) return field.value;
+  for (let at = 0; at < fields.length; at++) {
+    if (fields[at]!.name === name) return fields[at]!.value;
   }
   return undefined;
 }

@@ -343,6 +343,7 @@ export class PacketConduit implements Conduit {
     if (this.#gatherer !== undefined) {
       if (held.length !== 1 || bytes > bytesMax) bytes = 0;
     } else bytes = Math.min(bytes, bytesMax);
+    if (bytes === 0) return NO_BYTES;
     const taken = new Uint8Array(bytes);
     for (let at = 0; at < bytes;) {
       const first = held.shift()!;
@@ -351,7 +352,7 @@ export class PacketConduit implements Conduit {
       at += part.length;
       if (part.length < first.length) held.unshift(first.subarray(part.length));
     }
-    if (bytes > 0) this.consumed(bytes);
+    this.consumed(bytes);
     return taken;
   }
 

@@ -59,16 +59,23 @@ export function encodePacket(packet: Packet): Uint8Array {
  * @returns For DATA, `data` is a view of `bytes`.
  * @throws {PacketError} If the bytes are not a protobuf `Packet`.
  */
-export function decodePacket(bytes: Uint8Array): Packet {
+export function decodePacket(
+  bytes: Uint8Array,
+  start = 0,
+  end: number = bytes.length,
+): Packet {
   try {
-    return readPacket(new Reader(bytes));
+    const reader = new Reader(bytes);
+    reader.pos = start;
+    reader.len = end;
+    return readPacket(reader);
   } catch (cause) {
     if (cause instanceof PacketError) throw cause;
     // The reader answers every malformed byte with an Error or a RangeError
     // of its own, and nothing else in there can fail.
     const detail = cause instanceof Error ? cause.message : String(cause);
     throw new PacketError(
-      `Cannot decode a packet of ${bytes.length} bytes: ${detail}`,
+      `Cannot decode a packet of ${end - start} bytes: ${detail}`,
       { cause },
     );
   }
@@ -152,7 +159,11 @@ function readPacket(reader: Reader): Packet {
       // A oneof: another member replaces what was read, the same one merges.
       if (payload !== type) fields = new Fields();
       type = payload;
-      readFields(new Reader(readBytes(reader)), SHAPES[payload], fields);
+      const { len } = reader;
+      const size = sizeOf(reader);
+      reader.len = reader.pos + size;
+      readFields(reader, SHAPES[payload], fields);
+      reader.len = len;
     } else {
       reader.skipType(next & 7, 0, field);
     }
@@ -269,6 +280,14 @@ function readValue(reader: Reader, kind: FieldKind): FieldValue {
 
 /** A view of a length-delimited field; the reader's own `bytes` copies. */
 function readBytes(reader: Reader): Uint8Array {
+  const size = sizeOf(reader);
+  const start = reader.pos;
+  reader.pos = start + size;
+  return reader.buf.subarray(start, start + size);
+}
+
+/** How long the length-delimited field is that begins here. */
+function sizeOf(reader: Reader): number {
   const size = reader.size();
   const start = reader.pos;
   if (size > reader.len - start) {
@@ -277,8 +296,7 @@ function readBytes(reader: Reader): Uint8Array {
         `${reader.len - start} are left`,
     );
   }
-  reader.pos = start + size;
-  return reader.buf.subarray(start, start + size);
+  return size;
 }
 
 function readText(bytes: Uint8Array): string {

@@ -169,7 +169,7 @@ export class PacketReader {
     }
     this.#requireAtMost(this.#messageBytesMax, "the limit for one message is");
     this.#phase = "head";
-    if (this.#messageBytes === 0) this.#finish(NO_BYTES);
+    if (this.#messageBytes === 0) this.#finish(NO_BYTES, 0);
   }
 
   #readHead(chunk: Uint8Array, at: number): number {
@@ -249,16 +249,15 @@ export class PacketReader {
   #gather(chunk: Uint8Array, at: number): number {
     const wanted = this.#messageBytes - this.#gatheredBytes;
     const count = Math.min(wanted, chunk.length - at);
-    const piece = chunk.subarray(at, at + count);
     if (count === this.#messageBytes) {
-      this.#finish(piece); // whole in one chunk: no need to copy it
+      this.#finish(chunk, at); // whole in one chunk: no need to copy it
     } else {
-      this.#append(piece);
+      this.#append(chunk.subarray(at, at + count));
       if (count === wanted) {
-        const message = this.#gathered.subarray(0, this.#gatheredBytes);
+        const message = this.#gathered;
         this.#gathered = NO_BYTES;
         this.#gatheredBytes = 0;
-        this.#finish(message);
+        this.#finish(message, 0);
       }
     }
     return at + count;
@@ -283,8 +282,9 @@ export class PacketReader {
     }
   }
 
-  #finish(message: Uint8Array): void {
-    const packet = this.#decode(message);
+  /** The message begins at `at`. */
+  #finish(bytes: Uint8Array, at: number): void {
+    const packet = this.#decode(bytes, at);
     const dataBytes = packet.type === "DATA" ? packet.data.length : 0;
     const overhead = MESSAGE_PREFIX_BYTES + this.#messageBytes - dataBytes -
       this.#creditedEarly;
@@ -297,9 +297,9 @@ export class PacketReader {
     } else this.events.onData(packet.connectId, packet.data, 0);
   }
 
-  #decode(message: Uint8Array): Packet {
+  #decode(bytes: Uint8Array, at: number): Packet {
     try {
-      return decodePacket(message);
+      return decodePacket(bytes, at, at + this.#messageBytes);
     } catch (error) {
       this.#phase = "failed";
       throw error;

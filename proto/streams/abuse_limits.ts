@@ -106,19 +106,18 @@ export class ExcessError extends WireError {
 
 /** The budgets of one connection. */
 export class AbuseGuard {
-  readonly #buckets: Readonly<Record<AbuseKind, TokenBucket>>;
+  /** Full until something is taken, and made then: most never are. */
+  readonly #buckets: Record<AbuseKind, TokenBucket | undefined> = {
+    pings: undefined,
+    settings: undefined,
+    emptyData: undefined,
+    resets: undefined,
+    streamErrors: undefined,
+    tinyUpdates: undefined,
+    idleFrames: undefined,
+  };
 
-  constructor(private readonly limits: AbuseLimits, nowMs: number) {
-    this.#buckets = {
-      pings: new TokenBucket(limits.pings, nowMs),
-      settings: new TokenBucket(limits.settings, nowMs),
-      emptyData: new TokenBucket(limits.emptyData, nowMs),
-      resets: new TokenBucket(limits.resets, nowMs),
-      streamErrors: new TokenBucket(limits.streamErrors, nowMs),
-      tinyUpdates: new TokenBucket(limits.tinyUpdates, nowMs),
-      idleFrames: new TokenBucket(limits.idleFrames, nowMs),
-    };
-  }
+  constructor(private readonly limits: AbuseLimits) {}
 
   /**
    * Counts one event of `kind`.
@@ -126,7 +125,11 @@ export class AbuseGuard {
    * @throws {WireError} ENHANCE_YOUR_CALM when its budget is used up.
    */
   count(kind: AbuseKind, nowMs: number): void {
-    if (this.#buckets[kind].spend(nowMs)) return;
+    const bucket = this.#buckets[kind] ??= new TokenBucket(
+      this.limits[kind],
+      nowMs,
+    );
+    if (bucket.spend(nowMs)) return;
     const { burst, perSecond } = this.limits[kind];
     throw new ExcessError(
       kind,
@@ -136,7 +139,7 @@ export class AbuseGuard {
 
   /** Something useful happened that such events go along with. */
   refund(kind: AbuseKind, tokens = 1): void {
-    this.#buckets[kind].refund(tokens);
+    this.#buckets[kind]?.refund(tokens);
   }
 
   /** @throws {WireError} When more control bytes wait than may. */

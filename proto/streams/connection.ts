@@ -93,7 +93,7 @@ export class Connection {
     const limits = options.limits === undefined
       ? CONNECTION_LIMITS_DEFAULT
       : { ...CONNECTION_LIMITS_DEFAULT, ...options.limits };
-    const guard = this.#guard = new AbuseGuard(limits, this.#nowMs);
+    const guard = this.#guard = new AbuseGuard(limits);
     this.#shared = options.sharedLimits ?? UNSHARED;
     const streams = this.#streams = new StreamTable(
       role,

@@ -86,7 +86,7 @@ export class FrameReceiver {
         if (!isPushed) {
           isPushed = true;
           const skipped = this.#preface?.match(chunk) ?? 0;
-          this.#decoder.push(chunk.subarray(skipped));
+          this.#decoder.push(skipped === 0 ? chunk : chunk.subarray(skipped));
         }
         const frame = this.#decoder.next();
         if (frame === undefined) return;

@@ -192,7 +192,7 @@ export function problemOfHeaderList(
 ): string | undefined {
   if (bytesMax === Infinity) return undefined;
   let bytes = 0;
-  for (const field of fields) bytes += fieldBytes(field);
+  for (let at = 0; at < fields.length; at++) bytes += fieldBytes(fields[at]!);
   return bytes <= bytesMax
     ? undefined
     : `the header list has ${bytes} bytes, the peer takes at most ${bytesMax}`;

@@ -17,13 +17,15 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 /** One for all: what is read into it is copied before the next read. */
 const shared = new Uint8Array(16 * 1024);
 
+const NOTHING = new Uint8Array(0);
+
 /** What the protocol is; the stream gives its first bytes once more. */
 export type Sniffed = (protocol: SniffedProtocol, stream: Stream) => void;
 
 /** See the module description. */
 export class FirstLook implements StreamUser {
   readonly #timer: Timer;
-  #first = new Uint8Array(0);
+  #first = NOTHING;
   #isOver = false;
 
   /**
@@ -77,6 +79,10 @@ export class FirstLook implements StreamUser {
   }
 
   #keep(bytes: Uint8Array<ArrayBuffer>): void {
+    if (this.#first === NOTHING) {
+      this.#first = bytes.slice();
+      return;
+    }
     const whole = new Uint8Array(this.#first.length + bytes.length);
     whole.set(this.#first);
     whole.set(bytes, this.#first.length);

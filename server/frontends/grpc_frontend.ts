@@ -9,7 +9,7 @@ import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { failedDial } from "../../proto/link/dial_handler.ts";
 import { nodeProblem, readWishes } from "../../proto/link/dial_wishes.ts";
 import { proxyService } from "../../proto/link/proxy_service.ts";
-import { transfer } from "../../proto/transfer/transfer.ts";
+import { join } from "../../proto/transfer/transfer.ts";
 import type { CallerTools } from "../routing/caller_loads.ts";
 import type { Caller } from "../policy/caller.ts";
 import { PROXY_PATH } from "../../proto/link/capabilities.ts";
@@ -39,10 +39,9 @@ export function frontendRouter(
       const request = { ...wishes, target, id, trace, caller, takeEarlyData };
       return options.dial(request, answer);
     },
-    join: async (caller, target) => {
+    join: (caller, target) => {
+      join(caller, target, () => counted(-1));
       counted(1);
-      await transfer(caller, target);
-      counted(-1);
     },
   });
   return new GrpcRouter({

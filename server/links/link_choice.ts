@@ -108,8 +108,11 @@ export class LinkGroup {
       : this.#members.filter(({ link }) => isWanted(link));
     if (wanted.length === 0) return undefined;
     const best = bestRank(wanted, rankOf);
-    const able = wanted.filter(({ link }) => rankOf(link) === best);
-    const member = able.length === 1 ? able[0]! : chooseLink(able, nowMs);
+    const member = chooseLink(
+      wanted,
+      ({ link }) => rankOf(link) === best,
+      nowMs,
+    );
     member.dialedMs = nowMs;
     return member.link;
   }
@@ -125,32 +128,41 @@ function bestRank(
   rankOf: (link: AgentLink) => Rank,
 ): Rank {
   let best: Rank = Rank.draining;
-  for (const { link } of members) {
-    const rank = rankOf(link);
+  for (let at = 0; at < members.length; at++) {
+    const rank = rankOf(members[at]!.link);
     if (rank < best) best = rank;
   }
   return best;
 }
 
 /**
- * Chooses among links that serve the same targets.
+ * Chooses among links that serve the same targets. Each dial comes here, so it
+ * makes no lists.
  *
- * @param links At least one. Of equals the first is chosen.
+ * @param isAble One of `links` is, at least. Of equals the first is chosen.
  */
-function chooseLink(links: readonly Member[], nowMs: number): Member {
-  const busy: Member[] = [];
-  const open: Member[] = [];
-  const calm: Member[] = [];
-  for (const one of links) {
-    if (one.link.bulkConduits > 0) busy.push(one);
-    else if (nowMs - one.dialedMs < OPEN_MS) open.push(one);
-    else calm.push(one);
+function chooseLink(
+  links: readonly Member[],
+  isAble: (one: Member) => boolean,
+  nowMs: number,
+): Member {
+  let busy: Member | undefined;
+  let open: Member | undefined;
+  let calm: Member | undefined;
+  let isCalmAlone = true;
+  for (let at = 0; at < links.length; at++) {
+    const one = links[at]!;
+    if (!isAble(one)) continue;
+    if (one.link.bulkConduits > 0) busy = busy ? lessBusy(busy, one) : one;
+    else if (nowMs - one.dialedMs < OPEN_MS) {
+      open = open ? lessLoaded(open, one) : one;
+    } else {
+      isCalmAlone = calm === undefined;
+      calm = calm ? lessLoaded(calm, one) : one;
+    }
   }
-  if (calm.length > 1 || (calm.length === 1 && open.length === 0)) {
-    return calm.reduce(lessLoaded);
-  }
-  if (open.length > 0) return open.reduce(lessLoaded);
-  return busy.reduce(lessBusy);
+  if (calm !== undefined && (!isCalmAlone || open === undefined)) return calm;
+  return open ?? busy!;
 }
 
 function lessLoaded(a: Member, b: Member): Member {

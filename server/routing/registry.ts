@@ -258,8 +258,9 @@ export class Registry {
   ): AgentList | undefined {
     if (node !== undefined) return this.#index.list(node);
     const host = targetHost(target.address);
-    for (const { strategy } of this.#strategies) {
-      const found = strategy.list(host);
+    const strategies = this.#strategies;
+    for (let at = 0; at < strategies.length; at++) {
+      const found = strategies[at]!.strategy.list(host);
       if (found !== undefined) return found;
     }
     return undefined;
