@@ -32,7 +32,10 @@ export interface AcceptEvents<Conn> {
 
 /** Returns when `listener` was closed. */
 export async function acceptLoop<Conn extends { close(): void }>(
-  listener: { accept(): Promise<Conn>; acceptNow?(): Conn | undefined },
+  listener: {
+    accept(hasTried?: boolean): Promise<Conn>;
+    acceptNow?(): Conn | undefined;
+  },
   name: string,
   events: AcceptEvents<Conn>,
 ): Promise<void> {
@@ -41,7 +44,8 @@ export async function acceptLoop<Conn extends { close(): void }>(
   keepSpareDescriptor();
   for (;;) {
     try {
-      const conn = listener.acceptNow?.() ?? await listener.accept();
+      const conn = listener.acceptNow?.() ??
+        await listener.accept(listener.acceptNow !== undefined);
       if (!mayTakeDescriptor(use)) {
         conn.close();
         problems.refused();

@@ -223,15 +223,16 @@ export class PolledListener implements Pollable, ListeningSocket {
   /**
    * Waits for a connection. One call at a time.
    *
+   * @param hasTried `acceptNow` has just found none.
    * @throws {Deno.errors.BadResource} When it is closed.
    * @throws A system error with its `code`.
    */
-  accept(): Promise<StreamDescriptor> {
+  accept(hasTried = false): Promise<StreamDescriptor> {
     const passed = this.#passed.take();
     if (passed !== undefined) return Promise.resolve(passed);
     if (this.#state.kind === "closed") return Promise.reject(closed());
     try {
-      const stream = this.acceptNow();
+      const stream = hasTried ? undefined : this.acceptNow();
       if (stream !== undefined) return Promise.resolve(stream);
     } catch (error) {
       return Promise.reject(error);

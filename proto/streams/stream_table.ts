@@ -191,14 +191,14 @@ export const LATE_BYTES_EXTRA = 65_536;
 export type ClosedHow = "ended" | "resetByPeer" | "resetByUs" | "ignored";
 
 export class ClosedStreams {
-  readonly #how: Map<number, ClosedHow> = new Map();
+  // A ring once it is full. A `Map` of what comes and goes is made anew all the
+  // time; frames of closed streams, for which it is gone through, are rare.
+  readonly #ids: number[] = [];
+  readonly #ends: ClosedHow[] = [];
+  /** Where the next one is put: in place of the oldest. */
+  #next = 0;
   /** Bytes that may still come on streams that we gave up. */
   #late: Map<number, number> | undefined;
-  /**
-   * Oldest first. One for ever, because it goes on behind what is deleted and
-   * sees what is added, while a fresh one would pass all that was deleted.
-   */
-  #byAge: Iterator<number> | undefined;
 
   /**
    * Remembers a stream, and forgets the one that closed longest ago.
@@ -206,29 +206,40 @@ export class ClosedStreams {
    * @param windowBytes What the peer could still send when it closed.
    */
   remember(streamId: number, how: ClosedHow, windowBytes = 0): void {
-    this.#how.delete(streamId); // So that it becomes the youngest.
-    this.#how.set(streamId, how);
+    const at = this.#next;
+    this.#next = (at + 1) % CLOSED_STREAMS_REMEMBERED;
+    const oldest = at < this.#ids.length ? this.#ids[at]! : undefined;
+    this.#ids[at] = streamId;
+    this.#ends[at] = how;
+    // One that closed twice is known by its second end.
+    if (oldest !== undefined && this.#late?.has(oldest) === true) {
+      if (this.#endOf(oldest) === undefined) this.#late.delete(oldest);
+    }
     if (isGivenUp(how)) {
       const bytes = Math.max(0, windowBytes) + LATE_BYTES_EXTRA;
       this.#late ??= new Map();
       this.#late.set(streamId, bytes);
     }
-    if (this.#how.size <= CLOSED_STREAMS_REMEMBERED) return;
-    this.#byAge ??= this.#how.keys();
-    const oldest = this.#byAge.next().value; // A Map keeps its order.
-    if (oldest === undefined) return;
-    this.#how.delete(oldest);
-    this.#late?.delete(oldest);
+  }
+
+  /** The youngest first. */
+  #endOf(streamId: number): ClosedHow | undefined {
+    const { length } = this.#ids;
+    for (let back = 1; back <= length; back++) {
+      const at = (this.#next - back + length) % length;
+      if (this.#ids[at] === streamId) return this.#ends[at];
+    }
+    return undefined;
   }
 
   /** How a closed stream ended; `forgotten` also if it was never opened (§5.1.1). */
   recall(streamId: number): ClosedHow | "forgotten" {
-    return this.#how.get(streamId) ?? "forgotten";
+    return this.#endOf(streamId) ?? "forgotten";
   }
 
   /** What still comes was under way when we gave the stream up (§5.1, §6.8). */
   isUnderWay(streamId: number): boolean {
-    return isGivenUp(this.#how.get(streamId));
+    return isGivenUp(this.#endOf(streamId));
   }
 
   /**
