@@ -166,37 +166,26 @@ Deno.test("a word that belongs to no flag is refused", async () => {
   );
 });
 
-Deno.test("sockets that there are not are one line and exit code 2, at any command", async () => {
-  for (const name of ["version", "server", "dial"]) {
-    const outcome = await tunnelWith({ TUNNEL_SOCKETS: "Ring" }, name);
-    assertEquals(outcome, {
-      code: ExitCode.USAGE,
-      output: "",
-      errors: 'tunnel: Cannot use $TUNNEL_SOCKETS: saw "Ring", wanted one of ' +
-        "platform, thread, ring [TUN101]\n",
-    });
-  }
-});
+const CHOICES: Readonly<Record<string, readonly string[]>> = {
+  TUNNEL_SOCKETS: ["platform", "thread", "ring"],
+  TUNNEL_TLS: ["platform", "openssl"],
+};
 
-Deno.test("a TLS that there is not is one line and exit code 2, at any command", async () => {
-  for (const name of ["version", "agent", "forward"]) {
-    const outcome = await tunnelWith({ TUNNEL_TLS: "OpenSSL" }, name);
-    assertEquals(outcome, {
-      code: ExitCode.USAGE,
-      output: "",
-      errors: 'tunnel: Cannot use $TUNNEL_TLS: saw "OpenSSL", wanted one of ' +
-        "platform, openssl [TUN101]\n",
-    });
-  }
-  for (const TUNNEL_TLS of ["", "platform", "openssl"]) {
-    const { code } = await tunnelWith({ TUNNEL_TLS }, "version");
-    assertEquals(code, ExitCode.OK);
-  }
-});
-
-Deno.test("sockets that there are, or none said, are no trouble", async () => {
-  for (const TUNNEL_SOCKETS of ["", "platform", "thread", "ring"]) {
-    const { code } = await tunnelWith({ TUNNEL_SOCKETS }, "version");
-    assertEquals(code, ExitCode.OK);
-  }
-});
+for (const [variable, choices] of Object.entries(CHOICES)) {
+  Deno.test(`a $${variable} that there is not is one line and exit code 2, at any command`, async () => {
+    const shouted = choices[0]!.toUpperCase();
+    for (const name of ["version", "server", "agent", "dial", "forward"]) {
+      assertEquals(await tunnelWith({ [variable]: shouted }, name), {
+        code: ExitCode.USAGE,
+        output: "",
+        errors:
+          `tunnel: Cannot use $${variable}: saw "${shouted}", wanted one of ` +
+          `${choices.join(", ")} [TUN101]\n`,
+      });
+    }
+    for (const choice of ["", ...choices]) {
+      const { code } = await tunnelWith({ [variable]: choice }, "version");
+      assertEquals(code, ExitCode.OK, choice);
+    }
+  });
+}

@@ -4,7 +4,6 @@ import type { ServerOptions } from "../server/options.ts";
 import { agentCommand } from "./agent/command.ts";
 import type { Command } from "./program/command.ts";
 import { ExitCode } from "./program/exit_codes.ts";
-import { HELP_COLUMNS } from "./flags/help_text.ts";
 import { serverCommand } from "./server/command.ts";
 import type { Replaceable } from "../net/program/program.ts";
 import { type Ran, ran, words } from "../tests/support/program/command_line.ts";
@@ -87,13 +86,4 @@ Deno.test("a boolean followed by its value is explained", async () => {
     'tunnel agent: Unexpected word "false"; a boolean is written ' +
       "--flag=false [TUN101]\n",
   );
-});
-
-Deno.test("the pages of server and agent fit on 80 columns", () => {
-  const run = () => Promise.resolve(ENDED);
-  for (const command of [serverCommand(run), agentCommand(run)]) {
-    for (const line of command.help().split("\n")) {
-      assertEquals(line.length <= HELP_COLUMNS, true, line);
-    }
-  }
 });

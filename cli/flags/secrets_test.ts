@@ -1,5 +1,5 @@
-import { assert, assertEquals } from "@std/assert";
-import { withoutSecrets } from "./secrets.ts";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { HIDDEN, withoutSecrets } from "./secrets.ts";
 import { patience } from "../../tests/support/watch/patience.ts";
 
 /** `S3` stands wherever a secret does. */
@@ -29,20 +29,30 @@ const TEXTS: readonly string[] = [
   "Passphrase: S3",
   "sshpass -p S3 ssh a",
   "S3abc\nS3+/=\n-----END PRIVATE KEY-----\nINFO",
+  '"-----BEGIN PRIVATE KEY-----\\nS3\\n-----END PRIVATE KEY-----"',
+  "Authorization: Bearer MIIS3secret",
+  '{"authorization":"Basic MIIS3secret"}',
+  "password=S3&x=1",
+  "--token=S3",
+  "got Bearer MIIS3secret from the peer",
+  "eyJhbGciOi.MIIS3secret.x",
 ];
 
 Deno.test("secrets are found wherever people put them", () => {
   for (const text of TEXTS) {
     const shown = withoutSecrets(text);
     assert(!shown.includes("S3"), `${text} => ${shown}`);
+    assertStringIncludes(shown, HIDDEN, text);
     assertEquals(withoutSecrets(shown).includes("S3"), false);
   }
+  assertEquals(withoutSecrets("0123456789abcdef".repeat(4)), HIDDEN);
 });
 
 Deno.test("what is no secret stays", () => {
   for (
     const text of [
       "INFO agent edge-7 linked from 10.9.8.7",
+      "agent node1 linked to https://tunnel.example:8091",
       "http://127.0.0.1:8095/v1/nodes?name=a@b",
       "--token-file /etc/tunnel/token --server a:1",
       "the token is not known here",
