@@ -6,19 +6,19 @@
  * @module
  */
 
-import { withoutPrivilege } from "../mistakes/without_privilege.ts";
+import { whileStill, withoutPrivilege } from "../mistakes/surroundings.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 import { Child } from "../support/program/child.ts";
 import { IdentityServer } from "../support/rigs/node_stage.ts";
 import { freePort } from "../support/program/ports.ts";
 import type { DoctorStage } from "./doctor_stage.ts";
-import type { Fault } from "./fault.ts";
+import { type Fault, fault } from "./fault.ts";
 
 const DAY_MS = 86_400_000;
 
 /** Where something else than a server answers, or nothing. */
-// deno-lint-ignore tunnel/function-length -- it is a table.
+// deno-fmt-ignore: the columns are the point.
 export async function placeFaults(
   stage: DoctorStage,
 ): Promise<readonly Fault[]> {
@@ -36,100 +36,37 @@ export async function placeFaults(
     await conn.write(new TextEncoder().encode(answer));
   });
   return [
-    {
-      what: "the server does not run",
-      source: "fatedier/frp#177",
-      args: ["agent", mine, at(stage.closedPort)],
-      code: "TUN401",
-      hop: "tcp",
-      remedy: /tunnel server|--server/,
-    },
-    {
-      what: "the server's name is no name",
-      source: "cloudflare/cloudflared#939",
-      args: ["agent", mine, "--server=no-such-host.invalid:8091"],
-      code: "TUN401",
-      hop: "dns",
-      remedy: /getent hosts no-such-host\.invalid/,
-    },
-    {
-      what: "the port is the health port",
-      source: "daily use: join at the wrong port",
-      args: ["agent", mine, at(stage.identity.healthPort)],
-      code: "TUN208",
-      hop: "tls",
-      remedy: /--agent-port, 8091/,
-    },
-    {
-      what: "the port is sshd's",
-      source: "daily use: join at a port that speaks something else",
-      args: ["agent", mine, at(ssh)],
-      code: "TUN208",
-      hop: "tls",
-      remedy: /--agent-port, 8091/,
-    },
-    {
-      what: "what accepts there says nothing",
-      source: "daily use: silent peer",
-      args: ["agent", mine, at(silent)],
-      code: "TUN421",
-      hop: "tls",
-      remedy: /restart it|--agent-port/,
-    },
-    {
-      what: "what has the port hangs up at once",
-      source: "daily use: a balancer without a live server",
-      args: ["agent", mine, at(stage.service(() => Promise.resolve()))],
-      code: "TUN208",
-      hop: "tls",
-      remedy: /balancer.*--agent-port, 8091/,
-    },
-    {
-      what: "the proxy wants a password (407)",
-      source: "jpillora/chisel#294",
-      args: ["agent", mine, "--server=tunnel.example:8091"],
-      env: { HTTPS_PROXY: `http://127.0.0.1:${proxy}` },
-      code: "TUN401",
-      hop: "proxy",
-      remedy: /HTTPS_PROXY=http:\/\/USER:PASSWORD@/,
-    },
-    {
-      what: "the proxy is down",
-      source: "daily use: HTTP proxy down",
-      args: ["agent", mine, "--server=tunnel.example:8091"],
-      env: { HTTPS_PROXY: `http://127.0.0.1:${stage.closedPort}` },
-      code: "TUN401",
-      hop: "proxy",
-      remedy: /NO_PROXY=tunnel\.example/,
-    },
-    {
-      what: "the server stands still",
-      source: "daily use: a frontend that never answers",
-      args: ["agent", mine],
-      code: "TUN421",
-      hop: "tls",
-      remedy: /restart it/,
-      around: async (run) => {
-        stage.identity.child.signal("SIGSTOP");
-        await run().finally(() => stage.identity.child.signal("SIGCONT"));
-      },
-    },
+    fault("the server does not run", "fatedier/frp#177",
+      "TUN401", "tcp", /tunnel server|--server/, ["agent", mine, at(stage.closedPort)]),
+    fault("the server's name is no name", "cloudflare/cloudflared#939",
+      "TUN401", "dns", /getent hosts no-such-host\.invalid/, ["agent", mine, "--server=no-such-host.invalid:8091"]),
+    fault("the port is the health port", "daily use: join at the wrong port",
+      "TUN208", "tls", /--agent-port, 8091/, ["agent", mine, at(stage.identity.healthPort)]),
+    fault("the port is sshd's", "daily use: join at a port that speaks something else",
+      "TUN208", "tls", /--agent-port, 8091/, ["agent", mine, at(ssh)]),
+    fault("what accepts there says nothing", "daily use: silent peer",
+      "TUN421", "tls", /restart it|--agent-port/, ["agent", mine, at(silent)]),
+    fault("what has the port hangs up at once", "daily use: a balancer without a live server",
+      "TUN208", "tls", /balancer.*--agent-port, 8091/, ["agent", mine, at(stage.service(() => Promise.resolve()))]),
+    fault("the proxy wants a password (407)", "jpillora/chisel#294",
+      "TUN401", "proxy", /HTTPS_PROXY=http:\/\/USER:PASSWORD@/, ["agent", mine, "--server=tunnel.example:8091"],
+      { env: { HTTPS_PROXY: `http://127.0.0.1:${proxy}` } }),
+    fault("the proxy is down", "daily use: HTTP proxy down",
+      "TUN401", "proxy", /NO_PROXY=tunnel\.example/, ["agent", mine, "--server=tunnel.example:8091"],
+      { env: { HTTPS_PROXY: `http://127.0.0.1:${stage.closedPort}` } }),
+    fault("the server stands still", "daily use: a frontend that never answers",
+      "TUN421", "tls", /restart it/, ["agent", mine], whileStill(() => stage.identity.child)),
   ];
 }
 
 /** Certificates and clocks. */
-// deno-lint-ignore tunnel/function-length -- it is a table.
+// deno-fmt-ignore: the columns are the point.
 export async function certificateFaults(
   stage: DoctorStage,
 ): Promise<readonly Fault[]> {
   const mine = `--state-dir=${await stage.joined("node1")}`;
   const ca = await ThrowawayCa.create("fault CA");
-  const write = (name: string, text: string) => {
-    const path = stage.path(name);
-    Deno.writeTextFileSync(path, text, { mode: 0o600 });
-    return path;
-  };
-  const caFile = write("ca.pem", ca.cert);
+  const caFile = stage.file("ca.pem", ca.cert);
   const pair = async (
     name: string,
     from: number,
@@ -143,7 +80,7 @@ export async function certificateFaults(
       notBefore: new Date(Date.now() + from * DAY_MS),
       notAfter: new Date(Date.now() + until * DAY_MS),
     });
-    return { cert: write(`${name}.pem`, cert), key: write(`${name}.key`, key) };
+    return { cert: stage.file(`${name}.pem`, cert), key: stage.file(`${name}.key`, key) };
   };
   const good = await pair("good", -1, 1);
   const [expired, early, other] = await Promise.all([
@@ -162,82 +99,25 @@ export async function certificateFaults(
   const website = stage.website(await pair("website", -1, 1));
   const ahead = await pair("ahead", 2, 3);
   return [
-    {
-      what: "the server has another CA than the one that is trusted",
-      source: "cloudflare/cloudflared#1003",
-      args: ["agent", mine, `--server=${other}`],
-      code: "TUN205",
-      hop: "tls",
-      remedy: /--server|--ca-cert/,
-    },
-    {
-      what: "the server's certificate has expired",
-      source: "wazuh/wazuh#39314",
-      args: ["agent", ...files(good), `--server=${expired}`],
-      code: "TUN201",
-      hop: "tls",
-      remedy: /renew the server's certificate/,
-    },
-    {
-      what: "the clock is behind: a certificate of tomorrow",
-      source: "fatedier/frp#144",
-      args: ["agent", ...files(good), `--server=${early}`],
-      code: "TUN916",
-      hop: "tls",
-      remedy: /clock/,
-    },
-    {
-      what: "the certificate is for another name",
-      source: "cloudflare/cloudflared#1048",
-      args: ["agent", ...files(good), `--server=${other}`],
-      code: "TUN207",
-      hop: "tls",
-      remedy: /--server as its certificate/,
-    },
-    {
-      what: "a load balancer ends TLS",
-      source: "daily use: ALPN taken away on the way",
-      args: ["agent", ...files(good), `--server=127.0.0.1:${balancer}`],
-      code: "TUN210",
-      hop: "identity",
-      remedy: /pass TCP through/,
-    },
-    {
-      what: "the port is another TLS service's",
-      source: "daily use: wrong port",
-      args: ["agent", ...files(good), `--server=127.0.0.1:${website}`],
-      code: "TUN208",
-      hop: "tls",
-      remedy: /--agent-port, 8091/,
-    },
-    {
-      what: "the agent's own certificate has expired",
-      source: "daily use: expired certificate",
-      args: ["agent", ...files(old), `--server=${stage.server}`],
-      code: "TUN202",
-      hop: "state",
-      remedy: /issue another|clock/,
-    },
-    {
-      what: "the clock is behind: the agent's certificate is of tomorrow",
-      source: "geteduroam/linux-app#69",
-      args: ["agent", ...files(ahead), `--server=${stage.server}`],
-      code: "TUN916",
-      hop: "state",
-      remedy: /clock/,
-    },
-    {
-      what: "certificate and key do not belong together",
-      source: "daily use: key mismatch",
-      args: [
-        "agent",
-        ...files({ cert: good.cert, key: old.key }),
-        `--server=${stage.server}`,
-      ],
-      code: "TUN203",
-      hop: "state",
-      remedy: /--agent-key/,
-    },
+    fault("the server has another CA than the one that is trusted", "cloudflare/cloudflared#1003",
+      "TUN205", "tls", /--server|--ca-cert/, ["agent", mine, `--server=${other}`]),
+    fault("the server's certificate has expired", "wazuh/wazuh#39314",
+      "TUN201", "tls", /renew the server's certificate/, ["agent", ...files(good), `--server=${expired}`]),
+    fault("the clock is behind: a certificate of tomorrow", "fatedier/frp#144",
+      "TUN916", "tls", /clock/, ["agent", ...files(good), `--server=${early}`]),
+    fault("the certificate is for another name", "cloudflare/cloudflared#1048",
+      "TUN207", "tls", /--server as its certificate/, ["agent", ...files(good), `--server=${other}`]),
+    fault("a load balancer ends TLS", "daily use: ALPN taken away on the way",
+      "TUN210", "identity", /pass TCP through/, ["agent", ...files(good), `--server=127.0.0.1:${balancer}`]),
+    fault("the port is another TLS service's", "daily use: wrong port",
+      "TUN208", "tls", /--agent-port, 8091/, ["agent", ...files(good), `--server=127.0.0.1:${website}`]),
+    fault("the agent's own certificate has expired", "daily use: expired certificate",
+      "TUN202", "state", /issue another|clock/, ["agent", ...files(old), `--server=${stage.server}`]),
+    fault("the clock is behind: the agent's certificate is of tomorrow", "geteduroam/linux-app#69",
+      "TUN916", "state", /clock/, ["agent", ...files(ahead), `--server=${stage.server}`]),
+    fault("certificate and key do not belong together", "daily use: key mismatch",
+      "TUN203", "state", /--agent-key/,
+      ["agent", ...files({ cert: good.cert, key: old.key }), `--server=${stage.server}`]),
   ];
 }
 
@@ -271,99 +151,40 @@ async function serverWith(
 }
 
 /** Identities that are not there, not readable, or not let in. */
-// deno-lint-ignore tunnel/function-length -- it is a table.
+// deno-fmt-ignore: the columns are the point.
 export async function identityFaults(
   stage: DoctorStage,
 ): Promise<readonly Fault[]> {
-  const [root, exile, former] = await Promise.all([
-    stage.joined("node1"),
-    stage.joined("exile"),
-    stage.joined("former"),
-  ]);
+  const [root, exile, former] = await Promise.all(["node1", "exile", "former"].map((node) => stage.joined(node)));
   await stage.run("node", "revoke", "exile", "--reason=stolen");
   await stage.run("node", "forget", "former");
-  const keyless = stage.copy("node1");
-  Deno.removeSync(`${keyless}/key.pem`);
-  const emptied = stage.copy("node1");
-  Deno.writeTextFileSync(`${emptied}/cert.pem`, "");
-  const begun = stage.path("begun");
-  Deno.mkdirSync(begun, { mode: 0o700 });
-  Deno.copyFileSync(`${root}/key.pem`, `${begun}/key.pem`);
-  const forbidden = stage.copy("node1");
+  const keyless = stage.copyOfNode("keyless", (path) => Deno.removeSync(`${path}/key.pem`));
+  const emptied = stage.copyOfNode("emptied", (path) => Deno.writeTextFileSync(`${path}/cert.pem`, ""));
+  const begun = stage.directory("begun", { "key.pem": Deno.readTextFileSync(`${root}/key.pem`) });
+  const forbidden = stage.copyOfNode("forbidden");
   return [
-    {
-      what: "the node has not joined",
-      source: "daily use: agent without anything",
-      args: ["agent", `--state-dir=${stage.path("none")}`],
-      code: "TUN309",
-      hop: "state",
-      remedy: /tunnel token create.*tunnel join/,
-    },
-    {
-      what: "the identity is another user's",
-      source: "daily use: non-root on root's state",
-      args: ["agent", `--state-dir=${forbidden}`],
-      code: "TUN122",
-      hop: "state",
-      remedy: /run as its owner/,
-      ...withoutPrivilege(forbidden),
-    },
-    {
-      what: "the node waits for approval",
-      source: "daily use: pending node",
-      args: ["agent", `--state-dir=${begun}`],
-      code: "TUN309",
-      hop: "state",
-      remedy: /tunnel node approve/,
-    },
-    {
-      what: "the key was lost",
-      source: "daily use: key.pem missing",
-      args: ["agent", `--state-dir=${keyless}`],
-      code: "TUN314",
-      hop: "state",
-      remedy: /backup.*tunnel node forget/,
-    },
-    {
-      what: "the certificate's file is empty",
-      source: "daily use: a disk that was full",
-      args: ["agent", `--state-dir=${emptied}`],
-      code: "TUN906",
-      hop: "state",
-      remedy: /rm .*cert\.pem/,
-    },
-    {
-      what: "the node was revoked",
-      source: "daily use: revoked node",
-      args: ["agent", `--state-dir=${exile}`],
-      code: "TUN311",
-      hop: "identity",
-      remedy: /tunnel node approve exile/,
-    },
-    {
-      what: "the node was forgotten",
-      source: "daily use: forgotten node",
-      args: ["agent", `--state-dir=${former}`],
-      code: "TUN312",
-      hop: "identity",
-      remedy: /--again/,
-    },
-    {
-      what: "identifiers that were not granted",
-      source: "daily use: identifiers not granted",
-      args: [
-        "agent",
-        `--state-dir=${root}`,
-        "--agent-identifiers=cidr=10.0.0.0/8",
-      ],
-      code: "TUN320",
-      hop: "identity",
-      remedy: /tunnel node approve node1/,
-    },
+    fault("the node has not joined", "daily use: agent without anything",
+      "TUN309", "state", /tunnel token create.*tunnel join/, ["agent", `--state-dir=${stage.path("none")}`]),
+    fault("the identity is another user's", "daily use: non-root on root's state",
+      "TUN122", "state", /run as its owner/, ["agent", `--state-dir=${forbidden}`], withoutPrivilege(forbidden)),
+    fault("the node waits for approval", "daily use: pending node",
+      "TUN309", "state", /tunnel node approve/, ["agent", `--state-dir=${begun}`]),
+    fault("the key was lost", "daily use: key.pem missing",
+      "TUN314", "state", /backup.*tunnel node forget/, ["agent", `--state-dir=${keyless}`]),
+    fault("the certificate's file is empty", "daily use: a disk that was full",
+      "TUN906", "state", /rm .*cert\.pem/, ["agent", `--state-dir=${emptied}`]),
+    fault("the node was revoked", "daily use: revoked node",
+      "TUN311", "identity", /tunnel node approve exile/, ["agent", `--state-dir=${exile}`]),
+    fault("the node was forgotten", "daily use: forgotten node",
+      "TUN312", "identity", /--again/, ["agent", `--state-dir=${former}`]),
+    fault("identifiers that were not granted", "daily use: identifiers not granted",
+      "TUN320", "identity", /tunnel node approve node1/,
+      ["agent", `--state-dir=${root}`, "--agent-identifiers=cidr=10.0.0.0/8"]),
   ];
 }
 
 /** Tokens that no node will join with. */
+// deno-fmt-ignore: the columns are the point.
 export async function tokenFaults(
   stage: DoctorStage,
 ): Promise<readonly Fault[]> {
@@ -377,41 +198,17 @@ export async function tokenFaults(
   const other = new IdentityServer(stage.workspace);
   stage.ends(await other.start());
   const foreign = await other.createToken();
-  const join = (token: string, node: string) => [
-    "agent",
-    `--state-dir=${stage.path("fresh")}`,
-    `--server=${stage.server}`,
-    `--join=${token}`,
-    `--node=${node}`,
-  ];
-  const fault = (
-    what: string,
-    args: readonly string[],
-    code: Fault["code"],
-    hop: string,
-    remedy = /tunnel token create/,
-  ): Fault => ({
-    ...{ what, args, code, hop, remedy },
-    source: "daily use: tokens expired, used up, of others",
-  });
+  const source = "daily use: tokens expired, used up, of others";
+  const join = (token: string, node = "late") => ["agent", ...stage.fresh(token, node)];
+  const create = /tunnel token create/;
   const wrong = `${stage.token.slice(0, -4)}AAAA`;
   return [
-    fault("the token was used", join(used, "late"), "TUN302", "token"),
-    fault("the token is for others", join(narrow, "shop"), "TUN302", "token"),
-    fault("the token has expired", join(brief, "late"), "TUN302", "token"),
-    fault("the token was mistyped", join(wrong, "late"), "TUN302", "token"),
-    fault(
-      "the token is another server's",
-      join(foreign, "late"),
-      "TUN205",
-      "tls",
-    ),
-    fault(
-      "the node's name is taken",
-      join(stage.token, "node1"),
-      "TUN307",
-      "token",
-      /tunnel node forget node1/,
-    ),
+    fault("the token was used", source, "TUN302", "token", create, join(used)),
+    fault("the token is for others", source, "TUN302", "token", create, join(narrow, "shop")),
+    fault("the token has expired", source, "TUN302", "token", create, join(brief)),
+    fault("the token was mistyped", source, "TUN302", "token", create, join(wrong)),
+    fault("the token is another server's", source, "TUN205", "tls", create, join(foreign)),
+    fault("the node's name is taken", source,
+      "TUN307", "token", /tunnel node forget node1/, join(stage.token, "node1")),
   ];
 }

@@ -5,9 +5,11 @@
  * @module
  */
 
+import { limitedTo } from "../mistakes/surroundings.ts";
 import { openDescriptors } from "../support/rigs/tunnel_processes.ts";
 import type { DoctorStage } from "./doctor_stage.ts";
-import type { Fault } from "./fault.ts";
+import { type Fault, fault } from "./fault.ts";
+import { sleep } from "../support/watch/event_loop.ts";
 import { patience } from "../support/watch/patience.ts";
 
 /**
@@ -23,12 +25,8 @@ const A_FEW = 4;
 const FREE_MS = 20_000;
 const POLL_MS = 20;
 
-/** Words that start a program with a limit, as a unit or a shell would. */
-function limitedTo(descriptors: number): readonly string[] {
-  return ["sh", "-c", `ulimit -n ${descriptors} && exec "$@"`, "sh"];
-}
-
 /** See the module description. */
+// deno-fmt-ignore: the columns are the point.
 export async function descriptorFaults(
   stage: DoctorStage,
 ): Promise<readonly Fault[]> {
@@ -56,36 +54,16 @@ export async function descriptorFaults(
     fresh(() => whileServerIsFull(identity.socket, run));
   const remedy = /"ulimit -n" \(LimitNOFILE.*restart/;
   return [
-    {
-      what: "the agent's descriptors are used up, on the way to a target",
-      source,
-      args: ["target", there, "--node=poor", ...stage.asked],
-      ...{ code: "TUN513", hop: "target", remedy, around: busyAgent },
-    },
-    {
-      what: "the agent's descriptors are used up, as its server sees it",
-      source,
-      args: ["node", "poor", ...stage.asked],
-      ...{ code: "TUN513", hop: "descriptors", remedy, around: busyAgent },
-    },
-    {
-      what: "the descriptors of the agent of this machine are used up",
-      source,
-      args: ["agent", `--state-dir=${stage.nodeDirectory("poor")}`],
-      ...{ code: "TUN513", hop: "descriptors", remedy, around: busyAgent },
-    },
-    {
-      what: "the server's descriptors are used up",
-      source,
-      args: [
-        "server",
-        `--state-dir=${identity.stateDirectory}`,
-        `--agent-port=${identity.agentPort}`,
-        `--health-port=${identity.healthPort}`,
-        "--admin-port=0",
-      ],
-      ...{ code: "TUN513", hop: "descriptors", remedy, around: busyServer },
-    },
+    fault("the agent's descriptors are used up, on the way to a target", source,
+      "TUN513", "target", remedy, ["target", there, "--node=poor", stage.asked], { around: busyAgent }),
+    fault("the agent's descriptors are used up, as its server sees it", source,
+      "TUN513", "descriptors", remedy, ["node", "poor", stage.asked], { around: busyAgent }),
+    fault("the descriptors of the agent of this machine are used up", source,
+      "TUN513", "descriptors", remedy, ["agent", `--state-dir=${stage.nodeDirectory("poor")}`], { around: busyAgent }),
+    fault("the server's descriptors are used up", source,
+      "TUN513", "descriptors", remedy,
+      ["server", ...stage.ownFlags],
+      { around: busyServer }),
   ];
 }
 
@@ -93,7 +71,7 @@ async function untilFree(pid: number, least: number): Promise<void> {
   const deadlineMs = Date.now() + patience(FREE_MS);
   while (openDescriptors(pid) > least + A_FEW) {
     if (Date.now() > deadlineMs) throw new Error(`${pid} keeps descriptors`);
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await sleep(POLL_MS);
   }
 }
 

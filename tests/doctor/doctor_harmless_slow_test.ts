@@ -7,7 +7,7 @@
 import { assertEquals } from "@std/assert";
 import { examine } from "./doctor_runner.ts";
 import { DoctorStage } from "./doctor_stage.ts";
-import type { Fault } from "./fault.ts";
+import { type Fault, fault } from "./fault.ts";
 
 /** Every file below a directory, with what is in it; sockets by name. */
 function contentOf(root: string): readonly string[] {
@@ -38,21 +38,13 @@ Deno.test("doctor writes nothing, links nothing, and is in no log", async () => 
       [server, agent].map((child) => Deno.readTextFile(child.logFile)),
     )).join("\n").split("\n").filter((line) => !/admin: /.test(line));
   const before = [seen(), await log()];
-  const ask = (args: readonly string[]): Fault => ({
-    ...{ what: "nothing", source: "", args, code: "TUN401", hop: "" },
-    remedy: /$/,
-  });
+  const ask = (args: readonly string[]): Fault =>
+    fault("nothing", "", "TUN401", "", /$/, args);
   for (
     const args of [
       ["agent", `--state-dir=${root}`],
-      [
-        "server",
-        `--state-dir=${stateDirectory}`,
-        `--agent-port=${stage.identity.agentPort}`,
-        `--health-port=${stage.identity.healthPort}`,
-        "--admin-port=0",
-      ],
-      ["node", "node1", ...stage.asked],
+      ["server", ...stage.ownFlags],
+      ["node", "node1", stage.asked],
     ]
   ) {
     const { diagnosis } = await examine(ask(args), stage.path("home"));

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { plainEnvironment } from "../support/program/run.ts";
+import { plainEnvironment, runToEnd } from "../support/program/run.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 import { type Diagnosis, type Fault, misdiagnosis } from "./fault.ts";
 
@@ -29,58 +29,25 @@ export async function examine(fault: Fault, home: string): Promise<Examined> {
   };
 }
 
-/** All of them. @returns What was not named right, as text. */
-export async function examineAll(
-  faults: readonly Fault[],
-  home: string,
-): Promise<string> {
-  const wrong: string[] = [];
-  for (const fault of faults) {
-    const { problem, diagnosis } = await examine(fault, home);
-    onExamined?.(fault, diagnosis, problem);
-    if (problem === undefined) continue;
-    wrong.push(`${fault.what}: ${problem}\n${diagnosis.text}`);
-  }
-  return wrong.join("\n");
-}
-
-/** Set by who wants a table. */
-let onExamined:
-  | ((fault: Fault, diagnosis: Diagnosis, problem?: string) => void)
-  | undefined;
-
-/** Calls `seen` for each fault from now on. */
-export function onEachFault(seen: NonNullable<typeof onExamined>): void {
-  onExamined = seen;
-}
-
 async function ask(fault: Fault, home: string): Promise<Diagnosis> {
-  const [program, ...args] = [
-    ...fault.prefix ?? [],
-    ...ourCommand("doctor", ...fault.args, "--output=json"),
-  ];
+  const command = ourCommand("doctor", ...fault.args, "--output=json");
+  const env = { ...plainEnvironment(home), ...fault.env };
   const beganMs = performance.now();
-  const { code, stdout, stderr } = await new Deno.Command(program!, {
-    args,
-    clearEnv: true,
-    env: { ...plainEnvironment(home), ...fault.env },
-    stdin: "null",
-  }).output();
+  const { code, stdout, stderr } = await runToEnd(
+    [...fault.prefix ?? [], ...command],
+    { clearEnv: true, env },
+  );
   const tookMs = performance.now() - beganMs;
-  const decoder = new TextDecoder();
-  const text = decoder.decode(stdout) + decoder.decode(stderr);
-  const found = reportIn(decoder.decode(stdout));
+  const found = faultIn(stdout);
   return {
-    exit: code,
-    tookMs,
-    text,
-    ...found?.fault === undefined ? {} : { fault: found.fault },
+    ...{ exit: code, tookMs, text: stdout + stderr },
+    ...found === undefined ? {} : { fault: found },
   };
 }
 
-function reportIn(text: string): Pick<Diagnosis, "fault"> | undefined {
+function faultIn(text: string): Diagnosis["fault"] {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text).fault;
   } catch {
     // The caller's report shows what was printed instead.
     return undefined;

@@ -7,10 +7,11 @@
 
 import type { PathStep } from "../../proto/admin/path_check.ts";
 import type { Code } from "../../proto/codes/codes.ts";
+import type { Surroundings } from "../mistakes/surroundings.ts";
 import { patience } from "../support/watch/patience.ts";
 
 /** A fault that is made for real, and what must be said of it. */
-export interface Fault {
+export interface Fault extends Surroundings {
   readonly what: string;
   /** Where people have met it. */
   readonly source: string;
@@ -24,10 +25,21 @@ export interface Fault {
   /** It works all the same: a warning, and exit code 0. */
   readonly isOdd?: boolean;
   readonly env?: Readonly<Record<string, string>>;
-  /** Words before the command. */
-  readonly prefix?: readonly string[];
-  /** Makes the fault for as long as `run` takes. */
-  readonly around?: (run: () => Promise<void>) => Promise<void>;
+}
+
+/** A row of a table of faults. */
+export function fault(
+  what: string,
+  source: string,
+  ...[code, hop, remedy, args, more]: [
+    code: Code,
+    hop: string,
+    remedy: RegExp,
+    args: readonly string[],
+    more?: Partial<Fault>,
+  ]
+): Fault {
+  return { what, source, code, hop, remedy, args, ...more };
 }
 
 /** What was said. */

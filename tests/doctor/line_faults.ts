@@ -6,19 +6,22 @@
  */
 
 import { debianCommand } from "../support/program/debian.ts";
+import { mounted, onReadOnlyDisk } from "../mistakes/surroundings.ts";
 import type { DoctorStage } from "./doctor_stage.ts";
-import type { Fault } from "./fault.ts";
+import { type Fault, fault } from "./fault.ts";
 
 /** Where the relay listens, in the network of the command. */
 const RELAY = "10.98.0.1";
 const PORT = 8091;
 
 /** See the module description. */
-// deno-lint-ignore tunnel/function-length -- it is a table.
+// deno-fmt-ignore: the columns are the point.
 export async function lineFaults(
   stage: DoctorStage,
 ): Promise<readonly Fault[]> {
-  const mine = `--state-dir=${await stage.joined("node1")}`;
+  const root = await stage.joined("node1");
+  const whole = stage.copyOfNode("whole");
+  const mine = `--state-dir=${root}`;
   await stage.agent("node2");
   const running = `--state-dir=${stage.nodeDirectory("node2")}`;
   const nft = (await debianCommand("nft")).join(" ");
@@ -45,150 +48,38 @@ export async function lineFaults(
   };
   const args = ["agent", mine, `--server=${RELAY}:${PORT}`];
   return [
-    {
-      what: "a line drops large packets (path MTU)",
-      source: "tailscale/tailscale#2633",
-      args,
-      code: "TUN425",
-      hop: "tls",
-      remedy: /ICMP.*mtu 1280/,
-      ...over(
-        "mtu",
-        door,
-        `tcp dport ${PORT} ip length > 700 drop`,
-        `tcp sport ${PORT} ip length > 700 drop`,
-      ),
-    },
-    {
-      what: "a firewall swallows what is no plain request",
-      source: "cloudflare/cloudflared#1095",
-      args,
-      code: "TUN425",
-      hop: "tls",
-      remedy: /inspects TLS/,
-      // The first byte behind TCP's header (20 bytes and its options): a handshake.
-      ...over("dpi", door, `tcp dport ${PORT} @ih,0,8 22 drop`),
-    },
-    {
-      what: "something resets the connection at the ClientHello",
-      source: "daily use: a middlebox that inspects TLS",
-      args,
-      code: "TUN208",
-      hop: "tls",
-      remedy: /inspects TLS.*openssl s_client/,
-      ...over("cut", cutting),
-    },
-    {
-      what: "a line loses 40 of 100 packets",
-      source: "daily use: bad Wi-Fi",
-      args: ["agent", running, `--server=${RELAY}:${PORT}`],
-      code: "TUN425",
-      hop: "tcp",
-      remedy: /mtr/,
-      isOdd: true,
-      ...over(
-        "loss",
-        door,
-        `tcp dport ${PORT} tcp flags & syn == syn numgen inc mod 5 < 2 drop`,
-      ),
-    },
-    {
-      what: "a firewall there rejects (administratively prohibited)",
-      source: "daily use: curl says no route to host at once",
-      args,
-      code: "TUN401",
-      hop: "tcp",
-      remedy: /ip route get/,
-      ...over(
-        "reject",
-        door,
-        `tcp dport ${PORT} reject with icmpx type admin-prohibited`,
-      ),
-    },
-    {
-      what: "this machine's own firewall rejects",
-      source: "daily use: an output rule",
-      args,
-      code: "TUN401",
-      hop: "tcp",
-      remedy: /tunnel server/,
-      ...over(
-        "out",
-        door,
-        "}\nchain out { type filter hook output priority 0;",
-        `tcp dport ${PORT} reject`,
-      ),
-    },
-    {
-      what: "no name server is named",
-      source: "daily use: an empty resolv.conf",
-      args: ["agent", mine, "--server=tunnel.example:8091"],
-      code: "TUN401",
-      hop: "dns",
-      remedy: /resolv\.conf/,
-      prefix: [
-        ...["unshare", "-m", "sh", "-c"],
-        'mount --bind /dev/null /etc/resolv.conf && exec "$@"',
-        "doctor",
-      ],
-    },
-    {
-      what: "the server of this machine accepts nothing",
-      source: "daily use: a full accept queue",
-      args: ["agent", mine, `--server=127.0.0.1:${await stage.deafPort()}`],
-      code: "TUN421",
-      hop: "tcp",
-      remedy: /stands still/,
-    },
-    {
-      what: "the disk below the identity is full",
-      source: "daily use: disk full",
-      args: ["agent", mine],
-      code: "TUN905",
-      hop: "disk",
-      remedy: /make room/,
-      ...onMount(
-        stage,
-        (root) =>
-          `-t tmpfs -o size=1m none ${root} && cp -a ${root}.whole/. ${root} && ` +
-          `head -c 1048576 /dev/zero >${root}/full 2>/dev/null`,
-      ),
-    },
-    {
-      what: "the disk below the identity is read-only",
-      source: "daily use: read-only file system",
-      args: ["agent", mine],
-      code: "TUN905",
-      hop: "disk",
-      remedy: /dmesg|rw/,
-      ...onMount(stage, (root) => `--bind -o ro ${root} ${root}`),
-    },
-    {
-      what: "the identity is root's, and somebody else looks",
-      source: "daily use: doctor without sudo",
-      args: ["agent"],
-      code: "TUN122",
-      hop: "state",
-      remedy: /sudo tunnel doctor agent/,
-      // A user of its own: not root by its number, and may read what root may.
-      prefix: [
-        ...["unshare", "-m", "sh", "-c"],
-        "mount -t tmpfs none /var/lib && mkdir -p /var/lib/tunnel/agent && " +
-        'exec unshare -U "$@"',
-        "doctor",
-      ],
-    },
+    fault("a line drops large packets (path MTU)", "tailscale/tailscale#2633",
+      "TUN425", "tls", /ICMP.*mtu 1280/, args,
+      over("mtu", door, `tcp dport ${PORT} ip length > 700 drop`, `tcp sport ${PORT} ip length > 700 drop`)),
+    // The first byte behind TCP's header (20 bytes and its options): a handshake.
+    fault("a firewall swallows what is no plain request", "cloudflare/cloudflared#1095",
+      "TUN425", "tls", /inspects TLS/, args, over("dpi", door, `tcp dport ${PORT} @ih,0,8 22 drop`)),
+    fault("something resets the connection at the ClientHello", "daily use: a middlebox that inspects TLS",
+      "TUN208", "tls", /inspects TLS.*openssl s_client/, args, over("cut", cutting)),
+    fault("a line loses 40 of 100 packets", "daily use: bad Wi-Fi",
+      "TUN425", "tcp", /mtr/, ["agent", running, `--server=${RELAY}:${PORT}`],
+      { isOdd: true, ...over("loss", door, `tcp dport ${PORT} tcp flags & syn == syn numgen inc mod 5 < 2 drop`) }),
+    fault("a firewall there rejects (administratively prohibited)", "daily use: curl says no route to host at once",
+      "TUN401", "tcp", /ip route get/, args,
+      over("reject", door, `tcp dport ${PORT} reject with icmpx type admin-prohibited`)),
+    fault("this machine's own firewall rejects", "daily use: an output rule",
+      "TUN401", "tcp", /tunnel server/, args,
+      over("out", door, "}\nchain out { type filter hook output priority 0;", `tcp dport ${PORT} reject`)),
+    fault("no name server is named", "daily use: an empty resolv.conf",
+      "TUN401", "dns", /resolv\.conf/, ["agent", mine, "--server=tunnel.example:8091"],
+      mounted("--bind /dev/null /etc/resolv.conf")),
+    fault("the server of this machine accepts nothing", "daily use: a full accept queue",
+      "TUN421", "tcp", /stands still/, ["agent", mine, `--server=127.0.0.1:${await stage.deafPort()}`]),
+    fault("the disk below the identity is full", "daily use: disk full",
+      "TUN905", "disk", /make room/, ["agent", mine],
+      mounted(
+        `-t tmpfs -o size=1m none ${root} && cp -a ${whole}/. ${root} && ` +
+          `head -c 1048576 /dev/zero >${root}/full 2>/dev/null`)),
+    fault("the disk below the identity is read-only", "daily use: read-only file system",
+      "TUN905", "disk", /dmesg|rw/, ["agent", mine], onReadOnlyDisk(root)),
+    // A user of its own: not root by its number, and may read what root may.
+    fault("the identity is root's, and somebody else looks", "daily use: doctor without sudo",
+      "TUN122", "state", /sudo tunnel doctor agent/, ["agent"],
+      mounted('-t tmpfs none /var/lib && mkdir -p /var/lib/tunnel/agent && exec unshare -U "$@"')),
   ];
-}
-
-/** What is mounted there is mounted for the command alone. */
-function onMount(
-  stage: DoctorStage,
-  mount: (root: string) => string,
-): Pick<Fault, "prefix"> {
-  const root = stage.nodeDirectory("node1");
-  const script = `cp -a ${root} ${root}.whole 2>/dev/null; mount ${
-    mount(root)
-  }; exec "$@"`;
-  return { prefix: ["unshare", "-m", "sh", "-c", script, "doctor"] };
 }

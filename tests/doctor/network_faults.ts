@@ -5,8 +5,9 @@
  * @module
  */
 
+import type { Surroundings } from "../mistakes/surroundings.ts";
 import type { DoctorStage } from "./doctor_stage.ts";
-import type { Fault } from "./fault.ts";
+import { type Fault, fault } from "./fault.ts";
 
 /** Why there can be none here; `undefined`: there can. */
 export function whyNoNetworks(): string | undefined {
@@ -18,7 +19,7 @@ export function whyNoNetworks(): string | undefined {
 const SILENT = "10.98.0.2";
 
 /** Runs the command in a network of its own. @param setUp Commands of `ip`. */
-function inNetwork(...setUp: readonly string[]): Pick<Fault, "prefix"> {
+function inNetwork(...setUp: readonly string[]): Surroundings {
   const script = ["ip link set lo up", ...setUp, 'exec "$@"'].join(" && ");
   return { prefix: ["unshare", "-n", "-m", "sh", "-c", script, "doctor"] };
 }
@@ -33,42 +34,19 @@ const DEAD_LINE = [
 ];
 
 /** See the module description. */
+// deno-fmt-ignore: the columns are the point.
 export async function networkFaults(
   stage: DoctorStage,
 ): Promise<readonly Fault[]> {
   const mine = `--state-dir=${await stage.joined("node1")}`;
-  const resolver = stage.path("resolv.conf");
-  Deno.writeTextFileSync(resolver, `nameserver ${SILENT}\n`);
+  const resolver = stage.file("resolv.conf", `nameserver ${SILENT}\n`);
   return [
-    {
-      what: "a firewall drops what goes to the server",
-      source: "fatedier/frp#4274",
-      args: ["agent", mine, `--server=${SILENT}:8091`],
-      code: "TUN401",
-      hop: "tcp",
-      remedy: /firewall.*TCP port 8091/,
-      ...inNetwork(...DEAD_LINE),
-    },
-    {
-      what: "there is no route to the server",
-      source: "cloudflare/cloudflared#604",
-      args: ["agent", mine, "--server=192.0.2.1:8091"],
-      code: "TUN401",
-      hop: "tcp",
-      remedy: /ip route get/,
-      ...inNetwork(),
-    },
-    {
-      what: "the name servers are silent",
-      source: "cloudflare/cloudflared#388",
-      args: ["agent", mine, "--server=tunnel.example:8091"],
-      code: "TUN401",
-      hop: "dns",
-      remedy: /resolv\.conf/,
-      ...inNetwork(
-        ...DEAD_LINE,
-        `mount --bind ${resolver} /etc/resolv.conf`,
-      ),
-    },
+    fault("a firewall drops what goes to the server", "fatedier/frp#4274",
+      "TUN401", "tcp", /firewall.*TCP port 8091/, ["agent", mine, `--server=${SILENT}:8091`], inNetwork(...DEAD_LINE)),
+    fault("there is no route to the server", "cloudflare/cloudflared#604",
+      "TUN401", "tcp", /ip route get/, ["agent", mine, "--server=192.0.2.1:8091"], inNetwork()),
+    fault("the name servers are silent", "cloudflare/cloudflared#388",
+      "TUN401", "dns", /resolv\.conf/, ["agent", mine, "--server=tunnel.example:8091"],
+      inNetwork(...DEAD_LINE, `mount --bind ${resolver} /etc/resolv.conf`)),
   ];
 }

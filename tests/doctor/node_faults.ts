@@ -5,10 +5,12 @@
  * @module
  */
 
+import { whileStill } from "../mistakes/surroundings.ts";
 import type { DoctorStage } from "./doctor_stage.ts";
-import type { Fault } from "./fault.ts";
+import { type Fault, fault } from "./fault.ts";
 
 /** See the module description. */
+// deno-fmt-ignore: the columns are the point.
 export async function nodeFaults(
   stage: DoctorStage,
 ): Promise<readonly Fault[]> {
@@ -20,61 +22,17 @@ export async function nodeFaults(
   ]);
   await stage.run("node", "revoke", "exile");
   return [
-    {
-      what: "the node was revoked, as its server sees it",
-      source: "daily use: revoked node",
-      args: ["node", "exile", ...stage.asked],
-      code: "TUN311",
-      hop: "joined",
-      remedy: /tunnel node approve exile/,
-    },
-    {
-      what: "the node is offline",
-      source: "k0sproject/k0s#5809",
-      args: ["node", "away", ...stage.asked],
-      code: "TUN402",
-      hop: "online",
-      remedy: /tunnel doctor agent/,
-    },
-    {
-      what: "the node waits for approval, as its server sees it",
-      source: "daily use: pending node",
-      args: ["node", "waiting", ...stage.asked],
-      code: "TUN310",
-      hop: "joined",
-      remedy: /tunnel node approve waiting/,
-    },
-    {
-      what: "the node stands still, as its server sees it",
-      source: "kubernetes-sigs/apiserver-network-proxy#152",
-      args: ["node", "still", ...stage.asked],
-      code: "TUN507",
-      hop: "links",
-      remedy: /restart the agent/,
-      around: async (run) => {
-        still.signal("SIGSTOP");
-        await run().finally(() => still.signal("SIGCONT"));
-      },
-    },
-    {
-      what: "the agent of this machine stands still",
-      source: "kubernetes-sigs/apiserver-network-proxy#152",
-      args: ["agent", `--state-dir=${stage.nodeDirectory("still")}`],
-      code: "TUN507",
-      hop: "agent",
-      remedy: /restart/,
-      around: async (run) => {
-        still.signal("SIGSTOP");
-        await run().finally(() => still.signal("SIGCONT"));
-      },
-    },
-    {
-      what: "the node never joined",
-      source: "daily use: unknown node",
-      args: ["node", "warehouse", ...stage.asked],
-      code: "TUN312",
-      hop: "joined",
-      remedy: /tunnel node list/,
-    },
+    fault("the node was revoked, as its server sees it", "daily use: revoked node",
+      "TUN311", "joined", /tunnel node approve exile/, ["node", "exile", stage.asked]),
+    fault("the node is offline", "k0sproject/k0s#5809",
+      "TUN402", "online", /tunnel doctor agent/, ["node", "away", stage.asked]),
+    fault("the node waits for approval, as its server sees it", "daily use: pending node",
+      "TUN310", "joined", /tunnel node approve waiting/, ["node", "waiting", stage.asked]),
+    fault("the node stands still, as its server sees it", "kubernetes-sigs/apiserver-network-proxy#152",
+      "TUN507", "links", /restart the agent/, ["node", "still", stage.asked], whileStill(() => still)),
+    fault("the agent of this machine stands still", "kubernetes-sigs/apiserver-network-proxy#152",
+      "TUN507", "agent", /restart/, ["agent", `--state-dir=${stage.nodeDirectory("still")}`], whileStill(() => still)),
+    fault("the node never joined", "daily use: unknown node",
+      "TUN312", "joined", /tunnel node list/, ["node", "warehouse", stage.asked]),
   ];
 }

@@ -8,7 +8,7 @@
  * @module
  */
 
-import { type Mistake, usage } from "./mistake.ts";
+import { ending, type Mistake, usage } from "./mistake.ts";
 import type { MistakeStage } from "./mistake_stage.ts";
 
 /** See the module description. */
@@ -65,19 +65,7 @@ function usages(): readonly Mistake[] {
 
 // deno-fmt-ignore: the columns are the point.
 function unknowns(stage: MistakeStage): readonly Mistake[] {
-  const state = `--state-dir=${stage.identity.stateDirectory}`;
-  const ask = (
-    what: string,
-    words: string,
-    says: RegExp,
-    next: RegExp,
-  ): Mistake => ({
-    what,
-    args: [...words.split(" "), state],
-    exit: 1,
-    says,
-    next,
-  });
+  const ask = ending(1, (words) => [...words, stage.asked]);
   return [
     ask("describe a node with a slip", "node describe nod1", /"nod1"/, /did you mean "node1"/),
     ask("describe a node that was never there", "node describe warehouse", /"warehouse"/, /tunnel node list/),
@@ -90,15 +78,15 @@ function unknowns(stage: MistakeStage): readonly Mistake[] {
 function absent(stage: MistakeStage): readonly Mistake[] {
   const { closedPort } = stage;
   const none = `--state-dir=${stage.path("none")}`;
-  const ask = (command: string, where: string): Mistake => ({
-    what: `${command} of a program that does not run (${
-      where === none ? "no state" : where.replace(`${closedPort}`, "PORT")
-    })`,
-    args: [...command.split(" "), where],
-    exit: 1,
-    says: /Cannot ask/,
-    next: /is it running|--server/,
-  });
+  const ask = (command: string, where: string) =>
+    ending(1)(
+      `${command} of a program that does not run (${
+        where === none ? "no state" : where.replace(`${closedPort}`, "PORT")
+      })`,
+      [...command.split(" "), where],
+      /Cannot ask/,
+      /is it running|--server/,
+    );
   const commands = [
     "status",
     "node describe node1",

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type Mistake, usage } from "./mistake.ts";
+import { ending, type Mistake, usage } from "./mistake.ts";
 import type { MistakeStage } from "./mistake_stage.ts";
 
 /** See the module description. */
@@ -91,111 +91,35 @@ function values(): readonly Mistake[] {
   ];
 }
 
-// deno-lint-ignore tunnel/function-length -- it is a table.
+// deno-fmt-ignore: the columns are the point.
 function configs(stage: MistakeStage): readonly Mistake[] {
-  const config = (
-    what: string,
-    file: string,
-    says: RegExp,
-    next: RegExp,
-  ): Mistake => ({
-    what,
-    args: ["server", `--config=${file}`],
-    exit: 2,
-    says,
-    next,
-  });
+  const config = ending(2, (words) => ["server", `--config=${words}`]);
   const yaml = (text: string) => stage.file("config.yaml", text);
   return [
-    config(
-      "a config file that is missing",
-      "/nowhere/tunnel.yaml",
-      /\/nowhere\/tunnel\.yaml/,
-      /no such file/i,
-    ),
+    config("a config file that is missing", "/nowhere/tunnel.yaml", /\/nowhere\/tunnel\.yaml/, /no such file/i),
     config("a config file that is a list", yaml("- a\n- b\n"), /map/, /map of/),
-    config(
-      "a config file with a bad indent",
-      yaml("agent-port: 1\n  health-port: 2\n"),
-      /not YAML/,
-      /line 2|line 1|\b2\b/,
-    ),
-    config(
-      "a config file with an unknown key",
-      yaml("agent-prt: 1\n"),
-      /agent-prt/,
-      /did you mean agent-port/,
-    ),
-    config(
-      "a config file with a wrong type",
-      yaml("agent-port: {a: 1}\n"),
-      /agent-port/,
-      /a number|text/,
-    ),
-    config(
-      "a config file with a bad value",
-      yaml("agent-port: many\n"),
-      /"agent-port" in .*many/,
-      /65535/,
-    ),
-    config(
-      "a config file that says it twice",
-      yaml("agent-port: 1\nagent_port: 2\n"),
-      /twice/,
-      /keep one/,
-    ),
-    config(
-      "a config file of another kind",
-      stage.file("config.toml", "a = 1\n"),
-      /neither \.json nor \.yaml/,
-      /\.yaml/,
-    ),
-    config(
-      "a config file that is broken JSON",
-      stage.file("config.json", '{"agent-port": 1'),
-      /not JSON/,
-      /JSON/,
-    ),
-    config(
-      "a config file that is a directory",
-      stage.directory("config.yaml"),
-      /config\.yaml/,
-      /directory/i,
-    ),
+    config("a config file with a bad indent",
+      yaml("agent-port: 1\n  health-port: 2\n"), /not YAML/, /line 2|line 1|\b2\b/),
+    config("a config file with an unknown key", yaml("agent-prt: 1\n"), /agent-prt/, /did you mean agent-port/),
+    config("a config file with a wrong type", yaml("agent-port: {a: 1}\n"), /agent-port/, /a number|text/),
+    config("a config file with a bad value", yaml("agent-port: many\n"), /"agent-port" in .*many/, /65535/),
+    config("a config file that says it twice", yaml("agent-port: 1\nagent_port: 2\n"), /twice/, /keep one/),
+    config("a config file of another kind",
+      stage.file("config.toml", "a = 1\n"), /neither \.json nor \.yaml/, /\.yaml/),
+    config("a config file that is broken JSON", stage.file("config.json", '{"agent-port": 1'), /not JSON/, /JSON/,),
+    config("a config file that is a directory", stage.directory("config.yaml"), /config\.yaml/, /directory/i),
   ];
 }
 
+// deno-fmt-ignore: the columns are the point.
 function variables(): readonly Mistake[] {
-  const server = (
-    what: string,
-    env: Readonly<Record<string, string>>,
-    says: RegExp,
-    next: RegExp,
-  ): Mistake => ({ what, args: ["server"], env, exit: 2, says, next });
+  const server = (what: string, env: Mistake["env"], says: RegExp, next: RegExp) =>
+    usage(what, "server", says, next, { env: env! });
   return [
-    server(
-      "a variable with a bad value",
-      { TUNNEL_AGENT_PORT: "many" },
-      /\$TUNNEL_AGENT_PORT.*many/,
-      /65535/,
-    ),
-    server(
-      "a variable with a slip",
-      { TUNNEL_AGENT_PRT: "9091" },
-      /TUNNEL_AGENT_PRT/,
-      /did you mean \$?TUNNEL_AGENT_PORT/,
-    ),
-    server(
-      "sockets that are none",
-      { TUNNEL_SOCKETS: "fast" },
-      /TUNNEL_SOCKETS.*fast/,
-      /platform, thread, ring/,
-    ),
-    server(
-      "a TLS that is none",
-      { TUNNEL_TLS: "fast" },
-      /TUNNEL_TLS.*fast/,
-      /platform, openssl/,
-    ),
+    server("a variable with a bad value", { TUNNEL_AGENT_PORT: "many" }, /\$TUNNEL_AGENT_PORT.*many/, /65535/),
+    server("a variable with a slip",
+      { TUNNEL_AGENT_PRT: "9091" }, /TUNNEL_AGENT_PRT/, /did you mean \$?TUNNEL_AGENT_PORT/),
+    server("sockets that are none", { TUNNEL_SOCKETS: "fast" }, /TUNNEL_SOCKETS.*fast/, /platform, thread, ring/),
+    server("a TLS that is none", { TUNNEL_TLS: "fast" }, /TUNNEL_TLS.*fast/, /platform, openssl/),
   ];
 }

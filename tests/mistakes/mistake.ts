@@ -8,8 +8,10 @@
  * @module
  */
 
+import type { Surroundings } from "./surroundings.ts";
+
 /** One mistake. */
-export interface Mistake {
+export interface Mistake extends Surroundings {
   /** What somebody did, in words; unique. */
   readonly what: string;
   /** The words behind `tunnel`. */
@@ -22,10 +24,6 @@ export interface Mistake {
   readonly says: RegExp;
   /** What to do about it. */
   readonly next: RegExp;
-  /** What is prepared, and undone. */
-  readonly around?: (run: () => Promise<void>) => Promise<void>;
-  /** Words in front of the program, such as a shell that sets a limit. */
-  readonly prefix?: readonly string[];
 }
 
 /** Ports of an agent that nobody asks at. */
@@ -43,15 +41,29 @@ export const ANY_SERVER = [
   "--admin-port=0",
 ] as const;
 
-/** How a command was called: words that end with exit code 2. */
-export function usage(
-  what: string,
-  args: string,
-  says: RegExp,
-  next: RegExp,
-): Mistake {
-  return { what, args: args.split(" "), exit: 2, says, next };
+/** Words, or one text of them with blanks between. */
+type Words = string | readonly string[];
+
+/** What a table says of a mistake behind its name, in this order. */
+type Row = [words: Words, says: RegExp, next: RegExp, more?: Partial<Mistake>];
+
+/**
+ * Makes the rows of a table of mistakes that end in the same way.
+ *
+ * @param argsOf The whole command line, of the words of a row.
+ */
+export function ending(
+  exit: Mistake["exit"],
+  argsOf: (words: readonly string[]) => readonly string[] = (words) => words,
+): (what: string, ...row: Row) => Mistake {
+  return (what, words, says, next, more) => {
+    const split = typeof words === "string" ? words.split(" ") : words;
+    return { what, args: argsOf(split), exit, says, next, ...more };
+  };
 }
+
+/** How a command was called: words that end with exit code 2. */
+export const usage = ending(2);
 
 /** What came of it. */
 export interface Answer {
