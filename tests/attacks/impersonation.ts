@@ -109,11 +109,9 @@ function issued(name: string, agoMs = 0): PairOf {
 }
 
 /** Attacks by links; each is tried over both carriers. */
+// deno-fmt-ignore: the columns are the point.
 export const LINK_ATTACKS: readonly Attack[] = [
-  linking(
-    "another node's name as agent id",
-    ({ thief }) => thief.pair(),
-  ),
+  linking("another node's name as agent id", ({ thief }) => thief.pair()),
   ...([
     ["host", { host: ["victim"] }],
     ["uid", { uid: ["victim"] }],
@@ -154,25 +152,15 @@ export const LINK_ATTACKS: readonly Attack[] = [
       return await belowLeaf(cert, key, "victim");
     },
   ),
-  linking(
-    "the node's certificate, expired, with its key",
-    issued("victim", 2 * DAY_MS),
-  ),
+  linking("the node's certificate, expired, with its key", issued("victim", 2 * DAY_MS)),
   {
     // Our TLS library does not even let a client try; the server's verifies
     // the handshake's signature (RFC 8446 §4.4.3).
     name: "the node's certificate with another key",
     run: (scene) => tryForeignKey(scene, scene.victim.cert),
   },
-  linking(
-    "a good certificate of ours for the name, of a key it is not bound to",
-    issued("victim"),
-  ),
-  linking(
-    "a certificate of ours for a node that never joined",
-    issued("ghost"),
-    "ghost",
-  ),
+  linking("a good certificate of ours for the name, of a key it is not bound to", issued("victim")),
+  linking("a certificate of ours for a node that never joined", issued("ghost"), "ghost"),
   linking("the server's own certificate and key", async ({ rig }) => {
     const pem = await rig.state.readSecret("server.pem");
     const cert = pem.slice(pem.indexOf("-----BEGIN CERTIFICATE"));
@@ -183,11 +171,7 @@ export const LINK_ATTACKS: readonly Attack[] = [
     const key = await keyIn(await current.export());
     return { cert: current.certificate, key };
   }),
-  linkingAs(
-    "revoked",
-    "a revoked node",
-    (rig, node) => put(rig, node, "revoked"),
-  ),
+  linkingAs("revoked", "a revoked node", (rig, node) => put(rig, node, "revoked")),
   linkingAs(
     "reborn",
     "a forgotten node's certificate after another joined by its name",
@@ -196,11 +180,8 @@ export const LINK_ATTACKS: readonly Attack[] = [
       await rig.joined(node);
     },
   ),
-  linkingAs(
-    "waiting",
-    "a node that waits for approval, with a certificate from before",
-    (rig, node) => put(rig, node, "pending"),
-  ),
+  linkingAs("waiting",
+    "a node that waits for approval, with a certificate from before", (rig, node) => put(rig, node, "pending")),
 ];
 
 function put(rig: IdentityRig, node: string, state: "revoked" | "pending") {
@@ -251,6 +232,7 @@ async function renewal(
 }
 
 /** Attacks on the calls that give certificates. */
+// deno-fmt-ignore: the columns are the point.
 export const JOIN_ATTACKS: readonly Attack[] = [
   joining("a token used up, on another key", "owner", async (rig) => {
     const token = await rig.token();
@@ -273,45 +255,22 @@ export const JOIN_ATTACKS: readonly Attack[] = [
     },
   },
   joining("a good token, another node's name", "victim"),
-  joining(
-    "a good token for other nodes",
-    "edge-1",
-    (rig) => rig.token({ nodePattern: "shop-*" }),
-  ),
+  joining("a good token for other nodes", "edge-1", (rig) => rig.token({ nodePattern: "shop-*" })),
   joining("an expired token", "edge-2", (rig) => rig.token({ lifeMs: -1 })),
   joining("a revoked token", "edge-3", async (rig) => {
     const token = await rig.token();
     await rig.tokens.revoke(token.split(".")[2]!);
     return token;
   }),
-  joining(
-    "a token with a wrong secret",
-    "edge-4",
-    async (rig) => (await rig.token()).slice(0, -22) + "A".repeat(22),
-  ),
+  joining("a token with a wrong secret", "edge-4", async (rig) => (await rig.token()).slice(0, -22) + "A".repeat(22)),
   joining("a token id that is a path", "edge-5", async (rig) => {
     const [prefix, pin, , secret] = (await rig.token()).split(".");
     return [prefix, pin, "../../nodes/victim", secret].join(".");
   }),
   joining("a node name that is a path", "../nodes/victim"),
-  ...[
-    "10.9.9.9",
-    "10.9.2313",
-    "0xa.9.9.9",
-    "0xa090909",
-    "168364297",
-    "012.9.9.9",
-    "1.2.3",
-    "7",
-    "fd00::9",
-    "::ffff:10.9.9.9",
-    "10.9.9.9.",
-  ].map((name) =>
-    joining(`a node name that reads as an address, ${name}`, name)
-  ),
-  ...["db.internal", "abc"].map((name) =>
-    joining(`a node name that another node was granted, ${name}`, name)
-  ),
+  ...["10.9.9.9", "10.9.2313", "0xa.9.9.9", "0xa090909", "168364297", "012.9.9.9", "1.2.3", "7", "fd00::9",
+    "::ffff:10.9.9.9", "10.9.9.9."].map((name) => joining(`a node name that reads as an address, ${name}`, name)),
+  ...["db.internal", "abc"].map((name) => joining(`a node name that another node was granted, ${name}`, name)),
   joining("the name of the servers", "tunnel-server"),
   {
     name: "a replayed request with a token of one's own, used with another key",
@@ -335,12 +294,8 @@ export const JOIN_ATTACKS: readonly Attack[] = [
       return answer.enrolment?.certificate;
     },
   ),
-  renewing(
-    "renewal by another node's certificate",
-    async (caller) =>
-      await renewal(caller, (await IdentityNode.make("victim")).csr),
-    ({ thief }) => thief.pair(),
-  ),
+  renewing("renewal by another node's certificate",
+    async (caller) => await renewal(caller, (await IdentityNode.make("victim")).csr), ({ thief }) => thief.pair()),
   renewing("renewal by proof of a key that is not bound", async (caller) => {
     const fake = await IdentityNode.make("victim");
     const nonce = await caller.challenge();
@@ -354,11 +309,8 @@ export const JOIN_ATTACKS: readonly Attack[] = [
       return await renewal(caller, fake.csr, nonce, await victim.prove(nonce));
     },
   ),
-  renewing(
-    "a recorded request of the node, by another node's certificate",
-    (caller, { victim }) => renewal(caller, victim.csr),
-    ({ thief }) => thief.pair(),
-  ),
+  renewing("a recorded request of the node, by another node's certificate",
+    (caller, { victim }) => renewal(caller, victim.csr), ({ thief }) => thief.pair()),
   renewing(
     "a recorded request of the node, with a proof of another key",
     async (caller, { victim, thief }) => {
@@ -385,10 +337,7 @@ export const JOIN_ATTACKS: readonly Attack[] = [
       return await renewal(caller, victim.csr, nonce, proof);
     },
   ),
-  renewing(
-    "renewal without any proof",
-    (caller, { victim }) => renewal(caller, victim.csr),
-  ),
+  renewing("renewal without any proof", (caller, { victim }) => renewal(caller, victim.csr)),
 ];
 
 /** As the server issues, but for a new key that nobody bound. */

@@ -76,13 +76,22 @@ const frontendPort = (site: Site): Port => ({
   path: site.socket,
 });
 
+/** What the table says of an attack. */
+type Said = Pick<LiveAttack, "name" | "known" | "wanted">;
+
+const emptyReport = (connections = 0): Report => ({
+  connections,
+  endings: {},
+  closedMs: [],
+});
+
 /** One connection after the other, each until the server ends it. */
 async function again(
   untilMs: number,
   open: () => Promise<HostilePeer>,
   attack: (peer: HostilePeer, isOver: () => boolean) => Promise<void>,
 ): Promise<Report> {
-  const report: Report = { connections: 0, endings: {}, closedMs: [] };
+  const report = emptyReport();
   const isOver = () => performance.now() >= untilMs;
   while (!isOver()) {
     const peer = await open().catch(() => undefined);
@@ -125,7 +134,7 @@ function overHttp2(
     run: (site, untilMs) =>
       again(
         untilMs,
-        () => HostilePeer.open(portOf(site), { isDeaf: one.isDeaf ?? false }),
+        () => HostilePeer.open(portOf(site), one),
         async (peer, isOver) => {
           let isHeard = await peer.say(one.opening(path));
           for (let round = 0; isHeard && !isOver(); round++) {
@@ -139,19 +148,13 @@ function overHttp2(
 
 /** `bytes` one at a time, so many a second, until the server has had enough. */
 function slowly(
-  name: string,
-  known: string,
-  wanted: string,
-  seconds: number,
+  said: Said & { readonly seconds: number },
   open: (site: Site) => Promise<Deno.Conn>,
   first: Uint8Array,
   bytes: Uint8Array,
 ): LiveAttack {
   return {
-    name,
-    known,
-    wanted,
-    seconds,
+    ...said,
     run: async (site, untilMs) => {
       const peers = await Promise.all(
         Array.from(
@@ -159,11 +162,7 @@ function slowly(
           async () => new HostilePeer(await open(site), { isRude: true }),
         ),
       );
-      const report: Report = {
-        connections: peers.length,
-        endings: {},
-        closedMs: [],
-      };
+      const report = emptyReport(peers.length);
       let open_ = peers.length;
       for (const peer of peers) {
         void peer.ended.then(({ code, afterMs, reason }) => {
@@ -189,22 +188,14 @@ function slowly(
 
 /** As many connections as there can be, from many addresses, kept open. */
 function crowd(
-  name: string,
-  known: string,
-  wanted: string,
-  seconds: number,
-  attackers: number,
+  said: Omit<LiveAttack, "run">,
   count: number,
   open: (site: Site, index: number) => net.Socket,
 ): LiveAttack {
   return {
-    name,
-    known,
-    wanted,
-    seconds,
-    attackers,
+    ...said,
     run: async (site, untilMs) => {
-      const report: Report = { connections: 0, endings: {}, closedMs: [] };
+      const report = emptyReport();
       let isOver = false;
       let here = 0;
       report.peak = 0;
@@ -252,21 +243,16 @@ const oversizedMessage = joinedBytes([new Uint8Array(1), uint32(0xffff_ffff)]);
 
 /** An unauthenticated peer's calls, each with what the server will not take. */
 function calls(
-  name: string,
-  known: string,
-  wanted: string,
-  portOf: (site: Site) => Port,
+  [name, known, wanted]: readonly [name: string, known: string, wanted: string],
   once: (streamId: number) => Uint8Array,
 ): LiveAttack {
   return {
-    name,
-    known,
-    wanted,
+    ...{ name, known, wanted },
     seconds: SECONDS,
     run: (site, untilMs) =>
       again(
         untilMs,
-        () => HostilePeer.open(portOf(site)),
+        () => HostilePeer.open(agentPort(site)),
         async (peer, isOver) => {
           let isHeard = await peer.say(greeting());
           for (let index = 0; isHeard && !isOver(); index += 50) {
@@ -349,7 +335,7 @@ const HANDSHAKES: LiveAttack = {
   wanted: "closed",
   seconds: SECONDS,
   run: async (site, untilMs) => {
-    const report: Report = { connections: 0, endings: {}, closedMs: [] };
+    const report = emptyReport();
     await Promise.all(Array.from({ length: 16 }, async () => {
       while (performance.now() < untilMs) {
         try {
@@ -371,140 +357,88 @@ const tcp = (port: number) => connect({ kind: "tcp", port });
 const CLIENT_HELLO_BEGIN = new Uint8Array([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]);
 const NOTHING = new Uint8Array(0);
 
+/** Of both ports, where the frontend's way through the engine is another one. */
+const AT_FRONTEND = new Set([
+  ...["rapid-reset", "made-you-reset", "continuation-empty", "settings"],
+  ...["ping-deaf", "data-empty", "window-shrink", "hpack-bomb"],
+]);
+
+/** A head that is longer than heads may be. */
+const hugeHead = (streamId: number) =>
+  joinedBytes([
+    frame(Type.HEADERS, 0, streamId, grpcHead("/AgentService/Connect")),
+    ...Array.from({ length: 5 }, (_, index) =>
+      frame(
+        Type.CONTINUATION,
+        index === 4 ? END_HEADERS : 0,
+        streamId,
+        literal("agentidentifiers", "h".repeat(16_000)),
+      )),
+  ]);
+
+const hugeJoin = (streamId: number) =>
+  joinedBytes([
+    request(streamId, IDENTITY_METHODS.join),
+    frame(Type.DATA, 0, streamId, oversizedMessage),
+  ]);
+
+/** A head of which the rest does not come. */
+const BLOCK_BEGIN = joinedBytes([
+  greeting(),
+  frame(Type.SETTINGS, 1, 0),
+  new Uint8Array([0, 64, 0, Type.HEADERS, 0, 0, 0, 0, 1]),
+]);
+
+const slow = (name: string, what: string, wanted: string, seconds: number) => ({
+  ...{ name: `slow-${name}`, known: `slowloris: ${what}, two bytes a second` },
+  ...{ wanted, seconds },
+});
+
+const silent = (
+  name: string,
+  where: string,
+  wanted: string,
+  seconds: number,
+) => ({
+  ...{ name, known: `connections that say nothing${where}` },
+  ...{ wanted: `${wanted} kept, the rest closed`, seconds },
+});
+
+const loopback = (port: number, localAddress?: string) =>
+  net.connect({
+    host: "127.0.0.1",
+    port,
+    ...localAddress === undefined ? {} : { localAddress },
+  });
+
 /** See the module description. */
+// deno-fmt-ignore: the columns are the point.
 export const LIVE_ATTACKS: readonly LiveAttack[] = [
-  ...HTTP2_ATTACKS.map((one) =>
-    overHttp2(one, "", (site) => agentPort(site), IDENTITY_METHODS.join)
-  ),
-  ...HTTP2_ATTACKS.filter(({ name }) =>
-    [
-      "rapid-reset",
-      "made-you-reset",
-      "continuation-empty",
-      "settings",
-      "ping-deaf",
-      "data-empty",
-      "window-shrink",
-      "hpack-bomb",
-    ].includes(name)
-  ).map((one) => overHttp2(one, " (frontend)", frontendPort, PROXY_PATH)),
-  calls(
-    "calls-unknown",
-    "calls of methods there are not, as fast as they go",
-    "open",
-    (site) => agentPort(site),
-    (streamId) => request(streamId, "/no/such", END_HEADERS | END_STREAM),
-  ),
-  calls(
-    "join-oversized",
-    "Join with a message of 4 GiB",
-    "RESOURCE_EXHAUSTED",
-    (site) => agentPort(site),
-    (streamId) =>
-      joinedBytes([
-        request(streamId, IDENTITY_METHODS.join),
-        frame(Type.DATA, 0, streamId, oversizedMessage),
-      ]),
-  ),
-  calls(
-    "head-oversized",
-    "agent identifiers of 16 KiB, five times, in each head",
-    "ENHANCE_YOUR_CALM",
-    (site) => agentPort(site),
-    (streamId) =>
-      joinedBytes([
-        frame(Type.HEADERS, 0, streamId, grpcHead("/AgentService/Connect")),
-        ...Array.from({ length: 5 }, (_, index) =>
-          frame(
-            Type.CONTINUATION,
-            index === 4 ? END_HEADERS : 0,
-            streamId,
-            literal("agentidentifiers", "h".repeat(16_000)),
-          )),
-      ]),
-  ),
-  slowly(
-    "slow-tls",
-    "slowloris: a ClientHello, two bytes a second",
-    "closed in 10 s",
-    14,
-    ({ agentPort }) => tcp(agentPort),
-    CLIENT_HELLO_BEGIN,
-    new Uint8Array(1),
-  ),
-  slowly(
-    "slow-preface",
-    "slowloris: HTTP/2's preface, two bytes a second",
-    "closed in 10 s",
-    14,
-    (site) => connect(agentPort(site)),
-    NOTHING,
-    text("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-  ),
-  slowly(
-    "slow-headers",
-    "slowloris: a header block, two bytes a second",
-    "closed in 10 s",
-    14,
-    (site) => connect(agentPort(site)),
-    joinedBytes([
-      greeting(),
-      frame(Type.SETTINGS, 1, 0),
-      new Uint8Array([0, 64, 0, Type.HEADERS, 0, 0, 0, 0, 1]),
-    ]),
-    new Uint8Array([0x82]),
-  ),
-  slowly(
-    "slow-connect",
-    "slowloris: a CONNECT head, two bytes a second",
-    "408 after 60 s",
-    64,
+  ...HTTP2_ATTACKS.map((one) => overHttp2(one, "", (site) => agentPort(site), IDENTITY_METHODS.join)),
+  ...HTTP2_ATTACKS.filter(({ name }) => AT_FRONTEND.has(name))
+    .map((one) => overHttp2(one, " (frontend)", frontendPort, PROXY_PATH)),
+  calls(["calls-unknown", "calls of methods there are not, as fast as they go", "open"],
+    (streamId) => request(streamId, "/no/such", END_HEADERS | END_STREAM)),
+  calls(["join-oversized", "Join with a message of 4 GiB", "RESOURCE_EXHAUSTED"], hugeJoin),
+  calls(["head-oversized", "agent identifiers of 16 KiB, five times, in each head", "ENHANCE_YOUR_CALM"], hugeHead),
+  slowly(slow("tls", "a ClientHello", "closed in 10 s", 14),
+    ({ agentPort }) => tcp(agentPort), CLIENT_HELLO_BEGIN, new Uint8Array(1)),
+  slowly(slow("preface", "HTTP/2's preface", "closed in 10 s", 14),
+    (site) => connect(agentPort(site)), NOTHING, text("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")),
+  slowly(slow("headers", "a header block", "closed in 10 s", 14),
+    (site) => connect(agentPort(site)), BLOCK_BEGIN, new Uint8Array([0x82])),
+  slowly(slow("connect", "a CONNECT head", "408 after 60 s", 64),
     ({ socket }) => connect({ kind: "unix", path: socket }),
-    text("CONNECT localhost:1 HTTP/1.1\r\n"),
-    text("x: y\r\n"),
-  ),
-  slowly(
-    "slow-health",
-    "slowloris: a request for /healthz, two bytes a second",
-    "closed in 10 s",
-    14,
-    ({ healthPort }) => tcp(healthPort),
-    text("GET /healthz HTTP/1.1\r\n"),
-    text("x: y\r\n"),
-  ),
+    text("CONNECT localhost:1 HTTP/1.1\r\n"), text("x: y\r\n")),
+  slowly(slow("health", "a request for /healthz", "closed in 10 s", 14),
+    ({ healthPort }) => tcp(healthPort), text("GET /healthz HTTP/1.1\r\n"), text("x: y\r\n")),
   ZERO_WINDOW,
   BYTE_BY_BYTE,
   HANDSHAKES,
-  crowd(
-    "crowd",
-    "connections that say nothing, from many addresses",
-    "4096 kept, the rest closed",
-    25,
-    6,
-    17_000,
-    (site, index) =>
-      net.connect({
-        host: "127.0.0.1",
-        port: site.agentPort,
-        localAddress: sourceOf(site, index),
-      }),
-  ),
-  crowd(
-    "crowd-one-source",
-    "connections that say nothing, from one address",
-    "2048 kept, the rest closed",
-    12,
-    1,
-    17_000,
-    ({ agentPort }) => net.connect({ host: "127.0.0.1", port: agentPort }),
-  ),
-  crowd(
-    "crowd-health",
-    "connections that say nothing to the health port",
-    "256 kept, the rest closed",
-    12,
-    1,
-    10_000,
-    ({ healthPort }) => net.connect({ host: "127.0.0.1", port: healthPort }),
-  ),
+  crowd({ ...silent("crowd", ", from many addresses", "4096", 25), attackers: 6 },
+    17_000, (site, index) => loopback(site.agentPort, sourceOf(site, index))),
+  crowd(silent("crowd-one-source", ", from one address", "2048", 12),
+    17_000, ({ agentPort }) => loopback(agentPort)),
+  crowd(silent("crowd-health", " to the health port", "256", 12),
+    10_000, ({ healthPort }) => loopback(healthPort)),
 ];
