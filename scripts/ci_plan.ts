@@ -26,76 +26,33 @@ const WHOLE = CAPACITY;
  * Longest first, as far as they may: so the end has no long one. The weights
  * are of `lab/test-times.md`: seconds of computing by seconds of two cores.
  */
+// deno-fmt-ignore: the columns are the point.
 export const STEPS: readonly Step[] = [
   // What others start and meet: built or downloaded when it is missing.
   { name: "peers", words: ["lab", "peers"], weight: WHOLE },
   { name: "test", words: ["test"], weight: WHOLE },
-  {
-    name: "ok",
-    words: ["ok", "fmt", "lint", "check", "layers", "tidy"],
-    weight: WHOLE,
-  },
+  { name: "ok", words: ["ok", "fmt", "lint", "check", "layers", "tidy"], weight: WHOLE },
   { name: "test-slow", words: ["test:slow"], weight: 0.6, after: ["ok"] },
   { name: "kube", words: ["lab", "kube"], weight: 0.3, after: ["ok"] },
-  {
-    name: "kubelet",
-    words: ["lab", "kubelet", "1"],
-    weight: 0.4,
-    after: ["ok"],
-  },
+  { name: "kubelet", words: ["lab", "kubelet", "1"], weight: 0.4, after: ["ok"] },
   { name: "etcd", words: ["lab", "etcd"], weight: 0.3, after: ["ok"] },
   { name: "xds", words: ["lab", "xds"], weight: 0.7, after: ["ok"] },
   { name: "proxy-real", words: ["lab", "proxy"], weight: 0.3, after: ["ok"] },
   { name: "matrix", words: ["lab", "matrix"], weight: 0.3, after: ["ok"] },
-  {
-    name: "suite",
-    words: ["lab", "suite", "--strict"],
-    weight: 0.4,
-    after: ["ok"],
-  },
-  {
-    name: "conformance",
-    words: ["lab", "conformance"],
-    weight: 0.5,
-    after: ["ok"],
-  },
-  {
-    name: "prometheus",
-    words: ["lab", "prometheus"],
-    weight: 0.3,
-    after: ["ok"],
-  },
+  { name: "suite", words: ["lab", "suite", "--strict"], weight: 0.4, after: ["ok"] },
+  { name: "conformance", words: ["lab", "conformance"], weight: 0.5, after: ["ok"] },
+  { name: "prometheus", words: ["lab", "prometheus"], weight: 0.3, after: ["ok"] },
   { name: "release", words: ["lab", "release"], weight: 0.5, after: ["ok"] },
   { name: "grpc", words: ["lab", "grpc"], weight: 0.3, after: ["ok"] },
   { name: "grpcurl", words: ["lab", "grpcurl"], weight: 0.2, after: ["ok"] },
   { name: "demo", of: "program", words: ["demo"], weight: 0.4, after: ["ok"] },
   { name: "docs-lines", words: ["lab", "docs"], weight: 0.5, after: ["ok"] },
-  {
-    name: "dashboard",
-    words: ["lab", "dashboard"],
-    weight: WHOLE,
-    after: ["ok"],
-  },
-  {
-    name: "package-test",
-    words: ["lab", "package"],
-    weight: WHOLE,
-    after: ["ok"],
-  },
+  { name: "dashboard", words: ["lab", "dashboard"], weight: WHOLE, after: ["ok"] },
+  { name: "package-test", words: ["lab", "package"], weight: WHOLE, after: ["ok"] },
   // Konnectivity's client loses what comes later than a few milliseconds.
-  {
-    name: "promises",
-    words: ["lab", "promises"],
-    weight: WHOLE,
-    after: ["ok"],
-  },
+  { name: "promises", words: ["lab", "promises"], weight: WHOLE, after: ["ok"] },
   // It checks what a fault may cost, in time, too.
-  {
-    name: "chaos",
-    words: ["lab", "chaos", "--cut", "--strict", "--seed", "17"],
-    weight: WHOLE,
-    after: ["ok"],
-  },
+  { name: "chaos", words: ["lab", "chaos", "--cut", "--strict", "--seed", "17"], weight: WHOLE, after: ["ok"] },
 ];
 
 /**

@@ -8,59 +8,25 @@
 
 import { assertEquals } from "@std/assert";
 import { CODES } from "../proto/codes/codes.ts";
+import { productSources } from "./project_files.ts";
 
 /** Errors that are caught where better words are known, by name. */
 const UNSEEN: ReadonlySet<string> = new Set([
-  "AdminFailure",
-  "AskError",
-  "CallerLeft",
-  "ConnectionUnavailableError",
-  "DerError",
-  "GrpcError",
-  "HpackError",
-  "InvalidResource",
-  "LateError",
-  "LayoutError",
-  "MalformedError",
-  "MessageError",
-  "NoAnswerYetError",
-  "PlanError",
-  "QueueError",
-  "RefusedResource",
-  "SavedFileError",
-  "ServiceMessageError",
-  "SslError",
-  "StreamEnd",
-  "FlagValueError",
-  "BenchError",
+  ...["AdminFailure", "AskError", "CallerLeft"],
+  ...["ConnectionUnavailableError", "DerError", "GrpcError"],
+  ...["HpackError", "InvalidResource", "LateError", "LayoutError"],
+  ...["MalformedError", "MessageError", "NoAnswerYetError"],
+  ...["PlanError", "QueueError", "RefusedResource"],
+  ...["SavedFileError", "ServiceMessageError", "SslError"],
+  ...["StreamEnd", "FlagValueError", "BenchError"],
 ]);
 
-const FOLDERS = [
-  ...["admin", "agent", "services", "cli", "client", "neighbours", "net"],
-  ...["platform", "policy", "proto", "server"],
-];
-
-async function* sources(folder: URL): AsyncGenerator<[string, string]> {
-  for await (const entry of Deno.readDir(folder)) {
-    if (entry.isDirectory) {
-      yield* sources(new URL(`${entry.name}/`, folder));
-    } else if (/(?<!_test|_bench|\.d)\.ts$/.test(entry.name)) {
-      const url = new URL(entry.name, folder);
-      yield [url.pathname, await Deno.readTextFile(url)];
-    }
-  }
-}
-
-const FILES: [string, string][] = [];
-for (const folder of FOLDERS) {
-  const url = new URL(`../${folder}/`, import.meta.url);
-  for await (const file of sources(url)) FILES.push(file);
-}
+const FILES = await productSources();
 
 Deno.test("each code of the table is used", () => {
   const used = new Set<string>();
   for (const [path, text] of FILES) {
-    if (path.includes("/proto/codes/")) continue;
+    if (path.startsWith("proto/codes/")) continue;
     for (const [code] of text.matchAll(/\bTUN\d{3}\b/g)) used.add(code);
   }
   assertEquals(Object.keys(CODES).filter((code) => !used.has(code)), []);
@@ -68,7 +34,7 @@ Deno.test("each code of the table is used", () => {
 
 Deno.test("each error that users may see has a code", () => {
   const without: string[] = [];
-  for (const [, text] of FILES) {
+  for (const text of FILES.values()) {
     const classes = text.matchAll(
       /class (\w+) extends Error \{(.*?)\n\}|class (\w+) extends Error \{\}/gs,
     );

@@ -1,15 +1,11 @@
 /**
- * Writes `deploy/grafana/*.json` from the list of panels beside this file:
- * `deno run --allow-read --allow-write=deploy scripts/dashboards.ts`. A test
- * fails while the files are not current.
+ * `deploy/grafana/*.json`, from the list of panels beside this file;
+ * `reference.ts` writes them.
  *
  * @module
  */
 
 import { type Board, BOARDS, type Panel } from "./dashboard_panels.ts";
-
-/** Where they stand. */
-export const BOARD_FOLDER = new URL("../deploy/grafana/", import.meta.url);
 
 /** Whichever data source somebody picks above the panels. */
 const DATASOURCE = { type: "prometheus", uid: "${datasource}" };
@@ -21,11 +17,11 @@ const COLUMNS = 24;
 const STAT = { w: 4, h: 4 };
 const GRAPH = { w: 12, h: 8 };
 
-/** Each file's text by its name. */
+/** Each file's text by its place. */
 export function dashboards(): ReadonlyMap<string, string> {
   return new Map(
     BOARDS.map((board) => [
-      `${board.uid}.json`,
+      `deploy/grafana/${board.uid}.json`,
       JSON.stringify(dashboard(board), null, 2) + "\n",
     ]),
   );
@@ -138,9 +134,3 @@ const OPTIONS = {
   },
   table: { showHeader: true },
 } as const;
-
-if (import.meta.main) {
-  for (const [name, text] of dashboards()) {
-    await Deno.writeTextFile(new URL(name, BOARD_FOLDER), text);
-  }
-}

@@ -1,30 +1,18 @@
 import { assert, assertEquals } from "@std/assert";
 import { parseFile } from "../platform/documents/document.ts";
 import { BOARDS } from "./dashboard_panels.ts";
-import { BOARD_FOLDER, dashboards } from "./dashboards.ts";
-import { typescriptFiles } from "./project_files.ts";
-
-Deno.test("deploy/grafana holds what the list of panels says", async () => {
-  for (const [name, text] of dashboards()) {
-    assert(
-      await Deno.readTextFile(new URL(name, BOARD_FOLDER)) === text,
-      "Run: deno run --allow-read --allow-write=deploy scripts/dashboards.ts",
-    );
-  }
-});
+import { productSources } from "./project_files.ts";
 
 /** What a metric's name is made of, wherever the code puts it together. */
 async function literals(): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
-  for (const path of await typescriptFiles()) {
-    const isProduct =
-      /^(?:admin|server|agent|client|net|platform|services|policy|neighbours|cli)\//
-        .test(path);
-    if (!isProduct || path.endsWith("_test.ts")) continue;
-    const text = await Deno.readTextFile(path);
-    for (const [, word] of text.matchAll(/["`}]_?([a-z][a-z0-9_]+)["`$]/g)) {
-      found.add(word!);
-    }
+  for (const [path, text] of await productSources()) {
+    // Its words are of protocols.
+    if (path.startsWith("proto/")) continue;
+    const words = text.matchAll(
+      /["`}]_?([a-z][a-z0-9_]+)["`$]|^ +([a-z][a-z0-9_]+):/gm,
+    );
+    for (const [, text, key] of words) found.add(text ?? key!);
   }
   return found;
 }

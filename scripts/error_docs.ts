@@ -1,20 +1,12 @@
 /**
- * Writes `docs/reference/errors.md` from the table of codes in `proto/codes/`.
- *
- * Usage: `deno task reference`. A
- * test beside this file fails while the page is not current.
+ * `docs/reference/errors.md`, from the table of codes in `proto/codes/`;
+ * `reference.ts` writes it.
  *
  * @module
  */
 
 import { AREAS, CODES } from "../proto/codes/codes.ts";
 import { RETIRED } from "../proto/codes/retired.ts";
-
-/** Where the page stands. */
-export const ERROR_PAGE = new URL(
-  "../docs/reference/errors.md",
-  import.meta.url,
-);
 
 const INTRODUCTION = `# Errors
 
@@ -57,5 +49,3 @@ export function errorPage(): string {
   );
   return parts.join("\n");
 }
-
-if (import.meta.main) await Deno.writeTextFile(ERROR_PAGE, errorPage());

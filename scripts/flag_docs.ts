@@ -1,8 +1,6 @@
 /**
- * Writes `docs/reference/flags.md` from the tables of flags in `cli/`.
- *
- * Usage: `deno task reference`. A test
- * beside this file fails while the page is not current.
+ * `docs/reference/flags.md`, from the tables of flags in `cli/`;
+ * `reference.ts` writes it.
  *
  * @module
  */
@@ -13,9 +11,6 @@ import { EXIT_CODES } from "../cli/program/exit_codes.ts";
 import type { Flag } from "../cli/flags/flag.ts";
 import { flagGroups, shownDefault } from "../cli/flags/help_text.ts";
 import { environmentName } from "../cli/flags/read_flags.ts";
-
-/** Where the page stands. */
-export const FLAG_PAGE = new URL("../docs/reference/flags.md", import.meta.url);
 
 /** A table with fewer flags is listed again. */
 const SHARED_MIN = 8;
@@ -99,5 +94,3 @@ function row(name: string, flag: Flag<unknown>): string {
     : "";
   return `| ${names}${placeholder} | ${value} | ${flag.help}${status} |`;
 }
-
-if (import.meta.main) await Deno.writeTextFile(FLAG_PAGE, await flagPage());

@@ -70,3 +70,19 @@ export async function typescriptFiles(directory = "."): Promise<string[]> {
   }
   return found.sort();
 }
+
+/** Rooms of which the program is made. */
+const PRODUCT =
+  /^(?:admin|agent|cli|client|neighbours|net|platform|policy|proto|server|services)\//;
+
+/** The source of each file of the program by its path; tests are none. */
+export async function productSources(): Promise<ReadonlyMap<string, string>> {
+  const paths = (await typescriptFiles()).filter((path) =>
+    PRODUCT.test(path) && !/(?:_test|_bench|\.d)\.tsx?$/.test(path)
+  );
+  return new Map(
+    await Promise.all(
+      paths.map(async (path) => [path, await Deno.readTextFile(path)] as const),
+    ),
+  );
+}

@@ -1,19 +1,12 @@
 /**
- * Writes the table of rights in `docs/security.md` from what commands say of
- * themselves.
- *
- * Usage: `deno run --allow-read --allow-write=docs --allow-env
- * scripts/rights_docs.ts`. A test beside this file fails while the page is not
- * current.
+ * The table of rights in `docs/security.md`, from what commands say of
+ * themselves; `reference.ts` writes it.
  *
  * @module
  */
 
 import { allCommands } from "../cli/commands.ts";
 import { RIGHTS, type Rights } from "../cli/program/rights.ts";
-
-/** Where the table stands. */
-export const SECURITY_PAGE = new URL("../docs/security.md", import.meta.url);
 
 const BEGIN = "<!-- rights: begin -->\n";
 const END = "<!-- rights: end -->\n";
@@ -37,9 +30,4 @@ async function rightsTable(): Promise<string> {
   );
   return `| rights | of the platform | commands |\n|---|---|---|\n` +
     rows.join("");
-}
-
-if (import.meta.main) {
-  const page = await Deno.readTextFile(SECURITY_PAGE);
-  await Deno.writeTextFile(SECURITY_PAGE, await withRights(page));
 }

@@ -12,7 +12,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { type Board, BOARDS } from "../../scripts/dashboard_panels.ts";
-import { BOARD_FOLDER, dashboards } from "../../scripts/dashboards.ts";
+import { dashboards } from "../../scripts/dashboards.ts";
 import {
   endChildrenOnSignals,
   killAllChildren,
@@ -117,21 +117,21 @@ async function checkOffline(rig: PrometheusRig): Promise<void> {
 async function checkSchema(workspace: Workspace): Promise<void> {
   const folder = workspace.path("schema");
   await Deno.mkdir(folder);
-  for (const name of dashboards().keys()) {
-    const json = await Deno.readTextFile(new URL(name, BOARD_FOLDER));
+  const files: string[] = [];
+  for (const [path, json] of dashboards()) {
+    const file = path.replace(/.*\//, "").replace(".json", ".ts");
+    files.push(file);
     // The one enumeration in it, of which JSON has the value.
     const text = json.replaceAll(
       '"mode": "absolute"',
       '"mode": "absolute" as ThresholdsMode',
     );
     await Deno.writeTextFile(
-      `${folder}/${name.replace(".json", ".ts")}`,
+      `${folder}/${file}`,
       `import type { Dashboard, ThresholdsMode } from "${SCHEMA}";\n` +
         `export const DASHBOARD: Dashboard = ${text};\n`,
     );
   }
-  const files = [...dashboards().keys()]
-    .map((name) => name.replace(".json", ".ts"));
   await run(
     [Deno.execPath(), "check", "--quiet", "--no-lock", "--no-config", ...files],
     folder,

@@ -203,27 +203,15 @@ interface Question {
 }
 
 /** What a person asks first; see docs/troubleshooting.md. */
+// deno-fmt-ignore: the columns are the point.
 export const QUESTIONS: readonly Question[] = [
-  {
-    file: "offline.svg",
-    title: "Which nodes are offline, and since when",
-    answer: new RegExp(String.raw`^\s+${GONE} .*\d{4}-\d\d-\d\d`),
-  },
-  {
-    file: "slow.svg",
-    title: `Why the node ${SLOW} is slow`,
-    answer: new RegExp(String.raw`^\s+slow: ${SLOW} .*\d ms.*`),
-  },
-  {
-    file: "connected.svg",
-    title: `Who is connected to the node ${SLOW}`,
-    answer: new RegExp(String.raw`^\s+\S.* ${SLOW} .* tcp |^\s+connected: `),
-  },
-  {
-    file: "expires.svg",
-    title: "What expires next",
-    answer: /^\s+\d+[dhms]\S*\s+token /,
-  },
+  { file: "offline.svg", title: "Which nodes are offline, and since when",
+    answer: new RegExp(String.raw`^\s+${GONE} .*\d{4}-\d\d-\d\d`) },
+  { file: "slow.svg", title: `Why the node ${SLOW} is slow`,
+    answer: new RegExp(String.raw`^\s+slow: ${SLOW} .*\d ms.*`) },
+  { file: "connected.svg", title: `Who is connected to the node ${SLOW}`,
+    answer: new RegExp(String.raw`^\s+\S.* ${SLOW} .* tcp |^\s+connected: `) },
+  { file: "expires.svg", title: "What expires next", answer: /^\s+\d+[dhms]\S*\s+token / },
 ];
 
 /** What the command writes to a terminal: `script` gives it one. */

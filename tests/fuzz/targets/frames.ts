@@ -22,6 +22,7 @@ import type { FuzzTarget } from "../target.ts";
 const MAX_FRAME_SIZE = 300;
 
 /** Frames of every type as peers send them. */
+// deno-fmt-ignore: the columns are the point.
 export const SAMPLE_FRAMES: readonly Frame[] = [
   {
     type: "SETTINGS",
@@ -33,51 +34,19 @@ export const SAMPLE_FRAMES: readonly Frame[] = [
     ],
   },
   { type: "SETTINGS", ack: true, settings: [] },
-  {
-    type: "PING",
-    ack: false,
-    opaque: Uint8Array.from([1, 2, 3, 4, 5, 6, 7, 8]),
-  },
-  {
-    type: "HEADERS",
-    streamId: 1,
-    endStream: false,
-    endHeaders: true,
-    fragment: Uint8Array.fromHex("838684418cf1e3c2e5f23a6ba0ab90f4ff"),
-    dependsOn: 0,
-  },
-  {
-    type: "HEADERS",
-    streamId: 3,
-    endStream: true,
-    endHeaders: false,
-    fragment: Uint8Array.fromHex("8286"),
-  },
-  {
-    type: "CONTINUATION",
-    streamId: 3,
-    endHeaders: true,
-    fragment: Uint8Array.fromHex("84"),
-  },
+  { type: "PING", ack: false, opaque: Uint8Array.from([1, 2, 3, 4, 5, 6, 7, 8]) },
+  { type: "HEADERS", streamId: 1, endStream: false, endHeaders: true,
+    fragment: Uint8Array.fromHex("838684418cf1e3c2e5f23a6ba0ab90f4ff"), dependsOn: 0 },
+  { type: "HEADERS", streamId: 3, endStream: true, endHeaders: false, fragment: Uint8Array.fromHex("8286") },
+  { type: "CONTINUATION", streamId: 3, endHeaders: true, fragment: Uint8Array.fromHex("84") },
   data(1, "hello", false),
   data(1, "", true),
   { type: "WINDOW_UPDATE", streamId: 0, increment: 1000 },
   { type: "WINDOW_UPDATE", streamId: 1, increment: 0x7fff_ffff },
   { type: "PRIORITY", streamId: 5, dependsOn: 1 },
   { type: "RST_STREAM", streamId: 1, errorCode: 8 },
-  {
-    type: "PUSH_PROMISE",
-    streamId: 1,
-    promisedId: 2,
-    endHeaders: true,
-    fragment: Uint8Array.fromHex("82"),
-  },
-  {
-    type: "GOAWAY",
-    lastStreamId: 1,
-    errorCode: 0,
-    debugData: new TextEncoder().encode("bye"),
-  },
+  { type: "PUSH_PROMISE", streamId: 1, promisedId: 2, endHeaders: true, fragment: Uint8Array.fromHex("82") },
+  { type: "GOAWAY", lastStreamId: 1, errorCode: 0, debugData: new TextEncoder().encode("bye") },
   { type: "UNKNOWN", code: 0xbe, streamId: 1, payloadBytes: 5 },
 ];
 
