@@ -247,53 +247,28 @@ async function rest(contender: Contender, scale: Scale): Promise<Sample> {
   };
 }
 
+// deno-fmt-ignore: the columns are the point.
 export const TUNNEL_METRICS: Readonly<Record<string, Metric>> = {
-  down1: bulk("down", 1, [
-    speed({ K: 1.8, F: 1.1 }),
-    cpuPerGb({ K: 0.5, F: 0.9 }),
-    MEMORY,
-  ]),
+  down1: bulk("down", 1, [speed({ K: 1.8, F: 1.1 }), cpuPerGb({ K: 0.5, F: 0.9 }), MEMORY]),
   up1: bulk("up", 1, [speed({ K: 1.6 }), cpuPerGb({ K: 0.5 }), MEMORY]),
-  "bulk-memory": {
-    title: `memory ${REST_S} s after bulk, 64 connections down`,
-    load: ({ bulkGb }) => [
-      ...["-mode=down", "-n=64", `-gb=${bulkGb}`, `-settle=${REST_S}s`],
-    ],
-    figures: [MEMORY, MEMORY_LATER],
-  },
+  "bulk-memory": { title: `memory ${REST_S} s after bulk, 64 connections down`,
+    load: ({ bulkGb }) => [...["-mode=down", "-n=64", `-gb=${bulkGb}`, `-settle=${REST_S}s`]],
+    figures: [MEMORY, MEMORY_LATER] },
   down16: bulkOfMany("down", 16),
   up16: bulkOfMany("up", 16),
   down64: bulkOfMany("down", 64),
   up64: bulkOfMany("up", 64),
-  rr1: requests(1, [
-    p50({ bars: { K: 0.95 } }),
-    p99({ bars: { K: 1 } }),
-    less("p999us", "p99.9", "µs", { limit: 5_000 }),
-    cpuPerThousand({ K: 0.7 }),
-  ]),
+  rr1: requests(1,
+    [p50({ bars: { K: 0.95 } }), p99({ bars: { K: 1 } }), less("p999us", "p99.9", "µs", { limit: 5_000 }),
+      cpuPerThousand({ K: 0.7 })]),
   rr64: requests(64, REQUEST_FIGURES),
   rr512: requests(512, REQUEST_FIGURES),
-  conn: connections(
-    "CONNECT on a unix socket",
-    "connect-uds",
-    { K: 1.15 },
-    { K: 0.7 },
-  ),
-  "conn-grpc": connections(
-    "gRPC on a unix socket, dialed for each",
-    "grpc-uds",
-    { K: 1 },
-  ),
+  conn: connections("CONNECT on a unix socket", "connect-uds", { K: 1.15 }, { K: 0.7 }),
+  "conn-grpc": connections("gRPC on a unix socket, dialed for each", "grpc-uds", { K: 1 }),
   "conn-tls": connections("CONNECT over mutual TLS", "connect-tls"),
-  handshakes: {
-    title: "mutual TLS handshakes on the agent port",
-    contenders: ["ours", "konnectivity"],
-    figures: [
-      more("per_s", "handshakes", "/s", { bars: { K: 0.5 } }),
-      less("cpu_ms_each", "server's CPU", "ms"),
-    ],
-    run: handshakes,
-  },
+  handshakes: { title: "mutual TLS handshakes on the agent port", contenders: ["ours", "konnectivity"],
+    figures: [more("per_s", "handshakes", "/s", { bars: { K: 0.5 } }), less("cpu_ms_each", "server's CPU", "ms")],
+    run: handshakes },
   ...STALLED_METRICS,
   idle: {
     title: "idle connections",
@@ -314,16 +289,8 @@ export const TUNNEL_METRICS: Readonly<Record<string, Metric>> = {
       }),
     ],
   },
-  rest: {
-    title: "one link and nothing to do",
-    isFresh: true,
-    contenders: ["ours", "ours-server", "ours-agent", "konnectivity"],
-    run: rest,
-    figures: [
-      less("serverRssMib", "server", "MiB", { limit: 90 }),
-      less("agentRssMib", "agent", "MiB", { limit: 90 }),
-      less("serverCpuPct", "server CPU", "%", { limit: 0.3 }),
-      less("agentCpuPct", "agent CPU", "%", { limit: 0.3 }),
-    ],
-  },
+  rest: { title: "one link and nothing to do", isFresh: true,
+    contenders: ["ours", "ours-server", "ours-agent", "konnectivity"], run: rest,
+    figures: [less("serverRssMib", "server", "MiB", { limit: 90 }), less("agentRssMib", "agent", "MiB", { limit: 90 }),
+      less("serverCpuPct", "server CPU", "%", { limit: 0.3 }), less("agentCpuPct", "agent CPU", "%", { limit: 0.3 })] },
 };

@@ -42,39 +42,17 @@ interface Load {
   readonly unit: string;
 }
 
+// deno-fmt-ignore: the columns are the point.
 const LOADS: Readonly<Record<string, Load>> = {
-  bulk: {
-    title: "bulk down, 16 connections",
-    route: "connect-uds",
-    flags: (seconds, workers) => [
-      "-mode=down",
-      "-n=16",
-      `-gb=${(BULK_GB_PER_S * seconds * workers).toFixed(3)}`,
-    ],
-    key: "gbps",
-    unit: "Gbit/s",
-  },
-  requests: {
-    title: "requests, 64 at a time",
-    route: "connect-uds",
-    flags: (seconds) => ["-mode=rr", "-n=64", `-d=${seconds}s`],
-    key: "per_s",
-    unit: "/s",
-  },
-  connections: {
-    title: "new connections, 16 at a time",
-    route: "connect-uds",
-    flags: (seconds) => ["-mode=conn", "-n=16", `-d=${seconds}s`],
-    key: "per_s",
-    unit: "/s",
-  },
-  grpc: {
-    title: "gRPC dials, 16 at a time",
-    route: "grpc-uds",
-    flags: (seconds) => ["-mode=conn", "-n=16", `-d=${seconds}s`],
-    key: "per_s",
-    unit: "/s",
-  },
+  bulk: { title: "bulk down, 16 connections", route: "connect-uds",
+    flags: (seconds, workers) => ["-mode=down", "-n=16", `-gb=${(BULK_GB_PER_S * seconds * workers).toFixed(3)}`],
+    key: "gbps", unit: "Gbit/s" },
+  requests: { title: "requests, 64 at a time", route: "connect-uds",
+    flags: (seconds) => ["-mode=rr", "-n=64", `-d=${seconds}s`], key: "per_s", unit: "/s" },
+  connections: { title: "new connections, 16 at a time", route: "connect-uds",
+    flags: (seconds) => ["-mode=conn", "-n=16", `-d=${seconds}s`], key: "per_s", unit: "/s" },
+  grpc: { title: "gRPC dials, 16 at a time", route: "grpc-uds",
+    flags: (seconds) => ["-mode=conn", "-n=16", `-d=${seconds}s`], key: "per_s", unit: "/s" },
 };
 
 /** About what a worker carries with the share that is usual here. */

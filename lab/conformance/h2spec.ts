@@ -11,11 +11,11 @@
  * @module
  */
 
-import { endChildrenOnSignals } from "../../tests/support/program/child.ts";
 import { findPeer } from "../../tests/support/program/peers.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { Tally } from "../../tests/support/watch/tally.ts";
 import { ARRANGEMENTS } from "./arrangements.ts";
+import { counted } from "../interop/case_runner.ts";
 
 interface Exception {
   /** Section and title, as `h2spec.ts` prints them. */
@@ -141,19 +141,15 @@ async function main(): Promise<number> {
     console.error(`unknown arrangement '${unknown}': ${known.join(", ")}`);
     return 2;
   }
-  const tally = new Tally();
-  const workspace = await Workspace.make();
-  endChildrenOnSignals(() => workspace.remove());
-  for (const name of names) {
-    try {
-      await runArrangement(name, workspace, tally);
-    } catch (error) {
-      tally.fail(`h2spec ${name} can be run`, error);
+  return await counted("h2spec starts", async (tally, workspace) => {
+    for (const name of names) {
+      try {
+        await runArrangement(name, workspace, tally);
+      } catch (error) {
+        tally.fail(`h2spec ${name} can be run`, error);
+      }
     }
-  }
-  if (tally.failed === 0) await workspace.remove();
-  else console.log(`logs: ${workspace.folder}`);
-  return tally.end();
+  });
 }
 
 if (import.meta.main) Deno.exit(await main());

@@ -1,4 +1,3 @@
-// deno-lint-ignore-file no-console -- it prints where logs are.
 /**
  * Runs cases by their sentences, each with a time limit, and ends what they
  * leave. Knows no peer: what all cases share is the program's.
@@ -42,10 +41,7 @@ export async function runCases<Context>(
 ): Promise<number> {
   const { cases, timeoutMs, atOnce = 1 } = program;
   const { pattern = new RegExp(Deno.args[0] ?? ".") } = program;
-  const tally = new Tally();
-  const workspace = await Workspace.make();
-  endChildrenOnSignals(() => workspace.remove());
-  try {
+  return await counted("the peer starts", async (tally, workspace) => {
     await using stack = new AsyncDisposableStack();
     const context = await program.start(workspace, stack);
     // All take from one list, in which they see what others have taken.
@@ -58,12 +54,30 @@ export async function runCases<Context>(
       }
     };
     await Promise.all(Array.from({ length: atOnce }, takeTurns));
+  });
+}
+
+/**
+ * Runs what is counted, and ends what it leaves; logs stay when it fails.
+ *
+ * @param what Has failed when `run` throws.
+ * @returns The exit status, after the total.
+ */
+export async function counted(
+  what: string,
+  run: (tally: Tally, workspace: Workspace) => Promise<void>,
+): Promise<number> {
+  const tally = new Tally();
+  const workspace = await Workspace.make();
+  endChildrenOnSignals(() => workspace.remove());
+  try {
+    await run(tally, workspace);
   } catch (error) {
-    tally.fail("the peer starts", error);
+    tally.fail(what, error);
   }
   await killAllChildren();
   if (tally.failed === 0) await workspace.remove();
-  else console.log(`logs are in ${workspace.folder}`);
+  else tally.note(`logs are in ${workspace.folder}`);
   return tally.end();
 }
 

@@ -1,4 +1,3 @@
-// deno-lint-ignore-file no-console -- a command that prints its results.
 /**
  * grpcurl, with our own `.proto` files, against the gRPC frontend of our server
  * and of Konnectivity's: what our files say is what both speak.
@@ -10,10 +9,7 @@
  */
 
 import { parseArgs } from "@std/cli";
-import {
-  endChildrenOnSignals,
-  killAllChildren,
-} from "../../tests/support/program/child.ts";
+import { killAllChildren } from "../../tests/support/program/child.ts";
 import { findPeer } from "../../tests/support/program/peers.ts";
 import {
   type Frontend,
@@ -26,6 +22,7 @@ import { Workspace } from "../../tests/support/program/workspace.ts";
 import { startTarget, type Target } from "./target.ts";
 import { Tally } from "../../tests/support/watch/tally.ts";
 import { patience } from "../../tests/support/watch/patience.ts";
+import { counted } from "./case_runner.ts";
 
 const PROTO = new URL("../../proto", import.meta.url).pathname;
 
@@ -97,6 +94,15 @@ function mustMatch(answer: string, ...patterns: readonly RegExp[]): void {
   }
 }
 
+/** What is asked, and what is in the answer. */
+type Case = readonly [
+  what: string,
+  proto: string,
+  method: string,
+  request: unknown,
+  ...patterns: RegExp[],
+];
+
 async function runCases(
   name: string,
   maker: Maker,
@@ -105,79 +111,62 @@ async function runCases(
   target: Target,
   tally: Tally,
 ): Promise<void> {
-  const proxy = (request: unknown) =>
-    caller.call("konnectivity.proto", "ProxyService/Proxy", request);
-  await tally.run(`${name}: a dial is answered`, async () => {
-    const answer = await proxy(dialRequest(`127.0.0.1:${target.echoPort}`));
-    const random = new RegExp(`"random": "${RANDOM}"`);
-    mustMatch(answer, /"connectID": "[1-9]\d*"/, random);
-  });
-  await tally.run(`${name}: a refused dial says why`, async () => {
-    const answer = await proxy(dialRequest("127.0.0.1:1"));
-    const random = new RegExp(`"random": "${RANDOM}"`);
-    mustMatch(answer, /connection refused/, random);
-  });
-  await tally.run(`${name}: an unknown method is UNIMPLEMENTED`, async () => {
-    const file = workspace.path("unknown.proto");
-    const lines = [
-      'syntax = "proto3";',
-      "message Nothing {}",
+  const unknown = workspace.path("unknown.proto");
+  await Deno.writeTextFile(
+    unknown,
+    'syntax = "proto3"; message Nothing {} ' +
       "service ProxyService { rpc Unknown(Nothing) returns (Nothing); }",
-    ];
-    await Deno.writeTextFile(file, lines.join("\n"));
-    const answer = await caller.call(file, "ProxyService/Unknown", {});
-    mustMatch(answer, /Code: Unimplemented/);
-  });
-  // Konnectivity has no health service.
-  if (maker === "konnectivity") return;
-  await tally.run(`${name}: health is SERVING`, async () => {
-    const method = "grpc.health.v1.Health/Check";
-    mustMatch(
-      await caller.call("health.proto", method, {}),
-      /"status": "SERVING"/,
-    );
-  });
-  await tally.run(`${name}: health of an unknown service`, async () => {
-    const method = "grpc.health.v1.Health/Check";
-    const request = { service: "nobody" };
-    mustMatch(
-      await caller.call("health.proto", method, request),
-      /Code: NotFound/,
-    );
-  });
+  );
+  const random = new RegExp(`"random": "${RANDOM}"`);
+  const proxy = ["konnectivity.proto", "ProxyService/Proxy"] as const;
+  const health = ["health.proto", "grpc.health.v1.Health/Check"] as const;
+  const echo = dialRequest(`127.0.0.1:${target.echoPort}`);
+  const refused = dialRequest("127.0.0.1:1");
+  // deno-fmt-ignore: the columns are the point.
+  const cases: readonly Case[] = [
+    ["a dial is answered", ...proxy, echo, /"connectID": "[1-9]\d*"/, random],
+    ["a refused dial says why", ...proxy, refused, /connection refused/, random],
+    ["an unknown method is UNIMPLEMENTED", unknown, "ProxyService/Unknown", {}, /Code: Unimplemented/],
+    // Konnectivity has no health service.
+    ...maker === "konnectivity" ? [] : [
+      ["health is SERVING", ...health, {}, /"status": "SERVING"/],
+      ["health of an unknown service", ...health, { service: "nobody" }, /Code: NotFound/],
+    ] as const,
+  ];
+  for (const [what, proto, method, request, ...patterns] of cases) {
+    await tally.run(`${name}: ${what}`, async () => {
+      mustMatch(await caller.call(proto, method, request), ...patterns);
+    });
+  }
 }
 
 async function main(): Promise<number> {
   const flags = parseArgs(Deno.args, { string: ["ours"] });
   const ours = String(flags.ours ?? "server,agent").split(",");
-  const tally = new Tally();
-  const workspace = await Workspace.make();
-  endChildrenOnSignals(() => workspace.remove());
-  const target = startTarget();
-  const program = await findPeer("grpcurl");
-  const makers: Maker[] = ["konnectivity"];
-  if (ours.includes("server")) makers.unshift("ours");
-  for (const maker of makers) {
-    for (const transport of ["uds", "tcp"] as const) {
-      const name = `grpcurl, ${maker} server, ${transport}`;
-      try {
-        const options = { maker, mode: "grpc", transport } as const;
-        const server = await startServer(workspace, options);
-        const agentMaker = ours.includes("agent") ? maker : "konnectivity";
-        const agent = await startAgent(workspace, server, agentMaker);
-        const caller = callerOf(program, workspace, server.frontend);
-        await runCases(name, maker, caller, workspace, target, tally);
-        await stopTunnel(server, agent);
-      } catch (error) {
-        tally.fail(name, error);
-        await killAllChildren();
+  return await counted("grpcurl starts", async (tally, workspace) => {
+    const target = startTarget();
+    const program = await findPeer("grpcurl");
+    const makers: Maker[] = ["konnectivity"];
+    if (ours.includes("server")) makers.unshift("ours");
+    for (const maker of makers) {
+      for (const transport of ["uds", "tcp"] as const) {
+        const name = `grpcurl, ${maker} server, ${transport}`;
+        try {
+          const options = { maker, mode: "grpc", transport } as const;
+          const server = await startServer(workspace, options);
+          const agentMaker = ours.includes("agent") ? maker : "konnectivity";
+          const agent = await startAgent(workspace, server, agentMaker);
+          const caller = callerOf(program, workspace, server.frontend);
+          await runCases(name, maker, caller, workspace, target, tally);
+          await stopTunnel(server, agent);
+        } catch (error) {
+          tally.fail(name, error);
+          await killAllChildren();
+        }
       }
     }
-  }
-  await target.close();
-  if (tally.failed === 0) await workspace.remove();
-  else console.log(`logs: ${workspace.folder}`);
-  return tally.end();
+    await target.close();
+  });
 }
 
 if (import.meta.main) Deno.exit(await main());

@@ -18,6 +18,7 @@ import {
   type RunningServer,
   startServer,
 } from "../../tests/support/program/tunnel.ts";
+import type { Child } from "../../tests/support/program/child.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";
 import { ProbeTarget } from "../../tests/support/peers/probe_target.ts";
@@ -62,22 +63,66 @@ export async function tokenOf(
   serviceAccount: string,
   flags: readonly string[] = [`--audience=${AUDIENCE}`],
 ): Promise<string> {
-  const manifest = {
-    apiVersion: "v1",
-    kind: "ServiceAccount",
-    metadata: { name: serviceAccount, namespace: "kube-system" },
-  };
-  await cluster.kubectl(["apply", "-f", "-"], JSON.stringify(manifest));
+  const metadata = { name: serviceAccount, namespace: "kube-system" };
+  await cluster.apply([{ kind: "ServiceAccount", metadata }]);
   const create = ["create", "token", serviceAccount, "--namespace=kube-system"];
   return await cluster.kubectl([...create, ...flags]);
 }
 
-/** Servers and agents of one case; they end with it. */
-export class Tunnels implements AsyncDisposable {
-  readonly #running: { child: { stop(signal: "SIGKILL"): Promise<void> } }[] =
-    [];
+/** Until the server has the agent; then bytes go through. */
+export async function getsIn(
+  server: RunningServer,
+  agent: { readonly child: Child; readonly healthUrl: string },
+): Promise<void> {
+  await agent.child.untilReady(`${agent.healthUrl}/readyz`);
+  await server.child.untilReady(`${server.healthUrl}/readyz`);
+  await exchange(server);
+}
 
-  constructor(private readonly context: KubeContext) {}
+/** A token of a ServiceAccount that is bound to a Pod on that node. */
+export async function boundToken(
+  context: KubeContext,
+  node: string,
+  account: string,
+  ...flags: readonly string[]
+): Promise<string> {
+  await tokenOf(context, account, []);
+  const name = `${account}-${node}`;
+  await context.cluster.apply([{
+    kind: "Pod",
+    metadata: { name, namespace: "kube-system" },
+    spec: {
+      nodeName: node,
+      serviceAccountName: account,
+      containers: [{ name: "agent", image: "agent" }],
+    },
+  }]);
+  const bound = ["--bound-object-kind=Pod", `--bound-object-name=${name}`];
+  return await tokenOf(context, account, [...bound, ...flags]);
+}
+
+/** What runs for one case, and ends with it. */
+export class Runs implements AsyncDisposable {
+  readonly #running: { readonly child: Child }[] = [];
+
+  /** @returns What ends with the case from now on. */
+  own<T extends { readonly child: Child }>(running: T): T {
+    this.#running.push(running);
+    return running;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { child } of this.#running.toReversed()) {
+      await child.stop("SIGKILL");
+    }
+  }
+}
+
+/** Servers and agents of one case. */
+export class Tunnels extends Runs {
+  constructor(private readonly context: KubeContext) {
+    super();
+  }
 
   /** A server that wants tokens of `kube-system/agent`. */
   async server(
@@ -85,22 +130,22 @@ export class Tunnels implements AsyncDisposable {
     flags: readonly string[] = [],
     kubeconfig = this.context.cluster.adminKubeconfig,
   ): Promise<RunningServer> {
-    const server = await startServer(this.context.workspace, {
-      maker,
-      mode: "grpc",
-      transport: "uds",
-      agentsShow: "token",
-      extraFlags: [
-        "--v=2",
-        "--agent-namespace=kube-system",
-        "--agent-service-account=agent",
-        `--authentication-audience=${AUDIENCE}`,
-        `--kubeconfig=${kubeconfig}`,
-        ...flags,
-      ],
-    });
-    this.#running.push(server);
-    return server;
+    return this.own(
+      await startServer(this.context.workspace, {
+        maker,
+        mode: "grpc",
+        transport: "uds",
+        agentsShow: "token",
+        extraFlags: [
+          "--v=2",
+          "--agent-namespace=kube-system",
+          "--agent-service-account=agent",
+          `--authentication-audience=${AUDIENCE}`,
+          `--kubeconfig=${kubeconfig}`,
+          ...flags,
+        ],
+      }),
+    );
   }
 
   /** An agent; nobody waits for it. `--v=2` so that it says what it is told. */
@@ -111,9 +156,7 @@ export class Tunnels implements AsyncDisposable {
   ): Promise<RunningAgent> {
     const { workspace } = this.context;
     const all = ["--v=2", ...flags];
-    const agent = await launchAgent(workspace, server, maker, all);
-    this.#running.push(agent);
-    return agent;
+    return this.own(await launchAgent(workspace, server, maker, all));
   }
 
   /** A file with a token in it, and a line feed as editors leave it. */
@@ -121,12 +164,6 @@ export class Tunnels implements AsyncDisposable {
     const path = this.context.workspace.path("token");
     await Deno.writeTextFile(path, `${token}\n`, { mode: 0o600 });
     return path;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const { child } of this.#running.toReversed()) {
-      await child.stop("SIGKILL");
-    }
   }
 }
 

@@ -57,12 +57,8 @@ class CatalogRig implements AsyncDisposable {
     ]);
   }
 
-  async apply(...objects: readonly object[]): Promise<void> {
-    const list = { apiVersion: "v1", kind: "List", items: objects };
-    await this.context.cluster.kubectl(
-      [`--namespace=${this.namespace}`, "apply", "-f", "-"],
-      JSON.stringify(list),
-    );
+  apply(...objects: readonly object[]): Promise<void> {
+    return this.context.cluster.apply(objects, this.namespace);
   }
 
   /** Services that are known, by name. */

@@ -24,6 +24,7 @@ import {
   objectPathOf,
 } from "../../neighbours/kubernetes/paths.ts";
 import { reviewToken } from "../../neighbours/kubernetes/token_review.ts";
+import { userOf } from "../peers/kube_cluster.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   AUDIENCE,
@@ -42,23 +43,8 @@ const COLLECTION = objectPathOf(LEASES, { namespace: "default" });
 /** Who may read Nodes, by a role of the cluster. */
 async function readerToken(context: KubeContext): Promise<string> {
   const token = await tokenOf(context, "reader", []);
-  const manifest = {
-    apiVersion: "rbac.authorization.k8s.io/v1",
-    kind: "ClusterRoleBinding",
-    metadata: { name: "reader" },
-    roleRef: {
-      apiGroup: "rbac.authorization.k8s.io",
-      kind: "ClusterRole",
-      name: "system:node",
-    },
-    subjects: [{
-      kind: "ServiceAccount",
-      name: "reader",
-      namespace: "kube-system",
-    }],
-  };
-  const input = JSON.stringify(manifest);
-  await context.cluster.kubectl(["apply", "-f", "-"], input);
+  const { cluster } = context;
+  await cluster.bind("system:node", "ServiceAccount", "reader", "reader");
   return token;
 }
 
@@ -208,8 +194,7 @@ export const KUBE_CLIENT_CASES: KubeCases = {
     const name = "rotating";
     const spec = { commonName: "nobody", usage: "client" } as const;
     const pair = await cluster.issue(name, spec);
-    const user = { "client-certificate": pair.cert, "client-key": pair.key };
-    const kubeconfig = await cluster.kubeconfig(name, user);
+    const kubeconfig = await cluster.kubeconfig(name, userOf(pair));
     using client = clientOf(context, kubeconfig);
     const nodes = objectPathOf(NODES);
     const before = await assertRejects(

@@ -34,12 +34,13 @@ import {
   startServer,
 } from "../../tests/support/program/tunnel.ts";
 import {
+  boundToken,
   clientOf,
   eventually,
-  exchange,
+  getsIn,
   type KubeCases,
   type KubeContext,
-  tokenOf,
+  Runs,
 } from "./kube_case.ts";
 
 const DOCUMENT = new URL("../../docs/kubernetes.md", import.meta.url);
@@ -51,11 +52,14 @@ const NODE_NAMES: RequestedNames = {
   ipAddresses: [],
 };
 
-/** Servers and agents of one case, and those they talk to the cluster as. */
-class CsrCase implements AsyncDisposable {
-  readonly #running: { child: Child }[] = [];
+/** The Service that agents look for. */
+const SERVICE = { name: "x-tunnel-server-svc", namespace: "kube-system" };
 
-  constructor(readonly context: KubeContext) {}
+/** Servers and agents of one case, and those they talk to the cluster as. */
+class CsrCase extends Runs {
+  constructor(private readonly context: KubeContext) {
+    super();
+  }
 
   /** A server with a certificate of the cluster; it approves what it should. */
   async server(
@@ -68,31 +72,29 @@ class CsrCase implements AsyncDisposable {
       usage: "server",
       names: ["127.0.0.1", "x-tunnel-server-svc"],
     });
-    const server = await startServer(workspace, {
-      maker,
-      mode: "grpc",
-      transport: "uds",
-      agentsShow: "token",
-      extraFlags: [
-        "--v=4",
-        `--cluster-cert=${pair.cert}`,
-        `--cluster-key=${pair.key}`,
-        `--cluster-ca-cert=${cluster.caFile}`,
-        ...flags,
-      ],
-    });
-    this.#running.push(server);
-    return server;
+    return this.own(
+      await startServer(workspace, {
+        maker,
+        mode: "grpc",
+        transport: "uds",
+        agentsShow: "token",
+        extraFlags: [
+          "--v=4",
+          `--cluster-cert=${pair.cert}`,
+          `--cluster-key=${pair.key}`,
+          `--cluster-ca-cert=${cluster.caFile}`,
+          ...flags,
+        ],
+      }),
+    );
   }
 
   /** The flags of a server that approves, with no more rights than that takes. */
   async approver(): Promise<string[]> {
     await this.#roles();
-    const kubeconfig = await this.#user("tunnel-approver", []);
-    await this.#bind("tunnel-server-csr", {
-      kind: "User",
-      name: "tunnel-approver",
-    });
+    const { cluster } = this.context;
+    const kubeconfig = await cluster.user("tunnel-approver");
+    await cluster.bind("tunnel-server-csr", "User", "tunnel-approver");
     return [
       "--csr-approver",
       "--csr-approver-service-account=kube-system/yurt-agent",
@@ -104,44 +106,19 @@ class CsrCase implements AsyncDisposable {
   /** A node of the cluster at 127.0.0.1; @returns its kubelet's kubeconfig. */
   async node(name: string): Promise<string> {
     const { cluster } = this.context;
-    const node = { apiVersion: "v1", kind: "Node", metadata: { name } };
-    await cluster.kubectl(["apply", "-f", "-"], JSON.stringify(node));
+    await cluster.apply([{ kind: "Node", metadata: { name } }]);
     const addresses = [{ type: "InternalIP", address: "127.0.0.1" }];
-    await cluster.kubectl([
-      "patch",
-      `node/${name}`,
-      "--subresource=status",
-      "--type=merge",
-      `--patch=${JSON.stringify({ status: { addresses } })}`,
-    ]);
-    return await this.#user(`system:node:${name}`, ["system:nodes"]);
+    await cluster.patchStatus(`node/${name}`, { addresses });
+    return await cluster.user(`system:node:${name}`, ["system:nodes"]);
   }
 
   /** The kubeconfig of a Pod's bound token, on that node. */
   async pod(node: string): Promise<string> {
     const { cluster } = this.context;
     await this.#roles();
-    await tokenOf(this.context, "yurt-agent", []);
-    await this.#bind("tunnel-agent-csr", {
-      kind: "ServiceAccount",
-      name: "yurt-agent",
-      namespace: "kube-system",
-    });
-    const pod = {
-      apiVersion: "v1",
-      kind: "Pod",
-      metadata: { name: `yurt-${node}`, namespace: "kube-system" },
-      spec: {
-        nodeName: node,
-        serviceAccountName: "yurt-agent",
-        containers: [{ name: "agent", image: "agent" }],
-      },
-    };
-    await cluster.kubectl(["apply", "-f", "-"], JSON.stringify(pod));
-    const token = await tokenOf(this.context, "yurt-agent", [
-      "--bound-object-kind=Pod",
-      `--bound-object-name=yurt-${node}`,
-    ]);
+    const account = "yurt-agent";
+    await cluster.bind("tunnel-agent-csr", "ServiceAccount", account);
+    const token = await boundToken(this.context, node, account);
     return await cluster.kubeconfig(`yurt-agent-${node}`, { token });
   }
 
@@ -163,10 +140,8 @@ class CsrCase implements AsyncDisposable {
       ],
       logFile: workspace.path("yurttunnel-agent.log"),
     });
-    const metaUrl = `http://127.0.0.1:${metaPort}`;
-    const agent = { child, metaUrl, directory };
-    this.#running.push(agent);
-    return agent;
+    const healthUrl = `http://127.0.0.1:${metaPort}`;
+    return this.own({ child, healthUrl, directory });
   }
 
   /** Asks for a certificate as whoever that kubeconfig is; @returns its name. */
@@ -206,38 +181,14 @@ class CsrCase implements AsyncDisposable {
 
   /** The Service that agents look for, with this annotation or none. */
   async service(address?: string, spec: object = {}): Promise<void> {
-    const service = {
-      apiVersion: "v1",
+    const annotations = address === undefined
+      ? {}
+      : { "x-tunnel-server-external-addr": address };
+    await this.context.cluster.apply([{
       kind: "Service",
-      metadata: {
-        name: "x-tunnel-server-svc",
-        namespace: "kube-system",
-        annotations: address === undefined
-          ? {}
-          : { "x-tunnel-server-external-addr": address },
-      },
+      metadata: { ...SERVICE, annotations },
       spec: { ports: [{ name: "tcp", port: 10262 }], ...spec },
-    };
-    const { cluster } = this.context;
-    await cluster.kubectl(["apply", "-f", "-"], JSON.stringify(service));
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const { child } of this.#running.toReversed()) {
-      await child.stop("SIGKILL");
-    }
-  }
-
-  async #user(name: string, organizations: string[]): Promise<string> {
-    const { cluster } = this.context;
-    const file = name.replaceAll(":", "-");
-    const pair = await cluster.issue(file, {
-      commonName: name,
-      organizations,
-      usage: "client",
-    });
-    const user = { "client-certificate": pair.cert, "client-key": pair.key };
-    return await cluster.kubeconfig(file, user);
+    }]);
   }
 
   /** As they stand in the document. */
@@ -249,22 +200,6 @@ class CsrCase implements AsyncDisposable {
     const { cluster } = this.context;
     await cluster.kubectl(["apply", "-f", "-"], blocks.join("---\n"));
   }
-
-  async #bind(role: string, subject: object): Promise<void> {
-    const binding = {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "ClusterRoleBinding",
-      metadata: { name: role },
-      roleRef: {
-        apiGroup: "rbac.authorization.k8s.io",
-        kind: "ClusterRole",
-        name: role,
-      },
-      subjects: [subject],
-    };
-    const { cluster } = this.context;
-    await cluster.kubectl(["apply", "-f", "-"], JSON.stringify(binding));
-  }
 }
 
 function addressOf({ agentHost, agentPort }: RunningServer): string {
@@ -273,16 +208,6 @@ function addressOf({ agentHost, agentPort }: RunningServer): string {
 
 async function logOf({ child }: { child: Child }): Promise<string> {
   return await Deno.readTextFile(child.logFile).catch(() => "");
-}
-
-/** Until the agent is linked; then bytes go through. */
-async function getsIn(
-  server: RunningServer,
-  agent: { child: Child; metaUrl: string },
-): Promise<void> {
-  await agent.child.untilReady(`${agent.metaUrl}/readyz`);
-  await server.child.untilReady(`${server.healthUrl}/readyz`);
-  await exchange(server);
 }
 
 export const KUBE_CSR_CASES: KubeCases = {
@@ -373,7 +298,7 @@ export const KUBE_CSR_CASES: KubeCases = {
       const waiting = /CertificateSigningRequest (tunnel-\S+) waits/;
       let name = "";
       await eventually("the agent says what it waits for", async () => {
-        const answer = await fetch(`${agent.metaUrl}/readyz`)
+        const answer = await fetch(`${agent.healthUrl}/readyz`)
           .catch(() => undefined);
         name = waiting.exec(await answer?.text() ?? "")?.[1] ?? "";
         return name !== "";
@@ -422,14 +347,11 @@ export const KUBE_CSR_CASES: KubeCases = {
     const agent = stage.agent("edge7", await stage.node("edge7"), []);
     await agent.child.untilPrinted(/its load balancer has no address yet/);
     const status = { loadBalancer: { ingress: [{ ip: "127.0.0.1" }] } };
-    await cluster.kubectl([
-      "patch",
-      "service/x-tunnel-server-svc",
-      "--namespace=kube-system",
-      "--subresource=status",
-      "--type=merge",
-      `--patch=${JSON.stringify({ status })}`,
-    ]);
+    await cluster.patchStatus(
+      `service/${SERVICE.name}`,
+      status,
+      `--namespace=${SERVICE.namespace}`,
+    );
     await getsIn(server, agent);
     // A node's identity may not list nodes any more, and that is said.
     const nodePorts = [{ name: "tcp", port: 10262, nodePort: 30262 }];

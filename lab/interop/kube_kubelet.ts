@@ -20,7 +20,12 @@ import {
   startAgent,
   startServer,
 } from "../../tests/support/program/tunnel.ts";
-import { eventually, type KubeCases, type KubeContext } from "./kube_case.ts";
+import {
+  eventually,
+  type KubeCases,
+  type KubeContext,
+  Runs,
+} from "./kube_case.ts";
 import { ran, Running } from "./kubectl.ts";
 
 const NODE = "edge-1";
@@ -30,10 +35,7 @@ const NAMESPACE = "default";
 class KubeletCase implements AsyncDisposable {
   readonly #owned: AsyncDisposable[] = [];
 
-  constructor(
-    readonly cluster: KubeCluster,
-    private readonly workspace: KubeContext["workspace"],
-  ) {}
+  constructor(readonly cluster: KubeCluster) {}
 
   /** Ends with the case. */
   own<T extends AsyncDisposable>(thing: T): T {
@@ -65,38 +67,23 @@ class KubeletCase implements AsyncDisposable {
   /** The objects without which there is nothing to look at. */
   async pod(address: string, port: number): Promise<void> {
     const { cluster } = this;
-    const objects = [
+    const metadata = { name: "default", namespace: NAMESPACE };
+    const spec = {
+      nodeName: NODE,
+      automountServiceAccountToken: false,
+      containers: [{ name: "main", image: "none" }],
+    };
+    await cluster.apply([
       { kind: "Node", metadata: { name: NODE } },
-      {
-        kind: "ServiceAccount",
-        metadata: { name: "default", namespace: NAMESPACE },
-      },
-      {
-        kind: "Pod",
-        metadata: { name: "web", namespace: NAMESPACE },
-        spec: {
-          nodeName: NODE,
-          automountServiceAccountToken: false,
-          containers: [{ name: "main", image: "none" }],
-        },
-      },
-    ];
-    for (const object of objects) {
-      const text = JSON.stringify({ apiVersion: "v1", ...object });
-      await cluster.kubectl(["apply", "-f", "-"], text);
-    }
+      { kind: "ServiceAccount", metadata },
+      { kind: "Pod", metadata: { ...metadata, name: "web" }, spec },
+    ]);
     const type = isIP(address) === 0 ? "Hostname" : "InternalIP";
-    await this.#patchStatus(`node/${NODE}`, {
+    await cluster.patchStatus(`node/${NODE}`, {
       addresses: [{ type, address }],
       daemonEndpoints: { kubeletEndpoint: { Port: port } },
     });
-    await this.#patchStatus("pod/web", { phase: "Running" });
-  }
-
-  async #patchStatus(object: string, status: unknown): Promise<void> {
-    const patch = JSON.stringify({ status });
-    const words = ["patch", object, "--subresource=status", "--type=merge"];
-    await this.cluster.kubectl([...words, `--patch=${patch}`]);
+    await cluster.patchStatus("pod/web", { phase: "Running" });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -183,17 +170,19 @@ async function forwards(cluster: KubeCluster): Promise<void> {
   conn.close();
 }
 
+type Protocol = "grpc" | "http-connect";
+
+const IDENTIFIERS = `--agent-identifiers=host=${NODE}&ipv4=127.0.0.1`;
+const AGENT_FLAGS = [`--agent-id=${NODE}`, IDENTIFIERS];
+
 /** By EgressSelector; the tunnel is up before kube-apiserver reads its file. */
-function byEgress(transport: "uds" | "tcp", protocol: "grpc" | "http-connect") {
+function byEgress(transport: "uds" | "tcp", protocol: Protocol) {
   return async ({ workspace }: KubeContext) => {
-    const folder = workspace.path("cluster");
-    await Deno.mkdir(folder);
-    const port = freePort();
-    const file = `${folder}/egress.yaml`;
     // The cluster's CA is made with the cluster, so the tunnel's is another one.
     const { ca, client } = workspace.certificates;
     const options = { transport, mode: "auto", maker: "ours" } as const;
-    const server = await startServer(workspace, options);
+    await using runs = new Runs();
+    const server = runs.own(await startServer(workspace, options));
     const { frontend } = server;
     const at = frontend.transport === "uds"
       ? [`--uds-name=${frontend.path}`, "--server-port=0"]
@@ -206,93 +195,85 @@ function byEgress(transport: "uds" | "tcp", protocol: "grpc" | "http-connect") {
         `--client-cert=${client.cert}`,
         `--client-key=${client.key}`,
       ];
-    await Deno.writeTextFile(file, await printed(at, protocol));
-    try {
-      await using cluster = await KubeCluster.start(folder, {
-        flags: [`--egress-selector-config-file=${file}`],
-      });
-      await using rig = new KubeletCase(cluster, workspace);
-      const identifiers = `--agent-identifiers=host=${NODE}&ipv4=127.0.0.1`;
-      const flags = [`--agent-id=${NODE}`, identifiers];
-      const agent = await startAgent(workspace, server, "ours", flags);
-      try {
-        const place = { hostname: "127.0.0.1", port };
-        const kubelet = await rig.kubelet(["127.0.0.1"], place);
-        await rig.pod("127.0.0.1", port);
-        await operates(cluster, kubelet);
-        await forwards(cluster);
-        const names = new Set(kubelet.requests.map((each) => each.commonName));
-        assertEquals([...names], ["kube-apiserver-kubelet-client"]);
-        await eventually(
-          "the tunnel has carried them",
-          async () => await dials(server) >= 3,
-        );
-      } finally {
-        await agent.child.stop("SIGKILL");
-      }
-    } finally {
-      await server.child.stop("SIGKILL");
-    }
+    await through(workspace, at, protocol, async (cluster, kubelet) => {
+      await operates(cluster, kubelet);
+      await forwards(cluster);
+      const names = new Set(kubelet.requests.map((each) => each.commonName));
+      assertEquals([...names], ["kube-apiserver-kubelet-client"]);
+      await eventually(
+        "the tunnel has carried them",
+        async () => await dials(server) >= 3,
+      );
+    }, async () => {
+      runs.own(await startAgent(workspace, server, "ours", AGENT_FLAGS));
+    });
   };
 }
 
 /** By a gateway in front of two servers; the one that is used is killed. */
-function byGateway(protocol: "grpc" | "http-connect") {
+function byGateway(protocol: Protocol) {
   return async ({ workspace }: KubeContext) => {
-    const folder = workspace.path("cluster");
-    await Deno.mkdir(folder);
-    const port = freePort();
-    const [file, socket] = [`${folder}/egress.yaml`, workspace.path("gate")];
+    const socket = workspace.path("gate");
     const options = { transport: "uds", mode: "auto", maker: "ours" } as const;
-    await using stack = new AsyncDisposableStack();
-    const started = <T extends { readonly child: Child }>(running: T): T => {
-      stack.defer(() => running.child.stop("SIGKILL"));
-      return running;
-    };
-    const identifiers = `--agent-identifiers=host=${NODE}&ipv4=127.0.0.1`;
+    await using runs = new Runs();
     const frontends: string[] = [];
     const servers: RunningServer[] = [];
     for (let count = 0; count < 2; count++) {
-      const server = started(await startServer(workspace, options));
-      const flags = [`--agent-id=${NODE}`, identifiers];
-      started(await startAgent(workspace, server, "ours", flags));
+      const server = runs.own(await startServer(workspace, options));
+      runs.own(await startAgent(workspace, server, "ours", AGENT_FLAGS));
       const { frontend } = server;
       if (frontend.transport === "uds") frontends.push(`unix:${frontend.path}`);
       servers.push(server);
     }
-    const { child } = started({
+    const at = [`--frontend=unix:${socket}`];
+    const { child } = runs.own({
       child: new Child({
         name: "gateway",
-        command: ourCommand(
-          ...["forward", `--frontend=unix:${socket}`],
-          `--server=${frontends.join()}`,
-        ),
+        command: ourCommand("forward", ...at, `--server=${frontends.join()}`),
         logFile: workspace.path("gateway.log"),
       }),
     });
     await child.untilPrinted(/ -> grpc over /);
-    const flags = [`--frontend=unix:${socket}`];
-    await Deno.writeTextFile(file, await printed(flags, protocol));
-    await using cluster = await KubeCluster.start(folder, {
-      flags: [`--egress-selector-config-file=${file}`],
+    await through(workspace, at, protocol, async (cluster, kubelet) => {
+      await operates(cluster, kubelet);
+      await forwards(cluster);
+      // The first one is in use; the other one was never asked.
+      await servers[0]!.child.stop("SIGKILL");
+      for (let count = 0; count < 3; count++) await logs(cluster, kubelet);
+      await operates(cluster, kubelet);
+      await forwards(cluster);
     });
-    await using rig = new KubeletCase(cluster, workspace);
-    const place = { hostname: "127.0.0.1", port };
-    const kubelet = await rig.kubelet(["127.0.0.1"], place);
-    await rig.pod("127.0.0.1", port);
-    await operates(cluster, kubelet);
-    await forwards(cluster);
-    // The first one is in use; the other one was never asked.
-    await servers[0]!.child.stop("SIGKILL");
-    for (let count = 0; count < 3; count++) await logs(cluster, kubelet);
-    await operates(cluster, kubelet);
-    await forwards(cluster);
   };
 }
 
-/** What `tunnel egress-config` prints. */
-function printed(flags: readonly string[], protocol: string): Promise<string> {
-  return mustRun("egress-config", ...flags, `--protocol=${protocol}`);
+/**
+ * A cluster of its own whose kube-apiserver goes through the tunnel at `at`, as
+ * `tunnel egress-config` writes it, to a kubelet behind it.
+ *
+ * @param ready Before the kubelet is there.
+ */
+async function through(
+  workspace: KubeContext["workspace"],
+  at: readonly string[],
+  protocol: Protocol,
+  check: (cluster: KubeCluster, kubelet: StandInKubelet) => Promise<void>,
+  ready: () => Promise<void> = () => Promise.resolve(),
+): Promise<void> {
+  const folder = workspace.path("cluster");
+  await Deno.mkdir(folder);
+  const port = freePort();
+  const file = `${folder}/egress.yaml`;
+  const text = await mustRun("egress-config", ...at, `--protocol=${protocol}`);
+  await Deno.writeTextFile(file, text);
+  await using cluster = await KubeCluster.start(folder, {
+    flags: [`--egress-selector-config-file=${file}`],
+  });
+  await using rig = new KubeletCase(cluster);
+  await ready();
+  const place = { hostname: "127.0.0.1", port };
+  const kubelet = await rig.kubelet(["127.0.0.1"], place);
+  await rig.pod("127.0.0.1", port);
+  await check(cluster, kubelet);
 }
 
 /** Connections that the server has made. */
@@ -302,22 +283,20 @@ async function dials({ healthUrl }: RunningServer): Promise<number> {
   return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
 }
 
+const WAYS = [
+  ["gRPC over a socket", "uds", "grpc"],
+  ["CONNECT over a socket", "uds", "http-connect"],
+  ["CONNECT over TLS", "tcp", "http-connect"],
+] as const;
+
 export const KUBE_KUBELET_CASES: KubeCases = {
-  "kubectl works through the EgressSelector, gRPC over a socket": byEgress(
-    "uds",
-    "grpc",
-  ),
-  "kubectl works through the EgressSelector, CONNECT over a socket": byEgress(
-    "uds",
-    "http-connect",
-  ),
+  ...Object.fromEntries(WAYS.map(([way, transport, protocol]) => [
+    `kubectl works through the EgressSelector, ${way}`,
+    byEgress(transport, protocol),
+  ])),
   "kubectl goes on when a server behind a gateway is killed, gRPC": byGateway(
     "grpc",
   ),
   "kubectl goes on when a server behind a gateway is killed, CONNECT":
     byGateway("http-connect"),
-  "kubectl works through the EgressSelector, CONNECT over TLS": byEgress(
-    "tcp",
-    "http-connect",
-  ),
 };

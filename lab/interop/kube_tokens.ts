@@ -9,26 +9,17 @@ import { assert, assertStringIncludes } from "@std/assert";
 import type {
   Maker,
   RunningAgent,
-  RunningServer,
 } from "../../tests/support/program/tunnel.ts";
 import {
+  AUDIENCE,
+  boundToken,
   eventually,
-  exchange,
+  getsIn,
   type KubeCases,
   type KubeContext,
   tokenOf,
   Tunnels,
 } from "./kube_case.ts";
-
-/** Until the server has an agent; then bytes go through. */
-async function getsIn(
-  server: RunningServer,
-  agent: RunningAgent,
-): Promise<void> {
-  await agent.child.untilReady(`${agent.healthUrl}/readyz`);
-  await server.child.untilReady(`${server.healthUrl}/readyz`);
-  await exchange(server);
-}
 
 /**
  * Until a log says this, the agent's or, since Konnectivity's agent does not
@@ -50,14 +41,14 @@ async function isRefused(
 
 const tokenFlag = (path: string) => `--service-account-token-path=${path}`;
 
-function admits(server: Maker, agent: Maker, flags: string[] = []) {
+function admits(server: Maker, agent: Maker) {
   return async (context: KubeContext) => {
     await using tunnels = new Tunnels(context);
     const file = await tunnels.tokenFile(await tokenOf(context, "agent"));
     // Konnectivity's agent sends the line feed along, and gRPC refuses it.
     const token = (await Deno.readTextFile(file)).trim();
     if (agent === "konnectivity") await Deno.writeTextFile(file, token);
-    const running = await tunnels.server(server, flags);
+    const running = await tunnels.server(server);
     await getsIn(
       running,
       await tunnels.agent(running, agent, [tokenFlag(file)]),
@@ -89,50 +80,25 @@ function refuses(
   };
 }
 
-/** A token that is bound to a Pod on a node of that name. */
-async function boundToken(
-  context: KubeContext,
-  node: string,
-): Promise<string> {
-  const { cluster } = context;
-  await tokenOf(context, "agent");
-  const items = [{
-    apiVersion: "v1",
-    kind: "Node",
-    metadata: { name: node },
-  }, {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name: `agent-${node}`, namespace: "kube-system" },
-    spec: {
-      nodeName: node,
-      serviceAccountName: "agent",
-      containers: [{ name: "agent", image: "agent" }],
-    },
-  }];
-  for (const item of items) {
-    await cluster.kubectl(["apply", "-f", "-"], JSON.stringify(item));
-  }
-  return await tokenOf(context, "agent", [
-    "--audience=system:konnectivity-server",
-    "--bound-object-kind=Pod",
-    `--bound-object-name=agent-${node}`,
-  ]);
+const MAKERS = [
+  ["ours", "our"],
+  ["konnectivity", "Konnectivity's"],
+] as const;
+
+/** One that is bound to a Pod on a node of that name. */
+async function tokenOn(context: KubeContext, node: string): Promise<string> {
+  await context.cluster.apply([{ kind: "Node", metadata: { name: node } }]);
+  return await boundToken(context, node, "agent", `--audience=${AUDIENCE}`);
 }
 
 export const KUBE_TOKEN_CASES: KubeCases = {
-  "our agent's token lets it into our server": admits("ours", "ours"),
-  "Konnectivity's agent's token lets it into our server": admits(
-    "ours",
-    "konnectivity",
-  ),
-  "our agent's token lets it into Konnectivity's server": admits(
-    "konnectivity",
-    "ours",
-  ),
-  "Konnectivity's agent's token lets it into Konnectivity's server": admits(
-    "konnectivity",
-    "konnectivity",
+  ...Object.fromEntries(
+    MAKERS.flatMap(([server, serverName]) =>
+      MAKERS.map(([agent, agentName]) => [
+        `${agentName} agent's token lets it into ${serverName} server`,
+        admits(server, agent),
+      ])
+    ),
   ),
 
   "a token for another audience is refused with a reason": refuses(
@@ -184,12 +150,7 @@ export const KUBE_TOKEN_CASES: KubeCases = {
   ) => {
     await using tunnels = new Tunnels(context);
     const { cluster } = context;
-    const pair = await cluster.issue("rightless", {
-      commonName: "rightless",
-      usage: "client",
-    });
-    const user = { "client-certificate": pair.cert, "client-key": pair.key };
-    const kubeconfig = await cluster.kubeconfig("rightless", user);
+    const kubeconfig = await cluster.user("rightless");
     const file = await tunnels.tokenFile(await tokenOf(context, "agent"));
     const server = await tunnels.server("ours", [], kubeconfig);
     const agent = await tunnels.agent(server, "ours", [tokenFlag(file)]);
@@ -204,7 +165,7 @@ export const KUBE_TOKEN_CASES: KubeCases = {
       context,
     ) => {
       await using tunnels = new Tunnels(context);
-      const file = await tunnels.tokenFile(await boundToken(context, "edge1"));
+      const file = await tunnels.tokenFile(await tokenOn(context, "edge1"));
       const server = await tunnels.server("ours", ["--node-binding=enforce"]);
       const named = (node: string) => [
         tokenFlag(file),
@@ -243,7 +204,7 @@ export const KUBE_TOKEN_CASES: KubeCases = {
       context,
     ) => {
       await using tunnels = new Tunnels(context);
-      const token = await boundToken(context, "edge1");
+      const token = await tokenOn(context, "edge1");
       const file = context.workspace.path("token");
       await Deno.writeTextFile(file, token);
       const server = await tunnels.server("ours");

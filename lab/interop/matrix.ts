@@ -1,4 +1,3 @@
-// deno-lint-ignore-file no-console -- a command that prints its results.
 /**
  * Every server with every agent and every client: ours and Konnectivity's,
  * gRPC and CONNECT, on a unix socket and on TCP with mutual TLS.
@@ -13,10 +12,7 @@
  */
 
 import { parseArgs } from "@std/cli";
-import {
-  endChildrenOnSignals,
-  killAllChildren,
-} from "../../tests/support/program/child.ts";
+import { killAllChildren } from "../../tests/support/program/child.ts";
 import {
   type Maker,
   type Protocol,
@@ -29,6 +25,7 @@ import { Workspace } from "../../tests/support/program/workspace.ts";
 import { canReach, type ClientName, CLIENTS } from "./clients.ts";
 import { startTarget, type Target } from "./target.ts";
 import { Tally } from "../../tests/support/watch/tally.ts";
+import { counted } from "./case_runner.ts";
 
 const PROTOCOLS: readonly Protocol[] = ["grpc", "http-connect"];
 const TRANSPORTS = ["uds", "tcp"] as const;
@@ -139,17 +136,13 @@ async function main(): Promise<number> {
   const flags = parseArgs(Deno.args, { string: ["ours"] });
   const ours = String(flags.ours ?? "server,agent,client").split(",");
   const pattern = new RegExp(String(flags._[0] ?? "."));
-  const tally = new Tally();
-  const workspace = await Workspace.make();
-  endChildrenOnSignals(() => workspace.remove());
-  const target = startTarget();
-  for (const row of rows(new Set(ours), pattern)) {
-    await runRow(row, target, workspace, tally);
-  }
-  await target.close();
-  if (tally.failed === 0) await workspace.remove();
-  else console.log(`logs: ${workspace.folder}`);
-  return tally.end();
+  return await counted("the peers start", async (tally, workspace) => {
+    const target = startTarget();
+    for (const row of rows(new Set(ours), pattern)) {
+      await runRow(row, target, workspace, tally);
+    }
+    await target.close();
+  });
 }
 
 if (import.meta.main) Deno.exit(await main());

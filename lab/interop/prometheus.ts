@@ -1,4 +1,3 @@
-// deno-lint-ignore-file no-console -- a command that prints its results.
 /**
  * Dashboards, rules and alerts before a real Prometheus that scrapes a real
  * server, agents and a proxy: each panel shows something, each rule is computed,
@@ -13,18 +12,27 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Board, BOARDS } from "../../scripts/dashboard_panels.ts";
 import { dashboards } from "../../scripts/dashboards.ts";
-import {
-  endChildrenOnSignals,
-  killAllChildren,
-} from "../../tests/support/program/child.ts";
 import { debianCommand } from "../../tests/support/program/debian.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { eventually } from "./kube_case.ts";
 import { PrometheusRig } from "./prometheus_rig.ts";
-import { Tally } from "../../tests/support/watch/tally.ts";
+import { counted } from "./case_runner.ts";
 
 /** Whose dashboards they are; its types are its schema. */
 const SCHEMA = "npm:@grafana/schema@13.2.3";
+
+/** What it is to do with our files. */
+const PROMTOOL: readonly (readonly [sentence: string, ...string[]])[] = [
+  [
+    "promtool finds no fault in the rules",
+    ...["check", "rules", "rules.yaml", "alerts.yaml"],
+  ],
+  ["promtool reads the configuration", "check", "config", "prometheus.yaml"],
+  [
+    "each alert fires for what it is there for",
+    ...["test", "rules", "rules_test.yaml"],
+  ],
+];
 
 const DEPLOY = new URL("../../deploy/prometheus/", import.meta.url).pathname;
 
@@ -139,28 +147,13 @@ async function checkSchema(workspace: Workspace): Promise<void> {
 }
 
 async function main(): Promise<number> {
-  const tally = new Tally();
-  endChildrenOnSignals(() => Promise.resolve());
-  const workspace = await Workspace.make();
-  try {
+  return await counted("Prometheus starts", async (tally, workspace) => {
     const promtool = await debianCommand("promtool");
     const file = (name: string) => `${DEPLOY}${name}`;
-    await tally.run("promtool finds no fault in the rules", () =>
-      run([
-        ...promtool,
-        "check",
-        "rules",
-        file("rules.yaml"),
-        file("alerts.yaml"),
-      ]));
-    await tally.run(
-      "promtool reads the configuration",
-      () => run([...promtool, "check", "config", file("prometheus.yaml")]),
-    );
-    await tally.run(
-      "each alert fires for what it is there for",
-      () => run([...promtool, "test", "rules", file("rules_test.yaml")]),
-    );
+    for (const [sentence, ...words] of PROMTOOL) {
+      const files = words.map((word) => word.replace(/.*\.yaml$/, file));
+      await tally.run(sentence, () => run([...promtool, ...files]));
+    }
     await tally.run(
       "dashboards are as Grafana's schema has them",
       () => checkSchema(workspace),
@@ -178,13 +171,7 @@ async function main(): Promise<number> {
       () => checkRules(rig),
     );
     await tally.run("a node that is lost is noticed", () => checkOffline(rig));
-  } catch (error) {
-    tally.fail("Prometheus starts", error);
-  }
-  await killAllChildren();
-  if (tally.failed === 0) await workspace.remove();
-  else console.log(`logs are in ${workspace.folder}`);
-  return tally.end();
+  });
 }
 
 if (import.meta.main) Deno.exit(await main());

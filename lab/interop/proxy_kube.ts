@@ -63,12 +63,8 @@ class Namespace {
     return new Namespace(context, name);
   }
 
-  async apply(...items: readonly object[]): Promise<void> {
-    const list = { apiVersion: "v1", kind: "List", items };
-    await this.context.cluster.kubectl(
-      [`--namespace=${this.name}`, "apply", "-f", "-"],
-      JSON.stringify(list),
-    );
+  apply(...objects: readonly object[]): Promise<void> {
+    return this.context.cluster.apply(objects, this.name);
   }
 
   async delete(kind: string, name: string): Promise<void> {

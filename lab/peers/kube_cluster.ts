@@ -19,6 +19,8 @@ import {
 import { Child } from "../../tests/support/program/child.ts";
 import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
+import { runToEnd } from "../../tests/support/program/run.ts";
+import { sleep } from "../../tests/support/watch/event_loop.ts";
 import { patience } from "../../tests/support/watch/patience.ts";
 
 /** As clusters have it; the first address is the API server's own. */
@@ -152,19 +154,68 @@ export class KubeCluster implements AsyncDisposable {
    * @returns What it printed.
    */
   async kubectl(args: readonly string[], input = ""): Promise<string> {
-    const child = new Deno.Command(this.#kubectl, {
-      args: [`--kubeconfig=${this.adminKubeconfig}`, ...args],
-      stdin: "piped",
-      stdout: "piped",
-      stderr: "piped",
-    }).spawn();
-    const writer = child.stdin.getWriter();
-    await writer.write(new TextEncoder().encode(input));
-    await writer.close();
-    const { success, stdout, stderr } = await child.output();
-    const said = (bytes: Uint8Array) => new TextDecoder().decode(bytes).trim();
-    if (success) return said(stdout);
-    throw new Error(`kubectl ${args.join(" ")}: ${said(stderr)}`);
+    const command = [
+      this.#kubectl,
+      `--kubeconfig=${this.adminKubeconfig}`,
+      ...args,
+    ];
+    const { code, stdout, stderr } = await runToEnd(command, { input });
+    if (code === 0) return stdout.trim();
+    throw new Error(`kubectl ${args.join(" ")}: ${stderr.trim()}`);
+  }
+
+  /** Writes objects, of `v1` unless they say otherwise. */
+  async apply(objects: readonly object[], namespace?: string): Promise<void> {
+    const items = objects.map((each) => ({ apiVersion: "v1", ...each }));
+    const place = namespace === undefined ? [] : [`--namespace=${namespace}`];
+    await this.kubectl(
+      [...place, "apply", "-f", "-"],
+      JSON.stringify({ apiVersion: "v1", kind: "List", items }),
+    );
+  }
+
+  /** @param object Such as `node/edge1`. */
+  async patchStatus(
+    object: string,
+    status: unknown,
+    ...flags: readonly string[]
+  ): Promise<void> {
+    const words = ["patch", object, "--subresource=status", "--type=merge"];
+    const patch = `--patch=${JSON.stringify({ status })}`;
+    await this.kubectl([...words, patch, ...flags]);
+  }
+
+  /** The kubeconfig of a user with a certificate of the cluster's CA. */
+  async user(
+    name: string,
+    organizations: readonly string[] = [],
+    server?: string,
+  ): Promise<string> {
+    const file = name.replaceAll(":", "-");
+    const pair = await this.issue(file, {
+      ...{ commonName: name, organizations, usage: "client" },
+    });
+    return await this.kubeconfig(file, userOf(pair), server);
+  }
+
+  /** Gives somebody a role of the cluster. */
+  async bind(
+    role: string,
+    kind: "User" | "ServiceAccount",
+    name: string,
+    binding = role,
+  ): Promise<void> {
+    const group = "rbac.authorization.k8s.io";
+    const subject = kind === "User"
+      ? { kind, name, apiGroup: group }
+      : { kind, name, namespace: "kube-system" };
+    await this.apply([{
+      apiVersion: `${group}/v1`,
+      kind: "ClusterRoleBinding",
+      metadata: { name: binding },
+      roleRef: { apiGroup: group, kind: "ClusterRole", name: role },
+      subjects: [subject],
+    }]);
   }
 
   /**
@@ -192,12 +243,7 @@ export class KubeCluster implements AsyncDisposable {
     this.#flags = flags;
     this.#prefix = prefix;
     this.#kubectl = await findPeer("kubectl");
-    const admin = await this.issue("admin", {
-      commonName: "admin",
-      organizations: ["system:masters"],
-      usage: "client",
-    });
-    await this.kubeconfig("admin", userOf(admin));
+    await this.user("admin", ["system:masters"]);
     await this.#startEtcd();
     await this.#startApiServer();
     if (controllerManager === true) await this.#startControllerManager();
@@ -270,11 +316,7 @@ export class KubeCluster implements AsyncDisposable {
   }
 
   async #startControllerManager(): Promise<void> {
-    const own = await this.issue("controller-manager", {
-      commonName: "system:kube-controller-manager",
-      usage: "client",
-    });
-    const kubeconfig = await this.kubeconfig("controller-manager", userOf(own));
+    const kubeconfig = await this.user("system:kube-controller-manager");
     const port = freePort();
     const serving = await this.issue("controller-manager-serving", {
       commonName: "kube-controller-manager",
@@ -317,7 +359,7 @@ export class KubeCluster implements AsyncDisposable {
         const tail = await child.logTail();
         throw new Error(`${name}: no 200 from ${readyUrl}:\n${tail}`);
       }
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      await sleep(POLL_MS);
     }
   }
 
@@ -419,6 +461,6 @@ class Pki {
 }
 
 /** The fields of a kubeconfig's user. */
-function userOf(pair: PkiPair): object {
+export function userOf(pair: PkiPair): object {
   return { "client-certificate": pair.cert, "client-key": pair.key };
 }

@@ -20,6 +20,7 @@ import { PeerMissingError } from "../../../tests/support/program/peers.ts";
 import { Tally } from "../../../tests/support/watch/tally.ts";
 import { CLIENT_CASES } from "./client_cases.ts";
 import { OurClient } from "./our_client.ts";
+import { within } from "../case_runner.ts";
 
 /** Where programs, packages and logs go. */
 const CACHE: string =
@@ -43,16 +44,8 @@ interface GrpcPeer {
  */
 async function buildGoPeer(): Promise<GrpcPeer> {
   const program = `${CACHE}/go-peer`;
-  await run("go", [
-    "build",
-    "-p",
-    "2",
-    "-mod=readonly",
-    "-trimpath",
-    "-o",
-    program,
-    ".",
-  ], `${HERE}go`);
+  const flags = ["-p", "2", "-mod=readonly", "-trimpath", "-o", program];
+  await run("go", ["build", ...flags, "."], `${HERE}go`);
   return {
     name: "grpc-go",
     server: [program, "serve"],
@@ -171,21 +164,11 @@ async function runOurClient(peer: GrpcPeer): Promise<void> {
   for (const [name, run] of Object.entries(CLIENT_CASES)) {
     await tally.run(
       `our client, ${peer.name} server: ${name}`,
-      () => withTimeout(run(client)),
+      () => within(CASE_TIMEOUT_MS, run(client)),
     );
   }
   client.connection.abort(0, "the test is over");
   await child.stop("SIGKILL");
-}
-
-async function withTimeout(work: Promise<void>): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const error = new Error(`not done within ${CASE_TIMEOUT_MS} ms`);
-    timer = setTimeout(() => reject(error), CASE_TIMEOUT_MS);
-  });
-  await Promise.race([work, late]);
-  clearTimeout(timer);
 }
 
 /** Runs `work`; a missing tool skips it. */

@@ -131,15 +131,11 @@ export class RealNode implements AsyncDisposable {
       usage: "server",
       names: [NODE, NODE_ADDRESS],
     });
-    const own = await cluster.issue("node", {
-      commonName: `system:node:${NODE}`,
-      organizations: ["system:nodes"],
-      usage: "client",
-    });
-    const kubeconfig = await cluster.kubeconfig("node", {
-      "client-certificate": own.cert,
-      "client-key": own.key,
-    }, cluster.server.replace("127.0.0.1", API_ADDRESS));
+    const kubeconfig = await cluster.user(
+      `system:node:${NODE}`,
+      ["system:nodes"],
+      cluster.server.replace("127.0.0.1", API_ADDRESS),
+    );
     const config = `${folder}/config.json`;
     await Deno.writeTextFile(
       config,

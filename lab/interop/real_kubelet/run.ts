@@ -15,10 +15,6 @@
 
 import { assert } from "@std/assert";
 import {
-  endChildrenOnSignals,
-  killAllChildren,
-} from "../../../tests/support/program/child.ts";
-import {
   type DebianName,
   findDebianProgram,
 } from "../../../tests/support/program/debian.ts";
@@ -26,11 +22,11 @@ import {
   findPeer,
   type PeerName,
 } from "../../../tests/support/program/peers.ts";
-import { Workspace } from "../../../tests/support/program/workspace.ts";
 import { programWords } from "../../../tests/support/program/program.ts";
 import { Tally } from "../../../tests/support/watch/tally.ts";
 import { CHECKS } from "./checks.ts";
 import { Stage, WAYS } from "./stage.ts";
+import { counted } from "../case_runner.ts";
 
 /** Set in the process that is inside of the namespaces. */
 const INSIDE = "REAL_KUBELET_INSIDE";
@@ -80,10 +76,7 @@ async function enter(): Promise<number> {
 
 async function main(): Promise<number> {
   const rounds = Number(Deno.args[0] ?? ROUNDS);
-  const tally = new Tally();
-  endChildrenOnSignals(() => Promise.resolve());
-  const workspace = await Workspace.make();
-  try {
+  return await counted("a real kubelet starts", async (tally, workspace) => {
     await using stage = await Stage.set(workspace);
     for (const way of WAYS) {
       await stage.serve(way);
@@ -103,13 +96,7 @@ async function main(): Promise<number> {
         },
       );
     }
-  } catch (error) {
-    tally.fail("a real kubelet starts", error);
-  }
-  await killAllChildren();
-  if (tally.failed === 0) await workspace.remove();
-  else tally.note(`logs: ${workspace.folder}`);
-  return tally.end();
+  });
 }
 
 Deno.exit(await (Deno.env.has(INSIDE) ? main() : enter()));

@@ -25,8 +25,6 @@ const SERVER_ADDRESS = "10.99.0.1";
 /** The whole time that a pod has to be ready, images being there. */
 const POD_TIMEOUT_MS = 90_000;
 
-const GROUP = "rbac.authorization.k8s.io";
-
 /** How the server comes to know which node is meant. */
 export const WAYS = ["address", "lookup"] as const;
 export type Way = (typeof WAYS)[number];
@@ -85,9 +83,9 @@ export class Stage implements AsyncDisposable {
 
   async #fill(): Promise<void> {
     const { cluster } = this;
-    for (const object of objects()) {
-      await cluster.kubectl(["apply", "-f", "-"], JSON.stringify(object));
-    }
+    const own = "tunnel-kubelet-client";
+    await cluster.bind("system:kubelet-api-admin", "User", own, own);
+    await cluster.apply([pod("web", WEB, false), pod("talk", TALK, true)]);
     await eventually("the pods are ready", async () => {
       const path = "jsonpath={.items[*].status.containerStatuses[*].ready}";
       const said = await cluster.kubectl(["get", "pods", "-o", path]);
@@ -131,29 +129,6 @@ async function kubeletFlags(
     ...(way === "lookup"
       ? ["--kubelet-lookup", `--kubeconfig=${cluster.adminKubeconfig}`]
       : []),
-  ];
-}
-
-/** What our client certificate may do, and two pods. */
-function objects(): object[] {
-  return [
-    {
-      apiVersion: `${GROUP}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata: { name: "tunnel-kubelet-client" },
-      roleRef: {
-        apiGroup: GROUP,
-        kind: "ClusterRole",
-        name: "system:kubelet-api-admin",
-      },
-      subjects: [{
-        apiGroup: GROUP,
-        kind: "User",
-        name: "tunnel-kubelet-client",
-      }],
-    },
-    pod("web", WEB, false),
-    pod("talk", TALK, true),
   ];
 }
 
