@@ -49,22 +49,6 @@ for (
     });
   });
 
-  Deno.test(`8 MiB go both ways over TLS, ${engine}`, async () => {
-    await withPort({ tls: server }, async (port) => {
-      const agent = await connect(port, client);
-      const seen = await port.connection();
-      const bytes = new Uint8Array(8 << 20).fill(1);
-      await Promise.all([
-        agent.say(bytes),
-        seen.say(bytes),
-        seen.received(bytes.length),
-        agent.received(bytes.length),
-      ]);
-      agent.stream.close();
-      await seen.closed;
-    });
-  });
-
   Deno.test(`an unknown agent is refused with its reason, counted once, ${engine}`, async () => {
     const all = await certificates();
     const cases: [{ cert: string; key: string }, string][] = [

@@ -8,180 +8,42 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { Browser, Page } from "playwright-core";
 import { openBrowser, Visit } from "./browser.ts";
-import type { NodesAnswer } from "../../proto/admin/node_answer.ts";
-import { Child } from "../support/program/child.ts";
+import type { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
+import { NodeStage } from "../support/rigs/node_stage.ts";
 
-/** How long the parts may take to find each other, on a busy machine. */
-const READY_MS = 30_000;
-
-class RealTunnel implements AsyncDisposable {
-  readonly folder: string = Deno.makeTempDirSync({ prefix: "tunnel-dash-" });
-  readonly adminPort = freePort();
-  readonly #agentPort = freePort();
-  readonly #healthPort = freePort();
-  readonly #children = new Set<Child>();
-  readonly #target: Deno.Listener;
-  #server: Child | undefined;
-
-  private constructor() {
-    this.#target = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    echoAll(this.#target).catch(() => {});
-  }
-
-  /** A server and its agents, linked. */
-  static async start(...nodes: readonly string[]): Promise<RealTunnel> {
-    const tunnel = new RealTunnel();
-    try {
-      await tunnel.#begin(nodes);
-      return tunnel;
-    } catch (error) {
-      await tunnel[Symbol.asyncDispose]();
-      throw error;
-    }
-  }
-
-  async #begin(nodes: readonly string[]): Promise<void> {
-    await this.startServer();
-    for (const node of nodes) await this.#join(node);
-    await this.until(async () => {
-      const { nodes: online } = JSON.parse(
-        await this.run("node", "list", "--only=online", "--output=json"),
-      ) as NodesAnswer;
-      return online.length >= nodes.length;
-    });
-  }
-
-  get serverPid(): number {
-    return this.#server!.pid;
-  }
-
+/** A server and agents that are linked, beside an echo. */
+class RealTunnel extends NodeStage {
+  readonly #adminPort = freePort();
   /** Where what is dialed through the tunnel answers. */
-  get targetPort(): number {
-    return (this.#target.addr as Deno.NetAddr).port;
+  readonly targetPort = this.echo();
+
+  static async of(...nodes: readonly string[]): Promise<RealTunnel> {
+    const tunnel = new RealTunnel(await Workspace.make());
+    await tunnel.startServer();
+    for (const node of nodes) await tunnel.joined(node, "--allow-preset=all");
+    return tunnel;
   }
 
   async startServer(): Promise<void> {
-    this.#server = this.#start("server", [
-      "server",
-      `--state-dir=${this.#state}`,
-      ...["--agent-bind-address=127.0.0.1", "--server-id=real-1"],
-      `--agent-port=${this.#agentPort}`,
-      "--server-port=0",
-      "--health-bind-address=127.0.0.1",
-      `--health-port=${this.#healthPort}`,
-      `--admin-port=${this.adminPort}`,
-      `--uds-name=${this.folder}/f.sock`,
-    ]);
-    await this.until(async () => {
-      const url = `http://127.0.0.1:${this.#healthPort}/healthz`;
-      const response = await fetch(url);
-      await response.body?.cancel();
-      return response.ok;
-    });
-  }
-
-  /** Ends the server as a service manager does. */
-  async stopServer(): Promise<void> {
-    const server = this.#server!;
-    await server.stop();
-    this.#children.delete(server);
-  }
-
-  /** A command of ours that asks this server. @returns What it prints. */
-  async run(...words: readonly string[]): Promise<string> {
-    const [program, ...args] = ourCommand(
-      ...words,
-      `--state-dir=${this.#state}`,
-    );
-    const { stdout, stderr, success } = await new Deno.Command(program!, {
-      args,
-      env: { NO_COLOR: "1" },
-    }).output();
-    const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes).trim();
-    if (success) return text(stdout);
-    throw new Error(`Cannot run ${words.join(" ")}: ${text(stderr)}`);
+    const admin = `--admin-port=${this.#adminPort}`;
+    await this.server.start("--server-id=real-1", admin);
   }
 
   /** A link as a user gets it. */
-  link(...flags: readonly string[]): Promise<string> {
-    return this.run("dashboard", ...flags);
+  async link(...flags: readonly string[]): Promise<string> {
+    return (await this.ask("dashboard", ...flags)).stdout.trim();
   }
 
   /** A connection through the tunnel that stays, with something moving on it. */
   dialThrough(node: string): Child {
-    const [program, ...args] = ourCommand(
-      "dial",
-      `--server=unix:${this.folder}/f.sock`,
-      `--node=${node}`,
-      `127.0.0.1:${this.targetPort}`,
-    );
-    return this.#start(`dial-${node}`, [], [
+    return this.launch(`dial-${node}`, [
       ...["sh", "-c", '(while echo ping; do sleep 0.2; done) | "$@"', "sh"],
-      ...[program!, ...args],
+      ...ourCommand("dial", `--server=unix:${this.server.socket}`),
+      ...[`--node=${node}`, `127.0.0.1:${this.targetPort}`],
     ]);
-  }
-
-  /** @throws When it does not become so. */
-  async until(isSo: () => Promise<boolean>): Promise<void> {
-    const deadline = performance.now() + READY_MS;
-    let problem: unknown;
-    while (performance.now() < deadline) {
-      try {
-        if (await isSo()) return;
-      } catch (error) {
-        problem = error;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    throw new Error(`It did not become so: ${problem ?? "no error"}`);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...this.#children].map((child) => child.stop()));
-    this.#target.close();
-    await Deno.remove(this.folder, { recursive: true });
-  }
-
-  get #state(): string {
-    return `${this.folder}/state`;
-  }
-
-  async #join(node: string): Promise<void> {
-    const printed = await this.run("token", "create");
-    const [token] = /tnl1\.\S+/.exec(printed)!;
-    this.#start(`agent-${node}`, [
-      "agent",
-      `--server=127.0.0.1:${this.#agentPort}`,
-      `--join=${token}`,
-      `--node=${node}`,
-      `--state-dir=${this.folder}/${node}`,
-      "--health-server-host=127.0.0.1",
-      `--health-server-port=${freePort()}`,
-      `--admin-server-port=${freePort()}`,
-      "--allow-preset=all",
-    ]);
-  }
-
-  #start(
-    name: string,
-    words: readonly string[],
-    command: readonly string[] = ourCommand(...words),
-  ): Child {
-    const child = new Child({
-      name,
-      command,
-      logFile: `${this.folder}/${name}.log`,
-    });
-    this.#children.add(child);
-    return child;
-  }
-}
-
-async function echoAll(listener: Deno.Listener): Promise<void> {
-  for await (const conn of listener) {
-    conn.readable.pipeTo(conn.writable).catch(() => {});
   }
 }
 
@@ -194,7 +56,7 @@ let tunnel: RealTunnel;
 
 Deno.test.beforeAll(async () => {
   browser = await openBrowser();
-  tunnel = await RealTunnel.start("edge-1", "edge-2");
+  tunnel = await RealTunnel.of("edge-1", "edge-2");
   tunnel.dialThrough("edge-1");
 });
 
@@ -266,9 +128,9 @@ check("an open page costs the server next to nothing", async (page, visit) => {
   for (const view of ["overview", "nodes"]) {
     await visit.goTo(view);
     await page.waitForTimeout(1_000);
-    const before = cpuMs(tunnel.serverPid);
+    const before = cpuMs(tunnel.server.child.pid);
     await page.waitForTimeout(MEASURED_MS / 2);
-    const spent = cpuMs(tunnel.serverPid) - before;
+    const spent = cpuMs(tunnel.server.child.pid) - before;
     const percent = spent / (MEASURED_MS / 2) * 100;
     costs.push(`${view} ${percent.toFixed(1)} %`);
     assert(percent <= CPU_PERCENT_MAX, costs.join());
@@ -278,7 +140,7 @@ check("an open page costs the server next to nothing", async (page, visit) => {
 });
 
 check("a server that is restarted is found again", async (page) => {
-  await tunnel.stopServer();
+  await tunnel.server.stop("SIGTERM");
   await page.getByText("The server does not answer.").waitFor();
   await tunnel.startServer();
   await page.getByText("The server does not answer.").waitFor({
@@ -302,7 +164,7 @@ check("a conduit is killed, a node drained and revoked", async (
   await act(page, "Revoke");
   await page.locator("aside .panel-state", { hasText: "revoked" }).waitFor();
   assertStringIncludes(
-    await tunnel.run("node", "list", "--only=revoked"),
+    (await tunnel.ask("node", "list", "--only=revoked")).stdout,
     "edge-2",
   );
 });

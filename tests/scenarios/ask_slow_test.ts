@@ -1,3 +1,5 @@
+import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { Workspace } from "../support/program/workspace.ts";
 import { assertEquals, assertMatch } from "@std/assert";
 import type { ConduitsAnswer } from "../../proto/admin/node_answer.ts";
 import { ExitCode } from "../../cli/program/exit_codes.ts";
@@ -11,42 +13,27 @@ function run(...words: string[]) {
 }
 
 /** A server, an agent with one address too many, and a dial that stays. */
-class Stage implements AsyncDisposable {
-  readonly #target = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  readonly port = this.#target.addr.port;
+class Stage extends NodeStage {
   /** Names the server's state directory. */
-  readonly state: string;
+  readonly state = `--state-dir=${this.server.stateDirectory}`;
 
-  private constructor(private readonly nodes: NodeStage) {
-    this.state = `--state-dir=${nodes.server.stateDirectory}`;
+  static async linked(): Promise<Stage> {
+    const stage = new Stage(await Workspace.make());
+    await stage.server.start();
+    return stage;
   }
 
-  static async open(): Promise<Stage> {
-    return new Stage(await NodeStage.open());
-  }
-
-  get home(): string {
-    return this.nodes.folderOf("edge-7");
-  }
-
-  agent(): Promise<Child> {
+  linkedAgent(): Promise<Child> {
     // Nothing listens at the second one.
-    const server = `--server=${this.nodes.addresses},127.0.0.1:1`;
-    return this.nodes.joined("edge-7", server);
+    return this.joined("edge-7", `--server=${this.addresses},127.0.0.1:1`);
   }
 
-  async dial(): Promise<{ dial: Child; far: Deno.Conn }> {
-    const accepted = this.#target.accept();
-    const dial = this.nodes.run(
-      ...["dial", "dial", `127.0.0.1:${this.port}`, "--node=edge-7"] as const,
-      `--server=unix:${this.nodes.server.socket}`,
+  async dial(): Promise<{ dial: Child; far: ConduitProbe }> {
+    const dial = this.run(
+      ...["dial", "dial", this.target.address, "--node=edge-7"] as const,
+      `--server=unix:${this.server.socket}`,
     );
-    return { dial, far: await accepted };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#target.close();
-    await this.nodes[Symbol.asyncDispose]();
+    return { dial, far: await this.target.next() };
   }
 }
 
@@ -55,9 +42,9 @@ async function conduits(...words: string[]): Promise<ConduitsAnswer> {
 }
 
 Deno.test("status, node and conn say who is connected, and since when one is not", async () => {
-  await using stage = await Stage.open();
-  const { state, port } = stage;
-  const agent = await stage.agent();
+  await using stage = await Stage.linked();
+  const { state, target: { address } } = stage;
+  const agent = await stage.linkedAgent();
   await stage.dial();
   const list = await run("node", "list", state);
   assertEquals([list.code, list.stderr], [0, ""]);
@@ -66,7 +53,7 @@ Deno.test("status, node and conn say who is connected, and since when one is not
   assertEquals(status.code, 0);
   assertMatch(status.stdout, /^server \S+ {2}ready/);
   assertMatch(status.stdout, /Nodes +1 online, 0 offline/);
-  assertMatch(status.stdout, new RegExp(`edge-7 +127.0.0.1:${port}`));
+  assertMatch(status.stdout, new RegExp(`edge-7 +${address}`));
   assertMatch(status.stdout, /certificate of node edge-7/);
   const detail = await run("node", "describe", "edge-7", state);
   assertMatch(detail.stdout, /^node edge-7 {2}online/);
@@ -85,11 +72,11 @@ Deno.test("status, node and conn say who is connected, and since when one is not
 });
 
 Deno.test("an agent says why a link is missing, and knows connections by the server's ids", async () => {
-  await using stage = await Stage.open();
-  const { state, home } = stage;
-  await stage.agent();
+  await using stage = await Stage.linked();
+  const { state } = stage;
+  await stage.linkedAgent();
   const { dial, far } = await stage.dial();
-  const atAgent = ["--agent=local", `--state-dir=${home}`];
+  const atAgent = ["--agent=local", `--state-dir=${stage.folderOf("edge-7")}`];
   const own = await run("status", ...atAgent);
   assertMatch(own.stdout, /^agent edge-7 {2}ready/);
   assertMatch(own.stdout, /127\.0\.0\.1:1 +(?:waiting|connecting)/);
@@ -107,10 +94,11 @@ Deno.test("an agent says why a link is missing, and knows connections by the ser
     /^Ended the connection [0-9a-f]{16} of .* at edge-7/,
   );
   assertEquals((await dial.ended).code, ExitCode.RESET);
-  await eventually(
-    "the target's side is reset, too",
-    () => far.write(new Uint8Array(1)).then(() => false, () => true),
-  );
+  // It has read the caller's end already, and finds out when it writes.
+  await eventually("the target's side is reset, too", () => {
+    if (far.end === undefined) far.send("x");
+    return far.end !== undefined;
+  });
   const again = await run("conn", "kill", id, state);
   assertEquals(again.code, 1);
   assertMatch(again.stderr, /No connection has .* now: it may be over/);

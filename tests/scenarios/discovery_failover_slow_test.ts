@@ -16,6 +16,7 @@ import { DiscoveryServer } from "../support/peers/discovery_server.ts";
 import { freePort } from "../support/program/ports.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { NodeStage } from "../support/rigs/node_stage.ts";
+import { Processes } from "../support/rigs/processes.ts";
 import { proxyNode, readWhole } from "../../services/proxy/ads/ads_source.ts";
 import type { WholeService } from "../../services/catalog/service_message.ts";
 import { ask } from "../support/rigs/proxy_rig.ts";
@@ -25,39 +26,24 @@ import { namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
 const SERVICES = 500;
 
 /** Two servers of one catalog, which share nothing else. */
-class Stage implements AsyncDisposable {
-  private constructor(
-    readonly workspace: Workspace,
-    readonly one: DiscoveryServer,
-    readonly two: DiscoveryServer,
-  ) {}
-
-  static async open(): Promise<Stage> {
-    const workspace = await Workspace.make();
-    const services = Array.from({ length: SERVICES }, (_, index) => ({
-      name: `s${index}`,
-      appProtocol: "http" as const,
-      listen: 20_000 + index,
-      endpoints: [`10.0.${index >> 8}.${index & 255}:80`],
-    }));
-    const config = { maker: "ours", services } as const;
-    const one = await DiscoveryServer.start(workspace, config);
-    const two = await DiscoveryServer.start(workspace, {
-      ...config,
-      file: one.file,
-    });
-    return new Stage(workspace, one, two);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.one.stop("SIGKILL");
-    await this.two.stop("SIGKILL");
-    await this.workspace.remove();
-  }
+async function twoServers(workspace: Workspace) {
+  const services = Array.from({ length: SERVICES }, (_, index) => ({
+    name: `s${index}`,
+    appProtocol: "http" as const,
+    listen: 20_000 + index,
+    endpoints: [`10.0.${index >> 8}.${index & 255}:80`],
+  }));
+  const config = { maker: "ours", services } as const;
+  const one = await DiscoveryServer.start(workspace, config);
+  const { file } = one;
+  const two = await DiscoveryServer.start(workspace, { ...config, file });
+  return { one, two };
 }
 
 Deno.test("a node proxy's client keeps all that it has when its server is killed", async () => {
-  await using stage = await Stage.open();
+  await using programs = new Processes(await Workspace.make());
+  const stage = await twoServers(programs.workspace);
+  for (const { child } of [stage.one, stage.two]) programs.keep(child);
   let changes = 0;
   const read: string[] = [];
   const client = new AdsClient<WholeService>({
