@@ -30,7 +30,10 @@ import { identifierKey } from "../../proto/peer/normal_form.ts";
 
 /** What `CatalogReach` needs from outside. */
 export interface CatalogReachOptions {
-  readonly catalog: { follow(follower: Follower): () => void };
+  readonly catalog: {
+    readonly isSynced: boolean;
+    follow(follower: Follower): () => void;
+  };
   readonly clock: Clock;
   /** The services that a node may see. */
   visibleTo(node: string): Visibility;
@@ -56,6 +59,11 @@ export class CatalogReach {
       ]);
       for (const key of touched) this.#index(snapshot, key);
     });
+  }
+
+  /** False while services may be missing: this server has started just now. */
+  get isComplete(): boolean {
+    return this.options.catalog.isSynced;
   }
 
   /**

@@ -11,7 +11,7 @@ import type { DialFacts, DialRecord } from "../../policy/dial_record.ts";
 import { refusal } from "../../policy/refusal.ts";
 import { NOT_ALLOWED, type RuleDecision } from "../../policy/rule_set.ts";
 import type { ConnectionId } from "../../proto/peer/connection_id.ts";
-import type { DialError, DialTarget } from "../../proto/peer/dial_error.ts";
+import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import { type Caller, callerFacts } from "./caller.ts";
 import type { CatalogReach } from "./catalog_reach.ts";
@@ -48,10 +48,15 @@ export interface DialAuthorizerOptions {
 /** Where there are no rules, and no audit log. */
 const ADMITTED: DialDecision = Object.freeze({});
 
+/** Callers with several servers ask the next one after these words. */
+const NOT_ALL_KNOWN =
+  "No agent available: this server has just started, and does not know all " +
+  "services yet";
+
 /** Decides about every dial of a server. */
 export class DialAuthorizer {
   /** Set once there is a catalog; without one nodes may dial what rules allow. */
-  reach: Pick<CatalogReach, "serviceOf"> | undefined;
+  reach: Pick<CatalogReach, "serviceOf" | "isComplete"> | undefined;
 
   constructor(private readonly options: DialAuthorizerOptions) {}
 
@@ -75,9 +80,22 @@ export class DialAuthorizer {
     const decision = this.explain(dial, agent);
     const record = this.record(decision, dial, agent, forwardedTo);
     if (decision.isAllowed) return record === undefined ? ADMITTED : { record };
+    if (this.#mayBeAllowedSoon(dial, decision)) {
+      const error = new DialError("no-agent", NOT_ALL_KNOWN);
+      return { refusal: error, ...record && { record } };
+    }
     this.options.refused();
     const error = refusal("server", dial.target, decision);
     return { refusal: error, ...record && { record } };
+  }
+
+  /** No rule forbids it, and the service that allows it may not be known yet. */
+  #mayBeAllowedSoon(
+    { caller }: RequestedDial,
+    { rule }: RuleDecision,
+  ): boolean {
+    return caller.node !== undefined && rule === "" &&
+      this.reach?.isComplete === false;
   }
 
   /** For the audit log: a dial was decided about. */

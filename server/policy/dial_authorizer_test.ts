@@ -90,6 +90,7 @@ function setUpNode(policy?: Policy) {
 
 /** The catalog has `web` at 10.0.0.7:80 behind edge-1. */
 const REACH = {
+  isComplete: true,
   serviceOf: (node: string, agent: string | undefined, { address }: {
     readonly address: string;
   }) =>
@@ -110,6 +111,19 @@ Deno.test("a node may dial services that it sees, and nothing else", () => {
   assertEquals(ask("10.0.0.7:80", "edge-2"), why);
   assertMatch(ask("10.0.0.7:22", "edge-1")!, /no service that edge-9 sees/);
   assertEquals(refused.dials, 4);
+});
+
+Deno.test("a server that does not know all services yet sends a node to the next one", () => {
+  const policy = new Policy({ dials: [{ node: "*", deny: ["tcp:*:22"] }] });
+  const { ask, authorizer, refused } = setUpNode(policy);
+  authorizer.reach = { ...REACH, isComplete: false };
+  assertEquals(ask("10.0.0.7:80", "edge-1"), undefined);
+  assertMatch(ask("10.0.0.8:80", "edge-1")!, /^No agent available: .* just/);
+  assertMatch(
+    ask("10.0.0.8:22", "edge-1")!,
+    /refused by the server.s rule dials/,
+  );
+  assertEquals(refused.dials, 1);
 });
 
 Deno.test("rules for frontends are not about nodes, and theirs about nobody else", () => {
