@@ -42,28 +42,29 @@ const NAME_LENGTH_MAX = 100;
 /** The last of gRPC's codes. */
 const CODE_MAX = 16;
 
-/** Plain counters, and what they say. */
+/** Plain counters, and what they say. In quotes, as names are looked for. */
 const COUNTERS = {
-  pushes_total: "Times that changes were sent to all clients.",
-  merged_changes_total: "Changes that were sent together with an earlier one.",
-  stalled_clients_reset_total:
+  "pushes_total": "Times that changes were sent to all clients.",
+  "merged_changes_total":
+    "Changes that were sent together with an earlier one.",
+  "stalled_clients_reset_total":
     "Streams ended because the client read no byte of a response.",
-  turned_away_total:
+  "turned_away_total":
     "Streams refused at their begin: unauthenticated, or a quota used up.",
 };
 
 /** Those with a series for each kind of resource. */
 const BY_TYPE = {
-  requests_total: "Requests, ACKs among them.",
-  responses_total: "Responses.",
-  response_bytes_total: "Bytes of responses, before they are framed.",
-  rejects_total: "Responses that clients refused (NACK).",
+  "requests_total": "Requests, ACKs among them.",
+  "responses_total": "Responses.",
+  "response_bytes_total": "Bytes of responses, before they are framed.",
+  "rejects_total": "Responses that clients refused (NACK).",
 };
 
 const HISTOGRAMS = {
-  push_seconds: "From the begin of a push until the last client's turn.",
-  queue_seconds: "How long clients wait for their turn in a push.",
-  convergence_seconds:
+  "push_seconds": "From the begin of a push until the last client's turn.",
+  "queue_seconds": "How long clients wait for their turn in a push.",
+  "convergence_seconds":
     "From a change until a client has acknowledged all of it.",
 };
 
