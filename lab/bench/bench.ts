@@ -16,7 +16,6 @@
  */
 
 import {
-  Child,
   endChildrenOnSignals,
   killAllChildren,
 } from "../../tests/support/program/child.ts";
@@ -32,6 +31,7 @@ import { type Plan, readPlan } from "./plan.ts";
 import { brief, isGood, renderMarkdown, renderText, rowsOf } from "./report.ts";
 import { type Measured, measureRound } from "./rounds.ts";
 import { loopback, preparePrograms } from "./tunnels/start_tunnel.ts";
+import { startTarget } from "../peers/programs.ts";
 
 type Results = ReadonlyMap<string, Measured>;
 
@@ -127,11 +127,7 @@ async function measure(plan: Plan): Promise<boolean> {
   endChildrenOnSignals(() => workspace.remove());
   try {
     const targetAddress = `127.0.0.1:${freePort()}`;
-    new Child({
-      name: "target",
-      command: [await findPeer("loadgen"), "target", targetAddress],
-      logFile: workspace.path("target.log"),
-    });
+    await startTarget(workspace, targetAddress);
     const site = loopback(workspace, targetAddress);
     const a = new Contender(plan.a, site);
     const peers = plan.peers.map((name) => new Contender(name, site));

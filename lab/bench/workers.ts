@@ -24,7 +24,6 @@ import {
   endChildrenOnSignals,
   killAllChildren,
 } from "../../tests/support/program/child.ts";
-import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";
@@ -32,6 +31,7 @@ import { median } from "./comparison.ts";
 import { generate, type Sample } from "./generator.ts";
 import type { Route } from "./metric.ts";
 import { loopback, type Site, startTunnel } from "./tunnels/start_tunnel.ts";
+import { startTarget } from "../peers/programs.ts";
 
 /** The number that is to grow, and one that must not. */
 interface Load {
@@ -215,11 +215,7 @@ async function main(): Promise<number> {
   endChildrenOnSignals(() => workspace.remove());
   try {
     const target = `127.0.0.1:${freePort()}`;
-    new Child({
-      name: "target",
-      command: [await findPeer("loadgen"), "target", target],
-      logFile: workspace.path("target.log"),
-    });
+    await startTarget(workspace, target);
     const site = loopback(workspace, target);
     let isGood = true;
     for (const name of names) {

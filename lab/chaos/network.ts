@@ -10,6 +10,7 @@
  */
 
 import { findPeer } from "../../tests/support/program/peers.ts";
+import { mustEnd } from "../peers/programs.ts";
 
 /** Of the machine where callers, balancer and name server are. */
 export const HOME_ADDRESS = "10.98.0.1";
@@ -132,13 +133,6 @@ export class Network implements AsyncDisposable {
 }
 
 /** Runs a program to its end. @returns What it printed. */
-export async function runOrThrow(...command: string[]): Promise<string> {
-  const [program, ...args] = command;
-  const { success, stdout, stderr } = await new Deno.Command(program!, {
-    args,
-    stdin: "null",
-  }).output();
-  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  if (success) return text(stdout);
-  throw new Error(`${command.join(" ")}: ${text(stderr).trim()}`);
+export function runOrThrow(...command: string[]): Promise<string> {
+  return mustEnd(command);
 }

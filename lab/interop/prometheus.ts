@@ -17,6 +17,7 @@ import { Workspace } from "../../tests/support/program/workspace.ts";
 import { eventually } from "./kube_case.ts";
 import { PrometheusRig } from "./prometheus_rig.ts";
 import { counted } from "./case_runner.ts";
+import { mustEnd } from "../peers/programs.ts";
 
 /** Whose dashboards they are; its types are its schema. */
 const SCHEMA = "npm:@grafana/schema@13.2.3";
@@ -42,17 +43,6 @@ function expanded(expr: string): string {
     "$instance",
     ".*",
   );
-}
-
-async function run(command: readonly string[], cwd?: string): Promise<void> {
-  const [program, ...args] = command;
-  const { success, stdout, stderr } = await new Deno.Command(program!, {
-    args,
-    ...(cwd === undefined ? {} : { cwd }),
-  }).output();
-  if (success) return;
-  const decoder = new TextDecoder();
-  throw new Error(decoder.decode(stdout) + decoder.decode(stderr));
 }
 
 async function checkPanels(board: Board, rig: PrometheusRig): Promise<void> {
@@ -140,9 +130,9 @@ async function checkSchema(workspace: Workspace): Promise<void> {
         `export const DASHBOARD: Dashboard = ${text};\n`,
     );
   }
-  await run(
+  await mustEnd(
     [Deno.execPath(), "check", "--quiet", "--no-lock", "--no-config", ...files],
-    folder,
+    { cwd: folder },
   );
 }
 
@@ -152,7 +142,9 @@ async function main(): Promise<number> {
     const file = (name: string) => `${DEPLOY}${name}`;
     for (const [sentence, ...words] of PROMTOOL) {
       const files = words.map((word) => word.replace(/.*\.yaml$/, file));
-      await tally.run(sentence, () => run([...promtool, ...files]));
+      await tally.run(sentence, async () => {
+        await mustEnd([...promtool, ...files]);
+      });
     }
     await tally.run(
       "dashboards are as Grafana's schema has them",

@@ -21,7 +21,7 @@ import {
   writeAll,
 } from "../../tests/support/peers/sockets.ts";
 import { eventually } from "./kube_case.ts";
-import { output } from "./proxy_case.ts";
+import { mustEnd } from "../peers/programs.ts";
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
@@ -111,7 +111,7 @@ export class ProxyRun implements AsyncDisposable {
 
   /** What `tunnel services …` or `tunnel endpoints …` prints about it. */
   async says(...words: readonly string[]): Promise<string> {
-    return await output(
+    return await mustEnd(
       ourCommand(...words, `--proxy=127.0.0.1:${this.adminPort}`),
     );
   }

@@ -16,7 +16,8 @@ import {
 } from "../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { eventually } from "./kube_case.ts";
-import { output, type ProxyCases } from "./proxy_case.ts";
+import { type ProxyCases } from "./proxy_case.ts";
+import { mustEnd } from "../peers/programs.ts";
 
 const ADMIN_PORT = 8096;
 
@@ -80,7 +81,7 @@ class LonelyProxy implements AsyncDisposable {
 
   #beside(...command: readonly string[]): Promise<string> {
     const net = `--net=/proc/${this.child.pid}/ns/net`;
-    return output(["nsenter", net, ...command]);
+    return mustEnd(["nsenter", net, ...command]);
   }
 }
 

@@ -13,6 +13,7 @@ import {
 import { freePort } from "../../tests/support/program/ports.ts";
 import { ServiceProxyProcess } from "../peers/service_proxy.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
+import { sleep } from "../../tests/support/watch/event_loop.ts";
 
 /** Mean time between two changes; the proxy's watch joins what is closer. */
 const FLAP_EVERY_MS = 200;
@@ -104,38 +105,4 @@ export async function startDebian(
   return Object.assign(child, {
     [Symbol.asyncDispose]: () => child.stop("SIGKILL"),
   });
-}
-
-/** What a program printed; it must end well. */
-export async function output(
-  command: readonly string[],
-  input?: string,
-): Promise<string> {
-  const [program, ...args] = command;
-  const child = new Deno.Command(program!, {
-    args,
-    stdin: input === undefined ? "null" : "piped",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-  const fed = input === undefined ? undefined : feed(child.stdin, input);
-  const { code, stdout, stderr } = await child.output();
-  await fed;
-  const said = new TextDecoder().decode(stdout);
-  if (code === 0) return said;
-  const why = new TextDecoder().decode(stderr);
-  throw new Error(`${program} ended with ${code}: ${why.trim()}\n${said}`);
-}
-
-async function feed(
-  stdin: WritableStream<Uint8Array>,
-  input: string,
-): Promise<void> {
-  const writer = stdin.getWriter();
-  await writer.write(new TextEncoder().encode(input));
-  await writer.close();
-}
-
-export function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

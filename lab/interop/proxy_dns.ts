@@ -10,7 +10,8 @@ import { freePort } from "../../tests/support/program/ports.ts";
 import { ServiceProxyProcess } from "../peers/service_proxy.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { eventually } from "./kube_case.ts";
-import { output, type ProxyCases } from "./proxy_case.ts";
+import { type ProxyCases } from "./proxy_case.ts";
+import { mustEnd } from "../peers/programs.ts";
 
 const WEB = "web.default.svc.tunnel";
 
@@ -38,7 +39,7 @@ async function start(
   ]);
   const command = await debianCommand("dig");
   const dig = (...words: readonly string[]) =>
-    output([
+    mustEnd([
       ...command,
       ...["-r", "@127.0.0.1", "-p", String(port), "+tries=1", "+time=3"],
       ...words,

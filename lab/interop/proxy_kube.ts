@@ -12,7 +12,7 @@ import { freePort } from "../../tests/support/program/ports.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import { eventually, type KubeCases, type KubeContext } from "./kube_case.ts";
 import { call, Callers, NamedBackend, ProxyRun } from "./proxied_services.ts";
-import { output } from "./proxy_case.ts";
+import { mustEnd } from "../peers/programs.ts";
 
 /** Below the ports that other peers get. */
 const PORT_RANGE = "--port-range=10000-19999";
@@ -104,7 +104,7 @@ export const PROXY_KUBE_CASES: KubeCases = {
       const hosts = `${hostname} web.proxied.svc.tunnel web.proxied\n`;
       assertEquals(await proxy.says("services", "--hosts"), hosts);
       const planned = (flag: string) =>
-        output(ourCommand("proxy", ...flags, flag));
+        mustEnd(ourCommand("proxy", ...flags, flag));
       assertEquals(await planned("--print-hosts"), hosts);
       const environment = `PROXIED_WEB_SERVICE_HOST=${hostname}\n` +
         "PROXIED_WEB_SERVICE_PORT=8080\nPROXIED_WEB_SERVICE_PORT_HTTP=8080\n";

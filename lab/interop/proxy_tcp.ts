@@ -8,13 +8,9 @@ import { assert, assertEquals } from "@std/assert";
 import { debianCommand } from "../../tests/support/program/debian.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
-import {
-  FlappingService,
-  output,
-  type ProxyCases,
-  startDebian,
-} from "./proxy_case.ts";
+import { FlappingService, type ProxyCases, startDebian } from "./proxy_case.ts";
 import { eventually } from "./kube_case.ts";
+import { mustEnd } from "../peers/programs.ts";
 
 const SERVERS = 3;
 const COMMANDS = 400;
@@ -24,7 +20,7 @@ async function redisCli(
   port: number,
   ...words: readonly string[]
 ): Promise<string> {
-  return await output([
+  return await mustEnd([
     ...await debianCommand("redis-cli"),
     ...["-h", "127.0.0.1", "-p", String(port), "-e", ...words],
   ]);

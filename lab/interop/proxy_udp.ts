@@ -10,13 +10,10 @@ import { Child } from "../../tests/support/program/child.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { ServiceProxyProcess } from "../peers/service_proxy.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
-import {
-  FlappingService,
-  output,
-  type ProxyCases,
-  sleep,
-} from "./proxy_case.ts";
+import { FlappingService, type ProxyCases } from "./proxy_case.ts";
 import { eventually } from "./kube_case.ts";
+import { sleep } from "../../tests/support/watch/event_loop.ts";
+import { mustEnd } from "../peers/programs.ts";
 
 const SERVERS = 3;
 const TOLD = 1_500;
@@ -102,7 +99,7 @@ function tell(port: number, count: number, isKept: boolean): Promise<string> {
       "sleep 0.003; done"
     : `for ((i = 0; i < ${count}; i++)); do ${line} >${where}; ` +
       "sleep 0.003; done";
-  return output(["bash", "-c", `set -e; ${script}`]);
+  return mustEnd(["bash", "-c", `set -e; ${script}`]);
 }
 
 export const PROXY_UDP_CASES: ProxyCases = {

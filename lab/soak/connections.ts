@@ -13,7 +13,6 @@ import {
   endChildrenOnSignals,
   killAllChildren,
 } from "../../tests/support/program/child.ts";
-import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { startAgent, startServer } from "../../tests/support/program/tunnel.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
@@ -23,6 +22,7 @@ import {
 } from "../../tests/support/program/processes.ts";
 import { grade, gradeMemory, type Sample, WARM_UP_SHARE } from "./growth.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";
+import { startTarget } from "../peers/programs.ts";
 
 const SAMPLE_EVERY_MS = 2_000;
 
@@ -69,11 +69,7 @@ async function soak(
   tally: Tally,
 ): Promise<void> {
   const port = freePort();
-  new Child({
-    name: "target",
-    command: [await findPeer("loadgen"), "target", `0.0.0.0:${port}`],
-    logFile: workspace.path("target.log"),
-  });
+  await startTarget(workspace, `0.0.0.0:${port}`);
   const server = await startServer(workspace, {
     maker: "ours",
     mode: "http-connect",

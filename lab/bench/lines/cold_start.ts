@@ -14,6 +14,7 @@ import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { generate, type Sample, SpoiledRunError } from "../generator.ts";
 import { median } from "../comparison.ts";
 import { less, type Metric } from "../metric.ts";
+import { startTarget } from "../../peers/programs.ts";
 
 type Starter = "ours" | "konnectivity";
 
@@ -63,11 +64,7 @@ async function timeToFirstByte(
 ): Promise<number> {
   const commands = await commandsOf(starter, workspace);
   const targetAddress = `127.0.0.1:${freePort()}`;
-  const target = new Child({
-    name: "target",
-    command: [await findPeer("loadgen"), "target", targetAddress],
-    logFile: workspace.path("target.log"),
-  });
+  const target = await startTarget(workspace, targetAddress);
   const children = [target];
   const start = (role: "server" | "agent") => {
     children.push(

@@ -22,6 +22,7 @@ import {
 import { type Site, startTunnel } from "../tunnels/start_tunnel.ts";
 import { COLD_START } from "./cold_start.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
+import { startTarget } from "../../peers/programs.ts";
 
 const SERVER_HOST = "10.99.0.1";
 const AGENT_HOST = "10.99.0.2";
@@ -223,13 +224,7 @@ async function start(
   pieces: Child[],
 ): Promise<readonly string[]> {
   const [serverSide, agentSide] = [line.prefix("server"), line.prefix("agent")];
-  pieces.push(
-    new Child({
-      name: "target",
-      command: [...agentSide, await findPeer("loadgen"), "target", TARGET],
-      logFile: workspace.path("target.log"),
-    }),
-  );
+  pieces.push(await startTarget(workspace, TARGET, agentSide));
   const site: Site = {
     ...{ workspace, target: TARGET, serverHost: SERVER_HOST },
     ...{ serverSide, agentSide },

@@ -5,6 +5,7 @@
  */
 
 import { findDebianProgram } from "../../../tests/support/program/debian.ts";
+import { mustEnd } from "../../peers/programs.ts";
 
 /** As pods name it. */
 export const IMAGE = "localhost/box:1";
@@ -18,14 +19,10 @@ export async function makeImage(folder: string): Promise<string> {
   }
   await Deno.copyFile(path, `${root}/bin/busybox`);
   // Where there is nothing else: one that needs libraries fails here.
-  await run(
-    "chroot",
-    [root, "/bin/busybox", "--install", "-s", "/bin"],
-    folder,
-  );
+  await mustEnd(["chroot", root, "/bin/busybox", "--install", "-s", "/bin"]);
   const image = `${folder}/image`;
   await Deno.mkdir(image);
-  await run("tar", ["-cf", `${image}/layer.tar`, "-C", root, "."], folder);
+  await mustEnd(["tar", "-cf", `${image}/layer.tar`, "-C", root, "."]);
   const layer = await Deno.readFile(`${image}/layer.tar`);
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", layer));
   await Deno.writeTextFile(
@@ -51,19 +48,6 @@ export async function makeImage(folder: string): Promise<string> {
   );
   const archive = `${folder}/image.tar`;
   const files = ["manifest.json", "config.json", "layer.tar"];
-  await run("tar", ["-cf", archive, "-C", image, ...files], folder);
+  await mustEnd(["tar", "-cf", archive, "-C", image, ...files]);
   return archive;
-}
-
-async function run(
-  program: string,
-  args: readonly string[],
-  cwd: string,
-): Promise<void> {
-  const { success, stderr } = await new Deno.Command(program, {
-    args: [...args],
-    cwd,
-  }).output();
-  if (success) return;
-  throw new Error(`${program}: ${new TextDecoder().decode(stderr).trim()}`);
 }

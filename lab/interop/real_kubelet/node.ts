@@ -14,6 +14,7 @@ import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { eventually } from "../../../tests/support/watch/patience.ts";
 import { IMAGE, makeImage } from "./image.ts";
 import { API_ADDRESS, KUBELET_PORT, NODE, NODE_ADDRESS } from "./places.ts";
+import { mustEnd } from "../../peers/programs.ts";
 
 const SOCKET = "/run/containerd/containerd.sock";
 
@@ -37,10 +38,10 @@ export class RealNode implements AsyncDisposable {
     serverAddress: string,
   ): Promise<RealNode> {
     const node = serverAddress.replace(/\d+$/, "2");
-    const ip = (...words: string[]) => ran("ip", ...words);
+    const ip = (...words: string[]) => mustEnd(["ip", ...words]);
     const far = (...words: string[]) => ip("-n", NODE, ...words);
     // Sockets, shims and names of network namespaces are this run's alone.
-    await ran("mount", "-t", "tmpfs", "none", "/run");
+    await mustEnd(["mount", "-t", "tmpfs", "none", "/run"]);
     await ip("link", "set", "lo", "up");
     await ip("netns", "add", NODE);
     await ip(
@@ -112,14 +113,8 @@ export class RealNode implements AsyncDisposable {
       return await Deno.stat(SOCKET).then(() => true, () => false);
     }, START_TIMEOUT_MS);
     const image = await makeImage(folder);
-    await ran(
-      ctr,
-      `--address=${SOCKET}`,
-      "-n=k8s.io",
-      "images",
-      "import",
-      image,
-    );
+    const words = ["-n=k8s.io", "images", "import", image];
+    await mustEnd([ctr, `--address=${SOCKET}`, ...words]);
   }
 
   async #startKubelet(cluster: KubeCluster): Promise<void> {
@@ -204,14 +199,4 @@ runtime_type = "io.containerd.runc.v2"
 [plugins."${cri}".containerd.runtimes.runc.options]
 BinaryName = "${runc}"
 `;
-}
-
-async function ran(program: string, ...args: readonly string[]): Promise<void> {
-  const { success, stderr } = await new Deno.Command(program, {
-    args: [...args],
-    stdout: "null",
-  }).output();
-  if (success) return;
-  const said = new TextDecoder().decode(stderr).trim();
-  throw new Error(`${program} ${args.join(" ")}: ${said}`);
 }

@@ -13,7 +13,6 @@ import {
 import { Envoy } from "../../peers/envoy.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import { XdsClient, type XdsClientName } from "../../peers/xds_client.ts";
-import { sleep } from "../proxy_case.ts";
 import { Caller } from "./callers.ts";
 import {
   assertNoRejects,
@@ -21,6 +20,7 @@ import {
   type XdsCases,
   type XdsContext,
 } from "./xds_case.ts";
+import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
 /** Longer than clients wait before they ask the new server at first. */
 const ABSENCE_MS = 4_000;

@@ -8,8 +8,8 @@
 import { assertEquals } from "@std/assert";
 import { patience } from "../../../tests/support/watch/patience.ts";
 import { eventually } from "../kube_case.ts";
-import { sleep } from "../proxy_case.ts";
 import { httpGet } from "./http_backends.ts";
+import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
 const WINDOW = 8;
 const PAUSE_MS = 5;

@@ -12,7 +12,6 @@ import type {
 import { Envoy } from "../../peers/envoy.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import { eventually } from "../kube_case.ts";
-import { sleep } from "../proxy_case.ts";
 import { Caller } from "./callers.ts";
 import {
   assertNoRejects,
@@ -20,6 +19,7 @@ import {
   type XdsCases,
   type XdsContext,
 } from "./xds_case.ts";
+import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
 /** Longer than Envoy waits before it tries the server again at first. */
 const ABSENCE_MS = 2_000;

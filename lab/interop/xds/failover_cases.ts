@@ -11,11 +11,11 @@ import { Envoy } from "../../peers/envoy.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import { XdsClient } from "../../peers/xds_client.ts";
 import { eventually } from "../kube_case.ts";
-import { sleep } from "../proxy_case.ts";
 import { Caller } from "./callers.ts";
 import { HttpBackends, httpGet } from "./http_backends.ts";
 import { endpoints, started, type Written } from "./written.ts";
 import { assertNoRejects, type XdsCases, type XdsContext } from "./xds_case.ts";
+import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
 /** At once, of each protocol. */
 const CALLERS = 32;

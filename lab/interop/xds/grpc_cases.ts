@@ -15,13 +15,13 @@ import {
   type XdsClientName,
 } from "../../peers/xds_client.ts";
 import { eventually } from "../kube_case.ts";
-import { sleep } from "../proxy_case.ts";
 import {
   assertNoRejects,
   startDiscovery,
   type XdsCases,
   type XdsContext,
 } from "./xds_case.ts";
+import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
 /** Longer than any client waits before it tries the server again at first. */
 const ABSENCE_MS = 2_000;

@@ -11,7 +11,6 @@ import { freePort } from "../../../tests/support/program/ports.ts";
 import { XdsClient } from "../../peers/xds_client.ts";
 import { Balancer } from "../../../tests/support/rigs/balancer.ts";
 import { eventually } from "../kube_case.ts";
-import { sleep } from "../proxy_case.ts";
 import { Caller } from "./callers.ts";
 import { endpoints, rewrite, started, type Written } from "./written.ts";
 import {
@@ -20,6 +19,7 @@ import {
   type XdsCases,
   type XdsContext,
 } from "./xds_case.ts";
+import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
 /** Clients wait a second or two before they come again. */
 const AWAY_MS = 5_000;
