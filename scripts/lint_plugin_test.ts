@@ -29,7 +29,22 @@ Deno.test("a long method and a long arrow function are functions too", () => {
   assertEquals(problemsIn(HOST_FILE, arrow), ["tunnel/function-length"]);
 });
 
-const IMPURE: readonly string[] = [
+/** Each is refused in one file, or in none, and never in a test. */
+function judged(
+  title: string,
+  file: string,
+  rules: readonly string[],
+  sources: readonly string[],
+): void {
+  for (const source of sources) {
+    Deno.test(`${title}: ${source.split("\n").at(-1)}`, () => {
+      assertEquals(problemsIn(file, source), rules);
+      assertEquals(problemsIn(PROTO_TEST, source), []);
+    });
+  }
+}
+
+const IMPURE = [
   "const a = Date.now();",
   "const a = new Date();",
   "const a = performance.now();",
@@ -42,22 +57,15 @@ const IMPURE: readonly string[] = [
   "await fetch(a);",
 ];
 
-for (const source of IMPURE) {
-  Deno.test(`proto refuses \`${source}\`, its tests and host do not`, () => {
-    assertEquals(problemsIn(PROTO_FILE, source), ["tunnel/pure-proto"]);
-    assertEquals(problemsIn(PROTO_TEST, source), []);
-    assertEquals(problemsIn(HOST_FILE, source), []);
-  });
-}
-
-Deno.test("proto may have a field named like what is refused", () => {
-  const source = "const a = timers.setTimeout(f, 1);\nconst b = x.now();\n";
-  assertEquals(problemsIn(PROTO_FILE, source), []);
-});
+judged("what proto may not do", PROTO_FILE, ["tunnel/pure-proto"], IMPURE);
+judged("what others may do", HOST_FILE, [], IMPURE);
+judged("a field named like what is refused", PROTO_FILE, [], [
+  "const a = timers.setTimeout(f, 1);\nconst b = x.now();",
+]);
 
 const TABLE = "const T: Readonly<Record<string, F>> = { tcp, udp };\n";
 
-const OPEN: readonly string[] = [
+judged("a table with a prototype", HOST_FILE, ["tunnel/own-keys"], [
   `${TABLE}const dial = T[protocol];`,
   `${TABLE}const dial = T[target.protocol]!;`,
   `${TABLE}T[name] = value;`,
@@ -69,16 +77,9 @@ const OPEN: readonly string[] = [
   "interface I { map: Record<string, F> }\nconst f = (i) => i.map[key];",
   // Another key was asked for.
   `${TABLE}const dial = Object.hasOwn(T, a) ? T[b] : undefined;`,
-];
+]);
 
-for (const source of OPEN) {
-  Deno.test(`a table with a prototype: ${source.split("\n").at(-1)}`, () => {
-    assertEquals(problemsIn(HOST_FILE, source), ["tunnel/own-keys"]);
-    assertEquals(problemsIn(PROTO_TEST, source), []);
-  });
-}
-
-const CLOSED: readonly string[] = [
+judged("no table of texts", HOST_FILE, [], [
   `${TABLE}const dial = T["tcp"];`,
   `${TABLE}const dial = T.tcp;`,
   `${TABLE}const dial = Object.hasOwn(T, protocol) ? T[protocol] : no;`,
@@ -90,37 +91,18 @@ const CLOSED: readonly string[] = [
   "const T: Record<number, F> = { 200: ok };\nT[status];",
   "const T: readonly F[] = [];\nT[index];",
   "const T = new Map<string, F>();\nT.get(protocol);",
-];
+]);
 
-for (const source of CLOSED) {
-  Deno.test(`no table of texts: ${source.split("\n").at(-1)}`, () => {
-    assertEquals(problemsIn(HOST_FILE, source), []);
-  });
-}
-
-const UNHEARD: readonly string[] = [
+judged("a promise nobody handles", HOST_FILE, ["tunnel/no-void-promise"], [
   "async function f() {}\nvoid f();",
   "class C { async #m() {} n() { void this.#m(); } }",
   "class C { m(): Promise<void> { return p; } n() { void this.m(); } }",
   "const g = () => void later.then(run);",
   "const g = () => void this.later?.finally(run);",
-];
+]);
 
-for (const source of UNHEARD) {
-  Deno.test(`a promise that nobody handles: ${source}`, () => {
-    assertEquals(problemsIn(HOST_FILE, source), ["tunnel/no-void-promise"]);
-    assertEquals(problemsIn(PROTO_TEST, source), []);
-  });
-}
-
-const HEARD: readonly string[] = [
+judged("no promise that nobody handles", HOST_FILE, [], [
   "const g = () => void map.delete(key);",
   "function f() {}\nvoid f();",
   'async function f() {}\nunawaited("task", f());',
-];
-
-for (const source of HEARD) {
-  Deno.test(`no promise that nobody handles: ${source}`, () => {
-    assertEquals(problemsIn(HOST_FILE, source), []);
-  });
-}
+]);

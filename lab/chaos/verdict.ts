@@ -194,6 +194,7 @@ function describe({ protocol, target, server, agent }: Path): string {
 }
 
 /** The table at the end of a run: a line for each fault. */
+// deno-fmt-ignore: the columns are the point.
 const COLUMNS: readonly (readonly [string, (line: Verdict) => string])[] = [
   ["fault", ({ name }) => name],
   ["dials", ({ dials }) => String(dials)],
@@ -201,24 +202,13 @@ const COLUMNS: readonly (readonly [string, (line: Verdict) => string])[] = [
   ["no way", ({ failedAllowed }) => String(failedAllowed)],
   ["retried", ({ retried }) => String(retried)],
   ["slowest dial", ({ slowestDialMs }) => `${slowestDialMs} ms`],
-  [
-    "said first",
-    ({ saidFirst: { dials, slowestMs } }) => `${dials}, ${slowestMs} ms`,
-  ],
+  ["said first", ({ saidFirst: { dials, slowestMs } }) => `${dials}, ${slowestMs} ms`],
   ["longest stall", ({ longestStallMs }) => `${longestStallMs} ms`],
   ["cut (dead path)", ({ brokenDead }) => String(brokenDead)],
   ["cut (alive)", ({ brokenAlive }) => String(brokenAlive)],
   ["bytes lost", ({ lostBytes }) => String(lostBytes)],
-  [
-    "well after",
-    ({ backMs }) =>
-      Number.isFinite(backMs) ? `${Math.round(backMs)} ms` : "never",
-  ],
-  [
-    "verdict",
-    ({ problems, missed }) =>
-      problems.length > 0 ? "FAIL" : missed === undefined ? "ok" : "ok (miss)",
-  ],
+  ["well after", ({ backMs }) => Number.isFinite(backMs) ? `${Math.round(backMs)} ms` : "never"],
+  ["verdict", ({ problems, missed }) => problems.length > 0 ? "FAIL" : missed === undefined ? "ok" : "ok (miss)"],
 ];
 
 /** Lines of markdown. */
