@@ -42,6 +42,29 @@ async function readme(page: PageRun): Promise<void> {
   assertEquals(await node.must(asked), "hello\n");
 }
 
+async function start(page: PageRun): Promise<void> {
+  const { hub, node } = page.stage;
+  await page.stage.answer(node, "127.0.0.1:22");
+  await page.start(hub, "server", SERVER_UP);
+  const { said } = await page.run(hub, "token create");
+  const agent = { with: { "tnl1.…": tokenIn(said) } };
+  await page.start(node, "agent", AGENT_UP, agent);
+  await page.run(hub, "dial node1:22", { says: /SSH-2\.0/ });
+}
+
+async function migrate(page: PageRun): Promise<void> {
+  const { hub, node } = page.stage;
+  await hub.must("mkdir -p /run/tunnel");
+  await page.start(hub, "forward --frontend", /egress\.sock -> /);
+  await startServer(page.stage);
+  await startAgent(page.stage, "node1");
+  await page.stage.answer(node, "127.0.0.1:22", "127.0.0.1:80");
+  await page.start(hub, "forward 8080", /8080 -> /);
+  assertEquals(await hub.must("curl -sS http://127.0.0.1:8080/"), "hello\n");
+  await page.start(hub, "forward '*:6000", /6000 -> /);
+  await page.start(hub, "forward 5353", /5353 -> /);
+}
+
 const POLICY = `frontends:
 - commonName: alice
   allow:
@@ -235,8 +258,10 @@ async function policy(page: PageRun): Promise<void> {
 
 export const WATCH_PAGES: Readonly<Record<string, PageScript>> = {
   "README.md": readme,
+  "docs/migrate.md": migrate,
   "docs/observability.md": observability,
   "docs/operations.md": operations,
   "docs/policy.md": policy,
+  "docs/start.md": start,
   "docs/troubleshooting.md": troubleshooting,
 };

@@ -17,6 +17,7 @@ import { KUBE_CSR_CASES } from "./kube_csr.ts";
 import { KUBE_KUBELET_CASES } from "./kube_kubelet.ts";
 import { KUBE_LEASE_CASES } from "./kube_leases.ts";
 import { KUBE_MANIFEST_CASES } from "./kube_manifests.ts";
+import { KUBE_MIGRATION_CASES } from "./kube_migration.ts";
 import { KUBE_STATE_CASES } from "./kube_state.ts";
 import { KUBE_MEMBER_CASES } from "./kube_members.ts";
 import { KUBE_TOKEN_CASES } from "./kube_tokens.ts";
@@ -35,6 +36,7 @@ if (import.meta.main) {
       ...PROXY_KUBE_CASES,
       ...KUBE_CSR_CASES,
       ...KUBE_KUBELET_CASES,
+      ...KUBE_MIGRATION_CASES,
     },
     start: async (workspace, stack) => {
       const options = { controllerManager: true };

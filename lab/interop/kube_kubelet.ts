@@ -28,11 +28,11 @@ import {
 } from "./kube_case.ts";
 import { ran, Running } from "./kubectl.ts";
 
-const NODE = "edge-1";
+export const NODE = "edge-1";
 const NAMESPACE = "default";
 
 /** A cluster with one node and one pod, and a kubelet behind a tunnel. */
-class KubeletCase implements AsyncDisposable {
+export class KubeletCase implements AsyncDisposable {
   readonly #owned: AsyncDisposable[] = [];
 
   constructor(readonly cluster: KubeCluster) {}
@@ -100,7 +100,7 @@ class KubeletCase implements AsyncDisposable {
 }
 
 /** Reads a pod's log, once and as it comes. */
-async function logs(
+export async function logs(
   cluster: KubeCluster,
   kubelet: StandInKubelet,
 ): Promise<void> {
@@ -114,7 +114,7 @@ const WEBSOCKET = { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: "true" };
 const SPDY = { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: "false" };
 
 /** All that an operator does with a pod. */
-async function operates(
+export async function operates(
   cluster: KubeCluster,
   kubelet: StandInKubelet,
 ): Promise<void> {

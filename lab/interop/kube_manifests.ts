@@ -1,11 +1,13 @@
 /**
- * `deploy/kubernetes`: a real API server takes all of it, and the command lines of
- * its Pods work with the rights that it gives, as processes beside that server.
+ * `deploy/kubernetes`: a real API server takes all of it, by kustomize and by the
+ * real helm, its accounts have the rights that they use, and the command lines of
+ * its Pods work with them, as processes beside that server.
  *
  * @module
  */
 
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { parse } from "../../std/yaml.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import {
   dialAt,
@@ -13,12 +15,15 @@ import {
   ServerProcess,
 } from "../../tests/support/rigs/processes.ts";
 import { Child } from "../../tests/support/program/child.ts";
-import { mustRun } from "../../tests/support/program/run.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
+import { mustRun, runToEnd } from "../../tests/support/program/run.ts";
 import { ProbeTarget } from "../../tests/support/peers/probe_target.ts";
 import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";
 import type { KubeCases, KubeContext } from "./kube_case.ts";
 
-const FOLDER = new URL("../../deploy/kubernetes", import.meta.url).pathname;
+/** The base, and the chart that is made of it. */
+export const FOLDER =
+  new URL("../../deploy/kubernetes", import.meta.url).pathname;
 const NAMESPACE = "tunnel-state";
 
 /** What a Pod of a manifest is started with. */
@@ -33,9 +38,9 @@ interface Manifest {
 }
 
 /** All of it is tried, and then applied. */
-async function apply({ cluster }: KubeContext): Promise<void> {
-  const gone = ["delete", "namespace", NAMESPACE, "--ignore-not-found"];
-  await cluster.kubectl([...gone, "--wait=true"]);
+async function apply(context: KubeContext): Promise<void> {
+  const { cluster } = context;
+  await remove(context);
   // Nothing is in a namespace that is not there, not even on trial.
   await cluster.kubectl(["apply", "-f", `${FOLDER}/state.yaml`]);
   const all = ["apply", "--server-side", "-k", FOLDER];
@@ -43,8 +48,87 @@ async function apply({ cluster }: KubeContext): Promise<void> {
   await cluster.kubectl(all);
 }
 
+async function remove({ cluster }: KubeContext): Promise<void> {
+  const gone = ["delete", "--ignore-not-found", "--wait=true", "-k", FOLDER];
+  await cluster.kubectl(gone);
+}
+
+/** By `apiVersion`, kind, namespace and name. */
+type Objects = ReadonlyMap<string, unknown>;
+
+/** What a text of manifests says, whatever their order and comments. */
+function objectsIn(text: string): Objects {
+  const objects = text.split(/^---\n/m)
+    .map((each) => parse(each) as Manifested | null)
+    .filter((each) => each !== null);
+  const named = objects.map((each): [string, unknown] => {
+    const { apiVersion, kind, metadata: { namespace = "", name } } = each;
+    return [[apiVersion, kind, namespace, name].join(" "), each];
+  });
+  return new Map(named.toSorted(([one], [two]) => one < two ? -1 : 1));
+}
+
+interface Manifested {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly namespace?: string; readonly name: string };
+}
+
+/** Runs the real helm. */
+async function helm(
+  { cluster }: KubeContext,
+  ...words: readonly string[]
+): Promise<string> {
+  const access = `--kubeconfig=${cluster.adminKubeconfig}`;
+  const command = [await findPeer("helm"), ...words, access];
+  const { code, stdout, stderr } = await runToEnd(command);
+  if (code !== 0) throw new Error(`helm ${words.join(" ")}: ${stderr}`);
+  return stdout;
+}
+
+/** What `who` may do that an account without rights may not. */
+async function rightsOf(
+  { cluster }: KubeContext,
+  who: string,
+  namespace: string,
+): Promise<readonly string[]> {
+  const list = async (as: string) => {
+    const said = await cluster.kubectl(
+      ["auth", "can-i", "--list", `--as=${as}`, `--namespace=${namespace}`],
+    );
+    return said.split("\n").map((line) =>
+      line.replaceAll("[]", "").replace(/\s+/g, " ").trim()
+    );
+  };
+  const account = `system:serviceaccount:${NAMESPACE}`;
+  const usual = await list(`${account}:without-rights`);
+  const all = await list(who.replace(/^account /, `${account}:`));
+  return all.filter((line) => !usual.includes(line)).toSorted();
+}
+
+const HOST_RIGHTS = [
+  "nodes [get]",
+  "tokenreviews.authentication.k8s.io [create]",
+];
+
+const STATE_VERBS = "[get list watch create update delete]";
+
+/** By whom and where; all that they may do. */
+const RIGHTS: readonly (readonly [string, string, readonly string[]])[] = [
+  ["account tunnel-server", NAMESPACE, [
+    `leases.coordination.k8s.io ${STATE_VERBS}`,
+    HOST_RIGHTS[0]!,
+    `secrets ${STATE_VERBS}`,
+    HOST_RIGHTS[1]!,
+  ]],
+  ["account tunnel-server", "default", HOST_RIGHTS],
+  ["account tunnel-agent", NAMESPACE, []],
+  // Of a server beside the control plane.
+  ["tunnel-server", NAMESPACE, HOST_RIGHTS],
+];
+
 /** The flags of what was applied, with what a node would put in their places. */
-async function flagsOf(
+export async function flagsOf(
   { cluster }: KubeContext,
   what: string,
   places: Readonly<Record<string, string>>,
@@ -59,7 +143,7 @@ async function flagsOf(
   );
 }
 
-function tokenOf(
+export function tokenOf(
   { cluster }: KubeContext,
   account: string,
   ...more: readonly string[]
@@ -131,6 +215,53 @@ async function startAgent(
 }
 
 export const KUBE_MANIFEST_CASES: KubeCases = {
+  "helm says what the base says, with the values that it is given, and installs it":
+    async (context) => {
+      const { cluster } = context;
+      await remove(context);
+      const base = objectsIn(await cluster.kubectl(["kustomize", FOLDER]));
+      const inBase = [...base].filter(([name]) => !/ Namespace /.test(name));
+      const template = ["template", "tunnel", FOLDER];
+      const here = `--namespace=${NAMESPACE}`;
+      const usual = objectsIn(await helm(context, ...template, here));
+      assertEquals([...usual], inBase);
+      const values = "image=registry.example/t:2,replicas=3,monitoring=true," +
+        "address=edge.example:443";
+      const words = ["--set", values, "--namespace=elsewhere"];
+      const other = await helm(context, ...template, ...words);
+      for (
+        const said of [
+          ...["image: registry.example/t:2", "replicas: 3"],
+          ...["kind: ServiceMonitor", "--server=edge.example:443"],
+          ...["--server-names=edge.example,tunnel-server.elsewhere.svc"],
+        ]
+      ) assertStringIncludes(other, said);
+      assertEquals(/image: tunnel|tunnel-state/.test(other), false, other);
+      await helm(context, "lint", FOLDER);
+      const install = ["install", "tunnel", FOLDER, here, "--create-namespace"];
+      await helm(context, ...install);
+      const get = ["get", "deployment,daemonset", here, "--output=name"];
+      assertEquals(
+        await cluster.kubectl(get),
+        [
+          "deployment.apps/tunnel-server",
+          "daemonset.apps/tunnel-agent",
+        ].join("\n"),
+      );
+      await helm(context, "uninstall", "tunnel", here);
+    },
+
+  "the manifests give the rights that programs use, and no others": async (
+    context,
+  ) => {
+    await apply(context);
+    const { cluster } = context;
+    await cluster.kubectl(["apply", "-f", `${FOLDER}/kubeadm/rights.yaml`]);
+    for (const [who, namespace, rights] of RIGHTS) {
+      assertEquals(await rightsOf(context, who, namespace), rights, who);
+    }
+  },
+
   "the manifests are taken, and their Pods' commands serve with the rights that they give":
     async (context) => {
       await apply(context);

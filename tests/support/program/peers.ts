@@ -98,6 +98,11 @@ const RECIPES = {
   "kube-apiserver": kubernetes("k8s.io/kubernetes/cmd/kube-apiserver"),
   "etcd": kubernetes("go.etcd.io/etcd/server/v3"),
   "kubectl": kubernetes("k8s.io/kubernetes/cmd/kubectl"),
+  "helm": {
+    folder: "peers/helm",
+    package: "helm.sh/helm/v3/cmd/helm",
+    linkerFlags: "-s -w",
+  },
   "kube-controller-manager": kubernetes(
     "k8s.io/kubernetes/cmd/kube-controller-manager",
   ),
@@ -105,6 +110,10 @@ const RECIPES = {
   "kubelet": {
     ...kubernetes("k8s.io/kubernetes/cmd/kubelet"),
     folder: "peers/kubelet",
+  },
+  "kubeadm": {
+    ...kubernetes("k8s.io/kubernetes/cmd/kubeadm"),
+    folder: "peers/kubeadm",
   },
   "linegen": { folder: "bench", package: "./linegen" },
   "wan": { folder: "bench", package: "./wan" },

@@ -1,0 +1,542 @@
+/**
+ * Programs beside a kube-apiserver whose EgressSelector leads to a gateway of
+ * ours: as `deploy/kubernetes/kubeadm` has them, and on the way from Konnectivity
+ * and back, which loses no request. What Pods would run are processes here, with
+ * the flags that the manifests have, upstream's own too.
+ *
+ * @module
+ */
+
+import { assert, assertEquals } from "@std/assert";
+import { parse } from "../../std/yaml.ts";
+import { Child } from "../../tests/support/program/child.ts";
+import { findPeer } from "../../tests/support/program/peers.ts";
+import { freePort } from "../../tests/support/program/ports.ts";
+import { mustRun, runToEnd } from "../../tests/support/program/run.ts";
+import { ourCommand } from "../../tests/support/program/tunnel.ts";
+import { dialAt } from "../../tests/support/rigs/processes.ts";
+import { StandInKubelet } from "../../tests/support/peers/kubelet.ts";
+import { SteadyRequests } from "../../tests/support/peers/steady_requests.ts";
+import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";
+import { ProbeTarget } from "../../tests/support/peers/probe_target.ts";
+import { KubeCluster } from "../peers/kube_cluster.ts";
+import { type KubeCases, type KubeContext, tokenOf } from "./kube_case.ts";
+import { KubeletCase, logs, NODE, operates } from "./kube_kubelet.ts";
+import {
+  flagsOf,
+  FOLDER,
+  tokenOf as tokenOfManifest,
+} from "./kube_manifests.ts";
+
+const KUBEADM = `${FOLDER}/kubeadm`;
+
+/** A kube-apiserver behind a gateway, and a kubelet that only agents reach. */
+class ControlPlane implements AsyncDisposable {
+  readonly #stack = new AsyncDisposableStack();
+
+  private constructor(
+    /** Its cluster is this case's own. */
+    readonly context: KubeContext,
+    /** Where kube-apiserver asks. */
+    readonly socket: string,
+  ) {}
+
+  static async start(
+    { workspace }: KubeContext,
+    config: string,
+  ): Promise<ControlPlane> {
+    const folder = workspace.path("cluster");
+    await Deno.mkdir(folder);
+    const socket = workspace.path("egress.sock");
+    const file = `${folder}/egress.yaml`;
+    await Deno.writeTextFile(
+      file,
+      config.replaceAll("/run/tunnel/egress.sock", socket),
+    );
+    const cluster = await KubeCluster.start(folder, {
+      flags: [`--egress-selector-config-file=${file}`],
+      controllerManager: true,
+    });
+    const plane = new ControlPlane({ cluster, workspace }, socket);
+    plane.#stack.use(cluster);
+    return plane;
+  }
+
+  /** Programs beside the cluster that all cases share, which asks none of them. */
+  static over(context: KubeContext): ControlPlane {
+    return new ControlPlane(context, "");
+  }
+
+  /** A node with a pod whose log is there. */
+  async startKubelet(): Promise<StandInKubelet> {
+    const { cluster } = this.context;
+    const rig = this.#stack.use(new KubeletCase(cluster));
+    const port = freePort();
+    const at = { hostname: "127.0.0.1", port };
+    const kubelet = await rig.kubelet(["127.0.0.1"], at);
+    await rig.pod("127.0.0.1", port);
+    return kubelet;
+  }
+
+  /** A program that ends with the case. */
+  run(name: string, command: readonly string[]): Child {
+    const logFile = this.context.workspace.path(`${name}.log`);
+    const child = new Child({ name, command, logFile });
+    this.#stack.defer(() => child.stop("SIGKILL"));
+    return child;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack.disposeAsync();
+  }
+}
+
+/**
+ * Flags with what a machine would have in their places.
+ *
+ * @param places By flag; each must be there.
+ */
+function placed(
+  flags: readonly string[],
+  places: Readonly<Record<string, string | number>>,
+): readonly string[] {
+  const rest = new Map(Object.entries(places));
+  const found = flags.map((flag) => {
+    const name = flag.split("=", 1)[0]!;
+    const value = rest.get(name);
+    rest.delete(name);
+    return value === undefined ? flag : `${name}=${value}`;
+  });
+  assertEquals([...rest.keys()], [], "flags that the manifest has not got");
+  return found;
+}
+
+/** What a program was started with that has to be found again. */
+interface Started {
+  readonly child: Child;
+  readonly agentPort: number;
+  readonly health: string;
+}
+
+/** A Pod, or what makes Pods. */
+interface Manifest {
+  readonly kind: string;
+  readonly spec: PodSpec & { readonly template?: { readonly spec: PodSpec } };
+}
+
+interface PodSpec {
+  readonly containers?: readonly Container[];
+}
+
+interface Container {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly command?: readonly string[];
+  readonly volumeMounts: readonly { readonly mountPath: string }[];
+}
+
+/** The containers that a text of manifests has. */
+function containersIn(text: string): readonly Container[] {
+  return text.split(/^---\n/m).flatMap((each) => {
+    const manifest = parse(each) as Manifest | null;
+    const spec = manifest?.spec?.template?.spec ?? manifest?.spec;
+    return spec?.containers ?? [];
+  });
+}
+
+// --- kubeadm ---
+
+/** kube-apiserver's static Pod, as kubeadm writes it with our files. */
+async function kubeadmsPod({ workspace }: KubeContext): Promise<string> {
+  const folder = workspace.path("kubeadm");
+  await Deno.mkdir(folder);
+  const config = `${folder}/config.yaml`;
+  const ours = await Deno.readTextFile(`${KUBEADM}/kubeadm.yaml`);
+  await Deno.writeTextFile(
+    config,
+    ours.replace("/etc/kubernetes/tunnel/patches", `${KUBEADM}/patches`)
+      .replace("\n---\n", "\nkubernetesVersion: v1.36.3\n---\n"),
+  );
+  const { code, stdout, stderr } = await runToEnd([
+    await findPeer("kubeadm"),
+    ...["init", "phase", "control-plane", "apiserver", "--dry-run"],
+    `--config=${config}`,
+  ], { env: { KUBEADM_INIT_DRYRUN_DIR: folder } });
+  assertEquals(code, 0, stdout + stderr);
+  return await Deno.readTextFile(`${folder}/kube-apiserver.yaml`);
+}
+
+/** A server with the static Pod's command line. */
+async function startBeside(
+  plane: ControlPlane,
+  name: string,
+): Promise<Started & { readonly port: number }> {
+  const { cluster, workspace } = plane.context;
+  const own = await cluster.issue(name, {
+    commonName: "kube-apiserver",
+    ...{ usage: "server", names: ["127.0.0.1"] },
+  });
+  const user = await cluster.issue("tunnel-server", {
+    ...{ commonName: "tunnel-server", usage: "client" },
+  });
+  const kubeconfig = await cluster.kubeconfig("server", {
+    ...{ "client-certificate": user.cert, "client-key": user.key },
+  });
+  const [pod] = containersIn(
+    await Deno.readTextFile(`${KUBEADM}/server.yaml`),
+  );
+  const [port, agentPort, healthPort] = [freePort(), freePort(), freePort()];
+  const flags = placed(pod!.args.slice(1), {
+    "--server-port": port,
+    ...{ "--server-cert": own.cert, "--server-key": own.key },
+    ...{ "--cluster-cert": own.cert, "--cluster-key": own.key },
+    "--server-ca-cert": cluster.caFile,
+    "--policy-file": `${KUBEADM}/policy.yaml`,
+    "--kubeconfig": kubeconfig,
+  });
+  const child = plane.run(
+    name,
+    ourCommand(
+      ...["server", ...flags, `--agent-port=${agentPort}`, "--admin-port=0"],
+      ...[`--health-port=${healthPort}`, "--v=2"],
+      `--state-dir=${workspace.path(name)}`,
+    ),
+  );
+  const health = `http://127.0.0.1:${healthPort}`;
+  await child.untilReady(`${health}/healthz`);
+  return { child, port, agentPort, health };
+}
+
+/** The Pod's gateway, which kube-apiserver is led to. */
+async function gatewayIn(pod: string, egress: string): Promise<Container> {
+  const containers = containersIn(pod);
+  assertEquals(
+    containers.map(({ name }) => name).toSorted(),
+    ["gateway", "kube-apiserver"],
+  );
+  const [gateway] = containers.filter(({ name }) => name === "gateway");
+  const [apiServer] = containers.filter(({ name }) => name !== "gateway");
+  const frontend = gateway!.args.find((arg) => arg.startsWith("--frontend="))!;
+  assertEquals(
+    egress.replace(/^#.*\n/, ""),
+    await mustRun("egress-config", frontend),
+  );
+  assertEquals(
+    apiServer!.command!.filter((arg) => arg.includes("egress-selector")),
+    ["--egress-selector-config-file=/etc/kubernetes/tunnel/egress.yaml"],
+  );
+  const mounted = apiServer!.volumeMounts.map(({ mountPath }) => mountPath);
+  for (const path of ["/etc/kubernetes/tunnel", "/run/tunnel"]) {
+    assertEquals(mounted.includes(path), true, path);
+  }
+  return gateway!;
+}
+
+async function besideKubeadm(context: KubeContext): Promise<void> {
+  const pod = await kubeadmsPod(context);
+  const egress = await Deno.readTextFile(`${KUBEADM}/egress.yaml`);
+  const gateway = await gatewayIn(pod, egress);
+  await using plane = await ControlPlane.start(context, egress);
+  const { cluster, workspace } = plane.context;
+  const trial = ["apply", "--dry-run=server", "-f"];
+  await cluster.kubectl([...trial, `${KUBEADM}/server.yaml`]);
+  await cluster.kubectl([...trial, "-"], pod);
+  await cluster.kubectl(["apply", "-f", `${KUBEADM}/rights.yaml`]);
+  await cluster.kubectl(["apply", "-k", KUBEADM]);
+  const servers = [
+    await startBeside(plane, "host-1"),
+    await startBeside(plane, "host-2"),
+  ];
+  const pki = `${cluster.folder}/pki`;
+  const asked = placed(gateway.args.slice(1), {
+    "--frontend": `unix:${plane.socket}`,
+    "--server": servers.map(({ port }) => `127.0.0.1:${port}`).join(),
+    "--ca-cert": cluster.caFile,
+    "--cert": `${pki}/kubelet-client.crt`,
+    "--key": `${pki}/kubelet-client.key`,
+  });
+  await plane.run("gateway", ourCommand("forward", ...asked))
+    .untilPrinted(/ -> grpc over /);
+  const token = workspace.path("token");
+  await Deno.writeTextFile(
+    token,
+    await tokenOfManifest(
+      plane.context,
+      ...["tunnel-agent", "--audience=tunnel-server"] as const,
+    ),
+  );
+  const flags = placed(
+    await flagsOf(plane.context, "daemonset/tunnel-agent", {}),
+    {
+      "--server": servers.map(({ agentPort }) => `127.0.0.1:${agentPort}`)
+        .join(),
+      ...{ "--ca-cert": cluster.caFile, "--agent-id": NODE },
+      "--service-account-token-path": token,
+      "--identifiers": `host=${NODE}&ipv4=127.0.0.1`,
+    },
+  );
+  plane.run(
+    "agent",
+    ourCommand(
+      ...["agent", ...flags, `--health-server-port=${freePort()}`],
+      "--admin-server-port=0",
+    ),
+  );
+  for (const { child, health } of servers) {
+    await child.untilReady(`${health}/readyz`);
+  }
+  const kubelet = await plane.startKubelet();
+  await operates(cluster, kubelet);
+  await servers[0]!.child.stop("SIGKILL");
+  await logs(cluster, kubelet);
+}
+
+// --- from Konnectivity and back ---
+
+/** The folder of upstream's examples, in the module that the peers are of. */
+async function examples(): Promise<string> {
+  const module = "sigs.k8s.io/apiserver-network-proxy";
+  const cwd = new URL("../peers/konnectivity", import.meta.url).pathname;
+  const { stdout } = await new Deno.Command("go", {
+    ...{ args: ["list", "-m", "-f", "{{.Dir}}", module], cwd },
+  }).output();
+  return `${new TextDecoder().decode(stdout).trim()}/examples`;
+}
+
+/** Whose image and command an example's Pods have. */
+type Maker = "ours" | "konnectivity";
+
+/** One of upstream's examples: a server on a socket of its own and an agent. */
+class Example {
+  readonly socket: string;
+  #server: Started | undefined;
+  #agent: Child | undefined;
+
+  constructor(
+    private readonly plane: ControlPlane,
+    readonly maker: Maker,
+    /** Of the server's manifest and the agent's. */
+    private readonly files: readonly [string, string],
+  ) {
+    this.socket = plane.context.workspace.path(`${maker}.sock`);
+  }
+
+  async start(): Promise<void> {
+    const { plane, maker } = this;
+    const { cluster, workspace } = plane.context;
+    const own = await cluster.issue(`${maker}-server`, {
+      commonName: "kube-apiserver",
+      ...{ usage: "server", names: ["127.0.0.1"] },
+    });
+    const [agentPort, healthPort] = [freePort(), freePort()];
+    const server = plane.run(`${maker}-server`, [
+      ...await this.#command("server"),
+      ...placed(await this.#args("server"), {
+        "--log-file": workspace.path(`${maker}-server.own.log`),
+        "--uds-name": this.socket,
+        ...{ "--cluster-cert": own.cert, "--cluster-key": own.key },
+        ...{ "--agent-port": agentPort, "--health-port": healthPort },
+        ...{ "--admin-port": freePort() },
+        "--kubeconfig": cluster.adminKubeconfig,
+      }),
+    ]);
+    const health = `http://127.0.0.1:${healthPort}`;
+    await server.untilReady(`${health}/healthz`);
+    const token = await tokenOf(plane.context, "konnectivity-agent");
+    const file = workspace.path("konnectivity-agent-token");
+    await Deno.writeTextFile(file, token.trim());
+    const args = (await this.#args("agent")).map((arg) =>
+      arg.replace(/\$[({]HOST_IP[)}]/, "127.0.0.1")
+    );
+    this.#agent = plane.run(`${maker}-agent`, [
+      ...await this.#command("agent"),
+      ...placed(args, {
+        "--ca-cert": cluster.caFile,
+        "--proxy-server-host": "127.0.0.1",
+        "--proxy-server-port": agentPort,
+        "--service-account-token-path": file,
+      }),
+      // What a Pod has for itself.
+      `--health-server-port=${freePort()}`,
+      `--admin-server-port=${freePort()}`,
+      ...args.includes("--count-server-leases")
+        ? [`--kubeconfig=${cluster.adminKubeconfig}`]
+        : [],
+    ]);
+    await server.untilReady(`${health}/readyz`);
+    this.#server = { child: server, agentPort, health };
+  }
+
+  /** As Pods are deleted: SIGTERM, and SIGKILL for what does not end. */
+  async stop(): Promise<void> {
+    this.#server!.child.signal("SIGTERM");
+    await endsWithin(this.#server!.child, GRACE_MS);
+    this.#agent!.signal("SIGTERM");
+    await endsWithin(this.#agent!, AGENT_GRACE_MS);
+    // A socket of Konnectivity's may be left; its next server removes it.
+  }
+
+  /** Dials that its server has answered. */
+  async dials(): Promise<number> {
+    const text = await (await fetch(`${this.#server!.health}/metrics`)).text();
+    const name =
+      "konnectivity_network_proxy_server_dial_duration_seconds_count";
+    return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+  }
+
+  async #command(role: "server" | "agent"): Promise<readonly string[]> {
+    return this.maker === "ours"
+      ? ourCommand(role)
+      : [await findPeer(`konnectivity-${role}`)];
+  }
+
+  async #args(role: "server" | "agent"): Promise<readonly string[]> {
+    const file = this.files[role === "server" ? 0 : 1];
+    const text = await Deno.readTextFile(`${await examples()}/${file}`);
+    return containersIn(text)[0]!.args;
+  }
+}
+
+/** What Kubernetes gives a Pod, and what an agent needs that does not end by itself. */
+const GRACE_MS = 30_000;
+const AGENT_GRACE_MS = 5_000;
+
+async function endsWithin(child: Child, timeoutMs: number): Promise<void> {
+  const timer = setTimeout(() => child.signal("SIGKILL"), timeoutMs);
+  await child.ended;
+  clearTimeout(timer);
+}
+
+/** Two kinds of requests, all the time, and what must come of each. */
+class Load {
+  readonly #target = new ProbeTarget("hello");
+  readonly #client: Deno.HttpClient;
+  readonly #kinds: ReadonlyMap<string, SteadyRequests>;
+
+  constructor({ context: { cluster }, socket }: ControlPlane) {
+    const pki = (name: string) =>
+      Deno.readTextFileSync(`${cluster.folder}/pki/${name}`);
+    const client = this.#client = Deno.createHttpClient({
+      caCerts: [pki("ca.crt")],
+      cert: pki("admin.crt"),
+      key: pki("admin.key"),
+    });
+    const path = "/api/v1/namespaces/default/pods/web/log";
+    this.#kinds = new Map([
+      ["a pod's log, by kube-apiserver", async () => {
+        const answer = await fetch(`${cluster.server}${path}`, { client });
+        const said = await answer.text();
+        if (said !== "the first line\n") {
+          throw new Error(`${answer.status} ${said}`);
+        }
+      }],
+      ["a connection, by the gateway", async () => {
+        const { address } = this.#target;
+        const dial = { target: { protocol: "tcp", address } } as const;
+        const caller = new ConduitProbe(await dialAt(socket, "grpc", dial));
+        await caller.received(5);
+        caller.reset("enough");
+      }],
+    ].map(([name, ask]) =>
+      [
+        name as string,
+        new SteadyRequests(ask as () => Promise<void>, 2, 20),
+      ] as const
+    ));
+  }
+
+  /** So many more of each. */
+  async goesOn(count = 100): Promise<void> {
+    await Promise.all(
+      [...this.#kinds.values()].map((requests) => requests.more(count)),
+    );
+  }
+
+  /** None was lost. @returns How many were answered. */
+  async end(): Promise<number> {
+    let sum = 0;
+    for (const [kind, requests] of this.#kinds) {
+      const { answered, failures } = await requests.stop();
+      assertEquals([...failures], [], kind);
+      sum += answered;
+    }
+    this.#client.close();
+    await this.#target.close();
+    return sum;
+  }
+}
+
+/** Upstream's examples, and what their servers speak. */
+const EXAMPLES = [
+  ["kind/konnectivity-server.yaml", "kind/konnectivity-agent-ds.yaml", "grpc"],
+  [
+    "kind-multinode/templates/k8s/konnectivity-server.yaml",
+    "kind-multinode/templates/k8s/konnectivity-agent-ds.yaml",
+    "grpc",
+  ],
+  [
+    "kubernetes/konnectivity-server.yaml",
+    "kubernetes/konnectivity-agent.yaml",
+    "http-connect",
+  ],
+] as const;
+
+async function examplesServe(context: KubeContext): Promise<void> {
+  for (const [server, agent, protocol] of EXAMPLES) {
+    await using plane = ControlPlane.over(context);
+    await using target = new ProbeTarget("hello");
+    const example = new Example(plane, "ours", [server, agent]);
+    await example.start();
+    const { address } = target;
+    const dial = { target: { protocol: "tcp", address } } as const;
+    const caller = new ConduitProbe(
+      await dialAt(example.socket, protocol, dial),
+    );
+    await caller.received(5);
+    caller.reset("enough");
+  }
+}
+
+function fromKonnectivityAndBack(server: string, agent: string) {
+  return async (context: KubeContext) => {
+    const config = await mustRun(
+      ...["egress-config", "--frontend=unix:/run/tunnel/egress.sock"],
+    );
+    await using plane = await ControlPlane.start(context, config);
+    const example = (maker: Maker) =>
+      new Example(plane, maker, [server, agent]);
+    const [theirs, ours] = [example("konnectivity"), example("ours")];
+    await theirs.start();
+    const servers = [ours, theirs].map(({ socket }) => `unix:${socket}`);
+    await plane.run(
+      "gateway",
+      ourCommand(
+        ...["forward", `--frontend=unix:${plane.socket}`],
+        `--server=${servers.join()}`,
+      ),
+    ).untilPrinted(/ -> grpc over /);
+    await plane.startKubelet();
+    const load = new Load(plane);
+    await load.goesOn();
+    await ours.start();
+    await load.goesOn();
+    await theirs.stop();
+    await load.goesOn();
+    const byOurs = await ours.dials();
+    assert(byOurs > 100, `${byOurs} dials go by ours`);
+    await theirs.start();
+    await ours.stop();
+    await load.goesOn();
+    const back = await theirs.dials();
+    assert(back > 100, `${back} dials go back`);
+    assert(await load.end() > 500, "a load that is none");
+  };
+}
+
+export const KUBE_MIGRATION_CASES: KubeCases = {
+  "kubeadm takes our files, and a gateway asks several servers": besideKubeadm,
+  "from Konnectivity and back no request is lost, by upstream's example of kind":
+    fromKonnectivityAndBack(EXAMPLES[0][0], EXAMPLES[0][1]),
+  "upstream's examples start and serve, with our image and command":
+    examplesServe,
+};
