@@ -45,6 +45,8 @@ async function apply(context: KubeContext): Promise<void> {
   await cluster.kubectl(["apply", "-f", `${FOLDER}/state.yaml`]);
   const all = ["apply", "--server-side", "-k", FOLDER];
   await cluster.kubectl([...all, "--dry-run=server"]);
+  const csr = ["apply", "--dry-run=server", "-f", `${FOLDER}/csr.yaml`];
+  await cluster.kubectl(csr);
   await cluster.kubectl(all);
 }
 
