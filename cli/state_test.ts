@@ -39,9 +39,9 @@ Deno.test("a state is copied into an empty place, encrypted, and checked", () =>
 Deno.test("tunnel state refuses what makes no sense, in one line", async () => {
   const cases: readonly (readonly [argv: readonly string[], words: string])[] =
     [
-      [[], "tunnel state wants copy, check"],
+      [[], "tunnel state wants copy FROM TO, check"],
       [["copy", "/a"], "Cannot copy: wanted tunnel state copy FROM TO"],
-      [["frob"], 'Cannot do "frob": tunnel state knows copy, check'],
+      [["frob"], 'Cannot do "frob": tunnel state knows copy FROM TO, check'],
       [["copy", "/a", "/b", "/c"], 'Unexpected word "/c"'],
       [["copy", "/a", "/b", "--state=/c"], "--state with state copy"],
       [["copy", "/a", "etcd://h"], "give --to-key-file FILE"],

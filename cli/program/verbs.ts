@@ -69,6 +69,10 @@ export function idleFlag(
   );
 }
 
+function usageOf(verb: string, { operand }: VerbRules): string {
+  return operand === undefined ? verb : `${verb} ${operand}`;
+}
+
 /**
  * Reads the verb and its operand.
  *
@@ -92,14 +96,17 @@ export function readVerb<Verb extends string>(
       (word === undefined
         ? `Nothing to do: tunnel ${command} wants`
         : `Cannot do "${word}": tunnel ${command} knows`) +
-        ` ${known.join(", ")}${meantVerb(word ?? "", known)}`,
+        ` ${known.map((name) => usageOf(name, verbs[name])).join(", ")}` +
+        meantVerb(word ?? "", known),
     );
   }
   const rules: VerbRules = verbs[verb];
   const wanted = rules.operand?.split(" ") ?? [];
   if (rest.length < wanted.length && !rules.operand?.startsWith("[")) {
+    const seen = rest.length === 0 ? " nothing" : "";
     throw new UsageError(
-      `Cannot ${verb}: wanted tunnel ${command} ${verb} ${rules.operand}`,
+      `Cannot ${verb}${seen}: wanted tunnel ${command} ` +
+        usageOf(verb, rules),
     );
   }
   if (rest.length > wanted.length && !/…\]?$/.test(rules.operand ?? "")) {

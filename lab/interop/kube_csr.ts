@@ -3,7 +3,7 @@
  * our server (or not), signed by kube-controller-manager, shown to servers of
  * ours and Konnectivity's; and servers that are found by a Service.
  *
- * The rights are those that docs/kubernetes.md names.
+ * The rights are those of deploy/kubernetes/csr.yaml.
  *
  * @module
  */
@@ -42,8 +42,7 @@ import {
   type KubeContext,
   Runs,
 } from "./kube_case.ts";
-
-const DOCUMENT = new URL("../../docs/kubernetes.md", import.meta.url);
+import { FOLDER } from "./kube_manifests.ts";
 
 const NODE_NAMES: RequestedNames = {
   commonName: "tunnel-agent-client",
@@ -191,14 +190,8 @@ class CsrCase extends Runs {
     }]);
   }
 
-  /** As they stand in the document. */
   async #roles(): Promise<void> {
-    const text = await Deno.readTextFile(DOCUMENT);
-    const blocks = [...text.matchAll(/```yaml\n([\s\S]*?)```/g)]
-      .map(([, block]) => block!)
-      .filter((block) => block.includes("tunnel-server-csr"));
-    const { cluster } = this.context;
-    await cluster.kubectl(["apply", "-f", "-"], blocks.join("---\n"));
+    await this.context.cluster.kubectl(["apply", "-f", `${FOLDER}/csr.yaml`]);
   }
 }
 

@@ -10,9 +10,12 @@
 const WORDS =
   /Requires ([a-z]+) access(?: to( .{1,300}?))?, run again with the --allow-[a-z]+ flag/g;
 
-/** Whether a sentence says that a right is missing. */
+/** Of files that need all rights: the kernel's. */
+const ALL = "all";
+
+/** Whether a sentence says that a right is missing that the program could have. */
 export function tellsMissingRight(text: string): boolean {
-  return text.search(WORDS) >= 0;
+  return text.matchAll(WORDS).some(([, right]) => right !== ALL);
 }
 
 /** The sentence with our words for that, and otherwise as it is. */
@@ -20,7 +23,10 @@ export function asFaultOfOurs(text: string): string {
   return text.replace(
     WORDS,
     (_, right: string, what = "") =>
-      "the program did not give itself a right that it needs " +
-      `(${right}${what}); please report it`,
+      right === ALL
+        ? "folders of the kernel (/proc, /sys, /dev) are not for programs; " +
+          "name another one"
+        : "the program did not give itself a right that it needs " +
+          `(${right}${what}); please report it`,
   );
 }
