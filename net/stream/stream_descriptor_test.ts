@@ -119,7 +119,14 @@ test("bytes behind urgent data are read", async (here, there) => {
   there.stream.write(words("behind"));
   await here.until(Ready.READ | Ready.URGENT);
   assertEquals(here.read(), "before");
-  assertEquals(here.read(), "behind");
+  // A busy kernel may bring it a moment later.
+  here.reported = 0;
+  let behind = here.read();
+  if (behind === WOULD_BLOCK) {
+    await here.until(Ready.READ);
+    behind = here.read();
+  }
+  assertEquals(behind, "behind");
   assertEquals(here.read(), WOULD_BLOCK);
 });
 
