@@ -115,7 +115,7 @@ function read(
   }
   if (code === "TUN313") return severalPlaces(node);
   const known = nodeFacts(node).find(({ name }) => name === fact);
-  return known && fine(`${known.name} ${factText(known.value)}`);
+  return known && fine(factText(known.value));
 }
 
 /** A copy shows within half a minute; until then it may be one machine. */
