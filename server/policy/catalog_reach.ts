@@ -61,7 +61,7 @@ export class CatalogReach {
     });
   }
 
-  /** False while services may be missing: this server has started just now. */
+  /** False while services may be missing, as just after the start. */
   get isComplete(): boolean {
     return this.options.catalog.isSynced;
   }

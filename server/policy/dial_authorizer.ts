@@ -50,8 +50,8 @@ const ADMITTED: DialDecision = Object.freeze({});
 
 /** Callers with several servers ask the next one after these words. */
 const NOT_ALL_KNOWN =
-  "No agent available: this server has just started, and does not know all " +
-  "services yet";
+  "No agent available: this server does not know all services yet, as after " +
+  "its start; `tunnel status` names the source that it waits for";
 
 /** Decides about every dial of a server. */
 export class DialAuthorizer {
