@@ -13,11 +13,7 @@
  */
 
 import { createHash } from "node:crypto";
-import type {
-  AgentIdentifier,
-  Endpoint,
-  Via,
-} from "../../catalog/model/model.ts";
+import type { AgentIdentifier, Endpoint } from "../../catalog/model/model.ts";
 import { memoized } from "../../catalog/model/memo.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../catalog/snapshot.ts";
 import {
@@ -126,14 +122,21 @@ export class VirtualAddresses {
   }
 }
 
-/** What an endpoint behind an agent stands for. */
-function virtualTargetOf({ address, via }: Endpoint): VirtualTarget {
-  const { agent } = via as Extract<Via, { kind: "agent" }>;
+type AgentEndpoint = Endpoint & { readonly via: { readonly kind: "agent" } };
+
+function isBehindAgent(endpoint: Endpoint): endpoint is AgentEndpoint {
+  return endpoint.via.kind === "agent";
+}
+
+/** What it stands for. */
+function virtualTargetOf(
+  { address, via: { agent } }: AgentEndpoint,
+): VirtualTarget {
   return { address, ...agent === undefined ? {} : { agent } };
 }
 
 /** Endpoints live long, and lists of them are many. */
-const virtualOf = memoized((endpoint: Endpoint) =>
+const virtualOf = memoized((endpoint: AgentEndpoint) =>
   virtualAddressOf(virtualTargetOf(endpoint))
 );
 
@@ -141,14 +144,14 @@ const virtualOf = memoized((endpoint: Endpoint) =>
 export function virtualAddressOfEndpoint(
   endpoint: Endpoint,
 ): string | undefined {
-  return endpoint.via.kind === "direct" ? undefined : virtualOf(endpoint);
+  return isBehindAgent(endpoint) ? virtualOf(endpoint) : undefined;
 }
 
 function* behindAgents(
   endpoints: readonly Endpoint[],
 ): Generator<readonly [string, VirtualTarget]> {
   for (const endpoint of endpoints) {
-    const virtual = virtualAddressOfEndpoint(endpoint);
-    if (virtual !== undefined) yield [virtual, virtualTargetOf(endpoint)];
+    if (!isBehindAgent(endpoint)) continue;
+    yield [virtualOf(endpoint), virtualTargetOf(endpoint)];
   }
 }
