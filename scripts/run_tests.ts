@@ -4,8 +4,9 @@
  * it fails, the failures in full, and a last line with the total.
  *
  * Usage: `deno task test` for all that are deterministic, `deno task test:slow`
- * for those that start processes or wait for real time; `deno task test [FILES
- * OR FOLDERS OR FLAGS OF deno test…]` for these of both.
+ * for those that start processes or wait for real time (with `slow` or `alone`
+ * for one of its two kinds); `deno task test [FILES OR FOLDERS OR FLAGS OF deno
+ * test…]` for these of both.
  *
  * What `deno test` said word for word is in `.cache/tests`.
  *
@@ -20,10 +21,12 @@ import type { Kind } from "./tests.ts";
 /** How often is said how far it is: where one line is kept new, and elsewhere. */
 const EVERY_MS = { terminal: 500, log: 20_000 } as const;
 
+const SLOW_KINDS: readonly Kind[] = ["slow", "alone"];
+
 /** What each task is made of, in this order. */
 const TASKS = new Map<string, readonly Kind[]>([
   ["test", ["fast"]],
-  ["test:slow", ["slow", "alone"]],
+  ["test:slow", SLOW_KINDS],
 ]);
 
 /** The files of each kind that are to be run. */
@@ -45,11 +48,15 @@ async function wanted(
 }
 
 async function main([task = "test", ...words]: string[]): Promise<number> {
-  const kinds = TASKS.get(task);
-  if (kinds === undefined) {
+  const ofTask = TASKS.get(task);
+  if (ofTask === undefined) {
     console.error(`Cannot run "${task}": there is ${[...TASKS.keys()]}`);
     return 2;
   }
+  const isKind = (word: string) =>
+    ofTask === SLOW_KINDS && SLOW_KINDS.some((kind) => kind === word);
+  const named = ofTask.filter((kind) => isKind(kind) && words.includes(kind));
+  const kinds = named.length > 0 ? named : ofTask;
   const begin = performance.now();
   const progress = new TestProgress();
   const isTerminal = isWrittenOver(Deno.stdout);
@@ -71,7 +78,7 @@ async function main([task = "test", ...words]: string[]): Promise<number> {
   );
   const runs: TestRun[] = [];
   const flags = words.filter((word) => word.startsWith("-"));
-  const paths = words.filter((word) => !word.startsWith("-"));
+  const paths = words.filter((word) => !word.startsWith("-") && !isKind(word));
   for (const [kind, files] of await wanted(kinds, paths)) {
     if (files.length === 0) continue;
     runs.push(await runTests(kind, files, { flags, onLine: take }));
