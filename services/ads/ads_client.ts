@@ -1,18 +1,20 @@
 /**
  * A client of xDS: asks for resources, keeps those that it receives, and
- * acknowledges or refuses them. State of the world or Delta; streams come and go,
- * resources stay.
+ * acknowledges or refuses them. State of the world or Delta; streams come and
+ * go, resources stay.
  *
- * Sans-IO: requests leave by the callback of the open stream, responses come in by
- * `receive`, and the caller passes the time. A reader of resources decides about
- * their content; who serves the stream is not known here.
+ * Sans-IO: requests leave by the callback of the open stream, responses come in
+ * by `receive`, and the caller says what time it is. A reader of resources
+ * decides about their content. This file does not know the server behind the
+ * stream.
  *
- * A resource that cannot be used is refused alone, by name: the client takes the
- * others of its response, and keeps what it had by that name. Since Envoy and gRPC
- * do so as well, a server must not conclude from a refusal that nothing changed.
+ * A resource that cannot be used is refused alone, by name: the client takes
+ * the others of its response, and keeps what it had by that name. Since Envoy
+ * and gRPC do so as well, a server must not conclude from a refusal that
+ * nothing changed.
  *
- * Reading order: `want`, `opened`, `receive`, `#answer`, `#askAll`; what becomes
- * of one resource is in `held_resources.ts`.
+ * Reading order: `want`, `opened`, `receive`, `#answer`, `#askAll`; what
+ * becomes of one resource is in `held_resources.ts`.
  *
  * @module
  */
@@ -120,9 +122,10 @@ export class AdsClient<T> {
   }
 
   /**
-   * Wants these from now on, and what they need; other names are forgotten.
+   * Replaces the names that the client wants; it forgets all others, and what
+   * those needed.
    *
-   * @param isWildcard All there are, besides.
+   * @param isWildcard The client also wants every resource of this kind.
    */
   want(
     kind: ResourceKind,

@@ -1,10 +1,10 @@
 /**
- * Keeps one ADS stream open for a client: connects, notices that a server is
- * gone, waits, connects to the next one.
+ * Keeps one ADS stream open for a client: it connects, notices that a server is
+ * gone, waits, and connects to the next one.
  *
- * A stream on which the server has sent a response is opened again soon; one that
- * ended without any waits longer each time (gRFC A57). Waits differ
- * from client to client, so that a thousand do not come back in one instant.
+ * A stream on which the server has sent a response is opened again soon; one
+ * that ended without any waits longer each time (gRFC A57). Waits differ from
+ * client to client, so that a thousand do not come back in one instant.
  *
  * @module
  */
@@ -34,7 +34,7 @@ import type {
 /** The client sends a PING after so long without a frame … */
 export const KEEPALIVE_MS = 10_000;
 
-/** … and is gone when it does not answer for so long. */
+/** … and takes the connection for lost after this time without an answer. */
 export const KEEPALIVE_TIMEOUT_MS = 5_000;
 
 /**
@@ -216,7 +216,7 @@ export class AdsConnection<T> {
   }
 }
 
-/** Whatever the upstream says is about the world; it says it in a sentence. */
+/** Every failure of the upstream is the world's, and has a sentence already. */
 function problemOf(error: unknown): StreamEnd {
   if (error instanceof StreamEnd) return error;
   const isSlip = error instanceof TypeError || !(error instanceof Error);

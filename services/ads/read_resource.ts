@@ -74,7 +74,7 @@ export function needsOf(resource: DecodedResource): readonly Need[] {
   }
 }
 
-/** By which name a cluster's load assignment is asked for. */
+/** The name under which a cluster's load assignment is requested. */
 export function assignmentNameOf(
   { name, type, edsClusterConfig }: Cluster,
 ): string | undefined {

@@ -1,8 +1,9 @@
 /**
- * One kind of resources on one stream: what was requested there, and so the next
- * requests. One implementation for each mode of xDS v3.
+ * One kind of resources on one stream: what the client requested there, and the
+ * next requests that follow from it. There is one implementation for each mode
+ * of xDS v3.
  *
- * Knows neither the content of resources nor time.
+ * It knows neither the content of resources nor the time.
  *
  * @module
  */
@@ -113,7 +114,10 @@ class SotwSubscription implements AdsSubscription {
 /** Requests have the differences. */
 class DeltaSubscription implements AdsSubscription {
   #requested: ReadonlySet<string> | undefined;
-  /** The sets of the last request: while they are the same, nothing is new. */
+  /**
+   * The sets of the last request; equal sets mean that there is nothing new to
+   * ask.
+   */
   #requestedOf:
     | { readonly names: ReadonlySet<string>; readonly isWildcard: boolean }
     | undefined;

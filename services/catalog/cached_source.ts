@@ -1,10 +1,10 @@
 /**
- * A source whose last good state is kept on disk: a proxy that is started while
- * the source is away serves what was said last, and says that it does.
+ * A source whose last good state is kept on disk: a proxy that starts while the
+ * source is away serves the last state, and says so.
  *
- * A wrapper: it hands on what the source says, and knows nothing of where that
- * comes from. A copy that is damaged, of another place, or too long is not used
- * and does no harm.
+ * It wraps a source and passes on what that source says, without knowing where
+ * it comes from. A copy that is damaged, of another place, or too long is not
+ * used and does no harm.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { SourceEntries } from "./changes.ts";
 import type { Service, ServiceEndpoints } from "./model/model.ts";
 import type { CatalogPart, PartKeys, Sink, Source } from "./model/source.ts";
 
-/** Longer ones are neither written nor read. */
+/** Longer documents are neither written nor read. */
 export const COPY_BYTES_MAX: number = 64 * 1024 * 1024;
 
 /** How long a source may be silent before its copy is served. */
@@ -40,7 +40,7 @@ export interface CachedSourceOptions extends Tools {
 
 /** What is told of a copy. Plain data. */
 export interface CopyStatus {
-  /** From when what is served is, if the source has not spoken yet. */
+  /** When the copy in use was stored, while the source has not spoken yet. */
   readonly recalledFrom?: string;
   /** The file, and why the newest state is not in it. */
   readonly kept: { readonly path: string; readonly problem?: string };
@@ -161,7 +161,7 @@ export class CachedSource implements Source, Sink {
   synced(): void {
     if (this.#state.kind === "waiting") this.#state.timer.cancel();
     if (this.#state.kind === "recalled") {
-      // Whatever the copy had and the source has not is gone.
+      // Entries that only the copy has are gone.
       this.#sink!.set({
         services: [...this.#entries.services.values()],
         endpoints: [...this.#entries.endpoints]

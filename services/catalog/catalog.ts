@@ -1,13 +1,14 @@
 /**
- * Services and endpoints as they are now, from all sources together, and news of
- * them for followers.
+ * Services and endpoints as they are now, from all sources together, and their
+ * changes for followers.
  *
  * The pipeline: a source says SET, ADD or REMOVE to its sink; what it has said
- * so far (`changes.ts`) is merged with what others say (`snapshot.ts`) into the next
- * snapshot; each follower is handed that, and the difference to the one that it
- * was handed before. All of it happens before the source's call returns, so each
- * change is seen once and in order. A follower that is still busy misses no
- * difference: it gets one over all that happened meanwhile, and holds up nobody.
+ * so far (`changes.ts`) is merged with what others say (`snapshot.ts`) into the
+ * next snapshot; each follower is handed that, and the difference to the one
+ * that it was handed before. All of it happens before the source's call
+ * returns, so followers see each change once and in order. A follower that is
+ * still busy gets one difference later, over all that has happened meanwhile;
+ * nothing waits for it.
  *
  * Reading order: `Catalog.follow`, then `#changed`, `#publish`, `#tell`.
  *
@@ -54,7 +55,10 @@ export class Catalog {
   #isTelling = false;
   #synced = Promise.withResolvers<void>();
 
-  /** @throws {TypeError} When a source has no name, or another one's. */
+  /**
+   * @throws {TypeError} When a source has no name, or the name of another
+   *   source.
+   */
   constructor({ sources, log, timers, random }: CatalogOptions) {
     this.#log = log;
     this.#reconciler = new Reconciler(sources, timers, random);
@@ -84,8 +88,8 @@ export class Catalog {
   }
 
   /**
-   * Whether every source has said all there is at least once. Before that, what
-   * is missing here may exist.
+   * Whether every source has delivered its whole state at least once. Before
+   * that, a missing service may exist all the same.
    */
   get isSynced(): boolean {
     return this.#inputs.every(({ isSynced }) => isSynced);
@@ -108,7 +112,7 @@ export class Catalog {
     this.#onSynced();
   }
 
-  /** What was known stays; nothing is new any more. */
+  /** Known entries stay; no change is published any more. */
   async stop(): Promise<void> {
     this.#reconciler.stop();
     await Promise.all(this.#inputs.map(({ source }) => source.stop()));
@@ -120,9 +124,9 @@ export class Catalog {
   }
 
   /**
-   * Hands over what is known now, if anything, and then everything new.
+   * Hands over the present state, if there is one, and then every change.
    *
-   * @returns Ends it.
+   * @returns A function that ends this.
    */
   follow(follower: Follower): () => void {
     const following: Following = {
@@ -158,7 +162,7 @@ export class Catalog {
     }
   }
 
-  /** Nearly all followers have seen what was logged last. */
+  /** Nearly all followers share the difference that was computed last. */
   #diff(before: Snapshot, after: Snapshot): Diff {
     let last = this.#lastDiff;
     if (last?.before !== before || last.after !== after) {
@@ -199,7 +203,10 @@ export class Catalog {
   }
 }
 
-/** One follower's slip keeps neither the others nor the source from theirs. */
+/**
+ * An error in one follower must not keep the others, or the source, from their
+ * turn.
+ */
 function tell(
   follower: Follower,
   snapshot: Snapshot,
@@ -219,7 +226,7 @@ interface KnownDiff {
   readonly diff: Diff;
 }
 
-/** A follower and what it was handed last. */
+/** A follower, and the snapshot that it was handed last. */
 interface Following {
   readonly follower: Follower;
   seen: Snapshot;
@@ -228,13 +235,13 @@ interface Following {
 
 /** Names of sources. */
 export interface Origin {
-  /** Who describes the service. */
+  /** The source that describes the service. */
   readonly service: string;
-  /** Whose endpoints it has; absent: nobody's. */
+  /** The source of its endpoints; absent: it has none. */
   readonly endpoints?: string;
 }
 
-/** Services whose sources were logged; beyond it nothing is logged. */
+/** Limit on services whose sources are logged; beyond it nothing is logged. */
 const SHADOWED_LOGGED_MAX = 1_000;
 
 /**
@@ -250,7 +257,7 @@ class Origins {
     private readonly log: Log,
   ) {}
 
-  /** @returns `undefined`: nobody describes it. */
+  /** @returns `undefined`: no source describes it. */
   of(key: string): Origin | undefined {
     const owner = this.inputs.find(({ entries }) => entries.services.has(key));
     if (owner === undefined) return undefined;
@@ -265,7 +272,7 @@ class Origins {
 
   /** Some services may have other sources than before. */
   touched(keys: Iterable<string>): void {
-    // Where there is one source only, nothing can be in its shadow.
+    // With one source only, no entry can hide another one.
     if (this.inputs.length < 2) return;
     for (const key of keys) this.#tell(key);
   }

@@ -31,13 +31,17 @@ export interface Differences<T> {
   readonly removed: readonly T[];
 }
 
-/** Whatever stayed as it was is shared by the two, so `===` finds the rest. */
+/**
+ * Entries that did not change are the same objects in both, so `===` finds the
+ * rest.
+ */
 export function diffSnapshots(before: Snapshot, after: Snapshot): Diff {
   const endpoints: EndpointsDiff[] = [];
   const compare = (service: string) => {
     const old = before.endpoints.get(service) ?? [];
     const now = after.endpoints.get(service) ?? [];
-    // Without endpoints, and with an empty list of them, nobody can be dialed.
+    // A service without a list of endpoints and one with an empty list are
+    // alike: there is nothing to dial.
     if (old === now || old.length + now.length === 0) return;
     const moved = addressesOfDifferent(old, now);
     endpoints.push({
@@ -119,7 +123,10 @@ function shorten(texts: readonly string[], between: string): string {
   return `${named}${between}and ${texts.length - NAMED_MAX} more`;
 }
 
-/** Of ten thousand endpoints one or two differ, and those alone cost texts. */
+/**
+ * One or two of ten thousand endpoints differ, and only those need a text as
+ * key.
+ */
 function addressesOfDifferent(
   before: readonly Endpoint[],
   after: readonly Endpoint[],

@@ -1,9 +1,9 @@
 /**
- * Endpoints that are in etcd for as long as somebody says so.
+ * Endpoints that are in etcd for as long as a process keeps them there.
  *
- * They are bound to a lease: when the process that registered them dies, so do they, and
- * when the lease is lost for any other reason they are written again under
- * another one. Keys and values are those of our own layout (docs/services.md).
+ * They are bound to a lease: when the process that registered them dies, they
+ * go. When the lease is lost for another reason, they are written again under a
+ * new one. Keys and values are those of our own layout (docs/services.md).
  *
  * @module
  */
@@ -118,7 +118,7 @@ function endpointId({ address, ports }: Endpoint): string {
   ).join(",");
 }
 
-/** As the file source has it, without what goes without saying. */
+/** As the file source writes it, without fields that have their default. */
 function endpointValue(endpoint: Endpoint): Readonly<Record<string, unknown>> {
   const { address, ports, node, zone, weight, via } = endpoint;
   const [only, ...others] = ports;

@@ -1,7 +1,7 @@
 /**
  * The catalog as it is at one moment. A snapshot never changes; the next one
- * shares with it whatever stayed as it was, so that `===` on a service, or on a
- * list of endpoints, says "unchanged".
+ * shares all unchanged objects with it, so that `===` on a service, or on a
+ * list of endpoints, means "unchanged".
  *
  * @module
  */
@@ -16,8 +16,9 @@ export interface Snapshot {
   readonly version: number;
   readonly services: ReadonlyMap<string, Service>;
   /**
-   * Also of services that are not there (yet): the two come apart from each
-   * other. A service that nobody spoke of endpoints for has no entry.
+   * It may have endpoints of services that do not exist (yet): the two arrive
+   * independently. A service has no entry while no source has spoken of its
+   * endpoints.
    */
   readonly endpoints: ReadonlyMap<string, readonly Endpoint[]>;
 }
@@ -102,15 +103,18 @@ function collect(
 }
 
 /**
- * Where the targets of a list are in it. Nearly all have an address for
- * themselves; texts of more than that are made for those that have not.
+ * The position of each target in a list. Nearly all targets have an address of
+ * their own; only the others need a longer text as key.
  */
 class Places {
   readonly #byAddress = new Map<string, number | Map<string, number>>();
 
   constructor(private readonly targets: readonly Target[]) {}
 
-  /** Of one that is the same; else the next place, which is its own now. */
+  /**
+   * The position of an equal target; else the next position, which this target
+   * now has.
+   */
   placeOf(target: Target): number {
     const { address } = target;
     const next = this.targets.length;
@@ -139,10 +143,10 @@ function textOf({ port, endpoint }: Target): string {
  * The next snapshot after some services were touched; the same if none differs.
  *
  * Precedence is the order in which sources are given. The first that has a
- * service owns it whole: two descriptions of one service are never blended. Its
- * endpoints are the owner's as well, unless the owner has none to say of it (as
- * where services and endpoints come from different places): then they are those
- * of the first source that has any.
+ * service owns it whole: two descriptions of one service are never mixed. The
+ * owner's endpoints count as well. If the owner knows no endpoints of it
+ * (services and endpoints may come from different places), those of the first
+ * source that has some count.
  */
 export function nextSnapshot(
   before: Snapshot,

@@ -133,7 +133,7 @@ export class SourceInput implements Sink {
 
   failed(problem: string, retryMs?: number): void {
     this.#failures++;
-    // The same words every few seconds tell nobody anything new.
+    // Repeating the same words every few seconds would inform no reader.
     if (problem === this.#problem) return;
     this.#problem = problem;
     const kept = this.#isSynced

@@ -62,7 +62,7 @@ export interface HttpSourceConfig {
 export interface SourceTools extends Tools {
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** A folder for copies of what remote sources say; absent: none is kept. */
+  /** The directory for copies of remote sources; absent: no copy is kept. */
   readonly copies?: string;
 }
 

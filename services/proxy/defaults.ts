@@ -1,5 +1,5 @@
 /**
- * What a service proxy does where nobody says otherwise.
+ * The defaults of a service proxy.
  *
  * @module
  */
@@ -21,13 +21,13 @@ export const UDP_IDLE_MS = 60_000;
 export const SERVICE_DRAIN_MS = 600_000;
 
 /**
- * How long a connection may be silent of which one side is over: five times what
- * Linux gives one whose program is gone (`tcp_fin_timeout`), half of what nginx
- * gives any (`proxy_timeout`).
+ * How long a half-closed connection may be silent: five times what Linux gives
+ * a half-closed connection whose program is gone (`tcp_fin_timeout`), half of
+ * what nginx gives any (`proxy_timeout`).
  */
 export const HALF_CLOSED_IDLE_MS = 300_000;
 
-/** Where neither a service nor a flag says anything. */
+/** The default of services, when no flag says otherwise. */
 export const CONNECTION_DEFAULTS: ConnectionDefaults = {
   onEndpointRemoved: "stay",
   onEndpointDown: "stay",

@@ -17,16 +17,19 @@ import { Drain } from "../../net/program/drain.ts";
 import type { Tools } from "../../platform/program/tools.ts";
 
 /**
- * When the time is over nobody new is accepted, and who has just come has so
- * long: a request that began a moment ago is not cut off because another
- * connection would not end.
+ * When its time is over no new client is accepted, and one that has just come
+ * gets this long: a request that began a moment ago must not be cut off because
+ * another connection did not end.
  */
 export const LAST_MS = 500;
 
 /** What runs. */
 export interface ProxyLoad {
   readonly connections: number;
-  /** Of UDP: waited for only when another process reads the datagrams. */
+  /**
+   * Open UDP sessions: waited for only when another process reads the
+   * datagrams.
+   */
   readonly sessions: number;
 }
 
@@ -36,9 +39,10 @@ export interface ProxyDrainSteps {
   /** Another process has the ports: open none any more. */
   retire(): void;
   /**
-   * Ends everything; settles when it is gone.
+   * Ends everything; settles when that is done.
    *
-   * @param lastMs How long what runs may still go on; nobody new comes.
+   * @param lastMs How long running connections may still go on; no new client
+   *   comes.
    */
   close(reason: string, lastMs: number): Promise<void>;
 }
@@ -70,7 +74,10 @@ export class ProxyDrain extends Drain<"draining" | "leaving"> {
     this.#wait(timeoutMs);
   }
 
-  /** Whatever ends in this turn of the event loop may be followed by more. */
+  /**
+   * A connection that ends in this turn of the event loop may be followed by
+   * another.
+   */
   override loadChanged(): void {
     const isWaiting = this.phase === "draining" || this.phase === "leaving";
     if (isWaiting && !this.isStepping) this.stepAfter(0, () => this.#look());
@@ -94,7 +101,7 @@ export class ProxyDrain extends Drain<"draining" | "leaving"> {
   }
 
   #end(reason: string, lastMs: number): void {
-    // Who came last has less time than was said.
+    // The last client has less time than that.
     if (this.phase === "closed") {
       return unawaited("proxy", this.steps.close(reason, lastMs));
     }
@@ -127,7 +134,7 @@ export class ProxyDrain extends Drain<"draining" | "leaving"> {
     const isOver = connections === 0 && !this.awaitsSuccessor &&
       (this.phase === "draining" || sessions === 0);
     if (!isOver) return;
-    // Who is in the kernel's queue comes when the ports are closed.
+    // A client in the kernel's queue is accepted when the ports are closed.
     this.#end(
       sessions === 0 ? "nothing runs any more" : "no connection is open",
       this.#deadlineMs - this.timers.now(),

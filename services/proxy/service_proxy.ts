@@ -47,11 +47,11 @@ export interface ServiceProxyOptions
   readonly discovery?: DiscoveryFollower;
   /** Keeps addresses over a restart; absent: nothing does. */
   readonly addressFile?: AddressFile;
-  /** To endpoints behind agents; absent: they cannot be reached. */
+  /** The route to endpoints behind agents; absent: they cannot be reached. */
   readonly route?: TunnelRoute;
   /** See `MachineDialerOptions`. */
   readonly earlyData?: boolean;
-  /** Where it is answered over DNS where services are; absent: nowhere. */
+  /** The address that answers over DNS; absent: there is none. */
   readonly dns?: ListenAddress;
 }
 
@@ -65,8 +65,8 @@ export class ServiceProxy {
   #catalogStopped: Promise<void> | undefined;
 
   /**
-   * @param changed Called when {@linkcode load} or {@linkcode problem} may be
-   *   another one.
+   * @param changed Called when {@linkcode load} or {@linkcode problem} may have
+   *   changed.
    */
   constructor(
     private readonly options: ServiceProxyOptions,
@@ -108,8 +108,8 @@ export class ServiceProxy {
   }
 
   /**
-   * Why it does not serve everything yet. Ports that cannot be had do not count:
-   * they may be so for ever, and all others are served ({@linkcode notes}).
+   * Why it does not serve everything yet. Ports that cannot be opened do not
+   * count: that may last, and all others are served ({@linkcode notes}).
    */
   get problem(): string | undefined {
     const waiting = this.#catalog.status.filter(({ isSynced }) => !isSynced);
@@ -120,7 +120,7 @@ export class ServiceProxy {
     return `nothing is known yet of ${names.join(", ")}`;
   }
 
-  /** What somebody should look at although the proxy is ready. */
+  /** What an operator should look at although the proxy is ready. */
   get notes(): readonly string[] {
     const dns = this.#dns?.listener.problem;
     return [
@@ -129,7 +129,7 @@ export class ServiceProxy {
     ];
   }
 
-  /** TCP connections, of services that are gone, too. */
+  /** TCP connections, those of removed services included. */
   get connections(): number {
     let connections = this.#proxy.drainingLoad;
     for (const { protocol, proxy } of this.#proxy.served.values()) {
@@ -138,7 +138,7 @@ export class ServiceProxy {
     return connections;
   }
 
-  /** Connections and sessions, of services that are gone, too. */
+  /** Connections and sessions, those of removed services included. */
   get load(): number {
     let load = this.#proxy.drainingLoad;
     for (const { proxy } of this.#proxy.served.values()) load += proxy.load;
@@ -212,9 +212,9 @@ export class ServiceProxy {
   }
 
   /**
-   * Serves nobody new. Called again, what runs may have less time.
+   * Accepts no new client. A second call may shorten the time.
    *
-   * @param drainMs How long what runs may go on.
+   * @param drainMs How long running connections may go on.
    */
   async stop(drainMs: number): Promise<void> {
     this.#catalogStopped ??= this.#catalog.stop();

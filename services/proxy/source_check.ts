@@ -1,9 +1,9 @@
 /**
- * What a proxy would be told, and what is wrong with it, without serving
- * anything: each source is read once.
+ * Reads each source once and reports its content and its errors, without
+ * serving anything.
  *
- * It refuses to know whether anybody answers at an endpoint, and whether a port
- * is free on this machine.
+ * It checks neither whether endpoints answer nor whether ports are free on this
+ * machine.
  *
  * @module
  */
@@ -33,7 +33,7 @@ import {
   type PlanOptions,
 } from "./dns/planned_names.ts";
 
-/** Of one source, or of all together: more tell nobody anything. */
+/** Limit for each source and for all together: more lines help no reader. */
 export const PROBLEMS_MAX = 100;
 
 /** What one source has said. */

@@ -86,7 +86,8 @@ export function parseCount(text: string): Condition {
 }
 
 /**
- * `[endpoints] NAME=ADDRESS:PORT,…`, `KIND NAME`, `no KIND NAME`: what is there.
+ * Conditions on what a client holds: `[endpoints] NAME=ADDRESS:PORT,…`, `KIND
+ * NAME`, `no KIND NAME`.
  *
  * @throws {ConditionError}
  */

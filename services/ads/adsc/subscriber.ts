@@ -1,6 +1,6 @@
 /**
- * A client of discovery that is watched: as what it subscribes, what it has
- * received, and waiting until that is as it was wanted.
+ * A client of discovery for tests by hand: it subscribes as a given kind of
+ * client, shows what it receives, and waits until conditions are met.
  *
  * @module
  */
@@ -85,8 +85,8 @@ export class SubscriberTimeoutError extends Error {
   readonly tunnelCode: Code = "TUN119";
 
   /**
-   * @param unmet What is not yet as it is waited for.
-   * @param problem Why there was no stream, the last time that there was none.
+   * @param unmet The conditions that are not met yet.
+   * @param problem Why the last attempt to open a stream failed.
    */
   constructor(unmet: string, timeoutMs: number, problem: string | undefined) {
     const because = problem === undefined
@@ -122,7 +122,7 @@ export class AdscSubscriber {
     { form, mode, node, timers, onChanged, ...rest }: SubscriberOptions,
   ) {
     this.#timers = timers;
-    // The one that waits receives it; nobody may be waiting.
+    // Handed to the caller that waits, if there is one.
     this.#refused.promise.catch(() => {});
     this.client = new AdsClient({
       mode,
@@ -236,7 +236,7 @@ export function wantsOf(form: SubscriberProfile): readonly Want[] {
   }
 }
 
-/** By which a server knows what kind of client it is. */
+/** Tells a server the kind of its client. */
 export function userAgentOf({ kind }: SubscriberProfile): string {
   switch (kind) {
     case "proxy":

@@ -11,16 +11,16 @@
 /** How bytes travel between a program and an endpoint. */
 export type Protocol = "tcp" | "udp";
 
-/** The namespace of whatever does not say. */
+/** The namespace of services that name none. */
 export const DEFAULT_NAMESPACE = "default";
 
 /**
- * How long a client stays with its endpoint when nobody says; Kubernetes'
- * default of `sessionAffinityConfig.clientIP.timeoutSeconds`.
+ * How long a client stays with its endpoint by default; Kubernetes' default of
+ * `sessionAffinityConfig.clientIP.timeoutSeconds`.
  */
 export const DEFAULT_AFFINITY_TTL_MS = 10_800_000;
 
-/** A weight when nobody says, and the largest that counts. */
+/** The default weight, and the largest that counts. */
 export const DEFAULT_WEIGHT = 1;
 export const WEIGHT_MAX = 1_000;
 
@@ -33,8 +33,8 @@ export interface Service {
   readonly affinity: Affinity;
   readonly policy: ServicePolicy;
   /**
-   * Agents say that it exists, and nobody else does: what others lay claim to as
-   * well, such as a place to listen, is theirs.
+   * Only agents announce this service. Where another service claims the same,
+   * such as a place to listen, the other one wins.
    */
   readonly announced?: true;
 }
@@ -66,7 +66,10 @@ export interface ServiceListen {
 /** Whether a client comes to the same endpoint again. */
 export type Affinity =
   | { readonly kind: "none" }
-  /** By source address, for this long after it was last seen. */
+  /**
+   * Clients are known by source address, and remembered for this long after
+   * their last visit.
+   */
   | { readonly kind: "client-ip"; readonly ttlMs: number };
 
 export const NO_AFFINITY: Affinity = Object.freeze({ kind: "none" });
@@ -81,7 +84,7 @@ export const BALANCES = [
   "weighted",
 ] as const;
 
-/** What a service wants otherwise than the proxy has it: absent means as there. */
+/** A service's own settings; an absent one means the proxy's default. */
 export interface ServicePolicy {
   readonly balance?: Balance;
   /** Endpoints of the proxy's own zone first. */
@@ -90,7 +93,7 @@ export interface ServicePolicy {
   readonly nodeAware?: boolean;
   /** For one try at one endpoint. */
   readonly dialTimeoutMs?: number;
-  /** After so long without a datagram a UDP session ends. */
+  /** A UDP session ends after this time without a datagram. */
   readonly udpIdleMs?: number;
   /** How long connections may go on when their service is removed. */
   readonly drainMs?: number;
@@ -100,7 +103,7 @@ export interface ServicePolicy {
   readonly onEndpointDown?: EndpointEnd;
   /** How long those have that are drained. */
   readonly endpointDrainMs?: number;
-  /** A TCP connection ends after so long without a byte; 0: never. */
+  /** A TCP connection ends after this time without a byte; 0: never. */
   readonly idleTimeoutMs?: number;
   /** The same of one of which one side has ended. */
   readonly halfClosedTimeoutMs?: number;
@@ -133,8 +136,8 @@ export const NO_POLICY: ServicePolicy = Object.freeze({});
 /** How an endpoint is asked whether it lives. */
 export type HealthCheck = HealthCheckTimes & {
   /**
-   * Of the same address, over TCP; absent: the endpoint's own for each of the
-   * service's TCP ports, and nothing is asked for its UDP ports.
+   * The port to check, at the same address, over TCP. Absent: each TCP port of
+   * the service is checked itself, and its UDP ports are not checked.
    */
   readonly port?: number;
 } & HealthQuestion;
@@ -163,7 +166,7 @@ type HealthQuestion =
     readonly path: string;
     /** Absent: the endpoint's address. */
     readonly host?: string;
-    /** Those that mean that it is well; absent: 200 to 399. */
+    /** The status codes that mean healthy; absent: 200 to 399. */
     readonly statuses?: readonly StatusRange[];
     readonly tls?: HealthTls;
   }
@@ -183,7 +186,7 @@ export interface StatusRange {
   readonly last: number;
 }
 
-/** Those that mean that an endpoint is well, when nobody says. */
+/** The status codes that mean healthy by default. */
 export const WELL_STATUSES: readonly StatusRange[] = [
   { first: 200, last: 399 },
 ];
@@ -196,20 +199,20 @@ export interface HealthTls {
   readonly serverName?: string;
 }
 
-/** One place where a service is to be had. */
+/** One place that serves a service. */
 export interface Endpoint {
   /** An IP address in canonical form, or a host name. */
   readonly address: string;
   /**
-   * By the names of the service's ports; a name that is missing is not served
-   * here. One address may be in several endpoints with different ports.
+   * The ports that this endpoint serves, by the names of the service's ports.
+   * One address may be in several endpoints with different ports.
    */
   readonly ports: readonly EndpointPort[];
   readonly state: EndpointState;
   /** Name of the node that it is on. */
   readonly node?: string;
   readonly zone?: string;
-  /** Zones that it is meant for (topology hints); absent: for all. */
+  /** Zones that should use it (topology hints); absent: all. */
   readonly forZones?: readonly string[];
   /** 1 to {@linkcode WEIGHT_MAX}. */
   readonly weight: number;
@@ -285,9 +288,9 @@ export function endpointKeyOf(endpoint: Endpoint): string {
 }
 
 /**
- * In whose network an endpoint's address means something: `@id=edge-1` behind
- * that agent; empty where it is one for all. `127.0.0.1` is another machine
- * behind each agent.
+ * The network in which an endpoint's address is meant: `@id=edge-1` is the
+ * network behind that agent, and an empty text the one that all share.
+ * `127.0.0.1` is another machine behind each agent.
  */
 export function networkOf({ via }: Endpoint): string {
   if (via.kind === "direct" || via.agent === undefined) return "";
@@ -335,8 +338,8 @@ export const ROUTE_TEXT_LENGTH_MAX = 1_024;
 export const ROUTE_WEIGHT_MAX = 1_000_000;
 
 /**
- * Whether `endpoint` is meant for `zone` (topology hints), or is in it where
- * nobody says whom it is meant for.
+ * Whether `endpoint` serves `zone` by its topology hints, or, without hints, is
+ * in it.
  */
 export function isNear({ zone, forZones }: Endpoint, here: string): boolean {
   return forZones === undefined ? zone === here : forZones.includes(here);
@@ -360,8 +363,9 @@ const MEANINGS: ReadonlyMap<string, AppProtocol> = new Map([
 ]);
 
 /**
- * @returns `undefined`: bytes, and the proxy that carries them looks at nothing. So is
- *   whatever is inside TLS (`https`, `kubernetes.io/wss`), and all of UDP.
+ * @returns `undefined`: bytes, which the proxy carries without looking at them.
+ *   That is also the answer for all that is inside TLS (`https`,
+ *   `kubernetes.io/wss`), and for all of UDP.
  */
 export function appProtocolOf(
   { protocol, appProtocol = "" }: Pick<ServicePort, "protocol" | "appProtocol">,
@@ -389,7 +393,7 @@ export interface Visibility {
   sees(service: string): boolean;
 }
 
-/** For nodes that no rule restricts. */
+/** For nodes without a rule that restricts them. */
 export const SEES_EVERYTHING: Visibility = Object.freeze({
   id: "*",
   sees: () => true,

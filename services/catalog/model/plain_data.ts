@@ -30,7 +30,7 @@ export function freeze<T>(value: T): T {
   return value;
 }
 
-/** Leaves out what was not said; the catalog knows only what is there. */
+/** Leaves out fields without a value; the catalog has only fields with one. */
 export function withoutAbsent<Fields extends object>(
   fields: Fields,
 ): { readonly [Key in keyof Fields]?: Exclude<Fields[Key], undefined> };

@@ -1,6 +1,6 @@
 /**
- * What the routes of a port may be, as nobody else checks them: names, paths and
- * headers of HTTP, and how many.
+ * Checks the routes of a port, because no later step does: names, paths and
+ * headers of HTTP, and how many there are.
  *
  * @module
  */
@@ -25,7 +25,7 @@ const PREFIX = /^\/[!"$->@-~]*$/;
 /** RFC 9110 §5.6.2, in lower case as in HTTP/2. */
 const HEADER_NAME = /^[-!#$%&'*+.^_`|~0-9a-z]{1,255}$/;
 
-/** RFC 9110 §5.5, without bytes that nobody can type. */
+/** RFC 9110 §5.5, without bytes that cannot be typed. */
 const HEADER_VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
 
 const HOST =

@@ -2,8 +2,8 @@
  * The seam between the catalog and where it comes from.
  *
  * A source lists, watches what changes, and lists again when it has lost its
- * place. It says what it knows to a sink and nothing else: which of several
- * sources is believed, what is new and who receives it is the catalog's business.
+ * place. It says what it knows to a sink and nothing else: the catalog decides
+ * which of several sources counts, what is new, and which followers receive it.
  *
  * @module
  */
@@ -22,14 +22,14 @@ export interface Source {
    * @throws {SourceUnusableError}
    */
   prepare?(): Promise<void>;
-  /** Called once. Nothing is thrown: what goes wrong is said to the sink. */
+  /** Called once. It throws nothing: the sink is told of failures. */
   start(sink: Sink): void;
-  /** Ends requests, watches and timers; nothing is said to the sink after. */
+  /** Ends requests, watches and timers; the sink hears nothing after that. */
   stop(): Promise<void>;
   /**
-   * Reads everything again, whatever a watch has said, and gives it to
-   * `sink.repair` once the watch had the chance to say the same. A failure
-   * leaves all as it is; the next call comes.
+   * Reads everything again, whatever the watch has said, and gives the result
+   * to `sink.repair` after the watch had its chance to say the same. A failure
+   * changes nothing; the next call tries again.
    */
   reconcile(): Promise<void>;
 }
@@ -67,15 +67,21 @@ export interface Sink {
   set(part: CatalogPart): void;
   /** ADD: these are new, or are now so. */
   add(part: CatalogPart): void;
-  /** REMOVE: these are gone. Endpoints never go with their service. */
+  /**
+   * REMOVE: these are gone. A service's endpoints are removed by their own
+   * keys.
+   */
   remove(keys: PartKeys): void;
-  /** SET after reading all anew: what differs had been missed, and is counted. */
+  /**
+   * SET after everything was read anew: a difference means that the watch
+   * missed something, and is counted.
+   */
   repair(part: CatalogPart): void;
   /** Several of the above as one change. */
   together(act: () => void): void;
   /**
-   * One entry cannot be used and is left out of what is said; what it said before
-   * may stay. It is counted and logged, so a source says it once for each version
+   * One entry cannot be used. It is left out; its earlier version may stay. The
+   * refusal is counted and logged, so a source reports it once for each version
    * of an entry.
    *
    * @param problem Which entry, and why.
@@ -84,7 +90,8 @@ export interface Sink {
   /** Everything there is was said: after the first list, and each later one. */
   synced(): void;
   /**
-   * It cannot be followed now; what was said stays. `synced` ends this.
+   * The source cannot be followed now; its earlier entries stay. `synced` ends
+   * this state.
    *
    * @param problem One sentence: what was seen, what to do.
    * @param retryMs When it is tried again; absent: when something changes.

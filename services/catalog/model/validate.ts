@@ -1,8 +1,8 @@
 /**
- * What a service and its endpoints must be like before anybody else sees them.
+ * Checks a service and its endpoints before any follower sees them.
  *
- * Sources check what they read by their own format's rules, and can say where in
- * it something is wrong. This is what holds whatever the source: names that can
+ * Sources check what they read by their own format's rules, and can say where
+ * in it something is wrong. These rules hold for every source: names that can
  * stand in file names, DNS names and labels of metrics, numbers in their
  * ranges, and limits on how much there is.
  *
@@ -35,7 +35,7 @@ export const SERVICES_MAX = 20_000;
 /** Of one source, over all services. */
 export const CATALOG_ENDPOINTS_MAX = 200_000;
 
-/** Each may become a listener, with a descriptor of its own. */
+/** Each port may become a listener, with a descriptor of its own. */
 export const PORTS_PER_SERVICE_MAX = 256;
 
 /** Kubernetes' own controllers stop at a tenth of it. */
@@ -94,7 +94,9 @@ export function checkEndpoints(
   return undefined;
 }
 
-/** The one way of writing an address; `undefined` when it is none. */
+/**
+ * The one way of writing an address; `undefined` when the text is no address.
+ */
 export function canonicalAddress(text: string): string | undefined {
   // Most are, thousands at a time, and those have no other spelling.
   if (IPV4.test(text)) return text;

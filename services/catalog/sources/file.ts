@@ -1,14 +1,14 @@
 /**
- * Services and endpoints from a file that is read again whenever it changes, by
- * whatever means it is replaced.
+ * Services and endpoints from a file that is read again whenever it changes,
+ * however it is replaced.
  *
- * A file that cannot be used changes nothing: what the last good one said stays,
- * and the log says what is wrong and on which line. That goes for a file that is
- * gone, too; who wants no services writes `services: []`.
+ * A file that cannot be used changes nothing: the last good content stays, and
+ * the log says what is wrong and on which line. A missing file changes nothing
+ * either: an operator who wants no services writes `services: []`.
  *
- * A file that is written in its place is read as soon as it is closed, but what
- * it takes away, or has wrong, counts only when it has settled: it may be the
- * first half of what is being written.
+ * A file that is written in place is read as soon as it is closed. Its removals
+ * and errors count only when the file has settled, because it may be half
+ * written.
  *
  * @module
  */
@@ -36,8 +36,8 @@ import {
 } from "./document/catalog_document.ts";
 
 /**
- * A file that was found to be other than it was read may still be on its way
- * through the watch, which waits a second at most until it has settled.
+ * When a check finds the file changed, the watch may still be about to report
+ * that: it waits at most a second until the file has settled.
  */
 const WATCH_GRACE_MS = 2_000;
 
@@ -87,7 +87,8 @@ export class FileSource implements Source {
     const first = this.#first;
     this.#first = undefined;
     if (first !== undefined) this.#take("set", first.text, first.document);
-    // Watched before it is read: what happens in between is seen twice.
+    // The watch begins before the file is read: a change in between is seen
+    // twice rather than not at all.
     this.#watch = watchFiles({
       files: [this.#path],
       timers: this.#timers,
@@ -106,7 +107,7 @@ export class FileSource implements Source {
   }
 
   async reconcile(): Promise<void> {
-    // Before anything was good there is nothing that could have been missed.
+    // Before the first good content nothing could have been missed.
     if (this.#text === undefined) return this.#inTurn(() => this.#read("set"));
     const text = await readFile(this.#path).catch(() => undefined);
     if (text === this.#text) return;
@@ -117,7 +118,7 @@ export class FileSource implements Source {
 
   #inTurn(act: () => Promise<void>): Promise<void> {
     const done = this.#reads.then(act);
-    // What has failed keeps nobody behind it from a turn.
+    // A failed run must not keep the next one from its turn.
     this.#reads = done.catch(() => {});
     return done;
   }
@@ -126,7 +127,7 @@ export class FileSource implements Source {
     unawaited("catalog", this.#inTurn(act));
   }
 
-  /** Nothing is said of what cannot be used: it will be read again. */
+  /** An unusable file is not reported now: it will be read again. */
   async #readEarly(): Promise<void> {
     try {
       const text = await readFile(this.#path);
@@ -137,7 +138,7 @@ export class FileSource implements Source {
         this.#take("set", text, document);
       }
     } catch (error) {
-      // Whatever is not ours is said when it has settled.
+      // Errors that are not ours are reported when the file has settled.
       problemOf(error);
     }
   }
@@ -197,7 +198,9 @@ async function readFile(path: string): Promise<string> {
   return await Deno.readTextFile(path);
 }
 
-/** @throws {unknown} What is neither the file's fault nor the machine's. */
+/**
+ * @throws {unknown} Errors that neither the file nor the machine has caused.
+ */
 function problemOf(error: unknown): string {
   if (error instanceof CatalogDocumentError) return error.message;
   // The platform's errors of files carry the system's code or are its own.

@@ -1,10 +1,10 @@
 /**
- * Services and endpoints from a URL that is asked again and again, in the format
- * of the file source.
+ * Services and endpoints from a URL that is asked again and again, in the
+ * format of the file source.
  *
- * A server that gives an ETag is asked only whether anything is new
- * (RFC 9110 §13.1.2). Whatever it answers instead of a good document, the last
- * good one stays in use.
+ * A server that gives an ETag is asked only whether anything is new (RFC 9110
+ * §13.1.2). When its answer is no good document, the last good one stays in
+ * use.
  *
  * Reading order: `#follow`, `#poll`, `#ask`.
  *
@@ -41,7 +41,7 @@ import {
 /** Time between two requests, by default; a tenth more or less of it. */
 export const POLL_INTERVAL_MS = 10_000;
 
-/** For one question, with its whole answer. */
+/** Deadline of one request with its whole answer. */
 export const POLL_TIMEOUT_MS = 30_000;
 
 /** Longest wait after failures, whatever the server asks for. */
@@ -64,7 +64,7 @@ export interface HttpSourceAccess {
   authority(): string | undefined;
   /** A bearer token; absent: none. */
   token?(): Promise<string>;
-  /** The server answered 401: what is shown next must be fresh. */
+  /** The server answered 401: the next credentials must be read anew. */
   rejected(): void;
 }
 
@@ -83,10 +83,10 @@ class PollError extends Error {
   }
 }
 
-/** Why a document could not be had or used. */
+/** Why a document could not be fetched or used. */
 interface Trouble {
   readonly reason: string;
-  /** For so long the server does not want to be asked. */
+  /** How long the server asks its clients to wait. */
   readonly retryAfterMs: number;
 }
 
@@ -154,12 +154,12 @@ export class HttpSource implements Source {
   /** One question at a time: answers that overtake each other would go back. */
   #inTurn(act: () => Promise<void>): Promise<void> {
     const done = this.#polls.then(act);
-    // What has failed keeps nobody behind it from a turn.
+    // A failed run must not keep the next one from its turn.
     this.#polls = done.catch(() => {});
     return done;
   }
 
-  /** @param asking `all`: for the whole document, whatever is known. */
+  /** @param asking `all`: asks for the whole document, even if it is known. */
   async #poll(asking: "news" | "all"): Promise<void> {
     const sink = this.#sink!;
     const { signal } = this.#stopping;
@@ -233,7 +233,7 @@ export class HttpSource implements Source {
   }
 }
 
-/** As `fetch` does, but not for ever (RFC 9110 §15.4). */
+/** Follows redirects as `fetch` does, but only so many (RFC 9110 §15.4). */
 const REDIRECTS_MAX = 5;
 
 async function follow(
@@ -285,7 +285,10 @@ function problemOf(error: unknown): Trouble {
   };
 }
 
-/** Whether the server, the connection, or the document is to blame, and not we. */
+/**
+ * Whether the server, the connection, or the document has caused the error, and
+ * not our code.
+ */
 function isOfTheWorld(error: unknown): error is Error {
   return error instanceof PollError || error instanceof CatalogDocumentError ||
     error instanceof TypeError || error instanceof KubernetesConfigError ||

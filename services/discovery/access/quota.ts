@@ -1,12 +1,12 @@
 /**
- * What one node may use of discovery: streams, groups of clients, bytes that the
- * server keeps for it, and time in which its requests are read. All that costs
- * everybody is counted by who answers for it, so a node that uses too much, or a
- * program on it, exhausts its own quota and nobody else's.
+ * What one node may use of discovery: streams, groups of clients, bytes that
+ * the server keeps for it, and time in which its requests are read. Each cost
+ * that all clients share is counted for the node that causes it, so a node that
+ * uses too much, or a program on it, exhausts its own quota only.
  *
- * A node's quota is found by its certificate. Clients without one have the quota
- * of the address that they call from, and programs on the server's own machine
- * have one together.
+ * A node's quota is found by its certificate. Clients without one have the
+ * quota of the address that they call from, and programs on the server's own
+ * machine have one together.
  *
  * @module
  */
@@ -49,7 +49,9 @@ export const NODE_LIMITS: QuotaLimits = {
   lines: { burst: 1_000, perSecond: 1 },
 };
 
-/** Of programs on the server's machine, which can do worse to it. */
+/**
+ * Quota of programs on the server's machine, which could harm it in worse ways.
+ */
 export const LOCAL_LIMITS: QuotaLimits = {
   streams: Infinity,
   groups: 256,
@@ -60,8 +62,8 @@ export const LOCAL_LIMITS: QuotaLimits = {
 };
 
 /**
- * Quotas without a stream that are remembered, so that nobody gets a new one by
- * a new connection; beyond this limit the oldest are forgotten.
+ * Quotas without a stream that are remembered, so that a new connection gives
+ * no client a new quota; beyond this limit the oldest are forgotten.
  */
 export const IDLE_QUOTAS_MAX = 4_096;
 
@@ -114,7 +116,7 @@ export class Quota {
   /**
    * A stream joins a group.
    *
-   * @param isKnown Somebody else is of that group already.
+   * @param isKnown Another stream is in that group already.
    * @throws {GrpcError} RESOURCE_EXHAUSTED.
    */
   joinGroup(key: string, isKnown: boolean): void {
@@ -148,9 +150,9 @@ export class Quota {
   }
 
   /**
-   * The server keeps so many bytes more, or less.
+   * Counts bytes that the server keeps, more or fewer.
    *
-   * @throws {GrpcError} RESOURCE_EXHAUSTED; they count all the same.
+   * @throws {GrpcError} RESOURCE_EXHAUSTED; the bytes are counted even then.
    */
   keep(bytes: number): void {
     this.#bytes += bytes;
@@ -174,7 +176,7 @@ export class Quota {
     return "no more";
   }
 
-  /** Its requests took so long to read and to answer. */
+  /** Counts the time that reading and answering its requests took. */
   worked(tookMs: number): void {
     if (tookMs > 0) this.#work.refund(-tookMs);
   }

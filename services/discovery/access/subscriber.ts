@@ -1,13 +1,13 @@
 /**
- * Who subscribes: the node that a caller authenticates as, and the id that it
- * sends; and whether it may: the authorizers of agents decide, since nodes
- * subscribe.
+ * Which node a subscriber is: the node that a caller authenticates as, and the
+ * id that it sends. The authorizers of agents decide whether it may subscribe,
+ * since nodes subscribe.
  *
- * A node may use its own ids (`NODE`, `NODE/anything`, `NODE~anything`) and, when
- * it relays, any id of the programs on it: a relay sends `tunnel-relay`, and a
- * program behind it is listed as `NODE~id`. So no node is ever taken for another
- * one. Where callers need no authentication, which is only on loopback, every id
- * is accepted and means nothing.
+ * A node may use its own ids (`NODE`, `NODE/anything`, `NODE~anything`) and,
+ * when it relays, any id of the programs on it: a relay sends `tunnel-relay`,
+ * and a program behind it is listed as `NODE~id`. So no node is ever taken for
+ * another one. Where callers need no authentication, which is only on loopback,
+ * every id is accepted and means nothing.
  *
  * @module
  */
@@ -79,7 +79,7 @@ export function subscriberOf(
   const plain = { remoteAddress, xdsNode: xdsNode! };
   if (needsNoProof) return { ...plain, name: id, isRelayed: false };
   const names = provenNames(identity);
-  // Neither certificate nor token: only a caller on loopback gets this far.
+  // Neither certificate nor token: the caller must be on loopback.
   if (names === undefined && bearerToken(metadata) === "") {
     return { ...plain, name: id, isRelayed: false };
   }
@@ -178,7 +178,7 @@ function moreOf(metadata: Metadata): number {
     : 0;
 }
 
-/** Of a node's id, which holds a name and more. */
+/** The limit of a node's id, which holds its name and more. */
 const ID_LENGTH_SHOWN = 200;
 
 /** Asks the authorizers of agents. */

@@ -1,8 +1,8 @@
 /**
  * Load assignments: the endpoints of one port, as far as a client can reach
- * them. gRPC clients and Envoy receive only the endpoints that are to get connections,
- * by the rule of our own proxies (`usableTargets`): they would use the others in
- * a panic.
+ * them.¶gRPC clients and Envoy receive only the endpoints that are to get
+ * connections, by the rule of our own proxies (`usableTargets`): in panic mode
+ * they would use the others too.
  *
  * @module
  */
@@ -43,10 +43,10 @@ import { connectHost } from "../../../proto/xds/relay_fields.ts";
 /** Why an endpoint is omitted. */
 type OmissionReason = "host-name" | "behind-agent" | "udp-behind-agent";
 
-/** An assignment, and what it lacks. */
+/** A load assignment, and the endpoints that are missing in it. */
 export interface Assigned {
   readonly assignment: ClusterLoadAssignment;
-  /** For people; absent: nothing. */
+  /** A text for people; absent: nothing is omitted. */
   readonly omitted?: string;
 }
 
@@ -171,9 +171,9 @@ function byPriority(
 }
 
 /**
- * One locality, so that clients take turns among all endpoints. But gRPC's round
- * robin knows no weights of endpoints, only of localities: where weights count,
- * gRPC receives one locality for the endpoints of each weight.
+ * One locality, so that clients take turns among all endpoints. gRPC's round
+ * robin knows weights of localities only: where weights count, gRPC receives
+ * one locality for the endpoints of each weight.
  */
 function localitiesOf(
   { targets: all, locality }: Tier,
@@ -259,7 +259,7 @@ export function ownProxies(
   const taken = new Set<number>();
   for (const endpoint of [...endpoints].sort()) {
     let at = fnv1a(endpoint) % all.length;
-    // With more endpoints than addresses some have the same.
+    // With more endpoints than addresses, several endpoints share one.
     if (taken.size < all.length) {
       while (taken.has(at)) at = (at + 1) % all.length;
     }
@@ -269,7 +269,10 @@ export function ownProxies(
   return own;
 }
 
-/** All addresses of a proxy; kept, since what is made of each is kept, too. */
+/**
+ * All addresses of a proxy; kept, because the results for each address are kept
+ * as well.
+ */
 const addressesOf = memoized(
   (proxy: ConnectProxy): readonly ConnectProxy[] => {
     const { port, more = 0 } = proxy;

@@ -1,15 +1,15 @@
 /**
- * Which service gets a name or an address that several claim, kept up to date at
- * the cost of what changes.
+ * Which service gets a name or an address that several claim, kept up to date
+ * at the cost of what changes.
  *
- * A name goes to the claim with the best right to it, if that claim also has the
- * best right to the address that it needs, if it needs one. A change marks the
- * names and addresses that it concerns, and `settling` decides those, a few at a
- * time.
+ * A name goes to the claim with the best right to it, if that claim also has
+ * the best right to the address that it needs, if it needs one. A change marks
+ * the names and addresses that it concerns, and `settling` decides those, a few
+ * at a time.
  *
- * Claims to one name or address stand in the order of their rights, which does not
- * depend on when they came, so a restart changes nothing for anybody. Nearly
- * everything is claimed once, and then the claim alone stands for it.
+ * Claims to one name or address stand in the order of their rights, which does
+ * not depend on when they came, so a restart changes no outcome. Nearly every
+ * name has one claim, and is then stored as that claim alone.
  *
  * Reading order: `put`, `settling`, `take`.
  *
@@ -47,7 +47,7 @@ export class ClaimsLedger {
   readonly #undecided = byKind(() => new Set<string>());
   readonly #undecidedAddresses = new Set<string>();
   readonly #undecidedServices = new Set<string>();
-  /** By service; only those with something unserved. */
+  /** By service; only services that lost a claim. */
   readonly #unserved = new Map<string, readonly Unserved[]>();
   readonly #unservedServices = new SortedNames();
   #unservedList: readonly Unserved[] | undefined = [];
@@ -249,7 +249,7 @@ class SortedNames {
     this.#isShared = false;
   }
 
-  /** Of the first name that is not before `name`. */
+  /** The index of the first name that is not before `name`. */
   #placeOf(name: string): number {
     return firstAt(this.#names.length, (at) => this.#names[at]! >= name);
   }
@@ -323,7 +323,10 @@ function isBefore(a: Claim, b: Claim): boolean {
   return a.service === b.service ? a.order < b.order : a.service < b.service;
 }
 
-/** The first of `count` sorted places where `is` holds; `count` if none is. */
+/**
+ * The index of the first of `count` sorted places where `is` holds; `count` if
+ * there is none.
+ */
 export function firstAt(
   count: number,
   is: (at: number) => boolean,

@@ -1,9 +1,9 @@
 /**
- * A group of clients: all that makes a difference to the resources that a client
- * receives. Clients of one group receive the same, and share one view
+ * A group of clients: all that makes a difference to the resources that a
+ * client receives. Clients of one group receive the same, and share one view
  * (go-control-plane's node group).
  *
- * Who a client is, and what it may see, is decided elsewhere (`access/`).
+ * The identity and the rights of a client are decided elsewhere (`access/`).
  *
  * @module
  */

@@ -31,19 +31,20 @@ import type { Variant } from "./client_group.ts";
 import { ADS, once } from "./service_resources.ts";
 
 /**
- * Connections and requests at once, of one client to one cluster. Envoy and gRPC
- * have 1,024 by default, and Envoy 3 for retries, which one dead endpoint uses
- * up; our own proxies have no such limit, and more than this no client has ports
- * for.
+ * Connections and requests at once, of one client to one cluster. The defaults
+ * of Envoy and gRPC are 1,024, and 3 for Envoy's retries, which one dead
+ * endpoint uses up. Our own proxies have no such limit, and no client has ports
+ * for more than this.
  */
 export const CIRCUIT_MAX = 65_536;
 
-/** A connection through an agent takes so long at least (docs/services.md). */
+/** Least timeout of a connection through an agent (docs/services.md). */
 const AGENT_CONNECT_MS_MIN = 2_000;
 
 /**
- * With fewer healthy endpoints than this, in percent, all are used: like our own
- * proxies, when none is. Envoy's 50 would use ill ones while others are well.
+ * With fewer healthy endpoints than this, in percent, all are used. Our own
+ * proxies do so when no endpoint is healthy. Envoy's 50 would use ill ones
+ * while others are well.
  */
 const PANIC_PERCENT = 1;
 
@@ -114,7 +115,8 @@ function connectTimeout(
 function lbPolicyOf({ affinity, policy }: Service, { form }: Variant): number {
   // The hash is that of the source's address; see listeners and routes.
   if (affinity.kind === "client-ip") return Cluster_LbPolicy.RING_HASH;
-  // gRPC refuses clusters with the others unless variables are set.
+  // gRPC refuses clusters with the other values unless environment variables
+  // are set.
   if (form === "grpc") return Cluster_LbPolicy.ROUND_ROBIN;
   switch (policy.balance) {
     case "least-connections":
@@ -151,9 +153,9 @@ function envoyFields(
 }
 
 /**
- * Unreachable endpoints are ejected, whatever reachable ones answer: without it a
- * dead endpoint would get its part of the connections for as long as the catalog
- * does not know, and a zone with dead endpoints all connections.
+ * Ejects unreachable endpoints, whatever reachable ones answer. Without it a
+ * dead endpoint would get its share of the connections until the catalog knows,
+ * and a zone of dead endpoints all of them.
  *
  * Not for gRPC clients: they notice failed connections by themselves, and read
  * only the fields about answers (gRFC A50).

@@ -46,7 +46,7 @@ import {
 } from "./service_resources.ts";
 import { clustersOfRoutes, routesOf, targetsOfRoutes } from "./routes.ts";
 
-/** Ranks of what is a service's own, and of what stands in for another's. */
+/** Ranks of a service's own resources, and of those that replace another's. */
 const OWN = 0;
 const STAND_IN = 1;
 
@@ -180,7 +180,7 @@ class PortClaims {
           address: place,
           whenLost: `${portText(port)}: nobody listens for it, give it ` +
             `another listen; ${place} is the place of`,
-          // Where there are requests, routes lead to clusters.
+          // Ports with HTTP requests have routes, which lead to clusters.
         }, appProtocolOf(port) === undefined ? [name] : undefined);
       }
     }

@@ -46,7 +46,7 @@ export const IDLE_MS = 3_600_000;
  */
 const CONNECT_ATTEMPTS = 10;
 
-/** Between two of them, at first: other failures are counted meanwhile. */
+/** First wait between two attempts: other failures are counted meanwhile. */
 const CONNECT_BACKOFF_MS = 10;
 const CONNECT_BACKOFF_MAX_MS = 250;
 
@@ -62,7 +62,7 @@ export function grpcListener(service: Service, port: ServicePort): Listener {
   return { apiListener: { apiListener: pack(HttpConnectionManager, manager) } };
 }
 
-/** Where a program on a machine with Envoy finds a port. */
+/** The address at which a program on a machine with Envoy finds a port. */
 export function envoyListener(service: Service, port: ServicePort): Listener {
   const name = envoyListenerName(service, port);
   const application = appProtocolOf(port);
@@ -86,9 +86,9 @@ export function listenPlace(port: ServicePort): string {
 /**
  * A port's name, and its place where a service says it: `NAME@127.0.0.1:8080`.
  *
- * Envoy moves no listener to a place that another one has, even if that one is
- * to leave it in the same response. It does end listeners before it begins
- * others, so one that moves is another one.
+ * Envoy does not move a listener to a place that another listener still has,
+ * even if the same response removes that listener. It does end listeners before
+ * it begins new ones, so a listener that moves gets another name.
  */
 function envoyListenerName(service: Service, port: ServicePort): string {
   const name = resourceNameOf(keyOf(service), port);

@@ -1,8 +1,8 @@
 /**
  * Clusters and load assignments as node proxies of versions without
- * `tunnel.v1.Service` read them: what xDS has a field for is there, and the rest
- * is `tunnel` in the metadata of clusters and of their endpoints, so that such a
- * proxy goes on when its server is the first to be upgraded.
+ * `tunnel.v1.Service` read them: fields of xDS hold what they can, and `tunnel`
+ * in the metadata of clusters and endpoints holds the rest. Such a proxy then
+ * goes on when its server is upgraded first.
  *
  * In a cluster that is `{service, port}`, the whole service and the name of the
  * port; an assignment has one locality, so that the order stays.

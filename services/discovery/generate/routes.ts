@@ -172,7 +172,7 @@ function fieldsFor(form: Variant["form"]): RouteAction {
 /** The same for all clients. */
 const RETRIES = once((): RetryPolicy => ({
   // In these cases no endpoint has received anything. A gRPC status UNAVAILABLE
-  // is none of them: the method that was called may have returned it.
+  // is not among them: the called method may have returned it.
   retryOn: "connect-failure,refused-stream,reset-before-request",
   numRetries: { value: REQUEST_ATTEMPTS - 1 },
   retryPriority: {
@@ -188,7 +188,10 @@ const RETRIES = once((): RetryPolicy => ({
   hostSelectionRetryMaxAttempts: DRAWS_MAX,
 }));
 
-/** Routes between two states, and by route the clusters that it names anew. */
+/**
+ * The routes for the time between two states; for each route, the clusters that
+ * are new in it.
+ */
 export interface InterimRoutes {
   readonly routes: ByName;
   readonly clusters: ReadonlyMap<string, readonly string[]>;

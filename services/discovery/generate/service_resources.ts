@@ -31,7 +31,7 @@ import {
 import { messageOf } from "../../catalog/service_message.ts";
 import type { Form, Variant } from "./client_group.ts";
 
-/** From the stream that the resource came by. gRPC refuses other sources. */
+/** "The stream that this resource came by": gRPC refuses other sources. */
 export const ADS: ConfigSource = {
   ads: {},
   resourceApiVersion: ApiVersion.V3,
@@ -124,9 +124,9 @@ function nameOf(message: ResourceMessages[XdsKind]): string {
 }
 
 /**
- * A resource, and the name and address that it claims. Several services can claim
- * the same (two listeners on one address, two services of one gRPC name); the
- * lowest rank gets it, then the first in the order of services.
+ * A resource, and the name and address that it claims. Several services can
+ * claim the same (two listeners on one address, two services of one gRPC name);
+ * the lowest rank gets it, and among equals the first service in their order.
  */
 export interface Claim {
   /** The service, `namespace/name`. */
@@ -173,7 +173,10 @@ export type Generate = (
   variant: Variant,
 ) => ServiceResources;
 
-/** Made at first use, and not while modules are loaded: most commands never speak xDS. */
+/**
+ * Made at first use and not while modules load, because most commands never
+ * speak xDS.
+ */
 export function once<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => made ??= make();

@@ -1,15 +1,15 @@
 /**
- * Views of the catalog, one for each group of clients in use, kept up to date at
- * the cost of what changed.
+ * Views of the catalog, one for each group of clients in use, kept up to date
+ * at the cost of what changed.
  *
- * A service is generated again when it, or the list of its endpoints, is another
- * object than before. Resources with the same content stay the same objects. So
- * the next view differs from the last by identity exactly where clients have to
- * receive something.
+ * A service is generated again when it, or the list of its endpoints, is
+ * another object than before. Resources with the same content stay the same
+ * objects. So the next view differs from the last by identity exactly where
+ * clients have to receive something.
  *
  * A view of many services takes longer than a link may wait for its turn, so
- * `preparing` makes it in steps. Until that is over there is none, or the last
- * one, which was whole; changes that come meanwhile are included.
+ * `preparing` makes it in steps. Until that is done, clients have no view or
+ * the last whole one; changes that come meanwhile are included.
  *
  * Reading order: `Views.update`, `Views.preparing`, then `group_view.ts`.
  *
@@ -30,7 +30,7 @@ import { isWholeState, RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
 import { ResourceMap } from "../view/resource_map.ts";
 import { type ByKind, ClaimsLedger } from "./claims_ledger.ts";
 
-/** A group that nobody asked for during so many updates is forgotten. */
+/** A group is forgotten after this many updates without a request for it. */
 export const IDLE_UPDATES_MAX = 16;
 
 const NOTHING: readonly Unserved[] = Object.freeze([]);
@@ -53,8 +53,8 @@ export class Views {
   }
 
   /**
-   * Takes the catalog as it is now. Views are made when they are asked for, so
-   * this costs next to nothing.
+   * Takes the present catalog. Views are made on request, so this costs next to
+   * nothing.
    */
   update(snapshot: Snapshot): void {
     if (snapshot === this.#snapshot) return;
@@ -172,8 +172,8 @@ export interface Made {
 }
 
 /**
- * The view of one group of clients, generated a service at a time: nobody sees it
- * before it is whole.
+ * The view of one group of clients, generated one service at a time; it is not
+ * shown before it is whole.
  */
 export class GroupView {
   readonly #ledger = new ClaimsLedger();

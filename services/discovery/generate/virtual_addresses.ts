@@ -1,13 +1,13 @@
 /**
- * Addresses for endpoints that are behind agents, for programs that know nothing
- * but addresses: they ask a CONNECT proxy on their node for one, and the server
+ * Addresses for endpoints that are behind agents, for programs that can only
+ * use addresses: they ask a CONNECT proxy on their node for one, and the server
  * knows which agent and which endpoint it stands for.
  *
- * They are made of the agent's identifier and the endpoint's address and of
- * nothing else, so that every server uses the same one at all times, and nodes
- * whose own addresses overlap are kept apart. They lie in a prefix for local use
- * that nobody routes (RFC 4193): a program that dials one without the proxy
- * reaches nothing.
+ * They are computed from the agent's identifier and the endpoint's address
+ * alone, so that every server always uses the same one, and nodes whose own
+ * addresses overlap are kept apart. They lie in a prefix for local use that is
+ * never routed (RFC 4193): a program that dials one without the proxy reaches
+ * nothing.
  *
  * @module
  */
@@ -30,7 +30,7 @@ export const VIRTUAL_PREFIX = "fd74:756e:6e65:6c00::/64";
 
 const PREFIX = parseIpPrefix(VIRTUAL_PREFIX)!;
 
-/** What a virtual address stands for; ports are the same. */
+/** The endpoint behind a virtual address; its port is the same. */
 export interface VirtualTarget {
   /** Absent: the server chooses. */
   readonly agent?: AgentIdentifier;
@@ -64,7 +64,7 @@ export function isVirtualAddress(host: string): boolean {
  */
 export class VirtualAddresses {
   #snapshot: Snapshot = EMPTY_SNAPSHOT;
-  /** By address, and in how many endpoints it is. */
+  /** By address, with the number of endpoints that use it. */
   readonly #known = new Map<string, { target: VirtualTarget; uses: number }>();
   readonly #gone: RecentlyRemoved<VirtualTarget>;
 
@@ -72,7 +72,7 @@ export class VirtualAddresses {
     this.#gone = new RecentlyRemoved(clock);
   }
 
-  /** Takes the catalog as it is now. */
+  /** Takes the present catalog. */
   update(snapshot: Snapshot): void {
     const before = this.#snapshot.endpoints;
     const after = snapshot.endpoints;
@@ -89,10 +89,10 @@ export class VirtualAddresses {
   }
 
   /**
-   * What `host` stands for.
+   * The endpoint behind the virtual address `host`.
    *
-   * @returns `undefined` when it is no virtual address, or none of an endpoint
-   *   that exists or existed a moment ago.
+   * @returns `undefined` when it is no virtual address, or when no endpoint has
+   *   it now or had it a moment ago.
    */
   resolve(host: string): VirtualTarget | undefined {
     const address = parseIpAddress(host);
@@ -128,7 +128,7 @@ function isBehindAgent(endpoint: Endpoint): endpoint is AgentEndpoint {
   return endpoint.via.kind === "agent";
 }
 
-/** What it stands for. */
+/** The endpoint behind it. */
 function virtualTargetOf(
   { address, via: { agent } }: AgentEndpoint,
 ): VirtualTarget {

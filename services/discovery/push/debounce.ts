@@ -3,9 +3,10 @@
  * while changes keep coming.
  *
  * Pilot waits for quiet before it pushes anything, and then every client learns
- * late of a dead endpoint. Here the first change opens a window and is pushed at
- * once; changes in the window are pushed together when it ends, and open the next
- * one, twice as long. A window without changes ends that.
+ * late of a dead endpoint. Here the first change opens a window and is pushed
+ * at once; changes in the window are pushed together when it ends, and open the
+ * next one, twice as long. After a window without changes it starts again with
+ * the shortest one.
  *
  * Removals come first: clients fail on a removed endpoint, and only miss a new
  * one. A removal waits for a quarter of the window, or for the shortest window.
@@ -25,7 +26,7 @@ export const WINDOW_MAX_MS = 1_000;
 /** The part of a window that a removal waits for. */
 const REMOVAL_SHARE = 1 / 4;
 
-/** A service is flapping for so long after its last removal. */
+/** A service is flapping for this long after its last removal. */
 export const FLAPPING_MS = 10_000;
 
 /** Services remembered for that; beyond it the oldest are forgotten early. */
@@ -33,7 +34,10 @@ export const FLAPPING_MAX = 10_000;
 
 /** What {@linkcode Debounce} needs. */
 export interface DebounceOptions {
-  /** In milliseconds; equal ones make windows of one length. */
+  /**
+   * Lengths of windows in milliseconds; when both are equal, all windows have
+   * one length.
+   */
   readonly windowMinMs: number;
   readonly windowMaxMs: number;
   readonly timers: Timers;
@@ -117,7 +121,7 @@ export class Debounce {
       // The window may have ended meanwhile.
       if (this.#timer === undefined) this.#next();
     };
-    // After a push that never ends there would be no other.
+    // A push that never ends would block all later pushes.
     guarded("catalog", () => this.options.push(done), done);
   }
 

@@ -135,7 +135,7 @@ export class Pushes {
     );
   }
 
-  /** Groups with a view, and the streams that wait for the view of the others. */
+  /** Groups with a view, and the streams that wait for their group's view. */
   #groups(): {
     readonly made: ReadonlySet<ClientGroup>;
     readonly lacking: ReadonlyMap<ClientGroup, readonly SubscriberStream[]>;

@@ -1,13 +1,13 @@
 /**
  * Discovery: serves the catalog to each subscriber, in the form for its group.
  *
- * The catalog reports a change; `Pushes` decides when it is pushed, and to which
- * client next; views are the resources of each group; a stream knows what its
- * client has, and asks for nothing but its group's view.
+ * The catalog reports a change; `Pushes` decides when it is pushed, and to
+ * which client next; views are the resources of each group; a stream knows what
+ * its client has, and asks for nothing but its group's view.
  *
  * Nothing is sent before every source has synced: a client that received less
- * would remove the rest. A client that waits for that too long is sent to another
- * server. A source that is lost later leaves everything as it was.
+ * would remove the rest. A client that waits too long for that is sent to
+ * another server. The loss of a source later changes nothing.
  *
  * Reading order: the constructor, `start`, then `push/pushes.ts` and
  * `streams/open_streams.ts`.
@@ -103,7 +103,7 @@ export class Discovery {
         if (this.isReady) this.#pushes.add(stream);
       },
       ended: (stream) => this.#pushes.remove(stream),
-      // Until then, also before the start, it may take only moments.
+      // Until then, and also before the start, clients wait only moments.
       problem: () => this.#isLate ? this.problem : undefined,
     });
     this.#pushes = new Pushes({
@@ -223,7 +223,10 @@ export class Discovery {
 export interface DiscoveryServerOptions {
   /** Of the catalog; the first that has a service owns it. */
   readonly sources: readonly Source[];
-  /** For programs on this machine, who need to prove nothing; absent: none. */
+  /**
+   * For programs on this machine, which need no credentials; absent: there is
+   * no such port.
+   */
   readonly listen?: ListenAddress;
   /** How long agents have to come back after a start; 2 s unless given. */
   readonly settleMs?: number;

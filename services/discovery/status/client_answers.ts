@@ -38,8 +38,8 @@ export interface Shown {
 }
 
 /**
- * What one client has against what it should have, and what it should have and
- * cannot be served.
+ * Compares what a client has with what it should have, and names what it should
+ * have and cannot be served.
  */
 export interface ClientDiff {
   readonly summary: ClientSummary;
@@ -95,7 +95,7 @@ export function discoveryAnswers(shown: Shown, clock: Clock): DiscoveryAnswers {
   };
 }
 
-/** Of whom is told: all clients of that name, maybe none. @throws {AdminFailure} */
+/** All clients of one name, maybe none. @throws {AdminFailure} */
 function nodeIn(url: URL): string {
   const name = url.searchParams.get("node") ?? "";
   if (name !== "") return name;
@@ -132,7 +132,7 @@ function clientDiffs(
   });
 }
 
-/** As protobuf's JSON, so that it compares with what Envoy dumps. */
+/** As protobuf's JSON, so that it can be compared with Envoy's config dump. */
 function configOf(
   { subscriber, group, state }: SubscriberStream,
   view: View,
@@ -305,7 +305,7 @@ function kindSummary(status: KindStatus, nowMs: number): KindSummary {
   };
 }
 
-/** Of several states that apply, the one that people should look at. */
+/** The state that matters most, when several apply. */
 export function syncStateOf(status: KindStatus): SyncState {
   if (status.sent === undefined) return "unsent";
   if (status.inFlightSinceMs !== undefined) return "waiting";

@@ -10,7 +10,10 @@ import type { ClientGroup } from "../generate/client_group.ts";
 import type { Unserved } from "../generate/service_resources.ts";
 import type { Views } from "../generate/views.ts";
 
-/** Lines at once; what is more is only counted, `tunnel xds diff` has it all. */
+/**
+ * Limit on lines at once; more are only counted, and `tunnel xds diff` lists
+ * all.
+ */
 export const UNSERVED_LINES_MAX = 20;
 
 /** See the module description. */

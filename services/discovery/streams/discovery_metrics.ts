@@ -33,7 +33,7 @@ const SECONDS_BOUNDS = [.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 
 /** Characters of a client's message that are logged. */
 const QUOTE_LENGTH_MAX = 500;
 
-/** Clients with a series of their own for what they refuse. */
+/** Limit on clients with a metric series of their own for refusals. */
 const REJECTERS_MAX = 100;
 
 /** Of a client in a label. */
@@ -42,7 +42,10 @@ const NAME_LENGTH_MAX = 100;
 /** The last of gRPC's codes. */
 const CODE_MAX = 16;
 
-/** Plain counters, and what they say. In quotes, as names are looked for. */
+/**
+ * Plain counters, and their help texts. The names are in quotes, so that a
+ * search finds them.
+ */
 const COUNTERS = {
   "pushes_total": "Times that changes were sent to all clients.",
   "merged_changes_total":

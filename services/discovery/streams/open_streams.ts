@@ -61,7 +61,7 @@ export interface OpenStreamsOptions {
   ended(stream: SubscriberStream): void;
 }
 
-/** A subscriber as far as it is like an agent's link: known, and ended. */
+/** A subscriber in the form of an agent's link: it can be listed and ended. */
 export interface SubscriberLink {
   readonly peer: LinkPeer;
   close(reason: string): void;
@@ -77,15 +77,15 @@ export class OpenStreams {
   readonly #streams = new Set<SubscriberStream>();
   readonly #quotas: Quotas;
   /**
-   * In the order in which they came. They cost whoever makes them nothing, so the
-   * oldest makes room for the next, and callers with a certificate wait beside
-   * them.
+   * In the order in which they came. A caller without a certificate opens them
+   * at no cost, so the oldest makes room for the next; callers with a
+   * certificate wait beside them.
    */
   readonly #unauthenticated = new Set<SubscriberStream>();
   readonly #groupUse: ClientGroupUse;
   /** Streams that have more to send than a slice has room for. */
   readonly #late: PushQueue<SubscriberStream>;
-  /** In front of all nonces: another one after a restart. */
+  /** Prefix of all nonces; it differs after a restart. */
   readonly #epoch: string;
   #streamCount = 0;
   #isDraining = false;

@@ -2,10 +2,10 @@
  * Which client is pushed next: each once, first come, first served, a few
  * milliseconds at a time.
  *
- * A push to a thousand clients takes longer than a link may wait for its turn, so
- * it is cut into slices. A client that is queued again while it waits keeps its
- * place, and is sent what is true when its turn comes; a client that is queued
- * during its own turn is queued anew.
+ * A push to a thousand clients takes longer than a link may wait for its turn,
+ * so it is cut into slices. A client that is queued again while it waits keeps
+ * its place, and gets the state of the moment of its turn. A client that is
+ * queued during its own turn goes to the end of the queue.
  *
  * @module
  */
@@ -93,7 +93,8 @@ export class PushQueue<Client> {
     try {
       this.options.push(client, sinceMs);
     } catch (error) {
-      // Neither the other clients nor the caller are to blame.
+      // An internal error: neither the other clients nor the caller are to
+      // blame.
       reportInternalError("stream", error);
     }
     return true;

@@ -29,7 +29,7 @@ export class RequestAccount {
     quota.enter();
   }
 
-  /** The first message, of so many bytes, has the node. */
+  /** Counts the first message, which carries the node. */
   noteNode(messageBytes: number): void {
     this.#nodeBytes = NODE_GROWTH * Math.min(messageBytes, NODE_BYTES_MAX);
   }
@@ -73,7 +73,9 @@ export class RequestAccount {
   }
 }
 
-/** After so long without reading a byte of a response a client is given up. */
+/**
+ * A client is given up after this time without reading a byte of a response.
+ */
 export const STALLED_MS = 60_000;
 
 /** A response that is read byte by byte is given up after this. */
@@ -97,7 +99,7 @@ export class UnreadResponse {
   }
 
   /**
-   * Compares with what is unread by now.
+   * Compares with the bytes that are unread now.
    *
    * @returns Why the client is given up, if it is.
    */

@@ -4,9 +4,9 @@
  *
  * A client becomes a subscriber with its first request, which has its node.
  * Requests that come while it is being authorized wait, bounded by the call's
- * window. After that everything happens within the call or the push that brings
- * it: a stream never waits for anything. Only work that exceeds a slice, such as
- * a list of twenty thousand names, goes on in the next slice.
+ * window. After that a stream never waits: all work is done within the call or
+ * the push that causes it. Only work that exceeds a slice, such as a list of
+ * twenty thousand names, goes on in the next slice.
  *
  * A client that does not read costs one response and no more: while bytes of a
  * response are unread, nothing else is made for it.
@@ -51,7 +51,7 @@ import { PUSH_SLICE_MS } from "./push_queue.ts";
 import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";
 import { XdsStreamState } from "../subscriptions/xds_stream_state.ts";
 
-/** The first request is awaited so long: a client sends it at once. */
+/** How long the first request is awaited: a client sends it at once. */
 export const FIRST_REQUEST_MS = 30_000;
 
 /** It uses new routes before it knows their clusters; see `interimRoutesOf`. */
@@ -218,7 +218,7 @@ export class SubscriberStream implements ServerCallEvents {
   end(status: Status): void {
     if (this.#phase.kind === "over") return;
     this.#leave(status.message);
-    // The status would wait behind unread bytes, maybe for ever.
+    // The status would wait behind unread bytes, perhaps without end.
     if (this.call.keptBytes > 0) this.call.abort(status);
     else this.call.finish(status);
   }

@@ -1,11 +1,11 @@
 /**
- * What a client has of what it was sent, as far as its answers tell: it
- * acknowledges a response (ACK), refuses it (NACK), or has not answered yet; and
- * how often it did.
+ * Which of the sent resources a client has, as far as its answers tell: it
+ * acknowledges a response (ACK), refuses it (NACK), or has not answered yet;
+ * and how often it did.
  *
- * A NACK leaves the client with something else than what it was sent, and silence
- * leaves that unknown. The server has to know it for two reasons: not to send
- * refused content again, and to have something to send in its place.
+ * After a NACK the client does not have what it was sent, and without an answer
+ * the server does not know. The server must know it for two reasons: it must
+ * not send refused content again, and it needs something to send in its place.
  *
  * Reading order: `noteSent`, `noteAcked`, `noteNacked`.
  *
@@ -39,8 +39,8 @@ import type { HeldRemovals } from "./removals.ts";
 export const ANSWER_WAIT_MS = 10_000;
 
 /**
- * A client that does not answer for so long is slow. The state that it was sent
- * is then freed, and with it the knowledge of what came and went.
+ * A client that does not answer for this long is slow. The state that it was
+ * sent is then freed, and with it the knowledge of additions and removals.
  */
 export const SLOW_AFTER_MS = 1_000;
 
@@ -51,7 +51,7 @@ export interface NackContext {
   readonly held: HeldRemovals | undefined;
   /** The names that the client asked for when it refused. */
   readonly wanted: NameSet;
-  /** The names that it asked for anew since the response was sent. */
+  /** Names that the client requested again after the response was sent. */
   readonly asked: Names;
   readonly nowMs: number;
 }
@@ -145,7 +145,8 @@ export class AckTracker {
 
   /**
    * Names that were new in a whole state that the client refused without naming
-   * any, until it acknowledges one: the server cannot know what it has of them.
+   * a resource, until it acknowledges a state. The server cannot know what the
+   * client has of them.
    */
   get blamed(): Names {
     return this.#blamed;
@@ -199,8 +200,9 @@ export class AckTracker {
   }
 
   /**
-   * The client has `had` of a name, whatever it is sent. If that is content of
-   * the response in flight, a NACK leaves the client with what it had before.
+   * Remembers that the client has version `had` of a name, whatever it is sent
+   * next. If `had` is in the response in flight, a NACK leaves the client with
+   * its earlier version.
    */
   remember(name: string, had: Resource | undefined): void {
     const inFlight = this.#inFlight;
@@ -306,7 +308,8 @@ export class AckTracker {
     this.#addNacked(named, inFlight, reason, against);
     this.#nacked?.noteRetriesRefused(resources, nowMs);
     if (this.isWhole) this.#exchangeHeld(named, inFlight, against.held);
-    // When the client names some, it may have applied the others.
+    // When the NACK names some resources, the client may have applied the
+    // others.
     this.#uncertain.add(inFlight, named.length === 0);
     this.#nackedFresh = inFlight.fresh;
     const isNameless = this.isWhole && named.length === 0;
@@ -314,8 +317,8 @@ export class AckTracker {
     const bad = suspects.filter((resource) =>
       this.#nacked?.standIn(resource) !== undefined
     );
-    // Some clients apply nothing of a refused response. A response with nothing
-    // but removals is not sent twice, or they would refuse it for ever.
+    // Some clients apply nothing of a refused response. A response with
+    // removals only is not sent twice, or they would refuse it again and again.
     const gone = resources.length === 0
       ? []
       : inFlight.removed.filter((name) => !against.now.has(name));
@@ -328,10 +331,10 @@ export class AckTracker {
     reason: string,
     { now, wanted, asked, nowMs }: NackContext,
   ): void {
-    // A whole state without all of them would remove what is good.
+    // A whole state without these names would remove good resources.
     const isAll = named.length === 0 && !this.isWhole;
     const blamed = isAll ? inFlight.resources : named;
-    // A name that the client asked for anew since then is sent again.
+    // A name that the client requested again since then is sent again.
     const refused = blamed.filter(({ name }) =>
       wanted.covers(name) && !asked.has(name) &&
       (this.isWhole || now.has(name))
@@ -365,8 +368,8 @@ export class AckTracker {
     const uncertain = this.#uncertain!;
     const had = uncertain.ackedInsteadOf(resource, inFlight);
     if (had !== undefined || !this.isWhole) return had;
-    // To omit it from a whole state is to remove it, which is worse than to
-    // repeat what the client acknowledged once, or may have an older version of.
+    // Leaving it out of a whole state would remove it. It is better to repeat
+    // the version that the client acknowledged, or may still have.
     const mayHaveOlder = this.#hasPast && uncertain.isFirst(resource, inFlight);
     return mayHaveOlder || uncertain.wasAcked(resource, inFlight)
       ? resource
@@ -388,18 +391,18 @@ export interface InFlight {
 }
 
 /**
- * What a client acknowledged last of names that it was sent something newer of,
- * and did not acknowledge: it refused that response, or has not answered it when
- * the next one has to be sent.
+ * The last acknowledged version of names whose newer version the client did not
+ * acknowledge: it refused that response, or had not answered it when the next
+ * response was due.
  *
  * Needed only when the client refuses a resource by name, to know what it has
- * instead. So nothing is remembered of a client that answers, and of one that
- * does not, only what differed.
+ * instead. So nothing is remembered for a client that answers, and only the
+ * differences for a client that does not.
  */
 class Uncertain {
   readonly #had = new Map<string, Resource | undefined>();
   #neverHad: Names = NO_NAMES;
-  /** Names that were sent for the first time, and not answered. */
+  /** Names that were sent for the first time, without an answer yet. */
   #maybeHas: Names = NO_NAMES;
 
   /**
@@ -421,7 +424,7 @@ class Uncertain {
     else this.#maybeHas = union(this.#maybeHas, names);
   }
 
-  /** The client may have by now what it had nothing of. */
+  /** Names that the client may have by now; before, it had nothing of them. */
   #forgetAbsence(sent: Names, into: Set<string>): void {
     for (const [name, had] of this.#had) {
       if (had !== undefined || !sent.has(name)) continue;
@@ -438,19 +441,25 @@ class Uncertain {
     }
   }
 
-  /** The client has `had` of a name, whatever it was sent. */
+  /**
+   * Remembers that the client has version `had` of a name, whatever it was
+   * sent.
+   */
   rememberOne(name: string, had: Resource | undefined): void {
     this.#had.set(name, had);
   }
 
-  /** What the client has of a remembered name; absent if none is remembered. */
+  /**
+   * The version that the client has of a remembered name; absent if it has
+   * none.
+   */
   hadOf(name: string): { readonly had: Resource | undefined } | undefined {
     return this.#had.has(name) ? { had: this.#had.get(name) } : undefined;
   }
 
   /**
-   * What the client acknowledged last in the place of `resource`, which it was
-   * sent; absent when that is nothing, or unknown.
+   * The version that the client acknowledged last in place of the sent
+   * `resource`; absent when there is none, or it is unknown.
    */
   ackedInsteadOf(
     { name, version }: Resource,
@@ -469,7 +478,10 @@ class Uncertain {
     return this.#maybeHas.has(name);
   }
 
-  /** Whether a name was sent because the client asked, and not acknowledged. */
+  /**
+   * Whether a name was sent because the client asked for it, and is not
+   * acknowledged yet.
+   */
   isFirst({ name }: Resource, { pending }: InFlight): boolean {
     return pending.has(name) && !this.#isKnown(name);
   }

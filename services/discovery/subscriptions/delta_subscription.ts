@@ -2,9 +2,9 @@
  * One kind on a stream of differences (Delta).
  *
  * A request changes what the client asks for, answers a response, or both; a
- * change counts whatever response the request speaks of. A name that the client
- * asks for is sent even if it was sent before, and a name that does not exist is
- * sent as removed, so that no client has to wait for it.
+ * change counts, whichever response the request answers. A name that the client
+ * asks for is sent even if it was sent before, and a name that does not exist
+ * is sent as removed, so that no client has to wait for it.
  *
  * @module
  */
@@ -38,7 +38,7 @@ export class DeltaSubscription extends KindSubscription {
   #initial: ReadonlyMap<string, string> | undefined;
   #isKnown = false;
   readonly #knowsWildcard: boolean;
-  /** Whether what it says it has is what it has. */
+  /** Whether the versions that it says it has are correct. */
   readonly #isTrusted: boolean;
 
   constructor(kind: ResourceKind, profile: ClientProfile) {
@@ -64,7 +64,7 @@ export class DeltaSubscription extends KindSubscription {
     this.#unsubscribe(this.#setOf(request.unsubscribe));
   }
 
-  /** Clusters were sent anew, and each needs its endpoints after that. */
+  /** Clusters were sent again, and each needs its endpoints after that. */
   onParentsSent(clusters: Names): void {
     const asked = cutTo(clusters, this.names);
     if (asked.size === 0) return;

@@ -64,7 +64,7 @@ export class Difference {
     return this.#held !== undefined && this.#held.size > 0;
   }
 
-  /** Of the view of `sent`. */
+  /** The generation of the view in `sent`. */
   get sentGeneration(): number {
     return this.#sentGeneration;
   }
@@ -137,7 +137,7 @@ export class Difference {
   /** Holds what the client has of a removed resource. */
   #hold(sent: Resource, isPending: boolean, nowMs: number): void {
     const had = this.acks.had(sent, isPending);
-    // The client may use what it refused.
+    // The client may still use the content that it refused.
     const kept = had ?? (this.gone.isNamed ? sent : undefined);
     if (kept === undefined) return;
     const knowledge = had === sent ? "exact" : had ? "good" : "refused";
@@ -145,7 +145,10 @@ export class Difference {
     this.#held.hold(kept, knowledge, this.#generation, nowMs);
   }
 
-  /** A removed resource may be back, or gone once more. */
+  /**
+   * Looks again at removed resources that the client keeps: they may be back,
+   * or removed a second time.
+   */
   lookAtHeld(nowMs: number): void {
     const now = this.#now;
     this.#held?.look((name) => now.has(name), this.#generation, nowMs);
@@ -180,8 +183,9 @@ export class Difference {
 }
 
 /**
- * What a client is to be sent of one kind whether it changed or not: names that it
- * asked for anew, endpoints whose cluster changed, or that a name does not exist.
+ * The resources of one kind that a client is sent although they did not change:
+ * names that it requested again, endpoints whose cluster changed, and names
+ * that do not exist.
  */
 export class PendingNames {
   /** A response is sent even when it is empty. */
@@ -214,7 +218,7 @@ export class PendingNames {
     this.#names = union(this.#names, names);
   }
 
-  /** The client asks for names that it did not ask for, or asks anew. */
+  /** The client requests names for the first time, or again. */
   noteAsked(names: Names): void {
     this.isAwaited = true;
     this.#asked = union(this.#asked, names);

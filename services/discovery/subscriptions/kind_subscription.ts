@@ -1,15 +1,15 @@
 /**
- * What a client asked for of one kind, what it was sent, and what it is to be sent
- * next: all that SotW and Delta have in common. What the client acknowledges is
- * for `ack_tracker.ts`.
+ * What a client asked for of one kind, what it was sent, and what it is to be
+ * sent next: all that SotW and Delta have in common. What the client
+ * acknowledges is for `ack_tracker.ts`.
  *
- * A client is sent the difference between what it was sent last and what the view
- * has now (`difference.ts`), cut to what it asked for, and what is pending beside
- * that (`pending.ts`). Both are found once for all clients that go the same way,
- * so a client whose names did not change costs a few lookups.
+ * A client is sent the difference between what it was sent last and what the
+ * view has now (`difference.ts`), cut to what it asked for, and the pending
+ * names besides (`pending.ts`). Both are computed once for all clients with the
+ * same change, so a client whose names did not change costs a few lookups.
  *
- * One response is in flight. What changes meanwhile is found when it is answered,
- * and is then one difference, however often it changed.
+ * One response is in flight. What changes meanwhile is found when it is
+ * answered, and is then one difference, however often it changed.
  *
  * Reading order: `observe`, `respond`, `noteAnswer`, then `ack_tracker.ts`.
  *
@@ -302,7 +302,7 @@ export abstract class KindSubscription {
     this.pending.add(cutTo(names, this.names));
   }
 
-  /** The client asks for names that it did not ask for, or asks anew. */
+  /** The client requests names for the first time, or again. */
   protected answer(names: Names): void {
     this.pending.noteAsked(names);
     this.addPending(names);
@@ -406,7 +406,9 @@ export abstract class KindSubscription {
     return contentOf(resources) !== this.#content;
   }
 
-  /** A whole state with something else in it is not what there is. */
+  /**
+   * A whole state with replaced or omitted resources gets a version of its own.
+   */
   #versionOf({ resources }: Selection): string {
     const isAsItIs = !this.isWhole ||
       (this.nacked === undefined && !this.isHolding);

@@ -1,16 +1,16 @@
 /**
  * Content that a client refused (NACK), and what it has instead.
  *
- * Refused content is not sent again until it changes: a client that refuses it
- * refuses it again, and a loop of both is the best known failure of such servers.
- * If the NACK names a resource, only that one counts as refused. What the client
- * applied of the rest is unknown, so nothing is assumed of it: the next content
+ * Refused content is not sent again until it changes: the client would refuse
+ * it again, and that loop is the best known failure of such servers. If the
+ * NACK names a resource, only that one counts as refused. The server does not
+ * know which others the client applied, and assumes nothing: the next content
  * is sent, even when it is what the client had before.
  *
  * A NACK that names none leaves each resource of the response a suspect: the
- * client may use it, and what it acknowledged before may be long gone. So a
- * suspect that has to be sent, because its cluster changed, is tried once more,
- * alone; the answer to that is about nothing else.
+ * client may use it, and what it acknowledged before may be gone. So a suspect
+ * that must be sent, because its cluster changed, is tried once more, alone, so
+ * that the answer is about it only.
  *
  * @module
  */
@@ -182,7 +182,10 @@ export class NackedResources {
     return this.#byName.get(name)?.version === version;
   }
 
-  /** Whether exactly this content was refused, or another one beside it. */
+  /**
+   * Whether exactly this content was refused, alone or together with other
+   * content.
+   */
   suspects({ name, version }: Resource): boolean {
     const entry = this.#byName.get(name);
     return entry?.version === version && entry.isSuspect;
@@ -275,7 +278,9 @@ function waitMs(times: number): number {
 
 /** Part of a name, when it stands right beside one. */
 const NAME_PART = /[\p{L}\p{N}_/-]/u;
-/** In a name, but also behind one, at the end of a sentence. */
+/**
+ * Characters of a name that may also stand behind it, at the end of a sentence.
+ */
 const NAME_JOINT = /[.:~@]/;
 
 /** Those of `resources` that a client's message names. */

@@ -1,14 +1,14 @@
 /**
  * The names that a client subscribes to, and maybe the wildcard.
  *
- * Sets with the same content are the same object, in whatever order clients list
- * their names, so a response for one client is found again for the next. Sets
- * never change, except a large one that its client changes bit by bit, which
- * would be copied for every change: that one belongs to its stream alone.
+ * Sets with the same content are the same object, in whatever order clients
+ * list their names, so a response for one client is found again for the next.
+ * Sets never change, except a large one that its client changes bit by bit,
+ * which would be copied for every change: that one belongs to its stream alone.
  *
- * What is made of names (changed ones, cut to what a client asked for, joined with its
- * pending ones) is the same object for the same arguments, so that whatever is made
- * of it is made once, too.
+ * Operations on sets (the changed names, those among them that a client
+ * requested, those joined with its pending names) return the same object for
+ * the same arguments, so that later steps are done once, too.
  *
  * @module
  */
@@ -27,7 +27,7 @@ export const RESOURCE_NAME_LENGTH_MAX = 1_024;
 /** A larger set that is changed bit by bit is not shared. */
 export const SHARED_NAMES_MAX = 1_024;
 
-/** The name that stands for all. */
+/** The name that means all resources. */
 export const WILDCARD = "*";
 
 /** See the module description. */
@@ -62,7 +62,7 @@ function lengthOf(names: ReadonlySet<string>): number {
   return length;
 }
 
-/** By content; a set is found for as long as a stream uses it. */
+/** Sets by content; a set stays here for as long as a stream uses it. */
 const shared = new Map<string, WeakRef<NameSet>>();
 
 const collected = new FinalizationRegistry<string>((key) => {
@@ -93,8 +93,8 @@ const plain = new WeakMap<readonly string[], NameSet>();
 const withWildcard = new WeakMap<readonly string[], NameSet>();
 
 /**
- * The set that a list of names stands for; found by the list's identity when it
- * was seen before.
+ * The set of a list of names; found by the list's identity when it was seen
+ * before.
  *
  * @param knowsWildcard Whether `*` is one in this kind; else it is a name.
  * @throws {GrpcError} RESOURCE_EXHAUSTED when it is too large.

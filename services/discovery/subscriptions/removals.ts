@@ -45,7 +45,7 @@ interface Held {
    * - `refused`: it refused that, and may use it.
    */
   readonly knowledge: Knowledge;
-  /** Of the first view without it; Infinity when it is back. */
+  /** The generation of the first view without it; Infinity when it is back. */
   readonly generation: number;
   readonly sinceMs: number;
   /** When the client had acknowledged that nothing leads to it; else Infinity. */
@@ -115,8 +115,8 @@ export class HeldRemovals {
   }
 
   /**
-   * A resource may be back: it stays known as what the client has, until the new
-   * content is sent. Or it may be gone once more.
+   * A removed resource may be back: it counts as what the client has until the
+   * new content is sent. Or it may be removed a second time.
    */
   look(
     isThere: (name: string) => boolean,

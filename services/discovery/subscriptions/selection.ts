@@ -45,8 +45,8 @@ export interface Selection {
 const NOTHING_MISSING: readonly string[] = Object.freeze([]);
 
 /**
- * Known for as long as a client is sent it: else a client with names of its own
- * would pin every resource that it was sent until anything changes.
+ * Kept for as long as a client is sent it; otherwise a client with names of its
+ * own would keep all its resources in memory until something changes.
  */
 const selected = new PairMemo<Names, ByName, { known?: WeakRef<Selection> }>(
   () => ({}),
@@ -128,12 +128,15 @@ function divide(selection: Selection): Part {
   return { selection, rest: NO_NAMES };
 }
 
-/** At most so many bytes, whatever characters it has. */
+/** The limit in bytes, whichever characters it has. */
 function bytesOf(name: string): number {
   return name.length * 3;
 }
 
-/** By name: the stand-in of a resource, or that it is omitted. */
+/**
+ * By name: the resource that is sent in place of another one, or that it is
+ * omitted.
+ */
 export type Patches = ReadonlyMap<string, Resource | undefined>;
 
 const patchedLists = memoized((_resources: readonly Resource[]) =>
@@ -234,9 +237,9 @@ export function bodyOf(
 }
 
 /**
- * The version of what `now` has for clients that ask for `names`. For a stream's
- * own set of names, which is large, it is the version of the whole state: another
- * one would be computed for each client, and such clients ask for nearly all.
+ * The version of `now` for clients that request `names`. A stream's own set of
+ * names is large, and gets the version of the whole state: such clients request
+ * nearly all names, and a version for each client would be costly.
  */
 export function stateVersionOf(names: NameSet, now: ByName): string {
   return names.isWildcard || names.isOwn || asksForAll.of(names, now)

@@ -2,10 +2,11 @@
  * One kind on a stream of the state of the world (SotW).
  *
  * A request repeats all that the client asks for, answers the last response, or
- * both. A request about an older response is stale: the client sent it before it
- * received the last one, and sends another one. Listeners and clusters are sent
- * as the whole state, where absence is removal; the others in parts, and they are
- * only removed by the removal of what leads to them.
+ * both. A request about an older response is stale: the client sent it before
+ * it received the last response, and will send a newer request. Listeners and
+ * clusters are sent as the whole state, where absence is removal; the other
+ * kinds in parts: they are removed only when the resource that leads to them
+ * is.
  *
  * @module
  */
@@ -43,7 +44,10 @@ export class SotwSubscription extends KindSubscription {
   /** As the client sent it, so that its repetition is known by identity. */
   #list: readonly string[] | undefined;
   #hasNamed = false;
-  /** Clusters that were sent anew, whose endpoints the client asks for again. */
+  /**
+   * Clusters that were sent again, whose endpoints the client will request
+   * again.
+   */
   #warming: Names = NO_NAMES;
   /** Names that are missing in a stale request. */
   #dropped: Names = NO_NAMES;
@@ -98,7 +102,7 @@ export class SotwSubscription extends KindSubscription {
     return resources.length === all.length;
   }
 
-  /** Clusters were sent anew, and each needs its endpoints after that. */
+  /** Clusters were sent again, and each needs its endpoints after that. */
   onParentsSent(clusters: Names): void {
     this.#warming = cutTo(clusters, this.names);
     this.#addExisting(clusters);
@@ -114,8 +118,8 @@ export class SotwSubscription extends KindSubscription {
   }
 
   /**
-   * A stale request has no effect, but the client has dropped the names that are
-   * missing in it: if it asks for them now, it asks anew.
+   * A stale request has no effect, except that the client has dropped the names
+   * that it does not list: a later request for them counts as new.
    */
   #noteDropped(list: readonly string[]): void {
     if (list === this.#list || this.names.isWildcard) return;

@@ -38,7 +38,7 @@ export interface KindStatus {
   readonly nameCount: number;
   readonly sent: StampedResponse | undefined;
   readonly acked: StampedResponse | undefined;
-  /** The last one, until a later response is acknowledged and nothing is refused. */
+  /** The last refusal, until a later response is acknowledged without any. */
   readonly nacked: NackedResponse | undefined;
   /** Since when a response is not answered. */
   readonly inFlightSinceMs: number | undefined;
@@ -63,7 +63,7 @@ export interface StreamStatus {
   readonly waitsFor: readonly string[];
   /** When listeners or routes were last sent before their clusters were acked. */
   readonly early: SentEarly | undefined;
-  /** Asked for, and not served here. */
+  /** Requested, but not served here. */
   readonly foreignTypes: readonly string[];
 }
 

@@ -72,7 +72,10 @@ export class Warming {
   #waiting: Waiting | undefined;
   #early: SentEarly | undefined;
 
-  /** When what waits is sent without an acknowledgement; else Infinity. */
+  /**
+   * The time at which waiting resources are sent without an acknowledgement;
+   * Infinity when none waits.
+   */
   get dueMs(): number {
     if (this.#waiting === undefined) return Infinity;
     return Math.min(giveUpMs(this.#waiting), this.settledMs);
@@ -156,7 +159,10 @@ export class Warming {
     return { ...every, clusters, isInterim: false, seenIn: latest.view };
   }
 
-  /** Passes interim routes. @returns The clusters that they name anew. */
+  /**
+   * Passes interim routes. @returns The clusters that they name for the first
+   * time.
+   */
   #announce(latest: Counted, client: ClusterAcks): string[] {
     const { view, generation } = this.#passed!;
     const { route } = view.resources;

@@ -329,8 +329,8 @@ export class XdsStreamState {
   }
 
   /**
-   * A cluster that was sent anew waits for endpoints, and they need not be new: a
-   * client that reconnects may have them from before, and still waits.
+   * A cluster that was sent again waits for endpoints, even for unchanged ones:
+   * a client that reconnects may have them from before, and still waits.
    */
   #onClustersSent(fresh: Names): void {
     const endpoints = this.#find("endpoints");

@@ -61,7 +61,7 @@ export function contentVersion({ words, count }: ContentSum): string {
   return text;
 }
 
-/** Kept, since buckets of the same resources are made anew. */
+/** Kept, because buckets of the same resources are made again. */
 const sumOfOne = memoized(({ kind, name, version }: Resource): ContentSum => {
   const words = new Uint32Array(FACTORS);
   for (const text of [kind, name, version]) read(text, words);

@@ -1,10 +1,10 @@
 /**
- * All resources that one group of clients may receive at one moment, by kind and
- * name.
+ * All resources that one group of clients may receive at one moment, by kind
+ * and name.
  *
- * A view never changes. The next view shares every resource that stays as it is,
- * so the difference of two views is found once, by identity, and shared by all
- * clients that go from the one to the other.
+ * A view never changes. The next view shares every resource that stays as it
+ * is, so the difference of two views is found once, by identity, and shared by
+ * all clients that had the first and get the second.
  *
  * @module
  */

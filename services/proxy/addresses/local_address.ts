@@ -1,12 +1,12 @@
 /**
  * Where on this machine each proxied port is found.
  *
- * A service may say it. Where it does not, the address is made of the service's
- * name, so that it is the same after a restart and on other machines: a port out
- * of a range, or an address out of 127.0.0.0/8 at which the service's own port is
- * kept. Of two names that make the same number the second takes the next one that
- * is free, and keeps it (`reserved_numbers.ts`): who comes later, or comes back,
- * changes nobody else's.
+ * A service may state its address. If it does not, the address is computed from
+ * the service's name, so that it is the same after a restart and on other
+ * machines: a port of a range, or an address in 127.0.0.0/8 with the service's
+ * own port. When two names give the same number, the second takes the next free
+ * number and keeps it (`reserved_numbers.ts`): a service that comes later, or
+ * comes back, never changes another's address.
  *
  * @module
  */
@@ -34,7 +34,7 @@ export type LocalAddresses =
     readonly first: number;
     readonly last: number;
   }
-  /** Any that is free, another one after each start. */
+  /** Any free port, and a new one after each start. */
   | { readonly kind: "anywhere"; readonly host: string }
   /** The service's own port, as kube-proxy 0.4 does. */
   | { readonly kind: "original"; readonly host: string }
@@ -66,7 +66,7 @@ export function virtualRange(text: string): VirtualRange | undefined {
 
 /** Two names that make the same number. */
 export interface Collision {
-  /** Who takes the next one that is free. */
+  /** The service that must take the next free number. */
   readonly owner: string;
   readonly holder: string;
 }
@@ -76,8 +76,8 @@ export class LocalAddressBook {
   readonly #users = new Map<string, Set<string>>();
 
   /**
-   * @param kept Numbers of an earlier life.
-   * @param onCollision A name makes a number that another one has.
+   * @param kept Numbers of an earlier run.
+   * @param onCollision A name gives a number that another name has.
    */
   constructor(
     private readonly addresses: LocalAddresses,
@@ -158,7 +158,7 @@ export class LocalAddressBook {
       const isFree = this.kept.ownerOf(next) === undefined;
       if (isFree && !this.#isReserved(next)) number = next;
     }
-    // The range is full: of what is kept for who is gone, the oldest goes.
+    // The range is full: the oldest number of a service that is gone is freed.
     number ??= this.kept.reclaim((next) => !this.#isReserved(next));
     if (number === undefined) return undefined;
     const holder = this.kept.ownerOf(start);

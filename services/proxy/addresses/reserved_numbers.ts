@@ -1,12 +1,12 @@
 /**
- * Who has which number of a range of local addresses, and who had it: a service
- * that goes and comes back is found where it was, and nobody else is found there
- * meanwhile.
+ * Which service has, or had, which number of a range of local addresses. A
+ * service that goes and comes back is found at its old address, and no other
+ * service is found there meanwhile.
  *
- * It is kept over a restart in one small file for each proxy: two services whose
- * names make the same number must not swap. A file that is damaged, or of another
- * range, does no harm: addresses are made of names anew. What a number means is not
- * known here.
+ * It is kept over a restart in one small file for each proxy: two services
+ * whose names give the same number must not swap. A file that is damaged, or of
+ * another range, does no harm: addresses are computed from names again. This
+ * file does not know what a number means.
  *
  * @module
  */
@@ -17,7 +17,10 @@ import { SavedFile } from "../../../platform/files/saved_file.ts";
 /** How long the number of a service that is gone is kept for it. */
 export const GONE_MS: number = 7 * 24 * 3_600_000;
 
-/** Of services that are gone; the one that is gone longest is forgotten. */
+/**
+ * Limit on numbers of services that are gone; the one gone longest is forgotten
+ * first.
+ */
 export const GONE_MAX = 10_000;
 
 /** One who has a number, or had it. */
@@ -31,13 +34,14 @@ export interface ReservedNumber {
 export class ReservedNumbers {
   readonly #byOwner = new Map<string, ReservedNumber>();
   readonly #owners = new Map<number, string>();
-  /** Those that are gone, the longest gone first. */
+  /** Services that are gone, the longest gone first. */
   readonly #gone = new Set<string>();
   /** Something is other than it was; set by the owner of the file. */
   onChanged: () => void = () => {};
 
   /**
-   * @param kept Of an earlier life: all of them are gone until they come.
+   * @param kept Numbers of an earlier run: all their services count as gone
+   *   until they come.
    * @param now Wall clock, in milliseconds.
    */
   constructor(
@@ -76,12 +80,12 @@ export class ReservedNumbers {
     return known.number;
   }
 
-  /** Who has a number, or had it. */
+  /** A service that has a number, or had it. */
   ownerOf(number: number): string | undefined {
     return this.#owners.get(number);
   }
 
-  /** @param number Nobody's. */
+  /** @param number A number that no service has. */
   give(owner: string, number: number): void {
     this.#put({ owner, number });
     this.onChanged();
@@ -129,13 +133,13 @@ export class ReservedNumbers {
   }
 }
 
-/** A change is on disk so soon. */
+/** How soon a change is on disk. */
 export const ADDRESS_FILE_SAVE_DELAY_MS = 100;
 
 /** Longer ones are not read: 20,000 services need a tenth of it. */
 const FILE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Two names of 253 and one of 63, and what is between. */
+/** Two names of 253 characters, one of 63, and the separators. */
 const OWNER_CHARACTERS_MAX = 600;
 
 /** What it needs from outside. */
@@ -153,7 +157,7 @@ export class AddressFile {
   readonly numbers: ReservedNumbers;
   readonly #file: SavedFile;
 
-  /** Reads it; what is wrong with it is said to the log. */
+  /** Reads the file; an unusable one is logged. */
   constructor(options: AddressFileOptions) {
     const { path, range, count, log, timers } = options;
     this.#file = new SavedFile({

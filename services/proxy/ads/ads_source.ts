@@ -2,10 +2,11 @@
  * Services and endpoints as a tunnel's discovery server tells them: a source of
  * the catalog that is fed by ADS (xDS v3), Delta or state of the world.
  *
- * A server that is away changes nothing: what it has said stays, also from one
- * process to the next (`followDiscovery`). What it says that cannot be used
- * is refused by name, and shows there; the rest is taken. A service comes with all
- * its endpoints (`proto/xds/service.proto`), so no change is ever half a change.
+ * A server that is away changes nothing: its last state stays, also from one
+ * process to the next (`followDiscovery`). A resource that cannot be used is
+ * refused by name, which the server shows; the others are taken. A service
+ * comes with all its endpoints (`proto/xds/service.proto`), so each change is
+ * whole.
  *
  * Reading order: `start`, `#change`, `#settled`.
  *
@@ -62,14 +63,14 @@ export interface DiscoveryStatus extends Partial<CopyStatus> {
   readonly kinds: Readonly<Partial<Record<ResourceKind, AdsKindStatus>>>;
 }
 
-/** By this an older discovery server knows a node proxy. */
+/** How an older discovery server recognizes a node proxy. */
 const PROXY_USER_AGENT = "tunnel";
 
 /**
  * What a node proxy names itself to a discovery server.
  *
  * @param id The node's name, or one that begins with it and a slash.
- * @param zone Where it is; empty: nobody knows.
+ * @param zone Its zone; empty: unknown.
  */
 export function proxyNode(id: string, zone: string): DiscoveryNode {
   return {
@@ -155,8 +156,8 @@ export class AdsSource implements Source {
   }
 
   /**
-   * A new stream, on which the client sends what is here and the server what
-   * differs.
+   * A new stream: the client sends its versions, and the server the
+   * differences.
    */
   reconcile(): Promise<void> {
     this.#connection.reconnect("all is compared again");
@@ -199,7 +200,10 @@ export class AdsSource implements Source {
   }
 }
 
-/** What it cannot use it refuses by a sentence; nothing is guessed. */
+/**
+ * A resource that cannot be used is refused with a sentence; nothing is
+ * guessed.
+ */
 export function readWhole(
   _kind: ResourceKind,
   { name, value }: ReceivedResource,
@@ -224,8 +228,8 @@ export interface DiscoveryFollower {
 /**
  * Follows a discovery server.
  *
- * @param kept Where what it says is kept for a start without a server; absent:
- *   nowhere.
+ * @param kept The file that keeps the server's state for a start without a
+ *   server; absent: none.
  */
 export function followDiscovery(
   options: AdsSourceOptions,

@@ -3,8 +3,8 @@
  * it is left out because ordinary dials of it fail.
  *
  * It lives from the first update of the catalog that names its address until
- * one that does not, whatever else changes about it in between, so that counts
- * and what was found of it survive updates. Connections that go on hold it longer.
+ * the first that does not. Other changes keep it, so that counts and findings
+ * survive updates. Connections that go on hold it longer.
  *
  * @module
  */
@@ -18,13 +18,19 @@ import { type Family, familyOf } from "./families.ts";
 export type Health = "unknown" | "well" | "ill";
 
 export class Backend {
-  /** What tells it from the others of its unit; see {@linkcode backendKeyOf}. */
+  /**
+   * What distinguishes it from others of its unit; see {@linkcode
+   * backendKeyOf}.
+   */
   readonly key: string;
-  /** Of its address, where that is dialed from here and is neither name nor near. */
+  /**
+   * The family of its address, when that is dialed from here and is neither a
+   * name nor near.
+   */
   readonly family: Family | undefined;
-  /** As the catalog has it now. */
+  /** The catalog's present entry. */
   target: Target;
-  /** May get new connections, going by what the catalog says of it. */
+  /** Whether it may get new connections by the catalog. */
   isUsable = false;
 
   /** Open connections, or UDP sessions; dials count from their beginning. */
@@ -38,7 +44,7 @@ export class Backend {
 
   /** Dials that failed since the last one that did not. */
   failures = 0;
-  /** Not chosen before this time, if there is another. */
+  /** The balancer avoids it before this time, if there is another. */
   ejectedUntilMs = -Infinity;
   health: Health = "unknown";
   /** What went wrong last, of a dial or a health check. */
@@ -104,12 +110,12 @@ export function backendKeyOf({ address, port, endpoint }: Target): string {
 export const EJECTION_FAILURES = 3;
 
 /**
- * And the backend is left out for so long. The first dial after it that fails
- * too is enough to be left out again; one that succeeds ends the matter.
+ * How long the backend is then left out. If the first dial after that fails
+ * too, it is left out again; if it succeeds, the backend is well.
  */
 export const EJECTION_MS = 10_000;
 
-/** Where nobody says otherwise. */
+/** The default. */
 export const EJECTION: Ejection = {
   failures: EJECTION_FAILURES,
   timeMs: EJECTION_MS,

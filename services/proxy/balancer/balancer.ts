@@ -1,12 +1,13 @@
 /**
  * Chooses a backend for each new connection or session of one service's port.
  *
- * Going by the catalog some backends are usable. Of those, ones that are ejected
- * or ill, or of a family that this machine lacks, are left out unless all are; of
- * the rest, near ones come first where the service wants that; among equals the service's strategy chooses. A client
- * with affinity gets its backend back as long as that is not left out. Where
- * several processes serve one port, none knows the others' clients: there the
- * client's address and the usable backends decide alone.
+ * The catalog says which backends are usable. Of those, backends that are
+ * ejected or ill, or of an address family that this machine lacks, are left out
+ * unless all are. Of the rest, near ones come first if the service wants that;
+ * among equals the service's strategy chooses. A client with affinity gets its
+ * former backend as long as that is not left out. When several processes serve
+ * one port, no process knows the others' clients: then the client's address and
+ * the usable backends alone decide.
  *
  * @module
  */
@@ -45,15 +46,21 @@ export interface BalancerPolicy {
   readonly ejection?: Ejection;
 }
 
-/** A part of what a balancer knows of its clients. */
+/** A part of the balancer's knowledge about its clients. */
 export interface BalancerMemory {
   /** The key of the backend whose turn it is. */
   readonly next?: string;
-  /** With the key of its backend, and how many ms ago it came. */
+  /**
+   * The client with the key of its backend, and the milliseconds since its last
+   * visit.
+   */
   readonly clients: readonly (readonly [string, string, number])[];
 }
 
-/** Of a part: a packet has 16 KiB, and the key of a backend may be long. */
+/**
+ * Clients in one part: a packet has 16 KiB, and the key of a backend may be
+ * long.
+ */
 const MEMORY_CLIENTS_MAX = 32;
 
 /** The longest IP address, with a zone. */
@@ -103,7 +110,9 @@ export class Balancer {
     return this.#usable.length;
   }
 
-  /** Clients that are sent back to where they were; absent: nobody keeps them. */
+  /**
+   * Remembers the backend of each client; absent: clients are not remembered.
+   */
   get affinityClients(): number | undefined {
     return this.options.isShared ? undefined : this.#affinity?.size ?? 0;
   }
@@ -112,7 +121,10 @@ export class Balancer {
     return this.#policy;
   }
 
-  /** From now on another policy; who has affinity keeps it if there still is. */
+  /**
+   * Takes another policy; clients with affinity keep it if the policy still has
+   * it.
+   */
   configure(policy: BalancerPolicy): void {
     if (policy.balance !== this.#policy.balance) {
       this.#strategy = createBalancerStrategy(
@@ -167,7 +179,7 @@ export class Balancer {
    * @param client The client's IP address.
    * @param tried Backends that failed this client just now. If there are any,
    *   affinity with another one is given up, too (`sessionAffinityReset`).
-   * @returns `undefined` when there is none, or none that was not tried.
+   * @returns `undefined` when there is no backend, or all were tried.
    */
   pick(
     client: string,
@@ -188,7 +200,7 @@ export class Balancer {
     const choose = (isIn: (backend: Backend) => boolean) =>
       byClient ? this.#ofClient(client, isIn) : this.#strategy.choose(isIn);
     const chosen = this.#nearest(isIn, choose) ?? choose(isIn) ??
-      // All are left out, and even so one of them may be better than nobody.
+      // All are left out, but trying one is better than refusing the client.
       choose((backend) => !tried.has(backend));
     if (chosen !== undefined) this.#affinity?.set(client, chosen);
     return chosen;
@@ -207,7 +219,9 @@ export class Balancer {
     yield { clients, ...(next === undefined ? {} : { next }) };
   }
 
-  /** Goes on with what another process knew; what makes no sense is left out. */
+  /**
+   * Takes over the knowledge of another process; nonsense in it is left out.
+   */
   recall({ next, clients }: Readonly<Record<string, unknown>>): void {
     const first = this.#backends.get(next as string);
     if (first !== undefined) this.#strategy.next = first;
@@ -231,7 +245,7 @@ export class Balancer {
     return this.#isMixed ? this.options.families?.lacking : undefined;
   }
 
-  /** On this node, or else in its zone, where the service wants that. */
+  /** Backends on this node, or else in its zone, if the service wants that. */
   #nearest(
     isIn: (backend: Backend) => boolean,
     choose: (isIn: (backend: Backend) => boolean) => Backend | undefined,
@@ -267,8 +281,8 @@ export class Balancer {
   }
 
   /**
-   * Those that are ill although another one is well and may be had: whoever is
-   * with them and can move should.
+   * Backends that are ill while another one is well and usable: their clients
+   * should move, if they can.
    */
   get deserted(): readonly Backend[] {
     const nowMs = this.options.clock.now();

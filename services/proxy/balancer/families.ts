@@ -23,8 +23,8 @@ export type Family = 4 | 6;
 export const FAMILY_LOOK_MS = 10_000;
 
 /**
- * The family of an address beyond this machine and its links; what is on those
- * needs no address of its own, and names are looked up first.
+ * The family of an address beyond this machine and its links. Nearer addresses
+ * need no address of this machine, and names are looked up first.
  */
 export function familyOf(address: string): Family | undefined {
   const ip = parseIpAddress(address);
@@ -42,7 +42,9 @@ export class Families {
     private readonly addresses: () => Iterable<string> = ownAddresses,
   ) {}
 
-  /** The one that is not here; absent: both are, or nobody knows. */
+  /**
+   * The family that this machine lacks; absent: it has both, or it is unknown.
+   */
   get lacking(): Family | undefined {
     const nowMs = this.clock.now();
     if (nowMs - this.#lookedMs < FAMILY_LOOK_MS) return this.#lacking;

@@ -25,7 +25,7 @@ export interface BalancerStrategy {
   next?: Backend | undefined;
 }
 
-/** Any of them, each as likely as the others. */
+/** Random: each backend is equally likely. */
 export class RandomChoice implements BalancerStrategy {
   #ring: readonly Backend[] = [];
 
@@ -116,14 +116,14 @@ function loadOf({ connections, target }: Backend): number {
 }
 
 /**
- * Each as often as its weight says, spread as evenly as that can be.
+ * Each backend in proportion to its weight, spread as evenly as possible.
  *
- * nginx's smooth weighted round robin: at each choice each one gains its weight,
- * and the one that has most pays what all have gained. With weights 5, 1 and 1
- * that is a a b a c a a, and not five times a in a row.
+ * nginx's smooth weighted round robin: at each choice every backend gains its
+ * weight, and the richest is chosen and pays the sum of all weights. Weights 5,
+ * 1 and 1 give a a b a c a a, and not five times a in a row.
  */
 export class Weighted implements BalancerStrategy {
-  /** What each has gained and not paid; kept over updates for who stays. */
+  /** The balance of each backend; kept over updates for backends that stay. */
   #credits = new Map<Backend, number>();
 
   reset(ring: readonly Backend[]): void {
@@ -153,9 +153,9 @@ export class Weighted implements BalancerStrategy {
 }
 
 /**
- * Clients remembered for one port of a service. Anybody who may connect can
- * come from many addresses; the client not seen for longest is forgotten, and
- * is only sent elsewhere the next time.
+ * Limit on clients remembered for one port of a service. A client can come from
+ * many addresses; the client not seen for longest is forgotten, and may only
+ * get another backend next time.
  */
 export const AFFINITY_CLIENTS_MAX = 16_384;
 
@@ -165,9 +165,9 @@ interface Visit {
 }
 
 /**
- * The time to live begins anew with each visit, as kube-proxy has it. Entries
- * are in the order of their last visit, so what has expired is in front and no
- * timer is needed to find it.
+ * The time to live begins again with each visit, as in kube-proxy. Entries are
+ * in the order of their last visit, so the expired ones are in front and no
+ * timer is needed.
  */
 export class AffinityTable {
   /** Since the last visit. */
@@ -187,7 +187,7 @@ export class AffinityTable {
     return this.#visits.size;
   }
 
-  /** Where `client` was sent before, which counts as a visit. */
+  /** The former backend of `client`; the call counts as a visit. */
   visit(client: string): Backend | undefined {
     this.#forgetExpired();
     const visit = this.#visits.get(client);
@@ -206,7 +206,7 @@ export class AffinityTable {
     }
   }
 
-  /** From now on `client` is sent to `backend`. */
+  /** Remembers that `client` was sent to `backend`. */
   set(client: string, backend: Backend, agoMs = 0): void {
     this.#visits.delete(client);
     this.#visits.set(client, { backend, atMs: this.clock.now() - agoMs });

@@ -1,10 +1,11 @@
 /**
  * DNS messages in, DNS messages out (RFC 1035, 2308, 2782, 6891): the questions
- * of {@linkcode DnsZone}, and no others. It forwards nothing and caches nothing.
+ * of {@linkcode DnsZone}, and no others. It forwards nothing and caches
+ * nothing.
  *
- * A client that reaches the port may send anything, so nothing that comes makes it
- * throw: what is no question is not answered, so that two servers never talk to
- * each other, and a question that makes no sense is answered so.
+ * A client that reaches the port may send anything, so no input makes it throw.
+ * A message that is no question gets no answer, so that two servers never talk
+ * to each other; a malformed question gets an error code.
  *
  * @module
  */
@@ -16,14 +17,14 @@ import type { DnsAsker, DnsFact, DnsZone, ZoneAnswer } from "./dns_zone.ts";
 import { SERVICE_DOMAIN } from "./local_names.ts";
 
 /**
- * Seconds that an answer may be kept for, also one that there is nothing: as
- * long as it takes to see that a service has come.
+ * Seconds for which clients may keep an answer, a negative one as well: about
+ * the time until a new service is seen.
  */
 export const TTL_SECONDS = 5;
 
 /**
- * The longest question: a name of 255 bytes, and options. What is longer costs
- * time to read, which anybody could ask for.
+ * The longest question: a name of 255 bytes, and options. A longer one would
+ * cost time to read, which any client could ask for.
  */
 export const QUESTION_BYTES_MAX = 1_024;
 
@@ -35,7 +36,10 @@ const PLAIN_BYTES_MAX = 512;
 
 const HEADER_BYTES = 12;
 
-/** In the first byte of flags: an answer, the operation, what comes back. */
+/**
+ * Bits of the flags' first byte: the bit of answers, and those that an answer
+ * repeats.
+ */
 const FLAG_ANSWER = 0x80;
 const FLAGS_KEPT = 0x79; // The operation, and that recursion is wanted.
 const OPERATION_SHIFT = 3;
@@ -115,7 +119,7 @@ export class DnsResponder {
     return { ...EMPTY, answers, additionals: this.#targetsOf(answers, asker) };
   }
 
-  /** Addresses of the targets, so that nobody has to ask for them. */
+  /** Addresses of the targets, so that clients need not ask for them. */
   #targetsOf(
     answers: readonly packet.Answer[],
     asker: DnsAsker | undefined,
@@ -150,7 +154,10 @@ export class DnsResponder {
     };
   }
 
-  /** Of who asked for what cannot be made out, or not be done. */
+  /**
+   * An answer without the question, when that cannot be read, or its operation
+   * is unknown.
+   */
   #bare(header: Header, code: DnsCode): Uint8Array {
     this.#count(code);
     const flags = header.flags | CODES[code];
@@ -200,11 +207,14 @@ function headerOf(bytes: Uint8Array): Header {
   };
 }
 
-/** @returns `undefined` unless it is one question and what belongs to it. */
+/**
+ * @returns `undefined` unless it has exactly one question and the records that
+ *   may follow.
+ */
 function decode(bytes: Uint8Array): DnsQuery | undefined {
   if (bytes.length > QUESTION_BYTES_MAX) return undefined;
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  // Checked first: what they announce is read.
+  // Checked first, because the parser reads as many records as these announce.
   const [questions, answers, authorities, additionals] = [4, 6, 8, 10]
     .map((at) => buffer.readUInt16BE(at));
   // Two: options (RFC 6891 §6.1.1), and a signature.
@@ -215,7 +225,7 @@ function decode(bytes: Uint8Array): DnsQuery | undefined {
     const decoded = packet.decode(buffer);
     const [asked] = decoded.questions;
     const options = decoded.additionals.filter(({ type }) => type === "OPT");
-    // A name that does not survive could not be given back as it was.
+    // A name that decoding changes could not be repeated exactly in the answer.
     const again = packet.encode({ type: "query", questions: [asked!] });
     const isSame = again.subarray(HEADER_BYTES)
       .every((byte, index) => byte === bytes[HEADER_BYTES + index]);

@@ -38,10 +38,10 @@ export const TCP_IDLE_MS = 10_000;
 /** In front of each message over TCP (RFC 1035 §4.2.2). */
 const LENGTH_BYTES = 2;
 
-/** Of any free port: the one of UDP may be another's over TCP. */
+/** With any free port: the TCP port of the same number may be taken. */
 const FREE_PORT_TRIES = 8;
 
-/** Where the kernel cannot be asked which address a question came to. */
+/** Used when the kernel cannot say which address a question came to. */
 const ANSWERS_FROM_ANYWHERE =
   "answers over UDP may leave from another address of this machine than was " +
   "asked, because the C library cannot be asked (no FFI); give --dns-listen " +
@@ -177,7 +177,7 @@ class Questions {
     try {
       while (await this.#once(answers));
     } catch (error) {
-      // A connection that breaks off is nobody's trouble.
+      // A connection that breaks off needs no report.
       if (!(error instanceof Deno.errors.BadResource) && !isBroken(error)) {
         throw error;
       }
@@ -198,7 +198,8 @@ class Questions {
     try {
       if (!await this.#fill(LENGTH_BYTES)) return false;
       const length = (this.#buffer[0]! << 8) | this.#buffer[1]!;
-      // Nobody has so much to ask, and behind it nothing could be found.
+      // No client needs to ask that much, and later messages could not be
+      // found.
       if (length > QUESTION_BYTES_MAX) return false;
       const end = LENGTH_BYTES + length;
       if (!await this.#fill(end)) return false;

@@ -7,10 +7,10 @@
  * <127-0-0-2>.<service>.<namespace>.svc.tunnel      A, AAAA: one of its addresses
  * ```
  *
- * The addresses are the proxy's own on this machine, as far as they lead there
- * from where it is asked: a client elsewhere is sent no loopback address, which
- * would be their own, and of what is served everywhere the address that they
- * asked. It knows names and data, and nothing of how they are asked for.
+ * The addresses are the proxy's own on this machine, as far as the client can
+ * reach them: a client on another machine gets no loopback address, and for a
+ * port on all addresses it gets the address that it asked. This file knows
+ * names and records, and not how questions arrive.
  *
  * @module
  */
@@ -32,13 +32,16 @@ export type ZoneAnswer =
   /** It is no business of this zone's. */
   | { readonly kind: "elsewhere" }
   | { readonly kind: "unknown" }
-  /** It exists, even if nothing is known of it. */
+  /** The name exists, even if it has no record of the type. */
   | { readonly kind: "known"; readonly facts: readonly DnsFact[] };
 
 /** Who asks, as IP addresses. */
 export interface DnsAsker {
   readonly from: string;
-  /** Of this machine; behind `%` its interface, if it means something there only. */
+  /**
+   * An address of this machine; `%` and its interface follow, if it is valid
+   * only there.
+   */
   readonly asked: string;
 }
 
@@ -61,14 +64,14 @@ export class DnsZone {
     private readonly proxy: Pick<Proxy, "catalog" | "served">,
   ) {}
 
-  /** Counts changes of what is known. */
+  /** Counts changes of the records. */
   get version(): number {
     return this.proxy.catalog.snapshot.version;
   }
 
   /**
-   * @param name In any case, with or without a dot at its end.
-   * @param asker Absent: somebody on this machine.
+   * @param name In upper or lower case, with or without a dot at its end.
+   * @param asker Absent: a program on this machine.
    */
   find(name: string, asker?: DnsAsker): ZoneAnswer {
     const wanted = name.toLowerCase().replace(/\.$/, "");
@@ -200,7 +203,9 @@ function portFacts(
   }));
 }
 
-/** The places that lead there from where it is asked, with those addresses. */
+/**
+ * The places that the asker can reach, with the addresses that it should use.
+ */
 function seenBy(
   asker: DnsAsker | undefined,
   places: readonly PortAddress[],
@@ -213,12 +218,14 @@ function seenBy(
   });
 }
 
-/** Who asks this machine from the address that is asked is on it. */
+/**
+ * A question from the very address that it was sent to comes from this machine.
+ */
 function isHere({ from, asked }: DnsAsker): boolean {
   return isLoopback(from) || from === asked;
 }
 
-/** Who listens everywhere is found on loopback. */
+/** A port on all addresses is found on loopback. */
 function fromHere(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   return host === "::" ? "::1" : host;
@@ -227,7 +234,8 @@ function fromHere(host: string): string {
 function fromElsewhere(host: string, asked: string): string | undefined {
   if (isLoopback(host)) return undefined;
   if (host !== "0.0.0.0" && host !== "::") return host;
-  // What was asked for IPv6 may be had by IPv4 elsewhere, but nobody knows where.
+  // The proxy may be reachable over IPv4 by an asker that came over IPv6, but
+  // its address is unknown.
   const isOfFamily = host === "::" || !asked.includes(":");
   return isOfFamily && isIpAddress(asked) ? asked : undefined;
 }

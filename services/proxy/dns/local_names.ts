@@ -46,10 +46,11 @@ export function environmentText(names: readonly LocalName[]): string {
 }
 
 /**
- * `127.100.3.7 web.default.svc.tunnel web.default web`, a line for each service;
- * the shortest form only for those of `default`.
+ * `127.100.3.7 web.default.svc.tunnel web.default web`, a line for each
+ * service; the shortest form only for those of `default`.
  *
- * It knows no ports, so it is of use where each service has its own address.
+ * The file has no ports, so it helps only when each service has an address of
+ * its own.
  */
 export function hostsText(names: readonly LocalName[]): string {
   const lines = new Map<string, string>();

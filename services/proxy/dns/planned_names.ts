@@ -24,11 +24,11 @@ import { inOrderOfPlacing, portKey } from "../listeners/proxied_port.ts";
 export interface PlanOptions {
   readonly sources: readonly Source[];
   readonly addresses: LocalAddresses;
-  /** Where they were; nothing is written. */
+  /** The earlier addresses; nothing is written. */
   readonly addressFile?: { readonly numbers: ReservedNumbers };
 }
 
-/** Sources are given this long to say what there is. */
+/** How long sources have to deliver their first state. */
 export const PLAN_TIMEOUT_MS = 10_000;
 
 /** A source said nothing in time. */
@@ -37,9 +37,10 @@ class PlanError extends Error {
 }
 
 /**
- * Asks the sources once, and finds the places as a proxy does that starts now.
+ * Asks the sources once, and finds the same addresses as a proxy that starts
+ * now.
  *
- * @throws {PlanError} When not every source has said what there is.
+ * @throws {PlanError} When a source has not delivered its state.
  */
 export async function plannedNames(
   { sources, addresses, addressFile }: PlanOptions,

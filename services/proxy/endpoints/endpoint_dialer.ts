@@ -35,9 +35,9 @@ export interface EndpointDial {
   /** Through the tunnel when it cannot be done directly. */
   readonly agentOnFailure: boolean;
   /**
-   * What the client sends first, empty when it does not: it travels through the
-   * tunnel with the dial, which saves a round trip. Called only where it will be sent,
-   * which may be so even if the dial then fails.
+   * The client's first bytes; empty when it has sent none. They travel through
+   * the tunnel with the dial, which saves a round trip. Called only when they
+   * will be sent; that may be so even if the dial then fails.
    */
   readonly takeEarly?: (() => Promise<Uint8Array>) | undefined;
   /** The connection's, which a tunnel's programs know it by. */
@@ -67,7 +67,7 @@ export class EndpointDialError extends Error {
     super(message, { cause });
   }
 
-  /** Nobody answered until the time was over; a refusal is an answer. */
+  /** No answer came in time; a refusal is an answer. */
   get isTimeout(): boolean {
     const { cause } = this;
     if (cause instanceof EndpointDialError) return cause.isTimeout;
@@ -79,8 +79,8 @@ export class EndpointDialError extends Error {
 /** Dials targets. */
 export interface EndpointDialer {
   /**
-   * @returns A connected conduit that nobody has attached to; itself and no
-   *   promise of it where it is connected at once.
+   * @returns A connected conduit without a handler. When the connection is
+   *   there at once, the conduit itself and no promise.
    * @throws {EndpointDialError} Never at once.
    */
   dial(target: Target, dial: EndpointDial): Conduit | Promise<Conduit>;
@@ -88,11 +88,11 @@ export interface EndpointDialer {
 
 /** How a machine is connected. */
 export interface MachineDialerOptions {
-  /** What dials into the tunnel; absent: there is none. */
+  /** The dialer into the tunnel; absent: there is none. */
   readonly tunnel?: TunnelDialer;
   /** `false`: what clients say first waits until an endpoint is connected. */
   readonly earlyData?: boolean | undefined;
-  /** Of endpoints that have names; the machine's unless given. */
+  /** Resolves endpoints that are names; the machine's resolver unless given. */
   readonly resolver?: Resolver;
 }
 
@@ -201,7 +201,7 @@ function dialDirectly(
   return dialTarget({ protocol, address: hostPort(address, port) }, {
     ...limits,
     resolver,
-    // Who keeps the sessions knows best when they are over.
+    // Sessions end by their owner's rules, so the conduit has no timeout.
     udpIsSession: true,
     udpIdleTimeoutMs: Infinity,
   });

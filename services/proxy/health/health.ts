@@ -1,11 +1,11 @@
 /**
- * Asks the backends of a port whether they live, if its service wants that.
+ * Checks the health of a port's backends, if its service wants that.
  *
- * A check is a dial by the same route as a client's, and a request on it unless it
- * is one of TCP (`health_question.ts`). Some answers in a row make one well or
- * ill, and who is ill is left out by the balancer unless all are. A datagram
- * service has no way to say that it lives, so it is asked only where its service
- * names another port that has.
+ * A check is a dial by the same route as a client's, and a request on it unless
+ * it is one of TCP (`health_question.ts`). Several equal answers in a row make
+ * a backend well or ill, and the balancer leaves ill ones out unless all are. A
+ * datagram service cannot answer such a question, so it is checked only if its
+ * service names a TCP port to ask.
  *
  * @module
  */
@@ -31,8 +31,8 @@ export class HealthChecks {
   #policy = "";
 
   /**
-   * @param onDeserted Clients of these should go elsewhere: they are ill
-   *   and another one is well. Said after every check for which that is so.
+   * @param onDeserted Clients of these backends should move: they are ill and
+   *   another backend is well. Called after every check that finds this.
    */
   constructor(
     private readonly port: ProxiedPort,
@@ -64,12 +64,12 @@ export class HealthChecks {
         () => this.#leaveIll(),
       );
       this.#checks.set(backend, check);
-      // The first one soon: until then nobody knows anything.
+      // The first check comes soon: before it nothing is known.
       check.now();
     }
   }
 
-  /** No more checks; nobody counts as ill any more. */
+  /** Ends the checks; no backend counts as ill any more. */
   stop(): void {
     for (const check of this.#checks.values()) check.stop();
     this.#checks.clear();
@@ -91,11 +91,11 @@ type Finding =
 /** The checks of one backend, one after the other. */
 class BackendCheck {
   readonly #stopped = new AbortController();
-  /** Answers in a row that say otherwise than what it counts as. */
+  /** Consecutive answers that contradict the present state. */
   #against = 0;
   #timer: Timer | undefined;
 
-  /** @param onFinding It was asked, and what came of it is known. */
+  /** @param onFinding Called when a check has a result. */
   constructor(
     private readonly port: ProxiedPort,
     private readonly backend: Backend,
@@ -133,7 +133,7 @@ class BackendCheck {
     );
   }
 
-  /** One answer changes nothing yet, unless nothing was known before. */
+  /** One answer alone changes no known state. */
   #apply(finding: Extract<Finding, { kind: "well" | "ill" }>): void {
     const backend = this.backend;
     const { health } = backend;
@@ -151,8 +151,9 @@ class BackendCheck {
   }
 
   /**
-   * Who answers where it is dialed is dialed again at once, whatever dials have
-   * come to. Another port says that only when it was silent as well.
+   * A backend that answers on the port that is dialed may be dialed again at
+   * once, whatever dials found. An answer on another port allows that only
+   * after the backend was silent there as well.
    */
   #takeBack(isWellAgain: boolean): void {
     const { port } = this.how;
@@ -181,7 +182,7 @@ class BackendCheck {
       });
     } catch (error) {
       if (!(error instanceof EndpointDialError)) throw error;
-      // What this machine lacks is no illness of a backend's, nor good news.
+      // A lack of this machine says nothing about the backend's health.
       return error.fault === "target"
         ? { kind: "ill", problem: error.message }
         : { kind: "unknown" };
@@ -203,7 +204,7 @@ class BackendCheck {
     return port === undefined ? target : { ...target, port };
   }
 
-  /** Ends in order: many servers log a reset as somebody's mistake. */
+  /** Ends with a half-close, because many servers log a reset as an error. */
   #closeGracefully(conduit: Conduit): void {
     const { timeoutMs } = this.how;
     const deadline = this.context.timers.after(

@@ -32,13 +32,13 @@ import { GrpcError, statusName } from "../../../proto/grpc/status.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 
-/** The head of an answer is read with this; of its body nothing is. */
+/** Reads the head of an answer; the body is not read. */
 const READ_BYTES = 1_024;
 
 /** A status of a few bytes, and what a newer one may add. */
 const MESSAGE_BYTES_MAX = 1_024;
 
-/** Of what an endpoint says of itself: it goes to the log, and to a status. */
+/** Limit on an endpoint's own words: they go to the log, and to a status. */
 const WORDS_LENGTH_MAX = 200;
 
 /** What an endpoint is asked. */
@@ -139,8 +139,8 @@ async function askHttp(
 }
 
 /**
- * @returns `undefined`: nothing came, or not all of it.
- * @throws {MessageError} When what came is no HTTP.
+ * @returns `undefined`: the answer is missing or incomplete. @throws
+ *   {MessageError} When it is not HTTP.
  */
 async function statusOf(socket: Socket): Promise<number | undefined> {
   const reader = new ResponseReader("the endpoint");

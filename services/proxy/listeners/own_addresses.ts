@@ -1,12 +1,12 @@
 /**
- * Addresses that a proxy listens on, and what becomes of those that one of its
- * ports gives up.
+ * The addresses that a proxy listens on, and what happens when one of its ports
+ * gives an address up.
  *
  * In one change of the catalog an address may go from one port to another: a
- * service has another name now, or two have changed places. Its socket stays open
- * meanwhile, so that nobody who comes is refused, and is closed at the end of the
- * change if nobody has wanted it. Where that cannot be, the platform needs a
- * moment to close a listener, in which nobody can have its address.
+ * service is renamed, or two services swap. The socket stays open meanwhile, so
+ * that no client is refused, and is closed at the end of the change if no port
+ * has taken it. On a platform where that cannot be done, closing a listener
+ * takes a moment, in which the address is not free.
  *
  * @module
  */
@@ -20,7 +20,7 @@ import type { PortListener } from "./proxied_port.ts";
 /** Hosts that stand for every address of the machine. */
 const EVERYWHERE: readonly string[] = ["", "0.0.0.0", "::"];
 
-/** `tcp host:port`, as wanted and not as bound. */
+/** `tcp host:port`, as requested and not as bound. */
 export function addressKey(
   protocol: Protocol,
   { hostname, port }: ListenAddress,
@@ -60,7 +60,10 @@ export class OwnAddresses {
     this.#closing.set(key, free);
   }
 
-  /** What is closed in `change` stays open for what is opened in it. */
+  /**
+   * Addresses that are closed during `change` stay open for ports that open in
+   * it.
+   */
   change(change: () => void): void {
     const left = this.#left = new Map<string, string>();
     try {
@@ -72,7 +75,10 @@ export class OwnAddresses {
     }
   }
 
-  /** Who has an address, or every address with its port, if it is one of ours. */
+  /**
+   * The port that has an address, or the same port on every address, if one of
+   * ours has it.
+   */
   holderOf(protocol: Protocol, at: ListenAddress): string | undefined {
     const holder = this.#holders.get(addressKey(protocol, at));
     if (holder !== undefined) return holder.name;

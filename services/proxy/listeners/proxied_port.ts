@@ -1,11 +1,11 @@
 /**
- * One port of one service: what is proxied, and what has to be known to do it.
+ * One port of one service: what is proxied, and what that needs to know.
  *
  * The seam of this folder. `proxy.ts` makes a {@linkcode ProxiedPort} for each
  * port of each service and keeps it up to date; `service_listener.ts` decides
  * where it listens; a {@linkcode PortProxy} (`tcp_proxy.ts`, `udp_sessions.ts`)
- * serves clients. What a service says may change at any time, so it is
- * asked for where it is needed and never copied.
+ * serves clients. A service may change at any time, so its settings are read
+ * where they are needed and never copied.
  *
  * @module
  */
@@ -34,13 +34,13 @@ import { Histogram } from "../../../platform/metrics/metrics.ts";
 
 /** What a proxy takes from its machine, and its settings. */
 export interface ProxyContext extends Tools, ProxySettings {
-  /** Who hears of dials and connections. */
+  /** The listeners for dials and connections. */
   readonly reports: DialReports;
   /** Ports are open, or connections and sessions have come or gone. */
   changed?(): void;
   readonly random: Random;
   readonly dialer: EndpointDialer;
-  /** Of this machine; absent: it has all. */
+  /** The address families of this machine; absent: it has both. */
   readonly families?: Pick<Families, "lacking">;
 }
 
@@ -50,7 +50,7 @@ export interface ProxySettings {
   readonly isShared?: boolean;
   /** How long the first, second … try of a connection may take to connect. */
   readonly dialTimeoutsMs: readonly number[];
-  /** After so long without a datagram a UDP session ends. */
+  /** A UDP session ends after this time without a datagram. */
   readonly udpIdleMs: number;
   /** How long connections may go on when their service is removed. */
   readonly drainMs: number;
@@ -90,13 +90,13 @@ export interface PortListener extends BoundListener {
   /** Settles when the address is free; absent: when `close` returns. */
   readonly finished?: Promise<void>;
   /**
-   * Settles with the reason when nobody is heard there any more, although it was
-   * not closed; absent: that cannot be.
+   * Settles with the reason when the listener fails without being closed;
+   * absent: it cannot fail.
    */
   readonly broken?: Promise<string>;
 }
 
-/** Serves one proxied port over one protocol, on whatever listens for it. */
+/** Serves one proxied port over one protocol, on any listener for it. */
 export interface PortProxy {
   /**
    * Listens. Called again for another address, it does so there as well; what
@@ -107,7 +107,7 @@ export interface PortProxy {
   open(at: ListenAddress): Promise<PortListener> | PortListener;
   /** Connections or sessions, including those that still look for a backend. */
   readonly load: number;
-  /** The service may want other things of what runs. */
+  /** The service's settings for running connections may have changed. */
   updated?(): void;
   /**
    * Nothing new may go to these: sessions move, connections may go on as their
@@ -115,11 +115,11 @@ export interface PortProxy {
    */
   left(backends: readonly Backend[], why: Leaving): void;
   /**
-   * The service is gone, and so are the listeners. What runs may go on for
-   * `drainMs`; 0 ends it now. Sessions end now: nobody could tell when they are
-   * over.
+   * The service is gone, and so are its listeners. Running connections may go
+   * on for `drainMs`; 0 ends them now. UDP sessions end now, because UDP has no
+   * end to wait for.
    *
-   * @returns When nothing runs any more.
+   * @returns Settles when nothing runs any more.
    */
   drain(drainMs: number): Promise<void>;
 }
@@ -234,12 +234,12 @@ export class ProxiedPort {
     return this.#service.namespace;
   }
 
-  /** To add to: thousands of ports are never used. */
+  /** Writable counts: thousands of ports are never used. */
   get times(): PortTimes {
     return this.#times ??= new PortTimes();
   }
 
-  /** To look at; absent: it has no connections yet. */
+  /** Readable counts; absent: it has had no connection yet. */
   get timesSeen(): PortTimes | undefined {
     return this.#times;
   }
@@ -257,12 +257,12 @@ export class ProxiedPort {
     return this.#service.announced === true;
   }
 
-  /** Among the service's ports, as its source has them. */
+  /** Its position among the service's ports, in the source's order. */
   get position(): number {
     return this.#service.ports.indexOf(this.#port);
   }
 
-  /** The catalog has it otherwise now. */
+  /** The catalog's entry has changed. */
   update(service: Service, port: ServicePort): void {
     this.#service = service;
     this.#port = port;
@@ -275,9 +275,10 @@ export function portKey(service: string, portName: string): string {
 }
 
 /**
- * Who insists on an address chooses before those that take any, and what agents
- * announce comes behind what people have configured; the rest by name, so that
- * places are the same whatever order services come in.
+ * Ports with a fixed address choose first, before those that take any, and
+ * ports that agents announce come after those that people configured. The rest
+ * are sorted by name, so that places do not depend on the order in which
+ * services come.
  */
 export function inOrderOfPlacing<
   T extends Pick<ProxiedPort, "key" | "servicePort" | "isAnnounced">,
@@ -302,8 +303,11 @@ const LENGTH_BOUNDS = [.01, .1, 1, 10, 60, 300, 1_800, 7_200, 43_200, 86_400];
  * they stay with it.
  */
 export class PortTimes {
-  /** From a client's coming to its connection with an endpoint, all tries in it. */
+  /**
+   * From the client's arrival to its connection with an endpoint, all tries
+   * included.
+   */
   readonly connect = new Histogram(CONNECT_BOUNDS);
-  /** From then on to the end. */
+  /** From the connection with an endpoint to the end. */
   readonly length = new Histogram(LENGTH_BOUNDS);
 }

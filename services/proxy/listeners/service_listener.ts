@@ -1,9 +1,9 @@
 /**
- * Where one proxied port is listened on, kept as it is wanted: another address
- * is opened before the present one is closed, one that somebody else has is
- * tried until it is free, and one whose socket fails is opened again.
+ * The listener of one proxied port, kept at the wanted address: a new address
+ * is opened before the present one is closed, an address that another program
+ * has is tried until it is free, and a socket that fails is opened again.
  *
- * It knows addresses and nothing of what is served there.
+ * It does not know what is served there.
  *
  * @module
  */
@@ -22,7 +22,7 @@ import type { Timer } from "../../../proto/sync/clock.ts";
 import type { OwnAddresses } from "./own_addresses.ts";
 import type { PortListener } from "./proxied_port.ts";
 
-/** Longest wait before an address that could not be had is tried again. */
+/** Longest wait before a failed address is tried again. */
 export const BIND_RETRY_MS_MAX = 10_000;
 
 /** What a listener takes from outside. */
@@ -48,7 +48,7 @@ export class ServiceListener {
   #problem: string | undefined;
   #retry: Timer | undefined;
   #openedAtMs = 0;
-  /** Tells an attempt that was overtaken by another one. */
+  /** Recognizes an attempt that a newer one has replaced. */
   #attempt = 0;
 
   constructor(private readonly options: ServiceListenerOptions) {
@@ -71,12 +71,15 @@ export class ServiceListener {
     };
   }
 
-  /** Why it does not listen where it is wanted. */
+  /** Why it does not listen at the wanted address. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** From now on there. The present address stays in use until that is open. */
+  /**
+   * Moves to the address. The present one stays in use until the new one is
+   * open.
+   */
   want(at: ListenAddress): void {
     if (this.#wanted !== undefined && isSame(this.#wanted, at)) return;
     this.#wanted = at;
@@ -90,13 +93,13 @@ export class ServiceListener {
     this.#closeOpened();
   }
 
-  /** Another process has our addresses: nothing is opened any more. */
+  /** Another process has our addresses now: no address is opened any more. */
   retire(): void {
     this.#attempt++;
     this.#retry?.cancel();
   }
 
-  /** Whether it is still to be seen if it can listen where it is wanted. */
+  /** Whether the first attempt at the wanted address is still running. */
   get isOpening(): boolean {
     return this.#wanted !== undefined && this.#opened === undefined &&
       this.#problem === undefined;
@@ -192,7 +195,7 @@ export class ServiceListener {
       : holder === undefined
       ? error.message
       : `Cannot listen on ${error.address}: ${holder} is served there`;
-    // Said once and not at each try.
+    // Logged once and not for each attempt.
     if (problem !== this.#problem) {
       const meanwhile = this.#opened === undefined
         ? ""

@@ -1,11 +1,12 @@
 /**
- * The service proxy: a local port for each port of each service, and whoever
- * comes there is connected to an endpoint.
+ * The service proxy: a local port for each port of each service. A client that
+ * connects there is connected to an endpoint.
  *
- * Follows the catalog. What a change means: ports that are gone are closed and
- * what runs there may end; new ones are opened; an address that moves from one
- * port to another takes its socket along; all others are left alone.
- * `tunnel proxy` is this and a process around it, and an agent may have one, too.
+ * Follows the catalog. What a change means: removed ports are closed, and
+ * connections there may end by themselves; new ports are opened; an address
+ * that moves from one port to another takes its socket along; all others are
+ * left alone. `tunnel proxy` is this with a process around it, and an agent may
+ * contain one, too.
  *
  * Reading order: `start`, `#onSnapshot`, `#serve`, `#place`.
  *
@@ -50,13 +51,13 @@ export interface ProxyOptions {
   readonly catalog: Catalog;
   readonly context: ProxyContext;
   readonly addresses: LocalAddresses;
-  /** Where services were; absent: nobody knows. */
+  /** The earlier addresses of services; absent: none are known. */
   readonly numbers?: ReservedNumbers;
-  /** Where a service says nothing. */
+  /** Used when a service states no address. */
   readonly balance: Balance;
-  /** Where this machine is; absent: no endpoint is near. */
+  /** The zone of this machine; absent: no endpoint is near. */
   readonly zone?: string;
-  /** What it is called where endpoints name their node; absent: nobody knows. */
+  /** The name of this machine in the endpoints' node field; absent: unknown. */
   readonly node?: string;
   /** Serves ports; those of this folder unless a test has others. */
   readonly portProxies?: PortProxies;
@@ -76,7 +77,7 @@ export interface ServedPort {
 export class Proxy {
   readonly #book: LocalAddressBook;
   readonly #served = new Map<string, ServedPort>();
-  /** Of ports that are gone, while connections of theirs go on. */
+  /** Ports that are gone, while their connections go on. */
   readonly #draining = new Set<Drain>();
   readonly #own = new OwnAddresses();
   #unfollow = () => {};
@@ -103,7 +104,7 @@ export class Proxy {
     return this.#book.displacedBy(port);
   }
 
-  /** Connections of services that are gone. */
+  /** Connections of removed services. */
   get drainingLoad(): number {
     let load = 0;
     for (const { proxy } of this.#draining) load += proxy.load;
@@ -118,7 +119,7 @@ export class Proxy {
     return this.options.portProxies ?? PORT_PROXIES;
   }
 
-  /** Serves what the catalog has, and what it will have. */
+  /** Serves the catalog, now and after each change. */
   start(): void {
     this.#unfollow = this.options.catalog.follow((snapshot, diff) =>
       this.#own.change(() => this.#onSnapshot(snapshot, diff))
@@ -143,14 +144,14 @@ export class Proxy {
     this.#served.get(port as string)?.port.balancer.recall(part);
   }
 
-  /** Nobody reads these ports: their sessions end, and others may have them. */
+  /** Another process reads these ports now: their sessions end here. */
   closeDatagrams(): void {
     for (const served of [...this.#served.values()]) {
       if (served.protocol === "udp") this.#remove(served, 0);
     }
   }
 
-  /** Of ports that are wanted, those that are neither open nor cannot be. */
+  /** The wanted ports whose first attempt is still running. */
   get opening(): readonly string[] {
     return [...this.#served.values()]
       .filter(({ listener }) => listener.isOpening)
@@ -166,10 +167,10 @@ export class Proxy {
   }
 
   /**
-   * Serves nobody new.
+   * Accepts no new client.
    *
-   * @param drainMs How long what runs may go on; 0 ends it now.
-   * @returns When nothing runs any more.
+   * @param drainMs How long running connections may go on; 0 ends them now.
+   * @returns Settles when nothing runs any more.
    */
   async stop(drainMs: number): Promise<void> {
     this.#unfollow();
@@ -187,7 +188,7 @@ export class Proxy {
 
   #onSnapshot(snapshot: Snapshot, diff: Diff): void {
     const touched = touchedServices(diff);
-    // First whatever goes, so that its addresses are free for what comes.
+    // Removals first, so that their addresses are free for additions.
     for (const served of this.#touched(touched)) {
       if (servicePortOf(snapshot, served) === undefined) {
         this.#remove(served, this.#drainMs(served));
@@ -355,7 +356,7 @@ function servicePortOf(snapshot: Snapshot, { port }: ServedPort) {
 /** A protocol that is missing is not served. */
 export type PortProxies = Readonly<Partial<Record<Protocol, CreatePortProxy>>>;
 
-/** Who serves which protocol. */
+/** Makes the proxy for a protocol. */
 const PORT_PROXIES: PortProxies = {
   tcp: (port, context) => new TcpPortProxy(port, context),
   udp: (port, context) => new UdpSessions(port, context),

@@ -2,13 +2,12 @@
  * Finds a backend for a client: the first that can be dialed, each tried once
  * at most, in the order in which the balancer has them.
  *
- * A try is used up by a backend that keeps the client waiting. One that refuses
- * costs next to nothing, so the next one is dialed as if it had not been asked.
+ * Only a backend that keeps the client waiting uses up a try. A refusal costs
+ * next to nothing, and is not counted.
  *
- * The first bytes of a client are sent to one backend at most. A dial that failed may
- * have brought it there all the same (an answer that came too late, a link that
- * was lost behind it), so it travels with a dial only where no other one is to
- * follow, and none does.
+ * The first bytes of a client are sent to one backend at most. A failed dial
+ * may have delivered them all the same (a late answer, a lost link), so they
+ * travel only with a dial that no other one will follow.
  *
  * @module
  */
@@ -23,7 +22,7 @@ import type { Backend } from "../balancer/backend.ts";
 import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
 import { EndpointDialError } from "../endpoints/endpoint_dialer.ts";
 
-/** Who wants a backend. */
+/** The client that needs a backend. */
 export interface BackendDial {
   readonly protocol: Protocol;
   /** The client's IP address. */
@@ -46,7 +45,7 @@ export interface BackendDial {
 
 /** What came of it. */
 export type BackendFound =
-  /** A conduit that nobody has attached to; its end is reported to `closed`. */
+  /** A connected conduit without a handler; its end is reported to `closed`. */
   | {
     readonly kind: "backend";
     readonly backend: Backend;
@@ -77,7 +76,7 @@ export function dialBackend(
 
 type BackendAttempt = Attempt<Backend, Conduit>;
 
-/** What one client has been through, and what is left for it: one at a time. */
+/** The tries of one client, past and left: it waits for one at a time. */
 class BackendRace extends PromisedRace<Backend, Conduit, BackendFound> {
   /** Those that have failed it. */
   readonly #failed: Set<Backend>;
@@ -130,7 +129,7 @@ class BackendRace extends PromisedRace<Backend, Conduit, BackendFound> {
       ...(id === undefined ? {} : { id }),
       ...(trace === undefined ? {} : { trace }),
     });
-    // Known at once where it is of this machine.
+    // A backend on this machine answers at once.
     if (conduit instanceof Promise) this.follow(attempt, conduit);
     else attempt.onConnected(conduit);
   }
@@ -174,7 +173,7 @@ class BackendRace extends PromisedRace<Backend, Conduit, BackendFound> {
     else timers.after(0, () => this.begin());
   }
 
-  /** Its end is its owner's to report, and nobody owns it. */
+  /** The conduit has no owner yet that could report its end. */
   protected discard(conduit: Conduit): void {
     abandon(conduit, "the client is gone");
   }

@@ -32,7 +32,7 @@ export class IdleList<Item extends IdleLink> {
     return this.#oldest;
   }
 
-  /** From the oldest on; the one at hand may leave the list. */
+  /** From the oldest on; the item of this step may leave the list. */
   *[Symbol.iterator](): Iterator<Item> {
     for (let item = this.#oldest; item !== undefined;) {
       const next = item.newer as Item | undefined;
@@ -78,19 +78,19 @@ export class IdleList<Item extends IdleLink> {
   }
 }
 
-/** Who can be in a list; in one at a time. */
+/** An item of one list at a time. */
 export interface ListItem {
-  /** For the list: where it has it; −1 while it is in none. */
+  /** Used by the list: the item's index; −1 while it is in no list. */
   place: number;
 }
 
 /**
- * Things that come and go all the time, in no order.
+ * Items that come and go all the time, in no order.
  *
- * A `Set` does the same, but makes its table anew each time so many have gone,
- * and V8 has each old table refer to the next one. Once one of them is in the
- * old space, all that follow are kept with what was in them, until it is
- * looked at: of connections that last for milliseconds, every other one.
+ * A `Set` does the same, but makes a new table after many removals, and V8 lets
+ * each old table refer to the next. Once one table is in the old space, all
+ * later tables are kept with their content until a full collection: of
+ * connections that last for milliseconds, that kept every other one.
  */
 export class UnorderedList<Item extends ListItem> {
   readonly #items: Item[] = [];
@@ -101,7 +101,7 @@ export class UnorderedList<Item extends ListItem> {
 
   /** The one at hand may leave; no other one, and none may come. */
   *[Symbol.iterator](): Iterator<Item> {
-    // From behind: who leaves is replaced by one that was at hand already.
+    // Backwards: the item that replaces a removed one was visited already.
     for (let place = this.#items.length - 1; place >= 0; place--) {
       yield this.#items[place]!;
     }

@@ -45,12 +45,17 @@ export class TcpConnection implements ConduitObserver, ListItem {
   place = -1;
   readonly #dialing = new AbortController();
   readonly #id = newConnectionId();
-  /** As people are shown it, and may end it while it looks for a backend. */
+  /**
+   * Its description for people; it can be ended while it looks for a backend.
+   */
   readonly #dial: BegunDial;
   /** Why it is given up, if it is. */
   #gone = "the client has left";
   #backend: Backend | undefined;
-  /** The client, looked into; only where that saves a round trip. */
+  /**
+   * The client's socket, for a look at its first bytes; only when that saves a
+   * round trip.
+   */
   #looked: Socket | undefined;
   /** What it said first, which the dial brings. */
   #early = NO_BYTES;
@@ -80,12 +85,12 @@ export class TcpConnection implements ConduitObserver, ListItem {
     };
   }
 
-  /** The one that it is connected with. */
+  /** The backend's conduit. */
   get backend(): Backend | undefined {
     return this.#backend;
   }
 
-  /** For how long nothing was said, as far as it was looked. */
+  /** How long it has been silent, at the last look. */
   silentMs(nowMs: number): number {
     const bytes = this.#joined?.bytes;
     // Dials have times of their own.
@@ -124,16 +129,16 @@ export class TcpConnection implements ConduitObserver, ListItem {
     }
   }
 
-  /** As it is told of once it is known which backend it has. */
+  /** Reported with this when its backend is known. */
   get #found(): BegunDial {
     const facts = this.#facts();
     return { ...this.#dial, facts, earlyBytes: this.#early.length };
   }
 
   /**
-   * Ends it, whatever it is doing; that may take a moment.
+   * Ends it in any state; that may take a moment.
    *
-   * @returns Whether that is news.
+   * @returns `false` when it was ending already.
    */
   stop(reason: string): boolean {
     if (this.#isStopped || this.#isOver) return false;
@@ -230,7 +235,10 @@ export class TcpConnection implements ConduitObserver, ListItem {
     this.#refuse();
   }
 
-  /** A reset says what an end would hide: nobody was there. */
+  /**
+   * A reset tells the client that it had no backend; a clean end would hide
+   * that.
+   */
   #refuse(): void {
     if (this.#isOver) return;
     this.port.counts.refused++;

@@ -37,8 +37,8 @@ import { TcpConnection } from "./tcp_connection.ts";
 export const TCP_CONNECTIONS_MAX = 65_536;
 
 /**
- * Looks for silent connections so often in the time that ends one, which is how
- * late an end may come, …
+ * Silent connections are looked for so many times within the timeout, which
+ * bounds how late the end comes, …
  */
 export const SWEEPS_PER_IDLE = 10;
 
@@ -55,7 +55,7 @@ export class TcpPortProxy implements PortProxy {
   #sweep: { readonly timer: Timer; readonly dueMs: number } | undefined;
   /** Listeners that are closed, and may still give who was queued there. */
   #closing = 0;
-  /** `over`: nobody has time any more. */
+  /** `over`: the time of every connection is over. */
   #end: "none" | "draining" | "over" = "none";
 
   constructor(
@@ -123,7 +123,7 @@ export class TcpPortProxy implements PortProxy {
     this.#leaving.set(backend, timer);
   }
 
-  /** The catalog may have named it anew meanwhile. */
+  /** The catalog may have renamed it meanwhile. */
   #isBack({ key }: Backend): boolean {
     return [...this.port.balancer.backends].some((one) =>
       one.key === key && one.isUsable && one.health !== "ill"
@@ -138,7 +138,7 @@ export class TcpPortProxy implements PortProxy {
     }
   }
 
-  /** What the service wants, or the proxy where it is mute. */
+  /** The service's setting, or the proxy's default. */
   #setting<Setting extends Exclude<keyof ConnectionDefaults, "ejection">>(
     setting: Setting,
   ): ConnectionDefaults[Setting] {
@@ -149,8 +149,8 @@ export class TcpPortProxy implements PortProxy {
   }
 
   /**
-   * All are looked at together now and then, by what they have carried in all, so
-   * that no byte costs anything more.
+   * All connections are checked together now and then by their byte counts, so
+   * that a byte costs nothing more.
    */
   #armSweep(): void {
     const idleMs = this.#setting("idleTimeoutMs");
@@ -173,9 +173,9 @@ export class TcpPortProxy implements PortProxy {
   }
 
   /**
-   * Nothing is wrong with a connection of which one side is over while the other
-   * neither says anything nor takes what it is sent, as far as TCP can see: its peer
-   * answers every keepalive. One that still says something, however little, goes on.
+   * A half-closed connection is valid, and TCP cannot tell when its open side
+   * neither sends nor reads: the peer answers every keepalive. A connection
+   * that still sends something, however little, goes on.
    */
   #endSilent(): void {
     const nowMs = this.context.timers.now();

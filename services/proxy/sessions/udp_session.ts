@@ -6,11 +6,11 @@
  *    └──────────┴──────────────────►
  * ```
  *
- * While it is dialed for, some datagrams wait. A session whose backend goes is
- * leaving: it takes nothing more from its client, and answers that are under way
- * still arrive. One whose backend refuses is over, and what nobody has answered
- * is its owner's to send elsewhere. Who its neighbours are, and when it is over,
- * is the owner's, too.
+ * While its backend is dialed, some datagrams wait. A session whose backend
+ * goes is leaving: it takes nothing more from its client, and answers under way
+ * still arrive. A session whose backend refuses is over, and its owner sends
+ * the unanswered datagram elsewhere. The owner also decides when a session has
+ * been silent too long.
  *
  * @module
  */
@@ -64,13 +64,16 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
   #state: "dialing" | "open" | "leaving" | "over" = "dialing";
   #backend: Backend | undefined;
   #far: Conduit | undefined;
-  /** The same, where it is a socket of this machine: that hears of refusals. */
+  /**
+   * The same, if it is a socket of this machine: only such a socket reports
+   * refusals.
+   */
   #socket: DatagramConduit | undefined;
   #dialing: AbortController | undefined;
   #waiting: Uint8Array[] | undefined = [];
   #hasAnswered = false;
   readonly #kept: UnansweredDatagram;
-  /** Who has refused the datagram with which it begins. */
+  /** Backends that refused the datagram with which it begins. */
   readonly #refusers: ReadonlySet<Backend>;
 
   constructor(
@@ -174,20 +177,20 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
     return true;
   }
 
-  /** Datagrams that nobody has sent; they are somebody else's from now on. */
+  /** Datagrams that were not sent yet; the caller owns them from now on. */
   takeWaiting(): readonly Uint8Array[] {
     const waiting = this.#waiting ?? [];
     this.#waiting = undefined;
     return waiting;
   }
 
-  /** Somebody who may ends it, while it has no backend yet. */
+  /** Ends it at the request of its user, while it has no backend yet. */
   kill(reason: string): void {
     this.#owner.onLost(this);
     this.end(reason);
   }
 
-  /** Ends it, whatever it is doing. */
+  /** Ends it in any state. */
   end(reason: string): void {
     const was = this.#state;
     if (was === "over") return;
@@ -214,7 +217,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
   /** Datagrams are taken or dropped. */
   onWritable(): void {}
 
-  /** The far end of a tunnel has had enough; UDP itself has no ends. */
+  /** The far end of the tunnel has closed it; UDP itself has no end. */
   onEnd(): void {
     this.#far!.reset("the other end is over");
   }

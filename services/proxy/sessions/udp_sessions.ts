@@ -4,11 +4,11 @@
  *
  * UDP does not say that a backend is gone, so this does: sessions with a
  * backend that goes, or is ill while another one is well, leave it at once, and
- * the client's next datagram finds another one. Answers that are under way still
- * arrive for {@linkcode GRACE_MS}. A datagram that its backend has refused (ICMP)
- * goes to another one at once, because its client may have no other to send.
- * Without a usable backend there is no session, so there is nothing to be stuck
- * to when there is one again.
+ * the client's next datagram finds another one. Answers that are under way
+ * still arrive for {@linkcode GRACE_MS}. A datagram that its backend has
+ * refused (ICMP) goes to another one at once, because its client may have no
+ * other to send. Without a usable backend there is no session, so no client is
+ * bound to a dead backend when another one comes.
  *
  * @module
  */
@@ -55,21 +55,21 @@ export const SESSIONS_MAX = 20_000;
 export const GRACE_MS = 2_000;
 
 /**
- * How long datagrams of a client are dropped when no backend could be dialed:
- * nobody can tell a UDP client to stop asking.
+ * How long a client's datagrams are dropped after no backend could be dialed:
+ * UDP cannot tell a client to stop.
  */
 export const SESSIONS_REFUSED_PAUSE_MS = 1_000;
 
 /** How long there are no new sessions when this machine is short of something. */
 export const SHORT_PAUSE_MS = 100;
 
-/** Where the kernel cannot be asked which address a datagram came to. */
+/** Used when the kernel cannot say which address a datagram came to. */
 const ANSWERS_FROM_ANYWHERE =
   "answers may leave from another address of this machine than was asked, " +
   "because the C library cannot be asked (no FFI); give the service `listen` " +
   "with one address";
 
-/** Looks for silent sessions: at most so often in the time that ends one, */
+/** Silent sessions are looked for at most so many times within the timeout, */
 const SWEEPS_PER_IDLE = 16;
 
 /** and at least so often, because a service may come to want another time. */
@@ -181,7 +181,7 @@ export class UdpSessions implements PortProxy {
     this.#current.touch(session, this.context.timers.now());
   }
 
-  /** No backend could be had; `why` is not `backend`. */
+  /** The client gets no backend; `why` is not `backend`. */
   onRefused(session: UdpSession, why: BackendFound["kind"]): void {
     this.port.counts.refused++;
     this.port.counts.datagramsDropped += session.takeWaiting().length;
@@ -192,7 +192,7 @@ export class UdpSessions implements PortProxy {
       session,
     );
     const end = () => {
-      // It may have made room for another one meanwhile.
+      // It may have made room for another session meanwhile.
       if (!session.isOver) this.#forget(session);
       session.end("no endpoint could be reached");
     };
@@ -300,7 +300,7 @@ export class UdpSessions implements PortProxy {
     session.end("another client needs its place");
   }
 
-  /** Its client's next datagram begins another one. */
+  /** The client's next datagram begins a new session. */
   #forget(session: UdpSession): void {
     if (this.#leaving.delete(session)) return;
     session.home.sessions.delete(keyOf(session));

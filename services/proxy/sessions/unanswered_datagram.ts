@@ -1,10 +1,10 @@
 /**
- * The last datagram of a client that nobody has answered, kept so that it can
- * go to another endpoint when the one that it went to refuses it.
+ * The last unanswered datagram of a client, kept so that it can go to another
+ * endpoint when its first endpoint refuses it.
  *
- * A client of one datagram, such as a resolver, sends no other one from its
- * address that could be answered instead. What is kept is little and limited:
- * datagrams that get lost are what UDP is made of.
+ * A client of one datagram, such as a resolver, sends no second one from its
+ * address that could be answered instead. Little is kept, because UDP may lose
+ * datagrams.
  *
  * @module
  */
@@ -17,7 +17,10 @@ export const UNANSWERED_BYTES_MAX = 4_096;
 /** Of all sessions of a port together. */
 export const UNANSWERED_TOTAL_BYTES_MAX: number = 8 * 1024 * 1024;
 
-/** How long: a refusal takes a round trip, and late answers help nobody. */
+/**
+ * How long it is kept: a refusal takes one round trip, and a late answer helps
+ * no client.
+ */
 export const UNANSWERED_MS = 2_000;
 
 /** Endpoints that one datagram is sent to at most. */
@@ -52,7 +55,7 @@ export class UnansweredDatagram {
     this.#sentMs = nowMs;
   }
 
-  /** It was answered, as far as anybody can tell. */
+  /** It counts as answered. */
   forget(): void {
     this.#length = -1;
   }

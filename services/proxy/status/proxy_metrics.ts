@@ -29,7 +29,7 @@ export const PORT_SERIES_MAX = 1_000;
 /** Endpoints with labels of their own, over all ports. */
 export const ENDPOINT_SERIES_MAX = 2_000;
 
-/** The label of all the others. */
+/** The label of all other ports. */
 export const OTHERS = "(others)";
 
 const PREFIX = "tunnel_proxy_";
@@ -155,7 +155,7 @@ function* portSamples(
   }
 }
 
-/** Of ports beyond the limit. */
+/** The sum of the ports beyond the limit. */
 const OTHER_PORTS = {
   tcp: [OTHERS, OTHERS, "tcp"],
   udp: [OTHERS, OTHERS, "udp"],

@@ -19,7 +19,7 @@ import type { Balancer } from "../balancer/balancer.ts";
 import type { DiscoveryStatus } from "../ads/ads_source.ts";
 import type { Proxy, ServedPort } from "../ports/proxy.ts";
 
-/** Where a proxy tells about its services, on whichever port. */
+/** How a proxy reports on its services, on any port. */
 export const PROXY_STATUS_PATH = "/debug/proxy";
 
 export interface ProxyStatus {
@@ -27,11 +27,11 @@ export interface ProxyStatus {
   readonly version: number;
   readonly isSynced: boolean;
   readonly sources: readonly SourceStatus[];
-  /** Of the discovery server that is followed; absent: none is. */
+  /** The discovery server that it follows; absent: it follows none. */
   readonly discovery?: DiscoveryStatus;
   /** By service, then as its source has them. */
   readonly ports: readonly PortStatus[];
-  /** Connections of services that are gone. */
+  /** Connections of removed services. */
   readonly draining: number;
 }
 
@@ -46,7 +46,7 @@ export interface PortStatus extends Readonly<PortCounts> {
   readonly number: number;
   /** `host:port`; absent: nowhere, see `problem`. */
   readonly listening?: string;
-  /** Who has the address that its name makes; absent: it has it itself. */
+  /** The service that has the address of its name; absent: it has it itself. */
   readonly displacedBy?: string;
   /** Why it is not served, or not where it should be. */
   readonly problem?: string;
@@ -83,7 +83,7 @@ export interface EndpointStatus {
   /** `host:port`. */
   readonly address: string;
   readonly use: EndpointUse;
-  /** Of all but `in use`: one sentence. */
+  /** One sentence for every state but `in use`. */
   readonly why?: string;
   readonly state: Endpoint["state"];
   /** `direct`, `agent`, `agent host=n1`. */
@@ -111,9 +111,9 @@ export function proxyOverview(proxy: Proxy): Omit<ProxyStatus, "ports"> {
 }
 
 /**
- * Each as it is when it is asked for: there may be thousands.
+ * Each is read on request: there may be thousands.
  *
- * @param service Of this one alone: `namespace/name`.
+ * @param service Only this one: `namespace/name`.
  */
 export function* portStatuses(
   proxy: Proxy,

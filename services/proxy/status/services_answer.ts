@@ -27,7 +27,7 @@ const PROBLEMS_MAX = 20;
 /** Endpoints of one service that are listed. */
 const ENDPOINTS_MAX = 1_000;
 
-/** What somebody else says is not repeated at any length. */
+/** Limit on repeated words of other programs. */
 const TEXT_LENGTH_MAX = 400;
 
 type Services = NonNullable<StatusAnswer["services"]>;
@@ -72,7 +72,7 @@ function summaryOf(ports: Iterable<PortStatus>): Services {
   };
 }
 
-/** Of the port first: it is worse. */
+/** The port's problem comes first: it is worse. */
 function* problemsOf(
   port: PortStatus,
   inUse: number,

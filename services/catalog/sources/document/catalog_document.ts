@@ -3,8 +3,8 @@
  * of the file source and of what the HTTP source fetches. Described, with an
  * example, in docs/services.md.
  *
- * A document is taken whole or not at all; what is wrong with it is said with
- * line numbers.
+ * A document is taken whole or not at all; errors are reported with line
+ * numbers.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * What a service in a catalog document wants otherwise than the proxy has it,
- * and how its endpoints are asked whether they live.
+ * The settings of a service in a catalog document that differ from the proxy's,
+ * and the health checks of its endpoints.
  *
  * @module
  */
@@ -29,7 +29,7 @@ import {
 } from "../../model/model.ts";
 import { withoutAbsent } from "../../model/plain_data.ts";
 
-/** Of a health check that does not say. */
+/** The default of a health check. */
 const INTERVAL_MS = 10_000;
 const TIMEOUT_MS = 2_000;
 

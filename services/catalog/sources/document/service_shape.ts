@@ -134,7 +134,10 @@ const VIA: Shape<Via> = either([
   ),
 ]);
 
-/** As it is written; what its ports mean depends on those of its service. */
+/**
+ * As it was written; the meaning of its ports depends on the ports of its
+ * service.
+ */
 export const ENDPOINT = map({
   address: as(
     TEXT,

@@ -2,8 +2,8 @@
  * Services and endpoints from etcd: what keys say, by one of two layouts.
  *
  * A key whose value cannot be used is refused alone; what it said before stays
- * until it is deleted. An endpoints key that goes takes no service with it, nor
- * the other way round.
+ * until it is deleted. When an endpoints key is deleted, its service stays, and
+ * the reverse.
  *
  * Reading order: `start`, `#replaced`, `#change`.
  *
@@ -110,7 +110,7 @@ export class EtcdSource implements Source {
   }
 }
 
-/** What is there of `keys`, and what is not. */
+/** Keeps the entries of `keys` that exist, and removes those that do not. */
 function thereAndGone<T>(
   keys: readonly string[],
   find: (key: string) => T | undefined,

@@ -1,10 +1,10 @@
 /**
- * Which keys of etcd mean what (a layout, the seam between those who know keys and
- * revisions and those who know what is written in them), and what the keys say: the
- * last good word of each.
+ * The layouts of keys in etcd, and the last good value of each key. A layout is
+ * the seam between the code that knows keys and revisions and the code that
+ * knows what the values mean.
  *
- * Knows neither watches nor followers; it remembers what was touched, so that
- * only that need be said again.
+ * Neither watches nor followers are known here. Touched services are
+ * remembered, so that only those are told again.
  *
  * @module
  */
@@ -16,10 +16,10 @@ import type { Code } from "../../../../proto/codes/codes.ts";
 
 /** What one key says about endpoints. */
 interface EndpointsKey {
-  /** As it is now; read again when its service is another one. */
+  /** The present value; it is parsed again when its service changes. */
   readonly text: string;
   readonly modRevision: bigint;
-  /** As it was when it could be read. */
+  /** The last version that could be parsed. */
   readonly endpoints: readonly Endpoint[];
 }
 
@@ -72,7 +72,7 @@ export class EtcdEntries {
   endpointsOf(service: string): ServiceEndpoints | undefined {
     const keys = this.#endpoints.get(service);
     if (keys === undefined) return undefined;
-    // By code units: always the same order, whichever key came last.
+    // By code units: the order is always the same, whichever key came last.
     const endpoints = [...keys].sort(([a], [b]) => a < b ? -1 : 1)
       .flatMap(([, word]) => word.endpoints);
     return { service, endpoints };
@@ -94,7 +94,10 @@ export class EtcdEntries {
     return { services, endpoints };
   }
 
-  /** These and no others; what cannot be used stands as it was. */
+  /**
+   * Replaces all keys; a value that cannot be used leaves the earlier one in
+   * place.
+   */
   replace(entries: readonly Entry[]): void {
     const before = { services: this.#services, endpoints: this.#endpoints };
     this.#services = new Map();
@@ -266,7 +269,7 @@ export interface ParsedKey {
   readonly kind: "service" | "endpoints";
   /** `namespace/name`. */
   readonly service: string;
-  /** Of several keys with endpoints of one service: which. */
+  /** Which of several keys with endpoints of one service this is. */
   readonly part: string;
 }
 
@@ -311,7 +314,8 @@ export function parseObject(
   try {
     value = JSON.parse(text);
   } catch {
-    // The parser's words are about a character; the value is what is wrong.
+    // The parser's words are about a character; the message must be about the
+    // value.
     throw new LayoutError("it is no JSON");
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {

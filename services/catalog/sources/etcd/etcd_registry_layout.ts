@@ -95,7 +95,7 @@ function readSpec(key: string, _place: ParsedKey, text: string): Service {
   return service;
 }
 
-/** In any case, as upstream's `ToUpper`; absent: TCP. */
+/** In upper or lower case, as upstream's `ToUpper` allows; absent: TCP. */
 function protocolOf(value: unknown): "tcp" | "udp" {
   const word = String(value || "tcp").toLowerCase();
   if (word === "tcp" || word === "udp") return word;

@@ -109,7 +109,10 @@ function readTunnelEndpoint(
   });
 }
 
-/** Another source may have the service: then the endpoint says what it has. */
+/**
+ * Another source may describe the service: then the endpoint's own values
+ * count.
+ */
 function portsSaid(
   { ports }: Readonly<Record<string, unknown>>,
 ): Service["ports"] {

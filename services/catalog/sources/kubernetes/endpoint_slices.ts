@@ -26,7 +26,7 @@ import { protocolFrom } from "./kubernetes_service.ts";
 /** Which service a slice belongs to. */
 const SERVICE_NAME = "kubernetes.io/service-name";
 
-/** Of two words on one endpoint the first here counts. */
+/** When two slices disagree about an endpoint, the earlier row here wins. */
 const STATES: readonly EndpointState[] = [
   "ready",
   "serving",
@@ -40,7 +40,7 @@ export class EndpointSlices {
   /** By service, then by the slice's own key. */
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
 
-  /** @returns The service that it is of; `undefined` when it is of none. */
+  /** @returns The service of the slice; `undefined` when it belongs to none. */
   put(slice: EndpointSlice): string | undefined {
     const service = serviceOf(slice);
     if (service === undefined) return undefined;
@@ -49,7 +49,10 @@ export class EndpointSlices {
     return service;
   }
 
-  /** @returns The service that it was of; `undefined` when it was of none. */
+  /**
+   * @returns The former service of the slice; `undefined` when it belonged to
+   *   none.
+   */
   remove(slice: EndpointSlice): string | undefined {
     const service = serviceOf(slice);
     if (service === undefined) return undefined;

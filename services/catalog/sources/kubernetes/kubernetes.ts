@@ -2,11 +2,11 @@
  * Services and endpoints of a Kubernetes cluster: its Services, and the
  * EndpointSlices that belong to them, whichever controller writes those.
  *
- * A follower tells a sink of them in the catalog's form. Each of the two is said
- * whole when it was listed first, and by what has changed from then on. The two are
- * not in step with each other: nobody promises that. The source is a follower's life,
- * and the doubt in it: from time to time everything is listed besides, and one that
- * has missed something is replaced by a new one.
+ * A follower tells a sink of them in the catalog's form. Each of the two is
+ * delivered whole after its first list, and by its changes from then on.
+ * Kubernetes does not promise that the two are in step. From time to time the
+ * source lists everything as a check, and a follower that has missed something
+ * is replaced by a new one.
  *
  * @module
  */
@@ -204,7 +204,7 @@ export class KubernetesFollower {
     });
   }
 
-  /** Says what is left out of an object, unless it was so before. */
+  /** Reports what is left out of an object, unless that was reported before. */
   #refuse<T extends KubernetesObject>(
     change: ObjectChange<T>,
     problemOf: (object: T) => string | undefined,
@@ -257,7 +257,7 @@ export class KubernetesSource implements Source {
   async reconcile(): Promise<void> {
     const { signal } = this.#stopping;
     const follower = this.#follower;
-    // Before it has said all, nothing can be missing from it.
+    // Before the first whole list nothing can be missing.
     if (follower?.isSynced !== true) return;
     try {
       if (!await this.#hasMissed(follower)) return;

@@ -42,7 +42,7 @@ const NEAR_FIRST: ReadonlySet<string> = new Set([
   "PreferSameZone",
 ]);
 
-/** The one that asks for those of its own node, and then of its zone. */
+/** The value that prefers endpoints on the own node, and then in its zone. */
 const NODE_FIRST = "PreferSameNode";
 
 /** How the same was asked for before `trafficDistribution`. */
@@ -136,7 +136,9 @@ export const ANNOTATION_PREFIX = "proxy.tunnel/";
 /** Longest value; the longest that makes sense has a fifth of this. */
 const VALUE_LENGTH_MAX = 1_024;
 
-/** Maps, lists and texts in a value: YAML can name one list in another for ever. */
+/**
+ * Limit on maps, lists and texts in a value: in YAML a list can contain itself.
+ */
 const VALUE_NODES_MAX = 128;
 
 /** What one sentence says of one annotation. */
