@@ -25,7 +25,7 @@ import {
 import { type ListenFlag, namingFlags } from "../flags/addresses.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode, failure } from "./exit_codes.ts";
-import type { Replaceable } from "../../net/program/program.ts";
+import { Program, type Replaceable } from "../../net/program/program.ts";
 import { Succession } from "./succession.ts";
 import { untilStopped } from "./until_stopped.ts";
 import { startWorkers } from "./workers/worker_group.ts";
@@ -108,8 +108,7 @@ export async function runUntilStopped(
       count: flags.workers,
       adminSocket: adminSocketOf({ stateDirectory, ...run.access }),
       argv: [command, ...argv],
-      log,
-    });
+    }, new Program({ kind: "workers", eventLines: [] }, log));
   const start = flags.workers === 1
     ? startOne
     : () => namingFlags(listens, startAll);

@@ -1,8 +1,8 @@
 /**
  * What every program of ours has, whatever it does: its log and its timers, its
  * metrics, what is live and what has happened, its access log, the files that it
- * watches, and its health and admin ports. A server, an agent and a proxy are
- * each built on one, and hand it to their parts.
+ * watches, and its health and admin ports. A server, an agent, a proxy and the
+ * parent of workers are each built on one, and hand it to their parts.
  *
  * It knows neither what the program does nor when it ends.
  *
@@ -48,7 +48,7 @@ import type { AuditLogOptions } from "../../policy/audit_log.ts";
 import { AuditTrail } from "../../policy/audit_trail.ts";
 
 /** The kinds of programs; their metrics are named after them. */
-export type ProgramKind = "server" | "agent" | "proxy";
+export type ProgramKind = "server" | "agent" | "proxy" | "workers" | "forward";
 
 /** What differs from program to program. */
 export interface ProgramOptions {
@@ -56,7 +56,7 @@ export interface ProgramOptions {
   /** Lines of its log that people are told of as what they are. */
   readonly eventLines: EventLines;
   /** Absent: there is no access log. */
-  readonly access: AccessLogOptions | undefined;
+  readonly access?: AccessLogOptions | undefined;
   /** Absent: there is no audit log. */
   readonly audit?: AuditLogOptions | undefined;
 }
@@ -85,8 +85,8 @@ export class Program implements NamedTools {
     this.log = withEvents(output, this.events, eventLines);
     this.prefix = `tunnel_${kind}_`;
     this.metrics = processMetrics(kind);
-    // A proxy watches for no lapses: it would report a lag of 0 for ever.
-    if (kind !== "proxy") registerLoopLag(this.metrics);
+    // The others watch for no lapses: they would report a lag of 0 for ever.
+    if (kind === "server" || kind === "agent") registerLoopLag(this.metrics);
     const { log, timers, metrics, prefix } = this;
     this.access = AccessLog.open(access, { log, timers, metrics, prefix });
     this.trail = AuditTrail.open(audit, this);

@@ -8,10 +8,9 @@
 
 import { plain } from "../../../net/admin/http_endpoints.ts";
 import {
-  MetricRegistry,
+  type MetricRegistry,
   METRICS_CONTENT_TYPE,
 } from "../../../platform/metrics/metrics.ts";
-import { registerProcessMetrics } from "../../../platform/metrics/process_metrics.ts";
 import type { WorkerProcess } from "./worker_process.ts";
 
 /** Those who are asked. */
@@ -36,17 +35,16 @@ interface Said {
 
 export class GroupAnswers {
   #of: Workers | undefined;
-  readonly #own = new MetricRegistry();
 
-  constructor() {
-    registerProcessMetrics(this.#own);
-    this.#own.computed(
+  /** @param own Of the parent. */
+  constructor(private readonly own: MetricRegistry) {
+    own.computed(
       "gauge",
       "tunnel_workers",
       "Workers that are up.",
       () => this.#of?.workers.length ?? 0,
     );
-    this.#own.computed(
+    own.computed(
       "counter",
       "tunnel_worker_restarts_total",
       "Workers that have ended and were replaced.",
@@ -110,7 +108,7 @@ export class GroupAnswers {
   async #metrics(): Promise<Response> {
     const said = (await Promise.all(this.#ask("/metrics"))).flat()
       .filter(isGood);
-    const text = joinedMetrics([...said, { text: this.#own.expose() }]);
+    const text = joinedMetrics([...said, { text: this.own.expose() }]);
     return new Response(text, {
       headers: { "content-type": METRICS_CONTENT_TYPE },
     });

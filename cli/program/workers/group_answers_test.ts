@@ -1,4 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import { GroupAnswers, type Workers } from "./group_answers.ts";
 
 type Worker = Workers["workers"][number];
@@ -15,7 +16,7 @@ function group(...says: Say[]): GroupAnswers {
 }
 
 function groupOf(workers: readonly Worker[], restarts = 0): GroupAnswers {
-  const answers = new GroupAnswers();
+  const answers = new GroupAnswers(new MetricRegistry());
   answers.open({ workers, count: workers.length, restarts });
   return answers;
 }
@@ -38,7 +39,7 @@ Deno.test("a program is ready while one worker is", async () => {
   );
   assertEquals(await answered(group(), "/readyz"), "503 no worker answers");
   assertEquals(
-    await answered(new GroupAnswers(), "/readyz"),
+    await answered(new GroupAnswers(new MetricRegistry()), "/readyz"),
     "503 the workers are starting",
   );
   assertEquals(

@@ -15,22 +15,19 @@ import {
 } from "../../../net/bind/socket_store.ts";
 import type { HandoverFields } from "../../../net/handover/packet_socket.ts";
 import { closeAll, copyDescriptor } from "../../../net/libc/descriptors.ts";
-import {
-  type BoundListener,
-  type ListenAddress,
-  listenHttp,
+import type {
+  BoundListener,
+  ListenAddress,
 } from "../../../net/listen/listeners.ts";
 import {
   guarded,
   unawaited,
 } from "../../../platform/errors/internal_errors.ts";
-import type { Log } from "../../../platform/log/log.ts";
 import { atMost } from "../../../platform/time/deadline.ts";
 import { YOUNG_MS } from "../../../platform/time/supervise.ts";
-import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { Backoff } from "../../../proto/sync/backoff.ts";
 import { CommandFailure, EXIT_CODES, ExitCode } from "../exit_codes.ts";
-import type { Replaceable } from "../../../net/program/program.ts";
+import type { Program, Replaceable } from "../../../net/program/program.ts";
 import { PathAcceptors } from "../../../net/bind/path_acceptor.ts";
 import { ChannelHttp } from "./channel_http.ts";
 import { GroupAnswers } from "./group_answers.ts";
@@ -60,20 +57,16 @@ const READY_TRIES = 6;
 const STUCK_MS = 10_000;
 
 /** What there are workers for. */
-export interface WorkerGroupOptions {
+export interface WorkersStart {
   readonly count: number;
   /** The words behind the program's own. */
   readonly argv: readonly string[];
   /** How long a worker may take to end. */
   readonly endMs: number;
-  readonly store: SocketStore;
-  /** What is said of all of them. */
-  readonly answers: GroupAnswers;
-  /** Where that is asked; absent: on the admin port alone. */
-  readonly health?: BoundListener;
+  /** Where they are asked how they are; absent: on the admin port alone. */
+  readonly health?: ListenAddress;
   /** Where the first one is asked; the others beside it. Absent: nowhere. */
   readonly adminSocket: string | undefined;
-  readonly log: Log;
 }
 
 /** The place of one worker, whoever has it. */
@@ -103,10 +96,22 @@ export class WorkerGroup implements Replaceable {
   #failure: CommandFailure | undefined;
   #restarts = 0;
 
-  private constructor(private readonly options: WorkerGroupOptions) {
-    const { store, answers, adminSocket, count } = options;
+  /** What is said of all of them, and where. */
+  readonly #answers: GroupAnswers;
+  readonly #health: BoundListener | undefined;
+
+  /** @throws {ListenError} */
+  private constructor(
+    private readonly options: WorkersStart,
+    private readonly store: SocketStore,
+    private readonly program: Program,
+  ) {
+    const { adminSocket, count, health } = options;
     this.#state = store.waiting.length > 0 ? "taking over" : "serving";
-    this.#http = new ChannelHttp((request) => answers.to(request));
+    const answers = this.#answers = new GroupAnswers(program.metrics);
+    const answer = (request: Request) => answers.to(request);
+    this.#http = new ChannelHttp(answer);
+    this.#health = health && program.openHealth(health, answer);
     this.#owners = new Map(
       adminSocket === undefined ? [] : Array.from(
         { length: count },
@@ -121,8 +126,12 @@ export class WorkerGroup implements Replaceable {
    *
    * @throws {CommandFailure} It could not start.
    */
-  static async start(options: WorkerGroupOptions): Promise<WorkerGroup> {
-    const group = new WorkerGroup(options);
+  static async start(
+    options: WorkersStart,
+    store: SocketStore,
+    program: Program,
+  ): Promise<WorkerGroup> {
+    const group = new WorkerGroup(options, store, program);
     group.finished.catch(() => {});
     const given = group.#given();
     const first = group.#start(0, given[0]!, true);
@@ -137,11 +146,12 @@ export class WorkerGroup implements Replaceable {
     await Promise.all(others.map(({ worker }) => worker.started));
     for (const place of group.#places) group.#takeUp(place);
     unawaited("task", group.#watch());
-    options.answers.open(group);
-    options.log.info("workers started", {
+    group.#answers.open(group);
+    const health = group.#health?.address;
+    program.log.info("workers started", {
       workers: options.count,
       processes: group.#places.map(({ worker }) => worker.pid).join(" "),
-      ...(options.health && { health: options.health.address }),
+      ...health === undefined ? {} : { health },
     });
     return group;
   }
@@ -228,7 +238,7 @@ export class WorkerGroup implements Replaceable {
 
   handedOver(pid: number): void {
     this.#isHandedOver = true;
-    this.options.log.info(`handed over to process ${pid}`);
+    this.program.log.info(`handed over to process ${pid}`);
     this.#end();
     this.#tell({ kind: "yield", pid });
   }
@@ -238,10 +248,9 @@ export class WorkerGroup implements Replaceable {
   }
 
   shutdown(why: string): void {
-    const { log, store } = this.options;
-    log.info(`${why}: all workers drain`);
+    this.program.log.info(`${why}: all workers drain`);
     this.#end();
-    this.#tell({ kind: "shutdown", why, areKept: store.areKept });
+    this.#tell({ kind: "shutdown", why, areKept: this.store.areKept });
   }
 
   stop(reason: string): void {
@@ -249,7 +258,7 @@ export class WorkerGroup implements Replaceable {
     for (const { worker } of this.#places) {
       worker.tell({ kind: "stop", reason });
     }
-    systemTimers.after(STOP_MS, () => this.#killAll());
+    this.program.timers.after(STOP_MS, () => this.#killAll());
   }
 
   reload(): void {
@@ -264,7 +273,7 @@ export class WorkerGroup implements Replaceable {
 
   /** What a predecessor or a service manager has left, for each worker. */
   #given(): WaitingSocket[][] {
-    const { store, count } = this.options;
+    const { store, options: { count } } = this;
     const given = Array.from({ length: count }, (): WaitingSocket[] => []);
     for (const key of store.waiting) {
       const owner = this.#owners.get(key);
@@ -290,7 +299,8 @@ export class WorkerGroup implements Replaceable {
     sockets: readonly WaitingSocket[],
     isFirst: boolean,
   ): Place {
-    const { argv, store, health, count } = this.options;
+    const { store, program: { timers }, options: { argv, count } } = this;
+    const health = this.#health;
     const worker: WorkerProcess = new WorkerProcess({
       role: {
         index,
@@ -314,7 +324,7 @@ export class WorkerGroup implements Replaceable {
     const { backoff, youngDeaths = 0 } = this.#places[index] ?? {};
     return this.#places[index] = {
       worker,
-      startedMs: systemTimers.now(),
+      startedMs: timers.now(),
       youngDeaths,
       backoff: backoff ??
         new Backoff({ capMs: REPLACE_CAP_MS, random: Math.random }),
@@ -350,7 +360,7 @@ export class WorkerGroup implements Replaceable {
     atMostMs: number = ANSWER_MS,
   ): Promise<void> {
     const looks = Promise.all(workers.map((worker) => worker.look()));
-    await atMost(systemTimers, atMostMs, looks);
+    await atMost(this.program.timers, atMostMs, looks);
   }
 
   #ended(worker: WorkerProcess, status: Deno.CommandStatus): void {
@@ -363,7 +373,7 @@ export class WorkerGroup implements Replaceable {
       close(worker.takeSockets());
       return this.#endIfAll();
     }
-    const isYoung = systemTimers.now() - place.startedMs < YOUNG_MS;
+    const isYoung = this.program.timers.now() - place.startedMs < YOUNG_MS;
     place.youngDeaths = isYoung ? place.youngDeaths + 1 : 0;
     const isHopeless = place.youngDeaths >= YOUNG_DEATHS_MAX;
     if (this.#places.length < this.count || isHopeless) {
@@ -378,7 +388,8 @@ export class WorkerGroup implements Replaceable {
     const waitMs = place.youngDeaths === 0 ? 0 : backoff.nextMs();
     if (waitMs === 0) backoff.reset();
     this.#restarts++;
-    this.options.log.error(
+    const { log, timers } = this.program;
+    log.error(
       `worker ${worker.index} (process ${worker.pid}) has ended ` +
         `(${wordsOf(status)}): the connections that it carried are lost; ` +
         "another one takes its place",
@@ -386,7 +397,7 @@ export class WorkerGroup implements Replaceable {
     );
     this.#help(place, worker.socketsOf("tcp"));
     const sockets = worker.takeSockets();
-    systemTimers.after(waitMs, () => {
+    timers.after(waitMs, () => {
       if (this.isDraining) return close(sockets);
       guarded("task", () => {
         const next = this.#start(worker.index, sockets, false);
@@ -401,7 +412,7 @@ export class WorkerGroup implements Replaceable {
     await worker.started;
     if (!worker.isUp) return;
     this.#takeUp(place);
-    this.options.log.info(
+    this.program.log.info(
       `worker ${worker.index} runs again (process ${worker.pid})`,
     );
   }
@@ -427,7 +438,7 @@ export class WorkerGroup implements Replaceable {
   async #watch(): Promise<void> {
     while (this.#state !== "over") {
       await new Promise<void>((resolve) =>
-        systemTimers.after(LOOK_MS, resolve)
+        this.program.timers.after(LOOK_MS, resolve)
       );
       for (const place of this.#places) this.#look(place);
     }
@@ -436,7 +447,7 @@ export class WorkerGroup implements Replaceable {
   #look(place: Place): void {
     const { worker } = place;
     if (!worker.isUp || this.isDraining) return;
-    const { log } = this.options;
+    const { log } = this.program;
     const wasSilent = place.isSilent;
     place.isSilent = worker.isSilent;
     unawaited("task", worker.look());
@@ -458,8 +469,8 @@ export class WorkerGroup implements Replaceable {
   #end(): void {
     if (this.isDraining) return;
     this.#state = "ending";
-    const { endMs } = this.options;
-    if (endMs > 0) systemTimers.after(endMs + STUCK_MS, () => this.#killAll());
+    const { options: { endMs }, program: { timers } } = this;
+    if (endMs > 0) timers.after(endMs + STUCK_MS, () => this.#killAll());
     this.#endIfAll();
   }
 
@@ -467,12 +478,11 @@ export class WorkerGroup implements Replaceable {
     if (this.#places.some(({ worker }) => !worker.isGone)) return;
     if (this.#state === "over") return;
     this.#state = "over";
-    const { health, store, log } = this.options;
-    health?.close();
-    if (!this.#isHandedOver && !store.areKept) {
+    this.program.close();
+    if (!this.#isHandedOver && !this.store.areKept) {
       this.#places.forEach(({ worker }) => worker.paths.forEach(remove));
     }
-    log.info("all workers have ended");
+    this.program.log.info("all workers have ended");
     if (this.#failure === undefined) this.#finished.resolve();
     else this.#finished.reject(this.#failure);
   }
@@ -522,22 +532,14 @@ function remove(path: string): void {
   }
 }
 
-/** What is started. */
-export interface WorkersStart extends
-  Pick<
-    WorkerGroupOptions,
-    "count" | "argv" | "endMs" | "adminSocket" | "log"
-  > {
-  /** Where the program is asked how it is; absent: on its admin port. */
-  readonly health?: ListenAddress;
-}
-
 /**
+ * @param program What their parent is, besides.
  * @throws {UsageError} This machine cannot.
  * @throws {ListenError | CommandFailure} Nothing stays open.
  */
 export async function startWorkers(
-  { health, ...start }: WorkersStart,
+  start: WorkersStart,
+  program: Program,
 ): Promise<WorkerGroup> {
   const store = socketStore();
   if (store === undefined) {
@@ -546,13 +548,10 @@ export async function startWorkers(
         "which processes cannot share; leave it out, or allow FFI on Linux",
     );
   }
-  const answers = new GroupAnswers();
-  const port = health && listenHttp(health, (request) => answers.to(request));
   try {
-    const own = { store, answers, ...(port && { health: port }) };
-    return await WorkerGroup.start({ ...start, ...own });
+    return await WorkerGroup.start(start, store, program);
   } catch (error) {
-    port?.close();
+    program.close();
     throw error;
   }
 }
