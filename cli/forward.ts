@@ -10,7 +10,9 @@ import { openDialer } from "../client/tunnel_dialer.ts";
 import { describeRoute } from "../client/tunnel_route.ts";
 import { openGateway } from "../server/frontends/gateway.ts";
 import { MemoryRelief } from "../net/libc/memory_relief.ts";
+import type { Tools } from "../platform/program/tools.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
+import { surviveInternalErrors } from "../platform/log/internal_error_log.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { ListenError } from "../net/bind/listen_error.ts";
 import {
@@ -19,8 +21,8 @@ import {
   dialWarnings,
   ExitCode,
 } from "./program/exit_codes.ts";
-import { type CommandContext, defineCommand } from "./program/command.ts";
-import { sayInternalErrors } from "./program/process_context.ts";
+import { defineCommand } from "./program/command.ts";
+import { spokenLog } from "./program/process_context.ts";
 import {
   formatHostPort,
   type ForwardSpec,
@@ -87,7 +89,9 @@ export const FORWARD_COMMAND = defineCommand({
           "as 5432:db.internal:5432",
       );
     }
-    using _net = sayInternalErrors("forward", context);
+    const log = spokenLog("forward", context);
+    using _net = surviveInternalErrors(log);
+    const tools = { log, timers: systemTimers };
     const route = routeOf(reading, {
       ...context,
       log: () => dialWarnings("forward"),
@@ -99,13 +103,12 @@ export const FORWARD_COMMAND = defineCommand({
       );
     }
     const dialer = openDialer(route);
-    const forPeople = namingNodes(
-      dialer,
-      (line) => context.printError(`tunnel forward: ${line}\n`),
-    );
-    for (const spec of specs) await open(spec, reading, forPeople, context);
+    const forPeople = namingNodes(dialer, (line) => log.event(line));
+    for (const spec of specs) {
+      context.print(await open(spec, reading, forPeople, tools));
+    }
     if (frontend !== undefined) {
-      await openFrontend(frontend, reading, dialer, context);
+      await openFrontend(frontend, reading, dialer, tools);
       context.print(`unix:${frontend} -> ${describeRoute(route)}\n`);
     }
     new MemoryRelief(systemTimers);
@@ -138,27 +141,24 @@ async function openFrontend(
   path: string,
   { values }: FlagReading<typeof FORWARD_FLAGS>,
   dialer: ReturnType<typeof openDialer>,
-  { printError }: CommandContext,
+  tools: Tools,
 ): Promise<void> {
+  const timeoutMs = values["dial-timeout"];
   try {
-    await openGateway({
-      path,
-      dialer,
-      timeoutMs: values["dial-timeout"],
-      onProblem: (line) => printError(`tunnel forward: ${line}\n`),
-    });
+    await openGateway({ path, dialer, timeoutMs }, tools);
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
     throw new CommandFailure(ExitCode.FAILURE, error.message, error);
   }
 }
 
+/** @returns Where it listens, for people. */
 async function open(
   spec: ForwardSpec,
   { values }: FlagReading<typeof FORWARD_FLAGS>,
   dialer: ReturnType<typeof openDialer>,
-  context: CommandContext,
-): Promise<void> {
+  { log, timers }: Tools,
+): Promise<string> {
   const address = formatHostPort(spec.target);
   const node = spec.node ?? values["node"];
   const oneAgent = node === "" && isLoopbackHost(spec.target.host);
@@ -174,21 +174,21 @@ async function open(
       earlyData: values["early-data"],
       dialer,
       onRefused: (error, caller) =>
-        context.printError(
-          `tunnel forward: ${caller}: ${dialFailureText(error)} ` +
-            `(id=${error.connectionId ?? "-"})\n`,
+        log.event(
+          `${caller}: ${dialFailureText(error)} ` +
+            `(id=${error.connectionId ?? "-"})`,
         ),
-      onProblem: (line) => context.printError(`tunnel forward: ${line}\n`),
+      onProblem: (line) => log.event(line),
+      timers,
     });
     if (oneAgent) {
-      context.printError(
-        `tunnel forward: ${address} is another machine on each node: callers ` +
-          "are refused while more than one is connected; say which with " +
-          "@NODE or --node\n",
+      log.event(
+        `${address} is another machine on each node: callers are refused ` +
+          "while more than one is connected; say which with @NODE or --node",
       );
     }
     const where = node === "" ? address : `${address}@${node}`;
-    context.print(`${listening} -> ${where}\n`);
+    return `${listening} -> ${where}\n`;
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
     const next = error.problem === "in-use"

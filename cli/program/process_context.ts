@@ -10,6 +10,7 @@ import type { CommandContext } from "./command.ts";
 import { hasInternalErrorListener } from "../../platform/errors/internal_errors.ts";
 import { asFaultOfOurs } from "../../platform/errors/missing_right.ts";
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
+import type { Log } from "../../platform/log/log.ts";
 import { ExitCode } from "./exit_codes.ts";
 
 const ENCODER = new TextEncoder();
@@ -78,13 +79,26 @@ export function lastLine(error: unknown): string {
     asFaultOfOurs(words.replaceAll(/\s+/g, " "));
 }
 
+/** The log of a command that has no flags for one: a line for what people see. */
+export function spokenLog(
+  command: string,
+  { printError }: Pick<CommandContext, "printError">,
+): Log {
+  const say = (message: string) =>
+    printError(`tunnel ${command}: ${message}\n`);
+  return {
+    error: (message, { stack }) =>
+      say(stack === undefined ? message : `${message}\n${stack}`),
+    ...{ warn: say, event: say },
+    ...{ info() {}, detail() {}, packet() {} },
+    ...{ wantsDetails: false, wantsPackets: false },
+  };
+}
+
 /** Reports such errors and continues: for commands without a log. */
 export function sayInternalErrors(
   command: string,
-  { printError }: Pick<CommandContext, "printError">,
+  context: Pick<CommandContext, "printError">,
 ): Disposable {
-  return surviveInternalErrors({
-    error: (message, { stack = "" }) =>
-      printError(`tunnel ${command}: ${message}\n${stack}\n`),
-  });
+  return surviveInternalErrors(spokenLog(command, context));
 }

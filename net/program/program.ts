@@ -48,7 +48,7 @@ import type { AuditLogOptions } from "../../policy/audit_log.ts";
 import { AuditTrail } from "../../policy/audit_trail.ts";
 
 /** The kinds of programs; their metrics are named after them. */
-export type ProgramKind = "server" | "agent" | "proxy" | "workers" | "forward";
+export type ProgramKind = "server" | "agent" | "proxy" | "workers";
 
 /** What differs from program to program. */
 export interface ProgramOptions {

@@ -14,7 +14,7 @@ import { type BoundListener, listenUnix } from "../../net/listen/listeners.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import { relayDial } from "../../client/relayed_dial.ts";
 import type { TunnelDialer } from "../../client/tunnel_dialer.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { Tools } from "../../platform/program/tools.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import { type PendingDial, SILENT_OBSERVER } from "../../proto/link/link.ts";
 import { PACKET_MESSAGE_BYTES_MAX } from "../../proto/packets/packet_reader.ts";
@@ -38,20 +38,20 @@ export interface GatewayOptions {
   readonly dialer: TunnelDialer;
   /** Limit on each dial. */
   readonly timeoutMs: number;
-  /** One line about a caller who was not served, or about the socket. */
-  onProblem(line: string): void;
 }
 
 /**
  * Opens the socket.
  *
+ * @param tools The log has a line for each caller that was not served.
  * @throws {ListenError}
  */
 export async function openGateway(
   options: GatewayOptions,
+  tools: Tools,
 ): Promise<BoundListener> {
-  const { path, onProblem } = options;
-  const port = gatewayPort(options);
+  const onProblem = (line: string) => tools.log.event(line);
+  const port = gatewayPort(options, tools);
   let callers = 0;
   const accept = (stream: Stream) => {
     if (callers >= CALLERS_MAX) {
@@ -62,13 +62,14 @@ export async function openGateway(
     stream.onClosed = () => callers--;
     port.accept(stream);
   };
-  return await listenUnix(path, { onConnection: accept, onProblem });
+  return await listenUnix(options.path, { onConnection: accept, onProblem });
 }
 
 function gatewayPort(
-  { path, dialer, timeoutMs, onProblem }: GatewayOptions,
+  { path, dialer, timeoutMs }: GatewayOptions,
+  { log, timers }: Tools,
 ): FrontendPort {
-  const timers = systemTimers;
+  const onProblem = (line: string) => log.event(`unix:${path}: ${line}`);
   const dial = (
     { caller: _, ...dial }: CallerDial,
     answer: DialAnswer,
@@ -77,7 +78,7 @@ function gatewayPort(
       dialer,
       { ...dial, timeoutMs },
       answer,
-      ({ message }) => onProblem(`unix:${path}: ${message}`),
+      ({ message }) => onProblem(message),
     );
   return new FrontendPort({
     mode: "auto",
@@ -98,11 +99,10 @@ function gatewayPort(
       dial,
       join,
       refused: (status, message, isDial) => {
-        if (isDial) return;
-        onProblem(`unix:${path}: CONNECT refused with ${status}: ${message}`);
+        if (!isDial) onProblem(`CONNECT refused with ${status}: ${message}`);
       },
     },
-    turnedAway: (_, reason) => onProblem(`unix:${path}: ${reason}`),
+    turnedAway: (_, reason) => onProblem(reason),
     counted: () => {},
   });
 }
