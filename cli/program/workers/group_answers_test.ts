@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { MetricRegistry } from "../../../platform/metrics/metrics.ts";
+import { processMetrics } from "../../../net/program/program.ts";
 import { GroupAnswers, type Workers } from "./group_answers.ts";
 
 type Worker = Workers["workers"][number];
@@ -16,7 +16,7 @@ function group(...says: Say[]): GroupAnswers {
 }
 
 function groupOf(workers: readonly Worker[], restarts = 0): GroupAnswers {
-  const answers = new GroupAnswers(new MetricRegistry());
+  const answers = new GroupAnswers(processMetrics("workers"));
   answers.open({ workers, count: workers.length, restarts });
   return answers;
 }
@@ -39,7 +39,7 @@ Deno.test("a program is ready while one worker is", async () => {
   );
   assertEquals(await answered(group(), "/readyz"), "503 no worker answers");
   assertEquals(
-    await answered(new GroupAnswers(new MetricRegistry()), "/readyz"),
+    await answered(new GroupAnswers(processMetrics("workers")), "/readyz"),
     "503 the workers are starting",
   );
   assertEquals(
