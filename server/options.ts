@@ -30,7 +30,7 @@ export type FrontendMode = "grpc" | "http-connect" | "auto";
 /** What all TLS ports accept. */
 export interface TlsLimits {
   readonly minVersion: SecureVersion;
-  /** By Go's names; absent: all that there are. */
+  /** By Go's names; absent: all of them. */
   readonly tls12Suites?: readonly string[];
 }
 
@@ -51,14 +51,17 @@ export type FrontendListen =
     readonly caFile: string;
   };
 
-/** The server's own authority, and what it issues; see `identity/`. */
+/** The server's own authority and its certificates; see `identity/`. */
 export interface ServerIdentityOptions {
   /**
    * What is this machine's alone: the server's own certificate, sockets. Made on
    * the first start.
    */
   readonly stateDirectory: string;
-  /** In the server's certificate beside `tunnel-server`; DNS names, addresses. */
+  /**
+   * Further names in the server's certificate beside `tunnel-server`; DNS
+   * names, addresses.
+   */
   readonly serverNames: readonly string[];
   readonly nodeCertificateLifeMs: number;
 }
@@ -67,9 +70,9 @@ export interface ServerIdentityOptions {
 export interface MembershipOptions {
   /** `HOST:PORT` where agents reach this server; absent: if that is certain. */
   readonly advertiseAddress?: string;
-  /** A server that says nothing for so long is gone. */
+  /** A silent server is gone after this time. */
   readonly timeoutMs: number;
-  /** Servers that somebody has named, perhaps this one too. */
+  /** Servers named by a flag, perhaps this one too. */
   readonly fixed: readonly {
     readonly serverId: string;
     readonly address: string;
@@ -90,7 +93,7 @@ export type DuplicatePolicy = "warn" | "refuse";
 /** What becomes of agents that claim more than their certificate says. */
 export type NodeBinding = "warn" | "enforce";
 
-/** Who may reach what, and where that is recorded. */
+/** The policy, and where its decisions are recorded. */
 export interface AuthorizationOptions {
   /** Absent: every frontend may reach everything. */
   readonly policyFile?: string;
@@ -134,7 +137,7 @@ export interface KubeletOptions {
   readonly kubeletCaFile?: string;
   /** Ports that agents dial on the node's loopback instead. */
   readonly localhostPorts: readonly number[];
-  /** Where to look up pods and nodes; absent: nowhere. */
+  /** The API server for pods and nodes; absent: none is asked. */
   readonly lookups?: KubernetesOptions;
 }
 
@@ -146,8 +149,8 @@ export interface ServerOptions {
   readonly serverCount: number;
 
   /**
-   * Where the authority, tokens and nodes are kept, and who the other servers
-   * are; absent: in the identity's directory, if there is one.
+   * The store of the authority, tokens, nodes and members; absent: the
+   * identity's directory, if there is one.
    */
   readonly state?: StoreLocation;
   /** Absent: they meet, and this one is found by those who know its address. */
@@ -197,10 +200,13 @@ export interface ServerOptions {
 
   readonly tls: TlsLimits;
 
-  /** How many may connect; what is absent has a default. */
+  /** Limits on connections; an absent one has its default. */
   readonly limiter?: LimitConfig;
 
-  /** Who may reach what; absent: every frontend everything, unwritten. */
+  /**
+   * The policy; absent: every frontend may reach everything, and nothing is
+   * recorded.
+   */
   readonly authorization?: AuthorizationOptions;
 
   /** A line for each connection; absent: none. */
@@ -215,16 +221,19 @@ export interface ServerOptions {
   /** A port where callers talk to kubelets; absent: none. */
   readonly kubelet?: KubeletOptions;
 
-  /** The catalog, and how it is served; absent: there is none. */
+  /** The catalog, and how it is served; absent: there is no catalog. */
   readonly discovery?: DiscoveryServerOptions;
 
   /** Not empty; asked in this order. */
   readonly strategies: readonly StrategyName[];
 
   readonly admin: ListenAddress;
-  /** How it is reached beside that port; absent: by what is in its state directory. */
+  /**
+   * Other ways to the admin API beside that port; absent: those in its state
+   * directory.
+   */
   readonly adminAccess?: Pick<AdminAccess, "socket" | "socketGroup">;
-  /** For other machines; absent: they cannot ask. */
+  /** The admin port for other machines; absent: there is none. */
   readonly adminRemote?: AdminRemoteOptions;
   /** Whether `/debug/pprof/*` is there; absent: no. */
   readonly profiling?: boolean;
@@ -233,7 +242,10 @@ export interface ServerOptions {
   /** Whole dial, agent's part included; 0: no deadline of ours. */
   readonly dialTimeoutMs: number;
 
-  /** After SIGTERM, what runs may go on this long; 0 ends it at once. */
+  /**
+   * After SIGTERM, running connections may go on for this long; 0 ends them at
+   * once.
+   */
   readonly shutdownTimeoutMs: number;
 
   /** The file that options came from, if some of them may change in it. */

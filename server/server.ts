@@ -33,7 +33,7 @@ import { ServerNodes } from "./assembly/server_nodes.ts";
 
 /** A server that is up. */
 export interface RunningServer extends Replaceable {
-  /** Where it listens, ports of 0 resolved. */
+  /** The bound address; a port of 0 is resolved. */
   readonly addresses: {
     readonly frontend: string;
     readonly agents: string;
@@ -41,11 +41,13 @@ export interface RunningServer extends Replaceable {
     readonly admin: string;
     /** The path where it answers, too. */
     readonly adminSocket?: string;
-    /** Where it answers other machines, if it does. */
+    /** The address for other machines, if there is one. */
     readonly adminRemote?: string;
-    /** Of the kubelet front end, if there is one. */
+    /** The address of the kubelet front end, if there is one. */
     readonly kubelet?: string;
-    /** Of discovery for programs on this machine, if there is any. */
+    /**
+     * The address of discovery for programs on this machine, if there is one.
+     */
     readonly discovery?: string;
   };
   /** How many agents are linked. */
@@ -231,7 +233,7 @@ class Server {
     };
   }
 
-  /** Closes whatever has been opened. */
+  /** Closes everything that is open. */
   abandon(reason: string): void {
     this.#frontends.drain(reason);
     this.#stopPorts(reason);
@@ -307,7 +309,7 @@ class Server {
       "./cluster/server_kubernetes.ts"
     );
     const server = { serverId, nodeBinding: agents.nodeBinding ?? "warn" };
-    // Whoever meets the other servers there has that lease.
+    // The lease belongs to the part that joins the other servers.
     const { lease: _, ...others } = kubernetes;
     const own = this.#core.state?.kind === "kubernetes" ? others : kubernetes;
     return openKubernetes(own, server, this.program);

@@ -1,5 +1,6 @@
 /**
- * A server's admin port: what is served there, by which ways, and to whom.
+ * A server's admin port: its routes, the doors that it opens, and who may use
+ * them.
  *
  * @module
  */
@@ -72,7 +73,7 @@ export function serverAdminPort(
   });
 }
 
-/** Of several workers the first one has it. */
+/** The first of several workers has it. */
 function remoteOf(
   { options, program: { files }, authorization }: ServerCore,
   agents: CredentialFiles,
@@ -90,9 +91,9 @@ function remoteOf(
   };
 }
 
-// Who somebody is on the admin port for other machines.
+// Identifies a caller of the admin port for other machines.
 
-/** Who somebody is on the port for other machines, and what he may. */
+/** Identifies a caller of the port for other machines, and its rights. */
 export function remoteWho(
   { identity }: Pick<HttpPeer, "identity">,
   roleOf: (candidate: AdminCandidate) => AdminRole | undefined,
@@ -104,8 +105,8 @@ export function remoteWho(
   return role && { role, name: `CN=${commonName}` };
 }
 
-// What shows a server to people, as the server sees it: it says what it knows and
-// does, and is given routes and pages. How they look is `admin/server`'s.
+// Shows a server to people: it states what it knows and does, and is given
+// routes and pages. Their form is `admin/server`'s business.
 
 /** What a server tells of itself, and what can be asked of it. */
 export interface ServerParts {
@@ -122,9 +123,9 @@ export interface ServerParts {
   readonly discovery: ServerDiscovery | undefined;
   /** Agents need no certificate. */
   readonly allowsAnonymous: boolean;
-  /** Where callers of this machine come in; empty: on a port. */
+  /** The socket for callers on this machine; empty: a port. */
   readonly socket: string;
-  /** Who this is, as it is now. */
+  /** The present identity of this server. */
   program(): ProgramInfo;
   /** Why it is not ready. */
   problem(): string | undefined;
@@ -135,7 +136,7 @@ export interface ServerParts {
   duplicates(): ReadonlyMap<string, number>;
   /** Flags in effect; absent: no command line started this. */
   readonly flags: (() => ConfigAnswer["flags"]) | undefined;
-  /** The last lines of the audit log; absent: there is none. */
+  /** The last lines of the audit log; absent: there is no audit log. */
   readonly audit: ((limit: number) => readonly string[]) | undefined;
   /** Asks the agent of a link to go elsewhere. @returns Whether it can be asked. */
   drain(link: AgentLink): boolean;

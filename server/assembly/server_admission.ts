@@ -1,5 +1,5 @@
 /**
- * Who may connect to a server, how many of them, and what is counted when a
+ * Who may connect to a server, how many may, and which counter rises when a
  * limit is reached: `net/admission` with this server's metrics and log.
  *
  * @module
@@ -26,7 +26,7 @@ const LOGGED_EVERY_MS = 60_000;
 /** Which port a peer came to. */
 export type PortName = "agents" | "frontends" | "http";
 
-/** A limit that cost somebody something. */
+/** A limit that made the server refuse or end something. */
 export interface ReachedLimit {
   readonly limit: ConnectionLimit;
   readonly scope: LimitScope;

@@ -1,6 +1,6 @@
 /**
- * The agents' side of a server: whom it trusts, the port where they call in,
- * and what follows when a link comes, changes, goes, or is trusted no more.
+ * The agents' side of a server: the trust in them, the port where they call in,
+ * and what happens when a link comes, changes, goes, or loses trust.
  *
  * @module
  */
@@ -66,7 +66,7 @@ export class ServerAgents {
   #credentials: Credentials | undefined;
   #listener: BoundListener | undefined;
   #lapses: LapseWatch | undefined;
-  /** Where nodes are, and were, for people who ask. */
+  /** Where nodes are linked, and were, for commands and the page. */
   readonly history: NodeHistory;
   #book: NodeBook | undefined;
 
@@ -85,7 +85,8 @@ export class ServerAgents {
   }
 
   /**
-   * Reads whom to trust, and what to show; nothing is offered yet.
+   * Reads the trusted authorities and this server's certificate; no port is
+   * opened yet.
    *
    * @param tokenAuthenticators About agents that show a token.
    * @returns What the port shows: other ports may trust the same authorities.
@@ -199,7 +200,8 @@ export class ServerAgents {
         this.reconsider(node);
       },
     });
-    // Who waited while this process did not run may be gone without a word.
+    // A node that waited for approval while this process did not run may have
+    // left without a word.
     this.#lapses = new LapseWatch(timers, Date.now, () => {
       for (const link of this.core.registry.links) {
         if (link.askedMs === undefined) link.checkLiveness();
@@ -210,7 +212,9 @@ export class ServerAgents {
     await this.#meetPeers(address);
   }
 
-  /** From now on other servers know this one, and agents are told of others. */
+  /**
+   * From now on other servers know this one, and its agents learn of others.
+   */
   async #meetPeers(listening: string): Promise<void> {
     const { options, peers, state, instanceId, program } = this.core;
     const { membership, serverId, kubernetes } = options;
@@ -356,7 +360,7 @@ export class ServerAgents {
     });
   }
 
-  /** Of those who may link, one process for each. */
+  /** One process for each agent that may link. */
   #admitLink(candidate: LinkCandidate): LinkAuthorization {
     const next = (refusal: LinkRefusal | undefined) =>
       refusal ?? this.#duplicates.admit(candidate.peer);
@@ -398,7 +402,7 @@ export class ServerAgents {
     };
   }
 
-  /** The node that it is, or the agent that is none. */
+  /** The node with that name, or the agent that has not joined. */
   #nameOf({ peer }: AgentLink): string {
     return this.#trust?.identity?.nodeOf(peer) ?? peer.agentId;
   }

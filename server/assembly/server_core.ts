@@ -43,7 +43,7 @@ import { Dialer } from "../routing/dialer.ts";
 import { Registry } from "../routing/registry.ts";
 import { stateLocationOf } from "../state/open_state.ts";
 
-/** Lines of the log that people are told of as what they are. */
+/** Log lines that are also shown to people as problems, by kind. */
 export const SERVER_EVENT_LINES: EventLines = [
   ["node joined", "joined"],
   ["node waits for approval", "joined"],
@@ -68,7 +68,10 @@ export class ServerCore {
   /** Who may reach what. */
   readonly authorization: Authorization;
   readonly dialer: Dialer;
-  /** Of this process; agents and other servers tell it from a successor by it. */
+  /**
+   * Of this process; it distinguishes the process from its successor for agents
+   * and other servers.
+   */
   readonly instanceId = newInstanceId((bytes) => crypto.getRandomValues(bytes));
   /** Dials to other servers, and from them. */
   readonly forwarding: ServerForwarding;
@@ -80,7 +83,9 @@ export class ServerCore {
   constructor(
     readonly options: ServerOptions,
     readonly program: Program,
-    /** To be called when less may be under way: the shutdown may wait for that. */
+    /**
+     * Called when fewer things may be running: the shutdown may wait for that.
+     */
     readonly loadChanged: () => void,
   ) {
     const { timers } = program;
@@ -143,7 +148,7 @@ export class ServerCore {
     this.program.events.note("dial-failed", text, { node, code });
   }
 
-  /** For a frontend. @param who Comes there, for the log. */
+  /** Options of a frontend. @param who Its callers, for the log. */
   callerTools(who: "client" | "node" | "server"): CallerTools {
     const { metrics, options, program: { log, timers } } = this;
     return {
@@ -169,7 +174,7 @@ export class ServerCore {
   }
 
   /**
-   * Opens the way to what servers have in common; nothing is sent yet.
+   * Opens the store that servers share; nothing is sent yet.
    *
    * @throws {EtcdConfigError | KubernetesConfigError} One sentence.
    */
@@ -179,12 +184,12 @@ export class ServerCore {
     this.#state = await connectStore(location, this.program.timers);
   }
 
-  /** Where servers keep what they have in common; `undefined`: nowhere. */
+  /** The store that servers share; `undefined`: there is none. */
   get state(): StoreConnection | undefined {
     return this.#state;
   }
 
-  /** Behind all who use it. */
+  /** Closed after all its users. */
   closeState(): void {
     this.#state?.close();
   }
@@ -198,9 +203,9 @@ type ForwardingParts = Pick<
 
 /**
  * Dials between the servers of one authority: those that this one sends to
- * others, and those that others send here. Both are for servers with an
- * authority of their own: a certificate from elsewhere does not say whether it
- * is a server's.
+ * others, and those that others send here. Both need servers with an authority
+ * of their own: a foreign certificate does not say whether its holder is a
+ * server.
  */
 class ServerForwarding {
   /** Absent unless it was asked for. */
@@ -253,7 +258,7 @@ class ServerForwarding {
     return tlsUpstream({
       addresses: [{ host: hostOf(address), port: portOf(address) }],
       credentials: () => this.#credentials!.current,
-      // Whatever its address: each server of our authority has this name.
+      // Whatever the address is: each server of our authority has this name.
       serverName: TUNNEL_SERVER_NAME,
       proxyEnv: {},
     });

@@ -85,15 +85,15 @@ export class ServerFrontends {
   }
 
   /**
-   * Sends callers of HTTP/2 a GOAWAY: they make new connections for what they want
-   * next. Callers that come here all the same are served.
+   * Sends callers of HTTP/2 a GOAWAY: they make new connections for later
+   * calls. Callers that connect here all the same are served.
    */
   drain(reason: string): void {
     this.#port.shutdown(reason);
   }
 
   /**
-   * The same, and nobody can come any more.
+   * Does the same, and closes the port for new callers.
    *
    * @returns Whether callers of HTTP/2 are connected.
    */

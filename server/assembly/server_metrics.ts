@@ -72,7 +72,7 @@ export class ServerMetrics {
     this.#nodes.unlinked(link);
   }
 
-  /** Adds what is known by looking at the agents. */
+  /** Adds metrics that are computed from the agents. */
   watch(agents: Registry): void {
     this.#nodes.register(this.registry, () => agents.links);
     const backends = () =>
@@ -122,7 +122,7 @@ export class ServerMetrics {
     );
   }
 
-  /** Adds what waits for slow readers. */
+  /** Adds metrics of bytes that wait for slow readers. */
   watchBudget(budget: ReceiveBudget): void {
     shownGauge(
       this.registry,

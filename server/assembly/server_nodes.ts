@@ -1,9 +1,9 @@
 /**
- * What nodes have of a server beside their links: they receive what there is
- * (discovery), announce what they have, and ask for connections to the rest.
+ * What a server offers nodes beside their links: discovery of services,
+ * announcements of their own services, and connections to other nodes.
  *
- * Connections are made whether this server has a catalog or not; a virtual
- * address of a catalog stands for something on a server that has it, too.
+ * Connections work with and without a catalog; a virtual address has a meaning
+ * only on a server with the same catalog.
  *
  * @module
  */
@@ -114,14 +114,14 @@ export class ServerNodes {
   }
 
   /**
-   * The policy may be another one, or the record of a node.
+   * The policy may have changed, or the record of a node.
    *
-   * @param node The only one whose record may have changed.
+   * @param node The only node whose record may have changed.
    */
   reconsider(node?: string): void {
     this.#frontend.reconsider();
     this.#discovery?.reconsider();
-    // Changes of one node's record are not changes of what it may announce.
+    // A change of one node's record does not change what it may announce.
     if (node === undefined) this.#discovery?.membership.reconsider();
   }
 
@@ -139,7 +139,7 @@ export class ServerNodes {
   }
 }
 
-/** What agents have announced before, and what they announce to other servers. */
+/** What agents announced earlier, and what agents of other servers announce. */
 async function announcedElsewhere(
   { state, options, instanceId, program: { log, timers } }: ServerCore,
   records: Store | undefined,
@@ -148,7 +148,7 @@ async function announcedElsewhere(
     "../discovery/server_discovery.ts"
   );
   const { serverId, membership } = options;
-  // With the others where that is cheap, else for itself.
+  // Together with the others when that is cheap, else alone.
   const folder = state?.kind === "directory"
     ? state.root
     : options.agents.identity?.stateDirectory;

@@ -25,14 +25,14 @@ export interface ShutdownSteps {
    */
   letGo(): boolean;
   /**
-   * Accept callers no more, and send those elsewhere that came meanwhile.
+   * Accepts no more callers, and sends those elsewhere that came meanwhile.
    *
-   * @returns Whether there are any: a request of theirs may be on its way.
+   * @returns Whether any did: a request of theirs may be on its way.
    */
   refuse(): boolean;
   /**
-   * Refuse dials that come, in a way that has callers ask elsewhere: nothing that
-   * was said with them is lost.
+   * Refuses new dials so that callers ask another server: nothing that they
+   * sent with the dial is lost.
    *
    * @returns Whether callers are connected: a dial of theirs may be on its way.
    */
@@ -42,14 +42,14 @@ export interface ShutdownSteps {
 }
 
 /**
- * A client that connected before another process took the ports may not have sent
- * its request: it has so long.
+ * A client that connected before another process took the ports may not have
+ * sent its request yet: it gets this long.
  */
 export const PASSED_ARRIVAL_MS = 1_000;
 
 /**
- * The same where nobody follows: a request that was sent before the caller has
- * heard that it should go elsewhere is a round trip away.
+ * The same without a successor: a request sent before the caller learns of the
+ * shutdown is at most a round trip away.
  */
 export const LAST_REQUESTS_MS = 200;
 
@@ -141,7 +141,7 @@ export class Readiness {
 
   constructor(private readonly conditions: ReadinessConditions) {}
 
-  /** gRPC's health service; anybody may call it. */
+  /** gRPC's health service; every caller may use it. */
   get methods(): Readonly<Record<string, MethodHandler>> {
     return this.#health.methods;
   }
@@ -154,7 +154,7 @@ export class Readiness {
       : "no connection to any proxy agent";
   }
 
-  /** To be called when a condition may have changed. */
+  /** Called when a condition may have changed. */
   report(): void {
     this.#health.setStatus(
       "",

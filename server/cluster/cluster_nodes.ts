@@ -87,8 +87,8 @@ export interface BoundPod {
 }
 
 /**
- * On which node a Pod runs, for tokens that are bound to a Pod and do not say:
- * before Kubernetes 1.30 none does.
+ * The node of a Pod, for tokens that are bound to a Pod and do not name its
+ * node: no token does before Kubernetes 1.30.
  */
 export class PodNodes {
   readonly #pods: RememberedObjects;
@@ -101,8 +101,9 @@ export class PodNodes {
   }
 
   /**
-   * @returns `undefined` when there is no such Pod, or it runs nowhere yet.
-   * @throws {KubernetesError | KubernetesConfigError} When it cannot be asked.
+   * @returns `undefined` when there is no such Pod, or it has no node yet.
+   * @throws {KubernetesError | KubernetesConfigError} When the API server
+   *   cannot be asked.
    */
   async of(
     { namespace, podName, podUid }: BoundPod,

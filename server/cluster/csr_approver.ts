@@ -1,9 +1,9 @@
 /**
- * Approves agents' CertificateSigningRequests, and denies those that try to
- * pass for an agent. All others are somebody else's business.
+ * Approves agents' CertificateSigningRequests, and denies those of impostors.
+ * It leaves all other requests alone.
  *
- * Several servers may do this at once: the second one finds the request decided,
- * or receives a conflict and looks again.
+ * Several servers may do this at once: the second one finds the request
+ * decided, or receives a conflict and looks again.
  *
  * @module
  */
@@ -34,7 +34,7 @@ import {
   decideCsr,
 } from "./csr_policy.ts";
 
-/** For one of the requests that a decision takes. */
+/** Time limit for each request that a decision takes. */
 const TIMEOUT_MS = 10_000;
 
 /** How often a decision is tried again because the request has changed meanwhile. */
@@ -117,7 +117,7 @@ export class CsrApprover {
     this.#requests.start();
   }
 
-  /** Settles when nothing is under way any more. */
+  /** Settles when no decision is being made. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all([this.#requests.stop(), ...this.#workers]);
@@ -145,7 +145,7 @@ export class CsrApprover {
         if (error !== undefined) this.#failed(name, error);
       }
     } finally {
-      // In the turn of the last look, so that nothing new is overlooked.
+      // In the same turn as the last look, so that no new request is missed.
       this.#running--;
     }
   }
@@ -167,8 +167,8 @@ export class CsrApprover {
   }
 
   /**
-   * The problem is most likely one of the others, too. They come first the next
-   * time, should it be this one's alone.
+   * Other requests most likely have the same problem. They come first next
+   * time, in case it was this one's alone.
    */
   #failed(name: string, error: Error): void {
     const { observer, timers } = this.options;
@@ -231,7 +231,8 @@ export class CsrApprover {
         message: decision.why,
       };
     const conditions = [...request.status?.conditions ?? [], condition];
-    // As it was read, so that what was decided about is what is approved.
+    // With the version that was read, so that the request that was judged is
+    // the one that is approved.
     await this.options.client.replace(
       objectPathOf(CERTIFICATE_SIGNING_REQUESTS, {
         name: name!,

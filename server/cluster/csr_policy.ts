@@ -2,12 +2,12 @@
  * Decides about CertificateSigningRequests of agents.
  *
  * An author of such a request may ask for any name in it, and the signer signs
- * what was approved. What cannot be made up is its author: the API
- * server notes that in `spec.username`. So a request is good when that is a
- * node's own identity, or a ServiceAccount's token that is bound to a node, and
- * when nothing but that node is asked for. (The approver of yurttunnel looks at
- * the request alone; so anybody gets a certificate for any node there, and even
- * the server's own, with which kubelets let one in.)
+ * what was approved. Only its author cannot be forged: the API server notes
+ * that in `spec.username`. So a request is good when its author is a node
+ * itself, or a ServiceAccount with a token that is bound to a node, and when it
+ * asks for that node only. (The approver of yurttunnel looks at the request
+ * alone, so any author gets a certificate for any node there, and even the
+ * server's own, which kubelets accept.)
  *
  * @module
  */
@@ -46,7 +46,10 @@ export type CsrDecision =
 
 /** What a decision goes by. */
 export interface CsrPolicyOptions {
-  /** Whose bound tokens count, as `namespace/name`; absent: nobody's. */
+  /**
+   * The ServiceAccounts whose bound tokens count, as `namespace/name`; absent:
+   * none.
+   */
   readonly serviceAccount?: string;
   /** Names and addresses of a node of the cluster. */
   readonly addresses: { of(nodeName: string): Promise<Identifiers> };

@@ -32,7 +32,7 @@ export interface ServerKubernetes {
   start(): void;
   /** The server drains: others are not to count it any more. */
   retire(): void;
-  /** Settles when what was published is taken back, or cannot be. */
+  /** Settles when the published entry is removed, or cannot be. */
   stop(): Promise<void>;
 }
 

@@ -4,10 +4,10 @@
  *
  * A token proves a ServiceAccount, which all agents share. Since Kubernetes
  * 1.30 it also says on which node its Pod runs; before that the API server is
- * asked. So an agent that claims another node's name or address is known for
- * what it is, and a token of no Pod proves no claim at all. Agents of
- * Konnectivity have made up their ids for years, so that is shown and not
- * refused, unless `--node-binding=enforce` is set.
+ * asked. So an agent that claims another node's name or address is recognized,
+ * and a token without a Pod proves no claim at all. Agents of Konnectivity have
+ * chosen their own ids for years, so a false claim is shown and not refused,
+ * unless `--node-binding=enforce` is set.
  *
  * @module
  */
@@ -45,7 +45,7 @@ export interface TokenAuthenticatorOptions {
   readonly reviews: {
     of(token: string, source: string): Promise<ReviewedToken>;
   };
-  /** Where a Pod runs whose token does not say. */
+  /** Finds the node of a Pod whose token does not name it. */
   readonly pods: { of(pod: BoundPod): Promise<string | undefined> };
   /** Host names and addresses of a node of the cluster. */
   readonly addresses: { of(nodeName: string): Promise<Identifiers> };
@@ -62,8 +62,8 @@ export interface TokenAuthenticatorOptions {
 }
 
 /**
- * Decides about agents that show a token, and about those that show neither a
- * token nor a certificate.
+ * Decides about agents that show a token, and about agents with neither token
+ * nor certificate.
  */
 export function tokenAuthenticator(
   options: TokenAuthenticatorOptions,
@@ -119,7 +119,7 @@ async function authenticate(
   return await authorizeNode(options, peer, found, said);
 }
 
-/** As people call a ServiceAccount; anybody else in quotes. */
+/** A ServiceAccount's usual name; every other user in quotes. */
 function userName(username: string): string {
   const account = /^system:serviceaccount:([a-z0-9.-]+):([a-z0-9.-]+)$/;
   const match = account.exec(username);
@@ -265,13 +265,14 @@ const SERVICE_ACCOUNT = "system:serviceaccount:";
 
 /** What is wrong with a token at a look. */
 export type Flaw =
-  /** It is of somebody else, as it says itself. */
+  /** The token itself says that it belongs to another account. */
   | { readonly kind: "other-user"; readonly username: string }
   /** It cannot be good; `why` is a part of a sentence. */
   | { readonly kind: "invalid"; readonly why: string };
 
 /**
- * Why no API server would take `token` for what is wanted, if that can be seen.
+ * Why no API server would accept `token` here, if that can be seen without
+ * asking.
  *
  * @param nowMs Since 1970.
  */
@@ -292,7 +293,8 @@ export function flawOf(
     return { kind: "other-user", username: sub };
   }
   const audiences = typeof aud === "string" ? [aud] : aud;
-  // Tokens out of a Secret name none; what they are good for it knows.
+  // Tokens from a Secret name no audience; the API server knows what they are
+  // for.
   if (Array.isArray(audiences) && !audiences.includes(audience)) {
     const why = `it is not meant for audience "${audience}"`;
     return { kind: "invalid", why };
@@ -302,7 +304,10 @@ export function flawOf(
   return isOver ? { kind: "invalid", why: "it has expired" } : undefined;
 }
 
-/** Claims of a JSON Web Token, signed with whatever (RFC 7515 §3.1). */
+/**
+ * Claims of a JSON Web Token; the signature is not checked here (RFC 7515
+ * §3.1).
+ */
 function claimsOf(token: string): Record<string, unknown> | undefined {
   if (token.length > TOKEN_LENGTH_MAX) return undefined;
   const parts = token.split(".");
@@ -319,7 +324,7 @@ function objectOf(part: string): Record<string, unknown> | undefined {
       !Array.isArray(value);
     return isObject ? value as Record<string, unknown> : undefined;
   } catch {
-    // Anything may be in there: neither base64 nor JSON.
+    // The text may be neither base64 nor JSON.
     return undefined;
   }
 }

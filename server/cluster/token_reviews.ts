@@ -1,11 +1,12 @@
 /**
- * To whom tokens belong, asked as rarely as safety allows.
+ * Finds the owners of tokens, and asks the API server as rarely as safety
+ * allows.
  *
- * Agents come back all at once after a break, each with the token it had
- * before: what was found about a good one is believed for a minute, and two who
- * show the same one wait for one answer. What was found about a bad one is not
- * kept, so that a token that becomes good is not refused for a minute. Which ones
- * wait when many are shown is decided in `token_reviews.ts`.
+ * After a break all agents come back at once, each with its old token. So a
+ * positive answer counts for a minute, and two agents with the same token wait
+ * for one answer. A negative answer is not kept, so that a token that becomes
+ * good is not refused for a minute. The order of waiting tokens is decided in
+ * `token_reviews.ts`.
  *
  * @module
  */
@@ -88,20 +89,21 @@ function sha256(text: string): string {
   return createHash("sha256").update(text).digest("base64");
 }
 
-// Which token is reviewed next, when more are shown than the API server can review
-// at once.
+// Which token is reviewed next, when more are shown than the API server can
+// review at once.
 //
-// Made-up tokens cost nothing, so their sender must not decide which ones wait.
-// Tokens wait by the source that they came from, sources take turns, and those
-// that showed a good token lately go before those of which nothing is known, and
-// these before those that showed a bad one. A source may have as much as is left
-// for all others: one alone half of the room, two a third each.
+// Invented tokens cost nothing, so their sender must not decide which tokens
+// wait. Tokens wait by the source that they came from, sources take turns, and
+// those that showed a good token lately go before those of which nothing is
+// known, and these before those that showed a bad one. A source may take as
+// much room as it leaves free: one source takes half of the room, two take a
+// third each.
 //
-// Knows neither tokens nor the API server.
+// This class knows neither tokens nor the API server.
 
 /**
- * Asked about at once: as many as the client of the API server lets through in a
- * second or so, so that what goes first here is not behind much there.
+ * Reviews at once: about as many as the API server's client sends in a second,
+ * so that a review that is first here is soon sent.
  */
 export const UNDER_WAY_MAX = 128;
 
@@ -178,7 +180,7 @@ export class ReviewQueue {
     const [into, from] = isGood
       ? [this.#good, this.#bad]
       : [this.#bad, this.#good];
-    // Behind one address there may be good ones and a bad one.
+    // One address may show good tokens and a bad one.
     if (isGood) from.delete(source);
     else if (from.has(source)) return;
     into.delete(source);

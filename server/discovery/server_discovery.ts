@@ -1,6 +1,6 @@
 /**
- * Discovery as a server has it: on the agent port for authenticated callers, on a
- * port of its own for programs on this machine, and on the admin port for people.
+ * A server's discovery: on the agent port for authenticated callers, on a port
+ * of its own for programs on this machine, and on the admin port for people.
  *
  * @module
  */
@@ -42,7 +42,7 @@ export interface ServerDiscoveryEnvironment extends CountingTools {
   readonly letsAnonymous: boolean;
   /** Absent: a server starts without remembered agents. */
   readonly memory?: MemberMemory;
-  /** What agents of other servers offer; absent: nothing is known of it. */
+  /** Offers of other servers' agents; absent: they are not known. */
   readonly peers?: PeerOffers;
 }
 
@@ -89,7 +89,7 @@ export class ServerDiscovery extends Discovery {
     });
   }
 
-  /** Where programs on this machine are served; absent: nowhere. */
+  /** The port for programs on this machine; absent: there is none. */
   get address(): string | undefined {
     return this.#port?.address;
   }

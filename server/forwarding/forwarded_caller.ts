@@ -1,8 +1,9 @@
 /**
- * A caller as one server describes it to another, and back: what policies and
- * audit logs look at, and nothing that could be shown to anybody as a proof.
+ * A caller as one server describes it to another, and back: the fields that
+ * policies and audit logs read, and nothing that could serve as a proof of
+ * identity.
  *
- * Refuses to know whether who sent it may say so.
+ * It does not check whether the sender may make such a statement.
  *
  * @module
  */
@@ -31,7 +32,7 @@ export const FORWARDED_FIELD = "tunnel-forwarded-bin";
  */
 export const FORWARDED_BYTES_MAX: number = 24 * 1024;
 
-/** As in DNS; `--server-id` is mostly a host's name. */
+/** As in DNS; `--server-id` is usually a host name. */
 const SERVER_ID_LENGTH_MAX = 253;
 
 /** What a server says of a dial that it forwards. */
@@ -95,7 +96,8 @@ export function decodeForwarded(metadata: Metadata): ForwardedDial {
     throw unreadable(`a server id of ${serverId.length} characters`);
   }
   if (hasUnseen(serverId)) throw unreadable("a server id that nobody can read");
-  // As a node it could be let in where only its services allow it.
+  // As a node the caller could be admitted where only a node's services are
+  // allowed.
   if (caller.node !== "" && !isNodeName(caller.node)) {
     throw unreadable("a node's name that is none");
   }
@@ -137,7 +139,7 @@ function identityOf(
     names,
     certificate: {
       organizations,
-      // Nobody holds its key here, so there is nothing to decide by it.
+      // This server does not see its key, so no decision may depend on it.
       publicKeySha256: "",
       serialNumber: "",
       der: new Uint8Array(0),

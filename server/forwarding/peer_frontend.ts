@@ -2,9 +2,9 @@
  * Other servers that forward dials to us, on the agent port: the same method as
  * callers have, for a certificate of a server of our own authority.
  *
- * It believes such a server whose dial it is, and nobody else: what others send
- * in the same field is not read anywhere. It decides nothing about the dial:
- * the dialer does, by our policy, and forwards it no further.
+ * It believes such a server about the origin of the dial, and no other peer:
+ * the same field of other peers is never read. It decides nothing about the
+ * dial: the dialer does, by our policy, and forwards it no further.
  *
  * @module
  */
@@ -141,7 +141,7 @@ export class PeerFrontend {
   }
 }
 
-/** As `no-agent`: the server that asks goes on to the next one. */
+/** As `no-agent`, so that the asking server tries the next one. */
 export function refuseForwarded(
   _request: CallerDial,
   answer: DialAnswer,

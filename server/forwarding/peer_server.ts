@@ -22,16 +22,17 @@ import { STILL_MS } from "../routing/registry.ts";
 import { encodeForwarded } from "./forwarded_caller.ts";
 
 /**
- * Dials and conduits between two servers, in each direction: a quarter of what a
- * link may carry, as what is forwarded costs two servers and is the exception.
+ * Windows for dials and conduits between two servers, in each direction: a
+ * quarter of a link's, because a forwarded conduit costs two servers and is the
+ * exception.
  */
 export const PEER_CONDUITS_MAX = 16_384;
 
-/** A channel that carries nothing for so long is closed. */
+/** A channel without traffic is closed after this time. */
 export const PEER_IDLE_MS = 60_000;
 
 /**
- * For so long after a connection failed dials go to other servers without
+ * For this long after a failed connection, dials go to other servers without
  * another attempt.
  */
 export const PEER_FAILED_MS = 1_000;
@@ -121,7 +122,7 @@ export class PeerServer {
     this.#usable?.checkLiveness();
   }
 
-  /** Behind a dial, which has asked for a connection where there is none. */
+  /** After a dial, which has asked for a connection if there was none. */
   whenAlive(then: () => void): void {
     if (this.#usable !== undefined) return this.#usable.whenAlive(then);
     const connected = this.connect()

@@ -1,6 +1,7 @@
 /**
- * A dial's way to another server, and a dial under way there: waits for a
- * connection, asks over it, asks once more when that one was just going.
+ * A dial's way to another server, and a dial under way there: it waits for a
+ * connection, asks over it, and asks a second time when that connection was
+ * just closing.
  *
  * @module
  */
@@ -43,7 +44,7 @@ export const PEER_CONNECT_MS = 3_000;
 /** Connections that are made for one dial, as each takes no call. */
 const CONNECTIONS_MAX = 3;
 
-/** To one server, for one dial. */
+/** The way to one server for one dial. */
 export class PeerWay extends WayTo<PeerServer> implements DialWay {
   readonly agentId = undefined;
 
@@ -108,7 +109,10 @@ class PeerDial implements PendingDial {
   #asks = 0;
   #wait: Timer | undefined;
   #pending: PendingDial | undefined;
-  /** What leaves with it, and has left behind it: all of it leaves anew. */
+  /**
+   * Bytes that leave with the dial or left after it: a second attempt sends all
+   * of them again.
+   */
   #early: Uint8Array;
   readonly #trace: TraceContext | undefined;
 
@@ -136,7 +140,7 @@ class PeerDial implements PendingDial {
     this.#over();
   }
 
-  /** Of a byte stream: datagrams wait for the answer (`ongoing_dial.ts`). */
+  /** For byte streams: datagrams wait for the answer (`ongoing_dial.ts`). */
   sendEarly(bytes: Uint8Array): number {
     const room = EARLY_BYTES_MAX - this.#early.length;
     const sent = this.#state === "waiting"
@@ -201,7 +205,7 @@ class PeerDial implements PendingDial {
       },
       ...(this.#early.length === 0 ? {} : { earlyData: this.#early }),
     });
-    // It may have been refused at once, and another one be made by now.
+    // It may have been refused at once, and a new one may exist by now.
     const isOpen = this.#state === "asked" && asks === this.#asks;
     if (isOpen) this.#pending = pending;
   }
@@ -241,7 +245,7 @@ class PeerDial implements PendingDial {
     this.events.onFailed(error);
   }
 
-  /** The dial, or what came of it. */
+  /** The dial, or its outcome. */
   #over(): void {
     if (this.#state === "over") return;
     this.#state = "over";
@@ -278,7 +282,7 @@ export interface PeerForwarderOptions extends PeerServerOptions {
  * Sends dials to other servers: one channel to each, kept while it is used.
  */
 export class PeerForwarder implements Forwarder {
-  /** By id and address: one that has moved is another one. */
+  /** By id and address, so a server that has moved counts as a new one. */
   readonly #servers = new Map<string, PeerServer>();
 
   constructor(private readonly options: PeerForwarderOptions) {}

@@ -14,12 +14,12 @@ import {
 } from "../../net/stream/stream.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
-/** One for all: what is read into it is copied before the next read. */
+/** One buffer for all: the bytes are copied before the next read. */
 const shared = new Uint8Array(16 * 1024);
 
 const NOTHING = new Uint8Array(0);
 
-/** What the protocol is; the stream gives its first bytes once more. */
+/** Recognizes the protocol; the stream gives its first bytes a second time. */
 export type Sniffed = (protocol: SniffedProtocol, stream: Stream) => void;
 
 /** See the module description. */

@@ -1,7 +1,7 @@
 /**
  * Where callers connect: a unix socket, or TCP with mutual TLS.
  *
- * Accepts connections and their handshakes; what they ask for is the port's.
+ * It accepts connections and their handshakes; the port reads their requests.
  *
  * @module
  */

@@ -56,7 +56,7 @@ export class FrontendPort {
   /** One for all clients: idle ones are many, and each should cost little. */
   readonly #connect: ConnectSessionOptions<Caller>;
   readonly #connections = new Set<Connection>();
-  /** Why whoever still comes is to go elsewhere. */
+  /** Why callers that still come must go elsewhere. */
   #ending: string | undefined;
 
   constructor(private readonly options: FrontendPortOptions) {
@@ -164,7 +164,7 @@ async function turnAway(
     if (protocol !== "tls") await socket.writeAll(refusalBytes(400, reason));
     await socket.closeWrite();
   } catch {
-    // The client is gone: there is nobody to answer.
+    // The client is gone and reads no answer.
   }
   socket.close();
 }

@@ -1,11 +1,11 @@
 /**
- * A frontend without agents, on a socket of this machine: each dial is asked of
- * the first of several servers that can serve it.
+ * A frontend without agents, on a socket of this machine: each dial goes to the
+ * first of several servers that can serve it.
  *
- * It is for callers that know one server only, as kube-apiserver does: its file has
- * one address for each network. Both protocols of frontends are spoken, and neither
- * caller nor target sees that somebody stands between; to servers all of them are
- * who the gateway is.
+ * It is for callers that know one server only, as kube-apiserver does: its file
+ * has one address for each network. It speaks both protocols of frontends, and
+ * neither caller nor target sees it. To servers every such caller has the
+ * gateway's identity.
  *
  * @module
  */
@@ -32,7 +32,7 @@ const KEEPALIVE_MS = 3_600_000;
 
 /** What a gateway needs from outside. */
 export interface GatewayOptions {
-  /** Of the socket; a left-over there is removed. */
+  /** Path of the socket; an old socket there is removed. */
   readonly path: string;
   /** Leads to the servers; stays open when the gateway is closed. */
   readonly dialer: TunnelDialer;

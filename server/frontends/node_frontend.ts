@@ -3,11 +3,12 @@
  * method as the gRPC frontend has, for callers with a node's certificate.
  *
  * The authorizers of agents decide who a caller is; the policy decides what it
- * may reach, with the node as caller. A virtual address is replaced by the agent
- * and the address that it stands for before any decision, so nodes whose
- * addresses overlap are not confused.
+ * may reach, with the node as caller. A virtual address is replaced by its
+ * agent and real address before any decision, so nodes whose addresses overlap
+ * are not confused.
  *
- * It refuses to know what a node may reach, and who carries the connection.
+ * It knows neither what a node may reach nor which agent carries the
+ * connection.
  *
  * @module
  */
@@ -60,7 +61,7 @@ export const NODE_CONDUITS_MAX = 4_096;
 export interface NodeFrontendOptions extends CallerTools {
   /** Whether a caller may be the node that its certificate names. */
   admit(candidate: LinkCandidate): LinkAuthorization;
-  /** What a virtual address stands for. */
+  /** Finds the endpoint behind a virtual address. */
   resolve(host: string): VirtualTarget | undefined;
   /** A caller was refused before its target was looked at. */
   refused(remoteAddress: string, reason: string): void;
@@ -90,7 +91,9 @@ export class NodeFrontend {
     return [...this.#callers];
   }
 
-  /** Who was admitted might not be any more: callers are authorized anew. */
+  /**
+   * An admitted caller may have lost its right: callers are authorized again.
+   */
   reconsider(): void {
     this.#trustVersion++;
   }
@@ -201,7 +204,10 @@ export class NodeFrontend {
     );
   }
 
-  /** What a dial means: a virtual address is another one behind an agent. */
+  /**
+   * The meaning of a dial: a virtual address is another address behind an
+   * agent.
+   */
   #meant(
     asked: Pick<CallerDial, "target" | "node">,
   ): Pick<CallerDial, "target" | "node"> | DialError {
@@ -271,7 +277,7 @@ export class NodeFrontend {
 class NodeCaller implements NodeCalls {
   readonly peer: LinkPeer;
   readonly conduits = new Set<Conduit>();
-  /** The version of what is trusted by which it may call. */
+  /** The version of the trust that its right to call depends on. */
   admittedAt = -1;
 
   constructor(

@@ -32,7 +32,7 @@ import type {
 
 /** What the agent port shows, whom it trusts, and who decides about agents. */
 export interface AgentTrust {
-  /** Of our own authority; absent where files say it all. */
+  /** The server's own authority; absent when files define all trust. */
   readonly identity?: ServerIdentity;
   readonly files: CredentialFiles;
   /** Shown instead to those who ask for a name (SNI). */
@@ -42,10 +42,9 @@ export interface AgentTrust {
 }
 
 /**
- * Ends links, and what is like them, that our own authority would not admit any
- * more.
+ * Ends links and similar streams that our own authority would no longer admit.
  *
- * @param node The one whose record has changed; all when absent.
+ * @param node The node whose record has changed; absent: all.
  */
 export function reconsider(
   { identity }: AgentTrust,
@@ -62,7 +61,10 @@ export function reconsider(
   }
 }
 
-/** Unauthenticated peers may have announced what it was granted. */
+/**
+ * Unauthenticated peers may have announced identifiers that were just granted
+ * to it.
+ */
 function isAbout(peer: LinkPeer, node: string): boolean {
   return isAnonymous(peer.identity) ||
     peer.identity.commonName === NODE_SUBJECT_PREFIX + node ||
@@ -120,7 +122,7 @@ export async function openAgentTrust(
   }
   const own = { ...identity.files, ca };
   if (pair === undefined) return { identity, files: own, authorizers };
-  // Who knows another authority asks for another name.
+  // A peer that knows another authority asks for another name.
   const named = { name: TUNNEL_SERVER_NAME, files: own };
   return { identity, files: pair, named, authorizers };
 }

@@ -1,9 +1,10 @@
 /**
- * How often a source may try to get a certificate without having one.
+ * How often a source without a certificate may try to get one.
  *
- * A secret of 128 bits is not guessed; this bounds what trying costs the server
- * (a signature to check, a key to sign with, files to write). Each source has
- * a bucket of its own, and so have all together, because sources are cheap.
+ * A secret of 128 bits cannot be guessed; this limits what the attempts cost
+ * the server (a signature to check, a key to sign with, files to write). Each
+ * source has a bucket of its own, and all together share one more, because an
+ * attacker can have many sources.
  *
  * @module
  */
@@ -18,13 +19,13 @@ export const ATTEMPTS_BURST = 100;
 const ATTEMPTS_PER_SECOND = 10;
 /** What an attempt that was refused costs, in attempts. */
 export const REFUSED_ATTEMPT_COST = 10;
-/** Of all sources together. */
+/** Limit for all sources together. */
 export const ALL_ATTEMPTS_BURST = 1_000;
 const ALL_ATTEMPTS_PER_SECOND = 200;
 /** Sources remembered; who was quiet longest is forgotten first. */
 export const ATTEMPT_SOURCES_MAX = 4_096;
 
-/** Of one node that renews by its certificate, which costs the same. */
+/** Limit for a node that renews by its certificate, which costs the same. */
 export const RENEWALS_BURST = 1_000;
 
 /** Limits attempts, of one source and of all together. */
@@ -101,7 +102,10 @@ const MAC_BYTES = 32;
 
 /** Makes and checks nonces. */
 export class Challenges {
-  /** Of this process: a restart makes nodes ask again, no more. */
+  /**
+   * Kept in this process only: after a restart nodes must ask again, which is
+   * harmless.
+   */
   readonly #key = crypto.getRandomValues(new Uint8Array(32));
 
   constructor(private readonly clock: Clock) {}

@@ -77,11 +77,11 @@ export function trustedBy(authorities: Authorities): CertificateFacts[] {
 }
 
 /**
- * Who of them issued a certificate; `undefined`: nobody.
+ * The authority that issued a certificate; `undefined`: none of these.
  *
  * @param isVerified The handshake verified it against these authorities alone,
  *   so names distinguish them. Else the signature is checked again (1 ms),
- *   because anybody can make an authority by any name.
+ *   because anyone can make an authority with any name.
  */
 export function issuerOf(
   authorities: Authorities,
@@ -143,7 +143,7 @@ export async function loadAuthorities(
   };
 }
 
-/** Writes this machine's `ca/bundle.crt` again if it is not what it should be. */
+/** Writes this machine's `ca/bundle.crt` again if its content is wrong. */
 export async function repairBundle(
   local: DirectoryStore,
   { bundle }: Authorities,
@@ -212,10 +212,10 @@ export function activateAuthority(state: Store): Promise<Authorities> {
 }
 
 /**
- * Trusts the previous authority no more. Whether that is wise yet is for the
- * caller to find out.
+ * Ends the trust in the previous authority. The caller must check first that no
+ * node needs it.
  *
- * @throws {StoreError} When there is none.
+ * @throws {StoreError} When there is no previous authority.
  */
 export function retireAuthority(state: Store): Promise<Authorities> {
   return state.transact(async (change) => {

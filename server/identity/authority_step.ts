@@ -19,7 +19,7 @@ export interface AuthorityStep {
   readonly concerned: readonly NodeRecord[];
   /** Those for which the step is not safe yet. */
   readonly lacking: readonly NodeRecord[];
-  /** What the others do or have. */
+  /** What the other servers do or have. */
   readonly done: string;
   readonly command: string;
 }
@@ -79,16 +79,15 @@ export function knowersOf(
 }
 
 /**
- * Writes down which authorities a node trusts, as it announces, while these are
- * being changed: so that a person can see when the next step is safe. In between
- * nothing is written: all nodes trust the only one there is.
+ * Records which authorities a node says it trusts, while authorities are being
+ * changed, so that an operator can see when the next step is safe. At other
+ * times nothing is recorded: all nodes trust the only authority.
  *
- * An announcement with a key that was revoked, or that the name had before, is not
- * that node's.
+ * An announcement with a key that was revoked, or that the name had before, is
+ * not that node's.
  *
- * @param publicKeySha256 Of the key that was proven.
- * @param announced What it sent, whatever it is.
- * @throws {StoreError} When it cannot be written down.
+ * @param publicKeySha256 Hash of the key that was proven.¶@param announced What
+ *   it sent, unchecked.¶@throws {StoreError} When it cannot be recorded.
  */
 export async function noteTrust(
   { nodes, authorities }: {

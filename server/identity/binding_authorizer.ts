@@ -67,7 +67,7 @@ export function bindingAuthorizer(
   };
 }
 
-/** What Konnectivity's agents call themselves when nobody has named them. */
+/** The default id of Konnectivity's agents. */
 const RANDOM_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** A random id speaks for no node: once for all that share a certificate. */

@@ -1,5 +1,5 @@
 /**
- * Whether what an agent calls itself is what it may call itself.
+ * Checks whether an agent may use the identifiers that it claims.
  *
  * @module
  */
@@ -69,7 +69,7 @@ export function unprovenClaim(
     : undefined;
 }
 
-/** What an address stands for as a prefix: itself. */
+/** The prefix that contains exactly one address. */
 export function addressPrefix(text: string): IpPrefix | undefined {
   const address = parseIpAddress(text);
   return address && { address, length: address.length * 8 };
@@ -95,7 +95,7 @@ function quoted(text: string): string {
     : JSON.stringify(text.slice(0, CLAIM_LENGTH_MAX));
 }
 
-// Patterns of node names: `*` stands for any characters.
+// Patterns of node names: `*` matches any characters.
 
 /** Whether a {@linkcode Wildcard} can match the name of any node. */
 export function isNamePattern(text: string): boolean {

@@ -51,12 +51,12 @@ export class DuplicateRecords {
 
   /** A person has dealt with the node. */
   async remove(node: string): Promise<void> {
-    // Nearly always there is none, and nothing to wait for.
+    // Usually there is no record, and nothing to wait for.
     if (await this.state.look(keyOf(node)) === undefined) return;
     await this.state.transact((change) => change.remove(keyOf(node)));
   }
 
-  /** Of all nodes that have one; what cannot be read is left out. */
+  /** Records of all nodes that have one; an unreadable one is left out. */
   async list(): Promise<ReadonlyMap<string, DuplicateRecord>> {
     const found = new Map<string, DuplicateRecord>();
     for (const file of await this.state.list(FOLDER)) {

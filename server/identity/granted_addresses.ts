@@ -1,7 +1,8 @@
 /**
- * What joined nodes were granted beside their names, and whose it is: an agent
- * that proves nothing about itself must not announce it too, and so receive
- * connections that were meant for the node; nor must a new node be called it.
+ * The identifiers that joined nodes were granted beside their names, with their
+ * owners. An unauthenticated agent must not announce one of them, or it would
+ * receive connections meant for the node. A new node must not have one of them
+ * as its name.
  *
  * Kept in memory, because all nodes' records would have to be read for each
  * unauthenticated agent. Records that change are read again when that is
@@ -37,7 +38,7 @@ export interface GrantedAddressesOptions {
   readonly log: Pick<Log, "error">;
 }
 
-/** A claim that is somebody else's. */
+/** A claim to an identifier of another node. */
 export interface TakenClaim {
   /** Such as `ipv4=10.0.0.7`. */
   readonly claim: string;
@@ -111,8 +112,8 @@ export class GrantedAddresses {
   }
 
   /**
-   * Refuses what a node was granted to agents that showed neither certificate
-   * nor token. To be asked behind those who know tokens.
+   * Refuses agents with neither certificate nor token that claim what a node
+   * was granted. Asked after the authorizers that know tokens.
    */
   readonly authorize: Authorizer = ({ peer }) => {
     if (!isAnonymous(peer.identity)) return undefined;
@@ -145,7 +146,7 @@ function claimsOf(identifiers: Identifiers): readonly Claim[] {
     for (const value of values) {
       const text = `${key}=${value}`;
       const of = key === "cidr" ? parseIpPrefix(value) : addressPrefix(value);
-      // A name, or what is no address and matches nobody.
+      // A name, or text that is no address and therefore matches no grant.
       if (of !== undefined) claims.push({ kind: "prefix", text, of });
       else if (key === "host") claims.push({ kind: "host", text });
     }

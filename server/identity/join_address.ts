@@ -1,7 +1,8 @@
 /**
- * Where nodes reach the server, for the commands that people type there.
+ * The address at which nodes reach the server, for commands on the server's
+ * machine.
  *
- * A running server writes down where it listens; nothing depends on it.
+ * A running server writes it to a file; nothing else depends on that file.
  *
  * @module
  */

@@ -113,7 +113,7 @@ const UNREFUSED: StandingAnswer = {
   ...{ linkedFrom: [], instances: 0 },
 };
 
-/** Where a refused token leaves its bearer. */
+/** What a refused token means for the node that shows it. */
 const TOKEN_STATUS: Readonly<Record<TokenRefusal["reason"], StatusCode>> = {
   unknown: StatusCode.UNAUTHENTICATED,
   expired: StatusCode.UNAUTHENTICATED,
@@ -139,7 +139,7 @@ export class JoinService {
       name: MethodName,
       handler: (request: Uint8Array) => Promise<Uint8Array>,
     ) => this.#method(name, caller, handler);
-    /** For callers without a certificate: counted before anything is done. */
+    /** For callers without a certificate: counted before any work is done. */
     const begin = () => this.#begin(this.#attempts, caller.remoteAddress);
     return {
       [IDENTITY_METHODS.challenge]: method("challenge", () => {
@@ -196,7 +196,7 @@ export class JoinService {
       } catch (error) {
         const refusal = this.#refusalFor(error);
         counted(name, statusName(refusal.code));
-        // Who asks too often is counted, and does not fill the log.
+        // A caller that asks too often is counted, and does not fill the log.
         if (refusal.code !== StatusCode.RESOURCE_EXHAUSTED) {
           this.#attempts.refused(remoteAddress);
           log.event(`${name} refused: ${refusal.message}`, {
@@ -210,13 +210,16 @@ export class JoinService {
     }, { messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX });
   }
 
-  /** Why nobody would join with it, if that is so; nothing is used up. */
+  /**
+   * Why no node could join with the token, if that is so; the token is not used
+   * up.
+   */
   async #tokenProblem(
     { token, node }: JoinRequest,
   ): Promise<Pick<StandingAnswer, "refusal" | "code"> | undefined> {
     const { tokens, nodes, now } = this.options;
     checkNodeName(node, isJoinableName(node), JOINABLE_NAME_RULE);
-    // Of nobody's key: a token that its own node has used is used up here.
+    // With no node's key: a token that its own node has used is used up here.
     const use = { node, publicKeySha256: "" };
     try {
       await tokens.check(parseJoinToken(token), use, now());
@@ -260,8 +263,8 @@ export class JoinService {
           standing.tunnelCode,
         );
       }
-      // Nothing about a known node changes: somebody who has seen its request
-      // could send it again, with a token that grants less, or more.
+      // The record of a known node does not change: an attacker who has seen
+      // its request could replay it with a token that grants more, or less.
       if (known !== undefined) {
         return { answer: await this.#enrol(known, csr, change) };
       }
@@ -294,9 +297,9 @@ export class JoinService {
   }
 
   /**
-   * A name leads connections to its node, as a `host` that was granted does.
+   * A node's name attracts connections, as a granted `host` does.
    *
-   * @param own What the node's token grants: what is its own by that is free.
+   * @param own What the node's token grants; the node may use that.
    */
   async #checkFree(node: string, own: string): Promise<void> {
     const { host, uid } = parseIdentifiers(own, "server");
@@ -442,7 +445,7 @@ export class JoinService {
         : StatusCode.INVALID_ARGUMENT;
       return new GrpcError(code, error.message, error.tunnelCode);
     }
-    // Who has it says so; there is nothing that a person could repair.
+    // The node that has it shows its id; an operator can do nothing here.
     if (error instanceof StoreAwayError) {
       return new GrpcError(
         StatusCode.UNAVAILABLE,

@@ -77,8 +77,8 @@ function namesOf(node: string): LeafName[] {
   return isDnsName(node) ? [uri, { type: "dns", value: node }] : [uri];
 }
 
-// The server's own certificate: issued by its own authority, and issued anew
-// long before it ends, or when it says something else than it should.
+// The server's own certificate: issued by its own authority, and renewed long
+// before it expires, or when its names are wrong.
 
 const DAY_MS = 24 * 3600_000;
 /** How long a server's certificate is good. */
@@ -90,11 +90,12 @@ const DUE = "most of its life was over";
 export const SERVER_FILE = "server.pem";
 
 /**
- * Sees to it that the server's certificate is good for a while.
+ * Renews the server's certificate if needed.
  *
  * @param names Further names, DNS or IP, for clients that are not our agents.
- * @param warn Told when a new one cannot be kept and the old one still serves.
- * @returns Why it was issued anew; `undefined` when the old one is fine.
+ * @param warn Called when a new one cannot be saved and the old one is still
+ *   valid.
+ * @returns Why it was renewed; `undefined` when the old one is fine.
  * @throws {StoreError} When its file may be read by others.
  */
 export async function ensureServerLeaf(
@@ -174,7 +175,7 @@ function leafName(value: string): LeafName {
   return { type: parseIpAddress(value) === undefined ? "dns" : "ip", value };
 }
 
-/** As the platform writes the extension. */
+/** The platform's text form of the extension. */
 function subjectAltName(names: readonly LeafName[]): string {
   return names
     .map(({ type, value }) =>

@@ -44,15 +44,15 @@ export interface NodeAuthorizerOptions {
   readonly log: Pick<Log, "error">;
   readonly grants: Grants;
   /**
-   * Who was admitted as which node. A link outlives the authority that its
-   * certificate was of: what counts later is the node's record alone.
+   * The node as which a link was admitted. A link outlives the authority of its
+   * certificate: later only the node's record counts.
    */
   readonly admitted: WeakMap<PeerIdentity, string>;
 }
 
 /** Whether a certificate is of one of our authorities, and whose. */
 export type OwnCertificate =
-  /** It is somebody else's, or there is none. */
+  /** It belongs to another agent, or there is none. */
   | { readonly isOurs: false }
   /** `node` is absent when it is not a node's, such as the server's. */
   | { readonly isOurs: true; readonly node?: string };
@@ -122,7 +122,7 @@ function isWorthAsking(
   }
 }
 
-/** What cannot be asked now is decided by what is known. */
+/** When the store cannot be asked, the last known record decides. */
 async function askNow(nodes: NodeStore, node: string): Promise<void> {
   try {
     await nodes.readNow(node);

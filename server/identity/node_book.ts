@@ -1,7 +1,7 @@
 /**
- * The records of all joined nodes, in memory from when somebody first asks for
- * them. A state directory has a file for each: to read five thousand takes a
- * quarter of a second, which is done in pieces, and once.
+ * The records of all joined nodes, kept in memory from the first request for
+ * them. A state directory has a file for each node: reading five thousand takes
+ * a quarter of a second, so it happens once, and in pieces.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { StoreError } from "../../neighbours/store/store_error.ts";
 /** How long records are read at a stretch. */
 const SLICE_MS = 3;
 
-/** Of a record that cannot be read: why. */
+/** For each unreadable record, why. */
 export interface DamagedNode {
   readonly name: string;
   readonly damage: string;
@@ -37,7 +37,7 @@ export class NodeBook {
     else if (this.#stale !== "all") this.#stale.add(name);
   }
 
-  /** As they are. Nothing is read where nothing has changed. */
+  /** The present records. They are read again only after a change. */
   entries(): Promise<ReadonlyMap<string, BookEntry>> {
     return this.#reading ??= this.#read().finally(() =>
       this.#reading = undefined

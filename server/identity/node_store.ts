@@ -15,11 +15,14 @@ import type { TokenStore } from "./token_store.ts";
 /** Whether a node may link. */
 export type NodeState = "approved" | "pending" | "revoked";
 
-/** A node as it is kept. */
+/** The stored form of a node. */
 export interface NodeRecord {
   readonly name: string;
   readonly state: NodeState;
-  /** Of the key it joined with, hex. Another key is another node. */
+  /**
+   * SHA-256 of the key that it joined with, in hex. Another key means another
+   * node.
+   */
   readonly publicKeySha256: string;
   /** What it may call itself besides its name: a URL query. */
   readonly identifiers: string;
@@ -27,7 +30,7 @@ export interface NodeRecord {
   readonly joinedAt: string;
   /** The token it joined with. */
   readonly tokenId: string;
-  /** Where it joined from. */
+  /** The address that it joined from. */
   readonly joinedFrom: string;
   /** Its newest certificate; absent while it waits for approval. */
   readonly certificate?: {
@@ -57,15 +60,15 @@ export class NodeStore {
     return this.state.mayLag;
   }
 
-  /** @returns `undefined` for a node nobody knows. @throws {StoreError} */
+  /** @returns `undefined` for an unknown node. @throws {StoreError} */
   read(name: string): NodeRecord | undefined {
     if (!isNodeName(name)) return undefined;
     return this.#parse(name, this.state.peek(nodeKey(name)));
   }
 
   /**
-   * The same inside a change, or as it is now wherever it is kept; `read` knows
-   * it from then on.
+   * The same inside a change, or read from the store now; `read` returns it
+   * from then on.
    *
    * @throws {StoreError}
    */
@@ -77,7 +80,7 @@ export class NodeStore {
     return this.#parse(name, await records.read(nodeKey(name)));
   }
 
-  /** Of all nodes, whose records may be damaged. */
+  /** Records of all nodes; some may be damaged. */
   async names(): Promise<string[]> {
     const files = await this.state.list(FOLDER);
     return files.flatMap((file) => nodeOfFile(file) ?? []);
@@ -100,9 +103,8 @@ export class NodeStore {
   }
 
   /**
-   * Changes a node's record.
-   *
-   * @returns The changed one; `undefined` for a node nobody knows.
+   * Changes a node's record.¶@returns The changed record; `undefined` for an
+   * unknown node.
    */
   change(
     name: string,

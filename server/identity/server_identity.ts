@@ -72,9 +72,12 @@ const MAINTENANCE_MS = 3600_000;
 export interface IdentityEvents {
   /** Files of TLS changed: read them again. */
   onCredentials(): void;
-  /** Other authorities are trusted, or another one issues: agents need the new bundle. */
+  /**
+   * The trusted authorities, or the issuing one, have changed: agents need the
+   * new bundle.
+   */
   onAuthorities(bundle: Uint8Array): void;
-  /** How reading the authorities went: what is wrong with them, if anything. */
+  /** Problems that reading the authorities met, if any. */
   onReloaded(problem?: string): void;
   /** Links of a node may no longer be good; of any node, without a name. */
   onNode(name?: string): void;
@@ -102,7 +105,7 @@ export class ServerIdentity {
   readonly #log: Log;
   readonly #service: JoinService;
   readonly #authorizerOptions: NodeAuthorizerOptions;
-  /** Read at the start only where unauthenticated peers get in. */
+  /** Read at the start only if unauthenticated peers are admitted. */
   readonly #granted: GrantedAddresses;
   readonly #admitsAnonymous: boolean;
   readonly #duplicates: DuplicateRecords;
@@ -220,7 +223,7 @@ export class ServerIdentity {
     return new TextEncoder().encode(this.#authorities.bundle);
   }
 
-  /** To be asked first: about our own certificates, and about taken names. */
+  /** Asked first: about our own certificates, and about names in use. */
   get authorizers(): readonly Authorizer[] {
     return [
       nodeAuthorizer(this.#authorizerOptions),
@@ -249,8 +252,9 @@ export class ServerIdentity {
   }
 
   /**
-   * Whether a certificate is that of a server of our authority. Nobody joins by
-   * that name (`isNodeName`), and nodes' common names begin otherwise.
+   * Whether a certificate is that of a server of our authority. No node can
+   * join by that name (`isNodeName`), and nodes' common names begin with
+   * another prefix.
    */
   isServer(identity: PeerIdentity): boolean {
     if (identity.commonName !== TUNNEL_SERVER_NAME) return false;
@@ -261,11 +265,12 @@ export class ServerIdentity {
     return isServer;
   }
 
-  /** For `tunnel node list`; nothing depends on it. */
+  /** For `tunnel node list`; nothing else depends on it. */
   keepDuplicate(record: DuplicateRecord): void {
     const { nodes } = this.#authorizerOptions;
     this.#keeping = this.#keeping.then(async () => {
-      // Who was forgotten meanwhile leaves nothing to the next of that name.
+      // A node that was forgotten meanwhile leaves nothing to the next of that
+      // name.
       if (nodes.read(record.node) === undefined) {
         await this.#duplicates.remove(record.node);
       } else await this.#duplicates.write(record);
@@ -378,7 +383,7 @@ export class ServerIdentity {
     );
   }
 
-  /** Where records are kept; for what else is kept there. */
+  /** The directory of records, for other files beside them. */
   get state(): Store {
     return this.#state;
   }

@@ -1,9 +1,9 @@
 /**
- * Join tokens: records that hold the hash of a secret, and what it is good for.
+ * Join tokens: records with the hash of a secret, and the rights that it gives.
  *
- * A token is read when it is used, so that revoking is removing a record. A use
- * of it is a record of its own that only one can create: two joins at once, or
- * two servers over one state, never both get the last use.
+ * A token is read at each use, so removing the record revokes it. Each use is a
+ * record of its own that only one request can create: two joins at once, or two
+ * servers over one state, never both get the last use.
  *
  * @module
  */
@@ -41,12 +41,12 @@ export interface TokenRequest {
   readonly nodePattern: string;
   /** What its nodes may call themselves besides their name: a URL query. */
   readonly identifiers: string;
-  /** Its nodes wait until somebody approves them. */
+  /** Its nodes wait until an operator approves them. */
   readonly needsApproval: boolean;
   readonly note: string;
 }
 
-/** A token as it is kept. */
+/** The stored form of a token. */
 export interface TokenRecord extends Omit<TokenRequest, "lifeMs"> {
   readonly id: string;
   /** SHA-256, hex. */
@@ -65,7 +65,7 @@ export interface ListedToken extends TokenRecord {
 /** The node that a use of a token was for. */
 export interface TokenUse {
   readonly node: string;
-  /** Of the node's key: the same node may come again, another may not. */
+  /** Hash of the node's key: the same node may come again, and no other. */
   readonly publicKeySha256: string;
 }
 
@@ -86,7 +86,7 @@ export class TokenRefusal extends Error {
   readonly tunnelCode: Code = "TUN302";
 
   constructor(
-    /** `unknown`: what was shown is no token of this server. */
+    /** `unknown`: the shown text is no token of this server. */
     readonly reason: "unknown" | "expired" | "used-up" | "other-node",
     message: string,
   ) {
@@ -161,9 +161,9 @@ export class TokenStore {
   }
 
   /**
-   * Whether a token lets this node in. Uses nothing up.
+   * Whether a token admits this node. It is not used up.
    *
-   * @param records A change, to be sure; else what is known.
+   * @param records A change, for certainty; else the last known records.
    * @throws {TokenRefusal | StoreError}
    */
   async check(

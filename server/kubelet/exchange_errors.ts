@@ -11,7 +11,7 @@ import { DialError } from "../../proto/peer/dial_error.ts";
 import { dialFailureStatus } from "../../policy/refusal.ts";
 import { MessageError } from "../../net/http1/refusal.ts";
 
-/** There is nobody left who could be told anything. */
+/** The caller is gone, so no answer is possible. */
 export class CallerLeft extends Error {
   override readonly name = "CallerLeft";
 }
@@ -53,7 +53,7 @@ export function kubeletError(kubelet: string, error: unknown): KubeletError {
   throw error;
 }
 
-/** Whether an agent could not be had, or could not connect. */
+/** Whether no agent was found, or the agent could not connect. */
 export function isDialFailure(error: unknown): boolean {
   return error instanceof KubeletError && error.cause instanceof DialError;
 }
@@ -80,7 +80,7 @@ export function refusalOf(error: unknown): KubeletRefusal | undefined {
   throw error;
 }
 
-/** Whether a socket failed for the world's reasons; the others are ours. */
+/** Whether a socket failed for outside reasons; other errors are ours. */
 function isOfTheConnection(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError) &&
     !(error instanceof RangeError);

@@ -25,7 +25,7 @@ export const KUBELET_HANDSHAKE_TIMEOUT_MS = 10_000;
 export interface KubeletDialOptions {
   readonly timers: Timers;
   readonly dial: Dialer["dial"];
-  /** As whom, and whom to believe; asked for each connection. */
+  /** The client certificate and the trusted CA; read for each connection. */
   credentials(): TlsMaterial;
   /** Kubelets' certificates are not looked at. */
   readonly isUnverified: boolean;

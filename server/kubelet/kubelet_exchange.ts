@@ -2,10 +2,10 @@
  * One caller's connection: one request to a kubelet and its answer, or one
  * change of protocol and what is said after it.
  *
- * The caller's leaving is what ends a request whose answer has no end or does
- * not begin (`logs -f` of a quiet pod sends not even a head), so the caller is
- * listened to all the time. As with Go's HTTP server, its half-close counts as
- * leaving, but for changed protocols, where a half-close is passed on.
+ * Some answers never end or never begin (`logs -f` of a quiet pod does not even
+ * send a head). Only the caller's leaving ends such a request, so its socket is
+ * read all the time. As in Go's HTTP server, a half-close counts as leaving,
+ * except after a change of protocol, where it is passed on.
  *
  * Reading order: `run`, `#serve`, `#followCaller`, `#receive`.
  *
@@ -78,7 +78,7 @@ export interface ExchangeObserver {
   began(request: KubeletRequest): void;
   /** Paired with `began`. @param status 0 when the caller left without one. */
   ended(request: KubeletRequest, status: number, tookMs: number): void;
-  /** We said no, to whatever it was. */
+  /** Our refusal of the request, whichever it was. */
   refused(caller: Caller, refusal: KubeletRefusal, isDial: boolean): void;
 }
 
@@ -128,10 +128,10 @@ export class KubeletExchange {
     }
   }
 
-  /** Ends it at once, whatever it is at. */
+  /** Ends it at once, in any state. */
   stop(reason: string): void {
     this.#giveUp(new CallerLeft(reason));
-    // After a change of protocol nobody waits but those two.
+    // After a change of protocol only these two wait.
     this.#kubelet?.reset();
     this.#caller.reset();
   }
@@ -139,7 +139,7 @@ export class KubeletExchange {
   async #serve(request: KubeletRequest): Promise<void> {
     const { signal } = this.#abort;
     const connected = Promise.withResolvers<Socket>();
-    // Nobody may be waiting for it when it fails.
+    // When it fails, its result may have no reader.
     connected.promise.catch(() => {});
     this.#following = this.#followCaller(request, connected.promise);
     let kubelet: Socket;
@@ -275,7 +275,7 @@ export class KubeletExchange {
 
   // --- Both ------------------------------------------------------------------------
 
-  /** @returns The next head; what follows it stays in `from`. */
+  /** @returns The next head; later bytes stay in `from`. */
   async #readHead<Head>(
     from: Socket,
     reader: HeadReader<Head>,
@@ -328,8 +328,8 @@ export class KubeletExchange {
   }
 
   /**
-   * Ends our side and waits for the other one's end: closing at once could turn
-   * what was said into a TCP reset.
+   * Ends our side and waits for the peer's end: closing at once could turn the
+   * last bytes into a TCP reset.
    */
   async #hangUp(socket: Socket, ended: Promise<void>): Promise<void> {
     const ending = socket.closeWrite().then(() => ended).catch(() => {});

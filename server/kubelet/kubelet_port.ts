@@ -2,9 +2,8 @@
  * The port where callers talk to kubelets as if these were near: what
  * yurttunnel calls its interceptor.
  *
- * Who may connect is whoever shows a certificate of the callers' CA, and what
- * they may reach is the policy's business; the kubelet sees our certificate,
- * not theirs.
+ * Clients need a certificate of the callers' CA; the policy decides what they
+ * may reach. The kubelet sees our certificate, not theirs.
  *
  * @module
  */
@@ -57,7 +56,7 @@ export interface KubeletEnvironment extends CountingTools {
   readonly callers: Credentials;
   /** Shown to kubelets, whose CA it names. */
   readonly kubelets: Credentials;
-  /** Somebody was turned away who could not ask for anything. */
+  /** A client was turned away before it could send a request. */
   turnedAway(): void;
 }
 
@@ -125,7 +124,7 @@ export class KubeletPort {
     return this.#listener.address;
   }
 
-  /** Lets nobody in any more, and ends what runs. */
+  /** Admits no new client, and ends the running connections. */
   stop(reason: string): void {
     this.#listener.close();
     this.#isOver = true;
@@ -201,7 +200,7 @@ function observerOf(
   const counts = new KubeletMetrics(metrics);
   return {
     began: ({ path }) => counts.began(path),
-    // Not the query: commands stand there, and what they are given.
+    // The path without its query, which contains commands and their input.
     ended: ({ method, path }, status, tookMs) => {
       counts.ended(path, status);
       log.detail("kubelet request ended", {
@@ -228,11 +227,11 @@ const NODE_GROUPS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Why `caller` may ask for nothing at all; `undefined`: it may.
+ * Why `caller` may make no request at all; `undefined`: it may.
  *
  * Nodes are no callers. In many clusters one CA signs kubelets' certificates
- * and kube-apiserver's alike, and whoever names it as the callers' CA must not
- * thereby let every node run commands on all others.
+ * and kube-apiserver's alike, and an operator who names it as the callers' CA
+ * must not thereby allow every node to run commands on all others.
  */
 function nodeRefusal(
   { certificate, commonName }: PeerIdentity,
@@ -286,8 +285,8 @@ export function requestKindOf(path: string): string {
 }
 
 /**
- * What the kubelet front end counts: requests by what they are for and how they
- * were answered. Neither comes from a caller's text, so labels stay few.
+ * What the kubelet front end counts: requests by purpose and by answer. Neither
+ * label is a caller's text, so there are few.
  */
 export class KubeletMetrics {
   readonly #requests;

@@ -77,7 +77,7 @@ export function kubeletRequestOf(
 
 /**
  * The path of an origin-form target (RFC 9112 §3.2.1). Paths that a kubelet
- * would tidy up first are refused: the node is looked up by what stands here.
+ * would normalize are refused, because the node is found by the path as it is.
  */
 function pathOf(target: string): string {
   const path = target.split("?", 1)[0]!;
@@ -101,8 +101,8 @@ function upgradeOf(
   if (upgrade === undefined || !UPGRADES.has(upgrade.toLowerCase())) {
     return undefined;
   }
-  // Whose bytes come first, the body's or the new protocol's, would be
-  // anybody's guess.
+  // It would be unclear whether the first bytes belong to the body or to the
+  // new protocol.
   if (body.kind !== "bytes" || body.bytes > 0) {
     throw new MessageError(
       400,
@@ -130,7 +130,7 @@ export function forwardedHead(
   ]);
 }
 
-/** Headers that speak to us and not to the kubelet. */
+/** Headers for this server that the kubelet must not see. */
 export function isSteering(key: string): boolean {
   return key.startsWith("x-tunnel-");
 }

@@ -1,14 +1,14 @@
 /**
- * From a request to the node that is meant and the address that its agent
- * dials, by yurttunnel's headers and rules:
+ * Finds the node of a request and the address that its agent dials, by
+ * yurttunnel's headers and rules:
  *
  * 1. `X-Tunnel-Proxy-Host` names the node, `X-Tunnel-Proxy-Dest` what to dial.
  * 2. Else, with an API server at hand, the pod in the path tells the node.
  * 3. Else the Host header does, by name or address.
  * 4. Where the Host names no node that is here, the name by which the caller
  *    greeted us in TLS may, or the address it came to: SPDY and requests to a
- *    node's proxy, which kube-apiserver passes on as they came, have the Host by
- *    which kubectl called kube-apiserver.
+ *    node's proxy, which kube-apiserver passes on as they came, have the Host
+ *    by which kubectl called kube-apiserver.
  *
  * @module
  */
@@ -32,7 +32,7 @@ import { NODES, PODS } from "../../neighbours/kubernetes/paths.ts";
 import { RememberedObjects } from "../../neighbours/kubernetes/remembered_objects.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 
-/** Where a request goes. */
+/** The destination of a request. */
 export interface KubeletRoute {
   /** A `host` identifier of the agent, or an address that it serves. */
   readonly node: string;
@@ -44,7 +44,7 @@ export interface KubeletRoute {
 
 /** How the caller came to us. */
 export interface CallerArrival {
-  /** By SNI; empty when it named nobody, as with addresses. */
+  /** From SNI; empty when the client sent none, as with addresses. */
   readonly serverName: string;
   /** `ip:port`; the port is the one it takes for the kubelet's. */
   readonly localAddress: string;
@@ -106,9 +106,9 @@ async function nodeOf(
 }
 
 /**
- * Host, SNI, or the address that the caller came to. Who names a node in a Host
- * of his own is believed, whatever he called us; but SPDY is what kube-apiserver
- * passes on, and the Host that comes with it may even be that of another node.
+ * Host, SNI, or the address that the caller came to. A caller's own Host that
+ * names a node counts, whatever its SNI says. But kube-apiserver passes SPDY
+ * on, with a Host that may even be that of another node.
  */
 function meantBy(
   { host: text, upgrade }: KubeletRequest,
@@ -119,13 +119,13 @@ function meantBy(
   const isPassedOn = upgrade?.toLowerCase().startsWith("spdy/") === true;
   if (!isPassedOn && isServed(said.host)) return said;
   const isNamed = serverName !== "" && isServed(serverName);
-  // A unix socket's path is nobody's address.
+  // The path of a unix socket is not a node's address.
   if (!isNamed && !/:\d+$/.test(localAddress)) return said;
   const came = parseAuthority(localAddress, "Host");
   if (isNamed) return { host: serverName, port: came.port };
   // A name in TLS or a kubelet's port in the Host says who is meant, and
-  // kube-apiserver's own Host has neither. Who is not here must not be taken
-  // for the node of this machine.
+  // kube-apiserver's own Host has neither. A node that is not here must not be
+  // mistaken for the node of this machine.
   const isSaid = serverName !== "" || said.port === came.port ||
     said.port === KUBELET_PORT;
   return !isSaid && isServed(came.host) ? came : said;
@@ -182,7 +182,7 @@ export function authorityText({ host, port }: HttpAuthority): string {
 }
 
 /**
- * How long an answer is believed. A pod that is made anew under its old name
+ * How long an answer is cached. A pod that is created again under its old name
  * may be on another node.
  */
 export const LOOKUP_BELIEVED_MS = 5_000;
@@ -193,7 +193,7 @@ export const ANSWERS_MAX = 10_000;
 /** A person waits for this. */
 const TIMEOUT_MS = 5_000;
 
-/** Where kubelets listen unless their Node says otherwise. */
+/** The port of kubelets unless their Node states another. */
 export const KUBELET_PORT = 10_250;
 
 /** What is asked of `KubernetesClient`. */
@@ -203,7 +203,8 @@ export interface LookupClient extends Disposable {
 
 /**
  * Which node a pod is on, and where that node's kubelet is, according to the
- * API server. Asked when a request needs it; nothing is watched.
+ * API server. The API server is asked for each request that needs it; nothing
+ * is watched.
  */
 export class NodeLookups implements Disposable {
   readonly #objects: RememberedObjects;
@@ -219,7 +220,10 @@ export class NodeLookups implements Disposable {
     });
   }
 
-  /** @throws {MessageError} When there is no such pod, or nobody can tell. */
+  /**
+   * @throws {MessageError} When there is no such pod, or the API server cannot
+   *   be asked.
+   */
   async nodeOfPod(namespace: string, name: string): Promise<string> {
     const pod = await answered(
       this.#objects.get<Pod>(PODS, { namespace, name }),
@@ -232,7 +236,10 @@ export class NodeLookups implements Disposable {
     );
   }
 
-  /** @throws {MessageError} When there is no such node, or nobody can tell. */
+  /**
+   * @throws {MessageError} When there is no such node, or the API server cannot
+   *   be asked.
+   */
   async kubeletOf(name: string): Promise<HttpAuthority> {
     const { status } = await answered(
       this.#objects.get<KubernetesNode>(NODES, { name }),
@@ -240,7 +247,7 @@ export class NodeLookups implements Disposable {
     const address = status?.addresses
       ?.find(({ type }) => type === "InternalIP")?.address;
     const port = status?.daemonEndpoints?.kubeletEndpoint?.Port;
-    // Where it has no address, it is known by its name at least.
+    // A node without an address is still known by its name.
     return { host: address ?? name, port: port || KUBELET_PORT };
   }
 

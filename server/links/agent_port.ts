@@ -2,8 +2,8 @@
  * The port where agents call in: one connection, one link (or, in the packets
  * carrier, one link per call).
  *
- * TLS asks for a certificate and lets everybody in; whether a peer may be an
- * agent is decided per link, so that a refusal is a sentence that its agent can
+ * TLS requests a certificate and admits every peer; the right to be an agent is
+ * checked for each link, so that a refusal is a sentence that the agent can
  * show, not a broken handshake.
  *
  * @module
@@ -80,8 +80,8 @@ const NODE_LIMITS: Partial<AbuseLimits> = {
 const NODE_IDLE_MS = 300_000;
 
 /**
- * How long callers that received a GOAWAY are waited for: a call of theirs may be
- * on its way, and a round trip later none is.
+ * How long callers that received a GOAWAY are waited for: a call of theirs may
+ * be on its way for one round trip.
  */
 export const LEAVE_MS = 1_000;
 
@@ -92,15 +92,15 @@ export const LEAVE_MS = 1_000;
 export const RETIRED_CHECK_MS = 10_000;
 
 /**
- * How many agents a second a successor takes beside what it carries: handshakes
- * of links that come faster make what runs wait.
+ * How many agents a second a successor can take while it serves: handshakes of
+ * links that come faster delay its traffic.
  */
 const SPREAD_LINKS_PER_SECOND = 500;
 
 /** Fewer are no storm. */
 const SPREAD_LINKS_MIN = 100;
 
-/** Over which time so many links should come to others. */
+/** The time over which that many links are moved. */
 export function spreadOf(links: number, mostMs: number): number {
   if (links < SPREAD_LINKS_MIN) return 0;
   return Math.min(Math.round(1_000 * links / SPREAD_LINKS_PER_SECOND), mostMs);
@@ -132,18 +132,18 @@ export interface AgentPortObserver extends PacketObserver {
 
 /** What agents are told of all servers. */
 export interface PeerAnnouncement {
-  /** As far as their addresses are known; the one that sends it, too. */
+  /** As far as their addresses are known, the sending server's included. */
   readonly servers: readonly PeerServer[];
   /** All there are, the one that sends it included. */
   readonly serverCount: number;
 }
 
-/** Who is at the other end of a connection. */
+/** The identity of a connection's peer. */
 export interface ConnectionPeer {
   readonly identity: PeerIdentity;
   /** `ip:port`. */
   readonly remoteAddress: string;
-  /** To be called when it has shown who it is otherwise, such as by a token. */
+  /** Called when it has shown its identity by other means, such as a token. */
   readonly known?: () => void;
 }
 
@@ -170,15 +170,20 @@ export interface AgentPortOptions {
   readonly methodsFor: (
     caller: ConnectionPeer,
   ) => Readonly<Record<string, MethodHandler>>;
-  /** Whether a certificate is another server's; absent: no server calls. */
+  /**
+   * Whether a certificate is another server's; absent: servers do not call
+   * here.
+   */
   readonly isServer?: (identity: PeerIdentity) => boolean;
   /** Sent to each agent once it is admitted: the authorities to trust, PEM. */
   readonly authorities?: () => Uint8Array | undefined;
-  /** Sent to each agent as well: where servers are; absent: nothing is known. */
+  /**
+   * Also sent to each agent: the addresses of servers; absent: none are known.
+   */
   readonly peers?: () => PeerAnnouncement | undefined;
-  /** Of links; see `ConnectionOptions.firstStreamId`. For tests of the end. */
+  /** For links; see `ConnectionOptions.firstStreamId`. For tests of the end. */
   readonly firstStreamId?: number;
-  /** Of links, beside their frame size. For tests of other windows. */
+  /** For links, beside their frame size. For tests of other windows. */
   readonly linkSettings?: Partial<LocalSettings>;
 }
 
@@ -190,7 +195,7 @@ export class AgentPort {
   readonly #leaving = new Set<Connection>();
   /** Links of the streams carrier, which receive events. */
   readonly #links = new Set<StreamsServerLink>();
-  /** What not all of them have been told yet, by what it is. */
+  /** News that some agents have not received yet, by kind. */
   readonly #telling = new Map<string, Timer>();
   /** Links that were replaced, until they are over. */
   readonly #retired = new Map<AgentLink, Timer>();
@@ -217,11 +222,11 @@ export class AgentPort {
 
   /**
    * Sends all peers to another server: agents of ours by an event, callers by a
-   * GOAWAY. What runs goes on, and peers that come all the same are served. Links
-   * of the packets carrier stay: Go agents drop what they carry when they receive a
-   * GOAWAY.
+   * GOAWAY. Running conduits go on, and peers that come all the same are
+   * served. Links of the packets carrier stay, because Go agents drop their
+   * connections when they receive a GOAWAY.
    *
-   * @param mostMs Agents of a big fleet are spread over no more than this.
+   * @param mostMs The longest time over which a big fleet is spread.
    */
   drain(reason: string, mostMs: number): void {
     const spreadMs = spreadOf(this.#links.size, mostMs);
@@ -259,7 +264,7 @@ export class AgentPort {
     for (const connection of this.#connections) connection.shutdown(reason);
   }
 
-  /** Sends every agent the authorities that it is to trust from now on. */
+  /** Sends every agent the authorities that it must trust from now on. */
   announceAuthorities(bundle: Uint8Array): void {
     this.#tellAll("authorities", (link) => link.announceAuthorities(bundle));
   }
@@ -347,7 +352,8 @@ export class AgentPort {
 
   /**
    * The 2^30 stream ids of a link are nearly used up: four days at 3,000
-   * conduits a second. The agent makes a new one, this one serves what it has.
+   * conduits a second. The agent makes a new link, and this one serves its
+   * running conduits.
    */
   #replace(link: StreamsServerLink): void {
     link.askToReconnect("the stream ids of the link are running out", 0);
@@ -483,7 +489,7 @@ export class AgentPort {
     if (isLink || isServer?.(identity)) {
       const more = isLink
         ? linkSettings
-        // None waits for another one's end.
+        // They end at the same time.
         : { maxConcurrentStreams: LINK_CONDUITS_MAX };
       return {
         keepalive: linkKeepalive(keepaliveMs),

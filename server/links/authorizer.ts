@@ -1,9 +1,9 @@
 /**
  * Which peers may be agents: authorizers are asked in order, until one decides.
  *
- * An authorizer decides nothing about peers that are not its business (another
- * kind of certificate, no token), and the next one is asked. A peer about which
- * no authorizer decides is refused.
+ * An authorizer does not decide about peers of another kind (another kind of
+ * certificate, no token); then the next one is asked. A peer about which no
+ * authorizer decides is refused.
  *
  * @module
  */
@@ -44,8 +44,8 @@ export function refuse(
 /**
  * Asks `authorizers` in order.
  *
- * @returns Why the agent may not link, `undefined` when it may; a promise only
- *   when an authorizer needed one.
+ * @returns Why the agent may not link, `undefined` when it may. It is a promise
+ *   only when an authorizer returned one.
  */
 export function authorize(
   authorizers: readonly Authorizer[],
@@ -82,7 +82,7 @@ export function anonymousAuthorizer(
 ): Authorizer {
   return ({ peer }) => {
     if (!isAnonymous(peer.identity)) return undefined;
-    // In capitals, too, as Konnectivity's agents may be called.
+    // Upper case included, because Konnectivity's agents may have such names.
     if (isAllowed && isNodeName(peer.agentId.toLowerCase())) return ADMITTED;
     if (isAllowed) {
       return refuse(
@@ -105,11 +105,11 @@ export function isAnonymous(identity: PeerIdentity): boolean {
 /** Warnings that are remembered; beyond that, one may be repeated. */
 export const WARNINGS_MAX = 10_000;
 
-/** So that what is wrong with an agent is said once, and again after a time. */
+/** Reports each problem of an agent once, and again after a time. */
 export class SaidOnce {
   readonly #saidMs = new Map<string, number>();
 
-  /** @param againMs After so long it is new again; absent: never. */
+  /** @param againMs After this time it is reported again; absent: never. */
   constructor(
     private readonly nowMs: () => number = () => 0,
     private readonly againMs = Infinity,

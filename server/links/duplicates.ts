@@ -1,16 +1,16 @@
 /**
- * Finds identities that were copied: two processes that speak for one agent
- * with one key, and both live. A cloned machine does that, and a stolen key.
+ * Finds identities that were copied: two live processes with the key of one
+ * agent. A cloned machine causes that, and a stolen key.
  *
  * A restart, a new process beside its predecessor that is draining, the several
- * links of one process and a link whose line was cut are nothing of the kind.
- * So no agent is suspected before both have been there for a while, neither of
- * them draining, and both have answered a PING that was sent then.
+ * links of one process and a link whose line was cut are not copies. So no
+ * agent is suspected before both have been there for a while, neither of them
+ * draining, and both have answered a PING that was sent then.
  *
- * Instance ids distinguish processes. An agent of the packets carrier that sends
- * none, such as Konnectivity's, has one link to a server, and is known by where
- * that comes from. The key is what must be the same: a certificate that was
- * renewed meanwhile is another one.
+ * Instance ids distinguish processes. An agent of the packets carrier that
+ * sends none, such as Konnectivity's, has one link to a server, and is known by
+ * its address. The key must be the same; the certificate may differ, because it
+ * is renewed.
  *
  * @module
  */
@@ -65,7 +65,7 @@ export interface DuplicatesOptions {
     found(duplicate: Duplicate): string;
     /** They still do. */
     lasts(duplicate: Duplicate): void;
-    /** At most one is left. */
+    /** At most one process is left. */
     over(duplicate: Duplicate): void;
     /** One more is not let in. @returns Why, in a sentence for it. */
     refused(others: Duplicate, late: DuplicateInstance): string;
@@ -242,7 +242,7 @@ export class Duplicates {
 class Agent {
   readonly #instances = new Map<string, Instance>();
   timer: Timer | undefined;
-  /** Two of its processes live: what was reported of it last. */
+  /** Two of its processes live: the last report about it. */
   found:
     | { readonly duplicate: Duplicate; readonly message: string }
     | undefined;
@@ -330,8 +330,8 @@ function agentKey({ agentId, identity }: LinkPeer): string | undefined {
 }
 
 /**
- * Agents of an older version have several links, from anywhere: all of them
- * count as one process. One of a newer version is another.
+ * Agents of an older version have several links, from any address: all of them
+ * count as one process. An agent of a newer version is a process of its own.
  */
 function instanceKey(
   { instanceId, carrier, remoteAddress }: LinkPeer,

@@ -49,7 +49,9 @@ interface Member {
 
 /** The links of one agent. */
 export class LinkGroup {
-  /** Who it is, what it proved, and what all of its links announce. */
+  /**
+   * Its identity, its proof, and the identifiers that all its links announce.
+   */
   readonly peer: Pick<LinkPeer, "agentId" | "identity" | "identifiers">;
   readonly #members: Member[] = [];
 
@@ -170,8 +172,9 @@ function lessLoaded(a: Member, b: Member): Member {
 }
 
 /**
- * Whoever dials again when its connection is over must not find that one still
- * counted, until a goodbye has come back: it would be sent elsewhere for it.
+ * A caller that dials again right after its connection ended must not find the
+ * old one still counted until a goodbye has come back: it would be sent to
+ * another link for that.
  */
 function loadOf({ load, ending = 0 }: AgentLink): number {
   return load - ending;

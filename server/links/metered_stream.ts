@@ -1,12 +1,12 @@
 /**
- * Rations what an unauthenticated peer may have done for it, until it has shown
- * who it is.
+ * Rations the work that an unauthenticated peer can cause, until it has proved
+ * its identity.
  *
- * The budgets of the engine are each about one kind of frame. This is about
- * what all of them are for: time on the one processor that carries everybody
- * else's bytes. An unauthenticated peer's bytes are read in slices, with a turn
- * for others behind each; there are only so many of them; and the time that
- * they take is charged to where they come from.
+ * Each budget of the engine limits one kind of frame. This one limits their
+ * common cost: time on the one processor that carries all other peers' bytes.
+ * An unauthenticated peer's bytes are read in slices, with a turn for others
+ * after each; the number of slices is limited; and their time is charged to the
+ * peer's address.
  *
  * @module
  */
@@ -23,14 +23,14 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /**
  * Fifty of the smallest frames, each refused with a message of its own: a
- * millisecond or two at the very worst.
+ * millisecond or two in the worst case.
  */
 export const SLICE_BYTES = 512;
 
 /**
- * What it may go on to send when it was refused: what was on its way by then. All
- * bytes are decrypted before they can be dropped, which is the more expensive half
- * of a flood; so the rest is not read.
+ * How much it may still send after a refusal: bytes that were on their way. All
+ * bytes must be decrypted before they can be dropped, which is the more
+ * expensive half of a flood, so the rest is not read.
  */
 export const LATE_BYTES_MAX: number = 32 * 1024;
 
@@ -120,7 +120,7 @@ class MeteredStream extends StreamLayer implements StreamUser {
   }
 
   #readLater(): number {
-    // Who reads outside of its turn has it next.
+    // A peer that reads out of turn gets the next turn.
     if (!this.#wantsMore) this.goOn();
     this.#wantsMore = true;
     return WOULD_BLOCK;

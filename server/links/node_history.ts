@@ -1,6 +1,6 @@
 /**
- * Since when each node is linked to this server or is not, why it went, and
- * where it was: kept over restarts, so that `offline since` is what it says.
+ * Since when each node is linked to this server or not, why it left, and its
+ * last address. Kept over restarts, so that `offline since` stays true.
  *
  * A file of this server alone, written seldom; nothing depends on it.
  *
@@ -24,19 +24,19 @@ export const HISTORY_MAX = 20_000;
 const NAME_LENGTH_MAX = 253;
 const REASON_LENGTH_MAX = 200;
 
-/** Written so soon after a change, and so often at most. */
+/** Delay of a write after a change, and the least time between two writes. */
 const DELAY_MS = 3_000;
 export const INTERVAL_MS = 30_000;
 
 /**
- * Written so often although nothing has changed: after a crash that is how far
- * off the time is since when nodes are gone that were linked until then.
+ * Written this often even without a change: after a crash, the departure of
+ * nodes that were linked is known to within this time.
  */
 export const REWRITE_MS = 600_000;
 
 /** What is known of a node's links here. */
 export interface NodePast {
-  /** Milliseconds since 1970: since when it is as it is. */
+  /** Milliseconds since 1970: the begin of its present state. */
   readonly sinceMs: number;
   /** The same as text: thousands are shown at a time. */
   readonly since: string;
@@ -58,7 +58,7 @@ export interface LinkFacts {
 
 /** What `NodeHistory` needs. */
 export interface NodeHistoryOptions extends Tools {
-  /** Absent: nothing is kept. */
+  /** Absent: the history is not kept. */
   readonly folder?: string | undefined;
   /** Workers have a file each: every agent is linked to all of them. */
   readonly worker?: number | undefined;
@@ -88,7 +88,7 @@ export class NodeHistory {
     this.#file = new SavedFile({
       path: `${folder}/${HISTORY_FILE}${worker === 0 ? "" : `.w${worker}`}`,
       format: "tunnel-server-nodes-seen",
-      // Ids of servers are made up anew at each start, unless one is given.
+      // The id of a server is new at each start, unless one is configured.
       owner: "a server",
       what: "when nodes were seen",
       unusable: "it is not known since when nodes are offline",
@@ -101,7 +101,7 @@ export class NodeHistory {
     });
   }
 
-  /** What an earlier process has kept; those that were linked then are gone. */
+  /** Reads the file of an earlier process; its linked nodes count as gone. */
   async load(): Promise<void> {
     const saved = await this.#file?.read();
     if (saved === undefined) return;
@@ -172,7 +172,7 @@ export class NodeHistory {
     this.#file?.changed();
   }
 
-  /** Of a link that stands. */
+  /** For a link that stands. */
   linkFacts(link: AgentLink): LinkFacts | undefined {
     return this.#linkFacts.get(link);
   }
@@ -181,7 +181,7 @@ export class NodeHistory {
     return this.#nodes.get(name);
   }
 
-  /** Of all that are remembered. */
+  /** For all remembered nodes. */
   get names(): Iterable<string> {
     return this.#nodes.keys();
   }

@@ -1,8 +1,8 @@
 /**
- * Answers a peer whether it would be let in as an agent, and why not: for
- * `tunnel doctor`, which must find out without a link. A second link of a node
- * looks like a copy of its identity, so the question changes nothing and makes
- * none. Who may be an agent is decided elsewhere.
+ * Tells a peer whether it would be admitted as an agent, and why not. `tunnel
+ * doctor` needs that without a link, because a second link of a node looks like
+ * a copy of its identity. The question changes nothing. The decision itself is
+ * made elsewhere.
  *
  * @module
  */
@@ -62,7 +62,7 @@ export function standingMethods(
         software: request.software,
       };
       const refusal = await options.admit({ peer, token: request.token });
-      // Who would not be let in learns nothing but that.
+      // A peer that would not be admitted learns only that.
       const links = refusal === undefined ? options.linksOf(peer) : [];
       return StandingAnswer.encode({
         refusal: refusal?.message ?? "",

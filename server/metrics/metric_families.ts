@@ -1,7 +1,6 @@
 /**
- * The names of what a server counts: Konnectivity's, with its labels, types and
- * HELP texts to the letter (dashboards and its own tests compare them), and
- * ours.
+ * The names of what a server counts: Konnectivity's, with exactly its labels,
+ * types and HELP texts (dashboards and its own tests compare them), and ours.
  *
  * @module
  */
@@ -9,10 +8,10 @@
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { LeaseObserver } from "../../neighbours/kubernetes/server_lease.ts";
 
-/** In front of the names that are Konnectivity's. */
+/** Prefix of the names that are Konnectivity's. */
 export const UPSTREAM_PREFIX = "konnectivity_network_proxy_server_";
 
-/** In front of ours. */
+/** Prefix of ours. */
 export const SERVER_PREFIX = "tunnel_server_";
 
 /** Upstream's buckets for dials and writes, in seconds. */
@@ -22,7 +21,7 @@ const LATENCY_BOUNDS = [1e-6, 1e-5, 1e-4, .005, .025, .1, .5, 2.5, 12.5];
 // deno-fmt-ignore: one line is enough for a list of numbers.
 const LIFE_BOUNDS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 14_400, 43_200, 86_400];
 
-/** From a health check to an image. */
+/** Buckets from a health check to an image. */
 // deno-fmt-ignore: one line is enough for a list of numbers.
 const BYTES_BOUNDS = [0, 256, 4_096, 65_536, 1_048_576, 16_777_216, 268_435_456, 4_294_967_296];
 
@@ -164,7 +163,7 @@ function registerOwn(registry: MetricRegistry) {
   };
 }
 
-/** Shows a number of ours that is looked at when somebody asks. */
+/** Shows a gauge of ours that is computed when the metrics are read. */
 export function shownGauge(
   registry: MetricRegistry,
   name: string,

@@ -1,11 +1,11 @@
 /**
- * What a server counts for each node: whether it is linked, what it carries, and
- * what of its dials failed.
+ * What a server counts for each node: whether it is linked, its traffic, and
+ * its failed dials.
  *
- * An agent's name is a claim where nobody proves it, and agents come and go:
- * the first nodes that carry anything have a label of their own, all others
- * are counted together, and so is what is no node's name. A label of a node that
- * is gone is another one's when there is none left.
+ * An unauthenticated agent's name is only a claim, and agents come and go: the
+ * first nodes with traffic have a label of their own, and all others are
+ * counted together, as are names that are no node's. When no label is left, the
+ * label of a node that is gone is given to another.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import type { AgentLink } from "../../proto/link/link.ts";
 /** Nodes with labels of their own, each of nine series; `--metrics-nodes-max`. */
 export const NODES_MAX = 1_000;
 
-/** The label of all the others; no node has such a name. */
+/** The label of all other nodes; no node has such a name. */
 export const OTHER_NODES = "(others)";
 
 const PREFIX = "tunnel_node_";
@@ -50,7 +50,7 @@ export class NodeMetrics {
 
   constructor(private readonly nodesMax: number = NODES_MAX) {}
 
-  /** Where to count what `node` carries; `undefined`: nobody knows who it is. */
+  /** The counts of `node`; `undefined`: the node is unknown. */
   of(node: string | undefined): NodeCount {
     const known = node === undefined ? this.#others : this.#nodes.get(node);
     if (known !== undefined) return known;

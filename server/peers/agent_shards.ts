@@ -47,7 +47,7 @@ export function shardPart(shard: number): string {
 
 /** The agents that are linked here, and their texts. */
 export class AgentShards {
-  /** In each shard how many links an agent has, by what is written of it. */
+  /** The number of an agent's links by shard and written entry. */
   readonly #shards = Array.from(
     { length: AGENT_SHARDS },
     () => new Map<string, number>(),

@@ -44,7 +44,9 @@ export class KnownAgents {
     }
   }
 
-  /** A list is there, in place of what it was; without text not any more. */
+  /**
+   * Takes a list in place of its earlier text; without text the list is gone.
+   */
   set(part: string, text: string | undefined): void {
     const isWaiting = this.#unread.has(part);
     this.#unread.set(part, text);
@@ -52,7 +54,7 @@ export class KnownAgents {
     if (!isWaiting) this.turns.run(this.#read(part));
   }
 
-  /** The server is gone, or another one. */
+  /** The server is gone, or another one has its id. */
   drop(): void {
     this.#isDropped = true;
     this.turns.run(this.#dropAll());
@@ -66,7 +68,7 @@ export class KnownAgents {
     yield;
     const before = this.#lists.get(part) ?? new Map<string, PeerAgent>();
     const now = new Map<string, PeerAgent>();
-    // From here on a drop finds both what was and what is.
+    // From here on a removal finds both the old and the new entries.
     this.#lists.set(part, now);
     let pieces = 0;
     for (const entry of entries) {
@@ -122,7 +124,7 @@ export class WorkTurns {
 
   constructor(private readonly timers: Timers) {}
 
-  /** Does it piece by piece, behind what is to be done already; begins at once. */
+  /** Does the work in pieces, after work that waits already; begins at once. */
   run(job: Iterator<unknown>): void {
     this.#jobs.push(job);
     if (this.#timer === undefined && !this.#isWorking) this.#work();
@@ -143,7 +145,7 @@ export class WorkTurns {
         if (this.timers.now() - beginMs >= WORK_TURN_MS) break;
       }
     } catch (error) {
-      // A slip: that job is over, the others are not.
+      // An internal error: this job ends, the others go on.
       this.#jobs.shift();
       throw error;
     } finally {

@@ -31,7 +31,7 @@ export interface MemberRecord {
 /** Longest id of a server; Kubernetes' names have 253 characters. */
 const SERVER_ID_MAX = 253;
 
-/** More authorities than a change has are no help to anybody. */
+/** A change needs no more authorities than this. */
 export const AUTHORITIES_MAX = 16;
 
 /** Longest text that is read. */
@@ -41,7 +41,7 @@ export function formatMember(record: MemberRecord): string {
   return JSON.stringify(record);
 }
 
-/** What another server has written; `undefined` when it is no such thing. */
+/** Another server's record; `undefined` when the text is not one. */
 export function parseMember(text: string): MemberRecord | undefined {
   if (text.length > RECORD_MAX) return undefined;
   const said = objectOf(text);
@@ -91,9 +91,9 @@ function textsOf(value: unknown): readonly string[] {
 // What a server can say of itself to others without having been told.
 
 /**
- * Where agents reach a server that listens here; empty: only somebody who knows
- * the network can say. All interfaces may be any address, and on loopback an
- * agent elsewhere would find itself.
+ * The address at which agents reach a server that listens here; empty: only an
+ * operator can know it. A wildcard address may be any address, and a loopback
+ * address would lead an agent on another machine to itself.
  */
 export function certainAddress(listening: string): string {
   const host = hostOf(listening);
@@ -107,7 +107,7 @@ export function authorityIdsIn(pem: string): readonly string[] {
     const ids = readCertificates(pem).map(authorityIdOf);
     return ids.length > AUTHORITIES_MAX ? [] : [...new Set(ids)].sort();
   } catch (error) {
-    // None: anybody may be an agent here.
+    // No authority: any peer may be an agent here.
     if (!(error instanceof PkiError)) throw error;
     return [];
   }

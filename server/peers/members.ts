@@ -1,11 +1,12 @@
 /**
- * The servers that are there, as a store shows them, this one included.
+ * The present servers, as the store shows them, this one included.
  *
- * What a store says is gone is gone, but for one case: it says that this very
- * server is gone, which is here and has published itself. Then somebody has
- * emptied the place, or answers with an empty list, and the others are no more
- * gone than this one: they stay until this server is seen again and they had
- * the time to come back, or for `MEMBER_KEEP_MS`. So they do while nothing is seen.
+ * A server that the store no longer shows is gone, with one exception: when the
+ * store no longer shows this very server, which is alive and has published
+ * itself. Then the store was emptied, or answers with an empty list, and the
+ * others are probably alive as well. They stay until this server is seen again
+ * and they had the time to come back, or for `MEMBER_KEEP_MS`. They also stay
+ * while the store cannot be read.
  *
  * @module
  */
@@ -25,7 +26,7 @@ import {
 import { type MemberRecord, parseMember } from "./member_record.ts";
 import type { Peer } from "./peers.ts";
 
-/** Servers that are followed; what is said beyond that is not looked at. */
+/** Limit on servers that are followed; further ones are ignored. */
 const MEMBERS_MAX = 256;
 
 /**
@@ -49,7 +50,7 @@ export interface Member {
 /** What is kept of one of them. */
 interface Known {
   member: (Omit<Member, "peer"> & { readonly peer: KnownPeer }) | undefined;
-  /** Of the member; there while it is. */
+  /** The member's watch; present as long as the member is. */
   agents: KnownAgents | undefined;
   /** Parts as they came, for when there is no member yet, and to compare. */
   readonly texts: Map<string, string>;
@@ -57,7 +58,7 @@ interface Known {
 
 /** What `Members` needs from outside. */
 export interface MembersOptions {
-  /** Of this server. */
+  /** The record of this server. */
   readonly instanceId: string;
   readonly index: PeerIndex;
   readonly timers: Timers;
@@ -123,7 +124,7 @@ export class Members {
     if (hasChanged) this.options.onChanged();
   }
 
-  /** This server is not published any more: that it is not seen means nothing. */
+  /** This server is no longer published, so its absence means nothing. */
   retire(): void {
     this.#own = "retired";
   }
@@ -140,7 +141,8 @@ export class Members {
 
   /** Everything is seen again. */
   back(): void {
-    // Entries may have ended while nobody could renew them; their owners write again.
+    // Entries may have expired while the store was away; their owners write
+    // them again.
     if (this.#keeping !== undefined && this.#own === "seen") {
       this.#awaitReturn();
     }
@@ -166,7 +168,7 @@ export class Members {
     if (wasLost) this.#awaitReturn();
   }
 
-  /** Whoever does not come back in time is gone. */
+  /** A server that does not come back in time is gone. */
   #awaitReturn(): void {
     this.#returning ??= this.options.timers.after(RETURN_MS, () => {
       this.#returning = undefined;
@@ -222,7 +224,7 @@ export class Members {
     return true;
   }
 
-  /** It says who it is: only now its agents are somebody's. */
+  /** The server has published itself: only now its agents have an owner. */
   #name(known: Known, record: MemberRecord): void {
     const { member } = known;
     const isSame = member?.record.serverId === record.serverId &&

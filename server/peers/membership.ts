@@ -1,9 +1,9 @@
 /**
- * This server among the others: publishes that it is there and which agents it
- * has, knows the same of the others, and tells the rest of the server.
+ * This server's membership: it publishes itself and its agents, follows the
+ * other servers, and tells the rest of the program.
  *
- * Nothing here stops a server. Without the place where servers meet it goes on
- * with those that it has seen.
+ * No failure here stops a server. Without the store it goes on with the servers
+ * that it has seen.
  *
  * @module
  */
@@ -50,7 +50,7 @@ export interface MembershipEnvironment {
   readonly software: string;
   /** Fewer servers than this are not reported to agents. */
   readonly serverCount: number;
-  /** Servers that somebody has named, whose agents are not known. */
+  /** Servers named by a flag, whose agents are not known. */
   readonly fixed: readonly Peer[];
   readonly strategies: readonly StrategyName[];
   readonly timers: Timers;
@@ -63,7 +63,7 @@ export interface MembershipEnvironment {
 
 /** What is known once the server listens. */
 export interface MembershipStart {
-  /** Where agents reach it; empty when that is not certain. */
+  /** The address for its agents; empty when that is not certain. */
   readonly address: string;
   /** Absent: servers do not meet. */
   readonly ephemerals?: Ephemerals;
@@ -83,7 +83,7 @@ export class Membership implements Peers {
   #started: MembershipStart | undefined;
   #all: readonly Peer[] = [];
   #announced = "";
-  /** Whether what is reported of the others is new, and since when it is not. */
+  /** Whether the view of the others is current, and since when it is not. */
   #view: "unknown" | "followed" | "away" = "unknown";
   #hasWarned = false;
   #writing: Timer | undefined;
@@ -141,7 +141,7 @@ export class Membership implements Peers {
     return Math.max(serverCount, new Set(this.#others()).add(serverId).size);
   }
 
-  /** For an agent that has just linked; absent: there is nothing to say. */
+  /** For an agent that has just linked; absent: there is no news. */
   get announcement(): PeerAnnouncement | undefined {
     const isKnown = this.#started?.ephemerals === undefined
       ? this.options.fixed.length > 0
@@ -176,7 +176,7 @@ export class Membership implements Peers {
     this.#started?.ephemerals?.put(MEMBER_PART, undefined);
   }
 
-  /** Settles when what was published is taken back, or cannot be. */
+  /** Settles when the published entry is removed, or cannot be. */
   stop(): Promise<void> {
     this.retire();
     return this.#stopped ??= this.#end();
@@ -261,7 +261,7 @@ export class Membership implements Peers {
     };
   }
 
-  /** Only of what was written just now. */
+  /** Only for the entries that were written just now. */
   #compareClocks(changes: readonly PartChange[]): void {
     const now = this.options.wallClock();
     for (const { instanceId, part, text } of changes) {
@@ -272,7 +272,9 @@ export class Membership implements Peers {
     }
   }
 
-  /** What is left of this server's earlier life: whoever dials it finds this one. */
+  /**
+   * A leftover of this server's earlier run: a dial to it reaches this process.
+   */
   #isPredecessor({ serverId, address }: Peer): boolean {
     return serverId === this.options.serverId &&
       address === this.#started?.address;
@@ -288,11 +290,11 @@ export class Membership implements Peers {
 
   #changed(): void {
     const { serverId, fixed } = this.options;
-    // Several processes may share an address, and what comes there.
+    // Several processes may share an address and its connections.
     const seen: Peer[] = [];
     const ids = new Set<string>([serverId]);
     for (const { record, peer } of this.#members.others()) {
-      // Somebody may have named the address that it does not know itself.
+      // A flag may name the address that the server cannot know itself.
       if (peer.address === "" || this.#isPredecessor(peer)) continue;
       ids.add(record.serverId);
       seen.push(peer);

@@ -1,7 +1,7 @@
 /**
- * What is wrong between servers that should be one service: two with one id,
- * authorities that have nothing in common, clocks that differ. Each is said
- * once, with what to do, and counted for as long as it is so.
+ * Problems between servers of one service: two with one id, authorities without
+ * a common one, clocks that differ. Each is logged once, with a remedy, and
+ * counted for as long as it lasts.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 import type { MemberRecord } from "./member_record.ts";
 import type { Member } from "./members.ts";
 
-/** Before, one of two with one id may be the other's successor. */
+/** Earlier, one of two with the same id may be the other's successor. */
 export const PEERS_ONE_ID_MS = 30_000;
 
 /** Certificates and tokens forgive less than an hour, logs nothing. */

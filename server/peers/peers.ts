@@ -17,12 +17,12 @@ export interface Peer {
   readonly agentsAreKnown?: boolean;
 }
 
-/** All other servers that are known, without those that are gone. */
+/** All other known servers, without those that are gone. */
 export interface Peers {
   readonly all: readonly Peer[];
   /**
-   * Those that have an agent for a dial, or may have one, best first. Where
-   * nobody says which agents they have, that is all of them.
+   * The servers that have, or may have, an agent for a dial, best first. When
+   * their agents are not known, these are all servers.
    *
    * @param node See `Registry.pick`.
    */

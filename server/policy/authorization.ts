@@ -39,10 +39,7 @@ export class Authorization {
   readonly dials: DialAuthorizer;
   readonly #policy: PolicyFile | undefined;
 
-  /**
-   * @param trail Absent: nothing is recorded.
-   * @throws {PolicyError}
-   */
+  /** @param trail Absent: nothing is recorded. @throws {PolicyError} */
   constructor(
     { policyFile }: AuthorizationOptions,
     metrics: MetricRegistry,
@@ -75,12 +72,15 @@ export class Authorization {
     return this.#policy?.current.visibleTo(node) ?? SEES_EVERYTHING;
   }
 
-  /** What somebody may do on the admin port; `undefined`: nothing is said. */
+  /**
+   * The rights of a person on the admin port; `undefined`: no entry names that
+   * person.
+   */
   adminRoleOf(candidate: AdminCandidate): AdminRole | undefined {
     return this.#policy?.current.adminRoleOf(candidate);
   }
 
-  /** Which rule decides about a dial, and where it stands; nothing is counted. */
+  /** The rule that decides about a dial, with its place; nothing is counted. */
   report(
     question: RequestedDial,
     agent: LinkPeer | undefined,

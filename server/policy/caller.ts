@@ -14,15 +14,15 @@ export interface Caller {
   readonly identity: PeerIdentity;
   /** `ip:port`; of a unix socket a path, or `unix`. */
   readonly remoteAddress: string;
-  /** Of a unix socket its path, whose mode decides who may connect to it. */
+  /** For a unix socket its path; the socket's mode decides who may connect. */
   readonly localAddress: string;
-  /** Of a unix socket which process it is, and whose, where that is known. */
+  /** For a unix socket its process and user, if known. */
   peerCredentials?(): PeerCredentials | undefined;
   /** It came to the agent port, as this node. */
   readonly node?: string;
   /**
-   * It came to another server, of this id, which proved that it is one of ours
-   * and says who it is. Never forwarded again.
+   * The caller came to another server, with this id. That server proved that it
+   * is ours and described the caller. The dial is never forwarded again.
    */
   readonly forwardedBy?: string;
 }
@@ -32,7 +32,7 @@ export function socketOf({ identity, localAddress }: Caller): string {
   return identity.kind === "certificate" ? "" : localAddress;
 }
 
-/** For a sentence. */
+/** The caller as part of a sentence. */
 export function callerName(caller: Caller): string {
   const { forwardedBy } = caller;
   const name = ownName(caller);
@@ -46,7 +46,7 @@ function ownName(caller: Caller): string {
     : `socket ${caller.localAddress}`;
 }
 
-/** For the audit log: what is public about a caller, and nothing else. */
+/** For the audit log: public facts about a caller only. */
 export function callerFacts(
   caller: Caller,
 ): Readonly<Record<string, string | number>> {
@@ -71,9 +71,8 @@ export const CERTIFICATE_FIELDS = [
 ] as const;
 
 /**
- * Whether somebody shows a certificate that fits all that an entry says of it.
- *
- * @param patterns As they are written, by field.
+ * Whether a certificate matches all patterns of an entry.¶@param patterns As
+ * written in the policy, by field.
  */
 export function certificateTest(
   patterns: { readonly [F in typeof CERTIFICATE_FIELDS[number]]?: string },

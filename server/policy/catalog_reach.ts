@@ -1,11 +1,11 @@
 /**
- * Which targets belong to services of the catalog: what a node may dial without
- * any rule, as far as it may see the service. Those that were removed count for
- * a while: their clients have to receive the removal first.
+ * The targets of the catalog's services: a node may dial them without a rule,
+ * if it may see the service. Removed targets count for a while, because their
+ * clients must receive the removal first.
  *
- * A target is one by what is asked for: this address and port, in the network
- * of this agent. Another name of the same agent is another question, which the
- * catalog does not answer.
+ * A target is identified as dials ask for it: by address and port, in the
+ * network of this agent. Another name of the same agent makes another target,
+ * which the catalog does not know.
  *
  * @module
  */
@@ -43,7 +43,7 @@ export interface CatalogReachOptions {
 export class CatalogReach {
   /** By target: the services that have it. */
   readonly #services = new Map<string, Set<string>>();
-  /** By service: its targets, as they are above. */
+  /** By service: its targets, with the keys of the map above. */
   readonly #targets = new Map<string, readonly string[]>();
   /** By target: the service that had it last. */
   readonly #gone: RecentlyRemoved<string>;
@@ -67,9 +67,8 @@ export class CatalogReach {
   }
 
   /**
-   * The service that makes `target` one which `node` may dial.
-   *
-   * @param agent The agent that is named, as dials name it; absent: any.
+   * The service that allows `node` to dial `target`.¶@param agent The agent as
+   * the dial names it; absent: any.
    * @returns Its `namespace/name`; `undefined`: there is none.
    */
   serviceOf(
@@ -161,7 +160,10 @@ function keyOfTarget(
   }
 }
 
-/** As agents are found: by their own names exactly, by others in any spelling. */
+/**
+ * Compared as agents are found: their own ids exactly, other identifiers in
+ * normal form.
+ */
 function agentKey({ key, value }: AgentIdentifier): string {
   return `${key}=${identifierKey(key, value)}`;
 }

@@ -27,11 +27,11 @@ export interface RequestedDial {
   readonly id?: ConnectionId | undefined;
 }
 
-/** Whether a dial may be made, and where to report what becomes of it. */
+/** Whether a dial may be made, and which log gets its outcome. */
 export interface DialDecision {
   /** The dial must not be made, and why. */
   readonly refusal?: DialError;
-  /** Receives what becomes of the dial. */
+  /** Receives the outcome of the dial. */
   readonly record?: DialRecord;
 }
 
@@ -45,7 +45,7 @@ export interface DialAuthorizerOptions {
   refused(): void;
 }
 
-/** Where there are no rules, and no audit log. */
+/** Used when there are neither rules nor an audit log. */
 const ADMITTED: DialDecision = Object.freeze({});
 
 /** Callers with several servers ask the next one after these words. */
@@ -68,8 +68,8 @@ export class DialAuthorizer {
   /**
    * Decides about a dial.
    *
-   * @param agent The one that would be asked. Absent: there is none, which a
-   *   caller that may not reach the node it names is not to learn.
+   * @param agent The agent that would be asked. Absent: there is none, and a
+   *   caller without the right to reach the node must not learn that.
    * @param forwardedTo The server that would be asked instead of an agent.
    */
   authorize(
@@ -98,7 +98,7 @@ export class DialAuthorizer {
       this.reach?.isComplete === false;
   }
 
-  /** For the audit log: a dial was decided about. */
+  /** For the audit log: a dial was decided. */
   record(
     decision: RuleDecision,
     dial: RequestedDial,
@@ -149,6 +149,6 @@ export function namesOf(
   wanted: string | undefined,
 ): readonly string[] {
   if (agent !== undefined) return [agent.agentId, ...agent.identifiers.host];
-  // An agent elsewhere: what stands in front says which name it is.
+  // An agent of another server: its prefix says which identifier it is.
   return wanted === undefined ? [] : [wanted.replace(/^(?:host|id)=/, "")];
 }

@@ -33,7 +33,7 @@ const WHO = [...CERTIFICATE_FIELDS, "socket"] as const;
 
 /** An entry with rules about targets, for callers or for nodes that dial. */
 export interface RuleEntry<Who> {
-  /** Where it stands, such as `frontends[2]`. */
+  /** Its place in the policy, such as `frontends[2]`. */
   readonly place: DocumentPath;
   readonly allow: readonly LabelledRule[];
   readonly deny: readonly LabelledRule[];
@@ -88,7 +88,7 @@ const NODE_DIAL = map({ node: FULL_TEXT, ...RULES }, {
   someOf: [DECIDES],
 });
 
-/** One entry of `frontends` as it is written. */
+/** One entry of `frontends` in the file. */
 export const FRONTEND_ENTRY: Shape<RuleEntry<Caller>> = as(
   FRONTEND,
   ({ socket, ...given }, { place }) => {
@@ -105,7 +105,7 @@ export const FRONTEND_ENTRY: Shape<RuleEntry<Caller>> = as(
   },
 );
 
-/** One entry of `dials` as it is written, for the name of a node that dials. */
+/** One entry of `dials` in the file, by the name of the dialing node. */
 export const NODE_DIAL_ENTRY: Shape<RuleEntry<string>> = as(
   NODE_DIAL,
   (given, { place }) => ({

@@ -44,7 +44,7 @@ export const SERVICE_PATTERN: Shape<Wildcard> = as(
   (pattern) => new Wildcard(pattern),
 );
 
-/** Of entries that are about something allowed or denied. */
+/** Entries that allow or deny a dial. */
 export const DECIDES = [
   ["allow", "deny"],
   "it neither allows nor denies anything; add allow or deny",
@@ -62,7 +62,7 @@ const ENTRY = map({
   someOf: [DECIDES],
 });
 
-/** Which nodes a pattern means, whatever the spelling. */
+/** The nodes that match a pattern, in any spelling. */
 export function nodeTest(text: string): (node: string) => boolean {
   const pattern = new Wildcard(text.toLowerCase());
   return (node) => pattern.matches(node.toLowerCase());
@@ -76,7 +76,7 @@ export interface DiscoveryEntry {
   isAbout(node: string): boolean;
 }
 
-/** One entry as it is written. */
+/** One entry in the file. */
 export const DISCOVERY_ENTRY: Shape<DiscoveryEntry> = as(
   ENTRY,
   ({ node, allow = [], deny = [] }) => ({
@@ -87,8 +87,8 @@ export const DISCOVERY_ENTRY: Shape<DiscoveryEntry> = as(
 );
 
 /**
- * What `node` sees by all entries together: what one of them denies no other
- * one allows, and what none allows is hidden.
+ * What `node` sees by all entries together: a denial by one entry wins over all
+ * others, and a service that no entry allows is hidden.
  *
  * @param entries Absent: all clients see everything.
  */
@@ -157,7 +157,7 @@ export interface NodeGrants {
   isAbout(node: string): boolean;
 }
 
-/** One entry as it is written. */
+/** One entry in the file. */
 export const NODE_GRANTS: Shape<NodeGrants> = as(
   GRANTS,
   ({ name, identifiers = [], services }) => ({
@@ -190,7 +190,7 @@ export const UID_MAX = 2 ** 32 - 1;
 /** Whom an entry may be about. */
 export interface AdminCandidate {
   readonly identity?: PeerIdentity;
-  /** Of a process that opened the socket. */
+  /** For a process that opened the socket. */
   readonly uid?: number;
 }
 
@@ -221,7 +221,7 @@ export interface AdminEntry {
   isAbout(candidate: AdminCandidate): boolean;
 }
 
-/** One entry as it is written. */
+/** One entry in the file. */
 export const ADMIN_ENTRY: Shape<AdminEntry> = as(
   ADMIN,
   ({ role, uid: wanted, ...patterns }) => {

@@ -108,10 +108,9 @@ export class Policy {
   /**
    * Evaluates a dial.
    *
-   * All entries that are about the caller and the node count together: what one
-   * of them denies no other one allows.
-   *
-   * @param nodes The names of the agent that would be asked.
+   * All entries for the caller and the node count together: a denial by one of
+   * them wins over all others.¶@param nodes The names of the agent that would
+   * be asked.
    */
   evaluate(
     caller: Caller,
@@ -186,7 +185,7 @@ export class Policy {
     );
   }
 
-  /** Where the rule stands that is called so; see `RuleDecision.rule`. */
+  /** The place of the rule with this name; see `RuleDecision.rule`. */
   placeOf(label: string): DocumentPath | undefined {
     for (const entry of [...this.#frontends ?? [], ...this.#dials]) {
       for (const labelled of [...entry.allow, ...entry.deny]) {
@@ -198,7 +197,7 @@ export class Policy {
 
   /** Whether `node` may announce a service, `namespace/name`. */
   mayOffer(node: string, service: string): boolean {
-    // Where no entry is about services, names are free.
+    // Without an entry about services, any node may use any name.
     if (!this.#nodes.some(({ services }) => services !== undefined)) {
       return true;
     }
@@ -223,7 +222,10 @@ export class Policy {
     return visibilityOf(this.#discovery, node);
   }
 
-  /** What somebody may do on the admin port; `undefined`: nothing is said. */
+  /**
+   * The rights of a person on the admin port; `undefined`: no entry names that
+   * person.
+   */
   adminRoleOf(candidate: AdminCandidate): AdminRole | undefined {
     const roles = this.#admins.filter((entry) => entry.isAbout(candidate))
       .map(({ role }) => role);

@@ -27,7 +27,8 @@ export interface PolicySource {
 }
 
 /**
- * Who dials, of words such as `alice`, `node:edge-7` or `socket:/run/a.sock`.
+ * The caller, from words such as `alice`, `node:edge-7` or
+ * `socket:/run/a.sock`.
  *
  * @param groups Organizations of the certificate.
  */
@@ -65,7 +66,7 @@ export function targetNamed(text: string): DialTarget {
   return { protocol, address };
 }
 
-/** @param agent The one that would be asked, where it is known. */
+/** @param agent The agent that would be asked, if known. */
 export function ruleReport(
   question: RequestedDial,
   agent: LinkPeer | undefined,

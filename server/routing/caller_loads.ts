@@ -23,7 +23,7 @@ export interface CallerTools {
 /** See the module description. */
 export class CallerLoads {
   readonly #loads = new Map<string, number>();
-  /** Of conduits that were dialed and are not joined yet. */
+  /** For conduits that were dialed and are not joined yet. */
   readonly #callers = new WeakMap<Conduit, string>();
 
   of(caller: string): number {
@@ -43,7 +43,10 @@ export class CallerLoads {
     }, dial);
   }
 
-  /** Carries bytes to what was dialed here, which counts until both are closed. */
+  /**
+   * Joins the caller with the dialed conduit, which counts until both are
+   * closed.
+   */
   async join(conduit: Conduit, target: Conduit): Promise<void> {
     const caller = this.#callers.get(target);
     const leave = caller === undefined ? () => {} : this.#enter(caller);

@@ -1,6 +1,6 @@
 /**
  * A way that a dial may take: over an agent's link, or to another server that
- * has one. `OngoingDial` knows no other difference between the two.
+ * has one. `OngoingDial` sees no difference between the two.
  *
  * @module
  */
@@ -29,7 +29,7 @@ export interface DialWay {
   readonly agentId: string | undefined;
   /** The server that is asked, for records; absent: the agent is linked here. */
   readonly forwardedTo?: string;
-  /** For a sentence, such as `agent edge-7 (10.0.0.7:4711)`. */
+  /** The way as part of a sentence, such as `agent edge-7 (10.0.0.7:4711)`. */
   readonly name: string;
   /** Dials and conduits that take it, where ways are compared by it. */
   readonly load?: number;
@@ -44,8 +44,8 @@ export interface DialWay {
   /** Asks its other end for a sign of life, unless one is waited for. */
   checkLiveness(): void;
   /**
-   * Behind `dial`: calls `then` when what is said early may follow it, which may
-   * be at once, and never where it follows the answer.
+   * Called after `dial`: runs `then` when early bytes may follow the dial. That
+   * may be at once, and it never happens when they must follow the answer.
    */
   whenAlive(then: () => void): void;
   /**
@@ -56,7 +56,7 @@ export interface DialWay {
    * `unprocessed`.
    */
   dial(events: DialEvents, options: LinkDialOptions): PendingDial;
-  /** What it says of its failure, for a caller that knows no ways. */
+  /** The text of its failure for a caller, who does not know ways. */
   named(error: DialError): DialError;
 }
 
@@ -124,7 +124,7 @@ export class LinkWay extends WayTo<AgentLink> implements DialWay {
     return this.leadsTo.dial(this.target, events, options);
   }
 
-  /** A link knows what went wrong; the caller wants to know on which node. */
+  /** A link knows what went wrong; the caller must also learn on which node. */
   named(error: DialError): DialError {
     // It names its rule, the same over either carrier.
     if (isRefusalByRule(error.message)) return error;

@@ -1,11 +1,11 @@
 /**
  * From a target to a conduit: chooses an agent, or another server that has one,
- * or says why there is neither; how it is asked is `ongoing_dial.ts`'s business.
- * All frontends dial through here.
+ * or says why there is neither; `ongoing_dial.ts` asks it. All frontends dial
+ * through here.
  *
  * An agent that is linked here comes first, by whatever strategy it was found:
- * what is known of other servers' agents is second-hand, and a hop more. Only
- * one that is silent or draining stands behind them.
+ * knowledge of other servers' agents is second-hand, and they cost one hop
+ * more. Only a local agent that is silent or draining comes after them.
  *
  * @module
  */
@@ -59,8 +59,8 @@ export interface Forwarder {
 }
 
 /**
- * Other servers that are asked for one dial. Where nobody knows which agents
- * they have, each that has none costs a round trip.
+ * Limit on other servers that are asked for one dial. When their agents are not
+ * known, each wrong one costs a round trip.
  */
 export const PEERS_ASKED_MAX = 4;
 
@@ -68,7 +68,7 @@ export const PEERS_ASKED_MAX = 4;
 export interface DialerOptions {
   readonly registry: Registry;
   readonly timers: Timers;
-  /** How long an agent may take to answer; 0 waits for ever. */
+  /** How long an agent may take to answer; 0: no limit. */
   readonly dialTimeoutMs: number;
   /**
    * Absent: all callers but nodes may dial everything, and nothing is recorded.
@@ -79,8 +79,8 @@ export interface DialerOptions {
   /** Absent: callers are told which server to call instead. */
   readonly forwarder?: Forwarder | undefined;
   /**
-   * Who hears of dials. The next connection that comes with the id of one that
-   * is listed there has an id of its own.
+   * The reports of dials. When a dial comes with the id of a connection that is
+   * still listed, it gets a new id.
    */
   readonly reports: DialReports;
 }
@@ -165,7 +165,7 @@ export class Dialer {
     return dial;
   }
 
-  /** A caller may give any, also one that is another caller's. */
+  /** A caller may choose any id, even that of another caller. */
   #idOf({ id }: CallerDial): ConnectionId {
     return id === undefined || this.options.reports.has(id)
       ? newConnectionId()
@@ -194,7 +194,7 @@ export class Dialer {
       request.node,
       (link) =>
         isUntried(link, (one) => registry.isHealthy(one), tried, place) &&
-        // Each agent has a loopback of its own.
+        // Each agent has its own loopback.
         (request.oneAgent !== true || link.peer.agentId === first!.agentId),
     );
     // The agent of a link that lives is slow by itself, and might be the very
@@ -208,8 +208,9 @@ export class Dialer {
       : this.#wayOf(request, link, tried);
     if (way === undefined) return undefined;
     const agent = agentOf(way);
-    // What the first agent may be asked for, another one may not. No caller has
-    // asked for it by name, so a refusal is neither logged nor counted.
+    // A target that is allowed on the first agent may be forbidden on another.
+    // No caller asked for that agent by name, so a refusal is neither logged
+    // nor counted.
     const decision = authorizer?.explain(request, agent);
     if (decision?.isAllowed === false) return undefined;
     const record = decision &&
@@ -238,7 +239,7 @@ export class Dialer {
   ): DialWay | undefined {
     const { forwarder } = this.options;
     if (forwarder === undefined) return undefined;
-    // Each of several has agents of its own, and so have we.
+    // Each server has agents of its own, and so has this one.
     const isForOne = request.oneAgent === true && request.node === undefined;
     if (isForOne && tried.length > 0) return undefined;
     const peers = this.#peersWith(request);
@@ -260,13 +261,16 @@ export class Dialer {
     return best ?? lively(all)[0] ?? all[0];
   }
 
-  /** A dial that came from one goes to no other: it could go round for ever. */
+  /**
+   * A dial that another server forwarded is not forwarded again: it could go in
+   * a circle.
+   */
   #peersWith({ target, node, caller }: CallerDial): readonly Peer[] {
     const { peers = NO_PEERS } = this.options;
     return caller.forwardedBy === undefined ? peers.find(target, node) : [];
   }
 
-  /** Why nobody is asked, for a caller who may know it. */
+  /** Why no agent is asked, for a caller that may know. */
   #unserved(
     request: CallerDial,
     picked: Picked | NoAgent,
@@ -331,8 +335,9 @@ function agentOf(way: DialWay | undefined): LinkPeer | undefined {
 }
 
 /**
- * Beside a silent agent another one is wanted, and one that stays; where its link
- * gives no sign of life, another link of its own will do.
+ * Beside a silent agent another agent is wanted, one that does not drain. If
+ * only its link gives no sign of life, another link of the same agent is
+ * enough.
  */
 function isUntried(
   link: AgentLink,

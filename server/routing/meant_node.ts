@@ -38,7 +38,7 @@ export function meantNode<Dial extends RequestedDial>(
   if (dial.node !== undefined || protocol === "unix" || isIpAddress(host)) {
     return undefined;
   }
-  // What an agent announces to serve is no name of its own.
+  // A service that an agent announces is not a name of the agent.
   if (registry.strategyFor(dial.target) === "destHost") return undefined;
   const target: DialTarget = {
     protocol,

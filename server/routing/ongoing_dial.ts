@@ -1,19 +1,20 @@
 /**
- * A dial under way: takes one way, another one when that is lost or when it does
- * not answer soon, waits no longer than the deadline, and counts what came of it.
+ * A dial under way: it takes one way, and another when the first is lost or
+ * does not answer soon. It waits no longer than the deadline, and reports its
+ * outcome.
  *
- * What a caller has sent goes to one agent only (`platform/time/race.ts`). Where
- * another agent could be asked, it goes with the dial only if the first has just
- * shown that it lives: it answered a PING within its last round trip. Otherwise a
- * PING goes with the dial, behind as much as fills a packet, the bytes stay with the
- * caller, and they follow with the PING's answer; an agent near by gets them with
- * its answer to the dial. One that stands still, is cut off, or is behind a path
- * that swallows long packets has heard nothing then. One that does so later costs
- * the dials of that round trip: they fail soon.
+ * What a caller has sent goes to one agent only (`platform/time/race.ts`).
+ * Where another agent could be asked, it goes with the dial only if the first
+ * has just shown that it lives: it answered a PING within its last round trip.
+ * Otherwise a PING goes with the dial, behind as much as fills a packet, the
+ * bytes stay with the caller, and they follow with the PING's answer; an agent
+ * near by gets them with its answer to the dial. One that stands still, is cut
+ * off, or is behind a path that swallows long packets has heard nothing then.
+ * One that does so later costs the dials of that round trip: they fail soon.
  *
- * A caller that knows other servers (`DialWishes.hasOthers`) has the same choice:
- * where a way stands still and nothing was sent over it, the dial is refused, and
- * the caller asks the next server.
+ * A caller that knows other servers (`DialWishes.hasOthers`) has the same
+ * choice: where a way stands still and nothing was sent over it, the dial is
+ * refused, and the caller asks the next server.
  *
  * It refuses to know who may be asked: `another` does.
  *
@@ -46,8 +47,8 @@ import { STILL_MS } from "./registry.ts";
 import { callerName } from "../policy/caller.ts";
 
 /**
- * An agent that has not answered for so long may stand still: another one is
- * asked as well. Most targets answer within a round trip, or refuse.
+ * An agent that has not answered after this time may have stopped: another one
+ * is asked as well. Most targets answer within a round trip, or refuse.
  */
 export const SECOND_OPINION_MS = 1_000;
 
@@ -67,16 +68,15 @@ export interface Choice {
  */
 export type AnotherPlace = "instead" | "beside";
 
-/** Another way, of those that were not tried; mostly there is none. */
+/** Finds a way that was not tried yet; usually there is none. */
 type Another = (
   tried: readonly DialWay[],
   place: AnotherPlace,
 ) => Choice | undefined;
 
 /**
- * How many ways are tried in place of one that was lost before it answered: the
- * links of one agent go one after the other, and so do servers that know of no
- * such agent.
+ * How many ways replace lost ones before an answer: the links of one agent are
+ * tried in turn, and so are servers that do not know such an agent.
  */
 const RETRIES_MAX = 4;
 
@@ -128,7 +128,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     return this.#request.id;
   }
 
-  /** Who asks for what, and who is asked. */
+  /** The request, and the agent that is asked. */
   get facts(): ConnectionFacts {
     return dialFacts(this.#request, this.#way);
   }
@@ -158,7 +158,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     return this.#choice.way;
   }
 
-  /** Somebody who may ends it. */
+  /** Ended by its user or an operator. */
   kill(reason: string): void {
     const error = new DialError("refused", reason, { code: "TUN509" });
     this.#fail(error, "refused");
@@ -176,7 +176,8 @@ export class OngoingDial extends Race<Choice, Conduit>
       if (!this.#isHeld) this.#takeEarlyData();
       this.enter(this.#choice);
     } catch (error) {
-      // A slip: what is listed, counted and timed ends here.
+      // An internal error: its entry in the list, its count and its timer end
+      // here.
       if (!this.isOver) this.finish();
       throw error;
     }
@@ -229,7 +230,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     if (times === 0) this.suspect(attempt);
     if (this.hearer !== undefined) return "watch";
     if (times === 0 || this.running.length === 1) this.#askAnother();
-    // By the second time it is known whether the links themselves stand still.
+    // At the second look it is known whether the links themselves are silent.
     return this.isOver || this.#isLeftToOthers() || times > 0
       ? "enough"
       : STILL_MS;
@@ -259,7 +260,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     return true;
   }
 
-  /** Where another agent could serve the next one. */
+  /** Only if another agent could serve the dial. */
   protected override isSilent({ asked }: WayAttempt): boolean {
     return asked.way.askedMs !== undefined && this.#hasChoice();
   }
@@ -311,9 +312,9 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   /**
-   * The agent may stand still, or its target be slow. The answer of another one
-   * counts if it connects: that it cannot may be its own problem. Nothing was
-   * sent, and a connection alone sends nothing either.
+   * The agent may have stopped, or its target may be slow. Another agent's
+   * answer counts if it connects; its failure may be its own problem. Nothing
+   * was sent, and a connection alone sends nothing either.
    */
   #askAnother(): void {
     const isStream = this.#request.target.protocol === "tcp";
@@ -337,7 +338,7 @@ export class OngoingDial extends Race<Choice, Conduit>
 
   sendEarly(bytes: Uint8Array): number {
     const [attempt] = this.running;
-    // With two that are asked it waits for the one that answers.
+    // Of two agents it waits for the one that answers.
     if (attempt === undefined || this.#isHeld) return 0;
     if (this.running.length > 1) return 0;
     if (this.#isInDoubt) {
@@ -356,8 +357,8 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   /**
-   * What another server has may be out of date, and its refusal costs a caller
-   * nothing: what is sent early there is kept for the next one.
+   * Knowledge of another server's agents may be out of date, and its refusal
+   * costs a caller nothing: early bytes are kept for the next way.
    */
   #canKeep({ length }: Uint8Array): boolean {
     return this.#request.target.protocol === "tcp" &&
@@ -382,7 +383,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     try {
       this.#answer.connected(live);
     } catch (error) {
-      // Whoever made it resets it, which nobody would hear of.
+      // The loser is reset by its maker, and has no reader.
       if (!live.isAttached) abandon(live, INTERNAL_ERROR);
       throw error;
     }
@@ -394,7 +395,7 @@ export class OngoingDial extends Race<Choice, Conduit>
 
   protected override givenUp({ asked }: WayAttempt, isWon: boolean): void {
     asked.span?.end("it is not wanted any more");
-    // Of a dial that fails, the one that counts says why.
+    // When all ways fail, the one that counts gives the reason.
     if (!isWon && asked === this.#choice) return;
     const why = isWon
       ? "another agent was quicker"
@@ -432,7 +433,7 @@ export class OngoingDial extends Race<Choice, Conduit>
 
 const GAVE_UP = "the caller gave up";
 
-/** For the log. @param way Absent: there was none. */
+/** For the log. @param way Absent: there was no way. */
 export function dialFacts(
   { id, caller, node, target }: IdentifiedDial,
   way: DialWay | undefined,

@@ -3,7 +3,7 @@
  * then carries the conduit is its `LinkGroup`'s business.
  *
  * Links are kept by object, never by agent id: two links of one agent are two
- * entries, and nothing of one can leak into the other.
+ * entries, and their data cannot mix.
  *
  * No dial, no link that comes or goes and no question about counts costs more
  * with ten thousand agents than with ten (`registry_scale_test.ts`).
@@ -24,8 +24,8 @@ import { hostOf } from "../../proto/peer/host_port.ts";
 import { NODE_SUBJECT_PREFIX } from "../../proto/identity/node_name.ts";
 
 /**
- * An agent that leaves a PING unanswered for so long gets no dials that others can
- * serve. Few paths take longer; those that do lose nothing but a choice.
+ * An agent that leaves a PING unanswered for this long gets only dials that no
+ * other agent can serve. Few paths are slower; those lose only a choice.
  */
 export const STILL_MS = 500;
 
@@ -235,8 +235,8 @@ export class Registry {
   }
 
   /**
-   * Its agent was asked to go elsewhere: it counts as one that drains, so that
-   * it is used for what nobody else serves.
+   * Its agent was asked to link elsewhere: it counts as draining, and serves
+   * only what no other agent serves.
    */
   preferOthers(link: AgentLink): void {
     if (this.#links.has(link)) this.#unwanted.add(link);
@@ -329,7 +329,7 @@ interface Sighting {
   readonly remoteAddress: string;
 }
 
-/** When and from where agents that are gone were last seen, for refusals. */
+/** When and from where departed agents were last seen, for refusals. */
 class LastSeen {
   // In order of departure, because `note` moves a key to the end.
   readonly #seen = new Map<string, Sighting>();
@@ -373,9 +373,9 @@ function formatAge(ms: number): string {
 
 /** Agents by the names of nodes. */
 export class LinkedNames {
-  /** In their normal form, that of the certificate among them. */
+  /** In normal form, the certificate's name included. */
   readonly #named = new Map<string, Set<LinkGroup>>();
-  /** They proved nothing, so what they announce may be anybody's. */
+  /** They are unauthenticated, so their announcements may be false. */
   readonly #anonymous = new Set<LinkGroup>();
 
   add(agent: LinkGroup): void {
@@ -396,7 +396,7 @@ export class LinkedNames {
     }
   }
 
-  /** Who may be this node, or have announced what it was granted. */
+  /** Agents that may be this node, or may have announced its identifiers. */
   about(node: string): readonly LinkGroup[] {
     const named = this.#named.get(nameKey(node)) ?? [];
     return [...new Set([...named, ...this.#anonymous])];

@@ -1,6 +1,6 @@
 /**
  * Opens the state of a server, or of a command that works on it: records in a
- * store, beside the directory of what is this machine's alone.
+ * store, beside a directory for what belongs to this machine alone.
  *
  * @module
  */
@@ -60,8 +60,8 @@ export interface StateSource {
 /**
  * Opens the state, or makes it on the first start of the first server.
  *
- * @param stateDirectory What is this machine's alone.
- * @param fill Writes what a new state holds.
+ * @param stateDirectory Directory for what belongs to this machine
+ *   alone.¶@param fill Writes the content of a new state.
  * @throws {StoreError} When it is there and not whole. Never makes a new CA in
  *   place of one that was lost.
  */
@@ -165,7 +165,7 @@ async function openRemote(
   });
 }
 
-/** Where a server has its state; `undefined`: it has none. */
+/** The place of a server's state; `undefined`: it has none. */
 export function stateLocationOf(
   { state, agents }: Pick<ServerOptions, "state" | "agents">,
 ): StoreLocation | undefined {
@@ -204,8 +204,8 @@ export function createState(
       const [found] = await change.list(folder);
       if (found !== undefined) throw incomplete(store, `${folder}/${found}`);
     }
-    // Where a change is not made at once another server may be about to finish:
-    // its authority is the one then.
+    // When a change fails, another server may be about to finish its own: then
+    // its authority counts.
     if (!await change.has(AUTHORITY_ROLES)) await fill(change);
     await change.create(FORMAT_RECORD, FORMAT_TEXT);
     return true;

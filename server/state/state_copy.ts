@@ -15,7 +15,7 @@ import type { Store, StoreTransaction } from "../../neighbours/store/store.ts";
 import { StoreError } from "../../neighbours/store/store_error.ts";
 
 /**
- * What makes up a state. What agents announced is not among it: they announce it
+ * The parts of a state. Announcements are not among them: agents announce
  * again.
  */
 export const STATE_FOLDERS = ["ca", "tokens", "nodes", "duplicates"] as const;
@@ -34,8 +34,8 @@ const ROUNDS_MAX = 5;
 /**
  * Copies to a place that is not a directory.
  *
- * @throws {StoreError} When there is a state already, or what is there is not of
- *   an interrupted copy.
+ * @throws {StoreError} When there is a state already, or the place holds
+ *   anything but an interrupted copy.
  */
 export async function copyToRemote(
   from: Store,

@@ -1,7 +1,7 @@
 /**
- * Agents by what a caller calls them, whatever the strategies are: `node1` or an
- * address means the `host` identifier, `uid=…` and `cidr=…` those, `id=…` the
- * agent's own name, which every agent has.
+ * Agents by the names that callers use, independent of strategies: `node1` or
+ * an address means the `host` identifier, `uid=…` and `cidr=…` those, `id=…`
+ * the agent's own name, which every agent has.
  *
  * @module
  */
@@ -26,9 +26,10 @@ export class AgentIndex<
     const rules = {
       host: RULES.destHost(),
       uid: RULES.uid(),
-      // Agents that announced this very prefix; one inside it is another one.
+      // Agents that announced exactly this prefix; a prefix inside it is
+      // another key.
       cidr: namedBy(({ identifiers }) => identifiers.cidr, prefixKey),
-      // As it is spelled: two agents may differ in case alone.
+      // With its spelling: two agents may differ in case alone.
       id: namedBy(({ agentId }) => [agentId], (id) => id),
     };
     this.#by = new Map(
@@ -42,7 +43,7 @@ export class AgentIndex<
     return this.#by.get("id")!.size;
   }
 
-  /** Adds it, or looks at it anew. */
+  /** Adds it, or updates it. */
   add(candidate: C): void {
     for (const strategy of this.#by.values()) strategy.add(candidate);
   }
@@ -61,8 +62,8 @@ export class AgentIndex<
 }
 
 /**
- * How many agents there are by their ids, without counting them anew: health
- * ports and metrics ask all the time, and each link that comes or goes asks.
+ * The number of agents by their ids, kept as a count: health ports, metrics and
+ * each link that comes or goes ask for it.
  */
 export class AgentTally {
   readonly #perId = new Map<string, number>();

@@ -3,10 +3,11 @@
  * whenever they came.
  *
  * Adding, removing and choosing cost the same with ten agents and with ten
- * thousand. So those that are thought to be healthy stand in front, and dials
- * draw among them. One that turns out otherwise when it is drawn moves behind
- * them; with each choice a few of those behind are looked at again, and come back
- * when they have recovered. With few agents that is all of them, and exact.
+ * thousand. So agents that seem healthy stand in front, and dials draw among
+ * them. An agent that is drawn and is not healthy moves behind them. With each
+ * choice a few of those behind are checked again, and move forward when they
+ * have recovered. When there are few agents, all are checked, and the result is
+ * exact.
  *
  * @module
  */
@@ -24,10 +25,12 @@ export type IsWanted = (agent: LinkGroup) => boolean;
 /** How many that are not healthy are looked at again with each choice. */
 const REVIEWED = 2;
 
-/** The same where nobody is healthy: the best of so many is chosen. */
+/** How many are looked at when none is healthy: the best of them is chosen. */
 export const AGENTS_LOOKED_AT_MAX = 64;
 
-/** Up to so many are searched for one by one; it is quicker, and needs no table. */
+/**
+ * Up to this many are searched one by one, which is quicker and needs no table.
+ */
 const SEARCHED_MAX = 8;
 
 /** See the module description. */
@@ -35,7 +38,7 @@ export class AgentList implements CandidateList<LinkGroup> {
   /** The first `#healthy` of them are thought to be healthy. */
   readonly #agents: LinkGroup[] = [];
   #healthy = 0;
-  /** Where in `#agents` each one is, once they are many. */
+  /** The index in `#agents` of each agent, once there are many. */
   #places: Map<LinkGroup, number> | undefined;
   /** Which of those that are not healthy is looked at next. */
   #reviewedNext = 0;
@@ -45,7 +48,7 @@ export class AgentList implements CandidateList<LinkGroup> {
     return this.#agents;
   }
 
-  /** Adds `agent`, or looks at it anew: it may have another link. */
+  /** Adds `agent`, or updates it: it may have a new link. */
   add(agent: LinkGroup): void {
     let place = this.#placeOf(agent);
     if (place === -1) {
@@ -114,14 +117,14 @@ export class AgentList implements CandidateList<LinkGroup> {
       if (isWanted !== undefined && !isWanted(agent)) continue;
       if (first !== undefined) return agent.load < first.load ? agent : first;
       first = agent;
-      // Any of the others, alike.
+      // Any of the others, with equal chance.
       const others = this.#healthy - 1;
       if (others > 1) start += Math.floor(random() * others);
     }
     return first;
   }
 
-  /** Nobody is healthy, or wanted: the best of those that are looked at. */
+  /** None is healthy or wanted: the best of those that were looked at. */
   #bestOfSome(
     rankOf: RankOf,
     random: () => number,

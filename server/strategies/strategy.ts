@@ -32,7 +32,7 @@ export interface Candidate {
 /** Candidates that qualify for the same targets, and those to choose among. */
 export interface CandidateList<C extends Candidate> {
   readonly all: readonly C[];
-  /** Adds it, or looks at it anew. */
+  /** Adds it, or updates it. */
   add(candidate: C): void;
   /** Forgets it; harmless when it is not there. */
   remove(candidate: C): void;
@@ -40,9 +40,9 @@ export interface CandidateList<C extends Candidate> {
 
 /** What makes an agent qualify for a host. */
 export interface Rule {
-  /** Under which an agent stands; none: it qualifies for nothing. */
+  /** The keys of an agent; none: it qualifies for no target. */
   keysOf(peer: Candidate["peer"]): readonly string[];
-  /** Under which a host is looked for; the first that has agents decides. */
+  /** The keys for a host; the first key with agents decides. */
   search(host: string): Iterable<string>;
   /** The first agent stands under a key, or the last one does no more. */
   used?(key: string, change: 1 | -1): void;
@@ -65,7 +65,7 @@ export class Strategy<
     return this.#lists.size;
   }
 
-  /** Adds it, or looks at it anew. @returns Whether it qualifies for anything. */
+  /** Adds it, or updates it. @returns Whether it qualifies for any target. */
   add(candidate: C): boolean {
     const keys = new Set(this.rule.keysOf(candidate.peer));
     for (const key of keys) {

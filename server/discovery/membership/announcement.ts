@@ -1,12 +1,12 @@
 /**
- * Which services of an agent's announcement are accepted: those that its node may
- * offer, at addresses that are the node's own. Pure.
+ * Which services of an agent's announcement are accepted: those that its node
+ * may offer, at addresses that are the node's own. Pure.
  *
- * An address means what it means to the agent that announces it, which dials it
- * itself: the loopback of its machine, its own identifiers, and what a policy
- * grants its node. Any node may use any name unless a policy restricts it; a
- * service of another source of the catalog stays that source's, whoever announces
- * it.
+ * The announcing agent dials an address itself, so the address has that agent's
+ * meaning: the loopback of its machine, its own identifiers, or an address that
+ * a policy grants its node. Any node may use any name unless a policy restricts
+ * it. A service of another source of the catalog stays that source's, even if
+ * an agent announces it.
  *
  * @module
  */
@@ -87,7 +87,7 @@ export function authorizeAnnouncement(
     const decision = problem ?? authorizeOne(peer, service, rules);
     if (typeof decision === "string") {
       refused.push({ service: announcedName(service), reason: decision });
-      // One reason stands for all that follow: there may be thousands.
+      // One reason is reported for all that follow: there may be thousands.
       if (decision === TOO_MANY) break;
       continue;
     }
@@ -117,7 +117,7 @@ function problemOfAgent(
       `${ANNOUNCED_TEXT_LENGTH_MAX} characters at most; set --agent-id`;
 }
 
-/** @returns Why not, or what is accepted. */
+/** @returns The accepted services, or why not. */
 function authorizeOne(
   peer: LinkPeer,
   announced: AnnouncedService,
@@ -175,7 +175,7 @@ function authorizeOne(
   });
 }
 
-/** As Kubernetes has it: letters, digits, and what names are joined with. */
+/** Kubernetes' rule: letters, digits, and the characters that join names. */
 const APP_PROTOCOL = /^[A-Za-z0-9./_-]{0,63}$/;
 
 /** One agent serves one port of a service at one address once. */

@@ -35,7 +35,10 @@ export interface MemberMemory {
 const FORMAT = "tunnel-members";
 const VERSION = 1;
 
-/** Of several servers that saved an agent, what the last one to see it says. */
+/**
+ * When several servers saved an agent, the record of the one that saw it last
+ * counts.
+ */
 export function latestOf(
   saved: Iterable<RememberedAgent>,
 ): readonly RememberedAgent[] {
@@ -49,7 +52,7 @@ export function latestOf(
   return [...latest.values()];
 }
 
-/** Of all servers: which of them has saved something. */
+/** The servers that have saved something. */
 export function membersOf(serverId: string): string {
   return `members-${
     sha256Hex(new TextEncoder().encode(serverId)).slice(0, 16)
@@ -61,7 +64,7 @@ export function membersText(agents: readonly RememberedAgent[]): string {
   return JSON.stringify({ format: FORMAT, version: VERSION, agents }) + "\n";
 }
 
-/** @throws {Error} When it is nothing of that kind. */
+/** @throws {Error} When the text is not such a record. */
 export function parseMembers(text: string): RememberedAgent[] {
   const found = Object(JSON.parse(text));
   if (found.format !== FORMAT || found.version !== VERSION) {
@@ -71,9 +74,9 @@ export function parseMembers(text: string): RememberedAgent[] {
 }
 
 /**
- * Agents as somebody has saved them.
+ * Agents as a server has saved them.
  *
- * @throws {Error} When they are none.
+ * @throws {Error} When the text is not a list of agents.
  */
 export function agentsOf(list: unknown): RememberedAgent[] {
   if (!Array.isArray(list) || !list.every(isAgent)) {
@@ -111,7 +114,7 @@ function offerOf(offer: OfferedName): OfferedName {
   });
 }
 
-/** Parts of what was announced. */
+/** The folder of the parts. */
 const PARTS = "discovery";
 
 /** Without a number where one record has room for all: a directory's files. */
@@ -124,17 +127,17 @@ const PARTS_MAX = 64;
 const READ_MAX = 32 * PARTS_MAX;
 
 /**
- * What agents have announced, saved in a store: each server writes records of its
- * own and reads those of all servers that share the store, so that a new one knows
- * what its peers know. They are optional: what cannot be read or written is logged
- * once.
+ * What agents have announced, saved in a store: each server writes records of
+ * its own and reads those of all servers that share the store, so that a new
+ * one knows what its peers know. They are optional: a failure to read or write
+ * is logged once.
  *
- * Where records have a limit, a server's agents are in several parts. Each stands
- * for itself: of an agent that an interrupted saving has left in two of them, what
- * was seen last counts.
+ * Where records have a limit, a server's agents are in several parts. Each part
+ * is complete in itself: when an interrupted save has left an agent in two
+ * parts, the later sighting counts.
  */
 export class MemberRecords implements MemberMemory {
-  /** Names of what was saved last; absent: others may have saved it. */
+  /** Names of the records saved last; absent: others may have saved them. */
   #saved: readonly string[] | undefined;
   #warned: string | undefined;
 
@@ -198,7 +201,7 @@ export class MemberRecords implements MemberMemory {
   }
 
   #warn(what: string, error: unknown): void {
-    // Whoever keeps the state says that it is away.
+    // The store reports its own absence.
     if (error instanceof StoreAwayError) return;
     if (!(error instanceof Error)) throw error;
     const line = `Cannot ${what}: ${error.message}; agents announce it again`;
@@ -213,7 +216,7 @@ function partsOf(
   bytesMax: number,
 ): readonly string[] {
   const encoder = new TextEncoder();
-  // Room for the format, and what is around a list.
+  // Room for the format around a list.
   const roomBytes = bytesMax - 200;
   const parts: RememberedAgent[][] = [];
   let bytes = 0;

@@ -55,15 +55,17 @@ export const RECONNECT_WAIT_MS = 2_000;
 /** The same while a remembered agent is not back yet. */
 export const KNOWN_RECONNECT_WAIT_MS = 5_000;
 
-/** A change is saved after this long, together with what follows it. */
+/**
+ * A change is saved after this time, together with the changes that follow it.
+ */
 export const AGENT_KEEP_MS = 3_000;
 
 /** Without a change the times of linked agents are saved this often. */
 export const KEEP_AGAIN_MS = 120_000;
 
 /**
- * An agent's announcement is read at once, and then so often at most: meanwhile
- * announcements wait, and only the last one counts.
+ * An agent's announcement is read at once, and later ones at most this often:
+ * meanwhile announcements wait, and only the last one counts.
  */
 export const ANNOUNCE_INTERVAL_MS = 200;
 
@@ -94,7 +96,7 @@ export interface MembershipSourceOptions extends Tools {
   readonly settleMs?: number;
   /** Absent: a server starts without remembered agents. */
   readonly memory?: MemberMemory;
-  /** Absent: of other servers nothing is known. */
+  /** Absent: other servers' agents are not known. */
   readonly peers?: PeerOffers;
   /** Milliseconds since 1970; for what is saved. */
   readonly now?: () => number;
@@ -232,7 +234,7 @@ export class MembershipSource implements Source {
     return refusals === "" ? [] : JSON.parse(refusals);
   }
 
-  /** Links cannot be missed: there is nothing to read again. */
+  /** No link can be missed, so there is nothing to read again. */
   reconcile(): Promise<void> {
     return Promise.resolve();
   }
@@ -387,7 +389,7 @@ export class MembershipSource implements Source {
     this.#offer(agent, offers);
   }
 
-  /** From now on `agent` offers these, and no others. */
+  /** Replaces the services that `agent` offers. */
   #offer(agent: Agent, offers: readonly OfferedName[]): void {
     const touched = new Set(agent.services());
     this.#offering += Math.sign(offers.length) -
@@ -495,7 +497,7 @@ type Known =
   /** Only what another server says of it. */
   | { readonly kind: "heard"; readonly state: OfferingAgent["state"] };
 
-/** One agent, whatever links it has. */
+/** One agent with all its links. */
 class Agent implements OfferingMember {
   readonly links = new Set<AgentLink>();
   offers: readonly OfferedName[] = [];
@@ -521,7 +523,7 @@ class Agent implements OfferingMember {
     return own ?? (known.kind === "heard" ? known.state : "unready");
   }
 
-  /** What its links here are; `undefined`: there is none. */
+  /** The state of its links here; `undefined`: it has none. */
   get own(): "ready" | "serving" | undefined {
     if (this.links.size === 0) return undefined;
     const isDraining = [...this.links].every((link) => link.isDraining);

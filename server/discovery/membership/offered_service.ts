@@ -1,5 +1,6 @@
 /**
- * From what agents offer to a service of the catalog and its endpoints. Pure.
+ * Turns the offers of agents into a service of the catalog and its endpoints.
+ * Pure.
  *
  * @module
  */
@@ -63,7 +64,9 @@ export function serviceFrom(
   };
 }
 
-/** Where `service` is to be had: each offer is an endpoint behind its agent. */
+/**
+ * The places that serve `service`: each offer is an endpoint behind its agent.
+ */
 export function endpointsFrom(
   service: Service,
   members: readonly OfferingMember[],

@@ -1,13 +1,13 @@
 /**
- * What agents offer that are linked to other servers: the contract of whatever lets
- * servers know of each other, and how they do, by ephemeral texts in the store that
- * they have in common. A server tells its peers what it has seen itself, never what
- * it has heard: so nothing that is gone comes back by way of a third one.
+ * The offers of agents that are linked to other servers. Servers share them as
+ * ephemeral texts in their common store. A server reports only what it has seen
+ * itself, never what it has heard: so a removed offer cannot come back through
+ * a third server.
  *
- * An agent's name decides in which of a few texts it stands, so that a change of
- * one is a change of one text. A text is never taken back while its server runs:
- * that one is gone means that the server is, whose agents have lost their links
- * then.
+ * An agent's name decides which of a few texts contains it, so a change of one
+ * agent changes one text. A server never removes a text while it runs: a
+ * missing text means that the server is gone, and that its agents have lost
+ * their links.
  *
  * @module
  */
@@ -43,12 +43,12 @@ const KEPT_MS = 600_000;
 export interface SharedOffersOptions {
   readonly ephemerals: Ephemerals;
   readonly serverId: string;
-  /** Of this process: what it says itself is not heard. */
+  /** The id of this process: its own texts are skipped. */
   readonly instanceId: string;
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Where a server keeps for itself what it says; absent: nowhere. */
+  /** The store in which a server keeps its own reports; absent: none. */
   readonly kept?: MemberMemory;
 }
 
@@ -59,7 +59,7 @@ interface PeerTexts {
   goneMs: number | undefined;
 }
 
-/** See the module description; what is saved in it is told to the others. */
+/** See the module description; saved agents are reported to the others, too. */
 export class SharedOffers implements PeerOffers, MemberMemory {
   readonly #peers = new Map<string, PeerTexts>();
   readonly #said = new Map<string, string>();
@@ -104,7 +104,7 @@ export class SharedOffers implements PeerOffers, MemberMemory {
     for (const agent of agents) {
       const part = shardPart(fnv1a(agent.id) % SHARDS);
       const { state, seenMs } = agent;
-      // Else each text would be another one each time.
+      // Otherwise every text would change each time.
       const entry = { ...agent, seenMs: state === undefined ? seenMs : 0 };
       const entries = shards.get(part) ?? [];
       entries.push(JSON.stringify(entry));
@@ -134,7 +134,7 @@ export class SharedOffers implements PeerOffers, MemberMemory {
     for (const { instanceId, part, text } of changes) {
       if (instanceId === this.options.instanceId) continue;
       const known = this.#peers.get(instanceId);
-      // Until it says that it is there: a server that died may leave parts.
+      // Until it publishes itself: a server that died may leave parts.
       const peer = known ?? { parts: new Map(), goneMs: nowMs };
       if (text === undefined) {
         if (part === MEMBER_PART) peer.goneMs ??= nowMs;
@@ -168,7 +168,7 @@ function readText(text: string): readonly RememberedAgent[] {
   try {
     return agentsOf(JSON.parse(text));
   } catch {
-    // Another version has said it, or nobody of ours.
+    // Written by another version, or not by one of our servers.
     return [];
   }
 }
@@ -199,7 +199,10 @@ export interface OfferingAgent {
   readonly id: string;
   /** The name that it proved; empty: none. */
   readonly node: string;
-  /** As the other server has authorized them: the rules here count as well. */
+  /**
+   * The other server has authorized them by its rules; the rules here count as
+   * well.
+   */
   readonly offers: readonly OfferedName[];
   /** `unready`: it has no link there any more, or that server is gone. */
   readonly state: "ready" | "serving" | "unready";
@@ -207,7 +210,7 @@ export interface OfferingAgent {
   readonly seenMs: number;
 }
 
-/** Where the agents of other servers are learned; never those of our own. */
+/** Receives the agents of other servers, never those of this one. */
 export interface PeerOffers {
   /**
    * Each agent once: of several servers that name it, the one that counts by
@@ -227,8 +230,8 @@ const RANKS: Readonly<Record<OfferingAgent["state"], number>> = {
 };
 
 /**
- * Whether `one` says more about an agent than `other`: a link that stands before
- * one that is lost, then what was seen last.
+ * Whether `one` is a better report of an agent than `other`: a standing link
+ * before a lost one, then the later sighting.
  */
 export function isBetter(one: OfferingAgent, other: OfferingAgent): boolean {
   const byState = RANKS[one.state] - RANKS[other.state];
