@@ -1,19 +1,19 @@
 /**
- * The admin API: what a program of ours is asked about itself, over HTTP with
- * JSON. Here is what both ends agree on, paths and answers; who may ask, and how
- * it is carried, are not known here.
+ * The admin API: the questions that a program of ours answers about itself,
+ * over HTTP with JSON. This file has the paths and answers that both ends agree
+ * on; it knows neither the rights of callers nor the transport.
  *
- * Version 1 may get new paths and new fields. What is there stays, and means the
- * same: clients ignore fields that they do not know.
+ * Version 1 may get new paths and new fields. Existing ones stay, with the same
+ * meaning: clients ignore fields that they do not know.
  *
  * Conventions: times are RFC 3339 in UTC, durations end in `Ms`, sizes in
- * `Bytes`, rates are bytes a second. A field that is absent is not known. Lists
- * are in the order in which people want to read them.
+ * `Bytes`, rates are bytes a second. An absent field is unknown. Lists are
+ * sorted for human readers.
  *
  * @module
  */
 
-/** In front of every path. */
+/** Prefix of every path. */
 export const ADMIN_API = "/v1";
 
 /** What may be asked (GET). `NAME` and `ID` are one percent-encoded segment. */
@@ -49,8 +49,8 @@ export const ADMIN_PATHS = {
 } as const;
 
 /**
- * What may be done (POST), each with a JSON body, `{}` where nothing is said.
- * Answers `ActionAnswer` unless another is named.
+ * Actions (POST), each with a JSON body, `{}` by default. The answer is
+ * `ActionAnswer` unless another is named.
  */
 export const ADMIN_ACTIONS = {
   /** `/v1/conduits/ID/kill` */
@@ -75,7 +75,7 @@ export const ADMIN_ACTIONS = {
   endSession: "session/end",
 } as const;
 
-/** What somebody may do here. */
+/** The caller's rights. */
 export type AdminRole =
   /** Ask. */
   | "view"
@@ -90,13 +90,13 @@ export interface AdminProblem {
   readonly message: string;
 }
 
-/** `GET /v1`: what this program answers, and what it takes. */
+/** `GET /v1`: the paths that this program answers, and their parameters. */
 export interface IndexAnswer {
-  /** In front of every path. */
+  /** Prefix of every path. */
   readonly version: 1;
   readonly paths: readonly {
     readonly method: "GET" | "POST";
-    /** With one `:segment` where a name or an id is. */
+    /** With one `:segment` in the place of a name or an id. */
     readonly path: string;
     readonly role: AdminRole;
   }[];
@@ -108,8 +108,8 @@ export interface ActionAnswer {
   readonly message: string;
 }
 
-// How somebody who may use the admin API lets a browser in: a code that is good
-// once and for a minute, which the browser changes into a cookie.
+// How a user of the admin API signs a browser in: a code that is valid once and
+// for a minute, which the browser exchanges for a cookie.
 
 /** `POST /v1/logins` */
 export interface LoginQuestion {
@@ -121,11 +121,14 @@ export interface LoginQuestion {
 export interface LoginAnswer {
   readonly code: string;
   readonly expiresAt: string;
-  /** To be opened in a browser of the same machine; the code is in its fragment. */
+  /** A URL for a browser on the same machine; the code is in its fragment. */
   readonly url: string;
 }
 
-/** Of `POST /v1/session {code}`, which sets a cookie, and of `GET`: who asks. */
+/**
+ * Answer of `POST /v1/session {code}`, which sets a cookie, and of `GET`, which
+ * names the user.
+ */
 export interface SessionAnswer {
   readonly name: string;
   readonly role: AdminRole;

@@ -115,7 +115,7 @@ export interface HistorySample {
   readonly dialRate: number;
   /** Since the sample before. */
   readonly failedDials: number;
-  /** Of the dials since the sample before; absent: there were none. */
+  /** Failed dials since the previous sample; absent: there were none. */
   readonly dialP50Ms?: number | undefined;
   readonly dialP99Ms?: number | undefined;
 }
@@ -130,10 +130,10 @@ export interface HistoryAnswer {
 // `GET /v1/watch`: server-sent events for a screen that follows a server. Each
 // has a name, and JSON as its data.
 //
-// A watcher is sent a `status` each second, and of the lists that it asked for
-// (`?lists=nodes,conduits,events`) what changed since: whole items by key, and
-// keys that are gone. The first of each list has everything (`isWhole`).
-// A watcher that reads slower than that gets fewer, never a queue.
+// A watcher gets a `status` each second, and the changes of the lists that it
+// asked for (`?lists=nodes,conduits,events`): whole items by key, and keys that
+// are gone. The first of each list has everything (`isWhole`). A slower watcher
+// gets fewer events, never a queue.
 
 /** Changes of one list. */
 export interface ListChange<T> {

@@ -26,7 +26,7 @@ export interface NodeSummary {
   readonly toTargetRate: number;
   readonly fromTargetRate: number;
   readonly roundTripMs?: number | undefined;
-  /** On this server, or on others that it knows. */
+  /** Linked to this server, or to another one that it knows. */
   readonly servers: readonly string[];
   readonly certificateUntil?: string | undefined;
   /** Two machines use its identity. */
@@ -41,19 +41,19 @@ export interface NodeSummary {
  */
 export interface NodesAnswer {
   readonly nodes: readonly NodeSummary[];
-  /** How many there are, whatever the limit. */
+  /** The number of all, whatever the limit. */
   readonly total: number;
-  /** Of the machine, when the answer was made. */
+  /** The machine's clock, when the answer was made. */
   readonly now?: string | undefined;
 }
 
 /** `GET /v1/nodes/NAME` */
 export interface NodeDetail extends NodeSummary {
-  /** Of the machine, when the answer was made. */
+  /** The machine's clock, when the answer was made. */
   readonly now?: string | undefined;
   readonly joinedAt?: string | undefined;
   readonly joinedFrom?: string | undefined;
-  /** What it may call itself, and what it calls itself. */
+  /** The identifiers that it was granted, and those that it announces. */
   readonly grants: readonly string[];
   readonly identifiers: readonly string[];
   readonly linkDetails: readonly LinkInfo[];
@@ -76,7 +76,7 @@ export interface ConduitInfo {
   /** The same in the logs, audits and answers of all programs that it passes. */
   readonly id: string;
   readonly state: "dialing" | "open" | "closing";
-  /** Who asked for it. */
+  /** The caller that requested it. */
   readonly caller: string;
   /** `HOST:PORT`, or a socket's path. */
   readonly from?: string | undefined;
@@ -92,12 +92,14 @@ export interface ConduitInfo {
   readonly dialMs?: number | undefined;
   readonly toTargetBytes: number;
   readonly fromTargetBytes: number;
-  /** Of the last ten seconds. */
+  /** Over the last ten seconds. */
   readonly toTargetRate: number;
   readonly fromTargetRate: number;
-  /** Of the link that carries it. */
+  /** The id of the link that carries it. */
   readonly roundTripMs?: number | undefined;
-  /** What the other end may send, and what waits here to be passed on. */
+  /**
+   * The window that the other end may still use, and the bytes that wait here.
+   */
   readonly windowBytes?: number | undefined;
   readonly queuedBytes?: number | undefined;
   /** Why nothing moves, such as `the caller does not read`; absent: it may. */
@@ -119,6 +121,6 @@ export interface ConduitInfo {
  */
 export interface ConduitsAnswer {
   readonly conduits: readonly ConduitInfo[];
-  /** How many there are that are asked for, whatever the limit. */
+  /** The number of all that match, whatever the limit. */
   readonly total: number;
 }

@@ -12,7 +12,7 @@ export interface PathStep {
   readonly outcome: "ok" | "failed" | "skipped" | "warning";
   /** What was seen, one sentence. */
   readonly message: string;
-  /** Of a failure or a warning. */
+  /** The code of a failure or a warning. */
   readonly code?: string | undefined;
   /** The command, or the change, that mends it. */
   readonly remedy?: string | undefined;
@@ -56,7 +56,7 @@ export interface PolicyQuestion {
 /** Which rule decides. */
 export interface PolicyAnswer {
   readonly isAllowed: boolean;
-  /** The rule, as it is called in the log; absent: no rule matched. */
+  /** The rule's name in the log; absent: no rule matched. */
   readonly rule?: string | undefined;
   /** `file:line` of it, where it is known. */
   readonly place?: string | undefined;

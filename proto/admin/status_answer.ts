@@ -1,6 +1,6 @@
 /**
- * What a program says of itself at a glance: what needs attention first, then
- * what it has.
+ * What a program reports about itself at a glance: first what needs attention,
+ * then its parts.
  *
  * @module
  */
@@ -12,11 +12,11 @@ export interface Warning {
   /** A stable code that `tunnel explain` knows. */
   readonly code?: string | undefined;
   readonly severity: "error" | "warning" | "notice";
-  /** One sentence: what was seen, what follows, what to do. */
+  /** One sentence: what was seen, what it means, what to do. */
   readonly message: string;
   /** Since when, where that is known. */
   readonly since?: string | undefined;
-  /** The node that it is about. */
+  /** The node that it concerns. */
   readonly node?: string | undefined;
 }
 
@@ -30,15 +30,15 @@ export interface ProgramInfo {
   readonly version: string;
   readonly pid: number;
   readonly startedAt: string;
-  /** Of the machine, when the answer was made. */
+  /** The machine's clock, when the answer was made. */
   readonly now: string;
   readonly isReady: boolean;
   readonly isDraining: boolean;
-  /** Where it is one of several workers: which one, from 0. */
+  /** The number of this worker, from 0, when there are several. */
   readonly worker?: number | undefined;
   /** And of how many. */
   readonly workers?: number | undefined;
-  /** Where it listens: `agents`, `frontend`, `health`, `admin` … */
+  /** The ports by purpose: `agents`, `frontend`, `health`, `admin` … */
   readonly addresses: Readonly<Record<string, string>>;
   readonly residentBytes?: number | undefined;
   readonly cpuSeconds?: number | undefined;
@@ -65,13 +65,13 @@ export interface Expiry {
   /** Such as `frontend certificate`, `certificate of node edge-7`, `token t3`. */
   readonly what: string;
   readonly at: string;
-  /** Who renews it, or nobody. */
+  /** What renews it, or that nothing does. */
   readonly renewal: "by itself" | "by hand";
 }
 
 /** A link as its server or its agent sees it. */
 export interface LinkInfo {
-  /** Of this process; stays the same while the link lives. */
+  /** An id of this process; stays the same while the link lives. */
   readonly id: string;
   /** On a server: the agent's; on an agent: the server's. */
   readonly peer: string;
@@ -122,28 +122,28 @@ export interface StatusAnswer {
       readonly roundTripMs?: number | undefined;
       readonly why: string;
       readonly conduits?: number | undefined;
-      /** Who is connected to it, the biggest first; at most five. */
+      /** The biggest connections; at most five. */
       readonly callers?: readonly string[] | undefined;
     }[];
   };
   /** Agents and proxies: links to servers. */
   readonly links?: readonly LinkInfo[] | undefined;
-  /** Agents: what they announce to serve for others. */
+  /** Agents: the services that they announce. */
   readonly announced?: readonly {
     readonly name: string;
     readonly problem?: string | undefined;
   }[];
-  /** Proxies, and agents that have one: what is served on the machine. */
+  /** Proxies, and agents with one: the services on this machine. */
   readonly services?: {
     readonly services: number;
     readonly ports: number;
     readonly endpoints: number;
     /** Those that get new connections. */
     readonly endpointsInUse: number;
-    /** Of ports and endpoints, the worst first; at most twenty. */
+    /** Problems of ports and endpoints, the worst first; at most twenty. */
     readonly problems: readonly {
       readonly service: string;
-      /** Of an endpoint; absent: it is about a port. */
+      /** The endpoint; absent: the problem is the port's. */
       readonly address?: string | undefined;
       readonly problem: string;
     }[];
@@ -154,17 +154,17 @@ export interface StatusAnswer {
     readonly server?: string | undefined;
     /** Why none is followed. */
     readonly problem?: string | undefined;
-    /** From when what is served is, where no server has answered yet. */
+    /** The age of the served state, while no server has answered yet. */
     readonly recalledFrom?: string | undefined;
   };
-  /** Servers: the others that it knows. */
+  /** Servers: the other servers that it knows. */
   readonly servers?: readonly {
     readonly id: string;
     readonly address: string;
     readonly agents?: number | undefined;
     readonly problem?: string | undefined;
   }[];
-  /** Sources of services, with what is wrong with each. */
+  /** Sources of services, each with its problem. */
   readonly sources?: readonly {
     readonly name: string;
     readonly isSynced: boolean;
@@ -182,10 +182,10 @@ export interface StatusAnswer {
 
 // What a program is called on screens.
 
-/** Of a worker, with its number. */
+/** From a worker, with its number. */
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-w\d+)?$/;
 
-/** An id that nobody chose says less than the name of the machine. */
+/** A random id tells less than the name of the machine. */
 export function programName(
   { id, host }: Pick<ProgramInfo, "id" | "host">,
 ): string {

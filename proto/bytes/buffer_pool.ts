@@ -1,9 +1,9 @@
 /**
- * Byte buffers that are used again instead of made anew.
+ * Byte buffers that are reused instead of allocated.
  *
- * A fresh 64 KiB buffer costs more than everything that is done with it, so
- * code that reads or writes in bulk borrows one here and gives it back. Knows
- * nothing of the borrowers, and clears nothing.
+ * A fresh 64 KiB buffer costs more than the work that is done with it, so code
+ * that reads or writes in bulk borrows one here and returns it. The pool does
+ * not know its borrowers, and clears nothing.
  *
  * @module
  */
@@ -24,9 +24,9 @@ export const BUFFER_BYTES_MAX = 128 * 1024;
 
 /**
  * Bytes of free buffers kept per class. Above it they are left to the garbage
- * collector, so that a burst of connections does not pin its peak for ever.
- * As much as 64 connections in bulk take and give back from one moment to the
- * next: with a quarter of it, they had 100 MB of fresh memory made each second.
+ * collector, so that a burst of connections does not pin its peak. The value is
+ * what 64 connections in bulk borrow and return in a moment: a quarter of it
+ * made them allocate 100 MB each second.
  */
 const KEPT_BYTES_PER_CLASS = 32 * 1024 * 1024;
 
@@ -42,8 +42,8 @@ export class BufferPool {
 
   /**
    * Lends a buffer of the smallest class that holds `bytesMin`. Its content is
-   * whatever the last borrower left. Above {@linkcode BUFFER_BYTES_MAX} it is
-   * made to measure and will not be kept.
+   * the last borrower's. Above {@linkcode BUFFER_BYTES_MAX} it is allocated for
+   * this call and not kept.
    */
   acquire(bytesMin: number): Uint8Array<ArrayBuffer> {
     const index = classOf(bytesMin);

@@ -3,11 +3,11 @@
  *
  * Frames are built in place: `reserve` makes room, the caller writes into
  * `buffer`. The driver takes one batch at a time and reports when it is
- * written, so that whatever is produced meanwhile joins the next write.
+ * written, so that bytes produced meanwhile join the next write.
  *
- * Two kinds of bytes are counted apart, because they are bounded apart: bulk
- * (DATA, whose senders wait) and control (everything else, which cannot wait).
- * A small urgent lane overtakes queued bulk between two batches.
+ * Two kinds of bytes are counted separately, because they have separate limits:
+ * bulk (DATA, whose senders wait) and control (everything else, which cannot
+ * wait). A small urgent lane overtakes queued bulk between two batches.
  *
  * @module
  */
@@ -58,7 +58,7 @@ export class Output {
 
   constructor(private readonly pool: BufferPool = sharedBufferPool) {}
 
-  /** Where the bytes reserved last belong. Read it after each reservation. */
+  /** The place of the bytes reserved last. Read it after each reservation. */
   get buffer(): Uint8Array {
     return this.#target;
   }
@@ -133,7 +133,7 @@ export class Output {
     this.#drop(batch);
   }
 
-  /** Forgets what was not taken yet; a batch in flight stays its taker's. */
+  /** Drops what was not taken yet; a batch in flight stays with the driver. */
   discard(): void {
     for (const batch of this.#queue) this.#drop(batch);
     if (this.#urgent !== undefined) this.#drop(this.#urgent);

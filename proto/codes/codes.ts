@@ -66,10 +66,10 @@ interface Coded {
   readonly tunnelCode?: Code | undefined;
 }
 
-/** Nobody wraps an error this often. */
+/** More causes than any error of ours has. */
 const CAUSES_MAX = 8;
 
-/** The code of an error, or of what caused it; undefined if none has one. */
+/** The code of an error, or of its cause; undefined if none has one. */
 export function tunnelCodeOf(error: unknown): Code | undefined {
   let at: unknown = error;
   for (let depth = 0; depth < CAUSES_MAX; depth++) {

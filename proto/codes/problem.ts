@@ -1,9 +1,9 @@
 /**
- * What is told of a problem that has a code.
+ * The text about a problem that has a code.
  *
- * A code stays what it is for ever: scripts and tickets name it. A row may get
- * better words; a code that is no longer used goes to `retired.ts`,
- * with the code that says the same now.
+ * A code never changes its meaning, because scripts and tickets name it. The
+ * words of a row may improve; a code that is no longer used goes to
+ * `retired.ts`, with the code that says the same now.
  *
  * @module
  */
@@ -14,7 +14,7 @@ export interface Problem {
   readonly slug: string;
   /** One line, without a full stop. */
   readonly title: string;
-  /** What was seen, and what follows. */
+  /** What was seen, and its consequences. */
   readonly means: string;
   /** The usual reasons, the most usual first. */
   readonly causes: readonly string[];

@@ -6,7 +6,7 @@
  * @module
  */
 
-/** By the code that says the same now, which a test looks for in the table. */
+/** By the code that replaces it; a test checks that the table has that code. */
 const BY_SUCCESSOR: Readonly<Record<string, string>> = {
   TUN101:
     "TUN102 unknown-flag, TUN103 value-missing, TUN104 flags-contradict, " +

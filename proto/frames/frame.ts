@@ -80,8 +80,8 @@ export interface DataFrame {
   /** True with the first piece of a frame, the one that is charged. */
   readonly isFirst: boolean;
   /**
-   * Bytes to charge against both windows: with the first piece those of the
-   * whole payload, padding included (§6.1), with the others 0.
+   * Bytes to charge against both windows: the first piece carries those of the
+   * whole payload, padding included (§6.1), the others 0.
    */
   readonly flowBytes: number;
   /** The part of `flowBytes` that will never be delivered: padding. */

@@ -6,7 +6,7 @@
  * single frame must look like. Everything that needs memory of earlier frames
  * (CONTINUATION order, stream states, flow control) lives one layer up.
  *
- * It copies as little as can be: DATA is handed on piece by piece as views of
+ * It copies as little as possible: DATA is handed on piece by piece as views of
  * the chunk, unknown frames are skipped, and only a frame of another type that
  * is cut by the edge of a chunk is gathered, under the frame size limit.
  *
@@ -78,7 +78,7 @@ export class FrameDecoder {
   /** Bytes of a header or payload gathered so far. */
   #gathered = 0;
   #gather: Uint8Array = EMPTY;
-  /** Bytes left of the DATA to deliver, or of what is being skipped. */
+  /** Bytes left of the DATA to deliver, or of a frame to skip. */
   #left = 0;
   #paddingLeft = 0;
   #isLaterPiece = false;

@@ -24,9 +24,9 @@ export interface CallBody {
   /** Asks for `onWritable`; see `Stream.awaitRoom`. */
   awaitRoom(): void;
   /**
-   * Sends a whole message, prefix and all. What does not fit now is kept and
-   * sent in order as room comes; `sendFrame` must not be used meanwhile
-   * (`room` is 0 as long as anything is kept).
+   * Sends a whole message, prefix and all. The part that does not fit is kept
+   * and sent in order when there is room; `sendFrame` must not be used
+   * meanwhile (`room` is 0 as long as anything is kept).
    *
    * @param shared The rest of the message, if many calls send the same and it
    *   never changes: it is kept as it is, not as a copy.
@@ -43,7 +43,7 @@ export interface CallBody {
 
 /** The caller's side of a call. */
 export interface ClientCall extends CallBody {
-  /** No more messages from us (END_STREAM), behind everything sent so far. */
+  /** Half-closes after all that was sent (END_STREAM). */
   halfClose(): void;
   /** Gives the call up: RST_STREAM CANCEL. No event follows. */
   cancel(): void;
@@ -74,7 +74,7 @@ export interface ServerCall extends CallBody {
   readonly deadlineMs: number;
   /** Sends the response head now. Otherwise the first message does. */
   sendMetadata(metadata: Metadata): void;
-  /** Ends the call with trailers, behind everything sent so far. */
+  /** Ends the call with trailers, after all that was sent. */
   finish(status: Status, trailers?: Metadata): void;
   /**
    * Ends the call with trailers now. What `sendMessage` keeps is dropped, even

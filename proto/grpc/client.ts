@@ -1,8 +1,7 @@
 /**
  * Starts calls on a connection.
  *
- * Layer: gRPC. Writes request heads; what happens in a call is
- * `client_call.ts`.
+ * Layer: gRPC. Writes request heads; the rest of a call is in `client_call.ts`.
  *
  * @module
  */
@@ -46,7 +45,7 @@ export interface CallOptions {
   readonly metadata?: Metadata;
   /** How long the caller waits, sent to the callee (`grpc-timeout`). */
   readonly timeoutMs?: number;
-  /** With these the deadline is kept here too, whatever the callee does. */
+  /** Timers to keep the deadline here too, whatever the callee does. */
   readonly timers?: Timers;
   /** For `grpc-accept-encoding`: what the reader of the answer can undo. */
   readonly acceptEncoding?: string;

@@ -48,7 +48,7 @@ export class ClientCallStream implements ClientCall, StreamEvents {
   readonly #deadlineMs: number;
   readonly #timer: Timer | undefined;
   #isOver = false;
-  /** `closing`: `halfClose` was called and waits behind what is kept. */
+  /** `closing`: `halfClose` was called and waits for kept bytes to leave. */
   #sending: "open" | "closing" | "closed" = "open";
   /** A head with a status in it: all there is, unless a body follows. */
   #heldHead: readonly HeaderField[] | undefined;
@@ -257,7 +257,7 @@ export class ClientCallStream implements ClientCall, StreamEvents {
   }
 }
 
-/** What is wrong with a response head; `undefined` when it is gRPC's. */
+/** The fault of a response head; `undefined` when it is gRPC's. */
 function problemOfHead(fields: readonly HeaderField[]): Status | undefined {
   const httpStatus = fieldValue(fields, ":status") ?? "none";
   const contentType = fieldValue(fields, "content-type");

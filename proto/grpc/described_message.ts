@@ -1,8 +1,8 @@
 /**
- * What a message is to TypeScript, out of the descriptor that encodes it: a field
- * is stated once, in its `.proto` file.
+ * The TypeScript type of a message, derived from the descriptor that encodes
+ * it, so that each field is stated once, in its `.proto` file.
  *
- * Types alone; knows no particular message.
+ * Types only; it knows no particular message.
  *
  * @module
  */

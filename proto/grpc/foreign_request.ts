@@ -1,11 +1,11 @@
 /**
- * Answers what is no gRPC request: a browser, curl, a health check that got the
- * wrong port. Such a client reads HTTP, so it gets a status and a sentence.
+ * Answers requests that are not gRPC: a browser, curl, a health check that got
+ * the wrong port. Such a client reads HTTP, so it gets a status and a sentence.
  *
  * The request is read to its end first. Answering earlier and stopping the
  * client is allowed (RFC 9113 §8.1), but many clients then show a broken stream
- * and not the answer. What is read is dropped, so this costs no memory; how long
- * and how much is read is bounded all the same.
+ * and not the answer. The body is dropped as it is read, so this costs no
+ * memory; its time and length are limited all the same.
  *
  * @module
  */

@@ -41,7 +41,7 @@ export class HealthService {
   };
 
   /**
-   * Sets what is reported about `service` from now on.
+   * Sets the reported status of `service`.
    *
    * @param service Full service name; empty for the server as a whole.
    */
@@ -107,8 +107,8 @@ export class HealthService {
 }
 
 /**
- * One `Watch`. A watcher that does not read misses changes in between, never
- * the latest, and never makes us keep more than one answer.
+ * One `Watch`. A watcher that does not read misses intermediate states, never
+ * the latest, and at most one answer is kept for it.
  */
 class Watcher {
   #reported: number | undefined;

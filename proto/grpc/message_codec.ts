@@ -65,9 +65,10 @@ export class Schema {
   }
 
   /**
-   * A codec whose messages have all fields: what is not on the wire has its
-   * default, `null` for a message. Members of a `oneof` are there or not.
-   * Enums are numbers; what has 64 bits is a decimal string, exact at any size.
+   * A codec whose messages have all fields: a field that is not on the wire has
+   * its default, `null` for a message. Members of a `oneof` are present or
+   * absent. Enums are numbers; 64-bit integers are decimal strings, exact at
+   * any size.
    */
   codec<T extends object>(name: string): MessageCodec<T> {
     return {
@@ -95,7 +96,7 @@ export class Schema {
     try {
       return type.toObject(type.decode(bytes), form);
     } catch (error) {
-      // Whatever protobufjs throws here is about the peer's bytes.
+      // Every error that protobufjs throws here is about the peer's bytes.
       throw new GrpcError(
         StatusCode.INVALID_ARGUMENT,
         `Cannot read a ${name}: ${(error as Error).message}`,

@@ -1,12 +1,12 @@
 /**
- * Whole messages out of a body that the network cut anywhere.
+ * Whole messages from a body that arrives in arbitrary pieces.
  *
- * Layer: gRPC. For callers that want messages as units; code that passes a
- * large message on while it arrives reads the body itself.
+ * Layer: gRPC. For callers that need whole messages; code that passes a large
+ * message on while it arrives reads the body itself.
  *
- * Attack in mind: a prefix that announces 4 MiB costs its sender five bytes.
- * Memory is therefore taken as bytes arrive, never as they are announced, and
- * a compressed message may unfold to the same limit as any other.
+ * Attack in mind: a prefix that announces 4 MiB costs its sender five bytes. So
+ * memory is allocated as bytes arrive, never as they are announced, and a
+ * compressed message may unfold to the same limit as any other.
  *
  * @module
  */
@@ -172,7 +172,7 @@ export class MessageReader {
       const limit = Math.max(this.#bytesMax, 1);
       return new Uint8Array(gunzipSync(raw, { maxOutputLength: limit }));
     } catch (error) {
-      // Whatever zlib throws here is about the peer's bytes.
+      // Every error that zlib throws here is about the peer's bytes.
       if (error instanceof RangeError) {
         throw new GrpcError(
           StatusCode.RESOURCE_EXHAUSTED,

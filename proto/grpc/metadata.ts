@@ -14,7 +14,7 @@ import { GrpcError, StatusCode } from "./status.ts";
 /** Text, or bytes when the name ends in `-bin`. */
 type MetadataValue = string | Uint8Array;
 
-/** What is mostly found; nothing is ever put into it. */
+/** The usual result; it stays empty. */
 const NO_VALUES: MetadataValue[] = [];
 const NO_TEXTS: readonly string[] = [];
 
@@ -27,8 +27,8 @@ export class Metadata {
   }
 
   /**
-   * Makes this final: it may be shared, and what is derived from it may be
-   * kept.
+   * Freezes the metadata, so that it can be shared and derived facts can be
+   * cached.
    *
    * @returns This.
    */
@@ -137,7 +137,7 @@ export function decodeMetadata(fields: readonly HeaderField[]): Metadata {
   return metadata;
 }
 
-/** Of lists that repeat, of all connections. */
+/** Cache for lists that repeat, shared by all connections. */
 const DECODED = new ListMemo<Metadata>(SHARED_LISTS_MAX);
 
 function decodeNewMetadata(fields: readonly HeaderField[]): Metadata {

@@ -71,16 +71,16 @@ export class OutgoingBody {
     return sent === message.length || this.#keep(message.slice(sent));
   }
 
-  /** Runs `ending` once nothing is kept; nothing may be sent after this. */
+  /** Runs `ending` once all kept bytes have left; no send may follow. */
   endWith(ending: () => void): void {
     if (this.#keptBytes === 0) ending();
     else this.#ending = ending;
   }
 
   /**
-   * There is room: sends what is kept, then ends if that was requested.
+   * There is room: sends kept bytes, then ends if that was requested.
    *
-   * @returns Whether nothing is kept any more.
+   * @returns Whether all kept bytes have left.
    */
   resume(): boolean {
     while (this.#kept.length > 0) {
@@ -99,7 +99,7 @@ export class OutgoingBody {
     return true;
   }
 
-  /** Forgets what is kept: the call is over. */
+  /** Drops kept bytes: the call is over. */
   drop(): void {
     this.#kept.length = 0;
     this.#keptBytes = 0;

@@ -1,8 +1,9 @@
 /**
- * Which method answers a request, and the answer to all other requests.
+ * Finds the method that answers a request, and answers all other requests
+ * itself.
  *
  * Layer: gRPC. Plug `accept` into `ConnectionEvents.onStream`. Reads request
- * heads and knows method names; what happens in a call is `server_call.ts`.
+ * heads and knows method names; the rest of a call is in `server_call.ts`.
  *
  * @module
  */
@@ -55,7 +56,7 @@ export interface GrpcRouterOptions {
   ) => StreamEvents;
 }
 
-/** Of a request whose head, which names its method, has yet to come. */
+/** For a request whose head, with the method's name, has yet to come. */
 interface RequestEvents extends StreamEvents {
   onHeaders(fields: readonly HeaderField[]): StreamEvents;
 }

@@ -2,8 +2,8 @@
  * The callee's side of one call, on one stream.
  *
  * Layer: gRPC. `server.ts` has checked the request head and chosen the method;
- * from here on this class stands between the stream and the method's events.
- * It knows no method and no message.
+ * from here on this class stands between the stream and the method's events. It
+ * knows no particular method or message.
  *
  * Errors: a `GrpcError` that the method throws, when it is called or from one
  * of its events, ends the call with that status, and no event follows. Anything
@@ -55,7 +55,7 @@ export class ServerCallStream implements ServerCall, StreamEvents {
   readonly #body: OutgoingBody;
   readonly #timer: Timer | undefined;
   #events: ServerCallEvents = NO_EVENTS;
-  /** `finishing`: `finish` was called and waits behind what is kept. */
+  /** `finishing`: `finish` was called and waits for kept bytes to leave. */
   #state: "open" | "finishing" | "over" = "open";
   #isHeadSent = false;
   #isHalfClosed = false;
@@ -194,8 +194,9 @@ export class ServerCallStream implements ServerCall, StreamEvents {
         : this.#statusFields(status, trailers);
     this.#stop();
     this.stream.sendHeaders(fields, true);
-    // The caller may go on sending for ever; RFC 9113 §8.1 lets a server that
-    // has answered in full stop it, and frees the stream on both ends.
+    // The caller may go on sending without end; RFC 9113 §8.1 lets a server
+    // that has answered completely stop it, which frees the stream on both
+    // ends.
     if (!this.#isHalfClosed) this.stream.reset(ErrorCode.NO_ERROR);
   }
 
@@ -211,8 +212,8 @@ export class ServerCallStream implements ServerCall, StreamEvents {
     if (this.#state === "over") return;
     const message = "the deadline passed before the call was answered";
     if (this.#body.keptBytes > 0) {
-      // The peer takes no more, or too slowly: trailers would have to wait
-      // behind what is kept, and without it they would cut a message in two.
+      // The peer reads nothing, or too slowly: trailers would wait behind the
+      // kept bytes, and without those they would cut a message in two.
       this.stream.reset(ErrorCode.CANCEL);
       this.#end({ lost: false, message });
       return;

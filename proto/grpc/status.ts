@@ -38,11 +38,11 @@ export interface Status {
   /** For people; may be empty. */
   readonly message: string;
   /**
-   * The peer has certainly not processed the call (RFC 9113 §8.7), so it can be
-   * made again elsewhere, whatever it contains.
+   * The peer has certainly not processed the call (RFC 9113 §8.7), so any call
+   * can be repeated elsewhere.
    */
   readonly isUnprocessed?: true;
-  /** Between our own ends: what `tunnel explain` knows more of. */
+  /** Between our own ends: the code for `tunnel explain`. */
   readonly tunnelCode?: Code | undefined;
 }
 

@@ -1,9 +1,9 @@
 /**
  * Header blocks to header lists (RFC 7541 §3 and §6).
  *
- * Takes whole blocks: `streams` gathers CONTINUATION frames under a limit of its
- * own. Knows nothing of what field names mean, nor of frames and streams; it
- * throws {@linkcode HpackError} and leaves the connection's fate to them.
+ * Takes whole blocks: `streams` gathers CONTINUATION frames under a limit of
+ * its own. It knows neither the meaning of field names nor frames and streams;
+ * it throws {@linkcode HpackError}, and `streams` decides about the connection.
  *
  * Reading order: `HpackDecoder.decode`, then `#readField`, then `#readString`.
  *
@@ -74,7 +74,7 @@ const REPEATED_BYTES_MAX = 32;
 /** Blocks remembered; a link has a request, an answer and trailers. */
 const REPEATED_BLOCKS_MAX = 4;
 
-/** A block that changed nothing, and what it held. */
+/** A block that did not change the table, and its list. */
 interface Repeated {
   readonly bytes: Uint8Array;
   readonly block: HeaderBlock;
@@ -82,7 +82,8 @@ interface Repeated {
 
 /**
  * Decodes one direction of a connection. Blocks must come in wire order, each
- * exactly once, also those of streams that are gone: they change the table.
+ * exactly once, even those of streams that are gone, because they change the
+ * table.
  */
 export class HpackDecoder {
   readonly #table: DynamicTable;
@@ -93,7 +94,7 @@ export class HpackDecoder {
   /** Good for this revision of the table. */
   #repeated: Repeated[] = [];
   #repeatedAreFor = 0;
-  /** Nothing was read, and the table is as it is without a word about it. */
+  /** Nothing was read, so the table still has its initial state. */
   #isFresh: boolean;
 
   constructor(options: HpackDecoderOptions = {}) {
@@ -285,10 +286,9 @@ const sharedScratch = new Uint8Array(256);
 // that begins with the same one.
 //
 // Programs that make a connection for each call, as kube-apiserver does, begin
-// all of them alike. A decoder that has read nothing yet gets from the same
-// bytes the same list and the same table, so that need not be worked out again;
-// and what follows from a list, such as whether it is sound HTTP, is remembered
-// by the list (`ListMemo`).
+// all of them alike. The same bytes give a fresh decoder the same list and the
+// same table, so the work need not be repeated. Facts about a list, such as
+// whether it is valid HTTP, are cached by the list (`ListMemo`).
 
 /** Longer ones are not kept: a call's head is some hundred bytes. */
 export const FIRST_BLOCK_BYTES_MAX = 512;
@@ -299,7 +299,7 @@ export const FIRST_BLOCKS_MAX = 8;
 /** What a block meant to a decoder that had read nothing. */
 interface FirstBlock {
   readonly bytes: Uint8Array;
-  /** Frozen, so that what follows from it may be remembered. */
+  /** Frozen, so that facts about it can be cached. */
   readonly fields: readonly HeaderField[];
   /** By the accounting of RFC 9113 §6.5.2. */
   readonly listBytes: number;
@@ -350,5 +350,5 @@ export class FirstBlocks {
   }
 }
 
-/** Of all decoders of the process. */
+/** Shared by all decoders of the process. */
 const firstBlocks = new FirstBlocks();

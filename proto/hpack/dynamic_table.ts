@@ -63,7 +63,7 @@ export class DynamicTable {
     return this.#inserted;
   }
 
-  /** Another number whenever the entries are others. */
+  /** A number that differs whenever the entries differ. */
   get revision(): number {
     // Eviction alone changes them too: a field that is larger than the table.
     return this.#inserted + this.#evicted;
@@ -89,7 +89,7 @@ export class DynamicTable {
     this.#sizeBytes += bytes;
   }
 
-  /** Changes the limit and evicts what is over it (§4.3). */
+  /** Changes the limit and evicts entries over it (§4.3). */
   resize(sizeMax: number): void {
     this.#sizeMax = sizeMax;
     this.#evictUntil(sizeMax);

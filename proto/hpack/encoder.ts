@@ -45,9 +45,9 @@ const HUFFMAN_STRING: Representation = { flags: 0x80, prefixBits: 7 };
 const PLAIN_STRING: Representation = { flags: 0x00, prefixBits: 7 };
 
 /**
- * After so many insertions of a name without one value coming again, its values
- * are taken for ever-changing (request ids) and no longer push others out of
- * the table; only each so-manieth is tried again.
+ * A name with this many insertions and no repeated value counts as
+ * ever-changing (request ids). Its values no longer push others out of the
+ * table; only one insertion in so many is tried again.
  */
 const MISSES_BEFORE_LITERAL = 8;
 
@@ -114,7 +114,7 @@ export class HpackEncoder {
     return block;
   }
 
-  /** The table as it is; it is this encoder's own from now on. */
+  /** The present table; from now on it belongs to this encoder. */
   get #index(): FieldIndex {
     const history = this.#history;
     this.#ownIndex ??= new FieldIndex(
@@ -133,7 +133,8 @@ export class HpackEncoder {
     const known = this.#memo.get(fields);
     if (known !== undefined) return known;
     this.#offset = 0;
-    // Before the table changes: a half-encoded list would leave our table ahead.
+    // Checked before the table changes: a half-encoded list would put our table
+    // ahead of the peer's.
     for (const field of fields) assertBinary(field);
     this.#writeSizeUpdates();
     const start = this.#offset;
@@ -180,7 +181,7 @@ export class HpackEncoder {
   }
 
   #shouldInsert(field: HeaderField, record: NameRecord): boolean {
-    // One field must not sweep out most of what others repeat.
+    // One field must not evict most of the fields that other lists repeat.
     if (fieldBytes(field) > this.#index.tableSizeMax / 2) return false;
     // Once per name, so that later literals can refer to the name.
     if (record.fixed === undefined && record.serial < 0) return true;
@@ -244,13 +245,11 @@ function assertBinary({ name, value }: HeaderField): void {
   }
 }
 
-// What encoders have written since they were made, as far as others have begun
-// in the same way.
-//
-// On a connection that is made for one call the first lists are the last ones,
-// and the same on all such connections: a head and trailers. An encoder that has
-// written what another has would go on as that one did, so while it does, its
-// bytes are those, and it needs neither table nor index.
+// The first lists of encoders and their bytes, shared by encoders that begin
+// alike.¶On a connection that is made for one call the first lists are the last
+// ones, and the same on all such connections: a head and trailers. Two encoders
+// with the same lists so far write the same bytes, so as long as the lists
+// agree, an encoder copies those bytes and needs neither table nor index.
 
 /** Lists that are followed: a head, trailers, and those of one call more. */
 export const HISTORY_LISTS_MAX = 4;
@@ -289,5 +288,5 @@ export class EncoderHistory {
   }
 }
 
-/** Where all encoders with a table of the default size begin. */
+/** The common start of all encoders with a table of the default size. */
 const beginning = new EncoderHistory();

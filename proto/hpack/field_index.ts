@@ -65,7 +65,7 @@ export class FieldIndex {
     return this.#names.size;
   }
 
-  /** Changes the limit of the dynamic table and evicts what is over it. */
+  /** Changes the limit of the dynamic table and evicts entries over it. */
   resize(sizeMax: number): void {
     this.#table.resize(sizeMax);
   }

@@ -1,6 +1,6 @@
 /**
- * One line of a header list, what is remembered of whole lists, and what can be
- * wrong with the block of one.
+ * One field of a header list, a cache of facts about whole lists, and the
+ * errors of a block.
  *
  * @module
  */
@@ -38,16 +38,16 @@ export class HpackError extends Error {
   }
 }
 
-// A cache of facts about header lists that come again and again.
+// A cache of facts about header lists that repeat.
 //
-// Calls of one kind have the same head: the decoder then hands out the same
-// list, frozen, and senders keep one. Whatever follows from a list alone need
-// not be worked out for each call.
+// Calls of one kind have the same head: the decoder then returns the same
+// frozen list, and senders keep one. A fact that depends on the list alone need
+// not be computed for each call.
 
 /** Lists remembered; a link has a request, an answer and trailers. */
 const LISTS_MAX = 4;
 
-/** For what is remembered of the lists of all connections. */
+/** Limit of a cache for the lists of all connections. */
 export const SHARED_LISTS_MAX = 16;
 
 /** Values by list. The lists are compared as objects, not by content. */
@@ -56,7 +56,7 @@ export class ListMemo<Value> {
   readonly #values: Value[] = [];
   #oldest = 0;
 
-  /** @param listsMax Beyond so many lists the oldest is forgotten. */
+  /** @param listsMax Beyond this many lists the oldest is forgotten. */
   constructor(private readonly listsMax: number = LISTS_MAX) {}
 
   get(list: readonly HeaderField[]): Value | undefined {

@@ -2,7 +2,8 @@
  * The two types that HPACK is made of: integers with an N-bit prefix (RFC 7541
  * §5.1), and strings, whose code points are bytes here (§5.2).
  *
- * Knows nothing of what they mean; the flag bits above a prefix are the caller's.
+ * It does not know their meaning; the flag bits above a prefix are the
+ * caller's.
  *
  * @module
  */

@@ -80,7 +80,7 @@ export const STATIC_TABLE: readonly HeaderField[] = [
 /** The first dynamic index (§2.3.3). */
 export const DYNAMIC_INDEX_FIRST = STATIC_TABLE.length;
 
-/** Where one name stands in the static table. */
+/** The positions of one name in the static table. */
 export interface StaticName {
   /** The lowest index with this name. */
   readonly index: number;

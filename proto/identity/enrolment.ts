@@ -1,6 +1,6 @@
 /**
- * What identity calls may carry, what they are signed with, what they end with,
- * and the ids of the authorities that they name.
+ * The fields of identity calls, what they sign, how they end, and the ids of
+ * the authorities that they name.
  *
  * @module
  */
@@ -21,7 +21,7 @@ export type EnrolmentOutcome =
 // Ids of authorities, by which nodes report which ones they trust and servers
 // store it.
 
-/** Of the SHA-256 of an authority's public key, in hex. */
+/** A prefix of the SHA-256 of an authority's public key, in hex. */
 export const AUTHORITY_ID_LENGTH = 16;
 
 /** A change of authorities has two; a longer list of a node is ignored. */
@@ -37,7 +37,8 @@ export function authorityIdOf(
 }
 
 /**
- * The authorities that a node trusts; `undefined` when it is no list of ids.
+ * The authorities that a node trusts; `undefined` when the text is no list of
+ * ids.
  */
 export function readAuthorityIds(
   said: readonly string[],
@@ -46,10 +47,9 @@ export function readAuthorityIds(
   return isList ? [...new Set(said)].sort() : undefined;
 }
 
-// What a node signs to renew without a valid certificate.
-//
-// Bound to a nonce, so that it cannot be repeated later or from elsewhere, and
-// to the request, so that it is good for nothing else.
+// The statement that a node signs to renew without a valid certificate.¶It
+// contains a nonce, so that it cannot be replayed, and the request, so that it
+// is valid for nothing else.
 
 const PURPOSE = new TextEncoder().encode("tunnel renew\n");
 

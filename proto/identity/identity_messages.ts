@@ -110,7 +110,7 @@ export type EnrolmentAnswer = Of<"tunnel.v1.EnrolmentAnswer">;
 
 export const EnrolmentAnswer = codec("tunnel.v1.EnrolmentAnswer");
 
-/** A node's certificate, and what it needs besides. */
+/** A node's certificate, with the data that it needs beside it. */
 export type Enrolment = Of<"tunnel.v1.Enrolment">;
 
 /** A person has to approve the node first: `tunnel node approve`. */

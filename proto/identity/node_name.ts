@@ -14,8 +14,8 @@
 export const TUNNEL_SERVER_NAME = "tunnel-server";
 
 /**
- * In front of a node's name in its certificate's common name, so that no
- * common name is a host.
+ * Prefix of a node's name in its certificate's common name, so that no common
+ * name is a host.
  */
 export const NODE_SUBJECT_PREFIX = "node:";
 
@@ -48,8 +48,9 @@ export function isJoinableName(text: string): boolean {
 }
 
 /**
- * Whether a name is nothing but numbers, as inet_aton takes them: an address to
- * some readers, in one spelling or another, or to none (`1.2.3.4.5`, `08`).
+ * Whether a name consists of numbers only, as inet_aton reads them: some
+ * readers take it for an address, in one spelling or another (`1.2.3.4.5`,
+ * `08`).
  */
 export function isNumericName(text: string): boolean {
   return NUMERIC.test(text);

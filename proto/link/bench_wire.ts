@@ -2,16 +2,16 @@
  * The protocol of a bench and an agent's bench target: one line each way, then
  * bytes (SPEC.md, section 8).
  *
- * Layer: link. Knows the lines and nothing of what is done with them: the
- * target is in `agent/`, the measuring client in `cli/bench/`.
+ * Layer: link. It knows the lines only: the target is in `agent/`, the
+ * measuring client in `cli/bench/`.
  *
  * @module
  */
 
 /**
- * What is dialed to reach the bench target inside an agent. Names under
- * `.invalid` never exist (RFC 6761 §6.4), so no real target is hidden, and an
- * agent that knows nothing of this answers that there is no such host.
+ * The address of the bench target inside an agent. Names under `.invalid` never
+ * exist (RFC 6761 §6.4), so no real target is hidden, and an agent without it
+ * answers that there is no such host.
  */
 export const BENCH_ADDRESS = "bench.tunnel.invalid:7";
 
@@ -79,8 +79,8 @@ export function discardReport(bytes: number): Uint8Array {
 }
 
 /**
- * From how many bytes on the next report of `discard` is due: often enough to
- * see a slow path move, seldom enough to cost a fast one nothing.
+ * After how many bytes `discard` reports: often enough to see a slow path move,
+ * seldom enough to cost a fast path nothing.
  */
 export function nextReportAt(bytes: number): number {
   return bytes + Math.max(4096, Math.floor(bytes / 128));
@@ -88,7 +88,7 @@ export function nextReportAt(bytes: number): number {
 
 /** A line, and how much of the last chunk belonged to it. */
 interface BenchLine {
-  /** Without its end; `undefined` when it is longer than is allowed. */
+  /** The line without its end; `undefined` when it is too long. */
   readonly text: string | undefined;
   readonly taken: number;
 }

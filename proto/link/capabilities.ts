@@ -69,9 +69,9 @@ export const PROXY_PATH = "/ProxyService/Proxy";
 /** Carries a link of the packets carrier; as Konnectivity has it, too. */
 export const CONNECT_PATH = "/AgentService/Connect";
 
-// Where servers are, as a server says it over the packets carrier: one metadata
-// field of its answer, which Go agents ignore. There is no word of what changes
-// later; the next link brings that.
+// The addresses of servers, as a server sends them over the packets carrier:
+// one metadata field of its answer, which Go agents ignore. Later changes are
+// not sent; the next link brings them.
 
 /** The metadata field: `ID INSTANCE ADDRESS`, each encoded as in URLs, by commas. */
 export const SERVERS_FIELD = "tunnel-servers";

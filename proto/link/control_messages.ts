@@ -28,7 +28,7 @@ export type ServerEvent =
     readonly reason: string;
     readonly delayMs: number;
   }
-  /** Where servers are, as far as it is known, and how many there are. */
+  /** The known addresses of servers, and the number of servers. */
   | {
     readonly type: "peer-addresses";
     readonly servers: readonly PeerServer[];
@@ -44,14 +44,16 @@ export type ServerEvent =
     readonly reason: string;
     readonly code: string;
   }
-  /** Of what the agent announced last; sent only when there is any. */
+  /**
+   * The services that the agent announced last; sent only when there are any.
+   */
   | {
     readonly type: "service-refusals";
     readonly refused: readonly ServiceRefusal[];
   }
   /** Another process speaks for this node with the same key. */
   | { readonly type: "duplicate-identity"; readonly message: string }
-  /** From a newer server; ignored. */
+  /** An event of a newer server; ignored. */
   | { readonly type: "unknown" };
 
 /** What an agent sends. */
@@ -138,8 +140,8 @@ function read<T>(codec: MessageDecoder<T>, bytes: Uint8Array): T {
   }
 }
 
-// What both ends agree on about services that agents announce, besides how they
-// travel: how many there may be, and what one is called.
+// The rules about announced services that both ends share, besides the
+// messages: how many there may be, and their names.
 
 /**
  * Ports of services that one agent may announce. A node serves a handful; ten

@@ -13,7 +13,7 @@ import type { PendingDial } from "./link.ts";
 import { canonicalInt64 } from "../packets/int64.ts";
 import type { Int64 } from "../packets/packet.ts";
 
-/** Where the outcome of a dial goes; exactly one of the two, once. */
+/** Receives the outcome of a dial; exactly one of the two is called, once. */
 export interface DialAnswer {
   /** Connected. `conduit` is not attached yet; the caller does that. */
   connected(conduit: Conduit): void;
@@ -60,10 +60,9 @@ export function abandon(conduit: Conduit, reason: string): void {
 }
 
 /**
- * Makes a dial whose end is told first to somebody who watches it.
- *
- * @param over Called once: with why it failed, with what it led to, or with
- *   neither when the caller gave up.
+ * Makes a dial with an observer that learns of its end first.¶@param over
+ * Called once: with the failure, with the conduit, or with neither when the
+ * caller gave up.
  */
 export function watchedDial(
   answer: DialAnswer,
@@ -99,10 +98,9 @@ export function failedDial(answer: DialAnswer, error: DialError): PendingDial {
 //
 // A Konnectivity server keeps the pending dials of all its frontends in one map
 // under this number alone, so it has to be unguessable and uniform wherever a
-// Go peer may be listening. Where it comes from is handed in.
-//
-// It is the connection's id at the same time: each hop sends on what it got, and
-// Go peers write it into their logs, as `dialID`.
+// Go peer may be listening. The source of random numbers is an argument.¶It is
+// also the connection's id: each hop passes it on, and Go peers write it into
+// their logs, as `dialID`.
 
 /** Fills `bytes` with random ones, such as `crypto.getRandomValues`. */
 export type Randomness = (bytes: Uint8Array<ArrayBuffer>) => unknown;

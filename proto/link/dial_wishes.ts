@@ -32,8 +32,8 @@ export interface DialWishes {
    */
   readonly node?: string | undefined;
   /**
-   * The dial is for the only agent there is, and to be refused where there are
-   * several: each has a loopback of its own. Only where no node is named.
+   * The dial is for the only agent, and must be refused when there are several:
+   * each has its own loopback. Only when no node is named.
    */
   readonly oneAgent?: boolean | undefined;
   /**
@@ -50,7 +50,7 @@ export interface DialWishes {
   readonly hasOthers?: boolean | undefined;
 }
 
-/** `wishes` alone, of what carries them. */
+/** The fields of `wishes` alone, without others that the object has. */
 export function wishesOf(
   { node, oneAgent, maybeNode, hasOthers }: DialWishes,
 ): DialWishes {

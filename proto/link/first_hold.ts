@@ -1,14 +1,12 @@
 /**
- * How long the target's first bytes stay behind the answer that opens a
- * connection.
- *
- * Some callers lose what comes with the answer: kube-apiserver rejects a
- * connection whose first bytes it reads together with the 200 to its CONNECT,
- * Go's gRPC clients drop what comes right behind DIAL_RSP, and a Konnectivity
- * server may write bytes to a CONNECT client ahead of its own 200. So a
- * target's first bytes wait until the caller has sent something, which shows
- * that it has read the answer, or until the answer left
- * {@linkcode FIRST_HOLD_MS} ago.
+ * How long the target's first bytes are held after the answer that opens a
+ * connection.¶Some callers lose bytes that come with the answer: kube-apiserver
+ * rejects a connection whose first bytes it reads together with the 200 to its
+ * CONNECT, Go's gRPC clients drop what comes right behind DIAL_RSP, and a
+ * Konnectivity server may write bytes to a CONNECT client ahead of its own 200.
+ * So a target's first bytes wait until the caller has sent something, which
+ * shows that it has read the answer, or until the answer left {@linkcode
+ * FIRST_HOLD_MS} ago.
  *
  * @module
  */
@@ -16,8 +14,8 @@
 import type { Timer, Timers } from "../sync/clock.ts";
 
 /**
- * Of 200 dials, 20 at once, on a machine with work for nine processors and two
- * of them, 5 ms lost up to half at a Go client, and up to a tenth behind a Go
+ * Measured with 200 dials, 20 at once, on two processors with work for nine: 5
+ * ms lost up to half of the dials at a Go client, and up to a tenth behind a Go
  * server, whose queues close part of the gap; 15 ms lost none.
  */
 export const FIRST_HOLD_MS = 20;
@@ -64,7 +62,7 @@ export class FirstHold {
     this.owner.onHoldOver();
   }
 
-  /** There is nothing left to wait for. Spent. */
+  /** There is no reason left to wait. It is used up. */
   cancel(): void {
     this.#timer?.cancel();
   }

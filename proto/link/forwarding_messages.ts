@@ -31,5 +31,5 @@ export type Forwarded = Of<"tunnel.v1.Forwarded">;
 
 export const Forwarded = codec("tunnel.v1.Forwarded");
 
-/** Who asked, as the first server proved it. */
+/** The caller, as the first server authenticated it. */
 export type ForwardedCaller = Of<"tunnel.v1.ForwardedCaller">;

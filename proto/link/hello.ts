@@ -7,7 +7,7 @@
 
 import type { Code } from "../codes/codes.ts";
 
-/** The ALPN name that stands for the streams carrier. */
+/** The ALPN name of the streams carrier. */
 export const STREAMS_ALPN = "tunnel/1";
 
 /** HTTP/2's own ALPN name (RFC 9113 §3.2), and so the packets carrier's. */
@@ -33,7 +33,7 @@ export class LinkDeclinedError extends LinkError {
   override readonly tunnelCode: Code = "TUN403";
 }
 
-/** The server will not have this agent as it is: a person must change that. */
+/** The server refuses this agent; an operator must change that. */
 export class LinkRefusedError extends LinkError {
   /** @param tunnelCode Of the server's refusal, where it gave one. */
   constructor(
@@ -48,7 +48,7 @@ export class LinkRefusedError extends LinkError {
  * Whether an end of version `ours` works with one of version `theirs`.
  *
  * Versions N and N−1 work together, whichever end is the newer one: the newer
- * end knows both, and the older one trusts it to.
+ * end knows both versions, and the older end relies on that.
  *
  * @param whose For the sentence, such as `server`.
  * @returns Why not; `undefined` when they do.

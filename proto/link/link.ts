@@ -38,7 +38,7 @@ export type LinkAuthorization =
   | undefined
   | Promise<LinkRefusal | undefined>;
 
-/** For an authorization that failed by itself, which is ours to look into. */
+/** For an authorization that failed with an internal error. */
 export function internalRefusal(error: unknown): LinkRefusal {
   return { code: StatusCode.INTERNAL, message: String(error) };
 }
@@ -62,7 +62,7 @@ export interface LinkPeer {
   readonly carrier: Carrier;
   /** Its software, such as `tunnel/0.1.0` or `grpc-go/1.81.1`. */
   readonly software: string;
-  /** Of its process; see `peer_identity.ts`. Absent: it sends none. */
+  /** The id of its process; see `peer_identity.ts`. Absent: it sends none. */
   readonly instanceId?: string;
 }
 
@@ -99,7 +99,7 @@ export interface LinkConnection extends StreamOpener {
   abort(code: number, reason: string): void;
 }
 
-/** What is known of the path to an agent, and how it is asked for a sign. */
+/** What is known of the path to an agent, and a way to probe it. */
 export type LinkPath = Pick<
   LinkConnection,
   | "lastHeardMs"
@@ -123,7 +123,7 @@ export abstract class ConnectedLink<Path extends LinkPath = LinkPath> {
     return this.connection.askedMs;
   }
 
-  /** Of the packets carrier all share one stream: 0 or 1. */
+  /** In the packets carrier all conduits share one stream: 0 or 1. */
   get bulkConduits(): number {
     return this.connection.bulkStreams;
   }
@@ -201,7 +201,7 @@ export interface AgentLink {
   readonly askedMs: number | undefined;
   /** Conduits and pending dials now. */
   readonly load: number;
-  /** Those among them of which one end has said all: what is left is a goodbye. */
+  /** Those that one end has half-closed: only a goodbye is left. */
   readonly ending?: number;
   /** Conduits that move in bulk now, in either direction. */
   readonly bulkConduits: number;
@@ -249,9 +249,9 @@ export interface PacketObserver {
   datagramDropped?(): void;
   /** A Go agent had cut the datagram that was just counted as dropped. */
   datagramCut?(): void;
-  /** A conduit was reset because it made no progress and held up the others. */
+  /** A conduit was reset because it made no progress and blocked the others. */
   conduitStalled?(): void;
-  /** A conduit began (1) or ceased (−1) to hold up the others of its link. */
+  /** A conduit began (1) or stopped (−1) blocking the others of its link. */
   conduitHolds?(change: 1 | -1): void;
   /**
    * A stream of packets ended with an error.

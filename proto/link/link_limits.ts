@@ -11,8 +11,8 @@ import type { KeepaliveOptions } from "../streams/keepalive.ts";
 
 /**
  * Conduits on one link. A server may open as many as agents serve; each may pin
- * its stream window, which starts at 16 KiB by then, so this bounds a link at
- * 1 GiB of promises, of which only stalled conduits ever use their share.
+ * its stream window, which starts at 16 KiB by then. So a link promises at most
+ * 1 GiB, and only stalled conduits use their share of it.
  */
 export const LINK_CONDUITS_MAX = 65_536;
 
@@ -21,8 +21,9 @@ const CONDUITS_PER_SECOND = 10_000;
 
 /** In place of the defaults of `CONNECTION_LIMITS_DEFAULT`. */
 export const LINK_LIMITS: Partial<AbuseLimits> = {
-  // All callers may hang up at once, dials unanswered, and it is not the
-  // server's doing; by the default it would lose the link, and all the others.
+  // All callers may hang up at once with dials unanswered, which is not the
+  // server's fault; with the default limit it would lose the link and all other
+  // conduits.
   resets: { burst: LINK_CONDUITS_MAX, perSecond: CONDUITS_PER_SECOND },
   // More dials at once than the other end takes: each is refused.
   streamErrors: { burst: LINK_CONDUITS_MAX, perSecond: CONDUITS_PER_SECOND },
@@ -38,7 +39,7 @@ export const LINK_LIMITS: Partial<AbuseLimits> = {
 /** The longest wait for an answer to PING. */
 const PING_TIMEOUT_MS_MAX = 5_600;
 
-/** The shortest: an event loop may be busy for so long. */
+/** The shortest limit: an event loop may be busy for this long. */
 const PING_TIMEOUT_MS_MIN = 1_000;
 
 /**
@@ -56,9 +57,9 @@ const PING_TIMEOUT_SHARE = 1.4;
 const REFRESH_MS = 60_000;
 
 /**
- * From then on an agent looks for another link, while the one that it doubts
- * keeps what it carries: on most paths a PING takes less, and on longer ones it
- * is given four round trips.
+ * After this time an agent makes another link, while the doubted one keeps its
+ * conduits: on most paths a PING takes less, and on longer ones it gets four
+ * round trips.
  */
 const DOUBT_MS = 500;
 
@@ -85,10 +86,16 @@ export function linkKeepalive(intervalMs: number): KeepaliveOptions {
  */
 const FOREIGN_PING_MS_MIN = 35_000;
 
-/** An older one wants 5 minutes: what it complains of is doubled, up to this. */
+/**
+ * An older server wants 5 minutes: after a complaint the interval is doubled,
+ * up to this.
+ */
 const FOREIGN_PING_MS_MAX = 600_000;
 
-/** How often a server of others may be sent a PING, by what it has said of that. */
+/**
+ * How often a foreign server may be sent a PING, by what it has said about
+ * that.
+ */
 export class ForeignPings {
   #leastMs = FOREIGN_PING_MS_MIN;
 
@@ -108,8 +115,8 @@ export class ForeignPings {
 }
 
 /**
- * The same for callers of the agents' port that have no link: nobody's
- * connections depend on them.
+ * The same for callers of the agents' port without a link: no conduits depend
+ * on them.
  */
 export function callerKeepalive(intervalMs: number): KeepaliveOptions {
   return { intervalMs: Math.max(intervalMs, 10_000), timeoutMs: 10_000 };

@@ -22,8 +22,9 @@ import type { PacketObserver } from "./link.ts";
 
 /**
  * How long a conduit is kept for its own end after the peer has closed both
- * directions, counted from the last byte that moved. Long enough to hand what
- * came before to a slow reader, short enough not to collect the forgotten.
+ * directions, counted from the last byte that moved. Long enough to deliver
+ * earlier bytes to a slow reader, short enough that forgotten conduits do not
+ * collect.
  */
 export const GONE_LINGER_MS = 10_000;
 
@@ -290,8 +291,8 @@ export class PacketConduit implements Conduit {
   }
 
   /**
-   * The peer has given up both directions behind what it sent: that is passed on
-   * first. What the owner writes meanwhile has nowhere to go.
+   * The peer has given up both directions after its last bytes: those are
+   * passed on first. Later writes of the owner are dropped.
    */
   closeBehind(end: ConduitEnd): void {
     if (this.#isClosed || this.#linger !== undefined) return;
@@ -316,7 +317,7 @@ export class PacketConduit implements Conduit {
 
   // ---- before there is a reader ----
 
-  /** Delivers what was held, once both ends are attached. */
+  /** Delivers held bytes, once both ends are attached. */
   open(): void {
     const held = this.#held ?? [];
     const end = this.#heldClose;

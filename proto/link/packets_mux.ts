@@ -1,9 +1,9 @@
 /**
  * Many conduits on one call: what both ends of the packets carrier share.
  *
- * Layer: link. Finds conduits by connectID, lets them take turns at sending and
- * keeps one that is not read from stopping the others for good
- * (`packets_port.ts`). Knows neither dials nor callers.
+ * Layer: link. Finds conduits by connectID, lets them take turns at sending,
+ * and prevents an unread conduit from blocking the others for good
+ * (`packets_port.ts`). It knows neither dials nor callers.
  *
  * @module
  */
@@ -87,7 +87,8 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     this.observer = options.observer;
     this.#body = options.body;
     this.sender = new PacketSender(options.body, options.observer);
-    // Of many conduits on one stream the budget would reset all or none.
+    // With many conduits on one stream the budget could only reset all of them
+    // or none.
     this.budget = options.body.divideBudget();
     this.budget.join(this);
     this.#reader = new PacketReader(this, options);
@@ -288,7 +289,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     }
   }
 
-  /** A slip of ours costs this conduit, and none of the others of the call. */
+  /** An internal error costs this conduit, and no other of the call. */
   #faulted(port: PacketsPort, error: unknown): void {
     reportFault("conduit", error);
     try {

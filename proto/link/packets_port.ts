@@ -1,12 +1,13 @@
 /**
  * One conduit of the packets carrier: its dialect and its share of the window.
  *
- * All conduits of a link share one HTTP/2 stream, and the protocol has no credit
- * per connection. So each may have a bounded number of bytes waiting here with
- * the stream's credit returned at once; above that its bytes hold the stream's
- * credit, which stops the peer; and one that holds it without moving is reset
- * alone, so that the others go on (ARCHITECTURE.md, promise 2). All of it counts towards the
- * process's budget, which may be short before any of these limits is reached.
+ * All conduits of a link share one HTTP/2 stream, and the protocol has no
+ * credit per connection. So a limited number of each conduit's bytes may wait
+ * here while the stream's credit is returned at once. Above that limit its
+ * bytes hold the stream's credit, which stops the peer. A conduit that holds
+ * credit without progress is reset alone, so that the others go on
+ * (ARCHITECTURE.md, promise 2). All of it counts towards the process's budget,
+ * which may be short before any of these limits is reached.
  *
  * @module
  */
@@ -33,8 +34,8 @@ export const CONDUIT_QUEUE_BYTES = 256 * 1024;
 export const STALL_MS = 10_000;
 
 /**
- * What counts as getting on within {@linkcode STALL_MS}. A reader that takes an
- * byte now and then must not hold up everybody for ever.
+ * The least progress within {@linkcode STALL_MS}. A reader that takes a byte
+ * now and then must not block all others.
  */
 export const STALL_PROGRESS_BYTES = 64 * 1024;
 

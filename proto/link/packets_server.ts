@@ -62,11 +62,11 @@ interface AgentServiceOptions {
   readonly serverId: string;
   /** Sent as `servercount`; called once per link. */
   readonly serverCount: () => number;
-  /** Where servers are, sent to agents of ours; called once per link. */
+  /** The addresses of servers, sent to agents of ours; called once per link. */
   readonly servers?: () => readonly PeerServer[];
   readonly remoteAddress: string;
   readonly identity: PeerIdentity;
-  /** The connection, for what is known of the path. */
+  /** The connection, for facts about the path. */
   readonly connection: LinkPath;
   /** For the ids of dials; see `dial_handler.ts`. */
   readonly randomness: Randomness;
@@ -100,7 +100,7 @@ const NO_EVENTS: ServerCallEvents = {
   onCancel() {},
 };
 
-/** The calling agent; a string: what is wrong with the metadata. */
+/** The calling agent; a string: the fault of its metadata. */
 function readPeer(
   call: ServerCall,
   { identity, remoteAddress }: AgentServiceOptions,
@@ -187,7 +187,10 @@ class PacketsServerLink extends ConnectedLink
     return this.#mux.ending;
   }
 
-  /** Early data waits for the answer: there is nothing to prove it for. */
+  /**
+   * Early data waits for the answer: this carrier has no PING that could
+   * confirm the agent first.
+   */
   get isProven(): boolean {
     return false;
   }
@@ -379,7 +382,9 @@ class PacketsServerLink extends ConnectedLink
   }
 }
 
-/** A slip in the caller's code does not affect the others of the link. */
+/**
+ * An error in the caller's code does not affect the other conduits of the link.
+ */
 function reportFailed(
   request: PendingRequest | undefined,
   error: DialError,

@@ -66,8 +66,8 @@ interface DialProxyOptions {
   readonly head?: readonly HeaderField[];
   readonly timers: Timers;
   /**
-   * The `random` of DIAL_REQ: `randomDialId` wherever a Go server may be at the
-   * other end, anything otherwise (one call has one dial).
+   * The `random` of DIAL_REQ: `randomDialId` when the other end may be a Go
+   * server, any number otherwise (one call has one dial).
    */
   readonly dialId: Int64;
   readonly observer?: PacketObserver;
@@ -81,8 +81,8 @@ interface DialProxyOptions {
    */
   readonly mayLeave?: (leave: () => void) => void;
   /**
-   * Called just before early data leaves; what it throws (a `DialError`) ends
-   * the dial instead.
+   * Called just before early data leaves; a `DialError` that it throws ends the
+   * dial instead.
    */
   readonly onSending?: (() => void) | undefined;
   /** One for many calls: idle connections are many. */
@@ -91,7 +91,7 @@ interface DialProxyOptions {
   readonly messageBytesMax?: number;
 }
 
-/** Who counts calls. */
+/** Receives counts of calls. */
 interface CallObserver {
   /** One end has said all; called once at most. */
   onEnding?(): void;
@@ -212,7 +212,7 @@ class ProxyCall
     else mayLeave(() => this.#release());
   }
 
-  /** @returns Whether what is said first has left, or leaves now. */
+  /** @returns Whether early bytes have left, or leave now. */
   #release(): boolean {
     if (this.#state !== "dialing" || this.#hasLeft) return this.#hasLeft;
     const { target, options, early } = this.#request!;

@@ -138,7 +138,7 @@ class ProxyCallee
       if (!(error instanceof PacketError)) throw error;
       return this.#refuse(StatusCode.INVALID_ARGUMENT, error.message);
     }
-    // After the whole chunk, so that early data behind DIAL_REQ is known.
+    // After the whole chunk, so that early data after DIAL_REQ is known.
     if (this.#state === "asked") this.#dial();
   }
 
@@ -175,8 +175,8 @@ class ProxyCallee
     } else if (this.#callerIsOurs) {
       conduit.close({ kind: "reset", reason: reason.message });
     } else {
-      // A Go program that gives its call up closes its connection: what it
-      // wrote before is still to arrive (SPEC.md, "Ends").
+      // A Go program that gives a call up closes its connection: its earlier
+      // bytes are still to arrive (SPEC.md, "Ends").
       this.#state = "gone";
       conduit.peerGone(GONE_LINGER_BYTES_MAX);
     }
@@ -226,8 +226,8 @@ class ProxyCallee
   }
 
   /**
-   * Early data that missed the dial: it came in a frame or a read of its own,
-   * as it nearly always does. It follows the dial.
+   * Early data that came after the dial had left, in a frame or a read of its
+   * own, as it nearly always does. It follows the dial.
    */
   #onDataWhileDialing(piece: Uint8Array, leftBytes: number): void {
     const conduit = this.#conduit!;
@@ -401,7 +401,7 @@ class ProxyCallee
       this.#say({ type: "CLOSE_RSP", connectId, error: reason, reset: reason });
     }
     const code = kind === "lost" ? StatusCode.UNAVAILABLE : StatusCode.ABORTED;
-    // A caller that has stalled never makes room for what it did not take.
+    // A stalled caller never makes room for the bytes that it did not take.
     if (this.call.room === 0) this.call.abort({ code, message: reason });
     this.#finish(code, reason);
   }

@@ -20,8 +20,8 @@ import type { PacketConduit } from "./packet_conduit.ts";
 export const CLOSE_QUIET_MS = 2_000;
 
 /**
- * How long CLOSE_REQ waits behind the last bytes when there is no reader any
- * more: an agent on a busy machine has written them by then. Tests that closed
+ * How long CLOSE_REQ waits after the last bytes when there is no reader: an
+ * agent on a busy machine has written them by then. Tests that closed
  * connections are gone wait for longer (upstream's: 0.4 s).
  */
 export const GONE_QUIET_MS = 250;
@@ -52,7 +52,7 @@ export class QuietClose {
     private readonly sendClose: () => void,
     private readonly unanswered: string,
   ) {
-    // Early data has left by now, and not through here.
+    // Early data has left by now, by another way.
     this.#drainedMs = timers.now();
   }
 

@@ -19,8 +19,8 @@ import type { PacketObserver } from "./link.ts";
 export const DATAGRAM_KEPT_BYTES_MAX = 256 * 1024;
 
 /**
- * Room below which a DATA packet is not worth its head. It is sent as a message
- * of its own, which may be cut, so that it never waits for more room.
+ * Least room for a DATA packet to be worth its head. The packet is a message of
+ * its own, which may be cut, so it never waits for more room.
  */
 const CRAMPED_BYTES = 64;
 
@@ -46,9 +46,9 @@ export class PacketSender {
   }
 
   /**
-   * Sends a small packet if there is room for something, and asks for
-   * `onWritable` if there is none. So nothing is ever kept in front of the
-   * status that may have to follow.
+   * Sends a small packet if there is any room, and asks for `onWritable` if
+   * there is none. So no kept bytes ever stand before the status that may
+   * follow.
    */
   sendIfRoom(packet: Packet): boolean {
     if (this.body.room === 0) {

@@ -56,8 +56,9 @@ export interface AgentControl {
 interface StreamsAgentOptions extends ProxyServiceOptions {
   readonly hello: AgentHello;
   /**
-   * The server has sent its hello, and knows nothing of us yet: why no link to
-   * it is wanted, if none is. It sees a call that ended, and never dials on it.
+   * The server has sent its hello, and does not know us yet. Returns why no
+   * link to it is wanted, if none is. The server then sees a call that ended,
+   * and never dials on it.
    */
   readonly decline?: (hello: ServerHello) => LinkError | undefined;
   /** The link stands: both hellos were sent and the server admitted us. */

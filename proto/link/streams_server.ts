@@ -100,7 +100,7 @@ const AGENT_ID_LENGTH_MAX = 1_024;
 /** `:authority` of all calls on a link; agents do not look at it. */
 const AUTHORITY = "agent";
 
-/** The head of all dials: the same one each time, so that it is coded once. */
+/** The head of all dials: one object, so that it is encoded once. */
 const DIAL_HEAD = proxyHead({ authority: AUTHORITY, scheme: "https" });
 
 function tracedHead(trace: TraceContext): readonly HeaderField[] {
@@ -132,7 +132,7 @@ export function openStreamsServer(
   });
 }
 
-/** Where the outcome of the hello goes. */
+/** Receives the outcome of the hello. */
 interface PendingLink {
   resolve(link: StreamsServerLink): void;
   reject(error: LinkError): void;
@@ -245,9 +245,9 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
   };
 
   /**
-   * Announces that this server is going: no new work is expected.
+   * Announces that this server is leaving: it expects no new work.
    *
-   * @param spreadMs Within which agents look for another one.
+   * @param spreadMs Within this time agents look for another server.
    */
   drain(spreadMs: number): void {
     this.#say({ type: "drain", ...(spreadMs > 0 ? { spreadMs } : {}) });

@@ -60,8 +60,8 @@ const heads = Array.from(
 );
 
 /**
- * Writes what stands in front of `dataBytes` bytes of payload: gRPC prefix
- * and packet head.
+ * Writes the bytes before a payload of `dataBytes` bytes: gRPC prefix and
+ * packet head.
  *
  * @param connectId 0 is left out, as proto3 does.
  * @param dataBytes 0 gives the empty DATA, which is complete as it is.
@@ -130,13 +130,13 @@ type DataHeadOutcome = "more" | "data" | "other";
 
 /** Reads packet heads. One per reader; it keeps no memory between calls. */
 export class DataHead {
-  /** After `data`: whose bytes follow. */
+  /** After `data`: the conduit of the bytes that follow. */
   connectId: Int64 = 0;
   /** After `data`: bytes of the head. */
   headBytes = 0;
   /** After `data`: bytes of payload, which end the message. */
   dataBytes = 0;
-  /** After `other`: the packet starts like a DATA packet all the same. */
+  /** After `other`: the packet starts like a DATA packet nevertheless. */
   isLikeData = false;
 
   // Results of #varint.

@@ -40,7 +40,7 @@ export type Packet =
 
 export interface DialRequest {
   readonly type: "DIAL_REQ";
-  /** `tcp`, `udp` or `unix`; whatever the peer wrote. */
+  /** `tcp`, `udp` or `unix`; a peer may write anything. */
   readonly protocol: string;
   /** `host:port`, or a path for `unix`. */
   readonly address: string;

@@ -9,10 +9,10 @@
  * its reflection: that one generates code from strings at run time, and it
  * writes a bigint as 0 without an error.
  *
- * Like every protobuf decoder it lets pass what it does not know: unknown
- * fields, known fields of another wire type and unknown packet types. The last
- * of several payloads counts. A type whose payload is missing has all defaults,
- * as Go reads it.
+ * Like every protobuf decoder it ignores unknown content: unknown fields, known
+ * fields of another wire type and unknown packet types. The last of several
+ * payloads counts. A type whose payload is missing has all defaults, as Go
+ * reads it.
  *
  * @module
  */
@@ -71,8 +71,8 @@ export function decodePacket(
     return readPacket(reader);
   } catch (cause) {
     if (cause instanceof PacketError) throw cause;
-    // The reader answers every malformed byte with an Error or a RangeError
-    // of its own, and nothing else in there can fail.
+    // The reader answers every malformed byte with an Error or a RangeError of
+    // its own, and no other call in there can fail.
     const detail = cause instanceof Error ? cause.message : String(cause);
     throw new PacketError(
       `Cannot decode a packet of ${end - start} bytes: ${detail}`,
@@ -156,7 +156,7 @@ function readPacket(reader: Reader): Packet {
     if (field === TYPE_FIELD && (next & 7) === VARINT) {
       code = reader.int32();
     } else if (payload !== undefined && (next & 7) === LENGTH_DELIMITED) {
-      // A oneof: another member replaces what was read, the same one merges.
+      // A oneof: a second member replaces the first, the same member is merged.
       if (payload !== type) fields = new Fields();
       type = payload;
       const { len } = reader;
@@ -320,7 +320,7 @@ function isAscii(byte: number): boolean {
 
 function readInt64(reader: Reader): Int64 {
   // Without its optional `long` package protobufjs returns a rounded number;
-  // that must never pass silently, whatever a bundler left out.
+  // that must never happen unnoticed, even when a bundler left the package out.
   const value: unknown = reader.int64();
   if (typeof value === "number") return canonicalInt64(value);
   const { low, high } = value as protobuf.Long;
@@ -328,7 +328,7 @@ function readInt64(reader: Reader): Int64 {
 }
 
 // The fields of packets on the wire (`konnectivity.proto`, and ours; SPEC.md,
-// "Packets"): by what number, of what kind.
+// "Packets"): number and kind.
 
 /** Field of `Packet` that carries the type. */
 const TYPE_FIELD = 1;

@@ -1,10 +1,10 @@
 /**
  * A gRPC body to packets, byte by byte as it arrives.
  *
- * The payload of DATA is handed on in the pieces the network cut it into and is
- * never gathered, so a message of any allowed size needs no memory of its own.
- * All other packets are small; they are gathered under a limit of theirs.
- * DATA in an order that no known encoder writes is gathered too, and accepted.
+ * The payload of DATA is passed on in the pieces that arrive and is never
+ * gathered, so a message needs no memory, whatever its size. All other packets
+ * are small; they are gathered under a limit of theirs. DATA in an order that
+ * no known encoder writes is gathered too, and accepted.
  *
  * Credit: every byte pushed is either payload, which its consumer credits, or
  * overhead, which is reported at once. Together they are all bytes of every
@@ -19,8 +19,8 @@ import { MESSAGE_PREFIX_BYTES } from "../grpc/message_reader.ts";
 import { DataHead, PACKET_HEAD_BYTES_MAX } from "./data_head.ts";
 
 /**
- * Largest message accepted by default. Go clients send whatever one `Write` got
- * as one DATA packet, so megabytes are ordinary.
+ * Largest message accepted by default. Go clients send the bytes of one `Write`
+ * as one DATA packet, so megabytes are common.
  */
 export const PACKET_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
@@ -307,11 +307,10 @@ export class PacketReader {
   }
 
   /**
-   * Reports overhead, less what was credited early and became payload.
-   *
-   * The consumer of that payload credits it once more, so a debt is window the
-   * peer gained. It is never more than one message: the next one's early credit
-   * pays it back first.
+   * Reports overhead, less the bytes that were credited early and turned out to
+   * be payload.¶The consumer credits that payload a second time, so a debt is
+   * window that the peer gained. It is never more than one message: the next
+   * one's early credit pays it back first.
    */
   #credit(bytes: number): void {
     const balance = bytes - this.#creditDebt;

@@ -1,11 +1,10 @@
 /**
  * The id by which logs, audit logs and the admin API of all programs know one
- * connection: 64 bits as 16 hexadecimal digits. Who sees a connection first
- * makes it; every hop takes it over (SPEC.md, "Connection ids").
- *
- * It is a name for people and never a proof or a key of authority: a caller can
- * send any. A server that has a connection with an id makes another one for the
- * next that comes with it.
+ * connection: 64 bits as 16 hexadecimal digits. The first program that sees a
+ * connection makes the id; every hop takes it over (SPEC.md, "Connection
+ * ids").¶It is a name for people and proves nothing: a caller can send any id.
+ * When a server already has a connection with that id, it makes a new id for
+ * the next one.
  *
  * @module
  */
@@ -25,7 +24,9 @@ const ID_BYTES = 8;
  */
 const CONNECTION_ID = /^(?!0{8})[0-9a-f]{16}$/;
 
-/** The id that a peer sent; `undefined` when it sent none, or nonsense. */
+/**
+ * The id that a peer sent; `undefined` when it sent none, or an invalid one.
+ */
 export function readConnectionId(
   text: string | undefined,
 ): ConnectionId | undefined {

@@ -25,9 +25,7 @@ type DialFailureReason =
 
 /** How a dial was lost on its way to the dialing end. */
 type DialLoss =
-  /**
-   * It was certainly not processed: it can be made again, whatever it contains.
-   */
+  /** It was certainly not processed: any request can be repeated. */
   | "unprocessed"
   /** It may have been: data sent with it must not be sent again. */
   | "unanswered";
@@ -38,7 +36,7 @@ export class DialError extends Error {
 
   /** Why there was no answer; `undefined`: there was one. */
   readonly loss: DialLoss | undefined;
-  /** Where more is known than the reason says. */
+  /** Used when more is known than the reason says. */
   readonly tunnelCode: Code;
 
   constructor(

@@ -69,14 +69,14 @@ export function isAscii(text: string): boolean {
   return /^[\x00-\x7f]*$/.test(text);
 }
 
-// Where a server is, as one of them says it to agents and to other servers.
+// The address of a server, as servers send it to agents and to each other.
 
 /** A name of DNS, brackets or not, and a port. */
 const ADDRESS_MAX = 270;
 
 const HOST = /^(?:[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+(?:%[0-9A-Za-z]+)?)$/;
 
-/** Whether it is a `HOST:PORT` to which somebody can connect. */
+/** Whether the text is a `HOST:PORT` that can be connected to. */
 export function isAddress(text: string): boolean {
   if (text.length > ADDRESS_MAX || !/:\d{1,5}$/.test(text)) return false;
   const port = portOf(text);

@@ -2,8 +2,8 @@
  * What an agent claims to serve, as it is sent in `agentidentifiers`: a URL
  * query such as `host=node1&ipv4=10.0.0.7&default-route=true`.
  *
- * All of it gets its normal form here, once (`normal_form.ts`), so code that
- * looks an agent up, or checks what it claims, compares strings.
+ * Every identifier gets its normal form here, once (`normal_form.ts`), so later
+ * code compares strings.
  *
  * @module
  */
@@ -60,10 +60,10 @@ export const NO_IDENTIFIERS: Identifiers = {
  * Reads identifiers.
  *
  * @param reader A `server` ignores keys it does not know (they may come from a
- *   newer agent) and values that are not what their key promises: `ipv4=gw`
- *   must not be found by a search for the host `gw`. An agent checking its own
- *   `flag` refuses both.
- * @throws {IdentifiersError} On bad percent-encoding, and on what is refused.
+ *   newer agent) and values of the wrong kind: `ipv4=gw` must not be found by a
+ *   search for the host `gw`. An agent checking its own `flag` refuses both.
+ * @throws {IdentifiersError} On bad percent-encoding, and on refused keys or
+ *   values.
  */
 export function parseIdentifiers(
   text: string,
@@ -177,7 +177,7 @@ function name(
   );
 }
 
-/** @returns `undefined` for what is none: it matches no agent. */
+/** @returns `undefined` for text that is no identifier: it matches no agent. */
 function address(
   text: string,
   key: "ipv4" | "ipv6",

@@ -47,9 +47,9 @@ export function canonicalIp(text: string): string {
  * Whether an address is of this machine, and no other machine reaches it:
  * 127.0.0.0/8 and ::1.
  *
- * A listener there needs no authentication, and what is sent there needs no
- * TLS. So there is this one answer, and what {@linkcode parseIpAddress} does
- * not read is not loopback.
+ * A listener there needs no authentication, and a connection to it needs no
+ * TLS. So this function is the only answer, and text that {@linkcode
+ * parseIpAddress} cannot read is not loopback.
  *
  * @param address As text in any spelling, with or without brackets.
  */
@@ -63,9 +63,9 @@ export function isLoopback(address: string | IpAddress): boolean {
 }
 
 /**
- * {@linkcode isLoopback} for what may be a name, too: `localhost`.
+ * Like {@linkcode isLoopback}, for text that may also be the name `localhost`.
  *
- * Names below it, and `localhost.`, are not meant, whatever RFC 6761 §6.3 says:
+ * Names below it, and `localhost.`, do not count, whatever RFC 6761 §6.3 says:
  * the resolvers of many machines ask DNS for them, where another machine
  * answers.
  */

@@ -2,9 +2,9 @@
  * The one spelling of a name, an address or a prefix under which agents are
  * granted it, claim it, and are looked up by it.
  *
- * All comparisons compare these: where one reader folds a case or a dot that
- * another one keeps, an agent takes under the one spelling what belongs to
- * another agent under the other.
+ * All comparisons use this form. If one reader folded case or a dot and another
+ * did not, an agent could use one spelling to take what belongs to another
+ * agent under the other spelling.
  *
  * @module
  */
@@ -58,7 +58,10 @@ export function addressOf(text: string): IpAddress | undefined {
   return parseIpAddress(text) ?? looseIpv4(withoutDots(text));
 }
 
-/** As inet_aton reads it: up to four numbers, the last one fills what is left. */
+/**
+ * As inet_aton reads it: up to four numbers, the last of which fills the
+ * remaining bytes.
+ */
 function looseIpv4(text: string): IpAddress | undefined {
   if (!isNumericName(text)) return undefined;
   const parts = text.split(".");
@@ -87,9 +90,9 @@ function looseNumber(text: string): number | undefined {
 }
 
 /**
- * A name that is nothing but dots stays what it is. Not `replace(/\.+$/, "")`:
- * it looks at each run of dots from each of its dots, and an unauthenticated
- * peer's hello may have a million of them.
+ * A name of dots only stays as it is. Not `replace(/\.+$/, "")`: it looks at
+ * each run of dots from each of its dots, and an unauthenticated peer's hello
+ * may have a million of them.
  */
 function withoutDots(text: string): string {
   let end = text.length;

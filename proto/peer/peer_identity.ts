@@ -1,6 +1,6 @@
 /**
- * Who a peer is: the identity that its certificate proved (how that is proven is
- * for TLS), and what it says of itself, an instance and a version.
+ * The identity of a peer: what its certificate proved (TLS checks that), and
+ * what it says about itself, an instance and a version.
  *
  * @module
  */
@@ -15,7 +15,7 @@ export interface PeerIdentity {
   readonly fingerprint: string;
   /** Subject alternative names, such as `DNS:node1`. */
   readonly names: readonly string[];
-  /** More of the certificate, for the code that decides what it is good for. */
+  /** More fields of the certificate, for code that decides about its rights. */
   readonly certificate?: PeerCertificate;
 }
 
@@ -66,12 +66,14 @@ export function newInstanceId(
   return bytes.toHex();
 }
 
-/** The id that a peer sent; `undefined` when it sent none, or nonsense. */
+/**
+ * The id that a peer sent; `undefined` when it sent none, or an invalid one.
+ */
 export function readInstanceId(text: string | undefined): string | undefined {
   return text !== undefined && INSTANCE_ID.test(text) ? text : undefined;
 }
 
-// Which of two programs of ours is the older one, by what each says that it is.
+// Which of two programs of ours is older, by the versions that they state.
 
 /** Such as `0.1.0` of `tunnel/0.1.0`; `undefined`: it is none of ours. */
 export function versionIn(software: string): string | undefined {

@@ -17,14 +17,14 @@ export function clipped(
 }
 
 /**
- * The same to be kept for long, without a sign that it was cut: put together
- * anew, for a slice would keep all of a peer's megabyte in memory.
+ * The same for long storage, without a mark of the cut: copied, because a slice
+ * would keep a peer's whole megabyte in memory.
  */
 export function kept(text: string, lengthMax: number): string {
   return Array.from(text.slice(0, lengthMax)).join("");
 }
 
-/** The same in quotes, with escapes for what is not to be printed. */
+/** The same in quotes, with escapes for unprintable characters. */
 export function quoted(
   text: string,
   lengthMax: number = SHOWN_LENGTH_MAX,
@@ -32,14 +32,15 @@ export function quoted(
   return JSON.stringify(clipped(text, lengthMax));
 }
 
-// What nobody sees in a text, or what makes a reader see something else: control
-// characters (C0, DEL, C1), breaks of lines and paragraphs, halves of characters,
-// what changes the direction of the text around it (CVE-2021-42574), what has no
-// shape (Unicode's Default_Ignorable_Code_Point: joiners, soft hyphens, tags,
-// variation selectors, Hangul fillers) and the braille pattern that is blank.
+// Characters that are invisible, or that make a text look different: control
+// characters (C0, DEL, C1), breaks of lines and paragraphs, halves of
+// characters, characters that change the direction of the text around them
+// (CVE-2021-42574), characters without a shape (Unicode's
+// Default_Ignorable_Code_Point: joiners, soft hyphens, tags, variation
+// selectors, Hangul fillers) and the braille pattern that is blank.
 //
-// One list for logs, terminals, names of hosts and the dashboard: two names that
-// differ must never look alike in one place and not in another.
+// One list for logs, terminals, names of hosts and the dashboard: two different
+// names must look different in all these places.
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{DI}\u2800]/u;
 const EACH_UNSEEN = new RegExp(UNSEEN, "gu");

@@ -1,10 +1,8 @@
 /**
- * The `traceparent` field of W3C Trace Context, levels 1 and 2: to which trace a
- * call belongs, and which span of it made the call.
- *
- * Callers may send anything: what is not exactly right is no context.
- * `tracestate` is not passed on: it means something to who wrote it, and may be
- * dropped.
+ * The `traceparent` field of W3C Trace Context, levels 1 and 2: the trace of a
+ * call, and the span that made it.¶Callers may send anything: a field that is
+ * not exactly valid is ignored. `tracestate` is not passed on: only its writer
+ * understands it, and it may be dropped.
  *
  * @module
  */
@@ -12,7 +10,7 @@
 /** In a call's metadata, and among the headers of a CONNECT request. */
 export const TRACEPARENT_FIELD = "traceparent";
 
-/** Where a span stands. */
+/** The position of a span. */
 export interface TraceContext {
   /** 32 hexadecimal digits, not all zero. */
   readonly traceId: string;
@@ -22,14 +20,14 @@ export interface TraceContext {
   readonly flags: number;
 }
 
-/** Of {@linkcode TraceContext.flags}: who calls keeps its spans. */
+/** A bit of {@linkcode TraceContext.flags}: the caller records its spans. */
 export const SAMPLED_FLAG = 1;
 
 /** A later version may add members behind these, and keeps them (§3.2.1). */
 const TRACEPARENT =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** Longer ones may be right in a later version, and are nobody's we know. */
+/** A longer value may be valid in a later version, which we do not know. */
 const LENGTH_MAX = 255;
 
 /**

@@ -24,7 +24,10 @@ export interface AbuseLimits {
   readonly pings: BucketSize;
   /** SETTINGS without ACK. */
   readonly settings: BucketSize;
-  /** DATA with neither bytes nor END_STREAM; a full one gives one back. */
+  /**
+   * DATA with neither bytes nor END_STREAM costs a token; DATA with bytes gives
+   * one back.
+   */
   readonly emptyData: BucketSize;
   /** Streams opened and reset before an answer; an answered one gives back. */
   readonly resets: BucketSize;
@@ -153,12 +156,12 @@ export class AbuseGuard {
   }
 }
 
-// What a connection may take of limits that it shares with others: those of its
-// source, and those of the whole process.
+// The limits that a connection shares with others: those of its source, and
+// those of the whole process.
 //
 // The limits of one connection (`abuse_limits.ts`) do not bound a peer that
 // opens many. The owner of the connections decides which of them share what;
-// the engine requests before it takes, and gives back what it took.
+// the engine asks before it takes something, and returns it later.
 
 export interface SharedLimits {
   /** The peer opens a stream. @returns false: refuse it, it is not counted. */
@@ -173,7 +176,7 @@ export interface SharedLimits {
   fault?(): void;
 }
 
-/** For connections that share nothing. */
+/** For connections without shared limits. */
 export const UNSHARED: SharedLimits = {
   takeStream: () => true,
   giveStream() {},

@@ -58,8 +58,8 @@ import { SettingsExchange } from "./settings_exchange.ts";
 import type { Stream, StreamEvents } from "./stream.ts";
 
 /**
- * WINDOW_UPDATE, RST_STREAM and the like that may honestly cross the end of a
- * stream, for each end of one.
+ * How many WINDOW_UPDATE, RST_STREAM and the like may honestly cross the end of
+ * a stream, for each end.
  */
 const IDLE_FRAMES_PER_STREAM = 2;
 
@@ -269,7 +269,7 @@ export class Connection {
     );
   }
 
-  /** Does what is due. Harmless when it is early. */
+  /** Does all work that is due. It may be called early. */
   onDeadline(): void {
     const nowMs = this.#nowMs = this.#clock.now();
     this.#life.onDeadline(nowMs);
@@ -315,7 +315,7 @@ export class Connection {
     if (!this.#life.isClosed) this.#liveness.whenAlive(then);
   }
 
-  /** See `Liveness.pad`: for what goes before an answer that is waited for. */
+  /** See `Liveness.pad`: for bytes before an awaited answer. */
   pad(): void {
     if (!this.#life.isClosed) this.#liveness.pad();
   }

@@ -68,7 +68,7 @@ export interface ConnectionOptions {
   readonly clock: Clock;
   readonly events: ConnectionEvents;
   readonly settings?: Partial<LocalSettings>;
-  /** Without it a silent peer is believed for ever. */
+  /** Without it a silent peer is never declared gone. */
   readonly keepalive?: KeepaliveOptions;
   readonly limits?: Partial<AbuseLimits>;
   /**

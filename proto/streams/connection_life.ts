@@ -36,7 +36,7 @@ export const DRAIN_ROUND_TRIP_MS = 5_000;
 /** How long the last bytes of a connection may take to be written. */
 export const CLOSE_LINGER_MS = 5_000;
 
-/** Where a connection is in its life. `closed` may still have output. */
+/** The stage of a connection's life. `closed` may still have output. */
 export type Phase = "new" | "running" | "draining" | "closed";
 
 /** Why a connection that is not running opens no stream. */
@@ -97,7 +97,7 @@ export class ConnectionLife {
     return this.isClosed ? this.#lingerDeadlineMs : this.#drainDeadlineMs;
   }
 
-  /** Does what is due. */
+  /** Does all work that is due. */
   onDeadline(nowMs: number): void {
     if (nowMs < this.nextDeadlineMs) return;
     if (this.isClosed) this.#abandonOutput();
@@ -125,7 +125,7 @@ export class ConnectionLife {
     liveness.ping("drain");
   }
 
-  /** The second step of a drain: what came until now is the last. */
+  /** The second step of a drain: streams opened until now are the last. */
   finishDrain(): void {
     this.#drainDeadlineMs = Infinity;
     if (this.#goaway.isFinal || this.#phase !== "draining") return;
@@ -149,7 +149,7 @@ export class ConnectionLife {
     this.#end({ error, reason, code, by: "local" });
   }
 
-  /** Ends a connection on which nothing is left to do, if either side wants that. */
+  /** Ends an idle connection, if either side wants that. */
   endIfIdle(): void {
     const { role, streams } = this.parts;
     if (this.isClosed || streams.size + streams.pending > 0) return;
@@ -286,7 +286,7 @@ class GoawayState {
     this.writer.goaway(UINT31_MAX, ErrorCode.NO_ERROR, reason);
   }
 
-  /** Sends what was the last stream, without ending anything. */
+  /** Sends the id of the last stream, without ending anything. */
   send(code: number, reason: string): void {
     const lastId = Math.min(this.streams.lastPeerId, this.#peerIdMax);
     this.writer.goaway(lastId, code, reason);

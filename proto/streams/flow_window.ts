@@ -91,7 +91,7 @@ export class ReceiveWindow {
     return this.#size;
   }
 
-  /** By how much it is larger than where it started. */
+  /** How far it has grown beyond its initial size. */
   get grownBytes(): number {
     return this.#size - this.#start;
   }
@@ -137,14 +137,14 @@ export class ReceiveWindow {
     this.#available += bytes;
   }
 
-  /** Lets the peer have more ahead of what is consumed. Never shrinks. */
+  /** Raises the window ahead of consumption. Never shrinks it. */
   grow(size: number): void {
     this.resize(Math.max(this.#size, size));
   }
 
   /**
-   * As {@linkcode grow}, but also down. What was granted stays granted: nothing
-   * is announced until as much has come as the window is too large.
+   * Like {@linkcode grow}, but also down. Granted credit stays granted:
+   * announcements stop until the surplus has been received.
    */
   resize(size: number): void {
     this.#size = Math.min(size, UINT31_MAX);
@@ -161,7 +161,7 @@ export class ReceiveWindow {
     return isDue ? this.takeAll() : 0;
   }
 
-  /** As {@linkcode takeUpdate}, but however little it is. */
+  /** Like {@linkcode takeUpdate}, for any amount. */
   takeAll(): number {
     const due = this.#size - this.#available - this.#outstanding;
     if (due <= 0) return 0; // The window became smaller.

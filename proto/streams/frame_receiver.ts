@@ -44,7 +44,9 @@ export class FrameReceiver {
   readonly #headers: HeaderReceiver;
   readonly #preface: PrefaceMatcher | undefined;
   #hasSettings = false;
-  /** Where the pieces of the running DATA frame go; nowhere if undefined. */
+  /**
+   * Receives the pieces of the running DATA frame; undefined: they are dropped.
+   */
   #dataStream: EngineStream | undefined;
 
   constructor(

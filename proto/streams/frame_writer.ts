@@ -33,8 +33,8 @@ export const CLIENT_PREFACE: Uint8Array = new TextEncoder().encode(
 const DEBUG_BYTES_MAX = 256;
 
 /**
- * As long as the payload of a full packet where packets have 1,500 bytes. Of a type
- * that means nothing, which every peer skips (§4.1, §5.5).
+ * The payload of a full packet on a path with packets of 1,500 bytes. The
+ * frame's type has no meaning, so every peer skips it (§4.1, §5.5).
  */
 const PADDING: Frame = {
   type: "UNKNOWN",
@@ -60,7 +60,7 @@ export class FrameWriter {
     return this.#frameSizeMax;
   }
 
-  /** Obeys the peer's MAX_FRAME_SIZE, up to what is worth having. */
+  /** Obeys the peer's MAX_FRAME_SIZE, up to a useful size. */
   setFrameSizeMax(bytes: number): void {
     this.#frameSizeMax = Math.min(bytes, LARGE_FRAME_SIZE);
   }

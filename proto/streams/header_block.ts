@@ -3,9 +3,9 @@
  * (RFC 9113 §6.10), gathered under two limits.
  *
  * Nothing else may come on the connection until the block is complete, so there
- * is at most one. Without limits it is an attack: a peer that never sets
- * END_HEADERS makes the receiver hold, or at least count, for ever
- * (CVE-2024-27316 and its siblings).
+ * is at most one. The limits stop an attack: a peer that never sets END_HEADERS
+ * makes the receiver hold, or at least count, bytes without end (CVE-2024-27316
+ * and others).
  *
  * @module
  */
@@ -133,7 +133,7 @@ export class HeaderBlockGatherer {
     return block;
   }
 
-  /** Forgets what there is of a block. */
+  /** Drops the gathered part of a block. */
   drop(): void {
     this.#pending = undefined;
     this.#parts = [];

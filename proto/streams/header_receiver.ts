@@ -59,7 +59,7 @@ export class HeaderReceiver {
     return nowMs < this.#blocks.deadlineMs ? undefined : this.#blocks.overdue();
   }
 
-  /** The connection is over: drops what was gathered. */
+  /** The connection is over: drops the gathered part. */
   drop(): void {
     this.#blocks.drop();
   }
@@ -81,8 +81,8 @@ export class HeaderReceiver {
   }
 
   #onBlock(head: PendingBlock, bytes: Uint8Array): void {
-    // Decoded before anything else is looked at: also the blocks of streams
-    // that are gone change the table (§4.3).
+    // Decoded before anything else is checked: blocks of streams that are gone
+    // change the table, too (§4.3).
     const block = this.#decodeBlock(bytes);
     const { streamId, endStream } = head;
     const stream = this.host.streams.get(streamId);
@@ -139,7 +139,7 @@ export class HeaderReceiver {
       return streams.closed.remember(streamId, "ignored");
     }
     // From here on the stream exists, so that a refusal is an RST_STREAM, and
-    // what else comes on it is ignored.
+    // later frames on it are ignored.
     streams.closed.remember(streamId, "resetByUs");
     checkDependency(head);
     if (streams.peerOpen >= this.#maxConcurrentStreams) {

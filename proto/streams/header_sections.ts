@@ -15,7 +15,7 @@ import {
   SHARED_LISTS_MAX,
 } from "../hpack/header_field.ts";
 
-/** A section that passed, with what the engine itself needs of it. */
+/** A valid section, with the fields that the engine needs. */
 export interface SectionFacts {
   /** The method of a request, the status of a response, else empty. */
   readonly method: string;

@@ -2,9 +2,9 @@
  * The order and the length of what a peer sends on one stream: 1xx responses,
  * the head, the body, the trailers (RFC 9113 §8.1).
  *
- * It decides what a header section is and whether the body has the bytes that
- * content-length promised; a mistake is returned as a clause, and the caller
- * makes the error of it. Knows nothing of states and windows.
+ * It decides the kind of each header section, and checks the body against
+ * content-length. A mistake is returned as a clause, from which the caller
+ * makes the error. It knows neither states nor windows.
  *
  * @module
  */
@@ -12,7 +12,7 @@
 import type { HeaderField } from "../hpack/header_field.ts";
 import { checkSection, type SectionFacts } from "./header_sections.ts";
 
-/** What a header section is, or what is wrong with it. */
+/** The kind of a header section, or its fault. */
 export type IncomingSection =
   | { readonly kind: "informational" | "head" | "trailers" }
   | { readonly kind: "malformed"; readonly problem: string };
@@ -77,7 +77,8 @@ export class IncomingMessage {
         ? malformed("a 1xx response ends the stream")
         : { kind: "informational" };
     }
-    // These have no content, whatever length they talk of (RFC 9110 §8.6).
+    // These have no content, whatever content-length they state (RFC 9110
+    // §8.6).
     const hasNoBody = this.#isHeadRequest || status === 204 || status === 304;
     return this.#head(hasNoBody ? undefined : contentLength, endStream);
   }

@@ -4,9 +4,9 @@
  * After `intervalMs` of silence a PING is sent, and when neither its answer nor
  * anything else comes for long enough, the connection is lost. How long that is
  * follows the path: an answer from far away takes longer, and one behind a slow
- * download comes when the download lets it. Bytes of a peer that was asked before
- * put the end off and answer nothing: the way to it may be cut, and the way from it
- * be open.
+ * download comes when the download lets it. Bytes from a peer postpone the
+ * deadline without answering the PING: the path to it may be cut while the path
+ * from it is open.
  *
  * @module
  */
@@ -19,13 +19,13 @@ export interface KeepaliveOptions {
   /** However long round trips are; `timeoutMs` unless given. */
   readonly timeoutMsMax?: number;
   /**
-   * A firewall or NAT on the way forgets what is silent: a PING is sent after so
-   * long, too. Nobody waits for its answer.
+   * A firewall or NAT on the path forgets silent connections: a PING is also
+   * sent after this time, without waiting for its answer.
    */
   readonly refreshMs?: number;
   /**
-   * From then on an answer is late: the peer may be gone, and another connection
-   * to it may be better.
+   * After this time an answer is late: the peer may be gone, and another
+   * connection to it may be better.
    */
   readonly doubtMs?: number;
   /** A peer that sends a PING is sent one together with the answer. */
@@ -83,7 +83,7 @@ export class Keepalive {
     return "ping";
   }
 
-  /** A PING was sent, for whatever reason: its answer is waited for. */
+  /** A PING was sent, for any reason: its answer is awaited. */
   asked(nowMs: number): void {
     if (this.#askedMs !== undefined) return;
     this.#askedMs = nowMs;

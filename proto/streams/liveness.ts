@@ -20,8 +20,8 @@ const ALIVE_MS_MAX = 500;
 export const NEAR_MS = 10;
 
 /**
- * Long packets are tried so often at most. A path that swallows them lets PINGs
- * pass, and would have what is said first: nothing comes behind it any more.
+ * Long packets are tried at most this often. A path that drops them lets PINGs
+ * pass, and the first long packet would block everything after it.
  */
 const PAD_PAUSE_MS = 10;
 
@@ -32,7 +32,7 @@ export class Liveness {
   answeredMs = -Infinity;
   /** Those who wait for an answer. */
   #awaiting: (() => void)[] = [];
-  /** Waits for the answer to a PING of its own. */
+  /** Waits for the answer to a new PING. */
   #echoed: (() => void) | undefined;
   readonly #pings = new PingTracker();
   #keepalive: Keepalive | undefined;
@@ -55,7 +55,7 @@ export class Liveness {
       Infinity;
   }
 
-  /** From now on; what was asked before is not waited for. */
+  /** From now on; answers to earlier questions are not awaited. */
   keepAlive(options: KeepaliveOptions): void {
     this.#keepalive = new Keepalive(options);
   }
@@ -112,7 +112,10 @@ export class Liveness {
     if (this.#keepalive?.asksBack(nowMs) === true) this.askForLife();
   }
 
-  /** Takes an answer; gives what it was for, or `undefined` if not ours. */
+  /**
+   * Takes an answer; returns the purpose of its PING, or `undefined` if it is
+   * not ours.
+   */
   onPingAck(opaque: Uint8Array, nowMs: number): PingPurpose | undefined {
     const answer = this.#pings.answer(opaque, nowMs);
     if (answer !== undefined) {
@@ -227,7 +230,7 @@ export class PingTracker {
     return opaqueBytes;
   }
 
-  /** Which of ours is answered; `undefined` if none. */
+  /** The PING that was answered; `undefined` if it is none of ours. */
   answer(opaque: Uint8Array, nowMs: number): PingAnswer | undefined {
     const purpose = PURPOSES.find((name) =>
       PingPurpose[name] === readUint32(opaque, 0)
@@ -244,8 +247,8 @@ export class PingTracker {
 // on the way (the minimum), and now.
 //
 // The minimum is needed to tell a queue from a long path, and a path may
-// change. So it is believed for a while, and then found anew by the code that
-// can drain the queue of its own traffic (`receiving_side.ts`).
+// change. So it is trusted for a while, and then measured again by the code
+// that can drain the queue of its own traffic (`receiving_side.ts`).
 
 /**
  * Below this much over the minimum it is the jitter of event loops, not a
@@ -256,18 +259,18 @@ export const RTT_NOISE_MS = 10;
 /** Above this multiple of the minimum, queues on the path are filling. */
 const RTT_INFLATION_MAX = 1.5;
 
-/** The minimum is doubted when no sample came near it for so long. */
+/** The minimum is doubted when no sample came near it for this long. */
 export const MINIMUM_LIFE_MS = 10_000;
 
-/** As near to the minimum as this is a path without queues. */
+/** A path this near to its minimum has no queue. */
 const NEAR_RATIO = 1.1;
 
 /** Weight of a new sample, as in RFC 6298 §2. */
 const SMOOTHING = 1 / 8;
 
 /**
- * A queue lasts; one lost packet delays one answer. So what counts as the
- * present is the least of so many samples.
+ * A queue lasts, and one lost packet delays one answer. So the present round
+ * trip is the least of this many samples.
  */
 const RECENT_SAMPLES = 3;
 

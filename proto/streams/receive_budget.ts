@@ -2,10 +2,10 @@
  * How much received data may wait in the whole process.
  *
  * Windows bound what one stream and one connection may pin; their sum over all
- * connections is bounded here. Over the limit those are reset that have made no
- * progress for longest, so that a peer that opens many and reads none loses its
- * own streams and no other peer is affected. A stream is reset, or one conduit
- * of a stream that carries many: the others have done nothing.
+ * connections is bounded here. Over the limit, streams without progress for the
+ * longest time are reset, so that a peer that opens many and reads none loses
+ * its own streams and no other peer is affected. A stream is reset, or one
+ * conduit of a stream that carries many: the others have done nothing.
  *
  * On the hot path it is one addition: the order of stalls is kept by a counter
  * that ticks with every progress, not by a clock, and all are only gone through
@@ -93,7 +93,7 @@ export class ReceiveBudget {
    * some are reset before this returns, which may be this one.
    */
   received(one: Budgeted, bytes: number): void {
-    // With nothing waiting it was not stalled: its wait begins here.
+    // With nothing waiting it was not stalled: its wait begins now.
     if (one.waitingBytes === bytes) one.progressTick = ++this.#tick;
     this.#bytes += bytes;
     if (this.#bytes > this.limitBytes) this.#clear();
@@ -105,7 +105,10 @@ export class ReceiveBudget {
     this.#bytes -= bytes;
   }
 
-  /** `one` is over: what it still has is never consumed. Once for each. */
+  /**
+   * `one` is over: its remaining bytes are never consumed. Called once for
+   * each.
+   */
   closed(one: Budgeted): void {
     this.#bytes -= one.waitingBytes;
   }

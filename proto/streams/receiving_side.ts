@@ -74,8 +74,8 @@ export class ReceivingSide implements BudgetMember {
           `the connection's window has ${receiveWindow.available}`,
       );
     }
-    // Given back on receipt: what a stream may pin is bounded by its own
-    // window, and a stalled stream must not hold the others' credit.
+    // Credit is returned on receipt: a stream's own window limits what it may
+    // pin, and a stalled stream must not hold the others' credit.
     receiveWindow.release(flowBytes);
     this.#tuner.onReceived(flowBytes);
     if (this.#window.update()) {
@@ -119,7 +119,7 @@ export class ReceivingSide implements BudgetMember {
   }
 }
 
-/** The connection's window: what is granted, and how much that should be. */
+/** The connection's window: the granted size, and its target. */
 class ConnectionWindow implements TunedConnection {
   readonly receiveWindow: ReceiveWindow = new ReceiveWindow(
     WINDOW_BYTES_DEFAULT,
@@ -150,7 +150,7 @@ class ConnectionWindow implements TunedConnection {
     return this.receiveWindow.size > before;
   }
 
-  /** Announces what was used up; `false` while it is too little. */
+  /** Announces used credit; `false` while it is too little. */
   update(): boolean {
     const increment = this.receiveWindow.takeUpdate();
     this.#announce(increment);
@@ -175,19 +175,23 @@ class ConnectionWindow implements TunedConnection {
 //
 // Each round trip shows how many bytes came and how long it took. While they
 // fill half of the window and no queue builds up, the window grows. When round
-// trips get longer it becomes what the path carried of late in a round trip
-// without queues, and some more for what is repeated after a loss. Credit comes
-// back on receipt, so a window becomes smaller by giving none for a while.
+// trips get longer, the window becomes what the path carried lately in a round
+// trip without queues, plus some room for repetitions after a loss. Credit
+// comes back on receipt, so a window becomes smaller by giving none for a
+// while.
 //
-// Others may fill the line's queue too, and must not be mistaken for us. So
-// when the least round trip was not seen for long, the window is halved for a
-// few rounds: if that does not empty the queue it is not ours, and belongs to
-// the path. (BBR's ProbeRTT, from the receiving end.)
+// Other traffic may fill the line's queue too. So when the least round trip was
+// not seen for long, the window is halved for a few rounds: if the queue stays,
+// it is not ours, and counts as part of the path. (BBR's ProbeRTT, from the
+// receiving end.)
 
 /** The window never gets smaller: two frames of ours. */
 export const CONNECTION_WINDOW_BYTES_MIN: number = 128 * 1024;
 
-/** The window beyond what is on the path; a lost packet holds up the rest. */
+/**
+ * The part of the window beyond the path's content; a lost packet delays
+ * everything after it.
+ */
 const HEADROOM = 1.5;
 
 /** Growth per round trip until the first queue was seen, and after it. */
@@ -200,7 +204,7 @@ const QUEUE_RATIO = 1.25;
 /** Rounds over which the rate is taken: a loss holds bytes up, then they burst. */
 const RATE_ROUNDS = 8;
 
-/** One round to use up what was granted, two that measure. */
+/** One round to use up granted credit, two rounds to measure. */
 const DRAIN_ROUNDS = 3;
 
 interface Round {
@@ -254,7 +258,9 @@ export class ConnectionWindowSize {
     else if (!this.#isQueueing(rttMs)) this.#grow(bytes, rttMs);
   }
 
-  /** Between this and inflation the window is right. One late answer will do. */
+  /**
+   * Between this and inflation the window is right. One late answer is enough.
+   */
   #isQueueing(rttMs: number): boolean {
     const { minMs } = this.rtt;
     return rttMs > minMs * QUEUE_RATIO && rttMs > minMs + RTT_NOISE_MS;
@@ -276,7 +282,7 @@ export class ConnectionWindowSize {
     this.#set(Math.max(this.#bytes, Math.min(wanted, step)));
   }
 
-  /** As much as was carried of late, without the queue. */
+  /** The amount carried lately, without the queue. */
   #fit(): void {
     this.#growth = LATER_GROWTH;
     let [bytes, ms] = [0, 0];

@@ -90,7 +90,7 @@ export class SendingSide {
     this.scheduler.run();
   }
 
-  /** Drops all output; what is in flight is not waited for. */
+  /** Drops all output, and does not wait for the batch in flight. */
   abandon(): void {
     this.#isAbandoned = true;
     this.#output.discard();
@@ -102,8 +102,8 @@ export class SendingSide {
 //
 // Two rings. Streams that send little (an interactive session, a request) go
 // before those in bulk, so that they never wait for more than what is already
-// in the output; but after a frame's worth of such turns bulk has one again.
-// Knows nothing of windows and frames beyond {@linkcode WaitingSender}.
+// in the output; but after a frame's worth of such turns bulk gets one. It
+// knows of windows and frames only what {@linkcode WaitingSender} has.
 
 /** A stream as the scheduler sees it. */
 export interface WaitingSender {

@@ -24,15 +24,15 @@ export interface LocalSettings {
   /** Streams that the peer may have open at once; more are refused. */
   readonly maxConcurrentStreams: number;
   /**
-   * Where the receive window of each stream starts; it grows by use, and
-   * starts lower when streams are many.
+   * The initial receive window of each stream; it grows by use, and is smaller
+   * when streams are many.
    */
   readonly initialWindowSize: number;
   /** The largest DATA payload or header fragment we accept in one frame. */
   readonly maxFrameSize: number;
   /** The longest header list we accept, by the accounting of §6.5.2. */
   readonly maxHeaderListSize: number;
-  /** Where the connection's receive window starts; returned on receipt. */
+  /** The initial receive window of the connection; returned on receipt. */
   readonly connectionWindow: number;
   /** How far it may grow, by bytes per round trip. */
   readonly connectionWindowMax: number;
@@ -47,7 +47,7 @@ export interface LocalSettings {
  */
 export const LARGE_FRAME_SIZE: number = 65_536 - 9;
 
-/** What is announced unless the caller chooses otherwise. */
+/** Announced unless the caller chooses otherwise. */
 export const LOCAL_SETTINGS_DEFAULT: LocalSettings = {
   headerTableSize: 4096,
   // Each stream may pin its 64 KiB window: 1000 of them 64 MiB per link.

@@ -140,15 +140,14 @@ export class SettingsExchange {
   }
 }
 
-// Where the receive windows of new streams start: our INITIAL_WINDOW_SIZE,
-// which steps down as streams become many (RFC 9113 §6.5.2 and §6.9.2).
+// The initial receive window of new streams: our INITIAL_WINDOW_SIZE, which
+// steps down as streams become many (RFC 9113 §6.5.2 and §6.9.2).
 //
-// Every window is a promise to keep that much for a stream that is not read;
-// the more streams, the less each may be promised. A change also moves the
-// windows of streams that exist, by the difference and at the peer's end when
-// it applies our SETTINGS. Our side follows so that no byte is ever refused
-// that the peer had a right to send: a larger window counts from when it is
-// announced, a smaller one from the peer's ACK, behind which it obeys it.
+// Every window is a promise to keep that many bytes of an unread stream; the
+// more streams, the smaller the promise. A change also moves the windows of
+// existing streams by the difference, at the peer when it applies our SETTINGS.
+// Our side must never refuse a byte that the peer was allowed to send: a larger
+// window counts from its announcement, a smaller one from the peer's ACK.
 
 /** A bound of the start window that holds above some number of streams. */
 interface StartWindowStep {
@@ -185,7 +184,7 @@ export class StartWindow {
   #acknowledged = WINDOW_BYTES_DEFAULT;
   /** The first SETTINGS go out before there is any stream. */
   #isUnderWay = true;
-  /** Own streams from this id on have only known what is announced. */
+  /** Own streams from this id on have known only the announced value. */
   #firstOwnIdAfter = 0;
   #changedMs = 0;
 
@@ -194,25 +193,28 @@ export class StartWindow {
     this.#announced = configured;
   }
 
-  /** For a stream that we open: the peer has our SETTINGS before it. */
+  /** For a stream that we open: the peer gets our SETTINGS before it. */
   get ofOwnStream(): number {
     return this.#announced;
   }
 
-  /** For a stream of the peer's, which may not have our SETTINGS yet. */
+  /** For a stream of the peer, which may not have our SETTINGS yet. */
   get ofPeerStream(): number {
     return Math.max(this.#announced, this.#acknowledged);
   }
 
-  /** Nothing is to be changed with so many streams: the usual case, for little. */
+  /**
+   * With this many streams no change is needed: the usual case, decided
+   * cheaply.
+   */
   suits(streams: number): boolean {
     return this.#isUnderWay || this.#suiting(streams) === this.#announced;
   }
 
   /**
-   * What is to be announced with so many streams.
+   * The value to announce with this many streams.
    *
-   * @returns `undefined` when nothing is, or a change is under way.
+   * @returns `undefined` when there is none, or a change is under way.
    */
   due(streams: number, nowMs: number): number | undefined {
     if (this.#isUnderWay) return undefined;

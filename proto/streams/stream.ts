@@ -78,7 +78,7 @@ export interface Stream {
    */
   readonly room: number;
 
-  /** The least of both windows, whatever else holds it up; for people. */
+  /** The smaller of both windows, whatever else blocks it; for people. */
   readonly windowBytes?: number;
 
   /**

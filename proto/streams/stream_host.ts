@@ -21,9 +21,9 @@ import type { BulkSense } from "./bulk_sense.ts";
 export interface StreamHost {
   readonly sending: SendingSide;
   readonly receiving: ReceivingSide;
-  /** Where the receive window of an own stream, or of a peer's, starts. */
+  /** The initial receive window of an own stream, or of a peer's. */
   startWindow(isOwn: boolean): number;
-  /** Where send windows start: the peer's INITIAL_WINDOW_SIZE. */
+  /** The initial send window: the peer's INITIAL_WINDOW_SIZE. */
   peerStartWindow(): number;
   /** Why the peer would not take such a header section, if so (§10.5.1). */
   problemOfHeaders(fields: readonly HeaderField[]): string | undefined;

@@ -10,19 +10,19 @@ import type { Role } from "./connection_events.ts";
 import type { EngineStream } from "./engine_stream.ts";
 
 /**
- * A connection counts as used up when only so many ids are left: enough for
+ * A connection counts as used up when only this many ids are left: enough for
  * callers that open streams while a new connection is being made.
  */
 export const STREAM_IDS_RESERVED = 10_000;
 
-/** Where in its life the stream with some id is, when it is not open. */
+/** The stage of a stream's life by its id, when it is not open. */
 type AbsentStream = "idle" | "closed";
 
 /** Nothing is ever put into it. */
 const NOBODY: Set<EngineStream> = new Set();
 
 export class StreamTable {
-  /** How streams that are gone have ended. */
+  /** How departed streams have ended. */
   readonly closed: ClosedStreams = new ClosedStreams();
   /** The highest id that the peer has opened, or tried to. */
   lastPeerId = 0;
@@ -90,7 +90,7 @@ export class StreamTable {
     return streamId % 2 === this.#localParity;
   }
 
-  /** What an id that is not open stands for. */
+  /** The meaning of an id that is not open. */
   absent(streamId: number): AbsentStream {
     const isIdle = this.isLocal(streamId)
       ? streamId >= this.#nextLocalId
@@ -191,11 +191,12 @@ export const LATE_BYTES_EXTRA = 65_536;
 export type ClosedHow = "ended" | "resetByPeer" | "resetByUs" | "ignored";
 
 export class ClosedStreams {
-  // A ring once it is full. A `Map` of what comes and goes is made anew all the
-  // time; frames of closed streams, for which it is gone through, are rare.
+  // A ring once it is full. A `Map` with constant additions and removals is
+  // rebuilt all the time; the search through the ring is for frames of closed
+  // streams only, which are rare.
   readonly #ids: number[] = [];
   readonly #ends: ClosedHow[] = [];
-  /** Where the next one is put: in place of the oldest. */
+  /** Index of the next entry: the place of the oldest. */
   #next = 0;
   /** Bytes that may still come on streams that we gave up. */
   #late: Map<number, number> | undefined;

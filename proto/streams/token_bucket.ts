@@ -24,8 +24,8 @@ export class TokenBucket {
   /**
    * Takes one token; `false` if there is none.
    *
-   * @param tokens If it is known only now how many were used: there may be a
-   *   debt, which has to fill before there is one again.
+   * @param tokens The number of tokens, if it is known only afterwards: they
+   *   may leave a debt, which must be refilled before the next token.
    */
   spend(nowMs: number, tokens = 1): boolean {
     if (this.#tokens < 1) this.#fill(nowMs);

@@ -30,8 +30,8 @@ export const FAST_WINDOW_BYTES: number = 1024 * 1024;
 export const GROWN_BYTES_MAX: number = 64 * 1024 * 1024;
 
 /**
- * A window becomes so much larger than what was used of it in a round. A round
- * is longer than a round trip, and the kernel's slow start (BBR: 2.9 per round
+ * A window becomes this many times what was used of it in a round. A round is
+ * longer than a round trip, and the kernel's slow start (BBR: 2.9 per round
  * trip) should not have to wait for us.
  */
 const STREAM_GROWTH = 4;
@@ -82,7 +82,7 @@ export class WindowTuner {
   #isProbing = false;
   /** The running round was begun by the connection's window. */
   #isConnections = false;
-  // Apart: one that does not grow must not slow the others.
+  // Kept separately: a stream that does not grow must not slow the others.
   #nextStreamProbeMs = -Infinity;
   #nextConnectionProbeMs = -Infinity;
   #connectionBytes = 0;
@@ -158,7 +158,7 @@ export class WindowTuner {
     else this.#nextStreamProbeMs = nextMs;
   }
 
-  /** A stream is over: what it had above its start is free for others. */
+  /** A stream is over: its growth is free for others. */
   onClosed(window: TunedWindow): void {
     this.#grownBytes -= window.receiveWindow.grownBytes;
     window.round = ROUND_OVER; // It may be touched in the running round.

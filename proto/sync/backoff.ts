@@ -10,7 +10,7 @@
 
 /** Ceiling of the first wait: a short break is over before users notice. */
 export const FIRST_CEILING_MS = 100;
-/** By how much the ceiling grows from one try to the next. */
+/** Growth of the ceiling from one try to the next. */
 const GROWTH = 1.5;
 
 /** Options of {@linkcode Backoff}. */

@@ -1,10 +1,9 @@
 /**
- * Where guards report slips of our own: unforeseen errors.
- *
- * A handler that throws costs its stream or its conduit, not all that share the
- * connection; what is thrown must be reported all the same. A process sets one
- * reporter (`platform/errors/internal_errors.ts`), as nothing else can be done
- * about such an error. Until then it is thrown on, as if there were no guard.
+ * Where guards report internal errors.¶A handler that throws costs its own
+ * stream or conduit, and no other of the connection; the error must be reported
+ * all the same. A process sets one reporter
+ * (`platform/errors/internal_errors.ts`), since such an error cannot be handled
+ * in any other way. Without a reporter the error is thrown on.
  *
  * @module
  */
@@ -27,7 +26,7 @@ export function setFaultReporter(next: FaultReporter): void {
   reporter = next;
 }
 
-/** To be called by the guard that caught it, once. */
+/** Called once by the guard that caught the error. */
 export function reportFault(where: FaultPlace, error: unknown): void {
   reporter(where, error);
 }

@@ -50,9 +50,9 @@ export interface ConduitEvents {
   onClose(end: ConduitEnd): void;
 }
 
-/** How a conduit stands at the moment. Nobody keeps it: it is made when asked. */
+/** The present state of a conduit, made for each request. */
 export interface ConduitState {
-  /** Delivered, and not passed on yet: who reads it is slow. */
+  /** Delivered and not passed on yet: the reader is slow. */
   readonly unreadBytes: number;
   /** Written, and waiting here for the way to the other end. */
   readonly unsentBytes: number;
@@ -67,7 +67,7 @@ export interface Conduit {
   /** True when `onData` and `write` carry whole datagrams, never parts. */
   readonly datagrams: boolean;
 
-  /** Absent where nobody knows. For people who ask, not for the hot path. */
+  /** Absent when unknown. For people who ask, not for the hot path. */
   readonly state?: ConduitState | undefined;
 
   /**
@@ -80,17 +80,17 @@ export interface Conduit {
    *
    * @returns How many were taken: all, some or none. A datagram is taken whole
    *   or dropped (UDP promises nothing), and its length is returned either way.
-   *   Of bytes that reach no reader, only so many are taken in one turn of the
-   *   event loop, and `onWritable` comes in another: a writer with bytes
-   *   without end must not keep the loop busy.
+   *   Without a reader, only a limited number of bytes is taken in one turn of
+   *   the event loop, and `onWritable` comes in another: an endless writer must
+   *   not keep the loop busy.
    */
   write(chunk: Uint8Array): number;
 
   /**
    * Half-close: nothing more will be written; what was taken still leaves.
    *
-   * @param isGone There is no reader any more for the other end's bytes. A peer
-   *   that knows no half-close need not be given time to answer.
+   * @param isGone The other end's bytes have no reader any more. A peer without
+   *   half-close then needs no time to answer.
    */
   end(isGone?: boolean): void;
 

@@ -2,9 +2,9 @@
  * A conduit that counts what it carried, and reports that and its end to an
  * observer.
  *
- * It is put around a conduit where every path passes once, so counting has one
- * place and the layers around it know nothing of it. What is listed as live
- * (`platform/conduits`) is this one, extended: no read passes one layer more.
+ * It wraps a conduit at a place that every path passes once, so counting has
+ * one place and other layers do not know it. The list of live conduits
+ * (`platform/conduits`) extends this class, so a read passes no further layer.
  *
  * @module
  */
@@ -54,12 +54,12 @@ export class ObservedConduit implements Conduit, ConduitEvents {
     return this.inner.state;
   }
 
-  /** What waits in the transfer that it is a part of. */
+  /** Bytes that wait in the transfer of this conduit. */
   get queuedBytes(): number {
     return this.#events?.queuedBytes ?? 0;
   }
 
-  /** Whether somebody hears of its end. */
+  /** Whether an observer will learn of its end. */
   get isAttached(): boolean {
     return this.#events !== undefined;
   }

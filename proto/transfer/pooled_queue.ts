@@ -30,7 +30,7 @@ export class PooledQueue {
     return this.#bytes;
   }
 
-  /** Copies `chunk` behind what is waiting. */
+  /** Copies `chunk` to the end of the queue. */
   push(chunk: Uint8Array): void {
     let at = 0;
     while (at < chunk.length) {
@@ -97,8 +97,8 @@ export class PooledQueue {
   #withRoom(count: number): Uint8Array<ArrayBuffer> {
     const last = this.#blocks[this.#blocks.length - 1];
     if (last !== undefined && this.#end < last.length) return last;
-    // As large as the queue already is: small queues stay small, and a long one
-    // is not made of a thousand small blocks.
+    // As large as the present queue: small queues stay small, and a long queue
+    // does not consist of a thousand small blocks.
     const wanted = Math.min(Math.max(count, this.#bytes), BUFFER_BYTES_MAX);
     const block = this.pool.acquire(wanted);
     this.#blocks.push(block);

@@ -2,13 +2,13 @@
  * One direction of a transfer: from the conduit that delivers to the one that
  * takes.
  *
- * It receives the events of its source, and hands on to the opposite direction
- * the one event that is for that: the source, its sink, has room again. What
- * ends mean for both together is for its owner.
+ * It receives the events of its source, and passes one of them to the opposite
+ * direction: the source, which is that direction's sink, has room again. The
+ * owner decides what an end means for both.
  *
- * What the sink takes at once is never copied here. What it does not take is
- * queued and not answered with `consumed`, so the source stops after its window
- * and the queue is never longer than what the source may deliver ahead.
+ * Bytes that the sink takes at once are never copied here. The rest is queued
+ * without `consumed`, so the source stops after its window, and the queue is
+ * never longer than that window.
  *
  * @module
  */
@@ -96,7 +96,7 @@ export class Pump implements ConduitEvents {
     return this.#state !== "flowing" && this.#state !== "stopped";
   }
 
-  /** Gives this direction up; what is queued is dropped. */
+  /** Gives this direction up; queued bytes are dropped. */
   stop(): void {
     // What has ended stays so: that separates a clean close from a broken one.
     if (this.#state !== "ended") this.#state = "stopped";
@@ -203,7 +203,7 @@ export class Pump implements ConduitEvents {
     return taken;
   }
 
-  /** Queues what was not taken, before anything else can happen to `chunk`. */
+  /** Queues the rest, before `chunk` can change. */
   #keep(chunk: Uint8Array, taken: number): boolean {
     const waiting = this.#waiting + chunk.length - taken;
     if (waiting > this.queueBytesMax) {
@@ -231,7 +231,9 @@ export class Pump implements ConduitEvents {
     this.sink.end(isLeaving);
   }
 
-  /** `end`, unless a conduit calls clean what has not ended both ways. */
+  /**
+   * `end`, unless a conduit calls an end clean that came from one side only.
+   */
   #inOrder(end: ConduitEnd): ConduitEnd {
     const isWhole = this.sourceHasEnded && this.#opposite.#state === "ended";
     return end.kind !== "clean" || isWhole

@@ -79,8 +79,8 @@ export function transfer(
 
 /**
  * As {@linkcode transfer}, for callers that do not wait for the end:
- * connections are many, and a promise for each would cost memory for as long as
- * they live.
+ * connections are many, and a promise for each would cost memory for its whole
+ * life.
  *
  * @param onOver Called when both are closed.
  * @param onHalfClosed Called when the first of the two has ended its data; the
@@ -173,7 +173,7 @@ class Transfer implements PumpOwner, Joined {
     if (this.#endB === undefined) this.b.reset(reason);
   }
 
-  /** A slip of ours costs these two, whatever carries them. */
+  /** An internal error costs these two conduits only. */
   faulted(error: unknown): void {
     reportFault("conduit", error);
     this.#cause ??= { kind: "lost", reason: INTERNAL_ERROR };

@@ -20,8 +20,8 @@ export interface StreamForm {
 }
 
 /**
- * By kind of xDS: the package of its service, its service, and what it streams.
- * Our own kind comes by ADS alone.
+ * For each kind of xDS: the package of its service, its name, and the word for
+ * its resources. Our own kind comes by ADS only.
  */
 const SERVICES: Readonly<
   Record<

@@ -10,13 +10,13 @@ import protobuf from "protobufjs/minimal.js";
 import type { MessageKind } from "./message_kind.ts";
 import { Any, type Duration } from "./xds_messages.ts";
 
-/** Where a cluster has its `HttpProtocolOptions`. */
+/** The key of a cluster's `HttpProtocolOptions`. */
 export const HTTP_OPTIONS_KEY =
   "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
 /**
- * Where an endpoint's `typedFilterMetadata` has the address of its proxy, an
- * `Address`. Endpoints without are dialed directly.
+ * The key in an endpoint's `typedFilterMetadata` with the address of its proxy,
+ * an `Address`. Endpoints without it are dialed directly.
  */
 export const PROXY_ADDRESS_KEY =
   "envoy.http11_proxy_transport_socket.proxy_address";
@@ -30,7 +30,9 @@ export const PREVIOUS_HOSTS = "envoy.retry_host_predicates.previous_hosts";
 /** The extension that leaves out priorities that were tried already. */
 export const PREVIOUS_PRIORITIES = "envoy.retry_priorities.previous_priorities";
 
-/** Of length-delimited fields: the number, and 2 (protobuf's wire format). */
+/**
+ * Tags of length-delimited fields: the number, and 2 (protobuf's wire format).
+ */
 const ANY_TYPE_TAG = 1 << 3 | 2;
 const ANY_VALUE_TAG = 2 << 3 | 2;
 const NAME_TAG = 1 << 3 | 2;
@@ -57,8 +59,8 @@ export function encodeAny<T extends object>(
 
 /**
  * `message` once for each of `names`, in their order, as {@linkcode encodeAny}
- * would: what is behind the name is encoded once for all of them. They are
- * parts of one buffer.
+ * would: the part after the name is encoded once for all. The results are parts
+ * of one buffer.
  *
  * @param kind One whose first field is `string name`.
  * @param message Without a name.
@@ -85,9 +87,7 @@ export function encodeNamesakes<
 }
 
 /**
- * What `any` carries.
- *
- * @returns `undefined` when that is of another type, or of none.
+ * The content of `any`.¶@returns `undefined` when it has another type, or none.
  * @throws {GrpcError} INVALID_ARGUMENT when it is broken.
  */
 export function unpack<T extends object>(

@@ -1,7 +1,7 @@
 /**
- * Messages of xDS as protobuf's JSON has them: enums by their names, durations as
- * `10s`, numbers that may be absent as numbers, what stands in an `Any` unpacked.
- * So a dump of ours is compared with those of others.
+ * Messages of xDS as protobuf's JSON has them: enums by their names, durations
+ * as `10s`, numbers that may be absent as numbers, the content of an `Any`
+ * unpacked. So our dumps can be compared with those of others.
  *
  * Layer: xDS. Cold: for dumps.
  *
@@ -22,13 +22,12 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Digits of a second's fraction: three, six or nine. */
 const FRACTIONS = [3, 6, 9] as const;
 
-/** In JSON they are texts: not every reader has numbers of 64 bits. */
+/** Texts in JSON, because not every reader has 64-bit numbers. */
 const WIDE: ReadonlySet<string> = new Set(["int64", "uint64", "sint64"]);
 
 /**
- * What an `Any` carries, with its type in `@type`. For a type without a
- * `.proto` text here it is the value as it is on the wire; `error` names what
- * is broken.
+ * The content of an `Any`, with its type in `@type`. Without a `.proto` text
+ * for the type it is the raw value; `error` names a defect.
  */
 export function canonicalJson({ typeUrl = "", value }: Any): PlainValue {
   const bytes = value ?? new Uint8Array(0);
@@ -83,7 +82,7 @@ function jsonName({ name }: protobuf.Field): string {
   return name.replaceAll("_", "");
 }
 
-/** Messages that JSON has something of its own for. */
+/** Messages with a special form in JSON. */
 const SPECIAL: ReadonlyMap<string, (message: Fields) => PlainValue> = new Map([
   [".google.protobuf.Any", (any: Fields) => canonicalJson(any as Any)],
   [".google.protobuf.Duration", (one: Fields) => durationText(one as Duration)],

@@ -45,8 +45,8 @@ export interface SotwRequest {
   readonly versionInfo: string;
   /**
    * In the order of the request. Equal lists are the same array for as long as
-   * it is in use: a thousand clients that request the same share one, and `===`
-   * means that nothing is new.
+   * it is in use: a thousand clients with the same request share one, and `===`
+   * means "unchanged".
    */
   readonly resourceNames: readonly string[];
   /** Empty: not about a response. */
@@ -73,11 +73,11 @@ export type DiscoveryRequest = SotwRequest | DeltaRequest;
 export interface ResponseBody {
   readonly typeUrl: string;
   /**
-   * Equal bodies have the same array where that costs nothing, so that it is
+   * Equal bodies have the same array when that costs nothing, so that it is
    * encoded once.
    */
   readonly resources: readonly Resource[];
-  /** Delta only: names that are gone, or are not there. */
+  /** Delta only: names that were removed, or do not exist. */
   readonly removed: readonly string[];
   /**
    * SotW only, of whole states: names that were requested and are not there. A
@@ -96,7 +96,7 @@ export interface ReceivedResource {
   /** Its own in Delta, that of the response in SotW. */
   readonly version: string;
   /**
-   * Of what is in `value`. Empty when Delta reports an unchanged resource (a
+   * The type of `value`. Empty when Delta reports an unchanged resource (a
    * heartbeat).
    */
   readonly typeUrl: string;

@@ -1,10 +1,10 @@
 /**
- * Messages of xDS that are not hot: resources, and what stands in their `Any`
+ * Messages of xDS off the hot path: resources, and the content of their `Any`
  * fields.
  *
- * Layer: xDS. The messages are those of `protos/`, which is our own subset of what
- * is published as xDS v3 (a test compares it with that), and of `service.proto`,
- * a type of our own. Unknown fields pass.
+ * Layer: xDS. The messages are those of `protos/`, which is our own subset of
+ * what is published as xDS v3 (a test compares it with that), and of
+ * `service.proto`, a type of our own. Unknown fields pass.
  *
  * @module
  */
@@ -23,7 +23,7 @@ const TYPE_URL_PREFIX = "type.googleapis.com/";
 export interface MessageKind<T extends object> extends MessageCodec<T, T> {
   /** `type.googleapis.com/` and the full name. */
   readonly typeUrl: string;
-  /** Writes a message behind what is written already. */
+  /** Appends a message to the writer. */
   write(message: T, writer: protobuf.Writer): void;
 }
 
@@ -40,14 +40,17 @@ export class XdsSchema {
     return this.#schema.type(name);
   }
 
-  /** Of a type URL; `undefined` when no file has it. */
+  /** The message of a type URL; `undefined` when no file has it. */
   typeOfUrl(typeUrl: string): protobuf.Type | undefined {
     return typeUrl.startsWith(TYPE_URL_PREFIX)
       ? this.#schema.find(typeUrl.slice(TYPE_URL_PREFIX.length))
       : undefined;
   }
 
-  /** A codec whose messages lack what is not on the wire; int64 are numbers. */
+  /**
+   * A codec whose messages omit fields that are not on the wire; int64 are
+   * numbers.
+   */
   codec<T extends object>(name: string): MessageKind<T> {
     const schema = this.#schema;
     let known: protobuf.Type | undefined;

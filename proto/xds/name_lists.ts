@@ -43,7 +43,7 @@ export class NameLists {
   /**
    * The names of a section.
    *
-   * @param section Only looked at during the call; `undefined` names nothing.
+   * @param section Read only during the call; `undefined` has no names.
    * @returns Frozen; the same array for the same bytes as long as it is in use.
    * @throws {TypeError} When a name is not UTF-8.
    */
@@ -63,16 +63,16 @@ export class NameLists {
   }
 }
 
-/** How many names a request has had so far. */
+/** The number of names in the request until now. */
 export interface NameCount {
   names: number;
 }
 
 /**
- * Passes the field whose tag has just been read, and all that follow it with the
- * same tag, without reading what is in them.
+ * Skips the field whose tag has just been read, and all following fields with
+ * the same tag.
  *
- * @param bytesMax Of one field.
+ * @param bytesMax Limit for one field.
  * @throws {GrpcError} RESOURCE_EXHAUSTED over a limit.
  * @throws {RangeError} When a field is cut short.
  */

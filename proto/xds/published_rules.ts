@@ -1,10 +1,10 @@
 /**
- * The rules that the published texts have for their fields (protoc-gen-validate):
- * Envoy refuses whatever breaks one.
+ * The rules that the published texts have for their fields
+ * (protoc-gen-validate): Envoy refuses a message that breaks one.
  *
- * Layer: xDS. The rules stand in our texts as in the published ones; here they
- * are found there and applied to messages as plain data. A rule that this module
- * does not know is an error, not a rule less.
+ * Layer: xDS. The rules stand in our texts as in the published ones; this
+ * module finds them there and applies them to messages as plain data. A rule
+ * that it does not know is an error, and is not skipped.
  *
  * @module
  */
@@ -16,18 +16,18 @@ import { type Check, checksOf, type Rules } from "./rule_checks.ts";
 /** What one field of a message is looked at for. */
 interface FieldPlan {
   readonly key: string;
-  /** As the texts spell it. */
+  /** In the spelling of the texts. */
   readonly name: string;
   readonly shape: "one" | "list" | "map";
   readonly isRequired: boolean;
-  /** For a field that has a default and no absence. */
+  /** For a field with a default, which is never absent. */
   readonly fallback: unknown;
-  /** Of all values together, of a list. */
+  /** For all values of a list together. */
   readonly whole: readonly Check[];
   /** Of each value. */
   readonly each: readonly Check[];
   readonly keys: readonly Check[];
-  /** Of messages: their type, unless there is nothing to be looked at in it. */
+  /** For messages: their type, unless it has no rule to check. */
   readonly type: protobuf.Type | undefined;
   /** It is an `Any`: its content names its type. */
   readonly isAny: boolean;
@@ -57,7 +57,10 @@ export function brokenRule(name: string, message: object): string | undefined {
   return problem && `${problem.path} ${problem.text}`;
 }
 
-/** Where, and what. Paths are made on the way back, for hardly any is needed. */
+/**
+ * The place and the fault. Paths are built on the way back, because few are
+ * needed.
+ */
 interface Problem {
   readonly path: string;
   readonly text: string;
@@ -78,7 +81,7 @@ function lookAt(type: protobuf.Type, message: object): Problem | undefined {
   return undefined;
 }
 
-/** Paths of what it answers begin behind the field's name. */
+/** Paths in its answer begin after the field's name. */
 function lookAtField(field: FieldPlan, value: unknown): Problem | undefined {
   switch (field.shape) {
     case "list":
@@ -198,7 +201,7 @@ function planField(field: protobuf.Field): FieldPlan {
   };
 }
 
-/** A field's rules, and what they are for; none: `["", {}]`. */
+/** A field's rules, and their kind; none: `["", {}]`. */
 function rulesOf({ options }: protobuf.Field): [string, Rules] {
   const rules = options?.["(validate.rules)"] ?? {};
   const [only] = Object.entries(rules as Readonly<Record<string, Rules>>);

@@ -12,13 +12,13 @@ export const RELAY_FIELD = "tunnel-relay";
 export const CONNECT_FIELD = "tunnel-connect";
 
 /**
- * At how many of {@linkcode connectHost} it is, too, at the same port. grpc-go
- * takes all endpoints behind one proxy's address for one, and uses that alone
- * (gRFC A86): there each endpoint gets a proxy of its own.
+ * How many hosts of {@linkcode connectHost} it also listens on, at the same
+ * port. grpc-go takes all endpoints behind one proxy's address for one and uses
+ * only that (gRFC A86): so each endpoint gets a proxy address of its own.
  */
 export const MORE_CONNECT_FIELD = "tunnel-connect-more";
 
-/** As many as are listened at. */
+/** As many as it listens on. */
 export const MORE_CONNECT_MAX = 16;
 
 /** @param number From 1 to {@linkcode MORE_CONNECT_MAX}. */

@@ -1,12 +1,12 @@
 /**
- * Requests of clients, out of bytes.
+ * Decodes requests of clients.
  *
  * Layer: xDS. Hot: a thousand clients answer every response, and each repeats
  * all its names. So requests are walked by hand, and names are read only when
  * they are new (`name_lists.ts`). Tests compare with what protobufjs reads.
  *
- * Like every protobuf decoder it lets pass what it does not know: unknown fields
- * and known fields of another wire type.
+ * Like every protobuf decoder it ignores unknown content: unknown fields and
+ * known fields of another wire type.
  *
  * @module
  */
@@ -203,7 +203,7 @@ class Fields {
     return this.#texts[field] ?? "";
   }
 
-  /** A section with names; `undefined` if there is none. */
+  /** A section with names; `undefined` if it has none. */
   section(field: number): Uint8Array | undefined {
     const pieces = this.#pieces[field];
     return pieces && wholeOf(pieces);
@@ -242,7 +242,7 @@ function shortText(field: number, bytes: Uint8Array): string {
 function decodeError(bytes: Uint8Array): ErrorDetail {
   const { code = 0, message = "" } = RpcStatus.decode(bytes);
   if (message.length <= ERROR_MESSAGE_MAX) return { code, message };
-  // Put together anew: a slice would keep all of it, for as long as it is kept.
+  // Copied: a slice would keep the whole text in memory for as long.
   const kept = Array.from(message.slice(0, ERROR_MESSAGE_MAX)).join("");
   return { code, message: kept };
 }

@@ -39,9 +39,9 @@ export function kindOfUrl(typeUrl: string): ResourceKind | undefined {
 }
 
 /**
- * Whether a response is the whole state of the kind: what a SotW response does
- * not name is gone (listeners, clusters, services), or is as it was (the others).
- * Only the former know a wildcard.
+ * Whether a response is the whole state of the kind: a resource that a SotW
+ * response does not name is removed (listeners, clusters, services), or
+ * unchanged (the other kinds). Only the former have a wildcard.
  */
 export function isWholeState(kind: ResourceKind): boolean {
   return kind !== "endpoints" && kind !== "route";
@@ -53,12 +53,12 @@ export interface Resource {
   /** For endpoints the name that their cluster requests. */
   readonly name: string;
   /**
-   * Made of the content and of nothing else, so that it survives a restart of
-   * the server: reconnecting clients send what they have.
+   * Computed from the content alone, so that it survives a restart of the
+   * server: reconnecting clients send what they have.
    */
   readonly version: string;
   /** `google.protobuf.Any`, encoded. */
   readonly any: Uint8Array;
-  /** Of a listener or route: names of clusters that it leads to. */
+  /** For a listener or route: the clusters that it leads to. */
   readonly clusters?: readonly string[];
 }

@@ -1,6 +1,6 @@
 /**
- * Resources as plain data for people: what stands in `Any` fields is unpacked,
- * metadata is what was put in.
+ * Resources as plain data for people: `Any` fields are unpacked, metadata is
+ * shown as plain data.
  *
  * Layer: xDS. Cold: for dumps, status and tests.
  *
@@ -38,7 +38,7 @@ const KINDS: readonly MessageKind<object>[] = [
   ...[PreviousHostsPredicate, PreviousPrioritiesConfig],
 ];
 
-/** In its members an object is a `google.protobuf.Struct`. */
+/** The fields of these messages that hold a `google.protobuf.Struct`. */
 const STRUCTS = "filterMetadata";
 
 /** @param message Of `xds_messages.ts`: a resource, or an `Any` with one. */

@@ -39,7 +39,7 @@ interface Encoded {
   readonly bytes: Uint8Array;
 }
 
-/** By what is longest in a body; one each, the last one. */
+/** Caches for the longest parts of a body; each holds the last one. */
 const encoded: Readonly<Record<DiscoveryMode, WeakMap<object, Encoded>>> = {
   sotw: new WeakMap(),
   delta: new WeakMap(),

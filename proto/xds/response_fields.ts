@@ -43,19 +43,24 @@ function isAscii(bytes: Uint8Array): boolean {
   return all < 0x80;
 }
 
-/** Of `DiscoveryResponse` and of `DeltaDiscoveryResponse`. */
+/** Field numbers of `DiscoveryResponse` and of `DeltaDiscoveryResponse`. */
 export const VERSION_FIELD = 1;
 export const RESOURCES_FIELD = 2;
 export const TYPE_URL_FIELD = 4;
 export const NONCE_FIELD = 5;
 
-/** Of `DeltaDiscoveryResponse` alone. */
+/** Field numbers of `DeltaDiscoveryResponse` alone. */
 export const REMOVED_FIELD = 6;
 
-/** Of `DiscoveryResponse`: why a resource is not in it. */
+/**
+ * Field number in `DiscoveryResponse` of the reasons why resources are missing.
+ */
 export const ERRORS_FIELD = 7;
 
-/** Of `ResourceError`; of its name, and of its `google.rpc.Status`. */
+/**
+ * Field numbers of `ResourceError`, of its name, and of its
+ * `google.rpc.Status`.
+ */
 export const ERROR_NAME_FIELD = 1;
 export const ERROR_DETAIL_FIELD = 2;
 export const RESOURCE_NAME_IN_ERROR_FIELD = 1;
@@ -64,10 +69,12 @@ export const STATUS_MESSAGE_FIELD = 2;
 /** The server's id: other numbers in each of the two. */
 export const CONTROL_PLANE_FIELDS = { sotw: 6, delta: 7 } as const;
 
-/** Of `ControlPlane`. */
+/** Field numbers of `ControlPlane`. */
 export const IDENTIFIER_FIELD = 1;
 
-/** Of `Resource`, of which a `DeltaDiscoveryResponse` is full. */
+/**
+ * Field numbers of `Resource`, of which a `DeltaDiscoveryResponse` has many.
+ */
 export const RESOURCE_VERSION_FIELD = 1;
 export const RESOURCE_ANY_FIELD = 2;
 export const RESOURCE_NAME_FIELD = 3;

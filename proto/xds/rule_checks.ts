@@ -124,7 +124,7 @@ function definedOnly({ resolvedType }: protobuf.Field): Check {
       : undefined;
 }
 
-/** A number, or one in a message of its own. */
+/** A number, or a message that wraps one. */
 function plainNumber(value: unknown): number {
   if (typeof value === "object" && value !== null && "value" in value) {
     return plainNumber(value.value);

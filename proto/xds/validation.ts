@@ -1,11 +1,11 @@
 /**
- * Whether clients would take a resource: what is not valid is never sent, for one
- * bad resource makes them refuse a whole response.
+ * Whether clients would take a resource: an invalid resource is never sent,
+ * because one bad resource makes clients refuse a whole response.
  *
  * Layer: xDS. The published rules of single fields are `published_rules.ts`'
  * business. Here are those between fields, as Envoy 1.40, grpc-go 1.85, C-core
  * 1.85 and grpc-js-xds 1.14 have them, all at once: a resource that one kind of
- * client would refuse is not made for another one either.
+ * client would refuse is not made for another kind either.
  *
  * @module
  */
@@ -63,9 +63,9 @@ export interface Clients {
 }
 
 /**
- * What is wrong with a resource, in one sentence that names it and a field.
+ * The fault of a resource, in one sentence that names it and a field.
  *
- * @returns `undefined` when nothing is.
+ * @returns `undefined` when there is none.
  */
 export function problemOf<Kind extends XdsKind>(
   kind: Kind,
@@ -125,7 +125,10 @@ function* clusterProblems(
   }
 }
 
-/** Envoy refuses `self` for endpoints, gRPC whatever is neither. */
+/**
+ * Envoy refuses `self` for endpoints; gRPC refuses all sources but `ads` and
+ * `self`.
+ */
 function* sourceProblems(
   source: ConfigSource | undefined,
   path: string,
@@ -232,7 +235,7 @@ function* routeProblems(
   }
 }
 
-/** With one `*`, if any, at its begin or its end. */
+/** With at most one `*`, at the beginning or the end. */
 function isDomain(text: string): boolean {
   const star = text.indexOf("*");
   return text !== "" && (star < 0 || star === text.lastIndexOf("*")) &&
