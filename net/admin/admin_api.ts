@@ -1,8 +1,7 @@
 /**
- * The admin API as it is served: routes with a method and a role, JSON in and
- * JSON out, and a problem in the same form wherever one is refused.
- *
- * It knows neither what is asked for nor how a role is proven.
+ * Serves the admin API: routes with a method and a role, JSON in and JSON out,
+ * and refusals in one form.¶It knows neither what the routes answer nor how a
+ * role is proven.
  *
  * @module
  */
@@ -20,7 +19,7 @@ import {
 import { jsonAnswer } from "./http_endpoints.ts";
 import type { HttpHandler, HttpPeer } from "./http_port.ts";
 
-/** Who asks, and what they may do. */
+/** The caller, with its role. */
 export interface AdminWho {
   readonly role: AdminRole;
   /** For logs and audits, such as `uid 1000` or `alice`. */
@@ -29,14 +28,14 @@ export interface AdminWho {
   readonly way?: AdminWay;
 }
 
-/** How somebody is known: enough to ask again later what they may. */
+/** The caller's credential: enough to check its rights again later. */
 export type AdminWay =
   /** Without a user: the kernel cannot be asked. */
   | { readonly kind: "socket"; readonly uid?: number }
   | {
     readonly kind: "token";
     readonly role: AdminRole;
-    /** Of the token; another one has another. */
+    /** A hash of the token; a new token has a new one. */
     readonly mark: string;
   }
   | {
@@ -45,7 +44,7 @@ export type AdminWay =
     readonly names: readonly string[];
     readonly organizations: readonly string[];
     readonly notAfterMs: number;
-    /** Of the authorities that were believed then. */
+    /** A hash of the authorities that were trusted then. */
     readonly mark: string;
   };
 
@@ -69,8 +68,8 @@ export interface AdminRoute {
   /** What it takes. */
   readonly role: AdminRole;
   /**
-   * @returns JSON, whose lists may be iterables that are read as they are sent;
-   *   or a `Response`, which is sent as it is.
+   * @returns JSON, whose lists may be iterables that are read while they are
+   *   sent; or a `Response`.
    * @throws {AdminFailure}
    */
   answer(request: AdminRequest): unknown | Promise<unknown>;
@@ -90,13 +89,13 @@ export class AdminFailure extends Error {
 export const ADMIN_SOCKET = "admin.sock";
 
 /**
- * One way in.
+ * One way to identify a caller.
  *
- * @throws {AdminFailure} When nobody is known to ask, or may.
+ * @throws {AdminFailure} When the caller is unknown, or has no rights.
  */
 export type AdminDoor = (request: Request, peer: HttpPeer) => AdminWho;
 
-/** @returns `undefined`: nobody is known to ask. */
+/** @returns `undefined`: the caller is unknown. */
 export function whoIf(
   door: AdminDoor,
   request: Request,
@@ -111,10 +110,10 @@ export function whoIf(
 }
 
 /**
- * Who asks. The connection is theirs from now on, as long as they may ask: an
- * answer that goes on ends when they may not any more.
+ * Identifies the caller. The connection stays open while the caller keeps its
+ * rights: a continuing answer ends when they end.
  *
- * @throws {AdminFailure} When nobody is known to ask.
+ * @throws {AdminFailure} When the caller is unknown.
  */
 export function knownBy(
   door: AdminDoor,
@@ -127,7 +126,7 @@ export function knownBy(
   return who;
 }
 
-/** What the API needs of the place where it is served. */
+/** What the API needs from the program that serves it. */
 export interface AdminApiOptions {
   readonly who: AdminDoor;
   /** Something was done (POST), or was tried. */
@@ -137,7 +136,7 @@ export interface AdminApiOptions {
 /** For the audit log. */
 export interface AdminAction {
   readonly who: AdminWho;
-  /** The path, as it was asked for. */
+  /** The requested path. */
   readonly path: string;
   readonly status: number;
   /** Why it was not done. */
@@ -170,7 +169,7 @@ export function actionLog(
   };
 }
 
-/** A name is a certificate's, and a path whatever was asked for. */
+/** The name comes from a certificate, and the path from a request. */
 const SHOWN_LENGTH_MAX = 300;
 
 /** Answers what is below `/v1`. */
@@ -205,7 +204,7 @@ export function adminApi(
 type Outcome<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
   | { readonly kind: "refused"; readonly failure: AdminFailure }
-  /** A slip of ours: whoever serves the port reports it. */
+  /** An internal error: the code that serves the port reports it. */
   | { readonly kind: "failed"; readonly error: unknown };
 
 async function outcomeOf<Answer>(
@@ -277,8 +276,8 @@ const HEADERS = {
 } as const;
 
 /**
- * Who may ask may wait: for a dial, for an agent's answer, or for five thousand
- * nodes over a slow line.
+ * An authenticated caller may have to wait: for a dial, for an agent's answer,
+ * or for five thousand nodes over a slow line.
  */
 const ANSWER_MS = 20_000;
 

@@ -1,5 +1,6 @@
 /**
- * Who asks, by the way they came: what each way proves, and what it does not.
+ * Identifies callers by the way they came: what each way proves, and what it
+ * does not.
  *
  * @module
  */
@@ -104,7 +105,9 @@ export function certificateDoor(
   };
 }
 
-/** Of somebody whom `certificateDoor` has known, as far as roles go by it. */
+/**
+ * A caller that `certificateDoor` has identified, as far as roles depend on it.
+ */
 export function keptIdentity(
   { commonName, names, organizations, notAfterMs }: AdminWay & {
     readonly kind: "certificate";
@@ -135,9 +138,10 @@ function refuseOthers({ remoteAddress }: HttpPeer): void {
 }
 
 /**
- * Attack in mind: a page of another site in a browser of this machine, which may
- * send forms and simple requests anywhere, with our cookie or our certificate. It
- * cannot hide its origin, nor send a header of its own without asking first.
+ * Attack in mind: a page of another site in a browser of this machine, which
+ * may send forms and simple requests anywhere, with our cookie or our
+ * certificate. It cannot hide its origin, and cannot send a custom header
+ * without a preflight request.
  */
 export function refuseOtherSites(request: Request): void {
   const { headers, method, url } = request;

@@ -1,16 +1,16 @@
 /**
- * Browsers that were let in: each has a cookie, got for a code that somebody who
- * may use the API was given for it.
+ * Sessions of browsers: each has a cookie, which it got for a code that a user
+ * of the API requested.
  *
- * A code is in the fragment of a URL, which browsers send to nobody; it is good
- * once, and for a minute. A cookie is out of reach of scripts (HttpOnly) and
- * goes nowhere with requests of other sites (SameSite=Strict). Cookies do not
- * tell ports apart (RFC 6265 §8.5), so its name has the port in it.
+ * A code is in the fragment of a URL, which browsers do not send; it is valid
+ * once, and for a minute. A cookie is hidden from scripts (HttpOnly) and not
+ * sent with requests of other sites (SameSite=Strict). Cookies do not tell
+ * ports apart (RFC 6265 §8.5), so its name has the port in it.
  *
- * A cookie is a number that says nothing. What it is good for is kept here
- * (`logins.ts`) under its hash with the program's token, so that it outlives the
- * process, ends when it is ended, and is worthless with another token. What who let
- * it in may is asked again whenever it is shown.
+ * A cookie is a random number. Its rights are stored (`logins.ts`) under a hash
+ * of it and the program's token, so that it outlives the process, can be ended,
+ * and is worthless with another token. At each use the rights of the user who
+ * signed it in are checked again.
  *
  * @module
  */
@@ -41,7 +41,7 @@ export const CODE_MS = 60_000;
 /** A working day; then one logs in again. */
 export const SESSION_MS = 12 * 3_600_000;
 
-/** Where the dashboard is, on the same port. */
+/** The dashboard's path, on the same port. */
 export const DASHBOARD_PATH = "/dashboard/";
 
 const SESSION_PATH = "/v1/session";
@@ -49,11 +49,14 @@ const END_PATH = "/v1/session/end";
 
 /** What sessions need of their port. */
 export interface SessionsOptions {
-  /** Where browsers find the port, such as `http://127.0.0.1:8095`. */
+  /** The port's URL for browsers, such as `http://127.0.0.1:8095`. */
   readonly origin: () => string;
-  /** Of the program; absent: cookies are good as long as the process. */
+  /**
+   * The program's token; absent: cookies are valid as long as the process
+   * lives.
+   */
   readonly token: () => string | undefined;
-  /** Where logins are kept; absent: nowhere. */
+  /** The file for logins; absent: none is written. */
   readonly path: () => string | undefined;
   /** What who is known so may now; `undefined`: nothing any more. */
   readonly roleOf: (way: AdminWay) => AdminRole | undefined;
@@ -86,7 +89,10 @@ export class AdminSessions {
     return this.#logins ??= new Logins(path(), log());
   }
 
-  /** As much as was given, and no more than who gave it may now. */
+  /**
+   * The role that was given, limited to the present role of the user who gave
+   * it.
+   */
   #whoNow({ name, role, way }: Login): AdminWho | undefined {
     const roleNow = this.options.roleOf(way);
     return roleNow &&
@@ -111,7 +117,7 @@ export class AdminSessions {
     ];
   }
 
-  /** A code becomes a cookie, and a cookie ends, whoever asks. */
+  /** A code becomes a cookie, and a cookie is ended, for any caller. */
   handler(others: HttpHandler, check: (request: Request) => void): HttpHandler {
     return async (request, peer) => {
       const { pathname } = new URL(request.url);
@@ -198,10 +204,10 @@ export class AdminSessions {
   }
 }
 
-/** Behind the name of who let it in. */
+/** Appended to the name of the user who signed the browser in. */
 const BROWSER = " (browser)";
 
-/** Of codes and cookies. */
+/** Random bytes of codes and cookies. */
 const KEY_LENGTH = 64;
 
 function randomKey(): string {

@@ -1,7 +1,7 @@
 /**
- * A token in a file that only this program's user can read: who shows what is in
- * it may do what that user may. A port on loopback has nothing better, for every
- * user of the machine reaches it, and nobody says who he is.
+ * A token in a file that only this program's user can read: a caller with the
+ * token has that user's rights. A port on loopback has no better way, because
+ * every user of the machine reaches it and TCP names no user.
  *
  * @module
  */
@@ -19,10 +19,10 @@ import {
 } from "../../platform/files/private_files.ts";
 import type { Log } from "../../platform/log/log.ts";
 
-/** In the state directory: whoever can read it may ask, and do. */
+/** In the state directory: a user who can read it may ask, and act. */
 export const ADMIN_TOKEN_FILE = "admin.token";
 
-/** The same: whoever can read it may ask. */
+/** The same, for a user who may only ask. */
 export const ADMIN_VIEW_TOKEN_FILE = "admin-view.token";
 
 export const TOKEN_FILES = {
@@ -64,8 +64,8 @@ export class AdminToken {
   }
 
   /**
-   * Read each time: another program may have made it anew. What others can read,
-   * or may have put there, is nobody's word.
+   * Read each time: another program may have replaced it. A file that others
+   * can read or write is not trusted.
    */
   get value(): string | undefined {
     const { path } = this;
@@ -80,7 +80,7 @@ export class AdminToken {
     }
   }
 
-  /** To see later that it is still the same. */
+  /** Used later to check that it did not change. */
   get mark(): string {
     return markOf(this.value ?? "");
   }
@@ -96,7 +96,7 @@ export class AdminToken {
   }
 }
 
-/** Of a secret, or of authorities, and no way back to them. */
+/** A hash of a secret, or of authorities; it cannot be reversed. */
 export function markOf(text: string): string {
   return createHash("sha256").update(`mark ${text}`).digest("hex");
 }

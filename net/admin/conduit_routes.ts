@@ -1,6 +1,6 @@
 /**
- * What every program of ours answers about its live conduits and about what has
- * happened lately: `/v1/conduits`, `/v1/events`.
+ * The answers of all our programs about live conduits and recent events:
+ * `/v1/conduits`, `/v1/events`.
  *
  * @module
  */

@@ -63,7 +63,7 @@ export function isEventStream({ headers }: Response): boolean {
   return headers.get("content-type") === "text/event-stream";
 }
 
-/** As it is sent. */
+/** The form on the wire. */
 export function eventText({ name, data }: SentEvent): string {
   return `event: ${name}\ndata: ${jsonText(data)}\n\n`;
 }

@@ -18,9 +18,9 @@ export interface AnswerForm {
 }
 
 /**
- * An answer of one chunk has a length; a longer one is made while it is sent,
- * and is framed by chunks (RFC 9112 §7.1), or for HTTP/1.0 by the end of the
- * connection.
+ * An answer of one chunk has a length; a longer one is produced while it is
+ * sent, and is framed by chunks (RFC 9112 §7.1), or for HTTP/1.0 by the end of
+ * the connection.
  */
 export async function* answerPieces(
   whole: Response,
@@ -119,7 +119,7 @@ const REASONS: Readonly<Record<number, string>> = {
   504: "Gateway Timeout",
 };
 
-/** To pack less costs more than it saves. */
+/** Compressing less costs more than it saves. */
 const PACKED_BYTES_MIN = 16 * 1024;
 
 const PACKABLE = /^(?:application\/(?:json|javascript)|text\/(?!event-stream))/;

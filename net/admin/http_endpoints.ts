@@ -18,7 +18,7 @@ import {
 export interface ReadinessCheck {
   /** Such as `server-connected`. */
   readonly name: string;
-  /** Why it is not met, or `undefined` when it is. */
+  /** Why the condition is not met, or `undefined` when it is. */
   problem(): string | undefined;
 }
 
@@ -39,8 +39,7 @@ export interface HealthOptions {
 export type HttpRouter = (request: Request, peer?: HttpPeer) => Response;
 
 /**
- * @param api Answers what is below `/v1`.
- * @param others Answers everything else.
+ * @param api Answers paths below `/v1`. @param others Answers all other paths.
  */
 export function withApi(api: HttpHandler, others: HttpHandler): HttpHandler {
   return (request, peer) => {

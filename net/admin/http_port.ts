@@ -1,11 +1,11 @@
 /**
  * Answers plain HTTP/1.1 without authentication: health, metrics, admin.
  *
- * The platform's own server lets a client hold a connection for ever without a
+ * The platform's own server lets a client hold a connection without sending a
  * byte, which costs a descriptor, and a process without descriptors serves no
- * one. So each connection gets one short request, one answer and a deadline,
- * and there are only so many (`net/admission`): the oldest goes for the next. Who
- * follows events (`event_stream.ts`) stays until he leaves.
+ * client. So each connection gets one short request, one answer and a deadline,
+ * and their number is limited (`net/admission`): the oldest makes room for the
+ * next. A client that follows events (`event_stream.ts`) stays until it leaves.
  *
  * A body is small or refused, and connections are not kept.
  *
@@ -37,30 +37,31 @@ import { isEventStream } from "./event_stream.ts";
 import { answerPieces } from "./http_answer.ts";
 import { readHead, requestOf } from "./http_request.ts";
 
-/** From the first to the last byte, both ways. */
+/** From the first to the last byte, in both directions. */
 export const HTTP_DEADLINE_MS = 10_000;
 
 /** A limit was reached: a connection was refused, or ended for another. */
 export type LimitReached = (limit: ConnectionLimit, scope: LimitScope) => void;
 
 /**
- * Answers that go on until their client is gone, at once and of each role:
- * screens of people. They are counted apart, so that nobody crowds others out.
+ * Limit on continuing answers at a time, for each role: screens of people. They
+ * are counted separately, so that they crowd out no other request.
  */
 export const WATCHERS_MAX = 32;
 
-/** A watcher that takes nothing for so long is gone, or will never be back. */
+/** A watcher that reads nothing for this long is gone for good. */
 export const WATCHER_STILL_MS = 60_000;
 
 /** The other end, as far as its connection says who it is. */
 export interface HttpPeer
   extends Pick<Stream, "remoteAddress" | "identity" | "peerCredentials"> {
-  /** What it asked for may take so much longer: it is somebody who may ask. */
+  /** The additional time for the answer to an authenticated caller. */
   mayTake?(extraMs: number): void;
   /**
-   * It is somebody who may ask.
+   * The caller is authenticated.
    *
-   * @param isStill Whether that is so; asked while an answer goes on.
+   * @param isStill Whether it still has its rights; checked while an answer
+   *   goes on.
    */
   known?(role: AdminRole, isStill: () => boolean): void;
 }
@@ -72,7 +73,7 @@ export type HttpHandler = (
 ) => Response | Promise<Response>;
 
 export class HttpPort {
-  /** Of all connections here, whatever is in front of them. */
+  /** Shared by all connections here, even behind a proxy. */
   readonly limiter: ConnectionLimiter;
   readonly #watchersMax: number;
   readonly #open = new Set<Exchange>();
@@ -117,7 +118,7 @@ export class HttpPort {
     if (admitted === undefined) return stream.close();
     const exchange: Exchange = new Exchange(stream, {
       answer: (request, peer) => this.#answer(request, peer),
-      // Who may only look makes room for who operates.
+      // A caller that may only look makes room for one that may act.
       known: (role) => admitted.known(role !== "operate"),
       watches: () => this.#watches(exchange, admitted),
     });
@@ -135,7 +136,7 @@ export class HttpPort {
     }
   }
 
-  /** The same, for nobody who waits. */
+  /** The same, without waiting for the result. */
   take(stream: Stream, given?: AdmittedConnection): void {
     unawaited("http", this.accept(stream, given), () => stream.close());
   }
@@ -170,7 +171,7 @@ const ROOM: ReadonlySet<ConnectionLimit> = new Set([
   "unauthenticated_connections",
 ]);
 
-/** On a unix socket each user is a source. */
+/** On a unix socket each user counts as a source. */
 function sourceOfStream(stream: Stream): string {
   const { remoteAddress } = stream;
   if (portOf(remoteAddress) >= 0) return remoteAddress;
@@ -191,7 +192,7 @@ class Exchange {
   readonly #gone = new AbortController();
   #deadline: ReturnType<typeof setTimeout> | undefined;
   #isWatching = false;
-  /** Of who is known to ask. */
+  /** For authenticated callers. */
   role: AdminRole | undefined;
   #isStill = () => true;
 
@@ -250,7 +251,7 @@ class Exchange {
       this.#gone.abort();
       throw error;
     }
-    // Nobody who follows events ends his side and reads on.
+    // A client that follows events does not half-close and read on.
     if (this.#isWatching) this.close();
   }
 

@@ -38,7 +38,7 @@ export async function readHead(
   }
 }
 
-/** With the headers that handlers look at, and its body. */
+/** A request with the headers that handlers read, and its body. */
 export async function requestOf(
   socket: Socket,
   { head: { method, target, fields }, rest }: WithRest<RequestHead>,

@@ -1,10 +1,10 @@
 /**
- * Browsers that are let in, until each logs out or its day is over: few, and in a
- * file, so that a restart neither locks anybody out nor lets anybody in again.
- *
- * The file is the truth: it is read when it is another one than was written here,
- * for a process that takes over shares it with the one before. One that cannot be
- * read lets nobody in; one that cannot be written keeps nobody out.
+ * The sessions of browsers, until each logs out or its day is over. They are
+ * few, and in a file, so that a restart neither ends a session nor revives
+ * one.¶The file decides: it is read again when another process has written it,
+ * because a process that takes over shares it with its predecessor. A file that
+ * cannot be read admits no browser; a file that cannot be written still admits
+ * them.
  *
  * @module
  */
@@ -17,29 +17,36 @@ import type { Log } from "../../platform/log/log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { AdminWay } from "./admin_api.ts";
 
-/** Who was let in, by whom. */
+/** The session: the user, and who signed it in. */
 export interface Login {
   readonly name: string;
   /** What it may at most. */
   readonly role: AdminRole;
-  /** How they were known who let it in, and what they might. */
+  /** How the user who signed it in was identified, and that user's rights. */
   readonly way: AdminWay;
   readonly by: AdminRole;
   readonly untilMs: number;
 }
 
 /**
- * Of one name, and of all who came the same way with the same role: the oldest
- * goes for the next. So nobody ends what somebody with another role has.
+ * Limit for one name, and for all users who came the same way with the same
+ * role: the oldest makes room for the next. So a user cannot end the sessions
+ * of another role.
  */
 export const LOGINS_OF_ONE_MAX = 16;
 export const LOGINS_OF_ROLE_MAX = 64;
 
-/** Of what is kept of a certificate; all of them fit into the file. */
+/**
+ * Limit on what is kept of a certificate, so that all sessions fit into the
+ * file.
+ */
 export const WAY_LENGTH_MAX = 2_000;
 const FILE_BYTES_MAX = 1024 * 1024;
 
-/** Puts `login` at `key`, in place of the oldest of its own if there is no room. */
+/**
+ * Stores `login` at `key`; if there is no room, in place of the oldest of its
+ * own user.
+ */
 export function addLogin(
   logins: Map<string, Login>,
   key: string,
@@ -105,7 +112,8 @@ export class Logins {
     const problem = await this.#change(() => this.#byId.delete(id));
     if (problem === undefined) return undefined;
     try {
-      // On a full disk: better all log in again than one who has logged out.
+      // On a full disk it is better that all sessions end than that an ended
+      // one lives on.
       Deno.removeSync(this.path!);
     } catch (error) {
       if (!isSystemError(error)) throw error;
@@ -146,7 +154,7 @@ export class Logins {
 
 const NO_FILE = "";
 
-/** Other bytes have another one. */
+/** Different content has a different stamp. */
 function stampOf(path: string): string {
   try {
     const { ino, mtime, size } = Deno.statSync(path);

@@ -74,7 +74,7 @@ export function certificatesInUse(
   return [...found.values()];
 }
 
-/** The same as what is to expire. */
+/** The same as the list of what will expire. */
 export function expiryOf(
   { use, subject, notAfter, renewal }: Certificate,
 ): Expiry {
@@ -145,9 +145,9 @@ export function* slipWarnings(): Iterable<Warning> {
 }
 
 /**
- * What passes through a program.
+ * The traffic of a program.
  *
- * @param dialsMs How far back dials count for what they take.
+ * @param dialsMs How far back dials count for the dial time.
  */
 export function trafficOf(
   conduits: LiveConduits,
@@ -167,7 +167,7 @@ export function trafficOf(
   };
 }
 
-/** As many digits as mean something. */
+/** As many digits as are significant. */
 export function hundredth(value: number): number {
   return Math.round(value * 100) / 100;
 }

@@ -1,9 +1,10 @@
 /**
- * What a process knows that is one of several workers of one program: which one
- * it is, and that their parent answers for all of them.
+ * The position of a process that is one of several workers of one program;
+ * their parent answers for all of them.
  *
- * Each worker has an admin socket of its own. Ports cannot be told apart so, so
- * the first worker has those of administration, and the parent that of health.
+ * Each worker has an admin socket of its own. Ports cannot be distinguished
+ * like that, so the first worker has those of administration, and the parent
+ * has that of health.
  *
  * @module
  */
@@ -15,7 +16,7 @@ export interface OwnGroup {
   /** Which one this is, from 0. */
   readonly index: number;
   readonly count: number;
-  /** Where the parent listens for probes; absent: nowhere. */
+  /** The parent's port for probes; absent: none. */
   readonly health?: { readonly address: string; readonly port: number };
   /** Answers the parent, who asks for `/readyz` and `/metrics` of this process. */
   tells?: HttpHandler;
@@ -25,7 +26,7 @@ export interface OwnGroup {
 
 let own: OwnGroup | undefined;
 
-/** For the start of a process; `undefined`: it is alone. */
+/** Read at the start of a process; `undefined`: it is no worker. */
 export function joinGroup(group: OwnGroup | undefined): void {
   own = group;
 }
@@ -58,7 +59,7 @@ const OF_ALL: ReadonlySet<string> = new Set([
   "/metrics",
 ]);
 
-/** For a port that stands for the whole program. */
+/** For a port that answers for the whole program. */
 export function withGroup(handler: HttpHandler): HttpHandler {
   return (request, peer) => {
     const { pathname, search } = new URL(request.url);

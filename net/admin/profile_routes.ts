@@ -13,7 +13,7 @@ import type { Session } from "node:inspector";
 import process from "node:process";
 import { messageOf } from "../../platform/errors/error_code.ts";
 
-/** As Go's pprof. */
+/** As in Go's pprof. */
 const SECONDS_DEFAULT = 30;
 const SECONDS_MAX = 300;
 
@@ -155,8 +155,8 @@ export class Profiler {
   }
 
   /**
-   * Stops the process for as long as it takes. The file is for this process's
-   * user alone, because keys and what is under way are in it.
+   * Stops the process while the file is written. Only this process's user can
+   * read the file, because it contains keys and traffic.
    *
    * @returns Its path.
    * @throws {Error} If it cannot be written.

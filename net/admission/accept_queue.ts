@@ -1,5 +1,5 @@
 /**
- * Accepts connections for a TLS server, and does nothing for them before they
+ * Accepts connections for a TLS server, and does no work for them before they
  * have sent a ClientHello.
  *
  * A silent connection costs its descriptor and an entry in a table; to refuse
@@ -9,7 +9,7 @@
  * (`HandshakeQueue`), and for sources that broke rules one at a time
  * (`Penalty`).
  *
- * Needs the C library; where there is none, the platform accepts, and
+ * It needs the C library; without it the platform accepts, and
  * `platform_acceptor.ts` does what is possible then.
  *
  * @module
@@ -64,7 +64,9 @@ export interface AcceptQueueOptions {
   readonly helloTimeoutMs: number;
   /** Other uses of descriptors go first. */
   readonly use: DescriptorUse;
-  /** Begins a handshake; what was admitted leaves when the connection ends. */
+  /**
+   * Begins a handshake; the connection's admission ends with the connection.
+   */
   readonly admit: (admittedStream: AdmittedStream) => void;
   /** One line per burst of failures; accepting goes on. */
   readonly onProblem: (line: string) => void;
@@ -79,7 +81,7 @@ export interface AdmittedStream {
   onEvicted: () => void;
 }
 
-/** @param listener There is one only where there is a C library. */
+/** @param listener Absent without a C library. */
 export function openAcceptQueue(
   listener: PolledListener,
   options: AcceptQueueOptions,
@@ -127,7 +129,8 @@ export class AcceptQueue implements Pollable {
     const { timers, queue } = this.options;
     const untilMs = timers.now() + ACCEPT_TURN_MS;
     while (this.#isAccepting) {
-      // A crowd waits in the kernel: nobody's turn is taken for a newcomer.
+      // A crowd waits in the kernel: a newcomer never takes an earlier peer's
+      // turn.
       if (queue.isFull) return queue.whenRoom(this.#resume);
       if (!this.#acceptOne()) return;
       if (timers.now() < untilMs) continue;
@@ -149,7 +152,7 @@ export class AcceptQueue implements Pollable {
     return !this.#isClosed && this.listener.isOpen;
   }
 
-  /** @returns Whether there may be another one. */
+  /** @returns Whether there may be another connection. */
   #acceptOne(): boolean {
     return this.listener.descriptors
       .some((descriptor) => this.#isAccepting && this.#acceptOf(descriptor));

@@ -252,8 +252,8 @@ interface Host {
 /** One connection, as long as it lasts. */
 export class AdmittedConnection implements SharedLimits {
   /**
-   * Called before a connection is closed whose peer reads too slowly: it can
-   * still receive what was sent, and what it sends is not read any more.
+   * Called before a connection is closed because its peer reads too slowly: the
+   * peer can still receive what was sent, and its own bytes are no longer read.
    */
   linger: () => void = () => {};
   #isHere = true;
@@ -334,7 +334,7 @@ export class AdmittedConnection implements SharedLimits {
     this.host.reached("faults", this.accounts[0]);
   }
 
-  /** Its place is wanted for another, which is no fault of its own. */
+  /** Its place is needed for another connection, which is not its fault. */
   evict(): void {
     this.#hasShaken = false;
     this.leave();

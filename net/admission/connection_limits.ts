@@ -1,12 +1,13 @@
 /**
- * How much all peers of a process together, and those of one source, may hold.
+ * Limits on what all peers of a process together, and those of one source, may
+ * hold.
  *
  * A source is an IPv4 address or an IPv6 /64 (`source.ts`). Behind one address
  * there may be a whole site (NAT) or all agents there are (a load balancer that
- * puts its own address), so a source may do ten times what two hundred agents
- * do that reconnect at once; all together what memory can bear. A unix socket
- * is no source: its mode decides who may open it, and only the limits on all
- * hold there.
+ * puts its own address), so a source may do ten times what two hundred
+ * reconnecting agents need, and all sources together may use what memory
+ * allows. A unix socket is no source: its mode decides who may open it, and
+ * only the limits on all hold there.
  *
  * @module
  */
@@ -25,7 +26,7 @@ export type ConnectionLimit =
   | "bytes"
   | "work"
   | "faults"
-  /** Of health, administration and its other ways: all of these there. */
+  /** Health, administration and its other ports share this limit. */
   | "http_connections";
 
 /** What a limit is on. */
@@ -42,9 +43,9 @@ export const UNAUTHENTICATED_BYTES_MAX = 128 * 1024;
 export interface ConnectionLimits {
   /**
    * Connections whose peer is unauthenticated: handshakes under way, and peers
-   * that finished one without a certificate and are not admitted yet. For one
-   * more, the one that has waited longest is closed: honest peers need
-   * milliseconds, so it is hardly ever one of them.
+   * that finished one without a certificate and are not admitted yet. When
+   * there are too many, the one that has waited longest is closed: honest peers
+   * need milliseconds, so it is rarely one of them.
    */
   readonly unauthenticated: number;
   /**
@@ -54,7 +55,7 @@ export interface ConnectionLimits {
   readonly connections: number;
   /** Calls that peers have open. One more is refused (REFUSED_STREAM). */
   readonly streams: number;
-  /** Bytes of heads that have begun and not ended. */
+  /** Bytes of incomplete request heads. */
   readonly headerBytes: number;
   /** Calls that were begun and thrown away. */
   readonly resets: BucketSize;
@@ -79,13 +80,13 @@ export interface LimitPlan {
 
 const MIB = 1024 * 1024;
 
-/** What one source may hold unless the process chooses otherwise. */
+/** Default limits for one source. */
 export const SOURCE_LIMITS_DEFAULT: ConnectionLimits = {
   // 200 agents with eight links each reconnect at once.
   unauthenticated: 2_048,
   // Twice the ten thousand idle callers that one API server is measured with.
   connections: 20_000,
-  // As many conduits as one link may have; one call each.
+  // As many conduits as one link may have; each has one call.
   streams: 65_536,
   // 64 of the longest header blocks (128 KiB) or 256 CONNECT heads.
   headerBytes: 8 * MIB,
@@ -98,7 +99,7 @@ export const SOURCE_LIMITS_DEFAULT: ConnectionLimits = {
   work: { burst: 1_000, perSecond: 100 },
 };
 
-/** What all sources may hold together unless the process chooses otherwise. */
+/** Default limits for all sources together. */
 export const ALL_LIMITS_DEFAULT: ConnectionLimits = {
   unauthenticated: 4_096,
   connections: 65_536,
@@ -113,7 +114,7 @@ export const ALL_LIMITS_DEFAULT: ConnectionLimits = {
 /** Descriptors left to targets, files and names when none may connect. */
 const DESCRIPTORS_RESERVED_SHARE = 1 / 8;
 
-/** Of those for connections, unauthenticated peers get at most this part. */
+/** Unauthenticated peers get at most this share of the connections. */
 const UNAUTHENTICATED_SHARE = 1 / 2;
 
 /** What a process may choose; the rest are the defaults above. */
@@ -156,9 +157,10 @@ export function limitPlan(
 }
 
 /**
- * Ways to health and administration: their two ports, the socket and the port for
- * other machines. They share what links leave of the descriptors (`net/libc/
- * descriptors.ts`), so that silence on one costs nobody else anything.
+ * Ways to health and administration: their two ports, the socket and the port
+ * for other machines. They share the descriptors that links leave
+ * (`net/libc/descriptors.ts`), so that silent connections to them harm no other
+ * port.
  */
 const HTTP_WAYS = 4;
 

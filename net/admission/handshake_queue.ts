@@ -8,16 +8,15 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /**
  * Between the beginnings of two handshakes. Each costs about as much, so this
- * slows no peer down; but events that come in between have their turn in
- * between.
+ * slows no peer down, and other events have their turn between them.
  */
 export const HANDSHAKE_PACE_MS = 1;
 
 /**
  * Handshakes that wait before no more connections are accepted. The others wait
  * in the kernel, where they cost nothing. When ten thousand agents came at once
- * and all were accepted, each newcomer took the place of the one that had waited
- * longest, all tried again, and next to none got in.
+ * and all were accepted, each newcomer displaced the agent that had waited
+ * longest, all tried again, and almost none got in.
  */
 export const HANDSHAKES_WAITING_MAX = 1_024;
 
@@ -52,7 +51,7 @@ export class HandshakeQueue {
 
   constructor(private readonly timers: Timers) {}
 
-  /** As many wait as may. */
+  /** The queue is full. */
   get isFull(): boolean {
     return this.#waiting.length >= this.#waitingMax;
   }

@@ -4,17 +4,18 @@
  * A limit on one connection costs an attacker that connection, and it
  * reconnects at once: each time that is a TLS handshake and the bytes up to the
  * fault, some milliseconds of the one processor that serves all. So a source
- * has a handful of faults; after that one connection a second is admitted from
- * there, and the others wait or are closed before anything is done for them.
+ * has a handful of faults; after that, one connection a second is admitted from
+ * there, and the others wait or are closed before any work is done.
  *
  * Behind one address there may be honest peers, too, so no source is shut out:
  *
  * 1. Connections that exist already are left alone.
- * 2. One try a second is admitted in any case, by lot ({@linkcode PenaltyQueue}).
+ * 2. One try a second is admitted in any case, by lot ({@linkcode
+ *    PenaltyQueue}).
  * 3. A try that authenticates admits the next one at once: two hundred agents
- * reconnect one behind the other, not one a second.
+ *    reconnect one behind the other, not one a second.
  * 4. Faults are forgotten: {@linkcode FAULTS_KEPT_MAX} bounds how long that
- * takes.
+ *    takes.
  *
  * @module
  */
@@ -27,7 +28,10 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
  */
 export const FAULTS_MAX = 3;
 
-/** Forgotten per second: three at once, or one in four seconds for ever. */
+/**
+ * Faults forgiven each second: a source may make three at once, or one every
+ * four seconds.
+ */
 export const FAULTS_FORGOTTEN_PER_SECOND = 0.25;
 
 /**
@@ -36,13 +40,13 @@ export const FAULTS_FORGOTTEN_PER_SECOND = 0.25;
  */
 export const FAULTS_KEPT_MAX = 8;
 
-/** Between two tries of a source that is slowed down. */
+/** Time between two tries of a source that is slowed down. */
 export const TRY_PACE_MS = 1_000;
 
 /**
  * A handshake that ends unauthenticated counts for less than a fault: a probe
- * of TLS does that, and an agent that does not trust the server. 24 at once, or
- * two a second for ever.
+ * of TLS does that, and an agent that does not trust the server. A source may
+ * make 24 at once, or two each second.
  */
 export const WEIGHT_OF_UNAUTHENTICATED = 1 / 8;
 

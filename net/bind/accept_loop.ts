@@ -1,5 +1,5 @@
 /**
- * Accepts connections for as long as a listener lives, whatever happens.
+ * Accepts connections as long as a listener lives, whatever errors occur.
  *
  * @module
  */
@@ -24,8 +24,8 @@ export interface AcceptEvents<Conn> {
   /** Other uses of descriptors go first; default: `caller`. */
   readonly use?: DescriptorUse;
   /**
-   * Who is queued in the kernel when the listener is closed comes all the same;
-   * else the kernel resets them.
+   * Connections in the kernel's queue are accepted even when the listener is
+   * being closed; otherwise the kernel would reset them.
    */
   readonly isPatient?: boolean;
 }

@@ -1,6 +1,6 @@
 /**
- * Sockets that are bound, or were: taken out of the store or made, with what
- * other processes that share the address need.
+ * Sockets that are bound, taken from the store or newly made, with the options
+ * that processes with a common address need.
  *
  * @module
  */
@@ -20,16 +20,16 @@ import { socketStore } from "./socket_store.ts";
 
 const SO_REUSEADDR = 2;
 
-/** Where it listens. */
+/** The address that it listens on. */
 export type BindAddress =
   | { readonly kind: "tcp"; readonly address: DatagramAddress }
   | { readonly kind: "unix"; readonly path: string; readonly mode: number };
 
 /** A socket that listens. */
 export interface Bound {
-  /** As bound; port 0 for a path. */
+  /** The bound address; port 0 for a path. */
   readonly address: DatagramAddress;
-  /** Of one address: several, where several processes had it. */
+  /** Sockets of one address: several, when several processes had it. */
   readonly descriptors: readonly number[];
   readonly place: BindAddress;
   /** Another process accepts with it, until `start`. */
@@ -98,9 +98,9 @@ function addressOf(
 }
 
 /**
- * Nobody connects before it listens, so there is no moment with other modes. Not
- * by the umask: that is every thread's, and files that others make meanwhile
- * would have too few.
+ * Its mode is set before it listens, so no client can connect with another
+ * mode. The umask is not used for that: it belongs to all threads, and other
+ * files would get the wrong mode.
  */
 function setMode(
   library: LibC,
@@ -120,7 +120,7 @@ export function isPassed(place: BindAddress): boolean {
   return place.kind === "unix" && socketStore()?.sharing !== undefined;
 }
 
-/** Where addresses are shared, others may bind this one, too. */
+/** With shared addresses, other processes may bind this one, too. */
 function bindShared(
   library: LibC,
   descriptor: number,

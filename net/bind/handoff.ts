@@ -1,5 +1,6 @@
 /**
- * Whoever comes and whoever waits for one, never both at a time.
+ * A meeting point of arrivals and waiters: at any time one of the two queues is
+ * empty.
  *
  * @module
  */
@@ -8,7 +9,7 @@ export class Handoff<One> {
   readonly #here: One[] = [];
   #waiting: PromiseWithResolvers<One> | undefined;
 
-  /** Whether somebody waits. */
+  /** Whether a caller waits. */
   get isAwaited(): boolean {
     return this.#waiting !== undefined;
   }
@@ -34,7 +35,7 @@ export class Handoff<One> {
     this.#waiting = undefined;
   }
 
-  /** Nobody comes for whoever waits. */
+  /** No arrival will come for those that wait. */
   fail(error: unknown): void {
     this.#waiting?.reject(error);
     this.#waiting = undefined;

@@ -26,7 +26,7 @@ export class ListenError extends Error {
 
   /** Made by {@linkcode listenError} for most. */
   constructor(
-    /** For callers that decide by it. */
+    /** The system error's code, for callers that decide by it. */
     readonly problem: ListenProblem,
     /** `host:port` or a path. */
     readonly address: string,
@@ -68,7 +68,7 @@ function pathProblem(address: string): [ListenProblem, string] | undefined {
   ];
 }
 
-/** Makes a {@linkcode ListenError} of what the platform threw. */
+/** Makes a {@linkcode ListenError} from an error of the platform. */
 export function listenError(address: string, error: unknown): ListenError {
   if (error instanceof ListenError) return error;
   const text = messageOf(error);

@@ -2,10 +2,10 @@
  * Accepts on a unix socket for several processes (workers), and gives each its
  * turn.
  *
- * The kernel spreads connections to a port over sockets (SO_REUSEPORT), and has
- * nothing of the kind for a path: of several processes that wait for one socket,
- * nearly all connections go to the same one while there is little to do. What a
- * connection carries is the worker's alone; here it costs an accept and a send.
+ * The kernel spreads connections to a port over sockets (SO_REUSEPORT), and
+ * cannot do that for a path: when several processes wait for one socket and the
+ * load is low, nearly all connections go to the same process. The worker itself
+ * carries a connection's bytes; the detour costs one accept and one send.
  *
  * @module
  */
@@ -23,7 +23,7 @@ const INTEREST = Ready.READ | Ready.EDGE;
 /** How long accepting rests when there is no descriptor left. */
 const PAUSE_MS = 100;
 
-/** Who is given connections. */
+/** The processes that get connections. */
 export interface PathWorker {
   /** It does not answer: others are asked as long as there are any. */
   readonly isSilent: boolean;
@@ -72,7 +72,7 @@ export class PathAcceptor implements Pollable {
     poller.goOn(this);
   }
 
-  /** @returns Whether there are others. */
+  /** @returns Whether there are other processes. */
   remove(worker: PathWorker): boolean {
     const at = this.#workers.indexOf(worker);
     if (at >= 0) this.#workers.splice(at, 1);

@@ -57,11 +57,7 @@ export function listenPolledTcp(
   return name && open(name, backlog, { kind: "tcp", address: at }, poller);
 }
 
-/**
- * The same on a path.
- *
- * @param mode Of its file, whatever the umask.
- */
+/** The same on a path. @param mode Mode of its file, whatever the umask. */
 export function listenPolledUnix(
   path: string,
   backlog: number,
@@ -94,7 +90,7 @@ type State =
   | { readonly kind: "open" | "handed over" | "closed" };
 
 export class PolledListener implements Pollable, ListeningSocket {
-  /** As bound; port 0 for a path. */
+  /** The bound address; port 0 for a path. */
   readonly address: DatagramAddress;
   readonly descriptor: number;
   /** All, for a watcher that accepts by itself when the poller notifies it. */
@@ -144,7 +140,7 @@ export class PolledListener implements Pollable, ListeningSocket {
     return this.#state.kind === "open";
   }
 
-  /** From now on `watcher` accepts, by the descriptor. */
+  /** Lets `watcher` accept from now on, with the descriptor. */
   watchedBy(watcher: Pollable): void {
     this.#watcher = watcher;
     if (!this.isOpen) return;
@@ -154,7 +150,7 @@ export class PolledListener implements Pollable, ListeningSocket {
   }
 
   start(): void {
-    // On a shared path another process accepts, and passes on.
+    // On a shared path another process accepts, and passes connections on.
     if (this.#state.kind !== "held" || isPassed(this.#place)) return;
     const { backlog } = this.#state;
     this.#state = { kind: "open" };
@@ -241,9 +237,10 @@ export class PolledListener implements Pollable, ListeningSocket {
   }
 
   /**
-   * As {@linkcode PolledListener.accept}, for one that is there already.
+   * Like {@linkcode PolledListener.accept}, for a connection that is there
+   * already.
    *
-   * @returns `undefined`: there is none, or others have their turn first.
+   * @returns `undefined`: there is none, or another process has its turn first.
    * @throws A system error with its `code`.
    */
   acceptNow(): StreamDescriptor | undefined {
@@ -337,7 +334,7 @@ export class PolledListener implements Pollable, ListeningSocket {
     }
   }
 
-  /** For the store alone: what is done with one is done with all. */
+  /** For the store alone: an action on one socket is done on all of them. */
   #part(descriptor: number): ListeningSocket {
     const isHeld = () => this.isHeld;
     return {

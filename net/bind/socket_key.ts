@@ -47,9 +47,9 @@ export function keyOfPath(path: string): string {
 }
 
 /**
- * The key of a socket that is there.
+ * The key of an existing socket.
  *
- * @returns `undefined` for what is not bound, or is for one peer.
+ * @returns `undefined` for a socket that is not bound, or is connected.
  */
 export function keyOfDescriptor(
   library: LibC,

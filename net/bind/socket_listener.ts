@@ -12,7 +12,7 @@ import type { Stream } from "../stream/stream.ts";
 
 /** What accepts connections. */
 export interface SocketListener {
-  /** As bound; of a path the port is 0. */
+  /** The bound address; port 0 for a path. */
   readonly address: DatagramAddress;
   /**
    * Waits for a connection. One call at a time.

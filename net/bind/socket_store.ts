@@ -54,19 +54,22 @@ export interface WaitingSocket {
 /** How this process shares its addresses with others of its program. */
 export interface Sharing {
   /**
-   * Nobody else may have an address already: it is bound alone, and shared from
-   * then on, so that a port that is taken by mistake is reported.
+   * No other program may have the address: it is bound exclusively, and shared
+   * afterwards, so that an address in use is reported.
    */
   readonly isAlone: boolean;
   /** What is opened waits to be started: others serve meanwhile. */
   readonly isHeld: boolean;
   /** The port that another process was given where any would do. */
   portFor(kind: "tcp" | "udp", hostname: string): number | undefined;
-  /** The system chose a port, which the others are to have as well. */
+  /** The system chose a port, and the other processes must have the same. */
   chose(kind: "tcp" | "udp", hostname: string, port: number): void;
   opened(key: string, socket: ListeningSocket): void;
   closed(key: string): void;
-  /** Settles when nothing is passed on any more to what was closed before. */
+  /**
+   * Settles when no connection is passed on to a listener that was closed
+   * before.
+   */
   settled(): Promise<void>;
 }
 
@@ -87,7 +90,10 @@ export class SocketStore {
   readonly #waiting = new Map<string, readonly WaitingSocket[]>();
   readonly #listening = new Map<ListeningSocket, string>();
 
-  /** By key: what was passed on is served here even if nothing more is. */
+  /**
+   * By key: connections that were passed on are served here even if no more
+   * come.
+   */
   readonly #passed = new Map<string, ListeningSocket>();
 
   constructor(private readonly library: LibC) {}
@@ -113,8 +119,8 @@ export class SocketStore {
   }
 
   /**
-   * Takes a socket in. What is no listening socket is closed, and so is one that
-   * waits already, or another one at the same path.
+   * Takes a socket in. It is closed if it does not listen, if it is here
+   * already, or if there is another one at the same path.
    *
    * @param isHeld Another process accepts with it until it is started.
    * @returns Its key.
@@ -150,7 +156,7 @@ export class SocketStore {
     setSocketOption(this.library, descriptor, SOL_SOCKET, SO_REUSEPORT, 1);
   }
 
-  /** Closes what was not taken. @returns What that was. */
+  /** Closes the sockets that were not taken. @returns Their keys. */
   close(choice: KeptSocketChoice = ALL): readonly string[] {
     const closed: string[] = [];
     for (const [key, sockets] of [...this.#waiting]) {
@@ -245,8 +251,8 @@ export class SocketStore {
 let shared: SocketStore | undefined;
 
 /**
- * The one of this process; `undefined` where sockets are the platform's, which
- * neither shows their descriptors nor takes any.
+ * The store of this process; `undefined` when sockets are the platform's, which
+ * neither shows their descriptors nor accepts any.
  */
 export function socketStore(): SocketStore | undefined {
   if (shared !== undefined) return shared;

@@ -1,8 +1,8 @@
 /**
  * Buffers for socket reads that are small while waiting and big while reading.
  *
- * A pending read pins its buffer, so an idle connection costs what it waits
- * with; a busy one pays per system call, so it wants to read much at once. The
+ * A pending read pins its buffer, so an idle connection costs the size of its
+ * buffer; a busy one pays per system call, so it should read much at once. The
  * answer is to change the size between reads, from the pool that the whole
  * process shares: memory follows the connections that are busy, not those that
  * exist, and no read ever allocates fresh memory.
@@ -43,9 +43,10 @@ export class ReadBuffer {
    * Chooses the size of the next read after one that gave `bytes`.
    *
    * A full buffer means that more is waiting: go up. A short read means that
-   * the kernel is drained and the next read will wait: wait in the smallest
-   * size that held the last message. The message is counted over several reads,
-   * or one of 1024 bytes would bounce between sizes for ever.
+   * the kernel is drained and the next read will wait: wait with the smallest
+   * size that held the last message. A message may take several reads, which
+   * are added up; otherwise one of 1024 bytes would alternate between two
+   * sizes.
    */
   adapt(bytes: number): void {
     const message = this.#run + bytes;

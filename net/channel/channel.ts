@@ -1,7 +1,7 @@
 /**
- * A channel for calls of a server, or of one of several: connected when it is
- * used, connected again when it is used after the connection was lost, and by a
- * further connection when a server takes no more calls on one.
+ * A channel for calls of a server, or of one of several: connected at first
+ * use, connected again at the first use after a loss, and with a further
+ * connection when a server accepts no more calls on the present one.
  *
  * gRPC's channel is the model. A silent server is sent PINGs, so a connection
  * that is handed out is as good as its keepalive; a client that sends too many
@@ -9,8 +9,8 @@
  * the error at once: the next attempt is made a moment later, for the next
  * caller.
  *
- * How a connection is made is the upstream's business; what is called, and what
- * is tried again, the caller's.
+ * The upstream makes connections; the caller decides about calls and
+ * repetitions.
  *
  * @module
  */
@@ -32,7 +32,10 @@ export const USED_MS = 30_000;
 /** Servers that get too many PINGs refuse them; no longer wait is needed. */
 export const KEEPALIVE_MS_MAX = 600_000;
 
-/** One question whether a server is there stands for those that follow so soon. */
+/**
+ * One answer on whether a server is there counts for questions that follow
+ * within this time.
+ */
 const SUSPECTED_MS = 1_000;
 
 /** What a channel is made of. */
@@ -40,7 +43,7 @@ export interface ChannelOptions {
   readonly upstream: Upstream;
   readonly timers: Timers;
   /**
-   * A PING is sent after so long without a frame; the server is gone after
+   * A PING is sent after this time without a frame; the server is gone after
    * both.
    */
   readonly keepalive: KeepaliveOptions;
@@ -49,7 +52,7 @@ export interface ChannelOptions {
   readonly limits?: Partial<AbuseLimits>;
   /** Shared with other connections of the process; each has its own without. */
   readonly receiveBudget?: ReceiveBudget;
-  /** After a failed attempt its error is thrown for so long; none unless given. */
+  /** After a failed attempt its error is thrown for this long; 0 by default. */
   readonly failedMs?: number;
 }
 
@@ -65,8 +68,8 @@ export interface ChannelConnection extends RequestTarget {
    */
   readonly hasAnswered: boolean;
   /**
-   * It will not do: the next call goes over another one, to the next server.
-   * What runs on this one goes on.
+   * The connection is unusable: the next call uses another one, to the next
+   * server. Running calls go on.
    */
   leave(reason: string): void;
 }
@@ -103,7 +106,7 @@ export class Channel {
   }
 
   /**
-   * A connection for one call: one that there is, or a new one.
+   * A connection for one call: an existing one, or a new one.
    *
    * @throws As {@linkcode connect}.
    */
@@ -240,7 +243,7 @@ class ServerConnection implements ChannelConnection {
 
   get hasRoom(): boolean {
     const { isUsable, openStreams, peerSettings } = this.http2;
-    // Until the server's SETTINGS are here, there is no limit.
+    // Before the server's SETTINGS arrive there is no limit.
     const callsMax = this.#hasAnswered
       ? peerSettings.maxConcurrentStreams
       : Infinity;

@@ -3,8 +3,8 @@
  * platform's `fetch` trusts the public authorities beside the one that it is
  * given, so anyone with a public certificate could pose as a private server.
  *
- * No redirect is followed and no request is sent twice, but one that was lost
- * with a kept connection and is idempotent.
+ * It follows no redirect, and sends no request twice, except an idempotent one
+ * that was lost with a kept connection.
  *
  * @module
  */
@@ -33,9 +33,9 @@ import {
   NoAnswerYetError,
 } from "./http_connection.ts";
 
-/** How a server is reached, and what it is shown. */
+/** The server's address, and the credentials for it. */
 export interface HttpClientOptions {
-  /** With an empty `ca` the public authorities count. */
+  /** With an empty `ca` the public authorities are trusted. */
   readonly credentials: TlsMaterial;
   /** An HTTP proxy's; absent: the environment's. */
   readonly proxyUrl?: string | undefined;
@@ -48,18 +48,20 @@ export interface HttpRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** Ends it, and what is still read of the answer. */
+  /** Ends the connection and the reading of the answer. */
   readonly signal: AbortSignal;
 }
 
 /** Connections that are kept while no request runs. */
 export const IDLE_CONNECTIONS_MAX = 8;
 
-/** For so long; servers keep them for a minute and more. */
+/**
+ * How long an idle connection is kept; servers keep them for a minute and more.
+ */
 const IDLE_MS = 30_000;
 
 export class HttpClient implements Disposable {
-  /** By origin and newest last, each until its timer closes it. */
+  /** By origin, the newest last; each stays until its timer closes it. */
   readonly #idle = new Map<HttpConnection, {
     readonly origin: string;
     readonly timer: Timer;
@@ -69,8 +71,8 @@ export class HttpClient implements Disposable {
   constructor(private readonly options: HttpClientOptions) {}
 
   /**
-   * @returns The answer, whatever its status.
-   * @throws Why there is none; the reason of `signal` when that ended it.
+   * @returns The answer, with any status.¶@throws Why there is none; the reason
+   *   of `signal` when that ended it.
    */
   async request(request: HttpRequest): Promise<Response> {
     const url = new URL(request.url);
@@ -191,8 +193,8 @@ async function throughProxy(
 }
 
 /**
- * Requests that may be sent twice, as in Go's client. A PUT of a Kubernetes
- * object that was answered to nobody would be a conflict the second time.
+ * Methods that may be sent twice, as in Go's client. A repeated PUT of a
+ * Kubernetes object would be a conflict if the first one was applied.
  */
 const REPEATABLE: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 

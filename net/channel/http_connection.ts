@@ -1,5 +1,5 @@
 /**
- * One connection of an HTTP/1.1 client: one request after the other, each with
+ * One connection of an HTTP/1.1 client: one request after another, each with
  * its answer (RFC 9112 §9).
  *
  * It knows neither where the connection leads nor other connections.
@@ -22,7 +22,7 @@ import type { Stream } from "../stream/stream.ts";
 /** An answer whose body is still on its way. */
 export interface HttpAnswer {
   readonly head: ResponseHead;
-  /** `null`: there is none. To cancel it ends the connection. */
+  /** `null`: there is no body. Cancelling it ends the connection. */
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
 }
 
@@ -31,7 +31,7 @@ export interface HttpExchange {
   readonly method: string;
   /** Head and body, as they leave. */
   readonly bytes: Uint8Array;
-  /** Ends the connection, and what is still read of the answer with it. */
+  /** Ends the connection, and the reading of the answer with it. */
   readonly signal: AbortSignal;
 }
 

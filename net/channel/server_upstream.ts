@@ -22,7 +22,7 @@ import type { TlsMaterial } from "../tls/trust/credentials.ts";
 import type { Stream } from "../stream/stream.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
 
-/** For name, TCP and handshake, of each server that is tried. */
+/** For name, TCP and handshake of each server that is tried. */
 export const UPSTREAM_CONNECT_TIMEOUT_MS = 10_000;
 
 /** Whose credentials are shown, where that is looked after. */
@@ -32,8 +32,8 @@ export interface UpstreamIdentity {
   /**
    * A connection failed.
    *
-   * @returns Whether something else is shown or trusted from now on, so that it
-   *   is worth trying at once.
+   * @returns Whether the credentials or the trust have changed, so that an
+   *   immediate second attempt makes sense.
    */
   failed(error: unknown): boolean;
   /** See {@linkcode Upstream.used}. */

@@ -1,5 +1,5 @@
 /**
- * Where a channel leads: which of several servers, over what, with which
+ * The servers that a channel leads to: the addresses, the transport and the
  * identity. It makes one connection for each call of `connect`, and keeps none.
  *
  * @module

@@ -2,13 +2,12 @@
  * A UDP flow to one address as a {@linkcode Conduit}: each `write` and each
  * `onData` is one datagram.
  *
- * UDP has no ends, so the flow ends when it was silent for a while, or when its
- * target refuses (ICMP), where the system reports that. It has no backpressure
- * either: when the reader is behind, datagrams are dropped, as a full socket
- * buffer would.
+ * UDP has no end, so the flow ends after a silence, or when its target refuses
+ * (ICMP), if the system reports that. It has no backpressure either: when the
+ * reader is behind, datagrams are dropped, as a full socket buffer would.
  *
- * Senders are compared here: a connected UDP socket does that, but the platform
- * has none, and only some systems let us connect one.
+ * The sender of each datagram is checked here: a connected UDP socket would do
+ * that, but the platform has none, and only some systems let us connect one.
  *
  * @module
  */
@@ -34,15 +33,15 @@ export const UNCONSUMED_BYTES_MAX = 256 * 1024;
 /** How long answers are still waited for after our side has ended. */
 export const AFTER_END_IDLE_MS = 5_000;
 
-/** Where a flow goes and how long it may be silent. */
+/** The destination of a flow, and its longest silence. */
 export interface DatagramConduitOptions {
   /** An IP address. */
   readonly address: string;
   readonly port: number;
   readonly timers: Timers;
   /**
-   * After so long without a datagram in either direction it is over. Infinity:
-   * the owner of the flow looks after that.
+   * A flow ends after this time without a datagram in either direction.
+   * Infinity: the owner ends it.
    */
   readonly idleTimeoutMs: number;
   /** One of thousands: its kernel buffers are smaller. */
@@ -93,7 +92,7 @@ export class DatagramConduit implements Conduit {
     return this.#dropped;
   }
 
-  /** Whether what is written from now on is lost. */
+  /** Whether later writes are lost. */
   get isOver(): boolean {
     return this.#isClosed;
   }

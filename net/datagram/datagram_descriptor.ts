@@ -26,10 +26,11 @@ import {
 } from "../libc/socket_option.ts";
 
 /**
- * The kernel buffers of a socket, each way. Its default is 92 datagrams of
- * 1,200 bytes (what is around them counts): 4 ms of 200 Mbit/s, which is less
- * than a garbage collection. It gives twice what is requested, and no more than
- * `net.core.rmem_max` to a process that may not administer the network.
+ * The kernel buffers of a socket, for each direction. The kernel's default
+ * holds 92 datagrams of 1,200 bytes (with overhead): 4 ms at 200 Mbit/s, which
+ * is less than a garbage collection takes. The kernel gives twice the requested
+ * size, but no more than `net.core.rmem_max` to a process that may not
+ * administer the network.
  */
 export const KERNEL_BUFFER_BYTES: number = 2 * 1024 * 1024;
 
@@ -51,17 +52,20 @@ export const READ_FAILURES_MAX = 16;
 /** The longest datagram there is, rounded up (RFC 768): none is ever cut. */
 const SLOT_BYTES = 65_536;
 
-/** From `asm-generic/socket.h`, which x86-64 and arm64 have in common. */
+/** From `asm-generic/socket.h`, common to x86-64 and arm64. */
 const SO_SNDBUF = 7;
 const SO_RCVBUF = 8;
 const SO_SNDBUFFORCE = 32;
 const SO_RCVBUFFORCE = 33;
 const MSG_DONTWAIT = 0x40;
 
-/** Failures of a read that mean that there is nothing to read now. */
+/** Errors of a read that mean "nothing to read now". */
 const PAUSES: ReadonlySet<number> = new Set([Errno.EAGAIN, Errno.EINTR]);
 
-/** `struct iovec` and `struct mmsghdr` in words, and what is where in them. */
+/**
+ * Sizes of `struct iovec` and `struct mmsghdr` in words, and the offsets of
+ * their fields.
+ */
 const PIECE_WORDS = 4;
 const HEADER_WORDS = 16;
 const NAME_LENGTH_AT = 2;
@@ -83,10 +87,10 @@ export class DatagramDescriptor {
   }
 
   /**
-   * From now on only datagrams of `peer` are received, and its refusal of
-   * datagrams (ICMP) is an error of the socket.
+   * Connects the socket: from now on it receives only datagrams of `peer`, and
+   * reports the peer's refusals (ICMP) as errors.
    *
-   * @returns Whether the kernel knows a way to it.
+   * @returns Whether the kernel has a route to it.
    */
   connect(peer: DatagramAddress): boolean {
     const name = encodeSocketAddress(peer);
@@ -105,12 +109,11 @@ export class DatagramDescriptor {
   }
 
   /**
-   * Reads what is there, at most {@linkcode DATAGRAMS_PER_READ}.
+   * Reads the waiting datagrams, at most {@linkcode DATAGRAMS_PER_READ}.
    *
    * @param onDatagram Gets a view that is valid only during the call, and
-   *   returns whether it wants more; `local` where the socket was made to
-   *   report it.
-   * @returns How many were read; less than none: it failed, see the last error.
+   *   returns whether it wants more; `local` is given if the socket reports it.
+   * @returns How many were read; negative: the read failed, see the last error.
    */
   read(
     onDatagram: (
@@ -153,12 +156,12 @@ export class DatagramDescriptor {
     return count;
   }
 
-  /** From now on it reports to which address of this machine datagrams came. */
+  /** From now on the socket reports the local address of each datagram. */
   wantLocal(isIpv6: boolean): boolean {
     return wantPacketInfo(this.library, this.number, isIpv6);
   }
 
-  /** @param forced The option that needs CAP_NET_ADMIN and knows no limit. */
+  /** @param forced The option that needs CAP_NET_ADMIN and has no limit. */
   #enlarge(bytes: number, forced: number, polite: number): void {
     const set = (option: number) =>
       setSocketOption(this.library, this.number, SOL_SOCKET, option, bytes);

@@ -35,12 +35,12 @@ export const LISTENER_WAITING_BYTES_MAX = 64 * 1024;
 /** The longest pause before a socket that has failed is opened again. */
 export const REOPEN_MS_MAX = 10_000;
 
-/** Where to listen, and what to do with callers. */
+/** The address, and the handler of callers. */
 export interface DatagramListenerOptions {
   readonly hostname: string;
   readonly port: number;
   readonly timers: Timers;
-  /** After so long without a datagram in either direction a flow is over. */
+  /** A flow ends after this time without a datagram in either direction. */
   readonly idleTimeoutMs: number;
   /** The port cannot be read, or opened again; a line each time. */
   readonly onProblem?: (line: string) => void;
@@ -53,7 +53,7 @@ export interface DatagramListenerOptions {
 /** What one caller sends, and answers to it. */
 export interface DatagramFlow extends Conduit {
   /**
-   * Takes the first datagram out of those that wait, to be sent ahead.
+   * Takes the first waiting datagram, to send it ahead.
    *
    * @returns `undefined` when it is longer than `bytesMax`, or taken already.
    */
@@ -80,7 +80,7 @@ export async function listenDatagrams(
   return port;
 }
 
-/** The port, whatever becomes of its socket. */
+/** The port, even after its socket is closed. */
 class DatagramPort implements DatagramListener {
   readonly #flows = new Map<string, Flow>();
   readonly #backoff = new Backoff({
@@ -265,7 +265,7 @@ class Flow implements DatagramFlow {
     queueMicrotask(() => this.#reportEnd());
   }
 
-  /** Once the owner is attached; not inside a call of its own. */
+  /** Once the owner is attached; not inside one of its own calls. */
   #reportEnd(): void {
     if (this.#end === undefined || this.#events === undefined) return;
     if (this.#isEndTold) return;

@@ -1,9 +1,9 @@
 /**
  * Sends the datagrams of one turn of the event loop with few system calls.
  *
- * What goes to one address in datagrams of one length is handed to the kernel
- * as one, which cuts it (UDP_SEGMENT, udp(7)): a datagram of its own costs
- * three to five times as much. The order per address is kept.
+ * Datagrams of one length to one address are given to the kernel as one buffer,
+ * which the kernel cuts (UDP_SEGMENT, udp(7)): separate datagrams cost three to
+ * five times as much. The order per address is kept.
  *
  * @module
  */
@@ -62,7 +62,7 @@ interface Waiting {
 interface Destination {
   readonly address: DatagramAddress;
   readonly name: Uint8Array;
-  /** Where it is to leave from. */
+  /** The local address that it leaves from. */
   readonly info: Uint8Array | undefined;
   waiting: Waiting[];
 }
@@ -73,7 +73,7 @@ export class DatagramSender {
   #last: Destination | undefined;
   #known: WeakMap<DatagramAddress, Destination> | undefined;
   #busy: Destination[] = [];
-  /** Until the kernel, or the path's MTU, proves to be against it. */
+  /** Until the kernel or the path's MTU shows that it does not work. */
   #mayCut = true;
 
   /**
@@ -103,7 +103,7 @@ export class DatagramSender {
     to.waiting.push({ to, at, length: bytes.length });
   }
 
-  /** Sends what waits. */
+  /** Sends the waiting datagrams. */
   flush(): void {
     if (this.#busy.length === 0) return;
     const waiting = this.#busy.flatMap((to) => to.waiting);
@@ -192,10 +192,10 @@ class Outbox {
   }
 
   /**
-   * Writes the headers for what waits, from `first` on.
+   * Writes the headers for waiting datagrams, from `first` on.
    *
-   * @param mayCut Whether the kernel may be given several as one.
-   * @returns With which datagram each header starts.
+   * @param mayCut Whether the kernel may get several as one buffer.
+   * @returns The datagram at which each header starts.
    */
   address(
     waiting: readonly Waiting[],
@@ -229,7 +229,7 @@ class Outbox {
     return starts;
   }
 
-  /** Writes what goes with one header. @returns Bytes. */
+  /** Writes the datagrams of one header. @returns Bytes. */
   #control(
     at: number,
     info: Uint8Array | undefined,
@@ -258,7 +258,10 @@ class Outbox {
   }
 }
 
-/** Where datagrams end that the kernel may cut: only the last may be shorter. */
+/**
+ * Where a run of datagrams that the kernel may cut ends: only the last may be
+ * shorter.
+ */
 function endOfRun(waiting: readonly Waiting[], start: number): number {
   const { to, length } = waiting[start]!;
   if (length === 0 || length > SEGMENT_BYTES_MAX) return start + 1;

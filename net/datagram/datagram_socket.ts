@@ -52,7 +52,7 @@ export interface DatagramSocketOptions {
 
 /** An open socket. */
 export interface DatagramSocket {
-  /** As bound. */
+  /** The bound address. */
   readonly address: DatagramAddress;
   /** Whether each datagram comes with the address that it was sent to. */
   readonly reportsLocal?: boolean;

@@ -8,8 +8,8 @@ import { reportInternalError } from "../../platform/errors/internal_errors.ts";
 import type { DatagramEvents } from "./datagram_socket.ts";
 
 /**
- * One socket serves many peers: a fault at one's datagram does not affect the
- * others.
+ * One socket serves many peers: an error with one peer's datagram must not
+ * affect the others.
  */
 export function deliverDatagram(
   events: DatagramEvents,

@@ -141,9 +141,8 @@ const roomy: Block[] = [];
 const blocks = new WeakMap<ArrayBuffer, Block>();
 
 /**
- * A buffer; what is in it is anything. One of its own for each socket would be
- * cleared, and so be given all its pages: 64 KiB for a session over which a
- * hundred bytes go.
+ * A shared buffer with undefined content. A buffer for each socket would be
+ * cleared, and so get all its pages: 64 KiB for a session of a hundred bytes.
  */
 function takeBuffer(): Uint8Array<ArrayBuffer> {
   let block = roomy.at(-1);

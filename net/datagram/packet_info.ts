@@ -1,11 +1,11 @@
 /**
- * Which of this machine's addresses a datagram came to, and which one its answer
- * is to leave from (IP_PKTINFO of ip(7), IPV6_RECVPKTINFO of ipv6(7)).
+ * Which of this machine's addresses a datagram came to, and from which one its
+ * answer must leave (IP_PKTINFO of ip(7), IPV6_RECVPKTINFO of ipv6(7)).
  *
  * A socket for all addresses answers from the one that the routing table
- * prefers, and a client that used another one drops the answer as another host's.
- * So the kernel reports the address with each datagram, and gets it with each
- * answer.
+ * prefers, and a client that used another one drops the answer as another
+ * host's. So the kernel reports the address with each datagram, and gets it
+ * with each answer.
  *
  * @module
  */
@@ -41,9 +41,9 @@ const INTERFACE_AT = 16;
 export const PACKET_INFO_BYTES = 72;
 
 /**
- * From now on the kernel reports it.
+ * Makes the kernel report it from now on.
  *
- * @param isIpv6 Of the socket, which may receive IPv4 as well.
+ * @param isIpv6 The socket's family; it may receive IPv4 as well.
  */
 export function wantPacketInfo(
   library: LibC,
@@ -52,7 +52,7 @@ export function wantPacketInfo(
 ): boolean {
   const set = (level: number, option: number) =>
     setSocketOption(library, descriptor, level, option, 1);
-  // Of a broadcast only this one has the address to answer from.
+  // For a broadcast only this field has the address to answer from.
   const isIpv4Set = set(SOL_IP, IP_PKTINFO);
   return isIpv6 ? set(SOL_IPV6, IPV6_RECVPKTINFO) : isIpv4Set;
 }
@@ -73,11 +73,9 @@ export class PacketInfoReader {
   }
 
   /**
-   * The destination, IPv4 as IPv4; behind `%` its interface where it is valid
-   * on that one only.
-   *
-   * @param at Where the control messages of the datagram begin.
-   * @param length How long they are together.
+   * The destination, IPv4 as IPv4, followed by `%` and the interface if it is
+   * valid only there.¶@param at Offset of the datagram's control
+   * messages.¶@param length Their total length.
    */
   host(at: number, length: number): string | undefined {
     const end = at + length;
@@ -132,7 +130,7 @@ export class PacketInfoReader {
  * The control message that makes a datagram leave from `local`.
  *
  * @param local As {@linkcode PacketInfoReader.host} returns it.
- * @returns `undefined` when that is no address.
+ * @returns `undefined` when `local` is no address.
  */
 export function encodePacketInfo(local: string): Uint8Array | undefined {
   const [host = "", zone = "0"] = local.split("%");

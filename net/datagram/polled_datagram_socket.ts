@@ -1,9 +1,9 @@
 /**
- * A UDP socket of the C library alone: what it costs beside the kernel's part
- * is a few objects. Thousands of them are waited for together. Most are for one
- * peer; those that come from another process, or another listener of this one,
- * are for all senders, and so are those for all addresses of this machine:
- * their answers leave from the address that the datagram came to.
+ * A UDP socket of the C library alone: beside the kernel's part it costs a few
+ * objects, and one poller waits for thousands of them. Most are connected to
+ * one peer. Sockets from another process or another listener, and sockets on
+ * all addresses of this machine, are open to all senders: their answers leave
+ * from the address that the datagram came to.
  *
  * @module
  */
@@ -61,7 +61,7 @@ export class PolledDatagramSocket
   /** `handed over`: it sends, and another process reads. */
   #state: "held" | "open" | "handed over" | "closed" = "open";
   #unlist = () => {};
-  /** It is for all senders, and one of them can do the others no harm. */
+  /** It is open to all senders, and one sender cannot harm the others. */
   #isServer = false;
   #reportsLocal = false;
   /** Reads that failed one after the other. */
@@ -101,7 +101,7 @@ export class PolledDatagramSocket
   }
 
   /**
-   * For all senders, bound here.
+   * Open to all senders, bound here.
    *
    * @throws A system error, such as one with code `EADDRINUSE`.
    */
@@ -133,7 +133,7 @@ export class PolledDatagramSocket
   }
 
   /**
-   * For all senders, with a socket that is bound already.
+   * Open to all senders, with a socket that is bound already.
    *
    * @throws {Error} The poller cannot wait for it; the descriptor is closed
    *   then.

@@ -1,8 +1,7 @@
 /**
- * In which order one of several is tried: those that have just failed come last,
- * so that a dead one does not cost its deadline each time.
- *
- * It refuses to know what is tried; it is known by a text.
+ * The order in which several candidates are tried: those that have just failed
+ * come last, so that a dead one does not cost its deadline each time.¶It knows
+ * a candidate only as a text.
  *
  * @module
  */
@@ -18,7 +17,7 @@ export const REFUSED_MS = 1_000;
 /** Places whose turns are remembered. */
 const REMEMBERED_MAX = 256;
 
-/** When each was tried, and with what success. */
+/** The time and the outcome of each candidate's last try. */
 export class AttemptOrder {
   #turn = 0;
   readonly #last = new Map<string, { turn: number; failingUntilMs: number }>();
@@ -46,7 +45,7 @@ export class AttemptOrder {
       .map(({ item }) => item);
   }
 
-  /** @param failingMs How long it comes after the others. */
+  /** @param failingMs How long a failed candidate comes after the others. */
   took(key: string, failingMs: number): void {
     // Machines come and go behind a name; the one tried longest ago is
     // forgotten.

@@ -17,7 +17,7 @@ import { orAborted } from "../../platform/time/deadline.ts";
 /** How {@linkcode connectToHost} is to behave. */
 export interface HostConnectOptions {
   readonly timers: Timers;
-  /** Gives it up; its reason is what is thrown. */
+  /** Gives it up; its reason is thrown. */
   readonly signal: AbortSignal;
   readonly resolver?: Resolver;
 }

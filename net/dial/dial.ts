@@ -48,7 +48,7 @@ import { splitAddress } from "../../policy/target_address.ts";
 /** Deadline of a dial, name lookup included. */
 export const TARGET_DIAL_TIMEOUT_MS = 5_000;
 
-/** A UDP flow that is silent for so long is given up. */
+/** A UDP flow is given up after this silence. */
 export const TARGET_UDP_IDLE_TIMEOUT_MS = 60_000;
 
 /** How {@linkcode dialTarget} is to behave. */
@@ -62,12 +62,12 @@ export interface TargetDialOptions extends DialRules {
   /**
    * Instead of `signal`, for callers that have one controller for each dial:
    * aborting it with a {@linkcode DialError} gives the dial up, and its
-   * deadline aborts it too. One controller less, and no listener.
+   * deadline aborts it too. That saves a controller and a listener.
    */
   readonly controller?: AbortController;
   /**
-   * A TCP connection is over when its peer acknowledges nothing for so long
-   * (TCP_USER_TIMEOUT of tcp(7)). Default: the kernel's own way.
+   * A TCP connection ends when its peer acknowledges nothing for this long
+   * (TCP_USER_TIMEOUT of tcp(7)). Default: the kernel's.
    */
   readonly userTimeoutMs?: number;
   /** Default: {@linkcode TARGET_UDP_IDLE_TIMEOUT_MS}. */
@@ -110,9 +110,9 @@ export type DialLimits = Pick<
 /**
  * Connects over TCP to an IP address that no rule covers.
  *
- * @returns A connection without a promise where it is there at once, as on this
- *   machine: nothing can be late then, and a deadline and a listener for an
- *   abort would be half of what the dial costs.
+ * @returns The connection itself, without a promise, when it is there at once,
+ *   as on this machine: then nothing can be late, and a deadline and an abort
+ *   listener would be half of the dial's cost.
  * @throws {DialError} Never at once.
  */
 export function dialAddress(
@@ -152,7 +152,10 @@ function textOf({ hostname, port }: DatagramAddress): string {
   return hostPort(hostname, port);
 }
 
-/** `dial` within its limits; its signal's reason is what it is to fail with. */
+/**
+ * Runs `dial` within its limits; when its signal aborts, it must fail with the
+ * signal's reason.
+ */
 function inTime(
   protocol: string,
   address: string,
@@ -217,8 +220,8 @@ function limited(
 const NEVER = new AbortController().signal;
 
 /**
- * Where datagrams go is not waited for, so nothing can be late: a deadline and a
- * controller would be half of what a session costs while it is opened.
+ * The first datagram is not awaited, so nothing can be late: a deadline and a
+ * controller would be half of the cost of opening a session.
  */
 async function dialAtOnce(dial: Dial): Promise<Conduit> {
   const { target, options } = dial;
@@ -275,7 +278,7 @@ function keepDescriptors(): void {
   if (!mayTakeDescriptor("caller")) throw systemError(Errno.EMFILE);
 }
 
-/** `connecting`, or the {@linkcode DialError} of what it failed with. */
+/** `connecting`, or its error as a {@linkcode DialError}. */
 async function orDialError(
   to: DatagramAddress,
   connecting: Promise<Stream>,

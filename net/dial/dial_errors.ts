@@ -86,7 +86,7 @@ export function dialCancelled(protocol: string, address: string): DialError {
   );
 }
 
-/** The error of a protocol that nothing is known of. */
+/** The error of an unknown protocol. */
 export function unknownNetwork(protocol: string): DialError {
   const network = clipped(protocol, NETWORK_LENGTH_MAX);
   return new DialError(

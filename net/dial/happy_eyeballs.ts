@@ -2,8 +2,8 @@
  * Tries several addresses so that a dead one costs a quarter of a second
  * instead of the whole deadline (RFC 8305 §4 and §5).
  *
- * Addresses of both families take turns; each attempt gets a head start, then
- * the next one runs beside it, or at once when the one before has failed.
+ * Addresses of both families take turns; each attempt gets a head start before
+ * the next one runs beside it; when an attempt fails, the next begins at once.
  *
  * @module
  */
@@ -33,7 +33,7 @@ export function interleaveFamilies(addresses: readonly string[]): string[] {
 
 /** What {@linkcode connectAny} needs to know about a connection. */
 export interface Attempts<Connection> {
-  /** In order of preference, at least one. */
+  /** At least one, in order of preference. */
   readonly addresses: readonly string[];
   /** Gives up when `signal` is aborted. */
   connect(address: string, signal: AbortSignal): Promise<Connection>;

@@ -23,7 +23,7 @@ export interface ProxyEnvironment {
 
 /** A proxy that makes tunnels. */
 export interface ProxyServer {
-  /** How it is reached, and what it speaks: CONNECT, or RFC 1928. */
+  /** The proxy's address and protocol: CONNECT, or RFC 1928. */
   readonly scheme: "http" | "https" | "socks5";
   readonly host: string;
   readonly port: number;
@@ -83,7 +83,8 @@ function covers(entry: string, host: string, port: number): boolean {
   if (address !== undefined) return false;
   const domain = name.toLowerCase().replace(/^\*?\./, "");
   const wanted = host.toLowerCase().replace(/\.$/, "");
-  // "example.com" covers itself and what is under it; ".example.com" the latter.
+  // "example.com" matches itself and names below it; ".example.com" only names
+  // below it.
   if (wanted.endsWith(`.${domain}`)) return true;
   return wanted === domain && !/^\*?\./.test(name);
 }

@@ -28,10 +28,9 @@ export async function openTunnel(
 }
 
 /**
- * What a proxy is asked before `stream` speaks with the target, in whatever
- * protocol.
+ * Asks a proxy for a tunnel over `stream`, whatever the proxy's protocol.
  *
- * @throws What `ask` does, or the signal's reason; `stream` is closed then.
+ * @throws What `ask` throws, or the signal's reason; `stream` is closed then.
  */
 export async function askProxy(
   stream: Stream,

@@ -1,11 +1,12 @@
 /**
- * Where servers are: several addresses, each perhaps a name of several
- * machines, tried in turn.
+ * The addresses of servers: several, each perhaps a name of several machines,
+ * tried in turn.
  *
  * Names are resolved for each attempt, so that a server that has moved is found
- * at the next one. Each attempt begins at another address than the one before,
- * so that a client of several servers finds them all; addresses that have just
- * failed come last, so that a dead one does not cost its deadline each time.
+ * at the next one. Each attempt begins at another address than the previous
+ * one, so that a client of several servers finds them all; addresses that have
+ * just failed come last, so that a dead one does not cost its deadline each
+ * time.
  *
  * @module
  */
@@ -26,7 +27,7 @@ import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
 export interface ServerAddress {
   /** A name or an address without brackets. */
   readonly host: string;
-  /** Where agents call in. */
+  /** The address of a server's agent port. */
   readonly port: number;
 }
 
@@ -51,7 +52,9 @@ export interface ServerAddressesOptions {
   readonly clock: Clock;
 }
 
-/** As this machine resolves names, and its environment names a proxy. */
+/**
+ * Resolved by this machine's resolver, through the proxy of its environment.
+ */
 export function systemServerAddresses(
   addresses: readonly ServerAddress[],
   proxyEnv: ProxyEnvironment,
@@ -97,7 +100,7 @@ export class NoServerError extends ConnectError {
     super(together(errors.map(({ message }) => message)));
   }
 
-  /** Of the first that has one. */
+  /** From the first address that has one. */
   override get tunnelCode(): Code {
     for (const error of this.errors) {
       const code = tunnelCodeOf(error);
@@ -123,7 +126,7 @@ export class ServerAddresses {
     this.#turns = new AttemptOrder(options.clock);
   }
 
-  /** From now on servers are there; at least one. */
+  /** Replaces the addresses; at least one. */
   use(addresses: readonly ServerAddress[]): void {
     this.#addresses = addresses;
   }

@@ -1,9 +1,7 @@
 /**
- * Connections to servers: TLS with a client certificate, through a proxy where
- * the environment names one; or plain.
- *
- * It is a socket to the server or to the proxy, the proxy's tunnel over that, and
- * TLS over what there is then; each takes a socket and gives one.
+ * Connections to servers: TLS with a client certificate, through a proxy if the
+ * environment names one; or plain.¶The layers are a socket to the server or the
+ * proxy, the proxy's tunnel, and TLS; each takes a socket and gives one.
  *
  * @module
  */
@@ -25,13 +23,13 @@ import type { TlsChoice } from "../tls/openssl/tls_choice.ts";
 import { openTunnel } from "./proxy_tunnel.ts";
 import { Socket } from "../stream/socket.ts";
 
-/** Where to, and for how long. */
+/** The destination and the deadline. */
 export interface ServerConnectOptions {
   readonly host: string;
   readonly port: number;
-  /** The address of `host` to dial, where it is resolved already. */
+  /** The address of `host`, if it is resolved already. */
   readonly ip?: string | undefined;
-  /** For all of it: name, TCP, proxy and handshake. */
+  /** For the whole: name, TCP, proxy and handshake. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
@@ -40,7 +38,7 @@ export interface ServerConnectOptions {
 export interface TlsConnectOptions extends ServerConnectOptions {
   /** `ca` verifies the server, exclusively; empty means the public CAs. */
   readonly credentials: TlsMaterial;
-  /** By preference. */
+  /** In order of preference. */
   readonly alpn: readonly string[];
   /** Name the server's certificate must be for. Default: `host`. */
   readonly serverName?: string | undefined;
@@ -55,7 +53,7 @@ export interface TlsConnectOptions extends ServerConnectOptions {
 export class ConnectError extends Error {
   override readonly name = "ConnectError";
 
-  /** Of the proxy's answer or the name's lookup, if it came to that. */
+  /** The error of the proxy or the name's lookup, if there was one. */
   get tunnelCode(): Code {
     if (this.cause instanceof LookupError) return "TUN401";
     return tunnelCodeOf(this.cause) ?? "TUN401";
@@ -95,7 +93,7 @@ export function connectPlain(options: ServerConnectOptions): Promise<Stream> {
 
 /**
  * The certificates that a server shows, leaf first: nothing is verified, and
- * nothing is sent to it but the name that is wanted.
+ * only the expected name is sent.
  *
  * @returns DER.
  * @throws {ConnectError | TlsHandshakeError} One sentence each.
@@ -173,7 +171,7 @@ function inTime<Result>(
   }, connect);
 }
 
-/** For people: the name, and the address where that says more. */
+/** For people: the name, and the address if that tells more. */
 function nameOf({ host, port, ip }: ServerConnectOptions): string {
   const name = hostPort(host, port);
   return ip === undefined || ip === host ? name : `${name} (${ip})`;

@@ -10,7 +10,7 @@ import type { Stream } from "../stream/stream.ts";
 import type { ProxyServer } from "./proxy_environment.ts";
 import { askProxy } from "./proxy_tunnel.ts";
 
-/** Where the tunnel is to lead. */
+/** The destination of the tunnel. */
 export interface SocksTarget {
   readonly host: string;
   readonly port: number;
@@ -96,7 +96,7 @@ function text(value: string): number[] {
   return [bytes.length, ...bytes];
 }
 
-/** No more than that: what is behind it is the target's. */
+/** Not a byte more: later bytes are the target's. */
 async function readExactly(
   socket: Socket,
   length: number,

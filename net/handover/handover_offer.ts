@@ -67,7 +67,7 @@ export interface Incumbent {
   readonly upgrades?: UpgradeRequests;
 }
 
-/** Where this process writes its log. */
+/** The log of this process. */
 const STDERR = 2;
 
 export class HandoverOffer {
@@ -193,7 +193,7 @@ export class HandoverOffer {
     const keys = new Set(Array.isArray(take) ? take : []);
     if (isAll) this.#store.handOver();
     else this.#store.hold((key) => keys.has(key));
-    // Before the answer: the successor offers its sockets there itself.
+    // Called before the answer: the successor offers its sockets there itself.
     if (isAll) this.#listener?.close();
     const isOurs = isAll && this.incumbent.upgrades?.handedOver() === true;
     this.incumbent.handedOver({ isAll, pid, isOurs });
@@ -202,7 +202,7 @@ export class HandoverOffer {
   }
 }
 
-/** In parts, which may have to be asked for. */
+/** In parts, which may have to be requested. */
 async function* memoryOf(
   { memory }: Incumbent,
 ): AsyncGenerator<HandoverFields, undefined> {

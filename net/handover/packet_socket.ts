@@ -45,7 +45,7 @@ const OWNERS_ONLY = 0o600;
  */
 export const ACCEPTS_PER_TURN = 8;
 
-/** In front of a name of the abstract namespace, as `ss` writes it. */
+/** Prefix of a name in the abstract namespace, as `ss` writes it. */
 export const ABSTRACT = "@";
 
 /** The content of one packet; the receiver checks the sender. */
@@ -100,8 +100,7 @@ export class PacketSocket implements Pollable {
   /**
    * The next packet. One call at a time.
    *
-   * @returns `null`: the other process has gone, or sent what is not
-   *   understood.
+   * @returns `null`: the other process has gone, or sent an unknown packet.
    */
   receive(): Promise<HandoverPacket | null> {
     const packet = this.#receiveNow();
@@ -176,7 +175,7 @@ export class PacketSocket implements Pollable {
   }
 }
 
-/** Where other processes may connect. */
+/** The address for other processes. */
 export class PacketListener implements Pollable {
   #isClosed = false;
 
@@ -186,8 +185,8 @@ export class PacketListener implements Pollable {
     private readonly path: string | undefined,
     private readonly onSocket: (socket: PacketSocket) => void,
   ) {
-    // By edges, not levels: without a descriptor to accept with, a waiting
-    // process would be reported for ever.
+    // Edge-triggered: without a free descriptor to accept with, a level would
+    // be reported again and again.
     const interest = Ready.READ | Ready.EDGE;
     if (system.poller.add(descriptor, interest, this)) return;
     system.library.close(descriptor);
@@ -195,9 +194,9 @@ export class PacketListener implements Pollable {
   }
 
   /**
-   * Only its owner may connect to a path. One that nobody listens on is removed.
+   * Only its owner may connect to a path. A path without a listener is removed.
    *
-   * @returns `undefined` where there is no C library to ask.
+   * @returns `undefined` without a C library.
    * @throws A system error with its `code`.
    */
   static open(
@@ -287,7 +286,7 @@ function removeLeftOver(path: string): void {
   try {
     other = connectPackets(path);
   } catch {
-    // Not for us to know, nor to remove.
+    // Not known here, so it must not be removed.
     return;
   }
   if (other === undefined) removeSocket(path);

@@ -26,8 +26,8 @@ const ANSWER_MS = 5_000;
 const OUTCOME_GRACE_MS = 5_000;
 
 /**
- * What is printed of its answers: a name of the abstract namespace may be any
- * program's, and root asks whoever is there.
+ * Limit on printed answers: a name of the abstract namespace may be any
+ * program's, and root asks whichever program has it.
  */
 const NAME_MAX = 64;
 const SENTENCE_MAX = 500;
@@ -47,8 +47,8 @@ export class RunningProcess {
   ) {}
 
   /**
-   * @param address A path, or a name behind `@`.
-   * @returns `undefined`: nobody is there.
+   * @param address A path, or `@` and a name.¶@returns `undefined`: no process
+   *   listens there.
    * @throws {ProcessRefusal}
    * @throws A system error with its `code`, such as EACCES.
    */
@@ -57,7 +57,7 @@ export class RunningProcess {
     if (socket === undefined) return undefined;
     const { peer } = socket;
     try {
-      // Root may ask anybody: what is asked of is its own.
+      // Root may ask any process: a process answers about itself only.
       if (!isTrusted(peer) && Deno.uid() !== 0) {
         throw new ProcessRefusal(`${nameOf(peer)} listens there`);
       }

@@ -1,7 +1,7 @@
 /**
- * Two sockets that are connected to each other, one of them for another process:
- * a child that inherits it, or one that is sent it. They have no name, so nobody
- * else can connect.
+ * Two sockets that are connected to each other, one of them for another
+ * process: a child that inherits it, or one that is sent it. They have no name,
+ * so no other process can connect.
  *
  * @module
  */

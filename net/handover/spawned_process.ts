@@ -1,11 +1,11 @@
 /**
- * Another program as a process of its own that may outlive this one, by the C
- * library's `posix_spawn`.
+ * Starts another program, which may outlive this process, with the C library's
+ * `posix_spawn`.
  *
- * The platform would start one, too, and would need a permission for that which
- * the packaged program gives no server: everything that its kubeconfig names could
- * be run. Who is asked to start a program here has the rights of this user anyway
- * (`upgrade.ts`).
+ * The platform could start one, too, but needs a permission that the packaged
+ * program gives no server: every program that its kubeconfig names could be
+ * run. A caller that may request a start here has the rights of this user
+ * anyway (`upgrade.ts`).
  *
  * @module
  */
@@ -87,7 +87,7 @@ function load(): Calls | undefined {
 /** What is started. */
 export interface ProcessStart {
   readonly file: string;
-  /** Behind the program's name. */
+  /** The words after the program's name. */
   readonly words: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -107,10 +107,8 @@ export class SpawnedProcess {
   ) {}
 
   /**
-   * Nothing of this process is open there but stdout and what is written to
-   * `stderr`.
-   *
-   * @returns `undefined` where there is no C library.
+   * The new process inherits only stdout and `stderr`.¶@returns `undefined`
+   * without a C library.
    * @throws A system error with its `code`.
    */
   static start(start: ProcessStart): SpawnedProcess | undefined {
@@ -136,16 +134,15 @@ export class SpawnedProcess {
       : { kind: "signal", number };
   }
 
-  /** With all that it has started and that stayed in its group. */
+  /** With all processes that it has started and that stayed in its group. */
   kill(): void {
     this.calls.kill(-this.pid, SIGKILL);
   }
 }
 
 /**
- * From now on this process writes there to stderr, whoever held it before, and so
- * do the processes that it starts: the platform gives them a copy of its own that
- * it has made of stderr at the start.
+ * Redirects stderr of this process, and of processes that it starts later: the
+ * platform gives those its own copy, which it made at the start.
  */
 export function becomeStderr(descriptor: number): void {
   const [calls, library] = [openCalls(), openLibc()];
@@ -176,9 +173,10 @@ function spawn(
     const nowhere = cText("/dev/null");
     calls.posix_spawn_file_actions_addopen(actions, STDIN, nowhere, 0, 0);
     calls.posix_spawn_file_actions_adddup2(actions, stderr, STDERR);
-    // A service manager's are passed on, where nobody has forbidden that.
+    // Without this call, which older C libraries lack, a service manager's
+    // descriptors are inherited.
     calls.posix_spawn_file_actions_addclosefrom_np?.(actions, STDERR + 1);
-    // The platform ignores it, and shells pass on what is ignored.
+    // The platform ignores the signal, and an ignored signal is inherited.
     const defaults = new Uint8Array(SIGNAL_SET_BYTES);
     defaults[(SIGPIPE - 1) >> 3] = 1 << ((SIGPIPE - 1) & 7);
     calls.posix_spawnattr_setsigdefault(attributes, defaults);

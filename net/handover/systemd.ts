@@ -20,24 +20,22 @@ import type { SocketStore } from "../bind/socket_store.ts";
 /** One environment variable. */
 export type Environment = (name: string) => string | undefined;
 
-/** The first descriptor that systemd passes on; the others follow. */
+/** The first descriptor that systemd passes; the others follow it. */
 const FIRST = 3;
 
 /** More than any unit has; a number that is wrong closes no descriptor of ours. */
 const COUNT_MAX = 16_384;
 
-/** Of the sockets that are kept; those of a socket unit have its name. */
+/** The name of stored sockets; those of a socket unit have the unit's name. */
 const KEPT_NAME = "tunnel";
 
 const AF_UNIX = 1;
 const SOCK_DGRAM_CLOEXEC = 0x80002;
 
 /**
- * Takes in the sockets that were passed to this very process; their addresses
- * decide what they are for, never their order.
- *
- * @returns Their keys in the store; those that are no listening sockets are
- *   closed.
+ * Takes in the sockets that were passed to this process; their addresses decide
+ * their use, never their order.¶@returns Their keys in the store; sockets that
+ * do not listen are closed.
  */
 export function inheritSockets(
   store: SocketStore,
@@ -59,7 +57,7 @@ export class ServiceManager {
   private constructor(
     private readonly library: LibC,
     private readonly address: Uint8Array<ArrayBuffer>,
-    /** It ends a process of which it has heard nothing for so long. */
+    /** systemd ends a process that is silent for this long. */
     readonly watchdogMs: number | undefined,
   ) {}
 
@@ -115,8 +113,8 @@ export class ServiceManager {
   }
 
   /**
-   * What was kept is served again, or is not wanted any more: a socket without
-   * a listener would let clients wait for ever.
+   * Stored sockets are in use again, or not wanted: a socket without a listener
+   * would let clients wait without end.
    */
   keepNothing(): void {
     this.#say(["FDSTOREREMOVE=1", `FDNAME=${KEPT_NAME}`]);

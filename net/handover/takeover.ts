@@ -1,8 +1,7 @@
 /**
- * The younger process: takes the listening sockets of one whose place it takes.
- *
- * It has them from the beginning, held: whatever it opens at their addresses
- * waits until it is ready and reports that. The conversation is in
+ * The younger process: takes over the listening sockets of its predecessor.¶It
+ * has them from the start, held: listeners that it opens at their addresses
+ * wait until it is ready and says so. The conversation is in
  * `handover_offer.ts`.
  *
  * @module
@@ -25,10 +24,10 @@ import { becomeStderr } from "./spawned_process.ts";
 /** How long the elder may take for an answer. */
 export const TAKEOVER_ANSWER_MS = 5_000;
 
-/** Parts of what it knows: an elder that has no end is not heard to its end. */
+/** Limit on parts of the answer: an elder that never stops is cut off. */
 const MEMORY_PARTS_MAX = 4_096;
 
-/** Why a process may not take another one's place. */
+/** Why a process cannot take over. */
 export type TakeoverProblem =
   /** It runs, and was not to be replaced. */
   | "running"
@@ -39,7 +38,7 @@ export type TakeoverProblem =
   /** It does not answer. */
   | "silent";
 
-/** There is an elder, and its place is not to be had. */
+/** There is an elder, which refuses. */
 export class TakeoverRefused extends Error {
   override readonly name = "TakeoverRefused";
   readonly tunnelCode: Code = "TUN913";
@@ -71,7 +70,7 @@ export class Takeover {
     private readonly socket: PacketSocket,
     private readonly store: SocketStore,
     { agents, recalls }: HandoverFields,
-    /** Where the elder writes its log, when it has started this process. */
+    /** The elder's log, if the elder has started this process. */
     stderr: number | undefined,
   ) {
     this.#stderr = stderr;
@@ -94,7 +93,7 @@ export class Takeover {
   ): Promise<Takeover | undefined> {
     const socket = connectPackets(address);
     if (socket === undefined) return undefined;
-    // A name may belong to any program; another one's means nothing.
+    // A name may belong to any program; another user's is ignored.
     if (!isTrusted(socket.peer)) return void socket.close();
     const received = new Set<string>();
     try {
@@ -142,8 +141,8 @@ export class Takeover {
   }
 
   /**
-   * Accepts with these instead of the elder, or with all, which ends what is
-   * between them.
+   * Accepts with these instead of the elder, or with all, which ends the
+   * conversation.
    */
   async take(keys?: readonly string[]): Promise<void> {
     if (this.#state === "over") return;
@@ -163,8 +162,8 @@ export class Takeover {
   }
 
   /**
-   * From now on this process writes where the elder does, when that has started
-   * it: until now the elder has read that, and soon it ends.
+   * Redirects stderr to the elder's log, if the elder has started this process:
+   * until now the elder has read it, and it will end soon.
    */
   adoptStderr(): void {
     if (this.#stderr !== undefined) becomeStderr(this.#stderr);

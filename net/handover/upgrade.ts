@@ -1,11 +1,10 @@
 /**
- * A new program takes the place of this process: this process starts it as its
- * own successor, with its own words and environment, and hears what becomes of it.
- *
- * It is started here, and not by whoever wants it, so that it is where this
- * process is: its service manager's unit, its limits, its log. Until it has taken
- * over, what it writes to stderr comes through this process, which keeps the end of
- * it: the last words of one that fails.
+ * A new program takes the place of this process: this process starts its
+ * successor with its own arguments and environment, and learns the
+ * outcome.¶This process starts it, and not the command that requests it, so
+ * that it has the same surroundings: the service manager's unit, the limits,
+ * the log. Until it has taken over, its stderr comes through this process,
+ * which keeps the last lines in case it fails.
  *
  * @module
  */
@@ -20,16 +19,16 @@ import {
   SpawnedProcess,
 } from "./spawned_process.ts";
 
-/** How long the new program may take when nobody says so. */
+/** The default time limit for the new program. */
 export const UPGRADE_MS = 60_000;
 
-/** Nobody waits longer, whatever is asked. */
+/** The longest time limit, whatever is requested. */
 export const UPGRADE_MS_MAX = 600_000;
 
 /** How often it is looked whether it has ended. */
 const LOOK_MS = 50;
 
-/** What is kept of what it writes. */
+/** Limit on the kept output. */
 export const LAST_WORDS_BYTES_MAX = 2_000;
 
 /** What became of it. */
@@ -39,7 +38,7 @@ export type UpgradeOutcome =
     readonly kind: "failed";
     /** Such as `it ended with exit code 1`. */
     readonly reason: string;
-    /** The end of what it has written to stderr. */
+    /** The last lines that it wrote to stderr. */
     readonly words: string;
   };
 
@@ -109,7 +108,9 @@ export class Upgrade {
     this.#reap();
   }
 
-  /** Who was killed stays in the list of processes until its parent has looked. */
+  /**
+   * A killed process stays in the process list until its parent waits for it.
+   */
   #reap(): void {
     this.options.timers.after(LOOK_MS, () => {
       if (this.process.end() === undefined) this.#reap();

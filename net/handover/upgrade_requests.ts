@@ -32,14 +32,14 @@ const FIRST_PROCESS = 1;
 export interface UpgradeRequestsOptions extends Tools {
   /** Such as `proxy`. */
   readonly command: string;
-  /** With which the successor is started, behind the program's name. */
+  /** The successor's arguments, after the program's name. */
   readonly words: readonly string[];
   readonly environment: () => Readonly<Record<string, string>>;
   /** It is ending, or another process takes its place. */
   readonly isBusy: () => boolean;
   /** What the successor writes to stderr. */
   readonly forward: (bytes: Uint8Array) => void;
-  /** Of this process; for tests. */
+  /** The id of this process; for tests. */
   readonly pid?: number;
 }
 
@@ -68,8 +68,9 @@ export class UpgradeRequests {
   /**
    * Settles when the conversation is over.
    *
-   * @param isNamed It came by a name that every process of the network can see,
-   *   those in containers too, where a file is another one.
+   * @param isNamed The request came by a name that every process of the network
+   *   namespace can see, even those in containers, where a path means another
+   *   file.
    */
   async serve(
     socket: PacketSocket,
@@ -155,7 +156,7 @@ const STRANGER =
   "it is in none, may ask at a name with @; ask there, or give both " +
   "--handover-socket=PATH";
 
-/** @returns False where it is not known: it may be gone, or hidden. */
+/** @returns False when it is unknown: it may be gone, or hidden. */
 export function isOfOurContainer(pid: number): boolean {
   // None that can be seen from here.
   if (pid <= 0) return false;
@@ -163,7 +164,10 @@ export function isOfOurContainer(pid: number): boolean {
   return depth !== undefined && depth === depthOf("self");
 }
 
-/** In how many process namespaces it has an id, as far as can be seen here. */
+/**
+ * The number of process namespaces in which it has an id, as far as can be seen
+ * here.
+ */
 function depthOf(process: string): number | undefined {
   const ids = /^NSpid:(.*)$/m.exec(
     readProcFile(`/proc/${process}/status`) ?? "",

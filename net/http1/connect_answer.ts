@@ -1,8 +1,6 @@
 /**
- * What is answered to CONNECT, out of bytes that may be cut anywhere: the
- * tunnel, or a refusal and why.
- *
- * It knows no sockets and nothing of what becomes of the answer.
+ * Reads the answer to CONNECT from bytes in arbitrary pieces: a tunnel, or a
+ * refusal with its reason.¶It knows neither sockets nor the use of the answer.
  *
  * @module
  */
@@ -27,7 +25,7 @@ export type ConnectAnswer =
 export interface ConnectRefusal {
   readonly kind: "refused";
   readonly status: number;
-  /** The body, or the reason phrase where there is none; one line. */
+  /** The body, or the reason phrase without one; one line. */
   readonly sentence: string;
   /** A server of ours says it. */
   readonly code?: Code | undefined;

@@ -70,7 +70,7 @@ interface Asking {
   readonly outcome: DialEvents;
 }
 
-/** Granted; what comes is kept until a receiver attaches. */
+/** Granted; later bytes are kept until a receiver attaches. */
 interface HeldBytes {
   readonly kind: "held";
   /** Bounded by what the socket delivers ahead: one read. */

@@ -2,7 +2,7 @@
  * The content of a CONNECT request: its target (RFC 9110 §9.3.6), and our own
  * fields.
  *
- * It knows nothing about sockets, agents or what becomes of the target.
+ * It knows neither sockets nor agents nor the use of the target.
  *
  * @module
  */

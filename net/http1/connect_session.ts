@@ -5,11 +5,10 @@
  * the dial is answered it is a conduit like any other, with two rules of its
  * own:
  * - the 200 leaves strictly before the target's first byte;
- * - that byte waits for the client's first one, or not long: see `FirstHold`.
- *
- * Where the 200 is given early, it leaves before the dial is answered, and what
- * the client sends then follows the dial at once. The price: a dial that fails
- * then can only end in a reset.
+ * - that byte waits for the client's first byte, or a short time: see
+ *   `FirstHold`.¶An early 200 leaves before the dial is answered, and the
+ *   client's bytes follow the dial at once. The price: a dial that then fails
+ *   can only end in a reset.
  *
  * @module
  */
@@ -81,7 +80,7 @@ export interface ConnectSessionOptions<Caller> {
   /**
    * For the log; called once per refused request.
    *
-   * @param isDial It was dialed, and that is what failed.
+   * @param isDial The target was dialed, and the dial failed.
    */
   refused(status: number, message: string, isDial: boolean): void;
   /** The connection is over. */
@@ -113,7 +112,7 @@ export class ConnectSession<Caller>
   #timer: Timer | undefined;
   /** What the client sent behind its head and is not taken yet. */
   #early = NO_BYTES;
-  /** From the dial on, until the client has sent bytes for the target. */
+  /** From the dial until the client has sent bytes for the target. */
   #hold: FirstHold | undefined;
 
   /**
@@ -293,7 +292,7 @@ export class ConnectSession<Caller>
         new DialError("endpoint", INTERNAL_ERROR, { code: "TUN907" }),
       );
     }
-    // Behind the dial: a refusal that is known at once is still sent as an
+    // After the dial: a refusal that is known at once is still sent as an
     // answer.
     if (this.options.grantsEarly && this.#phase === phase) this.#grant(phase);
   }
@@ -328,8 +327,8 @@ export class ConnectSession<Caller>
       : 0;
     if (taken > 0) this.socket.consumed(taken);
     if (taken === chunk.length) return;
-    // Not consumed, so the socket reads no further: what is kept here is
-    // bounded by one read.
+    // Not consumed, so the socket reads no further: at most one read is kept
+    // here.
     this.#early = joinedBytes([this.#early, chunk.subarray(taken)]);
   }
 

@@ -1,8 +1,8 @@
 /**
  * Where a message's body ends (RFC 9112 §6, §7), found while it passes.
  *
- * Bytes are counted and chunk headers read, nothing is changed: what belongs
- * to the body goes on as it came, what stands behind it does not.
+ * It counts bytes and reads chunk headers, and changes nothing: the body passes
+ * as it came, and bytes after it do not.
  *
  * @module
  */
@@ -30,9 +30,8 @@ export const CHUNK_LINE_BYTES_MAX = 256;
 export const TRAILER_BYTES_MAX = 8192;
 
 /**
- * The length of the body, by its head.
- *
- * @param otherwise Without a field for it in the head.
+ * The length of the body, from the head.¶@param otherwise The result when the
+ * head does not state it.
  * @throws {MessageError} For everything that two parsers could read in two ways
  *   (RFC 9112 §6.3).
  */
@@ -68,10 +67,10 @@ export function bodyLength(
 }
 
 /**
- * Where the body of an answer ends; some have none, whatever is in their heads
+ * Where the body of an answer ends; some have no body, whatever their heads say
  * (RFC 9112 §6.3).
  *
- * @param method Of the request.
+ * @param method The request's.
  * @throws {MessageError} As {@linkcode bodyLength}.
  */
 export function answerLength(
@@ -88,7 +87,7 @@ type ChunkPart = "size" | "data" | "dataEnd" | "trailer" | "done";
 
 /** Follows one body. */
 export class BodyFraming {
-  /** Of the body, or of the chunk. */
+  /** Remaining bytes of the body, or of the chunk. */
   #leftBytes: number;
   #part: ChunkPart = "size";
   #line = "";
@@ -111,11 +110,9 @@ export class BodyFraming {
   }
 
   /**
-   * Looks at the next bytes of the connection.
-   *
-   * @param onContent Called for each part of them that is content and not how
-   *   it is framed.
-   * @returns How many of them belong to the body.
+   * Reads the next bytes of the connection.¶@param onContent Called for each
+   * part that is content and not framing.¶@returns How many of them belong to
+   * the body.
    * @throws {MessageError} When they are no chunks.
    */
   take(

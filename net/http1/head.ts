@@ -41,7 +41,7 @@ export interface ResponseHead {
   readonly fields: Fields;
 }
 
-/** A head, and what came behind it. */
+/** A head, and the bytes after it. */
 export interface WithRest<Head> {
   readonly head: Head;
   /** What came behind the blank line; a copy. */
@@ -99,9 +99,10 @@ export class ResponseReader {
   /**
    * Takes the next chunk (copied).
    *
-   * @returns `undefined` while the head is not complete. Behind an interim one
-   *   the next one follows: push its `rest`. Spent after any other.
-   * @throws {MessageError} With status 502. Spent after it.
+   * @returns `undefined` while the head is not complete. An interim head is
+   *   followed by the next one: push its `rest`. After any other head this
+   *   object is used up.
+   * @throws {MessageError} With status 502. The object is used up then.
    */
   push(chunk: Uint8Array): WithRest<ResponseHead> | undefined {
     const gathered = this.#gatherer.push(chunk);
@@ -127,8 +128,8 @@ export class ResponseReader {
   }
 
   /**
-   * As {@linkcode push}, for callers that ignore interim answers and requested
-   * no other protocol.
+   * Like {@linkcode push}, for callers that ignore interim answers and did not
+   * ask for another protocol.
    */
   pushFinal(chunk: Uint8Array): WithRest<ResponseHead> | undefined {
     let read = this.push(chunk);
@@ -201,7 +202,7 @@ function noRequest(seen: string, example: string): MessageError {
   );
 }
 
-/** A message's head as bytes; what was read byte by byte leaves so. */
+/** A message's head as bytes, exactly as it was read. */
 export function headBytes(lines: readonly string[]): Uint8Array {
   const text = `${lines.join("\r\n")}\r\n\r\n`;
   return Uint8Array.from(text, (character) => character.charCodeAt(0));

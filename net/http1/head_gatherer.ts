@@ -18,7 +18,7 @@ export class HeadGatherer {
    * Takes the next chunk (copied).
    *
    * @returns The lines without their ends, bytes as code points, and a copy of
-   *   what came behind the blank line.
+   *   the bytes after the blank line.
    */
   push(
     chunk: Uint8Array,
@@ -48,7 +48,7 @@ export class HeadGatherer {
     };
   }
 
-  /** The first bytes of what was gathered, as code points. */
+  /** The first gathered bytes, as code points. */
   get start(): string {
     const bytes = this.#gathered.subarray(0, Math.min(this.#size, START_BYTES));
     return latin1(bytes);
@@ -97,7 +97,7 @@ function findBlankLine(
   return undefined;
 }
 
-/** In pieces: a call takes no more arguments than fit the stack. */
+/** In pieces: the arguments of one call must fit the stack. */
 function latin1(bytes: Uint8Array): string {
   let text = "";
   for (let at = 0; at < bytes.length; at += 1024) {

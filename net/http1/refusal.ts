@@ -46,7 +46,7 @@ export class MessageError extends Error {
   }
 }
 
-/** A peer's text in quotes, harmless for terminals and logs, and not too long. */
+/** A peer's text in quotes, harmless for terminals and logs, and shortened. */
 export function quote(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }

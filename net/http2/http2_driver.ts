@@ -2,8 +2,8 @@
  * Joins an HTTP/2 engine, which knows neither sockets nor clocks, to a stream
  * and timers.
  *
- * One write is in flight; whatever the engine produces meanwhile leaves with
- * the next one. The first output of a turn schedules one microtask, so all
+ * One write is in flight; output that the engine produces meanwhile leaves with
+ * the next write. The first output of a turn schedules one microtask, so all
  * output of a turn leaves in one system call and few TLS records. There is one
  * timer per connection, and it moves only when a deadline becomes earlier.
  *
@@ -38,11 +38,11 @@ export interface Http2Engine {
   transportClosed(error?: Error): void;
   takeOutput(): Uint8Array | undefined;
   outputWritten(): void;
-  /** Nothing more is sent; with a write in flight: nor waited for. */
+  /** No further write; a write in flight is not awaited either. */
   readonly isFinished: boolean;
   /** Output can wait now, and is useless if the peer leaves. */
   readonly isIdle: boolean;
-  /** On the clock of the timers; `Infinity` when there is none. */
+  /** On the timers' clock; `Infinity` when there is none. */
   readonly nextDeadlineMs: number;
   onDeadline(): void;
 }
@@ -55,9 +55,9 @@ export interface Http2Engine {
 export const LINGER_MS = 1_000;
 
 /**
- * How much of what is still under way is read meanwhile. On a long, fast line
- * that is a window or two; a peer that sends more does not read, and its
- * connection is closed.
+ * How many bytes are still read meanwhile. On a long, fast line they are a
+ * window or two; a peer that sends more does not read, and its connection is
+ * closed.
  */
 export const LINGER_BYTES_MAX: number = 1024 * 1024;
 
@@ -117,8 +117,8 @@ class Http2Driver implements StreamUser {
     this.stream.notify(this);
     // Not in this turn: the caller may not be ready for events yet.
     queueMicrotask(() => this.onReady(0));
-    // Behind it: where the peer's first bytes are there already, the answer to
-    // them leaves together with what the engine sends by itself.
+    // After the handshake: if the peer's first bytes are there already, the
+    // answer leaves together with the engine's own first output.
     this.connection.setOutputListener(() => this.#scheduleFlush());
     // The engine may have spoken before it had a listener.
     this.#scheduleFlush();
@@ -255,8 +255,8 @@ class Http2Driver implements StreamUser {
       return this.#onWriteError(error);
     }
     this.#rest = undefined;
-    // Not in this call, or writer and written would call each other for ever;
-    // and after enough bytes the event loop has its turn.
+    // Not in this call, or write and callback would call each other without
+    // end; and after enough bytes the event loop has its turn.
     if (turn.isOver) turn.later(this.#onWritten);
     else queueMicrotask(this.#onWritten);
   }

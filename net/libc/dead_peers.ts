@@ -1,13 +1,13 @@
 /**
  * Finds out about TCP peers that vanished: a machine that lost its power, or a
  * firewall that forgot a connection, sends nothing, and a connection on which
- * we write nothing would wait for ever, with all that it holds.
+ * we write nothing would stay without end, with all its resources.
  *
  * The kernel probes such peers itself once that is switched on (TCP keepalive,
  * RFC 9293 §3.8.4; Go does so on every socket). Here it is switched on from
- * time to time, for all sockets that have lived until then: connections of
- * seconds, which nearly all are, pay nothing for it. Listening sockets pass it
- * on to accepted ones. Without a C library there are no probes.
+ * time to time for all sockets that are still open: short connections, which
+ * are nearly all, pay nothing for it. Accepted sockets inherit it from
+ * listening ones. Without a C library there are no probes.
  *
  * @module
  */
@@ -23,15 +23,16 @@ import {
 } from "./socket_option.ts";
 import { keepAlive } from "./tcp_options.ts";
 
-/** Between the end of one look and the next. */
+/** Time between two rounds. */
 export const DEAD_PEERS_LOOK_INTERVAL_MS = 30_000;
 
 /** Descriptors looked at in one go, without a turn for others: 1 ms. */
 export const LOOKED_AT_ONCE_MAX = 1_000;
 
 /**
- * After a minute of silence a peer is probed four times, 15 s apart: two
- * minutes for one that is gone. Shorter would cost nodes on metered lines.
+ * After a minute of silence a peer is probed four times, 15 s apart: so a
+ * vanished peer is found after two minutes. Shorter times would cost money on
+ * metered lines.
  */
 export const KEEPALIVE = { idleS: 60, intervalS: 15, probes: 4 } as const;
 

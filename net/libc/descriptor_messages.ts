@@ -21,7 +21,9 @@ const MSG_CMSG_CLOEXEC = 0x40000000;
 const MSG_TRUNC = 0x20;
 const MSG_CTRUNC = 0x8;
 
-/** `struct msghdr` in words of 32 bits, and what is where in it. */
+/**
+ * Size of `struct msghdr` in words of 32 bits, and the offsets of its fields.
+ */
 const HEADER_WORDS = 14;
 const NAME_AT = 0;
 const NAME_LENGTH_AT = 2;
@@ -84,7 +86,7 @@ export function sendDescriptors(
 /**
  * Reads one message.
  *
- * @returns `undefined`: there is none just now; `null`: the peer has gone.
+ * @returns `undefined`: there is none now; `null`: the peer has gone.
  * @throws A system error with its `code`.
  */
 export function receiveDescriptors(
@@ -125,7 +127,7 @@ class Frame {
   readonly headerBytes = new Uint8Array(this.header.buffer);
   readonly #piece = new Uint32Array(4);
 
-  /** Points the header at what there is room, or are contents, for. */
+  /** Points the header at the buffers, for reading or writing. */
   address(bytes: number, descriptors: number): void {
     pointTo(this.#piece, 0, pointerTo(this.text));
     this.#piece[2] = bytes;

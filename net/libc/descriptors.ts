@@ -15,10 +15,12 @@ import { openLibc } from "./libc.ts";
 /** What a descriptor is for. */
 export type DescriptorUse = "caller" | "link" | "administration";
 
-/** Callers and targets leave so many of all descriptors, within bounds. */
+/**
+ * Share of all descriptors that callers and targets leave free, within bounds.
+ */
 const CALLERS_LEAVE = { share: 1 / 8, min: 12, max: 1_024 } as const;
 
-/** Links leave so many of those. */
+/** Share of those that links leave free. */
 const LINKS_LEAVE_SHARE = 1 / 2;
 
 /** A caller takes no more before the next one looks: a socket and a target. */
@@ -55,7 +57,7 @@ export function mayTakeDescriptor(use: DescriptorUse): boolean {
   return free > descriptorsLeft(use, limit);
 }
 
-/** @returns `undefined` where it is unknown. */
+/** @returns `undefined` when it is unknown. */
 function freeDescriptors(limit: number | undefined): number | undefined {
   const library = openLibc();
   if (library === undefined || limit === undefined) return undefined;
@@ -70,9 +72,10 @@ const EFD_CLOEXEC = 0x80000;
 let spare: number | undefined;
 
 /**
- * Runs `refuse` although there is no descriptor left: one is kept for that.
- * `refuse` has to close what it accepts, or there is none to keep for the next
- * one; waiting in the kernel would be worse.
+ * Runs `refuse` although no descriptor is left: one is kept in reserve.
+ * `refuse` must close the connection that it accepts, so that the reserve is
+ * there for the next one; leaving the client in the kernel's queue would be
+ * worse.
  */
 export function withSpareDescriptor<Result>(refuse: () => Result): Result {
   const library = openLibc();
@@ -131,12 +134,12 @@ const POLLOUT = 4;
 const POLLED = new Int16Array(new Int32Array([2, POLLOUT]).buffer);
 
 /**
- * Whether the kernel has room for `PIPE_BUF` bytes, looked at for up to so many
- * milliseconds. Without a C library nobody knows, and a write may wait.
+ * Whether the kernel has room for `PIPE_BUF` bytes, checked for up to this many
+ * milliseconds. Without a C library that is unknown, and a write may block.
  */
 export function standardErrorIsReady(timeoutMs: number): boolean {
   const library = openLibc();
   if (library === undefined) return true;
-  // An error is no reason to keep lines: writing tells what it is.
+  // An error is no reason to keep lines: the write will report it.
   return library.poll(POLLED, 1n, timeoutMs) !== 0;
 }

@@ -76,7 +76,7 @@ const SYMBOLS = {
   },
   madvise: { parameters: ["pointer", "usize", "i32"], result: "i32" },
   munmap: { parameters: ["pointer", "usize"], result: "i32" },
-  // The C library has no names of its own for these two.
+  // The C library has no names for these two.
   io_uring_setup: {
     name: "syscall",
     parameters: ["i64", "u32", "buffer"],
@@ -107,7 +107,7 @@ export function lastError(library: LibC): number {
   return (lastErrorAt ?? findLastError(library))[0]!;
 }
 
-/** Each thread has a place of its own, and keeps it. */
+/** Each thread has its own place, which does not move. */
 function findLastError(library: LibC): Int32Array {
   return lastErrorAt = new Int32Array(
     Deno.UnsafePointerView.getArrayBuffer(library.__errno_location()!, 4),

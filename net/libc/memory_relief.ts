@@ -2,17 +2,16 @@
  * Gives memory back to the system when a burst of work is over.
  *
  * A process that has carried 10,000 connections keeps what they used: the
- * collector runs only while garbage is made, and the C library hands free
- * memory back only from the top of its heap. On a small node other programs
- * need that memory. So when nearly nothing happens and much more memory is in
- * use than after the last time, the garbage is collected and what is free is
- * returned, and so are the pages of the program's file. That takes some 40 ms,
- * which is why it waits for quiet.
- *
- * What is free already is returned under load, too, each time that as much more
- * is in use as is worth it: 0.2 ms when there is nothing, 10 ms for 65 MB. V8's
- * compilers leave 20 MB behind in the first seconds of a load, and a thousand
- * connections that come and go left 65 MB in ten minutes.
+ * collector runs only while garbage is produced, and the C library returns free
+ * memory only from the top of its heap. On a small node other programs need
+ * that memory. So when the process is nearly idle and uses much more memory
+ * than after the last relief, the garbage is collected, and free memory and the
+ * pages of the program's file are returned. That takes some 40 ms, so it waits
+ * for an idle moment.¶Memory that is free already is returned under load, too,
+ * each time that use has grown enough to be worth it: 0.2 ms when there is
+ * nothing, 10 ms for 65 MB. V8's compilers leave 20 MB behind in the first
+ * seconds of a load, and a thousand connections that come and go left 65 MB in
+ * ten minutes.
  *
  * @module
  */
@@ -24,12 +23,12 @@ import { collectEverything } from "../../platform/process/garbage.ts";
 import { openLibc } from "./libc.ts";
 import { ownBytes, releaseProgramPages } from "./program_pages.ts";
 
-/** Between two looks; a burst is over when all of it was quiet. */
+/** Time between two looks; a burst is over after a whole quiet interval. */
 export const MEMORY_LOOK_INTERVAL_MS = 1_000;
 
 /**
- * Between two reliefs. Shorter, and pauses between bursts would be taken for the
- * end of them, each with its price.
+ * Least time between two reliefs. With less, each pause between bursts would
+ * count as their end, and cost a relief.
  */
 export const RELIEF_INTERVAL_MS = 10_000;
 
@@ -39,7 +38,7 @@ export const WORTHWHILE_BYTES: number = 8 * 1024 * 1024;
 /** Growth that is worth one at once, however long ago the last one was. */
 export const SURGE_BYTES: number = 24 * 1024 * 1024;
 
-/** With a larger part of one core in use, a relief would be noticed. */
+/** With more CPU than this in use, a relief would be noticed. */
 export const QUIET_CPU_PART = 0.02;
 
 /** What `MemoryRelief` needs of the machine. */
@@ -50,7 +49,7 @@ export interface MemoryMachine {
   cpuMs(): number;
   /** Returns what can be returned. */
   relieve(): void;
-  /** Returns what is free as it is. */
+  /** Returns free memory without a collection. */
   trim(): void;
 }
 
@@ -58,9 +57,9 @@ export class MemoryRelief {
   #timer: Timer | undefined;
   #lookedAtMs: number;
   #cpuMs: number;
-  /** In use after the last relief, or less. */
+  /** Memory in use after the last relief, or less. */
   #settledBytes = 0;
-  /** In use after the last trim, or less. */
+  /** Memory in use after the last trim, or less. */
   #trimmedBytes = 0;
   #relievedAtMs = -Infinity;
 
@@ -93,7 +92,7 @@ export class MemoryRelief {
     else if (grown >= WORTHWHILE_BYTES) this.#relieveInTime();
   }
 
-  /** @returns What is in use when what is free was returned. */
+  /** @returns The memory in use after free memory was returned. */
   #trimmed(): number {
     const bytes = this.machine.ownBytes();
     // What fell by itself is the new measure.

@@ -22,7 +22,7 @@ export interface PeerCredentials {
   readonly uid: number;
 }
 
-/** @returns `undefined` where it is unknown. */
+/** @returns `undefined` when it is unknown. */
 export function peerCredentials(
   library: LibC,
   descriptor: number,
@@ -46,7 +46,7 @@ const credentialsBytes = new Uint8Array(credentials.buffer);
 const length = new Uint32Array(1);
 const lengthBytes = new Uint8Array(length.buffer);
 
-/** Where `struct passwd` has the name, and the user's own group. */
+/** Offsets in `struct passwd` of the name and of the user's own group. */
 const NAME_AT = 0;
 const GROUP_AT = 20;
 
@@ -58,7 +58,7 @@ const FRESH_MS = 2_000;
 
 const lately = new Map<number, readonly [groups: Set<number>, atMs: number]>();
 
-/** Whether `uid` is in `gid`; no, where nobody can say. */
+/** Whether `uid` is in `gid`; false when that is unknown. */
 export function isInGroup(uid: number, gid: number): boolean {
   const [groups, atMs] = lately.get(uid) ?? [NONE, -Infinity];
   const nowMs = performance.now();

@@ -55,7 +55,7 @@ function withDescriptor(
   if (library === undefined) return false;
   const wanted = keyOf(local, remote);
   let descriptor = descriptors.get(wanted);
-  // Descriptors are reused, so what was remembered is checked before use.
+  // Descriptors are reused, so a remembered one is checked before use.
   if (descriptor === undefined || endsOf(library, descriptor) !== wanted) {
     descriptors = scan(library);
     descriptor = descriptors.get(wanted);

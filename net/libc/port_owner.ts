@@ -8,7 +8,7 @@
 
 import { listProcFolder, readProcFile, readProcLink } from "./proc_files.ts";
 
-/** Who listens there. */
+/** The process that listens there. */
 export interface PortOwner {
   /** Absent: another user's, whose descriptors may not be looked at. */
   readonly pid?: number;
@@ -16,7 +16,7 @@ export interface PortOwner {
   readonly command?: string;
 }
 
-/** For sentences. */
+/** For use in sentences. */
 export function ownerWords({ pid, command }: PortOwner): string {
   return pid === undefined
     ? "another user's process"
@@ -65,9 +65,9 @@ function tables(): string {
 }
 
 /**
- * Whoever listens on a TCP port, on any address.
+ * The process that listens on a TCP port, on any address.
  *
- * @returns `undefined`: nobody does, or it cannot be known.
+ * @returns `undefined`: there is none, or it is unknown.
  */
 export function portOwner(port: number): PortOwner | undefined {
   const inodes = new Set(listeningInodes(tables(), port));
@@ -75,7 +75,7 @@ export function portOwner(port: number): PortOwner | undefined {
   return ownerOf(inodes) ?? {};
 }
 
-/** Of a table as the kernel writes it: sockets that listen on a port. */
+/** Lines of a kernel's table for sockets that listen on a port. */
 export function listeningInodes(table: string, port: number): string[] {
   return rowsOf(table)
     .filter(({ state, local }) => state === LISTENING && local.port === port)
@@ -84,10 +84,10 @@ export function listeningInodes(table: string, port: number): string[] {
 
 /**
  * Users whose sockets take connections to an address of loopback. The kernel
- * tells it of all users, where it does not tell whose process it is.
+ * tells that for all users, even if it hides the process.
  *
  * @param host `127.0.0.1`, `::1`.
- * @returns Empty: nobody does, or it cannot be known.
+ * @returns Empty: there is none, or it is unknown.
  */
 export function listeningUsers(host: string, port: number): readonly number[] {
   return [...new Set(usersIn(tables(), kernelForms(host), port))];
@@ -150,7 +150,7 @@ const COMMAND_LENGTH_MAX = 120;
 
 function commandOf(pid: string): string {
   const words = (readProcFile(`/proc/${pid}/cmdline`) ?? "").split("\0");
-  // Of a packaged program: the runtime and its flags say nothing to people.
+  // For a packaged program: the runtime and its flags tell people nothing.
   const at = words.findIndex((word) => /\/tunnel-[0-9a-f]+\.js$/.test(word));
   if (at >= 0) words.splice(0, at + 1, "tunnel");
   const line = words.join(" ").trim() ||

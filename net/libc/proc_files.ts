@@ -66,7 +66,7 @@ export function readProcFile(
   return text;
 }
 
-/** Where a symbolic link leads. */
+/** The target of a symbolic link. */
 export function readProcLink(path: string): string | undefined {
   const into = new Uint8Array(LINK_BYTES_MAX);
   const count = Number(

@@ -15,7 +15,7 @@ const MADV_DONTNEED = 4;
 /** A smaller mapping is not worth a system call. */
 const RESIDENT_KIB_MIN = 256;
 
-/** Mapped from a file, and not to be written to. */
+/** Mapped from a file, and not writable. */
 const MAPPING = /^([0-9a-f]+)-([0-9a-f]+) r-[x-]p \S+ \S+ [1-9]\d* +\//;
 
 /** Seven numbers. */
@@ -30,7 +30,7 @@ export function ownBytes(): number {
   return rss * (1 - shared / resident);
 }
 
-/** @returns Bytes that were resident of what was let go. */
+/** @returns Bytes of the released pages that were resident. */
 export function releaseProgramPages(): number {
   const library = openLibc();
   if (library === undefined) return 0;
@@ -50,8 +50,8 @@ interface Mapping {
 }
 
 /**
- * Those of which no page was ever changed: a page that was (relocations, before
- * its mapping became constant) would come back as it is in the file.
+ * Only pages that never changed: a changed page (relocations, before its
+ * mapping became constant) would come back with the file's content.
  */
 function* cleanMappings(): Iterable<Mapping> {
   const text = readProcFile("/proc/self/smaps") ?? "";

@@ -10,7 +10,7 @@ import {
   parseIpAddress,
 } from "../../proto/peer/ip_address.ts";
 
-/** Where a datagram goes to or comes from. */
+/** The peer address of a datagram. */
 export interface DatagramAddress {
   /** An IP address. */
   readonly hostname: string;

@@ -95,8 +95,9 @@ function ask(
     0;
 }
 
-// One for all, as each call is dealt with at once: what is handed to the C library
-// leaves V8's heap, and each would leave some in the C library's.
+// One buffer for all calls, because each call is finished at once: a buffer for
+// the C library lies outside V8's heap, and each new one would use memory
+// there.
 const words = new Int32Array(TCP_INFO_WORDS);
 const bytes = new Uint8Array(words.buffer);
 const cookie = new BigUint64Array(words.buffer, 0, 1);
@@ -112,8 +113,8 @@ const KERNEL_LINGER_MS = 1_000;
 const FLUSH_MS = 5;
 
 /**
- * To be called before a socket is closed, whose descriptor this is. Where there
- * is no second descriptor to be had, it ends at once.
+ * To be called before a socket is closed, whose descriptor this is. If no
+ * second descriptor is free, it ends at once.
  */
 export function lingerInKernel(
   library: LibC,

@@ -61,7 +61,10 @@ export function acceptSocket(library: LibC, listening: number): number {
   return library.accept4(listening, name, nameLengthBytes, FLAGS);
 }
 
-/** Who was accepted last, such as `10.0.0.7:49152`; `undefined`: by a path. */
+/**
+ * The peer that was accepted last, such as `10.0.0.7:49152`; `undefined`: it
+ * came by a path.
+ */
 export function acceptedFrom(): string | undefined {
   const host = names.host(0);
   return host === undefined ? undefined : hostPort(host, names.port(0));
@@ -102,11 +105,9 @@ function addressOf(
 const ROUTE_PORT = 53;
 
 /**
- * From which address of ours another one is reached, as the kernel's routes
- * have it. Nothing is sent.
- *
- * @returns `undefined`: it cannot be reached; `unknown`: that cannot be known
- *   here.
+ * Our address from which another address is reached, by the kernel's routes.
+ * Nothing is sent.¶@returns `undefined`: there is no route; `unknown`: it
+ * cannot be asked here.
  */
 export function sourceAddress(
   hostname: string,

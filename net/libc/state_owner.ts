@@ -1,14 +1,17 @@
 /**
- * Whose a state directory is. A service has a user of its own, and root, who
- * gives tokens there and looks at it, must leave nothing in it that this user
- * cannot read.
+ * The owner of a state directory.¶A service has a user of its own. Root creates
+ * tokens there and reads it, and must leave no file in it that the service's
+ * user cannot read.
  *
  * @module
  */
 
 import { openLibc } from "./libc.ts";
 
-/** The owner of `directory` if this is root and that is another user. */
+/**
+ * The owner of `directory`, if this process is root and the owner is another
+ * user.
+ */
 function ownerOf(directory: string): Deno.FileInfo | undefined {
   if (Deno.uid() !== 0) return undefined;
   try {
@@ -21,15 +24,15 @@ function ownerOf(directory: string): Deno.FileInfo | undefined {
 }
 
 /**
- * Goes on as the user to whom `directory` belongs, for good: for commands that
- * change what is in it.
+ * Switches to the user who owns `directory`, for good: for commands that change
+ * files in it.
  */
 export function actAsOwner(directory: string): void {
   const owner = ownerOf(directory);
   const library = openLibc();
   if (owner === undefined || library === undefined) return;
   const { uid, gid } = owner;
-  // Each of all threads; the user last, who could not do the others.
+  // For all threads; the user last, because it could not change the others.
   const failed = library.setgroups(0n, null) || library.setgid(gid ?? 0) ||
     library.setuid(uid ?? 0);
   if (failed !== 0) {

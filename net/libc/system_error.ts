@@ -71,7 +71,10 @@ export function systemError(number: number): Error {
   return Object.assign(new Error(words), { code });
 }
 
-/** Where `memory` is. It stays there as long as there is a reference to it. */
+/**
+ * The address of `memory`, which stays valid as long as there is a reference to
+ * it.
+ */
 export function pointerTo(
   memory: Uint8Array<ArrayBuffer> | Uint32Array<ArrayBuffer>,
 ): number {

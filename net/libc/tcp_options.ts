@@ -26,17 +26,17 @@ const TCP_USER_TIMEOUT = 18;
 const TCP_NOTSENT_LOWAT = 25;
 
 /**
- * How much the kernel takes beyond what is on its way. Its send buffer grows to
- * 4 MiB on a long line, and without this limit fills up: 240 ms at 100 Mbit/s
- * that every small frame stands behind. With it a small request beside four
- * downloads took 1.1 times as long as on a line of its own, and 2.9 times
- * without; the downloads were as fast (lab/performance-notes.md).
+ * How many unsent bytes the kernel accepts. Its send buffer grows to 4 MiB on a
+ * long line, and fills up without this limit: every small frame then waits 240
+ * ms at 100 Mbit/s. With it a small request beside four downloads took 1.1
+ * times as long as on a line of its own, and 2.9 times without; the downloads
+ * were as fast (lab/performance-notes.md).
  */
 export const UNSENT_BYTES_MAX: number = 128 * 1024;
 
 /**
- * Turns Nagle's algorithm off, which would hold small writes back for up to
- * 40 ms, and bounds what waits in the kernel unsent.
+ * Turns Nagle's algorithm off, which would delay small writes by up to 40 ms,
+ * and limits the unsent bytes in the kernel.
  */
 export function tuneDescriptor(library: LibC, descriptor: number): boolean {
   const set = (option: number, value: number) =>
@@ -46,12 +46,12 @@ export function tuneDescriptor(library: LibC, descriptor: number): boolean {
 }
 
 /**
- * From now on the connection is over when its peer acknowledges nothing, or takes
- * nothing, of what waits for it for so long (TCP_USER_TIMEOUT of tcp(7)). Without
- * that the kernel sends it again for a quarter of an hour.
+ * From now on the connection ends when its peer acknowledges or takes nothing
+ * of the waiting bytes for this long (TCP_USER_TIMEOUT of tcp(7)). Without that
+ * the kernel repeats them for a quarter of an hour.
  *
- * @param descriptor `undefined`: it is the platform's, which has no such limit.
- * @param ms 0: the kernel's own way.
+ * @param descriptor `undefined`: the socket is the platform's, which has no
+ *   such limit.¶@param ms 0: the kernel's default.
  */
 export function setUserTimeout(
   descriptor: number | undefined,
@@ -63,13 +63,13 @@ export function setUserTimeout(
 }
 
 /**
- * Finds within 10 s that the peer's machine is gone, or the way to it, where no
- * PING may ask the peer itself: the kernel probes it (TCP keepalive), and gives up
- * what waits for its acknowledgement.
+ * Finds within 10 s that the peer's machine or the path to it is gone, when the
+ * peer must not be sent PINGs: the kernel probes it (TCP keepalive), and gives
+ * up unacknowledged bytes.
  *
- * @param descriptor `undefined`: it is the platform's, which has no such options.
- * @param silentMs After so long; nothing is done from a minute on, as that is when
- *   all peers are probed (`dead_peers.ts`).
+ * @param descriptor `undefined`: the socket is the platform's, which has no
+ *   such options.¶@param silentMs The silence before a probe; nothing is done
+ *   from a minute on, because all peers are probed then (`dead_peers.ts`).
  */
 export function probePeer(
   descriptor: number | undefined,
@@ -89,7 +89,7 @@ const PROBED_ANYWAY_S = 60;
 
 const PROBE_INTERVAL_S = 1;
 
-/** With the usual 4 s before the first, all is over within 10 s. */
+/** With the usual 4 s before the first probe, all ends within 10 s. */
 const PROBES = 5;
 
 /** The kernel asks a peer that is silent whether it is there (TCP keepalive). */

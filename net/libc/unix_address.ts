@@ -36,7 +36,7 @@ export function encodeAbstractAddress(
 ): Uint8Array<ArrayBuffer> | undefined {
   const text = new TextEncoder().encode(name);
   if (text.length === 0 || text.length >= PATH_BYTES) return undefined;
-  // In place of a path that begins with a zero; without one at its end.
+  // For a path that begins with a zero byte; without a zero byte at its end.
   const address = new Uint8Array(FAMILY_BYTES + 1 + text.length);
   address[0] = AF_UNIX;
   address.set(text, FAMILY_BYTES + 1);

@@ -1,9 +1,8 @@
 /**
- * Where a program of ours is asked about itself, and told what to do: a port of
- * loopback for who has a token, a unix socket for who may open it, and, where
- * its user wants one, a port for other machines with TLS and certificates.
- *
- * Of several workers each has a socket; the first one alone has tokens and ports.
+ * The ports of a program's admin API: a port on loopback for callers with a
+ * token, a unix socket for users who may open it, and, if requested, a port for
+ * other machines with TLS and certificates.¶Each of several workers has a
+ * socket; only the first has tokens and ports.
  *
  * @module
  */
@@ -55,21 +54,24 @@ import {
   listenUnix,
 } from "./listeners.ts";
 
-/** Where it is reached, and by whom. */
+/** The addresses, and who may use them. */
 export interface AdminAccess {
-  /** For tokens, and for the socket; absent: it has neither. */
+  /** The directory for tokens and the socket; absent: it has neither. */
   readonly stateDirectory?: string | undefined;
   /** In place of `admin.sock` in the state directory; `""`: none. */
   readonly socket?: string | undefined;
-  /** Who may ask by the socket beside its owner: its number. */
+  /** The number of the group that may use the socket beside its owner. */
   readonly socketGroup?: number | undefined;
-  /** What else a user may by the socket; absent: nobody is said anything of. */
+  /** The rights of other users on the socket; absent: none. */
   readonly roleOfUser?: ((uid: number) => AdminRole | undefined) | undefined;
-  /** For other machines; absent: they cannot ask. */
+  /** The port for other machines; absent: none. */
   readonly remote?: AdminRemote | undefined;
 }
 
-/** Its path, of several workers that of the first one; absent: there is none. */
+/**
+ * The socket's path, for several workers that of the first; absent: there is
+ * none.
+ */
 export function adminSocketOf(
   { stateDirectory, socket }: Pick<AdminAccess, "stateDirectory" | "socket">,
 ): string | undefined {
@@ -125,7 +127,7 @@ export class AdminPort implements BoundListener {
     this.#listeners.push(this.#loopback);
   }
 
-  /** Of loopback; `""`: there is no such port. */
+  /** The port on loopback; `""`: there is none. */
   get address(): string {
     return this.#loopback?.address ?? "";
   }
@@ -134,12 +136,12 @@ export class AdminPort implements BoundListener {
     return this.#loopback?.port ?? 0;
   }
 
-  /** Its path; `""`: there is none, or not yet. */
+  /** The socket's path; `""`: there is none, or not yet. */
   get socket(): string {
     return this.#socket;
   }
 
-  /** For other machines; `""`: there is none, or not yet. */
+  /** The port for other machines; `""`: there is none, or not yet. */
   get remote(): string {
     return this.#remote;
   }
@@ -170,7 +172,7 @@ export class AdminPort implements BoundListener {
     }
   }
 
-  /** The same where nobody waits: what fails is logged. */
+  /** The same without waiting: a failure is logged. */
   openSoon(): void {
     const { log } = this.options;
     const opened = () => {
@@ -275,10 +277,10 @@ export class AdminPort implements BoundListener {
     return path === undefined ? undefined : new AdminToken(path);
   }
 
-  /** Of a process that has opened the socket, whatever its groups are. */
+  /** For a process that has opened the socket, whatever its groups are. */
   #roleOfUser(uid: number | undefined): AdminRole | undefined {
     const { roleOfUser, socketGroup } = this.options.access;
-    // Nobody can say who it is: the file's mode has decided.
+    // The user is unknown: the file's mode has decided.
     if (uid === undefined && socketGroup === undefined) return "operate";
     if (uid === undefined) return "view";
     return uid === 0 || uid === Deno.uid() ? "operate" : roleOfUser?.(uid);
@@ -318,10 +320,10 @@ export class AdminPort implements BoundListener {
 }
 
 /**
- * On loopback metrics and profiles are for whoever comes. A certificate's
- * authority may be that of every node, so that the handshake says nothing of who
- * may know them; and a profile stops the process, which only those may who
- * operate it.
+ * On loopback every caller may read metrics and profiles. On the port for other
+ * machines the authority may have signed every node's certificate, so the
+ * handshake alone gives no right to them; and a profile stops the process,
+ * which only an operator may do.
  */
 function knownOnly(door: AdminDoor, handler: HttpHandler): HttpHandler {
   return (request, peer) => {
@@ -349,7 +351,7 @@ async function makeDirectory(path: string): Promise<void> {
   try {
     await Deno.mkdir(path, { recursive: true, mode: 0o700 });
   } catch (error) {
-    // Said by whoever writes there.
+    // The writer reports it.
     if (!isSystemError(error)) throw error;
   }
 }

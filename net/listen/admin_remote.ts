@@ -1,7 +1,6 @@
 /**
- * The admin port for other machines: TLS, and nobody without a certificate that
- * the authority of its clients has issued. What its owner may is decided by
- * others.
+ * The admin port for other machines: TLS, for clients with a certificate of its
+ * client authority. The rights of a client are decided elsewhere.
  *
  * @module
  */
@@ -24,14 +23,15 @@ export interface AdminRemote {
     readonly minVersion: SecureVersion;
     readonly tls12Suites?: readonly string[];
   };
-  /** @returns `undefined`: nobody who may do anything. */
+  /** @returns `undefined`: the caller has no rights. */
   whoIs(peer: Pick<HttpPeer, "identity">): AdminWho | undefined;
 }
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /**
- * Silent strangers are ended as on the agent port, with what `port` has for limits.
+ * Silent unauthenticated peers are ended as on the agent port, with the limits
+ * of `port`.
  *
  * @throws {ListenError}
  */

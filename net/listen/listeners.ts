@@ -1,11 +1,9 @@
 /**
- * Opens listeners; those for strangers are in `secure_listener.ts`.
- *
- * Everything a process offers to the network is opened here, so this is where
- * to look for it. An address that is bound already, by another process that
- * handed its sockets over (a restart without a gap, socket activation) or by a
- * listener that made room, is not bound again: its socket is taken out of the
- * store (`net/bind/socket_store.ts`).
+ * Opens listeners; those for unauthenticated peers are in
+ * `secure_listener.ts`.¶Every port of a process is opened here. An address that
+ * is bound already, by another process that handed its sockets over (a restart
+ * without a gap, socket activation) or by a listener that made room, is not
+ * bound again: its socket is taken from the store (`net/bind/socket_store.ts`).
  *
  * @module
  */
@@ -48,7 +46,7 @@ export interface BoundListener {
   leave?(): string | undefined;
 }
 
-/** Where to listen. */
+/** The address to listen on. */
 export interface ListenAddress {
   /** Empty means every address of the machine, IPv4 and IPv6. */
   readonly hostname: string;
@@ -94,9 +92,8 @@ export function listenTcp(
  *
  * A socket file without a listener is a left-over and is removed.
  *
- * @param deleteExisting False: nothing is ever removed; `files`: a file that is
- *   no socket is, too, as Konnectivity does.
- * @param mode Of the file.
+ * @param deleteExisting False: nothing is removed; `files`: a file that is no
+ *   socket is removed, too, as Konnectivity does.¶@param mode The file's mode.
  * @throws {ListenError}
  */
 export async function listenUnix(
@@ -165,9 +162,8 @@ export function listenHttp(
 }
 
 /**
- * Opens what listens at an address, or at all of them.
- *
- * @throws {ListenError} Whatever `open` throws, in words.
+ * Opens a listener at an address, or at all addresses.¶@throws {ListenError}
+ * Any error of `open`, in words.
  */
 export function openAt<Listener>(
   at: ListenAddress,
@@ -240,8 +236,8 @@ async function answers(path: string): Promise<boolean> {
 /**
  * Answers requests for an address or for `localhost`, and no others.
  *
- * @param hostname Where the port listens; elsewhere than on loopback names are
- *   whatever people made them, and all are answered.
+ * @param hostname Where the port listens; beyond loopback people may use any
+ *   name, so all are answered.
  */
 export function guardNames(
   hostname: string,

@@ -41,7 +41,7 @@ export interface SecureListenerOptions
   extends ListenAddress, Omit<TlsAcceptorOptions, "onProblem"> {
   /** Counts connections. */
   readonly limiter: ConnectionLimiter;
-  /** Of its descriptors; default: `link`. */
+  /** The pool of its descriptors; default: `link`. */
   readonly use?: DescriptorUse;
 }
 
@@ -113,9 +113,9 @@ function refuseSuites(
 }
 
 /**
- * A listener whose connections cost nothing before they have sent something.
+ * A listener whose connections cost nothing before they have sent bytes.
  *
- * @returns `undefined` where there is none such.
+ * @returns `undefined` when this machine cannot do that.
  * @throws {ListenError}
  */
 function openEarly(at: ListenAddress): PolledListener | undefined {
@@ -158,7 +158,9 @@ interface PlatformAcceptorOptions {
   readonly limiter: ConnectionLimiter;
   readonly queue: HandshakeQueue;
   readonly timers: Timers;
-  /** Begins a handshake; what was admitted leaves when the connection ends. */
+  /**
+   * Begins a handshake; the connection's admission ends with the connection.
+   */
   readonly admit: (admittedStream: AdmittedStream) => void;
 }
 

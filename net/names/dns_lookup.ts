@@ -1,10 +1,10 @@
 /**
- * The addresses of a name, asked of the machine's name servers by the platform
- * (`Deno.resolveDns`), which reads resolv.conf(5) for each question: search
- * domains, and name servers, two at a time.
+ * The addresses of a name, from the machine's name servers, which the platform
+ * asks (`Deno.resolveDns`), which reads resolv.conf(5) for each question:
+ * search domains, and name servers, two at a time.
  *
- * It does not tell a name that does not exist from servers that fail. So what
- * it does not find, the C library is asked for: see `machine_resolver.ts`.
+ * It does not distinguish a missing name from failing servers. So names that it
+ * does not find are looked up by the C library: see `machine_resolver.ts`.
  *
  * @module
  */
@@ -40,9 +40,9 @@ export type DnsFinding = readonly string[] | "silent";
 /** What {@linkcode lookUpByDns} needs. */
 export interface DnsLookupOptions {
   readonly timers: Timers;
-  /** Gives it up; its reason is what is thrown. */
+  /** Gives it up; its reason is thrown. */
   readonly signal: AbortSignal;
-  /** Instead of the machine's; tests have a port of their own. */
+  /** Used instead of the machine's name servers, in tests. */
   readonly nameServer?: Deno.ResolveDnsOptions["nameServer"];
 }
 
@@ -98,7 +98,7 @@ async function ask(
  */
 export type NameServers = "servers" | "stub" | "special";
 
-/** Where systemd-resolved listens. */
+/** The address of systemd-resolved. */
 const STUBS: ReadonlySet<string> = new Set(["127.0.0.53", "127.0.0.54"]);
 
 /** `Deno.resolveDns` reads over this: queries go by TCP only. */

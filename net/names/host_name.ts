@@ -1,6 +1,6 @@
 /**
- * A host as people write it, made ready for a look-up: what is an address, what
- * is a name, and what can be neither and needs no query.
+ * Prepares a host for a look-up: it is an address, a name, or neither, which
+ * needs no query.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { hasUnseen } from "../../proto/peer/quoted.ts";
 
 /** A name that can be looked up. */
 export interface HostName {
-  /** In small letters, in ASCII, without a dot at its end. */
+  /** In lower case, in ASCII, without a dot at its end. */
   readonly name: string;
   /** It ended with a dot: no search domain is put behind it. */
   readonly isAbsolute: boolean;
@@ -36,7 +36,7 @@ const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$|^[a-z0-9_]$/;
 export function readHost(host: string): HostKind {
   if (isIpAddress(host)) return "address";
   if (host.includes(":")) return isZoned(host) ? "zoned" : "invalid";
-  // Of a name that is too long nothing more is read.
+  // The rest of a name that is too long is not read.
   if (host.length > NAME_LENGTH_MAX * 4 || hasUnseen(host)) return "invalid";
   const isAbsolute = host.endsWith(".");
   const bare = isAbsolute ? host.slice(0, -1) : host;

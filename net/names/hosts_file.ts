@@ -32,7 +32,7 @@ export function wordsOf(line: string, comments: RegExp = /#.*/): string[] {
     .filter((word) => word !== "");
 }
 
-/** How long a file is taken to be as it was. */
+/** How long a file counts as unchanged. */
 export const UNCHANGED_MS = 1_000;
 
 /** The state of a file that cannot be read. */

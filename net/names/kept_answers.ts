@@ -24,7 +24,7 @@ export const LAST_ANSWER_MS = 24 * 3_600_000;
  */
 export const NEWER_WITHIN_MS = 100;
 
-/** For how long callers have the last answer at once after a failure. */
+/** For how long after a failure callers get the last answer at once. */
 export const LAST_ANSWER_RETRY_MS = 2_000;
 
 /** Names that are kept; the one whose last use is longest ago goes first. */
@@ -37,7 +37,7 @@ interface Entry {
   /** Empty: there is no such name. */
   readonly addresses: Addresses;
   readonly keptUntilMs: number;
-  /** Until then it is not asked for again. */
+  /** Until then it is not looked up again. */
   freshUntilMs: number;
 }
 

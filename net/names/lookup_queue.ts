@@ -1,12 +1,11 @@
 /**
- * Lets so many look-ups run at a time, in all and for one domain, so that a
- * domain whose servers are silent takes from no other one.
- *
- * The domain with the fewest running comes first: its servers answer, or it is
- * new. Of several the newest does: those before it have less of their time left.
- * When all places are taken and a look-up waits, the one that has been without
- * an answer for longest gives way: most answers come within milliseconds, so
- * half a second is long.
+ * Limits the number of look-ups that run at a time, in total and for one
+ * domain, so that a domain with silent servers delays no other.¶The domain with
+ * the fewest running look-ups comes first: its servers answer, or it is new.
+ * Among its look-ups the newest comes first, because older ones have less time
+ * left. When all places are taken and a look-up waits, the running one that has
+ * been unanswered for longest gives way: most answers come within milliseconds,
+ * so half a second is long.
  *
  * @module
  */
@@ -14,14 +13,14 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 
-/** A look-up that has run for so long gives way to others. */
+/** A look-up that has run for this long gives way to others. */
 export const SLOW_MS = 500;
 
 /** What a `LookupQueue` allows. */
 export interface LookupLimits {
-  /** At a time, in all. */
+  /** Limit at a time, in total. */
   readonly running: number;
-  /** At a time, of one domain. */
+  /** Limit at a time, for one domain. */
   readonly perDomain: number;
   /** That wait for a place, half of it for one domain; more are refused at once. */
   readonly waiting: number;
@@ -48,7 +47,7 @@ interface Job {
 }
 
 export class LookupQueue {
-  /** By domain; the one that has waited for longest comes first, in both. */
+  /** By domain; in both orders the one that has waited longest comes first. */
   readonly #waiting = new Map<string, Set<Job>>();
   #waitingCount = 0;
   /** In the order in which they began. */
@@ -96,8 +95,9 @@ export class LookupQueue {
   }
 
   /**
-   * As many of a domain may wait as there would be room left for others: one
-   * alone fills half of it, and a domain that is new finds room beside it.
+   * How many look-ups of a domain may wait: as many as there is room left for
+   * others. So one domain alone fills half of it, and a new domain finds room
+   * beside it.
    */
   #hasRoomFor(domain: string): boolean {
     const own = this.#waiting.get(domain)?.size ?? 0;

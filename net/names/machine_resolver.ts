@@ -39,10 +39,10 @@ import { LookupError, type Resolver } from "./resolver.ts";
  */
 export const LOOKUPS_MAX = 256;
 
-/** Sockets of one; all together take no more than a quarter of what there are. */
+/** Sockets of one look-up; all together use at most a quarter of the limit. */
 const DESCRIPTORS_PER_LOOKUP = 4;
 
-/** Of names with the same last two labels. */
+/** Names with the same last two labels. */
 export const DOMAIN_LOOKUPS_MAX = 32;
 
 /** That wait for their turn. */
@@ -55,7 +55,7 @@ export const LOOKUP_TIMEOUT_MS = 10_000;
 export interface MachineResolverOptions
   extends Omit<DnsLookupOptions, "signal"> {
   readonly timers: Timers;
-  /** Where the machine's files are; `/etc` unless given. */
+  /** The directory of the machine's files; `/etc` unless given. */
   readonly folder?: string;
   readonly platform?: PlatformLookup;
 }
@@ -110,7 +110,7 @@ export class MachineResolver implements Resolver {
     return this.#kept.find(key, () => this.#ask(host, sources, name, key));
   }
 
-  /** The order of the machine, of what can be done without the platform. */
+  /** The machine's order of sources, as far as they need no platform. */
   #sourcesOf(name: string): readonly NameSource[] {
     if (Deno.build.os !== "linux") return [];
     // An attempt without the permission would prompt.
@@ -160,8 +160,8 @@ function dnsLimits() {
 }
 
 function inOrder(addresses: readonly string[]): readonly string[] {
-  // Where it cannot be known, all are equal: IPv4, which came first, stays
-  // first.
+  // When the kernel cannot be asked, all addresses are equal, and IPv4, which
+  // came first, stays first.
   return orderAddresses(addresses, (address) => {
     const source = sourceAddress(address);
     return source === "unknown" ? address : source;

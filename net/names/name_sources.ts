@@ -18,14 +18,14 @@ import type { Timers } from "../../proto/sync/clock.ts";
 /** Sources that are asked here. */
 export type NameSource = "files" | "dns";
 
-/** As the C library does where there is no such file. */
+/** The C library's default without such a file. */
 const USUAL = ["files", "dns"];
 
 /**
  * The sources that are asked before the platform, which has the last word: it
  * asks all sources again, those that were skipped here as well.
  *
- * @param text Of the file; empty: there is none.
+ * @param text The file's text; empty: there is no file.
  */
 export function nameSourcesOf(
   text: string,
@@ -36,7 +36,7 @@ export function nameSourcesOf(
   let last: ReturnType<typeof sourceOf> = "skip";
   for (const word of hostsLine(text) ?? USUAL) {
     if (word.startsWith("[")) {
-      // Of a source that was left out; or the default action.
+      // For a source that was left out; or the default action.
       if (last === "skip" || USUAL_ACTIONS.has(word)) continue;
       break;
     }

@@ -2,8 +2,8 @@
  * Hears from the kernel that the machine's network has changed: links that come
  * and go, addresses, routes (rtnetlink(7)).
  *
- * What exactly has changed is of no interest here: who listens looks again. Linux
- * with the C library; elsewhere nothing is heard.
+ * The kind of change does not matter here: listeners look again. It needs Linux
+ * with the C library; elsewhere no change is reported.
  *
  * @module
  */

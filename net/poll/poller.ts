@@ -32,16 +32,17 @@ import { ThreadWakeup } from "./thread_wakeup.ts";
 const EVENTS_MAX = 32;
 
 /**
- * A look that found so many is followed by another one in the next turn. Below
- * it the kernel is asked to wake this thread, which costs a system call.
+ * After a look with this many events the next look follows in the next turn.
+ * With fewer, the kernel is asked to wake this thread, which costs a system
+ * call.
  */
 const BUSY_EVENTS_MIN = 3;
 
 /**
  * Bytes that all conduits together move before the event loop has its turn: a
- * few milliseconds. Where many ends are faster than we are, reading and writing
- * would go on from microtask to microtask for ever, and no timer, no signal and
- * no other connection would be served.
+ * few milliseconds. When many peers are faster than this process, reading and
+ * writing would continue from microtask to microtask, and no timer, signal or
+ * other connection would be served.
  */
 export const BYTES_PER_TURN: number = 4 * 1024 * 1024;
 
@@ -50,10 +51,10 @@ const EVENT_WORDS = Deno.build.arch === "x86_64" ? 3 : 4;
 const DATA_AT = Deno.build.arch === "x86_64" ? 1 : 2;
 
 /**
- * A process that is held looks so often for missed events. It should find
- * nothing, ever; but a lost wake-up of the kernel would leave all connections
- * waiting for good. Long timers share their moments (`systemTimers`), so a
- * process that has nothing to do wakes no more often.
+ * An idle process looks this often for missed events. It should never find one;
+ * but a lost wake-up of the kernel would block all connections for good. Long
+ * timers share their moments (`systemTimers`), so a process that has nothing to
+ * do wakes no more often.
  */
 export const LOOK_ANYWAY_MS = 30_000;
 
@@ -62,7 +63,7 @@ const EPOLL_CTL_ADD = 1;
 const EPOLL_CTL_DEL = 2;
 const EPOLL_CTL_MOD = 3;
 
-/** What is waited for, and what has come: bits of epoll_ctl(2). */
+/** Bits of epoll_ctl(2): the awaited and the reported events. */
 export const Ready = {
   /** There is something to read, or an end, or a failure. */
   READ: 0x1,
@@ -75,7 +76,7 @@ export const Ready = {
   HANGUP: 0x10,
   /** The peer has ended its side. */
   PEER_END: 0x2000,
-  /** Report once each time it becomes so, not as long as it is. */
+  /** Reports each change once, instead of the state again and again. */
   EDGE: 0x80000000,
 } as const;
 
@@ -89,8 +90,8 @@ export interface Pollable {
    */
   onReady(ready: number): void;
   /**
-   * `onReady` threw an unforeseen error, which is reported already: end what it
-   * was about. The others are notified either way.
+   * `onReady` threw an internal error, which is reported already: end its
+   * object. The others are notified in any case.
    */
   onFault(): void;
 }
@@ -110,21 +111,22 @@ export interface Wakeup {
   close(): Promise<void>;
 }
 
-/** How a waiter is opened; `undefined` where that is not possible. */
+/** Opens a waiter; returns `undefined` when that is impossible. */
 export type OpenWakeup = (
   library: LibC,
   epoll: number,
   onReady: () => void,
 ) => Wakeup | undefined;
 
-/** By preference. */
+/** In order of preference. */
 const WAKEUPS: readonly OpenWakeup[] = [RingWakeup.open, ThreadWakeup.open];
 
 /** It is the `Turn` of its streams, too. */
 export class Poller {
   /**
-   * By descriptor, which the kernel gives out from the lowest on. A `Map` of what
-   * comes and goes is made anew all the time, and V8 keeps what the old ones held.
+   * By descriptor; the kernel gives out the lowest free one. A `Map` with
+   * constant additions and removals is rebuilt all the time, and V8 keeps what
+   * the old tables held.
    */
   readonly #polled: (Pollable | undefined)[] = [];
   #size = 0;
@@ -156,7 +158,7 @@ export class Poller {
     private readonly waiters: readonly OpenWakeup[] = WAKEUPS,
   ) {}
 
-  /** The kind that waits; `undefined` while there is nothing to wait for. */
+  /** The active kind of waiter; `undefined` while nothing is waited for. */
   get wakeupKind(): Wakeup["kind"] | undefined {
     return this.#waiter?.kind;
   }
@@ -218,7 +220,7 @@ export class Poller {
     setImmediate(task);
   }
 
-  /** Whether what is left should wait for the next turn. */
+  /** Whether the rest should wait for the next turn. */
   get isOver(): boolean {
     if (this.#bytes < BYTES_PER_TURN) return false;
     // Which begins with a look.
@@ -242,7 +244,7 @@ export class Poller {
   /**
    * Closes the descriptor, which ends the wait.
    *
-   * @returns Settles when nothing of it is left, as far as it is the last one.
+   * @returns Settles when its last use is over.
    */
   close(descriptor: number): Promise<unknown> {
     this.#forget(descriptor);
@@ -252,12 +254,10 @@ export class Poller {
   }
 
   /**
-   * Keeps the wakeup alive while nothing is waited for: it takes some hundred
-   * microseconds to make, too many for a process whose connections come one
-   * after the other. Meanwhile it looks now and then for missed events, see
-   * {@linkcode LOOK_ANYWAY_MS}.
-   *
-   * @returns How to end that.
+   * Keeps the wakeup alive while nothing is waited for: creating it takes some
+   * hundred microseconds, too long for a process with one connection after
+   * another. Meanwhile it sometimes looks for missed events, see {@linkcode
+   * LOOK_ANYWAY_MS}.¶@returns A function that ends this.
    */
   hold(timers: Timers): () => void {
     this.#holders++;
@@ -334,7 +334,7 @@ export class Poller {
     while (!this.#waiter!.wait()) this.#replaceWaiter();
   }
 
-  /** By the next one that is possible; the last one always is. */
+  /** Uses the next kind that works here; the last kind always works. */
   #replaceWaiter(): void {
     this.#closing = Promise.all([this.#closing, this.#waiter!.close()]);
     this.#waiter = this.#openWaiter(this.#epoll);
@@ -389,8 +389,8 @@ export class Poller {
   }
 
   /**
-   * Those that wait for their turn have it first, and one only: else one that
-   * is ready in each look would take theirs for ever.
+   * Streams that wait for their turn go first, and only one of them: otherwise
+   * a stream that is ready in each look would take theirs each time.
    */
   #notifyUnfinished(count: number): void {
     const due = this.#due = this.#unfinished;
@@ -451,8 +451,8 @@ const TIMER_LOOK_MS = 10;
 let shared: Poller | undefined;
 
 /**
- * The one of this process; `undefined` where there is no C library, and where
- * the platform's sockets were chosen.
+ * The poller of this process; `undefined` without a C library, or when the
+ * platform's sockets were chosen.
  */
 export function sharedPoller(): Poller | undefined {
   if (shared !== undefined) return shared;

@@ -2,13 +2,13 @@
  * Has the kernel wake the platform's event loop when a descriptor of an epoll
  * becomes ready, without a thread that waits.
  *
- * The platform's loop takes no descriptors of others, but it does read pipes.
- * So the kernel is given two orders in a row (io_uring(7)): wait until the epoll
- * is ready, then write one byte into a pipe. Both run in the kernel, on this
- * thread, while it sleeps in the platform's loop.
+ * The platform's loop does not accept foreign descriptors, but it reads pipes.
+ * So the kernel is given two orders in a row (io_uring(7)): wait until the
+ * epoll is ready, then write one byte into a pipe. Both run in the kernel, on
+ * this thread, while it sleeps in the platform's loop.
  *
- * Containers often forbid io_uring (seccomp), and kernels before 5.9 lack what
- * is used of it: then there is none.
+ * Containers often forbid io_uring (seccomp), and kernels before 5.9 lack the
+ * needed operations: then it is not used.
  *
  * @module
  */
@@ -35,9 +35,9 @@ const SETUP_COOP_TASKRUN = 1 << 8;
 /** Both queues in one mapping. Linux 5.4. */
 const FEAT_SINGLE_MMAP = 1;
 /**
- * Linux 5.9. Nothing of it is used, but before that the kernel does not
- * interrupt a sleep for what it has to finish on this thread (5.7), so this
- * thread would never be woken.
+ * Linux 5.9 added it. It is not used itself, but older kernels do not interrupt
+ * a sleep for work that they must finish on this thread (5.7), so this thread
+ * would never wake.
  */
 const FEAT_POLL_32BITS = 1 << 6;
 
@@ -47,7 +47,7 @@ const ORDERS_OFFSET = 0x10000000n;
 const PROT_READ_WRITE = 3;
 const MAP_SHARED_POPULATE = 0x8001;
 
-/** `struct io_uring_sqe`, in words, and what is where in it. */
+/** Size of `struct io_uring_sqe` in words, and the offsets of its fields. */
 const ORDER_WORDS = 16;
 const DESCRIPTOR_AT = 1;
 const OFFSET_AT = 2;
@@ -80,7 +80,7 @@ export class RingWakeup implements Wakeup {
   readonly #byte = new Uint8Array(1);
   readonly #byteAt = pointerTo(this.#byte);
 
-  /** @returns `undefined` where that is not possible. */
+  /** @returns `undefined` when that is impossible here. */
   static open(
     library: LibC,
     epoll: number,
@@ -124,8 +124,8 @@ export class RingWakeup implements Wakeup {
   }
 
   /**
-   * A second wait on top of one that is under way is one order more, no more:
-   * both write into the pipe, and one read takes both.
+   * A second wait while one is under way only costs one order more: both write
+   * into the pipe, and one read takes both bytes.
    */
   wait(): boolean {
     if (this.#state !== "working") return false;
@@ -137,7 +137,7 @@ export class RingWakeup implements Wakeup {
     const { io_uring_enter } = this.library;
     const given = io_uring_enter(ENTER, descriptor, ORDERS, 0n, 0n, 0n, 0n);
     if (given === ORDERS && this.#takeResults()) return true;
-    // Out of memory, say. A wakeup must not be in an unknown state.
+    // For example out of memory. A wakeup must not be in an unknown state.
     this.#state = "broken";
     return false;
   }

@@ -1,8 +1,8 @@
 /**
  * Which sockets of this machine are used: the operators' way back.
  *
- * Not a flag: every command has sockets, and what is wrong with a kernel or a
- * container concerns all of them.
+ * It is not a flag, because every command has sockets, and a fault of a kernel
+ * or a container concerns all of them.
  *
  * @module
  */

@@ -1,7 +1,7 @@
 /**
- * Waits for descriptors on a thread of the platform, where the kernel does not
- * let the event loop's own thread be woken otherwise ({@linkcode RingWakeup}):
- * one thread has to wake the other, which a single small request pays for.
+ * Waits for descriptors on a thread of the platform, when the kernel offers no
+ * other way to wake the event loop's own thread ({@linkcode RingWakeup}). One
+ * thread must wake the other, which makes a single small request slower.
  *
  * @module
  */
@@ -12,8 +12,8 @@ import type { LibC } from "../libc/libc.ts";
 import type { Wakeup } from "./poller.ts";
 
 /**
- * Turns in which this thread looks by itself before the other one waits: to
- * wake another one costs more than some looks do.
+ * Turns in which this thread looks by itself before the other thread waits:
+ * waking a thread costs more than some looks.
  */
 const EMPTY_TURNS_MAX = 8;
 
@@ -27,7 +27,7 @@ const EVENT_BYTES = 16;
 export class ThreadWakeup implements Wakeup {
   readonly kind = "thread";
   readonly #event = new Uint8Array(EVENT_BYTES);
-  /** By this thread or by the other one: never two at a time. */
+  /** By this thread or the other, never by both at a time. */
   #isWaiting = false;
   #waiting: Promise<number> | undefined;
   #isClosed = false;
@@ -99,7 +99,7 @@ export class ThreadWakeup implements Wakeup {
     if (!this.#isClosed) this.#ready();
   }
 
-  /** The next `wait` reports that, and the poller takes another one. */
+  /** The next `wait` reports that, and the poller uses another kind. */
   #broken(): void {
     this.#isBroken = true;
     this.#waiting = undefined;

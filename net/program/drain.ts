@@ -1,10 +1,10 @@
 /**
- * The end of a program in phases of its own: asked to end it serves on, and
- * closes when nothing runs, or when its time is over. It also waits a moment for
- * a process that is started beside it (`kill OLD; NEW &`): were it idle and gone
- * at once, callers would be refused until the new one listens.
- *
- * What is idle, and what comes before the close, is the program's to say.
+ * The phases of a program's end: after the request to end it still serves, and
+ * closes when nothing runs, or when its time is over. It also waits a moment
+ * for a process that is started beside it (`kill OLD; NEW &`): if an idle
+ * program ended at once, callers would be refused until the new one
+ * listens.¶The program defines when it is idle, and what happens before the
+ * close.
  *
  * @module
  */
@@ -22,10 +22,10 @@ export const SUCCESSOR_MS = 1_500;
 const SUCCESSOR_MS_MAX = 10_000;
 
 /**
- * On a slow machine, or a busy one, a start takes longer: the next one is given
- * twice what this process needed.
+ * On a slow machine, or a busy one, a start takes longer: the next process gets
+ * twice the time that this one needed.
  *
- * @param startMs Until it asked for the sockets of the one before.
+ * @param startMs The time until it asked for its predecessor's sockets.
  */
 export function successorWaitMs(startMs: number): number {
   return Math.min(Math.max(SUCCESSOR_MS, 2 * startMs), SUCCESSOR_MS_MAX);
@@ -41,7 +41,7 @@ export abstract class Drain<Phase extends string> {
 
   constructor(protected readonly timers: Timers) {}
 
-  /** To be called whenever the load has changed. */
+  /** Called whenever the load has changed. */
   abstract loadChanged(): void;
 
   /** Closes everything that is left; settles when it is gone. */
@@ -58,9 +58,9 @@ export abstract class Drain<Phase extends string> {
   }
 
   /**
-   * It is not idle before, unless its time is over.
+   * It does not count as idle before that, unless its time is over.
    *
-   * @param ms From now on, whatever was said before; 0: no longer.
+   * @param ms From now on, in place of an earlier value; 0: no longer.
    */
   awaitSuccessor(ms: number): void {
     this.forgetSuccessor();

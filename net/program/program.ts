@@ -53,7 +53,7 @@ export type ProgramKind = "server" | "agent" | "proxy" | "workers";
 /** What differs from program to program. */
 export interface ProgramOptions {
   readonly kind: ProgramKind;
-  /** Lines of its log that people are told of as what they are. */
+  /** Log lines that are also shown to people as problems, by kind. */
   readonly eventLines: EventLines;
   /** Absent: there is no access log. */
   readonly access?: AccessLogOptions | undefined;
@@ -98,9 +98,9 @@ export class Program implements NamedTools {
   }
 
   /**
-   * What becomes of its dials, told to all who want to know.
+   * The reports of its dials, for all observers.
    *
-   * @param note One has failed, and not because its caller gave up.
+   * @param note Called when a dial fails for another reason than its caller.
    * @param counts Its metrics.
    */
   reports(
@@ -137,7 +137,7 @@ export class Program implements NamedTools {
     return this.#kept(new AdminPort({ ...options, log: this.log }));
   }
 
-  /** Reads files again, and opens its logs anew. */
+  /** Reads files again, and opens its logs again. */
   reload(): void {
     this.#files?.reload();
     this.access?.reopen();
@@ -151,7 +151,7 @@ export class Program implements NamedTools {
     for (const listener of this.#listeners.splice(0)) listener.close();
   }
 
-  /** Writes what is left to be written: nothing happens any more. */
+  /** Writes the last lines: the program has ended. */
   async end(): Promise<void> {
     await Promise.all([this.access?.close(), this.trail?.close()]);
   }
@@ -162,7 +162,7 @@ export class Program implements NamedTools {
   }
 }
 
-/** Of any process of that kind, also of one that only waits to be a program. */
+/** For any process of that kind, even one that only waits to take over. */
 export function processMetrics(kind: ProgramKind): MetricRegistry {
   const metrics = new MetricRegistry();
   registerProcessMetrics(metrics);
@@ -206,8 +206,9 @@ export interface Replaceable extends Running {
    */
   readonly late?: readonly string[];
   /**
-   * Asked to end, it is not idle before so many ms have passed: a successor may
-   * come, or gets ready. Another call counts instead; 0: none is awaited.
+   * After a request to end, it does not count as idle before this many ms: a
+   * successor may come, or is starting. A later call replaces the value; 0:
+   * none is awaited.
    */
   awaitSuccessor(ms: number): void;
   /** A successor accepts on these of our sockets, and waits until it is ready. */

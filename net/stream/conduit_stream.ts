@@ -31,7 +31,7 @@ export class ConduitStream implements Stream, ConduitEvents {
   readonly turn = loopTurn;
   onClosed: (() => void) | undefined;
   readonly #notifier = new Notifier();
-  /** Bounded by what the conduit delivers ahead of what was consumed. */
+  /** Limited by the conduit's window. */
   readonly #arrived = new PooledQueue();
   #isOpen = true;
   #hasEnded = false;
@@ -93,7 +93,8 @@ export class ConduitStream implements Stream, ConduitEvents {
   }
 
   close(): void {
-    // Ended both ways it closes by itself, behind what is still to leave.
+    // When both ends are closed it closes by itself, after its last bytes have
+    // left.
     this.#close(this.#hasEnded && this.#peerEnded);
   }
 

@@ -1,6 +1,6 @@
 /**
  * Sockets of the platform, which use promises, as {@linkcode Stream}s: for
- * machines whose C library cannot be called, and where operators choose them.
+ * machines whose C library cannot be called, and for operators who choose them.
  *
  * A read that finds nothing begins one read of the platform, into a buffer of
  * its own that is small while it waits; its bytes are copied to the reader.

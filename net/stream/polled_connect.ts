@@ -106,7 +106,7 @@ interface Ends {
   readonly localAddress?: string;
 }
 
-/** Where to connect to. */
+/** The destination. */
 interface Destination {
   readonly name: Uint8Array<ArrayBuffer>;
   /** How much of it. */
@@ -140,7 +140,7 @@ function start(
   throw systemError(state);
 }
 
-/** Before the SYN, which tells the other end of it (RFC 9293 §3.7.1). */
+/** Set before the SYN, which tells the peer (RFC 9293 §3.7.1). */
 function limitSegments(
   library: LibC,
   descriptor: number,
@@ -165,7 +165,7 @@ function ask(
   return number === Errno.EISCONN ? CONNECTED : number;
 }
 
-/** The poller has yet to look, and reports what is there to read. */
+/** The poller has yet to look, and will report readable bytes. */
 function streamOf(
   library: LibC,
   poller: Poller,
@@ -238,7 +238,7 @@ export class Connecting implements Pollable {
     this.#settle?.(new Error(INTERNAL_ERROR));
   }
 
-  /** What came back for the SYN (ICMP), else that it is under way. */
+  /** The answer to the SYN (ICMP), or that it is under way. */
   get #refusal(): number {
     return socketOption(
       this.library,

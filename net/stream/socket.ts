@@ -17,10 +17,12 @@ import {
   WOULD_BLOCK,
 } from "./stream.ts";
 
-/** What one look takes at most: a TLS record, or a head and what follows it. */
+/**
+ * The most that one look reads: a TLS record, or a head and the bytes after it.
+ */
 const FILL_BYTES_MAX = 16 * 1024;
 
-/** One for all: what is read into it is copied before the next read. */
+/** One buffer for all: the bytes are copied before the next read. */
 const shared = new Uint8Array(FILL_BYTES_MAX);
 
 /** A call that waits. */
@@ -49,20 +51,22 @@ export class Socket implements StreamUser {
   #reading: Reading | undefined;
   #filling: Filling | undefined;
   #writing: Writing | undefined;
-  /** Looked at and not read yet. */
+  /** Bytes that were looked at and not read yet. */
   #held = NOTHING;
   #failure: { readonly error: unknown } | undefined;
 
   constructor(
-    /** For its addresses and options; reading and writing it is for this. */
+    /**
+     * For its addresses and options; reads and writes go through this class.
+     */
     readonly stream: Stream,
   ) {
     stream.notify(this);
   }
 
   /**
-   * Gives the stream away, with what was looked at in front; this must not be
-   * used any more. Calls that wait never settle.
+   * Gives the stream away, with the bytes that were looked at in front; this
+   * object must not be used afterwards. Calls that wait never settle.
    */
   handOver(): Stream {
     if (this.#held.length === 0 && this.#failure === undefined) {
@@ -76,16 +80,17 @@ export class Socket implements StreamUser {
     return this.#held;
   }
 
-  /** Takes `count` bytes off the front of what is here. */
+  /** Takes `count` bytes from the front. */
   drop(count: number): void {
     this.#held = this.#held.subarray(count);
   }
 
   /**
-   * Waits until so many bytes are here. May be called while another call waits.
+   * Waits until this many bytes are here. May be called while another call
+   * waits.
    *
    * @returns False when the peer has ended its side before.
-   * @throws What `endOf` tells apart.
+   * @throws The errors that `endOf` distinguishes.
    */
   fill(bytes = 1): Promise<boolean> {
     if (this.#held.length >= bytes) return RESOLVED;

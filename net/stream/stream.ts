@@ -1,6 +1,6 @@
 /**
  * A byte stream that is read and written without waiting: the one contract of
- * every connection, whatever it is made of.
+ * every connection, whatever it consists of.
  *
  * TCP, unix, the platform's sockets, TLS, a tunnel's conduit and a peeked
  * stream all are streams. A layer takes a stream and gives a stream: it is the
@@ -25,36 +25,36 @@ import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 
 export type { PeerCredentials } from "../libc/peer_credentials.ts";
 
-/** What `read` gives when nothing is there now, and the end is not either. */
+/** The result of `read` when there is neither a byte nor the end yet. */
 export const WOULD_BLOCK = -1;
 
 /** Reads and writes a stream. One at a time. */
 export interface StreamUser {
   /**
-   * There may be something to read, or room to write, or an end, or another
-   * holder closed it. Called from the event loop or a microtask, never from
+   * There may be bytes to read, room to write, or an end, or another holder has
+   * closed the stream. Called from the event loop or a microtask, never from
    * inside a call of the stream.
    *
-   * @param hint Bits of `Ready`: what has changed, as far as that is known.
-   *   0: nothing has, it is only this user's turn again ({@linkcode Stream.goOn}).
+   * @param hint Bits of `Ready`: the known changes. 0: there is none, it is
+   *   only this user's turn again ({@linkcode Stream.goOn}).
    */
   onReady(hint: number): void;
   /**
-   * `onReady` threw an unforeseen error, which is reported already: the user
-   * ends what it was about.
+   * `onReady` threw an internal error, which is reported already: the user ends
+   * its object.
    */
   onFault(): void;
 }
 
 /**
- * How much all streams together move before the event loop has its turn. Where
- * many ends are faster than we are, reading and writing would go on from
- * microtask to microtask for ever.
+ * How many bytes all streams together move before the event loop has its turn.
+ * When many peers are faster than this process, reading and writing would
+ * continue from microtask to microtask without end.
  */
 export interface Turn {
   /** Bytes were read or written. */
   moved(bytes: number): void;
-  /** Whether what is left should wait for the next turn. */
+  /** Whether the rest should wait for the next turn. */
   readonly isOver: boolean;
   /** Runs `task` in the next turn. */
   later(task: () => void): void;
@@ -70,7 +70,10 @@ export interface Stream {
   readonly serverName: string;
   /** The peer that TLS has verified; `ANONYMOUS` otherwise. */
   readonly identity: PeerIdentity;
-  /** The kernel's number, for options; `undefined` where it is not ours. */
+  /**
+   * The kernel's number, for options; `undefined` when the socket is the
+   * platform's.
+   */
   readonly descriptor: number | undefined;
   readonly turn: Turn;
   /** Neither `close` nor `reset` was called. */
@@ -87,12 +90,11 @@ export interface Stream {
   peerCredentials(): PeerCredentials | undefined;
 
   /**
-   * Notifies `user` from now on, in place of the one before.
-   *
-   * As with epoll's edges (epoll(7)) a user is notified of what changes, not of
-   * what is: a new user tries first. After a `read` that would block, a `write`
-   * without room or a `flush` that is not done, it is notified when that has
-   * changed. It may be notified more often than that.
+   * Notifies `user` from now on, in place of the previous user.¶As with epoll's
+   * edges (epoll(7)) a user is notified of changes, not of states: a new user
+   * tries first. After a `read` that would block, a `write` without room or a
+   * `flush` that is not done, it is notified when that has changed. It may be
+   * notified more often than that.
    */
   notify(user: StreamUser): void;
 
@@ -100,18 +102,18 @@ export interface Stream {
   goOn(): void;
 
   /**
-   * Reads what is there.
+   * Reads the available bytes.
    *
    * @param into Must not be empty.
    * @returns How many bytes, 0 at the peer's end (again and again), or
    *   {@linkcode WOULD_BLOCK}.
-   * @throws What `endOf` distinguishes: a system error or one of TLS, with its
-   *   `code`; it was closed.
+   * @throws The errors that `endOf` distinguishes: a system error or one of
+   *   TLS, with its `code`; the stream was closed.
    */
   read(into: Uint8Array<ArrayBuffer>): number;
 
   /**
-   * Writes what there is room for; it is copied.
+   * Writes as many bytes as there is room for; they are copied.
    *
    * @returns How many bytes were taken; 0 when there is no room.
    * @throws As `read`.
@@ -124,7 +126,7 @@ export interface Stream {
    */
   flush(): boolean;
 
-  /** Ends our side in order, behind what was taken. @throws As `read`. */
+  /** Ends our side in order, after all written bytes. @throws As `read`. */
   closeWrite(): void;
 
   /**
@@ -138,8 +140,8 @@ export interface Stream {
 }
 
 /**
- * Notifies `user`, for streams that no poller notifies: what it throws ends
- * this stream, and no other.
+ * Notifies `user`, for streams that no poller notifies: an error that it throws
+ * ends only this stream.
  */
 export function notifyUser(user: StreamUser, hint: number): void {
   try {

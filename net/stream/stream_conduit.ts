@@ -1,12 +1,12 @@
 /**
- * A {@linkcode Stream} as a {@linkcode Conduit}: the end of a tunnel that touches
- * the world.
+ * A {@linkcode Stream} as a {@linkcode Conduit}: the end of a tunnel that
+ * touches the world.
  *
  * Incoming, bytes are read into one buffer that all conduits of the process
  * share, because each chunk is passed on before the next read. The next read
  * waits until all of it was consumed, so a stalled reader fills the kernel's
- * buffers and with them the peer's window. Outgoing, what is written in one
- * turn leaves in one call; what the stream has no room for waits, copied.
+ * buffers and with them the peer's window. Outgoing, the bytes written in one
+ * turn leave in one call; bytes without room in the stream are copied and wait.
  *
  * Reading order: `attach`, `onReady`, `#read`; `write`, `#flush`, `#send`;
  * `#close`.
@@ -40,9 +40,9 @@ import type {
 } from "../../proto/transfer/conduit.ts";
 
 /**
- * What one read takes at most: the payload of exactly two full frames between
- * own ends. A whole buffer would leave a crumb of some 60 bytes behind each
- * two, and that in a frame, a packet and a write of its own.
+ * The most that one read takes: the payload of exactly two full frames between
+ * our own ends. A whole buffer would leave a rest of some 60 bytes after each
+ * two frames, which would need a frame, a packet and a write of its own.
  */
 export const READ_BYTES_MAX: number = 2 *
   (LARGE_FRAME_SIZE - DATA_HEAD_BYTES_MAX);
@@ -80,7 +80,8 @@ class StreamConduit implements Conduit, StreamUser {
 
   #events: ConduitEvents | undefined;
 
-  // Reading. `#unconsumed` is what was delivered and not yet passed on.
+  // Reading. `#unconsumed` counts bytes that were delivered and not yet passed
+  // on.
   #unconsumed = 0;
   #isDelivering = false;
   #readIsDue = false;
@@ -301,9 +302,9 @@ class StreamConduit implements Conduit, StreamUser {
   }
 
   /**
-   * The peer takes no more bytes. What it sent before is still in the kernel
-   * and is delivered first: a server that answers early and closes would
-   * otherwise lose its answer (as kube-apiserver does to an upload it refuses).
+   * The peer takes no more bytes. Its earlier bytes are still in the kernel and
+   * are delivered first: a server that answers early and closes would otherwise
+   * lose its answer (as kube-apiserver does to an upload it refuses).
    */
   #onWriteError(error: unknown): void {
     this.#landed();
@@ -351,7 +352,7 @@ class StreamConduit implements Conduit, StreamUser {
         this.stream.closeWrite();
       }
     } catch {
-      // The peer has gone; what it sent before is delivered first. A peer that
+      // The peer has gone; its earlier bytes are delivered first. A peer that
       // closed its side in order needs no end from us.
       if (!this.#peerEnded) this.#sending = "broken";
     }
@@ -384,7 +385,8 @@ class StreamConduit implements Conduit, StreamUser {
     this.stream.close();
     queueMicrotask(() => {
       const events = this.#events;
-      // What is garbage and old keeps what it refers to, and that the next one.
+      // Garbage in the old space keeps the objects that it refers to, and these
+      // keep the next ones.
       this.#events = undefined;
       guarded("conduit", () => events?.onClose(end));
     });
@@ -398,8 +400,9 @@ const UNREAD_END: ConduitEnd = {
 };
 
 /**
- * With this much waiting, nothing more is taken until the write in flight has
- * left. A chunk that was begun below it is taken whole if the buffer holds it.
+ * With this many waiting bytes no more are taken until the write in flight has
+ * left. A chunk that began below the limit is taken whole if the buffer holds
+ * it.
  */
 export const PENDING_BYTES_SOFT_LIMIT = 64 * 1024;
 
@@ -447,7 +450,7 @@ class WriteBatch {
     this.#lent = undefined;
   }
 
-  /** Forgets what is waiting. */
+  /** Drops the waiting bytes. */
   drop(): void {
     if (this.#buffer !== undefined) sharedBufferPool.release(this.#buffer);
     this.#buffer = undefined;

@@ -47,7 +47,7 @@ export const ROOM_INTEREST: number = STREAM_INTEREST | Ready.WRITE;
 /** What is known of a socket when it is connected. */
 export interface StreamFacts {
   readonly remoteAddress: string;
-  /** Of a unix socket; of TCP the kernel is asked when somebody wants it. */
+  /** For a unix socket; for TCP the kernel is asked when it is needed. */
   readonly localAddress?: string;
   readonly isTcp: boolean;
   /** Whether the peer may have sent something already. */
@@ -65,7 +65,7 @@ export class StreamDescriptor implements Stream, Pollable {
   #isOpen = true;
   /** False: all was read, and the kernel has reported nothing since. */
   #mayRead: boolean;
-  /** An end or a failure is behind what there is to read, or a gap in it. */
+  /** An end or a failure comes after readable bytes, or after a gap in them. */
   #endIsNear = false;
   /** There was no room once: from then on it is reported. */
   #awaitsRoom = false;
@@ -126,8 +126,8 @@ export class StreamDescriptor implements Stream, Pollable {
   }
 
   /**
-   * Read once, as later its number may be another socket's; `undefined` where
-   * it is no process of this machine that this process can see.
+   * Read once, because its number may be another socket's later; `undefined`
+   * when no visible process of this machine has it.
    */
   peerCredentials(): PeerCredentials | undefined {
     if (this.#isTcp) return undefined;
@@ -168,7 +168,7 @@ export class StreamDescriptor implements Stream, Pollable {
         sizeOf(length),
         0,
       );
-      // A short read drained the kernel, so what comes next is reported
+      // A short read drained the kernel, so later bytes are reported
       // (epoll(7)), but not an end that was reported together with these bytes.
       if (count < length && !this.#endIsNear) this.#mayRead = false;
       if (count >= 0) return count;
@@ -212,7 +212,8 @@ export class StreamDescriptor implements Stream, Pollable {
     void this.turn.close(this.descriptor);
     this.onClosed?.();
     const user = this.#user;
-    // What is garbage and old keeps what it refers to, and that the next one.
+    // Garbage in the old space keeps the objects that it refers to, and these
+    // keep the next ones.
     this.#user = this.onClosed = undefined;
     if (user !== undefined) {
       queueMicrotask(() => notifyUser(user, Ready.HANGUP));
@@ -246,8 +247,8 @@ const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR | Ready.URGENT;
 const NOBODY = new Uint8Array(16);
 
 /**
- * A length as the platform's calls take it fastest. Whole buffers, of few sizes,
- * are what is nearly always read into.
+ * A length in the fastest form for the platform's calls. Nearly all reads are
+ * into whole buffers of few sizes.
  */
 function sizeOf(length: number): bigint {
   if (length === lastLength) return lastSize;

@@ -30,9 +30,9 @@ export interface CurrentMaterial {
   readonly current: TlsMaterial;
 }
 
-/** How a TLS server presents itself and what it demands. */
+/** A TLS server's identity, and its demands on clients. */
 export interface TlsAcceptorOptions {
-  /** With certificate and key; its CA verifies clients. */
+  /** Certificate and key of the server; the CA verifies clients. */
   readonly credentials: CurrentMaterial;
   /** Shown instead to clients that ask for this name (SNI, RFC 6066 §3). */
   readonly named?: {
@@ -43,7 +43,7 @@ export interface TlsAcceptorOptions {
   /** Protocols by preference; a client that offers none is still served. */
   readonly alpn: readonly string[];
   readonly minVersion: SecureVersion;
-  /** See `SecureContextOptions`; the platform's TLS knows no such limit. */
+  /** See `SecureContextOptions`; the platform's TLS has no such limit. */
   readonly tls12Suites?: readonly string[];
   readonly handshakeTimeoutMs: number;
   /** Only this; default: the cheapest there is. */
@@ -117,7 +117,7 @@ export class TlsAcceptor {
     });
   }
 
-  /** @returns `undefined`: only the platform can show what is to be shown. */
+  /** @returns `undefined`: only the platform supports these credentials. */
   #context(): SecureContext | undefined {
     const { credentials, named } = this.options;
     const context = this.#contextOf(credentials);
@@ -144,7 +144,8 @@ export class TlsAcceptor {
     });
     if (context instanceof Error) this.#report(material, context);
     else this.#used.set(credentials, context);
-    // The platform's TLS may be less strict about keys, but knows no suites.
+    // The platform's TLS may be less strict about keys, but has no choice of
+    // suites.
     if (context instanceof Error && tls12Suites === undefined) return undefined;
     return this.#used.get(credentials);
   }

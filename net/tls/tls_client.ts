@@ -1,6 +1,6 @@
 /**
- * TLS's client side of a stream, with backpressure: by OpenSSL where it can be
- * had, else by `node:tls` behind a gate.
+ * TLS's client side of a stream, with backpressure: by OpenSSL if this machine
+ * has it, else by `node:tls` behind a gate.
  *
  * @module
  */

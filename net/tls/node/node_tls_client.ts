@@ -33,7 +33,7 @@ export interface NodeTlsClientOptions {
   readonly otherNames?: readonly string[];
   /** The server is not verified. */
   readonly isUnverified?: boolean;
-  /** By preference; empty offers none. */
+  /** In order of preference; empty: none is offered. */
   readonly alpn: readonly string[];
   /** How to call the server in errors. */
   readonly address: string;

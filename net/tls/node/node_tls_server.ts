@@ -23,7 +23,7 @@ import { NodeTlsStream } from "./node_tls_stream.ts";
 import type { Stream } from "../../stream/stream.ts";
 import { TlsGate } from "./tls_gate.ts";
 
-/** How a TLS server presents itself and what it demands. */
+/** A TLS server's identity, and its demands on clients. */
 export interface NodeTlsServerOptions {
   /** PEM; `ca` verifies clients. */
   readonly credentials: TlsMaterial;

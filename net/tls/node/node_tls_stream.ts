@@ -67,7 +67,7 @@ export class NodeTlsStream extends StreamLayer {
    * In the turn of the handshake: bytes that arrive without a listener would
    * pause the socket.
    *
-   * @param below What the gate reads and writes.
+   * @param below The stream that the gate reads and writes.
    * @param secure A TLS socket over `gate` whose handshake is complete.
    */
   constructor(below: Stream, gate: TlsGate, secure: TLSSocket) {
@@ -86,13 +86,13 @@ export class NodeTlsStream extends StreamLayer {
     gate.onCut = () => this.#forget();
     secure.on("data", (chunk: Uint8Array) => this.#onData(chunk));
     secure.on("end", () => this.#receive("ended"));
-    // Before the platform is notified, which may destroy the socket then.
+    // Called before the platform is notified, which may destroy the socket
+    // then.
     secure.prependListener("finish", () => this.#drain());
     secure.on("error", (error: Error) => this.#receive({ error }));
     secure.on("close", () => this.#onTlsClosed());
     this.#destroyTls = secure.destroy.bind(secure);
-    // As soon as both ends have sent close_notify, which may still be on its
-    // way.
+    // When both ends have sent close_notify, which may still be on its way.
     secure.destroy = (error) => {
       if (error === undefined || error === null) this.#linger();
       else this.#destroyTls(error);
@@ -197,7 +197,7 @@ export class NodeTlsStream extends StreamLayer {
 
   readonly #openGate = () => this.#gate.open();
 
-  /** The platform would lose what is still on its way through TLS. */
+  /** The platform would lose bytes that are still on their way through TLS. */
   #endOurSide(): void {
     this.#tls.end(() => this.#gate.finish().then(this.#onSent));
   }
@@ -220,7 +220,7 @@ export class NodeTlsStream extends StreamLayer {
     discard(chunk);
   }
 
-  /** Takes what the platform has decrypted and not handed over yet. */
+  /** Takes bytes that the platform has decrypted and not delivered yet. */
   #drain(): void {
     while (this.#tls.readableLength > 0) this.#tls.read();
   }
@@ -256,7 +256,7 @@ export class NodeTlsStream extends StreamLayer {
     this.#notifier.notifySoon(Ready.HANGUP);
   }
 
-  /** Ends TLS behind what it has not given to the gate yet. */
+  /** Ends TLS after the bytes that it has not given to the gate yet. */
   #linger(): void {
     if (this.#isLingering) return;
     this.#isLingering = true;
@@ -283,14 +283,14 @@ function truncated(): Error {
 /** Smaller chunks are left to the collector: freeing them costs as much. */
 const DISCARDED_BYTES_MIN = 4 * 1024;
 
-/** After so many bytes in chunks the nursery is collected. */
+/** The young generation is collected after this many bytes in chunks. */
 const COLLECTED_BYTES = 4 * 1024 * 1024;
 
 /**
  * Frees the memory of a chunk that must not be used any more. Each chunk has
- * memory of its own, hundreds of MB in a second, and the collector does not see
- * how much that is: it would let it grow by 200 MB before it collects. What the
- * platform keeps elsewhere for a chunk is collected every few chunks.
+ * memory of its own, hundreds of MB in a second, which the collector does not
+ * see: it would let memory grow by 200 MB before it collects. The platform's
+ * other memory for chunks is collected every few chunks.
  */
 function discard(chunk: Uint8Array): void {
   if (chunk.length < DISCARDED_BYTES_MIN) return;

@@ -74,8 +74,8 @@ export class TlsGate extends Duplex implements StreamUser {
   }
 
   /**
-   * Waits until TLS has given all that it has: it gives it in pieces, each behind
-   * the one before, and calls what is written done when it has encrypted it.
+   * Waits until TLS has given all its output: it comes in pieces, one after
+   * another, and a write counts as done when it is encrypted.
    */
   async #silence(): Promise<void> {
     let before = -1;
@@ -90,7 +90,7 @@ export class TlsGate extends Duplex implements StreamUser {
     }
   }
 
-  /** Closes it and what is below; settles when that is done. */
+  /** Closes it and the stream below; settles when that is done. */
   leave(): Promise<void> {
     return new Promise((resolve) => {
       if (this.closed) return resolve();
@@ -224,8 +224,8 @@ export class TlsGate extends Duplex implements StreamUser {
   }
 
   /**
-   * In the next turn: the platform destroys this when TLS has failed, and only
-   * then gives TLS's alert.
+   * In the next turn: the platform destroys this stream when TLS has failed,
+   * and gives TLS's alert only afterwards.
    */
   override destroy(error?: Error): this {
     if (this.#isLeaving) return this;

@@ -16,8 +16,8 @@ export function truncatedError(): SslError {
 }
 
 /**
- * What the calls just before left behind, the oldest first: what came first is
- * the cause. Nothing of it is left for those after.
+ * The errors of the last calls, the oldest first: the first is the cause. The
+ * queue is empty afterwards.
  */
 export function lastSslError(library: LibSsl): SslError {
   const number = library.ERR_get_error();
@@ -53,9 +53,9 @@ const ALERTS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/** As `node:tls` makes it of the library's words. */
+/** In the form that `node:tls` makes from the library's words. */
 function codeOf(reason: string): string {
-  // Since 3.2 it calls those alerts otherwise, which are older than TLS.
+  // Since 3.2 the library has other names for alerts that are older than TLS.
   const known = reason.replace(/^ssl\/tls alert/, "sslv3 alert");
   return "ERR_SSL_" + known.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_");
 }
@@ -81,7 +81,7 @@ export function verifyError(
   );
 }
 
-/** From `openssl/x509_vfy.h`, with the names that it has there. */
+/** Codes and names from `openssl/x509_vfy.h`. */
 const VERIFY_CODES: Readonly<Record<number, string>> = {
   2: "UNABLE_TO_GET_ISSUER_CERT",
   7: "CERT_SIGNATURE_FAILURE",

@@ -69,8 +69,8 @@ function withNames(
 }
 
 /**
- * Runs the handshake over `stream`, which belongs to this from now on and may
- * still be closed: that gives it up, or closes what came of it.
+ * Runs the handshake over `stream`, which it owns from now on. Closing `stream`
+ * gives the handshake up, or closes its result.
  *
  * @param open Makes a session of a server.
  * @throws {TlsHandshakeError} With `stream` closed.

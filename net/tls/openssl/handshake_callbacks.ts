@@ -14,12 +14,15 @@ import type { LibSsl } from "./library.ts";
 
 /** Whose handshake is running. */
 export interface RunningHandshake {
-  /** By preference, as a ClientHello has it. */
+  /** In order of preference, as in a ClientHello. */
   readonly alpn: Uint8Array<ArrayBuffer>;
-  /** The client called us that: the context to go on with, if it is another. */
+  /**
+   * The name in the client's SNI: returns the context to go on with, if it is
+   * another one.
+   */
   contextFor?(serverName: string): Deno.PointerObject | undefined;
   /**
-   * Whether the peer's own certificate, which is good otherwise, has the
+   * Whether the peer's own certificate, if it is otherwise valid, has the
    * expected name; absent: the library checks that.
    */
   isExpected?(certificate: Deno.PointerValue): boolean;
@@ -27,7 +30,7 @@ export interface RunningHandshake {
   refused(outcome: number, certificate: Uint8Array<ArrayBuffer>): void;
 }
 
-/** As C calls them. */
+/** In C's types. */
 export interface HandshakeCallbacks {
   readonly message: Deno.PointerObject;
   readonly verified: Deno.PointerObject;
@@ -86,7 +89,10 @@ function messageCallback(): Deno.PointerObject {
 /** X509_V_ERR_HOSTNAME_MISMATCH of `openssl/x509_vfy.h`. */
 const NAME_MISMATCH = 62;
 
-/** `SSL_verify_cb`: keeps why, for the words; it never accepts what OpenSSL refused. */
+/**
+ * `SSL_verify_cb`: keeps the reason for our sentences; it never accepts a
+ * certificate that OpenSSL refused.
+ */
 function verifiedCallback(library: LibSsl): Deno.PointerObject {
   return new Deno.UnsafeCallback(
     { parameters: ["i32", "pointer"], result: "i32" },
@@ -161,8 +167,8 @@ function serverNameCallback(library: LibSsl): Deno.PointerObject {
 }
 
 /**
- * What is thrown must not cross C's frames, whose answer would be whatever stood
- * there: a slip refuses.
+ * An error must not pass through C's frames, whose result would then be
+ * undefined: an internal error refuses.
  */
 function orElse(refusal: number, answer: () => number): number {
   try {

@@ -1,13 +1,13 @@
 /**
- * OpenSSL as this machine has it, opened by FFI.
+ * This machine's OpenSSL, opened by FFI.
  *
  * The platform's own TLS either cannot request a client's certificate
  * (`Deno.listenTls`) or hands out every record in memory of its own and cannot
- * be made to wait (`node:tls`); lab/performance-notes.md has what that costs. This
- * library has no socket and no thread: bytes go in and come out.
+ * be made to wait (`node:tls`); lab/performance-notes.md has what that costs.
+ * This library has no socket and no thread: bytes go in and come out.
  *
- * Version 3 or later, which all maintained distributions ship and patch. Where
- * there is none, or no permission for FFI, the platform's TLS serves.
+ * It must be version 3 or later, which all maintained distributions ship and
+ * patch. Without it, or without permission for FFI, the platform's TLS is used.
  *
  * @module
  */
@@ -168,7 +168,9 @@ const VERSION_MIN = 0x3000_0000n;
 
 let libssl: LibSsl | undefined | "unavailable";
 
-/** The library, opened at the first call; `undefined`: there is none to use. */
+/**
+ * The library, opened at the first call; `undefined`: it cannot be used here.
+ */
 export function openLibssl(): LibSsl | undefined {
   libssl ??= load() ?? "unavailable";
   return libssl === "unavailable" ? undefined : libssl;
@@ -182,7 +184,8 @@ function load(): LibSsl | undefined {
   }
   try {
     const crypto = Deno.dlopen("libcrypto.so.3", CRYPTO_SYMBOLS).symbols;
-    // Before anything else of it is called, or it has begun without.
+    // Called before any other function of the library, which would initialize
+    // itself without it.
     crypto.OPENSSL_init_crypto(NO_ATEXIT, null);
     const ssl = Deno.dlopen("libssl.so.3", SSL_SYMBOLS).symbols;
     if (crypto.OpenSSL_version_num() < VERSION_MIN) return undefined;
@@ -193,8 +196,8 @@ function load(): LibSsl | undefined {
 }
 
 /**
- * OPENSSL_INIT_NO_ATEXIT: it does not free what it has when the process ends, for
- * threads of the platform that still end then would free it again
- * (OPENSSL_init_crypto(3)).
+ * OPENSSL_INIT_NO_ATEXIT: the library does not free its memory when the process
+ * ends; otherwise threads of the platform that end later would free it a second
+ * time (OPENSSL_init_crypto(3)).
  */
 const NO_ATEXIT = 0x80000n;

@@ -15,12 +15,12 @@ import { opensslCipherList } from "../trust/tls_options.ts";
 import tls from "node:tls";
 import type { SecureVersion } from "node:tls";
 
-/** Which end, and what it demands of the other. */
+/** Which end it is, and its demands on the peer. */
 export type SecureRole =
   /**
-   * It verifies the server against `ca`, or against the public authorities
-   * where there is none, and by the names that a session expects;
-   * `isUnverified`: it takes any server, whose identity is not proven then.
+   * It verifies the server against `ca`, or without that against the public
+   * authorities, and by the names that a session expects. `isUnverified`: it
+   * accepts any server, whose identity is then not proven.
    */
   | { readonly kind: "client"; readonly isUnverified?: boolean }
   | {
@@ -32,10 +32,10 @@ export type SecureRole =
 export interface SecureContextOptions {
   readonly role: SecureRole;
   readonly material: TlsMaterial;
-  /** By preference. */
+  /** In order of preference. */
   readonly alpn: readonly string[];
   readonly minVersion: SecureVersion;
-  /** By Go's names; absent: all that this program speaks. */
+  /** By Go's names; absent: all that this program supports. */
   readonly tls12Suites?: readonly string[];
 }
 
@@ -68,9 +68,12 @@ const OPTIONS = 1n << 14n | 1n << 30n | 1n << 22n;
 const VERIFY_NONE = 0;
 const VERIFY_PEER = 1;
 const VERIFY_REQUIRED = 1 | 2;
-/** PARTIAL_CHAIN: what is in the bundle is trusted, as elsewhere (Go, rustls). */
+/**
+ * PARTIAL_CHAIN: every certificate in the bundle is trusted, as in Go and
+ * rustls.
+ */
 const VERIFY_FLAGS = 0x80000n;
-/** A copy, or a reference of its own, is kept. */
+/** The library keeps a copy or a reference of its own. */
 const KEEP_OWN = 1n;
 
 /** What else this program speaks with: forward secrecy and AEAD (as rustls). */
@@ -82,7 +85,7 @@ const TLS13_SUITES =
 export class SecureContext {
   readonly role: SecureRole;
   readonly pointer: Deno.PointerObject;
-  /** As a ClientHello has it: each with its length before it (RFC 7301 §3.1). */
+  /** As in a ClientHello: each with its length before it (RFC 7301 §3.1). */
   readonly alpn: Uint8Array<ArrayBuffer>;
 
   /** @throws {SslError} This material is not for this library. */
@@ -243,7 +246,7 @@ function readText<T>(
   read: (file: Deno.PointerObject) => T,
 ): T {
   const bytes = new TextEncoder().encode(text);
-  // It copies them, so nothing of ours must stay where it is meanwhile.
+  // The library copies them, so our memory need not stay in place.
   const file = library.BIO_new(library.BIO_s_mem());
   if (file === null) throw lastSslError(library);
   try {
@@ -279,7 +282,7 @@ function certificatesOf(
   });
 }
 
-/** From `openssl/err.h`: which library, and its reason. */
+/** From `openssl/err.h`: the library's number, and its reason. */
 const PACKED = 0x7fff_ffffn;
 /** PEM_R_NO_START_LINE of ERR_LIB_PEM. */
 const NO_FURTHER_BLOCK = 9n << 23n | 108n;

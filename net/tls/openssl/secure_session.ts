@@ -54,9 +54,9 @@ export type HandshakeResult = "complete" | typeof WANT_READ | typeof WANT_WRITE;
 export const MESSAGES_MAX: BucketSize = { burst: 32, perSecond: 1 };
 
 /**
- * Records that we write with the same keys. AES-GCM is good for 2^24.5 of them
- * (RFC 8446 §5.5), some 388 GB, and a link lasts for years; the library leaves
- * it to us. TLS 1.2 knows no new keys.
+ * Records that we write with the same keys. AES-GCM allows 2^24.5 of them (RFC
+ * 8446 §5.5), some 388 GB, and a link may last for years; the library leaves
+ * the change of keys to us. TLS 1.2 has none.
  */
 export const RECORDS_PER_KEY: number = 2 ** 23;
 
@@ -72,7 +72,7 @@ const HOST_FLAGS = 0x20 | 0x4;
 export class SecureSession {
   readonly #library: LibSsl;
   readonly #contextFor: (name: string) => SecureContext | undefined;
-  /** Of the library; `undefined` when they are freed. */
+  /** Pointers of the library; `undefined` when they are freed. */
   #memory: SessionMemory | undefined;
   #other: SecureContext | undefined;
   #refusal:
@@ -123,7 +123,7 @@ export class SecureSession {
     return this.#refusal?.certificate;
   }
 
-  /** Where to put what the peer sends; whole when all was taken from it. */
+  /** The buffer for the peer's bytes; empty when all were taken. */
   get input(): Uint8Array<ArrayBuffer> {
     const memory = this.#living;
     if (this.#wasFilled) this.#enlarge(memory);
@@ -131,8 +131,8 @@ export class SecureSession {
   }
 
   /**
-   * The peer sent so many bytes, at the beginning of `input`.
-   * To be called only when the session was hungry.
+   * The peer's bytes were written to the beginning of `input`. Only to be
+   * called when the session was hungry.
    */
   received(bytes: number): void {
     const { network, pointerBytes, input, isSmall } = this.#living;
@@ -163,7 +163,7 @@ export class SecureSession {
       () => this.#library.SSL_do_handshake(ssl),
     );
     if (outcome !== 1) return this.#lacking(outcome);
-    // Of what was tried in vain; the next one would take it for its own.
+    // Errors of a failed attempt; the next call would take them for its own.
     this.#library.ERR_clear_error();
     if (this.#expected !== undefined && !this.#wasExpected) {
       throw this.#error = new SslError("", "TLS failed: nobody compared names");
@@ -422,7 +422,7 @@ function isExpectable(serverName: string): boolean {
   return /^[^.\0][^\0]*$/.test(serverName);
 }
 
-/** The dot of the root belongs neither into SNI nor into a certificate. */
+/** The dot of the root belongs neither in SNI nor in a certificate. */
 function nameText(name: string): Uint8Array<ArrayBuffer> {
   return cText(name.replace(/\.$/, ""));
 }

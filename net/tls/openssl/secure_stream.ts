@@ -1,8 +1,8 @@
 /**
  * TLS by OpenSSL over any stream.
  *
- * Bytes are read from the socket only when a reader wants them, so a peer waits
- * as it does without TLS, and none are kept but a ring of each direction.
+ * Bytes are read from the socket only when a reader wants them, so backpressure
+ * reaches the peer as without TLS. Only a ring of each direction is kept.
  *
  * @module
  */
@@ -53,7 +53,7 @@ export class SecureStream extends StreamLayer implements StreamUser {
   /** The session has nothing to read before the socket has. */
   #wantsRead = true;
   #hasOutput = false;
-  /** What is left to do behind what is still to leave. */
+  /** The next step after the last bytes have left. */
   #ending: "no" | "goodbye" | "descriptor" = "no";
   /** See {@linkcode IDLE_BYTES_MAX}. */
   #idleBytes = 0;
@@ -203,7 +203,7 @@ export class SecureStream extends StreamLayer implements StreamUser {
     }
   }
 
-  /** For alerts and answers, where that the peer is gone is not the point. */
+  /** For alerts and answers: it does not matter if the peer is gone. */
   #trySend(): void {
     try {
       this.#sendOutput();
@@ -212,7 +212,7 @@ export class SecureStream extends StreamLayer implements StreamUser {
     }
   }
 
-  /** Whether the session got what it lacks. */
+  /** Whether the session got the bytes that it lacked. */
   #canGoOn(lacking: number): boolean {
     return lacking === WANT_WRITE ? !this.#hasOutput : this.#feed();
   }

@@ -27,8 +27,8 @@ const OUTPUT_BYTES: number = CLEAR_BYTES_MAX +
 const INPUT_BYTES = 64 * 1024;
 
 /**
- * Of either ring at first. A handshake, a PING, a dial and a small request fit;
- * with 64 KiB from the beginning an idle link had 13 KiB more.
+ * Initial size of either ring. A handshake, a PING, a dial and a small request
+ * fit; with 64 KiB from the start an idle link needed 13 KiB more.
  */
 const SMALL_BYTES = 2 * 1024;
 
@@ -50,12 +50,12 @@ export interface SessionMemory {
   input: Uint8Array<ArrayBuffer>;
   /** Known when there was something in it. */
   output: RingPlace | undefined;
-  /** Where calls leave a pointer. */
+  /** The place where calls store a pointer. */
   readonly pointer: BigUint64Array<ArrayBuffer>;
   readonly pointerBytes: Uint8Array<ArrayBuffer>;
 }
 
-/** Where a ring begins. */
+/** The start of a ring. */
 export interface RingPlace {
   readonly at: bigint;
   readonly ring: Uint8Array<ArrayBuffer>;
@@ -64,7 +64,10 @@ export interface RingPlace {
 /** Must be longer than what the platform moves about with small arrays. */
 const POINTER_WORDS = 16;
 
-/** To be given back by `releaseSession`. @throws {SslError} There is none left. */
+/**
+ * Must be returned with `releaseSession`. @throws {SslError} There is none
+ * left.
+ */
 export function allocateSession(
   { library, pointer: context }: SecureContext,
 ): SessionMemory {
@@ -111,16 +114,16 @@ export function outputOf(
   return ring.subarray(at, at + length);
 }
 
-/** Whether so many bytes in the clear are worth larger rings. */
+/** Whether this many plain bytes deserve larger rings. */
 export function isMuch(bytes: number): boolean {
   return bytes > SMALL_CLEAR_BYTES;
 }
 
 /**
- * Makes both rings large, if they are small and there is nothing in them: more
- * is on its way than they hold.
+ * Enlarges both rings, if they are small and empty: more bytes are coming than
+ * they hold.
  *
- * @throws {SslError} There is no memory left; the session is of no use any more.
+ * @throws {SslError} There is no memory left; the session is unusable.
  */
 export function enlargeRings(library: LibSsl, memory: SessionMemory): void {
   const { network, inner, pointer, pointerBytes } = memory;

@@ -18,7 +18,10 @@ import type { TlsFailure } from "./tls_errors.ts";
 export type ClientCertificateRule =
   /** Handshakes without a good one fail. */
   | "required"
-  /** None is fine (the caller authorises otherwise), a bad one is not. */
+  /**
+   * A missing certificate is allowed (the caller authorises by other means), a
+   * bad one is not.
+   */
   | "optional"
   /** Not even requested. */
   | "none";
@@ -26,8 +29,8 @@ export type ClientCertificateRule =
 /**
  * Checks a socket whose handshake is complete.
  *
- * @param ca The bundle clients are verified against, for the words only.
- * @returns `undefined` when the client may stay.
+ * @param ca The bundle that verifies clients; used only for the text of a
+ *   refusal.¶@returns `undefined` when the client is accepted.
  */
 export function refuseClient(
   socket: TLSSocket,
@@ -54,7 +57,7 @@ function shownBy(socket: TLSSocket): Uint8Array<ArrayBuffer> | undefined {
   }
 }
 
-/** What `getPeerCertificate` gives, as far as it is read. */
+/** The fields of `getPeerCertificate` that are read. */
 interface Shown {
   readonly raw?: Uint8Array<ArrayBuffer>;
 }
@@ -78,7 +81,7 @@ function failureOfReadable(
   if (Date.parse(certificate.validFrom) > now) {
     return "not-yet-valid-certificate";
   }
-  // Signed by us and in date, and still refused: what is left is its purpose.
+  // Signed by us and in date, and still refused: its purpose must be wrong.
   return "wrong-usage-certificate";
 }
 

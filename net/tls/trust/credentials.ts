@@ -26,7 +26,7 @@ export interface KeyPairFiles {
 
 /** Files to read; PEM. A server needs `cert` and `key`, verifying needs `ca`. */
 export interface CredentialFiles {
-  /** The certificate, and what stands between it and its authority. */
+  /** The certificate, and the intermediate ones up to its authority. */
   readonly cert?: string | undefined;
   /** The private key of `cert`. */
   readonly key?: string | undefined;
@@ -48,7 +48,7 @@ export const NO_MATERIAL: TlsMaterial = Object.freeze({
   ca: "",
 });
 
-/** From when to when a certificate is good, and whose it is. */
+/** The validity and the subject of a certificate. */
 export interface CertificateTerm {
   readonly role: "leaf" | "authority";
   /** Its common name, or all of its subject when it has none. */
@@ -105,7 +105,7 @@ export class Credentials {
     return this.#checked.material;
   }
 
-  /** Where it comes from. */
+  /** Its origin. */
   get files(): readonly string[] {
     const { cert, key, ca } = this.#files;
     return [...new Set([cert ?? [], key ?? [], ca ?? []].flat())];
@@ -437,7 +437,7 @@ function hasVersionField(der: Uint8Array): boolean {
   return der[contentOffset(der, tbs)] === 0xa0;
 }
 
-/** Where the content of the DER element at `offset` begins. */
+/** The offset at which the content of the DER element at `offset` begins. */
 function contentOffset(der: Uint8Array, offset: number): number {
   const length = der[offset + 1]!;
   return offset + 2 + (length < 0x80 ? 0 : length & 0x7f);

@@ -26,13 +26,13 @@ const LOOK_MS_MAX = 6 * 3600_000;
 /** What a scrape shows of one kind, those that end first. */
 export const SHOWN_CERTIFICATES_MAX = 32;
 
-/** Certificates in use, by what they are for. */
+/** Certificates in use, by purpose. */
 export interface TermSource {
   /** One of few words that the code knows. */
   readonly kind: string;
-  /** Of leaves: decides how a warning is worded. */
+  /** For leaves: decides the words of a warning. */
   readonly renewal: Renewal;
-  /** Of what is in use now. */
+  /** For certificates in use now. */
   readonly terms: readonly CertificateTerm[];
 }
 
@@ -44,7 +44,9 @@ export interface ExpiryWatchOptions extends NamedTools {
 
 export class ExpiryWatch {
   readonly #sources: TermSource[] = [];
-  /** By fingerprint: the days of the last warning, infinite without one. */
+  /**
+   * By fingerprint: the days left at the last warning, Infinity without one.
+   */
   #seen = new Map<string, number>();
   #timer: Timer | undefined;
 
@@ -67,9 +69,9 @@ export class ExpiryWatch {
     return this.#sources;
   }
 
-  /** Warns about what is due, and again when something else is. */
+  /** Warns about certificates that expire soon, and again when others do. */
   check(): void {
-    // Only what is in use is remembered.
+    // Only certificates in use are remembered.
     const seen = new Map<string, number>();
     const now = this.options.now();
     let waitMs = LOOK_MS_MAX;
@@ -116,7 +118,7 @@ export class ExpiryWatch {
   #shown(): Iterable<readonly [readonly string[], number]> {
     return this.#sources.flatMap(({ kind, terms }) =>
       terms.toSorted((one, other) => one.notAfterMs - other.notAfterMs)
-        // Of several with one name the first to end is shown.
+        // Of several with one name the first to expire is shown.
         .slice(0, SHOWN_CERTIFICATES_MAX)
         .map(({ role, subject, notAfterMs }) =>
           [[kind, role, subject], Math.floor(notAfterMs / 1000)] as const

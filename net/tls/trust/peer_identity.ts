@@ -39,14 +39,14 @@ const CERTIFICATES_MAX = 256;
  * of a handshake, and callers use the same one again.
  */
 export class KnownCertificates {
-  /** By fingerprint, the one that was seen last at the end. */
+  /** By fingerprint, the most recently seen at the end. */
   readonly #identities = new Map<string, PeerIdentity>();
 
   constructor(private readonly max: number) {}
 
   /**
-   * @param der Of a certificate that was verified; empty: none was.
-   * @returns An object of its own each time, for some keep things by it.
+   * @param der A verified certificate; empty: there is none.¶@returns A new
+   *   object each time, because some callers use it as a key.
    */
   identityOf(der: Uint8Array<ArrayBuffer>): PeerIdentity {
     if (der.length === 0) return ANONYMOUS;
@@ -76,7 +76,7 @@ function read(der: Uint8Array, fingerprint: string): PeerIdentity {
   const { commonNames, names, serialNumber, notAfterMs } = contents;
   return {
     kind: "certificate",
-    // Of several, readers choose differently; then none is proven.
+    // With several names, readers choose differently; then no name is proven.
     commonName: commonNames.length === 1 ? commonNames[0] ?? "" : "",
     fingerprint,
     names,

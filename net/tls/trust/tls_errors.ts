@@ -66,7 +66,7 @@ const FAILURE_CODES: Readonly<Record<TlsFailure, Code>> = {
 type Row = readonly [failure: TlsFailure, server: string, client: string];
 
 /**
- * For clients that have a CA option; a node that joined trusts the CA it
+ * For clients with a CA option; a node that joined trusts the CA that it
  * joined.
  */
 export const GIVE_CA = "give the CA of the server";
@@ -115,7 +115,7 @@ const CLOSED: Row = [
   "is this a TLS port, and does it accept our certificate?",
 ];
 
-/** By the peer's clock; we would not have shown it by ours. */
+/** By the peer's clock; by ours we would not have shown it. */
 const OURS_EXPIRED = "ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED";
 
 /** By the platform's error code. */
@@ -190,7 +190,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   EPIPE: CLOSED,
 };
 
-/** Sentences for what is found by looking at a certificate ourselves. */
+/** Sentences for faults that our own look at a certificate finds. */
 const CERTIFICATE_ROWS: Readonly<Partial<Record<TlsFailure, Row>>> = {
   "no-certificate": ROWS.ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE!,
   "untrusted-certificate": UNTRUSTED,

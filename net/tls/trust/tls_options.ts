@@ -39,7 +39,7 @@ const OPENSSL_NAMES: ReadonlyMap<string, string> = new Map(
   ]),
 );
 
-/** Suites of TLS 1.3, which a list never limits (nor does it in Go). */
+/** Suites of TLS 1.3, which a list never limits (as in Go). */
 export const TLS13_SUITES: readonly string[] = [
   "TLS_AES_256_GCM_SHA384",
   "TLS_AES_128_GCM_SHA256",
@@ -63,7 +63,7 @@ const ALIASES: ReadonlyMap<string, string> = new Map(
 const GO_ONLY_SUITE =
   /^TLS_(?:RSA|ECDHE_(?:RSA|ECDSA))_WITH_(?:RC4_128|3DES_EDE_CBC|AES_(?:128|256)_(?:CBC|GCM))_SHA(?:256|384)?$/;
 
-/** A version or suite that cannot be had. */
+/** A version or suite that is not available. */
 export class TlsOptionError extends Error {
   override readonly name = "TlsOptionError";
   readonly tunnelCode: Code = "TUN101";
@@ -84,11 +84,9 @@ export function parseMinVersion(name: string): SecureVersion {
 }
 
 /**
- * Which suites of TLS 1.2 a list of Go's names leaves.
- *
- * A list allows: suites that it names and this program does not offer are left
- * out, as long as one remains. Its suites of TLS 1.3 mean nothing, here and in
- * Go.
+ * The suites of TLS 1.2 that a list of Go's names allows.¶Names of suites that
+ * this program does not offer are ignored, as long as one suite remains. Suites
+ * of TLS 1.3 in the list have no effect, here and in Go.
  *
  * @param canLimit Whether the TLS in use follows a list.
  * @returns `undefined`: all, so nothing has to be limited.

@@ -24,7 +24,8 @@ export class WatchedFiles extends Reloads {
   }
 
   /**
-   * Reads credentials, warns of what should be looked at, and follows them.
+   * Reads credentials, warns about problems in them, and follows changes of the
+   * files.
    *
    * @throws {CredentialsError}
    */
@@ -66,7 +67,7 @@ export class WatchedFiles extends Reloads {
     super.start();
   }
 
-  /** Of all credentials, for those who list them. */
+  /** Lists all credentials in use. */
   get certificates(): readonly TermSource[] {
     return this.#expiry.sources;
   }
