@@ -9,6 +9,7 @@
 import { dashboards } from "./dashboards.ts";
 import { errorPage } from "./error_docs.ts";
 import { flagPage } from "./flag_docs.ts";
+import { pictures } from "./pictures.ts";
 import { withRights } from "./rights_docs.ts";
 
 const ROOT = new URL("../", import.meta.url);
@@ -21,6 +22,7 @@ export async function reference(): Promise<ReadonlyMap<string, string>> {
     ["docs/reference/flags.md", await flagPage()],
     ["docs/security.md", await withRights(security)],
     ...dashboards(),
+    ...await pictures(),
   ]);
 }
 
