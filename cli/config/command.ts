@@ -268,7 +268,7 @@ function print(
   if (table === undefined) {
     throw new UsageError(
       `Cannot print the flags of "${name}"${didYouMean(name, tables.keys())} ` +
-        "(tunnel help lists all commands)",
+        `(wanted one of ${[...tables.keys()].join(", ")})`,
     );
   }
   const given = how.file === "" ? [] : [`--config=${how.file}`];

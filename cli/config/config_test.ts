@@ -97,6 +97,9 @@ Deno.test("print knows the proxy, whose --config holds services", async () => {
   ]);
   const whole = await config({}, "print", "proxy", "--all");
   assertStringIncludes(whole.output, "local-addresses");
+  const unknown = await config({}, "print", "planet");
+  assertEquals(unknown.code, ExitCode.USAGE);
+  assertStringIncludes(unknown.errors, '"planet" (wanted one of server, agent');
 });
 
 async function problemsOf(
