@@ -30,7 +30,7 @@ import type {
   FrontendProtocol,
   TunnelRoute,
 } from "./tunnel_route.ts";
-import { stringify } from "../std/yaml.ts";
+import { stringify } from "../platform/documents/yaml.ts";
 
 /** The network contexts of kube-apiserver. */
 export const NETWORK_CONTEXTS = ["controlplane", "etcd", "cluster"] as const;

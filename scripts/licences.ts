@@ -17,6 +17,7 @@ const PERMISSIVE: ReadonlySet<string> = new Set([
   "BSD-3-Clause",
   "ISC",
   "MIT",
+  "Python-2.0",
 ]);
 
 /** Used by tests alone, as they come: nothing of them is in what ships. */

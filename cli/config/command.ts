@@ -10,7 +10,7 @@ import {
   parseFile,
   parseYamlOrJson,
 } from "../../platform/documents/document.ts";
-import { positionOf } from "../../platform/documents/line_finder.ts";
+import { positionsIn } from "../../platform/documents/yaml.ts";
 import {
   type Command,
   type CommandContext,
@@ -85,10 +85,11 @@ export function checkFile(
         "config schema` has all)",
     );
   }
+  const positionOf = positionsIn(text);
   const problems = found.problems(document, text, argv).map(
     ({ place, message }): ConfigProblem => ({
       file,
-      ...positionOf(text, place),
+      ...positionOf(place),
       message,
     }),
   );

@@ -31,7 +31,7 @@ Deno.test("all that is wrong with files is said, each with its place", async () 
   const begins = [
     "server.yaml:1:1: server-prt: there is no such flag; did you mean",
     'server.yaml:2:1: mode: saw "grpcc", wanted one of auto, grpc',
-    "p.yaml:2:1: frontends[0]: it neither allows nor denies anything",
+    "p.yaml:2:3: frontends[0]: it neither allows nor denies anything",
     "p.yaml:3:3: frontends[0].alow: there is no such field; did you mean allow?",
     "p.yaml:4:1: dial: there is no such field; did you mean dials?",
     "s.yml:2:22: services[0].ports[0].port: saw 0, wanted 1 to 65535",

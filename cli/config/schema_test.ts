@@ -5,7 +5,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { parse } from "../../std/yaml.ts";
+import { parse } from "../../platform/documents/yaml.ts";
 import { readCatalogDocument } from "../../services/catalog/sources/document/catalog_document.ts";
 import { parseEgressConfig } from "../../client/egress_config.ts";
 import { readShape } from "../../platform/documents/shape.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { stringify } from "../../std/yaml.ts";
+import { stringify } from "../../platform/documents/yaml.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { jsonText, printable } from "../../platform/text/printable.ts";
 import type { AnswerForm, AskedProgram } from "../flags/admin_flags.ts";

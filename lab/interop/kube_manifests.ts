@@ -7,7 +7,7 @@
  */
 
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { parse } from "../../std/yaml.ts";
+import { parse } from "../../platform/documents/yaml.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import {
   dialAt,

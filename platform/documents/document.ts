@@ -6,9 +6,8 @@
  */
 
 import type { Code } from "../../proto/codes/codes.ts";
-import { parse } from "../../std/yaml.ts";
 import type { FieldError } from "./document_map.ts";
-import { lineOf } from "./line_finder.ts";
+import { parse, positionsIn } from "./yaml.ts";
 
 /** A text that cannot be read; the message is a clause such as `it is not …`. */
 export class DocumentError extends Error {
@@ -74,14 +73,12 @@ export function parseFile(path: string, text: string): unknown {
 
 /** Such as `line 7: services[0].port: there is no such field …`. */
 export function withLine(text: string, { place, message }: FieldError): string {
-  return `line ${lineOf(text, place)}: ${message}`;
+  return `line ${positionsIn(text)(place).line}: ${message}`;
 }
 
-/** The first line of a parser's message is enough. */
-function problemOf(error: SyntaxError): string {
-  const line = error.message.split("\n")[0]!.trim().replace(/:$/, "");
+function problemOf({ message }: SyntaxError): string {
   // `socket: *` is the beginning of an alias.
-  return /\balias\b/.test(line)
-    ? `${line}; an asterisk stands in quotes: "*"`
-    : line;
+  return /\balias\b/.test(message)
+    ? `${message}; an asterisk stands in quotes: "*"`
+    : message;
 }

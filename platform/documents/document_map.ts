@@ -1,7 +1,7 @@
 /**
  * A document of which only some fields matter, read field by field (`shape.ts`
  * reads whole ones). What is of another type is refused by its place, of which
- * `line_finder.ts` makes a line.
+ * `yaml.ts` makes a line.
  *
  * @module
  */

@@ -2,7 +2,7 @@
  * The shape of a document, said once: how its values are read, what is wrong with
  * those that cannot be, and the schema that an editor checks them by. What is
  * unknown, missing or of another type is refused by its place, of which
- * `line_finder.ts` makes a line.
+ * `yaml.ts` makes a line.
  *
  * @module
  */

@@ -414,9 +414,8 @@ Deno.test("what is no policy is refused with the file's name and the place", () 
     assertThrows(() => readPolicy(path, text), PolicyError).message;
   assertEquals(
     refused("p.yaml", "frontends:\n  - commonName: a\n    allow: [tcp:*:*"),
-    "Cannot use the policy file p.yaml: it is not YAML: Cannot read flow " +
-      "collection: unexpected end of the stream within a flow collection at " +
-      "line 4, column 1",
+    "Cannot use the policy file p.yaml: it is not YAML: unexpected " +
+      "end of the stream within a flow collection at line 4, column 1",
   );
   assertEquals(
     refused("p.yaml", "frontends:\n  - commonName: a\n    allow: [tcp:a]"),

@@ -9,7 +9,7 @@ import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PolicyAnswer } from "../../proto/admin/path_check.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
-import { lineOf } from "../../platform/documents/line_finder.ts";
+import { positionsIn } from "../../platform/documents/yaml.ts";
 import type { DocumentPath } from "../../platform/documents/document_map.ts";
 import { type Caller, callerName } from "./caller.ts";
 import {
@@ -79,7 +79,7 @@ export function ruleReport(
   const place = (at: DocumentPath | undefined) =>
     policy === undefined || at === undefined
       ? undefined
-      : `${policy.path}:${lineOf(policy.text, at)}`;
+      : `${policy.path}:${positionsIn(policy.text)(at).line}`;
   const what = `${callerName(caller)} ${isAllowed ? "may" : "may not"} dial ` +
     `${target.address}${node === undefined ? "" : ` at ${node}`}`;
   const why = note === undefined ? "" : ` (${note})`;

@@ -13,8 +13,8 @@ import type { Code } from "../../../../proto/codes/codes.ts";
 import {
   DocumentError,
   parseYamlOrJson,
-  withLine,
 } from "../../../../platform/documents/document.ts";
+import { positionsIn } from "../../../../platform/documents/yaml.ts";
 import {
   keyOf,
   type Service,
@@ -58,8 +58,9 @@ export interface CatalogDocument {
 export function readCatalogDocument(text: string): CatalogDocument {
   const { read, problems } = readAll(SERVICES, parse(text));
   if (problems.length === 0) return read!;
+  const positionOf = positionsIn(text);
   const texts = problems.slice(0, PROBLEMS_NAMED_MAX)
-    .map((problem) => withLine(text, problem));
+    .map(({ place, message }) => `line ${positionOf(place).line}: ${message}`);
   const rest = problems.length - texts.length;
   if (rest > 0) texts.push(`and ${rest} more problems`);
   throw new CatalogDocumentError(texts.join("; "));

@@ -1,6 +1,9 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import type { DocumentPath } from "./document_map.ts";
-import { lineOf } from "./line_finder.ts";
+import { parse, positionsIn } from "./yaml.ts";
+
+const lineOf = (text: string, place: DocumentPath) =>
+  positionsIn(text)(place).line;
 
 const YAML = `%YAML 1.2
 ---
@@ -26,7 +29,7 @@ services:
   ports: *metrics
 -
   name: idle
-last: !tag
+last: !!map
   value: 1
 `;
 
@@ -79,14 +82,35 @@ Deno.test("lines of JSON, in one line and in many", () => {
   }
 });
 
-Deno.test("whatever the text, there is a line", () => {
-  const odd = ["", "\n\n", "{", "[", '"', "a:", "- ", "{,", "[,]", "&", "? a"];
-  for (const text of [...odd, "a: {b: [", "a: 'b", "- - -", "a: b: c"]) {
+Deno.test("however little a text says, there is a line", () => {
+  for (const text of ["", "\n\n", "a:", "- ", "? a", "- - -", "[,]"]) {
     for (const place of [[], ["a"], ["a", "b"], [0], [0, 0], ["a", "b", 1]]) {
       const line = lineOf(text, place);
-      assertEquals(line >= 1 && line <= text.split("\n").length, true, text);
+      const lines = text.split("\n").length;
+      assertEquals(line >= 1 && line <= lines, true, JSON.stringify(text));
     }
   }
-  const long = `${"# nothing\n".repeat(200_000)}a: {${"[".repeat(100_000)}`;
-  assertEquals(lineOf(long, ["a", "b"]), 200_001);
+  const deep = `{"a": ${"[".repeat(100_000)}${"]".repeat(100_000)}}`;
+  assertEquals(lineOf(deep, ["a", "b"]), 1);
+});
+
+Deno.test("items and keys that say nothing shift no other", () => {
+  const text = "a: [{x, y: 1}, ~, {z: 2}]\nb:\n-\n- ~\n-\n- c:\n  d: 5\n";
+  assertEquals(parse(text), {
+    a: [{ x: null, y: 1 }, null, { z: 2 }],
+    b: [null, null, null, { c: null, d: 5 }],
+  });
+  const at = positionsIn(text);
+  assertEquals(at(["a", 0, "y"]), { line: 1, column: 9 });
+  assertEquals(at(["a", 2, "z"]), { line: 1, column: 20 });
+  assertEquals(at(["b", 3, "d"]), { line: 7, column: 3 });
+});
+
+Deno.test("what is no YAML is refused where it stops", () => {
+  for (
+    const [text, problem] of [
+      ["a: b: c", "bad indentation of a mapping entry at line 1, column 5"],
+      ["a: 1\na: 2", "duplicated mapping key at line 2, column 1"],
+    ] as const
+  ) assertThrows(() => parse(text), SyntaxError, problem);
 });
