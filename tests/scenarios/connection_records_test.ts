@@ -249,10 +249,7 @@ for (const carrier of CARRIERS) {
 Deno.test("a client of a service proxy that finds nobody is said by default, each try as a detail", async () => {
   await using rig = new ProxyRig();
   const dead = portOf(closedAddress());
-  rig.sink.set({
-    services: [service("web")],
-    endpoints: [endpoints("web", [dead])],
-  });
+  rig.serves(service("web"), [dead]);
   // It may be reset before it knows that it is connected.
   const connecting = rig.connect("default/web").catch(() => undefined);
   const { level, fields } = await rig.log.until(/^connection failed: /);

@@ -28,7 +28,7 @@ const WEB = "default/web:80";
 const ARRIVAL = { ...socketCaller(), needsNoProof: true };
 
 /** Discovery without sockets, in time that a test moves. */
-class Rig {
+class Rig implements AsyncDisposable {
   readonly timers = new FakeTimers();
   readonly log = new RecordedLog();
   readonly source = new ScriptedSource("script");
@@ -69,6 +69,10 @@ class Rig {
     });
     this.source.sink.synced();
     await this.discovery.catalog.whenSynced();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.discovery.stop("the test is over");
   }
 
   client(userAgentName = "envoy"): Client {
@@ -137,7 +141,7 @@ class Client {
 
 Deno.test("what takes a slice goes on in the next, and a client that left receives nothing", async () => {
   for (const leaves of [false, true]) {
-    const rig = new Rig();
+    await using rig = new Rig();
     await rig.serve("10.0.0.1:1");
     const client = rig.client();
     rig.timers.advance(1_000);
@@ -167,7 +171,7 @@ Deno.test("what takes a slice goes on in the next, and a client that left receiv
 });
 
 Deno.test("a client of a flapping service receives its changes once per window", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const clients = [rig.client(), rig.client(), rig.client()];
   rig.timers.advance(5_000);
@@ -185,11 +189,10 @@ Deno.test("a client of a flapping service receives its changes once per window",
     assertEquals(client.received("cluster").length, 1);
   }
   assertEquals(rig.metric('rejects_total{type="endpoints"}'), "0");
-  await rig.discovery.stop("the test is over");
 });
 
 Deno.test("a client that never answers receives a response every ten seconds at most", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const client = rig.client();
   client.isHonest = false;
@@ -197,11 +200,10 @@ Deno.test("a client that never answers receives a response every ten seconds at 
   rig.flap(100, 60);
   const received = client.received("endpoints");
   assert(received.length >= 5 && received.length <= 8, `${received.length}`);
-  await rig.discovery.stop("the test is over");
 });
 
 Deno.test("a client that takes nothing costs one response, and is given up", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const stuck = rig.client();
   const lively = rig.client();
@@ -222,11 +224,10 @@ Deno.test("a client that takes nothing costs one response, and is given up", asy
   assert(lively.received("endpoints").length > 50);
   assertEquals(rig.metric("stalled_clients_reset_total"), "1");
   assertEquals(rig.discovery.streams.size, 1);
-  await rig.discovery.stop("the test is over");
 });
 
 Deno.test("a client that reads again receives what is true then", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const client = rig.client();
   rig.timers.advance(1_000);
@@ -238,11 +239,10 @@ Deno.test("a client that reads again receives what is true then", async () => {
   const last = DiscoveryResponseMessage.decode(client.call.messages.at(-1)!);
   assertEquals(client.call.messages.length, length + 1);
   assertEquals(last.typeUrl, TYPE_URLS.endpoints);
-  await rig.discovery.stop("the test is over");
 });
 
 Deno.test("a client that leaves while it waits for its turn is left alone", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const clients = Array.from({ length: 3 }, () => rig.client());
   rig.timers.advance(1_000);
@@ -258,11 +258,10 @@ Deno.test("a client that leaves while it waits for its turn is left alone", asyn
     clients.map(({ call }, index) => call.messages.length - before[index]!),
     [1, 0, 1],
   );
-  await rig.discovery.stop("the test is over");
 });
 
 Deno.test("a client sees at once what rules let it see", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   rig.visible = { id: "web", sees: (service) => service === "default/web" };
   await rig.serve("10.0.0.1:1");
   const client = rig.client();
@@ -282,11 +281,10 @@ Deno.test("a client sees at once what rules let it see", async () => {
   rig.discovery.reconsider();
   rig.timers.advance(2_000);
   assertEquals(client.call.messages.length, length);
-  await rig.discovery.stop("the test is over");
 });
 
 Deno.test("there are so many streams and no more", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const method = rig.discovery.methods(ARRIVAL)[ADS_SOTW]!;
   const calls = Array.from(
@@ -309,7 +307,7 @@ Deno.test("there are so many streams and no more", async () => {
 });
 
 Deno.test("who comes while the server stops is sent elsewhere", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const client = rig.client();
   rig.timers.advance(100);
@@ -327,7 +325,7 @@ Deno.test("who comes while the server stops is sent elsewhere", async () => {
 });
 
 Deno.test("a client that comes before the start waits for the sources, too", async () => {
-  const rig = new Rig(false);
+  await using rig = new Rig(false);
   const client = rig.client();
   assertEquals(client.call.status, undefined);
   rig.discovery.start();
@@ -339,7 +337,7 @@ Deno.test("a client that comes before the start waits for the sources, too", asy
 });
 
 Deno.test("who waits too long for sources is sent elsewhere, and let in later", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   const client = rig.client();
   rig.timers.advance(CATALOG_WAIT_MS - 1);
   assertEquals(client.call.status, undefined);
@@ -365,21 +363,19 @@ Deno.test("who waits too long for sources is sent elsewhere, and let in later", 
     undefined,
     undefined,
   ]);
-  await rig.discovery.stop("the test is over");
 });
 
 Deno.test("clients receive the server's name", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const { call } = rig.client();
   rig.timers.advance(100);
   const { controlPlane } = DiscoveryResponseMessage.decode(call.messages[0]!);
   assertEquals(controlPlane, { identifier: "server-1" });
-  await rig.discovery.stop("the test is over");
 });
 
 Deno.test("types that are not served are logged, once for a stream", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   await rig.serve("10.0.0.1:1");
   const client = rig.client();
   client.say("type.googleapis.com/a.Secret");
@@ -391,11 +387,10 @@ Deno.test("types that are not served are logged, once for a stream", async () =>
       'it: "type.googleapis.com/a.Secret"',
     ],
   );
-  await rig.discovery.stop("the test is over");
 });
 
 Deno.test("a view that takes long is made in slices, for all who wait for it", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   rig.source.sink.set({
     services: Array.from({ length: 100 }, (_, index) => serviceOf(`s${index}`)),
   });
@@ -418,11 +413,10 @@ Deno.test("a view that takes long is made in slices, for all who wait for it", a
     rig.metrics.expose(),
     /discovery_convergence_seconds_bucket\{le="0.25"\} 2\n/,
   );
-  await rig.discovery.stop("the test is over");
 });
 
 Deno.test("a first view that takes long holds up no change of others, and has it", async () => {
-  const rig = new Rig();
+  await using rig = new Rig();
   const services = Array.from(
     { length: 200 },
     (_, index) => serviceOf(`s${index}`, 1_000 + index),
@@ -461,5 +455,4 @@ Deno.test("a first view that takes long holds up no change of others, and has it
   assertEquals(reported[0]!.resources!.length, 201);
   const text = new TextDecoder().decode(reported[1]!.resources![0]!.value);
   assert(text.includes("10.0.0.2"), text);
-  await rig.discovery.stop("the test is over");
 });

@@ -34,11 +34,7 @@ function serveAt(
   ports: readonly number[],
   health: HealthCheck,
 ) {
-  rig.sink.set({
-    services: [service("web", { policy: { health } })],
-    endpoints: [endpoints("web", ports)],
-  });
-  return rig.proxy.served.get(KEY)!.port;
+  return rig.serves(service("web", { policy: { health } }), ports);
 }
 
 /** Checks that wait for their time, which those do whose answer was looked at. */

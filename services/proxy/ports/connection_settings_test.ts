@@ -25,29 +25,13 @@ function serveAt(
   ports: readonly number[],
   policy: ServicePolicy = {},
 ) {
-  rig.sink.set({
-    services: [service("web", { policy })],
-    endpoints: [endpoints("web", ports)],
-  });
-  return rig.proxy.served.get(KEY)!.port;
+  return rig.serves(service("web", { policy }), ports);
 }
 
 async function assertReset(conn: Deno.Conn): Promise<void> {
   await assertRejects(() => readToEnd(conn), Deno.errors.ConnectionReset);
   conn.close();
 }
-
-Deno.test("connections of an endpoint that goes stay unless told", async () => {
-  await using rig = new ProxyRig();
-  const [one, two] = [rig.echo("1:"), rig.echo("2:")];
-  serveAt(rig, [one, two]);
-  const conn = await rig.connect(KEY);
-  assertEquals(await ask(conn, "x"), "1:x");
-  serveAt(rig, [two]);
-  rig.timers.advance(3_600_000);
-  assertEquals(await ask(conn, "y"), "1:y");
-  conn.close();
-});
 
 Deno.test("or are reset at once, and no others", async () => {
   await using rig = new ProxyRig();

@@ -15,7 +15,6 @@ import {
 import { MemoryConduit } from "../../../tests/support/memory/memory_conduit.ts";
 import {
   deadPort,
-  endpoints,
   ProxyRig,
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
@@ -38,12 +37,8 @@ class Stage extends ProxyRig {
   readonly #connected = Promise.withResolvers<ConduitProbe>();
 
   /** @param count Of endpoints. */
-  serves(count: number) {
-    this.sink.set({
-      services: [service("web")],
-      endpoints: [endpoints("web", this.ports.slice(0, count))],
-    });
-    return this.proxy.served.get(KEY)!.port;
+  offers(count: number) {
+    return this.serves(service("web"), this.ports.slice(0, count));
   }
 
   /** What the dials of an endpoint come to; the last goes for all that follow. */
@@ -77,7 +72,7 @@ async function assertReset(conn: Deno.Conn) {
 
 Deno.test("what a client says at once goes with the dial, what follows behind it, and all is counted", async () => {
   await using stage = new Stage();
-  const port = stage.serves(1);
+  const port = stage.offers(1);
   stage.answers(0, "connected");
   const conn = await stage.connect(KEY);
   await writeAll(conn, encode("hello"));
@@ -98,7 +93,7 @@ Deno.test("what a client says at once goes with the dial, what follows behind it
 
 Deno.test("a client that ends at once is dialed for, and its end follows", async () => {
   await using stage = new Stage();
-  stage.serves(1);
+  stage.offers(1);
   stage.answers(0, "connected");
   const conn = await stage.connect(KEY);
   await conn.closeWrite();
@@ -113,7 +108,7 @@ Deno.test("a client that ends at once is dialed for, and its end follows", async
 
 Deno.test("a client that listens is dialed for after a moment, and receives what the target sends", async () => {
   await using stage = new Stage();
-  stage.serves(1);
+  stage.offers(1);
   stage.answers(0, "connected");
   const conn = await stage.connect(KEY);
   await stage.dialer.dialed(1);
@@ -133,7 +128,7 @@ Deno.test("a client that listens is dialed for after a moment, and receives what
 Deno.test("a client that listens rides the path of one that speaks first", async () => {
   for (const isListening of [false, true]) {
     await using stage = new Stage();
-    stage.serves(1);
+    stage.offers(1);
     stage.answers(0, "connected");
     const conn = await stage.connect(KEY);
     if (!isListening) await writeAll(conn, encode("hello"));
@@ -158,7 +153,7 @@ Deno.test("a client that listens rides the path of one that speaks first", async
 
 Deno.test("as long as another endpoint may be tried nothing goes with a dial", async () => {
   await using stage = new Stage();
-  stage.serves(2);
+  stage.offers(2);
   stage.answers(0, "refused");
   stage.answers(1, "connected");
   const conn = await stage.connect(KEY);
@@ -173,12 +168,12 @@ Deno.test("as long as another endpoint may be tried nothing goes with a dial", a
 
 Deno.test("what went with a dial that failed goes to nobody else, even if somebody has come", async () => {
   await using stage = new Stage();
-  const port = stage.serves(1);
+  const port = stage.offers(1);
   stage.answers(0, "refused");
   stage.answers(1, "connected");
   const conn = await stage.connect(KEY);
   await stage.dialer.dialed(1);
-  stage.serves(2);
+  stage.offers(2);
   await writeAll(conn, encode("once"));
   await assertReset(conn);
   assertEquals(stage.early, ["once"]);
@@ -187,12 +182,12 @@ Deno.test("what went with a dial that failed goes to nobody else, even if somebo
 
 Deno.test("a client that has sent nothing is dialed for again, and then read from the beginning", async () => {
   await using stage = new Stage();
-  stage.serves(1);
+  stage.offers(1);
   stage.answers(0, "refused");
   stage.answers(1, "connected");
   const conn = await stage.connect(KEY);
   await stage.dialer.dialed(1);
-  stage.serves(2);
+  stage.offers(2);
   stage.timers.advance(EARLY_WAIT_MS);
   const far = await stage.far;
   assertEquals(stage.early, ["", ""]);
@@ -204,7 +199,7 @@ Deno.test("a client that has sent nothing is dialed for again, and then read fro
 
 Deno.test("a client that goes before it says anything is nobody's failure", async () => {
   await using stage = new Stage();
-  const port = stage.serves(1);
+  const port = stage.offers(1);
   const given = Promise.withResolvers<boolean>();
   stage.dialer.answers.set(
     `127.0.0.1:${stage.ports[0]}`,

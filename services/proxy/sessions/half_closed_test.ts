@@ -1,7 +1,6 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import {
   ask,
-  endpoints,
   ProxyRig,
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
@@ -20,10 +19,7 @@ async function connected(rig: ProxyRig) {
     came.resolve(conn);
     return new Promise(() => {});
   });
-  rig.sink.set({
-    services: [service("web")],
-    endpoints: [endpoints("web", [backend])],
-  });
+  rig.serves(service("web"), [backend]);
   const { port, proxy } = rig.proxy.served.get(KEY)!;
   const client = await rig.connect(KEY);
   return { client, backend: await came.promise, port, proxy };
@@ -97,10 +93,7 @@ Deno.test("whoever takes nothing is given up with what waits for it", async () =
 
 Deno.test("who has ended nothing may be silent for as long as it likes", async () => {
   await using rig = new ProxyRig();
-  rig.sink.set({
-    services: [service("web")],
-    endpoints: [endpoints("web", [rig.echo()])],
-  });
+  rig.serves(service("web"), [rig.echo()]);
   const client = await rig.connect(KEY);
   assertEquals(await ask(client, "x"), "x");
   rig.timers.advance(24 * 3_600_000);

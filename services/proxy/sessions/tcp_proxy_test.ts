@@ -3,7 +3,6 @@ import { denoStream } from "../../../net/stream/platform_stream.ts";
 import {
   ask,
   deadPort,
-  endpoints,
   ProxyRig,
   service,
 } from "../../../tests/support/rigs/proxy_rig.ts";
@@ -22,11 +21,7 @@ function serveAt(
   ports: readonly number[],
   about: Parameters<typeof service>[1] = {},
 ) {
-  rig.sink.set({
-    services: [service("web", about)],
-    endpoints: [endpoints("web", ports)],
-  });
-  return rig.proxy.served.get(KEY)!.port;
+  return rig.serves(service("web", about), ports);
 }
 
 /** It may be so before the platform has said that they are connected. */
@@ -36,21 +31,6 @@ async function assertReset(connected: Deno.Conn | Promise<Deno.Conn>) {
     await conn.read(new Uint8Array(1));
   }, Deno.errors.ConnectionReset);
 }
-
-Deno.test("a client's end reaches the backend, and the answer still comes", async () => {
-  await using rig = new ProxyRig();
-  const backend = rig.serve(async (conn) => {
-    const request = await readToEnd(conn);
-    await writeAll(conn, encode(`heard ${decode(request)}`));
-    conn.close();
-  });
-  serveAt(rig, [backend]);
-  const conn = await rig.connect(KEY);
-  await writeAll(conn, encode("all of it"));
-  await conn.closeWrite();
-  assertEquals(decode(await readToEnd(conn)), "heard all of it");
-  conn.close();
-});
 
 Deno.test("a backend's end reaches the client, which may go on", async () => {
   await using rig = new ProxyRig();
@@ -168,19 +148,6 @@ Deno.test("each try may take longer, and the last one longest", async () => {
   rig.dialer.dials.length = 0;
   await assertReset(rig.connect(KEY));
   assertEquals(timeouts(), [700, 700]);
-});
-
-Deno.test("a refusal uses up no try: with nine of ten dead nobody is reset", async () => {
-  await using rig = new ProxyRig();
-  const dead = Array.from({ length: 9 }, deadPort);
-  const port = serveAt(rig, [...dead, rig.echo()]);
-  for (let client = 0; client < 50; client++) {
-    const conn = await rig.connect(KEY);
-    assertEquals(await ask(conn, "x"), "x");
-    conn.close();
-    if (client === 25) rig.timers.advance(EJECTION_MS);
-  }
-  assertEquals(port.counts.refused, 0);
 });
 
 Deno.test("refusals do not shorten what the others are given, nor go on for ever", async () => {
@@ -317,16 +284,6 @@ Deno.test("a service may say how long that is", async () => {
   assertEquals(await ask(conn, "x"), "x");
   rig.sink.set({ services: [] });
   await assertReset(conn);
-});
-
-Deno.test("a removed service that is idle is done at once", async () => {
-  await using rig = new ProxyRig();
-  serveAt(rig, [rig.echo()]);
-  const conn = await rig.connect(KEY);
-  assertEquals(await ask(conn, "x"), "x");
-  conn.close();
-  await rig.proxy.stop(60_000);
-  assertEquals(rig.proxy.drainingLoad, 0);
 });
 
 Deno.test("a client that still waits for a backend goes with its service", async () => {

@@ -6,7 +6,7 @@ import {
 import { FIRST_CEILING_MS } from "../../../proto/sync/backoff.ts";
 import { DatagramPeer } from "../../../tests/support/peers/datagrams.ts";
 import { MemoryConduit } from "../../../tests/support/memory/memory_conduit.ts";
-import { endpoints, ProxyRig } from "../../../tests/support/rigs/proxy_rig.ts";
+import { ProxyRig } from "../../../tests/support/rigs/proxy_rig.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import {
   at,
@@ -144,10 +144,7 @@ Deno.test("a socket that fails is opened again, later each time, and it is said"
   await using backend = await DatagramPeer.echo();
   await using client = await DatagramPeer.open();
   const port = freePort();
-  rig.sink.set({
-    services: [at(port)],
-    endpoints: [endpoints("echo", [backend.port])],
-  });
+  rig.serves(at(port), [backend.port]);
   await rig.served(KEY, port);
   const { listener } = rig.proxy.served.get(KEY)!;
   for (const waitMs of [FIRST_CEILING_MS / 2, FIRST_CEILING_MS * 0.75]) {

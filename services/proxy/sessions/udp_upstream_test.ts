@@ -23,14 +23,6 @@ import {
 } from "../../../tests/support/peers/udp_echo.ts";
 import { until } from "../../../tests/support/watch/event_loop.ts";
 
-Deno.test("TestUDPProxy", async () => {
-  await using rig = new ProxyRig();
-  await using backend = await DatagramPeer.echo();
-  await using client = await DatagramPeer.open();
-  const port = await serveAt(rig, [backend.port]);
-  assertEquals(await client.ask("hello", port), "hello");
-});
-
 Deno.test("TestUDPProxyTimeout", async () => {
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.echo();
@@ -53,10 +45,10 @@ Deno.test("TestMultiPortProxy", async () => {
   await using p = await DatagramPeer.echo("p:");
   await using q = await DatagramPeer.echo("q:");
   await using client = await DatagramPeer.open();
-  rig.sink.set({
-    services: [echo({ ports: [udp("p", 53), udp("q", 54)] })],
-    endpoints: [endpoints("echo", [{ p: p.port, q: q.port }])],
-  });
+  rig.serves(echo({ ports: [udp("p", 53), udp("q", 54)] }), [{
+    p: p.port,
+    q: q.port,
+  }]);
   const ports = [
     await rig.listening(`${KEY}:p`),
     await rig.listening(`${KEY}:q`),
@@ -93,10 +85,7 @@ Deno.test("TestUDPProxyUpdateDeleteUpdate", async () => {
   await using backend = await DatagramPeer.echo();
   await using client = await DatagramPeer.open();
   const port = freePort();
-  rig.sink.set({
-    services: [at(port)],
-    endpoints: [endpoints("echo", [backend.port])],
-  });
+  rig.serves(at(port), [backend.port]);
   await rig.served(KEY, port);
   assertEquals(await client.ask("hello", port), "hello");
   rig.sink.remove({ services: [KEY] });
@@ -133,10 +122,7 @@ Deno.test("a port that becomes UDP, or TCP again, is served as what it is", asyn
   const conn = await rig.connect(KEY);
   assertEquals(await ask(conn, "hello"), "hello");
   conn.close();
-  rig.sink.set({
-    services: [at(port)],
-    endpoints: [endpoints("echo", [backend.port])],
-  });
+  rig.serves(at(port), [backend.port]);
   await rig.served(KEY, port);
   assertEquals(await client.ask("hello", port), "hello");
 });

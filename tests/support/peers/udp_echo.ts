@@ -37,10 +37,7 @@ export function serveAt(
   ports: readonly number[],
   about: Partial<Omit<Service, "name">> = {},
 ): Promise<number> {
-  rig.sink.set({
-    services: [echo(about)],
-    endpoints: [endpoints("echo", ports)],
-  });
+  rig.serves(echo(about), ports);
   return rig.listening(KEY);
 }
 

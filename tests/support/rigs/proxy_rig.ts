@@ -23,6 +23,7 @@ import {
 import { CONNECTION_DEFAULTS } from "../../../services/proxy/defaults.ts";
 import type {
   ConnectionDefaults,
+  ProxiedPort,
   ProxyContext,
 } from "../../../services/proxy/listeners/proxied_port.ts";
 import {
@@ -189,6 +190,14 @@ export class ProxyRig implements AsyncDisposable {
 
   get sink(): Sink {
     return this.source.sink;
+  }
+
+  /** Nothing but this service, at `ports`. @returns Its first port. */
+  serves(one: Service, ports: Parameters<typeof endpoints>[1]): ProxiedPort {
+    const list = endpoints(one.name, ports);
+    this.sink.set({ services: [one], endpoints: [list] });
+    const [first] = this.proxy.served.values();
+    return first!.port;
   }
 
   /** Where `key` is served. */
