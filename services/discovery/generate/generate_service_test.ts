@@ -1,6 +1,7 @@
 /**
  * What real clients refuse, and what they take and then cannot use: every row
- * was seen with Envoy 1.40, grpc-go 1.85, C-core 1.85 and grpc-js-xds 1.14.
+ * was seen with Envoy 1.40, grpc-go 1.85, C-core 1.85 and grpc-js-xds 1.14. What
+ * each client gets of one of everything is text in `tests/golden/discovery/`.
  */
 
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
@@ -14,13 +15,11 @@ import type {
   HealthCheck,
   Service,
   ServicePort,
-  Via,
 } from "../../catalog/model/model.ts";
 import type { ResourceKind } from "../../../proto/xds/resource.ts";
 import type { Variant } from "./client_group.ts";
 import { generateService } from "./generate_service.ts";
 
-const EDGE: Via = { kind: "agent", agent: { key: "host", value: "edge" } };
 const CONNECT = { host: "127.0.0.1", port: 3128 };
 
 /** What becomes of a service: messages by kind and name, and what does not. */
@@ -55,36 +54,6 @@ const ENVOY: Variant = { form: "envoy" };
 const BOTH = [GRPC, ENVOY] as const;
 const A = serviceOf("a");
 const ENDPOINT = endpointOf("10.0.0.1:80");
-
-Deno.test("a cluster asks for its endpoints by ADS, under a name of its own", () => {
-  for (const variant of [...BOTH, { form: "proxy" } as const]) {
-    const { name, type, edsClusterConfig, connectTimeout } = made(variant, A)
-      .one("cluster");
-    assertEquals({ name, type }, { name: "default/a:80", type: 3 });
-    // `self` is refused by Envoy, no version warned of.
-    assertEquals(edsClusterConfig, {
-      edsConfig: { ads: {}, resourceApiVersion: 2 },
-    });
-    // 0 is refused.
-    assertEquals(connectTimeout, undefined);
-  }
-  const quick = serviceOf("a", 80, { policy: { dialTimeoutMs: 500 } });
-  assertEquals(made(ENVOY, quick).one("cluster").connectTimeout, {
-    nanos: 500_000_000,
-  });
-});
-
-Deno.test("an assignment has locality and weight, or gRPC sees no endpoints", () => {
-  for (const variant of BOTH) {
-    const { clusterName, endpoints } = made(variant, A, ENDPOINT)
-      .one("endpoints");
-    assertEquals(clusterName, "default/a:80");
-    const [{ locality, loadBalancingWeight, priority }] = endpoints;
-    assertEquals(locality, {});
-    assertEquals(loadBalancingWeight, { value: 1 });
-    assertEquals(priority, undefined);
-  }
-});
 
 Deno.test("an assignment without endpoints is sent, and has no localities", () => {
   const unready = endpointOf("10.0.0.1:80", { state: "unready" });
@@ -199,95 +168,6 @@ Deno.test("weights count where the service wants it, and gRPC takes them of loca
   assertEquals(weights(plain), [undefined, undefined]);
 });
 
-Deno.test("host names are no addresses of EDS; they are omitted and reported", () => {
-  for (const variant of BOTH) {
-    const { one, reasons } = made(
-      variant,
-      A,
-      ENDPOINT,
-      endpointOf("web.internal:80"),
-    );
-    assertEquals(one("endpoints").endpoints[0].lbEndpoints.length, 1);
-    assertEquals(reasons, [
-      "port 80: 1 of 2 endpoints left out (web.internal): EDS carries IP " +
-      "addresses only; name them in the catalog",
-    ]);
-  }
-});
-
-Deno.test("endpoints behind agents are for those who asked for a CONNECT proxy", () => {
-  const behind = endpointOf("127.0.0.1:8080", { via: EDGE });
-  const named = endpointOf("web.internal:8080", { via: EDGE });
-  for (const { form } of BOTH) {
-    const without = made({ form }, A, ENDPOINT, behind);
-    assertEquals(without.one("cluster").transportSocket, undefined);
-    assertEquals(tiers({ form }, A, ENDPOINT, behind), [["10.0.0.1:80"]]);
-    assertStringIncludes(
-      without.reasons[0] ?? "",
-      "1 of 2 endpoints left out (127.0.0.1): only agents reach them",
-    );
-    const variant = { form, connectProxy: CONNECT };
-    const { one, reasons } = made(variant, A, ENDPOINT, behind, named);
-    assertEquals(reasons, []);
-    const { name, typedConfig } = one("cluster").transportSocket;
-    assertEquals(name, "envoy.transport_sockets.http_11_proxy");
-    // C-core refuses a cluster that names it.
-    assertEquals(
-      typedConfig.transportSocket?.name,
-      form === "envoy" ? "envoy.transport_sockets.raw_buffer" : undefined,
-    );
-    const [direct, ...virtual] = one("endpoints").endpoints[0].lbEndpoints;
-    assertEquals(direct.metadata, undefined);
-    for (const { endpoint, metadata } of virtual) {
-      const { address, portValue } = endpoint.address.socketAddress;
-      assert(address.startsWith("fd74:756e:6e65:6c00:"), address);
-      assertEquals(portValue, 8080);
-      const proxy = metadata.typedFilterMetadata[
-        "envoy.http11_proxy_transport_socket.proxy_address"
-      ];
-      assertEquals(proxy.socketAddress, {
-        address: "127.0.0.1",
-        portValue: 3128,
-      });
-    }
-  }
-});
-
-Deno.test("datagrams go through no CONNECT proxy, and that is reported", () => {
-  const dns = withPort({ port: 53, protocol: "udp" });
-  const behind = endpointOf("127.0.0.1:53", { via: EDGE });
-  const variant = { form: "envoy", connectProxy: CONNECT } as const;
-  const { one, reasons } = made(variant, dns, behind);
-  assertEquals(one("cluster").transportSocket, undefined);
-  assertEquals(one("endpoints").endpoints, undefined);
-  assertStringIncludes(reasons[0] ?? "", "port 53/udp: 1 of 1 endpoints left");
-});
-
-Deno.test("gRPC clients find a service by each of its names", () => {
-  const { all, names } = made(GRPC, A);
-  const listeners = names.filter((name) => name.startsWith("listener"));
-  assertEquals(listeners, [
-    "listener default/a",
-    "listener default/a:80",
-    "listener a",
-    "listener a:80",
-    "listener a.default",
-    "listener a.default:80",
-  ]);
-  for (const { name, apiListener, address } of all("listener")) {
-    assert(name.includes("a"));
-    assertEquals(address, undefined);
-    const { rds, httpFilters, statPrefix } = apiListener.apiListener;
-    assertEquals(statPrefix, "default/a:80");
-    assertEquals(rds, {
-      configSource: { ads: {}, resourceApiVersion: 2 },
-      routeConfigName: "default/a:80",
-    });
-    // Without, Go and C-core refuse; the router has to be the last.
-    assertEquals(httpFilters.at(-1).name, "envoy.filters.http.router");
-  }
-});
-
 Deno.test("a name without a port is the first for gRPC, or the first of TCP", () => {
   const port = (number: number, rest: Partial<ServicePort> = {}) => ({
     ...{ name: `p${number}`, port: number, protocol: "tcp" as const },
@@ -334,38 +214,6 @@ Deno.test("a listener of Envoy's that moves is another one", () => {
   // A node proxy knows by itself how to move.
   const { one } = made({ form: "proxy" }, withPort({ listen }));
   assertEquals(one("listener").name, "default/a:80");
-});
-
-Deno.test("Envoy's listeners for TCP have one chain with one proxy", () => {
-  for (const appProtocol of [undefined, "redis", "https"]) {
-    const port = appProtocol === undefined ? {} : { appProtocol };
-    const { one, names } = made(ENVOY, withPort(port));
-    const [{ filters }] = one("listener").filterChains;
-    assertEquals(filters.length, 1);
-    const { statPrefix, cluster } = filters[0].typedConfig;
-    assertEquals(statPrefix, "default/a:80");
-    assertEquals(cluster, "default/a:80");
-    assert(!names.some((name) => name.startsWith("route")));
-  }
-});
-
-Deno.test("Envoy's listeners for UDP have no chain, and take long datagrams", () => {
-  const { one } = made(
-    ENVOY,
-    withPort({ protocol: "udp" }, { policy: { udpIdleMs: 5_000 } }),
-  );
-  const { filterChains, udpListenerConfig, listenerFilters } = one("listener");
-  assertEquals(filterChains, undefined);
-  assertEquals(udpListenerConfig.downstreamSocketConfig.maxRxDatagramSize, {
-    value: 65_535,
-  });
-  const { statPrefix, matcher, idleTimeout } = listenerFilters[0].typedConfig;
-  assertEquals(statPrefix, "default/a:80/udp");
-  assertEquals(
-    matcher.onNoMatch.action.typedConfig.cluster,
-    "default/a:80/udp",
-  );
-  assertEquals(idleTimeout, { seconds: 5 });
 });
 
 Deno.test("Envoy speaks of a port what its endpoints speak", () => {
@@ -433,33 +281,6 @@ Deno.test("gRPC gets no way of choosing that it would refuse", () => {
   }
 });
 
-Deno.test("Envoy goes elsewhere when an endpoint is dead, and leaves it out", () => {
-  const grpc = withPort({ appProtocol: "grpc" });
-  const { circuitBreakers, outlierDetection } = made(ENVOY, grpc)
-    .one("cluster");
-  // 3 by default: used up by four callers of one dead endpoint.
-  assertEquals(circuitBreakers.thresholds[0].maxRetries, { value: 65_536 });
-  assertEquals(outlierDetection.consecutiveLocalOriginFailure, { value: 3 });
-  assertEquals(outlierDetection.baseEjectionTime, { seconds: 10 });
-  assertEquals(outlierDetection.maxEjectionPercent, { value: 100 });
-  const [{ route: { retryPolicy } }] = made(ENVOY, grpc).one("route")
-    .virtualHosts[0].routes;
-  assertEquals(
-    retryPolicy.retryHostPredicate.map(({ name }: { name: string }) => name),
-    ["envoy.retry_host_predicates.previous_hosts"],
-  );
-  assertEquals(
-    retryPolicy.retryPriority.name,
-    "envoy.retry_priorities.previous_priorities",
-  );
-  // No status that a method may have ended with after it did something.
-  assert(!/unavailable|5xx|^reset,/.test(retryPolicy.retryOn));
-  // Nobody connects to a port of datagrams, and gRPC's is about answers.
-  const udp = withPort({ protocol: "udp" });
-  assertEquals(made(ENVOY, udp).one("cluster").outlierDetection, undefined);
-  assertEquals(made(GRPC, grpc).one("cluster").outlierDetection, undefined);
-});
-
 Deno.test("Envoy checks the health that a service wants checked, where it can", () => {
   const times = { intervalMs: 5_000, timeoutMs: 500 };
   const health = { kind: "http", path: "/ok", ...times } as const;
@@ -513,18 +334,6 @@ Deno.test("Envoy checks the health that a service wants checked, where it can", 
   const cluster = made(ENVOY, withPort({}, { policy: { health: elsewhere } }))
     .one("cluster");
   assertEquals(cluster.healthChecks, undefined);
-});
-
-Deno.test("versions are made of what is there, and of all of it", () => {
-  const versions = (service: Service, ...endpoints: readonly Endpoint[]) =>
-    generateService({ service, endpoints }, ENVOY).claims
-      .map(({ resource }) => resource.version);
-  assertEquals(versions(A, ENDPOINT), versions(serviceOf("a"), ENDPOINT));
-  const [cluster, endpoints, listener] = versions(A, ENDPOINT);
-  const [, otherEndpoints] = versions(A, endpointOf("10.0.0.2:80"));
-  assert(endpoints !== otherEndpoints);
-  assertEquals(new Set([cluster, endpoints, listener]).size, 3);
-  assert(/^[0-9a-f]{32}$/.test(cluster!));
 });
 
 Deno.test("what clients would refuse is not sent, and holds up nothing else", () => {

@@ -30,44 +30,6 @@ function outline({ virtualHosts = [] }: RouteConfiguration) {
   ]);
 }
 
-Deno.test("without routes everything goes to the service's own endpoints", () => {
-  const [service, port] = withRoutes();
-  for (const form of ["grpc", "envoy"] as const) {
-    assertEquals(outline(routesOf(service, port, { form })), [
-      ["*", ["/ shop/a:80"]],
-    ]);
-  }
-});
-
-Deno.test("routes are asked in their order, and the service itself last", () => {
-  const [service, port] = withRoutes(
-    { prefix: "/v2", to: [to("shop/b")] },
-    { prefix: "/", headers: [{ name: "x-a", value: "1" }], to: [to("c/c")] },
-  );
-  const config = routesOf(service, port, { form: "envoy" });
-  assertEquals(outline(config), [
-    ["*", ["/v2 shop/b:80", "/ c/c:80", "/ shop/a:80"]],
-  ]);
-  const [, withHeader] = config.virtualHosts![0]!.routes!;
-  assertEquals(withHeader?.match?.headers, [
-    { name: "x-a", stringMatch: { exact: "1" } },
-  ]);
-});
-
-Deno.test("requests are shared out by weight", () => {
-  const [service, port] = withRoutes({
-    prefix: "/",
-    to: [to("shop/a", 9), to("shop/b")],
-  });
-  const config = routesOf(service, port, { form: "grpc" });
-  const [first] = config.virtualHosts![0]!.routes!;
-  assertEquals(first?.route?.weightedClusters?.clusters, [
-    { name: "shop/a:80", weight: { value: 9 } },
-    { name: "shop/b:80", weight: { value: 1 } },
-  ]);
-  assertEquals(first?.route?.cluster, undefined);
-});
-
 Deno.test("each host has all routes that could be meant for it", () => {
   const [service, port] = withRoutes(
     { host: "*.x", prefix: "/1", to: [to("shop/b")] },

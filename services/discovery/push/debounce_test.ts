@@ -40,16 +40,6 @@ class Rig {
   }
 }
 
-Deno.test("Debounce pushes the first change at once, and no window follows", () => {
-  const rig = new Rig();
-  rig.debounce.changed();
-  assertEquals(rig.pushes, [0]);
-  rig.timers.advance(60_000);
-  assertEquals(rig.pushes, [0]);
-  rig.debounce.changed();
-  assertEquals(rig.pushes, [0, 60_000]);
-});
-
 Deno.test("Debounce pushes all that comes in a window when it ends, once", () => {
   const rig = new Rig();
   for (let index = 0; index < 10; index++) rig.debounce.changed();
