@@ -41,11 +41,11 @@ import { hostPort } from "../proto/peer/host_port.ts";
 
 /** An agent that is up; its links may not be. */
 export interface RunningAgent extends Replaceable {
-  /** Where it listens, ports of 0 resolved. */
+  /** The bound addresses; ports of 0 are resolved. */
   readonly addresses: {
     readonly health: string;
     readonly admin: string;
-    /** Of the relays, if there are any. */
+    /** Addresses of the relays, if there are any. */
     readonly xds?: string;
     readonly connect?: string;
   };
@@ -239,7 +239,7 @@ class Agent {
     this.#drain.loadChanged();
   }
 
-  /** Dials, conduits and clients of its own ports. */
+  /** Dials, conduits, and clients of its own ports. */
   get #load(): number {
     return this.#metrics.load + (this.#proxy?.load ?? 0) +
       (this.#relay?.load ?? 0);
@@ -280,7 +280,7 @@ class Agent {
     this.#drain.begin(drainTimeoutMs);
   }
 
-  /** Files were read again: what is served for others may be something else. */
+  /** Files were read again: the announced services may have changed. */
   #announceNew(): void {
     const services = this.#announcement.renewed();
     if (services !== undefined) this.#links.announce(services);
@@ -320,12 +320,12 @@ class Agent {
     });
   }
 
-  /** For calls as this node; as links, with what the identity is now. */
+  /** For calls as this node, and for links, with the present identity. */
   #callUpstream(addresses = this.options.server.addresses): Upstream {
     return linkUpstream(addresses, this.#credentials, this.environment);
   }
 
-  /** To all servers, and to each alone where it is known which there are. */
+  /** To all servers, or to each one when they are known. */
   #waysOfCalls(): RelayWays {
     const { addresses } = this.options.server;
     const upstream = this.#callUpstream();
@@ -353,7 +353,7 @@ class Agent {
     );
   }
 
-  /** Without an address of its own it is reached by a socket, if one is named. */
+  /** Without an address it is reached by a socket, if one is configured. */
   #openAdmin(healthPort: number, more: Routes): AdminPort {
     const { admin, identity, adminAccess, profiling } = this.options;
     const { program } = this;

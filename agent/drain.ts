@@ -12,7 +12,10 @@ import type { Timers } from "../proto/sync/clock.ts";
 /** A dial that a server sent before it has read that the agent goes is here by then. */
 export const QUIET_MS = 250;
 
-/** A server that has not read it for so long is silent, and not waited for. */
+/**
+ * A server that has not read it after this time is silent, and is not waited
+ * for.
+ */
 export const TOLD_MS = 5_000;
 
 /** What has to be done at each step. */
@@ -23,7 +26,7 @@ interface DrainSteps {
   load(): number;
   /** Whether conduits may still come: a server is linked. */
   isLinked(): boolean;
-  /** Whether all linked servers have read what was announced. */
+  /** Whether all linked servers have read the announcement. */
   areTold(): boolean;
   /** Close everything. */
   close(reason: string): void;

@@ -10,10 +10,10 @@ import type { AgentEnvironment } from "./shown_agent.ts";
 import type { AgentOptions } from "./options.ts";
 
 /**
- * Starts an agent, with an identity of our own kind where the options ask for
- * one. A server that cannot be reached is not an error: it goes on trying.
+ * Starts an agent, with an identity of our own kind if the options ask for it.
+ * A server that cannot be reached is not an error: it goes on trying.
  *
- * @throws {EnrolmentError | PrivateFileError} When there is no identity to be had.
+ * @throws {EnrolmentError | PrivateFileError} When the node gets no identity.
  * @throws As `startAgent`.
  */
 export async function startJoinedAgent(

@@ -18,7 +18,7 @@ import type { AgentOptions } from "./options.ts";
 
 /**
  * Starts an agent. Neither an API server nor a server that cannot be reached is
- * an error: it goes on trying, and its health port says what is lacking.
+ * an error: it goes on trying, and its health port says what is missing.
  *
  * @throws As `startAgent`.
  */
@@ -37,7 +37,7 @@ export async function startKubernetesAgent(
   }
 }
 
-/** Meanwhile somebody may want to know what is being waited for. */
+/** Meanwhile an operator may ask what it waits for. */
 async function untilFirst(
   identity: KubernetesIdentity,
   { health }: AgentOptions,

@@ -24,7 +24,7 @@ export interface NodeFacts {
   readonly conduits: LiveConduits;
   readonly events: RecentEvents;
   program(): ProgramInfo;
-  /** Certificates in use, by what they are for. */
+  /** Certificates in use, by purpose. */
   certificates(): readonly TermSource[];
   /** What only this kind of program warns of. */
   warnings(): readonly Warning[];

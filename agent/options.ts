@@ -2,8 +2,8 @@
  * What `startAgent` wants to know, already validated.
  *
  * Nothing here is a flag: durations are milliseconds, ports numbers, lists
- * arrays. Who reads command lines, environments and files (`cli/`) fills this
- * in; embedders write it themselves.
+ * arrays. `cli/` fills it from command lines, environments and files; embedders
+ * write it themselves.
  *
  * @module
  */
@@ -24,9 +24,9 @@ import type { KubernetesOptions } from "../neighbours/kubernetes/connect.ts";
 
 /** An identity of our own kind, which a node joins with. */
 export interface AgentIdentityOptions {
-  /** Where it is kept. */
+  /** The directory of the identity. */
   readonly stateDirectory: string;
-  /** To join with, where there is no identity yet. */
+  /** The join token, when there is no identity yet. */
   readonly token?: string;
   /** Whom to join as; an identity of another name is refused. */
   readonly node?: string;
@@ -45,16 +45,16 @@ export interface LeaseCountOptions extends KubernetesOptions {
  * addresses of loopback, since nothing else says who is let in.
  */
 export interface RelayOptions {
-  /** Where discovery is asked; absent: nowhere. */
+  /** The port for discovery; absent: none. */
   readonly xds?: ListenAddress;
-  /** Where connections are asked for, by HTTP CONNECT; absent: nowhere. */
+  /** The port for connections by HTTP CONNECT; absent: none. */
   readonly connect?: ListenAddress;
 }
 
 export interface AgentOptions {
   /** Empty: the name that the node has joined with. */
   readonly agentId: string;
-  /** Of the program, where it is several processes; absent: a new one. */
+  /** The program's id, when it is several processes; absent: a new one. */
   readonly instanceId?: string;
   /** What this agent says it serves; absent: what the node was granted. */
   readonly identifiers?: Identifiers;
@@ -88,7 +88,7 @@ export interface AgentOptions {
   };
 
   readonly sync: {
-    /** First wait before another attempt; soon, where nobody has said one. */
+    /** First wait before another attempt; short by default. */
     readonly intervalMs?: number;
     /** Longest wait between attempts; never below `intervalMs`. */
     readonly intervalCapMs: number;
@@ -112,25 +112,27 @@ export interface AgentOptions {
     readonly hasBenchTarget: boolean;
   };
 
-  /** Instead of `dials.rules`, where they change: asked for each dial. */
+  /**
+   * Used instead of `dials.rules` when they can change: called for each dial.
+   */
   readonly liveRules?: () => RuleSet | undefined;
 
   /** What this node serves for others, sent to servers; absent: nothing. */
   readonly services?: readonly AnnouncedService[];
 
   /**
-   * Instead of `services`, where they change: asked for each link, and whenever
-   * files were read again. The same array until they differ.
+   * Used instead of `services` when they can change: called for each link, and
+   * whenever files were read again. Returns the same array until they differ.
    */
   readonly liveServices?: () => readonly AnnouncedService[];
 
-  /** What programs on this machine are passed on; absent: nothing is. */
+  /** The relays for programs on this machine; absent: none. */
   readonly relay?: RelayOptions;
 
-  /** Of services to be served on this machine; absent: none is. */
+  /** The file of services for this machine; absent: none. */
   readonly servicesFile?: string;
 
-  /** Where it is kept where they are found; absent: nowhere. */
+  /** The file that keeps their addresses; absent: none. */
   readonly addressFile?: string;
 
   /** Absent: no audit log. */
@@ -139,17 +141,23 @@ export interface AgentOptions {
   /** A line for each connection; absent: none. */
   readonly access?: AccessLogOptions;
 
-  /** After SIGTERM, what runs may go on this long; 0 ends it at once. */
+  /**
+   * After SIGTERM, running conduits may go on for this long; 0 ends them at
+   * once.
+   */
   readonly drainTimeoutMs: number;
 
   readonly health: ListenAddress;
-  /** Absent: what it answers is on the health port, too. */
+  /** Absent: its answers are on the health port, too. */
   readonly admin?: ListenAddress;
-  /** How it is reached beside that port; absent: by what is in its state directory. */
+  /**
+   * Other ways to the admin API beside that port; absent: those in its state
+   * directory.
+   */
   readonly adminAccess?: AdminAccess;
   /** Whether `/debug/pprof/*` is there; absent: no. */
   readonly profiling?: boolean;
-  /** Flags as they are in effect, without secrets; absent: nobody is told. */
+  /** The flags in effect, without secrets; absent: they are not shown. */
   readonly shownFlags?: () => ConfigAnswer["flags"];
 
   /** The file that options came from, if some of them may change in it. */

@@ -20,7 +20,9 @@ import type {
 } from "../proto/admin/status_answer.ts";
 import type { ServiceProxy } from "../services/proxy/service_proxy.ts";
 
-/** Lines of an agent's log that people are told of as what they are. */
+/**
+ * Lines of an agent's log that become events of a kind of their own.
+ */
 export const AGENT_EVENT_LINES: EventLines = [
   ["linked to server", "linked"],
   ["a server is linked again", "linked"],
@@ -42,7 +44,7 @@ export interface AgentParts {
   };
 }
 
-/** The part of a service proxy in what its agent answers. */
+/** The service proxy's part of an agent's answers. */
 interface ProxyParts {
   readonly parts: Pick<StatusAnswer, "services" | "follows" | "sources">;
   readonly services: ReturnType<NonNullable<NodeFacts["services"]>>;
@@ -54,7 +56,7 @@ export type ShowAgent = (parts: AgentParts) => readonly AdminRoute[];
 export interface AgentEnvironment extends LinkEnvironment {
   /** Makes what people see of it. */
   readonly show: ShowAgent;
-  /** Makes the service proxy that is to run beside; absent: there is none. */
+  /** Makes the service proxy of the agent; absent: there is none. */
   readonly openProxy?: (
     program: Program,
     changed: () => void,

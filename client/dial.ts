@@ -23,8 +23,8 @@ export type DialOptions =
     /** Without a node: only if there is no more than one, see `TunnelDial`. */
     readonly oneAgent?: boolean;
     /**
-     * Where it is given, a host that is the name of a connected node means that
-     * node's own loopback, and this is told so.
+     * If given, a host that is the name of a connected node means that node's
+     * own loopback, and this function is told so.
      */
     readonly onNode?: (line: string) => void;
     /** Gives the dial up; not the connection, once there is one. */
@@ -65,7 +65,7 @@ export async function dialDatagrams(
   return new TunnelDatagrams(conduit, addrOf("udp", address));
 }
 
-/** Over a route of its own, which ends with what is dialed. */
+/** Over its own route, which is closed with the connection. */
 async function dialOnce(
   protocol: "tcp" | "udp",
   address: string,
@@ -90,12 +90,12 @@ async function dialOnce(
   }
 }
 
-// `NODE:PORT` for people: a target whose host is the name of a connected node is
-// that node's own loopback.
+// `NODE:PORT` for people: a target whose host is the name of a connected node
+// is that node's own loopback.
 //
-// The server knows which nodes there are, and what its policy says: it refuses
-// such a dial, and the node is named in a second one. Only commands that people
-// type ask for that; what other programs dial stays what they said.
+// The server knows the nodes and its policy: it refuses such a dial, and a
+// second dial names the node. Only commands for people do that; the targets of
+// other programs are not changed.
 
 /**
  * Dials as `dialer` does, and nodes by their names.

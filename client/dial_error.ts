@@ -31,7 +31,7 @@ export class TunnelDialError extends Error {
   /** Tells it from other errors, also by its text. */
   override readonly name = "TunnelDialError";
 
-  /** By which the logs of all programs on the way know the dial. */
+  /** The id of the dial in the logs of all programs on the way. */
   connectionId?: ConnectionId;
 
   /** What `tunnel explain` and docs/reference/errors.md say more of. */
@@ -70,7 +70,7 @@ const REASONS: Readonly<Record<DialError["reason"], DialFailure>> = {
   "dial-closed": "dialclosed",
 };
 
-/** Puts what went wrong on the wire into the client's words. */
+/** Translates an error on the wire into the client's words. */
 export function toTunnelDialError(error: DialError): TunnelDialError {
   return new TunnelDialError(REASONS[error.reason], error.message, error);
 }
@@ -93,7 +93,7 @@ export class TunnelLostError extends Error {
   readonly tunnelCode: string = "TUN403";
 }
 
-/** `clean` comes here too: what is written after it reaches nobody. */
+/** `clean` comes here too: later writes reach no reader. */
 export function errorOf(end: ConduitEnd): Error {
   if (end.kind === "lost") return new TunnelLostError(end.reason);
   return new TunnelResetError(

@@ -1,6 +1,6 @@
 /**
- * The contract between a dialer and whatever makes its dials: over one server, over
- * several, or straight.
+ * The contract between a dialer and the code that makes its dials: over one
+ * server, over several, or straight.
  *
  * @module
  */
@@ -15,9 +15,9 @@ import type { Conduit } from "../proto/transfer/conduit.ts";
 export interface TunnelDial extends DialWishes {
   /** What is wanted behind the tunnel. */
   readonly target: DialTarget;
-  /** By which all programs on the way know it; made here unless given. */
+  /** The id for all programs on the way; made here unless given. */
   readonly id?: ConnectionId | undefined;
-  /** The span of whoever wants it; the dial is one below it. */
+  /** The caller's span; the dial's span is its child. */
   readonly trace?: TraceContext | undefined;
   /**
    * What the caller has to say at once, at most `EARLY_BYTES_MAX` bytes;

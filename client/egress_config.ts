@@ -62,8 +62,9 @@ const API_VERSIONS = [
  * Reads a configuration.
  *
  * @param document YAML or JSON.
- * @param source How to call it in errors, such as the file's name.
- * @throws {EgressConfigError} Naming the field, what was seen and what was wanted.
+ * @param source Its name in errors, such as the file's name.
+ * @throws {EgressConfigError} Naming the field, what was seen and what was
+ *   wanted.
  */
 export function parseEgressConfig(
   document: string,

@@ -1,15 +1,16 @@
 /**
- * Dials over the first of several servers that can serve: one that is away,
- * refuses us, is about to go or has no agent for a dial is followed by the next at
- * once; one that is silent is raced by it. Who has failed is tried last for a
- * while, and afterwards, too, until another one fails.
+ * Dials over the first of several servers that can serve: when a server is
+ * away, refuses us, is draining or has no agent for a dial, the next is asked
+ * at once; when a server is silent, the next races it. A server that has failed
+ * is tried last for a while, and until another one fails.
  *
- * What the caller has said leaves over one server only (`platform/time/race.ts`).
- * So a server is asked at once, and what the caller has said follows when that
- * server has shown that it lives (`Connection.isProven`): at once, too, if it
- * answered a PING within its last round trip; with the answer to the dial, where
- * that comes soon. Until then the dial can go to another server. If the server
- * stands still afterwards, the dial fails: the target may have heard it.
+ * What the caller has said leaves over one server only
+ * (`platform/time/race.ts`). So a server is asked at once, and what the caller
+ * has said follows when that server has shown that it lives
+ * (`Connection.isProven`): at once, too, if it answered a PING within its last
+ * round trip; with the answer to the dial, where that comes soon. Until then
+ * the dial can go to another server. If the server stands still afterwards, the
+ * dial fails: the target may have heard it.
  *
  * What a target or a policy says is final. It refuses to know how a server is
  * reached and asked.
@@ -40,19 +41,22 @@ import {
   type TunnelDial,
 } from "./dial_starter.ts";
 
-/** A server that has not answered for so long is raced by the next. */
+/** A server that has not answered after this time is raced by the next. */
 export const FAILOVER_SILENT_MS = 1_000;
 
-/** By then it is asked whether it is there at all: its target may be slow. */
+/** At this time it is asked for a sign of life: its target may be slow. */
 export const SUSPECT_MS = 500;
 
-/** Servers that an error tells of, with so many letters of what each said. */
+/**
+ * Limits on the servers that an error names, and on the letters of each one's
+ * words.
+ */
 const TOLD_MAX = 6;
 const TOLD_LENGTH_MAX = 300;
 
 /** One of several servers. */
 export interface NamedServer {
-  /** For people; the names are different. */
+  /** For people; the names differ. */
   readonly name: string;
   readonly starter: DialStarter;
 }
@@ -108,7 +112,7 @@ class FailoverDial extends PromisedRace<AskedServer, Conduit> {
     private readonly dial: TunnelDial,
     private readonly queue: NamedServer[],
     timers: Timers,
-    /** It is tried after the others for so long. */
+    /** After a failure it is tried after the others for this long. */
     private readonly setBack: (server: NamedServer, ms: number) => void,
   ) {
     super(timers, SUSPECT_MS);
@@ -155,7 +159,7 @@ class FailoverDial extends PromisedRace<AskedServer, Conduit> {
     // The server may stand still, or the target be slow.
     const { asked } = attempt;
     asked.isSilent = true;
-    // Those that come later had better begin with another one.
+    // Later dials should begin with another server.
     if (asked.isHeard?.() !== true) this.setBack(asked.server, FAILED_MS);
     if (this.hearer === undefined) this.#askNext();
     return "watch";
@@ -201,9 +205,9 @@ class FailoverDial extends PromisedRace<AskedServer, Conduit> {
   }
 
   /**
-   * The last one went away. Those before, which would not serve for a moment, may
-   * have what they lacked: servers that are restarted in order leave one that
-   * serves at any time, and it may have been none of them when it was asked.
+   * The last server went away. Earlier ones that could not serve for a moment
+   * may be able to now: when servers are restarted in order, one of them always
+   * serves, but each may have been asked at its wrong moment.
    *
    * @returns Whether one is asked.
    */
@@ -230,9 +234,8 @@ class FailoverDial extends PromisedRace<AskedServer, Conduit> {
 const QUICKER = new DialError("cancelled", "another server was quicker");
 
 /**
- * Whether another server may do better, and what was said stays said once.
- *
- * @param hasSaid What the caller had to say has left, or may have.
+ * Whether another server may do better, without sending the caller's bytes
+ * twice.¶@param hasSaid The caller's bytes have left, or may have.
  */
 function isOfServer(error: unknown, hasSaid: boolean): error is Error {
   if (error instanceof DialError) {
@@ -241,7 +244,7 @@ function isOfServer(error: unknown, hasSaid: boolean): error is Error {
     return error.reason === "link-lost" && !hasSaid;
   }
   if (error instanceof TunnelDialError) return error.reason === "streamsetup";
-  // Bugs of ours stay what they are.
+  // Errors in our own code are passed on unchanged.
   return error instanceof Error && !(error instanceof TypeError) &&
     !(error instanceof RangeError);
 }

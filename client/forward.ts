@@ -59,8 +59,8 @@ export interface Forward {
   /** `ip:port`, as bound. */
   readonly listening: string;
   /**
-   * No new callers. Those that are connected go on, except over UDP, where
-   * nobody could tell that they are.
+   * Accepts no new callers. Connected ones go on, except over UDP, which has no
+   * end to wait for.
    *
    * @returns When the last of them is done.
    */
@@ -122,7 +122,7 @@ class ConnectionForward implements Forward {
     try {
       if (earlyData) early = await firstBytes(socket, EARLY_WAIT_MS, timers);
     } catch {
-      // A caller that was gone before it said anything is nobody's business.
+      // A caller that left before its first byte needs no report.
       return accepted.close();
     }
     try {
@@ -155,12 +155,12 @@ function dialOf(options: ForwardOptions, early: Uint8Array): TunnelDial {
 
 // A local UDP port whose every caller gets a flow through the tunnel.
 
-/** A UDP caller that is silent for so long is gone. */
+/** A UDP caller counts as gone after this silence. */
 export const FORWARDED_UDP_IDLE_TIMEOUT_MS = 60_000;
 
 /**
- * How long the datagrams of a caller whose dial failed are dropped before the
- * next one is tried: nobody can tell a UDP caller to stop asking.
+ * How long the datagrams of a caller are dropped after its dial failed: UDP
+ * cannot tell a caller to stop.
  */
 export const FORWARDED_REFUSED_PAUSE_MS = 1_000;
 

@@ -23,13 +23,13 @@ import {
 import type { Upstream } from "../net/channel/upstream.ts";
 import { tlsUpstream } from "../net/channel/server_upstream.ts";
 
-/** For all of it: name, TCP and handshake. */
+/** For the whole: name, TCP and handshake. */
 export const FRONTEND_CONNECT_TIMEOUT_MS = 10_000;
 
 /** How long, and until when, to try. */
 interface FrontendConnectOptions {
   readonly timers: Timers;
-  /** Gives up; its reason is what is thrown. */
+  /** Gives up; its reason is thrown. */
   readonly signal?: AbortSignal;
 }
 
@@ -101,7 +101,8 @@ const WORDS: ReadonlyMap<string, string> = new Map(
 );
 
 function asDialError(error: unknown, address: string): unknown {
-  // Bugs of ours stay what they are; a path that is too long is none.
+  // Errors in our own code are passed on unchanged; a path that is too long is
+  // not one of them.
   if (error instanceof TypeError && codeOf(error) === "") return error;
   if (!(error instanceof Error)) return error;
   // Those of TLS and of credentials are whole sentences already.

@@ -33,15 +33,15 @@ const KEEPALIVE = { intervalMs: 30_000, timeoutMs: 20_000 };
 const RETRIES_MAX = 3;
 
 /**
- * Where dials are answered so soon, what a caller says first waits for that: a
- * server that stands still, or is cut off, has not heard it then.
+ * If dials are answered this soon, a caller's first bytes wait for the answer:
+ * then a stopped or cut-off server has not received them.
  */
 const QUICK_MS = 10;
 
-/** Weight of a new dial in what they take. */
+/** Weight of a new dial in their average time. */
 const SMOOTHING = 1 / 8;
 
-/** One that is suspected to stand still has so long to say anything. */
+/** A server that seems to have stopped has this long for a sign of life. */
 const SUSPECT_MS = 10_000;
 
 export class GrpcDialer implements DialStarter {
@@ -84,7 +84,7 @@ export class GrpcDialer implements DialStarter {
       try {
         return await this.#dialOn(connection, dial, signal, sending);
       } catch (error) {
-        // Who refuses our certificate will do so again.
+        // A server that refuses our certificate will do so again.
         const isRefusal = connection.scheme === "https" &&
           !connection.hasAnswered;
         if (

@@ -1,6 +1,7 @@
 /**
- * A dial that somebody asks of us and that we ask of a server: what a relay on a
- * node and a gateway in front of several servers have in common.
+ * A dial that a caller asks of this program and that this program asks of a
+ * server: the common part of a relay on a node and of a gateway in front of
+ * several servers.
  *
  * @module
  */
@@ -31,9 +32,9 @@ interface RelayedDial extends DialWishes {
 }
 
 /**
- * Dials over `dialer`, and answers with what came of it.
+ * Dials over `dialer`, and answers with the outcome.
  *
- * @param failed For the log: what it failed with, unless it is our own fault.
+ * @param failed For the log: the error, unless it is an internal one.
  */
 export function relayDial(
   dialer: TunnelDialer,
@@ -42,7 +43,7 @@ export function relayDial(
   failed: (error: DialError) => void = () => {},
 ): PendingDial {
   const abort = new AbortController();
-  // Sent when there is a connection, and what it is a view of is not kept.
+  // Sent when there is a connection; the bytes under the view are not kept.
   const earlyData = asked.takeEarlyData().slice();
   const { target, id, trace, timeoutMs } = asked;
   const dialed = dialer.dial({
@@ -65,14 +66,14 @@ export function relayDial(
   return { cancel: () => abort.abort() };
 }
 
-/** In the words that answers are made of. */
+/** In the words of answers. */
 const REASONS: Readonly<Record<DialFailure, DialError["reason"]>> = {
   endpoint: "endpoint",
   timeout: "timeout",
   context: "cancelled",
   dialclosed: "dial-closed",
   tunnelclosed: "link-lost",
-  // Nobody is there to be asked.
+  // There is no server to ask.
   streamsetup: "no-agent",
 };
 

@@ -13,7 +13,7 @@ import { hostOf, portOf } from "../proto/peer/host_port.ts";
 /** Size of the chunks that {@linkcode TunnelConn.readable} gives. */
 const CHUNK_BYTES = 65_536;
 
-/** One waiting call, and what it waits with. */
+/** One waiting call, and its resolvers. */
 interface Waiting<T> {
   readonly bytes: Uint8Array;
   readonly resolve: (value: T) => void;
@@ -40,8 +40,8 @@ export class TunnelConn implements Disposable, AsyncDisposable {
   /**
    * Takes a conduit over; `dial` does it for most.
    *
-   * @param conduit A connected conduit that nobody has attached to.
-   * @param remoteAddr What was dialed.
+   * @param conduit A connected conduit without a handler.¶@param remoteAddr The
+   *   dialed target.
    */
   constructor(
     private readonly conduit: Conduit,
@@ -118,9 +118,9 @@ export class TunnelConn implements Disposable, AsyncDisposable {
   }
 
   /**
-   * Gives the connection up: what was not delivered is dropped, and a waiting
-   * `read` or `write` is rejected. Where both ends have ended their sides, what
-   * was written is delivered first.
+   * Gives the connection up: undelivered bytes are dropped, and a waiting
+   * `read` or `write` is rejected. If both ends have ended their sides, written
+   * bytes are delivered first.
    */
   close(): void {
     if (this.#end !== undefined) return;
@@ -219,13 +219,13 @@ export class TunnelConn implements Disposable, AsyncDisposable {
 
 // Addresses of a connection through the tunnel, in the shape of `Deno.NetAddr`.
 
-/** In the shape of `Deno.NetAddr`; a name that was dialed stays a name. */
+/** In the shape of `Deno.NetAddr`; a dialed name stays a name. */
 export interface TunnelAddr {
   /** What the target is spoken to in. */
   readonly transport: "tcp" | "udp";
   /** A name or an address, IPv6 without brackets. */
   readonly hostname: string;
-  /** 0 where there is none. */
+  /** 0 when there is none. */
   readonly port: number;
 }
 

@@ -16,7 +16,7 @@ import { type TunnelAddr, UNSPECIFIED } from "./tunnel_conn.ts";
  */
 export const TUNNEL_WAITING_MAX = 4_096;
 
-/** Who waits for a datagram. */
+/** A call that waits for a datagram. */
 interface Waiting {
   readonly resolve: (datagram: Uint8Array<ArrayBuffer> | null) => void;
   readonly reject: (error: Error) => void;
@@ -26,7 +26,9 @@ interface Waiting {
 export class TunnelDatagrams implements Disposable, AsyncDisposable {
   /** Unspecified: this end of a tunnel has no address, its route has. */
   readonly localAddr: TunnelAddr = { transport: "udp", ...UNSPECIFIED };
-  /** See {@linkcode TUNNEL_WAITING_MAX}; only what is received is consumed. */
+  /**
+   * See {@linkcode TUNNEL_WAITING_MAX}; only received datagrams are consumed.
+   */
   readonly #arrived: Uint8Array<ArrayBuffer>[] = [];
   #receiver: Waiting | undefined;
   #peerEnded = false;
@@ -71,8 +73,8 @@ export class TunnelDatagrams implements Disposable, AsyncDisposable {
   }
 
   /**
-   * Sends one datagram, or drops it where there is no room: as with UDP itself,
-   * nobody is told.
+   * Sends one datagram, or drops it without notice when there is no room, as
+   * UDP does.
    *
    * @throws {RangeError} If it is larger than UDP allows.
    * @throws {TunnelResetError} When either end gave up.

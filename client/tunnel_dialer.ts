@@ -49,13 +49,13 @@ export interface TunnelDialer {
   /**
    * Connects.
    *
-   * @returns A connected conduit that nobody has attached to. Early data is
-   *   delivered, ahead of anything written to it.
+   * @returns A connected conduit without a handler. Early data is delivered
+   *   before later writes.
    * @throws {TunnelDialError}
    * @throws {RangeError} If there is too much early data.
    */
   dial(dial: TunnelDial): Promise<Conduit>;
-  /** Ends what is shared between dials; conduits that are open go on. */
+  /** Ends the shared parts of dials; open conduits go on. */
   close(): void;
 }
 
@@ -154,7 +154,9 @@ const DIRECT: DialStarter = {
   close() {},
 };
 
-/** What would be sent as it is: in a request line, in header fields. */
+/**
+ * Characters that would be sent unescaped, in a request line or header fields.
+ */
 function check({ target, node, id, earlyData }: TunnelDial): void {
   if (id !== undefined && readConnectionId(id) === undefined) {
     throw new RangeError(
@@ -206,7 +208,7 @@ async function dialWithin(
             signal,
           ),
           signal,
-          // It may still succeed, and nobody would own it.
+          // It may still succeed, and its result would have no owner.
           (conduit) => abandon(conduit, "the caller gave up"),
         ),
     );
@@ -225,7 +227,7 @@ function inClientWords(error: unknown, route: string): unknown {
   if (error instanceof TunnelDialError || !(error instanceof Error)) {
     return error;
   }
-  // Bugs of ours stay what they are.
+  // Errors in our own code are passed on unchanged.
   if (error instanceof TypeError || error instanceof RangeError) return error;
   return new TunnelDialError(
     "streamsetup",

@@ -17,7 +17,7 @@ import type { UpstreamIdentity } from "../net/channel/server_upstream.ts";
 /** How the server's frontend is spoken to. */
 export type FrontendProtocol = "grpc" | "http-connect";
 
-/** Where the frontend listens. */
+/** The frontend's address. */
 export type FrontendAddress =
   | { readonly kind: "unix"; readonly path: string }
   | {
@@ -31,7 +31,7 @@ export type FrontendAddress =
 export interface RouteTls {
   /** PEM: whom to trust as the server. */
   readonly caFile: string;
-  /** PEM: our certificate, and what stands between it and its authority. */
+  /** PEM: our certificate, and the intermediate ones up to its authority. */
   readonly certFile: string;
   /** PEM: its private key. */
   readonly keyFile: string;
@@ -55,21 +55,17 @@ export type TunnelRoute =
   };
 
 /**
- * As a node, through the port of a server where agents call in: what a node may
- * reach is said by the server's policy.
+ * As a node, through a server's agent port: the server's policy says what a
+ * node may reach.
  */
 export interface NodeRoute {
   /** Tells it from other routes. */
   readonly kind: "node";
   /** At least one. */
   readonly addresses: readonly ServerAddress[];
-  /** Of the node, read for each connection. */
+  /** The node's files, read for each connection. */
   readonly files: CredentialFiles;
-  /**
-   * In place of `files`, where that is looked after by the program itself.
-   *
-   * @internal
-   */
+  /** Used in place of `files` when the program itself follows the identity. */
   readonly identity?: NodeIdentity;
   /** The name servers' certificates must bear; absent: the host. */
   readonly serverName?: string;
@@ -98,13 +94,13 @@ export function describeFrontend(address: FrontendAddress): string {
     : hostPort(address.host, address.port);
 }
 
-// Who a node is, for routes that are taken in its name: what connections show and
-// trust, and who is told when that is of no use, or when a server can be asked.
-//
-// It refuses to know where an identity is kept, and how it is renewed.
+// The identity of a node, for routes in its name: the certificate and the trust
+// of connections, and callbacks for a refused certificate and for a chance to
+// ask a server.¶It knows neither where an identity is kept nor how it is
+// renewed.
 
 export interface NodeIdentity extends UpstreamIdentity {
-  /** For the next connection; behind `ready`. */
+  /** For the next connection; valid after `ready`. */
   readonly current: TlsMaterial;
   /** Settles when what a server was asked is kept, or soon: before the end. */
   settled(): Promise<void>;

@@ -1,9 +1,8 @@
 /**
  * How one connection looks in an access log: as JSON, as text (logfmt), or as
- * the line of NCSA and Apache with what a tunnel knows besides behind it.
- *
- * What peers chose is clipped, and has no blank, quote or control character of
- * its own in a line: nobody can make up a field, or a line.
+ * the line of NCSA and Apache, followed by the tunnel's own fields.¶A peer's
+ * text is shortened, and blanks, quotes and control characters in it are
+ * escaped, so a peer cannot forge a field or a line.
  *
  * @module
  */
@@ -112,7 +111,7 @@ function textLine(
     ` durationMs=${durationMs(connection, endMs)}\n`;
 }
 
-/** As logfmt has it without quotes. */
+/** Characters that logfmt allows without quotes. */
 const PLAIN_VALUE = /^[!#-<>-[\]-~]+$/;
 
 function plain(value: string): string {
@@ -159,7 +158,7 @@ function escaped(character: string): string {
     .map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
 }
 
-/** As `toISOString` has it. */
+/** In the format of `toISOString`. */
 function isoTime(time: LineTime, ms: number): string {
   const millisecond = time.look(ms);
   const zeros = millisecond < 10 ? "00" : millisecond < 100 ? "0" : "";
@@ -178,7 +177,7 @@ export function commonSecond(second: Date): string {
 // deno-fmt-ignore: one year.
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/** Of the dial: a connection that was reset later had been made. */
+/** The status of the dial: a connection that was reset later had been made. */
 function statusOf({ end }: ConnectionRecord): number {
   if (end.kind !== "failed") return 200;
   if (end.reason === "cancelled") return CALLER_GONE;

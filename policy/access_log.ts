@@ -1,11 +1,9 @@
 /**
- * The access log: a line for each connection that is over, or could not be made,
- * in a file that is rotated and opened anew as audit logs are, or on standard
- * output or error.
- *
- * For people and their tools, and no proof: with a sample most connections are
- * left out, and a file that cannot be written loses lines. What must be complete
- * is the audit log's business.
+ * The access log: a line for each finished or failed connection, in a file that
+ * is rotated and opened again as audit logs are, or on standard output or
+ * error.¶It is for people and their tools, and proves nothing: with a sample
+ * most connections are left out, and a file that cannot be written loses lines.
+ * The audit log is the complete one.
  *
  * @module
  */
@@ -29,11 +27,11 @@ import type { Timers } from "../proto/sync/clock.ts";
 
 /**
  * How long a line waits for others. A write costs as much as two hundred lines,
- * whatever it is of; who reads along notices nothing.
+ * whatever its length, and a reader does not notice the delay.
  */
 export const ACCESS_FLUSH_MS = 400;
 
-/** Where to write, what and how. */
+/** The destination, the sample and the format. */
 export interface AccessLogOptions {
   /** `-` is standard output, `stderr` standard error. */
   readonly file: AuditLogOptions;
@@ -108,7 +106,10 @@ export class AccessLog implements AccessRecorder {
     return options && new AccessLog(options, environment);
   }
 
-  /** By lot, and not by the id: callers choose that, and hide no connection. */
+  /**
+   * By chance, and not by the id: callers choose ids, and must not be able to
+   * hide a connection.
+   */
   draws(): boolean {
     return this.#sample >= 1 || this.#random() < this.#sample;
   }
@@ -120,7 +121,7 @@ export class AccessLog implements AccessRecorder {
     this.#writer.write(this.#bytes.subarray(0, written));
   }
 
-  /** Opens the file anew: somebody may have moved it away. */
+  /** Opens the file again: it may have been moved away. */
   reopen(): void {
     this.#writer.reopen();
   }
@@ -141,7 +142,7 @@ function gapLine(format: AccessFormat, lines: number, time: string): string {
     case "text":
       return `${time} event=gap lines=${lines}`;
     case "common":
-      // As parsers of such lines take it.
+      // In the form that parsers of such lines expect.
       return `- - - [${commonSecond(new Date(time))}] "GAP ${lines} lines" 0 0`;
   }
 }

@@ -65,7 +65,7 @@ export class AuditBuffer {
     return true;
   }
 
-  /** The oldest piece; nothing is added to it any more. It still waits. */
+  /** The oldest piece; it is complete, and still waits to be written. */
   first(): AuditChunk | undefined {
     const [chunk] = this.#chunks;
     if (chunk === undefined || chunk.lines === 0) return undefined;

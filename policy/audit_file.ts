@@ -20,7 +20,7 @@ export interface AuditFile {
   readonly bytes: number;
   /** Appends all of `bytes`, or throws with some of them written. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Cuts off what is behind `bytes`. */
+  /** Cuts the file off after `bytes`. */
   cut(bytes: number): Promise<void>;
   close(): void;
 }
@@ -133,8 +133,8 @@ async function endsWithLine(file: Deno.FsFile, size: number): Promise<boolean> {
 const OTHERS_WRITE = 0o022;
 
 /**
- * Refuses a file that is there and not ours alone to write: what it says could
- * be somebody else's, and what is written could go where he wants it.
+ * Refuses an existing file that other users can write: its lines could be
+ * forged, or new lines could go where another user wants them.
  *
  * @throws {AuditLogError}
  */
@@ -185,12 +185,12 @@ function checkSame(
   );
 }
 
-/** Of a symbolic link what it is, and not what it leads to. */
+/** A symbolic link itself, and not its target. */
 function lookedAt(path: string): Deno.FileInfo | undefined {
   try {
     return Deno.lstatSync(path);
   } catch {
-    // There is none yet, or opening it will say what is wrong.
+    // There is none yet, or opening it will report the error.
     return undefined;
   }
 }

@@ -1,12 +1,11 @@
 /**
  * A file of JSON lines about who was let where, rotated by size.
  *
- * To add a line never waits and never fails: lines are kept in bounded memory and
- * written in order in the background. While the file cannot be written (a full
- * disk, for example) they wait; what finds no room is dropped and counted, and a
- * line in the file itself says how many are missing.
- *
- * It knows nothing of what the lines mean.
+ * Adding a line never blocks and never fails: lines are kept in limited memory
+ * and written in order in the background. While the file cannot be written (for
+ * example a full disk) they wait; lines without room are dropped and counted,
+ * and a line in the file says how many are missing.¶It does not know what the
+ * lines mean.
  *
  * @module
  */
@@ -38,7 +37,7 @@ export const AUDIT_RETRY_MS = 2_000;
 /** How long the end of the process may be held up. */
 export const CLOSE_TIMEOUT_MS = 2_000;
 
-/** Where to write, and how much. */
+/** The file, and its limits. */
 export interface AuditLogOptions {
   readonly path: string;
   /** A file of this size is put aside. */
@@ -53,9 +52,9 @@ export interface AuditLogEnvironment extends Tools {
   readonly files?: AuditFiles;
   /** How long a line waits for others; {@linkcode FLUSH_MS} unless given. */
   readonly flushMs?: number;
-  /** For sentences; the audit log unless given. */
+  /** For sentences; "the audit log" by default. */
   readonly what?: string;
-  /** The line that stands for `lines` others; an audit log's unless given. */
+  /** The line that replaces `lines` dropped ones; an audit log's by default. */
   readonly gapLine?: (lines: number, time: string) => string;
 }
 
@@ -128,7 +127,7 @@ export class AuditLog {
    * @param line One value of JSON and a line break; it is copied.
    */
   write(line: Uint8Array): void {
-    // One long gap, and not a line now and then between a thousand small ones.
+    // One long gap, instead of single lines between a thousand small gaps.
     if (this.#gap > 0 && this.#buffer.bytes < PENDING_BYTES_MAX / 2) {
       this.#closeGap();
     }
@@ -155,12 +154,12 @@ export class AuditLog {
     return newest.slice(0, limit).map((line) => decoder.decode(line));
   }
 
-  /** Opens the file anew before the next line: it may have been moved away. */
+  /** Opens the file again before the next line: it may have been moved away. */
   reopen(): void {
     this.#mustReopen = true;
   }
 
-  /** Writes what waits, for a while, and closes the file. */
+  /** Writes waiting lines, for a limited time, and closes the file. */
   async close(): Promise<void> {
     this.#state = "closing";
     if (this.#gap > 0) this.#closeGap();
@@ -211,10 +210,9 @@ export class AuditLog {
   }
 
   /**
-   * Writes what waits now, until the first failure. Never rejects.
-   *
-   * What comes meanwhile waits for its own turn: else, under load, each write
-   * would be of the few lines that came during the one before.
+   * Writes the lines that wait now, until the first failure. Never
+   * rejects.¶Later lines wait for their own turn: otherwise, under load, each
+   * write would contain only the few lines that came during the previous one.
    */
   async #writeAll(): Promise<void> {
     let left = this.#buffer.lines;

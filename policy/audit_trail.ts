@@ -26,7 +26,7 @@ export interface OperatorAction {
   readonly who: Readonly<Record<string, string>>;
   /** Such as `POST /v1/nodes/edge-7/drain`. */
   readonly action: string;
-  /** Of the answer. */
+  /** The answer's bytes. */
   readonly status: number;
   /** Why it was not done. */
   readonly problem?: string;
@@ -106,7 +106,7 @@ export class AuditTrail {
     this.log.write(line.raw("}").finish());
   }
 
-  /** Ends what is still open, and writes everything. */
+  /** Ends open records, and writes all lines. */
   async close(): Promise<void> {
     for (const record of [...this.#open]) {
       record.cutOff();

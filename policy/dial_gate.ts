@@ -1,7 +1,7 @@
 /**
- * Rules on the way of one dial: a name is evaluated before it is resolved, each
- * address before it is dialed, and what is dialed is what was evaluated. So a
- * name whose addresses change between two lookups gains nothing.
+ * Rules on the way of one dial: a name is evaluated before it is resolved, and
+ * each address before it is dialed; only an evaluated address is dialed. So a
+ * name gains nothing by changing its addresses between two lookups.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { refusal } from "./refusal.ts";
 import { NOT_ALLOWED, type RuleDecision, type RuleSet } from "./rule_set.ts";
 import { effectiveAddress, type Subject, subjectOf } from "./subject.ts";
 
-/** Which paths unix sockets may be dialed at, whatever the rules say. */
+/** The paths at which unix sockets may be dialed, whatever the rules say. */
 const ALLOW_UNIX = "--allow-unix";
 
 /** The rules for a dial. */
@@ -20,7 +20,7 @@ export interface DialRules {
   readonly rules?: RuleSet | undefined;
   /** Paths that no rule need allow; a rule may deny them. */
   readonly allowUnix?: readonly string[];
-  /** Called once with whether the dial may be made, as soon as it is known. */
+  /** Called once with whether the dial is allowed, as soon as that is known. */
   readonly onDecision?: (decision: RuleDecision) => void;
 }
 
@@ -86,12 +86,12 @@ export class DialGate {
   }
 
   /**
-   * Evaluates a unix socket: the path that was asked for, and the one that symbolic
-   * links make of it, which is the one to dial.
+   * Evaluates a unix socket: the requested path, and the path after symbolic
+   * links, which is dialed.
    *
    * @param realPath Follows symbolic links.
    * @returns The path to dial.
-   * @throws {DialError} And whatever `realPath` throws.
+   * @throws {DialError} Or the errors of `realPath`.
    */
   async admitPath(
     path: string,

@@ -1,9 +1,9 @@
 /**
- * What the audit log says about one dial: a line when it is decided, a line when
- * its connection ends.
+ * What the audit log says about one dial: a line when it is decided, a line
+ * when its connection ends.
  *
- * Nothing that a connection carries ever gets here, nor any credential: who
- * asked is known by what is public in its certificate.
+ * No content of a connection comes here, and no credential: a caller is named
+ * by the public part of its certificate.
  *
  * @module
  */
@@ -25,14 +25,16 @@ export const TEXT_LENGTH_MAX = 300;
 export interface DialFacts {
   /** The connection's, in the logs of all programs that it passes. */
   readonly id?: ConnectionId | undefined;
-  /** Who asked, as plain text; absent where it is not known. */
+  /** The caller, as plain text; absent when unknown. */
   readonly who?: Readonly<Record<string, string | number>>;
   readonly from?: string;
   /** The agent that makes the connection; absent when there is none. */
   readonly node?: string;
   /** The server that is asked for the connection; absent: an agent here is. */
   readonly forwardedTo?: string;
-  /** What its client connected to, where that stands for targets. */
+  /**
+   * The address that its client connected to, if it differs from the target.
+   */
   readonly service?: string;
   /** Absent: none was found. */
   readonly target?: DialTarget;
@@ -148,7 +150,7 @@ export class DialRecord implements ConduitObserver {
   }
 }
 
-/** The clock of the machine may be set; it is looked at again after so long. */
+/** The machine's clock may be set; it is read again after this time. */
 const CLOCK_LOOK_MS = 100;
 
 export class LineTime {
@@ -183,7 +185,7 @@ export class LineTime {
     return (wallMs - second * 1000) | 0;
   }
 
-  /** Of the moment that was looked at last. */
+  /** The last moment that was read. */
   get second(): string {
     return this.#text;
   }

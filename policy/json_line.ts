@@ -20,7 +20,7 @@ export class JsonLine {
   #bytes = new Uint8Array(1_024);
   #used = 0;
 
-  /** Adds what is JSON already: `ascii` as it is. */
+  /** Adds text that is JSON already: `ascii` as it is. */
   raw(ascii: string): this {
     const bytes = this.#withRoom(ascii.length);
     let at = this.#used;
@@ -56,7 +56,7 @@ export class JsonLine {
     return this.digits(value, digits);
   }
 
-  /** @param value An integer of so many digits at most, below a billion. */
+  /** @param value An integer of at most this many digits, below a billion. */
   digits(value: number, count: number): this {
     // What looks like a fraction to the compiler is divided ten times slower.
     value |= 0;

@@ -25,7 +25,7 @@ export interface NearMiss {
   readonly misses: readonly string[];
 }
 
-/** Of two that miss as much, the one that was written first. */
+/** Of two equally near rules, the first in the list. */
 export function nearestOf(
   candidates: readonly NearMiss[],
 ): NearMiss | undefined {

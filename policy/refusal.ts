@@ -17,7 +17,7 @@ import { clipped } from "../proto/peer/quoted.ts";
 /** Longest target that a refusal repeats: peers choose it. */
 const TARGET_LENGTH_MAX = 200;
 
-/** Who refuses, and what its user can do about it. */
+/** The part that refuses, and the remedy for its user. */
 export type Refuser = "agent" | "server";
 
 const REMEDY: Readonly<Record<Refuser, string>> = {

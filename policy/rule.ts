@@ -2,9 +2,9 @@
  * One rule about targets: `tcp:10.0.0.0/8:80,443`, `udp:*:53`,
  * `tcp:*.internal:*`, `*:[fd00::/8]:1-1023`, `unix:/run/app/*.sock`.
  *
- * Only the language is here: text in, rule out, or an error that says in which
- * column and what to write instead. What a rule means for a target is defined in
- * `rule_set.ts`; whether it allows or denies, by the list that it is in.
+ * Only the language is here: text in, rule out, or an error with a column and a
+ * correction. `rule_set.ts` defines what a rule means for a target; its list
+ * decides whether it allows or denies.
  *
  * @module
  */
@@ -65,8 +65,8 @@ export class RuleError extends Error {
   readonly detail: string;
 
   /**
-   * @param column Where in the rule, counted from 1.
-   * @param problem What was seen there, what was wanted, what to write.
+   * @param column Position in the rule, counted from 1. @param problem What was
+   *   seen there, what was wanted, what to write.
    */
   constructor(rule: string, readonly column: number, problem: string) {
     const detail = `the rule "${
@@ -199,7 +199,7 @@ function parsePrefix({ text, host, from }: HostText): IpPrefix {
   const prefix = parseIpPrefix(host);
   if (prefix === undefined) throw refuse(`a length from /0 to /${bits}`);
   if (address.some((byte, index) => byte !== prefix.address[index])) {
-    // Taken literally it is wider than it looks: nobody should guess.
+    // Taken literally it is wider than it looks, so it is refused.
     const network = `${formatIpAddress(prefix.address)}/${prefix.length}`;
     const one = formatIpAddress(address);
     throw refuse(`${network} for the network, or ${one} for the address`);
@@ -303,7 +303,7 @@ function parsePathRule(text: string, from: number): Rule {
   return { kind: "path", text, pattern: new Wildcard(path) };
 }
 
-/** Of a rule, in a message. */
+/** A rule's text in a message. */
 const RULE_LENGTH_SHOWN = 80;
 
 /** What a plain absolute path has nowhere. */

@@ -1,14 +1,13 @@
 /**
- * What a list of rules says about a target. Pure; knows no DNS.
- *
- * A deny rule that fits refuses, whatever else fits; then an allow rule that
- * fits allows; what no rule fits is refused.
+ * Evaluates a target by a list of rules. Pure; it does not use DNS.¶A matching
+ * deny rule refuses, whatever else matches; otherwise a matching allow rule
+ * allows; a target without a matching rule is refused.
  *
  * A name is evaluated twice: as a name, and then each address that it has. An
  * allow rule about names (or `*`) allows the name whatever its addresses are,
- * unless a deny rule is about one of them; else each address needs an allow rule
- * of its own. So a rule about names trusts the DNS of that name, and a rule about
- * addresses trusts nobody.
+ * unless a deny rule matches one of them; otherwise each address needs an allow
+ * rule of its own. So a rule about names trusts the DNS of that name, and a
+ * rule about addresses does not trust DNS.
  *
  * Paths of unix sockets are evaluated as they are written. Where symbolic links
  * lead is known on the machine that dials, which evaluates that as well;
@@ -27,9 +26,9 @@ import type { Wildcard } from "./wildcard.ts";
 /** A rule, and what to call it when it decides. */
 export interface LabelledRule {
   readonly rule: Rule;
-  /** Where it was written and its text, such as `--deny tcp:*:25`. */
+  /** Its origin and its text, such as `--deny tcp:*:25`. */
   readonly label: string;
-  /** Where it stands in a document. */
+  /** Its place in a document. */
   readonly place?: DocumentPath;
 }
 
@@ -69,7 +68,7 @@ export class RuleSet {
   /**
    * Evaluates a name before it is resolved.
    *
-   * @returns `undefined` when it is for its addresses to decide.
+   * @returns `undefined` when its addresses decide.
    */
   evaluateName(endpoint: EndpointSubject): RuleDecision | undefined {
     const fits = ({ rule }: LabelledRule) => fitsName(rule, endpoint);
@@ -100,7 +99,7 @@ export class RuleSet {
     return before ?? this.#evaluate(fits);
   }
 
-  /** Evaluates a unix socket by its path, as it is written. */
+  /** Evaluates a unix socket by its path as written. */
   evaluatePath(path: string): RuleDecision {
     // Else a pattern could be made to fit another path than the kernel's.
     const isPlain = path.startsWith("/")
@@ -191,7 +190,9 @@ export class RuleSet {
   }
 }
 
-/** Where a process's own view begins: each such path may be any other. */
+/**
+ * Roots of a process's own view of files: such a path may be any other path.
+ */
 const MAGIC = /^\/(?:proc|dev\/fd)(?:\/|$)/;
 
 function namesFolder({ head }: Wildcard): boolean {
@@ -209,7 +210,7 @@ function fitsName(rule: Rule, endpoint: EndpointSubject): boolean {
     fitsHostName(rule, endpoint);
 }
 
-/** Whether the host of `rule` is that of a target as it is asked for. */
+/** Whether the host of `rule` matches the target's requested host. */
 export function fitsHostName(
   rule: EndpointRule,
   endpoint: EndpointSubject,

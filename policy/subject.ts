@@ -1,7 +1,7 @@
 /**
- * A target as rules see it: spellings that mean the same are made one, and
- * spellings that hide what they mean are recognized; and a caller by the names that
- * its certificate proves.
+ * A target as rules see it: equal spellings get one form, and spellings that
+ * hide their meaning are recognized. Also a caller by the names that its
+ * certificate proves.
  *
  * @module
  */
@@ -28,14 +28,14 @@ export type Subject =
     readonly host: HostSubject;
     readonly port: number;
   }
-  /** As it was asked for. */
+  /** As requested. */
   | { readonly kind: "path"; readonly path: string }
   /** Nothing that a rule could be about, and why. */
   | { readonly kind: "unreadable"; readonly problem: string };
 
-/** Where an endpoint is. */
+/** The address of an endpoint. */
 export type HostSubject =
-  /** Its addresses are known without asking anybody. */
+  /** Its addresses are known without a lookup. */
   | { readonly kind: "addresses"; readonly addresses: readonly IpAddress[] }
   /**
    * A name in lower case and ASCII, without a dot at the end; empty when no
@@ -72,7 +72,7 @@ function hostSubject(host: string): HostSubject {
   const address = effectiveAddress(host);
   if (address !== undefined) return { kind: "addresses", addresses: [address] };
   if (host.length > NAME_LENGTH_MAX + 1) return { kind: "name", name: "" };
-  // Resolvers do the same, so what they look up is what rules compare.
+  // Resolvers do the same, so rules compare what is looked up.
   const name = plainName(isAscii(host) ? host : domainToASCII(host));
   // What is no name (`db.internal\0.example`, `a b`) must not look like one.
   const isName = /^[0-9a-z._-]+$/.test(name) && !isIpv4Lookalike(name);
@@ -99,17 +99,17 @@ export function isUnspecified(address: IpAddress): boolean {
 /** Words in front of a node's name in certificates: Kubernetes' and ours. */
 const NAME_PREFIX = /^(?:system:node:|node:)/;
 
-/** The common name, without what stands in front of nodes' names. */
+/** The common name, without the prefix of nodes' names. */
 export function nodeNameOf({ commonName }: PeerIdentity): string {
   return commonName.replace(NAME_PREFIX, "");
 }
 
 /**
  * What the holder of a certificate may be called as a node: its common name
- * without what stands in front of nodes' names, then its DNS names. An address
- * among these proves no address.
+ * without the prefix of nodes' names, then its DNS names. An address among
+ * these proves no address.
  *
- * @returns `undefined` when none was shown: a token may prove one.
+ * @returns `undefined` without a certificate: a token may prove a name.
  */
 export function provenNames(
   identity: PeerIdentity,
@@ -120,7 +120,7 @@ export function provenNames(
   return [nodeNameOf(identity), ...dns].filter((name) => name !== "");
 }
 
-/** The addresses that a certificate is for; they are its names for nobody. */
+/** The addresses in a certificate; they are never used as names. */
 export function provenAddresses(identity: PeerIdentity): readonly string[] {
   const common = nodeNameOf(identity);
   const inName = addressOf(common) === undefined ? [] : [nameKey(common)];

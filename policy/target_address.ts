@@ -1,6 +1,6 @@
 /**
- * `host:port` apart, as Go's `net.SplitHostPort` does it, because that is what
- * Konnectivity's agents do with what they are asked to dial.
+ * Splits `host:port` like Go's `net.SplitHostPort`, because Konnectivity's
+ * agents do that with their targets.
  *
  * @module
  */

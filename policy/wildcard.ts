@@ -1,17 +1,17 @@
 /**
- * Patterns in which `*` stands for any run of characters, an empty one too.
- *
- * No regular expressions: what is matched comes from peers, and a pattern such
- * as `*a*a*a*` must not take longer than going through the text once.
+ * Patterns in which `*` matches any run of characters, even an empty
+ * one.¶Regular expressions are not used: the matched text comes from peers, and
+ * a pattern such as `*a*a*a*` must not take longer than going through the text
+ * once.
  *
  * @module
  */
 
-/** A pattern in which `*` stands for any text. */
+/** A pattern in which `*` matches any text. */
 export class Wildcard {
   readonly #parts: readonly string[];
 
-  /** @param pattern Everything but `*` stands for itself. */
+  /** @param pattern Every character but `*` matches itself. */
   constructor(readonly pattern: string) {
     this.#parts = pattern.split("*");
   }

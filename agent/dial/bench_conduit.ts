@@ -23,7 +23,7 @@ import type {
 } from "../../proto/transfer/conduit.ts";
 import { PooledQueue } from "../../proto/transfer/pooled_queue.ts";
 
-/** What is echoed or made ahead of what was taken. */
+/** Bytes that are echoed or produced ahead of the reader. */
 export const BENCH_WINDOW_BYTES = 256 * 1024;
 
 /** How long one connection may last, so that a forgotten one ends. */
@@ -43,7 +43,7 @@ export class BenchConduit implements Conduit {
   #unconsumed = 0;
   #wantsRoom = false;
   #isScheduled = false;
-  /** Of `discard`. */
+  /** For `discard`. */
   #received = 0;
   #reportAt = nextReportAt(0);
   #state: "open" | "callerEnded" | "closed" = "open";
@@ -146,7 +146,7 @@ export class BenchConduit implements Conduit {
     this.#close({ kind: "clean" });
   }
 
-  /** At most one report waits: who does not read gets fewer of them. */
+  /** At most one report waits: a slow reader gets fewer of them. */
   #report(): void {
     if (this.#outbox.bytes > 0 || this.#unconsumed > 0) return;
     const isDue = this.#received >= this.#reportAt ||

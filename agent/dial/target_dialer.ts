@@ -43,10 +43,10 @@ interface TargetDialerOptions {
     controller: AbortController,
     onDecision?: (decision: RuleDecision) => void,
   ): Promise<Conduit>;
-  /** Absent: nothing is written down. */
+  /** Absent: nothing is recorded. */
   begin?(target: DialTarget, id: ConnectionId): DialRecord;
   readonly clock: Clock;
-  /** Who hears of dials. */
+  /** The reports of dials. */
   readonly reports: DialReports;
 }
 
@@ -106,7 +106,7 @@ export class TargetDialer {
   };
 }
 
-/** Whoever takes it may slip. */
+/** The receiver may throw an internal error. */
 function handOver(conduit: Conduit, answer: DialAnswer): void {
   try {
     answer.connected(conduit);
@@ -117,7 +117,7 @@ function handOver(conduit: Conduit, answer: DialAnswer): void {
   }
 }
 
-/** Somebody may have it already. */
+/** The conduit may have an owner already. */
 function letGo(conduit: Conduit): void {
   try {
     abandon(conduit, INTERNAL_ERROR);
@@ -126,7 +126,7 @@ function letGo(conduit: Conduit): void {
   }
 }
 
-/** The caller is answered, whatever it was. */
+/** The caller gets an answer to every kind of error. */
 function unforeseen(error: unknown): DialError {
   reportInternalError("dial", error);
   return new DialError(

@@ -32,10 +32,10 @@ export type AdsAccess =
       readonly cert: string;
       readonly key: string;
     };
-    /** As the certificate names it; empty when it names nobody, or is none. */
+    /** From the certificate; empty when it names no node, or is none. */
     readonly node: string;
   }
-  /** As the node that has joined. */
+  /** With the identity of the joined node. */
   | {
     readonly kind: "joined";
     readonly addresses: readonly ServerAddress[];
@@ -46,9 +46,9 @@ export type AdsAccess =
 /** What else decides about the way. */
 interface AdsUpstreamOptions {
   readonly proxyEnv: ProxyEnvironment;
-  /** Of the node; must be there when it has joined. */
+  /** The node's identity; required when it has joined. */
   readonly identity?: FollowedIdentity;
-  /** What servers' certificates must be for, if not for what one expects. */
+  /** The expected name in servers' certificates, if it is not the default. */
   readonly serverName?: string;
 }
 
@@ -82,12 +82,15 @@ export function adsUpstreamOf(
   }
 }
 
-/** Files may be replaced at any time; each connection shows what is there. */
+/**
+ * Files may be replaced at any time; each connection shows their present
+ * content.
+ */
 function current(credentials: Credentials): TlsMaterial {
   try {
     credentials.reload();
   } catch (error) {
-    // Half of a replacement, most often: what is in hand serves.
+    // Usually half of a replacement: the earlier files are used.
     if (!(error instanceof CredentialsError)) throw error;
   }
   return credentials.current;

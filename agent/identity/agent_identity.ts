@@ -109,10 +109,9 @@ export class AgentIdentity implements LinkIdentity {
   }
 
   /**
-   * Opens what the node has joined with; joins, when it has not and may.
-   *
-   * @throws {PrivateFileError} When the directory cannot be used.
-   * @throws {EnrolmentError} When there is no identity to be had.
+   * Opens the identity of a joined node; joins, if it has not joined and has a
+   * token.¶@throws {PrivateFileError} When the directory cannot be
+   * used.¶@throws {EnrolmentError} When the node gets no identity.
    */
   static async open(
     options: AgentIdentityOptions,
@@ -142,7 +141,7 @@ export class AgentIdentity implements LinkIdentity {
     return this.#known.node.name;
   }
 
-  /** Where its servers are. */
+  /** The addresses of its servers. */
   get servers(): readonly ServerAddress[] {
     return this.#calls.servers;
   }
@@ -171,7 +170,7 @@ export class AgentIdentity implements LinkIdentity {
     await this.#state.keepServers(servers);
   }
 
-  /** What it serves by default: its name, and what was granted. */
+  /** Its default identifiers: its name, and those that it was granted. */
   get identifiers(): Identifiers {
     const granted = parseIdentifiers(this.#known.node.identifiers, "server");
     return { ...granted, host: [...new Set([this.node, ...granted.host])] };
@@ -203,7 +202,7 @@ export class AgentIdentity implements LinkIdentity {
     try {
       return this.#credentials?.reload() ?? false;
     } catch (error) {
-      // Half of a replacement, most often: what is in hand serves.
+      // Usually half of a replacement: the earlier files are used.
       if (!(error instanceof CredentialsError)) throw error;
       return false;
     }
@@ -291,7 +290,10 @@ export class AgentIdentity implements LinkIdentity {
     }
   }
 
-  /** Files could not be read again: what can be had is made good. */
+  /**
+   * Files could not be read again: the certificate is requested again if
+   * possible.
+   */
   async #mend(): Promise<void> {
     await this.#restoreKey();
     if (await this.#state.holdsCertificate(this.#known.keys)) return;
@@ -354,8 +356,8 @@ export class AgentIdentity implements LinkIdentity {
       this.#credentials!.reload();
       return kept;
     }
-    // The answer may be older than what was said meanwhile; if it is newer,
-    // the link says so as well.
+    // The answer may be older than the news of a link; if it is newer, the link
+    // will bring it as well.
     await this.#state.keepAuthorities(bundle);
     this.#credentials!.reload();
     return { ...kept, authorities: readCertificates(bundle) };
@@ -449,7 +451,7 @@ export async function joinAgain(
   await join(askingOf(state, environment), options);
 }
 
-/** Gets a certificate where there is none, for the key that has joined. */
+/** Requests a certificate for the joined key when there is none. */
 async function recover(
   { state, calls, ask, log }: Asking,
   { node, keys, authorities }: AgentIdentityFiles,

@@ -58,7 +58,7 @@ const SERVERS = "servers.json";
 const SERVERS_MAX = 64;
 const SERVERS_LENGTH_MAX = 64 * 1024;
 
-/** Who renews has an answer sooner, or will not get one. */
+/** The process that renews gets an answer sooner, or none at all. */
 const LOCK_WAIT_MS = 15_000;
 const LOCK_LOOK_MS = 50;
 
@@ -75,8 +75,8 @@ export interface AgentIdentityFiles {
  * Whether an agent has joined, by the file that is written last. Synchronous,
  * because command lines are read so.
  *
- * @throws {PrivateFileError} It cannot be told: the directory is somebody
- *   else's, or none. To join once more would be the wrong remedy.
+ * @throws {PrivateFileError} It is unknown: the directory belongs to another
+ *   user, or is no directory. Joining again would be the wrong remedy.
  */
 export function hasJoined(root: string): boolean {
   try {
@@ -152,7 +152,7 @@ export class AgentState {
       if (hasJoined(this.root)) throw this.#lost("key.pem", "is missing");
       const { privateKey } = await generateKeyPair();
       const pem = await exportPrivateKey(privateKey);
-      // Of two who join at once both go on with the same key.
+      // When two processes join at once, both go on with the same key.
       await privateFileError(path, () => createFile(path, pem));
     }
     await checkPrivate(path, "read");
@@ -180,9 +180,9 @@ export class AgentState {
   }
 
   /**
-   * Keeps what a server has issued, in an order that is good to stop in.
-   *
-   * @throws {PkiError} When it is not for our key; nothing is kept then.
+   * Saves what a server has issued, in an order that may be interrupted at any
+   * point.¶@throws {PkiError} When it is not for our key; then nothing is
+   * saved.
    */
   async keep(
     enrolment: Enrolment,
@@ -213,7 +213,9 @@ export class AgentState {
     return identity;
   }
 
-  /** Where servers are, as servers have said it; none when that cannot be read. */
+  /**
+   * The addresses of servers, from servers; empty when the file cannot be read.
+   */
   async readServers(): Promise<readonly PeerServer[]> {
     try {
       const path = this.#path(SERVERS);
@@ -225,7 +227,7 @@ export class AgentState {
         ? found.slice(0, SERVERS_MAX).filter(isPeerServer)
         : [];
     } catch {
-      // They are learned anew.
+      // They are learned again.
       return [];
     }
   }
@@ -238,13 +240,13 @@ export class AgentState {
   }
 
   /**
-   * Writes the key of an agent that runs again, where its file is gone or holds
-   * no key: the next start would find an identity that is lost. Another whole
-   * key is left alone, as somebody has put it there; so is a directory that was
-   * emptied, to join anew.
+   * Writes the key of a running agent again, when its file is gone or damaged:
+   * otherwise the next start would find the identity lost. A different valid
+   * key is left alone, because an operator has put it there; so is an emptied
+   * directory, which is meant for a new join.
    *
    * @returns Whether it was written.
-   * @throws {PrivateFileError} When it cannot be.
+   * @throws {PrivateFileError} When it cannot be written.
    */
   async restoreKey({ privateKey }: CryptoKeyPair): Promise<boolean> {
     if (!hasJoined(this.root)) return false;
@@ -271,15 +273,15 @@ export class AgentState {
       );
       return await belongs(leaf!, keys);
     } catch {
-      // Whatever it is, the key gets another one.
+      // For any fault the key gets a new certificate.
       return false;
     }
   }
 
   /**
-   * Does what no other process may do at the same time with this directory.
-   *
-   * @throws {PrivateFileError} When the lock cannot be had; else what `act` does.
+   * Runs `act` while no other process does such work with this
+   * directory.¶@throws {PrivateFileError} When the lock is not free; else what
+   * `act` throws.
    */
   async exclusively<Result>(
     act: () => Promise<Result>,

@@ -23,7 +23,7 @@ import type { PeerServer } from "../../proto/link/link_messages.ts";
 export class EnrolmentError extends Error {
   override readonly name = "EnrolmentError";
 
-  /** As the server says it. */
+  /** In the server's words. */
   get tunnelCode(): Code {
     return tunnelCodeOf(this.cause) ?? "TUN320";
   }
@@ -55,7 +55,7 @@ export function isDefinite(error: unknown): boolean {
     (error instanceof GrpcError && DEFINITE.has(error.code));
 }
 
-/** The sentence of an error, with what to do where the server cannot know. */
+/** The sentence of an error, with a remedy that the server cannot know. */
 export function sentenceOf(error: unknown): string {
   if (error instanceof GrpcError && error.code === StatusCode.UNIMPLEMENTED) {
     return "Cannot ask the server for a certificate: it has no identity of its " +
@@ -67,13 +67,13 @@ export function sentenceOf(error: unknown): string {
 }
 
 export interface LinkIdentity {
-  /** For TLS; they are there. */
+  /** For TLS; the files exist. */
   readonly files: CredentialFiles;
   /** What servers' certificates must be for; absent: the address dialed. */
   readonly serverName?: string;
   /** Servers that an earlier process has learned of servers. */
   readonly learnedServers?: readonly PeerServer[];
-  /** Keeps those for the next process; absent: it learns them anew. */
+  /** Saves them for the next process; absent: it learns them again. */
   keepServers?(servers: readonly PeerServer[]): void;
   /** Begins to look after what `credentials` has read from `files`. */
   start(credentials: Credentials): void;
@@ -81,7 +81,7 @@ export interface LinkIdentity {
   /** Before each link. @throws {Error} One sentence: why none can be made. */
   ready(): Promise<void>;
   /**
-   * Where servers are now; nothing: where the options say.
+   * The present addresses of servers; empty: use those of the options.
    *
    * @throws As `ready`.
    */

@@ -1,10 +1,11 @@
 /**
  * The identity of a node, followed by a program that is no agent: a proxy, a
- * forward, a dial. It renews, receives other authorities, and takes what another
- * program of the same node has put in place.
+ * forward, a dial. It renews, receives other authorities, and takes what
+ * another program of the same node has put in place.
  *
- * Servers send agents their authorities over links. Who has no link asks: when a
- * connection is made, and now and then as long as it is used.
+ * Servers send agents their authorities over links. A program without a link
+ * asks for them: with each connection, and from time to time while the
+ * connection is used.
  *
  * @module
  */
@@ -53,17 +54,17 @@ const ASK_ANOTHER_MS = 1_000;
 
 const ANSWER_TIMEOUT_MS = 10_000;
 
-/** How long a program that has ended otherwise waits for an answer. */
+/** How long a program that has finished its work waits for an answer. */
 const SETTLE_MS = 2_000;
 
 interface FollowedIdentityOptions {
-  /** Where the identity is kept. */
+  /** The identity's directory. */
   readonly stateDirectory: string;
   /** None: those where the node has joined. */
   readonly servers: readonly ServerAddress[];
   readonly log: Log;
   readonly proxyEnv: ProxyEnvironment;
-  /** The program ends soon: what is due is done before it does anything else. */
+  /** The program ends soon: due renewals are done before anything else. */
   readonly isBrief?: boolean;
 }
 

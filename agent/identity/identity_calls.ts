@@ -62,7 +62,7 @@ const NOTHING = new Uint8Array(0);
 
 /** What calls need from outside. */
 interface IdentityCallsOptions {
-  /** Where they are made, for who wants to know. */
+  /** The addresses of calls, for an observer. */
   readonly servers: readonly ServerAddress[];
   readonly serverAddresses: ServerAddresses;
   /** See `connectTls`. */
@@ -208,9 +208,9 @@ function decodeAnswer(bytes: Uint8Array): EnrolmentOutcome {
 /**
  * Finds the authority that a join token pins, among what a server shows.
  *
- * Nobody is trusted for this: the certificates are only looked at, and nothing
- * but a TLS handshake is sent. A server that shows the pinned authority without
- * having its key fails at the next connection, which is verified with it.
+ * No server is trusted for this: the certificates are only read, and only a TLS
+ * handshake is sent. A server that shows the pinned authority without its key
+ * fails at the next connection, which is verified with it.
  *
  * @param pin See `proto/identity/join_token.ts`.
  * @returns PEM.

@@ -15,13 +15,13 @@ import {
 /** What the server has said about the node, and where. */
 export interface JoinedNode {
   readonly name: string;
-  /** URL query of what it may call itself besides its name. */
+  /** URL query of the identifiers that it was granted beside its name. */
   readonly identifiers: string;
-  /** Where it joined. */
+  /** The address at which it joined. */
   readonly servers: readonly ServerAddress[];
 }
 
-/** As it is kept. */
+/** In its stored form. */
 export function formatJoinedNode(
   { name, identifiers, servers }: JoinedNode,
 ): string {

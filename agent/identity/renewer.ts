@@ -1,9 +1,7 @@
 /**
- * Keeps a node's certificate good: at two thirds of its life, when another
- * authority issues, and when it has expired all the same.
- *
- * It decides when and by what. Asking and keeping is `renew`'s business; links
- * that stand are nobody's here.
+ * Renews a node's certificate: at two thirds of its life, when another
+ * authority issues, and after it has expired.¶It decides when, and by which
+ * proof. `renew` requests and saves; standing links are not affected.
  *
  * @module
  */
@@ -24,15 +22,17 @@ export const RENEWAL_LOOK_MS = 60_000;
 const REISSUE_SPREAD_MS = 10_000;
 /** Longest wait between attempts. */
 const RETRY_CAP_MS = 60_000;
-/** Who was refused asks again this seldom: only a person can change that. */
+/**
+ * After a refusal it asks this seldom: only an operator can change the outcome.
+ */
 export const REFUSED_RETRY_MS = 15 * 60_000;
 /**
- * A certificate that looks good and is not taken is doubted no more often than
- * this; nor is a server asked again sooner for whom it has refused.
+ * A certificate that looks valid and is not accepted is doubted at most this
+ * often. A server that refused a renewal is not asked again sooner either.
  */
 export const DOUBT_MS = 60_000;
 
-/** By what a node is known when it renews. */
+/** How a node proves its identity for a renewal. */
 export type RenewalMeans = "certificate" | "proof";
 
 /** What `Renewer` needs from outside. */
@@ -70,7 +70,7 @@ export class Renewer {
   #authorities: readonly CertificateFacts[];
   /** When to renew because of another authority, elapsed time. */
   #reissueMs: number | undefined;
-  /** When to renew because what was kept is damaged, elapsed time. */
+  /** When to renew because the stored files are damaged, in elapsed time. */
   #replaceMs: number | undefined;
   /** When to try again after a failure, elapsed time. */
   #retryMs: number | undefined;
@@ -101,7 +101,10 @@ export class Renewer {
     this.#timer?.cancel();
   }
 
-  /** Others are trusted now; when another one issues, it is asked soon. */
+  /**
+   * The trusted authorities have changed; if another one issues, it is asked
+   * soon.
+   */
   authoritiesChanged(authorities: readonly CertificateFacts[]): void {
     this.#authorities = authorities;
     this.#expectReissue();
@@ -109,8 +112,8 @@ export class Renewer {
   }
 
   /**
-   * Somebody else has put another certificate in place, and perhaps other
-   * authorities: what was to be done about the one before is over.
+   * Another program has installed another certificate, and perhaps other
+   * authorities: plans for the earlier certificate are dropped.
    */
   adopt({ certificate, authorities }: Renewed): void {
     const before = this.#held.facts;
@@ -129,11 +132,9 @@ export class Renewer {
   }
 
   /**
-   * What was kept of the certificate is damaged or gone. Another one is asked
-   * for at once, but after the last one no sooner than {@linkcode DOUBT_MS}:
-   * whatever damages files may go on doing so.
-   *
-   * @returns Whether that is news.
+   * The stored certificate is damaged or gone. A new one is requested at once,
+   * but not sooner than {@linkcode DOUBT_MS} after the last: the cause of the
+   * damage may still be active.¶@returns `false` when that was known.
    */
   replace(): boolean {
     if (this.#replaceMs !== undefined) return false;
@@ -178,8 +179,8 @@ export class Renewer {
   }
 
   /**
-   * Renews now what is due, spread over time or not: for a program that runs for
-   * a moment. What fails is left to the next one.
+   * Renews now if that is due, without the usual spread: for a program that
+   * runs for a moment. The next program tries again after a failure.
    */
   async renewDue(): Promise<void> {
     const at = this.#moment();
@@ -271,7 +272,7 @@ export class Renewer {
     if (!renewed.isOthers) observer.renewed(used);
   }
 
-  /** There is another certificate: what was due for the last one is not. */
+  /** There is a new certificate: plans for the earlier one are dropped. */
   #settled(): void {
     this.#reissueMs = undefined;
     this.#replaceMs = undefined;
@@ -333,9 +334,9 @@ export function hasExpired(held: HeldCertificate, at: ClockReading): boolean {
 }
 
 /**
- * How old it is by whichever clock has gone further. One that came just now is
- * new, whatever this machine believes the date to be: compared with its dates,
- * a clock that is wrong would have it renewed for ever.
+ * Its age by the clock that has advanced more. A certificate that came just now
+ * is new, whatever this machine's date is: with a wrong clock, its dates would
+ * cause one renewal after another.
  */
 function ageMs({ facts, obtained }: HeldCertificate, at: ClockReading): number {
   if (obtained === undefined) return at.wallMs - issuedAt(facts);

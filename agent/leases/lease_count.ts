@@ -35,10 +35,10 @@ export interface LeaseCount {
 }
 
 /**
- * Starts to follow. While the API server cannot be asked, what was known last
- * counts; before anything is known, what servers say.
+ * Starts to follow. While the API server cannot be asked, the last known count
+ * is used, and before the first answer the servers' own.
  *
- * @param onChanged There may be more servers than before, or fewer.
+ * @param onChanged The number of servers may have changed.
  * @throws {KubernetesConfigError}
  */
 export function followLeases(
@@ -159,9 +159,9 @@ interface Known {
 /**
  * Counts servers by their leases, as Konnectivity's agents do.
  *
- * A lease holds for so long after it was renewed. A renewal counts from when it
- * was seen here, not from what the server's clock said: nodes without a clock
- * of their own are off by years, and would find every lease expired.
+ * A lease is valid for its duration after each renewal. A renewal counts from
+ * the moment at which it was seen here, not from the server's time stamp: the
+ * clock of a node may be wrong by years, and every lease would seem expired.
  */
 export class ServerLeases {
   readonly #known = new Map<string, Known>();

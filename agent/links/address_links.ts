@@ -1,13 +1,11 @@
 /**
- * The links of one address: when it is tried, and when there is peace.
- *
- * An address that was given is wanted: as long as it leads to no server it is
- * tried again, whatever others do. It may lead to a server that another address
- * leads to as well; then it is an alias, which keeps no links, and is looked at
- * again when that server is lost, and now and then, as it may be a balancer.
- *
- * It decides when to connect. How is `connect`'s business; what all addresses
- * together have is `HeldLinks`'s.
+ * The links of one address: when it is tried, and when it rests.¶A configured
+ * address is tried again as long as it leads to no server, whatever other
+ * addresses do. If it leads to a server that another address also leads to, it
+ * is an alias: it keeps no links. An alias is tried again when that server is
+ * lost, and now and then, because it may be a load balancer.¶It decides when to
+ * connect. `connect` knows how, and `HeldLinks` knows the links of all
+ * addresses.
  *
  * @module
  */
@@ -40,7 +38,7 @@ const ANSWERED_MS = 60_000;
 
 /** What one address needs from outside. */
 export interface AddressLinksOptions {
-  /** As people know it. */
+  /** Its name for people. */
   readonly address: string;
   /** See `AgentLinksOptions.connect`. */
   connect(events: AttemptEvents, signal: AbortSignal): Promise<ServerLink>;
@@ -51,11 +49,14 @@ export interface AddressLinksOptions {
   isShort(): boolean;
   /** Whether other addresses lead nowhere, to as many as are missing. */
   isExplained(): boolean;
-  /** A server has said it, and not the user: what else is known of it. */
+  /**
+   * Set when a server told the address, and not the user: further facts about
+   * it.
+   */
   readonly learned?: {
     /** How many servers are said to be there. */
     servers(): number;
-    /** All of them are linked, by whatever address. */
+    /** All servers are linked, by any address. */
     isCovered(): boolean;
   };
   /** What is held has changed, by this address. */
@@ -66,8 +67,7 @@ export interface AddressLinksOptions {
 }
 
 /**
- * An attempt that has lasted for so long when the network changed was made in the
- * network that there was.
+ * When the network changes, an attempt of this age was made in the old network.
  */
 const HURRIED_MS = 200;
 
@@ -92,7 +92,7 @@ export interface AddressTrouble {
   readonly problem?: string;
 }
 
-/** Where an address is between attempts. */
+/** The state of an address between attempts. */
 type State =
   | {
     readonly kind: "waiting";
@@ -107,7 +107,7 @@ type State =
     readonly attempt: Attempt;
   }
   | { readonly kind: "satisfied" }
-  /** No attempts any more; what comes of the last one still serves. */
+  /** No more attempts; the result of the last one is still used. */
   | { readonly kind: "draining" }
   /** The same, and the agent goes on: no server says this address any more. */
   | { readonly kind: "forgotten" }
@@ -124,14 +124,14 @@ export class AddressLinks {
   #answeredMs = -Infinity;
   #saidMs = -Infinity;
   #hasFailed = false;
-  /** Since when it leads nowhere, and what went wrong. */
+  /** Since when it leads nowhere, and the last error. */
   #trouble: { sinceMs: number; failures: number; problem?: string };
 
   constructor(private readonly options: AddressLinksOptions) {
     this.#trouble = { sinceMs: options.timers.now(), failures: 0 };
   }
 
-  /** As people know it. */
+  /** Its name for people. */
   get address(): string {
     return this.options.address;
   }
@@ -167,7 +167,7 @@ export class AddressLinks {
     return this.#isServerGoing || this.#hasServer;
   }
 
-  /** Somebody says that a server is here, and that is long ago. */
+  /** The report that a server is here is old. */
   #isStrangeSince(lastMs: number): boolean {
     const { learned, timers } = this.options;
     return learned !== undefined && timers.now() - lastMs > ANSWERED_MS;
@@ -194,9 +194,8 @@ export class AddressLinks {
   }
 
   /**
-   * What is held has changed, by whatever address.
-   *
-   * @param isNews Servers may be found that were not to be found before.
+   * The held links have changed, by any address.¶@param isNews Servers may be
+   * found that could not be found before.
    */
   reconsider(isNews: boolean): void {
     if (this.#alias?.isComing === false) this.#alias = undefined;
@@ -213,8 +212,8 @@ export class AddressLinks {
   }
 
   /**
-   * What was waited for may be there now. An attempt that is under way may have
-   * been lost on the way: one that has lasted for a while is begun anew.
+   * The awaited server may be there now. A running attempt may have been lost
+   * on the way: an old one is started again.
    */
   hurry(): void {
     const state = this.#state;
@@ -349,7 +348,7 @@ export class AddressLinks {
   #failed(goal: Goal, reason: string, error?: unknown): void {
     if (this.#isOver()) return;
     const { waits, timers, observer } = this.options;
-    // Where it led to before, it leads no more.
+    // It no longer leads to its earlier server.
     this.#alias = undefined;
     this.#hasFailed = true;
     this.#trouble.failures++;
@@ -375,12 +374,12 @@ export class AddressLinks {
     this.#trouble = { sinceMs: timers.now(), failures: 0, problem: reason };
     const state = this.#state;
     if (state.kind === "waiting" || state.kind === "satisfied") {
-      // Whatever was waited for, this is news.
+      // This ends every kind of waiting.
       if (state.kind === "waiting") state.timer.cancel();
       // What ended it would end the next one too, so the waits go on growing.
       const wasYoung = timers.now() - sinceMs < YOUNG_MS;
       const lostMs = waits.lostMs(wasYoung);
-      // As long as others serve this node, it comes in its turn.
+      // As long as other servers serve this node, it comes in its turn.
       const spreadMs = held.live.length > 0
         ? waits.spreadLeftMs(timers.now())
         : 0;
@@ -392,7 +391,7 @@ export class AddressLinks {
     this.options.changed("lost");
   }
 
-  /** Another one may be better, while this one keeps what it carries. */
+  /** Another link may be better, while this one keeps its conduits. */
   #doubts(link: ServerLink, isDoubted: boolean): void {
     if (this.options.held.doubts(link, isDoubted)) {
       this.options.changed("other");
@@ -416,7 +415,7 @@ export class AddressLinks {
 
   get #isExplained(): boolean {
     const { learned, isExplained } = this.options;
-    // A server that is said to be here, where another one answers, is not.
+    // A server that was said to be here is not, because another one answers.
     if (learned !== undefined) return learned.servers() < 2;
     return !this.#isBalancer && isExplained();
   }
@@ -426,7 +425,7 @@ export class AddressLinks {
     const { held, isShort } = this.options;
     if (this.isLost) return this.#isServerGoing ? "successor" : "server";
     if (held.lacksLinksBy(this)) return "links";
-    // It is a few servers': there is nobody else to be found.
+    // The address leads to a few servers only: no others can be found.
     const { learned } = this.options;
     if (learned !== undefined) {
       return learned.isCovered() ? undefined : "search";
@@ -467,7 +466,8 @@ export class AddressLinks {
     this.#state = { kind: "waiting", goal, timer, untilMs };
   }
 
-  // A call, because narrowing would outlive what happens during an await.
+  // A function, because TypeScript's narrowing would outlive changes during an
+  // await.
   #isOver(): boolean {
     const { kind } = this.#state;
     return kind === "stopped" || kind === "draining" || kind === "forgotten";
@@ -479,7 +479,7 @@ interface Attempt {
   readonly sinceMs: number;
   readonly controller: AbortController;
   claim?: LinkClaim | undefined;
-  /** Who answered, if there was no place for another link to it. */
+  /** The server that answered, if there was no place for another link to it. */
   duplicateOf?: HeldServer | undefined;
   link?: ServerLink;
   closedReason?: string;

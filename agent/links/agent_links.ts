@@ -1,14 +1,14 @@
 /**
- * Keeps links to every address that was given, and to as many distinct servers
- * as there are said to be.
+ * Keeps links to every configured address, and to as many distinct servers as
+ * servers report.
  *
- * Each address is wanted by itself and has its own waits (`address_links.ts`), so
- * that one that is dead costs the others nothing. Servers may also stand behind
- * one address, so that which one answers is chance: a link to a server that is
- * linked already is not made, and the next try waits longer. Upstream retries
- * once a second for ever in that case, which at five thousand nodes was a storm
- * (kubernetes#102791); here every wait grows to a cap. A lost link is replaced at
- * once, and a server that is being started again is found soon.
+ * Each address has its own waits (`address_links.ts`), so that a dead one costs
+ * the others nothing. Several servers may also share one address, where chance
+ * decides which one answers: a second link to the same server is not made, and
+ * the next try waits longer. Upstream retries once a second without end in that
+ * case, which at five thousand nodes was a storm (kubernetes#102791); here
+ * every wait grows to a cap. A lost link is replaced at once, and a server that
+ * is being started again is found soon.
  *
  * It decides when to connect. How is `connect`'s business.
  *
@@ -32,8 +32,8 @@ import { readInstanceId } from "../../proto/peer/peer_identity.ts";
 import { isAddress } from "../../proto/peer/host_port.ts";
 
 /**
- * Two servers that have one id for so long are two. Before, one of them may be
- * the other's successor, and gone without a word.
+ * Two servers that share an id for this long are two. Before that, one may be
+ * the successor of the other, which left without a word.
  */
 export const SERVERS_ONE_ID_MS = 30_000;
 
@@ -92,12 +92,11 @@ export interface AttemptEvents {
   /** Called once, for a link that was handed over. */
   closed(reason: string): void;
   /**
-   * The server is going: it still serves what comes.
-   *
-   * @param spreadMs Its agents are to look for another one within that time.
+   * The server is leaving: it still serves new dials.¶@param spreadMs Its
+   * agents should link elsewhere within this time.
    */
   draining(spreadMs: number): void;
-  /** The server says where servers are, in place of what it said before. */
+  /** The server tells the addresses of servers, in place of earlier ones. */
   peers?(news: PeerNews): void;
   /** The server owes a sign of life, or has given one. */
   doubted(isDoubted: boolean): void;
@@ -124,9 +123,9 @@ export interface LinkObserver {
   haveOneId?(serverId: string, addresses: readonly string[]): void;
 }
 
-/** Where a server is, or several are, and how it is linked to. */
+/** An address of one server or several, and the way to link to it. */
 export interface LinkAddress {
-  /** As people know it; no two have the same. */
+  /** Its name for people; no two have the same. */
   readonly name: string;
   /** Makes one link. Rejects with a sentence; must settle by itself. */
   connect(events: AttemptEvents, signal: AbortSignal): Promise<ServerLink>;
@@ -136,11 +135,11 @@ export interface LinkAddress {
 export interface AgentLinksOptions {
   /** At least one. */
   readonly addresses: readonly LinkAddress[];
-  /** How a server is linked to at an address that another one has said. */
+  /** How to link to an address that another server has told. */
   readonly learned?: {
     /** Absent: not at all. */
     addressOf(server: PeerServer): LinkAddress | undefined;
-    /** As an earlier process has learned them. */
+    /** From an earlier process. */
     readonly known?: readonly PeerServer[];
     /** Others than before are known. */
     changed?(servers: readonly PeerServer[]): void;
@@ -168,7 +167,7 @@ export interface AgentLinksOptions {
 export interface LinksView {
   readonly held: readonly {
     readonly link: ServerLink;
-    /** By which address it was made, as people know it. */
+    /** The address by which it was made, as people know it. */
     readonly by: string;
     /** By the clock. */
     readonly sinceMs: number;
@@ -231,8 +230,8 @@ export class AgentLinks {
   }
 
   /**
-   * The network may be another one, or back, or the machine has slept: links show
-   * whether they live, and what is waited for is tried now.
+   * The network may have changed, or the machine has slept: links are probed,
+   * and waiting addresses are tried now.
    */
   recheck(): void {
     for (const link of this.#held.all()) link.check?.();
@@ -378,7 +377,7 @@ export class AgentLinks {
     for (const address of this.#addresses) address.reconsider(isNews);
   }
 
-  /** A link of this server is new: another one may call itself the same. */
+  /** A link of this server is new: another server may have the same id. */
   #suspect(serverId: string): void {
     if (this.#suspects.has(serverId)) return;
     if (this.#addressesOf(serverId).length < 2) return;
@@ -391,7 +390,7 @@ export class AgentLinks {
     this.#suspects.set(serverId, timer);
   }
 
-  /** Where servers with this id are, when they are several. */
+  /** The addresses of servers with this id, when there are several. */
   #addressesOf(serverId: string): string[] {
     const servers = this.#held.live.filter((held) =>
       held.serverId === serverId
@@ -402,7 +401,7 @@ export class AgentLinks {
       .map(({ address }) => address);
   }
 
-  /** Servers that are wanted and not linked. */
+  /** Wanted servers without a link. */
   get #missing(): number {
     return this.#wanted - this.#held.live.length;
   }
@@ -429,12 +428,11 @@ function haveSameKeys(
     [...one.keys()].every((key) => other.has(key));
 }
 
-// Where servers are, as those that are linked say: what counts is what any of
-// them says now. While none does, what was said last counts on, so that an agent
-// that has lost all of them knows where to look.
-//
-// A server is believed no more than that: whoever answers at such an address
-// must show the same certificate as at an address that was given.
+// The addresses of servers, from linked servers: an address counts while any of
+// them reports it. When no server is linked, the last reports still count, so
+// that an agent that has lost all servers knows where to look.¶A report proves
+// nothing: a server at such an address must show the same certificate as at a
+// configured one.
 
 /**
  * Servers that are looked at. A service has a few; one that names more cannot
@@ -449,7 +447,7 @@ type ServersByAddress = ReadonlyMap<string, readonly PeerServer[]>;
 const SERVER_ID_MAX = 253;
 
 class LearnedServers {
-  /** By the link on which it was said. */
+  /** By the link that told them. */
   readonly #said = new Map<object, readonly PeerServer[]>();
   #servers: ServersByAddress = new Map();
 
@@ -463,7 +461,7 @@ class LearnedServers {
     return this.#servers;
   }
 
-  /** A server says where the others are, in place of what it said before. */
+  /** A server tells the addresses of the others, in place of earlier ones. */
   note(link: object, servers: readonly PeerServer[]): void {
     this.#said.set(link, servers);
     this.#servers = byAddress(this.#said.values());

@@ -1,6 +1,6 @@
 /**
- * What this node serves for others: what servers were sent of it, and what they
- * do not take.
+ * The services that this node announces: which announcement servers have, and
+ * what they refuse.
  *
  * @module
  */
@@ -17,7 +17,7 @@ const NO_SERVICES: readonly AnnouncedService[] = Object.freeze([]);
 export class Announcement {
   /** What servers were sent last. */
   #announced: readonly AnnouncedService[];
-  /** What servers do not take of it, as it was logged last. */
+  /** The servers' refusals, as they were logged last. */
   #refusals = "";
   readonly #problems = new Map<string, string>();
 
@@ -37,7 +37,7 @@ export class Announcement {
   /**
    * Files were read again.
    *
-   * @returns What is to be announced in place of what was, if it is other.
+   * @returns The new announcement, if it differs from the earlier one.
    */
   renewed(): readonly AnnouncedService[] | undefined {
     const { services } = this;
@@ -62,7 +62,7 @@ export class Announcement {
     }
   }
 
-  /** Why a server does not take that one, as one said it last. */
+  /** Why a server refuses that service, in the last server's words. */
   problemOf(service: string): string | undefined {
     return this.#problems.get(service);
   }

@@ -64,7 +64,9 @@ import type {
 interface ConnectorOptions {
   readonly agentId: string;
   readonly identifiers: Identifiers;
-  /** Of this process; the same on all its links. See `peer_identity.ts`. */
+  /**
+   * The id of this process; the same on all its links. See `peer_identity.ts`.
+   */
   readonly instanceId?: string;
   /** A server sees another process speak for this node, too. */
   readonly onDuplicate?: (message: string) => void;
@@ -74,7 +76,7 @@ interface ConnectorOptions {
   readonly onServicesRefused?: (refused: readonly ServiceRefusal[]) => void;
   /** They cannot be announced over the packets carrier. */
   readonly notAnnounced?: (serverId: string) => void;
-  /** Read for each link: what is shown beside the certificate. */
+  /** Read for each link: shown beside the certificate. */
   readonly token?: () => Promise<string>;
   /** ALPN names that mean `h2`, offered before it. */
   readonly alpnProtocols: readonly string[];
@@ -87,15 +89,15 @@ interface ConnectorOptions {
   readonly messageBytesMax: number;
   /** Shared with every connection of the process. */
   readonly receiveBudget: ReceiveBudget;
-  /** Of links of the streams carrier. For tests of other windows. */
+  /** For links of the streams carrier. For tests of other windows. */
   readonly linkSettings?: Partial<LocalSettings>;
   readonly timers: Timers;
   readonly observer: PacketObserver;
   readonly onDial: DialHandler;
   /**
    * Connects with TLS, offering these ALPN names; rejects with a sentence.
-   * `signal` gives up as long as there is no stream; `use` gets the stream;
-   * what it rejects with is a failure of that server.
+   * `signal` gives up before there is a stream; `use` gets the stream, and its
+   * rejection is a failure of that server.
    */
   openStream<T>(
     alpn: readonly string[],
@@ -254,7 +256,7 @@ export class Connector {
   ): void {
     switch (event.type) {
       case "reconnect":
-        // Another link takes over while this one serves what it carries.
+        // Another link takes over while this one serves its conduits.
         return pending.retire(event.reason);
       case "drain":
         return pending.drains(event.spreadMs ?? 0);
@@ -406,7 +408,7 @@ class PendingLink {
     this.resolve(link);
   }
 
-  /** The first reason counts: what follows are its consequences. */
+  /** The first reason counts: later ones are its consequences. */
   over(reason: string, error: LinkError = new LinkError(reason)): void {
     const before = this.#state;
     this.#state = "over";

@@ -1,12 +1,11 @@
 /**
- * The links that stand, by the server that they lead to, and the places that
- * attempts under way have claimed.
+ * The standing links by server, and the places that running attempts have
+ * claimed.¶A server is a process: a successor with the same id is another
+ * server, which gets a new link while the old link serves its conduits to the
+ * end. Servers that do not say which process they are, are distinguished by
+ * their ids alone.
  *
- * A server is a process: a successor that has its id is another one, so that a
- * new link is wanted to it while the old one serves out what it carries. Servers
- * that do not say which process they are, are distinguished by their ids alone.
- *
- * It refuses to know addresses, and when to connect.
+ * It knows neither addresses nor when to connect.
  *
  * @module
  */
@@ -14,7 +13,7 @@
 import type { Carrier } from "../../proto/link/link.ts";
 import type { ServerLink } from "./agent_links.ts";
 
-/** Who answered, as a hello says it. */
+/** The server that answered, from its hello. */
 export interface ServerName {
   readonly serverId: string;
   /** See `ServerHello.instanceId`. */
@@ -28,10 +27,10 @@ export interface LinkClaim {
   release(): void;
 }
 
-/** A link, and what is known of it here. */
+/** A link, and facts about it. */
 interface HeldLink {
   readonly sinceMs: number;
-  /** By which address it was made. */
+  /** The address by which it was made. */
   readonly owner: object;
   isDraining: boolean;
   /** Its server owes a sign of life. */
@@ -39,8 +38,8 @@ interface HeldLink {
 }
 
 /**
- * Links beyond the usual number, as others are doubted: those that recover stay,
- * so there are no more than so many times as many.
+ * Limit on links beyond the usual number, made because others are doubted:
+ * those that recover stay, so there are at most this many times as many.
  */
 const DOUBLED = 2;
 
@@ -106,14 +105,14 @@ export class HeldLinks {
     for (const { links } of this.#servers.values()) yield* links.keys();
   }
 
-  /** The same with what is known of each. */
+  /** The same, with the facts about each. */
   *standing(): Iterable<Readonly<HeldLink> & { readonly link: ServerLink }> {
     for (const { links } of this.#servers.values()) {
       for (const [link, held] of links) yield { ...held, link };
     }
   }
 
-  /** Who it is, when it is held. */
+  /** Its server, while it is held. */
   find(name: ServerName): HeldServer | undefined {
     return this.#servers.get(keyOf(name));
   }
@@ -179,10 +178,9 @@ export class HeldLinks {
   }
 
   /**
-   * The server wants no new conduits on it.
-   *
-   * @returns Whether that is news. Of a server that does not say which process it
-   *   is, it is nothing: its successor would look like it.
+   * The server wants no new conduits on it.¶@returns Whether that changes
+   * something. It does not for a server without a process id: its successor
+   * would look the same.
    */
   drains(link: ServerLink): boolean {
     const held = this.find(link)?.links.get(link);

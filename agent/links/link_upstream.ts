@@ -1,6 +1,6 @@
 /**
- * Servers as where links lead: TLS as whoever this agent is, with a certificate
- * that is good when it is shown, to where the servers are now.
+ * The way of links to servers: TLS with this agent's present certificate, to
+ * the servers' present addresses.
  *
  * @module
  */
@@ -62,7 +62,10 @@ function isHandshake(error: unknown): boolean {
   return error instanceof TlsHandshakeError;
 }
 
-/** With TLS 1.3 a server that does not take a certificate may just hang up. */
+/**
+ * With TLS 1.3 a server that refuses a certificate may simply close the
+ * connection.
+ */
 function isAboutCertificate(error: unknown): boolean {
   if (error instanceof NoServerError) {
     return error.errors.some(isAboutCertificate);
@@ -71,8 +74,8 @@ function isAboutCertificate(error: unknown): boolean {
     (error instanceof TlsHandshakeError && error.failure === "refused-by-peer");
 }
 
-// What links take from the machine that the agent runs on, and from whoever
-// starts it beside its options.
+// What links take from the machine, and from the program that starts the agent,
+// beside its options.
 
 export interface LinkEnvironment {
   readonly log: Log;

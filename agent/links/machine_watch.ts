@@ -1,10 +1,8 @@
 /**
- * Says when links should be looked at: the machine's network has changed, or this
- * process did not run for a while.
- *
- * On a machine where containers come and go something changes all the time, so
- * changes are gathered for a moment, and after some of them they count only so
- * often.
+ * Reports when links should be checked: the machine's network has changed, or
+ * this process did not run for a while.¶On a machine with changing containers
+ * the network changes all the time, so changes are gathered for a moment, and
+ * after some of them their rate is limited.
  *
  * @module
  */

@@ -1,9 +1,9 @@
 /**
  * How long an address waits before it is tried again, by why it is tried.
  *
- * Each reason has a backoff of its own: trouble on the way, a machine that says
- * that nothing listens, links that die young, a search that finds only servers
- * that are linked already, and a second look at an address that led to such a one.
+ * Each reason has a backoff of its own: trouble on the path, a closed port,
+ * links that die young, a search that finds only linked servers, and another
+ * look at an address that led to one of those.
  *
  * @module
  */
@@ -28,13 +28,13 @@ const RESTART_PACE: readonly {
 ];
 
 /**
- * Longest wait for the successor of a server that says it is going. It is there
- * soon or not before the old one has ended, which is heard; until then whoever
- * knocks costs the old one a handshake.
+ * Longest wait for the successor of a server that says it is going. The
+ * successor is there soon, or only after the old server has ended, which the
+ * agent notices. Until then each attempt costs the old server a handshake.
  */
 const SUCCESSOR_WAIT_MS = 10_000;
 
-/** No server's word keeps an agent from looking for another one for longer. */
+/** No report of a server delays the search for another one longer than this. */
 export const SPREAD_MS_MAX = 20_000;
 
 /**
@@ -110,7 +110,7 @@ export class RetryWaits {
     });
   }
 
-  /** A server answered, whoever it was. */
+  /** A server answered, whichever it was. */
   answered(): void {
     this.#refusedSinceMs = undefined;
     this.#failures.reset();
@@ -139,7 +139,7 @@ export class RetryWaits {
     this.#strange.reset();
   }
 
-  /** The network is another one: what failed before means nothing. */
+  /** The network has changed: earlier failures mean nothing. */
   hurry(): void {
     this.answered();
     this.#successors.reset();

@@ -1,6 +1,6 @@
 /**
- * An agent's links: how one is made, how many are kept, and what is said and
- * counted of them.
+ * An agent's links: how they are made, how many are kept, and how they are
+ * logged and counted.
  *
  * @module
  */
@@ -61,7 +61,7 @@ export function serverLinks(parts: ServerLinksParts): AgentLinks {
   const { server, sync } = options;
   const { log } = environment;
   const attempts = new AttemptLog(log, systemTimers);
-  /** By server: two lines about one would look like a mistake. */
+  /** By server: two lines about one server would look like a mistake. */
   const links = new Map<string, number>();
   const count = (serverId: string, change: 1 | -1) => {
     const now = (links.get(serverId) ?? 0) + change;
@@ -232,11 +232,11 @@ export const OUTAGE_MS = 10_000;
  * again unchanged is for the log to gather, for each address by itself.
  */
 export class AttemptLog {
-  /** By address, the refusal that was logged last. */
+  /** By address, the last logged refusal. */
   readonly #refusals = new Map<string, string>();
   /** Since when there is no link; `undefined` while there is one. */
   #unlinkedMs: number | undefined;
-  /** It was a warning that there is none. */
+  /** The missing link was logged as a warning. */
   #isOutage = false;
   /** Links that came: what fails behind one is news. */
   #links = 0;

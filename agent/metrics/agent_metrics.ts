@@ -1,6 +1,6 @@
 /**
- * What an agent counts, under Konnectivity's names, labels, types and HELP
- * texts, and what it counts besides under ours (`tunnel_agent_…`).
+ * An agent's metrics: Konnectivity's with their names, labels, types and HELP
+ * texts, and ours (`tunnel_agent_…`).
  *
  * @module
  */
@@ -14,7 +14,7 @@ import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 
 const UPSTREAM = "konnectivity_network_proxy_agent_";
 
-/** In front of our names. */
+/** Prefix of our names. */
 const AGENT_PREFIX = "tunnel_agent_";
 
 /** Upstream's buckets, in seconds. */
@@ -195,7 +195,7 @@ function ownCounters(registry: MetricRegistry) {
     registry.series("counter", `${AGENT_PREFIX}${name}_total`, help);
 }
 
-/** Adds what waits for slow readers. */
+/** Adds metrics of bytes that wait for slow readers. */
 export function watchBudget(
   registry: MetricRegistry,
   budget: ReceiveBudget,

@@ -15,15 +15,15 @@ import {
   proxyNode,
 } from "../../services/proxy/ads/ads_source.ts";
 
-/** Which servers, as whom, and what is kept of what they say. */
+/** The servers, the identity for them, and the copy of their answers. */
 export interface DiscoveryClientConfig {
   readonly access: AdsAccess;
   readonly mode: DiscoveryMode;
   /** What the proxy is called: the node's name, or one that begins with it. */
   readonly node: string;
-  /** Where this machine is; empty: unknown. */
+  /** The zone of this machine; empty: unknown. */
   readonly zone: string;
-  /** Where the last good state is kept; absent: nowhere. */
+  /** The file for the last good state; absent: none. */
   readonly stateFile?: string;
 }
 
@@ -31,7 +31,7 @@ export interface DiscoveryClientConfig {
 interface DiscoveryTools {
   readonly log: Log;
   readonly proxyEnv: ProxyEnvironment;
-  /** Of a node that has joined. */
+  /** The identity of a node that has joined. */
   readonly identity?: FollowedIdentity;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A service proxy as a process of its own: with a port for whoever looks after
- * it, and an end in order.
+ * A service proxy as a process of its own: with a port for operators, and an
+ * orderly end.
  *
  * @module
  */
@@ -38,9 +38,9 @@ import {
 export interface NodeProxyOptions extends ServiceProxyOptions {
   /** For health, metrics and `/debug/proxy`. */
   readonly admin: ListenAddress;
-  /** How the admin API is reached; absent: by nobody. */
+  /** The ways to the admin API; absent: none. */
   readonly adminAccess?: AdminAccess;
-  /** At the end of the process; 0 ends what runs at once. */
+  /** At the end of the process; 0 ends running connections at once. */
   readonly drainTimeoutMs: number;
   /** What this node shows to its servers; absent: nothing. */
   readonly identity?: {
@@ -48,7 +48,7 @@ export interface NodeProxyOptions extends ServiceProxyOptions {
     readonly problem: string | undefined;
     readonly certificates: readonly TermSource[];
   };
-  /** Flags as they are in effect, without secrets; absent: nobody is told. */
+  /** The flags in effect, without secrets; absent: they are not shown. */
   readonly shownFlags?: () => ConfigAnswer["flags"];
   /** What programs on this machine are passed on, and the way; absent: nothing. */
   readonly relay?: RelayOptions & RelayWays;
@@ -60,9 +60,9 @@ export interface NodeProxyOptions extends ServiceProxyOptions {
 
 /** One that is up. */
 export interface RunningProxy {
-  /** Where it tells about itself. */
+  /** The address of its health port. */
   readonly admin: string;
-  /** Where the relays listen, if there are any. */
+  /** The addresses of the relays, if there are any. */
   readonly relay: { readonly xds?: string; readonly connect?: string };
   /** Settles when everything is closed. */
   readonly finished: Promise<void>;

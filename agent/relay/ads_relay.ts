@@ -1,10 +1,9 @@
 /**
- * Discovery for programs on this machine: whoever asks on loopback is passed on
- * to a server under the node's identity, since neither gRPC clients nor Envoy
- * have one of the tunnel's.
- *
- * The server is told that these are the words of others (`tunnel-relay`), and
- * where they may ask for connections (`tunnel-connect`).
+ * Discovery for programs on this machine: clients on loopback are passed on to
+ * a server under the node's identity, because gRPC clients and Envoy have no
+ * identity of the tunnel.¶The server learns that the requests are a relay's
+ * (`tunnel-relay`), and where the clients can ask for connections
+ * (`tunnel-connect`).
  *
  * @module
  */
@@ -49,7 +48,9 @@ export const STREAMS_PER_PROGRAM_MAX = 32;
  */
 export const STREAMS_MAX = 1_000;
 
-/** After a failed attempt to connect its reason is what is said for so long. */
+/**
+ * After a failed attempt to connect, new streams get its error for this long.
+ */
 const RELAY_RETRY_MS = 1_000;
 
 /** How long who asks waits for an attempt that is under way. */
@@ -67,9 +68,9 @@ interface AdsRelayOptions {
   readonly listen: ListenAddress;
   /** To servers, as the node. */
   readonly upstream: Upstream;
-  /** Where programs may ask for connections; absent: nowhere. */
+  /** The address where programs ask for connections; absent: none. */
   readonly connectAddress?: string;
-  /** At how many of `connectHost`, too; none unless given. */
+  /** The number of further `connectHost` addresses; none unless given. */
   readonly moreConnect?: number;
   readonly log: Log;
 }
@@ -105,7 +106,9 @@ export class AdsRelay {
     return this.#calls.size;
   }
 
-  /** Serves nobody any more; streams that run end, because this node is stopping. */
+  /**
+   * Accepts no new stream; running streams end, because this node is stopping.
+   */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -207,7 +210,8 @@ export class AdsRelay {
       }, {
         ...relayed.events,
         onStatus: (status, trailers, lost) => {
-          // It is going, or not there yet: the next stream is another one's.
+          // The server is leaving, or not ready: the next stream goes to
+          // another one.
           const isTurnedAway = status.code === StatusCode.UNAVAILABLE && !lost;
           if (isTurnedAway) connection.leave("calls go to another server");
           relayed.events.onStatus(status, trailers, lost);

@@ -1,10 +1,8 @@
 /**
- * Connections for programs on this machine: whoever asks by HTTP CONNECT on
- * loopback is connected through the tunnel under the node's identity, as far as
- * the server lets the node.
- *
- * Programs ask for a host and a port, or for a virtual address that discovery
- * has told them; what it stands for is the server's business.
+ * Connections for programs on this machine: a program that sends HTTP CONNECT
+ * on loopback is connected through the tunnel under the node's identity, if the
+ * server allows the node.¶Programs ask for a host and a port, or for a virtual
+ * address from discovery, which the server translates.
  *
  * @module
  */
@@ -46,7 +44,7 @@ interface ConnectRelayOptions {
 
 export class ConnectRelay {
   readonly #listener: BoundListener;
-  /** At the same port of other addresses of loopback. */
+  /** Also at the same port of other loopback addresses. */
   readonly #more: readonly BoundListener[];
   readonly #clients = new Set<Conduit>();
   #isShut = false;
@@ -85,7 +83,7 @@ export class ConnectRelay {
     return this.#listener.address;
   }
 
-  /** At how many of `connectHost` it listens, too. */
+  /** The number of further `connectHost` addresses that it listens on. */
   get more(): number {
     return this.#more.length;
   }

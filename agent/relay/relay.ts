@@ -15,7 +15,7 @@ import { AdsRelay } from "./ads_relay.ts";
 import { ConnectRelay } from "./connect_relay.ts";
 import type { RelayOptions } from "../options.ts";
 
-/** In front of the names of what is counted. */
+/** Prefix of metric names. */
 const PREFIX = "tunnel_relay_";
 
 /** How relays reach servers. */
@@ -85,7 +85,7 @@ export class Relay {
     );
   }
 
-  /** Where it listens. */
+  /** The addresses that it listens on. */
   get addresses(): { readonly xds?: string; readonly connect?: string } {
     return {
       ...(this.#xds && { xds: this.#xds.address }),
@@ -93,7 +93,7 @@ export class Relay {
     };
   }
 
-  /** Connections; discovery is nobody's to wait for. */
+  /** Connections; a shutdown does not wait for discovery. */
   get load(): number {
     return this.#connect?.load ?? 0;
   }

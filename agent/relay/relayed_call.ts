@@ -1,6 +1,6 @@
 /**
- * One discovery stream that is passed on: what a program says goes to a server,
- * what the server says comes back, and so do the ends of both.
+ * One discovery stream that is passed on: a program's messages go to a server,
+ * the server's messages come back, and each end is passed on.
  *
  * Messages are not looked at. A stream lives as long as both calls: when the
  * server goes it ends with UNAVAILABLE, and its client opens another one.
@@ -52,7 +52,7 @@ export class RelayedCall implements ServerCallEvents {
     onWritable: () => this.#toServer.drain(),
     onStatus: (status, trailers, lost) => {
       if (lost) return this.fail(lossOf(status));
-      // Behind the last message: it may be the one that says why.
+      // After the last message, which may be the one with the reason.
       this.#toProgram!.endWith(() => {
         if (this.#over()) this.program.finish(status, plain(trailers));
       });
@@ -121,9 +121,9 @@ const NO_HEAD = new Uint8Array(0);
  * One direction of a call that is passed on: bytes of messages from one body to
  * another, unchanged, however they are cut.
  *
- * The sender gets its credit back when the bytes have left on the other
- * side, so what waits here is bounded by a stream's window, and a reader that
- * stalls stalls its sender and nobody else.
+ * The sender gets its credit back when the bytes have left on the other side,
+ * so at most a stream's window waits here, and a stalled reader stalls only its
+ * own sender.
  */
 export class ByteRelay {
   #to: Pick<CallBody, "room" | "sendFrame" | "awaitRoom"> | undefined;
@@ -137,7 +137,7 @@ export class ByteRelay {
     return this.#queue.reduce((sum, { length }) => sum + length, 0);
   }
 
-  /** From now on bytes go there; what waited goes first. */
+  /** From now on bytes go there; the waiting ones go first. */
   open(to: Pick<CallBody, "room" | "sendFrame" | "awaitRoom">): void {
     this.#to = to;
     this.drain();

@@ -53,7 +53,7 @@ export type ProgramKind = "server" | "agent" | "proxy" | "workers";
 /** What differs from program to program. */
 export interface ProgramOptions {
   readonly kind: ProgramKind;
-  /** Log lines that are also shown to people as problems, by kind. */
+  /** Log lines that become events of a kind of their own. */
   readonly eventLines: EventLines;
   /** Absent: there is no access log. */
   readonly access?: AccessLogOptions | undefined;

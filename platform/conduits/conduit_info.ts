@@ -17,7 +17,7 @@ import { RATE_TICK_MS } from "./rate_samples.ts";
 /** How many are listed unless a number is said, and at most. */
 export const CONDUITS_LISTED = { usual: 100, most: 10_000 } as const;
 
-/** By what they are sorted. */
+/** The sort orders. */
 export const CONDUIT_SORTS = ["rate", "bytes", "age", "idle", "queue"] as const;
 export type ConduitSort = typeof CONDUIT_SORTS[number];
 
@@ -31,7 +31,7 @@ export interface ConduitQuery {
   readonly service?: string | undefined;
 }
 
-/** A link that owes a sign of life for so long carries nothing. */
+/** A link that owes a sign of life for this long carries nothing. */
 const STILL_MS = 500;
 
 /** @param params Of the URL. @throws {RangeError} One sentence, for who asked. */
@@ -170,7 +170,7 @@ function who(
   };
 }
 
-/** Why nothing moves, as far as it is seen from here. */
+/** Why no bytes move, as far as this side can see. */
 function waitOf(
   conduit: LiveConduit,
   nowMs: number,
@@ -184,7 +184,9 @@ function waitOf(
   return idleMs >= RATE_TICK_MS ? "nothing" : undefined;
 }
 
-/** In the transfer between its two sides, and at its way to the target. */
+/**
+ * Bytes in the transfer between its two sides, and on the way to the target.
+ */
 function queuedBytesOf(conduit: LiveConduit): number {
   return conduit.queuedBytes + (conduit.state?.unsentBytes ?? 0);
 }
@@ -229,7 +231,7 @@ export function wallTime(atMs: number, nowMs: number): string {
   return new Date(Date.now() - (nowMs - atMs)).toISOString();
 }
 
-/** To a hundredth: microseconds say nothing. */
+/** Rounded to a hundredth: microseconds are noise. */
 function rounded(ms: number): number {
   return Math.round(ms * 100) / 100;
 }

@@ -1,11 +1,9 @@
 /**
- * What becomes of a program's dials, told once and heard by all who want it: the
- * list of what is live, and the program's witnesses, which are its metrics and what
- * it counts as its load, its audit, its log and access log, its events. A dial
- * brings a span and an audit record of its own, where it has them.
- *
- * Of each dial all hear `began`, then `over`, and `connected` or `failed`; of one
- * that is refused before it begins, `failed` alone.
+ * Reports the outcome of a program's dials to all observers: the live list, and
+ * the program's witnesses (metrics, load, audit, log, access log, events). A
+ * dial may bring a span and an audit record of its own.¶For each dial the
+ * observers get `began`, then `over`, and `connected` or `failed`; for a dial
+ * that is refused before it begins, only `failed`.
  *
  * @module
  */
@@ -61,7 +59,7 @@ export interface ReportedDial {
   readonly earlyBytes?: number;
   /** How it passes servers; absent: it passes none. */
   readonly path?: DialPath;
-  /** The agent that is asked, where it is linked here. */
+  /** The agent that is asked, if it is linked here. */
   readonly agentId?: string | undefined;
 }
 
@@ -80,7 +78,7 @@ export interface Opened {
 /** Hears of all dials of a program. */
 export interface DialWitness {
   began?(dial: BegunDial): void;
-  /** It is not under way any more, whatever came of it. */
+  /** It is no longer under way, whatever its outcome. */
   over?(dial: BegunDial): void;
   failed?(
     problem: DialProblem,
@@ -104,8 +102,7 @@ export class DialReports {
 
   /**
    * @param list Absent: nothing is listed.
-   * @param witnesses Those that observe connections without telling another
-   *   observer come first.
+   * @param witnesses Witnesses that do not wrap the observer come first.
    */
   constructor(
     private readonly list?: LiveConduits,

@@ -1,12 +1,12 @@
 /**
- * Things with ids, each at a place of its own for as long as it is listed. Every
- * connection is put in and taken out: that writes a few numbers, where a `Map`
- * and a `Set` cost ten times as much.
+ * Things with ids, each at a place of its own for as long as it is listed.
+ * Every connection is added and removed: that writes a few numbers, while a
+ * `Map` and a `Set` cost ten times as much.
  *
  * @module
  */
 
-/** Of ten thousand things most have one for themselves; 2^14. */
+/** With ten thousand items most have a slot of their own; 2^14. */
 const BUCKETS = 16_384;
 
 const NONE = -1;
@@ -30,7 +30,7 @@ export class IdList<T extends { readonly id: string }> {
     return this.#items.length;
   }
 
-  /** Where the next one will stand. */
+  /** The place of the next item. */
   get nextPlace(): number {
     return this.#free.at(-1) ?? this.#items.length;
   }
@@ -73,7 +73,7 @@ export class IdList<T extends { readonly id: string }> {
     return this.#items[place];
   }
 
-  /** Of two with one id either. */
+  /** Two items may share an id; then either is returned. */
   find(id: string): T | undefined {
     let at = this.#heads[bucketOf(id)]!;
     while (at !== NONE) {
@@ -89,7 +89,7 @@ export class IdList<T extends { readonly id: string }> {
     for (const item of this.#items) if (item !== undefined) yield item;
   }
 
-  /** Gives places back; only while nothing is listed. */
+  /** Frees places; only while the list is empty. */
   shrink(): void {
     this.#items.length = 0;
     this.#free.length = 0;
@@ -99,7 +99,7 @@ export class IdList<T extends { readonly id: string }> {
 /** No peer knows which ids share a bucket: it could fill one, and slow all. */
 const SEED = crypto.getRandomValues(new Int32Array(1))[0]!;
 
-/** As FNV-1a does it, from a secret start and to its upper bits. */
+/** As in FNV-1a, with a secret start, and mixed into the upper bits. */
 function bucketOf(id: string): number {
   let hash = SEED;
   for (let at = 0; at < id.length; at++) {

@@ -21,7 +21,7 @@ export interface ConduitCarrier {
   readonly askedMs?: number | undefined;
 }
 
-/** Who lists it. */
+/** The list that contains it. */
 export interface ConduitHome {
   /** It is over. */
   left(conduit: LiveConduit): void;

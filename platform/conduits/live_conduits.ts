@@ -3,10 +3,9 @@
  * `conn list`, `top` and a dashboard show. A server, an agent and a service
  * proxy have one each.
  *
- * It is always on. A conduit costs it an entry; what is read and written costs
- * it nothing beyond the two sums that `ObservedConduit` has anyway; one tick in
- * five seconds, only while there are conduits or rates, notes how far each has
- * come.
+ * It is always on. Each conduit costs an entry; reads and writes cost nothing
+ * beyond the two sums of `ObservedConduit`. A tick every five seconds, only
+ * while there are conduits or rates, notes each conduit's progress.
  *
  * @module
  */
@@ -24,7 +23,7 @@ import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 /** Conduits that are looked at in one turn of the event loop, at a tick. */
 export const TICK_SLICE = 10_000;
 
-/** A dial under way, as whoever makes it shows it. */
+/** A dial under way, as its maker shows it. */
 export interface LiveDial {
   readonly id: ConnectionId;
   /** When it was asked for, by the clock. */
@@ -60,7 +59,7 @@ export class LiveConduits {
   readonly #dials = new IdList<LiveDial>();
   readonly #samples: RateSamples;
   readonly dialTimes = new DialTimes();
-  /** Of those that are over. */
+  /** Bytes of conduits that are over. */
   #gone = { toTarget: 0, fromTarget: 0 };
   #dialed = 0;
   #failed = 0;
@@ -83,12 +82,12 @@ export class LiveConduits {
     return this.#conduits.size;
   }
 
-  /** By the clock that `askedMs` and others are of. */
+  /** The clock of `askedMs` and other times. */
   get nowMs(): number {
     return this.timers.now();
   }
 
-  /** By how much the last tick was late: the event loop was busy so long. */
+  /** How late the last tick was: the event loop was busy for this long. */
   get latenessMs(): number {
     return this.#latenessMs;
   }
@@ -109,7 +108,10 @@ export class LiveConduits {
     this.#failed++;
   }
 
-  /** In place of `new ObservedConduit`: the same, and listed until it is over. */
+  /**
+   * Used in place of `new ObservedConduit`: the same, and listed until it is
+   * over.
+   */
   open(
     conduit: Conduit,
     observer: ConduitObserver,
@@ -202,7 +204,7 @@ export class LiveConduits {
     };
   }
 
-  /** Sets no timer any more; what is listed stays so until it is over. */
+  /** Sets no more timers; items stay listed until they are over. */
   stop(): void {
     this.#isStopped = true;
     this.#tick?.cancel();
@@ -275,8 +277,8 @@ const DIAL_TIMES_MAX = 2_048;
 const DIAL_TIMES_AGE_MS = 300_000;
 
 /**
- * How long the dials of the last minutes took: a ring, written once a dial, and
- * sorted when somebody asks.
+ * How long the dials of the last minutes took: a ring, written once for each
+ * dial, and sorted when it is read.
  */
 class DialTimes {
   readonly #tookMs = new Float32Array(DIAL_TIMES_MAX);

@@ -1,17 +1,16 @@
 /**
- * How far conduits had come at the last two ticks of one clock, so that their
- * rates are known when somebody asks: nothing happens for it where they move.
- *
- * The numbers stand in one array, by place: a tick walks through ten thousand in
- * a millisecond, and they cost 40 bytes each.
+ * The byte counts of conduits at the last two ticks of one clock, from which
+ * rates are computed on request, so that the hot path does no work for
+ * them.¶The numbers are in one array, by place: a tick walks through ten
+ * thousand in a millisecond, and they cost 40 bytes each.
  *
  * @module
  */
 
-/** Between two ticks: a rate is of the last one or two of them. */
+/** Between two ticks: a rate covers the last one or two of them. */
 export const RATE_TICK_MS = 5_000;
 
-/** Of one conduit. */
+/** For one conduit. */
 const NUMBERS = 5;
 
 /** What one conduit has moved, and how fast. */
@@ -34,7 +33,7 @@ export class RateSamples {
     this.#beforeMs = nowMs;
   }
 
-  /** From now on `place` is another conduit's. */
+  /** From now on `place` belongs to another conduit. */
   begin(place: number, nowMs: number): void {
     const at = place * NUMBERS;
     if (at + NUMBERS > this.#numbers.length) {
@@ -70,7 +69,7 @@ export class RateSamples {
     if (hasMoved) numbers[at + 4] = this.#lastMs;
   }
 
-  /** @param startedMs When it began: what was before that is no part of a rate. */
+  /** @param startedMs When it began: earlier time is not part of a rate. */
   flow(
     place: number,
     nowMs: number,
@@ -81,7 +80,7 @@ export class RateSamples {
     const at = place * NUMBERS;
     const numbers = this.#numbers;
     const sinceMs = Math.max(startedMs, this.#beforeMs);
-    // Of a conduit that is milliseconds old a rate would say nothing.
+    // A rate of a conduit that is milliseconds old means nothing.
     const seconds = Math.max(1_000, nowMs - sinceMs) / 1_000;
     const moves = numbers[at + 1] !== toTarget ||
       numbers[at + 3] !== fromTarget;

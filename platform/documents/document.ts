@@ -1,6 +1,6 @@
 /**
- * Reads the text of a document, in YAML or in JSON, and makes a sentence with a
- * line of what is wrong with it.
+ * Reads the text of a document, in YAML or in JSON, and turns each error into a
+ * sentence with a line number.
  *
  * @module
  */

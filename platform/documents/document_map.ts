@@ -9,7 +9,7 @@
 import type { Code } from "../../proto/codes/codes.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 
-/** Where something stands: `["services", 2, "ports"]`. */
+/** The path of a place: `["services", 2, "ports"]`. */
 export type DocumentPath = readonly (string | number)[];
 
 /** What is wrong in one place. */
@@ -39,7 +39,7 @@ export class DocumentMap {
     return this.value(key) !== undefined;
   }
 
-  /** As it is; `undefined` when there is nothing (`key:` alone, too). */
+  /** The raw value; `undefined` when it is empty (`key:` alone, too). */
   value(key: string): unknown {
     if (!Object.hasOwn(this.#map, key)) return undefined;
     return this.#map[key] ?? undefined;
@@ -74,7 +74,7 @@ export class DocumentMap {
     return value.map((item, i) => [item, [...this.place, key, i]] as const);
   }
 
-  /** The texts of a list and their places; `undefined` when it is absent. */
+  /** The texts of a list with their places; `undefined` when it is absent. */
   texts(key: string): readonly (readonly [string, DocumentPath])[] | undefined {
     if (!this.has(key)) return undefined;
     return this.list(key).map(([item, place]) => {

@@ -1,11 +1,11 @@
 /**
- * JSON Schema (draft 2020-12), by which editors check documents. The schema of a
- * shape stands beside how it is read (`shape.ts`).
+ * JSON Schema (draft 2020-12), with which editors check documents. The schema
+ * of a shape is beside its reader (`shape.ts`).
  *
  * @module
  */
 
-/** A schema; what it may hold is the specification's to say. */
+/** A schema; the specification defines its content. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 const DIALECT = "https://json-schema.org/draft/2020-12/schema";

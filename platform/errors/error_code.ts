@@ -1,5 +1,5 @@
 /**
- * The code and the message of an error, whatever was thrown.
+ * The code and the message of any thrown value.
  *
  * @module
  */
@@ -21,7 +21,7 @@ const FILE_PROBLEMS: ReadonlyMap<string, string> = new Map([
   ["ENFILE", "too many files are open on this machine; close some"],
 ]);
 
-/** As the platform writes the number, and behind it a call and its paths. */
+/** The platform's form of the number, followed by a call and its paths. */
 const NUMBER = / \(os error \d+\)/g;
 const FILE_CALL = / \(os error \d+\): \w+(?: '.*' ->)? '(.*)'$/s;
 
@@ -33,8 +33,9 @@ export function codeOf(error: unknown): string {
 }
 
 /**
- * What went wrong, in its own words; of a file which one, and what to do. What
- * the platform has thrown is never shown as it is: a number tells nobody.
+ * The error as a sentence; for a file with its name and a remedy. The
+ * platform's own text is never shown, because an error number means nothing to
+ * users.
  */
 export function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
@@ -54,8 +55,8 @@ export function systemProblem(error: unknown): string {
 }
 
 /**
- * The same error, about the file that the user knows: the platform's names none
- * when there is no room, and another one where a file is put in place.
+ * The same error, about the file that the user knows: the platform names no
+ * file when the disk is full, and a temporary one when a file is renamed.
  */
 export function withFile(error: unknown, path: string): unknown {
   if (error instanceof Error) {

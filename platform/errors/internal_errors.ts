@@ -1,13 +1,11 @@
 /**
- * Unforeseen errors: slips in our own code.
- *
- * Each entry of the event loop (readable, accept, timer, handler) has a guard
- * that ends the one thing it was about and reports the error here. So what a
- * peer can provoke ends that peer's connection, and no other.
- *
- * Errors that are foreseen never come here; they are caught by type. The
- * listener decides what becomes of a report (`internal_error_log.ts`). Without
- * a listener it is an uncaught error: a short command ends, a test fails.
+ * Internal errors ("slips"): errors in our own code that no one expected.¶Each
+ * entry of the event loop (readable, accept, timer, handler) has a guard that
+ * ends the object of the call and reports the error here. So an error that a
+ * peer can provoke ends only that peer's connection.¶Expected errors never come
+ * here; they are caught by type. The listener handles the report
+ * (`internal_error_log.ts`). Without a listener it is an uncaught error: a
+ * short command ends, a test fails.
  *
  * @module
  */
@@ -16,7 +14,7 @@ import { INTERNAL_ERROR, setFaultReporter } from "../../proto/sync/faults.ts";
 
 export { INTERNAL_ERROR };
 
-/** What was going on: the guard that caught it. There are only so many. */
+/** The activity: which guard caught it. There are only a few. */
 export type Where =
   | "accept"
   | "callback"
@@ -91,7 +89,7 @@ export function internalErrorCounts(): Iterable<
 /**
  * Runs a task whose errors the caller must not receive.
  *
- * @param failed Ends what it was about.
+ * @param failed Ends the object of the task.
  */
 export function guarded(
   where: Where,
@@ -110,9 +108,9 @@ export function guarded(
 const NOTHING = () => {};
 
 /**
- * For code that goes on whatever happens, such as a loop that follows
- * something: what is not of the world is reported, and is a failure like others
- * from then on. Else one slip would end a loop, and no one would notice.
+ * For code that must continue, such as a loop that follows something: an
+ * internal error is reported, and then counts as a failure like others.
+ * Otherwise it would end the loop unnoticed.
  */
 export function worldly<World extends Error>(
   where: Where,
@@ -127,7 +125,7 @@ export function worldly<World extends Error>(
 /**
  * For a promise that is not awaited, instead of `void`.
  *
- * @param failed Ends what it was about.
+ * @param failed Ends the object of the promise.
  */
 export function unawaited(
   where: Where,

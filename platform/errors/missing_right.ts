@@ -1,7 +1,7 @@
 /**
- * A right that the program did not give itself. The platform tells whoever
- * starts it to add a flag; our users start a file that gives its own flags, so to
- * them it is a slip of ours. Libraries leave the platform's words as they are.
+ * A permission that the program did not give itself. The platform advises to
+ * add a flag; our users start a file that has its own flags, so for them it is
+ * an error of ours. The library leaves the platform's words as they are.
  *
  * @module
  */
@@ -10,7 +10,7 @@
 const WORDS =
   /Requires ([a-z]+) access(?: to( .{1,300}?))?, run again with the --allow-[a-z]+ flag/g;
 
-/** Of files that need all rights: the kernel's. */
+/** Files that need all permissions: the kernel's. */
 const ALL = "all";
 
 /** Whether a sentence says that a right is missing that the program could have. */
@@ -18,7 +18,10 @@ export function tellsMissingRight(text: string): boolean {
   return text.matchAll(WORDS).some(([, right]) => right !== ALL);
 }
 
-/** The sentence with our words for that, and otherwise as it is. */
+/**
+ * The sentence in our words for a missing permission; other sentences are
+ * unchanged.
+ */
 export function asFaultOfOurs(text: string): string {
   return text.replace(
     WORDS,

@@ -12,7 +12,7 @@ import { dirname } from "node:path";
 import { systemProblem, withFile } from "../errors/error_code.ts";
 import { isSystemError } from "./file_error.ts";
 
-/** Owner only: most of what is kept this way is secret. */
+/** For the owner only: most files of this kind are secret. */
 const PRIVATE_MODE = 0o600;
 
 /** What unfinished files begin with. Readers of a directory skip these. */
@@ -22,7 +22,7 @@ const UNFINISHED = ".unfinished-";
 const OWN_NAME_BYTES_MAX = 100;
 
 /**
- * Puts `text` at `path`, replacing what is there.
+ * Writes `text` to `path`, in place of the old content.
  *
  * @throws {Error} The platform's, with the old file still in place.
  */

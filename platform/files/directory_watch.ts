@@ -1,12 +1,12 @@
 /**
- * News of what happens in some directories, whichever they are by now.
+ * Reports changes in some directories, even after they were replaced.
  *
- * The platform watches the directory that it found at a path, not the path: one
- * that was replaced is watched on, and one that is not there cannot be watched.
- * So `follow` looks again what stands at each path, and watches the nearest one
- * above a directory that is missing.
+ * The platform watches the directory that it found at a path, not the path: a
+ * replaced directory is still watched, and a missing one cannot be. So `follow`
+ * looks again at each path, and watches the nearest parent of a missing
+ * directory.
  *
- * A hint, never the truth: the receiver looks at the files.
+ * A report is only a hint: the receiver must look at the files.
  *
  * @module
  */
@@ -78,7 +78,7 @@ export class DirectoryWatch {
   ) {}
 
   /**
-   * Watches what now stands at `directories`. Cheap when that is what is
+   * Watches the directories that are now at `directories`. Cheap when they are
    * watched already.
    */
   follow(directories: Iterable<string>): void {
@@ -112,8 +112,8 @@ export class DirectoryWatch {
   }
 
   /**
-   * The platform gives a path that is still watched to a new watch as it is,
-   * with the directory that is gone. So the old one must have ended.
+   * If a path is still watched, the platform returns the existing watch, with
+   * the directory that is gone. So the old watch must have ended.
    */
   async #restart(): Promise<void> {
     this.#isClosing = true;
@@ -157,7 +157,7 @@ function nearestDirectory(path: string): [path: string, identity: string] {
       const { isDirectory, dev, ino } = Deno.statSync(directory);
       if (isDirectory) return [directory, `${dev}:${ino}`];
     } catch {
-      // Missing, or not ours to see: what is above it shows when that changes.
+      // Missing or unreadable: a watch on its parent shows when that changes.
     }
     if (directory === dirname(directory)) return [directory, ""];
   }

@@ -20,7 +20,7 @@ export function isSystemError(
 export class FileError extends Error {
   override readonly name: string = "FileError";
   readonly tunnelCode: Code = "TUN114";
-  /** From when it can be used as it is, in Unix milliseconds; absent: never. */
+  /** When it becomes usable, in Unix milliseconds; absent: never. */
   readonly goodFromMs?: number;
 
   constructor(

@@ -2,8 +2,8 @@
  * Files that hold secrets: read only when they are whole and no other user
  * could have read or changed them.
  *
- * Knows nothing of their content; the reader reports what to do when one is not
- * as it was written.
+ * It does not know their content; the reader says what to do when a file is
+ * damaged.
  *
  * @module
  */
@@ -35,9 +35,8 @@ export async function checkPrivate(
 }
 
 /**
- * The same about what was seen at `path`.
- *
- * @throws {PrivateFileError} When others could, or it is not ours.
+ * The same for the state that was read at `path`.¶@throws {PrivateFileError}
+ * When others had access, or it is not ours.
  */
 export function checkSeen(
   path: string,

@@ -32,16 +32,19 @@ export interface SavedFileOptions extends Tools {
   readonly path: string;
   /** Distinguishes it from other files, such as `tunnel-proxy-addresses`. */
   readonly format: string;
-  /** Whose it is, in words for the log; another one's is not used. */
+  /**
+   * The owner of the content, in words for the log; another owner's file is not
+   * used.
+   */
   readonly owner: string;
   /** What is in it, for sentences such as `Cannot keep WHAT in PATH: …`. */
   readonly what: string;
   /** What follows when it cannot be used, and when it cannot be written. */
   readonly unusable: string;
   readonly unkept: string;
-  /** Longer ones are neither written nor read. */
+  /** Longer files are neither written nor read. */
   readonly bytesMax: number;
-  /** A change is on disk so soon … */
+  /** Delay until a change is on disk … */
   readonly delayMs: number;
   /** … unless it was written to just before. */
   readonly intervalMs?: number;
@@ -52,7 +55,7 @@ export interface SavedFileOptions extends Tools {
   readonly now?: () => number;
 }
 
-/** What was read: as it was written, by the checksum. */
+/** The content of a file that is undamaged by its checksum. */
 export interface Saved {
   readonly savedMs: number;
   readonly items: readonly unknown[];
@@ -83,7 +86,7 @@ export class SavedFile {
     return this.#problem;
   }
 
-  /** Reads the file. Whatever is wrong with it is logged. */
+  /** Reads the file. Every error is logged. */
   async read(): Promise<Saved | undefined> {
     const { path } = this.options;
     try {
@@ -249,10 +252,10 @@ export class SavedFile {
 /** What `Date` can hold. */
 const TIME_MS_MAX = 8.64e15;
 
-/** Of the first line, with an owner of two names of 253 letters. */
+/** Limit of the first line, with an owner of two names of 253 letters. */
 const HEAD_BYTES_MAX = 1_024;
 
-/** A file that is not as it was written. Goes on after "Cannot use …: ". */
+/** A damaged file. The text follows "Cannot use …: ". */
 class SavedFileError extends Error {
   override readonly name = "SavedFileError";
 }
@@ -269,7 +272,9 @@ function headOf(line: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** @throws {unknown} What is neither the file's fault nor the machine's. */
+/**
+ * @throws {unknown} Errors that neither the file nor the machine has caused.
+ */
 function problemOf(error: unknown): string {
   if (error instanceof SavedFileError) return error.message;
   if (error instanceof PrivateFileError) {

@@ -1,12 +1,11 @@
 /**
- * Notices that files have changed, by whatever means they are replaced: written
- * in place, renamed over, a Kubernetes volume's `..data` link swapped, their
- * directory exchanged, created only later.
+ * Notices that files have changed, however they are replaced: written in place,
+ * renamed over, a Kubernetes volume's `..data` link swapped, their directory
+ * exchanged, created only later.
  *
- * Directories are watched and files are looked at: what counts as changed is
- * what `stat` says. Everything is looked at from time to time as well, which is
- * all that remains where nothing can be watched (network file systems, a limit
- * on watches).
+ * Directories are watched and files are checked: `stat` decides whether a file
+ * has changed. All files are also checked from time to time, which is the only
+ * way when they cannot be watched (network file systems, a limit on watches).
  *
  * @module
  */
@@ -45,7 +44,7 @@ export interface FileWatchOptions {
   /** Directories whose entries are reported one by one, as they are renamed in. */
   readonly directories?: readonly string[];
   readonly timers: Timers;
-  /** These files are not what they were: other bytes, there, or gone. */
+  /** These files have changed: new content, created, or gone. */
   onFiles?(files: readonly string[]): void;
   /**
    * The file that is watched alone was written to in its place, and closed. It
@@ -79,7 +78,7 @@ export function watchFiles(options: FileWatchOptions): FileWatch {
 }
 
 class Watch implements FileWatch {
-  /** By the path as it was given: what was seen there last. */
+  /** By the given path: the state at the last look. */
   readonly #files: Map<string, string>;
   readonly #directories: Map<string, string>;
   /** Entries that were named since the last look; `undefined`: too many. */
@@ -176,7 +175,7 @@ class Watch implements FileWatch {
   #look(hasGap = false): void {
     this.#settling?.cancel();
     this.#settling = undefined;
-    // First the watch, then the look: what happens between them is seen twice.
+    // The watch begins before the look: a change in between is seen twice.
     this.#watch.follow(this.#wanted());
     const files = [...this.#files.keys()].filter((file) =>
       hasChanged(this.#files, file)
@@ -194,7 +193,7 @@ class Watch implements FileWatch {
     this.#named.clear();
   }
 
-  /** Where links and files stand that the paths lead through. */
+  /** The directories of all links and files on the way to the paths. */
   #wanted(): Set<string> {
     const wanted = new Set(
       [...this.#directories.keys()].map((path) => resolve(path)),

@@ -1,11 +1,11 @@
 /**
  * The log lines about connections: that one could not be made (by default),
  * when each begins and ends (`--v=4`), and which packets pass (`--v=10`); and
- * what an access log is told of each that is over.
+ * what an access log gets about each finished one.
  *
  * A server, an agent and a service proxy use the same words, so that one
- * connection can be followed through all of them. Where a level is off, it
- * costs a look at the level and nothing else.
+ * connection can be followed through all of them. A level that is off costs
+ * only the check.
  *
  * @module
  */
@@ -24,15 +24,17 @@ export interface ConnectionFacts {
   readonly id?: ConnectionId;
   /** The caller. */
   readonly who?: string;
-  /** Where that is connected from. */
+  /** The address from which it is connected. */
   readonly from?: string;
   /** The node that makes the connection, or was to make it. */
   readonly node?: string;
   /** Another server that has that node's agent, and makes it connect. */
   readonly forwardedTo?: string;
-  /** What the caller connected to, where that stands for targets. */
+  /**
+   * The address that the caller connected to, if it differs from the target.
+   */
   readonly service?: string;
-  /** Absent: there was none to be had. */
+  /** Absent: no target was reached. */
   readonly target?: DialTarget;
 }
 
@@ -57,7 +59,7 @@ export type FailedDial =
 export interface AccessRecorder {
   /** Whether the next one is written down. Those that fail always are. */
   draws(): boolean;
-  /** Takes what it needs before it returns. */
+  /** The callee copies what it needs before it returns. */
   record(connection: ConnectionRecord): void;
 }
 
@@ -127,7 +129,7 @@ interface AskedDial {
   readonly earlyBytes?: number;
 }
 
-/** Where lines about a connection go. */
+/** The log for lines about a connection. */
 interface Lines {
   readonly log: Log;
   readonly clock: Clock;

@@ -32,7 +32,7 @@ const STACK_LENGTH_MAX = 4_000;
 
 /** Logs each error once, and how often it came again. */
 export class InternalErrorLog implements Disposable {
-  /** By {@linkcode stackOf}; how often it came since it was logged last. */
+  /** By {@linkcode stackOf}; how often it came since its last line. */
   readonly #repeats = new Map<string, Repeats>();
   #timer: Timer | undefined;
 
@@ -90,14 +90,14 @@ interface Repeats {
   count: number;
 }
 
-/** Where uncaught errors are reported: the global object. */
+/** The source of uncaught errors: the global object. */
 export type ErrorSource = Pick<
   typeof globalThis,
   "addEventListener" | "removeEventListener"
 >;
 
 /**
- * Keeps the process alive, whatever is thrown in it, until it is disposed of.
+ * Keeps the process alive through every thrown error, until it is disposed of.
  *
  * @param source For tests.
  */
@@ -151,7 +151,7 @@ function messageOf(error: unknown): string {
 }
 
 /**
- * Where it was thrown, in one line. Without the message, which may differ for
+ * The stack in one line. The message is left out, because it may differ for
  * each peer.
  */
 function stackOf(error: unknown): string {

@@ -17,5 +17,5 @@ const LENGTH_MAX = 500;
 
 const TIMES = /\b\d+(?:\.\d+)? m?s\b/g;
 
-/** Behind an IPv4 address, or an IPv6 address in brackets. */
+/** The part after an IPv4 address, or after an IPv6 address in brackets. */
 const PORTS = /(\.\d{1,3}|\]):\d{1,5}(?!\d)/g;

@@ -27,11 +27,10 @@ export type LogFormat = "text" | "json";
 
 /**
  * A place to log to. Messages are complete sentences or clauses without
- * placeholders; what varies is in `fields` as well where a machine may read it.
+ * placeholders; variable parts are in `fields` as well, for machines.
  *
- * A line that may come again and again has a `key`, its subject: of lines with
- * one key that say the same the first is written, and the others are counted
- * (`repeated_lines.ts`).
+ * A line that may repeat has a `key`, its subject: of equal lines with one key
+ * the first is written, and the others are counted (`repeated_lines.ts`).
  */
 export interface Log {
   /** Needs an operator's attention. */
@@ -58,7 +57,7 @@ export interface Log {
 export interface LeveledLog extends Log {
   /** `--v`, 0 to 10; it decides from the next line on. */
   level: number;
-  /** Writes what is held back of repeated lines; the process does so when it ends. */
+  /** Writes held repeated lines; called when the process ends. */
   flush(): void;
 }
 
@@ -77,7 +76,7 @@ const MESSAGE_LENGTH_MAX = 4_000;
 /** Longest value of a field, but for a stack. */
 const FIELD_LENGTH_MAX = 1_000;
 
-/** Longest key: what is remembered of lines must not be as long as they like. */
+/** Limit on a key: peers must not decide how much is remembered. */
 const KEY_LENGTH_MAX = 500;
 
 /** What is held back is no reason for a process to live on. */
@@ -100,7 +99,7 @@ export function openLog(
   options: {
     readonly format: LogFormat;
     readonly level: number;
-    /** Of the machine, unless given. */
+    /** The machine's clock, unless given. */
     readonly timers?: Timers;
     /** In every line. */
     readonly fields?: LogFields;
@@ -221,7 +220,7 @@ export const KEPT_BYTES_MAX: number = 256 * 1024;
 /** What a pipe that says it is ready takes without waiting (`PIPE_BUF`). */
 const PIECE_BYTES = 4_096;
 
-/** Between two looks whether the reader goes on. */
+/** Between two checks whether the reader reads again. */
 const LOOK_AGAIN_MS = 100;
 
 /** What a process waits for its reader when it ends: why may stand there. */
@@ -230,8 +229,8 @@ const LAST_WORDS_MS = 1_000;
 /** What lines are written to. */
 interface LineDevice {
   /**
-   * Whether a piece can be written without waiting, looked at for up to so
-   * many milliseconds, in which nothing else happens.
+   * Whether a piece can be written without blocking, checked for up to this
+   * many milliseconds, during which the process does nothing else.
    */
   isReady(timeoutMs: number): boolean;
   /** @returns How many bytes were taken. */
@@ -244,11 +243,10 @@ const MISSING_WHY = "nobody read them, or the disk was full";
 const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"]);
 
 /**
- * Lines on their way to whoever reads the log. A pipe whose reader stands still
- * takes no more, and a write would wait for as long as that lasts, with all that
- * the process serves: such lines are kept for a while, and counted when there
- * are too many. Refuses to know what stands in a line, and what it is written
- * to.
+ * Lines on their way to the reader of the log. When the reader of a pipe stops,
+ * a write would block, with the whole process: so lines are kept for a while,
+ * and counted when there are too many. It knows neither the content of a line
+ * nor its destination.
  */
 export class LineOutput {
   #kept: Uint8Array[] = [];
@@ -270,7 +268,8 @@ export class LineOutput {
     }
     this.#kept.push(line);
     this.#keptBytes += line.length;
-    // While a timer looks, nobody else need: it was not ready just now.
+    // While a timer checks, no other check is needed: it was not ready just
+    // now.
     if (this.#timer === undefined) this.#flush(0);
   }
 

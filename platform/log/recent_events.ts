@@ -64,14 +64,17 @@ export interface Repeated {
 
 /** See the module description. */
 export class RecentEvents {
-  /** In order of their last time; by what makes two the same. */
+  /**
+   * In order of their last time; the key is the part that makes two events
+   * equal.
+   */
   readonly #quiet = new Map<string, Entry>();
   readonly #noisy = new Map<string, Entry>();
   #number = 0;
 
   constructor(private readonly wallMs: () => number = Date.now) {}
 
-  /** Grows with each event, so that who has seen all knows what is new. */
+  /** Grows with each event, so that a follower knows which events are new. */
   get newest(): number {
     return this.#number;
   }
@@ -111,7 +114,7 @@ export class RecentEvents {
     return this.#find(query).map(infoOf);
   }
 
-  /** Of one kind, with when each was first seen; newest first. */
+  /** Events of one kind, with the time of the first sighting; newest first. */
   repeated(kind: EventInfo["kind"], sinceMs: number): readonly Repeated[] {
     return this.#find({ kind, limit: RECENT_EVENTS_MAX })
       .filter(({ atMs }) => atMs >= sinceMs)
@@ -146,7 +149,7 @@ function infoOf({ atMs, kind, message, node, code, times }: Entry): EventInfo {
   };
 }
 
-/** Lines that say what is no warning, by how they begin. */
+/** Log lines that become events of a kind of their own, by their first words. */
 export type EventLines = readonly (readonly [
   beginning: string,
   kind: EventInfo["kind"],

@@ -2,9 +2,9 @@
  * Lines of a log that repeat: the first is written, the others are counted, and
  * the last of them is written with their count.
  *
- * Knows no log and no clock of its own. What it keeps is bounded, so a key may
- * hold what peers choose. A peer that makes up ever new ones has some lines a
- * second; the others are counted as one.
+ * It has neither a log nor a clock. Its memory is limited, so a key may contain
+ * a peer's text. A peer that always sends new text gets some lines a second;
+ * the others are counted together.
  *
  * @module
  */
@@ -26,7 +26,7 @@ export const TEXTS_MAX = 20;
 /** New keys in a second while more come than are remembered. */
 export const CROWD_PER_SECOND = 10;
 
-/** Under which what is too many is gathered; no line has it. */
+/** The key under which surplus lines are gathered; no line has it. */
 const CROWD_KEY = "\0crowd";
 
 /** Writes a line, with a note behind its message. */
@@ -39,15 +39,15 @@ interface Entry {
   /** Until then it is gathered. */
   untilMs: number;
   held: number;
-  /** Of the last line that is held. */
+  /** The last held line. */
   write: WriteLine;
   /** When that came, as a person reads it. */
   lastMs: number;
-  /** Of the last line that was written. */
+  /** The last written line. */
   text: string;
   /** How many others have taken its place meanwhile. */
   texts: number;
-  /** What is held is alike and not the same. */
+  /** The held lines are similar and not equal. */
   isCrowd: boolean;
   timer: Timer | undefined;
 }
@@ -66,9 +66,8 @@ export class RepeatedLines {
   /**
    * Takes a line.
    *
-   * @param key Lines of one key are about one subject: only those that say the
-   *   same repeat each other.
-   * @param text What it says, without what differs each time.
+   * @param key Lines of one key have one subject: only equal lines repeat each
+   *   other.¶@param text The line, without the parts that differ each time.
    * @param write Called now, later, or never when a later line replaces it.
    */
   add(key: string, text: string, write: WriteLine): void {
@@ -99,13 +98,13 @@ export class RepeatedLines {
     );
   }
 
-  /** Writes what is held: there may be no later time. */
+  /** Writes held lines: there may be no later chance. */
   flush(): void {
     for (const entry of this.#entries.values()) reportHeld(entry);
     this.#entries.clear();
   }
 
-  /** Whether a line of its own is due, or there are too many that are new. */
+  /** Whether this line may be written, or there are too many new ones. */
   #mayBeNew(nowMs: number): boolean {
     const [oldest] = this.#entries.values();
     const isCrowded = this.#entries.size >= REPEATS_KEYS_MAX &&

@@ -26,7 +26,7 @@ export class Series {
 
 /** An observation by which a bucket can be looked into. */
 interface Exemplar {
-  /** Of the trace that it was made in. */
+  /** The trace in which it was observed. */
   readonly traceId: string;
   readonly value: number;
   /** Milliseconds since 1970. */
@@ -47,8 +47,8 @@ export class Histogram {
   }
 
   /**
-   * @param value In the unit of the name, seconds as a rule.
-   * @param traceId Of the trace that it is of, where that is sampled.
+   * @param value In the unit of the name, usually seconds.
+   * @param traceId The trace of the observation, if it is sampled.
    */
   observe(value: number, traceId?: string): void {
     this.#sum += value;
@@ -67,7 +67,7 @@ export class Histogram {
     return this.#exemplars !== undefined;
   }
 
-  /** Observations so far. */
+  /** The number of observations. */
   get count(): number {
     return this.#count;
   }
@@ -145,7 +145,7 @@ function labelText(
 
 /** All of one family, distinguished by the values of its labels. */
 export class Labelled<One> {
-  /** By the labels' values; their text is made at a scrape. */
+  /** By the labels' values; the text is made at a scrape. */
   readonly #all = new Map<
     string,
     readonly [values: readonly string[], one: One]
@@ -337,8 +337,9 @@ export class MetricRegistry {
   }
 
   /**
-   * In OpenMetrics `_total` is no part of a counter's name, and every counter
-   * has it; Konnectivity's do not, and some are called as a gauge is besides.
+   * In OpenMetrics `_total` is not part of a counter's name, and every counter
+   * has it. Konnectivity's counters do not, and some share their name with a
+   * gauge.
    */
   #open(
     { name, kind }: Pick<Family, "name" | "kind">,

@@ -40,7 +40,7 @@ export function registerProcessMetrics(registry: MetricRegistry): void {
   );
 }
 
-/** Of user and system, since the start. */
+/** User and system time since the start. */
 export function cpuSeconds(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1e6;

@@ -1,6 +1,6 @@
 /**
  * A certificate authority: a P-256 key, its own certificate, and what it signs
- * (RFC 5280). Knows nothing of files, nor of a certificate's use.
+ * (RFC 5280). It knows neither files nor a certificate's use.
  *
  * @module
  */
@@ -190,7 +190,7 @@ async function authorityExtensions(
   ];
 }
 
-/** As a list, because a text would have to be escaped. */
+/** As a list, because a text would need escapes. */
 function distinguishedName(
   commonName: string,
   organizations: readonly string[],

@@ -28,7 +28,7 @@ export interface CertificateFacts {
 }
 
 /**
- * Reads every certificate of a PEM text; what stands around them is skipped.
+ * Reads every certificate of a PEM text; text around them is skipped.
  *
  * @throws {PkiError} When there is none, or one is damaged.
  */

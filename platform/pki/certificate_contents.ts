@@ -28,7 +28,7 @@ export interface CertificateContents {
   readonly serialNumber: string;
   /** When it ends, milliseconds since 1970; NaN: it cannot be read. */
   readonly notAfterMs: number;
-  /** Of the subject; `undefined` stands for one that cannot be read. */
+  /** The subject; `undefined` when it cannot be read. */
   readonly commonNames: readonly (string | undefined)[];
   readonly organizations: readonly string[];
   /** Such as `DNS:a`, `IP Address:::1`, `URI:…` and `email:…`. */

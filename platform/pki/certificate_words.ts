@@ -3,8 +3,8 @@
  *
  * Unverified certificates come here as well. The platform's getters throw at
  * subjects they cannot decode, and give nothing for an empty one (RFC 5280
- * §4.1.2.6 allows it; SPIFFE's are so). Nothing here throws, whatever the bytes
- * are, and no text is longer than a line.
+ * §4.1.2.6 allows it; SPIFFE's are so). No function here throws, and no text is
+ * longer than a line.
  *
  * @module
  */
@@ -37,7 +37,7 @@ export function clocksOf(
     : `it is ${validityOf(certificate)}, and ${ours}`;
 }
 
-/** As the log writes times; the platform has a style of its own. */
+/** In the log's format; the platform has its own. */
 export function isoDate(date: string): string {
   const ms = Date.parse(date);
   return Number.isNaN(ms) ? date : new Date(ms).toISOString();

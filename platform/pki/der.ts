@@ -97,7 +97,7 @@ const UTF16 = new TextDecoder("utf-16be", { fatal: true, ignoreBOM: true });
 /**
  * The text of a character string.
  *
- * @returns `undefined` when its bytes are no such text, or when it has control
+ * @returns `undefined` when the bytes are not valid text, or contain control
  *   characters: a NUL in a name has fooled more than one reader.
  */
 export function derText({ tag, content }: DerElement): string | undefined {

@@ -33,7 +33,7 @@ export async function exportPrivateKey(key: CryptoKey): Promise<string> {
 /**
  * Reads a private key and works out its public half.
  *
- * @param pem PKCS #8; what stands around it is skipped.
+ * @param pem PKCS #8; text around it is skipped.
  * @throws {PkiError}
  */
 export async function importKeyPair(pem: string): Promise<CryptoKeyPair> {

@@ -1,7 +1,6 @@
 /**
- * Certificate signing requests (PKCS #10, RFC 2986) that have names, and
- * nothing besides: for authorities that sign what was requested once it is
- * approved, as those of Kubernetes do.
+ * Certificate signing requests (PKCS #10, RFC 2986) with names only: for
+ * authorities that sign an approved request as it is, such as Kubernetes'.
  *
  * The approver reads here what the authority will read with another parser. So
  * a request is refused unless there is only one way to read it: one subject, at

@@ -36,8 +36,8 @@ export async function makeSigningRequest(
  * Reads a request and checks its signature.
  *
  * @param der Untrusted.
- * @throws {PkiError} When it is none, its key is not P-256, or its maker
- *   does not have the key.
+ * @throws {PkiError} When it is not a request, its key is not P-256, or its
+ *   maker does not have the key.
  */
 export async function readSigningRequest(
   der: Uint8Array,

@@ -1,5 +1,5 @@
 /**
- * The ids that this process makes for connections which nobody gave one.
+ * The ids that this process makes for connections that come without one.
  *
  * @module
  */

@@ -1,7 +1,7 @@
 /**
- * V8's collector, where the process has it at hand (`--expose-gc`, with which
- * the program is shipped). Elsewhere these do nothing, and memory comes back
- * when V8 thinks that it is time.
+ * V8's collector, if the process has access to it (`--expose-gc`, which the
+ * packaged program has). Otherwise these functions do nothing, and V8 decides
+ * when memory is freed.
  *
  * @module
  */
@@ -13,7 +13,7 @@ interface Options {
 
 const collect = (globalThis as { gc?: (options: Options) => void }).gc;
 
-/** Collects what was made lately and is not used any more: some 0.3 ms. */
+/** Collects young unused objects: some 0.3 ms. */
 export function collectNursery(): void {
   collect?.({ type: "minor" });
 }

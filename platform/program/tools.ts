@@ -1,6 +1,6 @@
 /**
- * What a program hands to its parts: where they write what happens, how they
- * wait, and where they count. A part asks for the narrowest face that does.
+ * The tools that a program hands to its parts: log, timers and metrics. A part
+ * asks for the narrowest interface that is enough.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { Log } from "../log/log.ts";
 import type { MetricRegistry } from "../metrics/metrics.ts";
 
-/** For a part that says something, and waits. */
+/** For a part that logs and waits. */
 export interface Tools {
   readonly log: Log;
   readonly timers: Timers;
@@ -22,6 +22,6 @@ export interface CountingTools extends Tools {
 
 /** For a part that several kinds of programs have. */
 export interface NamedTools extends CountingTools {
-  /** In front of the names of its metrics, such as `tunnel_server_`. */
+  /** Prefix of its metrics' names, such as `tunnel_server_`. */
   readonly prefix: string;
 }

@@ -1,9 +1,9 @@
 /**
- * Files that are read again while we run: when they change, and on request
- * (SIGHUP).
+ * Files that are read again while the program runs: when they change, and on
+ * request (SIGHUP).
  *
  * A new file that cannot be used leaves the old one in use, and that is
- * reported: in the log, in metrics and in the detail of readiness. Knows
+ * reported: in the log, in metrics and in the detail of readiness. It knows
  * neither the content of the files nor its users.
  *
  * @module
@@ -30,7 +30,7 @@ const LATER_MS_MAX = 24 * 3600_000;
 
 /** A source that is read from files. */
 export interface ReloadSource {
-  /** For people and labels: one of few words that the code knows. */
+  /** For people and labels: one of the few words in the code. */
   readonly kind: string;
   readonly files: readonly string[];
   /**
@@ -52,7 +52,7 @@ export interface ReloadsOptions extends NamedTools {
   readonly watch?: typeof watchFiles;
 }
 
-/** The report of a reader of other files: it is well, or what is wrong. */
+/** The report of a reader of other files: an error, or that all is well. */
 export type ReloadReport = (problem?: string) => void;
 
 /** How a kind of files fares. */
@@ -71,7 +71,7 @@ interface Entry extends State {
 
 export class Reloads {
   readonly #entries: Entry[] = [];
-  /** Of what is read elsewhere. */
+  /** For files that other code reads. */
   readonly #followed: State[] = [];
   readonly #failures: LabelledSeries;
   readonly #successes: LabelledSeries;
@@ -103,7 +103,7 @@ export class Reloads {
     );
   }
 
-  /** From now on `source` is read again; what it holds counts as good. */
+  /** Reads `source` again from now on; its present content counts as good. */
   add(source: ReloadSource): void {
     const { kind } = source;
     const entry = { kind, source, waiting: undefined, problem: undefined };
@@ -116,7 +116,8 @@ export class Reloads {
   /**
    * For files that other code reads and logs about.
    *
-   * @returns What to call after each reading; the first one counts as good.
+   * @returns A function to call after each reading; the first reading counts as
+   *   good.
    */
   follow(kind: string): ReloadReport {
     const state: State = { kind, problem: undefined };
@@ -130,7 +131,7 @@ export class Reloads {
     };
   }
 
-  /** Starts to watch, and looks once at what has changed until now. */
+  /** Starts to watch, and checks once for changes until now. */
   start(): void {
     if (this.#isClosed) return;
     this.#watch?.close();
@@ -150,7 +151,7 @@ export class Reloads {
     for (const entry of this.#entries) this.#try(entry);
   }
 
-  /** On a user's request: reports the result for each source. */
+  /** At a user's request: reports the result for each source. */
   reload(): void {
     for (const entry of this.#entries) {
       if (this.#try(entry, true) !== "same") continue;

@@ -1,9 +1,7 @@
 /**
- * How many columns of a terminal a text takes, and texts made to fit some: wide
- * characters take two, marks that combine take none.
- *
- * Control characters and what is invisible are not known here: `printable` has
- * taken them out before.
+ * How many columns of a terminal a text takes, and texts cut to fit: wide
+ * characters take two, combining marks none.¶Control and invisible characters
+ * do not occur here: `printable` has removed them before.
  *
  * @module
  */
@@ -22,7 +20,7 @@ const MARK = /^[\p{Mn}\p{Me}\u200d\ufe0e\ufe0f]$/u;
 /** Pictures, which terminals draw as wide as two letters. */
 const PICTURE = /^\p{Emoji_Presentation}$/u;
 
-/** First and last of what Unicode calls wide (UAX 11), beside the pictures. */
+/** First and last of the wide characters of Unicode (UAX 11), emoji aside. */
 const WIDE: readonly (readonly [number, number])[] = [
   [0x1100, 0x115f],
   [0x2329, 0x232a],
@@ -51,7 +49,7 @@ export function columnsOf(text: string): number {
   return columns;
 }
 
-/** `text` in at most so many columns, with an ellipsis where it was cut. */
+/** `text` in at most this many columns, with an ellipsis at a cut. */
 export function cutToColumns(text: string, columnsMax: number): string {
   if (columnsMax < 1) return "";
   if (PLAIN.test(text)) {
@@ -69,7 +67,7 @@ export function cutToColumns(text: string, columnsMax: number): string {
   return withoutPiles(kept) + ELLIPSIS;
 }
 
-/** `text` in exactly so many columns: cut, or with spaces on one side. */
+/** `text` in exactly this many columns: cut, or padded on one side. */
 export function inColumns(
   text: string,
   columns: number,
@@ -84,7 +82,7 @@ export function inColumns(
   return side === "left" ? kept + rest : rest + kept;
 }
 
-/** `text` in lines of at most so many columns, broken between words. */
+/** `text` in lines of at most this many columns, broken between words. */
 export function wrapped(text: string, columnsMax: number): string[] {
   const lines: string[] = [];
   let line = "";

@@ -5,13 +5,13 @@
  */
 
 /**
- * Letters that are compared with letters, at most: five thousand names of 250
- * would keep the event loop for seconds, and whoever asks chooses what is looked
- * for. It is enough for five thousand names of twenty letters.
+ * Limit on comparisons of letters: five thousand names of 250 letters would
+ * block the event loop for seconds, and the caller chooses the text. It is
+ * enough for five thousand names of twenty letters.
  */
 export const COMPARISONS_MAX = 2_000_000;
 
-/** @returns `; did you mean X?`, or nothing when nothing is near. */
+/** @returns `; did you mean X?`, or an empty text when no candidate is near. */
 export function didYouMean(
   seen: string,
   candidates: Iterable<string>,
@@ -22,9 +22,8 @@ export function didYouMean(
 }
 
 /**
- * The candidate that a typing mistake would most likely have meant.
- *
- * @returns `undefined` when nothing is near: more than a third of it differs.
+ * The candidate that the user most likely meant.¶@returns `undefined` when no
+ * candidate is near: more than a third differs.
  */
 export function nearest(
   seen: string,
@@ -46,8 +45,8 @@ export function nearest(
 }
 
 /**
- * Whether lengths alone show that it is not near, so that no comparison is
- * needed: a peer's name may have any number of letters.
+ * Whether lengths alone exclude a match, so that no comparison is needed: a
+ * peer's name may have any number of letters.
  */
 function isFar(one: number, other: number): boolean {
   return Math.abs(one - other) > Math.max(1, Math.max(one, other) / 3);

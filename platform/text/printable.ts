@@ -1,7 +1,7 @@
 /**
- * Text of others made fit to be shown, in a line of a log, a terminal or the
- * dashboard: it cannot break the line, colour a terminal, turn around what stands
- * beside it, hide, or be as long as it likes.
+ * Makes a peer's text safe to show in a log, a terminal or the dashboard: it
+ * cannot break the line, colour the terminal, reverse the text beside it, hide,
+ * or exceed a limit.
  *
  * @module
  */
@@ -15,12 +15,12 @@ const SHORT: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Gives `text` with escapes (`\n`, `\u202e`) for what is not to be printed, cut
- * behind `lengthMax` characters.
+ * `text` with escapes (`\n`, `\u202e`) for unprintable characters, cut after
+ * `lengthMax` characters.
  */
 export function printable(text: string, lengthMax: number): string {
   if (text.length <= lengthMax) return showUnseen(text, escape);
-  // Put together anew: a slice would keep all of it in memory.
+  // Copied: a slice would keep the whole text in memory.
   const kept = Array.from(text.slice(0, lengthMax)).join("");
   const escaped = showUnseen(kept, escape);
   return `${escaped}… (${text.length - lengthMax} more characters)`;
@@ -39,7 +39,7 @@ function escape(character: string): string {
 export function jsonText(value: unknown, indent = 0): string {
   return showUnseen(
     JSON.stringify(value, null, indent) ?? "null",
-    // Its own breaks of lines, where it is indented.
+    // Keeps the text's own line breaks, with an indent.
     (one) => one === "\n" ? one : one.split("").map(unitEscape).join(""),
   );
 }

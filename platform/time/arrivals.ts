@@ -26,13 +26,13 @@ export class Arrivals {
     private readonly count: () => number,
   ) {}
 
-  /** To be called whenever there may be more, or fewer. */
+  /** Called whenever the number may have changed. */
   changed(): void {
     for (const look of this.#waits) look();
   }
 
   /**
-   * Settles when so many are there, or those that do not come were waited for.
+   * Settles when this many are there, or the wait for the missing ones is over.
    *
    * @param isServed Another process serves meanwhile.
    */

@@ -93,10 +93,9 @@ export function within<Value>(
 }
 
 /**
- * Waits until `promise` settles, and no longer than `timeoutMs`: what does not
- * end in time is left alone, and so is what it fails with from then on.
- *
- * @throws What it rejects with in time.
+ * Waits until `promise` settles, and no longer than `timeoutMs`: a late promise
+ * is left alone, and its rejection is ignored.¶@throws The reason of a
+ * rejection in time.
  */
 export async function atMost(
   timers: Timers,

@@ -1,9 +1,9 @@
 /**
- * How late timers come because the process was busy with something else: its one
- * event loop serves everybody, so a second here is a second for each connection.
+ * How late timers fire because the process was busy: one event loop serves all
+ * connections, so a second here delays each of them by a second.
  *
- * There is one loop in a process, and so one figure. A process that did not run at
- * all, because the machine slept, is noticed by the same.
+ * There is one loop in a process, and so one figure. It also notices that the
+ * process did not run at all, because the machine slept.
  *
  * @module
  */
@@ -30,7 +30,9 @@ export function noteLateTimer(lateMs: number, nowMs: number): void {
   worstMs = Math.max(worstMs, lateMs);
 }
 
-/** The worst of the last one to two minutes; 0 where nobody notes it. */
+/**
+ * The highest lag of the last one to two minutes; 0 when it is not measured.
+ */
 export function loopLagMs(): number {
   return Math.max(worstMs, worstBeforeMs);
 }
@@ -43,12 +45,11 @@ export const LAPSE_MS = 2_000;
 
 /**
  * Finds out that this process did not run for a while: the machine slept, its
- * virtual machine was held, or somebody stopped the process. Peers have waited
- * meanwhile, and may have given up.
- *
- * Two clocks are compared with what was expected of them. The monotonic one goes on
- * while a process is stopped; the wall clock goes on, or is put forward, when a
- * machine sleeps. That people set the wall clock costs a look that was not needed.
+ * virtual machine was paused, or the process was stopped. Peers may have given
+ * up meanwhile.¶Two clocks are compared with their expected values. The
+ * monotonic one goes on while a process is stopped; the wall clock goes on, or
+ * is put forward, when a machine sleeps. A person who sets the wall clock only
+ * causes an unneeded check.
  */
 export class LapseWatch {
   #timer: Timer | undefined;

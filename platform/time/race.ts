@@ -1,14 +1,12 @@
 /**
- * Asks one, doubts it, asks another beside it: the first answer counts. Those that
- * run beside it are given up, and what they bring too late is let go.
- *
- * What is said along with a question reaches one only. Connecting twice does no
- * harm, so it is asked first and said later; once something has left for one of
- * them ({@linkcode Race.sayTo}), that one runs alone. Another may be asked again
- * when it has certainly not passed that on. When it stands still afterwards, the
- * race is lost: it may have been heard.
- *
- * It refuses to know who is asked, whether two may be, and what an answer means.
+ * Races candidates: asks one, and when it is doubted, another beside it. The
+ * first answer counts. The others are given up, and their late results are
+ * released.¶The caller's bytes reach only one candidate. Connecting twice does
+ * no harm, so candidates first connect, and the bytes follow; once bytes have
+ * left for one candidate ({@linkcode Race.sayTo}), it runs alone. Another one
+ * is asked only if the first has certainly not passed the bytes on. If it stops
+ * answering afterwards, the race is lost, because the bytes may have been
+ * delivered.¶It knows neither the candidates nor the meaning of an answer.
  *
  * @module
  */
@@ -70,9 +68,8 @@ export abstract class Race<Asked, Won> {
   protected abstract won(attempt: Attempt<Asked, Won>, won: Won): void;
 
   /**
-   * It runs no more: another one is asked, or the race is lost.
-   *
-   * @param hasHeard What is said had left for it.
+   * The candidate has failed: another one is asked, or the race is lost.¶@param
+   * hasHeard The caller's bytes had left for it.
    */
   protected abstract lost(
     attempt: Attempt<Asked, Won>,
@@ -99,7 +96,7 @@ export abstract class Race<Asked, Won> {
     return false;
   }
 
-  /** It stands still with what was said to it. */
+  /** The candidate that has the bytes does not answer. */
   protected frozen(_attempt: Attempt<Asked, Won>): void {}
 
   protected enter(asked: Asked): void {
@@ -131,7 +128,9 @@ export abstract class Race<Asked, Won> {
     return this.running.includes(attempt);
   }
 
-  /** Gives up whatever runs. @param winner Has answered. */
+  /**
+   * Gives up all running candidates. @param winner The one that has answered.
+   */
   protected finish(winner?: Attempt<Asked, Won>): void {
     this.isOver = true;
     if (winner !== undefined) this.#leave(winner);

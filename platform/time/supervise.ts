@@ -1,13 +1,10 @@
 /**
- * The loop of tasks that never end, whatever happens: they follow something,
- * keep something, or retry until there is an answer.
- *
- * A run that fails is followed by another one after a wait. Waits grow from run
- * to run ({@linkcode Backoff}), and are short again after a run that was a
- * success, or that lived long enough to be taken for one: what ends a young run
- * would end the next one, too.
- *
- * The owner decides what is run, and what is a problem.
+ * The loop of tasks that must never end: they follow something, maintain
+ * something, or retry until there is an answer.¶A failed run is followed by
+ * another one after a wait. Waits grow from run to run ({@linkcode Backoff}),
+ * and are short again after a successful run, or after one that lived long
+ * enough to count as such.¶The owner defines a run, and which errors are
+ * problems.
  *
  * @module
  */
@@ -32,11 +29,11 @@ export type Next =
 
 /** One run, as far as it decides about the wait for the next one. */
 export interface Run {
-  /** From now on it is what it is meant to be: how long, counts at its end. */
+  /** The run works from now on: its duration counts when it ends. */
   opened(): void;
   /** It was not opened, or less than {@linkcode YOUNG_MS} ago. */
   readonly isYoung: boolean;
-  /** It is a success, whatever becomes of it. */
+  /** The run counts as a success, however it ends. */
   succeeded(): void;
 }
 
@@ -47,9 +44,9 @@ export interface SuperviseOptions<Problem> extends BackoffOptions {
   readonly signal: AbortSignal;
   run(run: Run): Promise<Next>;
   /**
-   * What is wrong, of what a run threw.
+   * The problem in an error that a run threw.
    *
-   * @throws What is to end all runs.
+   * @throws An error that must end all runs.
    */
   problemOf(error: unknown): Problem;
   /** Reported and remembered; the next run comes in `retryMs`. */
@@ -61,7 +58,7 @@ export interface SuperviseOptions<Problem> extends BackoffOptions {
 /**
  * Runs again and again until it is stopped, or a run reports that it is done.
  *
- * @throws What `problemOf` throws.
+ * @throws The errors of `problemOf`.
  */
 export async function supervise<Problem>(
   options: SuperviseOptions<Problem>,

@@ -22,7 +22,7 @@ const LONG_SLOT_MS = 100;
 /** What is held back for a moment; between these and long ones they are few. */
 const BRIEF_MS = { min: 2, max: 32 } as const;
 
-/** As exact as the platform's own. */
+/** As exact as the platform's own timers. */
 const BRIEF_SLOT_MS = 1;
 
 /** A process that is woken so much too late was kept from running. */
@@ -55,12 +55,14 @@ function run(callback: () => void): void {
 
 /** One setting of one timer. Spent, it refers to no callback any more. */
 class SlotTimer implements Timer {
-  /** In the ring of its slot; itself when it is in none. */
+  /**
+   * Neighbours in the ring of its slot; the timer itself when it is in none.
+   */
   #next: SlotTimer = this;
   #previous: SlotTimer = this;
   #callback: (() => void) | undefined;
 
-  /** Without a callback it stands for the slot itself, and begins its ring. */
+  /** A timer without a callback is the slot itself, the begin of its ring. */
   constructor(
     private readonly wheel: TimerWheel,
     slot?: SlotTimer,
@@ -101,7 +103,7 @@ class SlotTimer implements Timer {
 
 /** All timers of one kind. */
 class TimerWheel {
-  /** By number: `#slotMs` times that is when a slot is due. */
+  /** By number: a slot is due at its number times `#slotMs`. */
   readonly #slots = new Map<number, SlotTimer>();
   #timers = 0;
   #platformTimer: ReturnType<typeof setTimeout> | undefined;
@@ -137,14 +139,15 @@ class TimerWheel {
     this.#wakeSlot = number;
     // Whole ones, for the platform cuts them off and would wake us early.
     const delayMs = Math.ceil(number * this.slotMs - performance.now());
-    // A slot may be due by now, and the platform warns of what is in the past.
+    // A slot may be due already, and the platform warns about times in the
+    // past.
     this.#platformTimer = setTimeout(this.#onWake, Math.max(0, delayMs));
   }
 
   /**
-   * The platform runs timers before it reads sockets. A process that was kept
-   * from running would take its own absence for the silence of peers, so it
-   * first receives what has come: that takes two turns.
+   * The platform runs timers before it reads sockets. A process that did not
+   * run would mistake its own absence for silence of its peers, so it first
+   * reads the waiting bytes: that takes two turns.
    */
   readonly #onWake = () => {
     const lateMs = performance.now() - this.#wakeSlot * this.slotMs;
@@ -160,7 +163,7 @@ class TimerWheel {
     const numbers = this.#numbersInUse();
     const due = numbers.filter((number) => number <= now);
     const next = numbers[due.length];
-    // Before anything fires: a callback may throw, and set or cancel others.
+    // Before any timer fires: a callback may throw, and set or cancel others.
     if (next !== undefined) this.#wakeAt(next);
     for (const number of due) this.#fire(number);
   };

@@ -1,14 +1,12 @@
 /**
- * Spans of OpenTelemetry, by the exporter that the platform has itself: it is on
- * where the environment says `OTEL_DENO=true`, and costs a look at a variable
- * where it is not.
+ * Spans of OpenTelemetry, by the platform's own exporter: it is on with
+ * `OTEL_DENO=true` in the environment, and otherwise costs the check of a
+ * variable.
  *
- * A span is one attempt (a dial, a join, a push), never a connection's life. What
- * its caller did not sample is not traced here either. The platform exports in
- * the background, from memory that it bounds: a collector that is away costs
- * spans and nothing else.
- *
- * Refuses to know who starts spans, and how a context travels.
+ * A span is one attempt (a dial, a join, a push), never a connection's life. A
+ * call that its caller did not sample is not traced here either. The platform
+ * exports in the background, from limited memory: without a collector, only
+ * spans are lost.¶It knows neither who starts spans nor how a context travels.
  *
  * @module
  */
@@ -31,7 +29,9 @@ export const SPAN_KINDS = { internal: 0, server: 1, client: 2 } as const;
 /** What is known when a span starts. */
 export interface SpanStart {
   readonly kind?: keyof typeof SPAN_KINDS;
-  /** Absent: it begins a trace, or belongs to what the program is in. */
+  /**
+   * Absent: the span begins a trace, or belongs to the program's present one.
+   */
   readonly parent?: TraceContext | undefined;
   readonly attributes?: SpanAttributes;
 }
@@ -53,14 +53,14 @@ export type SpanAttributes = Readonly<
 
 /** One that is sampled, and has not ended. */
 export interface Span {
-  /** For those that it calls. */
+  /** For the programs that it calls. */
   readonly context: TraceContext;
   set(attributes: SpanAttributes): void;
   /** @param problem Absent: it went well. */
   end(problem?: string): void;
 }
 
-/** As OpenTelemetry's JavaScript API has them, so far as they are used. */
+/** The used part of OpenTelemetry's JavaScript API. */
 interface PlatformSpan {
   spanContext(): {
     readonly traceId: string;
@@ -84,10 +84,10 @@ interface PlatformContext {
   getValue(key: symbol): unknown;
 }
 
-/** Of a span's status. */
+/** A span's status. */
 const STATUS_ERROR = 2;
 
-/** Under which OpenTelemetry's API keeps a span in a context. */
+/** The key of a span in a context of OpenTelemetry's API. */
 const SPAN_KEY = Symbol.for("OpenTelemetry Context Key SPAN");
 
 const tracer = openTracer();
@@ -95,7 +95,7 @@ const tracer = openTracer();
 /** Whether spans are exported at all. */
 export const isTracing: boolean = tracer !== undefined;
 
-/** Starts a span; `undefined` where nobody wants it. */
+/** Starts a span; `undefined` when tracing is off. */
 export function startSpan(
   name: string,
   { kind = "internal", parent, attributes }: SpanStart = {},
@@ -115,7 +115,7 @@ export function startSpan(
   return started;
 }
 
-/** A span below another one; `undefined` where that is not sampled. */
+/** A child span; `undefined` when its parent is not sampled. */
 export function startChild(
   name: string,
   parent: TraceContext | undefined,

@@ -43,7 +43,7 @@ import { Dialer } from "../routing/dialer.ts";
 import { Registry } from "../routing/registry.ts";
 import { stateLocationOf } from "../state/open_state.ts";
 
-/** Log lines that are also shown to people as problems, by kind. */
+/** Log lines that become events of a kind of their own. */
 export const SERVER_EVENT_LINES: EventLines = [
   ["node joined", "joined"],
   ["node waits for approval", "joined"],

@@ -1,11 +1,10 @@
 /**
- * Where a certificate from the cluster is kept, in the layout of Kubernetes'
- * own components: `<component>-current.pem` is a link to a dated file that holds
+ * The files of a certificate from the cluster, in the layout of Kubernetes' own
+ * components: `<component>-current.pem` is a link to a dated file that holds
  * chain and key. So a node can change from their agent to ours and back.
  *
- * It is a cache: whatever is wrong with it, a new certificate can be had. Beside
- * it lies the key for which one is being asked, so that asking again after a
- * restart finds the same request.
+ * It is a cache: for any fault a new certificate is requested. Beside it lies
+ * the key of a pending request, so that a restart finds the same request again.
  *
  * @module
  */
@@ -28,7 +27,7 @@ import {
   PkiError,
 } from "../../../platform/pki/key_pair.ts";
 
-/** Dated files that stay: the one in use, and the one before it. */
+/** Dated files that stay: the current one, and its predecessor. */
 const KEPT = 2;
 
 /** PKCS #8, or as Go's standard library writes keys of this kind. */
@@ -163,7 +162,7 @@ export class CertificateFiles {
     return { keys, isNew: true };
   }
 
-  /** The next key to ask with is another one. */
+  /** The next request uses a new key. */
   async forgetPendingKeys(): Promise<void> {
     await removeFile(this.#pending);
   }

@@ -1,10 +1,8 @@
 /**
- * Keeps a certificate from the cluster good: asks for the first one, for the
- * next one when most of its life is over, and at once when the one that was kept
- * has expired, is damaged, or is for somebody else.
- *
- * It decides when, and never gives up. How a certificate is asked for is
- * `request`'s business. Links that stand are nobody's here.
+ * Keeps a certificate from the cluster valid: it requests the first one, the
+ * next one when most of its life is over, and one at once when the stored one
+ * has expired, is damaged, or is for another node.¶It decides when, and never
+ * gives up. `request` knows how. Standing links are not affected.
  *
  * @module
  */
@@ -36,7 +34,7 @@ import {
 } from "../renewer.ts";
 import type { CertificateFiles } from "./certificate_files.ts";
 
-/** Between 70 and 90 % of a certificate's life, as Kubernetes' own. */
+/** Between 70 and 90 % of a certificate's life, as in Kubernetes. */
 const RENEWAL_TIME = { fraction: 0.7, spread: 0.2 };
 
 /** The wall clock is looked at this often: it may have been set. */
@@ -54,7 +52,7 @@ const NOT_ASKED = "no certificate was asked for yet";
 export interface CsrObserver {
   /** The API server is asked for the first one; its answer may take long. */
   asking(): void;
-  /** Somebody has to approve the request of that name. */
+  /** An operator must approve the request of that name. */
   pending(name: string): void;
   obtained(leaf: CertificateFacts): void;
   failed(reason: string, retryMs: number): void;
@@ -101,7 +99,7 @@ export class CsrCertificate {
     return this.#held !== undefined;
   }
 
-  /** Why there is none that could be shown; `undefined` when there is one. */
+  /** Why there is no usable certificate; `undefined` when there is one. */
   get problem(): string | undefined {
     const held = this.#held;
     if (held === undefined) return this.#problem;
@@ -110,18 +108,18 @@ export class CsrCertificate {
       this.#problem;
   }
 
-  /** Looks at what was kept, and goes on until `stop`. */
+  /** Reads the stored certificate, and runs until `stop`. */
   start(): void {
     this.#running ??= this.#run();
   }
 
-  /** Settles when nothing is under way any more. */
+  /** Settles when no work is under way. */
   async stop(): Promise<void> {
     this.#stopping.abort(new CsrError("the agent is stopping"));
     await this.#running;
   }
 
-  /** Resolves when there is one that can be shown; waits for ever. */
+  /** Resolves when there is a usable certificate; has no time limit. */
   first(): Promise<void> {
     return this.#first.promise;
   }
@@ -200,7 +198,8 @@ export class CsrCertificate {
         this.#problem = `CertificateSigningRequest ${name} waits for approval`;
         observer.pending(name);
       });
-      // One for a new key cannot be old, whatever the date is here.
+      // A certificate for a new key cannot be old, whatever the clock here
+      // says.
       const found = { facts: chain[0]!, share: 0 };
       if (!this.#madeKeys && hasExpired(found, this.#moment())) {
         throw new CsrError(

@@ -106,7 +106,7 @@ export class KubernetesIdentity implements LinkIdentity {
     return this.#certificate.problem;
   }
 
-  /** For TLS, when `first` has resolved. */
+  /** For TLS, after `first` has resolved. */
   get files(): CredentialFiles {
     const { current, authorities } = this.#store;
     const ca = this.options.caFile ?? authorities;
@@ -187,7 +187,7 @@ export class KubernetesIdentity implements LinkIdentity {
       pem = this.#client.authority;
     } catch (error) {
       if (!(error instanceof KubernetesConfigError)) throw error;
-      // Not written yet, or not any more: what was known last serves as well.
+      // Not written yet, or removed: the last known content is used.
       const known = await this.#store.readAuthorities();
       if (known !== undefined) return known;
       if (this.#bootstrap === undefined) throw error;

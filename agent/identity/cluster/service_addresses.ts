@@ -1,11 +1,9 @@
 /**
- * Where servers are, according to the Service before them.
- *
- * The first of these that says anything is believed: the annotation that an
- * administrator wrote, the load balancer, the nodes on whose ports the Service
- * is, and, for who is inside the cluster, its own address. (yurttunnel's agents
- * take the first IP address of all, which most often is the Service's own, and
- * forget the annotation's port.)
+ * The addresses of servers, from the Service before them.¶The first source with
+ * an answer counts: an administrator's annotation, the load balancer, the nodes
+ * of a NodePort, and, inside the cluster, the Service's own address.
+ * (yurttunnel's agents take the first IP address of all, usually the Service's
+ * own, and forget the annotation's port.)
  *
  * @module
  */
@@ -24,10 +22,10 @@ export const SERVICE_ADDRESSES_MAX = 32;
 
 /** What is known of the cluster. */
 export interface ServiceView {
-  /** Of the port in question. */
+  /** For the port in question. */
   readonly portName: string;
   readonly service: KubernetesService;
-  /** For a Service on nodes' ports; a text says why there are none. */
+  /** For a NodePort Service; a text says why there are none. */
   readonly nodes: readonly KubernetesNode[] | string;
   /** Whether the Service's own address can be reached from here. */
   readonly isInside: boolean;

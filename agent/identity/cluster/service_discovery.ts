@@ -1,7 +1,7 @@
 /**
- * Follows the Service before the servers, so that each link is made to where
- * they are then. An API server that is away costs nothing: where servers were
- * last is as good as can be had.
+ * Follows the Service before the servers, so that each link goes to their
+ * present addresses. While the API server is away, the last known addresses are
+ * used.
  *
  * @module
  */
@@ -93,9 +93,9 @@ export class ServiceDiscovery {
   }
 
   /**
-   * Where to connect to now.
+   * The present addresses.
    *
-   * @throws {ConnectError} With all that was looked at.
+   * @throws {ConnectError} With all sources that were tried.
    */
   async addresses(): Promise<readonly ServerAddress[]> {
     let problem: Error;
