@@ -227,7 +227,10 @@ function rowsOf(
   }));
 }
 
-/** As JSON every node is named; as text the few that a person waits for. */
+/**
+ * As JSON all nodes are listed; as text only the few that an operator waits
+ * for.
+ */
 function showText(
   authorities: Authorities,
   nodes: readonly NodeRecord[],

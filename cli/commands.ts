@@ -154,7 +154,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   version: async () => (await import("./version.ts")).VERSION_COMMAND,
 };
 
-/** All of them at once, for what is made of their tables. */
+/** All commands, for code that reads their tables. */
 export function allCommands(): Promise<readonly ListedCommand[]> {
   const listed = new Map(Object.values(GROUPS).flatMap(Object.entries<string>));
   return Promise.all(

@@ -1,10 +1,9 @@
 /**
- * `tunnel dashboard`: lets a browser in.
- *
- * Attack in mind: a command line is every user's to read (`/proc/PID/cmdline`),
- * and a link that logs in is good for the first caller that opens it. So with
- * `--open` a browser is started with an address of loopback, and is sent on from
- * there where the kernel says that it is this user's.
+ * `tunnel dashboard`: signs a browser in.¶Attack in mind: every user can read a
+ * command line (`/proc/PID/cmdline`), and a sign-in link works for the first
+ * client that opens it. So `--open` starts a browser with an address of
+ * loopback, which redirects it only if the kernel says that the connection is
+ * this user's.
  *
  * @module
  */

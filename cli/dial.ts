@@ -62,7 +62,7 @@ export const DIAL_COMMAND = defineCommand({
       timeoutMs: values["dial-timeout"],
       ...(node === "" ? {} : { node }),
       onNode: (line) => context.printError(`tunnel dial: ${line}\n`),
-      // Each node has a loopback of its own: whose is meant?
+      // Each node has its own loopback, so the target is ambiguous.
       oneAgent: node === "" && isLoopbackHost(target.host),
     }));
     await netcat(conn, { input: Deno.stdin, output: Deno.stdout });
@@ -80,7 +80,7 @@ async function orFailure(dialing: Promise<TunnelConn>): Promise<TunnelConn> {
   }
 }
 
-/** As much as one read of a pipe or a socket gives. */
+/** As much as one read of a pipe or a socket returns. */
 const CHUNK_BYTES = 65_536;
 
 /** The process's side. */
@@ -95,11 +95,10 @@ export interface StandardStreams {
 /**
  * Copies bytes both ways until the connection is closed.
  *
- * A person at a terminal will not end their input because the other side is
- * done, so there the other side's end is enough. A program's input is carried
- * on: it may be half of a conversation.
- *
- * A pipe that nobody reads any more ends it like the other side's end.
+ * A person at a terminal does not end the input when the other side is done, so
+ * there the other side's end is enough. A program's input continues: it may be
+ * half of a conversation.¶A pipe without a reader ends it like the other side's
+ * end.
  *
  * @throws {CommandFailure} When the connection was reset or lost.
  */
@@ -120,7 +119,7 @@ export async function netcat(
     if (end.kind === "reset") throw new TunnelResetError(end.reason);
     if (end.kind === "lost") throw new TunnelLostError(end.reason);
   } catch (error) {
-    // `tunnel dial … | head -1` has what it wanted, as with every command.
+    // `tunnel dial … | head -1` has got its output, as with every command.
     if (error instanceof Deno.errors.BrokenPipe) return;
     throw asFailure(failure ?? error);
   } finally {

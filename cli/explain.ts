@@ -57,15 +57,15 @@ export const EXPLAIN_COMMAND = defineCommand({
   },
 });
 
-/** Somebody pastes a screen of a log. */
+/** Limit on pasted text, such as a screen of a log. */
 const EXPLAINED_MAX = 10;
 
 const QUOTE_LENGTH_MAX = 60;
 
 /**
- * The codes that are meant by what somebody typed or pasted.
+ * The codes in typed or pasted words.
  *
- * @throws {UsageError} When none is.
+ * @throws {UsageError} When there is none.
  */
 export function codesIn(words: readonly string[]): Code[] {
   const text = words.join(" ");

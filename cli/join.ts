@@ -103,7 +103,7 @@ export const JOIN_COMMAND = defineCommand({
   },
 });
 
-/** Somebody may take an hour to approve a node: it is seen that this goes on. */
+/** An approval may take an hour: this shows that the command still waits. */
 async function withProgress<T>(
   run: (onWaiting: (reason: string) => void) => Promise<T>,
 ): Promise<T> {

@@ -28,14 +28,14 @@ import { isWritten, readVerb } from "./program/verbs.ts";
 
 const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;
 
-/** In which nodes may be; the words of `?state=`. */
+/** States of nodes; the words of `?state=`. */
 export type AdminValues =
   & FlagValues<typeof ASKED_SERVER_FLAGS>
   & FlagValues<typeof ANSWER_FLAGS>;
 
 /**
- * @returns Or why no server answers, where none runs and none was named: all
- * other failures are errors, as a server knows more than its state says.
+ * @returns Or why no server answers, when none runs and none was named. All
+ *   other failures are errors, because a server knows more than its state.
  */
 export async function listNodes(
   values: AdminValues & { readonly only: string },
@@ -87,7 +87,7 @@ function nowMs({ now }: { readonly now?: string | undefined }): number {
 
 const LIST = "tunnel node list";
 
-/** As a value of `--identifiers`; an empty text counts as a flag not given. */
+/** A value of `--identifiers`; an empty text counts as a flag not given. */
 const NO_GRANTS = "-";
 
 const { "state-dir": _, ...ABOUT } = STATE_COMMAND_FLAGS;
@@ -119,7 +119,7 @@ const FLAGS = {
   ...GENERAL_FLAGS,
 } as const;
 
-/** Of a question to a server; --state-dir is also where a state is. */
+/** Flags of questions to a server; --state-dir also names the state. */
 const ASKING = [
   ...Object.keys(ASKED_SERVER_FLAGS).filter((name) => name !== "state-dir"),
   ...Object.keys(ANSWER_FLAGS).filter((name) => name !== "json"),
@@ -178,7 +178,7 @@ export const NODE_COMMAND = defineCommand({
     if (verb === "list" && place === undefined) {
       const listed = await listNodes(values, given, context);
       if ("code" in listed) return listed.code;
-      // A state knows nothing of what was asked for.
+      // The state does not contain the answer.
       if (QUESTIONS.some((name) => isWritten(name, origins))) {
         throw listed.unanswered;
       }

@@ -25,7 +25,7 @@ import {
 } from "../admin/server/node_actions.ts";
 import { textTable } from "../admin/ask/text_table.ts";
 
-/** As a value of `--identifiers`; an empty text counts as a flag not given. */
+/** A value of `--identifiers`; an empty text counts as a flag not given. */
 const NO_GRANTS = "-";
 
 /** Flags that say where the state is. */

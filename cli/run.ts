@@ -1,7 +1,7 @@
 /**
- * From the words behind `tunnel` to an exit code; `tunnel help`, and the answer to an
- * unknown command. Variables that look like ours and are not are refused: a typo in
- * a name is an error, as it is on a command line or in a file.
+ * From the words after `tunnel` to an exit code; `tunnel help`, and the answer
+ * to an unknown command. Unknown variables with our prefix are refused: a typo
+ * in a name is an error, as it is on a command line or in a file.
  *
  * @module
  */
@@ -89,7 +89,10 @@ const CHOICES = [
   [TLS_VARIABLE, isTlsChoice, TLS_CHOICES],
 ] as const;
 
-/** A name that differs more is another program's: cloudflared's begin like ours. */
+/**
+ * A name that differs more is another program's: cloudflared's have the same
+ * prefix.
+ */
 const SLIPS_MAX = 2;
 
 /** Only `scripts/launcher.ts` reads it. */
@@ -151,7 +154,7 @@ export async function help(context: CommandContext): Promise<ExitCode> {
   return ExitCode.OK;
 }
 
-/** What other programs call what is here. */
+/** Other programs' names for our commands. */
 const WORDS: Readonly<Record<string, string>> = {
   connect: "dial",
   expose: "service register",

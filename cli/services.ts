@@ -34,7 +34,7 @@ import { askedClient } from "./program/answer_output.ts";
 
 const WHERE = "Where";
 
-/** Of both commands. */
+/** Flags of both commands. */
 const QUERY_FLAGS = {
   "proxy": flag.text(`127.0.0.1:${PROXY_ADMIN_PORT}`, {
     group: WHERE,
@@ -159,7 +159,7 @@ function displacedText({ displacedBy }: PortStatus): string {
     : `its name makes the address of ${displacedBy}; this one is kept for it`;
 }
 
-/** `file`; `file+etcd` where the endpoints are another one's. */
+/** `file`; `file+etcd` when the endpoints come from another source. */
 function sourceText({ source, endpointsSource }: PortStatus): string {
   if (source === undefined) return "-";
   return endpointsSource === undefined || endpointsSource === source

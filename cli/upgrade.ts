@@ -55,7 +55,7 @@ const FLAGS = {
   ...GENERAL_FLAGS,
 } as const;
 
-/** Where those without an identity are told apart, if nobody has moved them. */
+/** The default ports, which distinguish programs without an identity. */
 const USUAL_PORTS = { server: 8091, agent: 8093 } as const;
 
 /** The least that is left to the new program when the look at it took long. */
@@ -66,7 +66,7 @@ const SUCCESSOR_MS = 3_000;
 
 const SUCCESSOR_LOOK_MS = 50;
 
-/** Of what a file has written. */
+/** Limit on a file's output. */
 const WORDS_MAX = 500;
 
 /** See the module description. */
@@ -131,7 +131,7 @@ async function executable(name: string): Promise<string> {
     if (((seen.mode ?? 0) & 0o111) === 0) {
       throw new Error("it may not be executed; chmod +x it");
     }
-    // Who may write to it would do as we may.
+    // A user who can write to it would get our rights.
     checkSeen(file, seen, "change");
     return file;
   } catch (error) {
@@ -154,7 +154,7 @@ async function versionOf(file: string, leftMs: () => number): Promise<string> {
         JSON.stringify(text.slice(0, 80)),
     );
   }
-  // A program that knows how to ask knows what it is to do when it was asked for.
+  // A program that can send the request knows what to do with the answer.
   await outputOf(file, leftMs(), "upgrade", "--help");
   return version;
 }
@@ -173,7 +173,7 @@ async function outputOf(
       stdin: "null",
       stdout: "piped",
       stderr: "piped",
-      // A group of its own, so that what it starts ends together with it.
+      // A process group of its own, so that its child processes end with it.
       detached: true,
     }).spawn();
   } catch (error) {
@@ -248,7 +248,7 @@ async function findProcess(
   );
 }
 
-/** Where those are that nobody has given another place. */
+/** The default handover addresses. */
 function addressesOf(
   values: Which,
   environment: CommandContext["environment"],

@@ -1,5 +1,5 @@
 /**
- * `tunnel version`: which program this is and what it runs on.
+ * `tunnel version`: the version of the program and its platform.
  *
  * @module
  */

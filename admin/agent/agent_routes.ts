@@ -1,6 +1,6 @@
 /**
- * The admin API of an agent: its links, dials and what it serves for others, and
- * which of its own rules decides about a target.
+ * The admin API of an agent: its links, dials and announced services, and which
+ * of its own rules decides about a target.
  *
  * @module
  */
@@ -107,8 +107,8 @@ interface AgentRules {
 
 /**
  * `POST /v1/policy/test` of an agent: which of its own rules decides about a
- * target. It is the gate of dials that is asked; nothing is dialed, but a name is
- * looked up if that decides.
+ * target. The gate for dials answers; nothing is dialed, but a name is looked
+ * up if that decides.
  */
 export function agentPolicyRoute(agent: AgentRules): AdminRoute {
   return {
@@ -184,7 +184,7 @@ function targetOf(text: string): DialTarget {
   return { protocol, address };
 }
 
-/** What somebody else says is not repeated at any length. */
+/** Limit on repeated words of other programs. */
 const PROBLEM_LENGTH_MAX = 1_000;
 
 /** So long without a server is more than its restart. */

@@ -25,7 +25,7 @@ import { ServerSentEvents } from "./server_sent_events.ts";
 /** Asks one program about itself. */
 export interface AdminClient extends Disposable {
   /**
-   * @param path With its query; what stands in it is percent-encoded.
+   * @param path With its query, percent-encoded.
    * @throws {AdminError}
    */
   get<T>(path: string): Promise<T>;
@@ -41,13 +41,13 @@ export interface AdminClient extends Disposable {
     onEvent: (name: string, data: unknown) => void,
     signal: AbortSignal,
   ): Promise<void>;
-  /** For sentences, such as `the server at 127.0.0.1:8095`. */
+  /** Its name in sentences, such as `the server at 127.0.0.1:8095`. */
   readonly where: string;
-  /** Ends what is under way. */
+  /** Ends running requests. */
   close(): void;
 }
 
-/** Where the API is, and what is shown there. */
+/** The API's address, and the credentials for it. */
 export type AdminAddress =
   | { readonly kind: "unix"; readonly path: string }
   | {
@@ -57,11 +57,11 @@ export type AdminAddress =
     /** What is in its `admin.token`; absent: none is shown. */
     readonly token?: string | undefined;
     /**
-     * Where the token is, unless somebody has named it: it is shown to the
-     * user of that file alone. For loopback.
+     * The token's file, unless a flag names it: the token is shown only to a
+     * program of that file's user. For loopback.
      */
     readonly tokenFile?: string | undefined;
-    /** Why that is not enough, where it is not, such as `x cannot be read`. */
+    /** Why the token cannot be used, such as `x cannot be read`. */
     readonly tokenProblem?: string | undefined;
     /** Absent: plain HTTP. */
     readonly tls?: AdminTls;
@@ -82,7 +82,7 @@ export class AdminError extends Error {
 
   constructor(
     message: string,
-    /** Of an answer; absent: there was none. */
+    /** The status of an answer; absent: there was none. */
     readonly status?: number,
     /** A stable code that `tunnel explain` knows. */
     readonly code?: string,
@@ -91,7 +91,7 @@ export class AdminError extends Error {
     super(message, cause === undefined ? {} : { cause });
   }
 
-  /** As the program says it, or as the kind of its answer is. */
+  /** The program's code, or the code for the kind of its answer. */
   get tunnelCode(): Code {
     const known = knownCode(this.code ?? "");
     if (known !== undefined) return known;
@@ -107,9 +107,9 @@ export const ADMIN_ANSWER_MS = 30_000;
 /** For name, TCP and handshake. */
 const CONNECT_MS = 5_000;
 
-/** Who has not answered by then is asked something small … */
+/** A program that has not answered by then gets a small request … */
 const PROBE_MS = 1_000;
-/** … without an answer to that whoever waits is told … */
+/** … and without an answer to that, the waiting user is told … */
 const NOTICE_MS = 2_000;
 /** … and waits no longer: it stands still. */
 const STANDSTILL_MS = 5_000;
@@ -210,7 +210,7 @@ class HttpAdminClient implements AdminClient {
     }
   }
 
-  /** @throws {Error} Neither this nor anything else is answered. */
+  /** @throws {Error} Neither this nor any other request is answered. */
   async #ask(
     method: string,
     path: string,
@@ -299,8 +299,8 @@ class HttpAdminClient implements AdminClient {
       : status === 404 && message === NO_PAGE
       ? `that is the health port of a program of ours, or another HTTP server; ${ADMIN_PORTS}`
       : message ?? `it answered ${status}`;
-    // Its own refusal says what cannot be done, or what there is not: that it
-    // was asked is plain.
+    // The program's own refusal is a whole sentence about its cause: "Cannot
+    // ask" would add nothing.
     const isWhole = /^(?:Cannot|No connection) /.test(said);
     const sentence = isWhole ? said : `Cannot ask ${this.where}: ${said}`;
     return new AdminError(sentence, status, code);
@@ -329,7 +329,9 @@ const NO_PAGE = "404 page not found";
 const ADMIN_PORTS = "give the admin port: 8095 of a server, 8094 of an " +
   "agent, 8096 of a proxy, unless --admin-port says another";
 
-/** A refusal is a sentence; more is what somebody else answers. */
+/**
+ * Limit on a refusal, which is one sentence; more comes from a foreign program.
+ */
 const PROBLEM_LENGTH_MAX = 2_000;
 
 const PROBLEMS: ReadonlyMap<string, string> = new Map([
@@ -382,7 +384,7 @@ function requestBytes(
   const lines = [
     `${method} ${path} HTTP/1.1`,
     `host: ${isTcp ? hostPort(address.host, address.port) : "localhost"}`,
-    // On one machine packing takes longer than sending.
+    // On one machine compression takes longer than sending.
     ...isTcp ? ["accept-encoding: gzip"] : [],
   ];
   if (isTcp && address.token !== undefined) {

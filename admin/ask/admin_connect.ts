@@ -1,6 +1,7 @@
 /**
- * The way to an admin port of TCP: names, and TLS where it is another machine's.
- * Loaded when it is wanted, so that commands which ask a socket start sooner.
+ * The way to an admin port of TCP: names, and TLS where it is another
+ * machine's. Loaded on demand, so that commands which ask a socket start
+ * sooner.
  *
  * @module
  */
@@ -56,9 +57,9 @@ function elsewhere({ remoteAddress }: Stream): string | undefined {
 
 /**
  * Attack in mind: while a program does not run, any user of this machine may
- * listen on its port, and wait for somebody who shows its token there.
- *
- * @returns Why a token is not shown; `undefined`: it may be, or nobody knows.
+ * listen on its port, and wait for a client that shows its token
+ * there.¶@returns Why the token is not shown; `undefined`: it may be shown, or
+ * the owner is unknown.
  */
 function strangerAt(
   { remoteAddress }: Stream,

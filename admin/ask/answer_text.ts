@@ -70,7 +70,7 @@ export function nodeText(page: Page, node: NodeDetail, nowMs: number): string {
   return [
     `${page.paint(name, "bold")}  ${page.paint(state, toneOf(state))}`,
     ...since === "" ? [] : sentenceLines(page, since, "  "),
-    // What tells more of this node is what is read here.
+    // A warning's link to this node would lead to this very text.
     ...warningLines(
       page,
       node.warnings.map(({ node: _, ...warning }) => warning),

@@ -1,7 +1,7 @@
 /**
- * Which connections are asked for, and what several workers of one program say
- * of them at one moment, on one screen: their
- * connections in one order, and what passes through all of them.
+ * Asks for connections, and joins the answers of several workers of one program
+ * into one screen: their connections in one order, and the sum of their
+ * traffic.
  *
  * @module
  */
@@ -20,7 +20,7 @@ const KEYS: Readonly<Record<Sort, (one: ConduitInfo) => number>> = {
   queue: (one) => one.queuedBytes ?? 0,
 };
 
-/** @param all Of the first of them, then of the others. */
+/** @param all Of the first worker, then of the others. */
 export function joinedFacts(
   all: readonly TopFacts[],
   sort: Sort,

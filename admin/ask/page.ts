@@ -20,7 +20,7 @@ export interface Page {
   paint(text: string, tone: Paint): string;
 }
 
-/** Where a command writes. */
+/** The output of a command. */
 export interface Surface {
   /** Its size; absent, or `undefined`: it is no terminal. */
   readonly terminal?: () => { readonly columns: number } | undefined;
@@ -39,7 +39,7 @@ const RENDITIONS: Readonly<Record<Paint, string>> = {
   chosen: "7",
 };
 
-/** A file, or a pipe: nothing is cut or coloured there. */
+/** A file or a pipe: without cuts and colours. */
 export const PLAIN_PAGE: Page = {
   columns: Infinity,
   isPlain: true,
@@ -69,7 +69,7 @@ export function pageOf(
   };
 }
 
-/** `line`, which may have colours, in at most so many columns. */
+/** `line`, which may have colours, in at most this many columns. */
 export function cutPainted(line: string, columnsMax: number): string {
   if (!line.includes("\x1b")) return cutToColumns(line, columnsMax);
   let [kept, columns] = ["", 0];

@@ -42,7 +42,7 @@ export function sectionLines(
   });
 }
 
-/** As wide as the longest heading, and a gap. */
+/** The width of the longest heading, and a gap. */
 const HEADING_INDENT = " ".repeat(12);
 
 /** Two columns in; a sentence about a row is below it. */
@@ -73,7 +73,7 @@ function noteLines(page: Page, { text, label, below }: Note): string[] {
   ];
 }
 
-/** A name and what it is in each line. */
+/** A name and its value in each line. */
 export function factLines(page: Page, facts: readonly Fact[]): string[] {
   return facts.flatMap(({ name, value }) => {
     const [first = "", ...rest] = sentenceLines(
@@ -86,7 +86,7 @@ export function factLines(page: Page, facts: readonly Fact[]): string[] {
   });
 }
 
-/** As wide as the longest name of a fact, and a gap. */
+/** The width of the longest name of a fact, and a gap. */
 const FACT_INDENT = " ".repeat(13);
 
 /** What a fact says, in one line. */
@@ -118,7 +118,7 @@ export function dimLines(page: Page, sentence: string): string[] {
     .map((line) => page.paint(line, "dim"));
 }
 
-/** A page for what stands further to the right. */
+/** A page for indented text. */
 export function indented(page: Page, columns: number): Page {
   return {
     columns: Math.max(SENTENCE_COLUMNS_MIN, page.columns - columns),

@@ -1,5 +1,5 @@
 /**
- * What commands print for people: tables in columns, and what stands in them.
+ * What commands print for people: tables in columns, and their cells.
  *
  * @module
  */
@@ -29,7 +29,7 @@ export function textTable(
 
 /**
  * The lines of a table in the columns that a page has: cells are cut, and
- * columns left out. Whatever others wrote is made fit for a terminal.
+ * columns left out. Peers' text is made safe for a terminal.
  */
 export function fittedTable(
   columns: readonly ColumnShape[],
@@ -80,7 +80,7 @@ function lineOf(
   return line;
 }
 
-/** `text` in so many columns, cut in front of the end that is to stay. */
+/** `text` in this many columns, cut before the end that must stay. */
 export function cutBefore(
   text: string,
   endsWith: RegExp | undefined,
@@ -91,7 +91,7 @@ export function cutBefore(
   return cutToColumns(text.slice(0, -end.length), columns - end.length) + end;
 }
 
-/** Others may have written what stands in it. */
+/** A peer may have written its content. */
 function harmless(cell: Cell): Cell {
   if (typeof cell === "string") return ofOthers(cell);
   const text = ofOthers(cell.text);
@@ -148,7 +148,7 @@ function shrunk(
   return widths;
 }
 
-/** Of what others call themselves, or say. */
+/** Limit on peers' names and words. */
 const WORDS_LENGTH_MAX = 1_000;
 
 const HARMLESS = /^[ -~]*$/;

@@ -1,14 +1,13 @@
 /**
- * Where a person is in `tunnel top`, which keys the bytes of a terminal are, and
- * what each makes of it. Pure: it
- * knows neither a terminal nor a server.
+ * The state of `tunnel top`, the keys in a terminal's bytes, and the effect of
+ * each key. Pure: it knows neither a terminal nor a server.
  *
  * @module
  */
 
 import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
 
-/** By what connections are sorted; the words of `?sort=`. */
+/** Sort orders of connections; the words of `?sort=`. */
 export const SORTS = ["rate", "bytes", "age", "idle", "queue"] as const;
 
 export type Sort = typeof SORTS[number];
@@ -33,7 +32,7 @@ export type Mode =
 
 export interface TopState {
   readonly sort: Sort;
-  /** Of this node only; empty: of all. */
+  /** Only this node's connections; empty: all. */
   readonly node: string;
   /** The chosen one; it may be gone. */
   readonly chosenId?: string | undefined;
@@ -265,8 +264,8 @@ const CONTROLS: ReadonlyMap<string, NamedKey> = new Map([
 const SEQUENCE = /^\x1b[\[O]([<-?]?[0-9;:]*[A-Za-z~])/;
 
 /**
- * The keys in what one read gave. A sequence comes in one piece: what ends
- * within one is the key Escape, and what nobody knows is nothing.
+ * The keys in one read. A sequence comes in one piece: an incomplete one is the
+ * key Escape, and an unknown one is ignored.
  */
 export function keysOf(text: string): Key[] {
   const keys: Key[] = [];

@@ -51,7 +51,7 @@ export function blockText(
   return `${lines.join("\n")}\n`;
 }
 
-/** A screen: exactly so many lines, none wider than the page. */
+/** A screen: exactly this many lines, none wider than the page. */
 export function screenLines(
   page: Page,
   rows: number,
@@ -145,7 +145,7 @@ function tableLines(
   );
 }
 
-/** Of a target, however long the name of its node is. */
+/** Least width of a target, however long the name of its node is. */
 const TARGET_MIN = 12;
 
 const KEYS = "q quit  k kill  f node  r b a i u sort  ? keys";

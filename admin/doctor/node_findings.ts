@@ -1,7 +1,7 @@
 /**
- * What a server's answer about a node means for those who ask what is wrong with
- * it: at which hop its sentences are read, and what mends it. The sentences are
- * the view's; only what a look at this moment adds is said here.
+ * Turns a server's answer about a node into findings: the hop of each sentence,
+ * and its remedy. The sentences are the view's; this file adds only what the
+ * present look finds.
  *
  * @module
  */
@@ -90,7 +90,7 @@ const HOPS = {
     remedy: () =>
       "the agent renews it by itself: see its log (journalctl -u tunnel-agent)",
   },
-  // The agent says it in its answer to a dial, and not before.
+  // The agent says it in its answer to a dial, and not earlier.
   descriptors: {
     code: "TUN513",
     as: failed,
@@ -131,7 +131,7 @@ function severalPlaces({ name, linkDetails }: NodeDetail): Finding | undefined {
   );
 }
 
-/** What has a finding of its own is not said again. */
+/** A warning with a finding of its own is not repeated. */
 const TOLD: ReadonlySet<string | undefined> = new Set([
   "TUN310",
   ...Object.values(HOPS).map(({ code }) => code),

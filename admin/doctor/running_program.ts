@@ -1,7 +1,7 @@
 /**
- * What a program that runs says of itself, on its health port and over its own
- * admin API: that it is ready, why it is not, what should be looked at. A second
- * process with an agent's identity would look like a copy of it.
+ * What a running program reports on its health port and over its admin API:
+ * that it is ready, why it is not, and its warnings. A second process with an
+ * agent's identity would look like a copy of it.
  *
  * @module
  */
@@ -35,10 +35,10 @@ import { clipped } from "../../proto/peer/quoted.ts";
 /** Its answer costs it nothing. */
 const ANSWER_MS = 1_500;
 
-/** Its socket is there, and nobody listens behind it. */
+/** Its socket exists, and no process listens on it. */
 const GONE: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOENT"]);
 
-/** Of several workers, each; the first one alone where none runs. */
+/** Each of several workers; the first one alone when none runs. */
 export function workersIn(root: string): readonly number[] {
   return [0, ...otherWorkersAt(`${root}/${ADMIN_SOCKET}`)];
 }
@@ -64,8 +64,8 @@ export function runningAgentHop(root: string, worker = 0): Hop {
 }
 
 /**
- * @param address Where the agent is asked for its ports; the kernel says which
- * process that is, in whatever container it runs.
+ * @param address The agent's address; the kernel tells its process, even in a
+ *   container.
  */
 export function agentDescriptorsHop(address: string): Hop {
   return {
@@ -86,7 +86,8 @@ async function pidOf(address: string): Promise<number | undefined> {
     found?.close();
     return found === undefined || found.pid <= 0 ? undefined : found.pid;
   } catch {
-    // None is there, or it is another user's: the agent's hop has told that.
+    // There is none, or it is another user's: the agent's hop has reported
+    // that.
     return undefined;
   }
 }
@@ -105,7 +106,7 @@ async function statusAt(
   }
 }
 
-/** Where a server that runs listens, by name; empty: it does not say it. */
+/** The addresses of a running server, by name; empty: it does not tell them. */
 export async function addressesOfRunning(
   root: string,
 ): Promise<ReadonlyMap<string, string>> {
@@ -207,7 +208,7 @@ function describe(status: StatusAnswer): Finding {
 /** A health port answers at once, or its program stands still. */
 const HEALTH_MS = 1_500;
 
-/** Of others' words. */
+/** Limit on peers' words. */
 const WORDS_LENGTH_MAX = 200;
 
 /** @param address Where it listens. */

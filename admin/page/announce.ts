@@ -1,7 +1,7 @@
 /**
- * What is said to people who do not look at the screen, and shown for a moment to
- * those who do. It never repeats, and never says more than one thing in ten
- * seconds unless somebody did something.
+ * Announcements for screen readers, which are also shown for a moment. An
+ * announcement never repeats, and there is at most one in ten seconds, unless
+ * the user did something.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { Warning } from "../../proto/admin/status_answer.ts";
 import { peerText } from "./units.ts";
 import { counted } from "../../platform/text/quantities.ts";
 
-/** Answers to what somebody did; shown and said. */
+/** Results of the user's actions; shown and announced. */
 export const notice: Signal<
   { readonly text: string; readonly isBad: boolean } | undefined
 > = signal(undefined);
@@ -25,7 +25,7 @@ let known: ReadonlySet<string> | undefined;
 let lastSaidMs = -QUIET_MS;
 let hiding: ReturnType<typeof setTimeout> | undefined;
 
-/** Shows and says what came of an action. */
+/** Shows and announces the result of an action. */
 export function tell(text: string, isBad = false): void {
   clearTimeout(hiding);
   notice.value = { text: peerText(text), isBad };

@@ -189,7 +189,7 @@ function Navigation({ current }: { readonly current: View }): VNode {
   );
 }
 
-/** Says it when what is shown is no longer what is. */
+/** Announces that the shown data are out of date. */
 function Connection(): VNode {
   const now = following.value;
   const seen = status.value && clockText(clock.value);
@@ -226,7 +226,7 @@ function Retry({ atMs }: { readonly atMs: number }): VNode {
     return () => clearInterval(timer);
   }, []);
   const seconds = Math.max(0, Math.ceil((atMs - Date.now()) / 1000));
-  // A screen reader is told once that it is lost, not each second.
+  // A screen reader is told once about a lost connection, not each second.
   return (
     <span aria-hidden="true">
       {seconds > 0 ? `Trying again in ${seconds} s.` : "Trying again …"}

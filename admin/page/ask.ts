@@ -1,5 +1,6 @@
 /**
- * Questions to the server that this page came from, and what it is told to do.
+ * Questions to the server that this page came from, and actions that it is
+ * asked to do.
  *
  * @module
  */
@@ -68,7 +69,7 @@ async function problemOf(response: Response): Promise<AskError> {
       );
     }
   } catch {
-    // No JSON: what is said in plain text, or nothing.
+    // Not JSON: the plain text, or nothing.
   }
   return new AskError(status, text.trim() || `The server answers ${status}`);
 }

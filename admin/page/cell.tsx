@@ -1,6 +1,6 @@
 /**
- * A cell, a section and facts of `admin/view` as the page shows them: words with
- * their shape, names that lead to what they name.
+ * A cell, a section and facts of `admin/view` as the page shows them: words
+ * with their tone, names with their links.
  *
  * @module
  */
@@ -30,7 +30,7 @@ import { placeLink } from "./place.ts";
 /** Rows of a section; the view that it leads to has all. */
 const ROWS_MAX = 12;
 
-/** What most rows say of most things: nothing moves, nothing is known. */
+/** Texts that most rows have in most columns: no movement, or unknown. */
 const NOTHING = /^(?:-|0|0s|0 B|0 B\/s|)$/;
 
 /** One cell. */

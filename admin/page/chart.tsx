@@ -1,6 +1,6 @@
 /**
- * Lines over the last hour, drawn by uPlot on a canvas; what they say now
- * stands beside them as text, and the last minute as a table for those who want
+ * Lines over the last hour, drawn by uPlot on a canvas; the present values
+ * stand beside them as text, and the last minute as a table for users who want
  * or need one.
  *
  * @module
@@ -18,7 +18,7 @@ import { clockText } from "./units.ts";
 /** One line. */
 export interface Line {
   readonly title: string;
-  /** Of the style sheet. */
+  /** A colour of the style sheet. */
   readonly colour: string;
   readonly of: keyof HistorySample & keyof Traffic;
 }

@@ -1,6 +1,6 @@
 /**
- * All conduits: the busiest are told of each second, the others asked for every
- * few seconds while they are looked at.
+ * All conduits: the busiest come each second, and the others are requested
+ * every few seconds while the view is open.
  *
  * @module
  */
@@ -28,7 +28,7 @@ import { peerText } from "./units.ts";
 
 /** A list of ten thousand is some megabytes: not each second. */
 const AGAIN_MS = 15_000;
-/** More is not looked through by anybody; a search at the server is. */
+/** A longer list is of no use to a person; a search at the server is. */
 const LIMIT = 20_000;
 
 const search = signal("");

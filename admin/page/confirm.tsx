@@ -1,6 +1,6 @@
 /**
- * Asks before something is done, does it, and says what came of it. Only who may
- * act is shown the buttons; the server decides in any case.
+ * Asks before an action, does it, and reports the result. Only users with the
+ * right see the buttons; the server decides in any case.
  *
  * @module
  */
@@ -58,7 +58,7 @@ export function ActionButton(
   );
 }
 
-/** Where it is asked; one for the page. */
+/** The question; one for the whole page. */
 export function ConfirmDialog(): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const action = asked.value;
@@ -72,7 +72,8 @@ export function ConfirmDialog(): VNode {
     // The event comes late on a busy page, and it may be open for the next one.
     if (dialog.current?.open) return;
     asked.value = undefined;
-    // The row may have been made anew meanwhile; then the main part has it.
+    // The row may have been replaced meanwhile; then the main part gets the
+    // focus.
     const { current: back } = opener;
     const target = back instanceof HTMLElement && back.isConnected
       ? back

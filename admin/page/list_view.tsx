@@ -24,7 +24,7 @@ interface ListLook<T> extends
     GridProps<T>,
     "columns" | "keys" | "get" | "narrow" | "empty" | "sorting" | "onSort"
   > {
-  /** As the place calls it. */
+  /** Its name in the page's address. */
   readonly view: string;
   readonly title: string;
   /** What is found: `a node`, by `name, address`. */
@@ -98,7 +98,7 @@ interface AskedLook<T, Answer> extends
   /** The greatest last; absent: by name. */
   rank?(item: T): number | string;
   panel(item: T): VNode;
-  /** What is said where there is none like that. */
+  /** Shown when no item matches. */
   readonly none: string;
 }
 

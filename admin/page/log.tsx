@@ -19,7 +19,7 @@ import { toneOf } from "../view/cells.ts";
 const AUDIT_AGAIN_MS = 5_000;
 /** More is for a file and grep. */
 const SHOWN_MAX = 200;
-/** Where the audit log says when. */
+/** The audit log's fields with a time. */
 const TIME_FIELDS: readonly string[] = ["at", "time", "timestamp"];
 
 const search = signal("");

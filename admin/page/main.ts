@@ -21,9 +21,9 @@ if (root !== null) {
   }
 }
 
-// A browser lets itself in: the code in the fragment of the link that `tunnel
-// dashboard` prints becomes a cookie. The fragment was never sent to anybody, and
-// is taken out of the address at once.
+// Signs the browser in: the code in the fragment of the link that `tunnel
+// dashboard` prints becomes a cookie. The fragment is never sent to a server,
+// and is removed from the address at once.
 
 const LOGIN = ADMIN_PATHS.session;
 /** Against going round in a circle where a browser keeps no cookies. */
@@ -52,7 +52,7 @@ export async function logIn(code: string): Promise<string | undefined> {
   }
 }
 
-/** On the page of those who are not let in yet. */
+/** On the page of a browser that is not signed in yet. */
 async function begin(): Promise<void> {
   const code = takeCode();
   if (code === undefined) return await comeBack();
@@ -61,7 +61,10 @@ async function begin(): Promise<void> {
   document.getElementById("problem")!.textContent = problem;
 }
 
-/** Who came by a link of another site sent no cookie, and may have one. */
+/**
+ * A browser that came by a link from another site sent no cookie, and may have
+ * one.
+ */
 async function comeBack(): Promise<void> {
   const { ok } = await fetch(LOGIN);
   if (ok && sessionStorage.getItem(TRIED) === null) return enter();

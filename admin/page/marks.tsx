@@ -39,7 +39,7 @@ export function State(
   );
 }
 
-/** Above all that is known of one thing; `problem`: what is wrong with it. */
+/** Above the facts of one item; `problem`: its fault. */
 export function PanelTitle(
   { name, problem }: {
     readonly name: string;
@@ -60,7 +60,7 @@ export function PanelTitle(
   );
 }
 
-/** What a peer said, on its own, whatever it is written in. */
+/** A peer's text, isolated from its surroundings in any script. */
 export function Said({ text }: { readonly text: string }): VNode {
   const shown = peerText(text);
   return <bdi title={shown}>{shown}</bdi>;
@@ -107,7 +107,7 @@ export function Ago({ at }: { readonly at: string | undefined }): VNode {
   );
 }
 
-/** A heading with what stands under it. */
+/** A heading with its content. */
 export function Panel(
   { title, note, children, kind = "" }: {
     readonly title: string;
@@ -128,17 +128,17 @@ export function Panel(
   );
 }
 
-/** Where a list would be. */
+/** Shown in place of a list. */
 export function Nothing({ children }: { children: ComponentChildren }): VNode {
   return <p class="nothing">{children}</p>;
 }
 
-/** Pairs of what and how much. */
+/** Pairs of a name and an amount. */
 export function Facts({ children }: { children: ComponentChildren }): VNode {
   return <dl class="facts">{children}</dl>;
 }
 
-/** One of them; nothing where it is not known. */
+/** One of them; empty when unknown. */
 export function Fact(
   { name, children }: {
     readonly name: string;

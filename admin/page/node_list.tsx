@@ -119,8 +119,8 @@ function matches(node: NodeSummary, text: string): boolean {
 const AGAIN_MS = 3_000;
 
 /**
- * One node in full: what may be done with it, its links, its biggest connections,
- * what has happened to it.
+ * One node in full: the possible actions, its links, its biggest connections,
+ * its events.
  */
 function NodePanel({ name }: { readonly name: string }): VNode {
   const path = ADMIN_PATHS.node + encodeURIComponent(name.toWellFormed());
@@ -168,7 +168,7 @@ function NodePanel({ name }: { readonly name: string }): VNode {
   );
 }
 
-/** What may be done with a node as it is. */
+/** The actions that a node's present state allows. */
 function actionsOf(node: NodeSummary): readonly Action[] {
   const path = ADMIN_PATHS.node + encodeURIComponent(node.name.toWellFormed());
   const actions: Action[] = [];

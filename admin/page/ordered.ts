@@ -1,7 +1,8 @@
 /**
- * A list as somebody wants to read it: filtered and sorted, and calm. Values
- * change in place; the order changes every few seconds, and not at all while
- * somebody points at it, or one would click what has just moved there.
+ * A list filtered and sorted by the user's choice, without jumps. Values change
+ * in place; the order changes every few seconds, and not at all while the
+ * pointer is over it, because the user would click a row that has just moved
+ * there.
  *
  * @module
  */
@@ -12,14 +13,14 @@ import type { Column } from "../view/cells.ts";
 import type { GridProps, Sorting } from "./virtual_grid.tsx";
 import type { ListChange } from "../../proto/admin/list_answers.ts";
 
-/** The order is made anew at most so often. */
+/** The order changes at most this often. */
 const CALM_MS = 3_000;
-/** A list that grows by a twentieth is another list. */
+/** A list that grows by a twentieth is sorted again at once. */
 const SIZE_STEPS = 20;
 
 /** What is wanted of a list. */
 interface Wanted<T> {
-  /** Another one where `filter` or `compare` is another one. */
+  /** Differs whenever `filter` or `compare` differs. */
   readonly key: string;
   filter(item: T): boolean;
   compare(a: T, b: T): number;
@@ -64,7 +65,7 @@ export function useSortedGrid<T>(
 }
 
 /**
- * @param isHeld Somebody points at it.
+ * @param isHeld The pointer is over the list.
  * @returns Keys in order.
  */
 function useOrdered<T>(
@@ -131,7 +132,7 @@ function by<T>(
 /** `edge-2` before `edge-10`, and fast: ten thousand are sorted while one looks. */
 const NAMES = new Intl.Collator("en", { numeric: true });
 
-/** In the order in which people count. */
+/** In natural order: numbers inside names count as numbers. */
 export function compareNames(a: string, b: string): number {
   return a === b ? 0 : NAMES.compare(a, b);
 }

@@ -56,7 +56,7 @@ export function Overview(): VNode {
   );
 }
 
-/** The worst first, each with what it is about. */
+/** The worst first, each with its subject. */
 export function Warnings(
   { warnings }: { readonly warnings: readonly Warning[] },
 ): VNode {

@@ -10,12 +10,12 @@ import { type Signal, signal } from "@preact/signals";
 /** One view, and what of it. */
 export interface Place {
   readonly view: string;
-  /** The one that is looked at, "" if none. */
+  /** The selected item, "" if none. */
   readonly name: string;
   readonly query: URLSearchParams;
 }
 
-/** Where we are. */
+/** The present place. */
 export const place: Signal<Place> = signal(read(location.hash));
 
 addEventListener("hashchange", () => {

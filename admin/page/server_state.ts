@@ -23,7 +23,7 @@ import { hearWarnings } from "./announce.ts";
 import { ask, AskError } from "./ask.ts";
 import { KeyedList } from "./ordered.ts";
 
-/** Whether what is shown is what is. */
+/** Whether the shown data are current. */
 export type Following =
   | { readonly kind: "connecting" }
   | { readonly kind: "live" }
@@ -38,7 +38,7 @@ export const nodes: KeyedList<NodeSummary> = new KeyedList(({ name }) => name);
 export const conduits: KeyedList<ConduitInfo> = new KeyedList(({ id }) => id);
 /** The newest first. */
 export const events: Signal<readonly EventInfo[]> = signal([]);
-/** Of the server, in milliseconds; moves on with each status. */
+/** The server's clock, in milliseconds; advances with each status. */
 export const clock: Signal<number> = signal(Date.now());
 
 /** What may be asked to be told of. */
@@ -108,8 +108,8 @@ function listen<K extends keyof WatchEvents>(
 }
 
 /**
- * Only the busiest are told; the others are asked for by who shows them. One that
- * is no longer among these has ended only where these are all.
+ * Only the busiest are sent; a view requests the others itself. A missing one
+ * has ended only if the server sends all.
  */
 function takeConduits(change: WatchEvents["conduits"]): void {
   const all = status.value?.traffic.conduits ?? 0;
@@ -165,15 +165,17 @@ function lost(opened: EventSource | undefined): void {
 
 /** What the charts show. */
 export const HISTORY_SECONDS = 3_600;
-/** Of those that came each is kept; before that one of each of these steps. */
+/**
+ * Recent samples are all kept; of earlier ones, one for each of these steps.
+ */
 const RECENT_SECONDS = 300;
 const STEP_SECONDS = 10;
-/** After so long without a sample the line is broken. */
+/** The line is broken after this time without a sample. */
 const GAP_SECONDS = 5;
 
-/** One moment; without fields where nothing is known. */
+/** One moment; unknown fields are absent. */
 export interface Sample extends Partial<HistorySample> {
-  /** Of the server's clock. */
+  /** By the server's clock. */
   readonly seconds: number;
 }
 
@@ -194,7 +196,7 @@ export function remember({ program, traffic }: StatusAnswer): void {
   samples.value = next;
 }
 
-/** Puts what the server has kept in front of, and between, what is known. */
+/** Merges the server's history with the known samples. */
 export function recall({ samples: kept }: HistoryAnswer): void {
   const known = samples.value.filter(({ conduits }) => conduits !== undefined);
   const older = kept.map((sample): Sample => ({
@@ -245,7 +247,7 @@ export function useAsked<T>(
         const next = await answerOf<T>(path, stop.signal);
         if (stop.signal.aborted) return;
         if (next.kind === "known") then?.(next.answer);
-        // A failure does not take away what was known.
+        // A failure does not remove earlier data.
         setAsked((before) =>
           next.kind === "failed" && before.kind === "known" ? before : next
         );

@@ -14,7 +14,7 @@ const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 /** What was chosen. */
 export const theme: Signal<Theme> = signal(kept());
-/** Another one after each change of colours; canvases are drawn anew. */
+/** Changes with each change of colours; canvases are drawn again. */
 export const isDark: Signal<boolean> = signal(false);
 
 DARK.addEventListener("change", show);

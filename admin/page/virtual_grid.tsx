@@ -1,8 +1,8 @@
 /**
- * A table of any length, of which only what is seen is there. Its rows are walked
- * with the arrow keys (one of them has the focus, as the ARIA grid pattern has
- * it) and opened with Enter. Columns that do not fit are left out, the least
- * wanted first, so that nothing scrolls sideways.
+ * A table of any length, of which only the visible rows exist. Its rows are
+ * walked with the arrow keys (one of them has the focus, as in the ARIA grid
+ * pattern) and opened with Enter. Columns that do not fit are left out, the
+ * least important first, so that the page never scrolls sideways.
  *
  * @module
  */
@@ -21,7 +21,7 @@ import { clock } from "./server_state.ts";
 
 /** One column. */
 interface GridColumn<T> extends Column<T> {
-  /** In pixels; of those that grow, the least. */
+  /** In pixels; for columns that grow, the least width. */
   readonly width: number;
   /** 1 is never left out; the highest goes first. */
   readonly need: number;
@@ -65,7 +65,7 @@ export interface GridProps<T> {
   readonly openKey?: string;
   /** A second line where the table is narrow. */
   readonly narrow?: ((item: T) => ComponentChildren) | undefined;
-  /** Somebody points at it, or walks in it. */
+  /** The pointer is over it, or the keyboard moves in it. */
   readonly onHold?: ((isHeld: boolean) => void) | undefined;
   readonly empty: ComponentChildren;
 }
@@ -209,7 +209,7 @@ interface RowFacts<T> {
   readonly narrow: GridProps<T>["narrow"];
 }
 
-/** A row that is as it was is not made again: three of four while one scrolls. */
+/** An unchanged row is not rendered again: three of four during scrolling. */
 class RowCache<T> {
   readonly #made = new Map<
     string | number,

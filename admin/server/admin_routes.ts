@@ -1,6 +1,5 @@
 /**
- * What a server answers over the admin API, and what it does there; see
- * `proto/admin/`.
+ * A server's answers and actions over the admin API; see `proto/admin/`.
  *
  * @module
  */
@@ -34,7 +33,7 @@ const NODES_LISTED = { usual: 100_000, most: 100_000 } as const;
 /** Lines of the audit log. */
 const AUDIT_LISTED = { usual: 100, most: 500 } as const;
 
-/** Longest name of who does something, in what is kept of it. */
+/** Limit on the name of an acting user in records. */
 const WHO_LENGTH_MAX = 100;
 
 /** What a server serves, and how to end it. */

@@ -1,9 +1,8 @@
 /**
- * The dashboard on the admin port, `/dashboard/`: one page, one script, one style
- * sheet, and what they are allowed to do. Who is not known is told the command to
- * type, and nothing else.
- *
- * All data come from the admin API, with the rights of who asks.
+ * The dashboard on the admin port, `/dashboard/`: one page, one script, one
+ * style sheet, and their permissions. A browser that is not signed in is only
+ * told the command to type.¶All data come from the admin API, with the caller's
+ * rights.
  *
  * @module
  */
@@ -18,8 +17,8 @@ import type { HttpHandler } from "../../net/admin/http_port.ts";
 import { LICENCES, SCRIPT, SOURCES, STYLE } from "./generated_page.ts";
 
 /**
- * Nothing from elsewhere, nothing inline, nothing around it: what a peer could
- * smuggle into the page could not run, and could not tell anybody.
+ * No content of other sites, no inline code, no frames: code that a peer could
+ * smuggle into the page could not run, and could send nothing.
  */
 const HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy": "default-src 'self'; base-uri 'none'; " +
@@ -44,7 +43,7 @@ interface Asset {
   packed?: Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** Names have the sources' hash in them: what is there never changes. */
+/** Names contain the sources' hash, so their content never changes. */
 const SCRIPT_NAME = `page.${SOURCES}.js`;
 const STYLE_NAME = `page.${SOURCES}.css`;
 
@@ -67,8 +66,8 @@ export function withDashboard(
 }
 
 /**
- * @param who Who asks; `undefined`: nobody that is known.
- * @returns `undefined` where the path is another's.
+ * @param who The caller; `undefined`: not signed in.
+ * @returns `undefined` when the path is not the dashboard's.
  */
 export async function dashboardAnswer(
   request: Request,

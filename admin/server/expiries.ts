@@ -39,7 +39,7 @@ export class Expiries {
   #look(view: NodeView): readonly Expiry[] {
     const { certificates } = this.facts.files;
     const own = certificatesInUse(certificates).map(expiryOf);
-    // Nodes that were given up long ago would be first for ever.
+    // Nodes that were given up long ago would always come first.
     const after = new Date().toISOString();
     const soonest = soonestNodes(view, EXPIRIES_MAX, after);
     const nodes = soonest.map(({ name, until }) => ({

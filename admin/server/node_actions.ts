@@ -1,6 +1,6 @@
 /**
- * What may be done to a node: revoke, approve, drain. Records change in the one
- * place where `tunnel node` changes them; whoever follows them does the rest.
+ * The actions on a node: revoke, approve, drain. They change the same records
+ * as `tunnel node`; the followers of records do the rest.
  *
  * @module
  */

@@ -15,7 +15,10 @@ import { compareVersions, versionIn } from "../../proto/peer/peer_identity.ts";
 import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 import type { ViewedNode } from "./node_view.ts";
 
-/** A certificate that renews itself does so long before this part of its life. */
+/**
+ * A certificate with automatic renewal is renewed long before this part of its
+ * life.
+ */
 const RENEWAL_OVERDUE_PART = 0.2;
 
 /** A round trip so much longer than the shortest one seen is a queue. */
@@ -28,7 +31,7 @@ const TROUBLE_LENGTH_MAX = 300;
 /** Machines of one identity that are named. */
 const PLACES_MAX = 3;
 
-/** To read times takes longer than all the rest: once for each record. */
+/** Parsing times takes longer than all the rest: done once for each record. */
 const TERMS = new WeakMap<
   object,
   { readonly fromMs: number; readonly toMs: number }
@@ -91,7 +94,7 @@ export function* problemsOf(
   if (version !== undefined) yield { code: code("TUN422"), message: version };
 }
 
-/** Of one link, for people who look at the links of a node. */
+/** For one link, shown to people who look at a node's links. */
 export function linkProblem(
   { registry, timers }: ServerParts,
   links: readonly AgentLink[],
@@ -156,7 +159,7 @@ function* troubles(
 ): Iterable<NodeProblem> {
   if (exhausted !== undefined) {
     const atMs = Date.parse(exhausted.at);
-    // An agent that was started anew has other descriptors.
+    // A restarted agent has other descriptors.
     const isSame = links.some((link) =>
       (history.linkFacts(link)?.sinceMs ?? 0) <= atMs
     );
@@ -174,13 +177,13 @@ function* troubles(
   const what = newest.kind === "dial-failed" ? "a dial failed" : "a warning";
   yield {
     code: newest.code,
-    // It may be over, which nobody knows before the next one.
+    // The cause may be over, which the next dial will show.
     message: `${what} in the last 5 minutes: ` +
       clipped(message, TROUBLE_LENGTH_MAX) + often,
   };
 }
 
-/** Where its links are from: of two machines either may be here. */
+/** The addresses of its links: of two machines either may be here. */
 function placesOf(links: readonly AgentLink[]): string {
   const hosts = new Set(links.map(({ peer }) => hostOf(peer.remoteAddress)));
   const few = [...hosts].slice(-PLACES_MAX).join(" and ");

@@ -1,7 +1,7 @@
 /**
  * All that is known of nodes at one moment, joined: records, links, conduits,
- * other servers' agents and what was before. Light, because five thousand of
- * them are made for one answer; sentences are made for those that are shown.
+ * other servers' agents and the history. It is light, because one answer has
+ * five thousand of them; sentences are made only for shown nodes.
  *
  * @module
  */
@@ -20,7 +20,7 @@ import {
 import type { NodePast } from "../../server/links/node_history.ts";
 import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 
-/** Failed dials and warnings of a node count for so long. */
+/** A node's failed dials and warnings count for this long. */
 const TROUBLE_MS = 300_000;
 
 /** Nodes that are put together at a stretch. */
@@ -105,7 +105,10 @@ export async function viewNodes(facts: ServerParts): Promise<NodeView> {
   };
 }
 
-/** Of a node that joined its record decides; of others only whether it is here. */
+/**
+ * The record decides about a joined node; any other node is online or offline
+ * by its links.
+ */
 export function stateOf(
   record: BookEntry | undefined,
   isLinked: boolean,
@@ -163,7 +166,7 @@ function loadOf(node: ViewedNode, loads: ReadonlyMap<string, Load>): Load {
   return sum;
 }
 
-/** By the node, or the agent, that the events are about. */
+/** By the node, or the agent, of the events. */
 function troublesOf({ events }: ServerParts): Map<string, NodeTrouble> {
   const found = new Map<string, NodeTrouble>();
   const sinceMs = Date.now() - TROUBLE_MS;
@@ -241,7 +244,7 @@ export function leastRoundTrip(
   return least;
 }
 
-/** What a link's agent is called: its node, or itself where it is none. */
+/** The name of a link's agent: its node, or its own id without one. */
 export function nameOf({ identity }: ServerParts, peer: LinkPeer): string {
   return identity?.nodeOf(peer) ?? peer.agentId;
 }

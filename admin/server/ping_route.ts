@@ -21,7 +21,7 @@ export interface PingFacts {
   readonly timers: Timers;
 }
 
-/** A link that gives no sign of life for so long has a problem. */
+/** A link without a sign of life for this long has a problem. */
 export const PING_MS = 2_500;
 
 /** How often an answer is looked for: its time is measured below. */

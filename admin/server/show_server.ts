@@ -1,6 +1,6 @@
 /**
- * A server as people see it: its routes of the admin API and the dashboard,
- * answered out of what it tells of itself.
+ * A server's face for people: its routes of the admin API and the dashboard,
+ * answered from its own facts.
  *
  * @module
  */
@@ -52,9 +52,7 @@ interface PolicyFacts {
   readonly registry: Pick<Registry, "pick">;
 }
 
-/**
- * `POST /v1/policy/test`: which rule decides about a dial that nobody makes.
- */
+/** `POST /v1/policy/test`: the rule for a dial that is not made. */
 export function policyRoute(facts: PolicyFacts): AdminRoute {
   const { authorization, registry } = facts;
   return {

@@ -27,7 +27,9 @@ const SLOWEST_MAX = 5;
 const TOP_MAX = 10;
 const CALLERS_MAX = 5;
 
-/** Of one caller, which is often a long subject of a certificate. */
+/**
+ * Limit on a caller's name, which is often the long subject of a certificate.
+ */
 const CALLER_LENGTH_MAX = 100;
 
 /** A round trip of the best of us is no slowness. */
@@ -36,7 +38,7 @@ const SLOW_MS = 20;
 /**
  * See the module description.
  *
- * @param biggest Conduits by rate, where somebody has listed them just now.
+ * @param biggest Conduits by rate, if they were just listed.
  */
 export async function statusAnswer(
   facts: ServerParts,
@@ -123,7 +125,7 @@ function slowestOf(
   });
 }
 
-/** By node, then by caller: what they have moved. */
+/** By node, then by caller: the bytes that they have moved. */
 function callersOf(
   { conduits }: ServerParts,
   nodes: ReadonlySet<string>,

@@ -1,10 +1,9 @@
 /**
- * `POST /v1/trace`: what happens to a dial, hop by hop: which agent, by which
- * strategy; what the policy says; whether the agent's link lives; and what the
- * agent says of the target, by a dial that carries nothing.
- *
- * The dial is the server's own: it is not counted or recorded as anybody's. Who
- * asked for it is in the audit log of the admin API.
+ * `POST /v1/trace`: follows a dial hop by hop: the agent and the strategy that
+ * found it; the policy's decision; whether the agent's link is alive; and the
+ * agent's answer about the target, by a dial without data.¶The dial is the
+ * server's own: it is neither counted nor recorded as a caller's. The audit log
+ * of the admin API names the user who asked for it.
  *
  * @module
  */
@@ -53,11 +52,13 @@ import { targetFault } from "./target_fault.ts";
 interface TraceFacts extends PingFacts {
   readonly authorizer: DialAuthorizer;
   readonly peers: Peers;
-  /** Where callers of this machine come in: whose rights count unless said. */
+  /** The frontend socket, whose caller's rights count by default. */
   readonly socket: string;
 }
 
-/** Who dials waits longer; who looks wants to know soon. */
+/**
+ * A real dial waits longer; a user who looks for a fault wants an answer soon.
+ */
 const DIAL_MS = 2_200;
 
 /** For each other address of the node, where the target refuses. */
@@ -277,7 +278,7 @@ class Trace {
   }
 }
 
-/** Where else a program listens that does not where it was looked for. */
+/** Other addresses at which the program may listen instead. */
 function siblingsOf(target: string): readonly string[] {
   const host = hostOf(target);
   if (parseIpAddress(host) === undefined) return [];
@@ -285,7 +286,7 @@ function siblingsOf(target: string): readonly string[] {
     .map((other) => hostPort(other, portOf(target)));
 }
 
-/** Who asks, unless said: callers of this machine. */
+/** The default caller: programs of this machine. */
 function callerOf(as: string | undefined, socket: string): Caller {
   const local = { remoteAddress: "admin API", localAddress: socket };
   if (as === undefined) return { ...local, identity: ANONYMOUS };
@@ -299,13 +300,16 @@ function callerOf(as: string | undefined, socket: string): Caller {
 /** What became of a dial that carries nothing. */
 interface Tried {
   readonly error?: DialError;
-  /** What the target did with the connection as soon as it was there. */
+  /** What the target did right after the connection. */
   readonly end?: "ends" | "resets";
   readonly hasSpoken?: boolean;
   readonly connectedMs?: number;
 }
 
-/** What ends within so long ends at once, and what greets has greeted. */
+/**
+ * Within this time a target that closes at once has closed, and one that greets
+ * has greeted.
+ */
 const WATCH_MS = 150;
 
 function dialOnce(

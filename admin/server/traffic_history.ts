@@ -13,13 +13,13 @@ import type {
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 
-/** Between two samples. */
+/** Time between two samples. */
 export const HISTORY_STEP_MS = 10_000;
 
 /** An hour of them. */
 export const HISTORY_SAMPLES_MAX = 360;
 
-/** Of one sample; where it stands in the array is in this order. */
+/** The values of one sample, in the order of the array. */
 const FIELDS = [
   "conduits",
   "toTargetRate",

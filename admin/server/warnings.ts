@@ -20,21 +20,24 @@ import { linkProblem } from "./node_problem.ts";
 import type { NodeView, ViewedNode } from "./node_view.ts";
 import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 
-/** Of one kind; the rest is told by a number. */
+/** Limit for one kind; the rest is a number. */
 export const WARNINGS_OF_KIND_MAX = 10;
 
-/** Who was refused so often, and lately, has a problem, and does not go away. */
+/**
+ * A node that was refused this often, and lately, has a problem, and keeps
+ * trying.
+ */
 const REFUSED_TIMES = 3;
 /** Agents that were told why they are refused try again once a minute. */
 const REFUSED_MS = 150_000;
 
-/** Somebody has decided that, or is asked to: it is no trouble. */
+/** An operator has decided that, or is asked to: it is no problem. */
 const DECIDED: ReadonlySet<string | undefined> = new Set(["TUN310", "TUN311"]);
 
 /** Offline nodes that are named, the last to go first. */
 const OFFLINE_MAX = 3;
 
-/** Longest sentence of somebody else's that is repeated. */
+/** Limit on repeated sentences of other programs. */
 const TEXT_LENGTH_MAX = 400;
 
 /** The worst first. */
@@ -137,7 +140,7 @@ function* peerWarnings({ peers, timers }: ServerParts): Iterable<Warning> {
   }
 }
 
-/** Who tries to get in again and again, and why he does not. */
+/** Nodes that try to link again and again, and why they are refused. */
 function* refusedPeers({ events }: ServerParts): Iterable<Warning> {
   const often = events.repeated("refused", Date.now() - REFUSED_MS)
     .filter(({ event: { times = 1, code } }) =>

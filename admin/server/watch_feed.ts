@@ -1,7 +1,7 @@
 /**
- * `/v1/watch`: what screens follow. One tick a second makes all that any of them
- * wants, and each is sent what is other since it was sent something last: one
- * that reads slowly skips ticks. While nobody watches nothing is made.
+ * `/v1/watch`: the feed for screens. One tick a second computes what any of
+ * them needs, and each gets the changes since its last message: a slow reader
+ * skips ticks. Without watchers nothing is computed.
  *
  * @module
  */
@@ -22,7 +22,7 @@ import { type NodeView, turn, viewNodes } from "./node_view.ts";
 import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 import { statusAnswer } from "./status.ts";
 
-/** Between two looks. */
+/** Time between two ticks. */
 export const WATCH_TICK_MS = 1_000;
 
 /** Nodes for which there is time each second: of 5,000 all are seen in four. */
@@ -93,7 +93,7 @@ export class WatchFeed {
     return eventAnswer(() => this.#next(watcher, signal), signal);
   }
 
-  /** Tells nobody any more. */
+  /** Ends all feeds. */
   stop(): void {
     for (const watcher of [...this.#watchers]) this.#left(watcher);
   }
@@ -104,7 +104,7 @@ export class WatchFeed {
     this.#forget();
   }
 
-  /** Nothing is kept where nobody looks: it would be shown to the next one. */
+  /** Nothing is kept without watchers: it would be shown to the next one. */
   #forget(): void {
     if (this.#watchers.size > 0) return;
     this.#timer?.cancel();
@@ -128,7 +128,7 @@ export class WatchFeed {
     return [watcher.rest.shift()!()];
   }
 
-  /** Puts together what is other since it was told something. */
+  /** Collects the changes since its last message. */
   #tell(watcher: Watcher): void {
     const { lists, versions, rest } = watcher;
     watcher.seen = this.#tick;
@@ -152,7 +152,7 @@ export class WatchFeed {
 
   #lookNow(): void {
     if (this.#isLooking) return;
-    // Somebody may want a list that nobody wanted until now.
+    // A watcher may ask for a list that had no watcher until now.
     if (this.#wants("nodes") && this.#nodes.version === 0) {
       this.#view = undefined;
     }
@@ -209,7 +209,7 @@ export class WatchFeed {
   }
 }
 
-/** In pieces; the first of a whole list says so. */
+/** In pieces; the first of a whole list is marked. */
 function tellList<T>(
   rest: (() => SentEvent)[],
   name: ListName,
@@ -223,7 +223,8 @@ function tellList<T>(
     rest.push(() => {
       const data: ListChange<T> = {
         isWhole: changes.isWhole && from === 0,
-        // As they are when it is their turn; who is gone by then is told next.
+        // Read when their turn comes; an item that is gone by then is reported
+        // with the next message.
         changed: changed.slice(from, from + ITEMS_MAX)
           .flatMap((key) => list.get(key) ?? []),
         gone: from === 0 ? gone : [],
@@ -262,7 +263,9 @@ function listsIn(params: URLSearchParams): ReadonlySet<ListName> {
 /** What of a conduit moves without being told: its age is known from its start. */
 const UNTOLD: ReadonlySet<string> = new Set(["ageMs", "idleMs"]);
 
-/** Whether all that is told of it is as it was; thousands are compared. */
+/**
+ * Whether all reported fields are unchanged; thousands of items are compared.
+ */
 function isSame<T extends object>(one: T, other: T): boolean {
   for (const name in one) {
     if (!UNTOLD.has(name) && !isEqual(one[name], other[name])) return false;
@@ -279,11 +282,14 @@ function isEqual(one: unknown, other: unknown): boolean {
 
 interface Kept<T> {
   readonly item: T;
-  /** When it was as it is for the first time. */
+  /** The version in which its present form first appeared. */
   readonly version: number;
 }
 
-/** Items that are gone are told for so many versions; then all is told anew. */
+/**
+ * Departed items are reported for this many versions; a slower watcher gets the
+ * whole list again.
+ */
 export const GONE_VERSIONS = 60;
 
 /** What is other. */
@@ -301,14 +307,14 @@ export class VersionedList<T> {
   readonly #gone = new Map<string, number>();
   #version = 0;
 
-  /** @param isSame Whether nobody needs to be told of a change. */
+  /** @param isSame Whether a change need not be reported. */
   constructor(private readonly isSame: (one: T, other: T) => boolean) {}
 
   get(key: string): T | undefined {
     return this.#items.get(key)?.item;
   }
 
-  /** From now on these are there. */
+  /** Replaces the items. */
   update(items: Iterable<readonly [key: string, item: T]>): void {
     const version = ++this.#version;
     const before = this.#items;
@@ -352,7 +358,7 @@ export class VersionedList<T> {
     return this.#version;
   }
 
-  /** Nobody looks any more. */
+  /** No watcher is left. */
   clear(): void {
     this.#items.clear();
     this.#gone.clear();

@@ -1,8 +1,8 @@
 /**
- * What stands in a row, whoever prints it: a terminal puts it into columns, the
- * page into a grid or a list. And what all views are made of: sections with a
- * heading, a summary, a table and sentences; warnings with the command that tells
- * more. It knows neither widths in pixels nor colours.
+ * The cells of a row, for every printer: a terminal puts them into columns, the
+ * page into a grid or a list. Also the parts of all views: sections with a
+ * heading, a summary, a table and sentences; warnings with the command that
+ * tells more. It knows neither widths in pixels nor colours.
  *
  * @module
  */
@@ -26,17 +26,17 @@ export type Cell = string | {
 
 /** One column of a table that is made to fit. */
 export interface ColumnShape {
-  /** In capitals; the page writes it as a word. */
+  /** In capitals; the page shows it as a word. */
   readonly heading: string;
   /** Numbers stand on the right; absent: on the left. */
   readonly side?: "right" | undefined;
-  /** It may be cut to so many columns of the terminal; absent: it is never. */
+  /** The least columns of the terminal after a cut; absent: it is never cut. */
   readonly least?: number | undefined;
   /** What of a cell's end stays when it is cut, such as a port. */
   readonly endsWith?: RegExp | undefined;
   /** Left out where there is no room, the greatest first; absent: it stays. */
   readonly rank?: number | undefined;
-  /** Where a list has it that is no table; absent: nowhere. */
+  /** Its part in a list that is not a table; absent: none. */
   readonly part?: "name" | "under" | "value" | undefined;
   /** What stands behind its value there. */
   readonly unit?: string | undefined;
@@ -98,7 +98,7 @@ export function cellText(cell: Cell): string {
   return typeof cell === "string" ? cell : cell.text;
 }
 
-/** `-` where nothing is known. */
+/** `-` when unknown. */
 export function orDash<T>(
   value: T | undefined,
   text: (value: T) => string,
@@ -130,7 +130,7 @@ export function stateCell(word: string): Cell {
   return { text: word, tone: toneOf(word) };
 }
 
-/** One part of what a program says of itself. */
+/** One part of a program's report about itself. */
 export interface Section {
   readonly heading: string;
   /** What is said beside the heading. */
@@ -150,9 +150,9 @@ export interface Note {
   readonly text: string;
   /** What stands before it. */
   readonly label?: { readonly text: string; readonly tone: Tone };
-  /** A sentence of its own below it. */
+  /** A further sentence below it. */
   readonly below?: string | undefined;
-  /** The node that it is about. */
+  /** The node that it concerns. */
   readonly node?: string | undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Tunneled connections: what is shown of one, and in which order.
+ * Tunneled connections: the columns of a list, and its order.
  *
  * @module
  */
@@ -35,7 +35,7 @@ interface ConduitColumn extends Column<ConduitInfo> {
   readonly isSpare?: (conduit: ConduitInfo, which: ConduitColumns) => boolean;
 }
 
-/** Where there are which columns. */
+/** Which columns are in which tables. */
 const SHOWN_IN = {
   id: ["all", "wide"],
   all: ["top", "all", "wide"],
@@ -130,7 +130,7 @@ export function conduitColumns(
   });
 }
 
-/** Who asked for it; of local callers their socket, without its directory. */
+/** The caller; for local callers their socket, without its directory. */
 export function callerText({ caller, from }: ConduitInfo): string {
   return caller.replace(/^socket .*\//, "") || from || "-";
 }

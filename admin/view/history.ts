@@ -1,6 +1,5 @@
 /**
- * What passed through a server lately: a dozen rows, whatever the time that they
- * are about.
+ * A server's recent traffic: a dozen rows, whatever time they cover.
  *
  * @module
  */
@@ -22,7 +21,10 @@ const ROWS_MAX = 12;
 type Part = readonly HistorySample[];
 type Field = Exclude<keyof HistorySample, "at">;
 
-/** Means of what a row is about; of connections and of slowness the most. */
+/**
+ * Means over the time of a row; for connections and slowness, the highest
+ * value.
+ */
 const NUMBERS: readonly Column<Part>[] = [
   { heading: "CONNECTIONS", of: most("conduits", countText) },
   { heading: "TO TARGETS", of: mean("toTargetRate", rateText) },

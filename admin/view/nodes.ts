@@ -1,5 +1,5 @@
 /**
- * Nodes: what is shown of one in a list, and all that is known of one.
+ * Nodes: the columns of a list, and all facts about one.
  *
  * @module
  */
@@ -91,7 +91,7 @@ function nodeRank({ state, problem, isDuplicate }: NodeSummary): number {
   return isDuplicate || problem !== undefined ? 2 : 3;
 }
 
-/** Since when it is as it is, and why; `""`: neither is known. */
+/** Since when it has its present state, and why; `""`: neither is known. */
 export function sinceText(
   { since, reason }: NodeSummary,
   nowMs: number,
@@ -131,7 +131,7 @@ export function nodeFacts(node: NodeDetail): readonly Fact[] {
   ];
 }
 
-/** What it has, and what has happened to it. */
+/** Its links, connections and services, and its events. */
 export function nodeSections(
   node: NodeDetail,
   nowMs: number,

@@ -1,6 +1,6 @@
 /**
- * What a program says of itself at a glance: which sections there are, in which
- * order, and what stands in each. What needs attention comes before them all.
+ * A program's report about itself at a glance: the sections, their order and
+ * their content. Warnings come before all sections.
  *
  * @module
  */
@@ -314,7 +314,9 @@ const EXPIRIES: readonly Column<Expiry>[] = [
   column("RENEWED", ({ renewal }) => renewal, { rank: 1, part: "under" }),
 ];
 
-/** What is not renewed by itself should be seen for so long. */
+/**
+ * A certificate without automatic renewal is shown this long before its end.
+ */
 const BY_HAND_SOON_MS = 14 * 24 * 3_600_000;
 
 /** How long something is still good. */

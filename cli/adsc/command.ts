@@ -31,7 +31,7 @@ import { ENDS, onSignals, type SignalSource } from "../program/signals.ts";
 /** See the module description. */
 export const ADSC_COMMAND = adscCommand(Deno);
 
-/** The command; tests give it signals of theirs. */
+/** The command; tests give it their own signals. */
 export function adscCommand(
   signals: SignalSource,
 ): ReturnType<typeof defineCommand> {
@@ -99,7 +99,7 @@ async function subscribe(
   }
 }
 
-/** To be stopped is no failure: what there is then is shown. */
+/** A stop is no failure: the present content is shown. */
 async function untilStopped(
   work: Promise<void>,
   signal: AbortSignal,

@@ -33,7 +33,7 @@ import { defaultStateDirectory } from "../flags/state_directory.ts";
 
 type Values = FlagValues<typeof ADSC_FLAGS>;
 
-/** Where a server of ours is asked by programs on its machine. */
+/** The port at which a server of ours answers programs on its machine. */
 const USUAL_SERVER = "127.0.0.1:15010";
 
 /** What the command does. */

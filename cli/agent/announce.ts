@@ -31,7 +31,9 @@ import {
 const FORM = "NAME[.NAMESPACE][:PORT]=HOST:PORT[/udp][,app=PROTOCOL], such " +
   "as web=127.0.0.1:8080 or dns.infra:53=127.0.0.1:5353/udp";
 
-/** A name, perhaps a namespace and a port; a host; its port; what it speaks. */
+/**
+ * A name, optionally a namespace and a port; a host; its port; its protocol.
+ */
 const ANNOUNCED =
   /^([^.:=\s]+)(?:\.([^.:=\s]+))?(?::(\d+))?=(\[[^\]\s]+\]|[^:\s]+):(\d+)(?:\/(tcp|udp))?(?:,\s*app=([^,=\s]+))?$/;
 

@@ -101,7 +101,10 @@ export function agentCommand(start: StartAgent): Command {
   });
 }
 
-/** The environment of a process stays as it is: no attempt would do better. */
+/**
+ * The environment of a process does not change, so another attempt would fail,
+ * too.
+ */
 function refuseUnusableProxy(
   { server }: AgentOptions,
   { environment }: CommandContext,
@@ -166,7 +169,7 @@ function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** In no message. */
+/** These values appear in no message. */
 const SOME_DIRECTORY = "state";
 const SOME_NAME = "node";
 

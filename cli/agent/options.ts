@@ -84,7 +84,7 @@ export function agentOptions(
     services: announced.length === 0 ? undefined : announced,
     relay: isFirst ? relay : undefined,
     servicesFile: servicesFile || undefined,
-    // Beside the agent's directory, which holds nothing else.
+    // Beside the agent's directory, because that must contain no other files.
     addressFile: servicesFile === ""
       ? undefined
       : `${stateDirectory.replace(/\/+$/, "")}-proxy-addresses`,
@@ -269,7 +269,7 @@ export function addressesOf(
   return [usual(flags)];
 }
 
-/** Where Konnectivity's flags say that it is. */
+/** The address in Konnectivity's flags. */
 export function usual(flags: Reading["values"]): ServerAddress {
   return {
     host: flags["proxy-server-host"],

@@ -26,9 +26,9 @@ type Asked = FlagValues<typeof ASKED_FLAGS>;
 const PROGRAMS = ["server", "agent", "proxy"] as const;
 
 /**
- * Who may be asked, the likeliest first: who is named alone; else those whose
- * socket is on this machine, or, where there is none, those that may be at the
- * usual ports. Of several workers, each.
+ * The programs to ask, the likeliest first: only the named one, if a flag names
+ * one; else those with a socket on this machine; else those at the usual ports.
+ * For several workers, each of them.
  */
 export function askedPrograms(
   values: Asked,
@@ -85,7 +85,8 @@ export async function askAll<T>(
   if (answering.length === 0) throw noAnswer(programs, problems);
   const isOfWorkers = answering.some(({ asked }) => asked.worker !== undefined);
   for (const problem of isOfWorkers ? problems : []) {
-    // One that stands still is seen by nobody else; a refusal is an answer.
+    // One program that does not answer must not stop the others; a refusal is
+    // an answer.
     const isSilent = problem instanceof AdminError &&
       problem.status === undefined && !isNobodyThere(problem);
     if (isSilent) context.printError(`${problem.message}\n`);
@@ -149,7 +150,7 @@ export function printEach<T>(
   }, context);
 }
 
-/** Of a socket that nothing listens on. */
+/** Error codes of a socket without a listener. */
 const NOBODY_THERE = ["ECONNREFUSED", "ENOENT"];
 
 /** Whether no program has the socket, or the port. */
@@ -158,7 +159,7 @@ export function isNobodyThere(error: unknown): boolean {
     NOBODY_THERE.includes(codeOf(error.cause));
 }
 
-/** A refusal says more than that nobody is there. */
+/** A refusal tells more than "no program is there". */
 function noAnswer(
   programs: readonly AskedProgram[],
   problems: readonly unknown[],

@@ -116,7 +116,7 @@ export const CONN_COMMAND = defineCommand({
   },
 });
 
-/** Ends each; one that cannot be ended does not keep the others. */
+/** Ends each; a failure with one does not stop the others. */
 async function killAll(
   programs: readonly AskedProgram[],
   ids: readonly string[],
@@ -137,7 +137,7 @@ async function killAll(
   throw failure(`Ended ${ids.length - failed} of ${ids.length}`, "TUN123");
 }
 
-/** By the program, or the worker, that has it. @returns What was done, one line. */
+/** By the program or worker that has it. @returns The result, one line. */
 async function killOne(
   programs: readonly AskedProgram[],
   id: string,

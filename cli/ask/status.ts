@@ -86,7 +86,7 @@ export const STATUS_COMMAND = defineCommand({
   },
 });
 
-/** The status, and what has passed; agents and proxies keep nothing. */
+/** The status and the recent traffic; agents and proxies keep none. */
 async function askStatus(
   client: AdminClient,
   sinceMs: number,

@@ -1,6 +1,6 @@
 /**
- * One connection of a bench: dials a bench target, asks for a service, and reads
- * and writes what comes behind the answer.
+ * One connection of a bench: dials a bench target, asks for a service, and
+ * reads and writes the bytes after the answer.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import { TunnelDialError } from "../../client/dial_error.ts";
 import { TunnelConn } from "../../client/tunnel_conn.ts";
 import type { TunnelDialer } from "../../client/tunnel_dialer.ts";
 
-/** Where a bench goes, and how. */
+/** The route of a bench. */
 export interface BenchRoute {
   readonly dialer: TunnelDialer;
   /** `host:port` of another bench target than the agent's own. */
@@ -37,7 +37,7 @@ const ANSWER_BYTES = 4_096;
 
 export class BenchConn {
   private constructor(
-    /** Who answered. */
+    /** The program that answered. */
     readonly host: BenchHost,
     private readonly conn: TunnelConn,
     /** Came in one piece with the answer. */
@@ -134,7 +134,7 @@ const NO_BENCH_TARGET = "what answers at the target is no bench target; " +
 
 /**
  * An agent without a bench target takes the name for one of the network's: its
- * resolver's complaint is turned into what it means.
+ * resolver's error is translated into that cause.
  */
 function withoutTarget(error: unknown): unknown {
   if (!(error instanceof TunnelDialError)) return error;

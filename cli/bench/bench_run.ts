@@ -24,7 +24,7 @@ interface BenchOptions extends BenchRoute {
   readonly plans: readonly BenchPlan[];
   /** Of each measurement. */
   readonly durationMs: number;
-  /** Ends it early; what was found out by then counts. */
+  /** Ends it early; results until then count. */
   readonly signal: AbortSignal;
   readonly told: BenchWatcher;
   readonly timers?: Timers;
@@ -50,10 +50,9 @@ const WARM_UP_SHARE = 0.25;
 const CHUNK_BYTES = 64 * 1024;
 
 /**
- * Measures. It ends when every measurement has come to a figure or a gap; none
- * waits without end.
- *
- * @throws {TunnelDialError | BenchError} Behind what was found out before.
+ * Measures. It ends when every measurement has a figure or a gap; each has a
+ * time limit.¶@throws {TunnelDialError | BenchError} After the results until
+ * then.
  */
 export async function runBench(options: BenchOptions): Promise<void> {
   for (const plan of options.plans) {
@@ -105,7 +104,7 @@ async function measure(plan: BenchPlan, options: BenchOptions): Promise<void> {
       await Promise.race([running, pause(timers, waitMs, over)]);
     }
   } catch (error) {
-    // Given up before it had begun: there is nothing to say.
+    // It was given up before it began: there is no result.
     if (!signal.aborted) throw error;
   } finally {
     ended.abort();
@@ -199,7 +198,7 @@ function throughput(stage: Stage, kind: "down" | "up"): Measurement {
         { length: connections },
         () => BenchConn.open(route, service, over),
       );
-      // One that fails ends the others: none is waited for then.
+      // A failure ends the others: none is waited for.
       conns = await Promise.all(opening);
       return conns[0]!.host;
     },

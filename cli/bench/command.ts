@@ -48,7 +48,7 @@ const PROCESS: BenchTerminal = {
 /** See the module description. */
 export const BENCH_COMMAND = benchCommand(PROCESS);
 
-/** The command; tests give it a terminal of theirs. */
+/** The command; tests give it their own terminal. */
 export function benchCommand(
   terminal: BenchTerminal,
 ): ReturnType<typeof defineCommand> {

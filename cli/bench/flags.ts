@@ -1,5 +1,5 @@
 /**
- * Flags of `bench`, and what they are combined to.
+ * Flags of `bench`, and what they mean together.
  *
  * @module
  */
@@ -102,7 +102,7 @@ export function benchTarget({ values }: BenchReading): string | undefined {
 }
 
 /**
- * Where `--serve` is to listen, if it was given.
+ * Where `--serve` listens, if it was given.
  *
  * @throws {UsageError}
  */

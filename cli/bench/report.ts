@@ -44,7 +44,7 @@ export interface BenchPlan {
 
 /** A measurement that came to no figure. */
 export interface BenchGap extends BenchPlan {
-  /** Half a sentence: what was waited for, and for how long. */
+  /** Half a sentence: what it waited for, and for how long. */
   readonly reason: string;
 }
 

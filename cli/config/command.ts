@@ -36,7 +36,7 @@ import { effectiveFlags } from "../flags/effective_flags.ts";
 /** What is wrong in one place of a file. */
 export interface ConfigProblem {
   readonly file: string;
-  /** Counted from 1; absent: nobody knows. */
+  /** Counted from 1; absent: unknown. */
   readonly line?: number;
   readonly column?: number;
   readonly message: string;
@@ -45,7 +45,7 @@ export interface ConfigProblem {
 /** What was found out about a file. */
 export interface CheckedFile {
   readonly file: string;
-  /** Absent: it could not be read so far. */
+  /** Absent: the file could not be read that far. */
   readonly kind?: string;
   readonly problems: readonly ConfigProblem[];
 }
@@ -56,9 +56,9 @@ const BYTES_MAX = 64 * 1024 * 1024;
 /**
  * Checks a file.
  *
- * @param kind Absent: it is found out.
- * @param context Its words are flags beside a file of flags.
- * @throws {UsageError} When it cannot be read, or nobody knows what it is.
+ * @param kind Absent: it is recognized.¶@param context Its words are flags
+ *   beside a file of flags.¶@throws {UsageError} When it cannot be read, or its
+ *   kind is unknown.
  */
 export function checkFile(
   file: string,
@@ -97,7 +97,7 @@ export function checkFile(
   return { file, kind: found.name, problems };
 }
 
-/** `FILE:LINE:COLUMN: what was seen`, as editors read it. */
+/** `FILE:LINE:COLUMN: problem`, in the form for editors. */
 export function problemLine(
   { file, line, column, message }: ConfigProblem,
 ): string {
@@ -212,7 +212,7 @@ export function configCommand(programs: Programs): Command {
   });
 }
 
-/** Of those that take a file; that of a proxy is of services. */
+/** Flags of commands with such a file; a proxy's file lists services. */
 function flagTables(
   commands: readonly Command[],
 ): ReadonlyMap<string, FlagTable> {

@@ -1,6 +1,6 @@
 /**
- * A file of `--config`, which is a map of a command's flags: what is wrong with
- * it, and its schema, both from the table of flags.
+ * A file of `--config`, which is a map of a command's flags: its errors and its
+ * schema, both from the table of flags.
  *
  * @module
  */
@@ -39,9 +39,9 @@ function textProblems(flag: Flag<unknown>, text: string): string[] {
 }
 
 /**
- * What is wrong with a document's flags together, each value being right.
- *
- * @param argv Flags beside the file; variables may be others where it is used.
+ * Errors in the combination of a document's flags, when each value alone is
+ * valid.¶@param argv Flags beside the file; the environment may differ where it
+ * is used.
  * @throws {UsageError} When those cannot be used.
  */
 export function togetherProblems(

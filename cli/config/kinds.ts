@@ -1,6 +1,6 @@
 /**
- * The kinds of configuration files that there are: how each is recognized, what
- * is wrong with it, and its schema.
+ * The kinds of configuration files that there are: how each is recognized, its
+ * errors, and its schema.
  *
  * @module
  */
@@ -28,7 +28,7 @@ export interface ConfigKind {
   readonly summary: string;
   /** How much of it a document looks like; 0: not at all. */
   likeness(document: Readonly<Record<string, unknown>>): number;
-  /** Nothing but its whole name in a file's name says that it is one. */
+  /** Only the whole file name identifies this kind. */
   readonly isRare?: boolean;
   /**
    * All that is wrong with a document.
@@ -168,7 +168,7 @@ function flagKind(command: FlagCommand, isRare: boolean): ConfigKind {
       ),
     problems(document, _text, argv = []) {
       const problems = flagProblems(table, document);
-      // What is left out as wrong would be missed by the others.
+      // An entry left out as wrong would seem missing to the others.
       return problems.length > 0
         ? problems
         : togetherProblems(command, document, argv);

@@ -1,6 +1,6 @@
 /**
- * The processes and files of a demo, and their certain end: whatever happens,
- * `strike` leaves neither behind.
+ * The processes and files of a demo, and their cleanup: however the demo ends,
+ * `strike` removes both.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { selfCommand } from "../program/rights.ts";
 
 /** How long a process may take to get ready. */
 const READY_TIMEOUT_MS = 10_000;
-/** Between two looks at whether it is. */
+/** Time between two checks. */
 const READY_INTERVAL_MS = 25;
 /** Lines of a process's log that are shown when it fails. */
 const LAST_LINES = 5;
@@ -94,7 +94,7 @@ export class Stage {
         await response.body?.cancel();
         return response.ok ? true : undefined;
       } catch {
-        // Not listening yet, which is what is being waited for.
+        // Not listening yet, which is what this waits for.
         return undefined;
       }
     });
@@ -106,7 +106,7 @@ export class Stage {
     try {
       actor.process.kill("SIGKILL");
     } catch {
-      // It has ended already, perhaps in this moment: that is what was wanted.
+      // It has ended already, perhaps just now: that was the goal.
     }
     await actor.process.status;
   }

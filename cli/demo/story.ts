@@ -32,7 +32,7 @@ interface StoryTools {
   readonly isTerminal: boolean;
 }
 
-/** Takes bytes from the target behind `node`, over a route of its own. */
+/** Reads bytes from the target behind `node`, over its own route. */
 type Fetch = (
   protocol: FrontendProtocol,
   node: string,
@@ -185,7 +185,7 @@ interface Way {
   readonly path: string;
   readonly protocol: FrontendProtocol;
   readonly node: string;
-  /** Of the target. */
+  /** The target's bytes. */
   readonly address: string;
 }
 

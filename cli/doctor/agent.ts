@@ -60,13 +60,13 @@ import { kindAt } from "../../platform/files/kind_at.ts";
 
 type Reading = FlagReading<typeof AGENT_FLAGS>;
 
-/** The server's default; another one is not known here. */
+/** The server's default; a configured one is unknown here. */
 const SERVER_HEALTH_PORT = 8092;
 
-/** Who is to be let in, where, and with what. */
+/** The identity, the servers, and the credentials. */
 interface Subject {
   readonly finding: Finding;
-  /** Absent: there is nothing to go on with. */
+  /** Absent: no further hop can be tried. */
   readonly way?: {
     readonly addresses: readonly ServerAddress[];
     readonly credentials: TlsMaterial;
@@ -74,7 +74,10 @@ interface Subject {
     /** Absent: it has not joined, and would with a token. */
     readonly agent?: ProbedAgent;
     readonly token?: ProbedToken;
-    /** The directory in which an agent of this identity would say what it does. */
+    /**
+     * The directory in which an agent of this identity would have its admin
+     * socket.
+     */
     readonly runsIn?: string;
   };
 }
@@ -98,7 +101,7 @@ export async function examineAgent(
     ...diskHops(way.runsIn),
     ...runningHops(way.runsIn, reading),
   ]);
-  // What is asked of the agent must not take the time of what is walked.
+  // Time for the agent's answer must not be taken from the walk.
   const walked = await Promise.all(way.addresses.map(async (address) => {
     const { serverName } = way;
     const path = new ServerPath({
@@ -248,7 +251,7 @@ function materialOf(
     : { ca, cert: "", key: "" };
 }
 
-/** As `AgentIdentity.identifiers`, unless flags say others. */
+/** Like `AgentIdentity.identifiers`, unless a flag names others. */
 function identifiersOf(
   { values, given }: Reading,
   { node }: AgentIdentityFiles,
@@ -258,7 +261,7 @@ function identifiersOf(
   return { ...granted, host: [...new Set([node.name, ...granted.host])] };
 }
 
-/** Of an agent that has not joined: certificates of somebody's own CA. */
+/** For an agent that has not joined: certificates of another CA. */
 function subjectOfFiles(
   reading: Reading,
   { readFile }: Pick<CommandContext, "readFile">,

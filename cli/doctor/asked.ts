@@ -1,6 +1,6 @@
 /**
- * `tunnel doctor node` and `tunnel doctor target`: what a running server knows of
- * a node, and what happens to a dial on its way.
+ * `tunnel doctor node` and `tunnel doctor target`: a running server's knowledge
+ * of a node, and the path of a dial.
  *
  * @module
  */
@@ -66,7 +66,7 @@ interface AskedReading {
 
 type Context = Pick<CommandContext, "environment" | "readFile">;
 
-/** Slower than this is told, though nothing is broken. */
+/** A slower answer is reported, though nothing is broken. */
 const SLOW_MS = 1_000;
 
 /** One node, as its server sees it. */

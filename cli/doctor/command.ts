@@ -1,7 +1,7 @@
 /**
- * `tunnel doctor`: walks a path hop by hop, and says the first thing that is
- * wrong, why, and what mends it. Each subject takes the flags of the program that
- * it is about, so that it looks at what that program would.
+ * `tunnel doctor`: walks a path hop by hop, and reports the first fault, its
+ * cause and its remedy. Each subject takes the flags of its program, so that it
+ * checks exactly what that program would use.
  *
  * @module
  */
@@ -216,12 +216,12 @@ function withoutConfig(argv: readonly string[]): readonly string[] {
   );
 }
 
-/** Whatever has its directory here. */
+/** Every program with its directory here. */
 async function examineMachine(
   context: CommandContext,
 ): Promise<readonly DoctorReport[]> {
   const { environment } = context;
-  // What is another user's is there: the examination says that then.
+  // Another user's directory exists: the examination reports it then.
   const isDirectory = (path: string) =>
     ["directory", "hidden"].includes(kindAt(path));
   const isServer = isDirectory(defaultStateDirectory("server", environment));

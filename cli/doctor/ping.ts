@@ -160,7 +160,7 @@ function absence(error: unknown): string {
   throw new CommandFailure(ExitCode.FAILURE, messageOf(error), error);
 }
 
-/** Of others' words. */
+/** Limit on peers' words. */
 const WORDS_LENGTH_MAX = 300;
 
 function lineOf(

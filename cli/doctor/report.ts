@@ -14,7 +14,7 @@ import { ofOthers } from "../../admin/ask/text_table.ts";
 export interface DoctorReport {
   /** Such as `agent`, `node edge-7`. */
   readonly subject: string;
-  /** Nothing failed, and what was asked for runs; there may be warnings. */
+  /** No fault, and the program runs; there may be warnings. */
   readonly isFine: boolean;
   /** The first failure, else the first warning. */
   readonly fault?: PathStep;
@@ -24,7 +24,7 @@ export interface DoctorReport {
 /** Warnings of a program that does not run: nothing else need be wrong. */
 const NOT_RUNNING: ReadonlySet<string> = new Set(["TUN121", "TUN402"]);
 
-/** Of all that was walked, in order. */
+/** The report of all steps, in order. */
 export function reportOf(
   subject: string,
   steps: readonly PathStep[],
@@ -52,7 +52,7 @@ const MARKS: Readonly<Record<PathStep["outcome"], string>> = {
   skipped: "-",
 };
 
-/** For people. @param isWide With what was not reached. */
+/** For people. @param isWide Includes unreached hops. */
 export function reportText(report: DoctorReport, isWide = false): string {
   const { subject, steps, fault } = report;
   const shown = isWide ? steps : steps.filter((step) => !isUnreached(step));

@@ -68,11 +68,11 @@ interface Subject {
     | {
       readonly pid: number;
       readonly version: string;
-      /** Where it says that it listens. */
+      /** Its addresses, from its own answer. */
       readonly addresses: ReadonlyMap<string, string>;
     }
     | undefined;
-  /** Flags that somebody has named: what runs may have others. */
+  /** Flags on the command line: the running server may have others. */
   readonly given: ReadonlySet<string>;
 }
 
@@ -123,7 +123,7 @@ function configFault(message: string): Finding {
   );
 }
 
-/** Looked at whatever else has failed. */
+/** Checked even after another failure. */
 function independent(hop: Hop): Hop {
   return { ...hop, isIndependent: true };
 }
@@ -223,7 +223,7 @@ function programHops(subject: Subject): readonly Hop[] {
   ];
 }
 
-/** Other servers and agents are told it: does somebody listen there? */
+/** Other servers and agents get this address: does a program listen there? */
 function advertisedHops(subject: Subject): readonly Hop[] {
   const address = subject.options.membership?.advertiseAddress;
   if (address === undefined) return [];
@@ -254,7 +254,7 @@ function advertisedHops(subject: Subject): readonly Hop[] {
   }];
 }
 
-/** It is asked what it is, which costs it nothing. */
+/** The program is asked for its name, which costs it nothing. */
 const ANSWER_MS = 1_500;
 
 async function lookAtProcess(subject: Subject): Promise<Finding> {

@@ -30,7 +30,7 @@ const MAX_FILES_FLAG = flag.count(5, 1, 1000, {
   help: "Number of files to keep; the oldest is removed.",
 });
 
-/** Where decisions are written down. */
+/** The file of decisions. */
 export const AUDIT_FLAGS = inGroup("Audit log", {
   "audit-log": common(flag.file({
     help: "Write a line of JSON for each decision about a dial and for each " +
@@ -75,7 +75,10 @@ function partOf(text: string): number {
   return Number(match[1]) / Number(match[2] ?? 1);
 }
 
-/** Of several programs with one file each has its own: two cannot rotate one. */
+/**
+ * Several programs with one file get a file each, because two cannot rotate
+ * one.
+ */
 type Worker = { readonly index: number } | undefined;
 
 /** @returns `undefined` when no audit log is wanted. */

@@ -144,7 +144,9 @@ export function formatHostPort({ host, port }: HostPort): string {
   return hostPort(host, port);
 }
 
-/** As with `ssh -L`: nothing means loopback, an asterisk all interfaces. */
+/**
+ * As with `ssh -L`: an empty host means loopback, an asterisk all interfaces.
+ */
 function bindHost(bind: string | undefined): string {
   if (bind === undefined || bind === "") return "127.0.0.1";
   return bind === "*" ? "0.0.0.0" : withoutBrackets(bind);
@@ -165,8 +167,8 @@ function portOf(
 }
 
 /**
- * A flag, and the address or path that it stands for; where the address has a
- * flag of its own beside the port's, that one too.
+ * A flag with its address or path; and the flag of the address alone, if the
+ * port has another.
  */
 export type ListenFlag = readonly [
   flag: string,

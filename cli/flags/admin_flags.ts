@@ -1,6 +1,6 @@
 /**
- * Flags of every command that asks a running program of ours about itself: whom,
- * with what right, and how the answer is printed.
+ * Flags of every command that asks a running program of ours about itself: the
+ * program, the credentials, and the form of the answer.
  *
  * @module
  */
@@ -89,7 +89,7 @@ export const ASKED_FLAGS = inGroup("Where", {
 
 const { agent: _agent, proxy: _proxy, ...WHERE_SERVER } = ASKED_FLAGS;
 
-/** The same, of commands that nobody but a server answers. */
+/** The same for commands that only a server answers. */
 export const ASKED_SERVER_FLAGS = WHERE_SERVER;
 
 /** All of them. */
@@ -99,7 +99,7 @@ export const ADMIN_FLAGS = { ...ASKED_FLAGS, ...ANSWER_FLAGS } as const;
 export interface AskedProgram {
   readonly program: "server" | "agent" | "proxy";
   readonly address: AdminAddress;
-  /** Where several of its workers are asked: which one this is. */
+  /** With several workers: which one to ask. */
   readonly worker?: number;
 }
 
@@ -135,7 +135,7 @@ export function askedProgram(
 /**
  * A program of that kind, whatever the flags name.
  *
- * @param text Where it is, as the program's flag takes it.
+ * @param text Its address, in the form of the program's flag.
  * @throws {UsageError}
  */
 export function programAt(
@@ -253,7 +253,7 @@ function tlsOf(values: Asked): AdminTls | undefined {
   };
 }
 
-/** @throws {UsageError} When there is none in it. */
+/** @throws {UsageError} When it contains none. */
 function tokenOf(path: string, readFile: (path: string) => string): string {
   const token = tokenIn(path, readFile);
   if (token !== undefined) return token;

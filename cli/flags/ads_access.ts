@@ -19,7 +19,7 @@ export interface AdsAccessFlags {
   readonly caFile: string;
   readonly certFile: string;
   readonly keyFile: string;
-  /** Of an agent; empty: where agents have it. */
+  /** An agent's directory; empty: the default one. */
   readonly stateDirectory: string;
   /** What those are called that have another name with each command. */
   readonly names: Readonly<Record<"servers" | "ca", string>>;
@@ -28,7 +28,7 @@ export interface AdsAccessFlags {
 /** What is read of the machine. */
 export interface AdsAccessSources {
   readonly readFile: (path: string) => string;
-  /** Where agents keep their identity. */
+  /** The default directory of agents' identities. */
   readonly defaultStateDirectory: string;
 }
 

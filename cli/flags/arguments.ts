@@ -1,10 +1,10 @@
 /**
  * Command-line words to texts per flag, with Go's rules for what belongs to
- * what. Knows names and kinds; the meaning of a text is decided elsewhere.
+ * what. It knows names and kinds; the meaning of a text is decided elsewhere.
  *
- * `@std/cli` does the parsing proper. It guesses where Go does not (a value that
- * begins with `-`, a boolean followed by a word), so the words are first put
- * into the one spelling that both read alike: `--name=value`.
+ * `@std/cli` does the parsing proper. It guesses where Go does not (a value
+ * that begins with `-`, a boolean followed by a word), so the words are first
+ * rewritten to the form that both read alike: `--name=value`.
  *
  * @module
  */
@@ -95,7 +95,7 @@ function respell(
     } else if (table[name]!.kind === "boolean") {
       words.push(`--${name}=true`);
     } else if (at + 1 < argv.length) {
-      // Go takes the next word whatever it looks like; so do we.
+      // Like Go, takes the next word, whatever it looks like.
       words.push(`--${name}=${argv[++at]}`);
     } else {
       throw new UsageError(

@@ -1,8 +1,8 @@
 /**
- * The flags of a command as they are in effect: where each is from, without
- * secrets, and what becomes of them when the `--config` file changes while the
- * program runs. The level of the log and what else can follow the file do so at
- * once, the rest is for the next start, and is named.
+ * The flags of a command as they are in effect: their origins, without secrets,
+ * and the effect of a changed `--config` file while the program runs. The log
+ * level and other live flags follow the file at once; changes of all other
+ * flags are reported, and apply at the next start.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import type { LeveledLog } from "../../platform/log/log.ts";
 import type { ReloadSource } from "../../platform/reload/reloads.ts";
 import { UsageError } from "./usage_error.ts";
 
-/** One flag as it is in effect. */
+/** One flag in effect. */
 export interface EffectiveFlag {
   readonly flag: string;
   readonly value: string;
@@ -24,7 +24,7 @@ export interface EffectiveFlag {
   readonly from: string;
 }
 
-/** Flags whose value is the secret itself, and not a file with it. */
+/** Flags whose value is the secret itself, and not the name of its file. */
 const SECRET = /(?:^|-)(?:token|password|secret|join)$/;
 
 /**
@@ -53,7 +53,7 @@ export function shownFlags(
   table: FlagTable,
   sources: FlagSources,
 ): () => ConfigAnswer["flags"] {
-  // Now: files may be others when somebody asks.
+  // The present moment: files may have changed when the answer is requested.
   const flags = effectiveFlags(command, table, sources)
     .map(({ flag, value, from }) => ({
       name: flag,
@@ -88,17 +88,17 @@ function shownText(value: unknown): string {
 
 /** What {@linkcode liveConfig} needs to read flags as the start did. */
 export interface LiveConfigOptions<T extends FlagTable> {
-  /** For messages, such as `server`. */
+  /** The command's name in messages, such as `server`. */
   readonly command: string;
   readonly table: T;
   readonly sources: FlagSources;
-  /** As the start has read them. */
+  /** The values at the start. */
   readonly values: FlagValues<T>;
   readonly log: LeveledLog;
   /** Flags, in addition to `v`, that `take` applies at once. */
   readonly live?: {
     readonly flags: readonly string[];
-    /** @throws {UsageError} Then all stays as it was. */
+    /** @throws {UsageError} Then nothing changes. */
     take(values: FlagValues<T>): void;
   };
 }

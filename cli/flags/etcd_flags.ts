@@ -1,6 +1,6 @@
 /**
  * Flags about an etcd cluster, for every command that reads or writes one, and
- * what they mean.
+ * their meaning.
  *
  * @module
  */
@@ -67,7 +67,7 @@ export const ETCD_FLAGS = inGroup("etcd", {
 type EtcdFlagValues = FlagValues<typeof ETCD_FLAGS>;
 
 /**
- * Where etcd is; `undefined` when no flag names it.
+ * The members; `undefined` when no flag names one.
  *
  * @throws {UsageError} One line.
  */
@@ -122,7 +122,7 @@ export function etcdPrefix(flags: EtcdFlagValues): string {
   );
 }
 
-/** As whom etcd is asked. @throws {UsageError} One line. */
+/** The user for etcd. @throws {UsageError} One line. */
 export function etcdUser(
   flags: Pick<EtcdFlagValues, "etcd-user" | "etcd-password-file">,
   context: Pick<FlagSources, "readFile">,
@@ -148,8 +148,8 @@ export function etcdUser(
  *  "config": {"certFile": "", "keyFile": "", "caCertFile": [], "timeout": 1}}
  * ```
  *
- * Leader, timeout and consistency are for a client that had none of its own
- * ideas about these.
+ * Leader, timeout and consistency are ignored, because this client decides them
+ * itself.
  *
  * @throws {UsageError} One line.
  */

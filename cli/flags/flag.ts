@@ -42,7 +42,7 @@ export interface FlagDetails {
   readonly group?: string;
   /** One or two sentences. */
   readonly help: string;
-  /** In the short help of a command with very many flags. */
+  /** Shown in the short help of a command with many flags. */
   readonly isCommon?: true;
   /** One-letter form. */
   readonly short?: string;
@@ -57,7 +57,7 @@ export interface FlagDetails {
   readonly placeholder?: string;
   /** Given twice, one of the two would be dropped in silence: refused. */
   readonly once?: boolean;
-  /** Being true says this of another flag, whatever that one says itself. */
+  /** If true, it sets another flag to this value, whatever that flag says. */
   readonly means?: { readonly flag: string; readonly value: string };
   /** The file that it names gives values to other flags. */
   readonly holdsFlags?: boolean;
@@ -94,7 +94,10 @@ export interface Flag<V> extends FlagDetails {
   readonly fallback: V;
   readonly placeholder: string;
   readonly defaultText: string;
-  /** Of numbers: what may stand in a file of flags besides a text. */
+  /**
+   * For numbers: the range in a file of flags, where a number may stand beside
+   * a text.
+   */
   readonly range?: { readonly least: number; readonly most: number };
   /** All values that there are, or of which a list consists. */
   readonly choices?: readonly string[];
@@ -130,7 +133,7 @@ export function inGroup<T extends FlagTable>(group: string, table: T): T {
 export class FlagValueError extends Error {
   override readonly name = "FlagValueError";
 
-  /** @param quotes The message itself shows what was seen. */
+  /** @param quotes The message itself quotes the value. */
   constructor(message: string, readonly quotes = false) {
     super(message);
   }
@@ -218,7 +221,7 @@ function durationFlag(
   return millisecondsFlag(fallbackMs, minMs, DURATION_MS_MAX, details);
 }
 
-/** As `durationFlag`, for how long something is good: no timer runs for it. */
+/** Like `durationFlag`, for a validity: no timer runs for it. */
 function lifeFlag(
   fallbackMs: number,
   minMs: number,

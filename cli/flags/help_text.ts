@@ -24,7 +24,7 @@ export interface HelpPage {
 /** The width that no line exceeds. */
 export const HELP_COLUMNS = 80;
 
-/** Where the explanations begin. */
+/** Column in which explanations begin. */
 const EXPLANATION_COLUMN = 30;
 
 /** A command with more flags shows at first those that people use. */
@@ -68,7 +68,7 @@ export function flagGroups(
   return groups;
 }
 
-/** The default as help and documentation show it; empty when there is none. */
+/** The default in help and documentation; empty when there is none. */
 export function shownDefault(flag: Flag<unknown>): string {
   return flag.kind === "boolean" && flag.fallback === false
     ? ""

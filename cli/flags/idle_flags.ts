@@ -1,18 +1,18 @@
 /**
- * All flags that are accepted and have no effect, or that are refused since what
- * they ask for is not done here: manifests and test suites of other programs
- * carry them. Each says why.
+ * All flags that are accepted without effect, or refused because their function
+ * is not built: manifests and test suites of other programs use them. Each has
+ * its reason.
  *
- * The klog flags come with every Kubernetes program. What they arrange (log
- * files, stack traces, stderr) is what the supervisor of a container does anyway.
- * Of Go's locks the default is accepted, since supervisors pass every flag.
+ * The klog flags come with every Kubernetes program. The supervisor of a
+ * container does their work (log files, stack traces, stderr) anyway. Of Go's
+ * locks the default is accepted, since supervisors pass every flag.
  *
  * @module
  */
 
 import { type Flag, flag, type FlagDetails } from "./flag.ts";
 
-/** Its default, or how it is made; what it is about; why it has no effect. */
+/** The default or its maker; the help; the reason for having no effect. */
 type IdleRow = readonly [
   fallback: boolean | string | ((details: FlagDetails) => Flag<unknown>),
   help: string,
@@ -72,7 +72,7 @@ const KONNECTIVITY = "Accepted for Konnectivity's sake (no effect)";
 
 const IN_BYTES = "queues are bounded in bytes";
 
-/** Of Konnectivity's proxy-server. */
+/** Flags of Konnectivity's proxy-server. */
 export const SERVER_IDLE_FLAGS = idle(KONNECTIVITY, {
   "xfr-channel-size": [
     (details) => flag.count(10, 1, 1_000_000, details),
@@ -86,7 +86,7 @@ export const SERVER_IDLE_FLAGS = idle(KONNECTIVITY, {
   ],
 });
 
-/** Of Konnectivity's proxy-agent. */
+/** Flags of Konnectivity's proxy-agent. */
 export const AGENT_IDLE_FLAGS = idle(KONNECTIVITY, {
   "probe-interval": [
     (details) => flag.duration(1000, 1, details),
@@ -101,7 +101,7 @@ export const AGENT_IDLE_FLAGS = idle(KONNECTIVITY, {
   "warn-on-channel-limit": [false, "Log when a channel is full.", IN_BYTES],
 });
 
-/** Of both, beside what has an effect. */
+/** Flags of both, beside those with an effect. */
 export const CONTENT_TYPE_FLAG = idle("Kubernetes", {
   "kube-api-content-type": [
     "application/vnd.kubernetes.protobuf",
@@ -119,7 +119,7 @@ export const CONTENTION_FLAG = idle("Health, admin, shutdown", {
   ],
 });
 
-/** Of kube-proxy 0.4, about the API server of `--master`. */
+/** Flags of kube-proxy 0.4, about the API server of `--master`. */
 export const MASTER_IDLE_FLAGS = {
   "api-version": flag.choice(["v1beta1", "v1beta2", "v1", ""], "", {
     help: "Version of its API; v1 is always used.",

@@ -1,7 +1,8 @@
 /**
- * Flags about nodes: by which a node joins and finds its identity again, and what
- * it serves or may announce. A token on the command line can be read by every user
- * of the machine, so it may come from a file or from standard input.
+ * Flags about nodes: to join, to find the identity again, and for the
+ * identifiers and services of a node. A token on the command line can be read
+ * by every user of the machine, so it may come from a file or from standard
+ * input.
  *
  * @module
  */
@@ -36,7 +37,7 @@ import {
   NAME_PATTERN_RULE,
 } from "../../server/identity/claims.ts";
 
-/** Where servers are, in one flag. */
+/** The addresses of servers, in one flag. */
 export const SERVER_FLAG: Flag<readonly string[]> = common(flag.list([], {
   placeholder: "HOST[:PORT],…",
   help: "Servers, or load balancers in front of them. Each attempt takes " +
@@ -177,15 +178,14 @@ export function namePatternFlag(details: FlagDetails): Flag<string> {
   }, { placeholder: "PATTERN", defaultText: "*", ...details });
 }
 
-/** A URL query of what an agent serves. */
+/** A URL query of an agent's identifiers. */
 export function identifiersFlag(details: FlagDetails): Flag<Identifiers> {
   return flag.parsed(NO_IDENTIFIERS, readIdentifiers, details);
 }
 
 /**
- * The same, kept as it was written.
- *
- * @param none A text that stands for no identifiers at all.
+ * The same, in its original spelling.¶@param none A text that means "no
+ * identifiers".
  */
 export function grantsFlag(details: FlagDetails, none?: string): Flag<string> {
   return flag.parsed("", (text) => {

@@ -48,9 +48,9 @@ export interface NodeRouteFlags {
 /** What is read of the machine. */
 export interface NodeRouteSources
   extends Pick<FlagSources, "readFile" | "environment"> {
-  /** Where agents keep their identity by default. */
+  /** The default directory of agents' identities. */
   readonly stateDirectory: string;
-  /** For commands that stay for a while; absent: files are just read. */
+  /** For long-running commands; absent: files are only read once. */
   readonly log?: () => Log;
   /** The command ends soon. */
   readonly isBrief?: boolean;

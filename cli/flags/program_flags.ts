@@ -1,7 +1,8 @@
 /**
- * Flags that programs and commands have alike: help, config file, log and form of
- * the output; of server and agent the largest message, Kubernetes and profiles;
- * of what runs long the admin socket, workers, and how a new process takes over.
+ * Flags that programs and commands have alike: help, config file, log and form
+ * of the output; for server and agent the largest message, Kubernetes and
+ * profiles; for long-running programs the admin socket, workers, and the
+ * takeover by a new process.
  *
  * @module
  */
@@ -54,7 +55,7 @@ export const JSON_FLAG: { readonly json: Flag<boolean> } = {
   }),
 };
 
-/** The form of what a command prints that asks no program. */
+/** The output form of commands that ask no running program. */
 export const FORM_FLAG = {
   "output": flag.choice(["text", "json"], "text", {
     short: "o",
@@ -62,7 +63,7 @@ export const FORM_FLAG = {
   }),
 } as const;
 
-/** Where a server answers questions about itself by default. */
+/** The default address at which a server answers questions about itself. */
 export const SERVER_ADMIN_PORT = 8095;
 
 /**
@@ -122,7 +123,7 @@ const GROUP = "Health, admin, shutdown";
 /** No socket at all. */
 export const NO_SOCKET = "none";
 
-/** Of servers, agents and proxies. */
+/** For servers, agents and proxies. */
 export const ADMIN_ACCESS_FLAGS = inGroup(GROUP, {
   "admin-socket": flag.word("PATH", {
     help:
@@ -185,7 +186,7 @@ function groupId(group: string): number {
 /** Any number will do. */
 const SOME_GROUP = "0";
 
-/** For a check on another machine: names of groups are in a file of that one. */
+/** For a check on another machine, where names of groups cannot be resolved. */
 export function withSomeGroup<
   Values extends { readonly "admin-socket-group": string },
 >(values: Values): Values {
@@ -193,7 +194,7 @@ export function withSomeGroup<
   return { ...values, "admin-socket-group": group };
 }
 
-/** In place of an address: no process may ask for sockets. */
+/** Used in place of an address: no process may request sockets. */
 export const NO_HANDOVER = "none";
 
 /** `--replace` and `--handover-socket`. */

@@ -1,7 +1,7 @@
 /**
  * Where a flag's value comes from: command line, environment, config file,
- * default, in this order. An empty value counts as not given at all, as the
- * manifests that pass every flag of Konnectivity expect.
+ * default, in this order. An empty value counts as not given, because manifests
+ * pass every flag of Konnectivity.
  *
  * @module
  */
@@ -103,7 +103,7 @@ export function environmentName(flag: string): string {
 
 interface Found {
   readonly texts: readonly string[];
-  /** As the user would recognise it: `--x`, `$TUNNEL_X`, `"x" in file`. */
+  /** In the form that the user wrote: `--x`, `$TUNNEL_X`, `"x" in file`. */
   readonly origin: string;
 }
 
@@ -136,7 +136,7 @@ function findTexts(
   return undefined;
 }
 
-/** It repeats what somebody has typed. */
+/** Limit on a notice, because it repeats typed text. */
 const NOTICE_LENGTH_MAX = 500;
 
 /** One of its other names is on the command line. */
@@ -250,7 +250,7 @@ function readConfig(
   return texts;
 }
 
-/** A key of a map of flags: what it says, or what is wrong with it. */
+/** A key of a map of flags: its value, or its error. */
 export type FlagEntry =
   | {
     readonly key: string;

@@ -33,8 +33,8 @@ export const RELAY_FLAGS = inGroup(
 );
 
 /**
- * @returns `undefined` when nothing is to be passed on.
- * @throws {UsageError} One line.
+ * @returns `undefined` when no relay is requested. @throws {UsageError} One
+ *   line.
  */
 export function relayOptions(
   flags: { readonly [Name in keyof typeof RELAY_FLAGS]: string },
@@ -45,7 +45,7 @@ export function relayOptions(
   });
 }
 
-/** For errors of listening: which flag an address is of. */
+/** For listen errors: the flag of an address. */
 export function relayFlags(
   { xds, connect }: RelayOptions = {},
 ): readonly ListenFlag[] {

@@ -92,7 +92,7 @@ export const ROUTE_ONLY_FLAGS = inGroup("The route into the tunnel", {
   }),
 });
 
-/** Of commands whose callers speak first. */
+/** For commands whose callers send first. */
 export const EARLY_DATA_FLAG = inGroup(TARGET, {
   "early-data": flag.boolean(true, {
     help: "Send what a caller says first together with the dial, which saves " +
@@ -122,7 +122,7 @@ export const ROUTE_FLAGS = {
 /** What is read of the machine. */
 export interface RouteSources
   extends Pick<FlagSources, "readFile" | "environment"> {
-  /** Where a node's identity is followed: for what happens to it. */
+  /** Used where a node's identity is followed: the log of its changes. */
   readonly log?: () => Log;
   /** The command ends soon. */
   readonly isBrief?: boolean;
@@ -190,11 +190,16 @@ export function routeIfAny(
     : undefined;
 }
 
-/** There is no identity, nor a file: what is there is another machine's. */
+/**
+ * A directory without an identity: the check must not depend on this machine's.
+ */
 const NOWHERE = "/nonexistent";
 const ABOUT_MACHINE: readonly Code[] = ["TUN114", "TUN309"];
 
-/** Of commands that dial: what {@linkcode routeOf} finds in flags alone. */
+/**
+ * For commands that dial: the errors of {@linkcode routeOf} that depend on
+ * flags alone.
+ */
 export function routeRules(
   reading: FlagReading<typeof ROUTE_ONLY_FLAGS>,
 ): readonly (() => unknown)[] {
@@ -228,7 +233,8 @@ function routeFromFile(
   readFile: (path: string) => string,
 ): TunnelRoute {
   const content = textOf(`Cannot use --egress-config ${path}`, path, readFile);
-  // As in kube-apiserver, a context that the file does not name goes direct.
+  // As in kube-apiserver, a network that the file does not name is dialed
+  // directly.
   return parseEgressConfig(content, path).get(network) ?? { kind: "direct" };
 }
 
@@ -245,7 +251,9 @@ function defaultFrontend(
   );
 }
 
-/** Whether a server is on this machine, with its frontend where it is usual. */
+/**
+ * Whether a server is on this machine, with its frontend at the default place.
+ */
 export function hasLocalFrontend(
   environment: (name: string) => string | undefined,
 ): boolean {

@@ -17,7 +17,7 @@ const KEY =
 const KEY_END = /-----END [A-Z ]*PRIVATE KEY-----/g;
 const KEY_LETTER = /[A-Za-z0-9+/=\s\\]/;
 
-/** PEM in base64 once more, as kubeconfigs have keys. */
+/** PEM in base64, as keys are in kubeconfigs. */
 const PACKED_KEY = /\bLS0tLS1CRUdJTi[\w+/=]+/g;
 
 /** `user:password@` of a URL; passwords with `@` and `/` are wrong, and common. */
@@ -28,11 +28,11 @@ const SECRET_NAME =
   "(?:authorization|cookie|password|passwd|passphrase|secret|token|" +
   "(?:api|access|private|client)[-_]?key(?:[-_]?data)?|_headers)";
 
-/** In quotes with all that is in them, or up to the next blank. */
+/** In quotes with their content, or up to the next blank. */
 const VALUE = "(?:(\"|')(?:(?!\\2)[^\\\\\n]|\\\\[^\n])*\\2|" +
   "(?![[{])[^\\s\"',;&\\\\]+)";
 
-/** The value of a header, a field or a flag whose name says that it is secret. */
+/** The value of a header, a field or a flag whose name marks it as secret. */
 const NAMED = new RegExp(
   `(${SECRET_NAME}\\\\*["']?\\s*[:=]\\s*(?:\\\\+["'])?)` +
     `(?:(?:bearer|basic)\\s+)?${VALUE}`,
@@ -42,7 +42,7 @@ const NAMED = new RegExp(
 /** The same of a flag with a blank behind its name. */
 const FLAG = new RegExp(`(--[\\w-]*${SECRET_NAME}\\s+)${VALUE}`, "gi");
 
-/** In quotes where it was: JSON stays JSON. */
+/** Quotes stay quotes, so that JSON stays valid. */
 function hiddenValue(_match: string, name: string, quote = ""): string {
   return name + quote + HIDDEN + quote;
 }
@@ -50,7 +50,7 @@ function hiddenValue(_match: string, name: string, quote = ""): string {
 /** The same where people say it, and of `sshpass` and its like. */
 const SPOKEN = new RegExp(`(\\bpassphrase\\s+|(?<!\\S)-p\\s+)${VALUE}`, "gi");
 
-/** What signs a URL for whoever has it: object stores, CDNs. */
+/** Signatures that make a URL usable for every holder: object stores, CDNs. */
 const SIGNED =
   /([?&](?:sig|signature|x-(?:amz|goog)-(?:signature|credential))=)[^&\s"'\\]+/gi;
 
@@ -61,7 +61,7 @@ const BRANDED =
 /** All that a browser keeps. */
 const COOKIES = /(\bcookie:[ \t]*)[^\n"']+/gi;
 
-/** A header's scheme with what is behind it, without its name. */
+/** The scheme of a header with the credentials, without the header's name. */
 const SCHEME = /\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi;
 
 /** Three parts of base64url: JWT, such as a ServiceAccount's. */
@@ -70,7 +70,7 @@ const JWT = /\beyJ[\w-]+\.[\w-]+\.[\w-]*/g;
 /** 32 bytes or more in hex alone, as admin tokens are. */
 const HEX = /\b[0-9a-f]{64,}\b/gi;
 
-/** Fields whose value is a secret, whatever it looks like. */
+/** Fields whose value is always secret. */
 const SECRET_FIELD =
   /^(?:authorization|cookie|pass(?:word|wd)?|secret|token|(?:private|api)?key)$/i;
 
@@ -104,7 +104,9 @@ export function withoutSecrets(text: string): string {
     .replaceAll(HEX, HIDDEN);
 }
 
-/** Without what stands in front of the end of a key, as far as it may be key. */
+/**
+ * Removes text before the end of a key, as far as it may be part of the key.
+ */
 function withoutKeyEnds(text: string): string {
   let kept = "";
   let from = 0;

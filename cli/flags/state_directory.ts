@@ -1,5 +1,5 @@
 /**
- * Where a server, an agent or a proxy keeps its state by default.
+ * The default state directory of a server, an agent or a proxy.
  *
  * @module
  */
@@ -41,7 +41,10 @@ export function defaultStateDirectory(
   return `${base}/tunnel/${owner}`;
 }
 
-/** Where a proxy keeps what it needs: beside the agent's, which is its alone. */
+/**
+ * The proxy's files: beside the agent's directory, which must contain no
+ * others.
+ */
 export function proxyStateDirectory(
   environment: (name: string) => string | undefined,
 ): string {
@@ -60,10 +63,9 @@ export function programStateDirectory(
 }
 
 /**
- * For what a server alone can say or do, where nothing says which one.
- *
- * @throws {UsageError} When this machine has joined as a node, and no server has
- *   ever run on it.
+ * For commands that only a server can answer, when no flag names one.¶@throws
+ * {UsageError} When this machine has joined as a node, and has never had a
+ * server.
  */
 export function refuseOnNode(
   environment: (name: string) => string | undefined,

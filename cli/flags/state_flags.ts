@@ -1,6 +1,6 @@
 /**
- * Flags about where servers keep what they have in common, for every command
- * that reads or changes it, and what they mean.
+ * Flags about the servers' common state, for every command that reads or
+ * changes it, and their meaning.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { keyPair, unusable, UsageError } from "./usage_error.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
 
-/** Every key in etcd begins with it unless the URL says another one. */
+/** Prefix of every key in etcd unless the URL names another. */
 export const STATE_PREFIX = "/tunnel/state/";
 
 /** Longer ones leave too little of a key for its name. */
@@ -26,10 +26,10 @@ const PREFIX_LENGTH_MAX = 200;
 /** A namespace: RFC 1123's label, as the API has it. */
 const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** As a value of `--state-key-file`: nothing is encrypted. */
+/** A value of `--state-key-file`: encryption is off. */
 const NO_KEY = "none";
 
-/** Where servers have their state. */
+/** The place of the servers' state. */
 export const STATE_FLAGS = {
   "state": flag.word("PLACE", {
     help: "Where all servers have their CA, tokens and nodes in common: " +
@@ -44,7 +44,7 @@ export const STATE_FLAGS = {
   }),
 } as const;
 
-/** Of commands that work on the state of servers. */
+/** For commands that work on the state of servers. */
 export const STATE_COMMAND_FLAGS = {
   "state-dir": stateDirectoryFlag("server"),
   ...STATE_FLAGS,
@@ -55,7 +55,7 @@ export const STATE_COMMAND_FLAGS = {
   }),
 } as const;
 
-/** Values of what {@linkcode stateLocation} reads. */
+/** The values that {@linkcode stateLocation} reads. */
 export type StateFlagValues = Omit<
   FlagValues<typeof STATE_COMMAND_FLAGS>,
   "state-dir"
@@ -70,7 +70,7 @@ export interface StatePlace {
 }
 
 /**
- * Where the state is.
+ * The place of the state.
  *
  * @throws {UsageError} One line.
  */

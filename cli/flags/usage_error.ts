@@ -17,7 +17,7 @@ export class UsageError extends Error {
   }
 }
 
-/** The refusal of what one flag or variable says. */
+/** The refusal of one flag's or variable's value. */
 export function unusable(
   what: string,
   seen: string,
@@ -27,11 +27,9 @@ export function unusable(
 }
 
 /**
- * Flags that have no place beside, or without, another one.
- *
- * @param isThere Which of them are given.
- * @param why Goes on after `Cannot use --flag `.
- * @throws {UsageError} For the first that is there.
+ * Refuses flags that may not stand beside, or without, another flag.¶@param
+ * isThere Whether a flag is given.¶@param why The text after `Cannot use --flag
+ * `.¶@throws {UsageError} For the first that is given.
  */
 export function refuseFlags<Name extends string>(
   flags: Iterable<Name>,

@@ -2,7 +2,7 @@
  * `tunnel install` and `tunnel uninstall`: a server, an agent or a proxy as a
  * service of systemd, with a user of its own.
  *
- * Flags are looked at before anything is written. What runs already is restarted
+ * Flags are checked before anything is written. A running service is restarted
  * with its ports kept open.
  *
  * @module
@@ -42,7 +42,7 @@ const OWN_FILE = "_TUNNEL_FILE";
 /** How long connections may take to end, by program. */
 const DRAINS = new Set(["drain-timeout", "graceful-shutdown-timeout"]);
 
-/** Where a file goes that lies where the service's user may not read. */
+/** The new place of a file that the service's user cannot read. */
 const FOR_ALL = "/usr/local/bin/tunnel";
 
 const PRINT_FLAG = flag.boolean(false, {
@@ -209,7 +209,7 @@ function planOf(
   };
 }
 
-/** Where systemd is to listen: as the server would, by its flags. */
+/** The addresses for systemd to listen on: those of the server's flags. */
 function listening(
   { "agent-port": port, "agent-bind-address": host }: Readonly<
     Record<string, unknown>

@@ -26,10 +26,10 @@ export const KINDS = ["server", "agent", "proxy"] as const;
 
 export type Kind = typeof KINDS[number];
 
-/** For systemd-sysusers: whom the units run as. */
+/** For systemd-sysusers: the user of the units. */
 export const USERS = users;
 
-/** Where a package has the program and its units. */
+/** Where a package puts the program and its units. */
 export const PACKAGED_PROGRAM = "/usr/bin/tunnel";
 export const PACKAGED_UNITS = "/usr/lib/systemd/system";
 
@@ -54,7 +54,10 @@ export interface ServicePlan {
   readonly secrets: ReadonlyMap<string, string>;
   /** How long its connections may take to end, when that is not the usual. */
   readonly drainMs?: number;
-  /** Where systemd listens for a server's agents; absent: it does not. */
+  /**
+   * The address at which systemd listens for a server's agents; absent: it does
+   * not.
+   */
   readonly listen?: string;
 }
 
@@ -98,7 +101,7 @@ export function serviceFiles(plan: ServicePlan): readonly ServiceFile[] {
   const unit = `tunnel-${kind}.service`;
   const text = UNITS[kind].replaceAll(PACKAGED_PROGRAM, program);
   const [, usual = ""] = /^ExecStart=(.*)$/m.exec(text) ?? [];
-  // A proxy is told by flags what it serves, or by the usual file.
+  // A proxy gets its services from flags, or from the default file.
   const start = kind === "proxy" ? `${program} proxy` : usual;
   const lines = [
     ...words.length === 0
@@ -140,7 +143,7 @@ function addition(
   return { path: dropIn(unit), text: `${head}${lines.join("\n")}\n` };
 }
 
-/** As systemd.syntax(7) reads words, with its variables and specifiers. */
+/** In the syntax of systemd.syntax(7), with its variables and specifiers. */
 function quoted(word: string): string {
   if (/\p{Cc}/u.test(word)) {
     throw new UsageError(

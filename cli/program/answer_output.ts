@@ -1,6 +1,6 @@
 /**
- * Asks a running program, and prints what it answered: as a table, with
- * everything, as JSON or as YAML; once, or again and again.
+ * Asks a running program, and prints its answer: as a table, as a wide table,
+ * as JSON or as YAML; once or repeatedly.
  *
  * @module
  */
@@ -19,14 +19,16 @@ import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
 export interface AnswerOutput<T> {
   /** Asks. */
   readonly ask: () => Promise<T>;
-  /** For people. @param isWide With everything. */
+  /** For people. @param isWide With all columns. */
   readonly table: (answer: T, isWide: boolean) => string;
-  /** For programs; the answer itself unless given. */
+  /** For programs; the whole answer unless given. */
   readonly data?: (answer: T) => unknown;
   readonly form: AnswerForm;
   /** Asks again after so long, until Ctrl-C; absent: once. */
   readonly intervalMs?: number | undefined;
-  /** With `intervalMs`: ends after so many answers; absent: it does not. */
+  /**
+   * With `intervalMs`: ends after this many answers; absent: it does not end.
+   */
   readonly times?: number;
   /** What the command ends with; OK unless given. */
   readonly exitCode?: (answer: T) => ExitCode;
@@ -100,7 +102,7 @@ async function follow<T>(
   }
 }
 
-/** In a pipe JSON has a line for each answer. */
+/** In a pipe each JSON answer is one line. */
 async function asked<T>(output: AnswerOutput<T>): Promise<Shown> {
   const answer = await output.ask();
   const { data, form } = output;
@@ -110,7 +112,7 @@ async function asked<T>(output: AnswerOutput<T>): Promise<Shown> {
   return { text: answerText(output, answer), line };
 }
 
-/** Who watches is told that nothing is known now, and goes on watching. */
+/** A watching user sees the problem, and the watch goes on. */
 function problemText(error: unknown): Shown {
   const message = printable(messageOf(error), PROBLEM_LENGTH_MAX);
   return {
@@ -123,7 +125,7 @@ const PROBLEM_LENGTH_MAX = 1_000;
 
 interface Shown {
   readonly text: string;
-  /** In a pipe, where it is another. */
+  /** The text for a pipe, if it differs. */
   readonly line: string | undefined;
 }
 
@@ -193,7 +195,7 @@ function yamlText(value: unknown): string {
   return stringify(JSON.parse(JSON.stringify(value)));
 }
 
-/** For somebody at a terminal, who is told when a program stands still. */
+/** For a user at a terminal, who is told when a program does not answer. */
 export function askedClient(
   { program, address }: AskedProgram,
   { printError }: Pick<CommandContext, "printError">,

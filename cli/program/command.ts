@@ -31,11 +31,11 @@ export interface CommandContext {
   readonly environmentNames?: () => readonly string[];
   /** A file's text; throws when it cannot be read. */
   readonly readFile: (path: string) => string;
-  /** To stdout, as it is. */
+  /** To stdout, unchanged. */
   readonly print: (text: string) => void;
-  /** To stderr, as it is. */
+  /** To stderr, unchanged. */
   readonly printError: (text: string) => void;
-  /** Whether somebody still reads stdout; absent: nobody can tell. */
+  /** Whether stdout still has a reader; absent: unknown. */
   readonly isRead?: () => boolean;
   /** Asks the person for a yes; absent: there is no person to ask. */
   readonly confirm?: (question: string) => boolean;
@@ -61,18 +61,18 @@ export interface Command {
   run(context: CommandContext): Promise<ExitCode>;
 }
 
-/** With what the list of commands says of it. */
+/** With its text in the list of commands. */
 export interface ListedCommand extends Command {
   /** Less than a line. */
   readonly summary: string;
-  /** For scripts of ours alone: in no list. */
+  /** For our own scripts: in no list. */
   readonly isHidden: boolean;
 }
 
 /**
- * What flags demand of each other; throws a {@linkcode UsageError}. Looks at
- * no file and at nothing else of a machine: who checks flags may do so on
- * another one than they are for.
+ * The rules between flags; throws a {@linkcode UsageError}. It reads no file
+ * and nothing else of the machine, because flags may be checked on another
+ * machine.
  */
 export type FlagRule = () => unknown;
 
@@ -97,7 +97,7 @@ export interface CommandDefinition<T extends FlagTable> {
 /** Longest line about a failure. */
 const MESSAGE_LENGTH_MAX = 4_000;
 
-/** From this `--v` on, a failure shows its stack. */
+/** From this `--v` on, failures show their stack. */
 const STACK_LEVEL = 6;
 
 /** Makes a command of its definition. */
@@ -204,7 +204,7 @@ function reportFailure(
     message.replaceAll(/\s*\n\s*/g, " "),
     MESSAGE_LENGTH_MAX,
   );
-  // Also of an error that says with a code of its own what failed by that.
+  // Also for an error that marks a failed check by its own code.
   const code = tellsMissingRight(message) ? "TUN907" : tunnelCodeOf(error);
   const coded = withCode(line, code ?? "TUN119");
   context.printError(`tunnel ${name}: ${coded}\n`);

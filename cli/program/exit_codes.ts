@@ -10,7 +10,7 @@ import type { TunnelDialError } from "../../client/dial_error.ts";
 import { printable } from "../../platform/text/printable.ts";
 import { type Log, openLog } from "../../platform/log/log.ts";
 
-/** Each code, and what it means for `tunnel help` and the documentation. */
+/** Each code, and its meaning for `tunnel help` and the documentation. */
 export const EXIT_CODES = [
   [0, "OK", "The command did what it was asked to."],
   [

@@ -46,9 +46,9 @@ export interface LongRunning {
   /** The flag of that port. */
   readonly portFlag: string;
   readonly listens: readonly ListenFlag[];
-  /** Where workers are asked how they are; absent: on their admin port alone. */
+  /** The health address of workers; absent: only their admin port answers. */
   readonly health?: ListenAddress;
-  /** By whom and how it is asked about itself. */
+  /** The ways to the admin API, and the rights there. */
   readonly access: AdminAccess;
   /** How long a worker may take to end. */
   readonly endMs: number;
@@ -66,7 +66,7 @@ export function isParent(
   return flags.workers > 1 && role === undefined;
 }
 
-/** The log that its flags ask for; what is said of them is the first in it. */
+/** The log that its flags ask for; notices about flags are its first lines. */
 export function programLog(
   command: string,
   { values, notices }: {

@@ -1,7 +1,8 @@
 /**
- * The real process: what commands use of it, and how it ends after an unexpected
- * error, with one line and not with code 0. Commands that must keep running handle
- * such errors themselves (`surviveInternalErrors`) and continue.
+ * The real process: the parts that commands use, and its end after an
+ * unexpected error, with one line and a code that is not 0. Commands that must
+ * keep running handle such errors themselves (`surviveInternalErrors`) and
+ * continue.
  *
  * @module
  */
@@ -38,7 +39,7 @@ export function processContext(argv: readonly string[]): CommandContext {
   };
 }
 
-/** @returns Whether somebody may read it. */
+/** @returns Whether the stream may still have a reader. */
 function writeAll(
   stream: { writeSync(bytes: Uint8Array): number },
   text: string,

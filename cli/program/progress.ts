@@ -1,7 +1,7 @@
 /**
- * How far long work is: one line on a terminal, written over. A pipe, a file and
- * a terminal that cannot move its cursor get nothing: what is worth keeping is
- * printed by who does the work.
+ * The progress of long work: one line on a terminal, which is overwritten. A
+ * pipe, a file and a terminal that cannot move its cursor get nothing: the
+ * command itself prints lasting results.
  *
  * There are no colours in it, so `NO_COLOR` changes nothing.
  *
@@ -11,14 +11,16 @@
 import { cutToColumns } from "../../platform/text/columns.ts";
 import { printable } from "../../platform/text/printable.ts";
 
-/** Where the line stands. */
+/** The terminal of the line. */
 export interface ProgressScreen {
   write(text: string): void;
   /** `undefined`: no line can be written over here. */
   columns(): number | undefined;
 }
 
-/** To the left end, and all to the right of it away (ECMA-48 §8.3.41). */
+/**
+ * Moves to the left end, and erases the line to the right (ECMA-48 §8.3.41).
+ */
 const ERASE = "\r\x1b[K";
 
 /** See the module description. */
@@ -29,7 +31,7 @@ export class ProgressLine {
     private readonly screen: ProgressScreen = standardErrorScreen(),
   ) {}
 
-  /** Whether anybody sees it. */
+  /** Whether the line is visible. */
   get isLive(): boolean {
     return this.screen.columns() !== undefined;
   }

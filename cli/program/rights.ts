@@ -1,13 +1,11 @@
 /**
- * What a command of the packaged program may ask the platform for, and how this
- * program is started, from source, bundled or compiled: for `demo` and for workers,
- * which start it again, and for those who package it.
- *
- * Each command says what it may where it states its flags (`command.ts`); the
- * launcher and the table of docs/security.md are made of that, so no other list is
- * to be kept current. Three sets, each with all of the one before. Reading and the
- * environment are open to all: which files and variables are read is what flags
- * say. Nothing is asked for at run time (`--no-prompt`).
+ * The permissions of the packaged program's commands, and how this program is
+ * started, from source, bundled or compiled: for `demo` and workers, which
+ * start it again, and for packaging.¶Each command states its permissions beside
+ * its flags (`command.ts`); the launcher and the table of docs/security.md are
+ * generated from that. There are three sets, each with all of the one before.
+ * Reading and the environment are open to all: flags decide which files and
+ * variables are read. Nothing is asked for at run time (`--no-prompt`).
  *
  * @module
  */
@@ -16,11 +14,11 @@
 const LOOK = ["--allow-read", "--allow-env", "--allow-sys=uid,gid,hostname"];
 
 /**
- * Connecting to a unix socket counts as reading and writing its path. FFI is
- * what TCP needs of the C library (`net/libc/libc.ts`; the platform cannot limit
- * it to a library that the system finds by its name). `umask`, `inspector` and
- * how full a disk is have no names of their own among `sys`. `--unstable-net`
- * is `Deno.listenDatagram`: a datagram costs a third of what it costs through
+ * Connecting to a unix socket counts as reading and writing its path. TCP needs
+ * FFI for the C library (`net/libc/libc.ts`; the platform cannot limit it to a
+ * library that the system finds by its name). `umask`, `inspector` and how full
+ * a disk is have no names of their own among `sys`. `--unstable-net` is
+ * `Deno.listenDatagram`: a datagram costs a third of what it costs through
  * `node:dgram`.
  */
 const NETWORK = [
@@ -37,9 +35,9 @@ export const RIGHTS = {
 
 /**
  * - `look`: reads files and prints.
- * - `network`: sockets, the server's state, and whatever else the machine has,
+ * - `network`: sockets, the server's state, and other resources of the machine,
  *   but starts no program (unless {@linkcode RUNS_PROGRAMS} says so).
- * - `programs`: starts others, so it may do all that they may.
+ * - `programs`: starts other programs, so it needs all their permissions.
  */
 export type Rights = keyof typeof RIGHTS;
 
@@ -50,7 +48,7 @@ export type Rights = keyof typeof RIGHTS;
  * may a command of `network` run others.
  */
 export const RUNS_PROGRAMS = {
-  /** As the shell matches names; `_` is as good as `-`. */
+  /** Compared as the shell compares names; `_` is equal to `-`. */
   flags: ["-*kubeconfig", "-*kube[-_]config", "-workers", "--workers"],
   variables: [
     ...["TUNNEL_WORKERS", "KUBECONFIG", "TUNNEL_KUBECONFIG"],
@@ -70,7 +68,7 @@ export function selfCommand(): readonly [string, ...string[]] {
   const program = Deno.execPath();
   if (Deno.build.standalone) return [program];
   // From source the project's import map is needed; a bundle needs none, and
-  // must not pick up what happens to lie in a folder above it.
+  // must not use one that happens to be in a folder above it.
   const isBundle = Deno.mainModule.endsWith(".js");
   return [
     program,

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Where signals come from; `Deno` in earnest. */
+/** The source of signals; `Deno` outside tests. */
 export interface SignalSource {
   addSignalListener(signal: Deno.Signal, listener: () => void): void;
   removeSignalListener(signal: Deno.Signal, listener: () => void): void;

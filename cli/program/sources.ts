@@ -46,7 +46,7 @@ export function refusingConfig<Result>(act: () => Result): Result {
   }
 }
 
-/** That fault is one of the command line; another error stays what it is. */
+/** That fault is one of the command line; other errors pass unchanged. */
 export function asConfigRefusal(error: unknown): unknown {
   const isConfig = error instanceof EtcdConfigError ||
     error instanceof KubernetesConfigError;

@@ -85,8 +85,8 @@ export class Succession {
   }
 
   /**
-   * What this process writes is read by nobody else from now on. Processes that
-   * it starts have its stderr for ever.
+   * No other process reads this one's output from now on. Its child processes
+   * keep its stderr.
    */
   writeByItself(): void {
     this.#takeover?.adoptStderr();
@@ -138,7 +138,7 @@ export class Succession {
         if (store !== undefined && !running.isDraining) {
           store.areKept = manager?.stopping(store) === true;
           const isFound = this.#offer !== undefined && !store.areKept;
-          // Who presses Ctrl-C starts nothing beside it.
+          // A user who can press Ctrl-C starts no second program beside it.
           if (isFound && why === "SIGTERM") {
             running.awaitSuccessor(successorWaitMs(this.#startMs));
           }
@@ -167,7 +167,7 @@ export class Succession {
     unawaited("task", ready.then(tell));
   }
 
-  /** Until another process is the main one; it hears of no other. */
+  /** Until another process is the main one; only the first one is watched. */
   #showLife(manager: ServiceManager, running: Replaceable): void {
     const { watchdogMs } = manager;
     const isTold = this.#life !== undefined || running.isDraining;
@@ -193,7 +193,7 @@ export class Succession {
   async #startInherited(running: Replaceable): Promise<void> {
     const late = new Set(running.late ?? []);
     this.#store!.start((key) => !late.has(key));
-    // How many agents were linked before is unknown; one is better than none.
+    // The earlier number of linked agents is unknown; one is better than none.
     if (late.size > 0) await running.whenReady(1);
     this.#store!.start();
     running.tookOver?.();
@@ -281,7 +281,7 @@ export class Succession {
       this.log.info(`takes over from process ${pid} when it is ready`);
     } catch (error) {
       if (error instanceof TakeoverRefused) throw this.#refused(error);
-      // Whatever it is, opening the ports reports it in better words.
+      // For any other fault, opening the ports gives a better message.
       this.log.detail(
         `cannot ask at ${address} who runs: ${messageOf(error)}`,
       );

@@ -1,8 +1,7 @@
 /**
- * Runs something until it ends or the user has had enough: the first signal
- * asks it to end in order, the second one ends it. SIGHUP reads files again.
- * Meanwhile memory that is not needed any more is given back, and peers that
- * vanished are found out about.
+ * Runs a program until it ends or is stopped: the first signal asks for an
+ * orderly end, the second one ends it at once. SIGHUP reads files again.
+ * Meanwhile unused memory is returned, and vanished peers are detected.
  *
  * @module
  */

@@ -76,7 +76,7 @@ function usageOf(verb: string, { operand }: VerbRules): string {
 /**
  * Reads the verb and its operand.
  *
- * @throws {UsageError} Naming the verbs, or what belongs to this one.
+ * @throws {UsageError} Naming the verbs, or the operands of this one.
  */
 export function readVerb<Verb extends string>(
   command: string,
@@ -85,7 +85,7 @@ export function readVerb<Verb extends string>(
 ): {
   readonly verb: Verb;
   readonly operand: string;
-  /** Where there may be several. */
+  /** Used when there may be several. */
   readonly operands: readonly string[];
 } {
   const [word, ...rest] = operands;

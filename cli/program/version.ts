@@ -1,8 +1,8 @@
 /**
- * Which program this is and what it runs on, and `--version`, as every program
- * of Kubernetes has it: print it and end. It is no flag of a table, because then
- * `$TUNNEL_VERSION`, which many images set, and a line in a config file would end
- * the program as well.
+ * The version of this program and its platform, and `--version`, as in every
+ * program of Kubernetes: print it and end. It is not in a table of flags,
+ * because then `$TUNNEL_VERSION`, which many images set, and a line in a config
+ * file would end the program as well.
  *
  * @module
  */

@@ -1,7 +1,8 @@
 /**
- * Discovery servers that `tunnel proxy` follows: the flags, the plain data that they
- * mean, and the route to endpoints behind agents, which is the one that flags name,
- * else as the node, and to the servers, that it follows for services.
+ * Discovery servers that `tunnel proxy` follows: the flags, the plain data that
+ * they mean, and the route to endpoints behind agents: the route that flags
+ * name; otherwise the node's identity and the servers that it follows for
+ * services.
  *
  * @module
  */
@@ -91,7 +92,7 @@ export function discoveryClientConfig(
   zone: string,
 ): DiscoveryClientConfig | undefined {
   if (access === undefined) {
-    // Who the node is is said to tunnel servers, too.
+    // The node's name is sent to tunnel servers, too.
     refuseFlags(
       Object.keys(DISCOVERY_CLIENT_FLAGS),
       (name) => name.startsWith("discovery-") && given.has(name),
@@ -111,10 +112,10 @@ export function discoveryClientConfig(
 }
 
 /**
- * How `--discovery` gets in.
+ * The route of `--discovery`.
  *
- * @returns `undefined` when it was not given.
- * @throws {UsageError} One line.
+ * @returns `undefined` when the flag was not given. @throws {UsageError} One
+ *   line.
  */
 export function discoveryAccess(
   values: Values,
@@ -158,8 +159,8 @@ function stateFileOf(
 const SHARED: readonly string[] = ["agent-cert", "agent-key", "state-dir"];
 
 /**
- * @param access To discovery servers, if there are any.
- * @param identity Of the node, when it has joined.
+ * @param access The access to discovery servers, if there are any.¶@param
+ *   identity The node's identity, when it has joined.
  * @returns `undefined` when there is none and no flag asks for one.
  * @throws {UsageError} One line.
  */

@@ -116,14 +116,15 @@ export function proxyOptions(
   });
 }
 
-/** Where it tells about itself. */
+/** The address of its health port. */
 export function adminAddress(values: Values): ListenAddress {
   return listenAt(values, "admin-bind-address", "admin-port");
 }
 
 /**
- * By whom and how it is asked. Tokens and the usual socket are those of the
- * usual port: another proxy of the machine would share the place.
+ * The ways to its admin API, and the rights there. Tokens and the default
+ * socket belong to the default port: another proxy of the machine would share
+ * their place.
  *
  * @throws {UsageError} One line.
  */
@@ -163,8 +164,8 @@ function relayed(
 }
 
 /**
- * Where something is kept from one process to the next, if anywhere: where no
- * port is the proxy's own, it would share the place with others.
+ * The file that keeps something from one process to the next, if any: without a
+ * fixed port of its own, a proxy would share the file with others.
  */
 function keptAt(
   what: "addresses" | "catalog",

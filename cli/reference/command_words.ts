@@ -13,7 +13,7 @@ import type { ListedCommand } from "../program/command.ts";
 export type WordOffer =
   /** There is no word: the flag stands alone. */
   | { readonly kind: "none" }
-  /** Nobody can know. */
+  /** The words cannot be known in advance. */
   | { readonly kind: "anything" }
   | { readonly kind: "choices"; readonly choices: readonly string[] }
   | { readonly kind: Offer };

@@ -30,8 +30,8 @@ const ANSWER_MS = 300;
 const NAMES_MAX = 1_000;
 
 /**
- * Names are made by peers: a newline or an escape is none of a name, and what
- * begins with a dash would be a flag where it is put.
+ * Peers choose names: a newline or an escape is not part of a name, and a
+ * leading dash would make it a flag.
  */
 const NAME = /^(?!-)[^\p{C}\s]{1,253}$/u;
 
@@ -88,7 +88,7 @@ export const COMPLETE_NAMES_COMMAND = defineCommand({
   },
 });
 
-/** Of the first program that has one. */
+/** From the first program that has one. */
 async function firstAnswer(
   { programs, path, names }: Question,
   directory: string,

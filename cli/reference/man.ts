@@ -55,7 +55,7 @@ export function manCommand(
   });
 }
 
-/** `tunnel(1)`: what there is. */
+/** `tunnel(1)`: the commands. */
 export function overviewPage(commands: readonly ListedCommand[]): string {
   return page(
     "tunnel",

@@ -163,14 +163,17 @@ const SOME_FILES: Pick<CommandContext, "readFile"> = {
   readFile: () => SOME_TEXT,
 };
 
-/** In no message. */
+/** These values appear in no message. */
 const SOME_DIRECTORY = "state";
 const SOME_ID = "server";
 
-/** Of ports with a rule of their own. */
+/** Flags of other ports, which have rules of their own. */
 const OF_OTHER_PORTS = /^(?:kubelet|admin-remote|admin-client)-/;
 
-/** The last one says one thing at a time: as little as can be is left to it. */
+/**
+ * The last rule reports one fault at a time, so it should have as little as
+ * possible to check.
+ */
 export function serverFlagRules(
   reading: FlagReading<typeof SERVER_FLAGS>,
 ): readonly FlagRule[] {

@@ -1,8 +1,8 @@
 /**
- * Flags of `tunnel server` about discovery, and what they mean: whether, to whom
- * besides nodes, and where services come from. The latter are `tunnel proxy`'s;
- * two have another name here, because the server has flags of those names
- * already.
+ * Flags of `tunnel server` about discovery, and their meaning: whether it is
+ * on, who may use it besides nodes, and the sources of services. The latter are
+ * `tunnel proxy`'s flags; two have another name here, because the server has
+ * flags of those names already.
  *
  * @module
  */

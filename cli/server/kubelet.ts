@@ -1,6 +1,6 @@
 /**
- * Flags of `tunnel server` about its port for the callers of kubelets, and what
- * they mean. Those about kubelets themselves have kube-apiserver's names.
+ * Flags of `tunnel server` about its port for the callers of kubelets, and
+ * their meaning. Flags about kubelets themselves have kube-apiserver's names.
  *
  * @module
  */

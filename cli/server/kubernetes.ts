@@ -1,6 +1,6 @@
 /**
- * Flags of `tunnel server` about a Kubernetes API server, under Konnectivity's
- * names and with its rules of what goes with what.
+ * Flags of `tunnel server` about a Kubernetes API server, with Konnectivity's
+ * names and its rules of combination.
  *
  * @module
  */

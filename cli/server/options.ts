@@ -44,7 +44,7 @@ import { isOpensslUsed } from "../../net/tls/tls_in_use.ts";
  *
  * @param stateDirectory Where the server keeps its identity by default.
  * @param newId Makes an id when none was given.
- * @param worker Each is a server of its own to agents.
+ * @param worker Each worker is a server of its own for agents.
  * @throws {UsageError} One line.
  */
 export function serverOptions(

@@ -1,6 +1,6 @@
 /**
- * Flags of `tunnel server` about other servers of the same service, and what
- * they mean.
+ * Flags of `tunnel server` about other servers of the same service, and their
+ * meaning.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * What is in a support bundle, file by file. Whatever a file is made of, secrets
- * are taken out of its text at the one place where it leaves.
+ * The content of a support bundle, file by file. Secrets are removed from every
+ * file at one place, just before it is written.
  *
  * @module
  */
@@ -104,7 +104,7 @@ class Bundle {
         () => client.get<unknown>(ADMIN_PATHS[what]),
       );
       if (answer !== undefined) answers.set(what, answer);
-      // Who does not answer this answers nothing.
+      // A program that does not answer this answers no other question.
       else if (what === "status") break;
     }
     return answers;
@@ -176,7 +176,7 @@ function healthOf(status: unknown): string | undefined {
   return `${isWild ? "127.0.0.1" : host}:${port}`;
 }
 
-// A tar archive as it is written: POSIX ustar, regular files only.
+// Writes a tar archive: POSIX ustar, regular files only.
 
 const BLOCK_BYTES = 512;
 const NAME_BYTES_MAX = 100;
@@ -237,7 +237,7 @@ const NAMES: ReadonlySet<string> = new Set([
   ...["commonName", "organization", "service", "services", "joinedAs"],
 ]);
 
-/** What is the same everywhere says nothing of anybody. */
+/** Values that are the same everywhere reveal nothing. */
 const COMMON: ReadonlySet<string> = new Set([
   ...["server", "agent", "proxy", "local", "localhost", "default", "tcp"],
   ...["udp", "unix", "host", "node", "true", "false", "health", "admin"],
@@ -286,7 +286,7 @@ export class Pseudonyms {
   }
 
   #learnName(given: string): void {
-    // Of `HOST:PORT` the port may stay.
+    // The port of `HOST:PORT` may stay.
     const name = given.replace(/:\d{1,5}$/, "");
     const isOrdinary = name.length < NAME_LENGTH_MIN ||
       /^[\d.:]+$/.test(name) ||

@@ -1,6 +1,5 @@
 /**
- * `tunnel support-bundle`: one file with what somebody needs who helps, and no
- * secrets.
+ * `tunnel support-bundle`: one file for a person who helps, without secrets.
  *
  * @module
  */

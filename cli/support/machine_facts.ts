@@ -1,6 +1,6 @@
 /**
- * What a bundle says of the machine: system, kernel, limits, and which files the
- * state directories have; never what is in them.
+ * The machine's part of a bundle: system, kernel, limits, and which files the
+ * state directories have; never their content.
  *
  * @module
  */
@@ -9,7 +9,7 @@
 interface ListedFile {
   readonly path: string;
   readonly kind: "file" | "directory" | "other";
-  /** As `ls` has it, in octal. */
+  /** In octal, as `ls` shows it. */
   readonly mode: string;
   readonly bytes: number;
   readonly uid: number | null;
@@ -101,7 +101,7 @@ function proc(path: string): string | undefined {
   return quietly(() => Deno.readTextFileSync(path).slice(0, PROC_LENGTH_MAX));
 }
 
-/** A bundle has what there is. */
+/** A missing fact is left out of a bundle. */
 function quietly<Result>(read: () => Result): Result | undefined {
   try {
     return read();

@@ -1,6 +1,6 @@
 /**
- * Flags of `tunnel yurttunnel-agent` to {@linkcode AgentOptions} and to what is
- * wanted of the cluster.
+ * Flags of `tunnel yurttunnel-agent` to {@linkcode AgentOptions} and to the
+ * requests to the cluster.
  *
  * @module
  */
@@ -31,7 +31,10 @@ import { given } from "../flags/given.ts";
 /** A kubelet's own, which has the rights that are needed. */
 const KUBELET_KUBECONFIG = "/etc/kubernetes/kubelet.conf";
 
-/** It is renewed long before; an agent that was away for longer requests anew. */
+/**
+ * It is renewed long before; an agent that was away for longer requests a new
+ * one.
+ */
 const CERTIFICATE_SECONDS = 7 * 24 * 3600;
 
 /** A node's name: RFC 1123's subdomains. */
@@ -48,7 +51,8 @@ export interface YurttunnelAgentOptions {
 /**
  * Combines and checks.
  *
- * @param environment For what has no flag: `POD_IP`, and whether this is a Pod.
+ * @param environment Values without a flag: `POD_IP`, and whether this is a
+ *   Pod.
  * @throws {UsageError} One line.
  */
 export function yurttunnelAgentOptions(
@@ -139,8 +143,8 @@ function address(what: string, text: string, other: string): string {
 }
 
 /**
- * yurttunnel's own agent checks what stands between commas and sends what
- * stands between ampersands, so both are in use.
+ * yurttunnel's own agent checks text between commas and sends text between
+ * ampersands, so both separators are in use.
  */
 function identifiers(values: Values, name: string, ip: string): Identifiers {
   const family = ip.includes(":") ? "ipv6" : "ipv4";

@@ -1,9 +1,9 @@
 /**
  * A client of an etcd v3 cluster, by its gRPC API on our own HTTP/2.
  *
- * What may be repeated without harm is asked of the next member when one does
- * not answer; a write that may have been made is not, and its caller decides.
- * The client keeps nothing of what it reads.
+ * When a member does not answer, a harmless request goes to the next member; a
+ * write that may have been made does not, and its caller decides. The client
+ * keeps no data.
  *
  * @module
  */
@@ -55,7 +55,7 @@ export const CALL_TIMEOUT_MS = 5_000;
 
 /**
  * Longest message accepted. etcd's values have 1.5 MiB at most unless it was
- * told otherwise, and a page too large for this is asked for again in parts.
+ * told otherwise, and a page that is too large is requested again in parts.
  */
 export const ETCD_MESSAGE_BYTES_MAX = 32 * 1024 * 1024;
 
@@ -431,7 +431,7 @@ function tooMany(prefix: string, keysMax: number): EtcdError {
 // etcd's simple tokens end after five minutes without use and with the member
 // that gave them; a client that shows an old one is refused and asks for another.
 
-/** Who we are to etcd. */
+/** Our credentials for etcd. */
 export interface EtcdUser {
   readonly name: string;
   readonly password: string;
@@ -482,7 +482,7 @@ export class AuthToken {
       const bytes = await authenticate(request);
       this.#token = AuthenticateResponse.decode(bytes).token;
     } catch (error) {
-      // The cluster lets everybody in: then the user is nobody's business.
+      // The cluster has no authentication: then a user is not needed.
       if (
         !(error instanceof GrpcError) ||
         error.code !== StatusCode.FAILED_PRECONDITION ||

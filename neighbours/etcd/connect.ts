@@ -15,7 +15,7 @@ import { EtcdClient, type EtcdUser } from "./client.ts";
 import { EtcdConfigError } from "./errors.ts";
 import { memberConnector, parseEtcdMember } from "./members.ts";
 
-/** Where to and as whom. */
+/** The members, and the credentials for them. */
 export interface EtcdOptions {
   /** `http://…`, `https://…` or `HOST:PORT`; see `members.ts`. */
   readonly servers: readonly string[];
@@ -24,14 +24,14 @@ export interface EtcdOptions {
   readonly user?: EtcdUser;
 }
 
-/** How old what was read of the TLS files may get. */
+/** How old the content of the TLS files may get. */
 const REREAD_MS = 60_000;
 
 /** Members that are kept in mind; etcd advises against more than seven. */
 const MEMBERS_MAX = 64;
 
 /**
- * Reads what is needed. Nothing is sent yet.
+ * Reads the files. No request is sent yet.
  *
  * @throws {EtcdConfigError} One sentence.
  */
@@ -77,7 +77,7 @@ function materialOf(files: CredentialFiles, timers: Timers): () => TlsMaterial {
       try {
         credentials.reload();
       } catch (error) {
-        // Half of a replacement, most often: what is in hand serves.
+        // Usually half of a replacement: the earlier files are used.
         if (!(error instanceof CredentialsError)) throw error;
       }
     }

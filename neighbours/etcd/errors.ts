@@ -21,7 +21,7 @@ export class EtcdError extends Error {
   }
 }
 
-/** Whatever it was, for those who try again; a slip of ours is reported. */
+/** Any error in a form for retries; an internal error is reported. */
 export function etcdTrouble(error: unknown): EtcdError {
   if (error instanceof EtcdError) return error;
   reportInternalError("task", error);
@@ -54,8 +54,8 @@ const REMEDIES: readonly (readonly [words: string, remedy: string])[] = [
 ];
 
 /**
- * The token that was shown is not good, or not any more, or none was shown
- * because none was asked for before: get another one.
+ * The token is not valid, or no longer, or none was shown because none was
+ * needed before: get a new one.
  */
 export function isAboutToken(message: string): boolean {
   return message.includes("invalid auth token") ||

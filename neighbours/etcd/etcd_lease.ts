@@ -1,10 +1,9 @@
 /**
- * Holds a lease for as long as it runs, and another one when that is lost.
- *
- * The lease lives on etcd's clock, so only etcd knows whether it does: a member
- * that does not answer is left for the next one and the same lease is renewed
- * there. When etcd says that it is gone, what was bound to it is gone as well;
- * then there is a new one, and its holder writes again.
+ * Holds a lease as long as it runs, and a new one when that is lost.¶The lease
+ * runs on etcd's clock, so only etcd knows whether it is alive: a member that
+ * does not answer is left for the next one and the same lease is renewed there.
+ * When etcd says that it is gone, its keys are gone as well; then there is a
+ * new lease, and its holder writes the keys again.
  *
  * Reading order: `start`, `#holdOne`, `#renew`, `Renewal`.
  *
@@ -46,7 +45,7 @@ export interface EtcdLeaseOptions {
   /** Uniform in [0, 1). */
   readonly random: () => number;
   /**
-   * Writes what is bound to the lease.
+   * Writes the keys of the lease.
    *
    * @throws {EtcdError} It is called again, perhaps with another lease.
    */
@@ -55,7 +54,7 @@ export interface EtcdLeaseOptions {
   readonly onHeld: (lease: Int64Text) => void;
   /** It runs on. */
   readonly onRenewed?: () => void;
-  /** It is gone, with all that was bound to it; another one follows. */
+  /** The lease is gone with all its keys; a new one follows. */
   readonly onLost: () => void;
   /** Not renewed or not written; tried again in `retryMs`. */
   readonly onProblem: (error: EtcdError, retryMs: number) => void;
@@ -76,9 +75,8 @@ export class EtcdLease {
   }
 
   /**
-   * Ends the lease, and what is bound to it, at once.
-   *
-   * @throws {EtcdError} When etcd could not be asked: then it ends by itself.
+   * Ends the lease and its keys at once.¶@throws {EtcdError} When etcd could
+   * not be asked: then the lease expires.
    */
   async stop(): Promise<void> {
     this.#stopping.abort();
@@ -135,7 +133,7 @@ export class EtcdLease {
     try {
       await this.options.client.revokeLease(lease);
     } catch (error) {
-      // It ends by itself; what failed before is what is reported.
+      // The lease expires by itself; the earlier error is reported.
       if (!(error instanceof EtcdError)) throw error;
     }
   }

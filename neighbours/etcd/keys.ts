@@ -16,7 +16,7 @@ export type Int64Text = string;
 export interface Entry {
   readonly key: string;
   readonly value: Uint8Array;
-  /** Of the store when it was last written. */
+  /** The store's revision at the last write of the key. */
   readonly modRevision: bigint;
   /** The lease that it dies with; "0": none. */
   readonly lease: string;
@@ -29,7 +29,7 @@ export function bytesOf(text: string): Uint8Array {
   return ENCODER.encode(text);
 }
 
-/** What is no UTF-8 is shown as U+FFFD: such keys are nobody's here. */
+/** Invalid UTF-8 is shown as U+FFFD: such keys are not ours. */
 export function entryOf(kv: KeyValue): Entry {
   return {
     key: DECODER.decode(kv.key),
@@ -40,8 +40,8 @@ export function entryOf(kv: KeyValue): Entry {
 }
 
 /**
- * The first key behind all that begin with `prefix`, as etcd's clients make
- * it: the last byte that can be raised is, and what follows it goes.
+ * The first key after all keys with `prefix`, as etcd's clients compute it: the
+ * last byte that can be raised is raised, and the rest is dropped.
  *
  * @returns `\0`, which means "to the end", when there is no such key.
  */

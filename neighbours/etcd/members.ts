@@ -123,7 +123,7 @@ export function memberConnector(material: () => TlsMaterial): ConnectMember {
 /** etcd's port for clients. */
 export const CLIENT_PORT = 2379;
 
-/** Where one member is. */
+/** The address of one member. */
 export interface MemberAddress {
   readonly host: string;
   readonly port: number;

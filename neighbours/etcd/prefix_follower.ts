@@ -1,10 +1,9 @@
 /**
- * Follows all keys under a prefix: reads them, watches what changes, and reads
- * them again when etcd has forgotten the place, or is not what it was.
- *
- * It keeps no copy. The listener receives the whole, then changes in the order
- * in which they were made, then perhaps the whole again; nothing that was
- * missed stays missed. While etcd is away nothing is said but that.
+ * Follows all keys under a prefix: reads them, watches their changes, and reads
+ * them again when etcd has compacted the revision, or is another cluster.¶It
+ * keeps no copy. The listener receives the whole, then changes in the order in
+ * which they were made, then perhaps the whole again; every missed change is
+ * made up for. While etcd is away the listener hears only that.
  *
  * Reading order: `start`, `#follow`, `#list`, `#watch`.
  *
@@ -33,9 +32,9 @@ export interface FollowerOptions {
   readonly random: () => number;
   /** {@linkcode PREFIX_RETRY_CAP_MS} unless given. */
   readonly retryCapMs?: number;
-  /** All there is; also when that is nothing. */
+  /** All keys; called even when there are none. */
   readonly onList: (entries: readonly Entry[]) => void;
-  /** Of one moment; never empty. */
+  /** Changes of one moment; never empty. */
   readonly onChanges: (changes: readonly Change[]) => void;
   /** It is followed: after a list, and when a watch goes on after a problem. */
   readonly onFollowing: () => void;
@@ -46,7 +45,7 @@ export interface FollowerOptions {
 export class PrefixFollower {
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
-  /** Up to where all is known; `undefined`: nothing is, so list. */
+  /** The revision up to which all is known; `undefined`: none is, so list. */
   #known: { revision: bigint; readonly clusterId: string } | undefined;
   #watch: Watch | undefined;
   #hasProblem = false;
@@ -73,7 +72,7 @@ export class PrefixFollower {
     });
   }
 
-  /** Ends watch and timers; nothing is said after. */
+  /** Ends watch and timers; the listener hears nothing afterwards. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#watch?.stop();
@@ -84,9 +83,9 @@ export class PrefixFollower {
    * Reads everything, apart from the watch, and waits until the watch had the
    * chance to say the same.
    *
-   * @returns What there is, newer changes of the watch included; `undefined`
-   *   when there is nothing to compare, because all was read again or it was
-   *   stopped.
+   * @returns The present keys, newer changes of the watch included; `undefined`
+   *   when there is nothing to compare, because all was read again or the
+   *   follower was stopped.
    * @throws {EtcdError}
    */
   async readAll(): Promise<readonly Entry[] | undefined> {
@@ -149,7 +148,7 @@ export class PrefixFollower {
     const end = await this.#watch.ended;
     this.#watch = undefined;
     if (end.kind === "broken") throw end.error;
-    // To lose one's place is no failure, unless it happens all the time.
+    // A compacted revision is not a failure, unless it happens all the time.
     this.#known = undefined;
     const wasLost = this.#isLost;
     this.#isLost = run.isYoung;
@@ -162,7 +161,7 @@ export class PrefixFollower {
   }
 }
 
-/** A list, and what was changed after it was made. */
+/** A list, and the changes after it. */
 function withChanges(
   entries: readonly Entry[],
   changes: readonly Change[],

@@ -1,9 +1,9 @@
 /**
  * One watch of a prefix, from a revision on, until it ends.
  *
- * It says what has changed, whole revisions at a time, and why it ended: etcd
- * has forgotten where to go on from, is not the store that it was, or is not
- * heard of. What to do then is not its business.
+ * It reports changes, whole revisions at a time, and why it ended: etcd has
+ * compacted the revision, is another store, or does not answer.
+ * `prefix_follower.ts` decides what follows.
  *
  * @module
  */
@@ -23,7 +23,7 @@ import {
 } from "./etcd_messages.ts";
 
 /**
- * After so long without a word etcd is asked for one; its own progress
+ * After this silence etcd is asked for a sign of life; its own progress
  * notifications come every ten minutes.
  */
 export const WATCH_SILENCE_MS = 30_000;
@@ -34,13 +34,13 @@ export const WATCH_SILENCE_MS = 30_000;
  */
 export const ASK_AGAIN_MS = 1_000;
 
-/** After so long without a word in spite of that the watch is given up. */
+/** The watch is given up after this time without an answer. */
 export const WATCH_ANSWER_MS = 10_000;
 
 /**
- * More events of one revision than this are not kept until the last one comes.
- * etcd allows 128 operations in a transaction by default; a
- * deletion of a prefix is one of them, and has an event for each key.
+ * Limit on the events of one revision that are kept until the last one comes.
+ * etcd allows 128 operations in a transaction by default; a deletion of a
+ * prefix is one of them, and has an event for each key.
  */
 export const EVENTS_MAX = 200_000;
 
@@ -98,7 +98,7 @@ export class Watch {
     return this.#ended.promise;
   }
 
-  /** Gives it up; nothing is said after. */
+  /** Gives it up; no event is reported afterwards. */
   stop(): void {
     this.#break(
       new GrpcError(StatusCode.CANCELLED, "it is not wanted any more"),
@@ -156,9 +156,9 @@ export class Watch {
     this.#take(events, response.fragment);
     if (this.#isOver || header === null || response.fragment) return;
     // A batch for a watch that was behind has the store's revision in its head
-    // and may be a part of what there is: only a word without events says that
-    // there are none up to its revision. An answer to our question is about
-    // all watches of the stream, and no place to go on from: it may overtake
+    // and may be incomplete: only a message without events says that there are
+    // none up to its revision. An answer to our progress request covers all
+    // watches of the stream, and is no revision to resume from: it may overtake
     // events (etcd before 3.4.25 and 3.5.8).
     if (events.length > 0) return;
     const revision = BigInt(header.revision);
@@ -166,7 +166,7 @@ export class Watch {
     this.#tell(revision);
   }
 
-  /** Whether this is another store, or an older state of ours. */
+  /** Whether this is another store, or an older state of the same. */
   #otherStore({ clusterId, revision }: ResponseHeader): string | undefined {
     const { clusterId: known, knownRevision } = this.options;
     if (clusterId !== known) return "it is another cluster now";
@@ -207,7 +207,7 @@ export class Watch {
       return its > most ? its : most;
     }, 0n);
     this.options.onChanges(changes, revision);
-    // In order: nothing before them is still to come.
+    // In order: no earlier event is still to come.
     this.#tell(revision);
   }
 

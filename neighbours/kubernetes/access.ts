@@ -1,10 +1,10 @@
 /**
- * Where an API server is and what to show it, whatever says so: the Pod this
- * process runs in, or a kubeconfig file.
+ * The address of an API server and the credentials for it, from either source:
+ * the Pod this process runs in, or a kubeconfig file.
  *
  * Everything here may change under a running process (tokens and certificates
- * rotate), so it is asked for again before each request; how rarely files are
- * really read is the implementation's business.
+ * rotate), so callers ask again before each request; the implementation decides
+ * how often it reads the files.
  *
  * @module
  */
@@ -33,9 +33,9 @@ export interface Credential {
 export interface KubernetesAccess {
   /** Such as `https://10.96.0.1:443`, without a slash at the end. */
   readonly server: string;
-  /** Where namespaced objects are looked for when nobody says where. */
+  /** The default namespace. */
   readonly namespace: string;
-  /** Of the HTTP proxy on the way, if the configuration names one. */
+  /** Credentials for the HTTP proxy, if the configuration names one. */
   readonly proxyUrl?: string | undefined;
   /**
    * PEM of the CAs that the server's certificate may be of; absent when public
@@ -44,7 +44,7 @@ export interface KubernetesAccess {
   authority(): string | undefined;
   /** @throws {KubernetesConfigError} */
   credential(): Promise<Credential>;
-  /** The server answered 401: what is shown next must be fresh. */
+  /** The server answered 401: the next credentials must be read anew. */
   rejected(): void;
 }
 
@@ -82,14 +82,15 @@ export class TlsFiles {
     try {
       this.#credentials.reload();
     } catch (error) {
-      // Half of a replacement, most often: the next look comes in a minute, and
-      // what is in hand serves until the API server says otherwise.
+      // Usually half of a replacement: the files are read again in a minute,
+      // and until then the earlier ones are used unless the API server refuses
+      // them.
       if (!(error instanceof CredentialsError)) throw error;
     }
   }
 }
 
-// A bearer token in a file that somebody else replaces from time to time, as
+// A bearer token in a file that another program replaces from time to time, as
 // kubelets do with the tokens of ServiceAccounts.
 
 /** Largest token that is taken for one: a header has to carry it. */
@@ -99,7 +100,7 @@ export const TOKEN_LENGTH_MAX = 16 * 1024;
  * Reads a token now. White space around it is dropped: many tools end files
  * with a line feed, which no header can carry.
  *
- * @throws {KubernetesConfigError} When there is none, or none that can be sent.
+ * @throws {KubernetesConfigError} When there is no token, or it cannot be sent.
  */
 export async function readToken(path: string): Promise<string> {
   let text: string;

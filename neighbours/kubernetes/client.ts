@@ -2,10 +2,8 @@
  * Talks to a Kubernetes API server: one request, one answer, with a deadline,
  * patience where the server asks for it, and errors that say what to do.
  *
- * JSON only. What a watch or a lease is stands in other files; this one knows
- * HTTP.
- *
- * A caller's `signal` ends anything, with its reason.
+ * JSON only. Watches and leases are in other files; this one knows HTTP.¶A
+ * caller's `signal` ends every request, with its reason.
  *
  * Reading order: `KubernetesClient.get`, then `#send`, then `#attempt`.
  *
@@ -41,8 +39,9 @@ export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 const RETRY_CAP_MS = 30_000;
 
 /**
- * Requests per second and at once when nobody says; client-go: 5 and 10. An agent
- * storm must not become a storm on the API server, which the whole cluster shares.
+ * Default limit: requests per second, and at once; client-go: 5 and 10. Many
+ * agents that return together must not overload the API server, which the whole
+ * cluster shares.
  */
 export const DEFAULT_RATE: BucketSize = { perSecond: 100, burst: 200 };
 
@@ -62,8 +61,9 @@ export interface RequestOptions {
   /** Over all attempts; default {@linkcode REQUEST_TIMEOUT_MS}. */
   readonly timeoutMs?: number;
   /**
-   * It does no harm twice. Absent: a GET never does. Who asks again by itself, and
-   * wants to see each failure, says that it is not.
+   * The request may be sent twice without harm. Absent: only a GET may. A
+   * caller that retries by itself, and wants to see each failure, sets it to
+   * false.
    */
   readonly isRepeatable?: boolean;
 }
@@ -99,7 +99,7 @@ export class KubernetesClient implements Disposable {
     return this.#access.authority();
   }
 
-  /** Where this process runs, or works, when nobody says. */
+  /** The default namespace of this process. */
   get namespace(): string {
     return this.#access.namespace;
   }
@@ -115,8 +115,8 @@ export class KubernetesClient implements Disposable {
   }
 
   /**
-   * Writes an object back. With its `resourceVersion` in it, nobody else's
-   * change is lost: 409 then.
+   * Writes an object back. With its `resourceVersion` in it, another client's
+   * change is not lost: the answer is 409 then.
    *
    * @throws {KubernetesError | KubernetesConfigError}
    */
@@ -125,7 +125,7 @@ export class KubernetesClient implements Disposable {
   }
 
   /**
-   * @param resourceVersion Only if it is still that one: 409 otherwise.
+   * @param resourceVersion Deletes only this version: 409 otherwise.
    * @throws {KubernetesError | KubernetesConfigError}
    */
   async delete(
@@ -145,8 +145,8 @@ export class KubernetesClient implements Disposable {
   }
 
   /**
-   * Opens a body that has no end of its own. The time limit is on its
-   * beginning; `signal` ends it.
+   * Opens a body without end. The time limit is for its beginning; `signal`
+   * ends it.
    *
    * @throws {KubernetesError | KubernetesConfigError}
    */
@@ -355,7 +355,7 @@ function connectionProblem(error: Error): string {
 // what ends it early.
 
 export class RequestDeadline implements Disposable {
-  /** Ends what is under way, at the deadline or when the caller wants it. */
+  /** Ends a running request, at the deadline or at the caller's wish. */
   readonly signal: AbortSignal;
   readonly #endMs: number;
   readonly #timer: Timer;

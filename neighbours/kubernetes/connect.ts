@@ -18,23 +18,25 @@ import { KubernetesConfigError } from "./errors.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { bracketed } from "../../proto/peer/host_port.ts";
 
-/** Where to, and how often. */
+/** The API server, and the limit on requests. */
 export interface KubernetesOptions {
   /** A file; absent: in-cluster. */
   readonly kubeconfig?: string;
-  /** In place of both: the address of an API server. */
+  /** Used in place of both: the address of an API server. */
   readonly master?: string;
   /** What goes with `master`. */
   readonly masterFiles?: OpenAccessFiles;
-  /** In-cluster only: where the API server is, if not where the Pod's environment says. */
+  /**
+   * In-cluster only: the address of the API server, if it differs from the
+   * Pod's environment.
+   */
   readonly apiServer?: { readonly host: string; readonly port: number };
   readonly rate?: { readonly perSecond: number; readonly burst: number };
 }
 
 /**
- * Reads what is needed. Nothing is sent yet.
- *
- * @param when `late`: it is read with the first request, which fails so.
+ * Reads the configuration. No request is sent yet.¶@param when `late`: it is
+ * read with the first request, which fails if that fails.
  * @throws {KubernetesConfigError} One sentence.
  */
 export function connectKubernetes(
@@ -126,7 +128,10 @@ export function openAccess(
 
 // Access to the API server from inside a Pod, as its ServiceAccount.
 
-/** Where a kubelet mounts what a Pod needs to talk to the API server. */
+/**
+ * The directory in which a kubelet mounts a Pod's credentials for the API
+ * server.
+ */
 export const SERVICE_ACCOUNT_FOLDER =
   "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -184,8 +189,8 @@ function readNamespace(path: string): string {
   }
 }
 
-// Access whose configuration may not be there yet: on a node that is just being
-// set up, somebody else writes it. Each request looks again.
+// Access whose configuration may not exist yet: on a new node another program
+// writes it. Each request looks again.
 
 function lateAccess(open: () => KubernetesAccess): KubernetesAccess {
   let opened: KubernetesAccess | undefined;

@@ -1,10 +1,8 @@
 /**
  * Gets a certificate from a cluster: writes a CertificateSigningRequest, waits
- * until somebody has approved it and the signer has signed it.
- *
- * The request's name is made of its key and of what it asks for. So who asks
- * again with the same key (after a failure, after a restart) finds the request
- * that is there already instead of leaving another one behind.
+ * until it is approved and the signer has signed it.¶The request's name is
+ * computed from its key and its content. So a second request with the same key
+ * (after a failure or a restart) finds the first one instead of adding another.
  *
  * @module
  */
@@ -72,7 +70,7 @@ export class CsrError extends Error {
   }
 }
 
-/** Of {@linkcode requestCertificate}. */
+/** Options of {@linkcode requestCertificate}. */
 export interface CsrSurroundings {
   readonly client: Pick<KubernetesClient, "get" | "create" | "stream">;
   readonly timers: Timers;
@@ -89,7 +87,7 @@ export interface CsrSurroundings {
  * Asks and waits.
  *
  * @returns The chain, leaf first.
- * @throws {CsrError} When it was refused, or nobody decided in time.
+ * @throws {CsrError} When it was refused, or not decided in time.
  * @throws {KubernetesError | KubernetesConfigError} When it could not be asked.
  */
 export async function requestCertificate(
@@ -137,7 +135,7 @@ async function write(
         metadata: { name },
         spec: { request, signerName, usages, expirationSeconds },
       },
-      // Who asks for a certificate asks again, and says why each time.
+      // The caller retries by itself, and reports each failure.
       { signal, isRepeatable: false },
     );
   } catch (error) {
@@ -186,7 +184,7 @@ async function untilDecided(
     },
     onSynced: () => void (following.objects.has(name!) || isGone()),
     onProblem: (error) => {
-      // Nobody grants a right by being asked again; all else may pass.
+      // Asking again gives no right; all other failures may pass.
       const isRight = error instanceof KubernetesError && error.code === 403;
       if (isRight) deciding.reject(error);
     },
@@ -204,7 +202,7 @@ async function untilDecided(
 
 // --- What became of it -------------------------------------------------------------
 
-/** @returns `undefined` while somebody still has to do something. */
+/** @returns `undefined` while an approval or signature is missing. */
 function outcomeOf(
   { status }: CertificateSigningRequest,
 ): "Denied" | "Failed" | "Issued" | undefined {

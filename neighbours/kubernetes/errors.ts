@@ -8,13 +8,13 @@
 import type { Code } from "../../proto/codes/codes.ts";
 import type { StatusObject } from "./objects.ts";
 
-/** Where or as whom to talk to the API server cannot be found out. */
+/** The address of the API server, or the credentials, cannot be determined. */
 export class KubernetesConfigError extends Error {
   override readonly name = "KubernetesConfigError";
   readonly tunnelCode: Code = "TUN101";
 }
 
-/** A request that was refused, or that nobody answered. */
+/** A request that was refused, or not answered. */
 export class KubernetesError extends Error {
   override readonly name = "KubernetesError";
   readonly tunnelCode: Code = "TUN802";
@@ -33,15 +33,17 @@ export class KubernetesError extends Error {
   }
 }
 
-/** Nobody answered a request. */
+/** A request was not answered. */
 export class NoAnswerError extends KubernetesError {
-  /** @param what The same whatever was asked for: `no answer from https://…`. */
+  /** @param what The same for every request: `no answer from https://…`. */
   constructor(request: string, readonly what: string, options?: ErrorOptions) {
     super(0, "", `Cannot ${request}: ${what}`, options);
   }
 }
 
-/** Whether it is the world's fault: this API server's, or how it is reached. */
+/**
+ * Whether the error has an outside cause: this API server, or the path to it.
+ */
 export function isKubernetesTrouble(
   error: unknown,
 ): error is KubernetesError | KubernetesConfigError {
@@ -49,7 +51,7 @@ export function isKubernetesTrouble(
     error instanceof KubernetesConfigError;
 }
 
-/** HTTP's, of a request that was refused; 0 where nobody answered. */
+/** The HTTP status of a refused request; 0 without an answer. */
 export function codeOf(error: unknown): number | undefined {
   return error instanceof KubernetesError ? error.code : undefined;
 }
@@ -98,13 +100,13 @@ function remedy(code: number): string {
   return "";
 }
 
-/** The `Status` in `body`, if that is what it is. */
+/** The `Status` in `body`, if it is one. */
 export function parseStatus(body: string): StatusObject | undefined {
   try {
     const value: unknown = JSON.parse(body);
     return isStatus(value) ? value : undefined;
   } catch {
-    // Not JSON: whatever stands between us and the API server has answered.
+    // Not JSON: a proxy between us and the API server has answered.
     return undefined;
   }
 }

@@ -19,7 +19,7 @@ import {
   FieldError,
 } from "../../platform/documents/document_map.ts";
 
-/** A plugin may fetch a token from far away; kubectl waits for ever. */
+/** A plugin may fetch a token from far away; kubectl has no limit. */
 export const EXEC_TIMEOUT_MS = 60_000;
 
 /** Credentials are a few kilobytes. */
@@ -28,7 +28,7 @@ export const EXEC_OUTPUT_BYTES_MAX = 1024 * 1024;
 /** How long before their end credentials count as ended: clocks differ. */
 export const EXPIRY_MARGIN_MS = 10_000;
 
-/** How much of what a plugin printed is quoted when it fails. */
+/** How much of a plugin's output is quoted when it fails. */
 const QUOTE_LENGTH_MAX = 400;
 
 const VERSIONS = [
@@ -85,7 +85,7 @@ export function readExecPlugin(exec: DocumentMap, folder: string): ExecPlugin {
   };
 }
 
-/** What a plugin receives, and by what its answer is measured. */
+/** The input of a plugin, and the clock for its answer. */
 export interface ExecSurroundings {
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
@@ -138,7 +138,8 @@ export class ExecCredentials {
       );
     }
     const late = () => {
-      // What it has started may keep its pipes open, so nobody waits for those.
+      // Its child processes may keep its pipes open, so they are not waited
+      // for.
       child.kill("SIGKILL");
       return this.#problem(`no answer in ${EXEC_TIMEOUT_MS} ms`);
     };
@@ -220,7 +221,7 @@ function readAnswer(credential: DocumentMap, wanted: string): Answer {
   };
 }
 
-/** Everything, as far as it is of use; the rest is read and dropped. */
+/** The useful part of the output; the rest is read and dropped. */
 async function gather(stream: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

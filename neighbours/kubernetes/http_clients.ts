@@ -1,5 +1,5 @@
 /**
- * The HTTP client for one API server, made anew when a certificate changes.
+ * The HTTP client for one API server, replaced when a certificate changes.
  *
  * @module
  */
@@ -39,7 +39,7 @@ export class HttpClients implements Disposable {
     return client;
   }
 
-  /** The next request makes a connection of its own: this one may be dead. */
+  /** The next request makes a new connection: this one may be dead. */
   renew(): void {
     this.#current?.client[Symbol.dispose]();
     this.#current = undefined;

@@ -2,8 +2,8 @@
  * Access to an API server as a kubeconfig file describes it, in kubectl's
  * format.
  *
- * What is not supported is refused and named: to leave a word of the file out
- * would mean to talk to another server, or as somebody else, than it says.
+ * An unsupported field is refused by name: ignoring it could mean to use
+ * another server or another identity than the file says.
  *
  * Reading order: `kubeconfigAccess`, `clusterOf`, `userOf`.
  *
@@ -131,7 +131,7 @@ function choose(file: DocumentMap, wanted: string | undefined): Choice {
   const user = context.text("user");
   return {
     cluster: named(file, "clusters", context.text("cluster") ?? "", "cluster"),
-    // Without a user nothing is shown, as kubectl does it.
+    // Without a user no credentials are shown, as in kubectl.
     user: user ? named(file, "users", user, "user") : new DocumentMap({}, []),
     namespace: context.text("namespace") || "default",
   };

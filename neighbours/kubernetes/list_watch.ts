@@ -1,11 +1,11 @@
 /**
  * A copy of a Kubernetes collection that follows the original: lists it, then
- * watches what changes, and starts over when the API server has forgotten
- * where it was.
+ * watches what changes, and starts over when the API server has forgotten the
+ * version.
  *
- * Whatever happens to the API server, the last copy that was good stays and is
- * served; the reader receives only differences. After a new list those are
- * found by comparing, so nothing that was missed stays missed.
+ * Whatever happens to the API server, the last good copy stays and is served;
+ * the reader receives only differences. After a new list these are found by
+ * comparison, so every missed change is made up for.
  *
  * Reading order: `ListWatch.start`, `#follow`, `#list`, `#watch`.
  *
@@ -32,8 +32,8 @@ const PAGE_OBJECTS = 500;
 const WATCH_SECONDS = 290;
 
 /**
- * A watch that says nothing for so long is given up. API servers send a
- * bookmark a minute; a connection that is dead without a word sends none.
+ * A silent watch is given up after this time. API servers send a bookmark each
+ * minute; a dead connection sends none.
  */
 export const LIST_SILENCE_MS = 120_000;
 
@@ -50,7 +50,7 @@ export type ListWatchClient = Pick<KubernetesClient, "get" | "stream">;
 
 export interface ListWatchOptions<T> {
   readonly client: ListWatchClient;
-  /** Of the collection; see `pathOf`. */
+  /** The collection's path; see `pathOf`. */
   readonly path: string;
   /** `labelSelector`, `fieldSelector`. */
   readonly query?: Readonly<Record<string, string>>;
@@ -63,7 +63,7 @@ export interface ListWatchOptions<T> {
   readonly onChanges: (changes: readonly ObjectChange<T>[]) => void;
   /** The copy is complete: after the first list, and after each later one. */
   readonly onSynced?: () => void;
-  /** A watch is open: from here on nothing is missed. */
+  /** A watch is open: from here on no change is missed. */
   readonly onFollowing?: () => void;
   /** It is not being followed now; the next attempt comes in `retryMs`. */
   readonly onProblem?: (error: Error, retryMs: number) => void;
@@ -73,7 +73,7 @@ export class ListWatch<T extends KubernetesObject> {
   readonly #copy = new ObjectCopy<T>();
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
-  /** Up to where all is known; `undefined`: nothing is, so list. */
+  /** The version up to which all is known; `undefined`: none is, so list. */
   #version: string | undefined;
   #isSynced = false;
   #isStale = true;
@@ -181,7 +181,7 @@ export class ListWatch<T extends KubernetesObject> {
         this.#version = undefined;
         throw error;
       }
-      // Too old to go on from (410), or what was said is unknown.
+      // Too old to resume from (410), or an unknown message.
       if (silence !== undefined || isTooOld(error)) this.#version = undefined;
       throw error;
     } finally {
@@ -277,7 +277,7 @@ export async function listPages<T>(
   }
 }
 
-/** Ends a watch on which nothing is received. */
+/** Ends a silent watch. */
 class Silence {
   #timer: Timer;
 

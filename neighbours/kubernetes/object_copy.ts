@@ -1,8 +1,7 @@
 /**
- * A collection's objects as they were last seen, and what is new about them.
- *
- * Each object carries the version of its last change. An event that is not
- * newer than what is here changes nothing, whether it came twice or late.
+ * A collection's objects as they were last seen, and the changes of
+ * events.¶Each object carries the version of its last change. An event that is
+ * not newer changes nothing, whether it came twice or late.
  *
  * @module
  */
@@ -13,12 +12,12 @@ import type { KubernetesObject } from "./objects.ts";
 export type ObjectChange<T> =
   | { readonly type: "added"; readonly object: T }
   | { readonly type: "updated"; readonly object: T; readonly previous: T }
-  /** As it was last. */
+  /** The last version. */
   | { readonly type: "removed"; readonly object: T };
 
 /**
- * How many removed objects are remembered, so that an event of theirs that
- * comes late does not bring them back.
+ * How many removed objects are remembered, so that a late event does not bring
+ * them back.
  */
 export const OBJECTS_REMOVED_MAX = 1_000;
 
@@ -54,7 +53,7 @@ export class ObjectCopy<T extends KubernetesObject> {
     return changes;
   }
 
-  /** @returns `undefined` when it is no news. */
+  /** @returns `undefined` when the event is not new. */
   put(object: T): ObjectChange<T> | undefined {
     const key = objectKeyOf(object);
     const previous = this.#objects.get(key);
@@ -92,7 +91,7 @@ export class ObjectCopy<T extends KubernetesObject> {
   }
 }
 
-/** `namespace/name`; `name` alone for what belongs to the whole cluster. */
+/** `namespace/name`; `name` alone for cluster-wide objects. */
 export function objectKeyOf({ metadata }: KubernetesObject): string {
   const { namespace, name = "" } = metadata;
   return namespace === undefined ? name : `${namespace}/${name}`;

@@ -11,9 +11,9 @@
 /** `metadata` of everything that has a name. */
 export interface ObjectMeta {
   readonly name?: string;
-  /** The server appends five characters of its own. */
+  /** The server appends five characters. */
   readonly generateName?: string;
-  /** Absent for what belongs to the whole cluster. */
+  /** Absent for cluster-wide objects. */
   readonly namespace?: string;
   readonly uid?: string;
   /** Opaque; two of one collection can be compared when both are digits. */
@@ -33,7 +33,7 @@ export interface KubernetesObject {
 export interface ObjectList<T> {
   readonly metadata: {
     readonly resourceVersion?: string;
-    /** Where the next page begins; absent or empty on the last one. */
+    /** The position of the next page; absent or empty on the last one. */
     readonly continue?: string;
   };
   readonly items: readonly T[] | null;
@@ -45,7 +45,7 @@ export interface StatusObject {
   readonly message?: string;
   /** One word, such as `NotFound`. */
   readonly reason?: string;
-  /** As HTTP's. */
+  /** The HTTP status. */
   readonly code?: number;
   readonly details?: { readonly retryAfterSeconds?: number };
 }
@@ -91,7 +91,7 @@ export interface CertificateSigningRequest extends KubernetesObject {
     readonly signerName: string;
     readonly usages?: readonly string[];
     readonly expirationSeconds?: number;
-    /** Who asked; the server fills these in. */
+    /** The author of the request; the server fills these in. */
     readonly username?: string;
     readonly uid?: string;
     readonly groups?: readonly string[];
@@ -122,7 +122,7 @@ export interface KubernetesService extends KubernetesObject {
     readonly sessionAffinityConfig?: {
       readonly clientIP?: { readonly timeoutSeconds?: number };
     };
-    /** `PreferClose` and the like: endpoints of the client's zone first. */
+    /** For example `PreferClose`: endpoints in the client's zone first. */
     readonly trafficDistribution?: string;
     readonly ports?: readonly {
       readonly name?: string;
@@ -157,7 +157,7 @@ export interface EndpointSlice extends KubernetesObject {
       };
       readonly nodeName?: string;
       readonly zone?: string;
-      /** Whom it is meant for. */
+      /** The audiences of the token. */
       readonly hints?: {
         readonly forZones?: readonly { readonly name: string }[];
       };

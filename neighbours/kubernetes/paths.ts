@@ -80,7 +80,7 @@ const VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 /**
  * Reads `key=value,key=value`.
  *
- * @returns `undefined` when that is not what it is, or when it is empty.
+ * @returns `undefined` when the text has another form, or is empty.
  */
 export function parseLabels(
   text: string,
@@ -113,8 +113,8 @@ export function leaseName(serverId: string): string {
 /**
  * When a lease ends, by the clock of the one that renewed it.
  *
- * @returns Milliseconds since 1970; `undefined` when it says nothing of time,
- *   and so does not hold.
+ * @returns Milliseconds since 1970; `undefined` when the lease has no times,
+ *   and so is not valid.
  */
 export function leaseEndMs({ spec }: Lease): number | undefined {
   const from = Date.parse(spec?.renewTime ?? spec?.acquireTime ?? "");

@@ -1,6 +1,6 @@
 /**
- * Objects of an API server that are asked for when they are needed, and believed
- * for a while; nothing is watched.
+ * Objects of an API server that are read on demand and cached for a while;
+ * nothing is watched.
  *
  * @module
  */

@@ -31,7 +31,7 @@ const TIMEOUT_MS = 10_000;
 /** How long the end of a server may wait for the end of its lease. */
 const DELETE_TIMEOUT_MS = 2_000;
 
-/** Before, who writes it too may be this server's successor. */
+/** Before that, another writer may be this server's successor. */
 const ONE_ID_MS = 30_000;
 
 export type LeaseClient = Pick<
@@ -50,7 +50,7 @@ export interface LeaseObserver {
   warn(message: string, code: Code): void;
 }
 
-/** Nobody counts. */
+/** The lease is not counted. */
 export const UNCOUNTED: Omit<LeaseObserver, "warn"> = {
   listed: () => {},
   deleted: () => {},
@@ -81,7 +81,7 @@ export class ServerLease {
   readonly #name: string;
   readonly #path: string;
   readonly #stopping = new AbortController();
-  /** As it was last written; `undefined`: have a look first. */
+  /** As it was last written; `undefined`: it must be read first. */
   #lease: Lease | undefined;
   /** Since when another process renews it as well. */
   #takenMs: number | undefined;
@@ -191,7 +191,7 @@ export class ServerLease {
     } catch (error) {
       this.#lease = undefined;
       if (!(error instanceof KubernetesError)) throw error;
-      // Left over from an earlier life, changed by somebody, or deleted.
+      // A leftover of an earlier run, or changed or deleted by another program.
       if (error.code === 404) return await this.#renew();
       if (error.code !== 409) throw error;
       const found = await client.get<Lease>(this.#path, this.#request);
@@ -249,7 +249,8 @@ export class ServerLease {
     return { timeoutMs: TIMEOUT_MS, signal: this.#stopping.signal };
   }
 
-  // --- Those of servers that are gone ----------------------------------------------
+  // --- Leases of servers that are gone
+  // ---------------------------------------------
 
   async #cull(): Promise<void> {
     const { labels, wallClock, observer } = this.options;

@@ -8,7 +8,7 @@ import type { KubernetesClient } from "./client.ts";
 import type { TokenReview } from "./objects.ts";
 import { objectPathOf, TOKEN_REVIEWS } from "./paths.ts";
 
-/** Where a bound token says on which node its Pod runs (since 1.30). */
+/** The claim with the node of a bound token's Pod (since 1.30). */
 export const NODE_NAME = "authentication.kubernetes.io/node-name";
 const POD_NAME = "authentication.kubernetes.io/pod-name";
 const POD_UID = "authentication.kubernetes.io/pod-uid";
@@ -19,13 +19,13 @@ export type ReviewedToken =
     readonly kind: "service-account";
     readonly namespace: string;
     readonly name: string;
-    /** Of the node that the token is bound to, if the token says so. */
+    /** The node that the token is bound to, if the token names it. */
     readonly nodeName?: string;
-    /** Of the Pod likewise. */
+    /** The Pod, likewise. */
     readonly podName?: string;
     readonly podUid?: string;
   }
-  /** A good token of somebody who is no ServiceAccount. */
+  /** A valid token of a user that is not a ServiceAccount. */
   | { readonly kind: "other-user"; readonly username: string }
   /** It is not good; `why` is a part of a sentence. */
   | { readonly kind: "invalid"; readonly why: string };

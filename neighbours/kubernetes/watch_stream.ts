@@ -29,7 +29,7 @@ export async function* watchEvents<T extends KubernetesObject>(
   signal: AbortSignal,
 ): AsyncGenerator<WatchEvent<T>> {
   for await (const line of lines(body, signal)) {
-    // Between two objects some servers put an empty line.
+    // Some servers put an empty line between two objects.
     if (line.trim() !== "") yield parseEvent<T>(line);
   }
 }
@@ -69,7 +69,7 @@ async function* lines(
   // Without its line feed the last one was cut off: it comes again.
 }
 
-/** A body that breaks has ended: events are numbered, so nothing is lost. */
+/** A broken body counts as ended: events are numbered, so none is lost. */
 async function nextChunk(
   reader: ReadableStreamDefaultReader<Uint8Array>,
 ): Promise<Uint8Array | undefined> {

@@ -1,10 +1,9 @@
 /**
- * What is in a state directory as a whole: made, half made, somebody else's; and
- * how it is made, so that an interrupted making is begun anew.
- *
- * A new authority is made only for a directory that is missing or empty: one
- * that lost its authority is a fault that a person must see, because a new one
- * would lock every node out.
+ * The state of a state directory: complete, incomplete, or foreign; and its
+ * creation, which starts again after an interruption.¶A new authority is made
+ * only in a missing or empty directory. A directory that lost its authority is
+ * a fault that an operator must see, because a new authority would lock out
+ * every node.
  *
  * @module
  */
@@ -25,14 +24,13 @@ import { damaged, needRecord, parseRecord, StoreError } from "./store_error.ts";
 
 const FORMAT = { format: "tunnel-server-state", version: 1 } as const;
 
-/** What the record of the format says, of whatever kind the state is. */
+/** The format record's content, for either kind of state. */
 export const FORMAT_TEXT: string = JSON.stringify(FORMAT) + "\n";
 
 /**
- * @param key Of the record that names the format.
- * @param what Such as `directory`.
- * @param where For the sentence: what has that format.
- * @throws {StoreError} When it is not there, or not ours.
+ * @param key The record that names the format.¶@param what Such as
+ *   `directory`.¶@param where For the sentence: the place with that
+ *   format.¶@throws {StoreError} When the record is missing, or not ours.
  */
 export async function checkFormat(
   records: Records,
@@ -102,7 +100,7 @@ export async function create(
   root: string,
   fill: () => Promise<void>,
 ): Promise<void> {
-  // What an interrupted run has left: keys that nobody ever used.
+  // Leftovers of an interrupted run: keys that were never used.
   for (const name of MADE) {
     if (name !== CREATING) await removeTree(`${root}/${name}`);
   }

@@ -2,8 +2,8 @@
  * Ephemeral texts in a folder: a file for each text of each owner, such as
  * `ID.member`. An owner renews its file by writing it again.
  *
- * The folder is watched, and looked at with each renewal as well: a file system
- * of several machines tells none of them what another one has written.
+ * The folder is watched, and read with each renewal as well: on a shared file
+ * system a machine gets no events about writes of another.
  *
  * @module
  */
@@ -32,13 +32,13 @@ import { StoreError } from "./store_error.ts";
 /** What files that are being written begin with. */
 const UNFINISHED = ".unfinished-";
 
-/** Larger files are nobody's. */
+/** Larger files are not ours. */
 const FILE_MAX = 1024 * 1024;
 
 /** Files that are read; there are some eighty for each server. */
 const FILES_MAX = 32_768;
 
-/** A file as it was seen last. */
+/** The last seen state of a file. */
 interface SeenFile {
   readonly version: string;
   readonly modifiedMs: number;
@@ -56,14 +56,14 @@ export class DirectoryEphemerals implements EphemeralPlace {
   readonly isLeased = false;
   readonly isReady = true;
   readonly #files = new Map<string, SeenFile>();
-  /** One thing after the other: what is written is seen by the next look. */
+  /** One operation after another: the next look sees earlier writes. */
   #queue: Promise<unknown> = Promise.resolve();
   #sights: PlaceSights | undefined;
   #watch: FileWatch | undefined;
 
   constructor(private readonly options: DirectoryEphemeralsOptions) {}
 
-  /** Settles when nothing is being read or written. */
+  /** Settles when no read or write is under way. */
   get idle(): Promise<unknown> {
     return this.#queue;
   }
@@ -114,13 +114,15 @@ export class DirectoryEphemerals implements EphemeralPlace {
 
   async stop(parts: readonly string[]): Promise<void> {
     this.#watch?.close();
-    // The first text first: nobody looks at the others then.
+    // The first text first: without it the others are ignored.
     for (const part of new Set([MEMBER_PART, ...parts])) {
       await this.write(part, undefined);
     }
   }
 
-  /** Renamed into place, and not made durable: it is true for seconds only. */
+  /**
+   * Renamed into place without a sync to disk: it is valid for seconds only.
+   */
   async #replace(path: string, text: string): Promise<void> {
     const { path: folder, instanceId } = this.options;
     const unfinished = `${folder}/${UNFINISHED}${instanceId}`;

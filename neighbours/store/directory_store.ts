@@ -75,8 +75,8 @@ import {
 export const AUTHORITY_ROLES = "ca/roles.json";
 
 /**
- * Somebody without our lock creates records here, too: that often in a row is a
- * file system that keeps no promises.
+ * Another program creates records here without our lock: failing this often in
+ * a row means that the file system breaks its promises.
  */
 const ATTEMPTS_MAX = 16;
 
@@ -105,7 +105,7 @@ export class DirectoryStore implements Store {
   /**
    * Opens a directory that a server has made.
    *
-   * @param key What private keys are encrypted with; absent: nothing.
+   * @param key Encrypts private keys; absent: they are not encrypted.
    * @throws {StoreError} When there is none, or it is not whole.
    */
   static async open(root: string, key?: SealingKey): Promise<DirectoryStore> {
@@ -154,7 +154,7 @@ export class DirectoryStore implements Store {
   }
 
   /**
-   * Opens or makes a directory for what is this machine's alone.
+   * Opens or makes a directory for data of this machine alone.
    *
    * @throws {StoreError}
    */
@@ -171,10 +171,9 @@ export class DirectoryStore implements Store {
   }
 
   /**
-   * Runs `change` while nobody else changes anything here, in this process or
-   * another one. Not from inside another change.
-   *
-   * @throws {StoreError} When the machine does not let it; else what it throws.
+   * Runs `change` while no other change runs here, in this process or another.
+   * Not from inside another change.¶@throws {StoreError} When the system
+   * refuses; else the errors of `change`.
    */
   exclusively<Result>(change: () => Promise<Result>): Promise<Result> {
     const turn = this.#queue.then(async () => {
@@ -287,11 +286,11 @@ export class DirectoryStore implements Store {
   }
 }
 
-/** What anybody may read; all else is for its owner. */
+/** Records that every user may read; all others are for the owner only. */
 const PUBLIC_RECORDS: ReadonlySet<string> = new Set(["ca/bundle.crt"]);
 const PUBLIC_MODE = 0o644;
 
-/** Of every record: nobody changes one while another change is under way. */
+/** The version of every record: no record changes during another change. */
 const THERE = "1";
 
 /**
@@ -347,7 +346,7 @@ export class DirectoryPlace implements TransactionPlace {
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
       const mode = PUBLIC_RECORDS.has(key) ? PUBLIC_MODE : undefined;
       if (version !== NO_VERSION) await replaceFile(path, text, mode);
-      // Somebody without our lock was faster.
+      // Another program without our lock was faster.
       else if (!await createFile(path, text, mode)) return { kind: "conflict" };
     }
     return { kind: "done", versions: writes.map(() => THERE) };

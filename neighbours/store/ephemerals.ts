@@ -1,16 +1,16 @@
 /**
- * Texts that live as long as the process that said them: how servers tell each
- * other that they are there, and what they have.
+ * Texts that live as long as the process that wrote them: with these, servers
+ * announce themselves and their agents to each other.
  *
  * Each owner has one text about itself (`member`) and further ones; without the
- * first nobody looks at the others. All of them go when the owner ends, or when
- * nothing is heard of it any more. Owners' names and texts are hostile, and
- * nothing here reads the texts.
+ * first the others are ignored. All of them go when the owner ends, or becomes
+ * silent. Owners' names and texts are hostile, and no code here parses the
+ * texts.
  *
  * Some places know who lives (etcd's leases). In all others an owner lives that
  * writes its first text again and again. That is seen by the record's changing,
- * and only while this process sees its own do so: no two clocks are compared, and
- * a place that stands still ends nobody.
+ * and only while this process sees its own do so: no two clocks are compared,
+ * and a place that stands still ends nobody.
  *
  * @module
  */
@@ -27,19 +27,22 @@ export const MEMBER_PART = "member";
 /** The texts that there are. */
 export const PART_NAME = /^(?:member|agents-\d\d)$/;
 
-/** An owner that says nothing for so long is gone, unless options say otherwise. */
+/** A silent owner is gone after this time, unless options say otherwise. */
 export const PEER_TIMEOUT_MS = 10_000;
 
 /** Renewals in the time after which an owner is gone. */
 export const RENEWALS = 4;
 
-/** What an owner that is gone has left is removed after so many times that long. */
+/**
+ * The leftovers of a departed owner are removed after this many times that
+ * time.
+ */
 export const REMOVED_AFTER = 10;
 
-/** Owners that are looked at, with those that are gone and have left something. */
+/** Limit on owners that are read, departed ones with leftovers included. */
 const OWNERS_MAX = 1_024;
 
-/** After a write that failed, the next one comes then. */
+/** Wait after a failed write. */
 const REWRITE_MS = 1_000;
 
 /** How long the end may wait until all is taken back. */
@@ -54,12 +57,12 @@ export interface PartChange {
 
 /** What is reported of all owners. */
 export interface EphemeralEvents {
-  /** Of one moment; what this process says itself is included. */
+  /** Changes of one moment; this process's own are included. */
   changed(changes: readonly PartChange[]): void;
   /** Everything was seen, and is followed from here on. */
   following(): void;
   /**
-   * It cannot be seen, or not be written, now; what was seen before may be old.
+   * The texts cannot be read, or not be written, now; known ones may be old.
    *
    * @param message A sentence without its full stop.
    */
@@ -69,7 +72,7 @@ export interface EphemeralEvents {
 /** The contract: what this process says, and what all say. */
 export interface Ephemerals {
   watch(events: EphemeralEvents): void;
-  /** From now on; without text not any more. Kept until `close`. */
+  /** Writes the text; without text, removes it. Kept until `close`. */
   put(part: string, text: string | undefined): void;
   /** Takes everything back at once. Settles soon, come what may. */
   close(): Promise<void>;
@@ -96,7 +99,7 @@ export interface PlaceSights {
 
 /** What differs between places. All of it rejects with `StoreError`. */
 export interface EphemeralPlace {
-  /** The place knows who lives, and ends what is not renewed. */
+  /** The place knows which owners live, and removes texts without renewal. */
   readonly isLeased: boolean;
   readonly isReady: boolean;
   follow(sights: PlaceSights): void;
@@ -110,7 +113,7 @@ export interface EphemeralPlace {
   stop(parts: readonly string[]): Promise<void>;
 }
 
-/** Who says it, and how long a silence may be. */
+/** The owner, and the longest silence. */
 export interface EphemeralOptions {
   readonly instanceId: string;
   readonly timeoutMs: number;
@@ -131,13 +134,13 @@ export class EphemeralTexts implements Ephemerals {
   readonly #own = new Map<string, string>();
   readonly #unwritten = new Set<string>();
   readonly #owners = new Map<string, Owner>();
-  /** What does not go well; nothing is followed yet. */
+  /** The present problem; no text is followed yet. */
   readonly #problems = new Set<string>(["followed"]);
   readonly #closing = new AbortController();
   #events: EphemeralEvents | undefined;
   #writing: Promise<void> | undefined;
   #renewal: Timer | undefined;
-  /** Since when nothing is followed. */
+  /** Since when texts are not followed. */
   #awayMs: number | undefined;
 
   constructor(
@@ -168,7 +171,7 @@ export class EphemeralTexts implements Ephemerals {
     const stopped = this.place.stop([...this.#own.keys()]);
     const ended = Promise.all([this.#writing, stopped]);
     await atMost(this.options.timers, STOP_MS, ended).catch((error) => {
-      // It is gone for the others when it is not renewed.
+      // Without renewal it expires for the others.
       if (!(error instanceof StoreError)) throw error;
     });
   }
@@ -193,7 +196,7 @@ export class EphemeralTexts implements Ephemerals {
   }
 
   async #writeOne(): Promise<void> {
-    // Others live by the first text, and nobody looks at the rest without it.
+    // Other texts depend on the first one, and are ignored without it.
     const part = this.#unwritten.has(MEMBER_PART)
       ? MEMBER_PART
       : [...this.#unwritten][0]!;
@@ -283,13 +286,13 @@ export class EphemeralTexts implements Ephemerals {
     if (text === undefined && isOwn && this.#own.has(part)) this.#mark(part);
     const isSame = text !== undefined && before?.version === version;
     if (part !== MEMBER_PART || isSame) return;
-    // Of an owner that died, unless its clock is wrong: then it writes again.
+    // The owner has died, unless its clock is wrong: then it writes again.
     const isLeft = before === undefined && isOld && !isOwn;
     owner.isLive = text !== undefined && !isLeft;
     owner.sinceMs = this.options.timers.now();
   }
 
-  /** Tells what is other than what was told, all at once. */
+  /** Reports all differences to the last report at once. */
   #report(instanceIds: Iterable<string>): void {
     const changes: PartChange[] = [];
     for (const instanceId of instanceIds) {
@@ -315,7 +318,7 @@ export class EphemeralTexts implements Ephemerals {
     const now = this.options.timers.now();
     if (!isFollowed) this.#awayMs ??= now;
     else if (this.#awayMs !== undefined) {
-      // Nobody was heard meanwhile, whoever was there.
+      // No owner could be heard meanwhile, even if it was alive.
       for (const owner of this.#owners.values()) {
         owner.sinceMs += now - this.#awayMs;
       }

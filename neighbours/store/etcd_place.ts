@@ -37,10 +37,12 @@ import {
   type Sight,
 } from "./ephemerals.ts";
 
-/** etcd takes requests of 1.5 MiB unless it was told otherwise. */
+/** etcd accepts requests of 1.5 MiB by default. */
 const RECORD_BYTES_MAX = 1_000_000;
 
-/** Longest wait after failures: whoever was revoked meanwhile is linked. */
+/**
+ * Longest wait after failures: a node revoked meanwhile stays linked as long.
+ */
 const RETRY_CAP_MS = 2_000;
 
 const DECODER = new TextDecoder();
@@ -50,7 +52,7 @@ export interface EtcdPlaceOptions {
   readonly client: EtcdClient;
   /** Of every key; ends with a slash. */
   readonly prefix: string;
-  /** Of the cluster, for sentences. */
+  /** The cluster's name in sentences. */
   readonly name: string;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
@@ -215,8 +217,8 @@ function worded(error: unknown): unknown {
     : new StoreError(message, undefined, { cause: error });
 }
 
-// Ephemeral texts in etcd: keys that are bound to a lease, which etcd ends when
-// nobody renews it. Keys are `ROOT SERVER-ID/INSTANCE-ID/PART`.
+// Ephemeral texts in etcd: keys that are bound to a lease, which expires in
+// etcd without renewal. Keys are `ROOT SERVER-ID/INSTANCE-ID/PART`.
 
 /** What it needs from outside. */
 export interface EtcdEphemeralsOptions
@@ -295,7 +297,7 @@ export class EtcdEphemerals implements EphemeralPlace {
     await Promise.all([this.#follower?.stop(), ended]);
   }
 
-  /** Of a key; none when it is nothing of ours. */
+  /** The owner and part of a key; none when it is not ours. */
   #sightOf(
     { key, value, modRevision }: {
       readonly key: string;

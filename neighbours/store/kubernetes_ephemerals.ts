@@ -32,13 +32,13 @@ import {
 import { worded } from "./kubernetes_place.ts";
 import { inWords } from "./store_error.ts";
 
-/** Of Leases of servers' agents: whose they are. */
+/** Label of Leases of servers' agents: the instance. */
 const INSTANCE_LABEL = "server.tunnel/instance";
 
 /** The text. */
 const TEXT_ANNOTATION = "server.tunnel/text";
 
-/** For one request. */
+/** Time limit for one request. */
 const TIMEOUT_MS = 5_000;
 
 /** What it needs from outside. */
@@ -46,7 +46,10 @@ export interface KubernetesEphemeralsOptions extends EphemeralOptions {
   readonly client: ListWatchClient & LeaseClient;
   readonly namespace: string;
   readonly topic: "peers" | "offers";
-  /** Of servers' Leases, as upstream's agents select them; for `peers`. */
+  /**
+   * Labels of servers' Leases, by which upstream's agents select them; for
+   * `peers`.
+   */
   readonly labels: Readonly<Record<string, string>>;
   readonly serverId: string;
   /** Uniform in [0, 1). */
@@ -61,9 +64,9 @@ export interface KubernetesEphemeralsOptions extends EphemeralOptions {
 export class KubernetesEphemerals implements EphemeralPlace {
   readonly isLeased = false;
   readonly isReady = true;
-  /** Of all Leases that are looked at; its value is the part. */
+  /** Label of all Leases that are read; its value is the part. */
   readonly #partLabel: string;
-  /** Of Leases that upstream does not name. */
+  /** Name prefix of Leases that are not upstream's. */
   readonly #prefix: string;
   readonly #lease: ServerLease;
   /** All but the first, as they were written. */
@@ -162,7 +165,7 @@ export class KubernetesEphemerals implements EphemeralPlace {
         : await client.replace(path, lease, request);
       this.#written.set(part, written);
     } catch (error) {
-      // Somebody has removed or changed it: then it is written as it is now.
+      // Another program has removed or changed it: it is written again.
       const code = codeOf(error);
       if (code !== 409 && code !== 404) throw worded(error);
       const asking = client.get<Lease>(path, request);
@@ -218,7 +221,7 @@ export class KubernetesEphemerals implements EphemeralPlace {
     if (sights.length > 0) this.#sights!.changed(sights);
   }
 
-  /** Whose text a Lease has; nothing of ours otherwise. */
+  /** The owner of a Lease's text; none when it is not ours. */
   #sightOf({ metadata }: Lease): Sight | undefined {
     const labels = new Map(Object.entries(metadata.labels ?? {}));
     const part = labels.get(this.#partLabel) ?? "";

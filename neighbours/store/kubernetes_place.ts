@@ -1,13 +1,13 @@
 /**
  * Records in Kubernetes: a Secret each, labelled by its folder and named by a
- * hash, because keys have letters that names must not have. Which record it is
- * says an annotation.
+ * hash, because keys may have characters that names must not have. An
+ * annotation has the record's key.
  *
  * The API has no change of several objects at once. Each write is made only if
- * its object is still the one that was read, in the order in which they were
- * said; on a conflict the whole change is attempted again, and has to find its
- * own beginning in order. What was read and not written is looked at once more
- * before the first write.
+ * its object is still the one that was read, in the order of the calls; on a
+ * conflict the whole change is attempted again, and must accept its own first
+ * writes. Records that were read and not written are checked again before the
+ * first write.
  *
  * @module
  */
@@ -48,19 +48,21 @@ const RECORD_ANNOTATION = "tunnel/state-record";
 /** A Secret's data has 1 MiB at most. */
 const RECORD_BYTES_MAX = 900_000;
 
-/** For one request: a change is several of them. */
+/** Time limit for one request: a change has several. */
 const REQUEST_TIMEOUT_MS = 5_000;
 
-/** Longest wait after failures: whoever was revoked meanwhile is linked. */
+/**
+ * Longest wait after failures: a node revoked meanwhile stays linked as long.
+ */
 const RETRY_CAP_MS = 2_000;
 
 /**
- * How often the API server is asked whether it answers. A watch says nothing for a
- * minute, and a connection that was cut without a word never does.
+ * How often the API server is asked for a sign of life. A watch may be silent
+ * for a minute, and a connection that was cut silently stays so.
  */
 export const PROBE_MS = 10_000;
 
-/** A `v1 Secret`, as far as it is read and written here. */
+/** The used part of a `v1 Secret`. */
 interface Secret extends KubernetesObject {
   readonly type?: string;
   /** Base64. */
@@ -71,7 +73,7 @@ interface Secret extends KubernetesObject {
 export interface KubernetesPlaceOptions {
   readonly client: KubernetesClient;
   readonly namespace: string;
-  /** Of the API server, for sentences. */
+  /** The API server's name in sentences. */
   readonly name: string;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
@@ -195,7 +197,10 @@ export class KubernetesPlace implements Place {
       ));
   }
 
-  /** A watch that believes to be followed is begun anew when nobody answers. */
+  /**
+   * A watch that seems to work is started again when the API server does not
+   * answer.
+   */
   async #lookWhetherItAnswers(events: PlaceEvents): Promise<void> {
     if (this.#listWatch?.isStale !== false) return;
     const { client } = this.options;
@@ -293,7 +298,10 @@ export class KubernetesPlace implements Place {
     return { text, version: secret.metadata.resourceVersion ?? NO_VERSION };
   }
 
-  /** What is not ours is nobody's: it is looked at again when it is asked for. */
+  /**
+   * Foreign objects are ignored here: they are checked again when they are
+   * read.
+   */
   #changeOf(secret: Secret, isGone: boolean): RecordChange[] {
     const key = keyOf(secret);
     if (key === undefined || secretName(key) !== secret.metadata.name) {
@@ -314,7 +322,7 @@ export class KubernetesPlace implements Place {
 
 const REQUEST = { timeoutMs: REQUEST_TIMEOUT_MS } as const;
 
-/** Of the Secret that a record is in. */
+/** The name of the Secret that contains a record. */
 function secretName(key: string): string {
   const hash = sha256Hex(new TextEncoder().encode(key)).slice(0, 32);
   return `tunnel-state-${splitKey(key)[0]}-${hash}`;
@@ -334,7 +342,7 @@ function textOf({ data }: Secret): string | undefined {
   }
 }
 
-/** Nobody makes it while we try. */
+/** No other client creates it during our attempt. */
 function isMissingNamespace(error: unknown): boolean {
   return error instanceof KubernetesError && error.code === 404 &&
     /namespaces? "[^"]*" not found/.test(error.message);

@@ -1,11 +1,9 @@
 /**
- * A state that is kept elsewhere: followed folders are copied here, so that links
- * are authorized at once and go on when the place is away; changes are attempted
- * until nobody else was faster.
- *
- * While the place is away nothing is changed and everything known is served. When
- * it is back all is read again, and whoever watches hears that anything may have
- * changed.
+ * A state that is kept elsewhere: followed folders are copied here, so that
+ * links are authorized at once and continue when the place is away; changes are
+ * repeated until no other client was faster.¶While the place is away nothing
+ * can be changed, and the copy is served. When it is back all is read again,
+ * and watchers learn that anything may have changed.
  *
  * @module
  */
@@ -39,8 +37,8 @@ import type { KubernetesObject } from "../kubernetes/objects.ts";
 export const OPEN_TIMEOUT_MS = 15_000;
 
 /**
- * A change that loses so often is one among hundreds of the same record: its
- * caller tries again.
+ * A change that loses this often competes with hundreds for the same record:
+ * its caller tries again.
  */
 export const ATTEMPTS_MAX = 32;
 
@@ -48,18 +46,18 @@ export const ATTEMPTS_MAX = 32;
 const RETRY_WAIT_MS = 100;
 
 /**
- * After a request that waited so long for an answer, further ones are refused for
- * as long, so that they do not wait in a row for the same deadline.
+ * After a request that waited this long for an answer, further requests are
+ * refused for as long, so that they do not all wait for the same deadline.
  */
 const REFUSED_MS = 1_000;
 
 /**
- * A request that fails sooner is asked again: a place that has just come back
- * ends connections and refuses what it cannot serve yet.
+ * A request that fails sooner is repeated: a place that has just come back ends
+ * connections and refuses requests that it cannot serve yet.
  */
 const ASKED_AGAIN_MAX = 4;
 
-/** Before a request is asked again; times the attempt. */
+/** Wait before a repetition; times the number of the attempt. */
 const ASKED_AGAIN_MS = 200;
 
 /** What a store needs beside its place. */
@@ -102,10 +100,10 @@ export class RemoteStore implements Store {
   }
 
   /**
-   * Reads what is followed.
+   * Reads the followed folders.
    *
-   * @throws {StoreAwayError} When that is not possible within
-   *   {@linkcode OPEN_TIMEOUT_MS}.
+   * @throws {StoreAwayError} When that is not possible within {@linkcode
+   *   OPEN_TIMEOUT_MS}.
    */
   static async open(options: RemoteStoreOptions): Promise<RemoteStore> {
     const store = new RemoteStore(options);
@@ -115,7 +113,7 @@ export class RemoteStore implements Store {
     if (store.#isOpen) return store;
     const { name } = options.store;
     const why = store.#outage?.why ?? "it has not sent everything in time";
-    // A request that is under way has a time of its own, and nobody wants it.
+    // A running request has its own deadline, and its result is not needed.
     unawaited("task", store.close());
     throw new StoreAwayError(`Cannot open the state in ${name}: ${why}`);
   }
@@ -250,7 +248,7 @@ export class RemoteStore implements Store {
     }
   }
 
-  /** @throws {StoreAwayError} At once where it is known to be away. */
+  /** @throws {StoreAwayError} At once when the place is known to be away. */
   async #asking<Result>(ask: () => Promise<Result>): Promise<Result> {
     const { timers } = this.options;
     const isRefused = timers.now() < this.#refusedUntilMs;
@@ -278,8 +276,8 @@ export class RemoteStore implements Store {
     const unlisted = new Set<FollowedFolder>(FOLLOWED_FOLDERS);
     return {
       listed: (folder, records) => {
-        // It counts even if it is older than what was known: the place may have
-        // been set back from a backup. An own change that it does not know yet
+        // The list counts even if it is older than the copy: the place may have
+        // been restored from a backup. A change of ours that is missing in it
         // comes again with the watch.
         this.#copies.get(folder)!.replace(records.map(keptRecord));
         unlisted.delete(folder);

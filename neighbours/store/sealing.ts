@@ -18,7 +18,10 @@ import type { SealingKeySource } from "./store_connection.ts";
 import type { Records } from "./store.ts";
 import { damaged, StoreError } from "./store_error.ts";
 
-/** Fewer bytes in the file would be easier to guess than what they protect. */
+/**
+ * Fewer bytes in the key file would be easier to guess than the keys that they
+ * protect.
+ */
 export const KEY_FILE_BYTES_MIN = 32;
 
 /** What is longer is no key but some other file. */
@@ -27,13 +30,13 @@ export const KEY_FILE_BYTES_MAX = 1024 * 1024;
 /** Records that may hold a private key. */
 const SEALED_KEYS = /^ca\/[0-9a-f]{16}\.pem$/;
 
-/** What such a record must not hold as it is. */
+/** Records that must not be stored unencrypted. */
 const SECRET = "PRIVATE KEY";
 
 const ALGORITHM = "A256GCM";
 const NONCE_BYTES = 12;
 
-/** A record as it is kept. */
+/** The stored form of a record. */
 interface Sealed {
   readonly sealed: string;
   /** Id of the key. */
@@ -45,7 +48,7 @@ interface Sealed {
 
 /** What records are encrypted with. */
 export interface SealingKey {
-  /** Of its bytes; says nothing of them. */
+  /** A hash of its bytes, which reveals nothing about them. */
   readonly id: string;
   readonly key: CryptoKey;
   /** The file, for sentences. */
@@ -55,7 +58,7 @@ export interface SealingKey {
 /**
  * Reads the file.
  *
- * @returns `undefined` when nothing is to be encrypted.
+ * @returns `undefined` when encryption is off.
  * @throws {StoreError} When it is no key.
  */
 export async function readSealingKey(
@@ -110,7 +113,7 @@ export async function sealingKey(
   return { id: new Uint8Array(id).toHex(), key, path };
 }
 
-/** A record's text as it is kept. */
+/** The stored form of a record's text. */
 export async function sealText(
   key: SealingKey | undefined,
   record: string,
@@ -134,10 +137,10 @@ export async function sealText(
 }
 
 /**
- * The text of a record that was kept.
+ * The text of a stored record.
  *
- * @throws {StoreError} When the key is another one, or it is not encrypted
- *   although there is a key.
+ * @throws {StoreError} When the key is another one, or when there is a key and
+ *   the record is not encrypted.
  */
 export async function openText(
   key: SealingKey | undefined,
@@ -201,7 +204,7 @@ function parsed(text: string): Sealed | undefined {
   }
 }
 
-/** What it is bound to: the record that it is in. */
+/** The context that the encryption is bound to: the record's name. */
 function placeOf(record: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(`tunnel state record ${record}`);
 }

@@ -1,12 +1,11 @@
 /**
- * The one contract of what servers have in common: records, which are texts at
- * keys of two levels, such as `nodes/edge-7.json` or `ca/roles.json`. A key is
- * the record's path in a state directory, whatever it is kept in.
- *
- * What a store promises: a change is made whole or not at all (where it says
- * that it cannot promise that, in the order of its writes), no two changes
- * overwrite each other unseen, and of several attempts to create a record one
- * wins, over all servers. Knows nothing of what is in a record.
+ * The contract of the servers' common state: records, which are texts at keys
+ * of two levels, such as `nodes/edge-7.json` or `ca/roles.json`. In every kind
+ * of store a key is the record's path in a state directory.¶A store promises: a
+ * change is made completely or not at all (a store that cannot do that says so,
+ * and keeps the order of writes); no change overwrites another one unnoticed;
+ * and of several attempts to create a record one wins, over all servers. It
+ * does not know the content of records.
  *
  * @module
  */
@@ -20,7 +19,7 @@ export const FOLLOWED_FOLDERS = ["nodes", "ca"] as const;
 /** See {@linkcode FOLLOWED_FOLDERS}. */
 export type FollowedFolder = typeof FOLLOWED_FOLDERS[number];
 
-/** What is noticed about records, whoever changes them. A hint, never the truth. */
+/** Reports of changed records, by any program. They are only hints. */
 export interface StoreWatcher {
   /**
    * Records were written or removed.
@@ -32,31 +31,34 @@ export interface StoreWatcher {
   onProblem(line: string): void;
 }
 
-/** Since when nothing is heard of what the state is kept in, and why. */
+/** Since when the store does not answer, and why. */
 export interface StoreOutage {
   readonly sinceMs: number;
   /** One sentence. */
   readonly why: string;
 }
 
-/** Where records are read, and how sentences name them. */
+/** Reads records, and has the store's name for sentences. */
 export interface Records {
-  /** For sentences, such as `the state directory`. */
+  /** Its name in sentences, such as `the state directory`. */
   readonly noun: string;
 
   /** Names the place of a record in sentences, such as its path. */
   where(key: string): string;
 
   /**
-   * A record as it is now. Inside a change: which is made only if it is still
-   * so then.
+   * The present record. Inside a change: the change is made only if the record
+   * is still the same.
    *
-   * @throws {StoreError} When it cannot be read; a secret also when others than
-   *   its owner could read it.
+   * @throws {StoreError} When it cannot be read; a secret also when other users
+   *   than its owner could read it.
    */
   read(key: string, secrecy?: "secret"): Promise<string | undefined>;
 
-  /** As `read`; a change is made even if it changes. @throws {StoreError} */
+  /**
+   * Like `read`; but a change is made even if this record changes. @throws
+   * {StoreError}
+   */
   look(key: string): Promise<string | undefined>;
 
   /** Names in a folder that begin with `prefix`, sorted. @throws {StoreError} */
@@ -64,9 +66,9 @@ export interface Records {
 }
 
 /**
- * One attempt at a change: it sees what it wrote, others see nothing of it
- * before it is through. It may be attempted again after somebody else's change,
- * so it does nothing but read and write here.
+ * One attempt at a change: it sees its own writes, and other readers do not see
+ * them before the end. It may be attempted again after another program's
+ * change, so it must only read and write here.
  */
 export interface StoreTransaction extends Records {
   /** Whether there is such a record, readable or not. @throws {StoreError} */
@@ -85,7 +87,7 @@ export interface StoreTransaction extends Records {
   remove(key: string): Promise<boolean>;
 }
 
-/** Where records are kept. `peek` knows what `read` has read. */
+/** The place of records. `peek` returns the last result of `read`. */
 export interface Store extends Records {
   /**
    * Others may have changed a record and `peek` not know it yet: who misses
@@ -117,6 +119,6 @@ export interface Store extends Records {
   /** Starts to watch. @returns How to end it. */
   watch(watcher: StoreWatcher): () => void;
 
-  /** Ends what it has under way. */
+  /** Ends running requests. */
   close(): Promise<void>;
 }

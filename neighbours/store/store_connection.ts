@@ -1,6 +1,6 @@
 /**
- * The way to what servers have in common: one client for records and for what
- * servers say of themselves there, such as that they live.
+ * The connection to the servers' common state: one client for records and for
+ * the servers' announcements, such as their sign of life.
  *
  * @module
  */
@@ -37,16 +37,19 @@ export type StoreLocation =
 /** What private keys are encrypted with where they are kept. */
 export type SealingKeySource =
   | { readonly kind: "file"; readonly path: string }
-  /** The user said so: whoever can read the store can issue certificates. */
+  /** The user's choice: every reader of the store can issue certificates. */
   | { readonly kind: "none" };
 
 /** What servers tell each other; in a directory it is the folder's name. */
 export type Topic = "peers" | "offers";
 
-/** Who says it. */
+/** The owner. */
 export interface SpeakerOptions extends EphemeralOptions {
   readonly serverId: string;
-  /** Where Konnectivity's agents look for Leases, if somebody has said it. */
+  /**
+   * The namespace in which Konnectivity's agents look for Leases, if a flag
+   * names it.
+   */
   readonly namespace?: string;
   readonly labels?: Readonly<Record<string, string>>;
   /** Counts Leases that upstream knows, where there are any. */
@@ -55,7 +58,7 @@ export interface SpeakerOptions extends EphemeralOptions {
 
 /** What every location has, once there is a way to it. */
 interface Connection {
-  /** For sentences; no secret. */
+  /** Its name in sentences; no secret. */
   readonly name: string;
   /** Texts of servers about a topic. Nothing is sent or written yet. */
   ephemerals(topic: Topic, speaker: SpeakerOptions): Promise<Ephemerals>;
@@ -90,7 +93,7 @@ export function directoryConnection(root: string): StoreConnection {
 }
 
 /**
- * Reads what is needed. Nothing is sent yet.
+ * Reads the files. No request is sent yet.
  *
  * @throws {EtcdConfigError | KubernetesConfigError} One sentence.
  */

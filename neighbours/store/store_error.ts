@@ -22,7 +22,7 @@ export class StoreError extends Error {
   }
 }
 
-/** What the state is kept in cannot be reached now: nothing is changed. */
+/** The store cannot be reached now: nothing is changed. */
 export class StoreAwayError extends StoreError {
   override readonly name = "StoreAwayError";
   /** A change was sent, and whether it was made is not known. */
@@ -37,7 +37,7 @@ export class StoreAwayError extends StoreError {
   }
 }
 
-/** Says in a server's log what is wrong with its state. */
+/** Logs the problems of a server's state. */
 export function logState(
   log: Pick<Log, "error">,
   error: Error,
@@ -108,7 +108,7 @@ export function parseRecord(
   }
 }
 
-/** Something in the state that is not as it was written. */
+/** A damaged part of the state. */
 export function damaged(
   records: Named,
   key: string,

@@ -1,6 +1,6 @@
 /**
- * One attempt at a change: what it reads is remembered with its version, what it
- * writes is kept until it is through. Private keys are encrypted here.
+ * One attempt at a change: its reads are remembered with their versions, and
+ * its writes are kept until the end. Private keys are encrypted here.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { StoreError } from "./store_error.ts";
 export class Transaction implements StoreTransaction {
   readonly #read = new Map<string, VersionedRecord | undefined>();
   readonly #guarded = new Set<string>();
-  /** As they are kept, in the order in which they were said first. */
+  /** In stored form, in the order of the first calls. */
   readonly #writes = new Map<string, string | undefined>();
 
   /** @param key Absent: nothing is encrypted. */
@@ -78,7 +78,7 @@ export class Transaction implements StoreTransaction {
           `${recordBytesMax} are possible there`,
       );
     }
-    // Its version: nobody else's change is overwritten unseen.
+    // Its version: no other change is overwritten unnoticed.
     if (!isLocked) await this.#fetch(key);
     this.#writes.set(key, kept);
   }
@@ -105,7 +105,7 @@ export class Transaction implements StoreTransaction {
       );
   }
 
-  /** Makes the change, if nobody else was faster. @throws {StoreError} */
+  /** Makes the change, if no other client was faster. @throws {StoreError} */
   async commit(): Promise<CommitOutcome> {
     const { writes } = this;
     if (writes.length === 0) return { kind: "done", versions: [] };
@@ -142,7 +142,7 @@ export function textOf(
 /** The version of a record that is not there. */
 export const NO_VERSION = "0";
 
-/** What is written whatever is there: nobody looked, and a lock is held. */
+/** Written unconditionally: it was not read, and a lock is held. */
 export const ANY_VERSION = "";
 
 /** A record, and which of its changes made it. Decimal, and grows. */
@@ -153,11 +153,11 @@ export interface VersionedRecord {
   readonly problem?: StoreError;
 }
 
-/** A record that is, or is to be, another one; without text it is gone. */
+/** A record that changes; without text it is removed. */
 export interface RecordChange {
   readonly key: string;
   readonly text: string | undefined;
-  /** Of the change; of a write: the one that it replaces. */
+  /** The version of the change; for a write, the version that it replaces. */
   readonly version: string;
 }
 
@@ -165,7 +165,7 @@ export interface RecordChange {
 export type CommitOutcome =
   | {
     readonly kind: "done";
-    /** Of what was written, in its order. */
+    /** Versions of the written records, in their order. */
     readonly versions: readonly string[];
   }
   /** Something was changed by others: nothing, or a beginning, was written. */
@@ -179,24 +179,24 @@ export interface PlaceEvents {
   /** Everything is followed. */
   following(): void;
   /**
-   * Something is not: what is known may be old.
+   * The store cannot be followed: its copy may be old.
    *
-   * @param why One sentence, no full stop.
-   * @param isLasting Waiting does not help: rights, users.
+   * @param why One sentence, no full stop. @param isLasting Waiting does not
+   *   help: rights, users.
    */
   problem(why: string, isLasting: boolean): void;
 }
 
 /** What a change needs of a place. All of it throws `StoreError`. */
 export interface TransactionPlace {
-  /** For sentences, such as `the state in etcd`. */
+  /** Its name in sentences, such as `the state in etcd`. */
   readonly noun: string;
   readonly recordBytesMax: number;
-  /** Nobody else changes anything meanwhile. */
+  /** No other program changes anything meanwhile. */
   readonly isLocked?: boolean;
   where(key: string): string;
   get(key: string, secrecy?: "secret"): Promise<VersionedRecord | undefined>;
-  /** By name in the folder; with what was read of each on the way. */
+  /** By name in the folder, with records that were read on the way. */
   list(
     folder: string,
     prefix: string,

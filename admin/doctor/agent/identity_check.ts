@@ -176,13 +176,13 @@ function validity(
   };
 }
 
-/** Who would join. */
+/** The node that would join. */
 export interface ProbedToken {
   readonly token: string;
   readonly node: string;
 }
 
-/** In place of the hops of a link: behind `tcp`. */
+/** Used in place of the hops of a link: follow `tcp`. */
 export function tokenHops(
   path: ServerPath,
   probed: ProbedToken,

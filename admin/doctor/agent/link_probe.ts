@@ -41,7 +41,7 @@ import {
 import { ReceiveBudget } from "../../../proto/streams/receive_budget.ts";
 import { Connector, UnheardError } from "../../../agent/links/connector.ts";
 
-/** Who asks. */
+/** The agent whose link is probed. */
 export interface ProbedAgent {
   readonly agentId: string;
   readonly identifiers: Identifiers;
@@ -50,7 +50,7 @@ export interface ProbedAgent {
   readonly hasCredential: boolean;
 }
 
-/** Behind the hops of `path`. */
+/** Follow the hops of `path`. */
 export function linkHops(
   path: ServerPath,
   agent: ProbedAgent,
@@ -193,7 +193,7 @@ function unanswered(where: string, error: unknown): Finding {
   );
 }
 
-/** As an agent would, up to where it wants no link. */
+/** Like an agent, up to the hello, without making a link. */
 async function lookAtHello(
   path: ServerPath,
   { agentId, identifiers }: ProbedAgent,

@@ -1,6 +1,6 @@
 /**
- * Where a server listens, or would: whether each place is free, the server's, or
- * somebody else's. Nothing is opened to find out.
+ * The addresses of a server, running or not: whether each is free, the
+ * server's, or another program's. Nothing is opened for that.
  *
  * @module
  */
@@ -22,11 +22,11 @@ interface PortSubject {
   readonly running:
     | {
       readonly pid: number;
-      /** Where it says that it listens, by name. */
+      /** Its addresses by name, from its own answer. */
       readonly addresses: ReadonlyMap<string, string>;
     }
     | undefined;
-  /** Flags that somebody has named: what runs may have others. */
+  /** Flags on the command line: the running server may have others. */
   readonly given: ReadonlySet<string>;
 }
 
@@ -37,7 +37,7 @@ export interface Listen {
   readonly bindFlag: string;
   readonly hostname: string;
   readonly port: number;
-  /** In place of a port. */
+  /** Used in place of a port. */
   readonly path?: string;
   /** A file that is in the way there is removed at the start. */
   readonly removesFile?: boolean;
@@ -82,7 +82,7 @@ export function lookAtPort(
   const { hostname, port, path, flag, bindFlag } = listen;
   const actual = subject.running?.addresses.get(listen.name);
   if (actual !== undefined && !subject.given.has(flag.replace(/^--/, ""))) {
-    // It was started with flags of its own, and answers: what ours are is nothing.
+    // It was started with its own flags, and answers: ours do not matter.
     if (path === undefined || !subject.given.has("uds-name")) {
       return fine(`the server listens on ${actual}`);
     }
@@ -136,7 +136,7 @@ function isOurs({ pid }: PortOwner, { running }: PortSubject): boolean {
   if (running === undefined) return false;
   if (pid === undefined || pid === running.pid) return true;
   const stat = readProcFile(`/proc/${pid}/stat`) ?? "";
-  // Behind the name, which may hold anything: state, parent.
+  // After the name, which may contain any character: state, parent.
   const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return Number(parent) === running.pid;
 }
@@ -179,7 +179,7 @@ function lookAtPath(
       return skipped(`${path}: ${messageOf(error)}`);
     }
     if (running === undefined) {
-      // In the state directory the first start makes its folder.
+      // In the state directory the first start creates its folder.
       return given.has("uds-name")
         ? folderFault(path) ?? fine(`${path} is free`)
         : fine(`${path} is free`);

@@ -1,7 +1,7 @@
 /**
- * Looks at a server's state as the server would, and says what keeps it from it:
- * the directory and the machine below it, the store, the authorities; and whether
- * it could write its logs. Writes nothing, and makes nothing that is not there.
+ * Checks a server's state as the server would, and reports what would stop it:
+ * the directory and its file system, the store, the authorities, and whether
+ * logs can be written. It writes and creates nothing.
  *
  * @module
  */
@@ -69,7 +69,7 @@ interface OpenedState {
   readonly authorities?: Authorities;
 }
 
-/** The store and the authorities in it. Close what is opened. */
+/** The store and the authorities in it. The caller closes what is opened. */
 export async function openForDoctor(
   source: StateSource,
   nowMs: number,
@@ -113,7 +113,7 @@ function unopened({ connection }: StateSource, error: unknown): Finding {
   );
 }
 
-/** The store answered, and what is in it cannot be used. */
+/** The store answered, and its content cannot be used. */
 function isContent(error: unknown): boolean {
   return error instanceof StoreError && !(error instanceof StoreAwayError);
 }

@@ -20,7 +20,7 @@ import {
 import { alternativeNamesOf } from "../../../platform/pki/certificate_words.ts";
 import { parseIpAddress } from "../../../proto/peer/ip_address.ts";
 
-/** A certificate that somebody looks after, and what it must be for. */
+/** A certificate that an operator must replace, and its purpose. */
 export interface ShownCertificate {
   /** Such as `--cluster-cert`. */
   readonly flag: string;
@@ -31,7 +31,9 @@ export interface ShownCertificate {
   readonly isRenewed: boolean;
 }
 
-/** What ends within so long, and is renewed by nobody, is a warning. */
+/**
+ * A certificate that expires this soon without automatic renewal is a warning.
+ */
 const SOON_MS = 14 * 86_400_000;
 
 const SET_CLOCK =

@@ -1,6 +1,6 @@
 /**
- * Walks a path hop by hop and says what was seen at each: in order, each within
- * a deadline, all of them within one. What a hop is, it does not know.
+ * Walks a path hop by hop and reports a finding for each: in order, each within
+ * a deadline, and all within a common one. It does not know what the hops are.
  *
  * @module
  */
@@ -27,15 +27,15 @@ export interface Hop {
   /**
    * Looks, and changes nothing.
    *
-   * @returns `undefined`: there is nothing to look at here.
+   * @returns `undefined`: this hop does not apply here.
    */
   look(signal: AbortSignal): Promise<Finding | undefined> | Finding | undefined;
 }
 
-/** For one hop: long enough for three SYNs, short enough for who waits. */
+/** For one hop: long enough for three SYNs, short enough for a waiting user. */
 export const HOP_MS = 2_000;
 
-/** For all of them: who asks what is wrong waits no longer. */
+/** For all of them: a user who looks for a fault does not wait longer. */
 export const WALK_MS = 4_000;
 
 /** What a hop ends with when its time is up. */
@@ -49,9 +49,9 @@ interface WalkOptions {
 }
 
 /**
- * Walks. A hop that throws has failed, with its error's message; after a failure
- * only what is independent of it is looked at, and the rest is skipped. Hops are
- * taken one by one: which come next may depend on what was seen before.
+ * Walks. A hop that throws has failed, with its error's message; after a
+ * failure only independent hops are checked, and the rest is skipped. Hops are
+ * taken one by one, because later ones may depend on earlier findings.
  */
 export async function walk(
   hops: Iterable<Hop>,
@@ -141,7 +141,7 @@ export function warned(
   return { outcome: "warning", code, message, remedy };
 }
 
-/** As it should be. */
+/** No fault was found. */
 export function fine(message: string): Finding {
   return { outcome: "ok", message };
 }

@@ -25,7 +25,7 @@ import { tlsClient } from "../../../net/tls/tls_client.ts";
 import { TlsHandshakeError } from "../../../net/tls/trust/tls_errors.ts";
 import type { DatagramAddress } from "../../../net/libc/socket_address.ts";
 
-/** Where to, and as whom. */
+/** The destination, and the credentials. */
 export interface ServerPathOptions {
   readonly address: ServerAddress;
   /** Whom to trust, and what to show. */
@@ -34,9 +34,9 @@ export interface ServerPathOptions {
   readonly serverName?: string;
   readonly otherNames?: readonly string[];
   readonly proxyEnv: ProxyEnvironment;
-  /** By preference. */
+  /** In order of preference. */
   readonly alpn: readonly string[];
-  /** Where that server would answer about its health. */
+  /** The health address of that server. */
   readonly healthPort: number;
   readonly timers: Timers;
   /** Milliseconds since 1970. */
@@ -60,11 +60,11 @@ export interface PortKind {
     | "other"
     | "silent"
     | "closed";
-  /** The clock of what answered, where it says it (HTTP's Date). */
+  /** The clock of the answering machine, if it tells it (HTTP's Date). */
   readonly dateMs?: number;
 }
 
-/** For sentences. */
+/** Its name in sentences. */
 export const PORT_KIND_WORDS: Readonly<Record<PortKind["kind"], string>> = {
   health: "the health port of a tunnel server or agent",
   admin: "the admin port of a tunnel server or agent, or another HTTP server",
@@ -79,7 +79,7 @@ export const PORT_KIND_WORDS: Readonly<Record<PortKind["kind"], string>> = {
 /** What is read of an answer. */
 const ANSWER_BYTES_MAX = 4_096;
 
-/** What says nothing for so long will not. */
+/** A peer that is silent for this long will stay silent. */
 const SILENCE_MS = 400;
 
 /**
@@ -106,7 +106,7 @@ export async function portKind(
     await socket.writeAll(new TextEncoder().encode(request));
     return kindOf(await answerOf(socket));
   } catch {
-    // What a stranger does with our request is no fault of anybody.
+    // The reaction of a foreign program to our request is not a fault.
     return { kind: isSilent ? "silent" : "closed" };
   } finally {
     timer.cancel();
@@ -198,13 +198,17 @@ const SMALL_SEGMENT_BYTES = 500;
 
 /** What connecting to one address several times has shown. */
 export interface LineLook {
-  /** Of the first connection, if none was made. */
+  /** The error of the first connection, if none was made. */
   readonly error?: unknown;
-  /** Sentence for people; absent: nothing is odd. */
+  /** Sentence for people; absent: nothing unusual. */
   readonly loss?: string;
 }
 
-/** Connects several times at once. @param signal Gives up what is not there. */
+/**
+ * Makes several connections at once.
+ *
+ * @param signal Gives up unanswered ones.
+ */
 export async function lookAtLine(
   address: DatagramAddress,
   signal: AbortSignal,
@@ -234,8 +238,8 @@ function resentOf({ descriptor }: Stream): number {
 }
 
 /**
- * Whether a TLS server answers when neither end sends large packets. What it
- * shows is not verified, and nothing is shown to it.
+ * Whether a TLS server answers when neither end sends large packets. Its
+ * certificate is not verified, and no certificate is shown to it.
  *
  * @param signal Gives it up.
  */

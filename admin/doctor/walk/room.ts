@@ -1,8 +1,8 @@
 /**
  * Whether a program of ours has room: on the disk where it keeps its state (the
- * file system is asked, and nothing is written to find out), and of descriptors.
- * Those that are kept for links and administration are not for callers, so a
- * program that is full still says so.
+ * file system is asked, and nothing is written to find out), and of
+ * descriptors. Descriptors reserved for links and administration are not for
+ * callers, so a full program can still report that.
  *
  * @module
  */
@@ -14,14 +14,14 @@ import { descriptorsLeft, SMALL_LIMIT } from "../../../net/libc/descriptors.ts";
 
 /** Less room is a warning: audit logs and certificates need some. */
 const FREE_BYTES_LOW = 64 * 1024 * 1024;
-/** With less nothing more can be written. */
+/** With less room no more writes are possible. */
 const FREE_BYTES_MIN = 256 * 1024;
 
 /**
  * Room and mode of the file system below a directory.
  *
- * @param root Of a program of ours: what it keeps there is to be renewed.
- * @param flag Which names it.
+ * @param root A directory of our program, whose content must be renewed.¶@param
+ *   flag The flag that names it.
  * @returns `undefined`: it can be written.
  */
 export async function lookAtRoom(

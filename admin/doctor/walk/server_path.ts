@@ -1,7 +1,7 @@
 /**
- * The way to a server's port for agents, hop by hop: name, TCP, proxy, TLS. With
- * the very code by which agents and nodes connect, so that whoever walks it and
- * whoever uses it never disagree. Ends before a word of the tunnel is said.
+ * The way to a server's port for agents, hop by hop: name, TCP, proxy, TLS. It
+ * uses the same code with which agents and nodes connect, so that doctor and
+ * agents never disagree. It ends before the tunnel's protocol begins.
  *
  * @module
  */
@@ -69,10 +69,11 @@ export class ServerPath {
   }
 
   /**
-   * The connection that `tls` has made, for who goes on over it: a server waits
-   * there for an agent, and reports one that just hangs up.
+   * The connection that `tls` has made, for the hops after it: a server waits
+   * for an agent there, and reports a connection that simply ends.
    *
-   * @returns `undefined`: there is none, or it does not speak {@linkcode STREAMS_ALPN}.
+   * @returns `undefined`: there is none, or it does not speak {@linkcode
+   *   STREAMS_ALPN}.
    */
   takeStream(): Stream | undefined {
     const stream = this.#stream;
@@ -307,7 +308,7 @@ function connectWords(error: unknown): string {
   return WORDS.get(codeOf(error)) ?? clipped(messageOf(error), 200);
 }
 
-/** Of all addresses that were tried; the worst that can be said of each. */
+/** The finding of all tried addresses; each contributes its worst. */
 function tcpFault(
   name: string,
   port: number,

@@ -91,7 +91,7 @@ const SEE_LOG = "look into the server's log, and run `tunnel doctor server` " +
 const AGENT_PORT = "correct the port in --server: agents connect to the " +
   "server's --agent-port, 8091 unless said";
 
-/** The server does not take what was shown. */
+/** The server refuses the shown certificate. */
 export function refused(message: string): Finding {
   if (/expired/.test(message)) {
     return failed(
@@ -111,9 +111,9 @@ export function refused(message: string): Finding {
 }
 
 /**
- * Nothing of TLS came back, or an end: a program that stands still, one that
- * speaks something else, and a line that swallows or cuts the handshake are told
- * apart by asking again, in other ways, at the same time.
+ * Nothing of TLS came back, or an end: a stopped program, one with another
+ * protocol, and a line that drops or cuts the handshake are distinguished by
+ * further probes at the same time.
  */
 async function noTls(
   where: string,

@@ -53,7 +53,7 @@ export async function topFacts(
 
 /** What it needs. */
 interface LiveTopOptions {
-  /** Of the program, or of each of its workers. */
+  /** Facts of the program, or of each of its workers. */
   readonly clients: readonly Pick<AdminClient, "get" | "post">[];
   readonly screen: FullScreen;
   readonly pageOf: () => Page;
@@ -62,7 +62,7 @@ interface LiveTopOptions {
   readonly firstFacts: TopFacts;
 }
 
-/** Settles when the person has had enough. */
+/** Settles when the user quits. */
 export async function liveTop(options: LiveTopOptions): Promise<void> {
   const top = new LiveTop(options);
   try {
@@ -164,7 +164,7 @@ class LiveTop {
     return joinedFacts(all, this.#state.sort, ROWS_ASKED);
   }
 
-  /** Those that know of it; all, where nobody else could. */
+  /** The workers that know it; if there is only one, that one. */
   async #having(path: string) {
     const { clients } = this.options;
     if (clients.length === 1) return clients;
@@ -174,7 +174,7 @@ class LiveTop {
     return clients.filter((_, at) => found[at]!.status === "fulfilled");
   }
 
-  /** What an answer says, or why there is none. */
+  /** The text of an answer, or why there is none. */
   async #trying(act: () => Promise<string>): Promise<string> {
     try {
       return await act();

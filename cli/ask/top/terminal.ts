@@ -1,6 +1,6 @@
 /**
- * A terminal that is ours for a while: the whole of it, key by key. Whatever
- * ends the program, the terminal is given back as it was.
+ * Takes over the whole terminal for a while, key by key. However the program
+ * ends, the terminal is restored.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { onSignals } from "../../program/signals.ts";
 /** What a full screen needs of the process; tests make their own. */
 export interface TerminalPort {
   setRaw(isRaw: boolean): void;
-  /** What was typed; `null`: nobody types any more. */
+  /** The typed bytes; `null`: the input has ended. */
   read(into: Uint8Array): Promise<number | null>;
   print(text: string): void;
   size(): TerminalSize;
@@ -26,7 +26,10 @@ export interface TerminalPort {
 const OPEN = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J";
 const CLOSE = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/** Nothing stays of what was there; behind a full line it would be its end. */
+/**
+ * Old content is cleared before a line is written, because after a full line
+ * the cursor would clear its last column.
+ */
 const HOME = "\x1b[H";
 const EMPTY_LINE = "\x1b[2K";
 
@@ -49,7 +52,7 @@ export class FullScreen {
     this.#undo.push(
       this.port.onResize(() => events.resized()),
       this.port.onEnd(() => {
-        // The process may be gone before anybody hears of it.
+        // The process may end before a listener is called.
         this.close();
         events.ended();
       }),
@@ -62,7 +65,7 @@ export class FullScreen {
     return this.port.size();
   }
 
-  /** In one write, so that nobody sees half of it. */
+  /** In one write, so that no half screen is visible. */
   draw(lines: readonly string[]): void {
     if (!this.#isOpen) return;
     this.port.print(
@@ -102,14 +105,14 @@ export function processTerminal(
       try {
         Deno.stdin.setRaw(isRaw);
       } catch {
-        // The terminal is gone: there is nothing to give back.
+        // The terminal is gone: there is nothing to restore.
       }
     },
     read: (into) => Deno.stdin.read(into),
     size: () => Deno.consoleSize(),
     onResize: (resized) => listening(["SIGWINCH"], resized),
     onEnd: (end) => {
-      // What nobody foresaw ends the process without a signal.
+      // An unexpected error ends the process without a signal.
       globalThis.addEventListener("unload", end);
       const quiet = listening(ENDS, end);
       return () => {

@@ -54,7 +54,7 @@ export const TOP_COMMAND = topCommand(
   () => Deno.stdin.isTerminal(),
 );
 
-/** The command; tests give it a terminal of theirs. */
+/** The command; tests give it their own terminal. */
 function topCommand(
   terminalOf: (print: CommandContext["print"]) => TerminalPort,
   isTyped: () => boolean,

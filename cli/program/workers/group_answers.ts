@@ -52,7 +52,7 @@ export class GroupAnswers {
     );
   }
 
-  /** From now on these are asked. */
+  /** From now on these workers are asked. */
   open(workers: Workers): void {
     this.#of = workers;
   }

@@ -1,7 +1,7 @@
 /**
- * The parent of several workers: starts them, replaces one that dies, and is one
- * program to signals, to the process that takes its place, and to whoever asks
- * how it is. No connection of the tunnel goes through it.
+ * The parent of several workers: starts them, replaces one that dies, and acts
+ * as one program for signals, for a process that takes over, and for health
+ * checks. No connection of the tunnel goes through it.
  *
  * @module
  */
@@ -35,7 +35,10 @@ import type { ChosenPort, Order } from "./worker_words.ts";
 import { WorkerProcess } from "./worker_process.ts";
 import { UsageError } from "../../flags/usage_error.ts";
 
-/** One that dies sooner after its start than {@linkcode YOUNG_MS}, so often in a row, ends all. */
+/**
+ * A worker that dies sooner after its start than {@linkcode YOUNG_MS}, this
+ * often in a row, ends all.
+ */
 export const YOUNG_DEATHS_MAX = 5;
 
 /** The longest pause before one that died is replaced. */
@@ -44,10 +47,10 @@ const REPLACE_CAP_MS = 5_000;
 /** How often workers are asked how they are. */
 const LOOK_MS = 1_000;
 
-/** How long a worker may take to say how it is before others count alone. */
+/** How long a worker may take to report before the others count alone. */
 const ANSWER_MS = 5_000;
 
-/** A successor wants to know how they are, and does not wait for ever. */
+/** A successor asks for their state, and its patience is limited. */
 const TELL_MS = 1_000;
 
 /** Others serve meanwhile, so it has six times as long as a program that starts. */
@@ -65,11 +68,14 @@ export interface WorkersStart {
   readonly endMs: number;
   /** Where they are asked how they are; absent: on the admin port alone. */
   readonly health?: ListenAddress;
-  /** Where the first one is asked; the others beside it. Absent: nowhere. */
+  /**
+   * The admin address of the first worker; the others are beside it. Absent:
+   * none.
+   */
   readonly adminSocket: string | undefined;
 }
 
-/** The place of one worker, whoever has it. */
+/** The place of one worker, whichever process has it. */
 interface Place {
   worker: WorkerProcess;
   startedMs: number;
@@ -121,8 +127,8 @@ export class WorkerGroup implements Replaceable {
   }
 
   /**
-   * Starts all of them, the first one before the others: what is wrong with
-   * flags, files or addresses, it says once.
+   * Starts all of them, the first one before the others, so that errors in
+   * flags, files or addresses are reported once.
    *
    * @throws {CommandFailure} It could not start.
    */
@@ -219,7 +225,7 @@ export class WorkerGroup implements Replaceable {
     }
   }
 
-  /** Of a worker, or of a program that had none: all go on with that. */
+  /** From a worker, or from a program that had none: all continue with it. */
   recall({ worker, ...part }: HandoverFields): void {
     const isMeant = ({ index }: WorkerProcess) =>
       worker === undefined || index === Number(worker) % this.count;
@@ -287,7 +293,7 @@ export class WorkerGroup implements Replaceable {
     return given;
   }
 
-  /** The sockets of paths that the first one has opened, for the others. */
+  /** The unix sockets that the first worker has opened, for the others. */
   #paths(): readonly WaitingSocket[] {
     const [first] = this.workers;
     return (first?.socketsOf("unix", this.#owners) ?? [])
@@ -332,7 +338,7 @@ export class WorkerGroup implements Replaceable {
     };
   }
 
-  /** It serves as soon as it has the agents that the others have. */
+  /** It serves as soon as it has as many agents as the others. */
   #takeUp(place: Place): void {
     const { worker } = place;
     if (this.#state !== "serving") return;

@@ -45,16 +45,19 @@ export interface WorkerStart {
   readonly role: Omit<WorkerRole, "descriptor">;
   /** The words behind the program's own. */
   readonly argv: readonly string[];
-  /** Of its predecessors; those without a listener at its start are closed. */
+  /**
+   * Sockets of its predecessors; those without a listener at its start are
+   * closed.
+   */
   readonly sockets: readonly WaitingSocket[];
   readonly store: SocketStore;
   readonly acceptors: PathAcceptors;
 }
 
-/** As keys begin (`socket_key.ts`). */
+/** The first part of keys (`socket_key.ts`). */
 export type SocketKind = "tcp" | "unix";
 
-/** A successor wants its memory, and does not wait for ever. */
+/** A successor asks for its memory, and its patience is limited. */
 const MEMORY_MS = 1_000;
 
 /** So many looks without an answer: it is frozen, or very busy. */
@@ -82,7 +85,7 @@ export class WorkerProcess implements PathWorker {
   readonly #paths: string[] = [];
   readonly #started = Promise.withResolvers<void>();
   readonly #gone = Promise.withResolvers<void>();
-  /** Who waits until it is ready; it answers in their order or sooner. */
+  /** Those that wait until it is ready; it answers in their order or sooner. */
   readonly #waiting: (() => void)[] = [];
   readonly #asking: (() => void)[] = [];
   #life: Life = { kind: "starting" };
@@ -92,7 +95,7 @@ export class WorkerProcess implements PathWorker {
     | { readonly parts: HandoverFields[]; readonly told: () => void }
     | undefined;
   #unanswered = 0;
-  /** What it was given, until it has opened what it needs. */
+  /** The sockets that it was given, until it has opened those that it needs. */
   #given: readonly WaitingSocket[];
 
   /** @throws A system error: there is no descriptor, or no process, left. */
@@ -148,7 +151,9 @@ export class WorkerProcess implements PathWorker {
     return this.#unanswered > SILENT_LOOKS_MAX;
   }
 
-  /** Asks how it is. @returns Settles when it has answered, or has ended. */
+  /**
+   * Asks for its state. @returns Settles when it has answered, or has ended.
+   */
   look(): Promise<void> {
     this.#unanswered++;
     // One that is frozen for days is not asked thousands of times.
@@ -168,7 +173,7 @@ export class WorkerProcess implements PathWorker {
     return this.#unanswered > 0 ? Math.max(1, this.#agents) : this.#agents;
   }
 
-  /** What another one goes on with in its place, as far as it says so soon. */
+  /** The memory with which its successor continues, if it comes soon enough. */
   async memory(): Promise<readonly HandoverFields[]> {
     const told = Promise.withResolvers<void>();
     const memory = this.#memory = { parts: [], told: told.resolve };
@@ -190,9 +195,8 @@ export class WorkerProcess implements PathWorker {
   }
 
   /**
-   * It serves from now on.
-   *
-   * @param isAll Without: all but what is better asked when agents are linked.
+   * It serves from now on.¶@param isAll False: without ports that should wait
+   * until agents are linked.
    */
   serve(isAll: boolean): void {
     if (this.#life.kind !== "up") return;
@@ -214,7 +218,7 @@ export class WorkerProcess implements PathWorker {
     this.#channel.send({ kind: "serve", key }, descriptors);
   }
 
-  /** Accepts for another one. */
+  /** Accepts for another worker. */
   adopt(sockets: readonly WaitingSocket[]): void {
     this.#channel.send(
       { kind: "adopt" },
@@ -230,7 +234,7 @@ export class WorkerProcess implements PathWorker {
     }
   }
 
-  /** Asks how it is. @returns `undefined`: it does not answer. */
+  /** Asks for its state. @returns `undefined`: it does not answer. */
   ask(path: string): Promise<Response | undefined> {
     return askOver(
       (descriptor) => this.#channel.send({ kind: "answer" }, [descriptor]),
@@ -249,7 +253,7 @@ export class WorkerProcess implements PathWorker {
     return sockets;
   }
 
-  /** Where it listens on unix sockets. */
+  /** The unix sockets that it listens on. */
   get paths(): readonly string[] {
     return this.#paths;
   }
@@ -332,7 +336,7 @@ export class WorkerProcess implements PathWorker {
     };
     if (isPath) this.#paths.push(key.slice("unix ".length));
     this.#sockets.set(key, [...this.#sockets.get(key) ?? [], copy]);
-    // What it opens later waits for nobody.
+    // Sockets that it opens later need not wait.
     if (this.#mayServe(key)) copy.start();
   }
 
@@ -352,7 +356,7 @@ export class WorkerProcess implements PathWorker {
   }
 }
 
-/** A socket of a worker; what is done with it, the worker does. */
+/** A worker's socket; the worker executes each action on it. */
 class Copy implements ListeningSocket {
   unlist = () => {};
   #state: "held" | "open" | "closed";
@@ -381,7 +385,7 @@ class Copy implements ListeningSocket {
     this.order("hold");
   }
 
-  /** The worker lets go of its own when it is told whose they are now. */
+  /** The worker closes its own copy when it learns of the new owner. */
   handedOver(): void {
     this.close();
   }
@@ -393,7 +397,7 @@ class Copy implements ListeningSocket {
     closeAll([this.descriptor]);
   }
 
-  /** Its descriptor is the caller's; nobody accepts with it. */
+  /** The caller owns the descriptor; no process accepts with it. */
   take(): WaitingSocket {
     this.#state = "closed";
     this.unlist();

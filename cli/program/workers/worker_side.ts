@@ -1,6 +1,6 @@
 /**
  * A process that is one of several workers: it shares its addresses with the
- * others, and does what its parent says.
+ * others, and follows its parent's orders.
  *
  * @module
  */
@@ -47,8 +47,8 @@ export async function runWorker(
 }
 
 /**
- * Terminals and service managers signal every process of a program; the parent
- * passes on what it makes of it.
+ * Terminals and service managers signal every process of a program; only the
+ * parent's order counts.
  */
 const PARENTS: SignalSource = {
   addSignalListener: (signal) => Deno.addSignalListener(signal, ignore),
@@ -59,7 +59,7 @@ function ignore(): void {}
 
 /** How far this process is. */
 type Life =
-  /** `isAlone`: nobody serves meanwhile. */
+  /** `isAlone`: no other process serves meanwhile. */
   | { readonly kind: "starting"; readonly isAlone: boolean }
   | { readonly kind: "running"; readonly program: Replaceable }
   | { readonly kind: "closed" };
@@ -234,7 +234,9 @@ class Worker {
     this.#channel.send({ kind: "memory" });
   }
 
-  /** What it carries goes on; who comes finds another process, or nobody. */
+  /**
+   * Its connections go on; new clients reach another process, if there is one.
+   */
   #orphaned(): void {
     this.#noted(this.#unnoted);
     const life = this.#life;

@@ -30,7 +30,7 @@ import { parseWholeNumber } from "../../flags/go_values.ts";
 import type { HandoverFields } from "../../../net/handover/packet_socket.ts";
 import { UsageError } from "../../flags/usage_error.ts";
 
-/** To a worker. */
+/** Messages to a worker. */
 export type Order =
   /** Listening sockets that it may want. */
   | { readonly kind: "take"; readonly isHeld: boolean }
@@ -67,10 +67,10 @@ export type Order =
   /** What a successor goes on with. */
   | { readonly kind: "report-memory" }
   | { readonly kind: "recall"; readonly part: HandoverFields }
-  /** HTTP: how it is. */
+  /** The answer to health requests over HTTP. */
   | { readonly kind: "answer" };
 
-/** Of a worker. */
+/** Messages of a worker. */
 export type Report =
   | { readonly kind: "opened"; readonly key: string; readonly isHeld: boolean }
   | { readonly kind: "closed"; readonly key: string }
@@ -100,9 +100,9 @@ export interface ChosenPort {
 
 export interface WorkerRole
   extends Pick<OwnGroup, "index" | "count" | "health"> {
-  /** Where the parent is heard. */
+  /** The socket to the parent. */
   readonly descriptor: number;
-  /** Of the whole program, where its user has given it no name. */
+  /** The program's id, if the user gave none. */
   readonly id: string;
   /** No other worker runs yet: its addresses must be free, and it serves at once. */
   readonly isFirst: boolean;
@@ -117,9 +117,8 @@ export function workerEnvironment(role: WorkerRole): Record<string, string> {
 let own: WorkerRole | undefined;
 
 /**
- * The role of this process; `undefined`: it is nobody's worker.
- *
- * @throws {UsageError} Somebody has set the variable by hand.
+ * The role of this process; `undefined`: it is no worker.¶@throws {UsageError}
+ * The variable was set by hand.
  */
 export function workerRole(
   environment: (name: string) => string | undefined,
@@ -141,8 +140,8 @@ export function workerRole(
 }
 
 /**
- * The name of one of several servers behind one address. The first one keeps the
- * program's own, so it is the same server however many workers there are.
+ * The name of one of several servers behind one address. The first one keeps
+ * the program's own, so that it is the same server with any number of workers.
  */
 export function workerServerId(
   serverId: string,
