@@ -42,7 +42,7 @@ export const GROUPS: Readonly<
     token: "Create, list and revoke tokens that let nodes join",
     node: "List, describe, approve, revoke and forget nodes",
     ca: "Show and change the server's certificate authority",
-    policy: "Say which rule decides whether somebody may dial a target",
+    policy: "Say which rule decides whether a caller may dial a target",
     state: "Copy or check what servers have in common",
   },
   Services: {

@@ -181,7 +181,7 @@ Deno.test("a state is listed only where no server runs, and only if it can answe
         ...question,
       );
       assertEquals([code, printed], [1, ""]);
-      assertMatch(errors, /nobody answers there; is it running\?/);
+      assertMatch(errors, /no program answers there; is it running\?/);
     }
     await Deno.remove(path);
     // One runs, and refuses.

@@ -53,7 +53,7 @@ const WHAT_FLAGS = inGroup("The endpoints", {
   }),
   "service-port": flag.port(0, {
     help: "Write the service as well, with this port, unless it exists.",
-    defaultText: "somebody else writes the service",
+    defaultText: "another program writes the service",
   }),
   "protocol": flag.choice(["tcp", "udp"], "tcp", {
     help: "Protocol of that port.",

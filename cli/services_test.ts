@@ -215,7 +215,10 @@ Deno.test("a service that is not there is a failure, and so is no proxy", async 
   assertStringIncludes(missing.errors, "knows no service default/nope");
   const said = await runAt(SERVICES_COMMAND, `127.0.0.1:${deadPort()}`);
   assertEquals(said.code, ExitCode.FAILURE);
-  assertMatch(said.errors, /Cannot ask the proxy at .*: nobody answers there/);
+  assertMatch(
+    said.errors,
+    /Cannot ask the proxy at .*: no program answers there/,
+  );
 });
 
 Deno.test("counts are short", () => {

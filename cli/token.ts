@@ -112,7 +112,7 @@ async function revoke(
 ): Promise<ExitCode> {
   if (await tokens.revoke(id)) {
     print(
-      `Revoked token ${id}: nobody joins with it any more; nodes ` +
+      `Revoked token ${id}: no node joins with it any more; nodes ` +
         "that did are as before.\n",
     );
     return ExitCode.OK;

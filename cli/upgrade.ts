@@ -76,7 +76,7 @@ export const UPGRADE_COMMAND = defineCommand({
   about: [
     "Asks the running process to start FILE in its place, with its own flags " +
     "and environment. The new process takes over the ports when it is ready, so " +
-    "that nobody is refused; the old one ends when its connections have ended. " +
+    "that no client is refused; the old one ends when its connections have ended. " +
     "If the new one fails, or is not ready in time, the old one goes on, and the " +
     "reason is printed. Only root and the process's own user may ask.",
   ],

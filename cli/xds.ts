@@ -135,7 +135,7 @@ export function statusText({ ready, sources, clients }: SyncAnswer): string {
     const late = sources.filter(({ synced }) => !synced)
       .map(({ name }) => name);
     notes.push(
-      `nobody is answered yet: ${late.join(", ")} has not said all it has\n`,
+      `no client is answered yet: ${late.join(", ")} has not said all it has\n`,
     );
   }
   return table + notes.join("");

@@ -111,7 +111,7 @@ Deno.test("statusText() says why nobody is answered, and what is away", () => {
   });
   assertEquals(text.split("\n").slice(1, 3), [
     "source etcd: nobody answers",
-    "nobody is answered yet: etcd has not said all it has",
+    "no client is answered yet: etcd has not said all it has",
   ]);
 });
 

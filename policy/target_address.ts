@@ -42,7 +42,7 @@ export function splitAddress(
 ): { readonly host: string; readonly port: number } {
   const { protocol, address } = target;
   if (hasUnseen(address)) {
-    throw addressError(protocol, address, "it has characters that nobody sees");
+    throw addressError(protocol, address, "it has invisible characters");
   }
   const match = /^(?:\[([^\][]*)\]|([^:\][]*)):([^:]*)$/.exec(address);
   if (match === null) {

@@ -32,7 +32,7 @@ Deno.test("an address with what nobody sees is none", () => {
     assertThrows(
       () => splitAddress({ protocol: "tcp", address }),
       DialError,
-      "it has characters that nobody sees",
+      "it has invisible characters",
     );
   }
 });

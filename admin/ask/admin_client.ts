@@ -335,7 +335,7 @@ const ADMIN_PORTS = "give the admin port: 8095 of a server, 8094 of an " +
 const PROBLEM_LENGTH_MAX = 2_000;
 
 const PROBLEMS: ReadonlyMap<string, string> = new Map([
-  ["ECONNREFUSED", "nobody answers there; is it running?"],
+  ["ECONNREFUSED", "no program answers there; is it running?"],
   ["ENOENT", "there is no such socket; is it running?"],
   ["EACCES", "its socket is not for this user; run this as its user or root"],
   ["ETIMEDOUT", "the connection timed out"],

@@ -119,7 +119,7 @@ Deno.test("why there is no answer is one sentence, with the code that came", asy
   await assertRejects(
     () => client.get("/v1/status"),
     AdminError,
-    `Cannot ask the server at ${at}: nobody answers there; is it running?`,
+    `Cannot ask the server at ${at}: no program answers there; is it running?`,
   );
   await assertRejects(
     () => adminClient("agent", { kind: "unix", path: "/nowhere/x" }).get("/"),

@@ -179,7 +179,7 @@ async function look(path: string): Promise<Finding> {
 function notRunning(): Finding {
   return warned(
     "TUN402",
-    "no agent runs here with this identity, so the node is linked to nobody",
+    "no agent runs here with this identity, so the node has no link",
     "start it: systemctl start tunnel-agent, or tunnel agent",
   );
 }
@@ -271,7 +271,7 @@ function unanswered(where: string, error: unknown): Finding {
   if (codeOf(error) === "ECONNREFUSED") {
     return failed(
       "TUN401",
-      `the program runs, and nobody listens on its health port ${where}`,
+      `the program runs, and no process listens on its health port ${where}`,
       "name the one that it was started with: --health-port",
     );
   }

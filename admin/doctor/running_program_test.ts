@@ -28,7 +28,7 @@ Deno.test("why a health port does not answer is said in words", async () => {
   const finding = await localHealth({ ...ANY, port }, signal);
   assertEquals(
     finding?.message,
-    `the program runs, and nobody listens on its health port 127.0.0.1:${port}`,
+    `the program runs, and no process listens on its health port 127.0.0.1:${port}`,
   );
   const silent = Deno.listen(ANY);
   const at = { ...ANY, port: (silent.addr as Deno.NetAddr).port };

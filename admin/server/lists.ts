@@ -46,7 +46,7 @@ function serviceInfo(
 ): ServicesAnswer["services"][number] {
   const isReady = ({ state }: Endpoint) => state === "ready";
   const problem = endpoints.length === 0
-    ? "it has no endpoints: whoever connects to it is refused"
+    ? "it has no endpoints: clients that connect to it are refused"
     : endpoints.some(isReady)
     ? undefined
     : "none of its endpoints is ready";

@@ -81,7 +81,7 @@ export async function pingLink(
   link.checkLiveness();
   const until = askedMs + PING_MS;
   while (link.lastHeardMs < askedMs || link.askedMs !== undefined) {
-    if (signal.aborted) return { problem: "nobody waits for it any more" };
+    if (signal.aborted) return { problem: "the request has ended" };
     if (timers.now() >= until) {
       return { problem: `no answer within ${PING_MS / 1_000} s` };
     }

@@ -91,7 +91,7 @@ function* ownWarnings(parts: ServerParts): Iterable<Warning> {
     yield {
       code: code("TUN333"),
       severity: "notice",
-      message: "Agents need no certificate: anybody who can connect to " +
+      message: "Agents need no certificate: any program that can connect to " +
         `${agents} may become an agent and get connections`,
     };
   }

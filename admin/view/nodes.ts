@@ -169,7 +169,7 @@ function conduitsSection(
   { name, conduits, conduitDetails: shown }: NodeDetail,
 ): Section {
   if (conduits === 0 && shown.length === 0) {
-    return { heading: "Connected", summary: "nobody" };
+    return { heading: "Connected", summary: "none" };
   }
   const rest = conduits - shown.length;
   return {

@@ -174,7 +174,7 @@ function slowNote(
   const time = roundTripMs === undefined ? "" : ` (${millisText(roundTripMs)})`;
   const isMore = conduits !== undefined && conduits > callers.length;
   const below = callers.length === 0
-    ? conduits === undefined ? undefined : "nobody is connected to it"
+    ? conduits === undefined ? undefined : "no client is connected to it"
     : `connected: ${callers.join(", ")}` +
       (isMore ? `; all ${countText(conduits)}: ` : "; more: ") +
       `tunnel node describe ${shellWord(name)}`;

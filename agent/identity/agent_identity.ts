@@ -318,7 +318,7 @@ export class AgentIdentity implements LinkIdentity {
       if (!(error instanceof PrivateFileError)) throw error;
       this.#log.warn(
         `Cannot write the node's key again: ${error.message}; keep this agent ` +
-          "running, as nobody else has it",
+          "running, because no other program has it",
         { code: "TUN905" },
       );
     }

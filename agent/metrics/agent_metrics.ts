@@ -203,7 +203,7 @@ export function watchBudget(
   registry.computed(
     "gauge",
     `${AGENT_PREFIX}waiting_bytes`,
-    "Bytes received that nobody has taken yet, of all connections.",
+    "Bytes received and not taken yet, of all connections.",
     () => budget.bytes,
   );
   registry.computed(

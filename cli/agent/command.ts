@@ -49,7 +49,7 @@ export function agentCommand(start: StartAgent): Command {
     name: "agent",
     operands: "[flags]",
     about: [
-      "Runs on a node that nobody can dial: calls out to the servers and makes " +
+      "Runs on a node that cannot be dialed: calls out to the servers and makes " +
       "the connections that they ask for. It is known by the identity that " +
       "the node has joined with, or joins first (--join), or by --agent-cert. " +
       "Takes the flags of Konnectivity's proxy-agent.",

@@ -173,7 +173,7 @@ function noAnswer(
   const kinds = new Set(programs.map(({ program }) => program));
   if (kinds.size === 1) return problems[0];
   return failure(
-    "Cannot ask anybody: no server, agent or proxy of this user answers on " +
+    "Cannot ask: no server, agent or proxy of this user answers on " +
       "this machine; name one with --server, --agent, --proxy or --state-dir",
     "TUN121",
   );

@@ -43,7 +43,7 @@ export const STATUS_COMMAND = defineCommand({
     "first, each with its code and the next command; then servers and links, " +
     "nodes (which are offline since when, which are slow and why, who is " +
     "connected to those), connections, discovery, and what expires next.",
-    "Ends with 1 when nobody answers. With -o json there is one answer when a " +
+    "Ends with 1 when no program answers. With -o json there is one answer when a " +
     "flag names whom to ask, and else a list of all of them, in programs.",
   ],
   examples: [

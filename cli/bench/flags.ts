@@ -52,7 +52,7 @@ export const BENCH_FLAGS = {
     "serve": flag.word("[HOST:]PORT", {
       help:
         "Be such a target until interrupted, on loopback unless HOST says " +
-        "otherwise. Whoever connects may measure.",
+        "otherwise. Any client that connects may measure.",
     }),
   }),
   ...ROUTE_FLAGS,

@@ -127,11 +127,11 @@ export const MASTER_IDLE_FLAGS = {
     status: { kind: "idle", because: "the API server is spoken to in v1" },
   }),
   "insecure-skip-tls-verify": flag.boolean(false, {
-    help: "Refused when true: whoever answers at that address would decide " +
+    help: "Refused when true: any server at that address would decide " +
       "where services lead.",
     status: {
       kind: "missing",
-      because: "whoever answers at that address would be believed, give " +
+      because: "any server at that address would be believed, give " +
         "--certificate-authority in its place",
     },
   }),

@@ -105,7 +105,7 @@ export const KUBERNETES_FLAGS = inGroup(KUBERNETES, {
 export const PROFILING_FLAGS = inGroup("Health, admin, shutdown", {
   "enable-profiling": flag.boolean(false, {
     help: "Serve a CPU profile and a heap snapshot at /debug/pprof on the " +
-      "admin port, in V8's formats, to whoever reaches that port.",
+      "admin port, in V8's formats, to every client of that port.",
   }),
   ...CONTENTION_FLAG,
 });

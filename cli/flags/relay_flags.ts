@@ -19,7 +19,7 @@ export const RELAY_FLAGS = inGroup(
   {
     "xds-listen": flag.word("IP:PORT", {
       help: "Relay discovery (ADS, for gRPC clients and Envoy) to the server " +
-        "under this node's identity. Loopback only: whoever reaches it is " +
+        "under this node's identity. Loopback only: every client of it is " +
         "admitted.",
       defaultText: "none",
     }),

@@ -97,7 +97,7 @@ export const EARLY_DATA_FLAG = inGroup(TARGET, {
   "early-data": flag.boolean(true, {
     help: "Send what a caller says first together with the dial, which saves " +
       "a round trip. If the server or agent then stands still, the connection " +
-      "fails, as nobody knows whether the target has heard it. With =false it " +
+      "fails, because the target may have received it. With =false it " +
       "follows once the target is connected.",
   }),
 });

@@ -141,7 +141,7 @@ export function stateKey(
   if (path !== "") return { kind: "file", path };
   if (kind === "directory") return undefined;
   throw new UsageError(
-    `Cannot keep keys of a CA in ${kind} as they are: whoever can read them ` +
+    `Cannot keep keys of a CA in ${kind} as they are: every user who can read them ` +
       `there can issue certificates; give --${flag} FILE (head -c 32 ` +
       "/dev/urandom > FILE, the same on all servers), or accept the risk " +
       `with --${flag}=none`,

@@ -237,8 +237,8 @@ export function exposureNotice(addresses: LocalAddresses): string | undefined {
   if (addresses.kind === "virtual-ips" || isLoopbackHost(addresses.host)) {
     return undefined;
   }
-  return `services are served on ${addresses.host}: whoever reaches this ` +
-    "machine reaches them without authentication";
+  return `services are served on ${addresses.host}: every client that ` +
+    "reaches this machine reaches them without authentication";
 }
 
 /** What they say. */

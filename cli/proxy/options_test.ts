@@ -181,7 +181,7 @@ Deno.test("services that others reach are worth a warning", () => {
   const open = { kind: "original", host: "0.0.0.0" } as const;
   assertEquals(exposureNotice({ ...open, host: "127.0.0.1" }), undefined);
   assertEquals(
-    exposureNotice(open)?.includes("whoever reaches this machine"),
+    exposureNotice(open)?.includes("every client that reaches this machine"),
     true,
   );
 });

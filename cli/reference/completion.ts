@@ -39,7 +39,7 @@ export function completionCommand(
     about: [
       "Commands, flags, their values and files are completed from the tables " +
       "of this version; nodes, services and connections are asked for where " +
-      "they run, which is quick and silent when nobody answers.",
+      "they run, which is quick and silent when no program answers.",
     ],
     examples: [
       "tunnel completion bash >/etc/bash_completion.d/tunnel",

@@ -59,7 +59,7 @@ export function adminRemoteOptions(
   const missing = clientCaFile === ""
     ? "--admin-client-ca-file: who asks there shows a certificate of that CA"
     : flags["policy-file"] === ""
-    ? "--policy-file: its admins say who may ask there, and nobody else may"
+    ? "--policy-file: only its admins may ask there"
     : undefined;
   if (missing !== undefined) {
     throw new UsageError(

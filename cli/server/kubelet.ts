@@ -51,7 +51,8 @@ export const KUBELET_FLAGS = inGroup("Kubelets (docs/kubernetes.md)", {
       "address.",
   }),
   "kubelet-insecure-skip-verify": flag.boolean(false, {
-    help: "Do not verify kubelets: whoever can answer in place of one on a " +
+    help:
+      "Do not verify kubelets: a program that answers in place of one on a " +
       "node reads and writes what callers send to it, including logs " +
       "and commands.",
   }),

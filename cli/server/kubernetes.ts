@@ -156,7 +156,7 @@ function tokenRequirement(
   if (flags["allow-anonymous-agents"]) {
     throw new UsageError(
       "Cannot use --allow-anonymous-agents together with --agent-namespace: " +
-        "nobody would have to show a token; remove one of them",
+        "no agent would have to show a token; remove one of them",
     );
   }
   return {

@@ -47,7 +47,7 @@ Deno.test("tokens need all three flags, and exclude other ways in", () => {
   assertThrows(
     () => server(...TOKENS, "--allow-anonymous-agents"),
     UsageError,
-    "nobody would have to show a token",
+    "no agent would have to show a token",
   );
 });
 

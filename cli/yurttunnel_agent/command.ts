@@ -42,7 +42,7 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
     operands: "[flags]",
     about: [
       "Takes the place of yurttunnel-agent: has a certificate issued by the " +
-      "cluster (somebody has to approve it; tunnel server --csr-approver " +
+      "cluster (an operator must approve it; tunnel server --csr-approver " +
       "does), finds its servers by their Service, and dials what they ask for.",
     ],
     examples: [

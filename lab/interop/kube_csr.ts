@@ -224,7 +224,7 @@ export const KUBE_CSR_CASES: KubeCases = {
       );
       const log = await logOf(server);
       assertStringIncludes(log, 'of "system:node:edge1" for node edge1');
-      assert(!log.includes("may be somebody else"), log);
+      assert(!log.includes("may be another agent"), log);
       // What was kept serves the next start: nothing is asked for.
       await agent.child.stop("SIGKILL");
       const again = stage.agent("edge1", kubeconfig, [

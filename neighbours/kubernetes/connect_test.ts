@@ -448,7 +448,7 @@ Deno.test("a plugin that needs a person, or another language, is refused", () =>
   using home = new KubeFolder();
   const refused = (exec: object, words: string) =>
     assertThrows(() => plugin(home, "", exec), KubernetesConfigError, words);
-  refused({ interactiveMode: "Always" }, "there is nobody to ask");
+  refused({ interactiveMode: "Always" }, "there is no person to ask");
   refused({ apiVersion: "client.authentication.k8s.io/v1alpha1" }, "wanted");
   refused({ command: "" }, "command: it is empty");
 });

@@ -166,7 +166,7 @@ async function untilDecided(
     );
   const isGone = () =>
     deciding.reject(
-      new CsrError(`Somebody has deleted ${describe(last)}; asking anew`),
+      new CsrError(`${describe(last)} was deleted; asking again`),
     );
   const following = new ListWatch<CertificateSigningRequest>({
     client,

@@ -64,7 +64,7 @@ export function readExecPlugin(exec: DocumentMap, folder: string): ExecPlugin {
   if (exec.text("interactiveMode") === "Always") {
     exec.refuse(
       "interactiveMode",
-      "saw Always, but there is nobody to ask; log in by a token or a " +
+      "saw Always, but there is no person to ask; log in by a token or a " +
         "certificate",
     );
   }

@@ -168,7 +168,7 @@ function clusterOf(
   if (cluster.flag("insecure-skip-tls-verify")) {
     cluster.refuse(
       "insecure-skip-tls-verify",
-      "it is not supported, because whoever answers at that address would be " +
+      "it is not supported, because any server at that address would be " +
         "believed; give certificate-authority-data",
     );
   }

@@ -71,7 +71,7 @@ export function loopbackDoor({ operate, view, sessions }: Tokens): AdminDoor {
     throw new AdminFailure(401, {
       code: "TUN122",
       message: operate === undefined
-        ? "This program has no --state-dir to keep a token in, so nobody can " +
+        ? "This program has no --state-dir to keep a token in, so no client can " +
           "be known here: give it one"
         : isWrong
         ? `The token is not that of this program, which is in ${operate.path}`

@@ -306,7 +306,7 @@ export class ConnectSession<Caller>
       this.#refuse(
         504,
         "Cannot wait for the target: the client has ended its side before " +
-          "the tunnel was open, and nobody answered soon",
+          "the tunnel was open, and no answer came soon",
         true,
       );
     });

@@ -137,7 +137,7 @@ export class ResponseReader {
       read = this.push(read.rest);
     }
     if (read?.head.status === 101) {
-      throw this.#broken("changed the protocol, which nobody asked for");
+      throw this.#broken("changed the protocol, which was not requested");
     }
     return read;
   }

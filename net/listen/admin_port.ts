@@ -158,7 +158,7 @@ export class AdminPort implements BoundListener {
       if (remote !== undefined) this.#listenRemote(remote);
       for (const role of ["operate", "view"] as const) {
         await this.#token(role)
-          ?.make(log, "nobody can be known by it on the admin port");
+          ?.make(log, "it identifies no caller on the admin port");
       }
     }
     const isNamed = socket !== undefined;

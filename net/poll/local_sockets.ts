@@ -15,7 +15,8 @@ import {
 const WAYS: Readonly<Record<Wakeup["kind"], string>> = {
   ring: "io_uring wakes the program",
   thread: "a thread waits for them, as io_uring is not allowed here",
-  timer: "they are looked at every few milliseconds, as nobody else can wait",
+  timer:
+    "they are looked at every few milliseconds, because the platform has no other way to wait",
 };
 
 /** A sentence, once something is open. */

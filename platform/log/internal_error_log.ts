@@ -136,7 +136,7 @@ export function registerInternalErrors(
   registry.computedLabelled(
     "counter",
     `${program}_internal_errors_total`,
-    "Errors that nobody foresaw, by what was going on; each ended one " +
+    "Unexpected errors in our own code, by activity; each ended one " +
       "connection, stream, request or task.",
     ["where"],
     internalErrorCounts,

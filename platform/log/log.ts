@@ -237,7 +237,7 @@ interface LineDevice {
   write(bytes: Uint8Array): number;
 }
 
-const MISSING_WHY = "nobody read them, or the disk was full";
+const MISSING_WHY = "they were not read, or the disk was full";
 
 /** The disk, or what a user may have of it, is full, or out of order. */
 const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"]);

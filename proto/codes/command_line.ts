@@ -69,7 +69,7 @@ export const COMMAND_LINE = {
     means: "The sentence says what was seen. It has no code of its own.",
     causes: [
       "See the sentence.",
-      "Somebody pressed Ctrl-C.",
+      "Ctrl-C was pressed.",
       "What `tunnel adsc` was told to wait for did not come.",
     ],
     mend: ["`tunnel doctor` looks for what is wrong."],

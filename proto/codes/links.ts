@@ -40,7 +40,7 @@ export const LINKS = {
   TUN402: {
     slug: "no-server-linked",
     title: "A node has no link to any server",
-    means: "Nobody reaches it. Its agent tries again and again.",
+    means: "It cannot be reached. Its agent tries again and again.",
     causes: [
       "The agent or its machine does not run.",
       "The network, the server, or the node's certificate.",
@@ -48,7 +48,7 @@ export const LINKS = {
     mend: [
       "On the server: `tunnel doctor node NAME`.",
       "On the node: `tunnel doctor agent`; its log says why an attempt failed.",
-      "A node that is gone for ever: `tunnel node forget NAME`.",
+      "A node that will not come back: `tunnel node forget NAME`.",
     ],
     see: "operations.md",
   },

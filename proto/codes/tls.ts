@@ -64,7 +64,7 @@ export const TLS = {
   TUN205: {
     slug: "peer-untrusted",
     title: "The other end's certificate is of a CA that is not trusted here",
-    means: "No connection was made: the other end may be anybody.",
+    means: "No connection was made: the other end may be an impostor.",
     causes: [
       "The CA file here is of another server, or the token is: it was told " +
       "nothing of it.",

@@ -162,7 +162,9 @@ export class PacketConduit implements Conduit {
 
   attach(events: ConduitEvents): void {
     if (this.#events !== undefined) {
-      throw new TypeError("Cannot attach to a conduit: somebody did before");
+      throw new TypeError(
+        "Cannot attach to a conduit: it has a handler already",
+      );
     }
     this.#events = events;
     if (!this.#opensByItself) return;

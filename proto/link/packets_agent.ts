@@ -250,7 +250,7 @@ export class PacketsAgentLink implements ClientCallEvents {
     target: Conduit,
   ): void {
     if (!this.#take(random, dial)) {
-      return abandon(target, "nobody waits any more for this connection");
+      return abandon(target, "the caller gave this connection up");
     }
     const connectId = ++this.#connectIds;
     const conduit = this.#mux.add(connectId, datagrams)!;

@@ -314,7 +314,7 @@ class PacketsServerLink extends ConnectedLink
       // Cancelled before, or never requested: there is no caller to use it.
       if (connectId === 0) return;
       this.#mux.rememberClosed(connectId);
-      const reset = "nobody waits any more for this connection";
+      const reset = "the caller gave this connection up";
       return this.#mux.say({ type: "CLOSE_REQ", connectId, reset });
     }
     if (error !== "") {

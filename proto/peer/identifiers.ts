@@ -173,7 +173,7 @@ function name(
   if (!isStrict) return undefined;
   throw new IdentifiersError(
     `Cannot use the agent identifier ${key}=${JSON.stringify(text)}: it has ` +
-      "blanks, or characters that nobody sees",
+      "blanks, or invisible characters",
   );
 }
 

@@ -305,7 +305,7 @@ Deno.test("a name that looks like another one on every screen is none", () => {
       assertThrows(
         () => parseIdentifiers(query, "flag"),
         IdentifiersError,
-        "characters that nobody sees",
+        "invisible characters",
       );
     }
   }

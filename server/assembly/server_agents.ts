@@ -285,7 +285,7 @@ export class ServerAgents {
 
   #warnOfAnonymous(address: string): void {
     this.core.program.log.warn(
-      `agents need no certificate on ${address}: anybody who can connect there ` +
+      `agents need no certificate on ${address}: any program that can connect there ` +
         "may become an agent and get connections for any target" +
         (this.#trust?.identity === undefined ? "" : " but joined nodes"),
       { code: "TUN333" },

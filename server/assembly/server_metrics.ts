@@ -127,7 +127,7 @@ export class ServerMetrics {
     shownGauge(
       this.registry,
       "waiting_bytes",
-      "Bytes received that nobody has taken yet, of all connections.",
+      "Bytes received and not taken yet, of all connections.",
       () => budget.bytes,
     );
     this.registry.computed(

@@ -186,7 +186,7 @@ async function authorizeNode(
       : "";
     options.observer.warn(
       `agent ${JSON.stringify(peer.agentId.slice(0, QUOTE_LENGTH_MAX))} may ` +
-        `be somebody else: ${what}${remark}` +
+        `be another node: ${what}${remark}` +
         doubts.map((text) => ` (${text})`).join(""),
       "TUN333",
     );

@@ -95,7 +95,9 @@ export function decodeForwarded(metadata: Metadata): ForwardedDial {
   if (serverId === "" || serverId.length > SERVER_ID_LENGTH_MAX) {
     throw unreadable(`a server id of ${serverId.length} characters`);
   }
-  if (hasUnseen(serverId)) throw unreadable("a server id that nobody can read");
+  if (hasUnseen(serverId)) {
+    throw unreadable("a server id with invisible characters");
+  }
   // As a node the caller could be admitted where only a node's services are
   // allowed.
   if (caller.node !== "" && !isNodeName(caller.node)) {

@@ -89,7 +89,7 @@ Deno.test("what no server sends is refused with what was seen", () => {
     [
       "a name for a terminal",
       message({ ...good, serverId: "s1\u001b[2J\n" }),
-      /a server id that nobody can read/,
+      /a server id with invisible characters/,
     ],
     [
       "a server as a node",

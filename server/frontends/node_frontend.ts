@@ -311,7 +311,7 @@ class NodeCaller implements NodeCalls {
 const refuseNobody: MethodHandler = () => {
   throw new GrpcError(
     StatusCode.UNAUTHENTICATED,
-    "Cannot connect this caller to anybody: it showed no certificate; use that " +
+    "Cannot connect this caller: it showed no certificate; use that " +
       "of a node that joined",
   );
 };

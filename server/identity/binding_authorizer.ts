@@ -59,7 +59,7 @@ export function bindingAuthorizer(
     }
     if (said.isNew(keyOf(peer))) {
       observer.warn(
-        `agent ${JSON.stringify(peer.agentId)} may be somebody else: ${seen} ` +
+        `agent ${JSON.stringify(peer.agentId)} may be another agent: ${seen} ` +
           "(refused with --node-binding=enforce)",
       );
     }

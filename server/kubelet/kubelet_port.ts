@@ -114,7 +114,7 @@ export class KubeletPort {
     });
     if (!dialing.isUnverified) return;
     log.warn(
-      "kubelets' certificates are not verified: whoever can answer in a " +
+      "kubelets' certificates are not verified: a program that answers in a " +
         "kubelet's place on a node reads and writes what callers say to it",
       { code: "TUN333" },
     );

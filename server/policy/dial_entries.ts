@@ -70,7 +70,10 @@ const FRONTEND = map({
 }, {
   isStrict: true,
   someOf: [
-    [WHO, `it says nobody; add one of ${WHO.join(", ")} ("*" is everybody)`],
+    [
+      WHO,
+      `it names no caller; add one of ${WHO.join(", ")} ("*" is every caller)`,
+    ],
     DECIDES,
   ],
   apart: [[

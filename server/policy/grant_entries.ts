@@ -205,7 +205,7 @@ const ADMIN = map({
   required: { role: 'wanted "view" or "operate"' },
   someOf: [[
     ["uid", ...CERTIFICATE_FIELDS],
-    `it says nobody; add uid, or one of ${CERTIFICATE_FIELDS.join(", ")}`,
+    `it names no person; add uid, or one of ${CERTIFICATE_FIELDS.join(", ")}`,
   ]],
   apart: [[
     "uid",

@@ -176,7 +176,7 @@ const REFUSED: readonly (readonly [document: unknown, says: string])[] = [
   [{ frontend: [] }, "frontend: there is no such field; did you mean frontends?"],
   [{ frontends: {} }, "frontends: saw a map, wanted a list"],
   [{ frontends: [7] }, "frontends[0]: saw a number, wanted a map of commonName"],
-  [{ frontends: [{ allow: [] }] }, "frontends[0]: it says nobody; add one of commonName"],
+  [{ frontends: [{ allow: [] }] }, "frontends[0]: it names no caller; add one of commonName"],
   [{ frontends: [{ commonName: "a" }] }, "frontends[0]: it neither allows nor denies"],
   [{ frontends: [{ commonName: "a", allow: "tcp:*:*" }] }, "frontends[0].allow: saw a string, wanted a list"],
   [
@@ -269,7 +269,7 @@ Deno.test("a star is about everybody with a certificate, and about no process", 
 Deno.test("an entry that says nobody, or no role, is refused with its place", () => {
   // deno-fmt-ignore: the columns are the point.
   const cases: readonly (readonly [entry: unknown, place: string, problem: RegExp])[] = [
-    [{ role: "view" },                             "admins.0",      /it says nobody/],
+    [{ role: "view" },                             "admins.0",      /it names no person/],
     [{ commonName: "a" },                          "admins.0.role", /wanted "view" or "operate"/],
     [{ commonName: "a", role: "admin" },           "admins.0.role", /wanted view, operate/],
     [{ commonName: "a", uid: 1, role: "view" },    "admins.0.uid",  /make two entries/],

@@ -86,7 +86,7 @@ export async function openOrCreateState(
   }
   if (key === undefined) {
     source.warn(
-      `keys of the CA are in ${connection.name} as they are: whoever can read ` +
+      `keys of the CA are in ${connection.name} as they are: every user who can read ` +
         "them there can issue certificates; --state-key-file encrypts them",
     );
   }
@@ -282,7 +282,7 @@ export function outageNotes(
   if (outage === undefined) return [];
   return [
     `${engine.noun} is away for ${secondsAway(engine, nowMs())} s: ` +
-    `${outage.why}; nobody joins and nothing is changed`,
+    `${outage.why}; no node can join and nothing is changed`,
   ];
 }
 

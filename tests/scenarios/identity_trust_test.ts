@@ -95,7 +95,7 @@ Deno.test("a foreign authority beside our own: each agent finds its server", asy
     keyPair: client,
     ca,
   });
-  assertEquals(rig.tunnel.log.matching(/may be somebody else/), []);
+  assertEquals(rig.tunnel.log.matching(/may be another agent/), []);
   // Asks for tunnel-server and knows ours.
   const node = await rig.joined("edge-7");
   await node.renew(await rig.place());
@@ -144,7 +144,7 @@ Deno.test("a foreign authority that bears our authority's name issues no nodes",
 Deno.test("a foreign agent that takes another name is shown, or refused", async () => {
   await using warns = await Tunnel.open();
   await warns.link({ agentId: "somebody" });
-  await warns.log.until(/^agent "somebody" may be somebody else/);
+  await warns.log.until(/^agent "somebody" may be another agent/);
   const mismatches = "tunnel_server_node_binding_mismatches_total";
   assertEquals(await warns.metric(mismatches), 1);
   await using enforces = await Tunnel.open({

@@ -125,7 +125,7 @@ export function lookAtCertificate(
     return warned(
       "TUN202",
       `${what} expires in ${spanOf(leaf.notAfterMs - nowMs)}, on ${until}, ` +
-        "and nobody renews it here",
+        "and no program renews it here",
       again,
     );
   }

@@ -216,7 +216,7 @@ function observerOf(log: Log): CsrObserver {
   return {
     asking: () => log.event("asking the cluster for a certificate"),
     pending: (name) =>
-      log.event("a certificate was asked for; somebody has to approve it", {
+      log.event("a certificate was requested; an operator must approve it", {
         request: name,
       }),
     obtained: ({ notAfterMs }) =>

@@ -245,7 +245,7 @@ class Worker {
     const { program } = life;
     if (program.isDraining) return;
     this.log.error(
-      "the parent process has ended: this worker accepts nobody any more, " +
+      "the parent process has ended: this worker accepts no more clients, " +
         "and ends when what it carries has ended",
       { code: "TUN908" },
     );

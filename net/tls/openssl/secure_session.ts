@@ -166,7 +166,10 @@ export class SecureSession {
     // Errors of a failed attempt; the next call would take them for its own.
     this.#library.ERR_clear_error();
     if (this.#expected !== undefined && !this.#wasExpected) {
-      throw this.#error = new SslError("", "TLS failed: nobody compared names");
+      throw this.#error = new SslError(
+        "",
+        "TLS failed: names were not compared",
+      );
     }
     const { message } = handshakeCallbacks(this.#library);
     this.#library.SSL_set_info_callback(ssl, message);

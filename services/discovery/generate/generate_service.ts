@@ -178,7 +178,7 @@ class PortClaims {
           // A port with a configured address gets it before ports without one.
           rank: this.#rank + (port.listen === undefined ? 1 : 0),
           address: place,
-          whenLost: `${portText(port)}: nobody listens for it, give it ` +
+          whenLost: `${portText(port)}: no port listens for it, give it ` +
             `another listen; ${place} is the place of`,
           // Ports with HTTP requests have routes, which lead to clusters.
         }, appProtocolOf(port) === undefined ? [name] : undefined);

@@ -201,7 +201,7 @@ Deno.test("of two that want one place the one with a configured address has it, 
   views.update(book.put(serviceOf("a", 8080), endpoint));
   assertEquals(listeners(), ["default/a:8080"]);
   assertEquals(reasons(), [
-    "default/b port 8080: nobody listens for it, give it another listen; " +
+    "default/b port 8080: no port listens for it, give it another listen; " +
     "tcp 127.0.0.1:8080 is the place of default/a",
   ]);
   // Clusters are no matter of places.

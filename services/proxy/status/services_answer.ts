@@ -85,7 +85,7 @@ function* problemsOf(
   } else if (port.endpoints.length === 0) {
     yield {
       service,
-      problem: "it has no endpoints: whoever connects is refused",
+      problem: "it has no endpoints: clients that connect are refused",
     };
   } else if (inUse === 0) {
     yield { service, problem: "none of its endpoints can be used" };

@@ -94,7 +94,8 @@ export const SERVER_STATUS: StatusAnswer = {
     {
       severity: "error",
       code: "TUN203",
-      message: "The frontend's certificate expires in 2d3h and nobody renews " +
+      message:
+        "The frontend's certificate expires in 2d3h and no program renews " +
         "it; replace /etc/tunnel/frontend.crt and send SIGHUP",
     },
     {
