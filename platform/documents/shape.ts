@@ -19,7 +19,7 @@ export const SHAPE_PROBLEMS_MAX = 100;
 /** Values of a document: YAML can name one list in another without an end. */
 export const VALUES_MAX = 8_000_000;
 
-/** What may stand somewhere, and what it means. */
+/** The allowed values of a place, and their meaning. */
 export interface Shape<Meaning> {
   readonly schema: JsonSchema;
   /** Whether a value is of the kind at all: of several shapes, the one meant. */
@@ -31,7 +31,7 @@ export interface Shape<Meaning> {
 /** What a shape reads. */
 export type MeaningOf<S> = S extends Shape<infer Meaning> ? Meaning : never;
 
-/** One pass through a document: where it is, and what was wrong so far. */
+/** One pass through a document: the present place, and the errors so far. */
 export class Reading {
   readonly problems: FieldError[] = [];
   readonly #place: (string | number)[];
@@ -65,7 +65,7 @@ export class Reading {
     return this.say(problem);
   }
 
-  /** Reads what stands under `key`. */
+  /** Reads the value of `key`. */
   inside<T>(
     key: string | number,
     shape: Shape<T>,
@@ -121,7 +121,7 @@ export function as<From, To>(
 
 // --- Values ------------------------------------------------------------------------
 
-/** A value of its own kind; `read` gives the sentence of what cannot be one. */
+/** A value of a special kind; `read` returns the sentence for a wrong one. */
 export function scalar<T>(
   schema: JsonSchema,
   types: readonly ("string" | "number" | "boolean")[],
@@ -138,7 +138,7 @@ export const TEXT: Shape<string> = scalar(
   readText,
 );
 
-/** A text that says something: an empty one would open what it closed. */
+/** A non-empty text: an empty one would allow what it should forbid. */
 export const FULL_TEXT: Shape<string> = scalar(
   { minLength: 1, type: "string" },
   ["string"],
@@ -234,7 +234,7 @@ export function list<T>(
   { least = 0, most = Infinity, inAll }: {
     readonly least?: number;
     readonly most?: number;
-    /** Of all such lists of a document, and what they hold. */
+    /** All such lists of a document together. */
     readonly inAll?: readonly [most: number, what: string];
   } = {},
 ): Shape<readonly T[]> {
@@ -303,13 +303,16 @@ export function either<Shapes extends readonly Shape<unknown>[]>(
 
 /** What is demanded of the fields of a map together. */
 export interface MapRules<Required extends string> {
-  /** By field, the sentence that is said when it is missing. */
+  /** By field, the sentence when it is missing. */
   readonly required?: Readonly<Record<Required, string>>;
-  /** Of each of these lists one field at least; and what is said without. */
+  /**
+   * At least one field of each list must be present; with the sentence when
+   * none is.
+   */
   readonly someOf?: readonly (readonly [fields: readonly string[], string])[];
   /** Exactly one of these. */
   readonly oneOf?: readonly string[];
-  /** A field that stands without any of these; and what is said of both. */
+  /** A field that is wrong without one of these; with the sentence for that. */
   readonly apart?: readonly (readonly [
     field: string,
     others: readonly string[],
@@ -317,7 +320,7 @@ export interface MapRules<Required extends string> {
   ])[];
   /** An empty value is a mistake; else it counts as absent. */
   readonly isStrict?: boolean;
-  /** Of another program: there may be fields that ours does not read. */
+  /** Another program's: it may have fields that ours does not read. */
   readonly isOpen?: boolean;
 }
 
