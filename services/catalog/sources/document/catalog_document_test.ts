@@ -333,7 +333,10 @@ Deno.test("each field refuses what it cannot mean", () => {
     ["policy: {health: {http: {port: web}}}", "wanted 1 to 65535"],
     ["policy: {health: {tcp: {path: /}}}", "no such field"],
     ["endpoints: [{address: 10.0.0.1, weight: 0}]", "wanted 1 to 1000"],
-    ["endpoints: [{address: 10.0.0.1, ports: {https: 1}}]", "no such field"],
+    [
+      "endpoints: [{address: 10.0.0.1, ports: {https: 1}}]",
+      "wanted port: PORT",
+    ],
     ["endpoints: [{address: 10.0.0.1, port: 1, ports: {}}]", "ports as well"],
     ["endpoints: [{address: 300.0.0.1}]", "neither an IP address"],
     ["endpoints: [{address: 10.0.0.1, via: {}}]", "wanted one of uid"],

@@ -273,8 +273,10 @@ function portsOf(
   const known = of.map(({ name }) => name);
   const unknown = ports.keys().find((name) => !known.includes(name));
   if (unknown !== undefined) {
-    const problem = `there is no such field; wanted one of ${known.join(", ")}`;
-    return at.say(problem, ...inside, "ports", unknown);
+    const wanted = known.includes("")
+      ? "the service's port has no name; wanted port: PORT instead of ports"
+      : `there is no such field; wanted one of ${known.join(", ")}`;
+    return at.say(wanted, ...inside, "ports", unknown);
   }
   return known.flatMap((name) => {
     const port = ports.get(name);
