@@ -1,9 +1,10 @@
 /**
- * `tunnel dashboard`: signs a browser in.¶Attack in mind: every user can read a
- * command line (`/proc/PID/cmdline`), and a sign-in link works for the first
- * client that opens it. So `--open` starts a browser with an address of
- * loopback, which redirects it only if the kernel says that the connection is
- * this user's.
+ * `tunnel dashboard`: signs a browser in.
+ *
+ * Attack in mind: every user can read a command line (`/proc/PID/cmdline`), and
+ * a sign-in link works for the first client that opens it. So `--open` starts a
+ * browser with an address of loopback, which redirects it only if the kernel
+ * says that the connection is this user's.
  *
  * @module
  */

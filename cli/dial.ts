@@ -97,8 +97,9 @@ export interface StandardStreams {
  *
  * A person at a terminal does not end the input when the other side is done, so
  * there the other side's end is enough. A program's input continues: it may be
- * half of a conversation.¶A pipe without a reader ends it like the other side's
- * end.
+ * half of a conversation.
+ *
+ * A pipe without a reader ends it like the other side's end.
  *
  * @throws {CommandFailure} When the connection was reset or lost.
  */

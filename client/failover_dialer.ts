@@ -235,7 +235,9 @@ const QUICKER = new DialError("cancelled", "another server was quicker");
 
 /**
  * Whether another server may do better, without sending the caller's bytes
- * twice.¶@param hasSaid The caller's bytes have left, or may have.
+ * twice.
+ *
+ * @param hasSaid The caller's bytes have left, or may have.
  */
 function isOfServer(error: unknown, hasSaid: boolean): error is Error {
   if (error instanceof DialError) {

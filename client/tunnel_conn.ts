@@ -40,8 +40,8 @@ export class TunnelConn implements Disposable, AsyncDisposable {
   /**
    * Takes a conduit over; `dial` does it for most.
    *
-   * @param conduit A connected conduit without a handler.¶@param remoteAddr The
-   *   dialed target.
+   * @param conduit A connected conduit without a handler.
+   * @param remoteAddr The dialed target.
    */
   constructor(
     private readonly conduit: Conduit,

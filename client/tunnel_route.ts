@@ -96,8 +96,9 @@ export function describeFrontend(address: FrontendAddress): string {
 
 // The identity of a node, for routes in its name: the certificate and the trust
 // of connections, and callbacks for a refused certificate and for a chance to
-// ask a server.¶It knows neither where an identity is kept nor how it is
-// renewed.
+// ask a server.
+//
+// It knows neither where an identity is kept nor how it is renewed.
 
 export interface NodeIdentity extends UpstreamIdentity {
   /** For the next connection; valid after `ready`. */

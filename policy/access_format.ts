@@ -1,8 +1,9 @@
 /**
  * How one connection looks in an access log: as JSON, as text (logfmt), or as
- * the line of NCSA and Apache, followed by the tunnel's own fields.¶A peer's
- * text is shortened, and blanks, quotes and control characters in it are
- * escaped, so a peer cannot forge a field or a line.
+ * the line of NCSA and Apache, followed by the tunnel's own fields.
+ *
+ * A peer's text is shortened, and blanks, quotes and control characters in it
+ * are escaped, so a peer cannot forge a field or a line.
  *
  * @module
  */

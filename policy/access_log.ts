@@ -1,9 +1,11 @@
 /**
  * The access log: a line for each finished or failed connection, in a file that
  * is rotated and opened again as audit logs are, or on standard output or
- * error.¶It is for people and their tools, and proves nothing: with a sample
- * most connections are left out, and a file that cannot be written loses lines.
- * The audit log is the complete one.
+ * error.
+ *
+ * It is for people and their tools, and proves nothing: with a sample most
+ * connections are left out, and a file that cannot be written loses lines. The
+ * audit log is the complete one.
  *
  * @module
  */

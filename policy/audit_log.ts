@@ -4,8 +4,9 @@
  * Adding a line never blocks and never fails: lines are kept in limited memory
  * and written in order in the background. While the file cannot be written (for
  * example a full disk) they wait; lines without room are dropped and counted,
- * and a line in the file says how many are missing.¶It does not know what the
- * lines mean.
+ * and a line in the file says how many are missing.
+ *
+ * It does not know what the lines mean.
  *
  * @module
  */
@@ -210,9 +211,10 @@ export class AuditLog {
   }
 
   /**
-   * Writes the lines that wait now, until the first failure. Never
-   * rejects.¶Later lines wait for their own turn: otherwise, under load, each
-   * write would contain only the few lines that came during the previous one.
+   * Writes the lines that wait now, until the first failure. Never rejects.
+   *
+   * Later lines wait for their own turn: otherwise, under load, each write
+   * would contain only the few lines that came during the previous one.
    */
   async #writeAll(): Promise<void> {
     let left = this.#buffer.lines;

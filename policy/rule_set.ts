@@ -1,7 +1,8 @@
 /**
- * Evaluates a target by a list of rules. Pure; it does not use DNS.¶A matching
- * deny rule refuses, whatever else matches; otherwise a matching allow rule
- * allows; a target without a matching rule is refused.
+ * Evaluates a target by a list of rules. Pure; it does not use DNS.
+ *
+ * A matching deny rule refuses, whatever else matches; otherwise a matching
+ * allow rule allows; a target without a matching rule is refused.
  *
  * A name is evaluated twice: as a name, and then each address that it has. An
  * allow rule about names (or `*`) allows the name whatever its addresses are,

@@ -1,7 +1,8 @@
 /**
- * Patterns in which `*` matches any run of characters, even an empty
- * one.¶Regular expressions are not used: the matched text comes from peers, and
- * a pattern such as `*a*a*a*` must not take longer than going through the text
+ * Patterns in which `*` matches any run of characters, even an empty one.
+ *
+ * Regular expressions are not used: the matched text comes from peers, and a
+ * pattern such as `*a*a*a*` must not take longer than going through the text
  * once.
  *
  * @module

@@ -57,9 +57,10 @@ function elsewhere({ remoteAddress }: Stream): string | undefined {
 
 /**
  * Attack in mind: while a program does not run, any user of this machine may
- * listen on its port, and wait for a client that shows its token
- * there.¶@returns Why the token is not shown; `undefined`: it may be shown, or
- * the owner is unknown.
+ * listen on its port, and wait for a client that shows its token there.
+ *
+ * @returns Why the token is not shown; `undefined`: it may be shown, or the
+ *   owner is unknown.
  */
 function strangerAt(
   { remoteAddress }: Stream,

@@ -1,8 +1,9 @@
 /**
  * The dashboard on the admin port, `/dashboard/`: one page, one script, one
  * style sheet, and their permissions. A browser that is not signed in is only
- * told the command to type.¶All data come from the admin API, with the caller's
- * rights.
+ * told the command to type.
+ *
+ * All data come from the admin API, with the caller's rights.
  *
  * @module
  */

@@ -1,9 +1,10 @@
 /**
  * `POST /v1/trace`: follows a dial hop by hop: the agent and the strategy that
  * found it; the policy's decision; whether the agent's link is alive; and the
- * agent's answer about the target, by a dial without data.¶The dial is the
- * server's own: it is neither counted nor recorded as a caller's. The audit log
- * of the admin API names the user who asked for it.
+ * agent's answer about the target, by a dial without data.
+ *
+ * The dial is the server's own: it is neither counted nor recorded as a
+ * caller's. The audit log of the admin API names the user who asked for it.
  *
  * @module
  */

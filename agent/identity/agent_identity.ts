@@ -110,8 +110,10 @@ export class AgentIdentity implements LinkIdentity {
 
   /**
    * Opens the identity of a joined node; joins, if it has not joined and has a
-   * token.¶@throws {PrivateFileError} When the directory cannot be
-   * used.¶@throws {EnrolmentError} When the node gets no identity.
+   * token.
+   *
+   * @throws {PrivateFileError} When the directory cannot be used.
+   * @throws {EnrolmentError} When the node gets no identity.
    */
   static async open(
     options: AgentIdentityOptions,

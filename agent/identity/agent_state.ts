@@ -181,8 +181,9 @@ export class AgentState {
 
   /**
    * Saves what a server has issued, in an order that may be interrupted at any
-   * point.¶@throws {PkiError} When it is not for our key; then nothing is
-   * saved.
+   * point.
+   *
+   * @throws {PkiError} When it is not for our key; then nothing is saved.
    */
   async keep(
     enrolment: Enrolment,
@@ -279,9 +280,10 @@ export class AgentState {
   }
 
   /**
-   * Runs `act` while no other process does such work with this
-   * directory.¶@throws {PrivateFileError} When the lock is not free; else what
-   * `act` throws.
+   * Runs `act` while no other process does such work with this directory.
+   *
+   * @throws {PrivateFileError} When the lock is not free; else what `act`
+   *   throws.
    */
   async exclusively<Result>(
     act: () => Promise<Result>,

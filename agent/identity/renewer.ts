@@ -1,7 +1,9 @@
 /**
  * Renews a node's certificate: at two thirds of its life, when another
- * authority issues, and after it has expired.¶It decides when, and by which
- * proof. `renew` requests and saves; standing links are not affected.
+ * authority issues, and after it has expired.
+ *
+ * It decides when, and by which proof. `renew` requests and saves; standing
+ * links are not affected.
  *
  * @module
  */
@@ -134,7 +136,9 @@ export class Renewer {
   /**
    * The stored certificate is damaged or gone. A new one is requested at once,
    * but not sooner than {@linkcode DOUBT_MS} after the last: the cause of the
-   * damage may still be active.¶@returns `false` when that was known.
+   * damage may still be active.
+   *
+   * @returns `false` when that was known.
    */
   replace(): boolean {
     if (this.#replaceMs !== undefined) return false;

@@ -1,11 +1,14 @@
 /**
- * The links of one address: when it is tried, and when it rests.¶A configured
- * address is tried again as long as it leads to no server, whatever other
- * addresses do. If it leads to a server that another address also leads to, it
- * is an alias: it keeps no links. An alias is tried again when that server is
- * lost, and now and then, because it may be a load balancer.¶It decides when to
- * connect. `connect` knows how, and `HeldLinks` knows the links of all
- * addresses.
+ * The links of one address: when it is tried, and when it rests.
+ *
+ * A configured address is tried again as long as it leads to no server,
+ * whatever other addresses do. If it leads to a server that another address
+ * also leads to, it is an alias: it keeps no links. An alias is tried again
+ * when that server is lost, and now and then, because it may be a load
+ * balancer.
+ *
+ * It decides when to connect. `connect` knows how, and `HeldLinks` knows the
+ * links of all addresses.
  *
  * @module
  */
@@ -194,8 +197,9 @@ export class AddressLinks {
   }
 
   /**
-   * The held links have changed, by any address.¶@param isNews Servers may be
-   * found that could not be found before.
+   * The held links have changed, by any address.
+   *
+   * @param isNews Servers may be found that could not be found before.
    */
   reconsider(isNews: boolean): void {
     if (this.#alias?.isComing === false) this.#alias = undefined;

@@ -92,8 +92,9 @@ export interface AttemptEvents {
   /** Called once, for a link that was handed over. */
   closed(reason: string): void;
   /**
-   * The server is leaving: it still serves new dials.¶@param spreadMs Its
-   * agents should link elsewhere within this time.
+   * The server is leaving: it still serves new dials.
+   *
+   * @param spreadMs Its agents should link elsewhere within this time.
    */
   draining(spreadMs: number): void;
   /** The server tells the addresses of servers, in place of earlier ones. */
@@ -430,9 +431,10 @@ function haveSameKeys(
 
 // The addresses of servers, from linked servers: an address counts while any of
 // them reports it. When no server is linked, the last reports still count, so
-// that an agent that has lost all servers knows where to look.¶A report proves
-// nothing: a server at such an address must show the same certificate as at a
-// configured one.
+// that an agent that has lost all servers knows where to look.
+//
+// A report proves nothing: a server at such an address must show the same
+// certificate as at a configured one.
 
 /**
  * Servers that are looked at. A service has a few; one that names more cannot

@@ -1,9 +1,10 @@
 /**
  * The standing links by server, and the places that running attempts have
- * claimed.¶A server is a process: a successor with the same id is another
- * server, which gets a new link while the old link serves its conduits to the
- * end. Servers that do not say which process they are, are distinguished by
- * their ids alone.
+ * claimed.
+ *
+ * A server is a process: a successor with the same id is another server, which
+ * gets a new link while the old link serves its conduits to the end. Servers
+ * that do not say which process they are, are distinguished by their ids alone.
  *
  * It knows neither addresses nor when to connect.
  *
@@ -178,9 +179,10 @@ export class HeldLinks {
   }
 
   /**
-   * The server wants no new conduits on it.¶@returns Whether that changes
-   * something. It does not for a server without a process id: its successor
-   * would look the same.
+   * The server wants no new conduits on it.
+   *
+   * @returns Whether that changes something. It does not for a server without a
+   *   process id: its successor would look the same.
    */
   drains(link: ServerLink): boolean {
     const held = this.find(link)?.links.get(link);

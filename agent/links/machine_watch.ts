@@ -1,8 +1,10 @@
 /**
  * Reports when links should be checked: the machine's network has changed, or
- * this process did not run for a while.¶On a machine with changing containers
- * the network changes all the time, so changes are gathered for a moment, and
- * after some of them their rate is limited.
+ * this process did not run for a while.
+ *
+ * On a machine with changing containers the network changes all the time, so
+ * changes are gathered for a moment, and after some of them their rate is
+ * limited.
  *
  * @module
  */

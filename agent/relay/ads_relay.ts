@@ -1,9 +1,10 @@
 /**
  * Discovery for programs on this machine: clients on loopback are passed on to
  * a server under the node's identity, because gRPC clients and Envoy have no
- * identity of the tunnel.¶The server learns that the requests are a relay's
- * (`tunnel-relay`), and where the clients can ask for connections
- * (`tunnel-connect`).
+ * identity of the tunnel.
+ *
+ * The server learns that the requests are a relay's (`tunnel-relay`), and where
+ * the clients can ask for connections (`tunnel-connect`).
  *
  * @module
  */

@@ -1,8 +1,10 @@
 /**
  * Connections for programs on this machine: a program that sends HTTP CONNECT
  * on loopback is connected through the tunnel under the node's identity, if the
- * server allows the node.¶Programs ask for a host and a port, or for a virtual
- * address from discovery, which the server translates.
+ * server allows the node.
+ *
+ * Programs ask for a host and a port, or for a virtual address from discovery,
+ * which the server translates.
  *
  * @module
  */

@@ -51,8 +51,9 @@ const CHUNK_BYTES = 64 * 1024;
 
 /**
  * Measures. It ends when every measurement has a figure or a gap; each has a
- * time limit.¶@throws {TunnelDialError | BenchError} After the results until
- * then.
+ * time limit.
+ *
+ * @throws {TunnelDialError | BenchError} After the results until then.
  */
 export async function runBench(options: BenchOptions): Promise<void> {
   for (const plan of options.plans) {

@@ -56,9 +56,9 @@ const BYTES_MAX = 64 * 1024 * 1024;
 /**
  * Checks a file.
  *
- * @param kind Absent: it is recognized.¶@param context Its words are flags
- *   beside a file of flags.¶@throws {UsageError} When it cannot be read, or its
- *   kind is unknown.
+ * @param kind Absent: it is recognized.
+ * @param context Its words are flags beside a file of flags.
+ * @throws {UsageError} When it cannot be read, or its kind is unknown.
  */
 export function checkFile(
   file: string,

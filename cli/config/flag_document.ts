@@ -40,8 +40,10 @@ function textProblems(flag: Flag<unknown>, text: string): string[] {
 
 /**
  * Errors in the combination of a document's flags, when each value alone is
- * valid.¶@param argv Flags beside the file; the environment may differ where it
- * is used.
+ * valid.
+ *
+ * @param argv Flags beside the file; the environment may differ where it is
+ *   used.
  * @throws {UsageError} When those cannot be used.
  */
 export function togetherProblems(

@@ -184,8 +184,9 @@ export function identifiersFlag(details: FlagDetails): Flag<Identifiers> {
 }
 
 /**
- * The same, in its original spelling.¶@param none A text that means "no
- * identifiers".
+ * The same, in its original spelling.
+ *
+ * @param none A text that means "no identifiers".
  */
 export function grantsFlag(details: FlagDetails, none?: string): Flag<string> {
   return flag.parsed("", (text) => {

@@ -63,9 +63,10 @@ export function programStateDirectory(
 }
 
 /**
- * For commands that only a server can answer, when no flag names one.¶@throws
- * {UsageError} When this machine has joined as a node, and has never had a
- * server.
+ * For commands that only a server can answer, when no flag names one.
+ *
+ * @throws {UsageError} When this machine has joined as a node, and has never
+ *   had a server.
  */
 export function refuseOnNode(
   environment: (name: string) => string | undefined,

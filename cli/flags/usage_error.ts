@@ -27,9 +27,11 @@ export function unusable(
 }
 
 /**
- * Refuses flags that may not stand beside, or without, another flag.¶@param
- * isThere Whether a flag is given.¶@param why The text after `Cannot use --flag
- * `.¶@throws {UsageError} For the first that is given.
+ * Refuses flags that may not stand beside, or without, another flag.
+ *
+ * @param isThere Whether a flag is given.
+ * @param why The text after `Cannot use --flag `.
+ * @throws {UsageError} For the first that is given.
  */
 export function refuseFlags<Name extends string>(
   flags: Iterable<Name>,

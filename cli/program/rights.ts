@@ -1,11 +1,13 @@
 /**
  * The permissions of the packaged program's commands, and how this program is
  * started, from source, bundled or compiled: for `demo` and workers, which
- * start it again, and for packaging.¶Each command states its permissions beside
- * its flags (`command.ts`); the launcher and the table of docs/security.md are
- * generated from that. There are three sets, each with all of the one before.
- * Reading and the environment are open to all: flags decide which files and
- * variables are read. Nothing is asked for at run time (`--no-prompt`).
+ * start it again, and for packaging.
+ *
+ * Each command states its permissions beside its flags (`command.ts`); the
+ * launcher and the table of docs/security.md are generated from that. There are
+ * three sets, each with all of the one before. Reading and the environment are
+ * open to all: flags decide which files and variables are read. Nothing is
+ * asked for at run time (`--no-prompt`).
  *
  * @module
  */

@@ -159,8 +159,8 @@ function stateFileOf(
 const SHARED: readonly string[] = ["agent-cert", "agent-key", "state-dir"];
 
 /**
- * @param access The access to discovery servers, if there are any.¶@param
- *   identity The node's identity, when it has joined.
+ * @param access The access to discovery servers, if there are any.
+ * @param identity The node's identity, when it has joined.
  * @returns `undefined` when there is none and no flag asks for one.
  * @throws {UsageError} One line.
  */

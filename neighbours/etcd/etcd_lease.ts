@@ -1,9 +1,10 @@
 /**
- * Holds a lease as long as it runs, and a new one when that is lost.¶The lease
- * runs on etcd's clock, so only etcd knows whether it is alive: a member that
- * does not answer is left for the next one and the same lease is renewed there.
- * When etcd says that it is gone, its keys are gone as well; then there is a
- * new lease, and its holder writes the keys again.
+ * Holds a lease as long as it runs, and a new one when that is lost.
+ *
+ * The lease runs on etcd's clock, so only etcd knows whether it is alive: a
+ * member that does not answer is left for the next one and the same lease is
+ * renewed there. When etcd says that it is gone, its keys are gone as well;
+ * then there is a new lease, and its holder writes the keys again.
  *
  * Reading order: `start`, `#holdOne`, `#renew`, `Renewal`.
  *
@@ -75,8 +76,9 @@ export class EtcdLease {
   }
 
   /**
-   * Ends the lease and its keys at once.¶@throws {EtcdError} When etcd could
-   * not be asked: then the lease expires.
+   * Ends the lease and its keys at once.
+   *
+   * @throws {EtcdError} When etcd could not be asked: then the lease expires.
    */
   async stop(): Promise<void> {
     this.#stopping.abort();

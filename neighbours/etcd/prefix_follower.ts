@@ -1,8 +1,9 @@
 /**
  * Follows all keys under a prefix: reads them, watches their changes, and reads
- * them again when etcd has compacted the revision, or is another cluster.¶It
- * keeps no copy. The listener receives the whole, then changes in the order in
- * which they were made, then perhaps the whole again; every missed change is
+ * them again when etcd has compacted the revision, or is another cluster.
+ *
+ * It keeps no copy. The listener receives the whole, then changes in the order
+ * in which they were made, then perhaps the whole again; every missed change is
  * made up for. While etcd is away the listener hears only that.
  *
  * Reading order: `start`, `#follow`, `#list`, `#watch`.

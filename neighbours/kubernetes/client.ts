@@ -2,8 +2,9 @@
  * Talks to a Kubernetes API server: one request, one answer, with a deadline,
  * patience where the server asks for it, and errors that say what to do.
  *
- * JSON only. Watches and leases are in other files; this one knows HTTP.¶A
- * caller's `signal` ends every request, with its reason.
+ * JSON only. Watches and leases are in other files; this one knows HTTP.
+ *
+ * A caller's `signal` ends every request, with its reason.
  *
  * Reading order: `KubernetesClient.get`, then `#send`, then `#attempt`.
  *

@@ -35,8 +35,10 @@ export interface KubernetesOptions {
 }
 
 /**
- * Reads the configuration. No request is sent yet.¶@param when `late`: it is
- * read with the first request, which fails if that fails.
+ * Reads the configuration. No request is sent yet.
+ *
+ * @param when `late`: it is read with the first request, which fails if that
+ *   fails.
  * @throws {KubernetesConfigError} One sentence.
  */
 export function connectKubernetes(

@@ -1,8 +1,10 @@
 /**
  * Gets a certificate from a cluster: writes a CertificateSigningRequest, waits
- * until it is approved and the signer has signed it.¶The request's name is
- * computed from its key and its content. So a second request with the same key
- * (after a failure or a restart) finds the first one instead of adding another.
+ * until it is approved and the signer has signed it.
+ *
+ * The request's name is computed from its key and its content. So a second
+ * request with the same key (after a failure or a restart) finds the first one
+ * instead of adding another.
  *
  * @module
  */

@@ -1,7 +1,8 @@
 /**
- * A collection's objects as they were last seen, and the changes of
- * events.¶Each object carries the version of its last change. An event that is
- * not newer changes nothing, whether it came twice or late.
+ * A collection's objects as they were last seen, and the changes of events.
+ *
+ * Each object carries the version of its last change. An event that is not
+ * newer changes nothing, whether it came twice or late.
  *
  * @module
  */

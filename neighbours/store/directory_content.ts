@@ -1,9 +1,10 @@
 /**
  * The state of a state directory: complete, incomplete, or foreign; and its
- * creation, which starts again after an interruption.¶A new authority is made
- * only in a missing or empty directory. A directory that lost its authority is
- * a fault that an operator must see, because a new authority would lock out
- * every node.
+ * creation, which starts again after an interruption.
+ *
+ * A new authority is made only in a missing or empty directory. A directory
+ * that lost its authority is a fault that an operator must see, because a new
+ * authority would lock out every node.
  *
  * @module
  */
@@ -28,9 +29,10 @@ const FORMAT = { format: "tunnel-server-state", version: 1 } as const;
 export const FORMAT_TEXT: string = JSON.stringify(FORMAT) + "\n";
 
 /**
- * @param key The record that names the format.¶@param what Such as
- *   `directory`.¶@param where For the sentence: the place with that
- *   format.¶@throws {StoreError} When the record is missing, or not ours.
+ * @param key The record that names the format.
+ * @param what Such as `directory`.
+ * @param where For the sentence: the place with that format.
+ * @throws {StoreError} When the record is missing, or not ours.
  */
 export async function checkFormat(
   records: Records,

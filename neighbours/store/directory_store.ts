@@ -172,8 +172,9 @@ export class DirectoryStore implements Store {
 
   /**
    * Runs `change` while no other change runs here, in this process or another.
-   * Not from inside another change.¶@throws {StoreError} When the system
-   * refuses; else the errors of `change`.
+   * Not from inside another change.
+   *
+   * @throws {StoreError} When the system refuses; else the errors of `change`.
    */
   exclusively<Result>(change: () => Promise<Result>): Promise<Result> {
     const turn = this.#queue.then(async () => {

@@ -1,9 +1,11 @@
 /**
  * A state that is kept elsewhere: followed folders are copied here, so that
  * links are authorized at once and continue when the place is away; changes are
- * repeated until no other client was faster.¶While the place is away nothing
- * can be changed, and the copy is served. When it is back all is read again,
- * and watchers learn that anything may have changed.
+ * repeated until no other client was faster.
+ *
+ * While the place is away nothing can be changed, and the copy is served. When
+ * it is back all is read again, and watchers learn that anything may have
+ * changed.
  *
  * @module
  */

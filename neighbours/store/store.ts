@@ -1,11 +1,12 @@
 /**
  * The contract of the servers' common state: records, which are texts at keys
  * of two levels, such as `nodes/edge-7.json` or `ca/roles.json`. In every kind
- * of store a key is the record's path in a state directory.¶A store promises: a
- * change is made completely or not at all (a store that cannot do that says so,
- * and keeps the order of writes); no change overwrites another one unnoticed;
- * and of several attempts to create a record one wins, over all servers. It
- * does not know the content of records.
+ * of store a key is the record's path in a state directory.
+ *
+ * A store promises: a change is made completely or not at all (a store that
+ * cannot do that says so, and keeps the order of writes); no change overwrites
+ * another one unnoticed; and of several attempts to create a record one wins,
+ * over all servers. It does not know the content of records.
  *
  * @module
  */

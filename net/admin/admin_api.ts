@@ -1,7 +1,8 @@
 /**
  * Serves the admin API: routes with a method and a role, JSON in and JSON out,
- * and refusals in one form.¶It knows neither what the routes answer nor how a
- * role is proven.
+ * and refusals in one form.
+ *
+ * It knows neither what the routes answer nor how a role is proven.
  *
  * @module
  */

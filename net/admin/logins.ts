@@ -1,7 +1,8 @@
 /**
  * The sessions of browsers, until each logs out or its day is over. They are
- * few, and in a file, so that a restart neither ends a session nor revives
- * one.¶The file decides: it is read again when another process has written it,
+ * few, and in a file, so that a restart neither ends a session nor revives one.
+ *
+ * The file decides: it is read again when another process has written it,
  * because a process that takes over shares it with its predecessor. A file that
  * cannot be read admits no browser; a file that cannot be written still admits
  * them.

@@ -71,8 +71,8 @@ export class HttpClient implements Disposable {
   constructor(private readonly options: HttpClientOptions) {}
 
   /**
-   * @returns The answer, with any status.¶@throws Why there is none; the reason
-   *   of `signal` when that ended it.
+   * @returns The answer, with any status.
+   * @throws Why there is none; the reason of `signal` when that ended it.
    */
   async request(request: HttpRequest): Promise<Response> {
     const url = new URL(request.url);

@@ -74,8 +74,10 @@ export class PacketInfoReader {
 
   /**
    * The destination, IPv4 as IPv4, followed by `%` and the interface if it is
-   * valid only there.¶@param at Offset of the datagram's control
-   * messages.¶@param length Their total length.
+   * valid only there.
+   *
+   * @param at Offset of the datagram's control messages.
+   * @param length Their total length.
    */
   host(at: number, length: number): string | undefined {
     const end = at + length;

@@ -1,7 +1,8 @@
 /**
  * The order in which several candidates are tried: those that have just failed
- * come last, so that a dead one does not cost its deadline each time.¶It knows
- * a candidate only as a text.
+ * come last, so that a dead one does not cost its deadline each time.
+ *
+ * It knows a candidate only as a text.
  *
  * @module
  */

@@ -1,7 +1,9 @@
 /**
  * Connections to servers: TLS with a client certificate, through a proxy if the
- * environment names one; or plain.¶The layers are a socket to the server or the
- * proxy, the proxy's tunnel, and TLS; each takes a socket and gives one.
+ * environment names one; or plain.
+ *
+ * The layers are a socket to the server or the proxy, the proxy's tunnel, and
+ * TLS; each takes a socket and gives one.
  *
  * @module
  */

@@ -47,8 +47,8 @@ export class RunningProcess {
   ) {}
 
   /**
-   * @param address A path, or `@` and a name.¶@returns `undefined`: no process
-   *   listens there.
+   * @param address A path, or `@` and a name.
+   * @returns `undefined`: no process listens there.
    * @throws {ProcessRefusal}
    * @throws A system error with its `code`, such as EACCES.
    */

@@ -107,8 +107,9 @@ export class SpawnedProcess {
   ) {}
 
   /**
-   * The new process inherits only stdout and `stderr`.¶@returns `undefined`
-   * without a C library.
+   * The new process inherits only stdout and `stderr`.
+   *
+   * @returns `undefined` without a C library.
    * @throws A system error with its `code`.
    */
   static start(start: ProcessStart): SpawnedProcess | undefined {

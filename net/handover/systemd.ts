@@ -34,8 +34,9 @@ const SOCK_DGRAM_CLOEXEC = 0x80002;
 
 /**
  * Takes in the sockets that were passed to this process; their addresses decide
- * their use, never their order.¶@returns Their keys in the store; sockets that
- * do not listen are closed.
+ * their use, never their order.
+ *
+ * @returns Their keys in the store; sockets that do not listen are closed.
  */
 export function inheritSockets(
   store: SocketStore,

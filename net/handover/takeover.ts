@@ -1,6 +1,7 @@
 /**
- * The younger process: takes over the listening sockets of its predecessor.¶It
- * has them from the start, held: listeners that it opens at their addresses
+ * The younger process: takes over the listening sockets of its predecessor.
+ *
+ * It has them from the start, held: listeners that it opens at their addresses
  * wait until it is ready and says so. The conversation is in
  * `handover_offer.ts`.
  *

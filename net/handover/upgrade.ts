@@ -1,10 +1,11 @@
 /**
  * A new program takes the place of this process: this process starts its
- * successor with its own arguments and environment, and learns the
- * outcome.¶This process starts it, and not the command that requests it, so
- * that it has the same surroundings: the service manager's unit, the limits,
- * the log. Until it has taken over, its stderr comes through this process,
- * which keeps the last lines in case it fails.
+ * successor with its own arguments and environment, and learns the outcome.
+ *
+ * This process starts it, and not the command that requests it, so that it has
+ * the same surroundings: the service manager's unit, the limits, the log. Until
+ * it has taken over, its stderr comes through this process, which keeps the
+ * last lines in case it fails.
  *
  * @module
  */

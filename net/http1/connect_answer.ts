@@ -1,6 +1,8 @@
 /**
  * Reads the answer to CONNECT from bytes in arbitrary pieces: a tunnel, or a
- * refusal with its reason.¶It knows neither sockets nor the use of the answer.
+ * refusal with its reason.
+ *
+ * It knows neither sockets nor the use of the answer.
  *
  * @module
  */

@@ -6,9 +6,11 @@
  * own:
  * - the 200 leaves strictly before the target's first byte;
  * - that byte waits for the client's first byte, or a short time: see
- *   `FirstHold`.¶An early 200 leaves before the dial is answered, and the
- *   client's bytes follow the dial at once. The price: a dial that then fails
- *   can only end in a reset.
+ *   `FirstHold`.
+ *
+ * An early 200 leaves before the dial is answered, and the client's bytes
+ * follow the dial at once. The price: a dial that then fails can only end in a
+ * reset.
  *
  * @module
  */

@@ -1,8 +1,9 @@
 /**
- * The header fields of one HTTP/1.1 message, read strictly and written
- * again.¶Requests are smuggled past a parser with fields that the next parser
- * reads differently. So ambiguous fields are refused here, and the others leave
- * in our own spelling (RFC 9112 §5, §11.2).
+ * The header fields of one HTTP/1.1 message, read strictly and written again.
+ *
+ * Requests are smuggled past a parser with fields that the next parser reads
+ * differently. So ambiguous fields are refused here, and the others leave in
+ * our own spelling (RFC 9112 §5, §11.2).
  *
  * @module
  */

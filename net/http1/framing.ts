@@ -30,8 +30,9 @@ export const CHUNK_LINE_BYTES_MAX = 256;
 export const TRAILER_BYTES_MAX = 8192;
 
 /**
- * The length of the body, from the head.¶@param otherwise The result when the
- * head does not state it.
+ * The length of the body, from the head.
+ *
+ * @param otherwise The result when the head does not state it.
  * @throws {MessageError} For everything that two parsers could read in two ways
  *   (RFC 9112 §6.3).
  */
@@ -110,9 +111,10 @@ export class BodyFraming {
   }
 
   /**
-   * Reads the next bytes of the connection.¶@param onContent Called for each
-   * part that is content and not framing.¶@returns How many of them belong to
-   * the body.
+   * Reads the next bytes of the connection.
+   *
+   * @param onContent Called for each part that is content and not framing.
+   * @returns How many of them belong to the body.
    * @throws {MessageError} When they are no chunks.
    */
   take(

@@ -7,11 +7,12 @@
  * that memory. So when the process is nearly idle and uses much more memory
  * than after the last relief, the garbage is collected, and free memory and the
  * pages of the program's file are returned. That takes some 40 ms, so it waits
- * for an idle moment.¶Memory that is free already is returned under load, too,
- * each time that use has grown enough to be worth it: 0.2 ms when there is
- * nothing, 10 ms for 65 MB. V8's compilers leave 20 MB behind in the first
- * seconds of a load, and a thousand connections that come and go left 65 MB in
- * ten minutes.
+ * for an idle moment.
+ *
+ * Memory that is free already is returned under load, too, each time that use
+ * has grown enough to be worth it: 0.2 ms when there is nothing, 10 ms for 65
+ * MB. V8's compilers leave 20 MB behind in the first seconds of a load, and a
+ * thousand connections that come and go left 65 MB in ten minutes.
  *
  * @module
  */

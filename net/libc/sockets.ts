@@ -106,8 +106,9 @@ const ROUTE_PORT = 53;
 
 /**
  * Our address from which another address is reached, by the kernel's routes.
- * Nothing is sent.¶@returns `undefined`: there is no route; `unknown`: it
- * cannot be asked here.
+ * Nothing is sent.
+ *
+ * @returns `undefined`: there is no route; `unknown`: it cannot be asked here.
  */
 export function sourceAddress(
   hostname: string,

@@ -1,7 +1,8 @@
 /**
- * The owner of a state directory.¶A service has a user of its own. Root creates
- * tokens there and reads it, and must leave no file in it that the service's
- * user cannot read.
+ * The owner of a state directory.
+ *
+ * A service has a user of its own. Root creates tokens there and reads it, and
+ * must leave no file in it that the service's user cannot read.
  *
  * @module
  */

@@ -51,7 +51,8 @@ export function tuneDescriptor(library: LibC, descriptor: number): boolean {
  * the kernel repeats them for a quarter of an hour.
  *
  * @param descriptor `undefined`: the socket is the platform's, which has no
- *   such limit.¶@param ms 0: the kernel's default.
+ *   such limit.
+ * @param ms 0: the kernel's default.
  */
 export function setUserTimeout(
   descriptor: number | undefined,
@@ -68,8 +69,9 @@ export function setUserTimeout(
  * up unacknowledged bytes.
  *
  * @param descriptor `undefined`: the socket is the platform's, which has no
- *   such options.¶@param silentMs The silence before a probe; nothing is done
- *   from a minute on, because all peers are probed then (`dead_peers.ts`).
+ *   such options.
+ * @param silentMs The silence before a probe; nothing is done from a minute on,
+ *   because all peers are probed then (`dead_peers.ts`).
  */
 export function probePeer(
   descriptor: number | undefined,

@@ -1,8 +1,9 @@
 /**
  * The ports of a program's admin API: a port on loopback for callers with a
  * token, a unix socket for users who may open it, and, if requested, a port for
- * other machines with TLS and certificates.¶Each of several workers has a
- * socket; only the first has tokens and ports.
+ * other machines with TLS and certificates.
+ *
+ * Each of several workers has a socket; only the first has tokens and ports.
  *
  * @module
  */

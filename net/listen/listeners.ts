@@ -1,9 +1,10 @@
 /**
- * Opens listeners; those for unauthenticated peers are in
- * `secure_listener.ts`.¶Every port of a process is opened here. An address that
- * is bound already, by another process that handed its sockets over (a restart
- * without a gap, socket activation) or by a listener that made room, is not
- * bound again: its socket is taken from the store (`net/bind/socket_store.ts`).
+ * Opens listeners; those for unauthenticated peers are in `secure_listener.ts`.
+ *
+ * Every port of a process is opened here. An address that is bound already, by
+ * another process that handed its sockets over (a restart without a gap, socket
+ * activation) or by a listener that made room, is not bound again: its socket
+ * is taken from the store (`net/bind/socket_store.ts`).
  *
  * @module
  */
@@ -93,7 +94,8 @@ export function listenTcp(
  * A socket file without a listener is a left-over and is removed.
  *
  * @param deleteExisting False: nothing is removed; `files`: a file that is no
- *   socket is removed, too, as Konnectivity does.¶@param mode The file's mode.
+ *   socket is removed, too, as Konnectivity does.
+ * @param mode The file's mode.
  * @throws {ListenError}
  */
 export async function listenUnix(
@@ -162,8 +164,9 @@ export function listenHttp(
 }
 
 /**
- * Opens a listener at an address, or at all addresses.¶@throws {ListenError}
- * Any error of `open`, in words.
+ * Opens a listener at an address, or at all addresses.
+ *
+ * @throws {ListenError} Any error of `open`, in words.
  */
 export function openAt<Listener>(
   at: ListenAddress,

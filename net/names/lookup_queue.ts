@@ -1,11 +1,12 @@
 /**
  * Limits the number of look-ups that run at a time, in total and for one
- * domain, so that a domain with silent servers delays no other.¶The domain with
- * the fewest running look-ups comes first: its servers answer, or it is new.
- * Among its look-ups the newest comes first, because older ones have less time
- * left. When all places are taken and a look-up waits, the running one that has
- * been unanswered for longest gives way: most answers come within milliseconds,
- * so half a second is long.
+ * domain, so that a domain with silent servers delays no other.
+ *
+ * The domain with the fewest running look-ups comes first: its servers answer,
+ * or it is new. Among its look-ups the newest comes first, because older ones
+ * have less time left. When all places are taken and a look-up waits, the
+ * running one that has been unanswered for longest gives way: most answers come
+ * within milliseconds, so half a second is long.
  *
  * @module
  */

@@ -257,7 +257,9 @@ export class Poller {
    * Keeps the wakeup alive while nothing is waited for: creating it takes some
    * hundred microseconds, too long for a process with one connection after
    * another. Meanwhile it sometimes looks for missed events, see {@linkcode
-   * LOOK_ANYWAY_MS}.¶@returns A function that ends this.
+   * LOOK_ANYWAY_MS}.
+   *
+   * @returns A function that ends this.
    */
   hold(timers: Timers): () => void {
     this.#holders++;

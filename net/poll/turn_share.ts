@@ -1,8 +1,9 @@
 /**
- * How many bytes of a read are processed before other connections have a
- * turn.¶Bytes differ in cost: 64 KiB of DATA are one copy, 64 KiB of the
- * smallest frames some thousand small tasks, for as many milliseconds. So time
- * is rationed, not bytes: the time of the last bytes decides how many may come
+ * How many bytes of a read are processed before other connections have a turn.
+ *
+ * Bytes differ in cost: 64 KiB of DATA are one copy, 64 KiB of the smallest
+ * frames some thousand small tasks, for as many milliseconds. So time is
+ * rationed, not bytes: the time of the last bytes decides how many may come
  * next.
  *
  * @module

@@ -2,9 +2,9 @@
  * The phases of a program's end: after the request to end it still serves, and
  * closes when nothing runs, or when its time is over. It also waits a moment
  * for a process that is started beside it (`kill OLD; NEW &`): if an idle
- * program ended at once, callers would be refused until the new one
- * listens.¶The program defines when it is idle, and what happens before the
- * close.
+ * program ended at once, callers would be refused until the new one listens.
+ *
+ * The program defines when it is idle, and what happens before the close.
  *
  * @module
  */

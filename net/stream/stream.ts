@@ -90,11 +90,12 @@ export interface Stream {
   peerCredentials(): PeerCredentials | undefined;
 
   /**
-   * Notifies `user` from now on, in place of the previous user.¶As with epoll's
-   * edges (epoll(7)) a user is notified of changes, not of states: a new user
-   * tries first. After a `read` that would block, a `write` without room or a
-   * `flush` that is not done, it is notified when that has changed. It may be
-   * notified more often than that.
+   * Notifies `user` from now on, in place of the previous user.
+   *
+   * As with epoll's edges (epoll(7)) a user is notified of changes, not of
+   * states: a new user tries first. After a `read` that would block, a `write`
+   * without room or a `flush` that is not done, it is notified when that has
+   * changed. It may be notified more often than that.
    */
   notify(user: StreamUser): void;
 

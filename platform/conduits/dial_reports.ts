@@ -1,9 +1,10 @@
 /**
  * Reports the outcome of a program's dials to all observers: the live list, and
  * the program's witnesses (metrics, load, audit, log, access log, events). A
- * dial may bring a span and an audit record of its own.¶For each dial the
- * observers get `began`, then `over`, and `connected` or `failed`; for a dial
- * that is refused before it begins, only `failed`.
+ * dial may bring a span and an audit record of its own.
+ *
+ * For each dial the observers get `began`, then `over`, and `connected` or
+ * `failed`; for a dial that is refused before it begins, only `failed`.
  *
  * @module
  */

@@ -1,8 +1,9 @@
 /**
  * The byte counts of conduits at the last two ticks of one clock, from which
- * rates are computed on request, so that the hot path does no work for
- * them.¶The numbers are in one array, by place: a tick walks through ten
- * thousand in a millisecond, and they cost 40 bytes each.
+ * rates are computed on request, so that the hot path does no work for them.
+ *
+ * The numbers are in one array, by place: a tick walks through ten thousand in
+ * a millisecond, and they cost 40 bytes each.
  *
  * @module
  */

@@ -1,11 +1,13 @@
 /**
- * Internal errors ("slips"): errors in our own code that no one expected.¶Each
- * entry of the event loop (readable, accept, timer, handler) has a guard that
- * ends the object of the call and reports the error here. So an error that a
- * peer can provoke ends only that peer's connection.¶Expected errors never come
- * here; they are caught by type. The listener handles the report
- * (`internal_error_log.ts`). Without a listener it is an uncaught error: a
- * short command ends, a test fails.
+ * Internal errors ("slips"): errors in our own code that no one expected.
+ *
+ * Each entry of the event loop (readable, accept, timer, handler) has a guard
+ * that ends the object of the call and reports the error here. So an error that
+ * a peer can provoke ends only that peer's connection.
+ *
+ * Expected errors never come here; they are caught by type. The listener
+ * handles the report (`internal_error_log.ts`). Without a listener it is an
+ * uncaught error: a short command ends, a test fails.
  *
  * @module
  */

@@ -35,8 +35,9 @@ export async function checkPrivate(
 }
 
 /**
- * The same for the state that was read at `path`.¶@throws {PrivateFileError}
- * When others had access, or it is not ours.
+ * The same for the state that was read at `path`.
+ *
+ * @throws {PrivateFileError} When others had access, or it is not ours.
  */
 export function checkSeen(
   path: string,

@@ -67,7 +67,8 @@ export class RepeatedLines {
    * Takes a line.
    *
    * @param key Lines of one key have one subject: only equal lines repeat each
-   *   other.¶@param text The line, without the parts that differ each time.
+   *   other.
+   * @param text The line, without the parts that differ each time.
    * @param write Called now, later, or never when a later line replaces it.
    */
   add(key: string, text: string, write: WriteLine): void {

@@ -1,7 +1,9 @@
 /**
  * How many columns of a terminal a text takes, and texts cut to fit: wide
- * characters take two, combining marks none.¶Control and invisible characters
- * do not occur here: `printable` has removed them before.
+ * characters take two, combining marks none.
+ *
+ * Control and invisible characters do not occur here: `printable` has removed
+ * them before.
  *
  * @module
  */

@@ -22,8 +22,9 @@ export function didYouMean(
 }
 
 /**
- * The candidate that the user most likely meant.¶@returns `undefined` when no
- * candidate is near: more than a third differs.
+ * The candidate that the user most likely meant.
+ *
+ * @returns `undefined` when no candidate is near: more than a third differs.
  */
 export function nearest(
   seen: string,

@@ -94,8 +94,9 @@ export function within<Value>(
 
 /**
  * Waits until `promise` settles, and no longer than `timeoutMs`: a late promise
- * is left alone, and its rejection is ignored.¶@throws The reason of a
- * rejection in time.
+ * is left alone, and its rejection is ignored.
+ *
+ * @throws The reason of a rejection in time.
  */
 export async function atMost(
   timers: Timers,

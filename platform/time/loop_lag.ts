@@ -46,10 +46,12 @@ export const LAPSE_MS = 2_000;
 /**
  * Finds out that this process did not run for a while: the machine slept, its
  * virtual machine was paused, or the process was stopped. Peers may have given
- * up meanwhile.¶Two clocks are compared with their expected values. The
- * monotonic one goes on while a process is stopped; the wall clock goes on, or
- * is put forward, when a machine sleeps. A person who sets the wall clock only
- * causes an unneeded check.
+ * up meanwhile.
+ *
+ * Two clocks are compared with their expected values. The monotonic one goes on
+ * while a process is stopped; the wall clock goes on, or is put forward, when a
+ * machine sleeps. A person who sets the wall clock only causes an unneeded
+ * check.
  */
 export class LapseWatch {
   #timer: Timer | undefined;

@@ -1,12 +1,16 @@
 /**
  * Races candidates: asks one, and when it is doubted, another beside it. The
  * first answer counts. The others are given up, and their late results are
- * released.¶The caller's bytes reach only one candidate. Connecting twice does
- * no harm, so candidates first connect, and the bytes follow; once bytes have
- * left for one candidate ({@linkcode Race.sayTo}), it runs alone. Another one
- * is asked only if the first has certainly not passed the bytes on. If it stops
+ * released.
+ *
+ * The caller's bytes reach only one candidate. Connecting twice does no harm,
+ * so candidates first connect, and the bytes follow; once bytes have left for
+ * one candidate ({@linkcode Race.sayTo}), it runs alone. Another one is asked
+ * only if the first has certainly not passed the bytes on. If it stops
  * answering afterwards, the race is lost, because the bytes may have been
- * delivered.¶It knows neither the candidates nor the meaning of an answer.
+ * delivered.
+ *
+ * It knows neither the candidates nor the meaning of an answer.
  *
  * @module
  */
@@ -68,8 +72,9 @@ export abstract class Race<Asked, Won> {
   protected abstract won(attempt: Attempt<Asked, Won>, won: Won): void;
 
   /**
-   * The candidate has failed: another one is asked, or the race is lost.¶@param
-   * hasHeard The caller's bytes had left for it.
+   * The candidate has failed: another one is asked, or the race is lost.
+   *
+   * @param hasHeard The caller's bytes had left for it.
    */
   protected abstract lost(
     attempt: Attempt<Asked, Won>,

@@ -1,10 +1,12 @@
 /**
  * The loop of tasks that must never end: they follow something, maintain
- * something, or retry until there is an answer.¶A failed run is followed by
- * another one after a wait. Waits grow from run to run ({@linkcode Backoff}),
- * and are short again after a successful run, or after one that lived long
- * enough to count as such.¶The owner defines a run, and which errors are
- * problems.
+ * something, or retry until there is an answer.
+ *
+ * A failed run is followed by another one after a wait. Waits grow from run to
+ * run ({@linkcode Backoff}), and are short again after a successful run, or
+ * after one that lived long enough to count as such.
+ *
+ * The owner defines a run, and which errors are problems.
  *
  * @module
  */

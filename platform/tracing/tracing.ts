@@ -6,7 +6,9 @@
  * A span is one attempt (a dial, a join, a push), never a connection's life. A
  * call that its caller did not sample is not traced here either. The platform
  * exports in the background, from limited memory: without a collector, only
- * spans are lost.¶It knows neither who starts spans nor how a context travels.
+ * spans are lost.
+ *
+ * It knows neither who starts spans nor how a context travels.
  *
  * @module
  */

@@ -246,10 +246,12 @@ function assertBinary({ name, value }: HeaderField): void {
 }
 
 // The first lists of encoders and their bytes, shared by encoders that begin
-// alike.¶On a connection that is made for one call the first lists are the last
-// ones, and the same on all such connections: a head and trailers. Two encoders
-// with the same lists so far write the same bytes, so as long as the lists
-// agree, an encoder copies those bytes and needs neither table nor index.
+// alike.
+//
+// On a connection that is made for one call the first lists are the last ones,
+// and the same on all such connections: a head and trailers. Two encoders with
+// the same lists so far write the same bytes, so as long as the lists agree, an
+// encoder copies those bytes and needs neither table nor index.
 
 /** Lists that are followed: a head, trailers, and those of one call more. */
 export const HISTORY_LISTS_MAX = 4;

@@ -47,9 +47,10 @@ export function readAuthorityIds(
   return isList ? [...new Set(said)].sort() : undefined;
 }
 
-// The statement that a node signs to renew without a valid certificate.¶It
-// contains a nonce, so that it cannot be replayed, and the request, so that it
-// is valid for nothing else.
+// The statement that a node signs to renew without a valid certificate.
+//
+// It contains a nonce, so that it cannot be replayed, and the request, so that
+// it is valid for nothing else.
 
 const PURPOSE = new TextEncoder().encode("tunnel renew\n");
 

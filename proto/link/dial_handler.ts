@@ -60,9 +60,10 @@ export function abandon(conduit: Conduit, reason: string): void {
 }
 
 /**
- * Makes a dial with an observer that learns of its end first.¶@param over
- * Called once: with the failure, with the conduit, or with neither when the
- * caller gave up.
+ * Makes a dial with an observer that learns of its end first.
+ *
+ * @param over Called once: with the failure, with the conduit, or with neither
+ *   when the caller gave up.
  */
 export function watchedDial(
   answer: DialAnswer,
@@ -98,9 +99,10 @@ export function failedDial(answer: DialAnswer, error: DialError): PendingDial {
 //
 // A Konnectivity server keeps the pending dials of all its frontends in one map
 // under this number alone, so it has to be unguessable and uniform wherever a
-// Go peer may be listening. The source of random numbers is an argument.¶It is
-// also the connection's id: each hop passes it on, and Go peers write it into
-// their logs, as `dialID`.
+// Go peer may be listening. The source of random numbers is an argument.
+//
+// It is also the connection's id: each hop passes it on, and Go peers write it
+// into their logs, as `dialID`.
 
 /** Fills `bytes` with random ones, such as `crypto.getRandomValues`. */
 export type Randomness = (bytes: Uint8Array<ArrayBuffer>) => unknown;

@@ -1,11 +1,13 @@
 /**
  * How long the target's first bytes are held after the answer that opens a
- * connection.¶Some callers lose bytes that come with the answer: kube-apiserver
- * rejects a connection whose first bytes it reads together with the 200 to its
- * CONNECT, Go's gRPC clients drop what comes right behind DIAL_RSP, and a
- * Konnectivity server may write bytes to a CONNECT client ahead of its own 200.
- * So a target's first bytes wait until the caller has sent something, which
- * shows that it has read the answer, or until the answer left {@linkcode
+ * connection.
+ *
+ * Some callers lose bytes that come with the answer: kube-apiserver rejects a
+ * connection whose first bytes it reads together with the 200 to its CONNECT,
+ * Go's gRPC clients drop what comes right behind DIAL_RSP, and a Konnectivity
+ * server may write bytes to a CONNECT client ahead of its own 200. So a
+ * target's first bytes wait until the caller has sent something, which shows
+ * that it has read the answer, or until the answer left {@linkcode
  * FIRST_HOLD_MS} ago.
  *
  * @module

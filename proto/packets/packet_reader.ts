@@ -308,9 +308,11 @@ export class PacketReader {
 
   /**
    * Reports overhead, less the bytes that were credited early and turned out to
-   * be payload.¶The consumer credits that payload a second time, so a debt is
-   * window that the peer gained. It is never more than one message: the next
-   * one's early credit pays it back first.
+   * be payload.
+   *
+   * The consumer credits that payload a second time, so a debt is window that
+   * the peer gained. It is never more than one message: the next one's early
+   * credit pays it back first.
    */
   #credit(bytes: number): void {
     const balance = bytes - this.#creditDebt;

@@ -1,10 +1,11 @@
 /**
  * The id by which logs, audit logs and the admin API of all programs know one
  * connection: 64 bits as 16 hexadecimal digits. The first program that sees a
- * connection makes the id; every hop takes it over (SPEC.md, "Connection
- * ids").¶It is a name for people and proves nothing: a caller can send any id.
- * When a server already has a connection with that id, it makes a new id for
- * the next one.
+ * connection makes the id; every hop takes it over (SPEC.md, "Connection ids").
+ *
+ * It is a name for people and proves nothing: a caller can send any id. When a
+ * server already has a connection with that id, it makes a new id for the next
+ * one.
  *
  * @module
  */

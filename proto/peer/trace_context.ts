@@ -1,8 +1,10 @@
 /**
  * The `traceparent` field of W3C Trace Context, levels 1 and 2: the trace of a
- * call, and the span that made it.¶Callers may send anything: a field that is
- * not exactly valid is ignored. `tracestate` is not passed on: only its writer
- * understands it, and it may be dropped.
+ * call, and the span that made it.
+ *
+ * Callers may send anything: a field that is not exactly valid is ignored.
+ * `tracestate` is not passed on: only its writer understands it, and it may be
+ * dropped.
  *
  * @module
  */

@@ -1,9 +1,10 @@
 /**
- * Where guards report internal errors.¶A handler that throws costs its own
- * stream or conduit, and no other of the connection; the error must be reported
- * all the same. A process sets one reporter
- * (`platform/errors/internal_errors.ts`), since such an error cannot be handled
- * in any other way. Without a reporter the error is thrown on.
+ * Where guards report internal errors.
+ *
+ * A handler that throws costs its own stream or conduit, and no other of the
+ * connection; the error must be reported all the same. A process sets one
+ * reporter (`platform/errors/internal_errors.ts`), since such an error cannot
+ * be handled in any other way. Without a reporter the error is thrown on.
  *
  * @module
  */

@@ -87,7 +87,9 @@ export function encodeNamesakes<
 }
 
 /**
- * The content of `any`.¶@returns `undefined` when it has another type, or none.
+ * The content of `any`.
+ *
+ * @returns `undefined` when it has another type, or none.
  * @throws {GrpcError} INVALID_ARGUMENT when it is broken.
  */
 export function unpack<T extends object>(

@@ -86,8 +86,9 @@ export function knowersOf(
  * An announcement with a key that was revoked, or that the name had before, is
  * not that node's.
  *
- * @param publicKeySha256 Hash of the key that was proven.¶@param announced What
- *   it sent, unchecked.¶@throws {StoreError} When it cannot be recorded.
+ * @param publicKeySha256 Hash of the key that was proven.
+ * @param announced What it sent, unchecked.
+ * @throws {StoreError} When it cannot be recorded.
  */
 export async function noteTrust(
   { nodes, authorities }: {

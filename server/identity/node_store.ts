@@ -103,8 +103,9 @@ export class NodeStore {
   }
 
   /**
-   * Changes a node's record.¶@returns The changed record; `undefined` for an
-   * unknown node.
+   * Changes a node's record.
+   *
+   * @returns The changed record; `undefined` for an unknown node.
    */
   change(
     name: string,

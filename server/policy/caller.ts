@@ -71,8 +71,9 @@ export const CERTIFICATE_FIELDS = [
 ] as const;
 
 /**
- * Whether a certificate matches all patterns of an entry.¶@param patterns As
- * written in the policy, by field.
+ * Whether a certificate matches all patterns of an entry.
+ *
+ * @param patterns As written in the policy, by field.
  */
 export function certificateTest(
   patterns: { readonly [F in typeof CERTIFICATE_FIELDS[number]]?: string },

@@ -67,8 +67,9 @@ export class CatalogReach {
   }
 
   /**
-   * The service that allows `node` to dial `target`.¶@param agent The agent as
-   * the dial names it; absent: any.
+   * The service that allows `node` to dial `target`.
+   *
+   * @param agent The agent as the dial names it; absent: any.
    * @returns Its `namespace/name`; `undefined`: there is none.
    */
   serviceOf(

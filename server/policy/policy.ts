@@ -109,8 +109,9 @@ export class Policy {
    * Evaluates a dial.
    *
    * All entries for the caller and the node count together: a denial by one of
-   * them wins over all others.¶@param nodes The names of the agent that would
-   * be asked.
+   * them wins over all others.
+   *
+   * @param nodes The names of the agent that would be asked.
    */
   evaluate(
     caller: Caller,

@@ -60,8 +60,8 @@ export interface StateSource {
 /**
  * Opens the state, or makes it on the first start of the first server.
  *
- * @param stateDirectory Directory for what belongs to this machine
- *   alone.¶@param fill Writes the content of a new state.
+ * @param stateDirectory Directory for what belongs to this machine alone.
+ * @param fill Writes the content of a new state.
  * @throws {StoreError} When it is there and not whole. Never makes a new CA in
  *   place of one that was lost.
  */

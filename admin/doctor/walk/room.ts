@@ -20,8 +20,8 @@ const FREE_BYTES_MIN = 256 * 1024;
 /**
  * Room and mode of the file system below a directory.
  *
- * @param root A directory of our program, whose content must be renewed.¶@param
- *   flag The flag that names it.
+ * @param root A directory of our program, whose content must be renewed.
+ * @param flag The flag that names it.
  * @returns `undefined`: it can be written.
  */
 export async function lookAtRoom(

@@ -1,8 +1,10 @@
 /**
  * Keeps a certificate from the cluster valid: it requests the first one, the
  * next one when most of its life is over, and one at once when the stored one
- * has expired, is damaged, or is for another node.¶It decides when, and never
- * gives up. `request` knows how. Standing links are not affected.
+ * has expired, is damaged, or is for another node.
+ *
+ * It decides when, and never gives up. `request` knows how. Standing links are
+ * not affected.
  *
  * @module
  */

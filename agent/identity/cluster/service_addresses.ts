@@ -1,9 +1,10 @@
 /**
- * The addresses of servers, from the Service before them.¶The first source with
- * an answer counts: an administrator's annotation, the load balancer, the nodes
- * of a NodePort, and, inside the cluster, the Service's own address.
- * (yurttunnel's agents take the first IP address of all, usually the Service's
- * own, and forget the annotation's port.)
+ * The addresses of servers, from the Service before them.
+ *
+ * The first source with an answer counts: an administrator's annotation, the
+ * load balancer, the nodes of a NodePort, and, inside the cluster, the
+ * Service's own address. (yurttunnel's agents take the first IP address of all,
+ * usually the Service's own, and forget the annotation's port.)
  *
  * @module
  */

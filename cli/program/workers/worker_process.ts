@@ -195,8 +195,9 @@ export class WorkerProcess implements PathWorker {
   }
 
   /**
-   * It serves from now on.¶@param isAll False: without ports that should wait
-   * until agents are linked.
+   * It serves from now on.
+   *
+   * @param isAll False: without ports that should wait until agents are linked.
    */
   serve(isAll: boolean): void {
     if (this.#life.kind !== "up") return;

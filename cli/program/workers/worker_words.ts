@@ -117,8 +117,9 @@ export function workerEnvironment(role: WorkerRole): Record<string, string> {
 let own: WorkerRole | undefined;
 
 /**
- * The role of this process; `undefined`: it is no worker.¶@throws {UsageError}
- * The variable was set by hand.
+ * The role of this process; `undefined`: it is no worker.
+ *
+ * @throws {UsageError} The variable was set by hand.
  */
 export function workerRole(
   environment: (name: string) => string | undefined,

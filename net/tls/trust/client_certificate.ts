@@ -30,7 +30,8 @@ export type ClientCertificateRule =
  * Checks a socket whose handshake is complete.
  *
  * @param ca The bundle that verifies clients; used only for the text of a
- *   refusal.¶@returns `undefined` when the client is accepted.
+ *   refusal.
+ * @returns `undefined` when the client is accepted.
  */
 export function refuseClient(
   socket: TLSSocket,

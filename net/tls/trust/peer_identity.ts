@@ -45,8 +45,8 @@ export class KnownCertificates {
   constructor(private readonly max: number) {}
 
   /**
-   * @param der A verified certificate; empty: there is none.¶@returns A new
-   *   object each time, because some callers use it as a key.
+   * @param der A verified certificate; empty: there is none.
+   * @returns A new object each time, because some callers use it as a key.
    */
   identityOf(der: Uint8Array<ArrayBuffer>): PeerIdentity {
     if (der.length === 0) return ANONYMOUS;

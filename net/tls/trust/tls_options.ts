@@ -84,9 +84,10 @@ export function parseMinVersion(name: string): SecureVersion {
 }
 
 /**
- * The suites of TLS 1.2 that a list of Go's names allows.¶Names of suites that
- * this program does not offer are ignored, as long as one suite remains. Suites
- * of TLS 1.3 in the list have no effect, here and in Go.
+ * The suites of TLS 1.2 that a list of Go's names allows.
+ *
+ * Names of suites that this program does not offer are ignored, as long as one
+ * suite remains. Suites of TLS 1.3 in the list have no effect, here and in Go.
  *
  * @param canLimit Whether the TLS in use follows a list.
  * @returns `undefined`: all, so nothing has to be limited.

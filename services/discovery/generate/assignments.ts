@@ -1,6 +1,8 @@
 /**
  * Load assignments: the endpoints of one port, as far as a client can reach
- * them.¶gRPC clients and Envoy receive only the endpoints that are to get
+ * them.
+ *
+ * gRPC clients and Envoy receive only the endpoints that are to get
  * connections, by the rule of our own proxies (`usableTargets`): in panic mode
  * they would use the others too.
  *
