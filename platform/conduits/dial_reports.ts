@@ -4,7 +4,9 @@
  * dial may bring a span and an audit record of its own.
  *
  * For each dial the observers get `began`, then `over`, and `connected` or
- * `failed`; for a dial that is refused before it begins, only `failed`.
+ * `failed`; for a dial that is refused before it begins, only `failed`. Where its
+ * caller is joined with the connection here, they also get `joined`, and `closed`
+ * when both ends are closed.
  *
  * @module
  */
@@ -18,7 +20,8 @@ import {
 } from "../../proto/transfer/observed_conduit.ts";
 import type { ConnectionFacts } from "../log/connection_log.ts";
 import type { Span } from "../tracing/tracing.ts";
-import type { ConduitCarrier } from "./live_conduit.ts";
+import { join } from "../../proto/transfer/transfer.ts";
+import { type ConduitCarrier, LiveConduit } from "./live_conduit.ts";
 import type { LiveConduits, LiveDial } from "./live_conduits.ts";
 
 /** Why a dial failed, as a server counts it. */
@@ -67,6 +70,8 @@ export interface ReportedDial {
 /** One that has begun. */
 export interface BegunDial extends LiveDial, Omit<ReportedDial, "askedMs"> {
   readonly facts: ConnectionFacts;
+  /** As in its facts, which are made anew each time. */
+  readonly countedAs?: string | undefined;
 }
 
 /** What is known of a connection besides its dial. */
@@ -93,6 +98,8 @@ export interface DialWitness {
     inner: ConduitObserver,
     opened: Opened,
   ): ConduitObserver;
+  joined?(facts: ConnectionFacts): void;
+  closed?(facts: ConnectionFacts): void;
 }
 
 const NOBODY: ConduitObserver = { received() {}, sent() {}, ended() {} };
@@ -175,5 +182,19 @@ export class DialReports {
     }) ?? new ObservedConduit(conduit, observer);
     if (earlyBytes > 0) live.sentEarly(earlyBytes);
     return live;
+  }
+
+  /**
+   * Carries bytes until both are closed.
+   *
+   * @param target As {@linkcode connected} has made it.
+   */
+  join(caller: Conduit, target: Conduit, over?: () => void): void {
+    const facts = target instanceof LiveConduit ? target.facts : {};
+    for (const witness of this.#witnesses) witness.joined?.(facts);
+    join(caller, target, () => {
+      for (const witness of this.#witnesses) witness.closed?.(facts);
+      over?.();
+    });
   }
 }

@@ -36,6 +36,8 @@ export interface ConnectionFacts {
   readonly service?: string;
   /** Absent: no target was reached. */
   readonly target?: DialTarget;
+  /** Whose load it is, of callers that may not have any number; never shown. */
+  readonly countedAs?: string;
 }
 
 /** A connection that is over, or could not be made. Times are by the clock. */

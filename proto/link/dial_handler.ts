@@ -59,36 +59,6 @@ export function abandon(conduit: Conduit, reason: string): void {
   conduit.reset(reason);
 }
 
-/**
- * Makes a dial with an observer that learns of its end first.
- *
- * @param over Called once: with the failure, with the conduit, or with neither
- *   when the caller gave up.
- */
-export function watchedDial(
-  answer: DialAnswer,
-  over: (end: { error?: DialError; conduit?: Conduit }) => void,
-  dial: (answer: DialAnswer) => PendingDial,
-): PendingDial {
-  const pending = dial({
-    connected(conduit) {
-      over({ conduit });
-      answer.connected(conduit);
-    },
-    failed(error) {
-      over({ error });
-      answer.failed(error);
-    },
-  });
-  return {
-    cancel() {
-      over({});
-      pending.cancel();
-    },
-    sendEarly: (bytes) => pending.sendEarly?.(bytes) ?? 0,
-  };
-}
-
 /** A dial that fails at once. */
 export function failedDial(answer: DialAnswer, error: DialError): PendingDial {
   answer.failed(error);

@@ -155,14 +155,12 @@ class Transfer implements PumpOwner, Joined {
   /** Passes the end of one conduit on to the other, unless it was in order. */
   onClosed(pump: Pump, end: ConduitEnd): void {
     if (end.kind !== "clean") this.#cause ??= end;
-    if (pump === this.#aToB) {
-      this.#endA = end;
-      if (this.#endB === undefined) passOn(end, this.b);
-    } else {
-      this.#endB = end;
-      if (this.#endA === undefined) passOn(end, this.a);
-    }
-    this.#tellWhenClosed();
+    if (pump === this.#aToB) this.#endA = end;
+    else this.#endB = end;
+    // The other one may close before this returns: its end tells of both.
+    if (this.#endA === undefined) passOn(end, this.a);
+    else if (this.#endB === undefined) passOn(end, this.b);
+    else this.#tell(this.#endA, this.#endB);
   }
 
   giveUp(reason: string): void {
@@ -183,12 +181,11 @@ class Transfer implements PumpOwner, Joined {
     if (this.#endB === undefined) lose(this.b);
   }
 
-  #tellWhenClosed(): void {
-    if (this.#endA === undefined || this.#endB === undefined) return;
+  #tell(endA: ConduitEnd, endB: ConduitEnd): void {
     this.#onOver?.({
-      end: this.#cause ?? this.#endA,
-      endA: this.#endA,
-      endB: this.#endB,
+      end: this.#cause ?? endA,
+      endA,
+      endB,
       bytesAToB: this.#aToB.bytes,
       bytesBToA: this.#bToA.bytes,
       droppedDatagrams: this.#aToB.droppedDatagrams +

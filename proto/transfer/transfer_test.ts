@@ -54,6 +54,16 @@ for (const bytes of [1_024, 8 * 1024 * 1024]) {
   });
 }
 
+Deno.test("that both are closed is told once, also after a reset", async () => {
+  const [a, left] = MemoryConduit.pair();
+  const [b] = MemoryConduit.pair();
+  let times = 0;
+  join(a, b, () => times++);
+  new ConduitProbe(left).reset("enough");
+  await settled();
+  assertEquals(times, 1);
+});
+
 Deno.test("a half-close leaves the other direction open", async () => {
   const { left, right, result } = joined();
   left.finish();

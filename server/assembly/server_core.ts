@@ -13,7 +13,10 @@ import { tlsUpstream } from "../../net/channel/server_upstream.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import type { Program } from "../../net/program/program.ts";
 import type { Credentials } from "../../net/tls/trust/credentials.ts";
-import type { DialProblem } from "../../platform/conduits/dial_reports.ts";
+import type {
+  DialProblem,
+  DialReports,
+} from "../../platform/conduits/dial_reports.ts";
 import {
   type ConnectionFacts,
   withPacketLines,
@@ -38,7 +41,7 @@ import type { ServerOptions } from "../options.ts";
 import { Membership } from "../peers/membership.ts";
 import type { Peer } from "../peers/peers.ts";
 import { Authorization } from "../policy/authorization.ts";
-import type { CallerTools } from "../routing/caller_loads.ts";
+import { CallerLoads, type LimitedTools } from "../routing/caller_loads.ts";
 import { Dialer } from "../routing/dialer.ts";
 import { Registry } from "../routing/registry.ts";
 import { stateLocationOf } from "../state/open_state.ts";
@@ -68,6 +71,8 @@ export class ServerCore {
   /** Who may reach what. */
   readonly authorization: Authorization;
   readonly dialer: Dialer;
+  readonly #reports: DialReports;
+  readonly #loads = new CallerLoads();
   /**
    * Of this process; it distinguishes the process from its successor for agents
    * and other servers.
@@ -109,6 +114,11 @@ export class ServerCore {
     );
     this.peers = this.#membership();
     this.forwarding = new ServerForwarding(this);
+    this.#reports = program.reports(
+      (error, facts) => this.#dialFailed(error, facts),
+      this.metrics.dialWitness(loadChanged),
+      this.#loads,
+    );
     this.dialer = new Dialer({
       peers: this.peers,
       forwarder: this.forwarding.forwarder,
@@ -116,10 +126,7 @@ export class ServerCore {
       registry: this.registry,
       timers,
       dialTimeoutMs: options.dialTimeoutMs ?? 0,
-      reports: program.reports(
-        (error, facts) => this.#dialFailed(error, facts),
-        this.metrics.dialWitness(loadChanged),
-      ),
+      reports: this.#reports,
     });
   }
 
@@ -149,13 +156,15 @@ export class ServerCore {
   }
 
   /** Options of a frontend. @param who Its callers, for the log. */
-  callerTools(who: "client" | "node" | "server"): CallerTools {
+  callerTools(who: "client" | "node" | "server"): LimitedTools {
     const { metrics, options, program: { log, timers } } = this;
     return {
       timers,
       observer: withPacketLines(metrics.packetObserver("client"), log, who),
       messageBytesMax: options.messageBytesMax,
       dial: (request, answer) => this.dialer.dial(request, answer),
+      loads: this.#loads,
+      join: (caller, target, over) => this.#reports.join(caller, target, over),
     };
   }
 

@@ -1,4 +1,5 @@
 import { DialReports } from "../../platform/conduits/dial_reports.ts";
+import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import {
   ConduitProbe,
@@ -23,6 +24,7 @@ import { DialError } from "../../proto/peer/dial_error.ts";
 import { Connection } from "../../proto/streams/connection.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
+import { CallerLoads } from "../routing/caller_loads.ts";
 import { type CallerDial, Dialer } from "../routing/dialer.ts";
 import { Registry } from "../routing/registry.ts";
 import { PEER_CONNECT_MS, PeerForwarder } from "./peer_way.ts";
@@ -41,6 +43,8 @@ class TwoServers {
     random: () => 0,
   });
   readonly frontend: PeerFrontend;
+  /** Of callers of s2. */
+  readonly loads = new CallerLoads();
   readonly forwarder: PeerForwarder;
   readonly first: Dialer;
   /** What s2 was asked for. */
@@ -57,11 +61,17 @@ class TwoServers {
 
   constructor(policies: { first?: boolean; second?: boolean } = {}) {
     const { timers } = this;
-    const second = this.#dialer(this.agents);
+    const reports = new DialReports(
+      new LiveConduits(new FakeTimers()),
+      this.loads,
+    );
+    const second = this.#dialer(this.agents, { reports });
     this.frontend = new PeerFrontend({
       timers,
       observer: SILENT_OBSERVER,
       messageBytesMax: 1024 * 1024,
+      loads: this.loads,
+      join: (caller, target) => reports.join(caller, target),
       hasPolicy: policies.second === true,
       isServer: () => this.isTrusted && this.refusals-- <= 0,
       dial: (request, answer) => {
@@ -196,7 +206,7 @@ Deno.test("bytes, ends and resets pass both servers", async () => {
   using servers = new TwoServers();
   const link = servers.link();
   const { caller, target } = await servers.connected(link);
-  assertEquals(servers.frontend.loadOf("s1"), 1);
+  assertEquals(servers.loads.of({ forwardedBy: "s1" }), 1);
   caller.send("query");
   await target.received(5);
   await caller.finish();
@@ -206,7 +216,7 @@ Deno.test("bytes, ends and resets pass both servers", async () => {
   await caller.closed;
   assertEquals(caller.end?.kind, "clean");
   await settled();
-  assertEquals(servers.frontend.loadOf("s1"), 0);
+  assertEquals(servers.loads.of({ forwardedBy: "s1" }), 0);
   const second = await servers.connected(link);
   second.target.reset("out of rows");
   await second.caller.closed;
@@ -239,7 +249,7 @@ Deno.test("a server without a policy does not decide for one that has one", asyn
   assertEquals(servers.error?.reason, "refused");
   assertMatch(servers.error!.message, /server s1 has a policy, and this one/);
   assertEquals([link.dials.length, servers.refused.length], [0, 1]);
-  assertEquals(servers.frontend.loadOf("s1"), 0);
+  assertEquals(servers.loads.of({ forwardedBy: "s1" }), 0);
 });
 
 Deno.test("a certificate of an authority that has gone is shown a new connection, three at most", async () => {
@@ -331,7 +341,7 @@ Deno.test("a caller that gives up gives up on both servers, whenever that is", a
   pending.cancel();
   await settled();
   assertEquals(link.dials[0]!.cancelled, true);
-  assertEquals(servers.frontend.loadOf("s1"), 0);
+  assertEquals(servers.loads.of({ forwardedBy: "s1" }), 0);
   servers.first.dial({
     target: TARGET,
     node: undefined,

@@ -9,7 +9,6 @@
  * @module
  */
 
-import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import {
@@ -23,13 +22,13 @@ import { PROXY_PATH } from "../../proto/link/capabilities.ts";
 import { proxyService } from "../../proto/link/proxy_service.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
-import { CallerLoads, type CallerTools } from "../routing/caller_loads.ts";
+import type { LimitedTools } from "../routing/caller_loads.ts";
 import type { CallerDial } from "../routing/dialer.ts";
 import { decodeForwarded } from "./forwarded_caller.ts";
 import { PEER_CONDUITS_MAX } from "./peer_server.ts";
 
 /** What it needs from outside. */
-export interface PeerFrontendOptions extends CallerTools {
+export interface PeerFrontendOptions extends LimitedTools {
   /** We decide by a policy, too. */
   readonly hasPolicy: boolean;
   /** Whether a certificate is a server's of our authority, as of now. */
@@ -40,15 +39,7 @@ export interface PeerFrontendOptions extends CallerTools {
 
 /** Serves dials of other servers, on all connections to the agent port. */
 export class PeerFrontend {
-  /** By the ids of servers. */
-  readonly #loads = new CallerLoads();
-
   constructor(private readonly options: PeerFrontendOptions) {}
-
-  /** Dials and conduits that came from a server. */
-  loadOf(serverId: string): number {
-    return this.#loads.of(serverId);
-  }
 
   /** The method, as one connection that is a server's may call it. */
   methods(
@@ -57,15 +48,14 @@ export class PeerFrontend {
       readonly remoteAddress: string;
     },
   ): Readonly<Record<string, MethodHandler>> {
-    const { timers, observer, messageBytesMax, isServer } = this.options;
+    const { timers, observer, messageBytesMax, isServer, join } = this.options;
     const serve = proxyService({
       timers,
       observer,
       messageBytesMax,
       onDial: (target, answer, context) =>
         this.#dialOrRefuse(remoteAddress, target, answer, context),
-      join: (conduit, target) =>
-        unawaited("conduit", this.#loads.join(conduit, target)),
+      join,
     });
     return {
       [PROXY_PATH]: (call) => {
@@ -123,21 +113,17 @@ export class PeerFrontend {
 
   /** @throws {DialError} */
   #dial(request: CallerDial, answer: DialAnswer): PendingDial {
-    const serverId = request.caller.forwardedBy!;
-    const load = this.loadOf(serverId);
+    const { caller } = request;
+    const load = this.options.loads.of(caller);
     if (load >= PEER_CONDUITS_MAX) {
       throw new DialError(
         "refused",
-        `Cannot take this dial: server ${serverId} has ${load} connections ` +
+        `Cannot take this dial: server ${caller.forwardedBy} has ${load} connections ` +
           "here, and no server may have more",
         { code: "TUN409" },
       );
     }
-    return this.#loads.dial(
-      serverId,
-      answer,
-      (answer) => this.options.dial(request, answer),
-    );
+    return this.options.dial(request, answer);
   }
 }
 

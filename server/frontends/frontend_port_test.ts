@@ -1,3 +1,5 @@
+import { join } from "../../proto/transfer/transfer.ts";
+import { CallerLoads } from "../routing/caller_loads.ts";
 import { assert, assertEquals } from "@std/assert";
 import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
 import { denoStream } from "../../net/stream/platform_stream.ts";
@@ -159,6 +161,7 @@ Deno.test("the frontend of callers refuses a call that names two nodes", async (
 Deno.test("the frontend of nodes does so, too", async () => {
   const frontend = new NodeFrontend({
     ...OPTIONS,
+    ...{ loads: new CallerLoads(), join },
     admit: () => undefined,
     resolve: () => undefined,
     refused: () => {},

@@ -40,7 +40,7 @@ import {
 } from "../../proto/link/link.ts";
 import { proxyService } from "../../proto/link/proxy_service.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { CallerLoads, type CallerTools } from "../routing/caller_loads.ts";
+import type { LimitedTools } from "../routing/caller_loads.ts";
 import type { CallerDial } from "../routing/dialer.ts";
 import {
   isVirtualAddress,
@@ -58,7 +58,7 @@ import { PROXY_PATH } from "../../proto/link/capabilities.ts";
 export const NODE_CONDUITS_MAX = 4_096;
 
 /** What the node frontend needs from outside. */
-export interface NodeFrontendOptions extends CallerTools {
+export interface NodeFrontendOptions extends LimitedTools {
   /** Whether a caller may be the node that its certificate names. */
   admit(candidate: LinkCandidate): LinkAuthorization;
   /** Finds the endpoint behind a virtual address. */
@@ -77,8 +77,6 @@ export interface NodeCalls {
 
 /** Serves dials of nodes, on all connections to the agent port. */
 export class NodeFrontend {
-  /** Of nodes. */
-  readonly #loads = new CallerLoads();
   /** Those with a connection. */
   readonly #callers = new Set<NodeCaller>();
   /** Counts up whenever who was admitted might not be any more. */
@@ -110,8 +108,7 @@ export class NodeFrontend {
       messageBytesMax,
       onDial: (target, answer, context) =>
         this.#dial(calls, target, answer, context),
-      join: (conduit, target) =>
-        unawaited("conduit", this.#join(calls, conduit, target)),
+      join: (conduit, target) => this.#join(calls, conduit, target),
     });
     return { [PROXY_PATH]: serve };
   }
@@ -178,7 +175,7 @@ export class NodeFrontend {
       return this.#fail(calls, error, answer);
     }
     // Here, for many may have waited for one decision.
-    const load = this.#loads.of(calls.node);
+    const load = this.options.loads.of({ node: calls.node });
     if (load >= NODE_CONDUITS_MAX) {
       const error = new DialError(
         "refused",
@@ -197,11 +194,7 @@ export class NodeFrontend {
     const { remoteAddress, identity, node } = calls;
     const caller = { remoteAddress, identity, node, localAddress: "" };
     const request = { ...meant, hasOthers, id, trace, caller, takeEarlyData };
-    return this.#loads.dial(
-      node,
-      answer,
-      (answer) => this.options.dial(request, answer),
-    );
+    return this.options.dial(request, answer);
   }
 
   /**
@@ -238,11 +231,7 @@ export class NodeFrontend {
     };
   }
 
-  async #join(
-    calls: NodeCaller,
-    conduit: Conduit,
-    target: Conduit,
-  ): Promise<void> {
+  #join(calls: NodeCaller, conduit: Conduit, target: Conduit): void {
     this.options.counted(1);
     calls.conduits.add(conduit);
     this.#callers.add(calls);
@@ -251,10 +240,11 @@ export class NodeFrontend {
       const end = () => calls.close(INTERNAL_ERROR);
       unawaited("identity", this.#authorizeAgain(calls), end);
     }
-    await this.#loads.join(conduit, target);
-    calls.conduits.delete(conduit);
-    if (calls.conduits.size === 0) this.#callers.delete(calls);
-    this.options.counted(-1);
+    this.options.join(conduit, target, () => {
+      calls.conduits.delete(conduit);
+      if (calls.conduits.size === 0) this.#callers.delete(calls);
+      this.options.counted(-1);
+    });
   }
 
   async #authorizeAgain(calls: NodeCaller): Promise<void> {

@@ -18,6 +18,8 @@ import {
 import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import { join } from "../../proto/transfer/transfer.ts";
+import { CallerLoads, countedAs } from "../routing/caller_loads.ts";
 import type { CallerDial } from "../routing/dialer.ts";
 import { virtualAddressOf } from "../../services/discovery/generate/virtual_addresses.ts";
 import { NODE_CONDUITS_MAX, NodeFrontend } from "./node_frontend.ts";
@@ -33,6 +35,7 @@ function setUp(admission: () => LinkAuthorization = () => undefined) {
   const refused: string[] = [];
   let open = 0;
   let authorized = 0;
+  const loads = new CallerLoads();
   const frontend = new NodeFrontend({
     timers,
     observer: SILENT_OBSERVER,
@@ -44,9 +47,17 @@ function setUp(admission: () => LinkAuthorization = () => undefined) {
     },
     dial: (order, answer) => {
       const dial = { order, answer, gone: false };
+      const counted = { countedAs: countedAs(order.caller) };
       orders.push(dial);
-      return { cancel: () => void (dial.gone = true) };
+      loads.began(counted);
+      return {
+        cancel() {
+          dial.gone = true;
+          loads.over(counted);
+        },
+      };
     },
+    ...{ loads, join },
     resolve: (host) =>
       host === VIRTUAL
         ? { agent: { key: "id", value: "edge-1" }, address: "10.0.0.7" }

@@ -5,12 +5,17 @@
  * @module
  */
 
-import { type DialAnswer, watchedDial } from "../../proto/link/dial_handler.ts";
+import type {
+  BegunDial,
+  DialWitness,
+} from "../../platform/conduits/dial_reports.ts";
+import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
+import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import type { PacketObserver, PendingDial } from "../../proto/link/link.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import type { CallerDial } from "./dialer.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
-import { transfer } from "../../proto/transfer/transfer.ts";
+import type { Caller } from "../policy/caller.ts";
+import type { CallerDial } from "./dialer.ts";
 
 /** What every frontend needs that serves callers by `/ProxyService/Proxy`. */
 export interface CallerTools {
@@ -20,50 +25,49 @@ export interface CallerTools {
   dial(request: CallerDial, answer: DialAnswer): PendingDial;
 }
 
+/** And one whose callers may not have too many dials and conduits. */
+export interface LimitedTools extends CallerTools {
+  readonly loads: CallerLoads;
+  /** Carries the bytes between the two until both are closed; see `DialReports`. */
+  join(caller: Conduit, target: Conduit, over?: () => void): void;
+}
+
+/** What a caller is counted as; absent: it may have any number. */
+export function countedAs(
+  { node, forwardedBy }: Pick<Caller, "node" | "forwardedBy">,
+): string | undefined {
+  if (forwardedBy !== undefined) return `server ${forwardedBy}`;
+  return node === undefined ? undefined : `node ${node}`;
+}
+
 /** See the module description. */
-export class CallerLoads {
+export class CallerLoads implements DialWitness {
   readonly #loads = new Map<string, number>();
-  /** For conduits that were dialed and are not joined yet. */
-  readonly #callers = new WeakMap<Conduit, string>();
 
-  of(caller: string): number {
-    return this.#loads.get(caller) ?? 0;
+  of(caller: Pick<Caller, "node" | "forwardedBy">): number {
+    return this.#loads.get(countedAs(caller) ?? "") ?? 0;
   }
 
-  /** Makes a dial of a caller's, which counts until it is over. */
-  dial(
-    caller: string,
-    answer: DialAnswer,
-    dial: (answer: DialAnswer) => PendingDial,
-  ): PendingDial {
-    const leave = this.#enter(caller);
-    return watchedDial(answer, ({ conduit }) => {
-      if (conduit !== undefined) this.#callers.set(conduit, caller);
-      leave();
-    }, dial);
+  began({ countedAs }: Pick<BegunDial, "countedAs">): void {
+    this.#add(countedAs, 1);
   }
 
-  /**
-   * Joins the caller with the dialed conduit, which counts until both are
-   * closed.
-   */
-  async join(conduit: Conduit, target: Conduit): Promise<void> {
-    const caller = this.#callers.get(target);
-    const leave = caller === undefined ? () => {} : this.#enter(caller);
-    await transfer(conduit, target);
-    leave();
+  over({ countedAs }: Pick<BegunDial, "countedAs">): void {
+    this.#add(countedAs, -1);
   }
 
-  /** @returns To be called when it is over. */
-  #enter(caller: string): () => void {
-    this.#loads.set(caller, this.of(caller) + 1);
-    let isOver = false;
-    return () => {
-      if (isOver) return;
-      isOver = true;
-      const left = this.of(caller) - 1;
-      if (left === 0) this.#loads.delete(caller);
-      else this.#loads.set(caller, left);
-    };
+  joined({ countedAs }: ConnectionFacts): void {
+    this.#add(countedAs, 1);
+  }
+
+  closed({ countedAs }: ConnectionFacts): void {
+    this.#add(countedAs, -1);
+  }
+
+  #add(caller: string | undefined, change: 1 | -1): void {
+    if (caller === undefined) return;
+    const load = (this.#loads.get(caller) ?? 0) + change;
+    if (load === 0) this.#loads.delete(caller);
+    else this.#loads.set(caller, load);
   }
 }

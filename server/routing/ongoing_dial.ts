@@ -45,6 +45,7 @@ import type { Span } from "../../platform/tracing/tracing.ts";
 import { type DialWay, waySpan } from "./dial_way.ts";
 import { STILL_MS } from "./registry.ts";
 import { callerName } from "../policy/caller.ts";
+import { countedAs } from "./caller_loads.ts";
 
 /**
  * An agent that has not answered after this time may have stopped: another one
@@ -131,6 +132,10 @@ export class OngoingDial extends Race<Choice, Conduit>
   /** The request, and the agent that is asked. */
   get facts(): ConnectionFacts {
     return dialFacts(this.#request, this.#way);
+  }
+
+  get countedAs(): string | undefined {
+    return countedAs(this.#request.caller);
   }
 
   /** See `ReportedDial`. */
@@ -439,6 +444,7 @@ export function dialFacts(
   way: DialWay | undefined,
 ): ConnectionFacts {
   const agent = way?.agentId ?? node;
+  const counted = countedAs(caller);
   return {
     id,
     who: callerName(caller),
@@ -446,6 +452,7 @@ export function dialFacts(
     target,
     ...(agent === undefined ? {} : { node: agent }),
     ...(way?.forwardedTo === undefined ? {} : { forwardedTo: way.forwardedTo }),
+    ...(counted === undefined ? {} : { countedAs: counted }),
   };
 }
 
