@@ -18,7 +18,7 @@ export const QUIET_MS = 250;
  */
 export const TOLD_MS = 5_000;
 
-/** What has to be done at each step. */
+/** The actions of each step. */
 interface DrainSteps {
   /** Tell every server that this agent is going. */
   announce(): void;

@@ -1,6 +1,6 @@
 /**
- * An agent under the identity of its node: joins where that has not been done,
- * and starts as whom it has joined.
+ * An agent under the identity of its node: it joins if that was not done, and
+ * starts with the joined identity.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * What the admin API is told of a program on a node, an agent or a proxy, by the
- * parts that know it.
+ * The admin API's facts about a program on a node, an agent or a proxy, from
+ * its parts.
  *
  * @module
  */

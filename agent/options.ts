@@ -41,8 +41,8 @@ export interface LeaseCountOptions extends KubernetesOptions {
 }
 
 /**
- * What a node passes on for programs on it that cannot show who they are:
- * addresses of loopback, since nothing else says who is let in.
+ * The relays for programs on the node, which have no identity of their own.
+ * They listen on loopback only, because that is their only protection.
  */
 export interface RelayOptions {
   /** The port for discovery; absent: none. */

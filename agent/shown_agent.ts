@@ -54,7 +54,7 @@ interface ProxyParts {
 export type ShowAgent = (parts: AgentParts) => readonly AdminRoute[];
 
 export interface AgentEnvironment extends LinkEnvironment {
-  /** Makes what people see of it. */
+  /** Makes its views for people. */
   readonly show: ShowAgent;
   /** Makes the service proxy of the agent; absent: there is none. */
   readonly openProxy?: (

@@ -93,7 +93,7 @@ export const DASHBOARD_COMMAND = defineCommand({
   },
 });
 
-/** Us, and who has become root by sudo: it is his browser. */
+/** This user, or the user who has become root by sudo: the browser is his. */
 function usersOf({ environment }: Pick<CommandContext, "environment">) {
   const before = Number(environment("SUDO_UID") || NaN);
   return [Deno.uid() ?? NaN, ...Deno.uid() === 0 ? [before] : []];
@@ -116,7 +116,7 @@ async function hasOpened(url: string): Promise<boolean> {
 /** A browser that has not come by then does not. */
 const VISIT_MS = 20_000;
 
-/** What it takes of the machine. */
+/** Its tools from the machine. */
 export interface VisitOptions {
   /** Starts a browser. @returns Whether it could be started. */
   readonly open: (url: string) => Promise<boolean>;

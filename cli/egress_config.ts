@@ -96,7 +96,7 @@ export const EGRESS_CONFIG_COMMAND = defineCommand({
   },
 });
 
-/** What may be said of a way that leads to no server in particular. */
+/** Options of a way that leads to no particular server. */
 const FRONTEND_FLAGS: readonly string[] = [
   "frontend",
   "contexts",

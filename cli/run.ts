@@ -107,7 +107,7 @@ const SERVICE_LINK =
  * @param table Of the command that is to run.
  * @param others Tables of all commands, loaded when something looks odd: one
  *   environment may serve several.
- * @throws {UsageError} For the first that must be a slip.
+ * @throws {UsageError} For the first that must be a mistake.
  */
 export async function checkVariables(
   names: Iterable<string>,

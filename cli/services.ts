@@ -57,7 +57,7 @@ const FLAGS = {
   ...QUERY_FLAGS,
 } as const;
 
-/** What it serves, and where. */
+/** Its services, and their addresses. */
 export const SERVICES_COMMAND = defineCommand({
   name: "services",
   operands: "[flags]",

@@ -1,8 +1,7 @@
 /**
- * `tunnel upgrade`: the process that runs here goes on as another program.
- *
- * What can be said of the file is said before the process hears of it; the process
- * itself starts it (`net/handover/upgrade.ts`) and stays if that comes to nothing.
+ * `tunnel upgrade`: a running process is replaced by another program. The file
+ * is checked before the process learns of it; the process itself starts it
+ * (`net/handover/upgrade.ts`) and stays if that fails.
  *
  * @module
  */

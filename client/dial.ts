@@ -106,7 +106,10 @@ export function namingNodes(
   dialer: TunnelDialer,
   say: (line: string) => void,
 ): TunnelDialer {
-  /** What is a node once stays one: another would be another machine. */
+  /**
+   * A host that once was a node stays one: otherwise it would be another
+   * machine.
+   */
   const nodes = new Set<string>();
   return {
     async dial(dial) {

@@ -75,7 +75,8 @@ export function toTunnelDialError(error: DialError): TunnelDialError {
   return new TunnelDialError(REASONS[error.reason], error.message, error);
 }
 
-// How a connection through the tunnel ended, as errors for who reads and writes.
+// How a connection through the tunnel ended, as errors for its readers and
+// writers.
 
 /** One end gave the connection up (TCP RST and its like). */
 export class TunnelResetError extends Error {

@@ -13,7 +13,7 @@ import type { Conduit } from "../proto/transfer/conduit.ts";
 
 /** One dial. */
 export interface TunnelDial extends DialWishes {
-  /** What is wanted behind the tunnel. */
+  /** The wanted target and its options. */
   readonly target: DialTarget;
   /** The id for all programs on the way; made here unless given. */
   readonly id?: ConnectionId | undefined;
@@ -35,10 +35,10 @@ export interface DialStarter {
   /**
    * Starts a dial.
    *
-   * @param onSending Called just before what the caller has to say leaves, and
-   *   again if it leaves again; the `DialError` that it throws ends the dial
-   *   instead. With it such bytes are not sent to a server that may stand still:
-   *   they follow the dial when the server has answered a PING.
+   * @param onSending Called just before the caller's bytes leave, and again if
+   *   they leave again; the `DialError` that it throws ends the dial instead.
+   *   With it those bytes are not sent to a server that may have stopped: they
+   *   follow the dial when the server has answered a PING.
    * @throws {DialError} The dial was answered, or lost on its way.
    * @throws {Error} The server was not reached: nothing was sent.
    */
@@ -49,9 +49,9 @@ export interface DialStarter {
   ): Promise<Conduit>;
   /**
    * A dial has not been answered for long: asks whether the server is there at
-   * all. One that says nothing for long is hung up on.
+   * all. A silent server is disconnected.
    *
-   * @returns Whether it has said anything since.
+   * @returns Whether it has sent anything since.
    */
   suspect?(): () => boolean;
   close(): void;
@@ -63,11 +63,11 @@ export function saysNothing({ earlyData }: TunnelDial): boolean {
 }
 
 /**
- * The connection went, or its server is going, before there was an answer. What
- * the client had to say may have been heard then, and must not be said twice; a
- * connection to a target on which nothing was said does no harm.
+ * The connection went, or its server is going, before there was an answer. The
+ * client's bytes may have been delivered then, and must not be sent twice; a
+ * connection to a target without bytes does no harm.
  *
- * @param hasSaid What the client had to say has left.
+ * @param hasSaid The client's bytes have left.
  */
 export function canGoAgain(error: unknown, hasSaid: boolean): boolean {
   if (!(error instanceof DialError) || error.loss === undefined) return false;

@@ -101,11 +101,14 @@ type ServerAttempt = Attempt<AskedServer, Conduit>;
 /** Why servers did not serve. */
 type Failures = Map<NamedServer, Error>;
 
-/** One dial, until the first server has answered it for good. */
+/** One dial, until a server has given the final answer. */
 class FailoverDial extends PromisedRace<AskedServer, Conduit> {
   readonly #failures: Failures = new Map();
   #isSecondRound = false;
-  /** What a server has said of the target, while an earlier one may connect. */
+  /**
+   * A server's answer about the target, while an earlier server may still
+   * connect.
+   */
   #verdict: unknown;
 
   constructor(
@@ -156,7 +159,7 @@ class FailoverDial extends PromisedRace<AskedServer, Conduit> {
       this.suspect(attempt);
       return FAILOVER_SILENT_MS - SUSPECT_MS;
     }
-    // The server may stand still, or the target be slow.
+    // The server may have stopped, or the target may be slow.
     const { asked } = attempt;
     asked.isSilent = true;
     // Later dials should begin with another server.
@@ -221,7 +224,10 @@ class FailoverDial extends PromisedRace<AskedServer, Conduit> {
     return this.#askNext();
   }
 
-  /** What one server says of the target counts, unless an earlier one connects. */
+  /**
+   * One server's answer about the target counts, unless an earlier one
+   * connects.
+   */
   #onFinal(error: unknown): void {
     const isAwaited = this.running.some(({ asked: { isSilent, isHeard } }) =>
       isSilent && isHeard?.() !== false

@@ -141,7 +141,7 @@ class ConnectionForward implements Forward {
   }
 }
 
-/** The dial for a caller that has said `early`. */
+/** The dial for a caller that has sent `early`. */
 function dialOf(options: ForwardOptions, early: Uint8Array): TunnelDial {
   const { protocol, address, node, oneAgent, timeoutMs } = options;
   return {

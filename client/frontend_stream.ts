@@ -36,8 +36,8 @@ interface FrontendConnectOptions {
 type TcpAddress = Extract<FrontendAddress, { kind: "tcp" }>;
 
 /**
- * What is spoken there, as ALPN says it: Go's gRPC servers refuse clients of
- * HTTP/2 without, and kube-apiserver calls HTTP/1.1 CONNECT without.
+ * The protocol there, by its ALPN name: Go's gRPC servers refuse clients of
+ * HTTP/2 without ALPN, and kube-apiserver calls HTTP/1.1 CONNECT without it.
  */
 const ALPN: Readonly<Record<"http1" | "http2", readonly string[]>> = {
   http1: [],

@@ -20,7 +20,7 @@ import { type DialFailure, TunnelDialError } from "./dial_error.ts";
 import type { TraceContext } from "../proto/peer/trace_context.ts";
 import type { TunnelDialer } from "./tunnel_dialer.ts";
 
-/** What is asked of us. */
+/** The request to us. */
 interface RelayedDial extends DialWishes {
   readonly target: DialTarget;
   /** What the caller gave, if it gave one. */

@@ -229,7 +229,7 @@ export interface TunnelAddr {
   readonly port: number;
 }
 
-/** The address of who has none (RFC 4291 section 2.5.2 says it of IPv6). */
+/** The address used when there is none (RFC 4291 section 2.5.2 for IPv6). */
 export const UNSPECIFIED = { hostname: "0.0.0.0", port: 0 } as const;
 
 /** What was dialed, `host:port` with IPv6 in brackets. */

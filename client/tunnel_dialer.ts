@@ -265,8 +265,8 @@ class ConnectDialer implements DialStarter {
       stream.close();
       signal.throwIfAborted();
     }
-    // A socket that was connected says nothing of the server, a handshake does:
-    // what may be sent once only waits for an answer then.
+    // A connected socket proves nothing about the server, but a handshake does:
+    // bytes that may be sent only once then wait for an answer.
     const isLater = onSending !== undefined && this.address.kind === "unix";
     if (!isLater) onSending?.();
     const { promise, resolve, reject } = Promise.withResolvers<Conduit>();

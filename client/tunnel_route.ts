@@ -49,7 +49,7 @@ export type TunnelRoute =
     readonly address: FrontendAddress;
     /**
      * Frontends of further servers, for dials that the first one cannot serve:
-     * when it is away, stands still, is about to go, or has no agent for them.
+     * when it is away, has stopped, is draining, or has no agent for them.
      */
     readonly others?: readonly FrontendAddress[];
   };

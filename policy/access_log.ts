@@ -168,7 +168,7 @@ function filesOf(
             at += await stream.write(bytes.subarray(at));
           }
         },
-        // What has left cannot be taken back: it may stand there twice.
+        // Bytes that have left cannot be taken back: a line may be there twice.
         cut: () => Promise.resolve(),
         close() {},
       }),

@@ -8,8 +8,8 @@
  */
 
 /**
- * What one write has at most, unless a single line is longer. Large, because a
- * write costs the process as much as some hundred lines.
+ * Limit of one write, unless a single line is longer. Large, because a write
+ * costs as much as some hundred lines.
  */
 export const CHUNK_BYTES: number = 256 * 1024;
 

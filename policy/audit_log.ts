@@ -1,5 +1,5 @@
 /**
- * A file of JSON lines about who was let where, rotated by size.
+ * A file of JSON lines about decisions, rotated by size.
  *
  * Adding a line never blocks and never fails: lines are kept in limited memory
  * and written in order in the background. While the file cannot be written (for
@@ -235,7 +235,7 @@ export class AuditLog {
     try {
       await file.write(bytes.subarray(0, used));
     } catch (error) {
-      // What was written of it would be there twice after the next attempt.
+      // Lines that were written would be there twice after the next attempt.
       await file.cut(this.#fileBytes).catch(() => this.#closeFile());
       throw error;
     }

@@ -1,6 +1,6 @@
 /**
- * The audit log of a program as those see it who have something to record: dials,
- * what operators do, and the end of it all.
+ * The audit log as its writers see it: dials, actions of operators, and its
+ * end.
  *
  * @module
  */
@@ -21,7 +21,7 @@ import {
 } from "./dial_record.ts";
 import { JsonLine } from "./json_line.ts";
 
-/** What was asked for on an admin port. */
+/** The requested action on an admin port. */
 export interface OperatorAction {
   readonly who: Readonly<Record<string, string>>;
   /** Such as `POST /v1/nodes/edge-7/drain`. */
@@ -92,9 +92,8 @@ export class AuditTrail {
   }
 
   /**
-   * An operator did something, or tried to.
-   *
-   * @param who As the door that they came by knows them.
+   * An operator acted, or tried to. @param who The name from the door that the
+   * operator came by.
    */
   acted({ who, action, status, problem }: OperatorAction): void {
     const line = this.lineAt(this.clock.now()).raw('Z","event":"admin","who":');

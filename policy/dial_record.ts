@@ -21,7 +21,7 @@ import type { ConduitObserver } from "../proto/transfer/observed_conduit.ts";
 /** Longest text of a peer's that a line repeats. */
 export const TEXT_LENGTH_MAX = 300;
 
-/** What is known of a dial before anything is decided. */
+/** Facts about a dial before any decision. */
 export interface DialFacts {
   /** The connection's, in the logs of all programs that it passes. */
   readonly id?: ConnectionId | undefined;
@@ -40,7 +40,7 @@ export interface DialFacts {
   readonly target?: DialTarget;
 }
 
-/** The record of one dial; observes the connection that comes of it. */
+/** The record of one dial; observes its connection. */
 export class DialRecord implements ConduitObserver {
   #inner: ConduitObserver | undefined;
   #bytesFromTarget = 0;
@@ -126,7 +126,7 @@ export class DialRecord implements ConduitObserver {
     );
   }
 
-  /** What both lines begin with. */
+  /** The common beginning of both lines. */
   #begin(event: "dial" | "end", timeMs: number): JsonLine {
     const { id, who, from, node, forwardedTo, service, target } = this.facts;
     const line = this.trail.lineAt(timeMs).raw('Z","event":').text(event)

@@ -61,7 +61,7 @@ export class RuleError extends Error {
   override readonly name = "RuleError";
   readonly tunnelCode: Code = "TUN101";
 
-  /** The message without its verb, for who says what cannot be done. */
+  /** The message without its verb, for callers with a verb of their own. */
   readonly detail: string;
 
   /**
@@ -306,6 +306,6 @@ function parsePathRule(text: string, from: number): Rule {
 /** A rule's text in a message. */
 const RULE_LENGTH_SHOWN = 80;
 
-/** What a plain absolute path has nowhere. */
+/** Characters that a plain absolute path never has. */
 // deno-lint-ignore no-control-regex -- NUL ends a path in the kernel
 export const ROUNDABOUT = /\/\.{0,2}(?=\/|$)|\x00/;

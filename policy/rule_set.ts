@@ -76,7 +76,7 @@ export class RuleSet {
     const decision = this.#evaluate(fits);
     if (decision !== NOT_ALLOWED) return decision;
     // Names that could not be allowed are not looked up: their DNS server would
-    // learn who asked, and what else is hidden in them.
+    // learn the caller, and any data hidden in the name.
     const mayStill = this.#allow.some(({ rule }) =>
       isAboutAddresses(rule, endpoint)
     );

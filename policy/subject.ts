@@ -74,7 +74,8 @@ function hostSubject(host: string): HostSubject {
   if (host.length > NAME_LENGTH_MAX + 1) return { kind: "name", name: "" };
   // Resolvers do the same, so rules compare what is looked up.
   const name = plainName(isAscii(host) ? host : domainToASCII(host));
-  // What is no name (`db.internal\0.example`, `a b`) must not look like one.
+  // Text that is not a name (`db.internal\0.example`, `a b`) must not look like
+  // one.
   const isName = /^[0-9a-z._-]+$/.test(name) && !isIpv4Lookalike(name);
   return { kind: "name", name: isName ? name : "" };
 }
@@ -96,7 +97,7 @@ export function isUnspecified(address: IpAddress): boolean {
   return address.every((byte) => byte === 0);
 }
 
-/** Words in front of a node's name in certificates: Kubernetes' and ours. */
+/** Prefixes of a node's name in certificates: Kubernetes' and ours. */
 const NAME_PREFIX = /^(?:system:node:|node:)/;
 
 /** The common name, without the prefix of nodes' names. */

@@ -35,7 +35,7 @@ export class Wildcard {
     const last = parts.at(-1)!;
     if (text.length < first.length + last.length) return false;
     if (!text.startsWith(first) || !text.endsWith(last)) return false;
-    // The leftmost place for each part leaves most room for those behind it.
+    // The leftmost place for each part leaves most room for later parts.
     const end = text.length - last.length;
     let at = first.length;
     for (let index = 1; index < parts.length - 1; index++) {

@@ -111,7 +111,7 @@ const CONNECT_MS = 5_000;
 const PROBE_MS = 1_000;
 /** … and without an answer to that, the waiting user is told … */
 const NOTICE_MS = 2_000;
-/** … and waits no longer: it stands still. */
+/** … and waits no longer: the program has stopped. */
 const STANDSTILL_MS = 5_000;
 /** Answered at once, if only with a refusal. */
 const PROBE_PATH = "/v1/alive";
@@ -323,7 +323,7 @@ class HttpAdminClient implements AdminClient {
   }
 }
 
-/** What all our ports but the admin port say of its paths. */
+/** The answer of all our other ports to the admin port's paths. */
 const NO_PAGE = "404 page not found";
 
 const ADMIN_PORTS = "give the admin port: 8095 of a server, 8094 of an " +

@@ -8,7 +8,7 @@
 import { columnsOf, cutToColumns } from "../../platform/text/columns.ts";
 import type { Tone } from "../view/cells.ts";
 
-/** What a piece of text is about, and how much it is to be seen. */
+/** The tone of a piece of text, and its emphasis. */
 export type Paint = Tone | "dim" | "bold" | "chosen";
 
 /** Something to write on. */
@@ -47,10 +47,8 @@ export const PLAIN_PAGE: Page = {
 };
 
 /**
- * What a command writes on: a terminal of some width, or something that is none.
- * Colours not with `NO_COLOR` (no-color.org).
- *
- * @param isWide Nothing is to be cut.
+ * The output of a command: a terminal of some width, or a file or pipe. No
+ * colours with `NO_COLOR` (no-color.org). @param isWide Nothing is cut.
  */
 export function pageOf(
   { terminal, environment }: Surface,

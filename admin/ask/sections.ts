@@ -89,7 +89,7 @@ export function factLines(page: Page, facts: readonly Fact[]): string[] {
 /** The width of the longest name of a fact, and a gap. */
 const FACT_INDENT = " ".repeat(13);
 
-/** What a fact says, in one line. */
+/** The text of a fact, in one line. */
 export function factText(value: Fact["value"]): string {
   return Array.isArray(value)
     ? value.join(", ") || "-"
@@ -112,7 +112,7 @@ export function sentenceLines(
   return wrapped(ofOthers(sentence), columns).map((line) => indent + line);
 }
 
-/** What is said beside a table. */
+/** The text beside a table. */
 export function dimLines(page: Page, sentence: string): string[] {
   return sentenceLines(page, sentence, "")
     .map((line) => page.paint(line, "dim"));

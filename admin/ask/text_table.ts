@@ -69,7 +69,7 @@ function lineOf(
     const cell = row[at]!;
     const { side = "left", endsWith } = columns[at]!;
     const whole = cutBefore(cellText(cell), endsWith, width);
-    // Nothing stands behind the last one.
+    // The last column needs no padding.
     const text = at === last && side === "left"
       ? cutToColumns(whole, width)
       : inColumns(whole, width, side);
@@ -153,7 +153,7 @@ const WORDS_LENGTH_MAX = 1_000;
 
 const HARMLESS = /^[ -~]*$/;
 
-/** Names and words of others must not speak to the terminal. */
+/** Peers' names and words must not control the terminal. */
 export function ofOthers(text: string): string {
   if (text.length <= WORDS_LENGTH_MAX && HARMLESS.test(text)) return text;
   return printable(text, WORDS_LENGTH_MAX);

@@ -39,11 +39,11 @@ export interface TopState {
   /** Which row the chosen one had when it was last seen. */
   readonly chosenRow: number;
   readonly mode: Mode;
-  /** What came of the last thing that was done. */
+  /** The result of the last action. */
   readonly said: string;
 }
 
-/** What a key wants done. */
+/** The action of a key. */
 export type Effect =
   | { readonly kind: "quit" }
   /** Another question than before. */
@@ -68,11 +68,7 @@ export function chosenRow(
   return at >= 0 ? at : Math.max(0, Math.min(chosenRow, conduits.length - 1));
 }
 
-/**
- * What a key does.
- *
- * @param pageRows How many rows there are on a screen.
- */
+/** Applies a key. @param pageRows The rows of a screen. */
 export function press(
   state: TopState,
   key: Key,

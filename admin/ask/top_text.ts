@@ -23,7 +23,7 @@ import { conduitLines } from "./answer_text.ts";
 import { indented } from "./sections.ts";
 import { chosenRow, type TopState } from "./top_state.ts";
 
-/** What is shown at one moment. */
+/** The content of the screen at one moment. */
 export interface TopFacts {
   readonly status: StatusAnswer;
   readonly conduits: ConduitsAnswer;
@@ -37,7 +37,7 @@ export function roomIn(rows: number): number {
   return Math.max(1, rows - FRAME_ROWS);
 }
 
-/** What is printed where there is no screen: all there is, without keys. */
+/** The output without a screen: the whole list, without keys. */
 export function blockText(
   page: Page,
   facts: TopFacts,

@@ -75,7 +75,7 @@ export function agentDescriptorsHop(address: string): Hop {
       const pid = await pidOf(address);
       return pid === undefined ? undefined : lookAtDescriptors("agent", pid);
     },
-    // That it stands still is said already.
+    // Another hop has reported that it does not answer.
     late: skipped("the agent does not say which process it is"),
   };
 }
@@ -92,7 +92,7 @@ async function pidOf(address: string): Promise<number | undefined> {
   }
 }
 
-/** What a program says of itself, or why it does not. */
+/** A program's report about itself, or why it gives none. */
 async function statusAt(
   program: "agent" | "server",
   path: string,
@@ -118,7 +118,7 @@ export async function addressesOfRunning(
     : new Map(Object.entries(status.program.addresses));
 }
 
-/** What a server that runs would have people look at. */
+/** The warnings of a running server. */
 export async function lookAtRunningServer(
   root: string,
   worker = 0,
@@ -205,7 +205,7 @@ function describe(status: StatusAnswer): Finding {
   );
 }
 
-/** A health port answers at once, or its program stands still. */
+/** A health port answers at once, unless its program has stopped. */
 const HEALTH_MS = 1_500;
 
 /** Limit on peers' words. */

@@ -1,5 +1,6 @@
 /**
- * The frame of the page: who tells, whether it still does, and the views.
+ * The frame of the page: the server's name, whether its data are current, and
+ * the views.
  *
  * @module
  */
@@ -37,7 +38,7 @@ import { countText } from "../../platform/text/quantities.ts";
 interface View {
   readonly name: string;
   readonly title: string;
-  /** What it is told of as it changes. */
+  /** The lists that it follows. */
   readonly lists: readonly ListName[];
   readonly shown: () => VNode;
   count?(status: StatusAnswer): number | undefined;

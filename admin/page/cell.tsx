@@ -37,7 +37,7 @@ const NOTHING = /^(?:-|0|0s|0 B|0 B\/s|)$/;
 export function CellText(
   { cell, isSkipped = false }: {
     readonly cell: Cell;
-    /** Not in the order of Tab: it stands in a row that is walked by arrows. */
+    /** Not in the order of Tab: the arrow keys move through its row. */
     readonly isSkipped?: boolean;
   },
 ): VNode {

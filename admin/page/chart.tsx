@@ -23,7 +23,7 @@ export interface Line {
   readonly of: keyof HistorySample & keyof Traffic;
 }
 
-/** What is drawn. */
+/** The content of the drawing. */
 interface ChartProps {
   readonly title: string;
   readonly lines: readonly Line[];

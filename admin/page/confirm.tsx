@@ -33,7 +33,7 @@ export const role: AdminRole =
 
 const asked: Signal<Action | undefined> = signal(undefined);
 
-/** A button for those who may. */
+/** A button for users with the right. */
 export function ActionButton(
   { action, isSkipped = false }: {
     readonly action: Action;

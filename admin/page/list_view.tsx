@@ -1,7 +1,7 @@
 /**
  * A list of anything: a field that searches it, choices of a state, the table,
- * and beside it the one that is open. Which one is open, and which state is
- * chosen, stands in the place.
+ * and beside it the one that is open. The open item and the chosen state are in
+ * the page's address.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { peerText } from "./units.ts";
 import { goTo, place } from "./place.ts";
 import { type GridProps, VirtualGrid } from "./virtual_grid.tsx";
 
-/** What all lists have. */
+/** The common part of all lists. */
 interface ListLook<T> extends
   Pick<
     GridProps<T>,
@@ -27,7 +27,7 @@ interface ListLook<T> extends
   /** Its name in the page's address. */
   readonly view: string;
   readonly title: string;
-  /** What is found: `a node`, by `name, address`. */
+  /** The words for a search: `a node`, by `name, address`. */
   readonly find: readonly [what: string, by: string];
   readonly search: Signal<string>;
   readonly choices: readonly FilterChoice[];
@@ -81,7 +81,7 @@ export function ListView<T>(list: ListLook<T>): VNode {
   );
 }
 
-/** What a list is that is asked for whole. */
+/** A list that is requested as a whole. */
 interface AskedLook<T, Answer> extends
   Pick<
     ListLook<T>,
@@ -93,7 +93,7 @@ interface AskedLook<T, Answer> extends
   nameOf(item: T): string;
   /** Whether it is one of those that a choice shows. */
   isLike(item: T, state: string): boolean;
-  /** What a search looks at. */
+  /** The fields that a search reads. */
   words(item: T): string;
   /** The greatest last; absent: by name. */
   rank?(item: T): number | string;

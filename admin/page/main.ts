@@ -1,6 +1,6 @@
 /**
  * The dashboard in the browser: what `deno task dashboard` bundles. One script
- * for both pages, of those who are let in and of those who are not yet.
+ * for both pages: after sign-in and before.
  *
  * @module
  */
@@ -36,7 +36,7 @@ function takeCode(): string | undefined {
   return code;
 }
 
-/** @returns Why it was not let in. */
+/** @returns Why the sign-in failed. */
 export async function logIn(code: string): Promise<string | undefined> {
   try {
     const response = await fetch(LOGIN, {

@@ -1,6 +1,6 @@
 /**
- * Small things that stand in many places: states (a shape and a word, never a
- * colour alone), names, times, notes.
+ * Small parts of many views: states (a shape and a word, never a colour alone),
+ * names, times, notes.
  *
  * @module
  */
@@ -84,7 +84,7 @@ export function Sentence({ text }: { readonly text: string }): VNode {
 export function NodeLink(
   { name, isSkipped = false }: {
     readonly name: string;
-    /** Not in the order of Tab: it stands in a row that is walked by arrows. */
+    /** Not in the order of Tab: the arrow keys move through its row. */
     readonly isSkipped?: boolean;
   },
 ): VNode {

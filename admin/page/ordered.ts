@@ -18,7 +18,7 @@ const CALM_MS = 3_000;
 /** A list that grows by a twentieth is sorted again at once. */
 const SIZE_STEPS = 20;
 
-/** What is wanted of a list. */
+/** The filter and the order of a list. */
 interface Wanted<T> {
   /** Differs whenever `filter` or `compare` differs. */
   readonly key: string;
@@ -26,7 +26,7 @@ interface Wanted<T> {
   compare(a: T, b: T): number;
 }
 
-/** What a sorted table is made of. */
+/** The parts of a sorted table. */
 type SortedGrid<T> =
   & Pick<GridProps<T>, "keys" | "get" | "sorting" | "onSort" | "onHold">
   & { readonly total: number };
@@ -96,7 +96,7 @@ function useOrdered<T>(
     found.sort((a, b) => wanted.compare(a[1], b[1]));
     return found.map(([key]) => key);
   }, [list, wanted.key, turn, size]);
-  // What is gone is gone at once.
+  // Removed items disappear at once.
   return useMemo(
     () =>
       order.every((key) => list.items.has(key))
@@ -116,7 +116,7 @@ function by<T>(
   return (a, b) => {
     const [x, y] = [value(a), value(b)];
     if (x !== y) {
-      // What is not known comes last, whichever way.
+      // Unknown values come last in either order.
       if (x === undefined) return 1;
       if (y === undefined) return -1;
       if (typeof x === "number" && typeof y === "number") return sign * (x - y);
@@ -152,7 +152,7 @@ export class KeyedList<T> {
     this.#keyOf = keyOf;
   }
 
-  /** What a server tells. */
+  /** The server's message. */
   apply(change: ListChange<T>): void {
     if (change.isWhole) this.items.clear();
     for (const item of change.changed) this.items.set(this.#keyOf(item), item);

@@ -1,6 +1,6 @@
 /**
- * What one looks at first: what needs attention, then what passes, then the
- * sections of `admin/view/status.ts` in their order.
+ * The first view: warnings, then traffic, then the sections of
+ * `admin/view/status.ts` in their order.
  *
  * @module
  */

@@ -7,7 +7,7 @@
 
 import { type Signal, signal } from "@preact/signals";
 
-/** One view, and what of it. */
+/** One view, and its selected item. */
 export interface Place {
   readonly view: string;
   /** The selected item, "" if none. */
@@ -31,7 +31,7 @@ export function goTo(
   location.hash = placeLink(view, name, query);
 }
 
-/** What a link to it has as `href`. */
+/** The `href` of a link to it. */
 export function placeLink(
   view: string,
   name = "",

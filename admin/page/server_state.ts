@@ -1,6 +1,6 @@
 /**
- * What is known of the server, kept up to date by its server-sent events, and
- * whether it still tells.
+ * The known state of the server, kept up to date by its server-sent events, and
+ * whether they still come.
  *
  * @module
  */
@@ -41,12 +41,12 @@ export const events: Signal<readonly EventInfo[]> = signal([]);
 /** The server's clock, in milliseconds; advances with each status. */
 export const clock: Signal<number> = signal(Date.now());
 
-/** What may be asked to be told of. */
+/** The lists that can be followed. */
 export type ListName = "nodes" | "conduits" | "events";
 
-/** What is kept of events; the server keeps about as many. */
+/** Limit on kept events; the server keeps about as many. */
 const EVENTS_MAX = 500;
-/** So many are told of, see `proto/admin/list_answers.ts`. */
+/** The server sends this many, see `proto/admin/list_answers.ts`. */
 const FOLLOWED_CONDUITS = 200;
 /** A server sends a status each second: after this it is lost. */
 const SILENCE_MS = 6_000;
@@ -219,7 +219,7 @@ function thinned(all: readonly Sample[], nowSeconds: number): Sample[] {
 // An answer that a view needs, asked for when it is opened and again while it
 // stays open.
 
-/** What is known of it. */
+/** The known state. */
 export type Asked<T> =
   | { readonly kind: "waiting" }
   | { readonly kind: "known"; readonly answer: T; readonly atMs: number }

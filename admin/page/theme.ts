@@ -1,18 +1,18 @@
 /**
- * Light, dark, or as the machine has it.
+ * Light, dark, or the machine's setting.
  *
  * @module
  */
 
 import { type Signal, signal } from "@preact/signals";
 
-/** What was chosen. */
+/** The user's choice. */
 export type Theme = "auto" | "light" | "dark";
 
 const KEPT_AS = "tunnel-theme";
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 
-/** What was chosen. */
+/** The user's choice. */
 export const theme: Signal<Theme> = signal(kept());
 /** Changes with each change of colours; canvases are drawn again. */
 export const isDark: Signal<boolean> = signal(false);
@@ -31,7 +31,7 @@ export function chooseTheme(chosen: Theme): void {
   show();
 }
 
-/** What a colour of the style sheet is at present, for canvases. */
+/** The present value of a colour of the style sheet, for canvases. */
 export function colour(name: string): string {
   const probe = document.createElement("i");
   probe.style.color = `var(--${name})`;

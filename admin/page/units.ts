@@ -43,7 +43,7 @@ const CLOCK = new Intl.DateTimeFormat("en-GB", {
   second: "2-digit",
 });
 
-/** What a cell or a sentence shows of it, in characters. */
+/** How much of it a cell or a sentence shows, in characters. */
 const PEER_TEXT_MAX = 256;
 
 /** `text` with everything unseen spelled out, and an end. */

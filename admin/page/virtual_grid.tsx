@@ -26,7 +26,7 @@ interface GridColumn<T> extends Column<T> {
   /** 1 is never left out; the highest goes first. */
   readonly need: number;
   readonly grows?: number | undefined;
-  /** What is shown in place of the text of its cell. */
+  /** Shown in place of a cell's text. */
   readonly shown?: ((item: T) => ComponentChildren) | undefined;
 }
 
@@ -194,7 +194,7 @@ function Head<T>(
   );
 }
 
-/** What a row depends on. */
+/** The values that a row depends on. */
 interface RowFacts<T> {
   readonly item: T;
   readonly index: number;

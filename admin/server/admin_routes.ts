@@ -36,7 +36,7 @@ const AUDIT_LISTED = { usual: 100, most: 500 } as const;
 /** Limit on the name of an acting user in records. */
 const WHO_LENGTH_MAX = 100;
 
-/** What a server serves, and how to end it. */
+/** The routes of a server, and a function to end them. */
 export interface ServerAdmin {
   readonly routes: readonly AdminRoute[];
   stop(): void;

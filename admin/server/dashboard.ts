@@ -55,7 +55,9 @@ const ASSETS: ReadonlyMap<string, Asset> = new Map<string, Asset>([
   ["licences.txt", { type: "text/plain; charset=utf-8", text: LICENCES }],
 ]);
 
-/** The dashboard for who came by `door`, beside `others`. */
+/**
+ * The dashboard for callers that came by `door`; `others` get the other paths.
+ */
 export function withDashboard(
   door: AdminDoor,
   others: HttpHandler,
@@ -103,7 +105,7 @@ function page(who: AdminWho | undefined): Response {
   });
 }
 
-/** A role is one of two words of ours: nothing of a peer gets in here. */
+/** A role is one of two words of ours, so no peer's text gets in here. */
 function appPage({ role }: AdminWho): string {
   return html(
     `data-role="${role === "operate" ? "operate" : "view"}"`,

@@ -92,7 +92,7 @@ export function drainNode(
   };
 }
 
-/** What a record becomes. */
+/** The record after the action. */
 export function approved({ reason: _, ...record }: NodeRecord): NodeRecord {
   return { ...record, state: "approved" };
 }

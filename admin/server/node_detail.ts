@@ -15,7 +15,7 @@ import { linkProblem, type NodeProblem } from "./node_problem.ts";
 import type { NodeView, ViewedNode } from "./node_view.ts";
 import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 
-/** What is listed of each kind. */
+/** Limits on the lists of each kind. */
 const CONDUITS_MAX = 50;
 const EVENTS_MAX = 50;
 const SERVICES_MAX = 1_000;
@@ -95,7 +95,7 @@ function linkInfo(facts: ServerParts, link: AgentLink): LinkInfo {
   };
 }
 
-/** What it announces, and what of that is not taken. */
+/** The announced services, and the refused ones among them. */
 function servicesOf(
   { discovery }: ServerParts,
   links: readonly AgentLink[],

@@ -1,6 +1,6 @@
 /**
- * What is to be said of a node, the worst first, each in one sentence with the
- * next step.
+ * The problems of a node, the worst first, each in one sentence with the next
+ * step.
  *
  * @module
  */

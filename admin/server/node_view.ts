@@ -26,7 +26,7 @@ const TROUBLE_MS = 300_000;
 /** Nodes that are put together at a stretch. */
 const NODES_A_TURN = 1_000;
 
-/** What a node carries now. */
+/** A node's present traffic. */
 interface Load {
   conduits: number;
   toTargetRate: number;
@@ -40,7 +40,7 @@ export interface ViewedNode {
   readonly record: BookEntry | undefined;
   readonly links: readonly AgentLink[];
   readonly past: NodePast | undefined;
-  /** Other servers that have an agent of it. */
+  /** Other servers that have an agent of the node. */
   readonly elsewhere: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export interface NodeView {
   /** By name, sorted. */
   readonly nodes: ReadonlyMap<string, ViewedNode>;
   summaryOf(node: ViewedNode): NodeSummary;
-  /** All that is to be said of it, the worst first. */
+  /** All its problems, the worst first. */
   problemsOf(node: ViewedNode): readonly NodeProblem[];
 }
 
@@ -173,7 +173,7 @@ function troublesOf({ events }: ServerParts): Map<string, NodeTrouble> {
   for (const kind of ["dial-failed", "warning"] as const) {
     for (const { event } of events.repeated(kind, sinceMs)) {
       const { node } = event;
-      // That a caller may not go there, or was sent away, says nothing of it.
+      // A denied or redirected caller is no problem of the node.
       const isOthers = event.code?.startsWith("TUN6") ||
         event.code === "TUN509";
       if (node === undefined || isOthers) continue;
@@ -211,7 +211,7 @@ function summaryOf(
   const software = newest?.peer.software ?? past?.software;
   const address = newest?.peer.remoteAddress ?? past?.address;
   const roundTripMs = leastRoundTrip(links);
-  // The first is enough: it is said of thousands.
+  // The first one is enough, because thousands of nodes are shown.
   const problem = problemsOf(facts, node, known).next().value?.message;
   const until = joined?.certificate?.expiresAt;
   return {

@@ -1,7 +1,7 @@
 /**
- * `POST /v1/nodes/NAME/ping`: asks each link of a node's agent for a sign of life
- * and says how long it took. The agent's own loop answers, not its kernel: one
- * that stands still does not.
+ * `POST /v1/nodes/NAME/ping`: asks each link of a node's agent for a sign of
+ * life and says how long it took. The agent's own loop answers, not its kernel,
+ * so a stopped agent does not answer.
  *
  * @module
  */

@@ -24,7 +24,7 @@ import type { Authorization } from "../../server/policy/authorization.ts";
 import { callerNamed, targetNamed } from "../../server/policy/rule_report.ts";
 import type { Registry } from "../../server/routing/registry.ts";
 
-/** What a server shows, and where it may be asked about ways and dials. */
+/** A server's facts, with the addresses for questions about paths and dials. */
 export function showServer(
   parts: ServerParts,
   authorization: Authorization,

@@ -21,7 +21,7 @@ import {
 import type { ServerParts } from "../../server/assembly/server_admin_port.ts";
 import { goneMs, warningsOf } from "./warnings.ts";
 
-/** What is listed of each kind. */
+/** Limits on the lists of each kind. */
 const GONE_MAX = 20;
 const SLOWEST_MAX = 5;
 const TOP_MAX = 10;
@@ -105,7 +105,7 @@ function nodesOf(
 
 type Slowest = NonNullable<StatusAnswer["nodes"]>["slowest"];
 
-/** Each with the reason, and with whom it keeps waiting. */
+/** Each with the reason, and the side that it waits for. */
 function slowestOf(
   facts: ServerParts,
   slow: readonly { readonly node: ViewedNode; readonly ms: number }[],

@@ -46,7 +46,7 @@ type ListName = typeof LISTS[number];
 /** One screen. */
 interface Watcher {
   readonly lists: ReadonlySet<ListName>;
-  /** The last tick that it was told of. */
+  /** The last tick that it has received. */
   seen: number;
   /** Of each list. */
   readonly versions: { nodes: number; conduits: number; events: number };
@@ -292,7 +292,7 @@ interface Kept<T> {
  */
 export const GONE_VERSIONS = 60;
 
-/** What is other. */
+/** The changes. */
 export interface Changes {
   /** Whether `changed` is all that there is. */
   readonly isWhole: boolean;
@@ -337,7 +337,7 @@ export class VersionedList<T> {
     this.#items = now;
   }
 
-  /** Since then; 0 for who knows nothing yet. */
+  /** Since that version; 0 for a watcher without data. */
   since(version: number): Changes {
     const isWhole = version === 0 || version < this.#version - GONE_VERSIONS;
     const changed: string[] = [];

@@ -10,10 +10,10 @@
 import type { Warning } from "../../proto/admin/status_answer.ts";
 import { ageText } from "../../platform/text/quantities.ts";
 
-/** What a word is about; each printer has a colour, and a shape, for it. */
+/** The meaning of a word; each printer has a colour, and a shape, for it. */
 export type Tone = "good" | "bad" | "warn" | "info" | "calm";
 
-/** A text, and what more the page can make of it. */
+/** A text, and further facts that the page can use. */
 export type Cell = string | {
   readonly text: string;
   readonly tone?: Tone | undefined;
@@ -38,7 +38,7 @@ export interface ColumnShape {
   readonly rank?: number | undefined;
   /** Its part in a list that is not a table; absent: none. */
   readonly part?: "name" | "under" | "value" | undefined;
-  /** What stands behind its value there. */
+  /** The unit after its value there. */
   readonly unit?: string | undefined;
 }
 
@@ -120,7 +120,7 @@ const TONES: ReadonlyMap<string, Tone> = new Map(
   ),
 );
 
-/** What a state is about, by its word. */
+/** The tone of a state, by its word. */
 export function toneOf(word: string): Tone {
   return TONES.get(word) ?? "calm";
 }
@@ -133,7 +133,7 @@ export function stateCell(word: string): Cell {
 /** One part of a program's report about itself. */
 export interface Section {
   readonly heading: string;
-  /** What is said beside the heading. */
+  /** The text beside the heading. */
   readonly summary: string;
   readonly table?: Table | undefined;
   /** How many rows there are besides, and the command that shows them. */

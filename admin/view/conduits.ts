@@ -31,7 +31,7 @@ export type ConduitColumns =
 interface ConduitColumn extends Column<ConduitInfo> {
   /** Absent: everywhere. */
   readonly only?: keyof typeof SHOWN_IN;
-  /** It says nothing of this one; left out where it says nothing of any. */
+  /** Empty for this one; the column is left out if it is empty for all. */
   readonly isSpare?: (conduit: ConduitInfo, which: ConduitColumns) => boolean;
 }
 

@@ -52,9 +52,9 @@ const COLUMNS: readonly Column<LinkInfo>[] = [
   ),
 ];
 
-/** What is wrong with a link stands below its row. */
+/** A link's problem is below its row. */
 export function linkTable(links: readonly LinkInfo[], nowMs: number): Table {
-  // What is known of no link says nothing.
+  // A column without a known value is left out.
   const columns = COLUMNS.filter(({ of }) =>
     links.some((link) => of(link, nowMs) !== "-")
   );

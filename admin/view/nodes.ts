@@ -104,7 +104,7 @@ export function sinceText(
   ].join(": ");
 }
 
-/** What it is. */
+/** The facts about a node. */
 export function nodeFacts(node: NodeDetail): readonly Fact[] {
   const from = node.joinedFrom === undefined ? "" : ` from ${node.joinedFrom}`;
   const joined = node.isJoined
@@ -182,7 +182,7 @@ function conduitsSection(
   };
 }
 
-/** What is announced for others to use. */
+/** The announced services. */
 export function announced(
   services: NodeDetail["services"],
   refused = "",

@@ -167,7 +167,7 @@ const GONE: readonly Column<Row<Nodes["lastGone"]>>[] = [
   }),
 ];
 
-/** A slow node, why it is, and who is connected to it. */
+/** A slow node, its cause, and its callers. */
 function slowNote(
   { name, roundTripMs, why, conduits, callers = [] }: Row<Nodes["slowest"]>,
 ): Note {

@@ -2,9 +2,9 @@
  * The bench target inside an agent: what `tunnel bench` measures against, so
  * that a running tunnel is all it needs.
  *
- * It is a target like others, by its name: rules that do not allow it refuse it,
- * for a node that serves one port is not to be kept busy by who may use that. It
- * is bounded besides.
+ * It is a target like others, by its name: rules must allow it, because a
+ * caller that may use one port of a node must not be able to load the node. It
+ * also has limits.
  *
  * @module
  */
@@ -69,9 +69,8 @@ export class BenchTargets {
   }
 
   /**
-   * A new connection to the target, for who has no rules.
-   *
-   * @throws {DialError} When there are as many as may be.
+   * A new connection to the target, for agents without rules. @throws
+   * {DialError} When there are too many.
    */
   dial(): Promise<Conduit> {
     if (this.#open >= this.#connectionsMax) {

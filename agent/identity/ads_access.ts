@@ -1,6 +1,6 @@
 /**
- * How a client of discovery gets in: where its servers are, as whom it comes and
- * whom it trusts, and the way there that follows from that.
+ * The access of a client of discovery: the addresses of its servers, its
+ * identity, its trust, and the route that follows from these.
  *
  * @module
  */

@@ -67,7 +67,7 @@ export class AgentIdentity implements LinkIdentity {
   readonly #learned: Asking["learned"];
   readonly #renewer: Renewer;
   #credentials: Credentials | undefined;
-  /** What a server has said last while linked. */
+  /** The server's last report while linked. */
   #lastBundle: string | undefined;
   /** Trusted already, while damaged files keep it from `#credentials`. */
   #authoritiesAhead: string | undefined;
@@ -251,9 +251,9 @@ export class AgentIdentity implements LinkIdentity {
   }
 
   /**
-   * A server that is trusted says whom to trust from now on, PEM.
+   * A trusted server sends the authorities to trust from now on, PEM.
    *
-   * @returns Ids of those that are trusted now.
+   * @returns Ids of the authorities that are trusted now.
    */
   async trust(bundle: Uint8Array): Promise<readonly string[]> {
     try {
@@ -307,7 +307,7 @@ export class AgentIdentity implements LinkIdentity {
     );
   }
 
-  /** Only an agent that runs has it still. */
+  /** Only a running agent still has it. */
   async #restoreKey(): Promise<void> {
     try {
       if (!await this.#state.restoreKey(this.#known.keys)) return;

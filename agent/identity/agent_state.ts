@@ -52,7 +52,7 @@ import {
 const FILES = ["key.pem", "ca.pem", "cert.pem", "node.json"] as const;
 type FileName = typeof FILES[number];
 const LOCK = "lock";
-/** What is of use while it is there, and of no harm when it is not. */
+/** Files that help while they exist, and whose loss does no harm. */
 const SERVERS = "servers.json";
 /** A longer one is not ours. */
 const SERVERS_MAX = 64;
@@ -62,7 +62,7 @@ const SERVERS_LENGTH_MAX = 64 * 1024;
 const LOCK_WAIT_MS = 15_000;
 const LOCK_LOOK_MS = 50;
 
-/** What a directory holds. */
+/** The content of a directory. */
 export interface AgentIdentityFiles {
   readonly node: JoinedNode;
   readonly keys: CryptoKeyPair;
@@ -307,7 +307,7 @@ export class AgentState {
     return await act();
   }
 
-  /** Keeps whom to trust from now on. @param pem Already read. */
+  /** Saves the authorities to trust from now on. @param pem Already parsed. */
   keepAuthorities(pem: string): Promise<void> {
     return this.#replace("ca.pem", pem);
   }

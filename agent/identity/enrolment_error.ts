@@ -95,9 +95,9 @@ export interface LinkIdentity {
    */
   lookAgain?(): boolean;
   /**
-   * A server that is trusted says whom to trust from now on, PEM.
+   * A trusted server sends the authorities to trust from now on, PEM.
    *
-   * @returns Ids of those that are trusted now.
+   * @returns Ids of the authorities that are trusted now.
    */
   trust?(bundle: Uint8Array): Promise<readonly string[]>;
 }

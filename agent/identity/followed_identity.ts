@@ -46,7 +46,7 @@ import {
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { AgentIdentity } from "./agent_identity.ts";
 
-/** A server is asked whom to trust no more often than this. */
+/** A server is asked for its authorities at most this often. */
 const ASK_MS = 25_000;
 
 /** Nor sooner over another connection, which may be another server's. */
@@ -68,7 +68,7 @@ interface FollowedIdentityOptions {
   readonly isBrief?: boolean;
 }
 
-/** What is open of an identity. */
+/** The open parts of an identity. */
 interface Opened {
   readonly identity: AgentIdentity;
   readonly credentials: Credentials;
@@ -95,7 +95,7 @@ export class FollowedIdentity implements NodeIdentity {
     return this.#problem;
   }
 
-  /** What it shows; nothing before it is ready. */
+  /** The certificate that it shows; empty before it is ready. */
   get certificates(): readonly TermSource[] {
     const credentials = this.#opened?.credentials;
     return credentials === undefined ? [] : [{
@@ -201,7 +201,8 @@ export class FollowedIdentity implements NodeIdentity {
       const { authorities } = AuthoritiesAnswer.decode(answer);
       const trusted = await identity.trust(authorities);
       if (trusted.join() === before.join() || this.#isStopped) return;
-      // It is written down who trusts whom: a person may wait for that.
+      // The server records which node trusts which authority, and an operator
+      // may wait for that.
       await this.#ask(connection);
     } catch (error) {
       // An older server, or a connection that went: asked again later.

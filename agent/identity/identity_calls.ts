@@ -1,9 +1,7 @@
 /**
- * The calls by which a node gets certificates, at whichever of its servers
- * answers.
- *
- * A join looks for the token's authority first and says the secret only to who
- * has proven to have its key.
+ * The calls by which a node gets certificates, from any of its servers. A join
+ * looks for the token's authority first, and sends the secret only to a server
+ * that has proved to hold its key.
  *
  * @module
  */

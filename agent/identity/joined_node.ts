@@ -1,5 +1,5 @@
 /**
- * What a server has said about a node, as the node keeps it (`node.json`).
+ * A server's facts about a node, as the node stores them (`node.json`).
  *
  * @module
  */
@@ -12,7 +12,7 @@ import {
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
 
-/** What the server has said about the node, and where. */
+/** The server's facts about the node, and the server's address. */
 export interface JoinedNode {
   readonly name: string;
   /** URL query of the identifiers that it was granted beside its name. */

@@ -51,7 +51,7 @@ interface RenewerOptions {
   readonly observer: RenewalObserver;
 }
 
-/** What came of a renewal. */
+/** The result of a renewal. */
 export interface Renewed {
   /** Another process with this identity was first. */
   readonly isOthers?: boolean;
@@ -294,11 +294,11 @@ const RENEWAL_SPREAD = 1 / 15;
 export interface ClockReading {
   /** Milliseconds since 1970, as the machine has it. */
   readonly wallMs: number;
-  /** Never goes back, and may stand still while the machine sleeps. */
+  /** Never goes back, and may stop while the machine sleeps. */
   readonly elapsedMs: number;
 }
 
-/** What is known about a certificate in use. */
+/** Facts about a certificate in use. */
 export interface HeldCertificate {
   readonly facts: CertificateFacts;
   /** When this process got it; absent: it was there at the start. */

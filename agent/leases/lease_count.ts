@@ -150,7 +150,7 @@ interface ServerLeasesOptions {
   readonly onChanged: (areMore: boolean) => void;
 }
 
-/** What is known of one lease. */
+/** Facts about one lease. */
 interface Known {
   readonly renewed: string;
   readonly endMs: number;
@@ -166,7 +166,7 @@ interface Known {
 export class ServerLeases {
   readonly #known = new Map<string, Known>();
   #isSynced = false;
-  /** What was said of their number last. */
+  /** The last logged number of them. */
   #told = 1;
 
   constructor(private readonly options: ServerLeasesOptions) {}

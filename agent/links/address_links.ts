@@ -34,8 +34,8 @@ import type {
 import type { RetryWaits } from "./retry_waits.ts";
 
 /**
- * A learned address at which no server has answered for so long, since one was
- * said to be there, is most likely one of another network.
+ * A learned address at which no server answered for this long after it was
+ * reported most likely belongs to another network.
  */
 const ANSWERED_MS = 60_000;
 
@@ -81,7 +81,7 @@ const HURRIED_MS = 200;
  */
 type Goal = "server" | "successor" | "links" | "search" | "look";
 
-/** An address that leads to no server, for who looks. */
+/** An address that leads to no server, as shown to people. */
 export interface AddressTrouble {
   readonly address: string;
   readonly isConnecting: boolean;
@@ -145,7 +145,7 @@ export class AddressLinks {
       this.options.learned?.isCovered() !== true;
   }
 
-  /** What is to be said of it while it is lost; nothing, else. */
+  /** The report about it while it is lost; otherwise empty. */
   get trouble(): AddressTrouble | undefined {
     const state = this.#state;
     if (state.kind !== "waiting" && state.kind !== "connecting") {

@@ -43,13 +43,13 @@ export const SERVERS_ONE_ID_MS = 30_000;
  */
 export const LEARNED_WITHIN_MS = 500;
 
-/** What a server says of all servers. */
+/** A server's report about all servers. */
 export interface PeerNews {
   readonly servers: readonly PeerServer[];
   readonly serverCount: number;
 }
 
-/** What a link shows of itself. */
+/** The facts that a link shows. */
 export interface LinkPulse {
   /** `HOST:PORT` of the server. */
   readonly address: string;
@@ -75,18 +75,18 @@ export interface ServerLink extends ServerName {
   drain(told: () => void): void;
   /** Asks the server for a sign of life. */
   check?(): void;
-  /** What is known of it now; absent: nothing. */
+  /** The present knowledge of it; absent: none. */
   view?(): LinkPulse;
   /** Sends what this node serves for others; absent where it cannot be sent. */
   announce?(services: readonly AnnouncedService[]): void;
   close(reason: string): void;
 }
 
-/** What is reported of an attempt, and of the link that comes of it. */
+/** Events of an attempt, and of the link that it makes. */
 export interface AttemptEvents {
   /**
-   * A server has said who it is: whether a link to it is wanted. If not, the
-   * attempt ends, and its promise rejects.
+   * A server has sent its hello: decides whether a link to it is wanted. If
+   * not, the attempt ends, and its promise rejects.
    */
   claim(server: ServerName, carrier: Carrier): boolean;
   /** Called once, for a link that was handed over. */
@@ -150,7 +150,7 @@ export interface AgentLinksOptions {
   readonly random: () => number;
   /** Transport connections per server, in the streams carrier. */
   readonly linksPerServer: number;
-  /** First wait of all, when the user has said one; soon, else. */
+  /** The first wait, when the user has set one; otherwise a short one. */
   readonly intervalMs?: number;
   /** Longest wait between attempts. */
   readonly intervalCapMs: number;

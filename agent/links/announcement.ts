@@ -28,7 +28,7 @@ export class Announcement {
     this.#announced = this.services;
   }
 
-  /** What is to be announced now. */
+  /** The present announcement. */
   get services(): readonly AnnouncedService[] {
     const { services, liveServices } = this.options;
     return liveServices?.() ?? services ?? NO_SERVICES;

@@ -68,7 +68,7 @@ interface ConnectorOptions {
    * The id of this process; the same on all its links. See `peer_identity.ts`.
    */
   readonly instanceId?: string;
-  /** A server sees another process speak for this node, too. */
+  /** A server sees another process with this node's identity, too. */
   readonly onDuplicate?: (message: string) => void;
   /** What this node serves for others now; the same array until it differs. */
   readonly services?: () => readonly AnnouncedService[];
@@ -105,9 +105,10 @@ interface ConnectorOptions {
     signal?: AbortSignal,
   ): Promise<T>;
   /**
-   * The server says whom to trust from now on, PEM; the issuing one first.
+   * The server sends the authorities to trust from now on, PEM; the issuing one
+   * first.
    *
-   * @returns The ids of those that are trusted now.
+   * @returns The ids of the authorities that are trusted now.
    */
   readonly onAuthorities?: (
     bundle: Uint8Array,
@@ -355,7 +356,7 @@ function announceDrain(
   connection.echo(told);
 }
 
-/** What both carriers show alike. */
+/** The common part of both carriers. */
 function pulseOf(
   { remoteAddress }: Stream,
   connection: Pick<
@@ -380,7 +381,7 @@ class PendingLink {
     private readonly events: AttemptEvents,
   ) {}
 
-  /** The server has said who it is. @returns Why no link to it is wanted. */
+  /** The server has sent its hello. @returns Why no link to it is wanted. */
   decline(server: ServerName, carrier: Carrier): LinkError | undefined {
     return this.#state !== "pending" || this.events.claim(server, carrier)
       ? undefined

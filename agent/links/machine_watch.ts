@@ -14,10 +14,13 @@ import { LapseWatch } from "../../platform/time/loop_lag.ts";
 import { TokenBucket } from "../../proto/streams/token_bucket.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
-/** An address and its route come one after the other. */
+/** An address and its route appear one after another. */
 export const MACHINE_GATHER_MS = 100;
 
-/** What a person who pulls a cable causes, and what a busy machine may. */
+/**
+ * The number of changes that a person with a cable causes, and that a busy
+ * machine may cause.
+ */
 export const CHANGES = { burst: 10, perSecond: 0.2 } as const;
 
 /** What it needs. */

@@ -16,7 +16,7 @@ export const FAILED_CAP_MS = 5_000;
 /**
  * While the server's machine says that nothing listens there, it is being
  * started again: no wait is longer than this, by how long that has gone on. The
- * kernel refuses each attempt and the server receives nothing of it.
+ * kernel refuses each attempt, which costs the server nothing.
  */
 const RESTART_PACE: readonly {
   readonly untilMs: number;
@@ -53,7 +53,7 @@ export const LINK_LOOK_MS = { first: 30_000, cap: 300_000 } as const;
 interface RetryWaitsOptions {
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** First wait of all, when the user has said one; soon, else. */
+  /** The first wait, when the user has set one; otherwise a short one. */
   readonly firstMs?: number;
   /** Longest wait of a search. */
   readonly searchCapMs: number;
@@ -192,7 +192,7 @@ export class RetryWaits {
     return Math.max(EXPLAINED_FIRST_MS, this.#search.nextMs());
   }
 
-  /** Nothing was ever found at an address that a server has said, or not for long. */
+  /** A learned address that never led to a server, or only briefly. */
   strangeMs(): number {
     return this.#strange.nextMs();
   }

@@ -33,7 +33,7 @@ import { isDefinite } from "../identity/enrolment_error.ts";
 /** Longest text of a server that is logged. */
 const MESSAGE_LENGTH_MAX = 2_000;
 
-/** What is taken from the agent. */
+/** The tools of the agent. */
 interface ServerLinksParts {
   readonly options: AgentOptions;
   readonly environment: LinkEnvironment;
@@ -44,7 +44,7 @@ interface ServerLinksParts {
   /** Of this process; see `peer_identity.ts`. */
   readonly instanceId: string;
   readonly onDial: DialHandler;
-  /** How many servers to link to, when a server has said how many there are. */
+  /** How many servers to link to, when a server has told their number. */
   serversWanted(reported: number): number;
   /** More servers are linked, or fewer. */
   changed(): void;

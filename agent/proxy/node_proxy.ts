@@ -34,7 +34,7 @@ import {
   type ServiceProxyOptions,
 } from "../../services/proxy/service_proxy.ts";
 
-/** What a node's proxy is made of. */
+/** The parts of a node's proxy. */
 export interface NodeProxyOptions extends ServiceProxyOptions {
   /** For health, metrics and `/debug/proxy`. */
   readonly admin: ListenAddress;
@@ -70,7 +70,10 @@ export interface RunningProxy {
   whenReady(): Promise<void>;
   /** It was asked to end, or another process serves. */
   readonly isDraining: boolean;
-  /** Ends when nothing runs, or at its timeout; who comes is served. */
+  /**
+   * Ends when no connection is open, or at its timeout; new clients are served
+   * until then.
+   */
   shutdown(why?: string): void;
   /** See `Replaceable.awaitSuccessor`. */
   awaitSuccessor(ms: number): void;
@@ -244,7 +247,7 @@ class NodeProxy {
     });
   }
 
-  /** What it serves, or what runs, may be more or less than before. */
+  /** Its services, or its open connections, may have changed. */
   #changed(): void {
     if (this.#proxy.problem === undefined) this.#ready.resolve();
     this.#drain.loadChanged();

@@ -54,7 +54,7 @@ export const STREAMS_MAX = 1_000;
  */
 const RELAY_RETRY_MS = 1_000;
 
-/** How long who asks waits for an attempt that is under way. */
+/** How long a caller waits for a running attempt. */
 export const WAIT_MS = 5_000;
 
 /** PING a silent server after this long; it is gone after both. */

@@ -59,7 +59,7 @@ export class RelayedCall implements ServerCallEvents {
     },
   };
 
-  /** There is a call to the server; it takes what the program has said. */
+  /** There is a call to the server, which takes the program's messages. */
   open(server: ClientCall): void {
     this.#server = server;
     this.#toProgram = new ByteRelay(server);
@@ -67,7 +67,7 @@ export class RelayedCall implements ServerCallEvents {
     this.#toServer.open(server);
   }
 
-  /** Ends the program's call now; nothing of the server's comes any more. */
+  /** Ends the program's call now; later messages of the server are dropped. */
   fail(status: Status): void {
     if (!this.#over()) return;
     this.program.abort(status);

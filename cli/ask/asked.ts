@@ -1,5 +1,6 @@
 /**
- * Whom a command asks: who is named, or what runs on this machine.
+ * The program that a command asks: the named one, or the one that runs on this
+ * machine.
  *
  * @module
  */
@@ -45,7 +46,7 @@ export function askedPrograms(
   return sockets.length > 0 ? sockets.flatMap(withWorkers) : local;
 }
 
-/** The command line says who is asked. */
+/** The command line names the program. */
 export function isNamed(
   values: Pick<Asked, "agent" | "proxy" | "state-dir">,
   given: ReadonlySet<string>,
@@ -119,8 +120,8 @@ export async function answersOf<C, T>(
 }
 
 /**
- * What they answer, printed under names where there are several: once, or with
- * `--watch` again and again.
+ * Prints the answers, under names when there are several: once, or repeatedly
+ * with `--watch`.
  */
 export function printEach<T>(
   values: FlagValues<typeof ANSWER_FLAGS>,

@@ -1,6 +1,6 @@
 /**
  * A quick look at a running tunnel: round trips, throughput both ways, new
- * connections, one after the other. What it finds out is told as it comes.
+ * connections, one after another. Results are reported as they come.
  *
  * @module
  */
@@ -30,7 +30,7 @@ interface BenchOptions extends BenchRoute {
   readonly timers?: Timers;
 }
 
-/** How often progress is told. */
+/** Interval of progress reports. */
 const PROGRESS_MS = 200;
 
 /**
@@ -46,7 +46,7 @@ const MESSAGE_BYTES = 64;
 /** The share of the time that belongs to slow start and growing windows. */
 const WARM_UP_SHARE = 0.25;
 
-/** What one read or write moves at most. */
+/** The most that one read or write moves. */
 const CHUNK_BYTES = 64 * 1024;
 
 /**
@@ -112,7 +112,7 @@ async function measure(plan: BenchPlan, options: BenchOptions): Promise<void> {
   }
 }
 
-/** What a measurement works with. */
+/** The tools of a measurement. */
 interface Stage {
   readonly plan: BenchPlan;
   readonly route: BenchRoute;
@@ -133,7 +133,7 @@ interface Measurement {
   open(): Promise<BenchHost>;
   /** Time counts from now; until the stage is over, or it cannot go on. */
   run(): Promise<void>;
-  /** What is known by now. */
+  /** The results until now. */
   figure(): BenchFigure | undefined;
 }
 
@@ -293,7 +293,7 @@ function newConnections(
     }
   };
   return {
-    // One on trial: it shows who answers, and that something does.
+    // A connection on trial: it shows which program answers, and that it works.
     open: () => once(),
     async run() {
       beganMs = timers.now();

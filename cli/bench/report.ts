@@ -48,9 +48,9 @@ export interface BenchGap extends BenchPlan {
   readonly reason: string;
 }
 
-/** Is told of a bench. */
+/** Receives the results of a bench. */
 export interface BenchWatcher {
-  /** The connections of a measurement stand; this is who answered. */
+  /** The connections of a measurement stand; this program answered. */
   host(host: BenchHost): void;
   /**
    * Several times a second.
@@ -67,7 +67,7 @@ export interface BenchWatcher {
   gap(gap: BenchGap): void;
 }
 
-/** What came of it. */
+/** The result. */
 interface BenchResult {
   readonly figures: readonly BenchFigure[];
   readonly gaps: readonly BenchGap[];
@@ -167,7 +167,7 @@ function gapRow(gap: BenchGap): string {
   return `  ${label}${"–".padStart(VALUE_COLUMNS)}   ${gap.reason}`;
 }
 
-/** What runs now, in less than 80 columns and without an end. */
+/** The running measurement, in less than 80 columns and without a line end. */
 export function progressLine(
   ...[plan, figure, part]: Parameters<BenchWatcher["progress"]>
 ): string {

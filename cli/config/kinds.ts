@@ -86,7 +86,7 @@ const ETCD: ConfigKind = shaped(
 
 const DOCUMENTS: readonly ConfigKind[] = [POLICY, SERVICES, EGRESS, ETCD];
 
-/** What is known of a command whose flags may be in a file. */
+/** The facts about a command whose flags may be in a file. */
 export type FlagCommand = Pick<Command, "name" | "flags" | "flagProblems">;
 
 /** Programs that run for long, whose flags people keep in files. */
@@ -150,7 +150,7 @@ export function documentKindOf(
   return best;
 }
 
-/** A flag with a slip tells less than one without. */
+/** A flag with a wrong value tells less than one without. */
 const NEARLY = 0.1;
 
 function flagKind(command: FlagCommand, isRare: boolean): ConfigKind {

@@ -45,7 +45,8 @@ export class Stage {
 
   /** Starts this program again, with other words. */
   start(name: string, ...args: string[]): void {
-    // An interrupted story goes on for a moment; nothing may start behind it.
+    // An interrupted story goes on for a moment; no process may start after
+    // that.
     if (this.#isStruck) throw new Error("Cannot start: the demo is over");
     const [program, ...words] = selfCommand();
     const process = new Deno.Command(program, {

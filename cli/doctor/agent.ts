@@ -133,7 +133,7 @@ function diskHops(root: string | undefined): readonly Hop[] {
     : [{ name: "disk", look: () => lookAtRoom(root) }];
 }
 
-/** What is asked of the agent that runs, if one may. */
+/** The questions to the running agent, if it can be asked. */
 function runningHops(
   root: string | undefined,
   { values }: Reading,

@@ -162,7 +162,7 @@ async function recordOf(
   return joined({ name, state, reason, isJoined: true, joinedAt });
 }
 
-/** A dial, and what each hop says of it. */
+/** A dial, and the report of each hop. */
 export async function examineTarget(
   target: string,
   reading: AskedReading,

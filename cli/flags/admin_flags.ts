@@ -264,7 +264,7 @@ function tokenOf(path: string, readFile: (path: string) => string): string {
   );
 }
 
-/** @returns `undefined`: who is asked may want none. */
+/** @returns `undefined`: the program may not need one. */
 function tokenIn(
   path: string,
   readFile: (path: string) => string,

@@ -138,7 +138,9 @@ function splitWord(
   );
 }
 
-/** Whether `-v…` can be that letter with its value, and no slip in a name. */
+/**
+ * Whether `-v…` can be that letter with its value, and not a misspelled name.
+ */
 function isValue(flag: Flag<unknown>, text: string): boolean {
   try {
     flag.parse(text);

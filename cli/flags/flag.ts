@@ -62,15 +62,18 @@ export interface FlagDetails {
   /** The file that it names gives values to other flags. */
   readonly holdsFlags?: boolean;
   /**
-   * What a drop-in must start with, though it is not as it should be: read as
-   * `text`, and told. Under another name of the flag, which is ours, it is not.
+   * A wrong value that a drop-in must still accept: it is read as `text`, with
+   * a notice. This does not apply to our own name of the flag.
    */
   readonly tolerates?: (text: string) => Tolerated | undefined;
-  /** What a shell offers as its value, where that does not follow from the rest. */
+  /**
+   * The words that a shell offers for its value, if they do not follow from the
+   * rest.
+   */
   readonly offers?: Offer;
 }
 
-/** A value that stands in for one that cannot be used. */
+/** A value used in place of an unusable one. */
 export interface Tolerated {
   readonly text: string;
   /** Why, behind `--flag: `. */
@@ -142,7 +145,7 @@ export class FlagValueError extends Error {
 /** `setTimeout` takes 31 bits of milliseconds; nothing here waits longer. */
 const DURATION_MS_MAX = 2 ** 31 - 1;
 
-/** What is good for longer outlives the server's own authority. */
+/** Something valid for longer would outlive the server's own authority. */
 const LIFE_MS_MAX = 10 * 365 * 24 * 3_600_000;
 
 const WORKS: FlagStatus = { kind: "works" };

@@ -6,7 +6,7 @@
 
 import { withoutTokens } from "../../proto/identity/join_token.ts";
 
-/** What stands in a secret's place. */
+/** The text in a secret's place. */
 export const HIDDEN = "(hidden)";
 
 /** PEM of a key, whole or cut. */

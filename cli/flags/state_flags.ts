@@ -115,8 +115,8 @@ export function stateLocation(
       ...(namespace === undefined ? {} : { namespace }),
     };
   }
-  // A slip must not make an authority in a directory by that name; one that is
-  // called so is ./etcd:.
+  // A typing error must not create an authority in a directory with that name;
+  // such a directory is ./etcd:.
   if (/^(?:[a-z0-9+.-]+:|etcds?$)/i.test(text)) {
     throw refusal(
       text,

@@ -172,7 +172,7 @@ function planOf(
   words: readonly string[],
   { environment, readFile }: CommandContext,
 ): ServicePlan {
-  // The service does not have the variables of who installs it.
+  // The service does not have the variables of the user who installs it.
   const sources = { argv: words, environment: () => undefined, readFile };
   const [problem] = command.flagProblems(sources);
   if (problem !== undefined) throw problem;

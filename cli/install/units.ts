@@ -1,7 +1,8 @@
 /**
  * The files that make a program a service of systemd: the units of
  * `deploy/systemd`, which packages have as well, and beside them what flags
- * change. Knows no machine: who calls writes the files and starts the units.
+ * change. It does not touch the machine: its caller writes the files and starts
+ * the units.
  *
  * @module
  */
@@ -44,7 +45,7 @@ const OWN_UNITS = "/etc/systemd/system";
 /** What is made into files. */
 export interface ServicePlan {
   readonly kind: Kind;
-  /** Its path, for good. */
+  /** Its permanent path. */
   readonly program: string;
   /** Whether a package has brought the units. */
   readonly isPackaged: boolean;

@@ -131,7 +131,7 @@ interface Shown {
 
 /** A terminal, where the newest answer replaces the last one; or a pipe. */
 class Screen {
-  /** What is on it, in lines; in a pipe, the last text. */
+  /** Its present content, in lines; in a pipe, the last text. */
   #lines = 0;
   #last = "";
 

@@ -1,5 +1,5 @@
 /**
- * What a subcommand is, and what every subcommand shares: flags are read,
+ * The definition of a subcommand, and the parts that all share: flags are read,
  * `--help` is answered, a failure becomes one line and an exit code.
  *
  * @module
@@ -83,7 +83,7 @@ export interface CommandDefinition<T extends FlagTable> {
   readonly operands: string;
   readonly about: readonly string[];
   readonly examples: readonly string[];
-  /** What it may ask the platform for, in the packaged program. */
+  /** Its permissions, in the packaged program. */
   readonly rights: Rights;
   readonly flags: T;
   /** Each finds something else; absent: each flag is for itself. */

@@ -1,6 +1,6 @@
 /**
- * What a command's exit code says, and a failure that has one. Part of the
- * interface: scripts test it.
+ * The exit codes of commands, and a failure with one. They are part of the
+ * interface: scripts test them.
  *
  * @module
  */

@@ -33,7 +33,7 @@ import type { CommandContext } from "./command.ts";
 /** A state that a command may work on. */
 export interface CommandState {
   readonly engine: Store;
-  /** What is this machine's alone, if a server runs here. */
+  /** The data of this machine alone, if a server runs here. */
   readonly stateDirectory: string;
 }
 
@@ -66,7 +66,7 @@ export function withState<Result>(
   });
 }
 
-/** What is opened there, with warnings for the person who waits. */
+/** The open state, with warnings for the waiting user. */
 export function stateSource(
   connection: StoreConnection,
   key: SealingKeySource | undefined,

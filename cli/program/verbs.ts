@@ -13,7 +13,7 @@ import { UsageError } from "../flags/usage_error.ts";
 export interface VerbRules {
   /**
    * The words behind it, such as `NAME` or `FROM TO`; `ID…`: one or more;
-   * `[KIND]`, `[WORD…]`: there need be none; absent: none.
+   * `[KIND]`, `[WORD…]`: optional; absent: none.
    */
   readonly operand?: string;
   /** Flags that only some verbs have; naming them with others is a mistake. */

@@ -75,9 +75,9 @@ type Machine = Pick<FlagSources, "readFile" | "environment">;
 const SERVERS_MAX = 64;
 
 /**
- * What is followed, and as whom.
+ * The discovery servers, and the identity for them.
  *
- * @param access How `--discovery` gets in.
+ * @param access The route of `--discovery`.
  * @param zone Where this machine is; empty: unknown.
  * @returns `undefined` when no server is named.
  * @throws {UsageError} One line.

@@ -241,7 +241,7 @@ export function exposureNotice(addresses: LocalAddresses): string | undefined {
     "reaches this machine reaches them without authentication";
 }
 
-/** What they say. */
+/** Their meaning. */
 function connectionDefaults(
   values: Values,
 ): ConnectionDefaults {

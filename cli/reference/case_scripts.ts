@@ -1,8 +1,8 @@
 /**
  * Completion for bash and zsh, whose functions are the same `case`s: what may
- * stand behind a flag, behind a verb, and in its place. What a shell runs to
- * offer words is its own. What is asked for at run time is compared and quoted
- * without ever being expanded: a peer may have made it.
+ * stand behind a flag, behind a verb, and in its place. Each shell has its own
+ * way to offer words. Words that are requested at run time are compared and
+ * quoted without being expanded, because a peer may have chosen them.
  *
  * @module
  */

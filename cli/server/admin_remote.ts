@@ -29,7 +29,7 @@ export const ADMIN_REMOTE_FLAGS = inGroup(
   },
 );
 
-/** Its own flags, and those of the server that stand in for more. */
+/** Its own flags, and those of the server that replace missing ones. */
 type Flags =
   & FlagValues<typeof ADMIN_REMOTE_FLAGS>
   & {

@@ -68,7 +68,7 @@ export const KUBELET_FLAGS = inGroup("Kubelets (docs/kubernetes.md)", {
   }),
 });
 
-/** Its own flags, and those of the server that stand in for them. */
+/** Its own flags, and those of the server that replace missing ones. */
 type Flags =
   & FlagValues<typeof KUBELET_FLAGS>
   & {

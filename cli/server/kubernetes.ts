@@ -74,7 +74,7 @@ const DEFAULT_QPS = 100;
 const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/;
 
 /**
- * What a server is to do with an API server; absent: nothing.
+ * A server's tasks with an API server; absent: none.
  *
  * @throws {UsageError} One line.
  */

@@ -179,7 +179,7 @@ function stateOptions(
   return given({ state: named.has("state") ? state : undefined, stateKey });
 }
 
-/** What a certificate from elsewhere is for only its authority knows. */
+/** Only its authority knows the purpose of a foreign certificate. */
 function forwards(
   values: Reading["values"],
   identity: ServerIdentityOptions | undefined,

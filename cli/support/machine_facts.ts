@@ -23,7 +23,7 @@ const DEPTH_MAX = 6;
 /** Longest text of /proc that is taken. */
 const PROC_LENGTH_MAX = 4_000;
 
-/** The machine, and what this user may have of it. */
+/** The machine, and this user's limits on it. */
 export function machineFacts(): Readonly<Record<string, unknown>> {
   return {
     system: Deno.build.os,

@@ -42,7 +42,7 @@ const NODE_NAME = /^(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/;
 
 type Values = FlagReading<typeof YURTTUNNEL_AGENT_FLAGS>["values"];
 
-/** What comes of the flags. */
+/** The result of the flags. */
 export interface YurttunnelAgentOptions {
   readonly agent: AgentOptions;
   readonly kubernetes: KubernetesIdentityOptions;

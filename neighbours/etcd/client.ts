@@ -63,12 +63,12 @@ export const ETCD_MESSAGE_BYTES_MAX = 32 * 1024 * 1024;
 export const PAGE_KEYS = 1_000;
 
 /**
- * Silence after which a member is asked, and for how long. etcd hangs up on
- * who asks more often than every 5 s.
+ * Silence after which a member is asked, and for how long. etcd disconnects
+ * clients that ask more often than every 5 s.
  */
 const KEEPALIVE = { intervalMs: 10_000, timeoutMs: 5_000 };
 
-/** What a member is sent that does not answer as it should. */
+/** Part of the error for a member that does not answer properly. */
 const ANOTHER = "another member is asked";
 
 /** A prefix with more keys than this is not held. */
@@ -370,13 +370,13 @@ export interface EtcdStreamEvents {
 
 /** A stream that can be blamed for more than its end says. */
 export interface EtcdStream extends MessageStream {
-  /** What was seen on it is the member's or the token's fault. */
+  /** The errors seen on it are the member's or the token's fault. */
   blame(error: { readonly code: StatusCode; readonly message: string }): void;
 }
 
 /**
- * What a member may mean that hangs up before it says a word. TLS 1.3 refuses a
- * client when that one believes to be connected.
+ * Possible causes when a member disconnects before its first byte. TLS 1.3 may
+ * refuse a client after the client's handshake has succeeded.
  */
 function explained(
   error: GrpcError,

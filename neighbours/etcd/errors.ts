@@ -69,7 +69,7 @@ export function isAboutMember(code: StatusCode): boolean {
     code === StatusCode.DEADLINE_EXCEEDED;
 }
 
-/** A slip of ours: it is tried again, as after any other failure. */
+/** An internal error: it is tried again, as after any other failure. */
 export function unforeseen(): GrpcError {
   return new GrpcError(StatusCode.INTERNAL, INTERNAL_ERROR);
 }

@@ -7,8 +7,8 @@
 import type { KeyValue } from "./etcd_messages.ts";
 
 /**
- * What is 64 bits wide (lease ids, revisions, the cluster's id), in decimal: a
- * lease id does not fit a number.
+ * 64-bit values (lease ids, revisions, the cluster's id), in decimal, because a
+ * number cannot hold a lease id.
  */
 export type Int64Text = string;
 

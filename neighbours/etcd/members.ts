@@ -1,7 +1,7 @@
 /**
- * The members of an etcd cluster, one after the other, as where a channel leads:
- * over TLS with ALPN `h2`, or over plain TCP on which HTTP/2 begins at once
- * ("prior knowledge").
+ * The members of an etcd cluster, in turn, as the upstream of a channel: over
+ * TLS with ALPN `h2`, or over plain TCP on which HTTP/2 begins at once ("prior
+ * knowledge").
  *
  * No proxy of the environment is asked: etcd is near, and its traffic secret.
  *

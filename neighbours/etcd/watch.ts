@@ -82,7 +82,7 @@ export class Watch {
   #timer: Timer | undefined;
   /** When it was first asked and has not answered since. */
   #askedMs: number | undefined;
-  /** What waits for a sign that all up to a revision was said. */
+  /** Callers that wait until all changes up to a revision are known. */
   readonly #waiting = new Set<{
     readonly revision: bigint;
     readonly resolve: () => void;

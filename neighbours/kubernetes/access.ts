@@ -22,7 +22,7 @@ import { messageOf } from "../../platform/errors/error_code.ts";
 /** How long something read from a file is believed before it is read again. */
 export const REREAD_MS = 60_000;
 
-/** What a request shows. All absent: nothing. */
+/** The credentials of a request. All absent: none. */
 export interface Credential {
   /** Value of the `authorization` header. */
   readonly authorization?: string;
@@ -66,7 +66,7 @@ export class TlsFiles {
     this.#readMs = clock.now();
   }
 
-  /** What was last read well. */
+  /** The last content that could be read. */
   get current(): TlsMaterial {
     if (this.clock.now() - this.#readMs >= REREAD_MS) this.#readAgain();
     return this.#credentials.current;

@@ -393,7 +393,7 @@ export class RequestDeadline implements Disposable {
     return !this.signal.aborted;
   }
 
-  /** What goes on from here has no deadline any more. */
+  /** From here on there is no deadline. */
   [Symbol.dispose](): void {
     this.#timer.cancel();
   }

@@ -24,7 +24,7 @@ export interface KubernetesOptions {
   readonly kubeconfig?: string;
   /** Used in place of both: the address of an API server. */
   readonly master?: string;
-  /** What goes with `master`. */
+  /** The options beside `master`. */
   readonly masterFiles?: OpenAccessFiles;
   /**
    * In-cluster only: the address of the API server, if it differs from the

@@ -61,7 +61,7 @@ export interface CertificateSpec extends RequestedNames {
   readonly expirationSeconds: number;
 }
 
-/** No certificate came of it; the message says why and what to do. */
+/** No certificate was issued; the message says why, and the remedy. */
 export class CsrError extends Error {
   override readonly name = "CsrError";
   readonly tunnelCode: Code = "TUN802";

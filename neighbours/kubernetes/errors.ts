@@ -56,7 +56,7 @@ export function codeOf(error: unknown): number | undefined {
   return error instanceof KubernetesError ? error.code : undefined;
 }
 
-/** What was asked for; `undefined`: there is no such object. */
+/** The requested object; `undefined`: there is no such object. */
 export async function unlessMissing<T>(
   asking: Promise<T>,
 ): Promise<T | undefined> {

@@ -9,7 +9,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { HttpClient } from "../../net/channel/http_client.ts";
 import { KubernetesConfigError } from "./errors.ts";
 
-/** What a client is made of. */
+/** The parts of a client. */
 export interface HttpClientMaterial {
   /** PEM; absent: public authorities. */
   readonly authority: string | undefined;

@@ -137,7 +137,7 @@ function choose(file: DocumentMap, wanted: string | undefined): Choice {
   };
 }
 
-/** What is under `key` of the item of a list of named ones. */
+/** The content of `key` in an item of a list of named ones. */
 function named(
   file: DocumentMap,
   list: string,

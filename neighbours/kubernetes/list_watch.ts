@@ -176,7 +176,7 @@ export class ListWatch<T extends KubernetesObject> {
         this.#forgotten = 0;
       }
     } catch (error) {
-      // The reader had a slip: it receives all of it again.
+      // The reader had an internal error: it receives the whole copy again.
       if (!isKubernetesTrouble(error)) {
         this.#version = undefined;
         throw error;

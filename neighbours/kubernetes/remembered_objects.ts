@@ -34,9 +34,9 @@ export class RememberedObjects {
   constructor(private readonly options: RememberedObjectsOptions) {}
 
   /**
-   * @param version Which of several that bore the name one after the other.
-   * @throws {KubernetesError | KubernetesConfigError} That there is no such object
-   *   with the code 404.
+   * @param version The version, when several objects had the name in turn.
+   * @throws {KubernetesError | KubernetesConfigError} That there is no such
+   *   object with the code 404.
    */
   get<T>(
     collection: ApiCollection,

@@ -39,7 +39,9 @@ export type LeaseClient = Pick<
   "get" | "create" | "replace" | "delete"
 >;
 
-/** What is counted; the names of the methods are Konnectivity's families. */
+/**
+ * The observed events; the names of the methods are Konnectivity's families.
+ */
 export interface LeaseObserver {
   /** @param code HTTP's; 0 without an answer. */
   listed(code: number, reason: string, durationMs: number): void;
@@ -105,7 +107,7 @@ export class ServerLease {
     this.#round = this.#work();
   }
 
-  /** What is written of it is something else now. */
+  /** Its written form has changed. */
   renew(): void {
     if (this.#stopping.signal.aborted) return;
     this.#isDue = true;

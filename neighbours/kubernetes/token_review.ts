@@ -13,7 +13,7 @@ export const NODE_NAME = "authentication.kubernetes.io/node-name";
 const POD_NAME = "authentication.kubernetes.io/pod-name";
 const POD_UID = "authentication.kubernetes.io/pod-uid";
 
-/** What came out. */
+/** The result. */
 export type ReviewedToken =
   | {
     readonly kind: "service-account";
@@ -31,9 +31,9 @@ export type ReviewedToken =
   | { readonly kind: "invalid"; readonly why: string };
 
 /**
- * Has a token reviewed. That the API server names the audience again is
- * insisted on: one that knows nothing of audiences leaves the field out and
- * would say yes to tokens that are meant for others.
+ * Has a token reviewed. The API server must repeat the audience: one that does
+ * not know audiences leaves the field out, and would accept tokens for other
+ * audiences.
  *
  * @throws {KubernetesError | KubernetesConfigError} When it cannot be asked.
  */

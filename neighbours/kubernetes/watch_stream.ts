@@ -12,7 +12,7 @@ import type { KubernetesObject, StatusObject } from "./objects.ts";
 /** Largest line: etcd takes no object over 1.5 MiB, as JSON a little more. */
 export const WATCH_LINE_BYTES_MAX = 8 * 1024 * 1024;
 
-/** What a watch says. */
+/** An event of a watch. */
 export type WatchEvent<T> =
   | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: T }
   /** Nothing has happened up to here. */
@@ -95,7 +95,7 @@ function parseEvent<T extends KubernetesObject>(line: string): WatchEvent<T> {
   try {
     value = JSON.parse(line);
   } catch {
-    // The line itself says more than the parser's view of it.
+    // The line itself tells more than the parser's error.
     throw broken(`"${line.slice(0, 80)}" is no JSON`);
   }
   const { type, object } = value ?? {};

@@ -98,7 +98,7 @@ export class DirectoryEphemerals implements EphemeralPlace {
       if (text === undefined) await removeFile(path);
       else await this.#replace(path, text);
     });
-    // Whether this owner is there is what the age of others is measured by.
+    // This owner's own liveness is the measure for the age of others.
     const isFirst = text !== undefined && part === MEMBER_PART &&
       !this.#files.has(`${instanceId}.${part}`);
     if (isFirst) this.look();
@@ -107,7 +107,7 @@ export class DirectoryEphemerals implements EphemeralPlace {
   remove(instanceId: string, part: string): Promise<void> {
     return this.#inTurn(async () => {
       await removeFile(this.#path(instanceId, part));
-      // What it has not finished.
+      // Its unfinished work.
       await removeFile(`${this.options.path}/${UNFINISHED}${instanceId}`);
     });
   }

@@ -295,9 +295,9 @@ const PUBLIC_MODE = 0o644;
 const THERE = "1";
 
 /**
- * Records as files: a key is a path in a directory. What is changed here is
- * changed under the directory's lock, in the order in which it was said, so that a
- * crash leaves a beginning of it.
+ * Records as files: a key is a path in a directory. Changes are made under the
+ * directory's lock, in the order of the calls, so that a crash leaves their
+ * first part.
  */
 export class DirectoryPlace implements TransactionPlace {
   readonly noun = "the state directory";

@@ -55,7 +55,7 @@ export interface PartChange {
   readonly text: string | undefined;
 }
 
-/** What is reported of all owners. */
+/** Reports about all owners. */
 export interface EphemeralEvents {
   /** Changes of one moment; this process's own are included. */
   changed(changes: readonly PartChange[]): void;
@@ -86,14 +86,14 @@ export interface Sight extends PartChange {
   readonly isOld?: boolean;
 }
 
-/** What a place reports. */
+/** Reports of a place. */
 export interface PlaceSights {
   changed(sights: readonly Sight[]): void;
   /** All there is. */
   listed(sights: readonly Sight[]): void;
   /** Whether all is followed, or held, and if not, why: a sentence. */
   state(doing: "followed" | "held", problem?: string): void;
-  /** What was written is lost, or can be written only now; without a name all. */
+  /** Written texts are lost, or can be written only now; without a name all. */
   rewrite(part?: string): void;
 }
 
@@ -120,7 +120,7 @@ export interface EphemeralOptions {
   readonly timers: Timers;
 }
 
-/** What is known of one owner. */
+/** The knowledge about one owner. */
 interface Owner {
   readonly parts: Map<string, Sight & { readonly text: string }>;
   readonly reported: Map<string, string>;

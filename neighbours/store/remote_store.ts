@@ -208,7 +208,7 @@ export class RemoteStore implements Store {
     );
   }
 
-  /** What was changed here is known here, before the watch tells. */
+  /** Our own changes are known here before the watch reports them. */
   #note(writes: readonly RecordChange[], versions: readonly string[]): void {
     for (const [index, { key, text }] of writes.entries()) {
       const version = versions[index];
@@ -217,8 +217,8 @@ export class RemoteStore implements Store {
   }
 
   /**
-   * What comes late changes nothing: an own change is known before the watch tells
-   * of those before it.
+   * Late reports change nothing: our own change is known before the watch
+   * reports earlier ones.
    */
   #keep(record: RecordChange): void {
     const copy = this.#copies.get(splitKey(record.key)[0]);

@@ -1,6 +1,6 @@
 /**
- * Keys of authorities, encrypted where they are kept: who can read the state
- * cannot issue certificates by it.
+ * Keys of authorities, encrypted in the store: a user who can read the state
+ * cannot issue certificates with it.
  *
  * AES-256-GCM, with a key that HKDF makes of a file. A record names its key, so
  * that a wrong file is told from damage, and it is bound to its place: no other
@@ -24,7 +24,7 @@ import { damaged, StoreError } from "./store_error.ts";
  */
 export const KEY_FILE_BYTES_MIN = 32;
 
-/** What is longer is no key but some other file. */
+/** A longer file is no key but another file. */
 export const KEY_FILE_BYTES_MAX = 1024 * 1024;
 
 /** Records that may hold a private key. */

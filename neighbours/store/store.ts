@@ -13,7 +13,7 @@
 
 /**
  * Folders that `peek` and `watch` know: links are authorized synchronously, by
- * nodes' records; who has an authority wants to hear when it changes.
+ * nodes' records; a server with an authority must learn when it changes.
  */
 export const FOLLOWED_FOLDERS = ["nodes", "ca"] as const;
 
@@ -91,13 +91,13 @@ export interface StoreTransaction extends Records {
 /** The place of records. `peek` returns the last result of `read`. */
 export interface Store extends Records {
   /**
-   * Others may have changed a record and `peek` not know it yet: who misses
-   * something there reads it before they refuse.
+   * Other servers may have changed a record without `peek` knowing it yet: code
+   * that misses a record there must read it before it refuses.
    */
   readonly mayLag: boolean;
   /** Largest record, in bytes of UTF-8. */
   readonly recordBytesMax: number;
-  /** What it is kept in cannot be reached: `peek` may be out of date. */
+  /** The store cannot be reached: `peek` may be out of date. */
   readonly outage: StoreOutage | undefined;
 
   /**

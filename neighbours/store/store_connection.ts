@@ -62,11 +62,11 @@ interface Connection {
   readonly name: string;
   /** Texts of servers about a topic. Nothing is sent or written yet. */
   ephemerals(topic: Topic, speaker: SpeakerOptions): Promise<Ephemerals>;
-  /** Ends its client, behind all who use it. */
+  /** Closes its client, after all its users. */
   close(): void;
 }
 
-/** A location, with a client of it. Closing is up to who opened it. */
+/** A location, with a client for it. The code that opened it must close it. */
 export type StoreConnection =
   & Connection
   & (

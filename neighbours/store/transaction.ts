@@ -55,7 +55,7 @@ export class Transaction implements StoreTransaction {
     const names = new Set(found.keys());
     for (const [name, record] of found) {
       const key = `${folder}/${name}`;
-      // What was read first is what the change depends on.
+      // The change depends on the first reads.
       const isFirst = record !== undefined && !this.#read.has(key);
       if (isFirst) this.#read.set(key, record);
     }
@@ -171,7 +171,7 @@ export type CommitOutcome =
   /** Something was changed by others: nothing, or a beginning, was written. */
   | { readonly kind: "conflict" };
 
-/** What a store reports of the folders that it follows. */
+/** Reports of a store about the folders that it follows. */
 export interface PlaceEvents {
   /** All of a folder. */
   listed(folder: FollowedFolder, records: readonly RecordChange[]): void;

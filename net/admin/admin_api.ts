@@ -66,7 +66,7 @@ export interface AdminRoute {
   readonly method: "GET" | "POST";
   /** Exact, or with one `:segment`, such as `/v1/nodes/:name/drain`. */
   readonly path: string;
-  /** What it takes. */
+  /** The expected body. */
   readonly role: AdminRole;
   /**
    * @returns JSON, whose lists may be iterables that are read while they are
@@ -144,7 +144,7 @@ export interface AdminAction {
   readonly problem?: string;
 }
 
-/** Writes down who did what: into the log, and the audit log where there is one. */
+/** Records users' actions: in the log, and in the audit log if there is one. */
 export function actionLog(
   log: Pick<Log, "info">,
   audit?: (action: OperatorAction) => void,
@@ -201,7 +201,7 @@ export function adminApi(
   };
 }
 
-/** What came of a request, or of a part of it. */
+/** The result of a request, or of a part of it. */
 type Outcome<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
   | { readonly kind: "refused"; readonly failure: AdminFailure }
@@ -220,7 +220,7 @@ async function outcomeOf<Answer>(
   }
 }
 
-/** What the audit log says of it. */
+/** Its text in the audit log. */
 function auditOf(
   outcome: Outcome<unknown>,
 ): Pick<AdminAction, "status" | "problem"> {
@@ -236,7 +236,7 @@ function auditOf(
   }
 }
 
-/** @throws What was a slip of ours. */
+/** @throws Internal errors. */
 function responseTo(outcome: Outcome<unknown>): Response {
   switch (outcome.kind) {
     case "answered": {
@@ -252,7 +252,7 @@ function responseTo(outcome: Outcome<unknown>): Response {
   }
 }
 
-/** What there is to ask, and to do. */
+/** The questions and actions. */
 function indexRoute(routes: readonly AdminRoute[]): AdminRoute {
   const paths = routes.map(({ method, path, role }) => ({
     method,

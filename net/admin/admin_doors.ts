@@ -19,10 +19,10 @@ import { type AdminToken, TOKEN_FILES } from "./admin_token.ts";
 import type { HttpPeer } from "./http_port.ts";
 
 /**
- * A unix socket: the kernel says whose process it is. Where it cannot be asked
- * (no FFI), the file's mode is all that there is to go by.
+ * A unix socket: the kernel tells the process's user. Without FFI it cannot be
+ * asked, and the file's mode alone decides.
  *
- * @param roleOf What a user may who could open it.
+ * @param roleOf The rights of a user who could open it.
  */
 export function socketDoor(
   roleOf: (uid: number | undefined) => AdminRole | undefined,
@@ -45,7 +45,7 @@ export function socketDoor(
   };
 }
 
-/** What is shown to a port of loopback. */
+/** The credentials for a port on loopback. */
 export interface Tokens {
   /** Absent: there is no place for one. */
   readonly operate?: AdminToken | undefined;

@@ -58,7 +58,10 @@ export interface SessionsOptions {
   readonly token: () => string | undefined;
   /** The file for logins; absent: none is written. */
   readonly path: () => string | undefined;
-  /** What who is known so may now; `undefined`: nothing any more. */
+  /**
+   * The present rights of a user who was identified so; `undefined`: none any
+   * more.
+   */
   readonly roleOf: (way: AdminWay) => AdminRole | undefined;
   readonly log: () => Log;
   readonly now?: () => number;
@@ -99,7 +102,7 @@ export class AdminSessions {
       { name, role: roleNow === "operate" ? role : "view", way };
   }
 
-  /** What is asked by those who are known already. */
+  /** Requests of users who are identified already. */
   get routes(): readonly AdminRoute[] {
     return [
       {

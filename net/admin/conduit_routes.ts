@@ -21,10 +21,10 @@ import { AdminFailure, type AdminRoute } from "./admin_api.ts";
 /** Events that are listed unless a number is said, and at most. */
 const EVENTS_LISTED = { usual: 100, most: 10_000 } as const;
 
-/** Longest name of who kills, in a reason. */
+/** Limit on the name of the user who ends a connection, in a reason. */
 const NAME_LENGTH_MAX = 100;
 
-/** What they are about. */
+/** Their subjects. */
 export interface Lists {
   readonly conduits: LiveConduits;
   readonly events: RecentEvents;
@@ -76,7 +76,7 @@ export function conduitRoutes(
   ];
 }
 
-/** What is wrong with a question is said to who asks. */
+/** The error of a query is shown to its sender. */
 export function inWords<T>(read: () => T): T {
   try {
     return read();

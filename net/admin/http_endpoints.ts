@@ -58,7 +58,7 @@ export function healthHandler(options: HealthOptions): HttpRouter {
 /**
  * Everything on one port, as yurttunnel's agents have it.
  *
- * @param more What else is answered there, by path.
+ * @param more Further answers there, by path.
  */
 export function metaHandler(
   options: HealthOptions,

@@ -52,7 +52,7 @@ export const WATCHERS_MAX = 32;
 /** A watcher that reads nothing for this long is gone for good. */
 export const WATCHER_STILL_MS = 60_000;
 
-/** The other end, as far as its connection says who it is. */
+/** The peer, as far as its connection identifies it. */
 export interface HttpPeer
   extends Pick<Stream, "remoteAddress" | "identity" | "peerCredentials"> {
   /** The additional time for the answer to an authenticated caller. */

@@ -21,7 +21,7 @@ import type { AdminWay } from "./admin_api.ts";
 /** The session: the user, and who signed it in. */
 export interface Login {
   readonly name: string;
-  /** What it may at most. */
+  /** The most that it may do. */
   readonly role: AdminRole;
   /** How the user who signed it in was identified, and that user's rights. */
   readonly way: AdminWay;
@@ -106,7 +106,7 @@ export class Logins {
     });
   }
 
-  /** @returns Why a restart may let it in again; `undefined`: it is over. */
+  /** @returns Why a restart may admit it again; `undefined`: it is over. */
   async end(id: string): Promise<string | undefined> {
     this.#refresh();
     if (!this.#byId.has(id)) return undefined;
@@ -133,7 +133,7 @@ export class Logins {
     this.#byId = new Map(items as [string, Login][]);
   }
 
-  /** @returns Why the file does not have it. */
+  /** @returns Why the file does not contain it. */
   #change(change: () => unknown): Promise<string | undefined> {
     const done = this.#changes.then(async () => {
       this.#refresh();

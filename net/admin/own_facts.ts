@@ -1,6 +1,6 @@
 /**
- * What every program of ours says of itself in the same way: who it is,
- * certificates that it uses, files that it cannot use, slips, traffic.
+ * The common part of every program's report: its identity, certificates in use,
+ * unusable files, internal errors, traffic.
  *
  * @module
  */
@@ -23,7 +23,7 @@ import type { TermSource } from "../tls/trust/expiry.ts";
 
 const STARTED_AT = new Date().toISOString();
 
-/** What is the same of every program. */
+/** The common facts of all programs. */
 export function programInfo(
   facts: Pick<
     ProgramInfo,

@@ -86,7 +86,7 @@ function heap(
   }
 }
 
-/** The process stands still meanwhile, and then finds the deadline over. */
+/** The process is blocked meanwhile, and would then find the deadline over. */
 const HEAP_MS = 60_000;
 
 /** A value that comes later, as JSON in slices. */

@@ -142,7 +142,7 @@ export class AcceptQueue implements Pollable {
     guarded("accept", () => this.onReady(), () => this.onFault());
   };
 
-  /** That connection is lost; those behind it are not. */
+  /** That connection is lost; later ones are not. */
   onFault(): void {
     if (!this.#isClosed) this.system.poller.goOn(this);
   }
@@ -163,7 +163,7 @@ export class AcceptQueue implements Pollable {
     const accepted = acceptSocket(library, descriptor);
     if (accepted >= 0) {
       if (!mayTakeDescriptor(this.options.use)) {
-        // What is left is for health and administration.
+        // The rest is for health and administration.
         library.close(accepted);
         this.#problems.refused();
         return true;

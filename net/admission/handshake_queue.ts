@@ -21,8 +21,8 @@ export const HANDSHAKE_PACE_MS = 1;
 export const HANDSHAKES_WAITING_MAX = 1_024;
 
 /**
- * The same by how long the last of them would wait, on a machine that has little
- * time for us: who gives up before its turn was waited for in vain.
+ * The same by the wait of the last one, on a slow machine: a peer that gives up
+ * before its turn has cost a place for nothing.
  */
 export const HANDSHAKES_WAIT_MS_MAX = 1_500;
 
@@ -46,7 +46,7 @@ export class HandshakeQueue {
   #lastMs = -Infinity;
   /** The usual time between two turns, while some wait. */
   #turnMs = HANDSHAKE_PACE_MS;
-  /** What has asked to be told when there is room again. */
+  /** Callers that want to know when there is room again. */
   #wantsRoom = new Set<() => void>();
 
   constructor(private readonly timers: Timers) {}

@@ -35,8 +35,8 @@ export const FAULTS_MAX = 3;
 export const FAULTS_FORGOTTEN_PER_SECOND = 0.25;
 
 /**
- * More are not remembered: 20 s after its last fault a source is slow no longer.
- * With an attacker behind it that goes on, it stays so.
+ * More are not remembered: 20 s after its last fault a source is no longer
+ * slowed down. If an attacker behind it goes on, it stays slow.
  */
 export const FAULTS_KEPT_MAX = 8;
 

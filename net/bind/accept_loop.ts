@@ -52,7 +52,7 @@ export async function acceptLoop<Conn extends { close(): void }>(
         continue;
       }
       problems.over();
-      // What becomes of one is no reason to accept no more.
+      // The fate of one connection must not stop later ones.
       guarded(
         "accept",
         () => events.onConnection(conn),

@@ -147,7 +147,7 @@ export function reportChoice(
   socketStore()?.sharing?.chose("tcp", place.address.hostname, port);
 }
 
-/** What is accepted has it from there: a call less for each (tcp(7)). */
+/** Accepted sockets inherit it, which saves a call for each (tcp(7)). */
 function setNoDelay(library: LibC, descriptor: number): void {
   setSocketOption(library, descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
 }

@@ -84,7 +84,10 @@ function open(
   return listener;
 }
 
-/** `start` has it accept; a backlog: it does not listen yet, and does with this. */
+/**
+ * `start` makes it accept; a backlog: it does not listen yet, and will listen
+ * with this.
+ */
 type State =
   | { readonly kind: "held"; readonly backlog?: number | undefined }
   | { readonly kind: "open" | "handed over" | "closed" };
@@ -272,7 +275,9 @@ export class PolledListener implements Pollable, ListeningSocket {
     this.#passed.fail(closed());
   }
 
-  /** The kernel resets who comes between this and the close that follows. */
+  /**
+   * The kernel resets clients that come between this and the close after it.
+   */
   #acceptQueued(): void {
     // Kept sockets keep their queues for the next process.
     if (!this.isOpen || socketStore()?.areKept === true) return;

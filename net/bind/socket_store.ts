@@ -58,7 +58,7 @@ export interface Sharing {
    * afterwards, so that an address in use is reported.
    */
   readonly isAlone: boolean;
-  /** What is opened waits to be started: others serve meanwhile. */
+  /** Sockets opened now wait to be started: others serve meanwhile. */
   readonly isHeld: boolean;
   /** The port that another process was given where any would do. */
   portFor(kind: "tcp" | "udp", hostname: string): number | undefined;

@@ -38,7 +38,7 @@ export const KEEPALIVE_MS_MAX = 600_000;
  */
 const SUSPECTED_MS = 1_000;
 
-/** What a channel is made of. */
+/** The parts of a channel. */
 export interface ChannelOptions {
   readonly upstream: Upstream;
   readonly timers: Timers;
@@ -121,7 +121,7 @@ export class Channel {
 
   /**
    * Asks whether the server is there at all, and ends connections on which it
-   * has said nothing by `waitMs` from now; calls on them are lost then.
+   * has sent nothing within `waitMs`; calls on them are lost then.
    *
    * @returns Whether it has answered since.
    */

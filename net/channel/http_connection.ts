@@ -40,7 +40,7 @@ export class NoAnswerYetError extends Error {
   override readonly name = "NoAnswerYetError";
 }
 
-/** What is said of a connection that ends instead. */
+/** The error of a connection that ends instead. */
 export const NO_ANSWER = "the server closed the connection without an answer";
 
 const READ_BYTES = 16 * 1024;

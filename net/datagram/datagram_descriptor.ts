@@ -208,6 +208,6 @@ class Slots {
   }
 }
 
-// What is handed to the C library leaves V8's heap: one for all, or each socket
-// would leave some in the C library's, until a collection.
+// A buffer for the C library lies outside V8's heap: one is shared by all,
+// because one for each socket would stay in memory until a collection.
 const handedName = new Uint8Array(SOCKET_ADDRESS_BYTES);

@@ -50,7 +50,7 @@ export interface DatagramListenerOptions {
   readonly onFlow: (flow: DatagramFlow, remoteAddress: string) => void;
 }
 
-/** What one caller sends, and answers to it. */
+/** One caller's datagrams, and the answers to it. */
 export interface DatagramFlow extends Conduit {
   /**
    * Takes the first waiting datagram, to send it ahead.

@@ -48,7 +48,7 @@ const CONTROL_LENGTH_AT = 10;
 const SEGMENT_LENGTH = 18;
 const SEGMENT_SPACE = 24;
 
-/** What is needed of a descriptor. */
+/** The used methods of a descriptor. */
 type Descriptor = Pick<DatagramDescriptor, "number"> & {
   readonly library: Pick<DatagramDescriptor["library"], "sendmmsg">;
 };

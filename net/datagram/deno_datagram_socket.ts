@@ -1,6 +1,6 @@
 /**
  * A UDP socket of `Deno.listenDatagram`, where there is no C library: it reads
- * one datagram at a time, and is told of no refusals (ICMP).
+ * one datagram at a time, and refusals (ICMP) are not reported.
  *
  * @module
  */
@@ -26,7 +26,7 @@ const WAITING_COSTS_BYTES = 512;
 
 type Udp = { readonly transport: "udp" };
 
-/** What is used of `Deno.DatagramConn`. */
+/** The used part of `Deno.DatagramConn`. */
 interface PlatformSocket {
   readonly addr: DatagramAddress;
   receive(into: Uint8Array): Promise<[Uint8Array, DatagramAddress]>;

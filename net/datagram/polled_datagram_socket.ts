@@ -238,7 +238,8 @@ export class PolledDatagramSocket
     // What comes before the owner listens stays in the kernel.
     if (events === undefined) return;
     if (!this.#isServer && this.#hasFailed()) return;
-    // What it leaves there, the next look finds: others have their turn first.
+    // Datagrams that it leaves are found by the next look: others have their
+    // turn first.
     const count = this.#descriptor.read((bytes, host, port, local) => {
       deliverDatagram(events, bytes, host, port, local);
       return this.#state === "open";

@@ -172,7 +172,7 @@ function inTime(
   }, dial);
 }
 
-/** What is dialed, and by whose leave. */
+/** The target, and the rules for it. */
 interface Dial {
   readonly target: DialTarget;
   readonly options: TargetDialOptions;

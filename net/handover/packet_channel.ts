@@ -70,7 +70,7 @@ export class PacketChannel<Sent extends HandoverFields, Heard> {
   }
 }
 
-/** `listen`, guarded: a slip ends the conversation. */
+/** `listen`, guarded: an internal error ends the conversation. */
 export function hear<Sent extends HandoverFields, Heard>(
   channel: PacketChannel<Sent, Heard>,
   onWords: (words: Heard, descriptors: readonly number[]) => void,

@@ -1,6 +1,6 @@
 /**
- * A running process of ours, for one that is not its successor: who it is, and the
- * wish that it starts another program in its place. The conversation is in
+ * A running process of ours, for a process that is not its successor: asks for
+ * its identity, or to be replaced by another program. The conversation is in
  * `upgrade_requests.ts`.
  *
  * @module
@@ -115,7 +115,7 @@ export class RunningProcess {
   }
 }
 
-/** What a program wrote, as it may be shown. */
+/** A program's output, safe to show. */
 function linesOf(words: string): string {
   return words.slice(-LAST_WORDS_BYTES_MAX).split("\n")
     .map((line) => printable(line, LAST_WORDS_BYTES_MAX)).join("\n");

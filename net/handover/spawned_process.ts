@@ -84,7 +84,7 @@ function load(): Calls | undefined {
   }
 }
 
-/** What is started. */
+/** The program to start. */
 export interface ProcessStart {
   readonly file: string;
   /** The words after the program's name. */
@@ -102,7 +102,7 @@ export class SpawnedProcess {
   private constructor(
     private readonly calls: Calls,
     readonly pid: number,
-    /** What it writes to stderr can be read here; the caller closes it. */
+    /** Its stderr can be read here; the caller closes it. */
     readonly stderr: number,
   ) {}
 

@@ -32,7 +32,7 @@ const LOOK_MS = 50;
 /** Limit on the kept output. */
 export const LAST_WORDS_BYTES_MAX = 2_000;
 
-/** What became of it. */
+/** The outcome. */
 export type UpgradeOutcome =
   | { readonly kind: "done" }
   | {

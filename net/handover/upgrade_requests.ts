@@ -28,7 +28,7 @@ import { VERSION } from "../../platform/process/version.ts";
 /** The first process of a container: with its end everything there ends. */
 const FIRST_PROCESS = 1;
 
-/** What it needs. */
+/** What it needs from outside. */
 export interface UpgradeRequestsOptions extends Tools {
   /** Such as `proxy`. */
   readonly command: string;
@@ -48,7 +48,7 @@ export class UpgradeRequests {
 
   constructor(private readonly options: UpgradeRequestsOptions) {}
 
-  /** A successor is told where to write from now on. */
+  /** Tells a successor where to write from now on. */
   get isUnderWay(): boolean {
     return this.#upgrade !== undefined;
   }

@@ -21,7 +21,7 @@ export const REQUEST_HEAD_BYTES_MAX = 32_768;
 /** Most bytes of an answer's head. */
 export const RESPONSE_HEAD_BYTES_MAX = 65_536;
 
-/** Most answers with 1xx in front of the true one. */
+/** Limit on 1xx answers before the final one. */
 export const INTERIM_MAX = 8;
 
 /** The head of a request. */
@@ -44,7 +44,7 @@ export interface ResponseHead {
 /** A head, and the bytes after it. */
 export interface WithRest<Head> {
   readonly head: Head;
-  /** What came behind the blank line; a copy. */
+  /** The bytes after the blank line; a copy. */
   readonly rest: Uint8Array;
 }
 

@@ -1,8 +1,8 @@
 /**
- * What is wrong with a message of HTTP/1.1, and a refusal in it.
+ * Errors in messages of HTTP/1.1, and refusals in HTTP/1.1.
  *
- * The reason phrase carries the sentence because kube-apiserver shows that and nothing else; the
- * body carries it too, for curl and people.
+ * The reason phrase carries the sentence because kube-apiserver shows that and
+ * nothing else; the body carries it too, for curl and people.
  *
  * @module
  */
@@ -16,7 +16,7 @@ const encoder = new TextEncoder();
 /** Longest sentence in a status line; Go reads up to 4 KiB, terminals less. */
 const PHRASE_LENGTH_MAX = 300;
 
-/** A refusal; the connection ends behind it. */
+/** A refusal; the connection ends after it. */
 export function refusalBytes(
   status: number,
   message: string,

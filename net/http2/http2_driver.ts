@@ -63,8 +63,8 @@ export const LINGER_BYTES_MAX: number = 1024 * 1024;
 
 /**
  * How long replies wait to see whether the client leaves. grpc-go sends a PING
- * behind each call's last bytes and a program that calls once hangs up right
- * behind it: to answer is a failed write, the dearest thing there is.
+ * after each call's last bytes, and a program with a single call disconnects
+ * right after it: the answer would be a failed write, which is very expensive.
  */
 export const IDLE_HOLD_MS = 5;
 
@@ -140,7 +140,9 @@ class Http2Driver implements StreamUser {
     this.#close(new Error(INTERNAL_ERROR));
   }
 
-  /** A slip of ours ends this connection; see `Connection` for its streams. */
+  /**
+   * An internal error ends this connection; see `Connection` for its streams.
+   */
   #onFault(error: unknown): void {
     reportInternalError("http2", error);
     this.onFault();

@@ -37,7 +37,7 @@ const FLAGS_AT = 12;
 const CONTROL_HEAD_WORDS = 4;
 const CONTROL_WORDS = CONTROL_HEAD_WORDS + DESCRIPTORS_MAX;
 
-/** What came in one message. */
+/** The content of one message. */
 export interface DescriptorMessage {
   readonly text: string;
   /** Open here, and the receiver's to close. */

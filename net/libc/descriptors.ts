@@ -106,7 +106,7 @@ export function smallLimitWarning(): string | undefined {
 /** From `fcntl.h`: closed on exec. */
 const F_DUPFD_CLOEXEC = 1030;
 
-/** A copy of `descriptor`, for whom there is a C library; negative: none. */
+/** A copy of `descriptor`, if there is a C library; negative: none. */
 export function copyDescriptor(descriptor: number): number {
   return openLibc()!.fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
 }

@@ -130,7 +130,7 @@ function load(): LibC | undefined {
   }
 }
 
-/** A text as C has it. */
+/** A text in C's form. */
 export function cText(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(`${text}\0`);
 }

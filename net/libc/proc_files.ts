@@ -1,7 +1,7 @@
 /**
- * Files below `/proc`, read by the C library: the platform gives a program that
- * may not do everything nothing of them. What is gone meanwhile, hidden or
- * another user's reads as `undefined`.
+ * Files below `/proc`, read by the C library: the platform refuses them to
+ * programs without all permissions. A file that is gone, hidden or another
+ * user's is `undefined`.
  *
  * @module
  */

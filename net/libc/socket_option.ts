@@ -1,6 +1,6 @@
 /**
- * What the kernel is told of a socket and tells of it (setsockopt(2),
- * getsockopt(2)): numbers, which socket it is, how long it goes on after a close.
+ * Options of a socket (setsockopt(2), getsockopt(2)): numbers, its kind, and
+ * how long it lives after a close.
  *
  * @module
  */
@@ -15,7 +15,7 @@ export const SO_KEEPALIVE = 9;
 export const SO_PROTOCOL = 38;
 export const IPPROTO_TCP = 6;
 export const TCP_NODELAY = 1;
-/** What has gone wrong since it was asked last: an `errno`, or 0. */
+/** The error since the last question: an `errno`, or 0. */
 export const SO_ERROR = 4;
 const TCP_INFO = 11;
 
@@ -109,7 +109,7 @@ const SHUT_WR = 1;
 /** How long the peer has to read our last bytes. */
 const KERNEL_LINGER_MS = 1_000;
 
-/** What was written in this turn leaves first. */
+/** Bytes written in this turn leave first. */
 const FLUSH_MS = 5;
 
 /**

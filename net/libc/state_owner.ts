@@ -19,7 +19,7 @@ function ownerOf(directory: string): Deno.FileInfo | undefined {
     const seen = Deno.statSync(directory);
     return seen.uid === 0 ? undefined : seen;
   } catch {
-    // What is not there is made by who comes.
+    // The first user creates a missing directory.
     return undefined;
   }
 }

@@ -80,12 +80,14 @@ export function adminSocketOf(
   return (socket ?? own) || undefined;
 }
 
-/** What is served. */
+/** The handlers. */
 export interface AdminPortOptions {
   /** Absent: it is reached by its socket alone. */
   readonly address?: ListenAddress | undefined;
   readonly access: AdminAccess;
-  /** Answers who came by `door`; `routes` are of the port itself. */
+  /**
+   * Answers callers that came by `door`; `routes` are those of the port itself.
+   */
   handler(door: AdminDoor, routes: readonly AdminRoute[]): HttpHandler;
   readonly log: Log;
   readonly reached?: LimitReached;
@@ -287,7 +289,7 @@ export class AdminPort implements BoundListener {
     return uid === 0 || uid === Deno.uid() ? "operate" : roleOfUser?.(uid);
   }
 
-  /** What who was known by `way` may now. */
+  /** The present rights of a user who was identified by `way`. */
   #roleOf(way: AdminWay): AdminRole | undefined {
     const { remote, socketGroup } = this.options.access;
     switch (way.kind) {

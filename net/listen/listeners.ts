@@ -121,8 +121,8 @@ export async function listenUnix(
 }
 
 /**
- * The port for probes and scrapers. Of several workers it is their parent's,
- * who asks each of them.
+ * The port for probes and scrapers. With several workers their parent has it,
+ * and asks each of them.
  *
  * @throws {ListenError}
  */

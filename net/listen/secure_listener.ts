@@ -122,7 +122,7 @@ function openEarly(at: ListenAddress): PolledListener | undefined {
   return openAt(at, (host) => listenPolledTcp(host, PATIENT_BACKLOG));
 }
 
-/** What was admitted leaves when the connection ends. */
+/** The admission ends with the connection. */
 function doHandshake(
   admittedStream: AdmittedStream,
   acceptor: TlsAcceptor,

@@ -47,7 +47,7 @@ export interface DnsLookupOptions {
 }
 
 /**
- * @param name With a dot at its end when no search domain is put behind it.
+ * @param name With a dot at its end when no search domain is appended.
  * @returns No addresses: there is no such name, or it cannot be known in this
  *   way; `silent`: there was no answer.
  */
@@ -159,7 +159,7 @@ export function orderAddresses(
     .map(({ address }) => address);
 }
 
-/** What is compared, the first first; less is better. */
+/** The sort keys, the most important first; less is better. */
 function rankOf(address: string, source: string | undefined): number[] {
   const to = policyOf(address);
   const from = source === undefined ? undefined : policyOf(source);

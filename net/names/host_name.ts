@@ -18,7 +18,7 @@ import { hasUnseen } from "../../proto/peer/quoted.ts";
 export interface HostName {
   /** In lower case, in ASCII, without a dot at its end. */
   readonly name: string;
-  /** It ended with a dot: no search domain is put behind it. */
+  /** The name ended with a dot: no search domain is appended. */
   readonly isAbsolute: boolean;
 }
 

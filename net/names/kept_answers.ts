@@ -32,7 +32,7 @@ export const NAMES_MAX = 16_384;
 
 type Addresses = readonly string[];
 
-/** What is known of a name. */
+/** The knowledge about a name. */
 interface Entry {
   /** Empty: there is no such name. */
   readonly addresses: Addresses;
@@ -87,7 +87,9 @@ export class KeptAnswers {
     this.#entries.delete(oldest!);
   }
 
-  /** What comes of asking, or the last answer when that fails or takes long. */
+  /**
+   * The result of a look-up, or the last answer when that fails or takes long.
+   */
   #orLast(asking: Promise<Addresses>, last: Entry): Promise<Addresses> {
     return new Promise((resolve) => {
       const giveUp = () => {

@@ -107,7 +107,7 @@ export interface Wakeup {
    * @returns False: it does not, and never will again.
    */
   wait(): boolean;
-  /** @returns Settles when nothing of it is left. */
+  /** @returns Settles when its last part is closed. */
   close(): Promise<void>;
 }
 
@@ -430,7 +430,7 @@ const NOBODY = new Map<Pollable, number>();
 
 /**
  * Looks by the clock where nothing wakes us any more, as when no thread can be
- * made: slower, and better than connections that wait for good.
+ * made: that is slower, and better than connections that wait without end.
  */
 const BY_TIMER: OpenWakeup = (_library, _epoll, onReady) => {
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -447,7 +447,7 @@ const BY_TIMER: OpenWakeup = (_library, _epoll, onReady) => {
   };
 };
 
-/** What a byte may wait so; a look finds nothing as a rule. */
+/** How long a byte may wait then; usually a look finds nothing. */
 const TIMER_LOOK_MS = 10;
 
 let shared: Poller | undefined;

@@ -154,7 +154,7 @@ export class RingWakeup implements Wakeup {
     return promise;
   }
 
-  /** What came of the orders before. @returns Whether all of it is well. */
+  /** Reads the results of earlier orders. @returns Whether all is well. */
   #takeResults(): boolean {
     const { words, cqHead, cqTail, cqMask, results } = this.ring;
     const tail = Atomics.load(words, cqTail);

@@ -10,7 +10,7 @@
 /** The environment variable that chooses. */
 export const SOCKETS_VARIABLE = "TUNNEL_SOCKETS";
 
-/** What may stand in it; without it the last one that is possible is used. */
+/** Its allowed values; without one, the last possible kind is used. */
 export const SOCKET_CHOICES = ["platform", "thread", "ring"] as const;
 
 /** One of {@linkcode SOCKET_CHOICES}. */

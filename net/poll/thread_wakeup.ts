@@ -55,7 +55,7 @@ export class ThreadWakeup implements Wakeup {
     private readonly epoll: number,
     /** Becomes readable when the other thread is to wait no longer. */
     private readonly bell: number,
-    /** What it is waited on: the caller's epoll, and the bell. */
+    /** The descriptors that it waits for: the caller's epoll, and the bell. */
     private readonly both: number,
     private readonly onReady: () => void,
   ) {}

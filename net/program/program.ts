@@ -69,10 +69,10 @@ export class Program implements NamedTools {
   readonly prefix: string;
   /** What people are told has happened, beside the log. */
   readonly events = new RecentEvents();
-  /** What is open now, and being dialed. */
+  /** Connections that are open or being dialed. */
   readonly conduits = new LiveConduits(systemTimers);
   readonly access: AccessLog | undefined;
-  /** What it records for auditors. */
+  /** Its records for auditors. */
   readonly trail: AuditTrail | undefined;
   #files: WatchedFiles | undefined;
   readonly #listeners: BoundListener[] = [];
@@ -215,7 +215,7 @@ export interface Replaceable extends Running {
   handedOverEarly?(pid: number): void;
   /** How many agents are linked; of several processes: when they were asked. */
   readonly agents?: number;
-  /** Asks those who know that, for a while. */
+  /** Asks the parts that know it, for a while. */
   askForAgents?(): Promise<void>;
   /** It serves alone: the process whose place it takes serves no more. */
   tookOver?(): void;

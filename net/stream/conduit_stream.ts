@@ -80,7 +80,7 @@ export class ConduitStream implements Stream, ConduitEvents {
     return this.conduit.write(bytes);
   }
 
-  /** What was taken is the tunnel's already. */
+  /** Taken bytes belong to the tunnel already. */
   flush(): boolean {
     return true;
   }

@@ -9,7 +9,7 @@ import { StreamLayer } from "./stream_layer.ts";
 
 export class PeekedStream extends StreamLayer {
   #first: Uint8Array | undefined;
-  /** Why reading failed behind it; a kernel reports that only once. */
+  /** Why reading failed after these bytes; a kernel reports that only once. */
   #failure: { readonly error: unknown } | undefined;
 
   /** @param first Belongs to this from now on. */

@@ -27,7 +27,7 @@ import {
 /** What is written at once; more waits for the next call. */
 const WRITE_BYTES_MAX = 128 * 1024;
 
-/** What has to be there: the part of `Deno.Conn` that is used. */
+/** The used part of `Deno.Conn`. */
 export interface PlatformConn {
   read(into: Uint8Array): Promise<number | null>;
   write(bytes: Uint8Array): Promise<number>;
@@ -35,7 +35,7 @@ export interface PlatformConn {
   close(): void;
 }
 
-/** What is known of it. */
+/** The knowledge about it. */
 interface PlatformFacts {
   readonly remoteAddress: string;
   readonly localAddress: string;

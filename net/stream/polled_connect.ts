@@ -109,7 +109,7 @@ interface Ends {
 /** The destination. */
 interface Destination {
   readonly name: Uint8Array<ArrayBuffer>;
-  /** How much of it. */
+  /** The count. */
   readonly bytes: number;
   readonly ends: Ends;
   /** Neither end sends larger segments; absent: as large as the line allows. */

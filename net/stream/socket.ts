@@ -75,7 +75,7 @@ export class Socket implements StreamUser {
     return new PeekedStream(this.stream, this.#held, this.#failure);
   }
 
-  /** What is here; valid until the next `fill`. */
+  /** The present bytes; valid until the next `fill`. */
   get bytes(): Uint8Array<ArrayBuffer> {
     return this.#held;
   }

@@ -66,7 +66,7 @@ export interface Stream {
   readonly localAddress: string;
   /** What TLS negotiated; empty without TLS or ALPN. */
   readonly alpn: string;
-  /** What a TLS client called us (SNI); empty when it did not. */
+  /** The name in a TLS client's SNI; empty without one. */
   readonly serverName: string;
   /** The peer that TLS has verified; `ANONYMOUS` otherwise. */
   readonly identity: PeerIdentity;
@@ -153,7 +153,7 @@ export function notifyUser(user: StreamUser, hint: number): void {
   }
 }
 
-/** What a stream throws that is closed, as the platform's own sockets do. */
+/** The error of a closed stream, as of the platform's own sockets. */
 export function closedError(): Error {
   return new Deno.errors.BadResource("the socket is closed");
 }

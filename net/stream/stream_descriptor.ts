@@ -34,9 +34,9 @@ const SHUT_WR = 1;
 const MSG_NOSIGNAL = 0x4000;
 
 /**
- * What a stream socket is waited for, once each time. Room is not among it until
- * there was none: a new socket has it, and one of a unix path reports it whenever
- * its peer reads.
+ * The events that a stream socket waits for, each reported once. Room is not
+ * among them until there was none: a new socket has it, and one of a unix path
+ * reports it whenever its peer reads.
  */
 const STREAM_INTEREST = Ready.READ | Ready.URGENT | Ready.PEER_END |
   Ready.EDGE;
@@ -44,7 +44,7 @@ const STREAM_INTEREST = Ready.READ | Ready.URGENT | Ready.PEER_END |
 /** The same, and room to write; being connected is that, too (connect(2)). */
 export const ROOM_INTEREST: number = STREAM_INTEREST | Ready.WRITE;
 
-/** What is known of a socket when it is connected. */
+/** Facts about a connected socket. */
 export interface StreamFacts {
   readonly remoteAddress: string;
   /** For a unix socket; for TCP the kernel is asked when it is needed. */
@@ -195,7 +195,7 @@ export class StreamDescriptor implements Stream, Pollable {
     this.#awaitsRoom = true;
   }
 
-  /** What was taken is the kernel's already. */
+  /** Taken bytes belong to the kernel already. */
   flush(): boolean {
     return true;
   }
@@ -238,8 +238,8 @@ export class StreamDescriptor implements Stream, Pollable {
 }
 
 /**
- * Reported once, and to be read up to. A read stops in front of urgent data
- * (tcp(7)), however much there is behind it.
+ * Reported once, and to be read up to. A read stops before urgent data
+ * (tcp(7)), however many bytes follow it.
  */
 const ENDS = Ready.PEER_END | Ready.HANGUP | Ready.ERROR | Ready.URGENT;
 

@@ -34,7 +34,9 @@ export interface ConduitQuery {
 /** A link that owes a sign of life for this long carries nothing. */
 const STILL_MS = 500;
 
-/** @param params Of the URL. @throws {RangeError} One sentence, for who asked. */
+/**
+ * @param params Of the URL. @throws {RangeError} One sentence for the sender.
+ */
 export function conduitQuery(params: URLSearchParams): ConduitQuery {
   const sort = params.get("sort") ?? "rate";
   if (!(CONDUIT_SORTS as readonly string[]).includes(sort)) {
@@ -53,7 +55,7 @@ export function conduitQuery(params: URLSearchParams): ConduitQuery {
   };
 }
 
-/** `?limit=` @throws {RangeError} One sentence, for who asked. */
+/** `?limit=` @throws {RangeError} One sentence for the sender. */
 export function limitOf(
   params: URLSearchParams,
   limits: { readonly usual: number; readonly most: number },
@@ -68,7 +70,7 @@ export function limitOf(
   return Math.min(Number(text), limits.most);
 }
 
-/** The biggest ones of a query, and how many there are of it. */
+/** The biggest matches of a query, and the number of all. */
 export function conduitsAnswer(
   list: LiveConduits,
   query: ConduitQuery,

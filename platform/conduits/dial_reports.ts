@@ -53,13 +53,13 @@ export interface DialAudit {
   observing(inner: ConduitObserver): ConduitObserver;
 }
 
-/** What is told of a dial; without a time it never began. */
+/** The report of a dial; without a time it never began. */
 export interface ReportedDial {
   readonly facts: ConnectionFacts;
   readonly askedMs?: number;
   readonly span?: Span | undefined;
   readonly record?: DialAudit | undefined;
-  /** What the caller has said that left with it: it passes no conduit here. */
+  /** The caller's bytes that left with it: they pass no conduit here. */
   readonly earlyBytes?: number;
   /** How it passes servers; absent: it passes none. */
   readonly path?: DialPath;
@@ -74,7 +74,7 @@ export interface BegunDial extends LiveDial, Omit<ReportedDial, "askedMs"> {
   readonly countedAs?: string | undefined;
 }
 
-/** What is known of a connection besides its dial. */
+/** Facts about a connection besides its dial. */
 export interface Opened {
   readonly facts: ConnectionFacts;
   /** By the clock. */

@@ -27,13 +27,13 @@ export interface ConduitHome {
   left(conduit: LiveConduit): void;
 }
 
-/** What its list knows of it besides who and whither. */
+/** The list's facts about it, besides its caller and target. */
 export interface LiveOrigin {
   /** The same in all programs that the connection passes. */
   readonly id: ConnectionId;
   /** When it was asked for, by the clock. */
   readonly askedMs: number;
-  /** Now, for who has looked at the clock already. */
+  /** The present time, for callers that have read the clock already. */
   readonly openedMs?: number;
   readonly carrier?: ConduitCarrier | undefined;
 }

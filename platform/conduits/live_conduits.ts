@@ -273,7 +273,7 @@ export class LiveConduits {
 /** Enough for a 99th percentile; a busy server's are of its last seconds. */
 const DIAL_TIMES_MAX = 2_048;
 
-/** Older ones say nothing of now. */
+/** Older samples tell nothing about the present. */
 const DIAL_TIMES_AGE_MS = 300_000;
 
 /**

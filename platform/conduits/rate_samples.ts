@@ -14,7 +14,7 @@ export const RATE_TICK_MS = 5_000;
 /** For one conduit. */
 const NUMBERS = 5;
 
-/** What one conduit has moved, and how fast. */
+/** The bytes that one conduit has moved, and its rate. */
 export interface Flow {
   readonly toTargetRate: number;
   readonly fromTargetRate: number;

@@ -12,7 +12,7 @@ import { clipped } from "../../proto/peer/quoted.ts";
 /** The path of a place: `["services", 2, "ports"]`. */
 export type DocumentPath = readonly (string | number)[];
 
-/** What is wrong in one place. */
+/** An error in one place. */
 export class FieldError extends Error {
   override readonly name = "FieldError";
   readonly tunnelCode: Code = "TUN124";
@@ -96,7 +96,7 @@ export class DocumentMap {
   }
 }
 
-/** What a value is, for a sentence. */
+/** The kind of a value, for a sentence. */
 export function kindOfValue(value: unknown): string {
   if (value === null || value === undefined) return "nothing";
   if (Array.isArray(value)) return "a list";

@@ -80,7 +80,7 @@ export class Reading {
   }
 }
 
-/** Reads a value; all that is wrong with it is told at once. */
+/** Reads a value; all its errors are reported at once. */
 export function readAll<T>(
   shape: Shape<T>,
   value: unknown,
@@ -301,7 +301,7 @@ export function either<Shapes extends readonly Shape<unknown>[]>(
   };
 }
 
-/** What is demanded of the fields of a map together. */
+/** Rules for the fields of a map together. */
 export interface MapRules<Required extends string> {
   /** By field, the sentence when it is missing. */
   readonly required?: Readonly<Record<Required, string>>;
@@ -326,7 +326,7 @@ export interface MapRules<Required extends string> {
 
 type Fields = Readonly<Record<string, Shape<unknown>>>;
 
-/** What a map means: absent fields are not there. */
+/** The type of a map: absent fields are missing. */
 type MapOf<F extends Fields, Required extends string> =
   & { readonly [Key in keyof F & Required]: MeaningOf<F[Key]> }
   & { readonly [Key in Exclude<keyof F, Required>]?: MeaningOf<F[Key]> };
@@ -393,7 +393,7 @@ function conflictIn(
   return both && [both[2], both[0]];
 }
 
-/** What is missing, and where. */
+/** The missing field, and its place. */
 function lackingIn(
   { required = {}, someOf = [], oneOf }: MapRules<string>,
   present: readonly string[],

@@ -39,15 +39,15 @@ export interface TextPosition {
 interface Node extends TextPosition {
   kind: State["kind"];
   value: unknown;
-  /** Items; keys and values in turn; or the same once more. */
+  /** Items; keys and values in turn; or the same again. */
   readonly inner: Node[];
 }
 
 /**
- * Where everything of a text stands, for messages. An entry of a map stands where
- * its key does; what is missing, and what an alias stands for, where it is missing.
- *
- * The text is read once more, as positions are wanted when something is wrong.
+ * Where everything of a text stands, for messages. An entry of a map stands
+ * where its key does; a missing value, and the value of an alias, stands where
+ * it is missing. The text is parsed again for that, because positions are
+ * needed only for errors.
  */
 export function positionsIn(
   text: string,

@@ -43,7 +43,7 @@ const NEWS: ReadonlyMap<string, PathNews> = new Map<string, PathNews>(
   }),
 );
 
-/** What is reported. */
+/** The reported changes. */
 export interface DirectoryWatchEvents {
   /**
    * Something happened at these paths, spelled as the directories were.

@@ -1,5 +1,5 @@
 /**
- * What stands at a path, for those that only want to know.
+ * The kind of file at a path.
  *
  * @module
  */

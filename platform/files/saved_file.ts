@@ -1,5 +1,6 @@
 /**
- * What a process keeps for its next run: one file, replaced as a whole.
+ * The data that a process keeps for its next run: one file, replaced as a
+ * whole.
  *
  * Its first line has its format, its owner, its time, and the checksum of the
  * rest; each further line is an item in JSON. A file that is damaged, of
@@ -27,7 +28,7 @@ const VERSION = 1;
 /** How long items are written at a stretch: connections wait meanwhile. */
 const SLICE_MS = 2;
 
-/** What is kept, and how often. */
+/** The kept items, and how often they are written. */
 export interface SavedFileOptions extends Tools {
   readonly path: string;
   /** Distinguishes it from other files, such as `tunnel-proxy-addresses`. */
@@ -37,7 +38,9 @@ export interface SavedFileOptions extends Tools {
    * used.
    */
   readonly owner: string;
-  /** What is in it, for sentences such as `Cannot keep WHAT in PATH: …`. */
+  /**
+   * Its content in words, for sentences such as `Cannot keep WHAT in PATH: …`.
+   */
   readonly what: string;
   /** What follows when it cannot be used, and when it cannot be written. */
   readonly unusable: string;

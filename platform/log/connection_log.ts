@@ -18,7 +18,7 @@ import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { Log, LogFields } from "./log.ts";
 
-/** What is known of a connection. */
+/** Facts about a connection. */
 export interface ConnectionFacts {
   /** The same in the logs of all programs that it passes. */
   readonly id?: ConnectionId;

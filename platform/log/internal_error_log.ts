@@ -20,7 +20,7 @@ import type { Log } from "./log.ts";
 import type { MetricRegistry } from "../metrics/metrics.ts";
 import { systemTimers } from "../time/system_timers.ts";
 
-/** Stacks that are distinguished; of others it is only logged that they are. */
+/** Limit on distinct stacks; others are only logged as such. */
 export const STACKS_MAX = 100;
 
 /** How long the same error is only counted, then logged as a number. */

@@ -12,7 +12,7 @@ export function lineKey(line: string): string {
     .replaceAll(TIMES, "");
 }
 
-/** Keys are no longer; text behind it distinguishes no lines. */
+/** Limit on a key; later text does not distinguish lines. */
 const LENGTH_MAX = 500;
 
 const TIMES = /\b\d+(?:\.\d+)? m?s\b/g;

@@ -2,7 +2,7 @@
  * The log of the process: one line per event on stderr, for people or machines.
  *
  * The only file that knows LogTape; it does the job of `@std/log`. Levels are
- * klog's numbers, because `--v` is what users of Konnectivity have at hand.
+ * klog's numbers, because users of Konnectivity know `--v`.
  *
  * @module
  */
@@ -61,10 +61,10 @@ export interface LeveledLog extends Log {
   flush(): void;
 }
 
-/** What a machine may want to filter by. */
+/** Fields that a machine may want to filter by. */
 export type LogFields = Readonly<Record<string, string | number | boolean>>;
 
-/** What a line about a problem has: `tunnel explain` knows more of its code. */
+/** The code of a line about a problem: `tunnel explain` knows more about it. */
 export type ProblemFields = LogFields & { readonly code: Code };
 
 /** `--v` from which on each kind of line is written. */
@@ -79,7 +79,7 @@ const FIELD_LENGTH_MAX = 1_000;
 /** Limit on a key: peers must not decide how much is remembered. */
 const KEY_LENGTH_MAX = 500;
 
-/** What is held back is no reason for a process to live on. */
+/** Held lines must not keep a process alive. */
 const RELAXED_TIMERS: Timers = {
   now: () => performance.now(),
   after(delayMs, callback) {
@@ -214,7 +214,7 @@ function fieldText(value: unknown): string {
   return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(text);
 }
 
-/** Kept for a reader that stands still; further lines are counted. */
+/** Kept for a reader that has stopped; further lines are counted. */
 export const KEPT_BYTES_MAX: number = 256 * 1024;
 
 /** What a pipe that says it is ready takes without waiting (`PIPE_BUF`). */
@@ -223,7 +223,10 @@ const PIECE_BYTES = 4_096;
 /** Between two checks whether the reader reads again. */
 const LOOK_AGAIN_MS = 100;
 
-/** What a process waits for its reader when it ends: why may stand there. */
+/**
+ * How long a process waits for its reader when it ends, because the last lines
+ * may give the reason.
+ */
 const LAST_WORDS_MS = 1_000;
 
 /** What lines are written to. */

@@ -1,9 +1,8 @@
 /**
- * What has happened lately, kept for who asks: two rings, so that many refusals
- * push out no link that came or went.
- *
- * What repeats itself is one entry that is counted, so that a peer which tries
- * again and again fills nothing. An entry has a few hundred bytes at most.
+ * Recent events: two rings, so that many refusals do not push out links that
+ * came or went. Repeated events are one entry with a count, so that a peer
+ * which tries again and again does not fill a ring. An entry has a few hundred
+ * bytes at most.
  *
  * @module
  */
@@ -29,7 +28,7 @@ const NOISY: ReadonlySet<EventInfo["kind"]> = new Set([
   "warning",
 ]);
 
-/** What is known of an event beside its kind and its sentence. */
+/** Facts about an event beside its kind and its sentence. */
 export interface EventFacts {
   readonly node?: string | undefined;
   readonly code?: string | undefined;

@@ -38,7 +38,7 @@ export class Histogram {
   readonly #counts: number[];
   #sum = 0;
   #count = 0;
-  /** The newest of each bucket, the last one's behind them; mostly absent. */
+  /** The newest of each bucket, followed by the last one's; usually absent. */
   #exemplars: (Exemplar | undefined)[] | undefined;
 
   /** @param bounds Upper bounds, ascending, without infinity. */
@@ -256,7 +256,7 @@ export class MetricRegistry {
     this.#add(kind, name, help, function* () {
       const shown = new Set<string>();
       for (const sample of values()) {
-        // Two values of one series, and scrapers refuse all of it.
+        // With two values of one series, scrapers refuse the whole answer.
         const key = sample?.[0].join("\0");
         if (key !== undefined && shown.has(key)) continue;
         if (key !== undefined) shown.add(key);

@@ -40,7 +40,7 @@ export interface ReloadSource {
    * @throws {FileError} With the old ones still in use.
    */
   reload(): string | undefined;
-  /** What is usable but should be looked at. */
+  /** A usable certificate with a warning. */
   readonly warnings?: readonly string[];
 }
 
@@ -58,7 +58,7 @@ export type ReloadReport = (problem?: string) => void;
 /** How a kind of files fares. */
 interface State {
   readonly kind: string;
-  /** What is wrong with the files that stand there now. */
+  /** The faults of the present files. */
   problem: string | undefined;
 }
 

@@ -16,7 +16,7 @@ export const READY_ARRIVAL_MS = 5_000;
  */
 export const SERVED_MS = 30_000;
 
-/** Those that come, and all who wait for them. */
+/** The arrivals, and the callers that wait for them. */
 export class Arrivals {
   readonly #waits = new Set<() => void>();
 

@@ -25,8 +25,8 @@ export const FROZEN_LOOK_MS = 500;
 const LATE_MS = 100;
 
 /**
- * When one that stays silent is doubted again; `watch`: never, but it is looked at
- * whether it stands still; `enough`: neither.
+ * When a silent candidate is doubted again; `watch`: never, but it is checked
+ * whether it has stopped; `enough`: neither.
  */
 export type NextDoubt = number | "watch" | "enough";
 
@@ -52,7 +52,7 @@ export class Attempt<Asked, Won> {
 export abstract class Race<Asked, Won> {
   /** Those that are asked, in the order in which they were. */
   protected readonly running: Attempt<Asked, Won>[] = [];
-  /** What is said has left for this one. */
+  /** The caller's bytes have left for this one. */
   protected hearer: Attempt<Asked, Won> | undefined;
   protected isOver = false;
 
@@ -112,9 +112,9 @@ export abstract class Race<Asked, Won> {
   }
 
   /**
-   * What is said leaves for `attempt`, which runs alone from then on.
+   * The caller's bytes leave for `attempt`, which runs alone from then on.
    *
-   * @returns Those that ran beside it.
+   * @returns The candidates that ran beside it.
    */
   protected sayTo(
     attempt: Attempt<Asked, Won>,
@@ -220,7 +220,7 @@ export abstract class PromisedRace<Asked, Won, Result = Won>
       (won) => attempt.onConnected(won),
       (error) => attempt.onFailed(error),
     )
-      // A slip of ours is for the caller to report.
+      // The caller must report an internal error.
       .catch((slip) => this.lose(slip));
   }
 

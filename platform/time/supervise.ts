@@ -39,7 +39,7 @@ export interface Run {
   succeeded(): void;
 }
 
-/** What is run, and how long it may wait: see {@linkcode Backoff}. */
+/** The task, and its longest wait: see {@linkcode Backoff}. */
 export interface SuperviseOptions<Problem> extends BackoffOptions {
   readonly timers: Timers;
   /** Ends it. A wait ends at once, a run when it has noticed. */

@@ -19,7 +19,7 @@ const LONG_MS = 1_000;
 /** They fire up to this much late. */
 const LONG_SLOT_MS = 100;
 
-/** What is held back for a moment; between these and long ones they are few. */
+/** Short holds; there are few timers between these and long ones. */
 const BRIEF_MS = { min: 2, max: 32 } as const;
 
 /** As exact as the platform's own timers. */
@@ -44,7 +44,7 @@ export const systemTimers: Timers = {
   },
 };
 
-/** What is due beside it is due all the same. */
+/** Other due timers still fire. */
 function run(callback: () => void): void {
   try {
     callback();

@@ -28,7 +28,7 @@ const TEXT_LENGTH_MAX = 200;
 /** Which side of a call a span is; OpenTelemetry's numbers. */
 export const SPAN_KINDS = { internal: 0, server: 1, client: 2 } as const;
 
-/** What is known when a span starts. */
+/** The facts at the start of a span. */
 export interface SpanStart {
   readonly kind?: keyof typeof SPAN_KINDS;
   /**

@@ -44,7 +44,7 @@ export const ADMIN_PATHS = {
   audit: "/v1/audit",
   /** `ConfigAnswer`: flags as they are in effect, without secrets. */
   config: "/v1/config",
-  /** `SessionAnswer`: as whom who asks is known; all programs. */
+  /** `SessionAnswer`: the caller's identity; all programs. */
   session: "/v1/session",
 } as const;
 
@@ -113,7 +113,7 @@ export interface ActionAnswer {
 
 /** `POST /v1/logins` */
 export interface LoginQuestion {
-  /** What the browser may; absent: what who asks may. */
+  /** The browser's rights; absent: the caller's. */
   readonly role?: AdminRole | undefined;
 }
 

@@ -71,7 +71,7 @@ export interface ConfigAnswer {
   }[];
 }
 
-// What has happened lately, as people are told of it.
+// Recent events in words for people.
 
 /** One thing that happened. */
 export interface EventInfo {

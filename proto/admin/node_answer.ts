@@ -31,7 +31,7 @@ export interface NodeSummary {
   readonly certificateUntil?: string | undefined;
   /** Two machines use its identity. */
   readonly isDuplicate?: boolean | undefined;
-  /** The worst thing to say of it. */
+  /** Its worst problem. */
   readonly problem?: string | undefined;
 }
 
@@ -57,7 +57,7 @@ export interface NodeDetail extends NodeSummary {
   readonly grants: readonly string[];
   readonly identifiers: readonly string[];
   readonly linkDetails: readonly LinkInfo[];
-  /** What it announces to serve. */
+  /** Its announced services. */
   readonly services: readonly {
     readonly name: string;
     readonly problem?: string | undefined;
@@ -69,7 +69,7 @@ export interface NodeDetail extends NodeSummary {
   readonly events: readonly EventInfo[];
 }
 
-// What is known of one tunneled connection.
+// Facts about one tunneled connection.
 
 /** One conduit, as the program that is asked sees it. */
 export interface ConduitInfo {

@@ -35,7 +35,7 @@ export interface TraceQuestion {
   readonly node?: string | undefined;
   /** `HOST:PORT` */
   readonly target: string;
-  /** Whose rights count; absent: those of who asks. */
+  /** The caller whose rights count; absent: the sender's. */
   readonly as?: string | undefined;
 }
 

@@ -180,7 +180,7 @@ export interface StatusAnswer {
   readonly top?: readonly ConduitInfo[] | undefined;
 }
 
-// What a program is called on screens.
+// A program's name on screens.
 
 /** From a worker, with its number. */
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-w\d+)?$/;

@@ -90,8 +90,8 @@ export class Output {
   }
 
   /**
-   * As `reserve` for control bytes, but in front of queued bulk. Only for
-   * frames whose order among the others does not matter (PING, WINDOW_UPDATE).
+   * As `reserve` for control bytes, but before queued bulk. Only for frames
+   * whose order among the others does not matter (PING, WINDOW_UPDATE).
    */
   reserveUrgent(bytes: number): number {
     const waiting = this.#queuedBytes - (this.#inFlight?.used ?? 0);

@@ -84,7 +84,7 @@ export function tunnelCodeOf(error: unknown): Code | undefined {
   return undefined;
 }
 
-/** A sentence with its code behind it, as commands end: `… [TUN503]`. */
+/** A sentence followed by its code, as at the end of commands: `… [TUN503]`. */
 export function withCode(message: string, code: Code | undefined): string {
   return code === undefined ? message : `${message} [${code}]`;
 }

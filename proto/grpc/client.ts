@@ -135,9 +135,8 @@ export interface MessageStreamEvents {
   /** A `GrpcError` that this throws ends the call with that status. */
   onMessage(message: Uint8Array): void;
   /**
-   * The end, once, unless it was cancelled. OK is an end, too.
-   *
-   * @param isLost No server has said it.
+   * The end, once, unless it was cancelled. OK is an end, too. @param isLost No
+   * server has sent it.
    */
   onEnd(status: Status, isLost: boolean): void;
 }

@@ -70,7 +70,10 @@ type Choices<Message> = Message extends {
 } ? Names extends readonly (infer Key)[] ? Key : never
   : never;
 
-/** What a field is when it is not on the wire, if that is no value of its type. */
+/**
+ * The value of a field that is not on the wire, if it is not of the field's
+ * type.
+ */
 type Absent<Packages, Field> = Field extends
   { readonly rule: string } | { readonly keyType: string } ? never
   : Field extends { readonly type: infer Type extends string }

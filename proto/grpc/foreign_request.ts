@@ -28,7 +28,7 @@ const ENCODER = new TextEncoder();
 export class ForeignRequest implements StreamEvents {
   readonly #head: HeaderField[];
   readonly #timer: Timer;
-  /** What is still to be sent of the answer's body. */
+  /** The rest of the answer's body. */
   #body: Uint8Array;
   #readBytes = 0;
   #state: "reading" | "answering" | "over" = "reading";

@@ -28,8 +28,8 @@ export interface MessageReaderOptions {
   /** The sender's `grpc-encoding`; see {@linkcode encodingOf}. */
   readonly encoding?: string;
   /**
-   * A message that comes in one piece is handed on where it stands, without a
-   * copy: for receivers that keep nothing of it. Off by default.
+   * A message that comes in one piece is passed on as a view, without a copy:
+   * for receivers that do not keep it. Off by default.
    */
   readonly lends?: boolean;
   /**

@@ -89,7 +89,7 @@ const NAMES: ReadonlyMap<number, string> = new Map(
 // (PROTOCOL-HTTP2, "Errors"), or by an HTTP status when the answer is not gRPC.
 
 /**
- * What is not here is INTERNAL: a peer that broke HTTP/2, or reports that we
+ * Every other code is INTERNAL: a peer that broke HTTP/2, or reports that we
  * did.
  */
 const RESET_CODES: Readonly<Record<number, StatusCode>> = {

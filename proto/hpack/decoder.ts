@@ -36,7 +36,7 @@ const HEADER_LIST_BYTES_MAX_DEFAULT = 64 * 1024;
  */
 export const HEADER_LIST_HARD_FACTOR = 16;
 
-/** What a header block held. */
+/** The content of a header block. */
 export type HeaderBlock =
   | {
     readonly tooLarge: false;
@@ -276,7 +276,7 @@ export class HpackDecoder {
   }
 }
 
-/** What one idle connection may keep of a long header it once saw. */
+/** How much of a long earlier header one idle connection may keep. */
 const SCRATCH_BYTES_KEPT = 8 * 1024;
 
 /** Filled and read within one string, so one for all decoders is enough. */
@@ -296,7 +296,7 @@ export const FIRST_BLOCK_BYTES_MAX = 512;
 /** Blocks kept: kinds of callers, not callers. The oldest makes way. */
 export const FIRST_BLOCKS_MAX = 8;
 
-/** What a block meant to a decoder that had read nothing. */
+/** The result of a block for a fresh decoder. */
 interface FirstBlock {
   readonly bytes: Uint8Array;
   /** Frozen, so that facts about it can be cached. */
@@ -334,7 +334,7 @@ export class FirstBlocks {
     ) {
       return;
     }
-    // What was evicted counts too, and would have to be evicted again.
+    // Evicted entries count too, because they would have to be evicted again.
     if (table.revision !== table.length) return;
     const entries = Array.from(
       { length: table.length },

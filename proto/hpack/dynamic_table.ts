@@ -13,7 +13,7 @@ import type { HeaderField } from "./header_field.ts";
 /** What each entry costs beyond its strings (§4.1). */
 const ENTRY_OVERHEAD_BYTES = 32;
 
-/** What both ends start with before any SETTINGS (RFC 9113 §6.5.2). */
+/** The initial value of both ends before any SETTINGS (RFC 9113 §6.5.2). */
 export const TABLE_SIZE_DEFAULT = 4096;
 
 /** The size of `field` by the rule of §4.1, which RFC 9113 §6.5.2 shares. */

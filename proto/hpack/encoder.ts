@@ -256,7 +256,7 @@ function assertBinary({ name, value }: HeaderField): void {
 /** Lists that are followed: a head, trailers, and those of one call more. */
 export const HISTORY_LISTS_MAX = 4;
 
-/** What comes next: the block of one list, and where the encoder is then. */
+/** The next step: the block of one list, and the encoder's state after it. */
 interface HistoryStep {
   readonly bytes: Uint8Array;
   readonly after: EncoderHistory;

@@ -16,7 +16,7 @@ import {
   type StaticName,
 } from "./static_table.ts";
 
-/** What is known of one field name. */
+/** The positions of one field name. */
 export interface NameRecord {
   readonly rule: IndexingRule;
   readonly fixed: StaticName | undefined;

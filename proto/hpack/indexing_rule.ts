@@ -51,7 +51,7 @@ export function isSecret(
     (name === "cookie" && value.length < COOKIE_BYTES_INDEXED_MIN);
 }
 
-/** Whether nothing of a field may be remembered beyond its own connection. */
+/** Whether no part of a field may be remembered beyond its own connection. */
 export function isOneConnections(
   { name, value, neverIndex }: HeaderField,
 ): boolean {

@@ -91,7 +91,7 @@ export function formatServers(servers: readonly PeerServer[]): string {
   return text;
 }
 
-/** What a server has said; what cannot be read is left out. */
+/** A server's report; unreadable parts are left out. */
 export function parseServers(text: string | undefined): PeerServer[] {
   if (text === undefined || text.length > SERVER_LIST_MAX) return [];
   return text.split(",").flatMap((entry) => {

@@ -18,7 +18,7 @@ import {
 } from "./link_messages.ts";
 import { clipped } from "../peer/quoted.ts";
 
-/** What a server sends. */
+/** A message of a server. */
 export type ServerEvent =
   | { readonly type: "hello"; readonly hello: ServerHello }
   /** Agents are to look for another server within that time; absent: at once. */
@@ -51,7 +51,7 @@ export type ServerEvent =
     readonly type: "service-refusals";
     readonly refused: readonly ServiceRefusal[];
   }
-  /** Another process speaks for this node with the same key. */
+  /** Another process uses this node's identity with the same key. */
   | { readonly type: "duplicate-identity"; readonly message: string }
   /** An event of a newer server; ignored. */
   | { readonly type: "unknown" };
@@ -161,7 +161,7 @@ export function announcedName(
 ): string {
   const key = `${namespace || "default"}/${name}:${port}`;
   const whole = protocol === "udp" ? `${key}/udp` : key;
-  // A peer wrote it, and it stands in lines of the log.
+  // A peer wrote it, and it appears in log lines.
   const plain = whole.replace(/[^\x21-\x7e]/g, "?");
   return clipped(plain, SHOWN_LENGTH_MAX);
 }

@@ -20,7 +20,7 @@ export interface DialAnswer {
   failed(error: DialError): void;
 }
 
-/** What is known about a dial besides its target. */
+/** Facts about a dial besides its target. */
 export interface DialContext {
   /** The metadata of the call; empty in the packets carrier. */
   readonly metadata: Metadata;

@@ -43,9 +43,9 @@ export interface DialWishes {
    */
   readonly maybeNode?: boolean | undefined;
   /**
-   * The caller knows servers that it has not asked: one whose agent may stand still
-   * keeps what the caller says first, and refuses the dial soon, so that another
-   * server may be asked.
+   * The caller knows servers that it has not asked: a server whose agent may
+   * have stopped keeps the caller's first bytes, and refuses the dial soon, so
+   * that another server can be asked.
    */
   readonly hasOthers?: boolean | undefined;
 }

@@ -79,7 +79,7 @@ export interface LinkConnection extends StreamOpener {
   readonly lastHeardMs: number;
   /** Since when a PING waits for its answer; `undefined`: none does. */
   readonly askedMs: number | undefined;
-  /** The peer has answered so lately that it lives, and hears us. */
+  /** The peer has answered so recently that it is alive and reachable. */
   readonly isProven: boolean;
   /** False when new streams should be opened elsewhere (GOAWAY, ids run out). */
   readonly isUsable: boolean;
@@ -111,7 +111,7 @@ export type LinkPath = Pick<
   | "whenAlive"
 >;
 
-/** What a link of either carrier says of its connection. */
+/** Facts about a link's connection, for either carrier. */
 export abstract class ConnectedLink<Path extends LinkPath = LinkPath> {
   constructor(protected readonly connection: Path) {}
 
@@ -209,7 +209,7 @@ export interface AgentLink {
   readonly roundTripMs: number | undefined;
   /** The shortest one of the path; a queue on the way makes the newest longer. */
   readonly leastRoundTripMs?: number | undefined;
-  /** It has answered so lately that it lives, and hears us. */
+  /** It has answered so recently that it is alive and reachable. */
   readonly isProven: boolean;
   /** Asks for a sign of life, which moves `lastHeardMs`. */
   checkLiveness(): void;
@@ -226,7 +226,7 @@ export interface AgentLink {
   ): PendingDial;
   /** Sends the agent which of its services are refused, and why. */
   refuseServices?(refused: readonly ServiceRefusal[]): void;
-  /** Warns the agent that another process speaks for its node, too. */
+  /** Warns the agent that another process uses its node's identity, too. */
   warnOfDuplicate?(message: string): void;
   /** Ends the link; its conduits are lost with `reason`. */
   close(reason: string): void;

@@ -207,7 +207,7 @@ export class PacketConduit implements Conduit {
   }
 
   consumed(bytes: number): void {
-    // What was left when the conduit closed was credited then.
+    // The rest was credited when the conduit closed.
     if (this.#isClosed) return;
     this.#unconsumedBytes -= bytes;
     if (this.#linger !== undefined) {

@@ -99,7 +99,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     return this.#ports.size;
   }
 
-  /** Those of which one end has said all. */
+  /** Those that one end has half-closed. */
   get ending(): number {
     return this.#ending;
   }
@@ -202,7 +202,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
     if (bytes > 0) this.#body.consumed(bytes);
   }
 
-  /** One end has said all. */
+  /** One end has half-closed. */
   noteEnding(port: PacketsPort): void {
     if (port.isEnding || this.#ports.get(port.connectId) !== port) return;
     port.isEnding = true;
@@ -211,7 +211,7 @@ export class PacketsMux implements PacketReaderEvents, BudgetMember {
 
   /** Packets for this id are late from now on. */
   forget(port: PacketsPort): void {
-    // What came before that still waits for its reader, and counts.
+    // Earlier bytes still wait for their reader, and count.
     if (!port.conduit.isClosed) this.#lingering.add(port);
     else if (this.#lingering.delete(port)) this.#leaveBudget();
     if (this.#ports.get(port.connectId) !== port) return;

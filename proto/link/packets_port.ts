@@ -44,7 +44,7 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
   readonly #quiet: QuietClose | undefined;
   progressTick = 0;
   waitingBytes = 0;
-  /** One end has said all. */
+  /** One end has half-closed. */
   isEnding = false;
   /** Received bytes whose stream credit has not been returned. */
   #heldBytes = 0;
@@ -53,7 +53,7 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
   #progressBytes = 0;
   /** Agent, towards a Go server, until the caller has spoken. */
   #hold: FirstHold | undefined;
-  /** Agent: CLOSE_REQ came; the answer waits until the target has it all. */
+  /** Agent: CLOSE_REQ came; the answer waits until the target has all bytes. */
   #owesCloseRsp = false;
 
   constructor(
@@ -112,7 +112,7 @@ export class PacketsPort implements ConduitPort, Budgeted, HoldOwner {
     if (reason !== "") {
       const kind = packet.lost ? "lost" : "reset";
       const end = { kind, reason } as const;
-      // Konnectivity's error follows the data, and overtakes none of it.
+      // Konnectivity's error follows the data, and must not overtake it.
       if (packet.reset === "") return this.conduit.closeBehind(end);
       return this.conduit.close(end);
     }

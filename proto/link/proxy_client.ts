@@ -93,7 +93,7 @@ interface DialProxyOptions {
 
 /** Receives counts of calls. */
 interface CallObserver {
-  /** One end has said all; called once at most. */
+  /** One end has half-closed; called once at most. */
   onEnding?(): void;
   /** The call is over, however it went; called exactly once. */
   onOver(wasEnding: boolean): void;
@@ -143,12 +143,12 @@ export function dialProxy(
   return call;
 }
 
-/** What a call has to do, and for which caller. */
+/** The task of a call, and its caller. */
 interface CallRequest {
   readonly target: DialTarget;
   readonly events: DialEvents;
   readonly options: DialProxyOptions;
-  /** What was sent ahead of the answer; a Go server wants it again. */
+  /** Bytes that were sent before the answer; a Go server wants them again. */
   readonly early: Uint8Array[];
 }
 
@@ -168,7 +168,7 @@ class ProxyCall
   #peerIsOurs = false;
   #failure = dialFailureOf(undefined);
   #failureCode: Code | undefined;
-  /** What is said first has left. */
+  /** The first bytes have left. */
   #hasLeft = false;
   /** Towards Go peers only. */
   #quiet: QuietClose | undefined;

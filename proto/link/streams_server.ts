@@ -207,7 +207,7 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
     return this.connection.isProven;
   }
 
-  /** What is said early saves nothing where the agent's answer comes as soon. */
+  /** Early bytes save no time when the agent's answer comes as soon. */
   whenAlive(then: () => void): void {
     const connection = this.connection;
     connection.whenAlive(() => {
@@ -333,7 +333,7 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
     }
   }
 
-  /** What was sent before the link stands is there when it does. */
+  /** Bytes sent before the link stands are there when it does. */
   #changed(): void {
     if (this.#state === "open") this.options.onChanged?.(this);
   }
@@ -406,7 +406,7 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
     }
   }
 
-  /** What was sent leaves first; conduits that still run are lost. */
+  /** Sent bytes leave first; running conduits are lost. */
   #endConnection(reason: string): void {
     const connection = this.connection;
     connection.shutdown(reason);

@@ -355,7 +355,7 @@ const EMPTY_DATAGRAM_FIELD = 15;
 type KnownType = keyof typeof PacketType;
 /** How a field is read. */
 export type FieldKind = "text" | "int64" | "bytes" | "flag";
-/** What comes of it. */
+/** The result. */
 type FieldValue = string | Int64 | Uint8Array | boolean;
 
 /** Which fields of each payload are read, and how. */
@@ -401,7 +401,7 @@ const WIRE_TYPE_OF: Readonly<Record<FieldKind, number>> = {
   flag: VARINT,
 };
 
-/** What stands in front of a field. */
+/** The tag of a field. */
 export function tag(field: number, wireType: number): number {
   return ((field << 3) | wireType) >>> 0;
 }

@@ -74,7 +74,7 @@ export function lacksDescriptors(
   return reason === "endpoint" && /too many open files/i.test(message);
 }
 
-/** What is to be dialed. */
+/** The target of a dial. */
 export interface DialTarget {
   /** `tcp`, `udp` or `unix`. */
   readonly protocol: string;

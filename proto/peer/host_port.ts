@@ -18,7 +18,7 @@ export function hostPort(host: string, port: number): string {
     : `${bracketed(host)}:${port}`;
 }
 
-/** The host of an `ip:port` as sockets have it; the whole of anything else. */
+/** The host of a socket's `ip:port`; other text unchanged. */
 export function hostOf(address: string): string {
   const colon = address.lastIndexOf(":");
   if (colon < 0) return address;
@@ -32,7 +32,7 @@ export function portOf(address: string): number {
   return Number(address.slice(address.lastIndexOf(":") + 1));
 }
 
-/** A host as it stands in front of a port. */
+/** A host in its form before a port. */
 export function bracketed(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }

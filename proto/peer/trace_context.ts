@@ -32,11 +32,7 @@ const TRACEPARENT =
 /** A longer value may be valid in a later version, which we do not know. */
 const LENGTH_MAX = 255;
 
-/**
- * What a caller sent.
- *
- * @param values Of all fields of that name: of two none counts.
- */
+/** A caller's field. @param values All fields of that name: two are invalid. */
 export function readTraceparent(
   values: readonly string[],
 ): TraceContext | undefined {

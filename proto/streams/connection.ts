@@ -396,7 +396,7 @@ export class Connection {
     this.#receiving.closed(stream);
     if (stream.id === 0) this.#streams.removePending(stream);
     else if (this.#streams.remove(stream.id, how)) this.#give(stream.id);
-    // What is under way when a stream closes is honest.
+    // Frames that are under way when a stream closes are honest.
     this.#guard.refund("idleFrames", IDLE_FRAMES_PER_STREAM);
   }
 

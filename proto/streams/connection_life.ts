@@ -170,7 +170,7 @@ export class ConnectionLife {
     }
   }
 
-  // --- Ends of others' -------------------------------------------------------
+  // --- Ends that the peer decides --------------------------------------------
 
   /** GOAWAY of the peer's. */
   onGoaway(frame: GoawayFrame): void {
@@ -292,7 +292,7 @@ class GoawayState {
     this.writer.goaway(lastId, code, reason);
   }
 
-  /** Sends it, and accepts no stream behind it. */
+  /** Sends it, and accepts no later stream. */
   sendFinal(reason: string): void {
     this.send(ErrorCode.NO_ERROR, reason);
     this.#peerIdMax = this.streams.lastPeerId;
@@ -313,7 +313,7 @@ class GoawayState {
 /** One for all: each caller that closes in order sends a reason. */
 const decoder = new TextDecoder();
 
-/** What a peer's GOAWAY means for the streams that it refuses. */
+/** The effect of a peer's GOAWAY on the streams that it refuses. */
 function goawaySentence({ code, reason }: GoawayInfo): string {
   return `the peer said GOAWAY: ${errorCodeName(code)} ${reason}`;
 }

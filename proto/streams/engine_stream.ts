@@ -65,7 +65,7 @@ export class EngineStream
   readonly #incoming = new IncomingMessage();
   #wantsRoom = false;
   /**
-   * What was reported of the end: `due`: END_STREAM came, and the handler is
+   * The reported part of the end: `due`: END_STREAM came, and the handler is
    * not notified yet; `left`: the host was notified that the stream is over.
    */
   #end: "none" | "due" | "left" = "none";
@@ -256,8 +256,8 @@ export class EngineStream
   }
 
   /**
-   * A handler threw: a slip of ours, which costs this stream and none of those
-   * that share the connection.
+   * A handler threw: an internal error, which costs only this stream of the
+   * connection.
    */
   faulted(error: unknown): void {
     reportFault("stream", error);

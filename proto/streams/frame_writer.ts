@@ -24,7 +24,7 @@ import { HpackEncoder } from "../hpack/encoder.ts";
 import type { HeaderField } from "../hpack/header_field.ts";
 import { LARGE_FRAME_SIZE } from "./settings.ts";
 
-/** What a client sends first (RFC 9113 §3.4). */
+/** The first bytes of a client (RFC 9113 §3.4). */
 export const CLIENT_PREFACE: Uint8Array = new TextEncoder().encode(
   "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 );
@@ -81,7 +81,7 @@ export class FrameWriter {
   }
 
   settingsAck(): void {
-    // Never urgent: frames in front of it were built by the settings before.
+    // Never urgent: earlier frames were built by the earlier settings.
     this.#whole(SETTINGS_ACK);
   }
 
@@ -91,7 +91,7 @@ export class FrameWriter {
     this.onOutput();
   }
 
-  /** Fills a packet, in front of the next {@linkcode FrameWriter.ping}. */
+  /** Fills a packet before the next {@linkcode FrameWriter.ping}. */
   padding(): void {
     const at = this.output.reserveUrgent(frameBytes(PADDING));
     writeFrame(this.output.buffer, at, PADDING);

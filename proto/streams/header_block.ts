@@ -21,7 +21,7 @@ import { ExcessError, type SharedLimits, UNSHARED } from "./abuse_limits.ts";
  */
 export const HEADER_BLOCK_TIMEOUT_MS = 20_000;
 
-/** What is known of a block besides its bytes. */
+/** Facts about a block besides its bytes. */
 export interface PendingBlock {
   readonly streamId: number;
   readonly endStream: boolean;

@@ -54,7 +54,7 @@ const VALUE_BANNED = /[\0\r\n]|^[ \t]|[ \t]$/;
 const DIGITS = /^[0-9]{1,15}$/;
 const STATUS = /^[1-9][0-9]{2}$/;
 
-/** What was found out about sections that repeat, of all connections. */
+/** Cached facts about sections that repeat, for all connections. */
 const CHECKED: Readonly<Record<SectionKind, ListMemo<SectionCheck>>> = {
   request: new ListMemo(SHARED_LISTS_MAX),
   response: new ListMemo(SHARED_LISTS_MAX),

@@ -32,7 +32,7 @@ export interface KeepaliveOptions {
   readonly asksBack?: boolean;
 }
 
-/** What is due at a deadline. */
+/** The action at a deadline. */
 type KeepaliveDue = "nothing" | "refresh" | "ping" | "doubt" | "lost";
 
 /** So many round trips, for one lost packet costs some of them. */
@@ -97,8 +97,8 @@ export class Keepalive {
   }
 
   /**
-   * The peer asks: whether to ask it as well, in the same packet. It is heard, and
-   * that says nothing of the way to it, which may be cut alone.
+   * The peer asks: whether to ask it as well, in the same packet. Its question
+   * proves nothing about the path to it, which alone may be cut.
    */
   asksBack(nowMs: number): boolean {
     const { intervalMs, asksBack = false } = this.options;

@@ -30,7 +30,7 @@ export class Liveness {
   lastHeardMs: number;
   /** When a PING was answered last: the way there and back was open. */
   answeredMs = -Infinity;
-  /** Those who wait for an answer. */
+  /** Callers that wait for an answer. */
   #awaiting: (() => void)[] = [];
   /** Waits for the answer to a new PING. */
   #echoed: (() => void) | undefined;
@@ -72,7 +72,7 @@ export class Liveness {
     return this.#askedMs > this.answeredMs ? this.#askedMs : undefined;
   }
 
-  /** A PING was answered so lately that the peer lives, and hears us. */
+  /** A PING was answered so recently that the peer is alive and reachable. */
   get isProven(): boolean {
     return this.clock.now() - this.answeredMs < this.#aliveMs;
   }
@@ -88,7 +88,7 @@ export class Liveness {
     else this.#awaiting.push(then);
   }
 
-  /** What is answered from now on shows that a full packet passes, too. */
+  /** Answers from now on show that a full packet passes, too. */
   pad(): void {
     const nowMs = this.clock.now();
     if (nowMs < this.#paddedMs + PAD_PAUSE_MS) return;
@@ -127,7 +127,7 @@ export class Liveness {
     return answer?.purpose;
   }
 
-  /** Tells those who waited for an answer. */
+  /** Tells the callers that waited for an answer. */
   proven(): void {
     if (this.#awaiting.length === 0) return;
     const awaiting = this.#awaiting;
@@ -176,7 +176,7 @@ export class Liveness {
   }
 }
 
-/** What a PING is for; the number goes into its bytes. */
+/** The purpose of a PING; the number goes into its bytes. */
 export const PingPurpose = {
   keepalive: 1,
   probe: 2,
@@ -291,12 +291,12 @@ export class PathRtt {
     return this.#recentMs.at(-1);
   }
 
-  /** What it takes without queues, as far as known; `Infinity` before. */
+  /** The round trip without queues, as far as known; `Infinity` before. */
   get minMs(): number {
     return this.#minMs;
   }
 
-  /** What it takes now, queues included; 0 before the first sample. */
+  /** The present round trip, queues included; 0 before the first sample. */
   get currentMs(): number {
     return this.#recentMs.length === 0 ? 0 : Math.min(...this.#recentMs);
   }

@@ -118,7 +118,7 @@ export interface WaitingSender {
 /** Bytes that sparse streams may send between two turns of bulk ones. */
 const SPARSE_BYTES_PER_BULK_TURN = 16 * 1024;
 
-/** What a turn costs besides its bytes, so that tiny frames are not free. */
+/** The cost of a turn besides its bytes, so that tiny frames are not free. */
 const TURN_BYTES = 64;
 
 /** Nothing is ever put into it. */

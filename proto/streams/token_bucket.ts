@@ -8,7 +8,7 @@
 export interface BucketSize {
   /** What an honest peer may need at once. */
   readonly burst: number;
-  /** What comes back per second. */
+  /** Tokens that come back each second. */
   readonly perSecond: number;
 }
 

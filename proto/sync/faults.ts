@@ -9,7 +9,7 @@
  * @module
  */
 
-/** What the guard stands in front of. */
+/** The guarded activity. */
 type FaultPlace = "stream" | "conduit" | "link";
 
 /** Is called for each error. */

@@ -25,7 +25,9 @@ export type ConduitEnd =
 
 /** What the owner of a conduit is notified of. */
 export interface ConduitEvents {
-  /** What waits in both directions of a transfer, where this is part of one. */
+  /**
+   * Bytes that wait in both directions of a transfer, if this is part of one.
+   */
   readonly queuedBytes?: number;
   /**
    * A piece of the byte stream, or exactly one datagram.

@@ -24,7 +24,7 @@ export interface PumpOwner {
   onClosed(pump: Pump, end: ConduitEnd): void;
   /** A source breaks its contract: both directions are to be given up. */
   giveUp(reason: string): void;
-  /** A slip of ours: the same, and it is to be reported. */
+  /** An internal error: the same, and it must be reported. */
   faulted(error: unknown): void;
 }
 
@@ -81,7 +81,7 @@ export class Pump implements ConduitEvents {
     return this.#bytes;
   }
 
-  /** What waits in both directions. */
+  /** Bytes that wait in both directions. */
   get queuedBytes(): number {
     return this.#waiting + this.#opposite.#waiting;
   }
@@ -98,7 +98,8 @@ export class Pump implements ConduitEvents {
 
   /** Gives this direction up; queued bytes are dropped. */
   stop(): void {
-    // What has ended stays so: that separates a clean close from a broken one.
+    // An ended direction stays so: that separates a clean close from a broken
+    // one.
     if (this.#state !== "ended") this.#state = "stopped";
     this.#queue?.clear();
   }

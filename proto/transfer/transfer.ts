@@ -35,7 +35,7 @@ export interface TransferOptions {
   readonly queueBytesMax?: number;
 }
 
-/** What is known when both conduits are closed. */
+/** Facts when both conduits are closed. */
 export interface TransferResult {
   /** The first end that was not clean, or a clean one. */
   readonly end: ConduitEnd;
@@ -200,7 +200,10 @@ function passOn(end: ConduitEnd, other: Conduit): void {
   if (end.kind !== "clean") other.reset(end.reason, end.kind);
 }
 
-/** What is half-done may refuse to be ended; the other one is ended all the same. */
+/**
+ * A half-closed conduit may refuse to be ended; the other one is ended
+ * nevertheless.
+ */
 function lose(conduit: Conduit): void {
   try {
     conduit.reset(INTERNAL_ERROR, "lost");

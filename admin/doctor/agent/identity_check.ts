@@ -39,7 +39,7 @@ import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
 import { PinError } from "../../../agent/identity/enrolment_error.ts";
 import { pinnedAuthority } from "../../../agent/identity/identity_calls.ts";
 
-/** What was found, and the identity if it is of use. */
+/** The findings, and the identity if it is usable. */
 interface IdentityCheck {
   readonly finding: Finding;
   readonly identity?: AgentIdentityFiles;

@@ -1,7 +1,7 @@
 /**
- * Whether a server would let this agent in: asked of the server, and by the very
- * steps that lead to a link, up to the server's hello. This agent's own hello is
- * never sent: a second link of a node that runs looks like a copy of it.
+ * Whether a server would let this agent in: by asking the server, and by the
+ * same steps as for a link, up to the server's hello. This agent's own hello is
+ * never sent, because a second link of a running node looks like a copy of it.
  *
  * @module
  */
@@ -120,7 +120,7 @@ async function lookAtStanding(
   );
 }
 
-/** What was shown did not arrive: TLS ends before the server. */
+/** The shown certificate did not arrive: TLS ends before the server. */
 function tlsEnded(where: string): Finding {
   return failed(
     "TUN210",

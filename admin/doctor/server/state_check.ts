@@ -62,7 +62,7 @@ function notThere(root: string): Finding {
   );
 }
 
-/** What was found in the store, for who looks further. */
+/** The findings in the store, for later checks. */
 interface OpenedState {
   readonly finding: Finding;
   readonly engine?: Store;

@@ -47,9 +47,10 @@ interface Term {
 }
 
 /**
- * What is wrong with its dates by this machine's clock, if anything is.
+ * The fault of its dates by this machine's clock, if there is one.
  *
- * @param late What is said where it has expired, and whether that is a failure.
+ * @param late The sentence for an expired certificate, and whether that is a
+ *   failure.
  */
 export function termFault(
   what: string,
@@ -79,7 +80,7 @@ export function isoOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** Looks at one; without a certificate only at whom it trusts. */
+/** Checks one; without a certificate only its trusted authorities. */
 export function lookAtCertificate(
   { flag, files, names, isRenewed }: ShownCertificate,
   nowMs: number,

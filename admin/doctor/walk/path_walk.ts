@@ -12,7 +12,7 @@ import type { PathStep } from "../../../proto/admin/path_check.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Code } from "../../../proto/codes/codes.ts";
 
-/** What was seen at a hop: a step without its name and its time. */
+/** The finding of a hop: a step without its name and its time. */
 export type Finding = Omit<PathStep, "hop" | "tookMs">;
 
 /** One thing to look at. */
@@ -38,7 +38,7 @@ export const HOP_MS = 2_000;
 /** For all of them: a user who looks for a fault does not wait longer. */
 export const WALK_MS = 4_000;
 
-/** What a hop ends with when its time is up. */
+/** The finding when a hop's time is up. */
 class LateError extends Error {}
 
 /** How a walk goes. */

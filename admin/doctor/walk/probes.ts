@@ -1,6 +1,6 @@
 /**
- * What a doctor tries at the other end of a way: whose port answers, whether the
- * line loses packets, and whether it takes long ones.
+ * Doctor's probes of a server: which program answers on the port, whether the
+ * line loses packets, and whether it carries long ones.
  *
  * @module
  */
@@ -145,7 +145,7 @@ async function answerOf(socket: Socket): Promise<Uint8Array> {
   let length = 0;
   while (length < ANSWER_BYTES_MAX) {
     const count = await socket.read(into).catch((error) => {
-      // What it said before it hung up is what counts.
+      // The bytes before it hung up are what counts.
       if (length > 0) return null;
       throw error;
     });

@@ -73,7 +73,7 @@ export function isReadOnly(path: string, table: string): boolean {
   return options.split(",").includes("ro");
 }
 
-/** What one connection takes at most: a caller's socket, and its target's. */
+/** The most that one connection takes: a caller's socket, and its target's. */
 const OF_A_CONNECTION = 2;
 
 /** @param pid Absent: none runs, and it would be started from here. */

@@ -279,7 +279,7 @@ export class ServerPath {
   }
 }
 
-/** What is asked then is this machine, where hardly ever one listens. */
+/** That name means this machine then, which rarely has a server. */
 function nameServers(): string {
   try {
     const text = Deno.readTextFileSync("/etc/resolv.conf");

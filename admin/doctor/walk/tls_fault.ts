@@ -333,7 +333,7 @@ function readable(der: Uint8Array): CertificateFacts | undefined {
   }
 }
 
-/** What is only looked at besides: it may fail, and be late. */
+/** Additional probes: they may fail, or be late. */
 async function quietly<Value>(
   look: (signal: AbortSignal) => Promise<Value>,
   { timers }: Pick<ServerPathOptions, "timers">,

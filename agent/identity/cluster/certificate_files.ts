@@ -34,7 +34,7 @@ const KEPT = 2;
 const KEY_BLOCK =
   /-----BEGIN (?:EC )?PRIVATE KEY-----[^-]*-----END (?:EC )?PRIVATE KEY-----/;
 
-/** What was found. */
+/** The result of a look at the files. */
 type StoredCertificate =
   | { readonly kind: "none" }
   | { readonly kind: "good"; readonly leaf: CertificateFacts }

@@ -87,7 +87,7 @@ export class CsrCertificate {
   readonly #stopping = new AbortController();
   readonly #first = Promise.withResolvers<void>();
   #held: HeldCertificate | undefined;
-  /** It is good, but not for whom it should be. */
+  /** It is valid, but for another subject. */
   #isForOthers = false;
   #problem = NOT_ASKED;
   /** The key that certificates are asked for with was made by this process. */

@@ -44,7 +44,7 @@ export class KubernetesIdentity implements LinkIdentity {
   readonly #certificate: CsrCertificate;
   readonly #discovery: ServiceDiscovery | undefined;
   #credentials: Credentials | undefined;
-  /** What is in the file of authorities. */
+  /** The content of the file of authorities. */
   #authorities = "";
 
   private constructor(
@@ -164,7 +164,10 @@ export class KubernetesIdentity implements LinkIdentity {
     });
   }
 
-  /** Whom to ask: who has no certificate yet may have no other way either. */
+  /**
+   * The API server to ask: a node without a certificate may have no other way
+   * either.
+   */
   get #asked(): KubernetesClient {
     return this.#certificate.hasAny
       ? this.#client

@@ -21,7 +21,7 @@ export const ADDRESS_ANNOTATION = "x-tunnel-server-external-addr";
 /** More of them say nothing more: behind each are the same servers. */
 export const SERVICE_ADDRESSES_MAX = 32;
 
-/** What is known of the cluster. */
+/** Facts about the cluster. */
 export interface ServiceView {
   /** For the port in question. */
   readonly portName: string;
@@ -32,11 +32,11 @@ export interface ServiceView {
   readonly isInside: boolean;
 }
 
-/** What comes of it. */
+/** The result. */
 export interface Found {
   /** None: nothing was found. */
   readonly addresses: readonly ServerAddress[];
-  /** What was looked at, and why it was of no use; parts of a sentence. */
+  /** The sources that were tried, and why they failed; parts of a sentence. */
   readonly looked: readonly string[];
 }
 

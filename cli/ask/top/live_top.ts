@@ -38,7 +38,7 @@ import {
 /** Rows that are asked for, so that keys have somewhere to go. */
 export const ROWS_ASKED = 200;
 
-/** What is known at the moment. */
+/** The present facts. */
 export async function topFacts(
   client: Pick<AdminClient, "get">,
   { sort, node }: Pick<TopState, "sort" | "node">,
@@ -108,7 +108,7 @@ class LiveTop {
     this.#over.resolve();
   }
 
-  /** A slip ends it, and the terminal is given back. */
+  /** An internal error ends it, and the terminal is restored. */
   #guarded(act: () => void): void {
     if (this.#isOver) return;
     try {

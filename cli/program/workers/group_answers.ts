@@ -13,7 +13,7 @@ import {
 } from "../../../platform/metrics/metrics.ts";
 import type { WorkerProcess } from "./worker_process.ts";
 
-/** Those who are asked. */
+/** The workers that are asked. */
 export interface Workers {
   /** Those that are up. */
   readonly workers: readonly Pick<
@@ -26,7 +26,7 @@ export interface Workers {
   readonly restarts: number;
 }
 
-/** What one of them says of itself. */
+/** One worker's report about itself. */
 interface Said {
   readonly worker: number;
   readonly status: number;
@@ -146,7 +146,7 @@ function problemOf(answer: string): string {
   return line?.slice("[-]".length) ?? answer.trim();
 }
 
-/** What one process says, in Prometheus' text format 0.0.4. */
+/** One process's metrics, in Prometheus' text format 0.0.4. */
 export interface WorkerMetrics {
   /** Absent: it is the parent, whose series have no such label. */
   readonly worker?: number;

@@ -59,7 +59,7 @@ const READY_TRIES = 6;
 /** Beyond the time that it was given to end, a worker is stuck. */
 const STUCK_MS = 10_000;
 
-/** What there are workers for. */
+/** The uses of workers. */
 export interface WorkersStart {
   readonly count: number;
   /** The words behind the program's own. */
@@ -102,7 +102,7 @@ export class WorkerGroup implements Replaceable {
   #failure: CommandFailure | undefined;
   #restarts = 0;
 
-  /** What is said of all of them, and where. */
+  /** A report about all of them, and its place. */
   readonly #answers: GroupAnswers;
   readonly #health: BoundListener | undefined;
 
@@ -212,7 +212,7 @@ export class WorkerGroup implements Replaceable {
     for (const { worker } of this.#places) worker.serve(true);
   }
 
-  /** Of each worker, whose number says who goes on with it. */
+  /** For each worker; its number names the worker that continues with it. */
   get memory(): AsyncIterable<HandoverFields> {
     return this.#memories();
   }
@@ -277,7 +277,10 @@ export class WorkerGroup implements Replaceable {
 
   // --- Starting and replacing ------------------------------------------------
 
-  /** What a predecessor or a service manager has left, for each worker. */
+  /**
+   * The sockets that a predecessor or a service manager has left, for each
+   * worker.
+   */
   #given(): WaitingSocket[][] {
     const { store, options: { count } } = this;
     const given = Array.from({ length: count }, (): WaitingSocket[] => []);

@@ -31,7 +31,7 @@ import {
   type WorkerRole,
 } from "./worker_words.ts";
 
-/** What its owner is told. */
+/** The events for its owner. */
 export interface WorkerEvents {
   readonly chose: (port: WorkerRole["chosen"][number]) => void;
   /** It wants to know how all of them are, over this socket. */
@@ -90,7 +90,7 @@ export class WorkerProcess implements PathWorker {
   readonly #asking: (() => void)[] = [];
   #life: Life = { kind: "starting" };
   #agents = 0;
-  /** What it has said of it, since it was asked. */
+  /** Its answer, since it was asked. */
   #memory:
     | { readonly parts: HandoverFields[]; readonly told: () => void }
     | undefined;
@@ -283,7 +283,9 @@ export class WorkerProcess implements PathWorker {
     this.tell({ kind: "open" });
   }
 
-  /** What it uses it has reported, with descriptors of their own. */
+  /**
+   * It has reported the sockets that it uses, with descriptors of their own.
+   */
   #forgetGiven(): void {
     closeAll(this.#given.map(({ descriptor }) => descriptor));
     this.#given = [];

@@ -26,9 +26,9 @@ import { askOver, ChannelHttp } from "./channel_http.ts";
 import type { ChosenPort, Order, Report, WorkerRole } from "./worker_words.ts";
 
 /**
- * Runs what `start` gets up until the parent, or its own end, stops it.
+ * Runs the program of `start` until the parent stops it, or it ends.
  *
- * @throws What `start` throws.
+ * @throws The errors of `start`.
  */
 export async function runWorker(
   start: () => Promise<Replaceable>,

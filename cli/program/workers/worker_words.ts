@@ -64,7 +64,7 @@ export type Order =
   }
   | { readonly kind: "stop"; readonly reason: string }
   | { readonly kind: "reload" }
-  /** What a successor goes on with. */
+  /** The memory with which a successor continues. */
   | { readonly kind: "report-memory" }
   | { readonly kind: "recall"; readonly part: HandoverFields }
   /** The answer to health requests over HTTP. */

@@ -135,7 +135,7 @@ function chainOf(leaf: ShownCertificate | null): Uint8Array<ArrayBuffer>[] {
   return chain;
 }
 
-/** What is wrong with the first name, unless the certificate bears another. */
+/** The fault of the first name, unless the certificate has another one. */
 function nameProblem(
   names: readonly string[],
   shown: tls.PeerCertificate,

@@ -122,7 +122,7 @@ function tlsOptions(options: NodeTlsServerOptions): tls.TlsOptions {
 
 type SniAnswer = (error: Error | null, context?: tls.SecureContext) => void;
 
-/** What a client that leaves during the handshake amounts to. */
+/** The error of a client that leaves during the handshake. */
 const CLOSED = Object.assign(new Error("closed"), { code: "ECONNRESET" });
 
 function ignore(): void {}

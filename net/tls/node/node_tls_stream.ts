@@ -39,7 +39,7 @@ const END_GRACE_MS = 10;
 /** What is written at once; more waits for the next call. */
 const WRITE_BYTES_MAX = 128 * 1024;
 
-/** What the other end does, and what became of it. */
+/** The peer's action, and its result. */
 type Receiving =
   | "open"
   /** The stream below has ended; close_notify may have come before that. */

@@ -22,7 +22,7 @@ import {
 /** Encrypted or decrypted bytes that wait on either side of TLS. */
 export const HIGH_WATER_BYTES = 64 * 1024;
 
-/** What waits for room below. */
+/** Bytes that wait for room below. */
 interface Writing {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly done: (error?: Error) => void;

@@ -28,7 +28,7 @@ export type SecureRole =
     readonly clientCertificate: "required" | "optional" | "none";
   };
 
-/** What a context is made of. */
+/** The parts of a context. */
 export interface SecureContextOptions {
   readonly role: SecureRole;
   readonly material: TlsMaterial;
@@ -260,7 +260,7 @@ function readText<T>(
 /**
  * All certificates of a text; each is the caller's to free.
  *
- * @throws {SslError} One is damaged, and those behind it would be missing.
+ * @throws {SslError} One is damaged, and later ones would be missing.
  */
 function certificatesOf(
   library: LibSsl,

@@ -40,7 +40,7 @@ import { lastSslError, verifyError } from "./error_queue.ts";
 /** The peer must send more first. */
 export const WANT_READ = -1;
 
-/** What a call finds when there is output that must leave first. */
+/** The result of a call when output must leave first. */
 export const WANT_WRITE = -2;
 
 /** How far a handshake is. */
@@ -255,7 +255,7 @@ export class SecureSession {
     return !isFull;
   }
 
-  /** What was agreed upon; empty: nothing. */
+  /** The agreed protocol; empty: none. */
   get alpn(): string {
     const { ssl, pointer, pointerBytes } = this.#open();
     this.#library.SSL_get0_alpn_selected(ssl, pointerBytes, lengthBytes);
@@ -322,7 +322,7 @@ export class SecureSession {
     return this.#library.SSL_get_error(this.#living.ssl, outcome);
   }
 
-  /** What it must have to go on. */
+  /** The bytes that it needs to continue. */
   #lacking(outcome: number): typeof WANT_READ | typeof WANT_WRITE {
     switch (this.#errorOf(outcome)) {
       case ERROR_WANT_READ:

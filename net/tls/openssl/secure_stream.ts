@@ -34,7 +34,7 @@ import { Ready } from "../../poll/poller.ts";
  */
 export const IDLE_BYTES_MAX: number = 256 * 1024;
 
-/** What a handshake finds out. */
+/** The result of a handshake. */
 interface Shown {
   readonly alpn: string;
   readonly serverName: string;

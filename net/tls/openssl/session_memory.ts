@@ -1,7 +1,7 @@
 /**
- * What a TLS session has in the library's memory: its state, and a ring for each
- * direction, which sockets read into and write from. The rings of a session that
- * has little to say are small: a server has tens of thousands of such.
+ * What a TLS session has in the library's memory: its state, and a ring for
+ * each direction, which sockets read into and write from. The rings of a quiet
+ * session are small, because a server has tens of thousands of them.
  *
  * @module
  */
@@ -19,7 +19,9 @@ export const RECORD_BYTES_MAX = 16 * 1024;
 /** Header, explicit nonce, type and tag, with room to spare (RFC 5246 §6.2.3). */
 const RECORD_EXTRA_BYTES = 64;
 
-/** What `CLEAR_BYTES_MAX` become, and an alert or two behind them. */
+/**
+ * The size of `CLEAR_BYTES_MAX` in records, with an alert or two after them.
+ */
 const OUTPUT_BYTES: number = CLEAR_BYTES_MAX +
   (CLEAR_BYTES_MAX / RECORD_BYTES_MAX + 2) * RECORD_EXTRA_BYTES;
 

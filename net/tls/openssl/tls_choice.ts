@@ -7,7 +7,7 @@
 /** The environment variable that chooses. */
 export const TLS_VARIABLE = "TUNNEL_TLS";
 
-/** What may stand in it; without it the last one that is possible is used. */
+/** Its allowed values; without one, the last possible kind is used. */
 export const TLS_CHOICES = ["platform", "openssl"] as const;
 
 /** One of {@linkcode TLS_CHOICES}. */

@@ -23,7 +23,7 @@ const QUIET_PART = 1 / 3;
 /** A machine that slept, or whose clock was set, is noticed after this. */
 const LOOK_MS_MAX = 6 * 3600_000;
 
-/** What a scrape shows of one kind, those that end first. */
+/** The metrics of one kind, the certificates that expire first. */
 export const SHOWN_CERTIFICATES_MAX = 32;
 
 /** Certificates in use, by purpose. */
