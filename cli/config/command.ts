@@ -23,6 +23,7 @@ import {
   configKinds,
   documentKindOf,
   kindNamed,
+  PROGRAMS,
 } from "./kinds.ts";
 import { printable } from "../../platform/text/printable.ts";
 import { didYouMean } from "../../platform/text/nearest.ts";
@@ -269,7 +270,8 @@ function print(
   if (table === undefined) {
     throw new UsageError(
       `Cannot print the flags of "${name}"${didYouMean(name, tables.keys())} ` +
-        `(wanted one of ${[...tables.keys()].join(", ")})`,
+        `(wanted one of ${PROGRAMS.join(", ")}, proxy, or another command ` +
+        "that has --config; tunnel help lists them)",
     );
   }
   const given = how.file === "" ? [] : [`--config=${how.file}`];

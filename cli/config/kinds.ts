@@ -90,7 +90,11 @@ const DOCUMENTS: readonly ConfigKind[] = [POLICY, SERVICES, EGRESS, ETCD];
 export type FlagCommand = Pick<Command, "name" | "flags" | "flagProblems">;
 
 /** Programs that run for long, whose flags people keep in files. */
-const PROGRAMS: readonly string[] = ["server", "agent", "yurttunnel-agent"];
+export const PROGRAMS: readonly string[] = [
+  "server",
+  "agent",
+  "yurttunnel-agent",
+];
 
 /** @param commands All; those without flags in a file are left out. */
 export function configKinds(
