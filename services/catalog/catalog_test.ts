@@ -1,4 +1,9 @@
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
@@ -452,4 +457,9 @@ Deno.test("it is known which source counts, and each shadow is reported once", (
   file!.remove({ services: ["default/web"] });
   assertEquals(catalog.originOf("default/web")?.service, "etcd");
   assertEquals(catalog.originOf("default/nothing"), undefined);
+});
+
+Deno.test("one name stands for one source, and each has one", () => {
+  assertThrows(() => open("one", "one"), TypeError, '"one"');
+  assertThrows(() => open(""), TypeError, '""');
 });

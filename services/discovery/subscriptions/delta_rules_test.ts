@@ -64,6 +64,9 @@ ask cluster -a -new -> cluster a=1 -new
 ask cluster has=a=0,b=1 -> cluster a=1
 ask route r has=r=0 -> route r=1
 
+# delta world: Delta: what is gone is removed, what is new is sent, with a wildcard as well
+ask cluster * has=a=1,x=1 -> cluster b=1 -x
+
 # delta world: Delta: names in initial_resource_versions that exist no longer are removed
 ask cluster has=a=1,b=1,old=7 -> cluster -old
 ask route r old has=r=1,old=7 -> route -old

@@ -66,22 +66,6 @@ const WEB_1 = "/tunnel/endpoints/default/web/1";
 const WEB_2 = "/tunnel/endpoints/default/web/2";
 const ONE_PORT = '{"ports": [{"port": 80}]}';
 
-Deno.test("a service in etcd says how its UDP port is asked for its health", async () => {
-  await using rig = new Rig();
-  const value = (health: string) =>
-    `{"ports": [{"port": 53, "protocol": "udp"}], "policy": {"health": ${health}}}`;
-  rig.etcd.change({
-    "/tunnel/services/default/dns": value('{"tcp": {"port": 8053}}'),
-    "/tunnel/services/default/mute": value('{"tcp": {}}'),
-  });
-  await rig.started();
-  assertEquals(rig.services, ["default/dns"]);
-  const { policy } = rig.sink.entries.services.get("default/dns")!;
-  assertEquals([policy.health?.kind, policy.health?.port], ["tcp", 8_053]);
-  assertEquals(rig.refusals.length, 1);
-  assert(rig.refusals[0]!.includes("whether a UDP port lives"));
-});
-
 Deno.test("services and endpoints come from keys of their own", async () => {
   await using rig = new Rig();
   rig.etcd.change({
@@ -301,9 +285,10 @@ Deno.test("kube-proxy 0.4's keys are read, and endpoints take no service with th
 Deno.test("of kube-proxy 0.4's endpoints, bad ones are left out", async () => {
   await using rig = new Rig(REGISTRY_LAYOUT);
   await rig.started();
-  const endpoints = ["10.0.0.1:80", "foobar", "foobar:-1", "10.0.0.2:99999"];
+  const bad = ["", "foobar", "foobar:-1", "10.0.0.2:99999"];
+  const endpoints = ["10.0.0.1:80", ...bad, "foobar:8080"];
   await rig.change({ [ADDRESSES]: JSON.stringify({ id: "web", endpoints }) });
-  assertEquals(rig.endpoints("default/web"), ["10.0.0.1 :80"]);
+  assertEquals(rig.endpoints("default/web"), ["10.0.0.1 :80", "foobar :8080"]);
   assertEquals(rig.refusals.length, 1);
   assert(rig.refusals[0]!.includes('"foobar:-1" is left out'));
 });

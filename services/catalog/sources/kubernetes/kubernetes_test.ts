@@ -89,27 +89,7 @@ function slice(
   };
 }
 
-// The two by kube-proxy's names; later ones are ours.
-
-Deno.test("NewServicesSourceApi_UpdatesAndMultipleServices", async () => {
-  await using rig = await Rig.open();
-  assertEquals([rig.names, rig.sink.calls[0]], [[], "set"]);
-  const steps: readonly [() => void, readonly string[]][] = [
-    [() => rig.server.put(SERVICES, service("s1", 10)), ["s1 10"]],
-    [() => rig.server.put(SERVICES, service("s2", 20)), ["s1 10", "s2 20"]],
-    [() => rig.server.put(SERVICES, service("s1", 11)), ["s1 11", "s2 20"]],
-    [() => rig.server.remove(SERVICES, "s1"), ["s2 20"]],
-    [() => rig.server.remove(SERVICES, "s2"), []],
-  ];
-  for (const [act, expected] of steps) {
-    const received = rig.sink.next(/remove/);
-    act();
-    await received;
-    const seen = [...rig.sink.entries.services.values()]
-      .map(({ name, ports: [first] }) => `${name} ${first!.port}`);
-    assertEquals(seen, expected);
-  }
-});
+// By its name in kube-proxy; later ones are ours.
 
 Deno.test("NewEndpointsSourceApi_UpdatesAndMultipleEndpoints", async () => {
   await using rig = await Rig.open();
