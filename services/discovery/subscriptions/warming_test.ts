@@ -6,6 +6,7 @@ import {
   resourceOf,
   ScriptedSubscriber,
 } from "../../../tests/support/xds/scripted_subscriber.ts";
+import { transcripts } from "../../../tests/support/xds/transcripts.ts";
 import { REMOVAL_PATIENCE_MS } from "./removals.ts";
 import { PLAIN_PROFILE } from "./kind_subscription.ts";
 import {
@@ -14,175 +15,121 @@ import {
   WARMING_WAIT_MS,
 } from "./warming.ts";
 
-const BEFORE = {
+const FIRST = "see cluster a=1 endpoints a=1 listener l=1>a route r=1>a";
+/** A cluster is new, and everything leads to it. */
+const NEXT =
+  "see cluster a=1 b=1 endpoints a=1 b=1 listener l=2>b route r=2>a,b";
+const LEADING = "listener l=2>b | route r=2>a,b";
+
+transcripts(
+  `
+# both settled: what leads to a new cluster waits until its endpoints are taken, too
+${NEXT} -> cluster (a=1) b=1
+status stream waitsFor=["b"]
+status route isBehind=true
+ask endpoints (a) b -> endpoints b=1
+// Either may be acknowledged first.
+ack cluster
+ack endpoints -> ${LEADING}
+status stream waitsFor=[] early=undefined
+
+# both settled: it waits for clusters before anybody asks for their endpoints
+${NEXT} -> cluster (a=1) b=1
+ack cluster -> ${LEADING}
+
+# both settled: it does not wait for ever, and that is sent: WARMING_WAIT_MS
+${NEXT} -> cluster (a=1) b=1
+due ${WARMING_WAIT_MS}
+pass ${WARMING_WAIT_MS - 1}
+pass 1 -> ${LEADING}
+status stream early={"atMs":${WARMING_WAIT_MS},"clusters":["b"]}
+settle
+due Infinity
+// Until a later one goes well.
+pass 1
+see cluster c=1 route r=3>c -> cluster (a=1 b=1) c=1
+settle -> route r=3>c | cluster (c=1) [-a -b]
+status stream early=undefined
+
+# both settled: a cluster that is refused holds up nothing
+${NEXT} -> cluster (a=1) b=1
+nack cluster "b is bad" -> ${LEADING}
+
+# both settled: a cluster that is refused without a name holds up nothing
+${NEXT} -> cluster (a=1) b=1
+nack cluster "no" -> ${LEADING}
+
+# both settled: a cluster that is gone holds up nothing
+${NEXT} -> cluster (a=1) b=1
+see cluster a=1 -> ${LEADING}
+
+# delta named: a cluster that nobody asks for holds up nothing
+${NEXT} -> route r=2>a,b
+
+# both settled: a cluster that only changed is there, so nothing waits for it
+see cluster a=2 route r=2>a -> cluster a=2 | endpoints a=1 | route r=2>a
+
+# both: what is sent first waits for nothing
+${NEXT}
+ask cluster -> cluster a=1 b=1
+ask listener -> listener l=2>b
+ask route r -> route r=2>a,b
+
+# both settled: services that keep coming do not keep a route from its own
+${NEXT} -> cluster (a=1) b=1
+see cluster a=1 b=1 c=1 endpoints a=1 b=1 c=1 listener l=2>b route r=3>c
+ask endpoints (a) b -> endpoints b=1
+ack endpoints
+// The second cluster is sent now, and its route waits.
+ack cluster -> cluster (a=1 b=1) c=1 | ${LEADING}
+ack listener
+ack route
+ack cluster -> route r=3>c
+
+# both settled: who asks for what waits gets it when that may be sent
+see cluster a=1 b=1 endpoints a=1 b=1 listener l=2>b route r=2>b s=1>b -> cluster (a=1) b=1
+ask route (r) s [-> route -s]
+settle -> listener l=2>b | route r=2>b s=1>b
+`,
+  {
+    // Like Envoy: all clusters and listeners, and what they lead to.
+    settled: `
+      ${FIRST}
+      ask cluster
+      ask endpoints a
+      ask listener
+      ask route r
+      settle
+    `,
+    named: `
+      ${FIRST}
+      ask cluster a
+      ask route r
+      settle
+    `,
+  },
+);
+
+const BEFORE: Parts = {
   cluster: { a: "1" },
   endpoints: { a: "1" },
   listener: { l: "1>a" },
   route: { r: "1>a" },
-} as const;
+};
 
-/** A cluster is new, and everything leads to it. */
-const AFTER = {
+const AFTER: Parts = {
   cluster: { a: "1", b: "1" },
   endpoints: { a: "1", b: "1" },
   listener: { l: "2>b" },
   route: { r: "2>a,b" },
-} as const;
-
-const MODES = ["sotw", "delta"] as const;
-
-type Mode = typeof MODES[number];
-
-/** Like Envoy: all clusters and listeners, and what they lead to. */
-function settled(mode: Mode, view: Parts = BEFORE): ScriptedSubscriber {
-  const client = new ScriptedSubscriber(mode);
-  client.see(view);
-  client.ask("cluster");
-  client.ask("endpoints", Object.keys(view.endpoints ?? {}));
-  client.ask("listener");
-  client.ask("route", ["r"]);
-  client.settle();
-  return client;
-}
-
-function askMore(client: ScriptedSubscriber, ...names: string[]) {
-  return client.ask(
-    "endpoints",
-    client.mode === "sotw" ? ["a", ...names] : names,
-  );
-}
-
-const NEW_CLUSTER = { sotw: "cluster a=1 b=1", delta: "cluster b=1" } as const;
-
-Deno.test("what leads to a new cluster waits until its endpoints are taken, too", () => {
-  for (const mode of MODES) {
-    const client = settled(mode);
-    assertEquals(client.see(AFTER), [NEW_CLUSTER[mode]]);
-    assertEquals(client.state.status.waitsFor, ["b"]);
-    assertEquals(client.statusOf("route").isBehind, true);
-    assertEquals(askMore(client, "b"), ["endpoints b=1"]);
-    // Either may be acknowledged first.
-    assertEquals(client.ack("cluster"), []);
-    assertEquals(client.ack("endpoints"), ["listener l=2>b", "route r=2>a,b"]);
-    assertEquals(client.state.status.waitsFor, []);
-    assertEquals(client.state.status.early, undefined);
-  }
-});
-
-Deno.test("it waits for clusters before anybody asks for their endpoints", () => {
-  for (const mode of MODES) {
-    const client = settled(mode);
-    client.see(AFTER);
-    assertEquals(client.ack("cluster"), ["listener l=2>b", "route r=2>a,b"]);
-  }
-});
-
-Deno.test("it does not wait for ever, and that is sent: WARMING_WAIT_MS", () => {
-  for (const mode of MODES) {
-    const client = settled(mode);
-    client.see(AFTER);
-    assertEquals(client.state.dueMs, WARMING_WAIT_MS);
-    assertEquals(client.pass(WARMING_WAIT_MS - 1), []);
-    assertEquals(client.pass(1), ["listener l=2>b", "route r=2>a,b"]);
-    assertEquals(client.state.status.early, {
-      atMs: WARMING_WAIT_MS,
-      clusters: ["b"],
-    });
-    client.settle();
-    assertEquals(client.state.dueMs, Infinity);
-    // Until a later one goes well.
-    client.pass(1);
-    client.see({ ...AFTER, cluster: { c: "1" }, route: { r: "3>c" } });
-    client.settle();
-    assertEquals(client.state.status.early, undefined);
-  }
-});
-
-Deno.test("a cluster that is refused, dropped or gone isNacked up nothing", () => {
-  for (const mode of MODES) {
-    const lines = ["listener l=2>b", "route r=2>a,b"];
-    const refusing = settled(mode);
-    refusing.see(AFTER);
-    assertEquals(refusing.nack("cluster", "b is bad"), lines);
-    const nameless = settled(mode);
-    nameless.see(AFTER);
-    assertEquals(nameless.nack("cluster", "no"), lines);
-    const gone = settled(mode);
-    gone.see(AFTER);
-    assertEquals(gone.see({ ...AFTER, cluster: { a: "1" } }), lines);
-  }
-  const naming = new ScriptedSubscriber("delta");
-  naming.see(BEFORE);
-  naming.ask("cluster", ["a"]);
-  naming.ask("route", ["r"]);
-  naming.settle();
-  assertEquals(naming.see(AFTER), ["route r=2>a,b"]);
-});
-
-Deno.test("a cluster that only changed is there, so nothing waits for it", () => {
-  for (const mode of MODES) {
-    const client = settled(mode);
-    assertEquals(
-      client.see({
-        ...BEFORE,
-        cluster: { a: "2" },
-        route: { r: "2>a" },
-      }),
-      ["cluster a=2", "endpoints a=1", "route r=2>a"],
-    );
-  }
-});
-
-Deno.test("what is sent first waits for nothing", () => {
-  for (const mode of MODES) {
-    const client = new ScriptedSubscriber(mode);
-    client.see(AFTER);
-    assertEquals(client.ask("cluster"), ["cluster a=1 b=1"]);
-    assertEquals(client.ask("listener"), ["listener l=2>b"]);
-    assertEquals(client.ask("route", ["r"]), ["route r=2>a,b"]);
-  }
-});
-
-Deno.test("services that keep coming do not keep a route from its own", () => {
-  for (const mode of MODES) {
-    const client = settled(mode);
-    client.see(AFTER);
-    const next = {
-      cluster: { a: "1", b: "1", c: "1" },
-      endpoints: { a: "1", b: "1", c: "1" },
-      listener: { l: "2>b" },
-      route: { r: "3>c" },
-    } as const;
-    assertEquals(client.see(next), []);
-    assertEquals(askMore(client, "b"), ["endpoints b=1"]);
-    client.ack("endpoints");
-    // The second cluster is sent now, and its route waits.
-    assertEquals(client.ack("cluster"), [
-      mode === "sotw" ? "cluster a=1 b=1 c=1" : "cluster c=1",
-      "listener l=2>b",
-      "route r=2>a,b",
-    ]);
-    client.ack("listener");
-    client.ack("route");
-    assertEquals(client.ack("cluster"), ["route r=3>c"]);
-  }
-});
-
-Deno.test("who asks for what waits gets it when that may be sent", () => {
-  for (const mode of MODES) {
-    const client = settled(mode);
-    client.see({ ...AFTER, route: { r: "2>b", s: "1>b" } });
-    const more = mode === "sotw" ? ["r", "s"] : ["s"];
-    const early = client.ask("route", more);
-    assertEquals(early, mode === "sotw" ? [] : ["route -s"]);
-    client.settle();
-    const { body } = client.received.findLast(({ kind }) => kind === "route")!;
-    assertEquals(body.resources.map(({ name }) => name), ["r", "s"]);
-  }
-});
+};
 
 Deno.test("what waits is shown as what there is", () => {
-  const client = settled("sotw");
+  const client = new ScriptedSubscriber("sotw");
+  client.see(BEFORE);
+  client.ask("cluster");
+  client.ask("route", ["r"]);
+  client.settle();
   client.see(AFTER);
   assertEquals(client.state.resourceStatuses.get("route"), [
     { name: "r", has: "1>a", wants: "2>a,b", state: "behind" },
