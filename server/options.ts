@@ -27,7 +27,7 @@ import type { DiscoveryServerOptions } from "../services/discovery/serving/disco
 /** What frontends speak; `auto` recognizes it by the first bytes. */
 export type FrontendMode = "grpc" | "http-connect" | "auto";
 
-/** What all TLS ports accept. */
+/** The common options of all TLS ports. */
 export interface TlsLimits {
   readonly minVersion: SecureVersion;
   /** By Go's names; absent: all of them. */
@@ -54,8 +54,8 @@ export type FrontendListen =
 /** The server's own authority and its certificates; see `identity/`. */
 export interface ServerIdentityOptions {
   /**
-   * What is this machine's alone: the server's own certificate, sockets. Made on
-   * the first start.
+   * The data of this machine alone: the server's own certificate, sockets.
+   * Created at the first start.
    */
   readonly stateDirectory: string;
   /**
@@ -87,10 +87,10 @@ export type StrategyName =
   | "cidr"
   | "uid";
 
-/** What becomes of the second one; `--duplicate-identity`. */
+/** The fate of the second process; `--duplicate-identity`. */
 export type DuplicatePolicy = "warn" | "refuse";
 
-/** What becomes of agents that claim more than their certificate says. */
+/** The fate of agents that claim more than their certificate proves. */
 export type NodeBinding = "warn" | "enforce";
 
 /** The policy, and where its decisions are recorded. */
@@ -108,7 +108,7 @@ export interface TokenRequirement {
   readonly audience: string;
 }
 
-/** What is asked of, and published at, a Kubernetes API server. */
+/** The use of a Kubernetes API server. */
 export interface KubernetesServerOptions extends KubernetesOptions {
   /** Agents may show a token of this ServiceAccount instead of a certificate. */
   readonly agentTokens?: TokenRequirement;
@@ -153,7 +153,10 @@ export interface ServerOptions {
    * identity's directory, if there is one.
    */
   readonly state?: StoreLocation;
-  /** Absent: they meet, and this one is found by those who know its address. */
+  /**
+   * Absent: servers meet in the store, and this one is found by those that know
+   * its address.
+   */
   readonly membership?: MembershipOptions;
   /** Absent: keys of authorities are kept as they are. */
   readonly stateKey?: SealingKeySource;
@@ -178,7 +181,7 @@ export interface ServerOptions {
     readonly caFile?: string;
     /** Agents join, and show certificates of the server's own CA. */
     readonly identity?: ServerIdentityOptions;
-    /** About certificates of `caFile` that do not say who their agent is. */
+    /** For certificates of `caFile` that do not name their agent. */
     readonly nodeBinding?: NodeBinding;
     /** About a second live process with an agent's key; absent: `warn`. */
     readonly duplicateIdentity?: DuplicatePolicy;
@@ -260,11 +263,11 @@ export interface ServerOptions {
   readonly messageBytesMax: number;
 }
 
-/** An admin port for people elsewhere, who show certificates. */
+/** An admin port for people on other machines, with certificates. */
 export interface AdminRemoteOptions {
   readonly address: ListenAddress;
   /** Absent: what agents are shown. */
   readonly keyPair?: KeyPairFiles;
-  /** PEM: whom to believe who clients are. */
+  /** PEM: the authorities of clients. */
   readonly clientCaFile: string;
 }

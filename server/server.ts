@@ -200,7 +200,7 @@ class Server {
     return this.#running(addresses);
   }
 
-  /** What it tells of itself, and what can be asked of it. */
+  /** Its facts about itself, and its answers. */
   #parts(discovery: ServerDiscovery | undefined): ServerParts {
     const { limiter, metrics, options, peers, registry } = this.#core;
     const { conduits, events, files, timers, trail } = this.program;

@@ -12,7 +12,7 @@ import type { MethodHandler } from "../grpc/call.ts";
 import type { DiscoveryMode } from "./discovery.ts";
 import type { ResourceKind } from "./resource.ts";
 
-/** What a method's streams are like. */
+/** The kind of a method's streams. */
 export interface StreamForm {
   readonly mode: DiscoveryMode;
   /** The only kind; absent: all of them. */

@@ -130,7 +130,7 @@ function readVersions(section: Uint8Array): ReadonlyMap<string, string> {
   return versions;
 }
 
-/** What is wrong with a request that is longer than any of a client. */
+/** The error of a request that is longer than any client needs. */
 export function tooMuch(what: string): GrpcError {
   return new GrpcError(
     StatusCode.RESOURCE_EXHAUSTED,
@@ -148,7 +148,7 @@ interface Entry<T extends object> {
 
 export class Interned<T extends object> {
   readonly #rows = new Map<number, Entry<T>[]>();
-  /** Clients that repeat the same do it one after the other. */
+  /** Clients with the same request send it one after another. */
   #last: Entry<T> | undefined;
   readonly #collected = new FinalizationRegistry<number>((hash) =>
     this.#sweep(hash)

@@ -13,7 +13,7 @@ import protobuf from "protobufjs/light.js";
 import { type Any, SCHEMA } from "./xds_messages.ts";
 import { type Check, checksOf, type Rules } from "./rule_checks.ts";
 
-/** What one field of a message is looked at for. */
+/** The checks of one field of a message. */
 interface FieldPlan {
   readonly key: string;
   /** In the spelling of the texts. */
@@ -141,7 +141,7 @@ function lookAtValue(
   return problem && under(".", problem);
 }
 
-/** What is in an `Any`, if it is a message that we have a text of. */
+/** The content of an `Any`, if we have a text of its message. */
 function lookInto(
   { typeUrl = "", value = NO_BYTES }: Any,
 ): Problem | undefined {

@@ -247,7 +247,7 @@ function decodeError(bytes: Uint8Array): ErrorDetail {
   return { code, message: kept };
 }
 
-/** What came in one piece, as nearly all does, is not copied. */
+/** A body in one piece, as nearly all are, is not copied. */
 function wholeOf(pieces: readonly Uint8Array[]): Uint8Array {
   return pieces.length === 1 ? pieces[0]! : joinedBytes(pieces);
 }

@@ -29,7 +29,7 @@ import {
 } from "./xds_messages.ts";
 import { plainOf, type PlainValue } from "./struct_data.ts";
 
-/** What is unpacked. */
+/** The unpacked value. */
 const KINDS: readonly MessageKind<object>[] = [
   ...[Cluster, ClusterLoadAssignment, Listener, RouteConfiguration],
   ...[Address, HttpConnectionManager, Http11ProxyUpstreamTransport],

@@ -65,10 +65,10 @@ export function encodeBody(
 }
 
 /**
- * What is a client's own.
+ * The fields for one client.
  *
- * @param server `control_plane.identifier`: Envoy shows it, so one sees which of
- *   several servers it follows.
+ * @param server `control_plane.identifier`: Envoy shows it, which tells the
+ *   followed server.
  */
 export function encodeHead(
   mode: DiscoveryMode,

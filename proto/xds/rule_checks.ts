@@ -11,7 +11,7 @@ import type protobuf from "protobufjs/light.js";
 import { msOf } from "./any.ts";
 import type { Duration } from "./xds_messages.ts";
 
-/** What is wrong with a value, such as `is empty`. */
+/** The fault of a value, such as `is empty`. */
 export type Check = (value: unknown) => string | undefined;
 
 /** A rule's arguments by its name, such as `{ min_len: 1 }`. */

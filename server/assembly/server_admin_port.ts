@@ -37,7 +37,7 @@ import type { Registry } from "../routing/registry.ts";
 import type { ReachedLimit } from "./server_admission.ts";
 import type { JoinedNodes } from "./server_agents.ts";
 
-/** What is served. */
+/** The handlers. */
 export interface ServerAdminParts {
   readonly shown: ShownServer;
   /** What agents are shown. */
@@ -108,7 +108,7 @@ export function remoteWho(
 // Shows a server to people: it states what it knows and does, and is given
 // routes and pages. Their form is `admin/server`'s business.
 
-/** What a server tells of itself, and what can be asked of it. */
+/** A server's facts about itself, and its answers. */
 export interface ServerParts {
   readonly serverId: string;
   readonly timers: Timers;
@@ -132,7 +132,7 @@ export interface ServerParts {
   pendingDials(): number;
   /** Limits that were reached since the start. */
   reachedLimits(): Iterable<ReachedLimit>;
-  /** Agents that two processes speak for, and since when; by agent id. */
+  /** Agents with two live processes, and since when; by agent id. */
   duplicates(): ReadonlyMap<string, number>;
   /** Flags in effect; absent: no command line started this. */
   readonly flags: (() => ConfigAnswer["flags"]) | undefined;

@@ -128,7 +128,7 @@ export class ServerAgents {
     };
   }
 
-  /** Agents that two processes speak for. */
+  /** Agents with two live processes. */
   get duplicates(): ReadonlyMap<string, number> {
     return this.#duplicates.current;
   }
@@ -144,7 +144,7 @@ export class ServerAgents {
     return this.#trust?.identity?.state;
   }
 
-  /** What people should know who ask whether the server is ready. */
+  /** Warnings for an operator who asks whether the server is ready. */
   get notes(): readonly string[] {
     return this.state === undefined ? [] : outageNotes(this.state);
   }

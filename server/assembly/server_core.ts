@@ -1,6 +1,6 @@
 /**
- * What every port of a server stands on: its files, its counts, its limits, the
- * agents that it knows, and who connects callers to them. Knows no port.
+ * The common base of a server's ports: its files, counts, limits, agents, and
+ * the dialer. It knows no port.
  *
  * @module
  */
@@ -204,7 +204,7 @@ export class ServerCore {
   }
 }
 
-/** What it takes from the server. */
+/** Its tools from the server. */
 type ForwardingParts = Pick<
   ServerCore,
   "options" | "program" | "metrics" | "receiveBudget" | "authorization"

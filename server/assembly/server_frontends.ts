@@ -53,7 +53,7 @@ export class ServerFrontends {
   /**
    * Opens the port for callers of kubelets, if there is to be one.
    *
-   * @param agentFiles What the agent port shows and whom it trusts.
+   * @param agentFiles The agent port's certificate and trust.
    * @returns Where it listens.
    * @throws {CredentialsError | ListenError}
    */

@@ -1,6 +1,6 @@
 /**
- * What a server counts. Other parts count by calling a method here; the
- * names stand in `metric_families.ts`.
+ * A server's metrics. Other parts count by calling a method here; the names are
+ * in `metric_families.ts`.
  *
  * @module
  */
@@ -169,7 +169,7 @@ export class ServerMetrics {
         const { path = "direct", agentId } = dial;
         const reason = DIAL_FAILURE[cause];
         this.#upstream.dialFailures.with(reason).add();
-        // What is for another server's node is that one's to count.
+        // A dial to another server's node is counted by that server.
         if (path !== "to_peer") this.#nodes.of(agentId).failures++;
         if (path !== "direct") {
           this.#ours.forwardedDials.with(path, reason).add();
@@ -258,7 +258,7 @@ export class ServerMetrics {
 /** Conduits to other servers' nodes, which count them. */
 const NOBODY = new NodeCount();
 
-/** What all conduits of a server are counted with. */
+/** The common counters of a server's conduits. */
 interface ConduitCounts {
   readonly clock: Clock;
   readonly fromAgent: Series;

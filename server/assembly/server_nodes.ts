@@ -93,7 +93,10 @@ export class ServerNodes {
     };
   }
 
-  /** What was let in by its certificate, to be authorized again with agents. */
+  /**
+   * Connections admitted by certificate, which are authorized again with
+   * agents.
+   */
   get links(): readonly (SubscriberLink | NodeCalls)[] {
     return [...this.#discovery?.links ?? [], ...this.#frontend.links];
   }

@@ -12,7 +12,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { HealthService } from "../../proto/grpc/health.ts";
 
-/** What has to be done at each step. */
+/** The actions of each step. */
 export interface ShutdownSteps {
   /** Send agents and callers elsewhere; the server is not ready. */
   announce(): void;
@@ -117,7 +117,10 @@ export class Shutdown extends Drain<"draining" | "leaving" | "last"> {
     });
   }
 
-  /** Nothing is accepted here any more. @param then When who came has arrived. */
+  /**
+   * The port accepts no more clients. @param then Called when the last ones
+   * have arrived.
+   */
   #leave(arrivalMs: number, then = () => this.loadChanged()): void {
     this.phase = "leaving";
     this.stepAfter(arrivalMs, then);
@@ -127,7 +130,7 @@ export class Shutdown extends Drain<"draining" | "leaving" | "last"> {
 // Whether a server is ready: it runs, and has an agent. The health port asks
 // for it; clients of gRPC's health service receive each change.
 
-/** What it depends on. */
+/** Its conditions. */
 export interface ReadinessConditions {
   isRunning(): boolean;
   hasAgents(): boolean;

@@ -38,7 +38,7 @@ const PODS_MAX = 20_000;
 /** Within the time that an agent waits for its link. */
 const TIMEOUT_MS = 2_000;
 
-/** What is asked of `KubernetesClient`. */
+/** The used part of `KubernetesClient`. */
 type Client = Pick<KubernetesClient, "get">;
 
 function remembered(client: Client, clock: Clock, most: number) {
@@ -52,7 +52,7 @@ function remembered(client: Client, clock: Clock, most: number) {
   });
 }
 
-/** What a node may be called by its Node object: its addresses and host names. */
+/** A node's possible names by its Node object: its addresses and host names. */
 export class NodeAddresses {
   readonly #nodes: RememberedObjects;
 

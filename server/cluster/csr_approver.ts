@@ -49,7 +49,7 @@ export const LOOK_AGAIN_MS = 60_000;
 /** Longest wait after the API server could not be asked. */
 export const APPROVAL_RETRY_CAP_MS = 30_000;
 
-/** What is counted and logged. */
+/** The counts and log lines of decisions. */
 export interface ApproverObserver {
   /** `approved`, `denied`, `waiting`, `ignored` or `failed`. */
   decided(outcome: string): void;

@@ -35,7 +35,7 @@ const BOOTSTRAP_GROUP = "system:bootstrappers";
 
 const NODE_USER = /^system:node:(.+)$/;
 
-/** What is to be done about a request. */
+/** The decision about a request. */
 export type CsrDecision =
   /** Not ours, or decided already; `why` is a part of a sentence. */
   | { readonly kind: "ignore"; readonly why: string }
@@ -44,7 +44,7 @@ export type CsrDecision =
   | { readonly kind: "wait"; readonly why: string }
   | { readonly kind: "deny"; readonly why: string };
 
-/** What a decision goes by. */
+/** The facts for a decision. */
 export interface CsrPolicyOptions {
   /**
    * The ServiceAccounts whose bound tokens count, as `namespace/name`; absent:

@@ -1,7 +1,7 @@
 /**
- * What a server does with an API server: has its agents' tokens reviewed,
- * approves their requests for certificates, and publishes its lease. Joins the
- * parts of this folder.
+ * A server's work with an API server: it has agents' tokens reviewed, approves
+ * their certificate requests, and publishes its lease. This file joins the
+ * parts of the folder.
  *
  * @module
  */
@@ -24,7 +24,7 @@ import { TokenReviews } from "./token_reviews.ts";
 /** Within the 10 s that agents wait for their link. */
 const REVIEW_TIMEOUT_MS = 7_000;
 
-/** What a server does with an API server, as one part of it. */
+/** One part of a server's work with an API server. */
 export interface ServerKubernetes {
   /** Decide about agents that show a token. */
   readonly authenticators: readonly Authorizer[];

@@ -251,8 +251,8 @@ function accountName({ namespace, serviceAccount }: TokenRequirement): string {
   return `${namespace}/${serviceAccount}`;
 }
 
-// What a token says of itself. Nothing of it is proven: it serves only to know,
-// before the API server is asked, that it would say no.
+// The claims of a token. They are not verified: they only tell in advance that
+// the API server would refuse.
 
 /**
  * How far the clocks of this machine and the API server may be apart; a token is
@@ -263,7 +263,7 @@ export const TOKEN_CLOCK_SKEW_MS: number = 10 * 60_000;
 /** Names in a `sub`, before the namespace. */
 const SERVICE_ACCOUNT = "system:serviceaccount:";
 
-/** What is wrong with a token at a look. */
+/** The visible fault of a token. */
 export type Flaw =
   /** The token itself says that it belongs to another account. */
   | { readonly kind: "other-user"; readonly username: string }

@@ -16,7 +16,7 @@ import type { ReviewedToken } from "../../neighbours/kubernetes/token_review.ts"
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 
-/** How long a token that was taken back may still let an agent in. */
+/** How long a revoked token may still admit an agent. */
 export const BELIEVED_MS = 60_000;
 
 /** Tokens remembered; agents beyond that are asked about each time. */
@@ -116,7 +116,7 @@ export const TURN_WAIT_MS = 7_000;
 /** Sources remembered of each kind; the one noted longest ago is forgotten. */
 export const REVIEWS_SOURCES_MAX = 4_096;
 
-/** What is known of a source, best first. */
+/** The classes of sources, best first. */
 const STANDINGS = ["good", "unknown", "bad"] as const;
 type Standing = typeof STANDINGS[number];
 
@@ -175,7 +175,7 @@ export class ReviewQueue {
     return promise;
   }
 
-  /** What came out for a token of `source`. */
+  /** Reports the result for a token of `source`. */
   note(source: string, isGood: boolean): void {
     const [into, from] = isGood
       ? [this.#good, this.#bad]

@@ -30,7 +30,7 @@ import type { Visibility } from "../../services/catalog/model/model.ts";
 
 export { MemberRecords, SharedOffers };
 
-/** What is taken from the server. */
+/** Its tools from the server. */
 export interface ServerDiscoveryEnvironment extends CountingTools {
   readonly receiveBudget: ReceiveBudget;
   readonly limiter: ConnectionLimiter;

@@ -35,7 +35,7 @@ export const FORWARDED_BYTES_MAX: number = 24 * 1024;
 /** As in DNS; `--server-id` is usually a host name. */
 const SERVER_ID_LENGTH_MAX = 253;
 
-/** What a server says of a dial that it forwards. */
+/** A server's facts about a dial that it forwards. */
 export interface ForwardedDial {
   readonly caller: Caller;
   /** The server that forwards it has a policy. */

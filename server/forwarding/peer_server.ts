@@ -1,6 +1,6 @@
 /**
- * One other server, as long as dials are sent there: its channel, how many
- * conduits go over it, and whether it stands still.
+ * One other server, as long as dials are sent there: its channel, the number of
+ * its conduits, and whether the server has stopped.
  *
  * @module
  */
@@ -37,7 +37,7 @@ export const PEER_IDLE_MS = 60_000;
  */
 export const PEER_FAILED_MS = 1_000;
 
-/** What is the same for all servers. */
+/** The common options for all servers. */
 export interface PeerServerOptions {
   readonly timers: Timers;
   /** Ours. */
@@ -178,7 +178,7 @@ export class PeerServer {
     }
   }
 
-  /** What it is told of a dial. @throws {DialError} */
+  /** The fields that it sends with a dial. @throws {DialError} */
   describe({ caller }: CallerDial): Uint8Array {
     const { hasPolicy, serverId } = this.options;
     return encodeForwarded({ caller, hasPolicy }, serverId);

@@ -37,7 +37,7 @@ import type { Peer } from "../peers/peers.ts";
 
 /**
  * How long one dial waits for a connection to a server. It takes a few round
- * trips; who has sent something waits for it before another server is asked.
+ * trips; a caller with early bytes waits for it before another server is asked.
  */
 export const PEER_CONNECT_MS = 3_000;
 

@@ -41,7 +41,7 @@ export class FirstLook implements StreamUser {
     stream.notify(this);
   }
 
-  /** What is there already is looked at now. */
+  /** Waiting bytes are read now. */
   start(): void {
     this.#look();
   }

@@ -104,8 +104,8 @@ interface Caller {
 }
 
 /**
- * The socket's mode decides who may open it. Where the system knows which process
- * it is, one that breaks rules is slowed down, and no other.
+ * The socket's mode decides who may open it. If the system knows the process,
+ * only a process that breaks rules is slowed down.
  */
 function acceptPlain(
   stream: Stream,

@@ -79,7 +79,7 @@ export interface NodeCalls {
 export class NodeFrontend {
   /** Those with a connection. */
   readonly #callers = new Set<NodeCaller>();
-  /** Counts up whenever who was admitted might not be any more. */
+  /** Counts up whenever an admitted caller may have lost its right. */
   #trustVersion = 0;
 
   constructor(private readonly options: NodeFrontendOptions) {}
@@ -263,7 +263,7 @@ export class NodeFrontend {
   }
 }
 
-/** What one connection to the agent port, which is a node's, has open. */
+/** The open calls of one node's connection to the agent port. */
 class NodeCaller implements NodeCalls {
   readonly peer: LinkPeer;
   readonly conduits = new Set<Conduit>();
@@ -297,7 +297,9 @@ class NodeCaller implements NodeCalls {
   }
 }
 
-/** Agents may be let in without proof; connections to other nodes need one. */
+/**
+ * Agents may be admitted without proof; connections to other nodes need one.
+ */
 const refuseNobody: MethodHandler = () => {
   throw new GrpcError(
     StatusCode.UNAUTHENTICATED,

@@ -30,12 +30,12 @@ import type {
   ServerIdentityEnvironment,
 } from "./server_identity.ts";
 
-/** What the agent port shows, whom it trusts, and who decides about agents. */
+/** The agent port's certificate and trust, and its authorizers. */
 export interface AgentTrust {
   /** The server's own authority; absent when files define all trust. */
   readonly identity?: ServerIdentity;
   readonly files: CredentialFiles;
-  /** Shown instead to those who ask for a name (SNI). */
+  /** Shown instead to clients that send a name (SNI). */
   readonly named?: { readonly name: string; readonly files: CredentialFiles };
   /** Asked in this order. */
   readonly authorizers: readonly Authorizer[];

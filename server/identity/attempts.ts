@@ -22,7 +22,7 @@ export const REFUSED_ATTEMPT_COST = 10;
 /** Limit for all sources together. */
 export const ALL_ATTEMPTS_BURST = 1_000;
 const ALL_ATTEMPTS_PER_SECOND = 200;
-/** Sources remembered; who was quiet longest is forgotten first. */
+/** Limit on remembered sources; the quietest is forgotten first. */
 export const ATTEMPT_SOURCES_MAX = 4_096;
 
 /** Limit for a node that renews by its certificate, which costs the same. */
@@ -69,7 +69,7 @@ export class JoinAttempts {
 
   /** The attempt that was begun was refused. */
   refused(remoteAddress: string): void {
-    // May go below zero: who was refused waits longer.
+    // May go below zero: a refused source waits longer.
     this.#bucketOf(remoteAddress, this.clock.now())
       .refund(1 - REFUSED_ATTEMPT_COST);
   }

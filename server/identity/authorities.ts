@@ -63,8 +63,9 @@ export interface Authorities {
   /** Whom to trust, PEM; `current` first, as agents expect. */
   readonly bundle: string;
   /**
-   * What a server shows behind its leaf, PEM: for nodes that pin an authority,
-   * and for nodes that slept through a change and know only the previous one.
+   * The certificates that follow a server's leaf, PEM: for nodes that pin an
+   * authority, and for nodes that slept through a change and know only the
+   * previous one.
    */
   readonly chain: string;
 }

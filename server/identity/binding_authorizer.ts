@@ -70,15 +70,17 @@ export function bindingAuthorizer(
 /** The default id of Konnectivity's agents. */
 const RANDOM_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** A random id speaks for no node: once for all that share a certificate. */
+/**
+ * A random id names no node: reported once for all that share a certificate.
+ */
 function keyOf({ agentId, identity }: LinkPeer): string {
   const who = RANDOM_ID.test(agentId) ? "a random id" : agentId;
   return `${identity.fingerprint}/${who}`;
 }
 
 /**
- * What a certificate says, and what its holder was granted by that name. An
- * authority that puts an address in a common name vouches for that, too.
+ * A certificate's names, and the grants of its holder. An authority that puts
+ * an address in a common name vouches for that, too.
  */
 function provenBy(identity: PeerIdentity, grants: Grants): ProvenNames {
   const names = provenNames(identity) ?? [];

@@ -21,11 +21,11 @@ import {
 /** Longest text of a peer that is repeated: a host name's. */
 const CLAIM_LENGTH_MAX = 253;
 
-/** What a peer was proven to be. */
+/** The proven identity of a peer. */
 export interface ProvenNames {
-  /** What it may have as agent id. */
+  /** The agent ids that it may have. */
   readonly ids: readonly string[];
-  /** What it may have as `host` and `uid`. */
+  /** The values that it may have as `host` and `uid`. */
   readonly names: readonly string[];
   /** What else it may claim. An address or prefix inside a granted one is. */
   readonly granted: Identifiers;

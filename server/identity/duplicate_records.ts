@@ -1,9 +1,8 @@
 /**
- * What is kept of nodes whose identity was seen twice, for `tunnel node list`:
- * a record for each in the state, `duplicates/NAME.json`, written by the server
- * that sees it. It is there until a person has dealt with the node.
- *
- * Nothing depends on it: who may link says the node's own record.
+ * Records of nodes whose identity was seen twice, for `tunnel node list`: one
+ * for each in the state, `duplicates/NAME.json`, written by the server that
+ * sees it. It stays until an operator has handled the node. No decision depends
+ * on it: the node's own record decides about links.
  *
  * @module
  */
@@ -100,7 +99,7 @@ function isWhole(
     );
 }
 
-// What is logged, counted and recorded of identities that were copied.
+// The log lines, counts and records of copied identities.
 
 /** One that comes and goes is not logged again and again. */
 const WARNED_AGAIN_MS = 600_000;
@@ -117,7 +116,7 @@ export interface DuplicateReportsOptions {
   readonly metrics: MetricRegistry;
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
-  /** How many agents there are that two processes speak for now. */
+  /** The number of agents with two live processes now. */
   readonly count: () => number;
   /** The joined node that an agent is; `undefined` for other agents. */
   readonly nodeOf: (peer: LinkPeer) => string | undefined;

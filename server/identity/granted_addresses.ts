@@ -89,7 +89,7 @@ export class GrantedAddresses {
       const isKnown = error instanceof StoreError ||
         error instanceof IdentifiersError;
       if (!isKnown) throw error;
-      // What it was granted before stays its own.
+      // Its earlier grants stay.
       logState(this.options.log, error);
     }
   }

@@ -246,7 +246,7 @@ export class JoinService {
     const { publicKeySha256 } = csr;
     const use = { node, publicKeySha256 };
     const { state, tokens, nodes, now, log, granted: taken } = this.options;
-    // Without a token a caller makes no other wait, and learns nothing of names.
+    // Without a token a caller is answered at once, and learns no names.
     await tokens.check(token, use, now());
     const { answer, joined } = await state.transact(async (change) => {
       const granted = await tokens.check(token, use, now(), change);
@@ -291,7 +291,7 @@ export class JoinService {
         software: request.software.slice(0, 100),
       },
     );
-    // The next one who joins may come before the change is noticed.
+    // The next join may come before the change is noticed.
     taken.note(node);
     return answer;
   }

@@ -32,10 +32,10 @@ import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { NodeRecord, NodeStore } from "./node_store.ts";
 import { logState, StoreError } from "../../neighbours/store/store_error.ts";
 
-/** What a node may call itself beside what its record grants. */
+/** Names of a node beside those that its record grants. */
 export type Grants = (node: string) => Identifiers;
 
-/** What a decision needs to know. */
+/** The facts for a decision. */
 export interface NodeAuthorizerOptions {
   readonly nodes: NodeStore;
   readonly authorities: () => Authorities;
@@ -57,7 +57,7 @@ export type OwnCertificate =
   /** `node` is absent when it is not a node's, such as the server's. */
   | { readonly isOurs: true; readonly node?: string };
 
-/** What a certificate that passed the handshake is to us. */
+/** Our classes of certificates that passed the handshake. */
 export function ownCertificate(
   { authorities, trustsOthers }: Pick<
     NodeAuthorizerOptions,
@@ -77,7 +77,7 @@ export function ownCertificate(
   return { isOurs: true, node };
 }
 
-/** Decides about every certificate of ours, for good or bad. */
+/** Decides about every certificate of our authority, with yes or no. */
 export function nodeAuthorizer(options: NodeAuthorizerOptions): Authorizer {
   return ({ peer }) => {
     const own = ownCertificate(options, peer.identity);
@@ -104,8 +104,8 @@ export function nodeAuthorizer(options: NodeAuthorizerOptions): Authorizer {
 }
 
 /**
- * It joined, or was approved, on another server just now perhaps, and is faster
- * here than the word of it.
+ * It may just have joined, or been approved, on another server, and be here
+ * sooner than the report of that.
  */
 function isWorthAsking(
   nodes: NodeStore,
@@ -226,7 +226,7 @@ export interface Standing {
 /**
  * Why a node may not speak for its name.
  *
- * @param publicKeySha256 Of the key that was proven.
+ * @param publicKeySha256 Hash of the proven key.
  */
 export function standingProblem(
   node: string,

@@ -19,7 +19,7 @@ export interface DamagedNode {
   readonly damage: string;
 }
 
-/** What is known of a joined node. */
+/** The knowledge about a joined node. */
 export type BookEntry = NodeRecord | DamagedNode;
 
 /** See the module description. */

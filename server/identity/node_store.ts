@@ -1,8 +1,8 @@
 /**
  * The nodes that joined: one record each, which binds a name to a key.
  *
- * Read synchronously when a link is authorized: from its file, or, where the
- * state is not on this machine, as the watch has said last.
+ * Read synchronously when a link is authorized: from its file, or, if the state
+ * is not on this machine, from the last report of the watch.
  *
  * @module
  */
@@ -24,7 +24,7 @@ export interface NodeRecord {
    * node.
    */
   readonly publicKeySha256: string;
-  /** What it may call itself besides its name: a URL query. */
+  /** The identifiers that it may announce beside its name: a URL query. */
   readonly identifiers: string;
   /** ISO 8601, UTC. */
   readonly joinedAt: string;

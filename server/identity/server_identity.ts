@@ -68,7 +68,7 @@ import { authorityIdOf } from "../../proto/identity/enrolment.ts";
  */
 const MAINTENANCE_MS = 3600_000;
 
-/** What has changed, for the rest of the server. */
+/** Changes that concern the rest of the server. */
 export interface IdentityEvents {
   /** Files of TLS changed: read them again. */
   onCredentials(): void;
@@ -100,7 +100,7 @@ export interface ServerIdentityEnvironment {
 /** The server's own authority and the nodes that it knows, on disk. */
 export class ServerIdentity {
   readonly #state: Store;
-  /** What is this server's alone. */
+  /** The data of this machine alone. */
   readonly #local: DirectoryStore;
   readonly #log: Log;
   readonly #service: JoinService;
@@ -288,7 +288,7 @@ export class ServerIdentity {
     return this.#service.methods(caller);
   }
 
-  /** An agent that is linked says whom it trusts. */
+  /** A linked agent reports its trusted authorities. */
   async noteTrust(
     identity: PeerIdentity,
     trusted: readonly string[],

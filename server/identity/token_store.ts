@@ -30,10 +30,10 @@ import {
   StoreError,
 } from "../../neighbours/store/store_error.ts";
 
-/** A token may let this many nodes in; its uses are files. */
+/** How many nodes a token may admit; its uses are files. */
 const TOKEN_USES_MAX = 10_000;
 
-/** What a new token is to allow. */
+/** The rights of a new token. */
 export interface TokenRequest {
   readonly lifeMs: number;
   readonly uses: number;
@@ -69,7 +69,7 @@ export interface TokenUse {
   readonly publicKeySha256: string;
 }
 
-/** A use that stays used up and lets no node in again. */
+/** A use that stays used up and admits no node again. */
 const NOBODY: TokenUse = { node: "", publicKeySha256: "" };
 
 const FOLDER = "tokens";

@@ -1,5 +1,5 @@
 /**
- * What went wrong between a caller and a kubelet, as the caller is told.
+ * Errors between a caller and a kubelet, in the caller's words.
  *
  * @module
  */
@@ -59,9 +59,9 @@ export function isDialFailure(error: unknown): boolean {
 }
 
 /**
- * What the caller is told; `undefined`: nothing, it is gone.
+ * The answer to the caller; `undefined`: none, it is gone.
  *
- * @throws What is our own fault.
+ * @throws Internal errors.
  */
 export function refusalOf(error: unknown): KubeletRefusal | undefined {
   if (error instanceof CallerLeft) return undefined;

@@ -170,7 +170,7 @@ export class KubeletExchange {
     try {
       const framing = new BodyFraming(body);
       if (!framing.isDone) await this.#sendBody(framing, connected);
-      // What comes behind an upgrade is for later, and is kept.
+      // Bytes after an upgrade are kept for later.
       else if (upgrade !== undefined && await this.#caller.fill()) return;
       let excess = 0;
       while (this.#phase !== "switched" && await this.#caller.fill()) {

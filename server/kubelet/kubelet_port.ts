@@ -244,7 +244,7 @@ function nodeRefusal(
     `(O=${group}), and nodes have no say over each other`;
 }
 
-// Which files say who is who on the port for kubelets' callers.
+// The files that identify clients of the port for kubelets' callers.
 
 /**
  * What callers are shown, and which of them are believed.
@@ -278,7 +278,7 @@ const KINDS: ReadonlySet<string> = new Set([
   ...["runningpods", "stats"],
 ]);
 
-/** What a request is for, as one of few words. */
+/** The purpose of a request, as one of few words. */
 export function requestKindOf(path: string): string {
   const first = path.split("/", 2)[1] ?? "";
   return KINDS.has(first) ? first : "other";

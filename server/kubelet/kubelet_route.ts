@@ -123,7 +123,7 @@ function meantBy(
   if (!isNamed && !/:\d+$/.test(localAddress)) return said;
   const came = parseAuthority(localAddress, "Host");
   if (isNamed) return { host: serverName, port: came.port };
-  // A name in TLS or a kubelet's port in the Host says who is meant, and
+  // A name in TLS or a kubelet's port in the Host names the node, and
   // kube-apiserver's own Host has neither. A node that is not here must not be
   // mistaken for the node of this machine.
   const isSaid = serverName !== "" || said.port === came.port ||
@@ -196,7 +196,7 @@ const TIMEOUT_MS = 5_000;
 /** The port of kubelets unless their Node states another. */
 export const KUBELET_PORT = 10_250;
 
-/** What is asked of `KubernetesClient`. */
+/** The used part of `KubernetesClient`. */
 export interface LookupClient extends Disposable {
   get<T>(path: string, options: RequestOptions): Promise<T>;
 }

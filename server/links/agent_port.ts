@@ -130,7 +130,7 @@ export interface AgentPortObserver extends PacketObserver {
   left?(): void;
 }
 
-/** What agents are told of all servers. */
+/** The report to agents about all servers. */
 export interface PeerAnnouncement {
   /** As far as their addresses are known, the sending server's included. */
   readonly servers: readonly PeerServer[];
@@ -164,8 +164,8 @@ export interface AgentPortOptions {
   readonly randomness: Randomness;
   readonly observer: AgentPortObserver;
   /**
-   * Methods that answer every peer that connects, such as health and joining; they
-   * receive who that is.
+   * Methods that answer every peer, such as health and joining; they receive
+   * the peer's identity.
    */
   readonly methodsFor: (
     caller: ConnectionPeer,
@@ -277,7 +277,7 @@ export class AgentPort {
     );
   }
 
-  /** What was being told of the same is told no further. */
+  /** Earlier news of the same kind is dropped. */
   #tellAll(
     what: "drain" | "authorities" | "peers",
     tell: (link: StreamsServerLink) => void,

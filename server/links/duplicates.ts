@@ -37,7 +37,7 @@ export const RECHECK_MS = 60_000;
 /** How often an answer is looked for, where a link waits for it. */
 const LOOK_MS = 50;
 
-/** One of the processes that speak for an agent. */
+/** One of the processes with an agent's identity. */
 export interface DuplicateInstance {
   /** The first characters of its id; empty: it sends none. */
   readonly instance: string;
@@ -67,7 +67,7 @@ export interface DuplicatesOptions {
     lasts(duplicate: Duplicate): void;
     /** At most one process is left. */
     over(duplicate: Duplicate): void;
-    /** One more is not let in. @returns Why, in a sentence for it. */
+    /** A further process is refused. @returns Why, in a sentence for it. */
     refused(others: Duplicate, late: DuplicateInstance): string;
   };
 }
@@ -75,12 +75,12 @@ export interface DuplicatesOptions {
 /** Watches all agents that prove a key. */
 export class Duplicates {
   readonly #agents = new Map<string, Agent>();
-  /** Those that two processes speak for now. */
+  /** Agents with two live processes now. */
   readonly #found = new Set<Agent>();
 
   constructor(private readonly options: DuplicatesOptions) {}
 
-  /** How many agents there are that two processes speak for now. */
+  /** The number of agents with two live processes now. */
   get count(): number {
     return this.#found.size;
   }
@@ -121,8 +121,8 @@ export class Duplicates {
   }
 
   /**
-   * Whether another process speaks for the agent already, and lives. Asked
-   * where the second one is to be refused.
+   * Whether another live process has the agent's identity. Used when the second
+   * one must be refused.
    */
   admit(peer: LinkPeer): LinkAuthorization {
     if (this.options.policy !== "refuse") return undefined;

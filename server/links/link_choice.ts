@@ -40,7 +40,7 @@ export const Rank = { healthy: 0, silent: 1, draining: 2 } as const;
 /** See {@linkcode Rank}. */
 export type Rank = (typeof Rank)[keyof typeof Rank];
 
-/** A link, and what the group knows of it. */
+/** A link, and the group's facts about it. */
 interface Member {
   readonly link: AgentLink;
   /** When a dial was last sent there; `-Infinity` for never. */

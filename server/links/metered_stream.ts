@@ -161,8 +161,8 @@ class MeteredStream extends StreamLayer implements StreamUser {
 export const IDLE_CHECK_MS = 5_000;
 
 /**
- * How long a peer may stay that never shows who it is, calls or not. A token is
- * reviewed in ten seconds, and joining takes less than that.
+ * How long a peer may stay without proving its identity, with or without calls.
+ * A token is reviewed in ten seconds, and joining takes less.
  */
 export const UNAUTHENTICATED_LIFE_MS = 30_000;
 
@@ -175,10 +175,10 @@ export interface WatchedConnection {
   abort(code: number, reason: string): void;
 }
 
-/** What is to be known of a connection's peer. */
+/** The knowledge about a connection's peer. */
 export interface IdleWatchOptions {
   readonly timers: Timers;
-  /** It has yet to show who it is. */
+  /** It has not proved its identity yet. */
   isUnauthenticated(): boolean;
   /** How long there may be no call; {@linkcode IDLE_CHECK_MS} unless given. */
   readonly idleMs?: number;

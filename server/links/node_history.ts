@@ -34,7 +34,7 @@ export const INTERVAL_MS = 30_000;
  */
 export const REWRITE_MS = 600_000;
 
-/** What is known of a node's links here. */
+/** The knowledge about a node's links here. */
 export interface NodePast {
   /** Milliseconds since 1970: the begin of its present state. */
   readonly sinceMs: number;
@@ -193,8 +193,9 @@ export class NodeHistory {
   }
 
   /**
-   * This server goes: that links end now says nothing of their nodes. It is
-   * written now and never again: the file may be a successor's already.
+   * This server is ending, so the end of links now tells nothing about their
+   * nodes. The file is written now and never again, because it may be a
+   * successor's already.
    */
   freeze(): void {
     if (this.#isFrozen) return;

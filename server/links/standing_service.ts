@@ -39,7 +39,7 @@ export interface StandingServiceOptions {
   readonly wallClock: () => number;
   /** Whether a peer may be an agent; must have no effect. */
   readonly admit: (candidate: LinkCandidate) => LinkAuthorization;
-  /** Links of those who have proven the same key for the same agent. */
+  /** Links with the same proven key for the same agent. */
   readonly linksOf: (peer: LinkPeer) => readonly AgentLink[];
   /** How many processes of them were found to live beside each other. */
   readonly instancesOf: (peer: LinkPeer) => number;

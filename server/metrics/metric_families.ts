@@ -177,7 +177,7 @@ export function shownGauge(
  * Counts something of ours that only one part knows of.
  *
  * @param name Between our prefix and `_total`.
- * @param labels What is said of each.
+ * @param labels Names of its labels.
  */
 export function counted(
   registry: MetricRegistry,
@@ -194,8 +194,8 @@ export function counted(
   return (...values) => family.with(...values).add();
 }
 
-// What a server counts about its dealings with an API server: Konnectivity's
-// families of leases.
+// A server's counts of its work with an API server: Konnectivity's families of
+// leases.
 
 /** Upstream's, which are its library's own, in seconds. */
 const REQUEST_BOUNDS = [.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10];

@@ -25,7 +25,7 @@ const PREFIX = "tunnel_node_";
 /** Links that are looked at between two chances for others. */
 const LOOK_SLICE = 64;
 
-/** What one node has carried. Counted on the hot path: plain numbers. */
+/** The traffic of one node. Counted on the hot path: plain numbers. */
 export class NodeCount {
   /** Links that stand, as far as they were counted here. */
   links = 0;

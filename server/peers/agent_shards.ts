@@ -33,7 +33,7 @@ export interface ListedAgent {
   readonly identifiers: Identifiers;
 }
 
-/** What one text says, unread. */
+/** The content of one text, unparsed. */
 export interface AgentShard {
   readonly entries: readonly unknown[];
   /** False: there are more agents than the text has. */
@@ -78,7 +78,7 @@ export class AgentShards {
     return this.#changed.size > 0;
   }
 
-  /** What is to be written now, by part; without text: nothing. */
+  /** The texts to write now, by part; without text: none. */
   *take(): Iterable<readonly [part: string, text: string | undefined]> {
     for (const shard of this.#changed) {
       yield [shardPart(shard), textOf([...this.#shards[shard]!.keys()])];

@@ -161,7 +161,7 @@ export class WorkTurns {
 // which a server finds its own. The search costs the same with ten agents and
 // with ten thousand: each list has every server once.
 
-/** An agent, and who has it. */
+/** An agent, and its server. */
 export interface PeerAgent {
   readonly peer: ListedAgent;
   /** The same object for all agents of a server. */

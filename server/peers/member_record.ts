@@ -88,7 +88,7 @@ function textsOf(value: unknown): readonly string[] {
     );
 }
 
-// What a server can say of itself to others without having been told.
+// The facts that a server knows about itself without being told.
 
 /**
  * The address at which agents reach a server that listens here; empty: only an

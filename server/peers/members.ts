@@ -47,7 +47,7 @@ export interface Member {
   readonly sinceMs: number;
 }
 
-/** What is kept of one of them. */
+/** The state of one of them. */
 interface Known {
   member: (Omit<Member, "peer"> & { readonly peer: KnownPeer }) | undefined;
   /** The member's watch; present as long as the member is. */
@@ -68,10 +68,13 @@ export interface MembersOptions {
 
 export class Members {
   readonly #turns: WorkTurns;
-  /** Those that are there: the index may have agents of others for a moment. */
+  /**
+   * The present members: the index may have agents of departed ones for a
+   * moment.
+   */
   readonly #peers = new Set<Peer>();
   readonly #known = new Map<string, Known>();
-  /** What was said to be gone and is not believed, by server. */
+  /** Reported departures that are doubted, by server. */
   readonly #doubted = new Map<string, Set<string>>();
   #keeping: Timer | undefined;
   #returning: Timer | undefined;

@@ -61,7 +61,7 @@ export interface MembershipEnvironment {
   event(line: string): void;
 }
 
-/** What is known once the server listens. */
+/** Facts that are known once the server listens. */
 export interface MembershipStart {
   /** The address for its agents; empty when that is not certain. */
   readonly address: string;
@@ -130,7 +130,7 @@ export class Membership implements Peers {
     return this.#members.agents();
   }
 
-  /** What is wrong with other servers, one sentence each. */
+  /** Problems of other servers, one sentence each. */
   get problems(): readonly PeerProblem[] {
     return this.#problems.current;
   }

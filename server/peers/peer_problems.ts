@@ -45,7 +45,7 @@ export interface Here {
   readonly record: MemberRecord;
   /** Milliseconds (clock) now. */
   readonly nowMs: number;
-  /** How far the clocks of others are ahead, where that was seen, by instance. */
+  /** By how much other clocks are ahead, if seen, by instance. */
   readonly aheadMs: ReadonlyMap<string, number>;
 }
 
@@ -65,7 +65,7 @@ export class PeerProblems {
     );
   }
 
-  /** What was wrong when it was looked last. */
+  /** The problems at the last look. */
   get current(): readonly PeerProblem[] {
     return [...this.#said.values()];
   }

@@ -1,6 +1,7 @@
 /**
- * The other servers, as a dial sees them: who may have the agent that this
- * server lacks. Refuses to know how they were found, and how they are reached.
+ * The other servers, as a dial sees them: those that may have the agent that
+ * this server lacks. It knows neither how they were found nor how they are
+ * reached.
  *
  * @module
  */

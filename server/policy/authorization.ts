@@ -1,5 +1,5 @@
 /**
- * The policy file of one server, and who is asked by it.
+ * The policy file of one server, and the deciders that use it.
  *
  * @module
  */
@@ -33,7 +33,7 @@ import { FieldError } from "../../platform/documents/document_map.ts";
 import { FileError, systemProblem } from "../../platform/files/file_error.ts";
 import { Policy } from "./policy.ts";
 
-/** What a server's policy allows. */
+/** The permissions of a server's policy. */
 export class Authorization {
   /** Authorizes every dial. */
   readonly dials: DialAuthorizer;
@@ -129,7 +129,7 @@ export class PolicyFile {
     return new PolicyFile(path);
   }
 
-  /** What it was read from. */
+  /** Its source. */
   get text(): string {
     return this.#text;
   }

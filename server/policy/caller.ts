@@ -9,7 +9,7 @@ import type { PeerCredentials } from "../../net/stream/stream.ts";
 import { Wildcard } from "../../policy/wildcard.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 
-/** What a stream knows of its peer; every `Stream` is one. */
+/** A stream's knowledge of its peer; every `Stream` is one. */
 export interface Caller {
   readonly identity: PeerIdentity;
   /** `ip:port`; of a unix socket a path, or `unix`. */

@@ -60,7 +60,7 @@ export class DialAuthorizer {
 
   constructor(private readonly options: DialAuthorizerOptions) {}
 
-  /** Whether there are callers who may not learn which nodes there are. */
+  /** Whether some callers must not learn the names of nodes. */
   get hidesNodes(): boolean {
     return this.options.policy !== undefined;
   }
@@ -111,7 +111,7 @@ export class DialAuthorizer {
     return record;
   }
 
-  /** What would be decided, and by which rule: nothing comes of it. */
+  /** The decision, and its rule, for a dial that is not made. */
   explain(dial: RequestedDial, agent: LinkPeer | undefined): RuleDecision {
     const policy = this.options.policy?.current;
     const { target, caller } = dial;

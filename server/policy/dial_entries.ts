@@ -1,7 +1,7 @@
 /**
  * Entries of a policy with rules about dials: of `frontends` for callers, of
- * `dials` for nodes. Each entry says whom it is about, and which targets behind
- * which nodes it allows and denies them.
+ * `dials` for nodes. Each entry names its callers or nodes, and the targets
+ * behind nodes that they may and may not dial.
  *
  * @module
  */
@@ -37,7 +37,7 @@ export interface RuleEntry<Who> {
   readonly place: DocumentPath;
   readonly allow: readonly LabelledRule[];
   readonly deny: readonly LabelledRule[];
-  /** Whether it is about one who dials: all that it says of one must fit. */
+  /** Whether it matches a caller: all its patterns must match. */
   isAbout(who: Who): boolean;
   /** Whether it is about dials of an agent that has these names. */
   isAboutNode(names: readonly string[]): boolean;

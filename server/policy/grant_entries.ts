@@ -115,7 +115,7 @@ function texts(patterns: readonly Wildcard[]): readonly string[] {
   return [...new Set(patterns.map(({ pattern }) => pattern))].sort();
 }
 
-// What a node may say that it serves: addresses besides its own name, and
+// A node's permitted announcements: addresses besides its own name, and
 // services for others.
 
 const GRANT: Shape<Identifiers> = as(FULL_TEXT, (text, at) => {
@@ -180,9 +180,9 @@ export function joinedGrants(several: readonly Identifiers[]): Identifiers {
   };
 }
 
-// An entry of a policy's `admins`: who may ask a server about itself, or operate
-// it, from another machine by certificate, or by its socket as a user of this
-// one.
+// An entry of a policy's `admins`: the people who may ask a server about
+// itself, or operate it: from another machine by certificate, or on this
+// machine as a user of its socket.
 
 /** More users than a machine can have. */
 export const UID_MAX = 2 ** 32 - 1;

@@ -39,7 +39,7 @@ export interface DialWay {
    * Since when its other end was asked for a sign of life and has not answered.
    */
   readonly askedMs: number | undefined;
-  /** Its other end has answered so lately that it lives, and hears us. */
+  /** Its other end has answered so recently that it is alive and reachable. */
   readonly isProven: boolean;
   /** Asks its other end for a sign of life, unless one is waited for. */
   checkLiveness(): void;

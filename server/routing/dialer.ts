@@ -128,7 +128,7 @@ export class Dialer {
       request.maybeNode === true &&
       meantNode(request, this.options) !== undefined
     ) {
-      // No dial was made or denied: the next one says whom it means.
+      // No dial was made or denied: the next dial names the node.
       const error = hostIsNode(request.target.address);
       request.span?.end(error.message);
       return failedDial(answer, error);

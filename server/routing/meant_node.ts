@@ -69,7 +69,7 @@ export function hostIsNode(address: string): DialError {
 // Which nodes are connected, as text for a caller that named none, or one that
 // is not there.
 //
-// Refuses to know who may learn of them: its caller has decided that.
+// It does not check whether the caller may learn them.
 
 /** Names in one sentence; further ones are only counted. */
 export const NAMED_MAX = 5;

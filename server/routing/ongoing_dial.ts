@@ -103,7 +103,9 @@ export class OngoingDial extends Race<Choice, Conduit>
   /** What the caller has sent stays with it, until the agent is known to live. */
   #isHeld = false;
   #deadline: Timer | undefined;
-  /** What went with the dial and behind it: it passes no conduit here. */
+  /**
+   * The bytes that went with the dial and after it: they pass no conduit here.
+   */
   #earlyBytes = 0;
 
   constructor(
@@ -188,7 +190,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     }
   }
 
-  /** Another agent may be the one that is to hear what the caller sends. */
+  /** Another agent may be the one that will receive the caller's bytes. */
   get #isInDoubt(): boolean {
     return !this.#way.isProven && this.#hasChoice();
   }
@@ -228,7 +230,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     this.#choice.pending?.sendEarly?.(earlyData);
   }
 
-  /** The agent, its link or its target may stand still. */
+  /** The agent, its link or its target may have stopped. */
   protected override doubt(attempt: WayAttempt, times: number): NextDoubt {
     // It counts for nothing yet.
     if (attempt.asked !== this.#choice) return STILL_MS;
@@ -246,10 +248,10 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   /**
-   * Refuses it where all that is asked stands still, nothing was sent, and the
+   * Refuses the dial if no asked agent answers, nothing was sent, and the
    * caller may ask another server.
    *
-   * @returns Whether that was so.
+   * @returns Whether it did.
    */
   #isLeftToOthers(): boolean {
     if (this.#request.hasOthers !== true || this.hearer !== undefined) {

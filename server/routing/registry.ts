@@ -44,7 +44,7 @@ export interface NoAgent {
   readonly message: string;
   /** What no agent serves, such as `host=node7`. */
   readonly wanted: string;
-  /** It was here, so its name is no slip. */
+  /** It was here, so its name is no typing error. */
   readonly wasSeen: boolean;
 }
 
@@ -128,8 +128,8 @@ export class Registry {
   }
 
   /**
-   * Links that may have been let in as what this node is, or was granted: among
-   * them all that proved nothing.
+   * Links that may have been admitted by this node's name or grants: all
+   * unauthenticated ones are among them.
    */
   about(node: string): readonly AgentLink[] {
     return this.#names.about(node).flatMap(({ links }) => links);

@@ -42,13 +42,15 @@ import { shownGauge } from "../metrics/metric_families.ts";
 /** A state that is open. */
 export interface OpenState {
   readonly store: Store;
-  /** What is this machine's alone; the store itself if that is a directory. */
+  /**
+   * The data of this machine alone; the store itself if that is a directory.
+   */
   readonly local: DirectoryStore;
   /** It was made just now. */
   readonly isNew: boolean;
 }
 
-/** What is to be opened. */
+/** The state to open. */
 export interface StateSource {
   readonly connection: StoreConnection;
   /** What keys of authorities are encrypted with; absent: nothing. */
@@ -249,8 +251,8 @@ function incomplete(store: Store, found: string): StoreError {
   );
 }
 
-// What is counted and noted of a state that is not on this machine: whether it
-// can be reached, and for how long not.
+// The metrics and events of a remote state: whether it can be reached, and
+// since when not.
 
 /** Adds what can be seen of it. A directory has no such metrics. */
 export function watchOutages(

@@ -44,7 +44,7 @@ export interface Rule {
   keysOf(peer: Candidate["peer"]): readonly string[];
   /** The keys for a host; the first key with agents decides. */
   search(host: string): Iterable<string>;
-  /** The first agent stands under a key, or the last one does no more. */
+  /** The first agent gets this key, or the last one loses it. */
   used?(key: string, change: 1 | -1): void;
 }
 
@@ -155,7 +155,7 @@ function cidrRule(): Rule {
   const keyOf = (address: IpAddress, length: number) =>
     `${address.length}/${length} ${address.join()}`;
   return {
-    // What is not a prefix was refused before.
+    // Text that is no prefix was refused before.
     keysOf: ({ identifiers }) =>
       identifiers.cidr.flatMap((text) => {
         const prefix = parseIpPrefix(text);

@@ -54,7 +54,7 @@ export type AdsState =
   | { readonly kind: "waiting"; readonly problem: string }
   | { readonly kind: "stopped" };
 
-/** What a connection is made of. */
+/** The parts of a connection. */
 export interface AdsConnectionOptions<T> {
   readonly client: AdsClient<T>;
   readonly upstream: Upstream;

@@ -1,11 +1,11 @@
 /**
- * What a client of xDS has of each kind, across streams (wanted, held, awaited,
- * known not to exist), and the resources that it holds of all kinds together, with
- * what they need, within limits.
+ * The resources of a client of xDS by kind, across streams (wanted, held,
+ * awaited, known not to exist), and the resources that it holds of all kinds
+ * together, with what they need, within limits.
  *
  * A resource is held as long as it is wanted: because the owner named it, or
- * because another held resource needs it. Each addition and removal is reported as
- * a change; `ads_client.ts` decides when to ask and what to answer.
+ * because another held resource needs it. Each addition and removal is reported
+ * as a change; `ads_client.ts` decides when to ask and what to answer.
  *
  * @module
  */

@@ -54,7 +54,7 @@ export function readResource(
 }
 
 /**
- * What is to be asked for with a resource.
+ * The further resources that a resource needs.
  *
  * @throws {RefusedResource} When a part of it is broken.
  */

@@ -15,11 +15,11 @@ import type {
   ErrorDetail,
 } from "../../proto/xds/discovery.ts";
 
-/** What a subscription needs to know of its kind. */
+/** A subscription's facts about its kind. */
 export interface SubscribedKind {
   readonly typeUrl: string;
   readonly wanted: WantedNames;
-  /** Of the last response that was accepted, on whatever stream (SotW). */
+  /** From the last accepted response, on any stream (SotW). */
   readonly acceptedVersion: string;
   /** Versions of what is held, by name, for a server to compare (Delta). */
   heldVersions(): ReadonlyMap<string, string>;

@@ -38,7 +38,7 @@ export interface CachedSourceOptions extends Tools {
   readonly now?: () => number;
 }
 
-/** What is told of a copy. Plain data. */
+/** The facts about a copy. Plain data. */
 export interface CopyStatus {
   /** When the copy in use was stored, while the source has not spoken yet. */
   readonly recalledFrom?: string;
@@ -48,18 +48,18 @@ export interface CopyStatus {
 
 /** Where the copy stands. */
 type State =
-  /** The source has said nothing yet. */
+  /** The source has sent nothing yet. */
   | { readonly kind: "waiting"; readonly timer: Timer }
   /** The copy is served; `savedMs`: it is of then. */
   | { readonly kind: "recalled"; readonly savedMs: number }
-  /** The source speaks for itself. */
+  /** The source has sent its own state. */
   | { readonly kind: "live" };
 
 export class CachedSource implements Source, Sink {
   readonly name: string;
   readonly #path: string;
   readonly #timers: Timers;
-  /** All that the source has said. */
+  /** The whole state of the source. */
   readonly #entries = new SourceEntries();
   #state: State = { kind: "live" };
   #sink: Sink | undefined;
@@ -229,7 +229,7 @@ interface Item {
   readonly endpoints?: ServiceEndpoints;
 }
 
-/** What was read. */
+/** The content that was read. */
 interface Copy extends Required<CatalogPart> {
   readonly savedMs: number;
 }

@@ -34,7 +34,7 @@ export type Follower = (
   diff: Diff,
 ) => void | Promise<void>;
 
-/** What a catalog is made of. */
+/** The parts of a catalog. */
 export interface CatalogOptions extends Tools {
   /** The first that has a service owns it. */
   readonly sources: readonly Source[];

@@ -1,8 +1,6 @@
 /**
- * What one source has said so far, and SET, ADD and REMOVE on it.
- *
- * An entry that says the same as before stays the object that it was: identity
- * is what everything above compares.
+ * The state of one source, and SET, ADD and REMOVE on it. An unchanged entry
+ * stays the same object, because later steps compare identities.
  *
  * @module
  */
@@ -23,7 +21,7 @@ import {
   SERVICES_MAX,
 } from "./model/validate.ts";
 
-/** What came of a change. */
+/** The result of a change. */
 export interface Outcome {
   /** Services whose entry, or whose endpoints, are not what they were. */
   readonly touched: ReadonlySet<string>;

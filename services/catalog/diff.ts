@@ -1,5 +1,5 @@
 /**
- * What is different between two snapshots, and how people read it.
+ * The differences between two snapshots, and their text for people.
  *
  * @module
  */
@@ -56,7 +56,7 @@ export function diffSnapshots(before: Snapshot, after: Snapshot): Diff {
   return { services: diffMaps(before.services, after.services), endpoints };
 }
 
-/** Whether there is nothing in it. */
+/** Whether it is empty. */
 export function isEmptyDiff({ services, endpoints }: Diff): boolean {
   return isNothing(services) && endpoints.length === 0;
 }

@@ -1,8 +1,7 @@
 /**
- * What was in the catalog a while ago: clients of discovery use it until they
- * receive and acknowledge its removal, so the server still has to know the way.
- *
- * No timer forgets: entries that are too old go when one is added or looked up.
+ * Endpoints that were removed from the catalog lately: clients of discovery use
+ * them until they acknowledge the removal, so the server must still know them.
+ * There is no timer: old entries go when one is added or looked up.
  *
  * @module
  */

@@ -102,7 +102,7 @@ export class Registration {
       value: bytesOf(JSON.stringify(endpointValue(endpoint))),
       lease,
     }));
-    // All or none, and one event for who watches.
+    // All or none, and one event for watchers.
     await client.txn(`write endpoints of ${service}`, {
       compare: [],
       success: puts.map((requestPut) => ({ requestPut })),
@@ -110,7 +110,7 @@ export class Registration {
   }
 }
 
-/** `10.0.0.7:5432`, and behind it the port's name if it has one. */
+/** `10.0.0.7:5432`, followed by the port's name if it has one. */
 function endpointId({ address, ports }: Endpoint): string {
   const host = bracketed(address);
   return ports.map(({ name, port }) =>

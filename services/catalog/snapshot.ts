@@ -57,7 +57,7 @@ export function targetsOf(
   return list === undefined ? NOTHING : targetsIn(list, portName);
 }
 
-/** The same for a list at hand, which is a catalog's: it never changes. */
+/** The same for a list of a catalog, which never changes. */
 export function targetsIn(
   list: readonly Endpoint[],
   portName: string,

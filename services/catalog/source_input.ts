@@ -1,6 +1,6 @@
 /**
- * One source's place in the catalog: takes what it says, keeps what it has said,
- * and counts.
+ * One source's place in the catalog: takes its reports, keeps its state, and
+ * counts.
  *
  * @module
  */

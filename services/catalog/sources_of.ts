@@ -1,7 +1,6 @@
 /**
- * Sources of services out of plain data: which of them, and how each is reached.
- *
- * It refuses to know who wrote that down: flags, a file or a program.
+ * Sources of services from plain data: the kinds, and the access to each. It
+ * does not know whether flags, a file or a program gave the data.
  *
  * @module
  */

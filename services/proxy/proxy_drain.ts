@@ -33,7 +33,7 @@ export interface ProxyLoad {
   readonly sessions: number;
 }
 
-/** What has to be done at each step. */
+/** The actions of each step. */
 export interface ProxyDrainSteps {
   readonly load: ProxyLoad;
   /** Another process has the ports: open none any more. */

@@ -36,7 +36,7 @@ import { FileSource } from "../catalog/sources/file.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { PROXY_DEFAULTS } from "./defaults.ts";
 
-/** What a service proxy is made of. */
+/** The parts of a service proxy. */
 export interface ServiceProxyOptions
   extends
     ProxySettings,

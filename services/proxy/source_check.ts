@@ -36,7 +36,7 @@ import {
 /** Limit for each source and for all together: more lines help no reader. */
 export const PROBLEMS_MAX = 100;
 
-/** What one source has said. */
+/** The content of one source. */
 export interface CheckedSource {
   readonly name: string;
   readonly services: number;
@@ -45,7 +45,7 @@ export interface CheckedSource {
 
 export interface SourceReport {
   readonly sources: readonly CheckedSource[];
-  /** What has to be mended, one line each. */
+  /** The faults, one line each. */
   readonly problems: readonly string[];
   /** What may be meant so. */
   readonly notes: readonly string[];
@@ -86,7 +86,7 @@ export async function checkSources(
   };
 }
 
-/** Two that want one place; who has it is who chooses first. */
+/** Two ports that want one place; the first to choose gets it. */
 function placeProblems(places: readonly PlannedAddress[]): readonly string[] {
   const problems: string[] = [];
   const holders = new Map<string, string>();
@@ -145,7 +145,7 @@ async function readOnce(source: Source, timers: Timers): Promise<OneReading> {
   return sink;
 }
 
-/** Takes what a source says until it has said all, or cannot. */
+/** Takes a source's reports until its state is whole, or it fails. */
 class OneReading implements Sink {
   readonly entries = new SourceEntries();
   readonly problems: string[] = [];

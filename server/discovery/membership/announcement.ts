@@ -99,7 +99,7 @@ export function authorizeAnnouncement(
 const TOO_MANY = `only ${ANNOUNCED_SERVICES_MAX} services of one agent are ` +
   "taken; this one and what follows is left out";
 
-/** Why nothing of an agent can be accepted. */
+/** Why an agent's whole announcement is refused. */
 function problemOfAgent(
   { agentId, identity }: LinkPeer,
   { letsAnonymous }: AnnouncementRules,

@@ -488,13 +488,13 @@ export class MembershipSource implements Source {
   }
 }
 
-/** What is known of an agent. */
+/** The knowledge about an agent. */
 type Known =
   /** It has links here. */
   | { readonly kind: "linked" }
   /** It had, maybe in an earlier life of this server, and lost the last one. */
   | { readonly kind: "lost" }
-  /** Only what another server says of it. */
+  /** Only another server's report of it. */
   | { readonly kind: "heard"; readonly state: OfferingAgent["state"] };
 
 /** One agent with all its links. */

@@ -36,7 +36,7 @@ export const SHARDS = 64;
  */
 export const SHARD_LENGTH_MAX = 200 * 1024;
 
-/** How long what a server that is gone has said is kept, as agents are. */
+/** How long the report of a departed server is kept, the same as for agents. */
 const KEPT_MS = 600_000;
 
 /** What `SharedOffers` needs from outside. */
@@ -52,7 +52,7 @@ export interface SharedOffersOptions {
   readonly kept?: MemberMemory;
 }
 
-/** What another server has said. */
+/** Another server's report. */
 interface PeerTexts {
   readonly parts: Map<string, readonly RememberedAgent[]>;
   /** When it went; absent: it is there. */
@@ -194,7 +194,7 @@ function mergedOf(
   return merged;
 }
 
-/** An agent as another server has it. */
+/** An agent in another server's report. */
 export interface OfferingAgent {
   readonly id: string;
   /** The name that it proved; empty: none. */
@@ -219,7 +219,7 @@ export interface PeerOffers {
   readonly current: ReadonlyMap<string, OfferingAgent>;
   /** Begins to look; `changed` is called after each change of `current`. */
   start(changed: () => void): void;
-  /** Settles when nothing of it runs any more. */
+  /** Settles when its last part has stopped. */
   stop(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a client of discovery is to see before it is content: numbers of things, and
- * what some of them say.
+ * The conditions that a client of discovery waits for: numbers of resources,
+ * and the content of some.
  *
  * @module
  */

@@ -35,7 +35,7 @@ export type SeenBy = Pick<
   "held" | "absent" | "status"
 >;
 
-/** What a client is to see before it is content. */
+/** The conditions of a client. */
 export interface Condition {
   /** For people. */
   readonly text: string;
@@ -79,7 +79,7 @@ export class SubscriberRefusedError extends Error {
   readonly tunnelCode: Code = "TUN701";
 }
 
-/** What was waited for did not come about in time. */
+/** The conditions were not met in time. */
 export class SubscriberTimeoutError extends Error {
   override readonly name = "SubscriberTimeoutError";
   readonly tunnelCode: Code = "TUN119";
@@ -220,7 +220,7 @@ export type SubscriberProfile =
   /** Just these. */
   | { readonly kind: "raw"; readonly wants: readonly Want[] };
 
-/** What is asked for first. */
+/** The first requests. */
 export function wantsOf(form: SubscriberProfile): readonly Want[] {
   switch (form.kind) {
     case "proxy":
@@ -249,7 +249,7 @@ export function userAgentOf({ kind }: SubscriberProfile): string {
   }
 }
 
-/** Takes whatever can be read. */
+/** Accepts every resource that can be read. */
 export function readerFor(
   form: SubscriberProfile,
 ): ResourceReader<DecodedResource> {

@@ -1,6 +1,6 @@
 /**
- * What is made of objects that never change: once, and kept for as long as they
- * live, so nothing has to be cleared.
+ * Derived values of immutable objects: computed once, and kept as long as the
+ * objects live, so that no cleanup is needed.
  *
  * @module
  */

@@ -2,8 +2,8 @@
  * What the catalog holds: services, the ports that they have, and the endpoints
  * behind them.
  *
- * Plain frozen data in one form, whatever source it comes from. It refuses to
- * know where anything comes from, who listens, and how endpoints are chosen.
+ * Plain frozen data in one form, whatever source it comes from. It knows
+ * neither sources nor listeners nor the choice of endpoints.
  *
  * @module
  */
@@ -39,7 +39,7 @@ export interface Service {
   readonly announced?: true;
 }
 
-/** What is proxied is one port of one service. */
+/** The proxy serves one port of one service. */
 export interface ServicePort {
   /** Empty for the only port of a service. */
   readonly name: string;
@@ -97,7 +97,7 @@ export interface ServicePolicy {
   readonly udpIdleMs?: number;
   /** How long connections may go on when their service is removed. */
   readonly drainMs?: number;
-  /** What becomes of TCP connections whose endpoint is to get no new ones. */
+  /** The fate of TCP connections whose endpoint gets no new ones. */
   readonly onEndpointRemoved?: EndpointEnd;
   /** And of those whose endpoint is unready, or ill while another is well. */
   readonly onEndpointDown?: EndpointEnd;
@@ -154,7 +154,7 @@ interface HealthCheckTimes {
   readonly fall?: number;
 }
 
-/** As HAProxy has it. */
+/** HAProxy's defaults. */
 export const HEALTH_RISE = 2;
 export const HEALTH_FALL = 3;
 
@@ -195,7 +195,7 @@ export const WELL_STATUSES: readonly StatusRange[] = [
 export interface HealthTls {
   /** Its certificate has to be one that this machine trusts; absent: any is. */
   readonly verify?: boolean;
-  /** What it is asked for (SNI) and verified by; absent: `host`, or its address. */
+  /** Its name in SNI and in its certificate; absent: `host`, or its address. */
   readonly serverName?: string;
 }
 
@@ -259,7 +259,7 @@ export interface ServiceEndpoints {
   readonly endpoints: readonly Endpoint[];
 }
 
-/** What a service is called wherever one text is needed: `namespace/name`. */
+/** The name of a service as one text: `namespace/name`. */
 export function keyOf(
   { namespace, name }: { readonly namespace: string; readonly name: string },
 ): string {

@@ -16,8 +16,8 @@ export interface Source {
   /** For people and for metrics: `file`, `etcd`; unique in a catalog. */
   readonly name: string;
   /**
-   * Reads once before `start`, so that who serves nothing because of a slip is
-   * told so at once; absent where a source may be away and come back.
+   * Reads once before `start`, so that an error in the input is reported at
+   * once; absent for a source that may be away and come back.
    *
    * @throws {SourceUnusableError}
    */
@@ -34,7 +34,7 @@ export interface Source {
   reconcile(): Promise<void>;
 }
 
-/** What a person wrote cannot be used. One sentence, with the way to mend it. */
+/** A user's text cannot be used. One sentence, with the remedy. */
 export class SourceUnusableError extends Error {
   override readonly name = "SourceUnusableError";
   readonly tunnelCode: Code = "TUN124";
@@ -57,10 +57,9 @@ export interface PartKeys {
 }
 
 /**
- * What a source says. Each call is one change, made before it returns.
- *
- * An entry that is not as it must be (see `validate.ts`) is refused alone, with
- * a line in the log; what the catalog had in its place stays.
+ * The reports of a source. Each call is one change, made before it returns. An
+ * invalid entry (see `validate.ts`) is refused alone, with a line in the log;
+ * its earlier version stays.
  */
 export interface Sink {
   /** SET: these, and no others. An empty list is one, too. */
@@ -87,7 +86,9 @@ export interface Sink {
    * @param problem Which entry, and why.
    */
   refused(problem: string): void;
-  /** Everything there is was said: after the first list, and each later one. */
+  /**
+   * The whole state was delivered: after the first list, and each later one.
+   */
   synced(): void;
   /**
    * The source cannot be followed now; its earlier entries stay. `synced` ends

@@ -190,7 +190,7 @@ function checkHealth(health: HealthCheck): string | undefined {
   return kind === "tcp" ? undefined : checkQuestion(health);
 }
 
-/** What is written into a request has no space and no line end. */
+/** Text for a request must have no space and no line end. */
 function checkQuestion(
   health: Exclude<HealthCheck, { kind: "tcp" }>,
 ): string | undefined {

@@ -61,7 +61,10 @@ export class FileSource implements Source {
   /** That the catalog has now. */
   #text: string | undefined;
   #document: CatalogDocument = { services: [], endpoints: [] };
-  /** Reads come one after the other, so that the last one is of the newest. */
+  /**
+   * Reads come one after another, so that the last one reads the newest
+   * content.
+   */
   #reads = Promise.resolve();
 
   constructor({ path, timers, open }: FileSourceOptions) {

@@ -257,7 +257,7 @@ async function follow(
     await response.body?.cancel();
     const target = new URL(next, url);
     if (target.origin !== new URL(url).origin) {
-      // What it is shown is for the server that was named.
+      // Its credentials are only for the named server.
       const { authorization: _, ...others } = headers as Record<string, string>;
       headers = others;
     }
@@ -307,7 +307,7 @@ function innermost(error: Error): string {
   return inner.message;
 }
 
-/** A URL as it may stand in a log. */
+/** A URL in a form for the log. */
 function withoutSecrets(url: string): string {
   const parsed = new URL(url);
   parsed.username = parsed.password = parsed.search = "";

@@ -67,7 +67,7 @@ export const LOCAL_LIMITS: QuotaLimits = {
  */
 export const IDLE_QUOTAS_MAX = 4_096;
 
-/** What is charged in advance when a stream whose requests waited goes on. */
+/** The charge in advance when a stream with waiting requests goes on. */
 export const RESUMED_WORK_MS = 20;
 
 /** See the module description. */
@@ -187,7 +187,7 @@ export class Quota {
   }
 }
 
-/** All quotas, by who answers for a call. */
+/** All quotas, by the node or address that a call counts for. */
 export class Quotas {
   readonly #quotas = new Map<string, Quota>();
 

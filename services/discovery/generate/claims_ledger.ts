@@ -100,13 +100,13 @@ export class ClaimsLedger {
       RESOURCE_KINDS.some((kind) => this.#undecided[kind].size > 0);
   }
 
-  /** What is decided: the same maps for as long as their content is the same. */
+  /** The decisions: the same maps as long as their content is the same. */
   take(): ByKind {
     const services = this.#services.all;
     return byKind((kind) => this.#drafts[kind].finish(services));
   }
 
-  /** What is not served, in the order of services. */
+  /** The unserved claims, in the order of services. */
   takeUnserved(): readonly Unserved[] {
     return this.#unservedList ??= this.#unservedServices.all
       .flatMap((service) => this.#unserved.get(service)!);
@@ -162,7 +162,7 @@ export class ClaimsLedger {
     this.#noteHolder(conflict.claims, before, holder);
   }
 
-  /** The sentences about the losing services name the one that has it. */
+  /** The sentences about the losing services name the winner. */
   #noteHolder(
     claims: readonly Claim[],
     before: Claim | undefined,
@@ -285,7 +285,7 @@ export class Conflict {
 export class ClaimIndex {
   readonly #all = new Map<string, Claim | Conflict>();
 
-  /** The claim that has it. */
+  /** The winning claim. */
   holderOf(thing: string): Claim | undefined {
     const one = this.#all.get(thing);
     return one instanceof Conflict ? one.claims[0] : one;

@@ -56,7 +56,7 @@ export function isVirtualAddress(host: string): boolean {
 }
 
 /**
- * What the virtual addresses of a catalog stand for, and for a while those of
+ * The endpoints behind a catalog's virtual addresses, and for a while those of
  * removed endpoints: clients use them until they receive the removal.
  *
  * After a restart of the server, clients that come with an address from before

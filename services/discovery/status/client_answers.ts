@@ -1,6 +1,6 @@
 /**
- * What the admin API answers about clients of discovery, and how far each is, by
- * kind, as Pilot's syncz has it. Everything is made when it is asked for.
+ * The admin API's answers about clients of discovery, and the progress of each,
+ * by kind, like Pilot's syncz. Everything is computed on request.
  *
  * @module
  */
@@ -28,7 +28,7 @@ import type {
 } from "../subscriptions/stream_status.ts";
 import type { View } from "../view/view.ts";
 
-/** What is shown. */
+/** The shown values. */
 export interface Shown {
   readonly catalog: Catalog;
   readonly streams: ReadonlySet<SubscriberStream>;
@@ -51,7 +51,7 @@ export interface ClientDiff {
   readonly unserved: readonly Unserved[];
 }
 
-/** What there is to ask besides a list of clients. */
+/** The questions besides a list of clients. */
 export const DISCOVERY_ANSWERS = [
   "sync",
   "diff",
@@ -172,7 +172,7 @@ export interface KindSummary {
   readonly wildcard: boolean;
   readonly sent?: ResponseSummary;
   readonly acked?: ResponseSummary;
-  /** What it refused last, if it has acknowledged nothing since. */
+  /** Its last refusal, if it has acknowledged nothing since. */
   readonly nacked?: ResponseSummary & {
     readonly message: string;
     readonly names: readonly string[];

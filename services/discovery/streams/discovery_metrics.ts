@@ -71,7 +71,7 @@ const HISTOGRAMS = {
     "From a change until a client has acknowledged all of it.",
 };
 
-/** What is asked for at each scrape. */
+/** The values that each scrape reads. */
 export interface DiscoveryFigures {
   readonly streams: ReadonlySet<SubscriberStream>;
   /** Services of which something is not served, over all groups. */
@@ -214,7 +214,7 @@ export class DiscoveryMetrics {
   }
 }
 
-/** What is made of each name and its help. */
+/** Makes a metric of each name and its help. */
 function each<Name extends string, Made>(
   helps: Readonly<Record<Name, string>>,
   make: (name: string, help: string) => Made,

@@ -57,7 +57,7 @@ export class RequestAccount {
     else this.#withheldBytes += bytes;
   }
 
-  /** The quota may have time again: its streams go on one after the other. */
+  /** The quota may have time again: its streams go on one after another. */
   resume(): void {
     if (this.#withheldBytes === 0 || !this.quota.mayGoOn) return;
     this.quota.worked(RESUMED_WORK_MS);

@@ -102,7 +102,7 @@ export class SubscriberStream implements ServerCallEvents {
     this.#reader = new MessageReader({
       messageBytesMax: REQUEST_BYTES_MAX,
       encoding: encodingOf(call.metadata),
-      // The decoder keeps nothing of it.
+      // The decoder does not keep it.
       lends: true,
       onMessage: (message) => this.#onMessage(message),
     });

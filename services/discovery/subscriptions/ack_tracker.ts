@@ -44,7 +44,7 @@ export const ANSWER_WAIT_MS = 10_000;
  */
 export const SLOW_AFTER_MS = 1_000;
 
-/** What a NACK is compared with. */
+/** The state that a NACK is compared with. */
 export interface NackContext {
   /** The resources of the view. */
   readonly now: ByName;
@@ -191,7 +191,7 @@ export class AckTracker {
     return known === undefined ? this.acked(sent) : known.had;
   }
 
-  /** Whether a name was sent, and the client has acknowledged nothing of it. */
+  /** Whether a name was sent and never acknowledged. */
   isUnanswered(name: string): boolean {
     if (this.#uncertain?.isUnanswered(name)) return true;
     if (this.#inFlight?.fresh.has(name) !== true) return false;

@@ -200,7 +200,7 @@ export class PendingNames {
     return this.#names;
   }
 
-  /** Names among them that the client asked for anew. */
+  /** The names among them that the client requested again. */
   get asked(): Names {
     return this.#asked;
   }

@@ -232,8 +232,8 @@ export abstract class KindSubscription {
   }
 
   /**
-   * Whether the client has something of `name`, or nothing of it is waited for:
-   * it does not ask for it, refuses it, or it does not exist.
+   * Whether the client has some version of `name`, or none is expected: it does
+   * not request it, refuses it, or it does not exist.
    */
   isUsable(name: string): boolean {
     if (!this.#names.covers(name) || !this.now.has(name)) return true;
@@ -309,8 +309,9 @@ export abstract class KindSubscription {
   }
 
   /**
-   * What is sent of `resource`. Of refused content that is what the client
-   * acknowledged last, and only if the name is pending; a suspect is tried then.
+   * The content to send for `resource`. If it was refused, that is the last
+   * acknowledged version, and only if the name is pending; a suspect is tried
+   * then.
    */
   protected sendable(resource: Resource, pending: Names): Resource | undefined {
     const isPending = pending.has(resource.name);
@@ -383,7 +384,8 @@ export abstract class KindSubscription {
     if (this.nacked === undefined && !this.isHolding) {
       return namesOfList(select(changed, this.now).resources);
     }
-    // A stand-in, or a held resource, is new to a client that does not have it.
+    // A replacement, or a held resource, is new to a client that does not have
+    // it.
     return namesOfList(resources.filter(({ name }) => changed.has(name)));
   }
 

@@ -57,7 +57,7 @@ interface NackedContent {
 
 /** How a resource was refused. */
 export interface Nack {
-  /** What was acknowledged before, if that is known. */
+  /** The last acknowledged version, if known. */
   readonly good: Resource | undefined;
   /** Whether the view has the refused content; else that stood in for another. */
   readonly isThere: boolean;

@@ -40,7 +40,7 @@ export class NameSet {
     /** Without the wildcard. */
     readonly names: ReadonlySet<string>,
     readonly isWildcard: boolean,
-    /** Only the stream that has it may change it. */
+    /** Only the stream that owns it may change it. */
     readonly isOwn: boolean,
     length: number = lengthOf(names),
   ) {

@@ -1,5 +1,5 @@
 /**
- * What one stream was sent and how the client answered, for people: Pilot's syncz,
+ * One stream's responses and the client's answers, for people: Pilot's syncz,
  * per kind.
  *
  * @module
@@ -95,7 +95,7 @@ export interface ResourceStatus {
   readonly reason?: string;
 }
 
-/** What a subscription knows of a kind. */
+/** A subscription's facts about a kind. */
 interface SubscriptionFacts {
   readonly names: NameSet;
   readonly sent: ByName | undefined;

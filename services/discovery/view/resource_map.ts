@@ -39,7 +39,7 @@ export function sumOf(resources: Iterable<Resource>): ContentSum {
   });
 }
 
-/** The sum of sums, which is the sum of all resources behind them. */
+/** The sum of sums, which is the sum of all later resources. */
 export function total(sums: () => Iterable<ContentSum>): ContentSum {
   let words: Uint32Array | undefined;
   let count = 0;

@@ -47,7 +47,7 @@ export interface VirtualRange {
   readonly count: number;
 }
 
-/** What has to be known of a port to find its place. */
+/** The facts about a port that decide its place. */
 export type PlacedPort = Pick<ProxiedPort, "key" | "service" | "servicePort">;
 
 const LOOPBACK = parseIpPrefix("127.0.0.0/8")!;

@@ -23,7 +23,7 @@ export const GONE_MS: number = 7 * 24 * 3_600_000;
  */
 export const GONE_MAX = 10_000;
 
-/** One who has a number, or had it. */
+/** A service that has a number, or had it. */
 export interface ReservedNumber {
   readonly owner: string;
   readonly number: number;
@@ -64,7 +64,7 @@ export class ReservedNumbers {
     this.#forget();
   }
 
-  /** All, for who keeps them. */
+  /** All numbers, for storage. */
   get all(): Iterable<ReservedNumber> {
     return this.#byOwner.values();
   }
@@ -101,7 +101,7 @@ export class ReservedNumbers {
     this.onChanged();
   }
 
-  /** Takes the number of who is gone longest, for another. */
+  /** Takes the number of the service that is gone longest, for another. */
   reclaim(isFit: (number: number) => boolean): number | undefined {
     for (const owner of this.#gone) {
       const { number } = this.#byOwner.get(owner)!;
@@ -136,7 +136,7 @@ export class ReservedNumbers {
 /** How soon a change is on disk. */
 export const ADDRESS_FILE_SAVE_DELAY_MS = 100;
 
-/** Longer ones are not read: 20,000 services need a tenth of it. */
+/** Longer files are not read: 20,000 services need a tenth of this. */
 const FILE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Two names of 253 characters, one of 63, and the separators. */

@@ -47,7 +47,7 @@ import type { Timers } from "../../../proto/sync/clock.ts";
 import { TunnelService } from "../../../proto/xds/xds_messages.ts";
 
 /**
- * What a proxy tells about the discovery server that it follows. Plain data that
+ * A proxy's report about the discovery server that it follows. Plain data that
  * survives JSON.
  */
 export interface DiscoveryStatus extends Partial<CopyStatus> {
@@ -67,7 +67,7 @@ export interface DiscoveryStatus extends Partial<CopyStatus> {
 const PROXY_USER_AGENT = "tunnel";
 
 /**
- * What a node proxy names itself to a discovery server.
+ * The id of a node proxy for a discovery server.
  *
  * @param id The node's name, or one that begins with it and a slash.
  * @param zone Its zone; empty: unknown.
@@ -248,8 +248,8 @@ export function followDiscovery(
 }
 
 /**
- * What is counted of a proxy's discovery (`tunnel_discovery_client_…`); values
- * are asked for at each scrape. Labels are kinds of resources.
+ * The metrics of a proxy's discovery (`tunnel_discovery_client_…`); values are
+ * asked for at each scrape. Labels are kinds of resources.
  */
 export function registerDiscoveryClientMetrics(
   registry: MetricRegistry,

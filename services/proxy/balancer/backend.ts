@@ -14,7 +14,7 @@ import type { Target } from "../../catalog/snapshot.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import { type Family, familyOf } from "./families.ts";
 
-/** What a health check has found. */
+/** The finding of a health check. */
 export type Health = "unknown" | "well" | "ill";
 
 export class Backend {
@@ -73,7 +73,7 @@ export class Backend {
     return nowMs < this.ejectedUntilMs;
   }
 
-  /** A dial has failed. @returns Whether it is left out because of it. */
+  /** A dial has failed. @returns Whether the backend is left out for that. */
   failed(
     problem: string,
     nowMs: number,

@@ -34,7 +34,7 @@ import {
 import { Backend, backendKeyOf, EJECTION } from "./backend.ts";
 import type { Families, Family } from "./families.ts";
 
-/** What a service wants of its balancer. */
+/** A service's settings for its balancer. */
 export interface BalancerPolicy {
   readonly balance: Balance;
   readonly affinity: Affinity;
@@ -236,7 +236,10 @@ export class Balancer {
     }
   }
 
-  /** Whether it is left out because this machine has addresses of others only. */
+  /**
+   * Whether it is left out because this machine has addresses of the other
+   * family only.
+   */
   isBeyond({ family }: Backend): boolean {
     return family !== undefined && family === this.#lacking;
   }

@@ -1,10 +1,8 @@
 /**
  * Which family of addresses this machine lacks: in a cluster of two families
- * services have endpoints of both, and a machine that has one of them would
- * only try the other's in vain.
- *
- * It refuses to know routes: a machine with an address of a family is taken to
- * have that family.
+ * services have endpoints of both, and dials to a missing family would all
+ * fail. Routes are not checked: a machine with an address of a family counts as
+ * having it.
  *
  * @module
  */

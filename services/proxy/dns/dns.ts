@@ -31,7 +31,9 @@ export const QUESTION_BYTES_MAX = 1_024;
 /** The longest answer over UDP: larger ones are cut up on the way, and lost. */
 export const DNS_DATAGRAM_BYTES_MAX = 1_232;
 
-/** Over UDP for who does not say that he takes more (RFC 1035 §4.2.1). */
+/**
+ * Limit over UDP for clients that do not state a larger one (RFC 1035 §4.2.1).
+ */
 const PLAIN_BYTES_MAX = 512;
 
 const HEADER_BYTES = 12;
@@ -74,7 +76,7 @@ export class DnsResponder {
 
   constructor(private readonly zone: DnsZone) {}
 
-  /** @returns `undefined` where there is nothing to be answered. */
+  /** @returns `undefined` when there is no answer to send. */
   answer(
     bytes: Uint8Array,
     transport: DnsTransport,

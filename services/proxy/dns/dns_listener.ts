@@ -49,7 +49,7 @@ const ANSWERS_FROM_ANYWHERE =
 
 /** Answers questions. */
 export interface DnsAnswers {
-  /** @returns `undefined` where there is nothing to be answered. */
+  /** @returns `undefined` when there is no answer to send. */
   answer(
     bytes: Uint8Array,
     transport: DnsTransport,
@@ -157,7 +157,7 @@ function together(one: PortListener & Closing, other: Closing): PortListener {
   };
 }
 
-/** The questions of one connection, one after the other. */
+/** The questions of one connection, one after another. */
 class Questions {
   readonly #conn: Socket;
   readonly #asker: DnsAsker;

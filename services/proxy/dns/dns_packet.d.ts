@@ -1,4 +1,4 @@
-/** What is used of `dns-packet`, which brings no types of its own. */
+/** The used part of `dns-packet`, which has no types of its own. */
 
 declare namespace packet {
   interface Question {

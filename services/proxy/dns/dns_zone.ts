@@ -27,7 +27,7 @@ export type DnsFact =
   | { readonly type: "A" | "AAAA"; readonly address: string }
   | { readonly type: "SRV"; readonly port: number; readonly target: string };
 
-/** What is known of a name. */
+/** The records of a name. */
 export type ZoneAnswer =
   /** It is no business of this zone's. */
   | { readonly kind: "elsewhere" }

@@ -7,7 +7,7 @@
 
 import { DEFAULT_NAMESPACE } from "../../catalog/model/model.ts";
 
-/** The domain of services, as the DNS listener has it. */
+/** The domain of services in the DNS listener. */
 export const SERVICE_DOMAIN = "svc.tunnel";
 
 /** One port of a service, and where it is. */
@@ -22,8 +22,8 @@ export interface LocalName {
 /**
  * `WEB_SERVICE_HOST`, `WEB_SERVICE_PORT` and, where ports have names,
  * `WEB_SERVICE_PORT_HTTP`, a line each. Services of other namespaces than
- * `default` have that in front: `SHOP_WEB_SERVICE_HOST`. Of two that come to the
- * same name, the one of `default` has it, and else the first by name.
+ * `default` have theirs as prefix: `SHOP_WEB_SERVICE_HOST`. When two services
+ * give the same name, the one in `default` gets it, or else the first by name.
  */
 export function environmentText(names: readonly LocalName[]): string {
   const lines = new Map<string, string>();

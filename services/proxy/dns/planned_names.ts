@@ -20,7 +20,7 @@ import {
 import type { LocalName } from "./local_names.ts";
 import { inOrderOfPlacing, portKey } from "../listeners/proxied_port.ts";
 
-/** What has to be known. */
+/** The input of a plan. */
 export interface PlanOptions {
   readonly sources: readonly Source[];
   readonly addresses: LocalAddresses;
@@ -82,7 +82,9 @@ export interface PlannedAddress {
   readonly address: ListenAddress | undefined;
 }
 
-/** Every port, in the order of the catalog; who chooses first is as in a proxy. */
+/**
+ * Every port, in the order of the catalog; the order of choice is the proxy's.
+ */
 export function plannedAddresses(
   { services }: Pick<Snapshot, "services">,
   book: LocalAddressBook,

@@ -20,9 +20,9 @@ import { DialError } from "../../../proto/peer/dial_error.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 
 /**
- * A try through the tunnel gets no less: of three servers two may stand still, and
- * each is doubted for a second; then it takes the round trips to a server
- * and from there to an agent before the target is even asked.
+ * Least time of a try through the tunnel: two of three servers may have
+ * stopped, and each is doubted only after a second; then come the round trips
+ * to a server and to an agent before the target is asked.
  */
 export const AGENT_TIMEOUT_MS_MIN = 3_500;
 

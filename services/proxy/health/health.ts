@@ -82,13 +82,13 @@ export class HealthChecks {
   }
 }
 
-/** What came of one check. */
+/** The result of one check. */
 type Finding =
   | { readonly kind: "well" }
   | { readonly kind: "ill"; readonly problem: string }
   | { readonly kind: "unknown" };
 
-/** The checks of one backend, one after the other. */
+/** The checks of one backend, one after another. */
 class BackendCheck {
   readonly #stopped = new AbortController();
   /** Consecutive answers that contradict the present state. */
@@ -104,7 +104,7 @@ class BackendCheck {
     private readonly onFinding: () => void,
   ) {}
 
-  /** One that a slip of ours ended is tried again later. */
+  /** A check that an internal error ended is tried again later. */
   now(): void {
     unawaited("proxy", this.#check(), () => this.#wait());
   }

@@ -44,7 +44,7 @@ const WORDS_LENGTH_MAX = 200;
 /** What an endpoint is asked. */
 export type AskedHealth = Exclude<HealthCheck, { readonly kind: "tcp" }>;
 
-/** What a question takes from its machine. */
+/** A question's tools from its machine. */
 export interface QuestionContext {
   readonly timers: Timers;
   /** Gives it up. */

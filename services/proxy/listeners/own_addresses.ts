@@ -17,7 +17,7 @@ import { socketStore } from "../../../net/bind/socket_store.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import type { PortListener } from "./proxied_port.ts";
 
-/** Hosts that stand for every address of the machine. */
+/** Hosts that mean every address of the machine. */
 const EVERYWHERE: readonly string[] = ["", "0.0.0.0", "::"];
 
 /** `tcp host:port`, as requested and not as bound. */
@@ -37,7 +37,7 @@ interface Holder {
 export class OwnAddresses {
   readonly #holders = new Map<string, Holder>();
   readonly #closing = new Map<string, Promise<void>>();
-  /** What they are in the store by; absent outside a change. */
+  /** Their keys in the store; absent outside a change. */
   #left: Map<string, string> | undefined;
 
   /** @param name Who has the address now. */

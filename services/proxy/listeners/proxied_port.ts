@@ -32,7 +32,7 @@ import type { Random } from "../balancer/strategies.ts";
 import type { EndpointDialer } from "../endpoints/endpoint_dialer.ts";
 import { Histogram } from "../../../platform/metrics/metrics.ts";
 
-/** What a proxy takes from its machine, and its settings. */
+/** A proxy's tools from its machine, and its settings. */
 export interface ProxyContext extends Tools, ProxySettings {
   /** The listeners for dials and connections. */
   readonly reports: DialReports;
@@ -73,7 +73,7 @@ export type ConnectionDefaults =
   >
   & { readonly ejection: Ejection };
 
-/** What it means for connections that their backend may get no new ones. */
+/** The effect on connections when their backend gets no new ones. */
 export type Leaving =
   /** It goes away. */
   | "removed"
@@ -110,8 +110,8 @@ export interface PortProxy {
   /** The service's settings for running connections may have changed. */
   updated?(): void;
   /**
-   * Nothing new may go to these: sessions move, connections may go on as their
-   * service has it. Harmless when it is said again.
+   * These backends get nothing new: sessions move, and connections go on by
+   * their service's setting. May be called again.
    */
   left(backends: readonly Backend[], why: Leaving): void;
   /**
@@ -131,8 +131,8 @@ export type CreatePortProxy = (
 ) => PortProxy;
 
 /**
- * What is counted of a port, with the name and the help of its metric; bytes and
- * connections are with its backends, too.
+ * The counts of a port, with the name and the help of each metric; backends
+ * have bytes and connections, too.
  */
 export const PORT_COUNTS = {
   accepted: ["connections_total", "Clients that came."],
@@ -269,7 +269,7 @@ export class ProxiedPort {
   }
 }
 
-/** What a port of a service is called. */
+/** The name of a service's port. */
 export function portKey(service: string, portName: string): string {
   return portName === "" ? service : `${service}:${portName}`;
 }

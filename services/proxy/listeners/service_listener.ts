@@ -27,7 +27,7 @@ export const BIND_RETRY_MS_MAX = 10_000;
 
 /** What a listener takes from outside. */
 export interface ServiceListenerOptions extends Tools {
-  /** What is listened for: `default/web:http`. */
+  /** The port's name: `default/web:http`. */
   readonly name: string;
   readonly protocol: Protocol;
   /** One for all that may want the same addresses. */
@@ -63,7 +63,7 @@ export class ServiceListener {
     return this.#opened?.listener.address;
   }
 
-  /** What was bound; its port is the real one, also when any was wanted. */
+  /** The bound address; its port is the real one, even if any was wanted. */
   get bound(): ListenAddress | undefined {
     return this.#opened === undefined ? undefined : {
       hostname: this.#opened.at.hostname,
@@ -143,7 +143,7 @@ export class ServiceListener {
     } catch (error) {
       return this.#onFailure(error);
     }
-    // What is open at once is said at once.
+    // A listener that opens at once is reported at once.
     if (!(opening instanceof Promise)) return this.#onOpen(at, opening);
     const opened = opening.then((listener) => {
       if (attempt === this.#attempt) this.#onOpen(at, listener);

@@ -46,7 +46,7 @@ import { ServiceListener } from "../listeners/service_listener.ts";
 import { TcpPortProxy } from "../sessions/tcp_proxy.ts";
 import { UdpSessions } from "../sessions/udp_sessions.ts";
 
-/** What a proxy is made of. */
+/** The parts of a proxy. */
 export interface ProxyOptions {
   readonly catalog: Catalog;
   readonly context: ProxyContext;
@@ -265,7 +265,7 @@ export class Proxy {
     return this.#create(served.port, served.port.servicePort);
   }
 
-  /** Each listens where it should; who moves away makes room before. */
+  /** Each port moves to its place; ports that move away make room first. */
   #place(changed: readonly ServedPort[]): void {
     const placed: (readonly [ServedPort, ListenAddress])[] = [];
     const byPort = new Map(changed.map((served) => [served.port, served]));
@@ -296,7 +296,7 @@ export class Proxy {
     this.#withdraw(served, drainMs);
   }
 
-  /** Its endpoints stay: who was queued at the port is to have one. */
+  /** Its endpoints stay, because queued clients must get one. */
   #withdraw(served: ServedPort, drainMs: number): void {
     this.#served.delete(served.port.key);
     this.#book.release(served.port);

@@ -43,7 +43,7 @@ export interface BackendDial {
   readonly onTry?: (backend: Backend) => void;
 }
 
-/** What came of it. */
+/** The result. */
 export type BackendFound =
   /** A connected conduit without a handler; its end is reported to `closed`. */
   | {

@@ -16,8 +16,8 @@ export class IdleLink {
 
 /**
  * Things in the order in which they were last active, so that the oldest is
- * at hand however many there are: a search for it would be a gift to a sender
- * that makes sessions up.
+ * found at once, however many there are: a search would help a sender that
+ * invents sessions.
  */
 export class IdleList<Item extends IdleLink> {
   #oldest: Item | undefined;
@@ -99,7 +99,7 @@ export class UnorderedList<Item extends ListItem> {
     return this.#items.length;
   }
 
-  /** The one at hand may leave; no other one, and none may come. */
+  /** The item of this step may leave; no other one may leave or come. */
   *[Symbol.iterator](): Iterator<Item> {
     // Backwards: the item that replaces a removed one was visited already.
     for (let place = this.#items.length - 1; place >= 0; place--) {

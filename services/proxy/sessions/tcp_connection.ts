@@ -57,7 +57,7 @@ export class TcpConnection implements ConduitObserver, ListItem {
    * round trip.
    */
   #looked: Socket | undefined;
-  /** What it said first, which the dial brings. */
+  /** The client's first bytes, which the dial brings. */
   #early = NO_BYTES;
   #joined: Joined | undefined;
   #joinedMs: number | undefined;

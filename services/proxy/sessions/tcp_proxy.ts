@@ -53,7 +53,7 @@ export class TcpPortProxy implements PortProxy {
   /** Connections of which one side is over. */
   #halfClosed = 0;
   #sweep: { readonly timer: Timer; readonly dueMs: number } | undefined;
-  /** Listeners that are closed, and may still give who was queued there. */
+  /** Listeners that are closed, and may still return queued clients. */
   #closing = 0;
   /** `over`: the time of every connection is over. */
   #end: "none" | "draining" | "over" = "none";
@@ -100,7 +100,7 @@ export class TcpPortProxy implements PortProxy {
     return this.#connections.size + this.#closing;
   }
 
-  /** What is connected stays so by default: its backend may well finish. */
+  /** Connections stay by default, because their backend may finish them. */
   left(backends: readonly Backend[], why: Leaving): void {
     if (why === "service removed") return;
     const setting = why === "down" ? "onEndpointDown" : "onEndpointRemoved";

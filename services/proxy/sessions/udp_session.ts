@@ -44,7 +44,7 @@ export const SESSION_WAITING_DATAGRAMS_MAX = 64;
 /** And their bytes: of the longest datagrams there is room for one. */
 export const SESSION_WAITING_BYTES_MAX = 64 * 1024;
 
-/** A socket that clients send to, and the sessions of those who did. */
+/** A socket for clients, and their sessions. */
 export interface SessionHome {
   readonly socket: DatagramSocket;
   /** By `senderKey`. */

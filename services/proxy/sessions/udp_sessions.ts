@@ -46,8 +46,8 @@ import { type SessionHome, UdpSession } from "./udp_session.ts";
 
 /**
  * Sessions of one port at once; then the one that was silent for longest makes
- * room. A sender who reaches the port can make up clients, and each costs a port
- * towards its backend, of which Linux has 28,232 for everybody.
+ * room. A sender can invent clients, and each costs a local port, of which
+ * Linux has 28,232 in total.
  */
 export const SESSIONS_MAX = 20_000;
 
@@ -175,7 +175,7 @@ export class UdpSessions implements PortProxy {
     return this.#drained.promise;
   }
 
-  /** The backend has said something, which was passed on. */
+  /** The backend has sent bytes, which were passed on. */
   onAnswer(session: UdpSession): void {
     if (session.isLeaving) return;
     this.#current.touch(session, this.context.timers.now());

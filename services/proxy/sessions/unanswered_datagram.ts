@@ -26,12 +26,12 @@ export const UNANSWERED_MS = 2_000;
 /** Endpoints that one datagram is sent to at most. */
 export const UNANSWERED_TRIES_MAX = 32;
 
-/** What all sessions of a port may keep. */
+/** Limit for all sessions of a port. */
 export interface UnansweredBudget {
   bytes: number;
 }
 
-/** A datagram that was refused, and by whom. */
+/** A refused datagram, and the backends that refused it. */
 export interface RefusedDatagram {
   readonly bytes: Uint8Array;
   readonly by: ReadonlySet<Backend>;

@@ -1,9 +1,9 @@
 /**
- * What a proxy counts, for Prometheus: `tunnel_proxy_…`.
+ * A proxy's metrics for Prometheus: `tunnel_proxy_…`.
  *
  * The catalog names the labels, so their number is limited: ports and endpoints
- * beyond the limits are counted together, and ports that were never used have no
- * histograms, which are many lines.
+ * beyond the limits are counted together, and ports that were never used have
+ * no histograms, which are many lines.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * What a proxy tells about itself: `/debug/proxy`, and what `tunnel services` and
- * `tunnel endpoints` make of it. Plain data that survives JSON.
+ * A proxy's report about itself: `/debug/proxy`, and the output of `tunnel
+ * services` and `tunnel endpoints`. Plain data that survives JSON.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * What a service proxy serves, as people see it: how much at a glance, what is
- * wrong with which port or endpoint, and which discovery server it follows.
+ * The services of a proxy for people: a summary, the problems of ports and
+ * endpoints, and its discovery server.
  *
  * @module
  */

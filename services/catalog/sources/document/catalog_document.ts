@@ -42,7 +42,7 @@ export class CatalogDocumentError extends Error {
   readonly tunnelCode: Code = "TUN124";
 }
 
-/** What a document says. */
+/** The content of a document. */
 export interface CatalogDocument {
   readonly services: readonly Service[];
   readonly endpoints: readonly ServiceEndpoints[];

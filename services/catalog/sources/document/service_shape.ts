@@ -55,10 +55,10 @@ import {
 import { PORT, sayUnanswered, SERVICE_POLICY } from "./policy_shape.ts";
 import type { DocumentPath } from "../../../../platform/documents/document_map.ts";
 
-/** A service and what is behind it. */
+/** A service and its endpoints. */
 export interface ReadService {
   readonly service: Service;
-  /** Absent: it says nothing of endpoints, so another source's count. */
+  /** Absent: it does not state endpoints, so another source's count. */
   readonly behind?: readonly Endpoint[];
 }
 
@@ -162,7 +162,7 @@ export const SERVICE: Shape<ReadService> = as(
     ports: list(SERVICE_PORT, { least: 1 }),
     affinity: AFFINITY,
     policy: SERVICE_POLICY,
-    // One list can stand in many places by YAML's aliases.
+    // YAML's aliases can put one list in many places.
     endpoints: list(ENDPOINT, { inAll: [CATALOG_ENDPOINTS_MAX, "endpoints"] }),
   }, { required: { name: "wanted a name", ports: "wanted one at least" } }),
   (given, at) => {

@@ -14,7 +14,7 @@ import type { Entry } from "../../../../neighbours/etcd/keys.ts";
 import type { Endpoint, Service, ServiceEndpoints } from "../../model/model.ts";
 import type { Code } from "../../../../proto/codes/codes.ts";
 
-/** What one key says about endpoints. */
+/** One key's report about endpoints. */
 interface EndpointsKey {
   /** The present value; it is parsed again when its service changes. */
   readonly text: string;
@@ -79,9 +79,9 @@ export class EtcdEntries {
   }
 
   /**
-   * What was touched since this was last asked.
+   * The services touched since the last call.
    *
-   * @returns Of services, `namespace/name`.
+   * @returns Their `namespace/name`.
    */
   takeTouched(): {
     readonly services: readonly string[];
@@ -196,7 +196,7 @@ export class EtcdEntries {
     this.#touched.endpoints.add(service);
   }
 
-  /** What a port is called there depends on the service. */
+  /** The name of a port there depends on the service. */
   #readEndpointsAgain(service: string): void {
     const keys = this.#endpoints.get(service);
     if (keys === undefined) return;
@@ -264,7 +264,7 @@ export class LayoutError extends Error {
   readonly tunnelCode: Code = "TUN124";
 }
 
-/** What a key is about. */
+/** The subject of a key. */
 export interface ParsedKey {
   readonly kind: "service" | "endpoints";
   /** `namespace/name`. */
@@ -274,9 +274,9 @@ export interface ParsedKey {
 }
 
 export interface EtcdLayout {
-  /** What a source of it is called. */
+  /** The name of a source with this layout. */
   readonly sourceName: string;
-  /** What all of its keys begin with; ends with `/`. */
+  /** The common prefix of its keys; ends with `/`. */
   readonly prefix: string;
   /** @throws {LayoutError} When the key is none of this layout. */
   placeOf(key: string): ParsedKey;

@@ -63,7 +63,7 @@ export class KubernetesFollower {
   readonly #services: ListWatch<KubernetesService>;
   readonly #slices: ListWatch<EndpointSlice>;
   readonly #joined = new EndpointSlices();
-  /** What was said whole. */
+  /** The parts that were delivered whole. */
   readonly #isSaid = { services: false, endpoints: false };
 
   /** @param first How each of the two is said at first. */
@@ -227,7 +227,7 @@ function isThere<T>(value: T | undefined): value is T {
   return value !== undefined;
 }
 
-/** What a list says may still be on its way through the watch. */
+/** A list may be ahead of the watch. */
 export const WATCH_GRACE_MS = 10_000;
 
 /** The client is the source's own, and ends with it. */
@@ -294,7 +294,7 @@ export class KubernetesSource implements Source {
     return suspects.flat().some(({ known, before }) => known() === before);
   }
 
-  /** What is listed now, by key: the versions. */
+  /** The present versions, by key. */
   async #versions(path: string): Promise<ReadonlyMap<string, string>> {
     const { items } = await listPages<KubernetesObject>(
       this.options.client,

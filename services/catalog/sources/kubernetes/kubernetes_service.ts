@@ -141,16 +141,16 @@ const VALUE_LENGTH_MAX = 1_024;
  */
 const VALUE_NODES_MAX = 128;
 
-/** What one sentence says of one annotation. */
+/** The annotation that one sentence is about. */
 const PROBLEM_LENGTH_MAX = 300;
 
 /** Those that one sentence names. */
 const NAMED_MAX = 3;
 
-/** What was wanted, and what could not be. */
+/** The wanted value, and the fault. */
 export interface AnnotatedPolicy {
   readonly policy: ServicePolicy;
-  /** What is left out, and why, in one clause; absent: nothing. */
+  /** The parts that are left out, and why, in one clause; absent: none. */
   readonly problem?: string;
 }
 
