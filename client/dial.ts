@@ -81,9 +81,7 @@ async function dialOnce(
     return await dialer.dial({
       target: { protocol, address },
       node,
-      oneAgent,
-      ...(signal === undefined ? {} : { signal }),
-      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      ...{ oneAgent, signal, timeoutMs },
     });
   } finally {
     dialer.close();

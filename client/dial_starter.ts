@@ -23,11 +23,11 @@ export interface TunnelDial extends DialWishes {
    * What the caller has to say at once, at most `EARLY_BYTES_MAX` bytes;
    * saves a round trip where it can.
    */
-  readonly earlyData?: Uint8Array;
+  readonly earlyData?: Uint8Array | undefined;
   /** Gives the dial up. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** `TUNNEL_DIAL_TIMEOUT_MS` unless given. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** How one kind of route starts a dial. */

@@ -127,7 +127,7 @@ class ConnectionForward implements Forward {
     }
     try {
       const far = await this.options.dialer.dial(
-        dialOf(this.options, early),
+        dialOf(this.options, early.length === 0 ? undefined : early),
       );
       socket.drop(early.length);
       await transfer(conduitOf(socket.handOver()), far);
@@ -142,15 +142,12 @@ class ConnectionForward implements Forward {
 }
 
 /** The dial for a caller that has sent `early`. */
-function dialOf(options: ForwardOptions, early: Uint8Array): TunnelDial {
-  const { protocol, address, node, oneAgent, timeoutMs } = options;
-  return {
-    target: { protocol, address },
-    node,
-    oneAgent,
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(early.length === 0 ? {} : { earlyData: early }),
-  };
+function dialOf(
+  { protocol, address, node, oneAgent, timeoutMs }: ForwardOptions,
+  early: Uint8Array | undefined,
+): TunnelDial {
+  const target = { protocol, address };
+  return { target, node, oneAgent, timeoutMs, earlyData: early };
 }
 
 // A local UDP port whose every caller gets a flow through the tunnel.
@@ -205,15 +202,9 @@ async function forwardDatagrams(
 
 async function serve(
   flow: DatagramFlow,
-  { address, node, oneAgent, timeoutMs, dialer }: ForwardOptions,
+  options: ForwardOptions,
 ): Promise<void> {
   const early = flow.takeFirst(EARLY_BYTES_MAX);
-  const far = await dialer.dial({
-    target: { protocol: "udp", address },
-    node,
-    oneAgent,
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(early === undefined ? {} : { earlyData: early }),
-  });
+  const far = await options.dialer.dial(dialOf(options, early));
   await transfer(flow, far);
 }

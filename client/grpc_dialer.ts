@@ -132,8 +132,8 @@ export class GrpcDialer implements DialStarter {
       timers: this.timers,
       dialId: dialIdOf(id ?? newConnectionId()),
       metadata: metadataOf(dial),
-      ...(earlyData === undefined ? {} : { earlyData }),
-      ...(onSending === undefined ? {} : { onSending, mayLeave }),
+      ...{ earlyData, onSending },
+      mayLeave: onSending && mayLeave,
     });
     signal.addEventListener("abort", () => pending.cancel());
     return promise;

@@ -49,10 +49,8 @@ export function relayDial(
   const dialed = dialer.dial({
     target,
     ...wishesOf(asked),
-    ...(id === undefined ? {} : { id }),
-    ...(trace === undefined ? {} : { trace }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(earlyData.length === 0 ? {} : { earlyData }),
+    ...{ id, trace, timeoutMs },
+    earlyData: earlyData.length === 0 ? undefined : earlyData,
     signal: abort.signal,
   }).then(
     (conduit) => answer.connected(conduit),

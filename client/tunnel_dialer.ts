@@ -203,10 +203,7 @@ async function dialWithin(
       { timers, timeoutMs, late, signal, givenUp },
       (signal) =>
         orAborted(
-          starter.start(
-            trace === undefined ? { ...dial, id } : { ...dial, id, trace },
-            signal,
-          ),
+          starter.start({ ...dial, id, trace }, signal),
           signal,
           // It may still succeed, and its result would have no owner.
           (conduit) => abandon(conduit, "the caller gave up"),
@@ -277,7 +274,7 @@ class ConnectDialer implements DialStarter {
       ...wishesOf(dial),
       id,
       trace,
-      ...(earlyData === undefined || isLater ? {} : { earlyData }),
+      earlyData: isLater ? undefined : earlyData,
     });
     signal.addEventListener("abort", () => pending.cancel());
     const conduit = await promise;

@@ -58,7 +58,7 @@ export interface TargetDialOptions extends DialRules {
   /** Default: {@linkcode TARGET_DIAL_TIMEOUT_MS}. */
   readonly timeoutMs?: number;
   /** Gives the dial up. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /**
    * Instead of `signal`, for callers that have one controller for each dial:
    * aborting it with a {@linkcode DialError} gives the dial up, and its

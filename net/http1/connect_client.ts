@@ -40,7 +40,7 @@ export interface ConnectOptions extends DialWishes {
    * The first bytes for the target; sent in one write with the request. At
    * most `EARLY_BYTES_MAX`, which a fresh socket always takes.
    */
-  readonly earlyData?: Uint8Array;
+  readonly earlyData?: Uint8Array | undefined;
 }
 
 /**

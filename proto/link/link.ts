@@ -175,9 +175,9 @@ export interface LinkDialOptions {
    * What the client sent already. It leaves together with DIAL_REQ and is the
    * first that the target receives; at most `EARLY_BYTES_MAX` bytes.
    */
-  readonly earlyData?: Uint8Array;
+  readonly earlyData?: Uint8Array | undefined;
   /** The connection's; absent: the agent makes one. */
-  readonly id?: ConnectionId;
+  readonly id?: ConnectionId | undefined;
   /** Sent where the carrier has a place for it: streams. */
   readonly trace?: TraceContext | undefined;
 }

@@ -70,16 +70,16 @@ interface DialProxyOptions {
    * server, any number otherwise (one call has one dial).
    */
   readonly dialId: Int64;
-  readonly observer?: PacketObserver;
+  readonly observer?: PacketObserver | undefined;
   /**
    * What the client sent already; it leaves together with DIAL_REQ. A Go server
    * drops it unread, so it is sent again once the connection stands.
    */
-  readonly earlyData?: Uint8Array;
+  readonly earlyData?: Uint8Array | undefined;
   /**
    * With it early data waits until `leave` is called, or for the answer.
    */
-  readonly mayLeave?: (leave: () => void) => void;
+  readonly mayLeave?: ((leave: () => void) => void) | undefined;
   /**
    * Called just before early data leaves; a `DialError` that it throws ends the
    * dial instead.

@@ -229,8 +229,7 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
       timers,
       dialId: id === undefined ? ++this.#dials : dialIdOf(id),
       observing: this.#counting,
-      ...(observer === undefined ? {} : { observer }),
-      ...(earlyData === undefined ? {} : { earlyData }),
+      ...{ observer, earlyData },
     });
   }
 

@@ -203,7 +203,7 @@ class PeerDial implements PendingDial {
           if (this.#state === "connected") this.#over();
         },
       },
-      ...(this.#early.length === 0 ? {} : { earlyData: this.#early }),
+      earlyData: this.#early.length === 0 ? undefined : this.#early,
     });
     // It may have been refused at once, and a new one may exist by now.
     const isOpen = this.#state === "asked" && asks === this.#asks;

@@ -213,7 +213,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     if (earlyData !== undefined) this.sayTo(attempt);
     asked.pending = attempt.pending = way.dial(
       attempt,
-      earlyData === undefined ? { id, trace } : { id, trace, earlyData },
+      { id, trace, earlyData },
     );
     if (asked !== this.#choice || this.#hasChoice()) {
       way.whenAlive(() => this.#release(attempt));

@@ -256,23 +256,23 @@ export function dnsService(
   tools: CountingTools,
   changed: () => void,
 ): ServiceListener {
-  const { log, timers, metrics } = tools;
   const responder = new DnsResponder(new DnsZone(proxy));
-  metrics.computedLabelled(
+  tools.metrics.computedLabelled(
     "counter",
     "tunnel_proxy_dns_answers_total",
     "Answers to DNS questions.",
     ["code"],
     () => [...responder.counts].map(([code, count]) => [[code], count]),
   );
-  return new ServiceListener({
-    name: "DNS",
-    protocol: "udp",
-    own: new OwnAddresses(),
-    log,
-    timers,
-    random: Math.random,
-    changed,
-    open: (at) => listenDns(at, responder, tools),
-  });
+  return new ServiceListener(
+    {
+      name: "DNS",
+      protocol: "udp",
+      own: new OwnAddresses(),
+      changed,
+      open: (at) => listenDns(at, responder, tools),
+    },
+    tools,
+    Math.random,
+  );
 }

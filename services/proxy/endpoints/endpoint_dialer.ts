@@ -41,10 +41,10 @@ export interface EndpointDial {
    */
   readonly takeEarly?: (() => Promise<Uint8Array>) | undefined;
   /** The connection's, which a tunnel's programs know it by. */
-  readonly id?: ConnectionId;
-  readonly trace?: TraceContext;
+  readonly id?: ConnectionId | undefined;
+  readonly trace?: TraceContext | undefined;
   /** Gives the dial up. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A target that could not be reached. The message is for people. */
@@ -151,11 +151,9 @@ export class MachineDialer implements EndpointDialer {
       return await this.#tunnel.dial({
         target: { protocol, address },
         timeoutMs: Math.max(timeoutMs, AGENT_TIMEOUT_MS_MIN),
-        ...(agent === undefined ? {} : { node: nodeText(agent) }),
-        ...(early.length === 0 ? {} : { earlyData: early }),
-        ...(id === undefined ? {} : { id }),
-        ...(trace === undefined ? {} : { trace }),
-        ...(signal === undefined ? {} : { signal }),
+        node: agent && nodeText(agent),
+        earlyData: early.length === 0 ? undefined : early,
+        ...{ id, trace, signal },
       });
     } catch (error) {
       if (!(error instanceof TunnelDialError)) throw error;
@@ -190,11 +188,7 @@ function dialDirectly(
   { protocol, timeoutMs, userTimeoutMs = 0, signal }: EndpointDial,
   resolver: Resolver,
 ): Conduit | Promise<Conduit> {
-  const limits = {
-    timeoutMs,
-    userTimeoutMs,
-    ...(signal === undefined ? {} : { signal }),
-  };
+  const limits = { timeoutMs, userTimeoutMs, signal };
   if (protocol === "tcp" && isIpAddress(address)) {
     return dialAddress({ hostname: address, port }, limits);
   }

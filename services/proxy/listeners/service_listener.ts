@@ -26,13 +26,12 @@ import type { PortListener } from "./proxied_port.ts";
 export const BIND_RETRY_MS_MAX = 10_000;
 
 /** What a listener takes from outside. */
-export interface ServiceListenerOptions extends Tools {
+export interface ServiceListenerOptions {
   /** The port's name: `default/web:http`. */
   readonly name: string;
   readonly protocol: Protocol;
   /** One for all that may want the same addresses. */
   readonly own: OwnAddresses;
-  readonly random: () => number;
   /** It is open, or cannot be: called when that is known. */
   changed?(): void;
   /** @throws {ListenError} */
@@ -51,11 +50,12 @@ export class ServiceListener {
   /** Recognizes an attempt that a newer one has replaced. */
   #attempt = 0;
 
-  constructor(private readonly options: ServiceListenerOptions) {
-    this.#backoff = new Backoff({
-      capMs: BIND_RETRY_MS_MAX,
-      random: options.random,
-    });
+  constructor(
+    private readonly options: ServiceListenerOptions,
+    private readonly tools: Tools,
+    random: () => number,
+  ) {
+    this.#backoff = new Backoff({ capMs: BIND_RETRY_MS_MAX, random });
   }
 
   /** `host:port` as bound; absent while there is none. */
@@ -155,10 +155,11 @@ export class ServiceListener {
   }
 
   #onOpen(at: ListenAddress, listener: PortListener): void {
-    const { log, name, own, protocol } = this.options;
+    const { name, own, protocol } = this.options;
+    const { log, timers } = this.tools;
     this.#closeOpened();
     this.#opened = { at, listener };
-    this.#openedAtMs = this.options.timers.now();
+    this.#openedAtMs = timers.now();
     const broken = listener.broken
       ?.then((why) => this.#onBroken(listener, why));
     if (broken !== undefined) unawaited("proxy", broken);
@@ -172,7 +173,8 @@ export class ServiceListener {
   /** It is opened again; soon only if it was well for long enough. */
   #onBroken(listener: PortListener, why: string): void {
     if (this.#opened?.listener !== listener) return;
-    const { log, name, timers } = this.options;
+    const { name } = this.options;
+    const { log, timers } = this.tools;
     const problem = `${listener.address} is heard no more: ${why}`;
     log.warn(`${name}: ${problem}; opening it again`, { code: "TUN904" });
     this.#closeOpened();
@@ -188,7 +190,8 @@ export class ServiceListener {
   #onFailure(error: unknown): void {
     const isForeseen = error instanceof ListenError;
     if (!isForeseen) reportInternalError("proxy", error);
-    const { log, name, own, protocol, timers } = this.options;
+    const { name, own, protocol } = this.options;
+    const { log, timers } = this.tools;
     const holder = own.holderOf(protocol, this.#wanted!);
     const problem = !isForeseen
       ? `Cannot listen: ${INTERNAL_ERROR}`

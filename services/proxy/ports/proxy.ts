@@ -243,16 +243,17 @@ export class Proxy {
       port,
       protocol,
       proxy,
-      listener: new ServiceListener({
-        name: port.key,
-        protocol,
-        own: this.#own,
-        log: context.log,
-        timers: context.timers,
-        random: context.random,
-        changed: () => context.changed?.(),
-        open: (at) => proxy.open(at),
-      }),
+      listener: new ServiceListener(
+        {
+          name: port.key,
+          protocol,
+          own: this.#own,
+          changed: () => context.changed?.(),
+          open: (at) => proxy.open(at),
+        },
+        context,
+        context.random,
+      ),
       health: new HealthChecks(port, context, (ill) => proxy.left(ill, "down")),
       problem: undefined,
     };

@@ -28,7 +28,7 @@ export interface BackendDial {
   /** The client's IP address. */
   readonly clientHost: string;
   /** The connection's. */
-  readonly id?: ConnectionId;
+  readonly id?: ConnectionId | undefined;
   /** The span that it is for. */
   readonly trace?: TraceContext | undefined;
   /** What the client sends first; see `EndpointDial.takeEarly`. */
@@ -125,9 +125,7 @@ class BackendRace extends PromisedRace<Backend, Conduit, BackendFound> {
       takeEarly: mayTakeEarly
         ? () => this.#takeEarly(attempt, takeEarly)
         : undefined,
-      signal,
-      ...(id === undefined ? {} : { id }),
-      ...(trace === undefined ? {} : { trace }),
+      ...{ signal, id, trace },
     });
     // A backend on this machine answers at once.
     if (conduit instanceof Promise) this.follow(attempt, conduit);
