@@ -99,8 +99,8 @@ const FLAGS = {
   ...STATE_FLAGS,
   "json": flag.boolean(false, {
     group: LIST,
-    help: "Print the records of the state as JSON, and ask no server; " +
-      "--output json has what a server says.",
+    help: "Print the state's records as JSON, without a server's answer; " +
+      "--output json has that.",
   }),
   "only": flag.choice(["", ...NODE_STATES], "", {
     group: LIST,

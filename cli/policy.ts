@@ -43,7 +43,7 @@ const { proxy: _, ...ASKED } = ASKED_FLAGS;
 const FLAGS = {
   ...inGroup(GROUP, {
     "as": flag.word("NAME", {
-      help: "Who dials: the name of a certificate (CN), node:NAME, or " +
+      help: "The caller: the name of a certificate (CN), node:NAME, or " +
         "socket:PATH for callers of a unix socket.",
     }),
     "group": flag.list([], {

@@ -61,7 +61,7 @@ const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
     help: "Send a PING to a server that has been silent for this long. The " +
       "server is lost when it does not answer within 1.4 times that, from " +
       "1s to 5.6s, or within four round trips. Servers of Konnectivity " +
-      "take a PING every 35s; their kernels are asked instead. " +
+      "accept a PING every 35s only, so the kernel probes them. " +
       "Konnectivity: 1h0m0s.",
   }),
   "links": flag.count(2, 1, 16, {

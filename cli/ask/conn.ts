@@ -44,10 +44,10 @@ const FLAGS = {
       help: "Only those of this node.",
     }),
     "caller": flag.word("NAME", {
-      help: "Only those that this user or node has asked for.",
+      help: "Only connections of this caller: a user or a node.",
     }),
     "target": flag.word("TEXT", {
-      help: "Only those whose target has this in it, such as :5432.",
+      help: "Only connections with this text in their target, such as :5432.",
     }),
     "service": flag.word("NAME", {
       help: "Only those of this service.",
@@ -56,7 +56,7 @@ const FLAGS = {
       help: "The greatest of this first.",
     }),
     "limit": flag.count(100, 1, CONDUITS_MAX, {
-      help: "No more rows than that.",
+      help: "Most rows to show.",
     }),
   }),
   "yes": flag.boolean(false, {

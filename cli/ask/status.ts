@@ -22,12 +22,12 @@ const FLAGS = {
   ...ADMIN_FLAGS,
   "exit-code": flag.boolean(false, {
     group: "The answer",
-    help: "End with 6 when an error is among the warnings, for scripts.",
+    help: "End with 6 when a warning is an error; for scripts.",
   }),
   "since": flag.life(0, 0, {
     group: "The answer",
-    help: "What passed through a server since then, such as 1h: it keeps an " +
-      "hour.",
+    help: "Also show a server's traffic over this time, such as 1h, the most " +
+      "that it keeps.",
     defaultText: "now alone",
   }),
   ...GENERAL_FLAGS,

@@ -36,7 +36,7 @@ const FLAGS = {
       help: "Pings to send.",
     }),
     "interval": flag.duration(1_000, 10, {
-      help: "Time between two of them.",
+      help: "Time between two pings.",
     }),
     "until": flag.boolean(false, {
       help:

@@ -91,7 +91,7 @@ export const KUBERNETES = "Kubernetes";
 /** How the API server is reached, and where servers publish themselves. */
 export const KUBERNETES_FLAGS = inGroup(KUBERNETES, {
   "kubeconfig": flag.file({
-    help: "How to reach the API server, where it is needed.",
+    help: "Kubeconfig file for the API server, if one is needed.",
     defaultText: "in-cluster",
   }),
   ...CONTENT_TYPE_FLAG,

@@ -40,7 +40,7 @@ export const STATE_FLAGS = {
   "state-key-file": flag.file({
     help: "Encrypt the keys of the CA in --state with this file's bytes, 32 " +
       "or more; all servers have the same one. etcd and kubernetes want " +
-      "it, or none, which encrypts nothing.",
+      'it, or "none" for no encryption.',
   }),
 } as const;
 

@@ -47,7 +47,7 @@ const FOR_ALL = "/usr/local/bin/tunnel";
 
 const PRINT_FLAG = flag.boolean(false, {
   group: "How",
-  help: "Show the files, and write and start nothing.",
+  help: "Only show the files: write and start nothing.",
 });
 
 const PURGE_FLAG = flag.boolean(false, {

@@ -30,7 +30,7 @@ export const PEER_FLAGS = inGroup("Several servers (docs/operations.md)", {
   "peers": flag.list([], {
     placeholder: "ID=HOST:PORT,…",
     help: "Other servers, by their --server-id and the address of their " +
-      "agent port, where they do not meet in --state. The list may " +
+      "agent port, if they have no common --state. The list may " +
       "contain this server, and be the same on all.",
   }),
   "peer-timeout": flag.duration(PEER_TIMEOUT_MS, TIMEOUT_LEAST_MS, {

@@ -55,7 +55,7 @@ const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
 const CLUSTER_FLAGS = inGroup("Cluster (who issues this agent's certificate)", {
   "kube-config": flag.file({
     aliases: ["kubeconfig"],
-    help: "How to reach the API server, as whom.",
+    help: "Kubeconfig file with the API server's address and credentials.",
     defaultText: "/etc/kubernetes/kubelet.conf, or as a Pod does with " +
       "--apiserver-addr",
   }),

@@ -84,7 +84,7 @@ export const COMMAND_LINE = {
     causes: [
       "No program runs, or it has another state directory.",
       "It listens on another admin port, or runs as another user.",
-      "It stands still: it takes connections and answers nothing.",
+      "It hangs: it accepts connections and does not answer.",
     ],
     mend: [
       "`tunnel doctor server` (or agent, or proxy).",
@@ -95,9 +95,9 @@ export const COMMAND_LINE = {
   TUN122: {
     slug: "admin-forbidden",
     title: "This user may not ask the program, or read its identity",
-    means: "The admin API knows who asks, and this user may not. Or the " +
-      "state directory is another user's: whether the node has joined " +
-      "cannot be told.",
+    means: "The admin API knows the caller, and this user has no right. Or " +
+      "the state directory is another user's: it is unknown whether the node " +
+      "has joined.",
     causes: [
       "The command runs as another user than the program; the API answers " +
       "root and the user that runs it.",
@@ -138,7 +138,7 @@ export const COMMAND_LINE = {
     ],
     mend: [
       "`tunnel config check FILE` shows all mistakes with their lines; " +
-      "`--kind policy` or `--kind services` says what it is.",
+      "`--kind policy` or `--kind services` sets its kind.",
       "Correct the file; it is read again by itself.",
     ],
     see: "operations.md",

@@ -32,10 +32,10 @@ export const JOINING = {
     slug: "name-taken",
     title: "The node's name is bound to another key",
     means: "A node of this name has joined, and this is not its key.",
-    causes: ["The machine was set up anew.", "Two machines have one name."],
+    causes: ["The machine was set up again.", "Two machines have one name."],
     mend: [
-      "Another machine has that name: choose another with `--name`.",
-      "Set up anew: `tunnel node forget NAME` on the server, then join again.",
+      "If another machine has that name, choose a new one with `--name`.",
+      "Set up again: `tunnel node forget NAME` on the server, then join again.",
     ],
     see: "identity.md",
   },
@@ -115,8 +115,8 @@ export const JOINING = {
     slug: "agent-refused",
     title: "The server does not admit an agent",
     means:
-      "The agent said who it is, and gets no link or no certificate here. " +
-      "The server would answer the same again: a person has to change " +
+      "The agent identified itself, and gets no link or no certificate here. " +
+      "The server would answer the same again: an operator has to change " +
       "something.",
     causes: [
       "The identity, the version, or a limit; the sentence says which " +

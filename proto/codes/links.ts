@@ -109,7 +109,7 @@ export const LINKS = {
     means: "The kernel of its machine answers, its program does not; or its " +
       "event loop was held up, and all that it carries waited.",
     causes: [
-      "It stands still or is overloaded.",
+      "It hangs or is overloaded.",
       "The machine has too little processor time, or swaps.",
       "The port is another's.",
     ],

@@ -53,8 +53,8 @@ export const MACHINE = {
   TUN906: {
     slug: "kept-file-unusable",
     title: "A file that was kept across restarts cannot be used",
-    means: "The program makes it anew, asks for a new certificate, or starts " +
-      "as if the file were not there.",
+    means: "The program creates it again, requests a new certificate, or " +
+      "starts as if the file were not there.",
     causes: [
       "The file is damaged, is missing, or is of a newer version.",
       "The agent's name or addresses have changed.",

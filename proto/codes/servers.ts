@@ -45,9 +45,9 @@ export const DISCOVERY = {
   TUN701: {
     slug: "source-failed",
     title: "A source of services cannot be followed, or had missed changes",
-    means: "What it said before stays in use; it is tried again, and all is " +
-      "read again. A server whose source has not answered since the start " +
-      "sends clients of discovery to other servers.",
+    means: "Its last state stays in use; it is tried again, and read as a " +
+      "whole. A server whose source has not answered since the start sends " +
+      "clients of discovery to other servers.",
     causes: [
       "etcd, the API server, the URL or the discovery server is away.",
       "The discovery server refuses this node.",
@@ -64,10 +64,10 @@ export const DISCOVERY = {
     slug: "service-unserved",
     title: "A client of discovery is not served, or rejects what it is sent",
     means:
-      "The service has something that these clients have no form for; or " +
-      "the client asks for what this server does not have, and may wait " +
-      "for ever; or it refuses an answer and keeps what it has. Of a " +
-      "client that does so again and again most lines are left out.",
+      "The service has a feature that these clients do not support; or the " +
+      "client asks for resources that this server does not have, and may " +
+      "wait without end; or it refuses an answer and keeps its earlier " +
+      "state. For a client that repeats this, most log lines are left out.",
     causes: [
       "The line says what, or has the client's reason.",
       "A client with a configuration for another control plane.",

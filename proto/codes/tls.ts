@@ -45,9 +45,9 @@ export const TLS = {
   TUN203: {
     slug: "certificate-unusable",
     title: "A certificate or key file cannot be used, or is odd",
-    means: "A file is not there, is not PEM, or holds something else; the " +
+    means: "A file is missing, is not PEM, or holds something else; the " +
       "key is another certificate's; or the certificate is not for this " +
-      "end of a connection. One that is only odd is used as it is.",
+      "end of a connection. A file that is only odd is used.",
     causes: [
       "A wrong path.",
       "Key and certificate are swapped, or only one of them was renewed.",
@@ -66,8 +66,7 @@ export const TLS = {
     title: "The other end's certificate is of a CA that is not trusted here",
     means: "No connection was made: the other end may be an impostor.",
     causes: [
-      "The CA file here is of another server, or the token is: it was told " +
-      "nothing of it.",
+      "The CA file or the token here belongs to another server.",
       "The server has a new CA, and this node was away when it changed.",
     ],
     mend: [
@@ -113,7 +112,7 @@ export const TLS = {
       "else, had no version or protocol in common with us, closed it, or " +
       "was silent.",
     causes: [
-      "A wrong port: agents connect to `--agent-port`, 8091 unless said.",
+      "A wrong port: agents connect to `--agent-port`, 8091 by default.",
       "A proxy or a load balancer answers in the server's place.",
       "A firewall or proxy on the way inspects TLS and refuses it.",
     ],

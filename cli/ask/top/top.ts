@@ -32,7 +32,7 @@ const FLAGS = {
       help: "Time between two questions.",
     }),
     "count": flag.count(0, 0, 1_000_000, {
-      help: "Print so many screens, and end; in a pipe, or with --output.",
+      help: "End after this many screens; in a pipe, or with --output.",
       defaultText: "until Ctrl-C",
     }),
     "sort": flag.choice(SORTS, "rate", {
@@ -42,7 +42,7 @@ const FLAGS = {
       help: "Only connections of this node.",
     }),
     "limit": flag.count(20, 1, 10_000, {
-      help: "No more connections than that; in a pipe, or with --output.",
+      help: "Most connections to show; in a pipe, or with --output.",
     }),
   }),
   ...GENERAL_FLAGS,
