@@ -13,11 +13,8 @@ import { EXPLAINED_CAP_MS, LINK_LOOK_MS } from "./retry_waits.ts";
 
 Deno.test("each address is wanted by itself, whatever count is reported", async () => {
   for (const count of [1, 2]) {
-    const world = new Map<string, string | undefined>([
-      ["a:1", "s1/p1"],
-      ["b:1", "s2/p1"],
-    ]);
-    const s = setUpWorld(world, { count });
+    const s = setUpWorld({ "a:1": "s1/p1", "b:1": "s2/p1" }, { count });
+    const { world } = s;
     await s.run(1_000);
     assertEquals(s.agentLinks.linkedServers, 2);
     for (const awayMs of [3_000, 30_000, 120_000]) {
@@ -36,11 +33,8 @@ Deno.test("each address is wanted by itself, whatever count is reported", async 
 });
 
 Deno.test("both come back when both were away", async () => {
-  const world = new Map<string, string | undefined>([
-    ["a:1", "s1/p1"],
-    ["b:1", "s2/p1"],
-  ]);
-  const s = setUpWorld(world, { count: 2 });
+  const s = setUpWorld({ "a:1": "s1/p1", "b:1": "s2/p1" }, { count: 2 });
+  const { world } = s;
   await s.run(5_000);
   for (const address of world.keys()) world.set(address, undefined);
   for (const link of [...s.links.values()]) await link.lose("killed");
@@ -51,11 +45,7 @@ Deno.test("both come back when both were away", async () => {
 });
 
 Deno.test("an address that never existed costs the other nothing", async () => {
-  const world = new Map<string, string | undefined>([
-    ["a:1", "s1/p1"],
-    ["gone:1", undefined],
-  ]);
-  const s = setUpWorld(world);
+  const s = setUpWorld({ "a:1": "s1/p1", "gone:1": undefined });
   await s.run(1_200_000, 200);
   assertEquals(s.attemptsAt("a:1"), 1);
   const sinceMs = s.timers.now();
@@ -64,11 +54,8 @@ Deno.test("an address that never existed costs the other nothing", async () => {
 });
 
 Deno.test("a server that is away leads to no storm on those that are linked", async () => {
-  const world = new Map<string, string | undefined>([
-    ["a:1", "s1/p1"],
-    ["b:1", "s2/p1"],
-  ]);
-  const s = setUpWorld(world, { count: 2 });
+  const s = setUpWorld({ "a:1": "s1/p1", "b:1": "s2/p1" }, { count: 2 });
+  const { world } = s;
   await s.run(5_000);
   world.set("b:1", undefined);
   await s.links.get("b:1")!.lose("killed");
@@ -83,11 +70,10 @@ Deno.test("a server that is away leads to no storm on those that are linked", as
 });
 
 Deno.test("a balancer before three servers, and an address that is dead", async () => {
-  const world = new Map<string, string | readonly string[] | undefined>([
-    ["lb:1", ["s1", "s1", "s2", "s1", "s2", "s3"]],
-    ["dead:1", undefined],
-  ]);
-  const s = setUpWorld(world, { count: 3 });
+  const s = setUpWorld({
+    "lb:1": ["s1", "s1", "s2", "s1", "s2", "s3"],
+    "dead:1": undefined,
+  }, { count: 3 });
   await s.run(5_000);
   assertEquals(s.agentLinks.linkedServers, 3);
   const sinceMs = s.timers.now();
@@ -96,11 +82,8 @@ Deno.test("a balancer before three servers, and an address that is dead", async 
 });
 
 Deno.test("two addresses of one server: the second keeps no links, and takes over", async () => {
-  const world = new Map<string, string | undefined>([
-    ["name:1", "s1/p1"],
-    ["10.0.0.1:1", "s1/p1"],
-  ]);
-  const s = setUpWorld(world);
+  const s = setUpWorld({ "name:1": "s1/p1", "10.0.0.1:1": "s1/p1" });
+  const { world } = s;
   await s.run(60_000);
   assertEquals(s.said, ["linked s1"]);
   const looked = s.attemptsAt("10.0.0.1:1");
@@ -123,11 +106,7 @@ Deno.test("two addresses of one server: the second keeps no links, and takes ove
 });
 
 Deno.test("an alias that turns out to lead elsewhere is linked to, too", async () => {
-  const world = new Map<string, string | readonly string[] | undefined>([
-    ["a:1", "s1"],
-    ["lb:1", ["s1", "s2"]],
-  ]);
-  const s = setUpWorld(world);
+  const s = setUpWorld({ "a:1": "s1", "lb:1": ["s1", "s2"] });
   await s.run(LINK_LOOK_MS.first);
   assertEquals(s.agentLinks.linkedServers, 2);
 });
@@ -148,11 +127,7 @@ Deno.test("two addresses that race for one server make no second link", async ()
 });
 
 Deno.test("two servers with one id are both linked, and reported once", async () => {
-  const world = new Map<string, string | undefined>([
-    ["a:1", "s1/p1"],
-    ["b:1", "s1/p2"],
-  ]);
-  const s = setUpWorld(world);
+  const s = setUpWorld({ "a:1": "s1/p1", "b:1": "s1/p2" });
   await s.run(1_000);
   assertEquals(s.said, ["linked s1", "linked s1"]);
   await s.run(10 * SERVERS_ONE_ID_MS);
@@ -160,11 +135,8 @@ Deno.test("two servers with one id are both linked, and reported once", async ()
 });
 
 Deno.test("a successor whose predecessor is not yet found dead is no second server", async () => {
-  const world = new Map<string, string | undefined>([
-    ["a:1", "s1/p1"],
-    ["b:1", "s1/p1"],
-  ]);
-  const s = setUpWorld(world);
+  const s = setUpWorld({ "a:1": "s1/p1", "b:1": "s1/p1" });
+  const { world } = s;
   await s.run(1_000);
   world.set("a:1", "s1/p2").set("b:1", "s1/p2");
   await s.run(LINK_LOOK_MS.first);
@@ -175,8 +147,8 @@ Deno.test("a successor whose predecessor is not yet found dead is no second serv
 });
 
 Deno.test("the successor of a server that is going is found, and the old link serves on", async () => {
-  const world = new Map<string, string | undefined>([["a:1", "s1/p1"]]);
-  const s = setUpWorld(world);
+  const s = setUpWorld({ "a:1": "s1/p1" });
+  const { world } = s;
   await s.run(60_000);
   const old = s.links.get("a:1")!;
   await old.drain();
@@ -196,11 +168,7 @@ Deno.test("the successor of a server that is going is found, and the old link se
 });
 
 Deno.test("an alias of a server that is going is no storm either", async () => {
-  const world = new Map<string, string | undefined>([
-    ["a:1", "s1/p1"],
-    ["b:1", "s1/p1"],
-  ]);
-  const s = setUpWorld(world);
+  const s = setUpWorld({ "a:1": "s1/p1", "b:1": "s1/p1" });
   await s.run(1_000);
   await s.links.get("a:1")!.drain();
   const sinceMs = s.timers.now();
@@ -215,8 +183,8 @@ Deno.test("a wait that the user has said is the first one", async () => {
 });
 
 Deno.test("a successor that is there at once is linked to at once", async () => {
-  const world = new Map<string, string | undefined>([["a:1", "s1/p1"]]);
-  const s = setUpWorld(world);
+  const s = setUpWorld({ "a:1": "s1/p1" });
+  const { world } = s;
   for (let process = 2; process < 5; process++) {
     await s.run(60_000, 500);
     const old = s.links.get("a:1")!;
@@ -231,11 +199,8 @@ Deno.test("a successor that is there at once is linked to at once", async () => 
 });
 
 Deno.test("who looks sees links, and why an address has none", async () => {
-  const world = new Map<string, string | undefined>([
-    ["a:1", "s1/p1"],
-    ["b:1", "s2/p1"],
-  ]);
-  const s = setUpWorld(world, { count: 2 });
+  const s = setUpWorld({ "a:1": "s1/p1", "b:1": "s2/p1" }, { count: 2 });
+  const { world } = s;
   await s.run(5_000);
   const before = s.agentLinks.view();
   assertEquals(before.held.map(({ by, link }) => `${by} ${link.serverId}`), [
@@ -268,18 +233,17 @@ function balanced(
     "b:1": "s2/bbbbbbbb",
     "c:1": "s3/cccccccc",
   },
-): { world: Map<string, string | undefined>; s: World } {
+): World {
+  const s = setUpWorld({ "lb:1": "s1/aaaaaaaa" }, { count: 3 });
   // Addresses that are not given are known to the world all the same.
-  const world = new Map<string, string | undefined>([["lb:1", "s1/aaaaaaaa"]]);
-  const s = setUpWorld(world, { count: 3 });
   for (const [address, name] of Object.entries(servers)) {
-    world.set(address, name);
+    s.world.set(address, name);
   }
-  return { world, s };
+  return s;
 }
 
 Deno.test("an agent links each server by the address that a server says", async () => {
-  const { s } = balanced();
+  const s = balanced();
   await s.run(100);
   s.links.get("lb:1")!.tell(ALL);
   await s.run(LEARNED_WITHIN_MS + 100);
@@ -293,7 +257,8 @@ Deno.test("an agent links each server by the address that a server says", async 
 });
 
 Deno.test("a server that is lost is linked by its own address, wherever the balancer leads", async () => {
-  const { world, s } = balanced();
+  const s = balanced();
+  const { world } = s;
   await s.run(100);
   s.links.get("lb:1")!.tell(ALL);
   await s.run(2_000);
@@ -309,7 +274,7 @@ Deno.test("a server that is lost is linked by its own address, wherever the bala
 });
 
 Deno.test("addresses that cannot be reached cost little, and the balancer is asked on", async () => {
-  const { s } = balanced({});
+  const s = balanced({});
   await s.run(100);
   s.links.get("lb:1")!.tell(ALL);
   await s.run(300_000, 200);
@@ -323,7 +288,8 @@ Deno.test("addresses that cannot be reached cost little, and the balancer is ask
 });
 
 Deno.test("an address that no server says any more is forgotten, and its link stays", async () => {
-  const { world, s } = balanced();
+  const s = balanced();
+  const { world } = s;
   await s.run(100);
   s.links.get("lb:1")!.tell(ALL);
   await s.run(2_000);
@@ -342,7 +308,8 @@ Deno.test("an address that no server says any more is forgotten, and its link st
 });
 
 Deno.test("when all servers are lost what was said last counts on", async () => {
-  const { world, s } = balanced();
+  const s = balanced();
+  const { world } = s;
   await s.run(100);
   s.links.get("lb:1")!.tell(ALL);
   await s.run(2_000);
@@ -355,7 +322,7 @@ Deno.test("when all servers are lost what was said last counts on", async () => 
 });
 
 Deno.test("a server that two addresses lead to is linked once", async () => {
-  const { s } = balanced({ "a:1": "s1/aaaaaaaa", "x:1": "s1/aaaaaaaa" });
+  const s = balanced({ "a:1": "s1/aaaaaaaa", "x:1": "s1/aaaaaaaa" });
   await s.run(100);
   // It is not the one that is said to be there, which is looked at seldom.
   s.links.get("lb:1")!.tell(["s9 x:1"], 1);
@@ -368,10 +335,8 @@ Deno.test("a server that two addresses lead to is linked once", async () => {
 });
 
 Deno.test("processes that share an address are all linked by it", async () => {
-  const world = new Map<string, string | readonly string[] | undefined>([
-    ["lb:1", "s1/aaaaaaaa"],
-  ]);
-  const s = setUpWorld(world, { count: 4 });
+  const s = setUpWorld({ "lb:1": "s1/aaaaaaaa" }, { count: 4 });
+  const { world } = s;
   world.set("b:1", ["s2/bbbbbbbb", "s2/bbbbbbbb", "s2-w1/cccccccc"]);
   await s.run(100);
   s.links.get("lb:1")!.tell([
@@ -387,7 +352,7 @@ Deno.test("processes that share an address are all linked by it", async () => {
 });
 
 Deno.test("a hostile server makes an agent connect to few places, and to no nonsense", async () => {
-  const { s } = balanced({});
+  const s = balanced({});
   await s.run(100);
   const many = Array.from({ length: 500 }, (_, at) => `h${at} h${at}:1`);
   s.links.get("lb:1")!.tell(["u unix:/etc/passwd", "p h:99999", ...many], 1);

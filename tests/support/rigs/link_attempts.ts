@@ -118,6 +118,7 @@ export interface Rig {
 
 /** The same, with servers that answer. */
 export interface World extends Rig {
+  readonly world: Map<string, Answering>;
   run(ms: number, stepMs?: number): Promise<void>;
   /** The last attempt of which a link came, by address. */
   readonly links: Map<string, Attempt>;
@@ -176,15 +177,15 @@ export function setUp(
   return { timers, attempts, said, retries, agentLinks };
 }
 
-/**
- * Servers that answer by themselves, as the test lets them.
- *
- * @param world By address: who answers there, nobody, or one after the other.
- */
+/** By address: who answers there, nobody, or one after the other. */
+type Answering = string | readonly string[] | undefined;
+
+/** Servers that answer by themselves, as the test lets them. */
 export function setUpWorld(
-  world: Map<string, string | readonly string[] | undefined>,
+  first: Readonly<Record<string, Answering>>,
   options: { count?: number } = {},
 ): World {
+  const world = new Map(Object.entries(first));
   const rig = setUp({ addresses: [...world.keys()] });
   const turns = new Map<string, number>();
   let answered = 0;
@@ -213,5 +214,5 @@ export function setUpWorld(
   const attemptsAt = (address: string, sinceMs = 0) =>
     rig.attempts.filter((one) => one.address === address && one.atMs >= sinceMs)
       .length;
-  return { ...rig, run, links, attemptsAt };
+  return { ...rig, world, run, links, attemptsAt };
 }
