@@ -1,8 +1,10 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
-import { AdminRig } from "../../tests/support/rigs/admin_rig.ts";
+import {
+  type AdminRig,
+  adminScene,
+} from "../../tests/support/rigs/admin_rig.ts";
 import {
   activateAuthority,
   retireAuthority,
@@ -18,18 +20,11 @@ function scene(
   name: string,
   test: (rig: AdminRig, timers: FakeTimers) => Promise<void>,
 ): void {
-  Deno.test(name, () =>
-    inMemoryFolder(async (root) => {
-      const timers = new FakeTimers();
-      const rig = await AdminRig.open(timers, root);
-      try {
-        await rig.join("edge-1", { identifiers: "ipv4=10.0.0.7" });
-        await rig.join("edge-2");
-        await test(rig, timers);
-      } finally {
-        rig.stop();
-      }
-    }));
+  adminScene(name, async (rig, timers) => {
+    await rig.join("edge-1", { identifiers: "ipv4=10.0.0.7" });
+    await rig.join("edge-2");
+    await test(rig, timers);
+  });
 }
 
 scene(

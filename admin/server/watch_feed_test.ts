@@ -1,7 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { inMemoryFolder } from "../../tests/support/memory/memory_folder.ts";
-import { AdminRig } from "../../tests/support/rigs/admin_rig.ts";
+import {
+  type AdminRig,
+  adminScene,
+} from "../../tests/support/rigs/admin_rig.ts";
 import { soon } from "../../tests/support/watch/event_loop.ts";
 import { turn } from "./node_view.ts";
 import { ITEMS_MAX, WATCH_TICK_MS } from "./watch_feed.ts";
@@ -48,29 +50,13 @@ class Screen {
   }
 }
 
-function scene(
-  name: string,
-  test: (rig: AdminRig, timers: FakeTimers) => Promise<void>,
-): void {
-  Deno.test(name, () =>
-    inMemoryFolder(async (root) => {
-      const timers = new FakeTimers();
-      const rig = await AdminRig.open(timers, root);
-      try {
-        await test(rig, timers);
-      } finally {
-        rig.stop();
-      }
-    }));
-}
-
 /** Until the next look is waited for. */
 async function tick(timers: FakeTimers): Promise<void> {
   assert(await soon(() => timers.pendingMs.includes(WATCH_TICK_MS)));
   timers.advance(WATCH_TICK_MS);
 }
 
-scene(
+adminScene(
   "a screen has all of it first, then what is other",
   async (rig, timers) => {
     const link = rig.link("edge-1");
@@ -102,7 +88,7 @@ scene(
   },
 );
 
-scene(
+adminScene(
   "who reads slowly gets fewer, and nothing that is out of date",
   async (rig, timers) => {
     const link = rig.link("edge-1");
@@ -125,7 +111,7 @@ scene(
   },
 );
 
-scene("a long list comes in pieces", async (rig) => {
+adminScene("a long list comes in pieces", async (rig) => {
   const count = ITEMS_MAX * 2 + 1;
   for (let at = 0; at < count; at++) rig.link(`n${at}`);
   const screen = await Screen.open(rig, "nodes");
@@ -139,7 +125,7 @@ scene("a long list comes in pieces", async (rig) => {
   screen.leave();
 });
 
-scene(
+adminScene(
   "nothing is made while nobody watches",
   async (rig, timers) => {
     const screens: Screen[] = [];
@@ -156,7 +142,7 @@ scene(
   },
 );
 
-scene(
+adminScene(
   "who comes after the last has left sees what is there now",
   async (rig) => {
     // So many that not each look is at all of them.

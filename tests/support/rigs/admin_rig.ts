@@ -33,6 +33,8 @@ import { DirectoryStore } from "../../../neighbours/store/directory_store.ts";
 import { FakeLink } from "../memory/fake_link.ts";
 import { MemoryConduit } from "../memory/memory_conduit.ts";
 import { RecordedLog } from "../watch/recorded_log.ts";
+import { FakeTimers } from "../memory/fake_timers.ts";
+import { inMemoryFolder } from "../memory/memory_folder.ts";
 
 /** What a test answers with. */
 export interface Answer {
@@ -214,4 +216,21 @@ export class AdminRig {
     this.conduits.stop();
     this.facts.files.close();
   }
+}
+
+/** Registers a test of a rig in a folder in memory. */
+export function adminScene(
+  name: string,
+  test: (rig: AdminRig, timers: FakeTimers) => Promise<void>,
+): void {
+  Deno.test(name, () =>
+    inMemoryFolder(async (root) => {
+      const timers = new FakeTimers();
+      const rig = await AdminRig.open(timers, root);
+      try {
+        await test(rig, timers);
+      } finally {
+        rig.stop();
+      }
+    }));
 }
