@@ -164,18 +164,6 @@ Deno.test("metadata is written without padding, secrets never indexed", () => {
   ]);
 });
 
-Deno.test("reserved names are skipped, so that read metadata can be sent on", () => {
-  const metadata = new Metadata({
-    ":path": "/x",
-    "grpc-encoding": "gzip",
-    "te": "x",
-    "content-type": "x",
-    "connection": "close",
-    "ok": "1",
-  });
-  assertEquals(encode(metadata), fields({ ok: "1" }));
-});
-
 Deno.test("metadata that gRPC cannot carry is a bug of the caller", () => {
   const broken: Record<string, string | Uint8Array>[] = [
     { "a b": "x" },
@@ -193,16 +181,6 @@ Deno.test("metadata that gRPC cannot carry is a bug of the caller", () => {
       "Cannot send metadata",
     );
   }
-});
-
-Deno.test("bytes of any kind come back as they were", async () => {
-  await forAll(100, (prng) => {
-    const metadata = new Metadata();
-    for (let left = prng.below(5); left >= 0; left--) {
-      metadata.add("x-bin", prng.bytes(prng.below(50)));
-    }
-    assertEquals([...decodeMetadata(encode(metadata))], [...metadata]);
-  });
 });
 
 Deno.test("printable ASCII stays, the rest and % become percent escapes", () => {
@@ -341,21 +319,6 @@ Deno.test("gRPC content types are told from their neighbours", () => {
   ) assertEquals(isGrpcContentType(no), false, no);
 });
 
-Deno.test("a message that fits is one frame", () => {
-  const stream = new FakeStream();
-  const body = new OutgoingBody(stream);
-  assertEquals(body.sendMessage(Uint8Array.of(7, 8)), true);
-  assertEquals(stream.log, ["data 7"]);
-  assertEquals(stream.body, [0, 0, 0, 0, 2, 7, 8]);
-});
-
-Deno.test("a message larger than a frame is cut without being kept", () => {
-  const stream = new FakeStream();
-  const body = new OutgoingBody(stream);
-  assertEquals(body.sendMessage(new Uint8Array(40_000)), true);
-  assertEquals(stream.log, ["data 16384", "data 16384", "data 7237"]);
-});
-
 Deno.test("what does not fit is kept as a copy and there is no room meanwhile", () => {
   const stream = new FakeStream();
   stream.credit = 6;
@@ -395,17 +358,6 @@ Deno.test("a shared rest is one message with its head, and kept as it is", () =>
     stream.credit = 100;
     assertEquals(body.resume(), true);
     assertEquals(stream.body, [...whole, 0, 0, 0, 0, 2, 9, 9]);
-  }
-});
-
-Deno.test("less room than a prefix is left alone", () => {
-  for (let credit = 0; credit < 5; credit++) {
-    const stream = new FakeStream();
-    stream.credit = credit;
-    const body = new OutgoingBody(stream);
-    assertEquals(body.sendMessage(new Uint8Array(0)), false);
-    assertEquals([stream.log, stream.isAwaitingRoom], [[], true]);
-    assertEquals(body.keptBytes, 5);
   }
 });
 

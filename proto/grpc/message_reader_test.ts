@@ -116,14 +116,6 @@ Deno.test("a message over the limit is refused by its prefix, naming both sizes"
   assertEquals(error.code, StatusCode.RESOURCE_EXHAUSTED);
 });
 
-Deno.test("the limit is 4 MiB unless given", () => {
-  const { reader } = collect();
-  assertEquals(
-    codeOf(() => reader.push(Uint8Array.of(0, 0, 0x40, 0, 1))),
-    StatusCode.RESOURCE_EXHAUSTED,
-  );
-});
-
 Deno.test("an announced message takes no memory before it arrives", () => {
   const { reader } = collect();
   reader.push(Uint8Array.of(0, 0, 0x40, 0, 0));

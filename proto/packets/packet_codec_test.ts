@@ -9,8 +9,6 @@ import { type Int64, type Packet, PacketError, PacketType } from "./packet.ts";
 // wire, so encoder and decoder cannot share a mistake. protobufjs' reflection,
 // from konnectivity.proto, is the oracle for random packets both ways.
 
-const RANDOM = 2_720_121_418_434_900_976n;
-
 const CLOSE_7: Packet = { type: "CLOSE_REQ", connectId: 7, reset: "" };
 const CLOSE_0: Packet = { ...CLOSE_7, connectId: 0 };
 
@@ -80,12 +78,6 @@ for (const [name, bytes, packet] of [...GOLDEN, ...OURS]) {
   });
 }
 
-Deno.test("a dial's random survives beyond the safe integers", () => {
-  assertEquals(RANDOM > BigInt(Number.MAX_SAFE_INTEGER), true);
-  const packet: Packet = { type: "DIAL_CLS", random: RANDOM };
-  assertEquals(decodePacket(encodePacket(packet)), packet);
-});
-
 // deno-fmt-ignore: the columns are the point.
 const TOLERATED: readonly Case[] = [
   ["no bytes at all, which is Go's zero packet", "", { type: "DIAL_REQ", protocol: "", address: "", random: 0 }],
@@ -146,27 +138,12 @@ for (const [name, bytes, says] of ILLEGAL) {
   });
 }
 
-Deno.test("every strict prefix is a packet or a PacketError", () => {
-  for (const [, bytes] of [...GOLDEN, ...OURS]) {
-    const whole = hex(bytes);
-    for (let end = 0; end < whole.length; end++) {
-      decodeOrPacketError(whole.subarray(0, end));
-    }
-  }
-});
-
 Deno.test("one flipped bit gives a packet or a PacketError", async () => {
   await forAll(2_000, (prng) => {
     const bytes = encodePacket(randomPacket(prng));
     if (bytes.length === 0) return;
     bytes[prng.below(bytes.length)]! ^= 1 << prng.below(8);
     decodeOrPacketError(bytes);
-  });
-});
-
-Deno.test("random bytes give a packet or a PacketError", async () => {
-  await forAll(2_000, (prng) => {
-    decodeOrPacketError(prng.bytes(prng.below(40)));
   });
 });
 

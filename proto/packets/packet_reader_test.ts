@@ -53,23 +53,6 @@ class Probe {
   }
 }
 
-Deno.test("passes DATA on while it arrives", () => {
-  const pieces: [Int64, string, number][] = [];
-  const reader = new PacketReader({
-    onPacket: () => {},
-    onOverhead: () => {},
-    onData: (connectId, piece, left) =>
-      pieces.push([connectId, piece.toHex(), left]),
-  });
-  reader.push(hex("00 0000000b 08 04 22 07 08 07 1a 03 61"));
-  assertEquals(pieces, [[7, "61", 2]]);
-  assertEquals(reader.isBetweenMessages, false);
-  reader.push(hex("62"));
-  reader.push(hex("63"));
-  assertEquals(pieces.slice(1), [[7, "62", 1], [7, "63", 0]]);
-  assertEquals(reader.isBetweenMessages, true);
-});
-
 const seenData = (connectId: Int64, ...bytes: number[]): Seen => ({
   type: "DATA",
   connectId,
