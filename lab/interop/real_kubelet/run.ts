@@ -8,7 +8,8 @@
  *
  * Usage: `deno task lab kubelet [ROUNDS]`. Needs root. Everything runs in
  * namespaces of its own for processes, mounts and the network, and goes with
- * them.
+ * them. Before the rounds, which may be 0, the node moves from yurttunnel and
+ * back.
  *
  * @module
  */
@@ -26,12 +27,15 @@ import { programWords } from "../../../tests/support/program/program.ts";
 import { Tally } from "../../../tests/support/watch/tally.ts";
 import { CHECKS } from "./checks.ts";
 import { Stage, WAYS } from "./stage.ts";
-import { counted } from "../case_runner.ts";
+import { fromYurttunnelAndBack } from "./yurttunnel.ts";
+import { counted, within } from "../case_runner.ts";
 
 /** Set in the process that is inside of the namespaces. */
 const INSIDE = "REAL_KUBELET_INSIDE";
 
 const ROUNDS = 2;
+
+const MIGRATION_MS = 90_000;
 
 /** Of requests, as the server's metrics have them. */
 const KINDS = ["exec", "attach", "portForward", "containerLogs", "metrics"];
@@ -39,10 +43,11 @@ const KINDS = ["exec", "attach", "portForward", "containerLogs", "metrics"];
 const BUILT: readonly PeerName[] = [
   ...["etcd", "kube-apiserver", "kube-controller-manager"] as const,
   ...["kubectl", "kubelet"] as const,
+  ...["yurt-tunnel-server", "yurt-tunnel-agent"] as const,
 ];
 const PACKAGED: readonly DebianName[] = [
   ...["containerd", "containerd-shim-runc-v2", "ctr", "runc"] as const,
-  "busybox",
+  ...["busybox", "conntrack"] as const,
 ];
 
 /** Starts this again in namespaces, once all is there that needs a network. */
@@ -78,7 +83,11 @@ async function main(): Promise<number> {
   const rounds = Number(Deno.args[0] ?? ROUNDS);
   return await counted("a real kubelet starts", async (tally, workspace) => {
     await using stage = await Stage.set(workspace);
-    for (const way of WAYS) {
+    await tally.run(
+      "from yurttunnel and back no request is lost",
+      () => within(MIGRATION_MS, fromYurttunnelAndBack(stage)),
+    );
+    for (const way of rounds > 0 ? WAYS : []) {
       await stage.serve(way);
       for (let round = 1; round <= rounds; round++) {
         for (const [sentence, check] of Object.entries(CHECKS)) {

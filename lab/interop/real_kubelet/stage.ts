@@ -20,7 +20,7 @@ import { KUBELET_PORT, NODE, NODE_ADDRESS } from "./places.ts";
 import { RealNode } from "./node.ts";
 
 /** The same certificate's address as the bench's lines have. */
-const SERVER_ADDRESS = "10.99.0.1";
+export const SERVER_ADDRESS = "10.99.0.1";
 
 /** The whole time that a pod has to be ready, images being there. */
 const POD_TIMEOUT_MS = 90_000;
@@ -105,7 +105,7 @@ export class Stage implements AsyncDisposable {
 }
 
 /** As docs/kubernetes.md has them; nothing is said about the port's address. */
-async function kubeletFlags(
+export async function kubeletFlags(
   cluster: KubeCluster,
   way: Way,
 ): Promise<string[]> {

@@ -45,6 +45,12 @@ const RECIPES = {
       ...["libxtables12", "libedit2", "libbsd0", "libmnl0"],
     ],
   },
+  "conntrack": {
+    path: "usr/sbin/conntrack",
+    packages: [
+      ...["conntrack", "libnetfilter-conntrack3", "libnfnetlink0", "libmnl0"],
+    ],
+  },
   "dig": {
     path: "usr/bin/dig",
     packages: [

@@ -48,7 +48,15 @@ function kubernetes(path: string): Recipe {
   };
 }
 
+function yurttunnel(name: string): Recipe {
+  const module = "github.com/openyurtio/openyurt";
+  const folder = "peers/yurttunnel";
+  return { folder, package: `${module}/cmd/${name}`, linkerFlags: "-s -w" };
+}
+
 const RECIPES = {
+  "yurt-tunnel-server": yurttunnel("yurt-tunnel-server"),
+  "yurt-tunnel-agent": yurttunnel("yurt-tunnel-agent"),
   "konnectivity-server": {
     folder: "peers/konnectivity",
     package: `${KONNECTIVITY}/server`,
