@@ -33,7 +33,7 @@ export const GROUPS: Readonly<
     top: "Follow connections live, sort them, end one",
     conn: "List tunneled connections, and end some",
     dashboard: "Print a link that opens the server's dashboard in a browser",
-    doctor: "Find out what is wrong, and what mends it",
+    doctor: "Find faults, and their remedies",
     ping: "Ask a node's agent for a sign of life, and time it",
     trace: "Show where the time of a dial goes, hop by hop",
   },

@@ -41,7 +41,7 @@ export const DASHBOARD_COMMAND = defineCommand({
   about: [
     "Asks the server of this machine, or the one that --server names, to let " +
     "one browser in. The link is good once, for a minute; the browser then " +
-    "stays let in for twelve hours, and through restarts of the server.",
+    "stays signed in for twelve hours, and through restarts of the server.",
     "The dashboard is on the admin port, which is on loopback: from a laptop, " +
     "run this on the server's machine and carry the port over with ssh -L, as " +
     "docs/observability.md shows.",

@@ -66,7 +66,7 @@ export const FORWARD_COMMAND = defineCommand({
     "Port 0 takes any free one; the bound ones are printed. Runs until it is " +
     "interrupted.",
     "With several servers each caller is served by the first that can: when one " +
-    "is away, stands still or has no agent for the target, the next is asked. " +
+    "is away, hangs or has no agent for the target, the next is asked. " +
     "Connections that stand stay where they are.",
   ],
   examples: [

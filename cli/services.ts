@@ -142,7 +142,7 @@ function discoveryLines(
       : `discovery: ${node} follows no server (${state})`,
     ...recalledFrom === undefined
       ? []
-      : [`discovery: what is served was kept at ${recalledFrom}`],
+      : [`discovery: the served state was saved at ${recalledFrom}`],
     ...Object.entries(kinds).flatMap(([kind, { refusal }]) =>
       refusal === undefined ? [] : `refused of ${kind}: ${refusal.message}`
     ),

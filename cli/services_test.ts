@@ -175,7 +175,7 @@ Deno.test("tunnel services says how discovery goes, and what it lacks", () => {
   });
   assertEquals(away.split("\n").slice(3, -2), [
     "discovery: n1/proxy follows no server (waiting)",
-    "discovery: what is served was kept at 2026-01-01T00:00:00.000Z",
+    "discovery: the served state was saved at 2026-01-01T00:00:00.000Z",
   ]);
 });
 

@@ -158,7 +158,7 @@ async function check(
     await new NodeStore(engine).list();
     await new TokenStore(engine).list(Date.now());
     const counts = await countRecords(engine);
-    context.print(`Read ${countsText(counts)}: all of it is whole.\n`);
+    context.print(`Read ${countsText(counts)}: all records are whole.\n`);
     return ExitCode.OK;
   });
 }

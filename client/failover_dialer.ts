@@ -180,7 +180,7 @@ class FailoverDial extends PromisedRace<AskedServer, Conduit> {
     this.lose(
       new DialError(
         "link-lost",
-        `server ${server.name} stands still; what was said first may have ` +
+        `server ${server.name} hangs; the first bytes may have ` +
           "reached the target, so no other server is asked",
       ),
     );

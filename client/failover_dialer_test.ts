@@ -214,7 +214,7 @@ Deno.test("a silent server is raced; it stays the first if it is alive", async (
 
 Deno.test("what was said over a server that stands still is not said over another", async () => {
   const { timers, start, first, second } = setUp();
-  const dialing = assertRejects(() => start(EARLY), DialError, "stands still");
+  const dialing = assertRejects(() => start(EARLY), DialError, "hangs");
   first.send();
   first.isAlive = true;
   // Its target may be slow.

@@ -96,7 +96,7 @@ export class GrpcDialer implements DialStarter {
   }
 
   suspect(): () => boolean {
-    return this.#channel.suspect(SUSPECT_MS, "the server stands still");
+    return this.#channel.suspect(SUSPECT_MS, "the server hangs");
   }
 
   close(): void {

@@ -270,7 +270,7 @@ class Server {
       whenReady: (agents, isServed) => this.#arrivals.until(agents, isServed),
       shutdown: (why = "asked to end") => {
         if (shutdown.isRunning) {
-          log.info(`${why}: draining, ${this.#load}; who comes is served`);
+          log.info(`${why}: draining, ${this.#load}; new callers are served`);
         }
         shutdown.begin(timeoutMs);
       },

@@ -43,6 +43,6 @@ Deno.test("a proxy warns of a file that it cannot use", async () => {
   assertMatch(told[0]!.message, /^Source http: it has not answered yet/);
   assertEquals(
     told[1]!.message,
-    `Source file: ${problem}; what it said last stays in use`,
+    `Source file: ${problem}; its last state stays in use`,
   );
 });

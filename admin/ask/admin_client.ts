@@ -250,7 +250,7 @@ class HttpAdminClient implements AdminClient {
 
   #standstill(): Error {
     return new Error(
-      `it stands still (no answer within ${STANDSTILL_MS / 1_000} s); run ` +
+      `it hangs (no answer within ${STANDSTILL_MS / 1_000} s); run ` +
         `\`tunnel doctor ${this.program}\``,
     );
   }

@@ -169,7 +169,7 @@ Deno.test("who answers nothing at all stands still: told after 2 s, given up aft
   timers.advance(3_000);
   assertEquals(
     await asked,
-    `Cannot ask the server at unix:${path}: it stands still (no answer ` +
+    `Cannot ask the server at unix:${path}: it hangs (no answer ` +
       "within 5 s); run `tunnel doctor server`",
   );
   assertEquals(timers.pendingCount, 0);

@@ -55,7 +55,7 @@ export function runningAgentHop(root: string, worker = 0): Hop {
     look: () => look(workerSocket(`${root}/${ADMIN_SOCKET}`, worker)),
     late: failed(
       "TUN507",
-      "the agent that runs with this identity does not answer: it stands still",
+      "the agent that runs with this identity does not answer: it hangs",
       "see its process (ps -eo pid,stat,args | grep 'agent'); one that was " +
         "stopped (stat T) goes on by kill -CONT PID; else systemctl restart " +
         "tunnel-agent",
@@ -201,7 +201,7 @@ function describe(status: StatusAnswer): Finding {
   return warned(
     "TUN402",
     `${runs}, and has no link${why === undefined ? "" : `: ${why}`}`,
-    "mend what is wrong on the way to the server: it tries again by itself",
+    "mend the fault on the way to the server: it tries again by itself",
   );
 }
 
@@ -282,7 +282,7 @@ function unanswered(where: string, error: unknown): Finding {
       (isLate
         ? ` within ${HEALTH_MS / 1_000} s`
         : `: ${clipped(messageOf(error), WORDS_LENGTH_MAX)}`),
-    "it stands still (ps -o stat: T is stopped, D waits for a disk): " +
+    "it hangs (ps -o stat: T is stopped, D waits for a disk): " +
       "continue or restart it",
   );
 }

@@ -109,7 +109,7 @@ export function linkProblem(
       ? ""
       : ` for ${((timers.now() - askedMs) / 1_000).toFixed(1)} s`;
     return `it gives no sign of life${seconds}: its machine, its process or ` +
-      "the network stands still";
+      "the network is blocked";
   }
   const slow = staying.every((link) => slowness(link) !== undefined)
     ? slowness(staying[0]!)
@@ -145,11 +145,11 @@ function expiryProblem({ record }: ViewedNode): string | undefined {
   const leftMs = toMs - Date.now();
   if (leftMs <= 0) {
     return `its certificate expired at ${expiresAt}: start its agent, which ` +
-      `asks for another one; its last events say what was in the way`;
+      `requests another one; its last events name the obstacle`;
   }
   if (!(leftMs < (toMs - fromMs) * RENEWAL_OVERDUE_PART)) return undefined;
   return `its certificate expires at ${expiresAt} and has not renewed itself: ` +
-    "the log of its agent says what is in the way";
+    "the log of its agent names the obstacle";
 }
 
 function* troubles(

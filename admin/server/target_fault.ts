@@ -118,7 +118,7 @@ function silent(target: string, node: string, words: string): Finding {
     return failed(
       "TUN502",
       `${target} does not answer ${node} (${words}): it is that machine's ` +
-        "own, so the program that listens there stands still or is overloaded",
+        "own, so the program that listens there hangs or is overloaded",
       `on ${node}: ss -ltnp 'sport = :${port}' shows it (Recv-Q is full); ` +
         "restart it",
     );

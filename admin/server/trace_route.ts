@@ -220,7 +220,7 @@ class Trace {
       return failed(
         "TUN507",
         `the agent of ${agentId} does not answer: ${answer.problem}`,
-        "on the node: the agent or the machine stands still (ps -o stat, " +
+        "on the node: the agent or the machine hangs (ps -o stat, " +
           "dmesg); continue or restart it",
       );
     }

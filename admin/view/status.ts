@@ -292,7 +292,7 @@ function followNotes(
     },
     ...recalledFrom === undefined
       ? []
-      : [{ text: `what is served was kept at ${whenText(recalledFrom)}` }],
+      : [{ text: `the served state was saved at ${whenText(recalledFrom)}` }],
   ];
 }
 

@@ -297,7 +297,7 @@ export class AgentState {
       if (systemTimers.now() >= untilMs) {
         throw new PrivateFileError(
           `Cannot use ${path}: another process of this node has held it for ` +
-            `${waitMs / 1_000} s; look whether one stands still`,
+            `${waitMs / 1_000} s; look whether one hangs`,
         );
       }
       await new Promise<void>((resolve) => {

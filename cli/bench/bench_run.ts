@@ -254,7 +254,7 @@ async function reported(
       rest = rest.subarray(line.taken);
       if (!/^\d{1,15}$/.test(line.text ?? "")) {
         throw new BenchError(
-          "Cannot bench: the target reports what is no number",
+          "Cannot bench: the target's report is no number",
         );
       }
       count(Number(line.text) - total);

@@ -59,7 +59,7 @@ export function benchCommand(
       "Measures through a running tunnel, against the agent itself: round " +
       "trips of 64 bytes, throughput from and to the agent, new connections " +
       "per second. It sends as fast as it can, for some twelve seconds; " +
-      "others feel that. Interrupted, it prints what it has. A measurement " +
+      "others feel that. Interrupted, it prints its results so far. A measurement " +
       "that comes to nothing says why behind a dash.",
       "An agent of Konnectivity's, or one with --bench-target=false, has " +
       "nothing to measure against: run tunnel bench --serve PORT beside it, " +

@@ -134,7 +134,7 @@ const FLAGS = {
     group: "Files",
     help: "What the files of check are: server, agent, policy, services, " +
       "egress-selector, etcd-config …",
-    defaultText: "found out by what is in them",
+    defaultText: "recognized by their content",
   }),
   "all": flag.boolean(false, {
     group: "Output",
@@ -162,7 +162,7 @@ export function configCommand(programs: Programs): Command {
     name: "config",
     operands: "check FILE… | print [COMMAND] [-- FLAGS] | schema [KIND]",
     about: [
-      "check says all that is wrong with files: file:line:column, what was " +
+      "check reports all faults of files: file:line:column, what was " +
       "seen and what was wanted. It finds out what each one is. A file of " +
       "flags is looked at as if it were alone, but for flags behind --: " +
       "which ones exclude or lack each other is said, and no variable, file " +

@@ -232,7 +232,7 @@ function silentLinks(name: string, why: string): Finding {
   return failed(
     "TUN507",
     `no link of ${name} answers: ${why}`,
-    "on the node: the agent or the machine stands still (ps -o stat, dmesg); " +
+    "on the node: the agent or the machine hangs (ps -o stat, dmesg); " +
       "restart the agent",
   );
 }

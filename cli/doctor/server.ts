@@ -297,7 +297,7 @@ async function lookAtProcess(subject: Subject): Promise<Finding> {
     return failed(
       "TUN913",
       `a server is there, and cannot be spoken with: ${messageOf(error)}`,
-      `if it stands still (ps -o stat,wchan -p ${pid ?? "PID"}), restart it`,
+      `if it hangs (ps -o stat,wchan -p ${pid ?? "PID"}), restart it`,
     );
   }
 }

@@ -67,12 +67,12 @@ export const ASKED_FLAGS = inGroup("Where", {
       "this machine.",
   }),
   "state-dir": flag.word("DIRECTORY", {
-    help: "State directory of what is asked: its admin.sock and its " +
+    help: "State directory of the program to ask: its admin.sock and its " +
       "admin.token are there.",
     defaultText: "that of a program of this user on this machine",
   }),
   "token-file": flag.file({
-    help: "Show what is in this file to an admin port.",
+    help: "Show the token in this file to an admin port.",
     defaultText: "admin.token in --state-dir, to this machine alone",
   }),
   "ca-cert": flag.file({

@@ -96,7 +96,7 @@ export const ROUTE_ONLY_FLAGS = inGroup("The route into the tunnel", {
 export const EARLY_DATA_FLAG = inGroup(TARGET, {
   "early-data": flag.boolean(true, {
     help: "Send what a caller says first together with the dial, which saves " +
-      "a round trip. If the server or agent then stands still, the connection " +
+      "a round trip. If the server or agent then hangs, the connection " +
       "fails, because the target may have received it. With =false it " +
       "follows once the target is connected.",
   }),

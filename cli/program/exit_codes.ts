@@ -12,7 +12,7 @@ import { type Log, openLog } from "../../platform/log/log.ts";
 
 /** Each code, and its meaning for `tunnel help` and the documentation. */
 export const EXIT_CODES = [
-  [0, "OK", "The command did what it was asked to."],
+  [0, "OK", "The command succeeded."],
   [
     1,
     "FAILURE",

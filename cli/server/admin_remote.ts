@@ -57,7 +57,7 @@ export function adminRemoteOptions(
     return undefined;
   }
   const missing = clientCaFile === ""
-    ? "--admin-client-ca-file: who asks there shows a certificate of that CA"
+    ? "--admin-client-ca-file: its clients show a certificate of that CA"
     : flags["policy-file"] === ""
     ? "--policy-file: only its admins may ask there"
     : undefined;

@@ -242,7 +242,7 @@ export class Watch {
     }
     const error = new GrpcError(
       StatusCode.UNAVAILABLE,
-      `nothing was heard of it for ${WATCH_ANSWER_MS} ms`,
+      `it sent nothing for ${WATCH_ANSWER_MS} ms`,
     );
     this.#stream.blame(error);
     this.#break(error);

@@ -58,7 +58,7 @@ export async function checkFormat(
 export const CREATING = "creating";
 export const CREATING_TEXT =
   "This directory is being made. If this file stays, that " +
-  "was interrupted before anything here was used; the next start begins anew.\n";
+  "was interrupted before anything here was used; the next start begins again.\n";
 
 /** What making a directory may leave behind when it is interrupted. */
 const MADE: ReadonlySet<string> = new Set([

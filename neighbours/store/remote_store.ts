@@ -303,7 +303,7 @@ export class RemoteStore implements Store {
         if (isLasting) this.#opening.resolve();
         if (!isNew || !this.#isFollowed) return;
         warn(
-          `${this.noun} is away: ${why}; what is known goes on, no node joins ` +
+          `${this.noun} is away: ${why}; known nodes go on, no node joins ` +
             "and nothing is changed until it is back",
         );
       },

@@ -75,7 +75,7 @@ export function loopbackDoor({ operate, view, sessions }: Tokens): AdminDoor {
           "be known here: give it one"
         : isWrong
         ? `The token is not that of this program, which is in ${operate.path}`
-        : "Every user of this machine reaches this port: send what is in " +
+        : "Every user of this machine reaches this port: send the token in " +
           `${operate.path} as "Authorization: Bearer …", use admin.sock, or ` +
           "open the link of tunnel dashboard",
     });

@@ -147,7 +147,7 @@ export class AdminSessions {
     if (way === undefined || this.options.roleOf(way) === undefined) {
       throw new AdminFailure(403, {
         code: "TUN122",
-        message: `Cannot let a browser in for ${who.name}, whose role could ` +
+        message: `Cannot sign a browser in for ${who.name}, whose role could ` +
           "not be looked up again: the machine's user database does not have " +
           "that user in --admin-socket-group",
       });
@@ -155,7 +155,7 @@ export class AdminSessions {
     if (JSON.stringify(way).length > WAY_LENGTH_MAX) {
       throw new AdminFailure(403, {
         code: "TUN122",
-        message: "Cannot let a browser in: the certificate has more names " +
+        message: "Cannot sign a browser in: the certificate has more names " +
           "than are kept of one",
       });
     }

@@ -123,8 +123,8 @@ export function* sourceWarnings(
       severity: isSynced ? "warning" : "error",
       message: `Source ${name}: ${why}; ` +
         (isSynced
-          ? "what it said last stays in use"
-          : "nothing is served of it until it has answered"),
+          ? "its last state stays in use"
+          : "none of its services is served until it has answered"),
     };
   }
 }

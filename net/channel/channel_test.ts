@@ -175,7 +175,7 @@ Deno.test("whether a server lives is asked once for all who want to know", async
   };
   await ask();
   await ask();
-  assertEquals(alive, 0, "it has said nothing yet");
+  assertEquals(alive, 0, "it has sent nothing yet");
   await rig.speak();
   assertEquals(alive, 2);
   await ask();

@@ -244,7 +244,7 @@ export class Reloads {
     entry.waiting = undefined;
     entry.problem = problem;
     this.#failures.with(entry.kind).add();
-    this.options.log.error(`${problem}; what was read before stays in use`, {
+    this.options.log.error(`${problem}; the earlier content stays in use`, {
       code: "TUN124",
     });
   }

@@ -107,8 +107,7 @@ Deno.test("a bad file keeps the old one, and log, metrics and readiness say so",
   tell("a.crt");
   timers.advance(CONTRADICTION_MS);
   assertEquals(said(), [
-    "error: Cannot use a.crt: it holds nothing; what was read before stays " +
-    "in use",
+    "error: Cannot use a.crt: it holds nothing; the earlier content stays in use",
   ]);
   assertEquals(pair.inUse, "1");
   const stale = 't_reload_stale{kind="pair"}';
@@ -130,9 +129,9 @@ Deno.test("who asks receives the state of every source, and failures at once", (
   reloads.reload();
   reloads.reload();
   assertEquals(said(), [
-    "error: bad; what was read before stays in use",
+    "error: bad; the earlier content stays in use",
     "info: policy: now 2",
-    "error: bad; what was read before stays in use",
+    "error: bad; the earlier content stays in use",
     "info: policy: read again, nothing has changed",
   ]);
 });
@@ -164,7 +163,7 @@ Deno.test("a slip of ours is no reason not to read the others' files", () => {
   tell("a.crt", "p.yaml");
   assertEquals(recorded.errors, [{ where: "file", message: "ours" }]);
   assertEquals(said(), [
-    "error: an internal error; what was read before stays in use",
+    "error: an internal error; the earlier content stays in use",
     "info: policy: now 2",
   ]);
 });

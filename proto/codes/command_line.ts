@@ -65,7 +65,7 @@ export const COMMAND_LINE = {
   },
   TUN119: {
     slug: "command-failed",
-    title: "A command could not do what it was asked to",
+    title: "A command failed",
     means: "The sentence says what was seen. It has no code of its own.",
     causes: [
       "See the sentence.",
@@ -109,7 +109,7 @@ export const COMMAND_LINE = {
   TUN123: {
     slug: "admin-refused",
     title: "The program that was asked cannot do that",
-    means: "It answered, and not with what was wanted: it has no service, " +
+    means: "Its answer was not the wanted one: it has no service, " +
       "client or token of that name, or this kind of program does not do " +
       "that. Nothing was changed.",
     causes: [
@@ -128,7 +128,7 @@ export const COMMAND_LINE = {
     slug: "document-wrong",
     title: "A configuration file or an entry of a source has a mistake",
     means: "The line says where it is, what was seen and what was wanted. At " +
-      "the start the program ends; later what was read before stays in " +
+      "the start the program ends; later the earlier content stays in " +
       "use, and `/readyz` says so. Of a source the other entries are " +
       "used.",
     causes: [

@@ -151,7 +151,7 @@ export const JOINING = {
   TUN333: {
     slug: "left-open",
     title: "A setting leaves something open to others",
-    means: "The program runs as it was told. The line says what is open: " +
+    means: "The program runs by its flags. The line says what is open: " +
       "agents that need no certificate or may use another's id, kubelets " +
       "that are not verified, services on an outer address, or keys of " +
       "the CA that lie in the store as they are.",

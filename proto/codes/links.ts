@@ -91,14 +91,14 @@ export const LINKS = {
     title: "A peer does not keep to the protocol",
     means:
       "The connection was ended; others are not touched. Where many from " +
-      "one address do so, one connection a second is let in from there " +
+      "one address do so, one connection a second is admitted from there " +
       "until they stop.",
     causes: [
       "A program that is not ours, or a middlebox that changes bytes.",
       "An attack, or a scanner.",
     ],
     mend: [
-      "Look what is at that address; see " +
+      "Look which program is at that address; see " +
       "`tunnel_server_peer_faults_total`.",
     ],
     see: "security.md",

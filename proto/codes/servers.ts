@@ -31,7 +31,7 @@ export const POLICY = {
     means: "The node's own `--deny` names this target, or it has `--allow` " +
       "and nothing there is this target.",
     causes: [
-      "The node's owner wants it so, or did not think of it.",
+      "The node's owner wants that, or did not think of it.",
     ],
     mend: [
       "Change `--deny`, or add an `--allow` rule for it on the node.",
@@ -55,7 +55,7 @@ export const DISCOVERY = {
       "A watch that lost events.",
     ],
     mend: [
-      "The line says what was seen. `tunnel status` lists the sources.",
+      "The line has the details. `tunnel status` lists the sources.",
       "`tunnel doctor` on the proxy's machine.",
     ],
     see: "services.md",

@@ -116,7 +116,7 @@ export class ReceiveBudget {
   #clear(): void {
     if (this.#isClearing) return;
     this.#isClearing = true;
-    const reason = `Cannot keep what is not read: ${this.#bytes} bytes wait ` +
+    const reason = `Cannot keep unread data: ${this.#bytes} bytes wait ` +
       `in this process, wanted at most ${this.limitBytes}, and none longer`;
     try {
       for (const one of this.#byStall()) {

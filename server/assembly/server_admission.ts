@@ -69,7 +69,7 @@ export class ServerLimiter {
     this.#penalties = metrics.series(
       "counter",
       `${SERVER_PREFIX}penalized_sources_total`,
-      "Sources of which only one connection a second is let in for a while, " +
+      "Sources of which only one connection a second is admitted for a while, " +
         "because those before broke rules.",
     );
     this.limiter = new ConnectionLimiter({
@@ -125,7 +125,7 @@ export class ServerLimiter {
       : `, as from ${this.#penaltiesUnlogged} other sources since the last such line`;
     this.#penaltiesUnlogged = 0;
     this.tools.log.warn(
-      `peers from ${source} break rules: one connection a second is let in ` +
+      `peers from ${source} break rules: one connection a second is admitted ` +
         `from there until they stop${others}; see ` +
         "tunnel_server_peer_faults_total",
       { code: "TUN417" },

@@ -352,7 +352,7 @@ export class ServerIdentity {
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       this.#events?.onReloaded(error.message);
-      logState(this.#log, error, "; what was read before stays in use");
+      logState(this.#log, error, "; the earlier content stays in use");
     }
   }
 

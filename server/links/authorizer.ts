@@ -63,7 +63,8 @@ export function authorize(
   }
   return {
     code: StatusCode.UNAUTHENTICATED,
-    message: "Cannot admit this agent: nothing here says who may be one",
+    message:
+      "Cannot admit this agent: no setting here says which agents may link",
   };
 }
 

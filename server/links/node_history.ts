@@ -117,7 +117,7 @@ export class NodeHistory {
             ...past,
             isLinked: false,
             sinceMs: saved.savedMs,
-            reason: "this server was started anew, and it has not come back",
+            reason: "this server was restarted, and the node has not come back",
           }
           : past,
       );

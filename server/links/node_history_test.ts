@@ -54,7 +54,7 @@ Deno.test("since when nodes are gone survives a restart", () =>
     ]);
     const away = second.of("stays")!;
     assertEquals([away.isLinked, away.sinceMs], [false, now.ms - 5_000]);
-    assertMatch(away.reason, /^this server was started anew/);
+    assertMatch(away.reason, /^this server was restarted/);
     now.ms += 1_000;
     second.linked("stays", stays);
     assertEquals(second.of("stays")!.sinceMs, now.ms);

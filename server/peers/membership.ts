@@ -304,7 +304,7 @@ export class Membership implements Peers {
       ...seen,
       ...fixed.filter((peer) => !ids.has(peer.serverId)),
     ];
-    this.#log(before, "gone: agents are told of it no more", this.#all);
+    this.#log(before, "gone: agents no longer learn of it", this.#all);
     this.#log(this.#all, "there", before);
     this.#look();
     const { announcement } = this;

@@ -183,7 +183,7 @@ Deno.test("agents are told of the others, and how many servers there are", async
   assertEquals(rig.seen, [
     'server "server-b" at 10.0.0.98:8091 is there',
     'server "server-c" at 10.0.0.99:8091 is there',
-    'server "server-c" at 10.0.0.99:8091 is gone: agents are told of it no more',
+    'server "server-c" at 10.0.0.99:8091 is gone: agents no longer learn of it',
   ]);
   const before = rig.told.length;
   rig.events.changed([member(B, { nowMs: NOW + 1 })]);

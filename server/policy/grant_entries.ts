@@ -210,7 +210,7 @@ const ADMIN = map({
   apart: [[
     "uid",
     CERTIFICATE_FIELDS,
-    "who comes by the socket shows no certificate; make two entries",
+    "a caller of the socket shows no certificate; make two entries",
   ]],
 });
 

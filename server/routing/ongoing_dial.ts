@@ -275,7 +275,7 @@ export class OngoingDial extends Race<Choice, Conduit>
   protected override frozen(): void {
     const silence = new DialError(
       "link-lost",
-      "it gives no sign of life; what was said first may have reached the " +
+      "it gives no sign of life; the first bytes may have reached the " +
         "target, so no other one is asked",
     );
     this.#fail(this.#way.named(silence), "link-lost");

@@ -208,7 +208,7 @@ export class AdsConnection<T> {
       client.receive(received);
     };
     const timer = timers.after(FIRST_RESPONSE_MS, () => {
-      end(`the server ${server} has said nothing for ${FIRST_RESPONSE_MS} ms`);
+      end(`the server ${server} has sent nothing for ${FIRST_RESPONSE_MS} ms`);
     });
     this.#end = end;
     client.opened((request) => stream.send(encodeRequest(request)));

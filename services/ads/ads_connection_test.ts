@@ -190,7 +190,7 @@ Deno.test("a server that is connected and silent is left", async () => {
   await using rig = new Rig([server.address], timers);
   const call = await server.next();
   await rig.problem(1);
-  assertMatch(rig.problems[0]!.text, /has said nothing for 20000 ms$/);
+  assertMatch(rig.problems[0]!.text, /has sent nothing for 20000 ms$/);
   await call.ended;
 });
 

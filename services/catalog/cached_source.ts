@@ -107,7 +107,7 @@ export class CachedSource implements Source, Sink {
     this.#copy = this.#file.read().then((kept) => kept && copyOf(kept));
     const timer = this.#timers.after(
       COPY_SILENT_MS,
-      () => this.#recall("it has said nothing yet"),
+      () => this.#recall("it has sent nothing yet"),
     );
     this.#state = { kind: "waiting", timer };
     this.source.start(this);

@@ -69,7 +69,7 @@ export class ProxyDrain extends Drain<"draining" | "leaving"> {
     this.phase = "draining";
     this.tools.log.info(
       `${why}: draining, ${textOf(this.steps.load)}, at most ` +
-        `${timeoutMs / 1000} s; who comes is served`,
+        `${timeoutMs / 1000} s; new callers are served`,
     );
     this.#wait(timeoutMs);
   }

@@ -54,7 +54,7 @@ export async function placeFaults(
     fault("the proxy is down", "daily use: HTTP proxy down",
       "TUN401", "proxy", /NO_PROXY=tunnel\.example/, ["agent", mine, "--server=tunnel.example:8091"],
       { env: { HTTPS_PROXY: `http://127.0.0.1:${stage.closedPort}` } }),
-    fault("the server stands still", "daily use: a frontend that never answers",
+    fault("the server hangs", "daily use: a frontend that never answers",
       "TUN421", "tls", /restart it/, ["agent", mine], whileStill(() => stage.identity.child)),
   ];
 }

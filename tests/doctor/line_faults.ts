@@ -69,7 +69,7 @@ export async function lineFaults(
       "TUN401", "dns", /resolv\.conf/, ["agent", mine, "--server=tunnel.example:8091"],
       mounted("--bind /dev/null /etc/resolv.conf")),
     fault("the server of this machine accepts nothing", "daily use: a full accept queue",
-      "TUN421", "tcp", /stands still/, ["agent", mine, `--server=127.0.0.1:${await stage.deafPort()}`]),
+      "TUN421", "tcp", /hangs/, ["agent", mine, `--server=127.0.0.1:${await stage.deafPort()}`]),
     fault("the disk below the identity is full", "daily use: disk full",
       "TUN905", "disk", /make room/, ["agent", mine],
       mounted(

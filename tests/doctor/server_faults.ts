@@ -88,7 +88,7 @@ export function stateFaults(stage: DoctorStage): readonly Fault[] {
     fault("the limit of open files is low", "fatedier/frp#752",
       "TUN513", "descriptors", /LimitNOFILE/, ["server", `--state-dir=${copy()}`, ...PORTS],
       { prefix: limitedTo(200) }),
-    fault("the server stands still", "daily use: silent peer (SIGSTOP)",
+    fault("the server hangs", "daily use: silent peer (SIGSTOP)",
       "TUN913", "process", /ps .* -p \d+\), restart it/,
       ["server", ...stage.ownFlags],
       whileStill(() => stage.identity.child)),

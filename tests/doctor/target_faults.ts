@@ -64,7 +64,7 @@ export async function targetFaults(
     fault("no agent of the node is linked", "k0sproject/k0s#5809",
       "TUN501", "node", /tunnel doctor node away/, of(there, "--node=away")),
     fault("the agent stands still", "kubernetes-sigs/apiserver-network-proxy#152",
-      "TUN507", "link", /stands still/, of(there, "--node=still"), whileStill(() => still)),
+      "TUN507", "link", /hangs/, of(there, "--node=still"), whileStill(() => still)),
   ];
 }
 

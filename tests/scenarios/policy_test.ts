@@ -191,7 +191,7 @@ for (const protocol of PROTOCOLS) {
     // A file that cannot be used changes nothing.
     await Deno.writeTextFile(policyFile, "{");
     tunnel.server.reload();
-    await tunnel.log.until(/is not JSON.*; what was read before stays in use$/);
+    await tunnel.log.until(/is not JSON.*; the earlier content stays in use$/);
     const again = await tunnel.connect(protocol);
     again.caller.send("fine");
     await again.target.received(4);

@@ -96,7 +96,7 @@ function absence(root: string): Finding | undefined {
     `joining began in ${root} and has not ended: there is a key and no ` +
       "node.json; the node waits for approval, or its token was refused",
     "`tunnel node list` on the server says whether it is pending, and `tunnel " +
-      "node approve NAME` lets it in; else join again with a new token",
+      "node approve NAME` admits it; else join again with a new token",
   );
 }
 

@@ -58,7 +58,7 @@ export function linkHops(
   const late = failed(
     "TUN421",
     `${path.name} took the connection, and does not answer`,
-    "the server stands still or is overloaded: `tunnel doctor server` there",
+    "the server hangs or is overloaded: `tunnel doctor server` there",
   );
   return [
     { name: "hello", look: (signal) => lookAtHello(path, agent, signal), late },
@@ -188,7 +188,7 @@ function unanswered(where: string, error: unknown): Finding {
   return failed(
     "TUN421",
     `${where} does not answer: ${message}`,
-    "the server stands still or is overloaded: look at it with `tunnel doctor " +
+    "the server hangs or is overloaded: look at it with `tunnel doctor " +
       "server` there",
   );
 }
@@ -240,7 +240,7 @@ async function lookAtHello(
       return failed(
         "TUN421",
         messageOf(error),
-        "look into the server's log; if it stands still, restart it",
+        "look into the server's log; if it hangs, restart it",
       );
     }
   }

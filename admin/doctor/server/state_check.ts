@@ -109,7 +109,7 @@ function unopened({ connection }: StateSource, error: unknown): Finding {
     isOthers
       ? "run as its owner, with the mode that is named"
       : "restore the directory from a backup; a CA that is lost cannot be made " +
-        "again, and nodes would have to join anew",
+        "again, and nodes would have to join again",
   );
 }
 

@@ -38,7 +38,7 @@ const SOON_MS = 14 * 86_400_000;
 
 const SET_CLOCK =
   "set the clock if it is wrong (timedatectl set-ntp true, or " +
-  "chronyc makestep); else issue the certificate anew";
+  "chronyc makestep); else issue the certificate again";
 
 /** When a certificate is good. */
 interface Term {

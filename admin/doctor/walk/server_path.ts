@@ -118,7 +118,7 @@ export class ServerPath {
         late: failed(
           "TUN421",
           `${this.name} accepts connections and says nothing`,
-          "if it is the right port, the server stands still: restart it",
+          "if it is the right port, the server hangs: restart it",
         ),
       },
     ];
@@ -351,7 +351,7 @@ function tcpFault(
       message + "; the address is this machine's own, and no firewall is " +
         "between" +
         (owner === undefined ? "" : `: ${ownerWords(owner)} accepts nothing`),
-      "the program that listens there stands still or is overloaded: restart " +
+      "the program that listens there hangs or is overloaded: restart " +
         "it, or correct --server",
     );
   }

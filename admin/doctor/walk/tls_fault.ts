@@ -166,7 +166,7 @@ async function noTls(
         (failure === "timeout"
           ? "no TLS handshake within its time"
           : "it is no TLS server"),
-      "if it is the right port, the server stands still: restart it; else " +
+      "if it is the right port, the server hangs: restart it; else " +
         AGENT_PORT,
     );
   }
@@ -244,7 +244,7 @@ async function certificateFault(
     `${where} shows a certificate (${subject}) that no CA trusted here has ` +
       "signed",
     isTunnel
-      ? "it is another tunnel server, or its CA was made anew: correct " +
+      ? "it is another tunnel server, or its CA was made again: correct " +
         "--server, or join again with a token of `tunnel token create` " +
         "there (tunnel join TOKEN --again)"
       : "correct --server if this is another service; else give the CA of " +

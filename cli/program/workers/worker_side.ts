@@ -246,7 +246,7 @@ class Worker {
     if (program.isDraining) return;
     this.log.error(
       "the parent process has ended: this worker accepts no more clients, " +
-        "and ends when what it carries has ended",
+        "and ends when its connections have ended",
       { code: "TUN908" },
     );
     this.#store.handOver();

@@ -18,7 +18,7 @@
  *
  * The parent has a copy of every listening socket of its workers, so what the
  * kernel has queued outlives a worker. One that finds its parent gone lets go of
- * its sockets, and ends when what it carries has ended.
+ * its sockets, and ends when its connections have ended.
  *
  * At its start a process is told by a variable that it is a worker, and which.
  *

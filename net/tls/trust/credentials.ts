@@ -427,7 +427,7 @@ function checkVersion(authority: X509Certificate, path: string): void {
     `Cannot use CA bundle ${path}: ${
       certificateSubject(authority)
     } is an X.509 ` +
-      `version 1 certificate, wanted version 3; issue the CA anew`,
+      `version 1 certificate, wanted version 3; issue the CA again`,
   );
 }
 

@@ -158,12 +158,12 @@ function sentence(
   const renewsItself = isLeaf && renewal === "by itself";
   if (notAfterMs <= now) {
     const remedy = renewsItself
-      ? "it renews itself before it is shown; the log says what is in the way"
+      ? "it renews itself before it is shown; the log names the obstacle"
       : "peers refuse it: renew it";
     return `${what} expired on ${on}; ${remedy}`;
   }
   const remedy = renewsItself
-    ? "it should have renewed itself; the log says what is in the way"
+    ? "it should have renewed itself; the log names the obstacle"
     : "renew it";
   const hours = Math.floor((notAfterMs - now) / 3600_000);
   const left = hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;

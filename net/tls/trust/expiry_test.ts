@@ -80,11 +80,11 @@ Deno.test("nobody is told to renew what renews itself", () => {
   source.renewal = "by itself";
   after(1);
   const remedies = () => expiry.notes.map((note) => note.split(/Z[:;] /)[1]);
-  const words = "renewed itself; the log says what is in the way";
+  const words = "renewed itself; the log names the obstacle";
   assertEquals(remedies(), [`it should have ${words}`, "renew it"]);
   after(1.1);
   assertEquals(remedies(), [
-    "it renews itself before it is shown; the log says what is in the way",
+    "it renews itself before it is shown; the log names the obstacle",
     "peers refuse it: renew it",
   ]);
 });
