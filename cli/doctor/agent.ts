@@ -56,7 +56,7 @@ import {
   workersIn,
 } from "../../admin/doctor/running_program.ts";
 import type { CommandContext } from "../program/command.ts";
-import { kindAt } from "../../platform/files/kind_at.ts";
+import { mayBeDirectory } from "../../platform/files/kind_at.ts";
 
 type Reading = FlagReading<typeof AGENT_FLAGS>;
 
@@ -201,9 +201,8 @@ async function subjectOf(
 /** @param root Where a user's own agent would keep its identity. */
 function ownedByRoot(root: string): Finding | undefined {
   const theirs = defaultStateDirectory("agent", () => undefined, true);
-  const isThere = (path: string) =>
-    ["directory", "hidden"].includes(kindAt(path));
-  if (root === theirs || isThere(root) || !isThere(theirs)) return undefined;
+  if (root === theirs || mayBeDirectory(root)) return undefined;
+  if (!mayBeDirectory(theirs)) return undefined;
   return failed(
     "TUN122",
     `there is no identity in ${root}, and root's agent has one in ${theirs}`,

@@ -34,7 +34,7 @@ import {
   reportText,
 } from "./report.ts";
 import { examineServer } from "./server.ts";
-import { kindAt } from "../../platform/files/kind_at.ts";
+import { mayBeDirectory } from "../../platform/files/kind_at.ts";
 
 const ABOUT = "Walks the path hop by hop and says the first thing that is " +
   "wrong, why, and what mends it. It changes nothing, and no running program " +
@@ -221,12 +221,10 @@ async function examineMachine(
   context: CommandContext,
 ): Promise<readonly DoctorReport[]> {
   const { environment } = context;
-  // Another user's directory exists: the examination reports it then.
-  const isDirectory = (path: string) =>
-    ["directory", "hidden"].includes(kindAt(path));
-  const isServer = isDirectory(defaultStateDirectory("server", environment));
+  // Of another user's directory the examination says so.
+  const isServer = mayBeDirectory(defaultStateDirectory("server", environment));
   const agentRoot = defaultStateDirectory("agent", environment);
-  const isAgent = hasUsableIdentity(agentRoot) || isDirectory(agentRoot);
+  const isAgent = hasUsableIdentity(agentRoot) || mayBeDirectory(agentRoot);
   if (!isServer && !isAgent) {
     throw new UsageError(
       "Cannot see what this machine is: there is neither a server's nor an " +

@@ -123,23 +123,37 @@ function configFault(message: string): Finding {
   );
 }
 
-/** Checked even after another failure. */
-function independent(hop: Hop): Hop {
-  return { ...hop, isIndependent: true };
+/** What is wrong with one says nothing of the others: all are looked at. */
+function hopsOf(subject: Subject): readonly Hop[] {
+  const parts = [
+    { name: "process", look: () => lookAtProcess(subject) },
+    ...diskHops(subject),
+    ...advertisedHops(subject),
+    ...programHops(subject),
+  ];
+  return [
+    ...parts.map((hop) => ({ ...hop, isIndependent: true })),
+    // Last: what keeps it from starting matters more.
+    {
+      name: "running",
+      look: () =>
+        subject.running !== undefined ? undefined : warned(
+          "TUN121",
+          "no server runs with these flags",
+          "start it: systemctl start tunnel-server, or tunnel server",
+        ),
+    },
+  ];
 }
 
-function hopsOf(subject: Subject): readonly Hop[] {
+/** The state, ports and certificates. */
+function diskHops(subject: Subject): readonly Hop[] {
   const { options } = subject;
-  const identity = options.agents.identity;
+  const { identity } = options.agents;
   return [
-    independent({ name: "process", look: () => lookAtProcess(subject) }),
     ...identity === undefined ? [] : [
+      { name: "state", look: () => lookAtDirectory(identity.stateDirectory) },
       {
-        name: "state",
-        look: () => lookAtDirectory(identity.stateDirectory),
-        isIndependent: true,
-      },
-      independent({
         name: "store",
         look: () => lookAtStore(subject),
         late: failed(
@@ -150,42 +164,34 @@ function hopsOf(subject: Subject): readonly Hop[] {
               "health), and its certificates"
             : "see whether the API server, or the disk, answers from here",
         ),
-      }),
+      },
     ],
-    ...listensOf(options).map((listen) =>
-      independent({
-        name: `port ${listen.name}`,
-        look: () => lookAtPort(listen, subject),
-      })
-    ),
-    ...certificatesOf(options).map((shown) =>
-      independent({
-        name: "certificate",
-        look: () => lookAtCertificate(shown, Date.now()),
-      })
-    ),
-    ...programHops(subject),
+    ...listensOf(options).map((listen) => ({
+      name: `port ${listen.name}`,
+      look: () => lookAtPort(listen, subject),
+    })),
+    ...certificatesOf(options).map((shown) => ({
+      name: "certificate",
+      look: () => lookAtCertificate(shown, Date.now()),
+    })),
   ];
 }
 
 /** What does not stand on disk, or only for a part. */
 function programHops(subject: Subject): readonly Hop[] {
   const { options } = subject;
-  const { identity } = options.agents;
+  const root = options.agents.identity?.stateDirectory;
   return [
-    ...advertisedHops(subject),
-    independent({ name: "policy", look: () => lookAtPolicy(options) }),
-    ...logsOf(options).map(([flag, path]) =>
-      independent({
-        name: flag.slice(2).replace("-", " "),
-        look: () => lookAtLog(flag, path),
-      })
-    ),
-    independent({
+    { name: "policy", look: () => lookAtPolicy(options) },
+    ...logsOf(options).map(([flag, path]) => ({
+      name: flag.slice(2).replace("-", " "),
+      look: () => lookAtLog(flag, path),
+    })),
+    {
       name: "descriptors",
       look: () => lookAtDescriptors("server", subject.running?.pid),
-    }),
-    independent({
+    },
+    {
       name: "health",
       look: async (signal) => {
         if (subject.running === undefined) return undefined;
@@ -198,28 +204,12 @@ function programHops(subject: Subject): readonly Hop[] {
         };
         return await localHealth(at, signal);
       },
-    }),
-    ...workersIn(identity?.stateDirectory ?? "").map((worker) =>
-      independent({
-        name: worker === 0 ? "status" : `status of worker ${worker}`,
-        look: async () => {
-          if (subject.running === undefined || identity === undefined) {
-            return undefined;
-          }
-          return await lookAtRunningServer(identity.stateDirectory, worker);
-        },
-      })
-    ),
-    // Last: what keeps it from starting matters more.
-    {
-      name: "running",
-      look: () =>
-        subject.running !== undefined ? undefined : warned(
-          "TUN121",
-          "no server runs with these flags",
-          "start it: systemctl start tunnel-server, or tunnel server",
-        ),
     },
+    ...root === undefined ? [] : workersIn(root).map((worker) => ({
+      name: worker === 0 ? "status" : `status of worker ${worker}`,
+      look: async () =>
+        subject.running && await lookAtRunningServer(root, worker),
+    })),
   ];
 }
 
@@ -236,7 +226,6 @@ function advertisedHops(subject: Subject): readonly Hop[] {
     );
   return [{
     name: "advertised",
-    isIndependent: true,
     deadlineMs: ANSWER_MS,
     look: async (signal) => {
       if (subject.running === undefined) return undefined;

@@ -23,3 +23,8 @@ export function kindAt(path: string): KindAt {
     return error instanceof Deno.errors.NotFound ? "absent" : "hidden";
   }
 }
+
+/** Whether there may be a directory: another user's exists, too. */
+export function mayBeDirectory(path: string): boolean {
+  return ["directory", "hidden"].includes(kindAt(path));
+}
