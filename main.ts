@@ -13,8 +13,11 @@ import {
 } from "./cli/program/process_context.ts";
 import { run } from "./cli/run.ts";
 
-if (import.meta.main) {
+/** For what stands before it, too: the script of an image, which has no shell. */
+export async function main(): Promise<never> {
   endWithOneLine();
   // Exit, because a read of standard input may still be waiting for a person.
   Deno.exit(await run(processContext(Deno.args)));
 }
+
+if (import.meta.main) await main();

@@ -28,7 +28,16 @@ add /etc/ssl/certs/ca-certificates.crt
 add /etc/nsswitch.conf
 echo "nonroot:x:65532:65532::/nonexistent:/nonexistent" >"$root/etc/passwd"
 echo "nonroot:x:65532:" >"$root/etc/group"
-mkdir -p "$root/proc" "$root/dev" "$root/sys" "$root/tmp" "$root/var/lib/tunnel"
+mkdir -p "$root/proc" "$root/dev" "$root/sys" "$root/tmp" "$root/var/lib/tunnel" "$root/usr/bin"
+# For `kubectl exec … -- tunnel status`: the kernel gives one flag, ENV the others.
+cat >"$root/usr/bin/tunnel" <<'END'
+#!/usr/lib/tunnel/runtime/tunnel -qA
+import { main } from "/usr/lib/tunnel/program/main.js";
+await main();
+END
+chmod 755 "$root/usr/bin/tunnel"
+# What is mounted there has its mode of this folder.
+chmod 1777 "$root/tmp"
 # A volume that is mounted there takes over who may.
 chmod 700 "$root/var/lib/tunnel"
 chown 65532:65532 "$root/var/lib/tunnel"

@@ -1,139 +1,171 @@
 /**
- * The image, as an engine would start it: its root is made here by the script of
- * the Containerfile, mounted read-only, and entered by a user without rights and
- * with a limit of memory. The engine itself is not run.
+ * The image, by a real engine: podman builds the Containerfile, on a Debian that
+ * debootstrap has made, and starts it with runc and the limits that are shipped:
+ * a user without rights, a read-only root, no capabilities, and so much memory.
  *
  * @module
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { findDebianProgram } from "../../tests/support/program/debian.ts";
 import { eventually } from "../../tests/support/watch/patience.ts";
 import { Tally } from "../../tests/support/watch/tally.ts";
+import { groupMemory } from "../peers/memory_group.ts";
 import { Connection, said } from "./said.ts";
 
 const MEGABYTES_MAX = 120;
 const START_MS_MAX = 500;
-const MEMORY = 512 * 1024 * 1024;
-const GROUP = "/sys/fs/cgroup/memory/tunnel-image";
 const PORT = 7_000;
+const IMAGE = "localhost/tunnel";
 
-/** What the Containerfile says, by word. */
-const CONTAINERFILE = "deploy/image/Containerfile";
+/** The limits of deploy/kubernetes, as an engine's flags. */
+const CONFINED = [
+  ...["--network=host", "--read-only", "--read-only-tmpfs=false"],
+  ...["--cap-drop=ALL", "--security-opt=no-new-privileges", "--ulimit=host"],
+  // There is no systemd that would look at its health.
+  ...["--memory=512m", "--health-interval=disable"],
+];
 
-function jsonOf(text: string, word: string): string[] {
-  return JSON.parse(new RegExp(`${word} (\\[.*\\])$`, "m").exec(text)![1]!);
+/** Why there is no engine; `undefined` when there is one. */
+export async function engineObstacle(): Promise<string | undefined> {
+  const found = await said(["podman", "--version"]).catch(() => undefined);
+  return found === undefined
+    ? "there is no podman (apt-get install podman)"
+    : undefined;
 }
 
-class Image {
-  readonly #children: Deno.ChildProcess[] = [];
-  readonly #file = Deno.readTextFileSync(CONTAINERFILE);
+/** An engine whose images and containers are in a folder, and go with it. */
+export class Engine {
+  private constructor(private readonly words: readonly string[]) {}
 
-  constructor(readonly root: string) {}
+  static async in(folder: string): Promise<Engine> {
+    const { path } = await findDebianProgram("runc");
+    return new Engine([
+      ...["podman", `--root=${folder}/images`, `--runroot=${folder}/run`],
+      // Neither needs anything of the machine's kernel or of systemd.
+      ...["--storage-driver=vfs", "--cgroup-manager=cgroupfs"],
+      `--runtime=${path}`,
+    ]);
+  }
 
-  /** Words that run what is in it. */
-  words(words: readonly string[], main = "ENTRYPOINT"): string[] {
-    const [, variables = ""] = /^ENV (.*)$/m.exec(this.#file) ?? [];
-    return [
-      ...[
-        "sh",
-        "-c",
-        `[ ! -d ${GROUP} ] || echo $$ >${GROUP}/tasks; exec "$@"`,
-      ],
-      ...["sh", "env", "-i", ...variables.split(" "), "/usr/sbin/chroot"],
-      ...["--userspec=65532:65532", this.root],
-      ...jsonOf(this.#file, main),
-      ...words,
-    ];
+  command(...words: readonly string[]): string[] {
+    return [...this.words, ...words];
   }
 
   said(...words: readonly string[]): Promise<string> {
-    return said(this.words(words));
+    return said(this.command(...words));
   }
 
-  start(...words: readonly string[]): Deno.ChildProcess {
-    const [command = "", ...args] = this.words(words);
-    const child = new Deno.Command(command, {
-      args,
-      ...{ stdin: "piped", stdout: "piped", stderr: "inherit" },
-    }).spawn();
-    this.#children.push(child);
-    return child;
+  /** Starts a container. */
+  async run(name: string, ...words: readonly string[]): Promise<void> {
+    const how = ["run", "--detach", `--name=${name}`, ...CONFINED];
+    await this.said(
+      ...how,
+      `--volume=${name}:/var/lib/tunnel`,
+      IMAGE,
+      ...words,
+    );
   }
 
-  end(): void {
-    for (const child of this.#children) {
-      try {
-        child.kill("SIGKILL");
-      } catch {
-        // It has ended.
-      }
-    }
+  exec(name: string, ...words: readonly string[]): Promise<string> {
+    return this.said("exec", name, "tunnel", ...words);
   }
 }
 
-/** Read-only, with what an engine mounts. */
-async function mounted(root: string, state: string): Promise<void> {
-  const mounts = [
-    ["--bind", root, root],
-    ["-o", "remount,bind,ro", root],
-    ["-t", "proc", "proc", `${root}/proc`],
-    ["-t", "tmpfs", "-o", "mode=755", "tmpfs", `${root}/dev`],
-    ["--bind", state, `${root}/var/lib/tunnel`],
-  ];
-  for (const mount of mounts) await said(["mount", ...mount]);
-  for (const name of ["null", "zero", "random", "urandom"]) {
-    await Deno.writeTextFile(`${root}/dev/${name}`, "");
-    await said(["mount", "--bind", `/dev/${name}`, `${root}/dev/${name}`]);
-  }
-  await said(["ip", "link", "set", "lo", "up"]);
+/**
+ * What the Containerfile says, needing what a network has.
+ *
+ * @param debian A root; there is no registry that has its image.
+ * @param clone Whose release is taken.
+ */
+export async function buildImage(
+  folder: string,
+  debian: string,
+  clone: string,
+): Promise<void> {
+  const engine = await Engine.in(folder);
+  const base = /^FROM (\S+) AS root$/m.exec(
+    await Deno.readTextFile(`${clone}/deploy/image/Containerfile`),
+  )![1]!;
+  const archive = `${folder}/debian.tar`;
+  await said(["tar", "-C", debian, "-cf", archive, "."]);
+  await engine.said("import", "--quiet", archive, base);
+  await Deno.remove(archive);
+  await engine.said(
+    ...["build", "--isolation=chroot", "--pull=never", "--layers=false"],
+    ...["--format=docker", `--tag=${IMAGE}`],
+    ...[`--file=${clone}/deploy/image/Containerfile`, clone],
+  );
+}
+
+async function isSmall(engine: Engine, tally: Tally): Promise<void> {
+  const root = (await engine.said("image", "mount", IMAGE)).trim();
+  const found = (...what: readonly string[]) => said(["find", root, ...what]);
+  const [size = ""] = (await said(["du", "-sm", root])).split("\t");
+  tally.note(`the image unpacked: ${size} MB`);
+  assert(Number(size) <= MEGABYTES_MAX);
+  assertEquals(await found("-name", "*sh", "-perm", "/111", "-type", "f"), "");
+  const others = ["-perm", "/022", "!", "-type", "l", "!", "-path", "*/tmp"];
+  assertEquals(await found(...others), "");
 }
 
 /** A server, an agent, and a connection through both. */
-async function tunnels(image: Image, tally: Tally): Promise<void> {
+async function tunnels(engine: Engine, tally: Tally): Promise<void> {
   const echo = Deno.listen({ hostname: "127.0.0.1", port: PORT });
   (async () => {
     for await (const conn of echo) {
       conn.readable.pipeTo(conn.writable).catch(() => {});
     }
   })();
-  image.start("server");
+  await engine.run("server", "server");
   await eventually(
     "the server serves",
-    async () => await image.said("status").then(() => true, () => false),
+    () => engine.exec("server", "status").then(() => true, () => false),
     30_000,
   );
-  const made = await image.said("token", "create", "--node=edge", "--json");
+  const made = await engine.exec(
+    ...["server", "token", "create", "--node=edge", "--json"] as const,
+  );
   const { token } = JSON.parse(made.split("\n")[0]!);
-  image.start(
-    ...["agent", "--server=127.0.0.1:8091", "--node=edge"],
+  await engine.run(
+    ...["agent", "agent", "--server=127.0.0.1:8091", "--node=edge"] as const,
     `--join=${token}`,
   );
   await eventually(
     "the node is online",
     async () =>
-      /edge.*online|online.*edge/.test(await image.said("node", "list")),
+      /edge.*online/.test(await engine.exec("server", "node", "list")),
     30_000,
   );
+  const [command = "", ...args] = engine.command(
+    ...["exec", "--interactive", "server", "tunnel", "dial"],
+    ...[`127.0.0.1:${PORT}`, "--node=edge"],
+  );
   const connection = new Connection(
-    image.start("dial", `127.0.0.1:${PORT}`, "--node=edge"),
+    new Deno.Command(command, {
+      args,
+      ...{ stdin: "piped", stdout: "piped", stderr: "inherit" },
+    }).spawn(),
   );
   await connection.exchange("through the image\n");
   await connection.close();
-  await said(image.words([], "HEALTHCHECK .* CMD"));
-  const peak = await Deno.readTextFile(`${GROUP}/memory.max_usage_in_bytes`)
-    .catch(() => "0");
-  tally.note(
-    `memory of all programs, at most: ${Math.round(Number(peak) / 1e6)} MB`,
-  );
+  await engine.said("healthcheck", "run", "server");
+  for (const name of ["server", "agent"]) {
+    const place = ["inspect", "--format={{.State.CgroupPath}}", name];
+    const path = (await engine.said(...place)).trim();
+    const { peakMegabytes, kills } = await groupMemory(path);
+    tally.note(`memory of the ${name}, at most: ${peakMegabytes} MB`);
+    assertEquals(kills, 0, `${name} had not enough`);
+  }
   echo.close();
 }
 
 /** The fastest of some: the machine may be busy. */
-async function starts(image: Image, tally: Tally): Promise<void> {
+async function starts(engine: Engine, tally: Tally): Promise<void> {
   const taken: number[] = [];
   for (let index = 0; index < 5; index++) {
     const beganMs = performance.now();
-    assertMatch(await image.said("version"), /^tunnel /);
+    assertMatch(await engine.exec("server", "version"), /^tunnel /);
     taken.push(performance.now() - beganMs);
   }
   const best = Math.round(Math.min(...taken));
@@ -141,66 +173,34 @@ async function starts(image: Image, tally: Tally): Promise<void> {
   assert(best <= START_MS_MAX);
 }
 
-/** @param deb What the root is made of. */
-export async function image(folder: string, deb: string): Promise<number> {
+/** By SIGTERM, as engines do. */
+async function ends(engine: Engine): Promise<void> {
+  for (const name of ["agent", "server"]) {
+    await engine.said("stop", "--time=30", name);
+    const state = ["inspect", "--format={{.State.ExitCode}}", name];
+    assertEquals((await engine.said(...state)).trim(), "0", name);
+  }
+}
+
+/** @param folder Where {@linkcode buildImage} has built. */
+export async function image(folder: string): Promise<number> {
   const tally = new Tally();
-  const [root, state] = [`${folder}/image`, `${folder}/state`];
-  await Deno.mkdir(state);
-  await Deno.chmod(state, 0o700);
-  await said(["chown", "65532:65532", state]);
-  const image = new Image(root);
-  await tally.run(
-    "the root of the image is small, and has no shell",
-    async () => {
-      await said(["deploy/image/root.sh", deb, root]);
-      const [size = ""] = (await said(["du", "-sm", root])).split("\t");
-      tally.note(`the image unpacked: ${size} MB`);
-      assert(Number(size) <= MEGABYTES_MAX);
-      assertEquals(
-        await said([
-          "find",
-          root,
-          "-name",
-          "*sh",
-          "-perm",
-          "/111",
-          "-type",
-          "f",
-        ]),
-        "",
-      );
-      assertEquals(
-        (await said(["find", root, "-perm", "/022", "!", "-type", "l"])).trim(),
-        "",
-      );
+  const engine = await Engine.in(folder);
+  await said(["ip", "link", "set", "lo", "up"]);
+  const steps = {
+    "the image is small, and has no shell": isSmall,
+    "a tunnel of it carries bytes, confined, and is healthy": tunnels,
+    "a command in its container starts fast": starts,
+    "its containers end when they are told": ends,
+    "the demo runs with a folder for it": async () => {
+      const how = ["run", "--rm", ...CONFINED, "--tmpfs=/tmp"];
+      await engine.said(...how, IMAGE, "demo");
     },
-  );
-  await mounted(root, state);
-  await Deno.mkdir(GROUP).then(
-    () => Deno.writeTextFile(`${GROUP}/memory.limit_in_bytes`, String(MEMORY)),
-    () => tally.skip("a limit of memory", "there are no cgroups of version 1"),
-  );
-  await tally.run(
-    "it starts fast, without rights and on a read-only root",
-    () => starts(image, tally),
-  );
-  await tally.run(
-    "a tunnel of it carries bytes, and is healthy",
-    () => tunnels(image, tally),
-  );
-  image.end();
-  await tally.run("the demo runs with a folder for it", async () => {
-    await said([
-      "mount",
-      "-t",
-      "tmpfs",
-      "-o",
-      "mode=1777",
-      "tmpfs",
-      `${root}/tmp`,
-    ]);
-    await image.said("demo");
-  });
-  await Deno.remove(GROUP).catch(() => {});
+  };
+  for (const [name, step] of Object.entries(steps)) {
+    await tally.run(name, () => step(engine, tally));
+  }
+  await engine.said("rm", "--all", "--force", "--time=0");
+  await engine.said("image", "umount", "--all");
   return tally.end();
 }

@@ -1,0 +1,31 @@
+/**
+ * What the kernel counts of the memory of a control group, of either version.
+ *
+ * @module
+ */
+
+/** See the module description. */
+export interface GroupMemory {
+  readonly peakMegabytes: number;
+  /** Processes that the kernel has ended, because there was no more. */
+  readonly kills: number;
+}
+
+/** Where controllers of the first version are. */
+const FIRST = "/sys/fs/cgroup/memory";
+const SECOND = "/sys/fs/cgroup";
+
+/** @param path Of the group, below the controller's folder. */
+export async function groupMemory(path: string): Promise<GroupMemory> {
+  const isFirst = await Deno.stat(FIRST).then(() => true, () => false);
+  const read = (name: string) =>
+    Deno.readTextFile(`${isFirst ? FIRST : SECOND}/${path}/${name}`);
+  const [peak, events] = isFirst
+    ? ["memory.max_usage_in_bytes", "memory.oom_control"]
+    : ["memory.peak", "memory.events"];
+  const [, kills] = /^oom_kill (\d+)$/m.exec(await read(events)) ?? [];
+  return {
+    peakMegabytes: Math.round(Number(await read(peak)) / 1e6),
+    kills: Number(kills),
+  };
+}
