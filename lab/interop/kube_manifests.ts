@@ -1,41 +1,26 @@
 /**
  * `deploy/kubernetes`: a real API server takes all of it, by kustomize and by the
  * real helm, its accounts have the rights that they use, and the command lines of
- * its Pods work with them, as processes beside that server.
+ * its Pods work with them, under the mounts, users and limits that it says.
  *
  * @module
  */
 
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { parse } from "../../platform/documents/yaml.ts";
-import { ourCommand } from "../../tests/support/program/tunnel.ts";
-import {
-  dialAt,
-  NO_PORTS,
-  ServerProcess,
-} from "../../tests/support/rigs/processes.ts";
-import { Child } from "../../tests/support/program/child.ts";
 import { findPeer } from "../../tests/support/program/peers.ts";
-import { mustRun, runToEnd } from "../../tests/support/program/run.ts";
-import { ProbeTarget } from "../../tests/support/peers/probe_target.ts";
-import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";
+import { freePort } from "../../tests/support/program/ports.ts";
+import { runToEnd } from "../../tests/support/program/run.ts";
+import { NO_PORTS } from "../../tests/support/rigs/processes.ts";
 import type { KubeCases, KubeContext } from "./kube_case.ts";
+import { loadPods } from "./pods/load.ts";
+import type { Manifest, PodSpec } from "./pods/manifest.ts";
+import { Pod } from "./pods/pod.ts";
 
 /** The base, and the chart that is made of it. */
 export const FOLDER =
   new URL("../../deploy/kubernetes", import.meta.url).pathname;
 const NAMESPACE = "tunnel-state";
-
-/** What a Pod of a manifest is started with. */
-interface Manifest {
-  readonly spec: {
-    readonly template: {
-      readonly spec: {
-        readonly containers: readonly { readonly args: readonly string[] }[];
-      };
-    };
-  };
-}
 
 /** All of it is tried, and then applied. */
 async function apply(context: KubeContext): Promise<void> {
@@ -129,90 +114,78 @@ const RIGHTS: readonly (readonly [string, string, readonly string[]])[] = [
   ["tunnel-server", NAMESPACE, HOST_RIGHTS],
 ];
 
-/** The flags of what was applied, with what a node would put in their places. */
-export async function flagsOf(
+/** The Pods of what was applied. */
+export async function specOf(
   { cluster }: KubeContext,
   what: string,
-  places: Readonly<Record<string, string>>,
-): Promise<readonly string[]> {
+): Promise<PodSpec> {
   const get = ["get", what, `--namespace=${NAMESPACE}`, "--output=json"];
   const { spec }: Manifest = JSON.parse(await cluster.kubectl(get));
-  return spec.template.spec.containers[0]!.args.slice(1).map((arg) =>
-    Object.entries(places).reduce(
-      (text, [from, to]) => text.replace(from, to),
-      arg,
-    )
-  );
+  return spec.template!.spec;
 }
 
-export function tokenOf(
-  { cluster }: KubeContext,
-  account: string,
-  ...more: readonly string[]
-): Promise<string> {
-  const create = ["create", "token", account, `--namespace=${NAMESPACE}`];
-  return cluster.kubectl([...create, ...more]);
+/** The Secret that its reader is told to make. */
+async function makeKey({ cluster, workspace }: KubeContext): Promise<void> {
+  const key = workspace.path("state.key");
+  await Deno.writeFile(key, crypto.getRandomValues(new Uint8Array(32)));
+  await cluster.kubectl([
+    ...["create", "secret", "generic", "tunnel-state-key"],
+    ...[`--namespace=${NAMESPACE}`, `--from-file=state.key=${key}`],
+  ]);
 }
 
-/** @param ca Where the file of its authority goes. */
+/** What kubelets make for a hostPath, and a Pod there. */
 async function startServer(
   context: KubeContext,
-  socket: string,
-  ca: string,
-): Promise<ServerProcess> {
-  const { cluster, workspace } = context;
-  const key = workspace.path("state.key");
-  const bytes = crypto.getRandomValues(new Uint8Array(32));
-  await Deno.writeFile(key, bytes, { mode: 0o600 });
-  const token = await tokenOf(context, "tunnel-server");
-  const access = await cluster.kubeconfig("manifests", { token });
-  const own = workspace.path("server");
-  const server = new ServerProcess(workspace, { id: "pod-1" });
-  const flags = await flagsOf(context, "deployment/tunnel-server", {
-    "$(POD_IP):8091": server.address,
-    "=tunnel-server.tunnel-state.svc": "=127.0.0.1",
-    "/key/state.key": key,
-    "/var/lib/tunnel": own,
-    "/run/tunnel/tunnel.sock": socket,
+  sockets: string,
+  port: number,
+): Promise<Pod> {
+  await Deno.mkdir(sockets, { mode: 0o755 });
+  const health = freePort();
+  const pod = await Pod.start(context, {
+    name: "server",
+    spec: await specOf(context, "deployment/tunnel-server"),
+    namespace: NAMESPACE,
+    host: { "/run/tunnel": sockets },
+    fields: { "metadata.name": "tunnel-server-1", "status.podIP": "127.0.0.1" },
+    change: (args) => [
+      ...args.map((arg) => arg.replace(":8091", `:${port}`)),
+      ...[`--agent-port=${port}`, "--agent-bind-address=127.0.0.1"],
+      ...[`--health-port=${health}`, "--health-bind-address=127.0.0.1"],
+      ...["--admin-port=0", "--v=2"],
+    ],
   });
-  server.addFlags(
-    ...flags.filter((flag) => !flag.startsWith("--server-id")),
-    ...[`--kubeconfig=${access}`, "--admin-port=0", "--v=2"],
-  );
-  await server.start();
-  const pem = await mustRun(
-    ...["ca", "show", "--pem", `--state=kubernetes:${NAMESPACE}`],
-    ...[`--state-dir=${own}`, `--kubeconfig=${access}`],
-    `--state-key-file=${key}`,
-  );
-  await Deno.writeTextFile(ca, pem);
-  return server;
+  await pod.child.untilPrinted(/server started/);
+  await pod.child.untilReady(`http://127.0.0.1:${health}/healthz`);
+  return pod;
 }
 
+/** The ConfigMap that its reader is told to make, and a Pod that has it. */
 async function startAgent(
   context: KubeContext,
-  { address }: ServerProcess,
-  ca: string,
-): Promise<Child> {
-  const { workspace } = context;
-  const shown = workspace.path("token");
-  const token = await tokenOf(
-    context,
-    ...["tunnel-agent", "--audience=tunnel-server"] as const,
+  server: Pod,
+  port: number,
+): Promise<Pod> {
+  const { cluster, workspace } = context;
+  const ca = workspace.path("ca.crt");
+  await Deno.writeTextFile(
+    ca,
+    await server.exec("tunnel", "ca", "show", "--pem"),
   );
-  await Deno.writeTextFile(shown, token);
-  const flags = await flagsOf(context, "daemonset/tunnel-agent", {
-    "tunnel-server.tunnel-state.svc:8091": address,
-    "/ca/ca.crt": ca,
-    "/token/token": shown,
-    "=$(NODE_NAME)": "=node-1",
-    "host=$(NODE_NAME)": "host=node-1",
-    "$(HOST_IP)": "127.0.0.1",
-  });
-  return new Child({
+  await cluster.kubectl([
+    ...["create", "configmap", "tunnel-ca"],
+    ...[`--namespace=${NAMESPACE}`, `--from-file=ca.crt=${ca}`],
+  ]);
+  return await Pod.start(context, {
     name: "agent",
-    command: ourCommand("agent", ...flags, ...NO_PORTS),
-    logFile: workspace.path("agent.log"),
+    spec: await specOf(context, "daemonset/tunnel-agent"),
+    namespace: NAMESPACE,
+    fields: { "spec.nodeName": "node-1", "status.hostIP": "127.0.0.1" },
+    hosts: ["tunnel-server.tunnel-state.svc"],
+    change: (args) => [
+      ...args.map((arg) => arg.replace(":8091", `:${port}`)),
+      ...NO_PORTS,
+    ],
   });
 }
 
@@ -264,28 +237,21 @@ export const KUBE_MANIFEST_CASES: KubeCases = {
     }
   },
 
-  "the manifests are taken, and their Pods' commands serve with the rights that they give":
+  "the manifests are taken, and their Pods serve with the rights, mounts and limits that they give":
     async (context) => {
       await apply(context);
+      await makeKey(context);
       const { workspace } = context;
-      const [socket, ca] = [workspace.path("t.sock"), workspace.path("ca.crt")];
-      await using server = await startServer(context, socket, ca);
-      const agent = await startAgent(context, server, ca);
-      const target = new ProbeTarget();
-      try {
-        await server.untilLinked("agent=node-1");
-        const { address } = target;
-        const dial = { target: { protocol: "tcp", address } };
-        const caller = new ConduitProbe(await dialAt(socket, "grpc", dial));
-        const far = await target.next();
-        caller.send("hello");
-        await far.received(5);
-        caller.reset("enough");
-      } finally {
-        await agent.stop("SIGKILL");
-        await target.close();
-      }
-      const log = await server.child.logTail();
+      const [sockets, port] = [workspace.path("sockets"), freePort()];
+      await using server = await startServer(context, sockets, port);
+      await using agent = await startAgent(context, server, port);
+      await server.child.untilPrinted(/agent linked.*agent=node-1/);
+      const status = await server.exec("tunnel", "status");
+      assertStringIncludes(status, "1 online");
+      const pods = [server, agent];
+      await loadPods(workspace, `${sockets}/tunnel.sock`, pods);
+      for (const pod of pods.toReversed()) assertEquals(await pod.end(), 0);
+      const log = await Deno.readTextFile(server.child.logFile);
       assertEquals(/[Ff]orbidden/.test(log), false, log);
     },
 };

@@ -1,8 +1,8 @@
 /**
  * Programs beside a kube-apiserver whose EgressSelector leads to a gateway of
  * ours: as `deploy/kubernetes/kubeadm` has them, and on the way from Konnectivity
- * and back, which loses no request. What Pods would run are processes here, with
- * the flags that the manifests have, upstream's own too.
+ * and back, which loses no request. Our Pods are started as their manifests say;
+ * what upstream's would run are processes here, with the flags that those have.
  *
  * @module
  */
@@ -22,11 +22,11 @@ import { ProbeTarget } from "../../tests/support/peers/probe_target.ts";
 import { KubeCluster } from "../peers/kube_cluster.ts";
 import { type KubeCases, type KubeContext, tokenOf } from "./kube_case.ts";
 import { KubeletCase, logs, NODE, operates } from "./kube_kubelet.ts";
-import {
-  flagsOf,
-  FOLDER,
-  tokenOf as tokenOfManifest,
-} from "./kube_manifests.ts";
+import { FOLDER, specOf } from "./kube_manifests.ts";
+import { mustEnd } from "../peers/programs.ts";
+import { loadPods } from "./pods/load.ts";
+import type { Container, Manifest, PodSpec } from "./pods/manifest.ts";
+import { Pod } from "./pods/pod.ts";
 
 const KUBEADM = `${FOLDER}/kubeadm`;
 
@@ -37,8 +37,8 @@ class ControlPlane implements AsyncDisposable {
   private constructor(
     /** Its cluster is this case's own. */
     readonly context: KubeContext,
-    /** Where kube-apiserver asks. */
-    readonly socket: string,
+    /** Where kube-apiserver asks: a socket in what a host has as /run/tunnel. */
+    readonly sockets: string,
   ) {}
 
   static async start(
@@ -47,17 +47,18 @@ class ControlPlane implements AsyncDisposable {
   ): Promise<ControlPlane> {
     const folder = workspace.path("cluster");
     await Deno.mkdir(folder);
-    const socket = workspace.path("egress.sock");
+    const sockets = workspace.path("run");
+    await Deno.mkdir(sockets, { mode: 0o755 });
     const file = `${folder}/egress.yaml`;
     await Deno.writeTextFile(
       file,
-      config.replaceAll("/run/tunnel/egress.sock", socket),
+      config.replaceAll("/run/tunnel/", `${sockets}/`),
     );
     const cluster = await KubeCluster.start(folder, {
       flags: [`--egress-selector-config-file=${file}`],
       controllerManager: true,
     });
-    const plane = new ControlPlane({ cluster, workspace }, socket);
+    const plane = new ControlPlane({ cluster, workspace }, sockets);
     plane.#stack.use(cluster);
     return plane;
   }
@@ -65,6 +66,15 @@ class ControlPlane implements AsyncDisposable {
   /** Programs beside the cluster that all cases share, which asks none of them. */
   static over(context: KubeContext): ControlPlane {
     return new ControlPlane(context, "");
+  }
+
+  get socket(): string {
+    return `${this.sockets}/egress.sock`;
+  }
+
+  /** Ends with the case. */
+  own<Thing extends AsyncDisposable>(thing: Thing): Thing {
+    return this.#stack.use(thing);
   }
 
   /** A node with a pod whose log is there. */
@@ -118,29 +128,12 @@ interface Started {
   readonly health: string;
 }
 
-/** A Pod, or what makes Pods. */
-interface Manifest {
-  readonly kind: string;
-  readonly spec: PodSpec & { readonly template?: { readonly spec: PodSpec } };
-}
-
-interface PodSpec {
-  readonly containers?: readonly Container[];
-}
-
-interface Container {
-  readonly name: string;
-  readonly args: readonly string[];
-  readonly command?: readonly string[];
-  readonly volumeMounts: readonly { readonly mountPath: string }[];
-}
-
-/** The containers that a text of manifests has. */
-function containersIn(text: string): readonly Container[] {
+/** The Pods that a text of manifests has. */
+function podsIn(text: string): readonly PodSpec[] {
   return text.split(/^---\n/m).flatMap((each) => {
     const manifest = parse(each) as Manifest | null;
     const spec = manifest?.spec?.template?.spec ?? manifest?.spec;
-    return spec?.containers ?? [];
+    return spec?.containers === undefined ? [] : [spec];
   });
 }
 
@@ -166,50 +159,78 @@ async function kubeadmsPod({ workspace }: KubeContext): Promise<string> {
   return await Deno.readTextFile(`${folder}/kube-apiserver.yaml`);
 }
 
-/** A server with the static Pod's command line. */
-async function startBeside(
-  plane: ControlPlane,
-  name: string,
-): Promise<Started & { readonly port: number }> {
-  const { cluster, workspace } = plane.context;
-  const own = await cluster.issue(name, {
+/** What kubeadm and its reader have put on a host. */
+async function makeHost(
+  { context: { cluster, workspace }, sockets }: ControlPlane,
+): Promise<Readonly<Record<string, string>>> {
+  const [pki, own] = [workspace.path("pki"), workspace.path("tunnel")];
+  const pair = await cluster.issue("host", {
     commonName: "kube-apiserver",
     ...{ usage: "server", names: ["127.0.0.1"] },
   });
-  const user = await cluster.issue("tunnel-server", {
-    ...{ commonName: "tunnel-server", usage: "client" },
-  });
-  const kubeconfig = await cluster.kubeconfig("server", {
-    ...{ "client-certificate": user.cert, "client-key": user.key },
-  });
-  const [pod] = containersIn(
-    await Deno.readTextFile(`${KUBEADM}/server.yaml`),
+  const client = `${cluster.folder}/pki/kubelet-client`;
+  const config = workspace.path("kubeadm.yaml");
+  await Deno.writeTextFile(
+    config,
+    JSON.stringify({
+      apiVersion: "kubeadm.k8s.io/v1beta4",
+      kind: "ClusterConfiguration",
+      kubernetesVersion: "v1.36.3",
+      certificatesDir: `${cluster.folder}/pki`,
+      controlPlaneEndpoint: new URL(cluster.server).host,
+    }),
   );
+  await Deno.mkdir(pki);
+  await Deno.mkdir(own);
+  const files = {
+    [cluster.caFile]: `${pki}/ca.crt`,
+    [pair.cert]: `${pki}/apiserver.crt`,
+    [pair.key]: `${pki}/apiserver.key`,
+    [`${client}.crt`]: `${pki}/apiserver-kubelet-client.crt`,
+    [`${client}.key`]: `${pki}/apiserver-kubelet-client.key`,
+    [`${KUBEADM}/policy.yaml`]: `${own}/policy.yaml`,
+  };
+  for (const [from, to] of Object.entries(files)) await Deno.copyFile(from, to);
+  const user = await mustEnd([
+    ...[await findPeer("kubeadm"), "kubeconfig", "user"],
+    ...["--client-name=tunnel-server", `--config=${config}`],
+  ]);
+  await Deno.writeTextFile(`${own}/server.conf`, user, { mode: 0o600 });
+  return {
+    "/etc/kubernetes/pki": pki,
+    "/etc/kubernetes/tunnel": own,
+    "/run/tunnel": sockets,
+  };
+}
+
+/** The static Pod of a host, on ports that are free here. */
+async function startBeside(
+  plane: ControlPlane,
+  name: string,
+  host: Readonly<Record<string, string>>,
+) {
+  const [spec] = podsIn(await Deno.readTextFile(`${KUBEADM}/server.yaml`));
   const [port, agentPort, healthPort] = [freePort(), freePort(), freePort()];
-  const flags = placed(pod!.args.slice(1), {
-    "--server-port": port,
-    ...{ "--server-cert": own.cert, "--server-key": own.key },
-    ...{ "--cluster-cert": own.cert, "--cluster-key": own.key },
-    "--server-ca-cert": cluster.caFile,
-    "--policy-file": `${KUBEADM}/policy.yaml`,
-    "--kubeconfig": kubeconfig,
-  });
-  const child = plane.run(
-    name,
-    ourCommand(
-      ...["server", ...flags, `--agent-port=${agentPort}`, "--admin-port=0"],
-      ...[`--health-port=${healthPort}`, "--v=2"],
-      `--state-dir=${workspace.path(name)}`,
-    ),
+  const pod = plane.own(
+    await Pod.start(plane.context, {
+      ...{ name, spec: spec!, namespace: "kube-system", host },
+      change: (args) => [
+        ...placed(args, { "--server-port": port }),
+        ...[`--agent-port=${agentPort}`, `--health-port=${healthPort}`],
+        ...["--admin-port=0", "--v=2"],
+      ],
+    }),
   );
   const health = `http://127.0.0.1:${healthPort}`;
-  await child.untilReady(`${health}/healthz`);
-  return { child, port, agentPort, health };
+  await pod.child.untilReady(`${health}/healthz`);
+  return { pod, port, agentPort, health };
 }
 
 /** The Pod's gateway, which kube-apiserver is led to. */
-async function gatewayIn(pod: string, egress: string): Promise<Container> {
-  const containers = containersIn(pod);
+async function gatewayIn(
+  { containers }: PodSpec,
+  egress: string,
+): Promise<Container> {
   assertEquals(
     containers.map(({ name }) => name).toSorted(),
     ["gateway", "kube-apiserver"],
@@ -235,7 +256,8 @@ async function gatewayIn(pod: string, egress: string): Promise<Container> {
 async function besideKubeadm(context: KubeContext): Promise<void> {
   const pod = await kubeadmsPod(context);
   const egress = await Deno.readTextFile(`${KUBEADM}/egress.yaml`);
-  const gateway = await gatewayIn(pod, egress);
+  const [spec] = podsIn(pod);
+  const { name } = await gatewayIn(spec!, egress);
   await using plane = await ControlPlane.start(context, egress);
   const { cluster, workspace } = plane.context;
   const trial = ["apply", "--dry-run=server", "-f"];
@@ -243,51 +265,43 @@ async function besideKubeadm(context: KubeContext): Promise<void> {
   await cluster.kubectl([...trial, "-"], pod);
   await cluster.kubectl(["apply", "-f", `${KUBEADM}/rights.yaml`]);
   await cluster.kubectl(["apply", "-k", KUBEADM]);
+  const host = await makeHost(plane);
   const servers = [
-    await startBeside(plane, "host-1"),
-    await startBeside(plane, "host-2"),
+    await startBeside(plane, "host-1", host),
+    await startBeside(plane, "host-2", host),
   ];
-  const pki = `${cluster.folder}/pki`;
-  const asked = placed(gateway.args.slice(1), {
-    "--frontend": `unix:${plane.socket}`,
-    "--server": servers.map(({ port }) => `127.0.0.1:${port}`).join(),
-    "--ca-cert": cluster.caFile,
-    "--cert": `${pki}/kubelet-client.crt`,
-    "--key": `${pki}/kubelet-client.key`,
-  });
-  await plane.run("gateway", ourCommand("forward", ...asked))
-    .untilPrinted(/ -> grpc over /);
-  const token = workspace.path("token");
-  await Deno.writeTextFile(
-    token,
-    await tokenOfManifest(
-      plane.context,
-      ...["tunnel-agent", "--audience=tunnel-server"] as const,
-    ),
+  const of = (ports: readonly number[]) =>
+    ports.map((port) => `127.0.0.1:${port}`).join();
+  const gateway = plane.own(
+    await Pod.start(plane.context, {
+      ...{ name, container: name, spec: spec!, namespace: "kube-system", host },
+      change: (args) =>
+        placed(args, { "--server": of(servers.map(({ port }) => port)) }),
+    }),
   );
-  const flags = placed(
-    await flagsOf(plane.context, "daemonset/tunnel-agent", {}),
-    {
-      "--server": servers.map(({ agentPort }) => `127.0.0.1:${agentPort}`)
-        .join(),
-      ...{ "--ca-cert": cluster.caFile, "--agent-id": NODE },
-      "--service-account-token-path": token,
-      "--identifiers": `host=${NODE}&ipv4=127.0.0.1`,
-    },
+  await gateway.child.untilPrinted(/ -> grpc over /);
+  const agent = plane.own(
+    await Pod.start(plane.context, {
+      name: "agent",
+      spec: await specOf(plane.context, "daemonset/tunnel-agent"),
+      namespace: "tunnel-state",
+      fields: { "spec.nodeName": NODE, "status.hostIP": "127.0.0.1" },
+      change: (args) => [
+        ...placed(args, {
+          "--server": of(servers.map(({ agentPort }) => agentPort)),
+        }),
+        ...[`--health-server-port=${freePort()}`, "--admin-server-port=0"],
+      ],
+    }),
   );
-  plane.run(
-    "agent",
-    ourCommand(
-      ...["agent", ...flags, `--health-server-port=${freePort()}`],
-      "--admin-server-port=0",
-    ),
-  );
-  for (const { child, health } of servers) {
-    await child.untilReady(`${health}/readyz`);
+  for (const { pod, health } of servers) {
+    await pod.child.untilReady(`${health}/readyz`);
   }
   const kubelet = await plane.startKubelet();
   await operates(cluster, kubelet);
-  await servers[0]!.child.stop("SIGKILL");
+  const pods = [gateway, ...servers.map(({ pod }) => pod), agent];
+  await loadPods(workspace, plane.socket, pods);
+  await servers[0]!.pod.child.stop("SIGKILL");
   await logs(cluster, kubelet);
 }
 
@@ -393,7 +407,7 @@ class Example {
   async #args(role: "server" | "agent"): Promise<readonly string[]> {
     const file = this.files[role === "server" ? 0 : 1];
     const text = await Deno.readTextFile(`${await examples()}/${file}`);
-    return containersIn(text)[0]!.args;
+    return podsIn(text)[0]!.containers[0]!.args;
   }
 }
 

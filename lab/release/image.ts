@@ -160,12 +160,20 @@ async function tunnels(engine: Engine, tally: Tally): Promise<void> {
   echo.close();
 }
 
-/** The fastest of some: the machine may be busy. */
+/** The fastest of some: the machine may be busy. Without what an engine takes. */
 async function starts(engine: Engine, tally: Tally): Promise<void> {
+  const ask = (what: string) =>
+    engine.said("inspect", `--format={{json .${what}}}`, "server");
+  const env: string[] = JSON.parse(await ask("Config.Env"));
+  const command = [
+    ...["env", "-i", ...env, "nsenter", `--target=${await ask("State.Pid")}`],
+    ...["--mount", "--pid", "--setuid=65532", "--setgid=65532"],
+    ...["/usr/bin/tunnel", "version"],
+  ].map((word) => word.trim());
   const taken: number[] = [];
   for (let index = 0; index < 5; index++) {
     const beganMs = performance.now();
-    assertMatch(await engine.exec("server", "version"), /^tunnel /);
+    assertMatch(await said(command), /^tunnel /);
     taken.push(performance.now() - beganMs);
   }
   const best = Math.round(Math.min(...taken));
