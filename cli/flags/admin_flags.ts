@@ -195,14 +195,14 @@ function addressOf(
   }
   const isLocal = text === LOCAL;
   const socket = `${directory}/${ADMIN_SOCKET}`;
-  const isForced = values["token-file"] !== "" || values["cert"] !== "";
+  const tls = tlsOf(values);
+  const isForced = values["token-file"] !== "" || tls !== undefined;
   if (isLocal && !isForced && isSocket(socket)) {
     return { kind: "unix", path: socket };
   }
   const { host, port } = isLocal
     ? { host: "127.0.0.1", port: PORTS[program] }
     : parseHostPort(flag, text);
-  const tls = tlsOf(values);
   const to = { kind: "tcp", host, port } as const;
   if (tls !== undefined) return { ...to, tls };
   const file = values["token-file"];
