@@ -46,6 +46,8 @@ export const QUIET_CPU_PART = 0.02;
 export interface MemoryMachine {
   /** Resident, without the pages of files, which the system takes back itself. */
   ownBytes(): number;
+  /** Of buffers, as long as the collector has not found them unused. */
+  bufferBytes(): number;
   /** CPU time of this process so far, user and system. */
   cpuMs(): number;
   /** Returns what can be returned. */
@@ -62,6 +64,8 @@ export class MemoryRelief {
   #settledBytes = 0;
   /** Memory in use after the last trim, or less. */
   #trimmedBytes = 0;
+  /** Most that buffers have had since the last relief, and the last trim. */
+  readonly #buffers = { sinceRelief: 0, sinceTrim: 0 };
   #relievedAtMs = -Infinity;
 
   constructor(
@@ -87,20 +91,30 @@ export class MemoryRelief {
 
   #look(): void {
     const isQuiet = this.#isQuiet();
-    const grown = this.#trimmed() - this.#settledBytes;
+    const bufferBytes = this.machine.bufferBytes();
+    const peaks = this.#buffers;
+    peaks.sinceRelief = Math.max(peaks.sinceRelief, bufferBytes);
+    peaks.sinceTrim = Math.max(peaks.sinceTrim, bufferBytes);
+    const grown = this.#trimmed(bufferBytes) - this.#settledBytes;
     if (!isQuiet) return;
-    if (grown >= SURGE_BYTES) this.#relieve();
-    else if (grown >= WORTHWHILE_BYTES) this.#relieveInTime();
+    const worth = Math.max(grown, peaks.sinceRelief - bufferBytes);
+    if (worth >= SURGE_BYTES) this.#relieve();
+    else if (worth >= WORTHWHILE_BYTES) this.#relieveInTime();
   }
 
-  /** @returns The memory in use after free memory was returned. */
-  #trimmed(): number {
+  /** @returns What is in use when what is free was returned. */
+  #trimmed(bufferBytes: number): number {
     const bytes = this.machine.ownBytes();
     // What fell by itself is the new measure.
     this.#settledBytes = Math.min(bytes, this.#settledBytes);
     this.#trimmedBytes = Math.min(bytes, this.#trimmedBytes);
-    if (bytes < this.#trimmedBytes + WORTHWHILE_BYTES) return bytes;
+    const worth = Math.max(
+      bytes - this.#trimmedBytes,
+      this.#buffers.sinceTrim - bufferBytes,
+    );
+    if (worth < WORTHWHILE_BYTES) return bytes;
     this.machine.trim();
+    this.#buffers.sinceTrim = bufferBytes;
     return this.#trimmedBytes = this.machine.ownBytes();
   }
 
@@ -113,6 +127,7 @@ export class MemoryRelief {
     this.#relievedAtMs = this.timers.now();
     this.machine.relieve();
     this.#settledBytes = this.#trimmedBytes = this.machine.ownBytes();
+    this.#buffers.sinceRelief = this.machine.bufferBytes();
     // The relief itself is not work that keeps the next look from being quiet.
     this.#cpuMs = this.machine.cpuMs();
   }
@@ -128,6 +143,7 @@ export class MemoryRelief {
 
 const thisMachine: MemoryMachine = {
   ownBytes,
+  bufferBytes: () => Deno.memoryUsage().external,
   cpuMs: () => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1000;

@@ -17,12 +17,17 @@ class Machine {
   floor = 60 * MIB;
   /** Of it, what a trim returns. */
   free = 0;
+  buffers = 0;
   cpu = 0;
   reliefs = 0;
   trims = 0;
 
   ownBytes(): number {
     return this.bytes;
+  }
+
+  bufferBytes(): number {
+    return this.buffers;
   }
 
   cpuMs(): number {
@@ -116,6 +121,29 @@ Deno.test("memory that is in use is not asked for again and again", () => {
   machine.bytes++;
   timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 2);
+});
+
+Deno.test("what was held through a relief is returned once it is let go of", () => {
+  const { timers, machine } = start();
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
+  machine.bytes = machine.floor = 300 * MIB;
+  machine.buffers = 200 * MIB;
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
+  assertEquals([machine.reliefs, machine.trims], [2, 2]);
+
+  // The C library keeps it, so the process is as large as before.
+  machine.buffers = 200 * MIB - SURGE_BYTES;
+  machine.free = 15 * MIB;
+  machine.floor = 60 * MIB;
+  machine.cpu += MEMORY_LOOK_INTERVAL_MS * QUIET_CPU_PART;
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
+  assertEquals([machine.reliefs, machine.trims], [2, 3]); // Busy.
+  assertEquals(machine.bytes, 285 * MIB);
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
+  assertEquals([machine.reliefs, machine.bytes], [3, machine.floor]);
+  // And no more than that.
+  timers.advance(3 * RELIEF_INTERVAL_MS);
+  assertEquals([machine.reliefs, machine.trims], [3, 3]);
 });
 
 Deno.test("memory that fell by itself is the new measure", () => {
