@@ -38,7 +38,7 @@ Deno.test("asked to end, it serves until nothing runs, and then closes", async (
   assertEquals(!rig.drain.isRunning, true);
   assertEquals(
     rig.log.lines.map(({ message }) => message),
-    ["SIGTERM: draining, 1 connection, at most 30 s; who comes is served"],
+    ["SIGTERM: draining, 1 connection, at most 30 s; new callers are served"],
   );
   rig.drain.loadChanged();
   rig.timers.advance(1);
