@@ -65,7 +65,11 @@ export interface NodeRoute {
   readonly addresses: readonly ServerAddress[];
   /** The node's files, read for each connection. */
   readonly files: CredentialFiles;
-  /** Used in place of `files` when the program itself follows the identity. */
+  /**
+   * Used in place of `files` when the program itself follows the identity.
+   *
+   * @internal
+   */
   readonly identity?: NodeIdentity;
   /** The name servers' certificates must bear; absent: the host. */
   readonly serverName?: string;
