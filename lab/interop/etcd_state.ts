@@ -174,7 +174,7 @@ export const ETCD_STATE_CASES: EtcdCases = {
       );
       assertStringIncludes(copied, "1 nodes");
       await using there = new StateServers(workspace, [state!, key!]);
-      assertStringIncludes(await there.must("state", "check"), "is whole");
+      assertStringIncludes(await there.must("state", "check"), "are whole");
       const second = await there.start();
       const agent = await there.link(node, second);
       await agent.stop("SIGTERM");
