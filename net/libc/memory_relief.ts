@@ -33,6 +33,9 @@ export const MEMORY_LOOK_INTERVAL_MS = 1_000;
  */
 export const RELIEF_INTERVAL_MS = 10_000;
 
+/** While much is held that was in use: the longest time between two. */
+export const HELD_INTERVAL_MS_MAX = 600_000;
+
 /** Growth below this is not worth a pause. */
 export const WORTHWHILE_BYTES: number = 8 * 1024 * 1024;
 
@@ -67,6 +70,9 @@ export class MemoryRelief {
   /** Most that buffers have had since the last relief, and the last trim. */
   readonly #buffers = { sinceRelief: 0, sinceTrim: 0 };
   #relievedAtMs = -Infinity;
+  /** Buffers that the last relief has found in use. */
+  #heldBytes = 0;
+  #heldIntervalMs = RELIEF_INTERVAL_MS;
 
   constructor(
     private readonly timers: Timers,
@@ -98,8 +104,13 @@ export class MemoryRelief {
     const grown = this.#trimmed(bufferBytes) - this.#settledBytes;
     if (!isQuiet) return;
     const worth = Math.max(grown, peaks.sinceRelief - bufferBytes);
+    const sinceMs = this.timers.now() - this.#relievedAtMs;
     if (worth >= SURGE_BYTES) this.#relieve();
-    else if (worth >= WORTHWHILE_BYTES) this.#relieveInTime();
+    else if (worth >= WORTHWHILE_BYTES) {
+      if (sinceMs >= RELIEF_INTERVAL_MS) this.#relieve();
+    } else if (this.#heldBytes >= SURGE_BYTES) {
+      if (sinceMs >= this.#heldIntervalMs) this.#relieve();
+    }
   }
 
   /** @returns What is in use when what is free was returned. */
@@ -118,16 +129,17 @@ export class MemoryRelief {
     return this.#trimmedBytes = this.machine.ownBytes();
   }
 
-  #relieveInTime(): void {
-    const sinceMs = this.timers.now() - this.#relievedAtMs;
-    if (sinceMs >= RELIEF_INTERVAL_MS) this.#relieve();
-  }
-
   #relieve(): void {
     this.#relievedAtMs = this.timers.now();
     this.machine.relieve();
     this.#settledBytes = this.#trimmedBytes = this.machine.ownBytes();
-    this.#buffers.sinceRelief = this.machine.bufferBytes();
+    const bufferBytes = this.machine.bufferBytes();
+    const isHeldStill = this.#heldBytes >= SURGE_BYTES &&
+      Math.abs(bufferBytes - this.#heldBytes) < WORTHWHILE_BYTES;
+    this.#heldIntervalMs = isHeldStill
+      ? Math.min(2 * this.#heldIntervalMs, HELD_INTERVAL_MS_MAX)
+      : RELIEF_INTERVAL_MS;
+    this.#heldBytes = this.#buffers.sinceRelief = bufferBytes;
     // The relief itself is not work that keeps the next look from being quiet.
     this.#cpuMs = this.machine.cpuMs();
   }

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {
+  HELD_INTERVAL_MS_MAX,
   MEMORY_LOOK_INTERVAL_MS,
   MemoryRelief,
   QUIET_CPU_PART,
@@ -141,9 +142,26 @@ Deno.test("what was held through a relief is returned once it is let go of", () 
   assertEquals(machine.bytes, 285 * MIB);
   timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals([machine.reliefs, machine.bytes], [3, machine.floor]);
-  // And no more than that.
-  timers.advance(3 * RELIEF_INTERVAL_MS);
-  assertEquals([machine.reliefs, machine.trims], [3, 3]);
+});
+
+Deno.test("what is held is looked for again, ever more seldom, for no growth tells of garbage", () => {
+  const { timers, machine } = start();
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
+  machine.buffers = SURGE_BYTES;
+  machine.bytes += SURGE_BYTES;
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
+  const { reliefs } = machine;
+  const looksIn = (ms: number) => {
+    const before = machine.reliefs;
+    timers.advance(ms);
+    return machine.reliefs - before;
+  };
+  assertEquals(reliefs, 2);
+  assertEquals(looksIn(HELD_INTERVAL_MS_MAX), 5); // 10 s, 20 s, … 160 s
+  assertEquals(looksIn(6 * HELD_INTERVAL_MS_MAX), 6);
+  machine.buffers = 0;
+  timers.advance(HELD_INTERVAL_MS_MAX);
+  assertEquals(looksIn(6 * HELD_INTERVAL_MS_MAX), 0);
 });
 
 Deno.test("memory that fell by itself is the new measure", () => {
