@@ -15,6 +15,7 @@ import { PrivateFileError } from "../../platform/files/private_files.ts";
 import { PkiError } from "../../platform/pki/key_pair.ts";
 import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import {
+  type ResolvedServer,
   type ServerAddress,
   systemServerAddresses,
 } from "../../net/dial/server_addresses.ts";
@@ -94,7 +95,7 @@ export class AgentIdentity implements LinkIdentity {
       random,
       certificate: known.certificate,
       authorities: known.authorities,
-      renew: (means) => this.#renew(means),
+      renew: (means, at) => this.#renew(means, at),
       observer: {
         renewed: (means) =>
           log.event("certificate renewed", { node: this.node, by: means }),
@@ -246,8 +247,8 @@ export class AgentIdentity implements LinkIdentity {
   }
 
   /** See `Renewer.doubt`. */
-  doubt(): void {
-    this.#renewer.doubt();
+  doubt(server?: ResolvedServer): void {
+    this.#renewer.doubt(server);
   }
 
   /**
@@ -327,26 +328,32 @@ export class AgentIdentity implements LinkIdentity {
   }
 
   /** One process at a time: the next one finds what the first was given. */
-  async #renew(means: RenewalMeans): Promise<Renewed> {
+  async #renew(
+    means: RenewalMeans,
+    at?: ResolvedServer,
+  ): Promise<Renewed> {
     const before = this.#credentials!.current.cert;
     return await this.#state.exclusively(async () => {
       this.lookAgain();
       const { cert, ca } = this.#credentials!.current;
-      if (cert === before) return await this.#renewAlone(means);
+      if (cert === before) return await this.#renewAlone(means, at);
       const [certificate] = readCertificates(cert);
       const authorities = readCertificates(ca);
       return { certificate: certificate!, authorities, isOthers: true };
     });
   }
 
-  async #renewAlone(means: RenewalMeans): Promise<Renewed> {
+  async #renewAlone(
+    means: RenewalMeans,
+    at?: ResolvedServer,
+  ): Promise<Renewed> {
     const { keys } = this.#known;
     const { current: inUse } = this.#credentials!;
     const bundleBefore = this.#lastBundle;
     const current = { ...inUse, ca: this.#authoritiesAhead ?? inUse.ca };
     const answer = means === "certificate"
       ? await this.#calls.renew(this.node, keys, current)
-      : await this.#calls.renewByProof(this.node, keys, current.ca);
+      : await this.#calls.renewByProof(this.node, keys, current.ca, at);
     if (answer.pending !== undefined) {
       throw new Error(`Cannot renew yet: ${answer.pending.reason}`);
     }

@@ -7,6 +7,7 @@
 
 import {
   NoServerError,
+  type ResolvedServer,
   type ServerAddress,
 } from "../../net/dial/server_addresses.ts";
 import type {
@@ -86,8 +87,8 @@ export interface LinkIdentity {
    * @throws As `ready`.
    */
   findServers?(): Promise<readonly ServerAddress[] | undefined>;
-  /** A server ended a link attempt as one does that dislikes the certificate. */
-  doubt?(): void;
+  /** `server` ended a link attempt as one does that dislikes the certificate. */
+  doubt?(server: ResolvedServer): void;
   /**
    * A handshake failed: takes what another process may have put in place.
    *

@@ -17,9 +17,9 @@ import {
   type ProxyEnvironment,
   proxyEnvironment,
 } from "../../net/dial/proxy_environment.ts";
-import {
-  NoServerError,
-  type ServerAddress,
+import type {
+  ResolvedServer,
+  ServerAddress,
 } from "../../net/dial/server_addresses.ts";
 import {
   type FileWatch,
@@ -127,13 +127,12 @@ export class FollowedIdentity implements NodeIdentity {
     }
   }
 
-  failed(error: unknown): boolean {
-    const problem = handshakeProblem(error);
-    if (problem === undefined) return false;
-    this.#problem = problem.message;
+  failed(error: unknown, server: ResolvedServer): boolean {
+    if (!(error instanceof TlsHandshakeError)) return false;
+    this.#problem = error.message;
     const { identity } = this.#opened ?? {};
     if (identity?.lookAgain()) return true;
-    if (problem.failure === "refused-by-peer") identity?.doubt();
+    if (error.failure === "refused-by-peer") identity?.doubt(server);
     return false;
   }
 
@@ -234,11 +233,4 @@ export function followIdentity(
     proxyEnv: proxyEnvironment(environment),
     isBrief,
   });
-}
-
-/** Whether a server was reached, and certificates were of no use. */
-function handshakeProblem(error: unknown): TlsHandshakeError | undefined {
-  if (error instanceof TlsHandshakeError) return error;
-  if (!(error instanceof NoServerError)) return undefined;
-  return error.errors.find((one) => one instanceof TlsHandshakeError);
 }

@@ -14,6 +14,7 @@ import { type UnaryCaller, withCaller } from "../../net/channel/grpc_call.ts";
 import { P256, PkiError } from "../../platform/pki/key_pair.ts";
 import {
   isConnecting,
+  type ResolvedServer,
   type ServerAddress,
   type ServerAddresses,
 } from "../../net/dial/server_addresses.ts";
@@ -121,12 +122,14 @@ export class IdentityCalls {
    * A new certificate without a good one: the key signs what the server asks.
    *
    * @param ca Whom to trust, PEM.
+   * @param at The one server to ask; absent: any.
    * @throws As `join`.
    */
   async renewByProof(
     node: string,
     keys: CryptoKeyPair,
     ca: string,
+    at?: ResolvedServer,
   ): Promise<EnrolmentOutcome> {
     const csr = await signingRequest(keys);
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", csr));
@@ -143,15 +146,16 @@ export class IdentityCalls {
       );
       const request = RenewRequest.encode({ node, csr, nonce, proof });
       return decodeAnswer(await call(IDENTITY_METHODS.renew, request));
-    });
+    }, at);
   }
 
   #call<Result>(
     credentials: TlsMaterial,
     use: (call: UnaryCaller) => Promise<Result>,
+    at?: ResolvedServer,
   ): Promise<Result> {
     const { serverAddresses, connect } = this.options;
-    return serverAddresses.connect((place) =>
+    const ask = (place: ResolvedServer) =>
       withCaller({
         connect: {
           ...connect,
@@ -162,8 +166,8 @@ export class IdentityCalls {
         },
         timeoutMs: ANSWER_TIMEOUT_MS,
         messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX,
-      }, use)
-    );
+      }, use);
+    return at === undefined ? serverAddresses.connect(ask) : ask(at);
   }
 }
 

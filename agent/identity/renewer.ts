@@ -17,6 +17,7 @@ import {
 } from "../../platform/pki/certificate.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import type { ResolvedServer } from "../../net/dial/server_addresses.ts";
 
 /** The wall clock is looked at this often: it may have been set. */
 export const RENEWAL_LOOK_MS = 60_000;
@@ -29,8 +30,9 @@ const RETRY_CAP_MS = 60_000;
  */
 export const REFUSED_RETRY_MS = 15 * 60_000;
 /**
- * A certificate that looks valid and is not accepted is doubted at most this
- * often. A server that refused a renewal is not asked again sooner either.
+ * A server that does not accept a certificate which looks valid is asked for
+ * another one at most this often. A server that refused a renewal is not asked
+ * again sooner either.
  */
 export const DOUBT_MS = 60_000;
 
@@ -46,8 +48,12 @@ interface RenewerOptions {
   readonly random: () => number;
   readonly certificate: CertificateFacts;
   readonly authorities: readonly CertificateFacts[];
-  /** Gets, keeps and uses a new one. Rejects with a sentence. */
-  renew(means: RenewalMeans): Promise<Renewed>;
+  /**
+   * Gets, keeps and uses a new one. Rejects with a sentence.
+   *
+   * @param at The one server to ask; absent: any.
+   */
+  renew(means: RenewalMeans, at?: ResolvedServer): Promise<Renewed>;
   readonly observer: RenewalObserver;
 }
 
@@ -78,8 +84,13 @@ export class Renewer {
   #retryMs: number | undefined;
   /** The server's last word, when it was a refusal. */
   #refusal: { readonly error: unknown; readonly sinceMs: number } | undefined;
-  #isDoubted = false;
-  #doubtedMs = -Infinity;
+  /** What a server did not accept, and which server, where that is known. */
+  #doubt: { readonly by: ResolvedServer | undefined } | undefined;
+  /** The last that was asked because it did not accept a certificate. */
+  #asked: { readonly by: string | undefined; readonly atMs: number } = {
+    by: undefined,
+    atMs: -Infinity,
+  };
   #timer: Timer | undefined;
   #running: Promise<void> | undefined;
   #isStopped = true;
@@ -151,9 +162,11 @@ export class Renewer {
   /**
    * The server ended a link attempt without a word, as it does when it does not
    * take the certificate: by its clock it may have expired.
+   *
+   * @param by Which server it was; absent: not known.
    */
-  doubt(): void {
-    this.#isDoubted = true;
+  doubt(by?: ResolvedServer): void {
+    this.#doubt = { by };
   }
 
   /**
@@ -171,15 +184,33 @@ export class Renewer {
       if (elapsedMs - sinceMs < DOUBT_MS) throw error;
       return await this.#run("proof");
     }
-    if (!this.#isDoubted || elapsedMs - this.#doubtedMs < DOUBT_MS) return;
-    this.#isDoubted = false;
-    this.#doubtedMs = elapsedMs;
+    const by = this.#doubtedBy(elapsedMs);
+    if (by === undefined) return;
     try {
-      await this.#run("proof");
+      await this.#run("proof", by.server);
     } catch (error) {
       // The server's word about this node; of the connection the link will tell.
       if (isDefinite(error)) throw error;
     }
+  }
+
+  /**
+   * The server to ask for a certificate that it accepts: itself, as its clock
+   * is what counts. Where servers' clocks differ by days, what one gives
+   * another may refuse; so one that refuses another's is asked at once. Links
+   * that stand are not affected.
+   */
+  #doubtedBy(
+    nowMs: number,
+  ): { server: ResolvedServer | undefined } | undefined {
+    if (this.#doubt === undefined) return undefined;
+    const { by: server } = this.#doubt;
+    const by = server && JSON.stringify(server);
+    const isAnother = by !== this.#asked.by;
+    if (!isAnother && nowMs - this.#asked.atMs < DOUBT_MS) return undefined;
+    this.#doubt = undefined;
+    this.#asked = { by, atMs: nowMs };
+    return { server };
   }
 
   /**
@@ -238,8 +269,8 @@ export class Renewer {
   }
 
   /** One at a time: callers that come meanwhile wait for the same one. */
-  #run(means: RenewalMeans): Promise<void> {
-    return this.#running ??= this.#renew(means).catch((error) => {
+  #run(means: RenewalMeans, at?: ResolvedServer): Promise<void> {
+    return this.#running ??= this.#renew(means, at).catch((error) => {
       const isRefused = isDefinite(error);
       const now = this.options.timers.now();
       this.#refusal = isRefused ? { error, sinceMs: now } : undefined;
@@ -252,12 +283,12 @@ export class Renewer {
     });
   }
 
-  async #renew(means: RenewalMeans): Promise<void> {
+  async #renew(means: RenewalMeans, at?: ResolvedServer): Promise<void> {
     const { renew, random, observer } = this.options;
     let used = means;
     let renewed: Renewed;
     try {
-      renewed = await renew(means);
+      renewed = await renew(means, at);
     } catch (error) {
       // The key is what counts; a server that has moved its clock, or restored
       // a backup, may not take the certificate.
@@ -282,7 +313,7 @@ export class Renewer {
     this.#replaceMs = undefined;
     this.#retryMs = undefined;
     this.#refusal = undefined;
-    this.#isDoubted = false;
+    this.#doubt = undefined;
     this.#backoff.reset();
   }
 }

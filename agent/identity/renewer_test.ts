@@ -58,6 +58,8 @@ function issue(of: CertificateAuthority, atMs: number): CertificateFacts {
 class World {
   readonly timers = new FakeTimers();
   readonly means: RenewalMeans[] = [];
+  /** Which server was asked, where one was named. */
+  readonly asked: (string | undefined)[] = [];
   readonly log: string[] = [];
   /** What the server says instead. */
   refusals: Error[] = [];
@@ -81,7 +83,10 @@ class World {
       random: () => 0.5,
       certificate: issue(one, BIRTH_MS),
       authorities: [one.facts],
-      renew: (means) => this.#renew(means),
+      renew: (means, at) => {
+        this.asked.push(at?.host);
+        return this.#renew(means);
+      },
       observer: {
         renewed: (means) => this.log.push(`renewed by ${means}`),
         failed: (reason) => this.log.push(reason),
@@ -308,6 +313,19 @@ Deno.test("a server that hangs up without a word makes the key speak, seldom", a
   world.refusals = [revoked()];
   await assertRejects(() => renewer.ready(), GrpcError, "revoked");
   assertEquals(world.means.length, 3);
+});
+
+Deno.test("servers whose clocks differ are each asked for what they accept", async () => {
+  const { renewer, asked, timers } = new World();
+  const [ahead, right] = ["ahead", "right"].map((host) => ({ host, port: 1 }));
+  for (const refusing of [ahead, ahead, right, right]) {
+    renewer.doubt(refusing);
+    await renewer.ready();
+  }
+  assertEquals(asked, ["ahead", "right"]);
+  timers.advance(DOUBT_MS);
+  await renewer.ready();
+  assertEquals(asked, ["ahead", "right", "right"]);
 });
 
 Deno.test("a certificate that another process has put in place is not renewed again", async () => {

@@ -9,10 +9,7 @@ import {
   type TlsUpstream,
   tlsUpstream,
 } from "../../net/channel/server_upstream.ts";
-import {
-  NoServerError,
-  type ServerAddress,
-} from "../../net/dial/server_addresses.ts";
+import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
@@ -44,9 +41,10 @@ export function linkUpstream(
     ...(identity === undefined ? {} : {
       identity: {
         ready: () => identity.ready(),
-        failed(error) {
-          if (isHandshake(error) && identity.lookAgain?.()) return true;
-          if (isAboutCertificate(error)) identity.doubt?.();
+        failed(error, server) {
+          const isHandshake = error instanceof TlsHandshakeError;
+          if (isHandshake && identity.lookAgain?.()) return true;
+          if (isAboutCertificate(error)) identity.doubt?.(server);
           return false;
         },
       },
@@ -56,20 +54,11 @@ export function linkUpstream(
   return { ...upstream, authority };
 }
 
-/** Whether one of the places was reached, and certificates were of no use. */
-function isHandshake(error: unknown): boolean {
-  if (error instanceof NoServerError) return error.errors.some(isHandshake);
-  return error instanceof TlsHandshakeError;
-}
-
 /**
  * With TLS 1.3 a server that refuses a certificate may simply close the
  * connection.
  */
 function isAboutCertificate(error: unknown): boolean {
-  if (error instanceof NoServerError) {
-    return error.errors.some(isAboutCertificate);
-  }
   return error instanceof UnheardError ||
     (error instanceof TlsHandshakeError && error.failure === "refused-by-peer");
 }

@@ -13,6 +13,7 @@ import {
 import type { Upstream } from "./upstream.ts";
 import type { ProxyEnvironment } from "../dial/proxy_environment.ts";
 import {
+  type ResolvedServer,
   type ServerAddress,
   systemServerAddresses,
 } from "../dial/server_addresses.ts";
@@ -32,10 +33,11 @@ export interface UpstreamIdentity {
   /**
    * A connection failed.
    *
+   * @param server The one of perhaps several that it was made to.
    * @returns Whether the credentials or the trust have changed, so that an
    *   immediate second attempt makes sense.
    */
-  failed(error: unknown): boolean;
+  failed(error: unknown, server: ResolvedServer): boolean;
   /** See {@linkcode Upstream.used}. */
   used?(connection: Connection): void;
 }
@@ -81,9 +83,10 @@ export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
       const found = await findServers?.();
       if (found !== undefined) servers.use(found);
       signal?.throwIfAborted();
+      let isChanged = false;
       const connect = () =>
-        servers.connect(async (place) =>
-          await connectTls({
+        servers.connect((place) =>
+          connectTls({
             ...place,
             ...serverName === undefined ? {} : { serverName },
             ...otherNames === undefined ? {} : { otherNames },
@@ -92,12 +95,15 @@ export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
             proxyEnv,
             timeoutMs: UPSTREAM_CONNECT_TIMEOUT_MS,
             ...signal === undefined ? {} : { signal },
-          }).then(use)
+          }).then(use).catch((error) => {
+            if (identity?.failed(error, place)) isChanged = true;
+            throw error;
+          })
         );
       try {
         return await connect();
       } catch (error) {
-        if (identity === undefined || !identity.failed(error)) throw error;
+        if (!isChanged) throw error;
         return await connect();
       }
     },
