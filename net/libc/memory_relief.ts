@@ -9,6 +9,11 @@
  * pages of the program's file are returned. That takes some 40 ms, so it waits
  * for an idle moment.
  *
+ * Only after a minute of rest are the heap's last pages returned, some 10 MB:
+ * V8 then forgets the shapes of objects that no longer exist, and with them all
+ * code that it has optimized for these. Right after each burst this made new
+ * connections of the next one cost an eighth more CPU.
+ *
  * Memory that is free already is returned under load, too, each time that use
  * has grown enough to be worth it: 0.2 ms when there is nothing, 10 ms for 65
  * MB. V8's compilers leave 20 MB behind in the first seconds of a load, and a
@@ -20,7 +25,10 @@
 import process from "node:process";
 import { sharedBufferPool } from "../../proto/bytes/buffer_pool.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { collectEverything } from "../../platform/process/garbage.ts";
+import {
+  collectAll,
+  collectEverything,
+} from "../../platform/process/garbage.ts";
 import { openLibc } from "./libc.ts";
 import { ownBytes, releaseProgramPages } from "./program_pages.ts";
 
@@ -32,6 +40,9 @@ export const MEMORY_LOOK_INTERVAL_MS = 1_000;
  * count as their end, and cost a relief.
  */
 export const RELIEF_INTERVAL_MS = 10_000;
+
+/** A process that has done nothing for so long is at rest. */
+export const REST_MS = 60_000;
 
 /** While much is held that was in use: the longest time between two. */
 export const HELD_INTERVAL_MS_MAX = 600_000;
@@ -53,8 +64,10 @@ export interface MemoryMachine {
   bufferBytes(): number;
   /** CPU time of this process so far, user and system. */
   cpuMs(): number;
-  /** Returns what can be returned. */
-  relieve(): void;
+  /**
+   * Returns what is not used; `isResting`: what makes the next burst fast, too.
+   */
+  relieve(isResting: boolean): void;
   /** Returns free memory without a collection. */
   trim(): void;
 }
@@ -70,6 +83,10 @@ export class MemoryRelief {
   /** Most that buffers have had since the last relief, and the last trim. */
   readonly #buffers = { sinceRelief: 0, sinceTrim: 0 };
   #relievedAtMs = -Infinity;
+  /** Since the first relief: what starting up has used is not used again. */
+  #busyAtMs = -Infinity;
+  /** The last relief has left what makes the next burst fast. */
+  #isWarm = false;
   /** Buffers that the last relief has found in use. */
   #heldBytes = 0;
   #heldIntervalMs = RELIEF_INTERVAL_MS;
@@ -102,10 +119,14 @@ export class MemoryRelief {
     peaks.sinceRelief = Math.max(peaks.sinceRelief, bufferBytes);
     peaks.sinceTrim = Math.max(peaks.sinceTrim, bufferBytes);
     const grown = this.#trimmed(bufferBytes) - this.#settledBytes;
-    if (!isQuiet) return;
-    const worth = Math.max(grown, peaks.sinceRelief - bufferBytes);
     const sinceMs = this.timers.now() - this.#relievedAtMs;
-    if (worth >= SURGE_BYTES) this.#relieve();
+    if (!isQuiet) {
+      if (sinceMs < Infinity) this.#busyAtMs = this.timers.now();
+      return;
+    }
+    const worth = Math.max(grown, peaks.sinceRelief - bufferBytes);
+    const isCooling = this.#isWarm && this.#isResting;
+    if (worth >= SURGE_BYTES || isCooling) this.#relieve();
     else if (worth >= WORTHWHILE_BYTES) {
       if (sinceMs >= RELIEF_INTERVAL_MS) this.#relieve();
     } else if (this.#heldBytes >= SURGE_BYTES) {
@@ -131,7 +152,8 @@ export class MemoryRelief {
 
   #relieve(): void {
     this.#relievedAtMs = this.timers.now();
-    this.machine.relieve();
+    this.#isWarm = !this.#isResting;
+    this.machine.relieve(this.#isResting);
     this.#settledBytes = this.#trimmedBytes = this.machine.ownBytes();
     const bufferBytes = this.machine.bufferBytes();
     const isHeldStill = this.#heldBytes >= SURGE_BYTES &&
@@ -142,6 +164,10 @@ export class MemoryRelief {
     this.#heldBytes = this.#buffers.sinceRelief = bufferBytes;
     // The relief itself is not work that keeps the next look from being quiet.
     this.#cpuMs = this.machine.cpuMs();
+  }
+
+  get #isResting(): boolean {
+    return this.timers.now() - this.#busyAtMs >= REST_MS;
   }
 
   #isQuiet(): boolean {
@@ -160,9 +186,10 @@ const thisMachine: MemoryMachine = {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1000;
   },
-  relieve: () => {
+  relieve: (isResting) => {
     sharedBufferPool.drop();
-    collectEverything();
+    if (isResting) collectEverything();
+    else collectAll();
     openLibc()?.malloc_trim(0n);
     releaseProgramPages();
   },

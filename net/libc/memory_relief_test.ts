@@ -6,6 +6,7 @@ import {
   MemoryRelief,
   QUIET_CPU_PART,
   RELIEF_INTERVAL_MS,
+  REST_MS,
   SURGE_BYTES,
   WORTHWHILE_BYTES,
 } from "./memory_relief.ts";
@@ -21,6 +22,8 @@ class Machine {
   buffers = 0;
   cpu = 0;
   reliefs = 0;
+  /** Of these, those of a process at rest. */
+  deep = 0;
   trims = 0;
 
   ownBytes(): number {
@@ -35,8 +38,9 @@ class Machine {
     return this.cpu;
   }
 
-  relieve(): void {
+  relieve(isResting: boolean): void {
     this.reliefs++;
+    if (isResting) this.deep++;
     this.bytes = this.floor;
   }
 
@@ -68,6 +72,21 @@ Deno.test("memory is returned once a burst of work is over, and only then", () =
 
   timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals([machine.reliefs, machine.bytes], [2, machine.floor]);
+});
+
+Deno.test("what makes the next burst fast goes after a minute of rest", () => {
+  const { timers, machine } = start();
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
+  assertEquals([machine.reliefs, machine.deep], [1, 1]);
+  machine.cpu += MEMORY_LOOK_INTERVAL_MS;
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
+  machine.bytes = 300 * MIB;
+  timers.advance(RELIEF_INTERVAL_MS);
+  assertEquals([machine.reliefs, machine.deep], [2, 1]);
+  timers.advance(REST_MS);
+  assertEquals([machine.reliefs, machine.deep], [3, 2]);
+  timers.advance(REST_MS);
+  assertEquals(machine.reliefs, 3);
 });
 
 Deno.test("a process that is never quiet returns what is free, when it has grown", () => {
