@@ -31,11 +31,46 @@ export interface CarriedProgram extends CarriedFile {
   readonly entryBytes: number;
 }
 
+/** A system with a shell. */
+export type Unix = "linux" | "macos";
+
+/** In what the script differs from system to system. */
+interface SystemWords {
+  /** Looked at before the runtime begins; lines of the script. */
+  readonly needs: string;
+  /** What the runtime asks of a machine, for a sentence. */
+  readonly wants: string;
+  /** A condition: some process runs from the folder `$each`. */
+  readonly isInUse: string;
+  /** What else one may take. */
+  readonly others: string;
+}
+
+const SYSTEMS: Readonly<Record<Unix, SystemWords>> = {
+  linux: {
+    needs: `
+[ -L /proc/self/exe ] ||
+  fail "Cannot start without /proc: mount it (mount -t proc proc /proc)"`,
+    wants: "glibc",
+    isInUse:
+      `printf %s "$folder/$each/" | grep -q -s -F -f - /proc/[0-9]*/cmdline`,
+    others: ", or take the .deb or the image, which unpack nothing",
+  },
+  macos: {
+    needs: "",
+    wants: "a macOS that Deno supports",
+    // No other process is given the name, so none is found that only looks.
+    isInUse: `case $(ps -A -ww -o args=) in *"/$each/"*) ;; *) false ;; esac`,
+    others: "",
+  },
+};
+
 /** What the script must know. */
 export interface LauncherParts {
   readonly version: string;
-  /** As `uname -m` says it. */
-  readonly machine: "x86_64" | "aarch64";
+  readonly system: Unix;
+  /** As `uname -sm` says it. */
+  readonly machine: string;
   readonly runtime: CarriedFile;
   readonly program: CarriedProgram;
   /** Flags of `deno run`, permissions excepted. */
@@ -104,7 +139,7 @@ export function launcherScript(parts: LauncherParts): string {
 }
 
 /** Ends with a sentence where the runtime would panic. */
-function needs(): string {
+function needs(system: Unix): string {
   return `# What the runtime cannot do without. at_least NUMBER LEAST: or unlimited
 at_least() { case $1 in *[!0-9]* | "") ;; *) [ "$1" -ge "$2" ] ;; esac; }
 limit=$(ulimit -H -n 2>/dev/null) || limit=
@@ -114,13 +149,13 @@ connection; raise \\"ulimit -n\\""
 limit=$(ulimit -v 2>/dev/null) || limit=
 at_least "$limit" ${ADDRESS_SPACE_KIB_MIN} ||
   fail "Cannot start within $limit KiB of addresses (ulimit -v): the runtime \\
-reserves ${ADDRESS_SPACE_KIB_MIN}, and uses few; limit memory by a cgroup (MemoryMax)"
-[ -L /proc/self/exe ] ||
-  fail "Cannot start without /proc: mount it (mount -t proc proc /proc)"`;
+reserves ${ADDRESS_SPACE_KIB_MIN}, and uses few; limit memory by a cgroup (MemoryMax)"${
+    SYSTEMS[system].needs
+  }`;
 }
 
 /** Sets `folder`; later lines use `is_whole`, too. */
-function folderChoice(hash: string): string {
+function folderChoice(hash: string, system: Unix): string {
   return `# Ours, closed to others, and no link: who else could have put files there?
 is_private() {
   [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ] || return 1
@@ -154,16 +189,16 @@ while [ "$1" != -- ]; do
 done
 shift
 [ -n "$folder" ] || fail "Cannot unpack: \${why}set TUNNEL_CACHE_DIR to a \\
-folder of yours (mode 0700, not noexec), or take the .deb or the image, which unpack nothing"`;
+folder of yours (mode 0700, not noexec)${SYSTEMS[system].others}"`;
 }
 
 /** Sets `program`, and puts both files into `folder` if they are not there. */
 function unpacking(
-  { runtime, program }: LauncherParts,
+  { runtime, program, system }: LauncherParts,
   length: number,
 ): string {
   const programAt = length + runtime.compressedBytes;
-  return `${folderChoice(runtime.hash)}
+  return `${folderChoice(runtime.hash, system)}
 
 # unpack TARGET OFFSET LENGTH BYTES
 unpack() {
@@ -176,7 +211,9 @@ unpack() {
   mkdir -p "\${1%/*}"
   sync "$folder/.new.$$" 2>/dev/null || :
   case $1 in */runtime-*) "$folder/.new.$$" --version >/dev/null 2>&1 ||
-    fail "Cannot run a program in $folder: it needs glibc and a folder that is \\
+    fail "Cannot run a program in $folder: it needs ${
+    SYSTEMS[system].wants
+  } and a folder that is \\
 not mounted noexec; set TUNNEL_CACHE_DIR to another folder" ;; esac
   mv -f "$folder/.new.$$" "$1"
   trap - EXIT
@@ -193,7 +230,7 @@ is_whole "$program/main.js" ${program.entryBytes} || {
     fail "Cannot unpack into $folder: the disk is full or $0 is damaged"
   # Of versions that nobody has started for long: if nothing runs from there.
   for each in $old; do
-    printf %s "$folder/$each/" | grep -q -s -F -f - /proc/[0-9]*/cmdline ||
+    ${SYSTEMS[system].isInUse} ||
       rm -rf "\${folder:?}/$each"
   done
   rm -f "$program.$$.js"
@@ -211,7 +248,8 @@ export DENO_DIR="$cache/deno"`;
 }
 
 function scriptFor(parts: LauncherParts, length: number): string {
-  const { version, machine, runtime, program, runFlags, installed } = parts;
+  const { version, system, machine, runtime, program, runFlags, installed } =
+    parts;
   return `#!/bin/sh
 # tunnel ${version} for ${machine}. ${
     installed === undefined ? CARRIES : STARTS
@@ -219,10 +257,10 @@ function scriptFor(parts: LauncherParts, length: number): string {
 set -eu
 umask 077
 fail() { echo "tunnel: $1" >&2; exit 1; }
-[ "$(uname -m)" = ${machine} ] ||
-  fail "Cannot run on $(uname -m): this file is for ${machine}; take the other one"
+[ "$(uname -sm)" = "${machine}" ] ||
+  fail "Cannot run on $(uname -sm): this file is for ${machine}; take the other one"
 
-${needs()}
+${needs(system)}
 
 ${
     installed === undefined

@@ -5,11 +5,13 @@ import {
   type CarriedFile,
   launcherScript,
   permissionCase,
+  type Unix,
 } from "./launcher.ts";
 
 const PARTS = {
   version: "1.2.3",
-  machine: "x86_64",
+  system: "linux",
+  machine: "Linux x86_64",
   runtime: { hash: "aaaa", bytes: 99_000_000, compressedBytes: 40_000_000 },
   program: {
     hash: "bbbb",
@@ -145,16 +147,19 @@ class Packaged implements AsyncDisposable {
   readonly home = `${this.folder}/home`;
   readonly cache = `${this.home}/.cache/tunnel`;
 
-  static async make(): Promise<Packaged> {
+  static async make(system: Unix = "linux"): Promise<Packaged> {
     const packaged = new Packaged();
     const runtime = await carried(RUNTIME);
     const program = {
       ...await carried("the program"),
       entryBytes: ENTRY.length,
     };
-    const machine = Deno.build.arch === "aarch64" ? "aarch64" : "x86_64";
+    const machine = system === "macos"
+      ? "Darwin arm64"
+      : `Linux ${Deno.build.arch}`;
     const script = launcherScript({
       ...PARTS,
+      system,
       machine,
       runtime,
       program,
@@ -295,4 +300,52 @@ Deno.test("a machine without /proc is told so", {
   );
   assertEquals(code, 1);
   assertStringIncludes(said, "Cannot start without /proc");
+});
+
+const SHELLS = [["sh"], ["dash"], ["bash", "--posix"], ["busybox", "sh"]];
+
+Deno.test("both scripts are read by each shell of this machine", async () => {
+  for (const system of ["linux", "macos"] as const) {
+    const script = launcherScript({ ...PARTS, system });
+    for (const [shell = "", ...args] of SHELLS) {
+      let child: Deno.ChildProcess;
+      try {
+        child = new Deno.Command(shell, {
+          args: [...args, "-n"],
+          stdin: "piped",
+        }).spawn();
+      } catch {
+        continue; // Not here.
+      }
+      await new Blob([script]).stream().pipeTo(child.stdin);
+      assertEquals((await child.status).success, true, `${shell}, ${system}`);
+    }
+  }
+});
+
+Deno.test("the script of macOS needs nothing that Linux alone has", async () => {
+  const script = launcherScript({ ...PARTS, system: "macos" });
+  assertEquals(/\/proc|glibc|cmdline|\.deb/.exec(script), null);
+  await using packaged = await Packaged.make("macos");
+  const { cache, folder } = packaged;
+  // The one program whose answer is the machine's.
+  await Deno.mkdir(`${folder}/bin`);
+  const uname = "#!/bin/sh\necho Darwin arm64\n";
+  await Deno.writeTextFile(`${folder}/bin/uname`, uname, { mode: 0o755 });
+  for (const name of ["tunnel-01", "tunnel-02"]) {
+    await Deno.mkdir(`${cache}/${name}`, { recursive: true, mode: 0o700 });
+  }
+  await Deno.chmod(cache, 0o700);
+  const args = ["-f", "/dev/null", `${cache}/tunnel-02/main.js`];
+  const runs = new Deno.Command("tail", { args, stderr: "null" }).spawn();
+  assertStringIncludes(
+    (await packaged.run()).said,
+    "this file is for Darwin arm64; take the other one",
+  );
+  const { said } = await packaged.run('PATH="$F/bin:$PATH";');
+  runs.kill();
+  await runs.status;
+  assertStringIncludes(said, `ran ${cache}/runtime-`);
+  const left = [...Deno.readDirSync(cache)].map(({ name }) => name);
+  assertEquals(left.filter((name) => /-0\d$/.test(name)), ["tunnel-02"]);
 });

@@ -1,4 +1,3 @@
-// deno-lint-ignore-file no-console -- what a command that packages says.
 /**
  * The whole program in one file that needs nothing but a shell, gzip and glibc.
  *
@@ -16,10 +15,23 @@ import {
   launcherScript,
 } from "./launcher.ts";
 import { fetchPinned } from "./npm_registry.ts";
-import { type Architecture, RUNTIME_PINS } from "./runtime_pins.ts";
+import {
+  type Platform,
+  RUNTIME_PINS,
+  type RuntimePin,
+} from "./runtime_pins.ts";
 import { tarEntry } from "./tar_entry.ts";
 
-const MACHINES = { x64: "x86_64", arm64: "aarch64" } as const;
+/** As `uname -sm` says them. */
+const MACHINES = {
+  x64: "Linux x86_64",
+  arm64: "Linux aarch64",
+  "macos-x64": "Darwin x86_64",
+  "macos-arm64": "Darwin arm64",
+} as const satisfies Partial<Record<Platform, string>>;
+
+/** Platforms that have a shell; Windows has none. */
+export type ShellPlatform = keyof typeof MACHINES;
 
 /** Relative to the project. Downloads stay here between runs. */
 const CACHE = ".cache/packages";
@@ -37,35 +49,36 @@ export const RUN_FLAGS: readonly string[] = [
 ];
 
 /** The pinned runtime, fetched, looked at and compressed: that takes seconds. */
-export async function carriedRuntime(
-  architecture: Architecture,
-): Promise<Carried> {
-  const pinned = RUNTIME_PINS[architecture];
-  const { name, version, note } = pinned;
-  if (version !== Deno.version.deno) {
-    if (note === undefined) throw notPinned(name, version);
-    console.error(`${name}: ${version} is packaged; ${note}`);
-  }
+export async function carriedRuntime(platform: Platform): Promise<Carried> {
+  return await carry(await runtimeOf(platform));
+}
+
+/** The pinned runtime itself. */
+export async function runtimeOf(
+  platform: Platform,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const pinned = RUNTIME_PINS[platform];
+  if (pinned.version !== Deno.version.deno) throw notPinned(pinned);
   const tarball = await fetchPinned(pinned, CACHE);
-  return await carry(tarEntry(await gunzip(tarball), "package/deno"));
+  return tarEntry(await gunzip(tarball), `package/${pinned.file}`);
 }
 
 /**
- * Packages for one architecture; gives the file's path.
+ * Packages for one platform; gives the file's path.
  *
  * @param given The runtime, for who has it already.
  */
 export async function packageFor(
-  architecture: Architecture,
+  platform: ShellPlatform,
   modules: Modules,
   directory: string,
   given?: Carried,
 ): Promise<string> {
-  const runtime = given ?? await carriedRuntime(architecture);
+  const runtime = given ?? await carriedRuntime(platform);
   const program = await carriedProgram(modules);
-  const script = await scriptFor(architecture, runtime, program);
+  const script = await scriptFor(platform, runtime, program);
   await Deno.mkdir(directory, { recursive: true });
-  const path = `${directory}/tunnel-${VERSION}-linux-${architecture}`;
+  const path = `${directory}/tunnel-${VERSION}-${RUNTIME_PINS[platform].label}`;
   const whole = new Blob([script, runtime.compressed, program.compressed]);
   await Deno.writeFile(path, whole.stream());
   await Deno.chmod(path, 0o755);
@@ -84,14 +97,16 @@ export async function carriedProgram(
 
 /** The script at the front of the file, or for what is `installed` already. */
 export async function scriptFor(
-  architecture: Architecture,
+  platform: ShellPlatform,
   runtime: CarriedFile,
   program: CarriedProgram,
   installed?: string,
 ): Promise<string> {
+  const machine = MACHINES[platform];
   return launcherScript({
     version: VERSION,
-    machine: MACHINES[architecture],
+    system: machine.startsWith("Linux") ? "linux" : "macos",
+    machine,
     runtime,
     program,
     runFlags: RUN_FLAGS,
@@ -101,7 +116,7 @@ export async function scriptFor(
 }
 
 /** What is packaged is what was tested, which is what bundles it. */
-function notPinned(name: string, version: string): Error {
+function notPinned({ name, version }: RuntimePin): Error {
   return new Error(
     `Cannot package with Deno ${Deno.version.deno}: ${name} is pinned to ` +
       `${version}; run this with that, or change scripts/runtime_pins.ts`,

@@ -1,16 +1,17 @@
 // deno-lint-ignore-file no-console -- a command that says what it does.
 /**
  * Makes the files of a release, byte for byte the same from the same sources:
- * the program in one file, an archive and a `.deb` for each processor, the bill
- * of materials, what changed, and the sums of all.
+ * the program in one file and an archive for each platform (Windows has a zip
+ * alone, Linux a `.deb`, too), bills of materials, what changed, and all sums.
  *
- * Usage: `deno task release [--arch x64,arm64] [--out dist]`. Needs npm, tar,
- * gzip and dpkg-deb.
+ * Usage: `deno task release [--arch x64,macos-arm64,…] [--out dist]`. Needs npm,
+ * tar, gzip and dpkg-deb.
  *
  * @module
  */
 
 import { parseArgs } from "@std/cli";
+import { allCommands } from "../cli/commands.ts";
 import { ProgressLine } from "../cli/program/progress.ts";
 import { VERSION } from "../platform/process/version.ts";
 import type { Modules } from "./bundle.ts";
@@ -18,15 +19,24 @@ import { debianPackage, INSTALLED_AT } from "./debian_package.ts";
 import { writeReference } from "./man_pages.ts";
 import {
   bundle,
+  type Carried,
   carriedProgram,
   carriedRuntime,
   gunzip,
   packageFor,
+  runtimeOf,
   scriptFor,
+  type ShellPlatform,
 } from "./package.ts";
 import { run, sourceTime, writeAt } from "./release_files.ts";
-import type { Architecture } from "./runtime_pins.ts";
+import {
+  type Architecture,
+  type Platform,
+  RUNTIME_PINS,
+} from "./runtime_pins.ts";
 import { sbomOf } from "./sbom.ts";
+import { windowsScript } from "./windows_script.ts";
+import { zipOf } from "./zip_file.ts";
 
 /** What lies beside the program in an archive. */
 const PAGES = ["README.md", "CHANGELOG.md", "LICENSE"];
@@ -34,20 +44,47 @@ const PAGES = ["README.md", "CHANGELOG.md", "LICENSE"];
 /** For a moment, relative to the project. */
 const STAGING = `.cache/release-${Deno.pid}`;
 
-/** All files for one processor; gives their paths. */
+/** All files for one platform; gives their paths. */
 async function release(
-  architecture: Architecture,
+  platform: Platform,
   modules: Modules,
   out: string,
   seconds: number,
 ): Promise<string[]> {
-  const runtime = await carriedRuntime(architecture);
+  const sbom = await sbomOf(platform, modules, seconds);
+  const name = `${out}/tunnel-${VERSION}-${RUNTIME_PINS[platform].label}`;
+  const materials = `${name}.spdx.json`;
+  await writeAt(materials, sbom, 0o644);
+  const files = platform === "windows-x64"
+    ? [await windowsZip(`${name}.zip`, modules, sbom)]
+    : await shellFiles(platform, modules, out, materials);
+  return [...files, materials];
+}
+
+/** What needs a shell. */
+async function shellFiles(
+  platform: ShellPlatform,
+  modules: Modules,
+  out: string,
+  materials: string,
+): Promise<string[]> {
+  const runtime = await carriedRuntime(platform);
+  const file = await packageFor(platform, modules, out, runtime);
+  const files = [file, await archiveOf(file, materials)];
+  if (platform !== "x64" && platform !== "arm64") return files;
+  const sbom = await Deno.readTextFile(materials);
+  return [...files, await debianOf(platform, modules, out, runtime, sbom)];
+}
+
+async function debianOf(
+  architecture: Architecture,
+  modules: Modules,
+  out: string,
+  runtime: Carried,
+  sbom: string,
+): Promise<string> {
   const program = await carriedProgram(modules);
-  const sbom = await sbomOf(architecture, modules, seconds);
-  const file = await packageFor(architecture, modules, out, runtime);
-  const materials = `${file}.spdx.json`;
-  await Deno.writeTextFile(materials, sbom);
-  const debian = await debianPackage(
+  return await debianPackage(
     {
       architecture,
       launcher: await scriptFor(architecture, runtime, program, INSTALLED_AT),
@@ -61,7 +98,26 @@ async function release(
     `${STAGING}/deb-${architecture}`,
     out,
   );
-  return [file, await archiveOf(file, materials), debian, materials];
+}
+
+/** Nothing unpacks itself there: it runs where the archive was unpacked. */
+async function windowsZip(
+  path: string,
+  modules: Modules,
+  sbom: string,
+): Promise<string> {
+  const encoder = new TextEncoder();
+  const files = new Map<string, Uint8Array<ArrayBuffer>>();
+  files.set("tunnel.cmd", encoder.encode(windowsScript(await allCommands())));
+  for (const page of PAGES) files.set(page, await Deno.readFile(page));
+  files.set("tunnel.spdx.json", encoder.encode(sbom));
+  for (const [name, text] of modules) {
+    files.set(`program/${name}`, encoder.encode(text));
+  }
+  files.set("deno.exe", await runtimeOf("windows-x64"));
+  const folder = path.slice(path.lastIndexOf("/") + 1, -".zip".length);
+  await Deno.writeFile(path, await zipOf(folder, files));
+  return path;
 }
 
 /** The program with its manual pages, completions and units. */
@@ -70,7 +126,8 @@ async function archiveOf(file: string, materials: string): Promise<string> {
   const folder = `${STAGING}/${name}`;
   await writeAt(`${folder}/tunnel`, await Deno.readFile(file), 0o755);
   await writeReference(folder);
-  const units = [...Deno.readDirSync("deploy/systemd")]
+  const hasUnits = name.includes("linux");
+  const units = (hasUnits ? [...Deno.readDirSync("deploy/systemd")] : [])
     .map(({ name }) => [`deploy/systemd/${name}`, `systemd/${name}`] as const);
   const pages = PAGES.map((page) => [page, page] as const);
   const files = [...units, ...pages, [materials, "tunnel.spdx.json"] as const];
@@ -112,15 +169,18 @@ async function sumsOf(paths: readonly string[]): Promise<string> {
   return (await Promise.all(lines)).join("");
 }
 
-function architectures(given: string): Architecture[] {
+const PLATFORMS = Object.keys(RUNTIME_PINS) as Platform[];
+
+function platforms(given: string): Platform[] {
   return given.split(",").map((name) => {
-    if (name === "x64" || name === "arm64") return name;
-    throw new Error(`Cannot package for ${name}: wanted x64 or arm64`);
+    const found = PLATFORMS.find((one) => one === name);
+    if (found !== undefined) return found;
+    throw new Error(`Cannot package for ${name}: wanted ${PLATFORMS.join()}`);
   });
 }
 
 async function main(): Promise<void> {
-  const { arch = "x64,arm64", out = "dist" } = parseArgs(Deno.args, {
+  const { arch = PLATFORMS.join(), out = "dist" } = parseArgs(Deno.args, {
     string: ["arch", "out"],
   });
   const directory = String(out);
@@ -131,9 +191,9 @@ async function main(): Promise<void> {
   line.show("bundling the program");
   const modules = await bundle();
   const files: string[] = [];
-  for (const architecture of architectures(String(arch))) {
-    line.show(`packing ${architecture}: the runtime is fetched and compressed`);
-    files.push(...await release(architecture, modules, directory, seconds));
+  for (const platform of platforms(String(arch))) {
+    line.show(`packing ${platform}: the runtime is fetched and compressed`);
+    files.push(...await release(platform, modules, directory, seconds));
   }
   const changes = `${directory}/tunnel-${VERSION}-changes.md`;
   const changelog = await Deno.readTextFile("CHANGELOG.md");

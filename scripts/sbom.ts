@@ -8,7 +8,7 @@
 import { VERSION } from "../platform/process/version.ts";
 import type { Modules } from "./bundle.ts";
 import { type Dependency, lockedPackages } from "./licences.ts";
-import { type Architecture, RUNTIME_PINS } from "./runtime_pins.ts";
+import { type Platform, RUNTIME_PINS } from "./runtime_pins.ts";
 
 /** How `bundle.ts` notes where a module is from. */
 const FROM_LIBRARY =
@@ -19,16 +19,16 @@ const FROM_LIBRARY =
  * @throws {Error} When a library of the bundle is not in `deno.lock`.
  */
 export async function sbomOf(
-  architecture: Architecture,
+  platform: Platform,
   modules: Modules,
   seconds: number,
 ): Promise<string> {
-  const runtime = RUNTIME_PINS[architecture];
+  const runtime = RUNTIME_PINS[platform];
   const parts: readonly Dependency[] = [
     { ...runtime, licence: "MIT" },
     ...inBundle(modules, await lockedPackages()),
   ];
-  const name = `tunnel-${VERSION}-linux-${architecture}`;
+  const name = `tunnel-${VERSION}-${runtime.label}`;
   const document = {
     spdxVersion: "SPDX-2.3",
     dataLicense: "CC0-1.0",

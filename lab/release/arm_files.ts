@@ -37,7 +37,7 @@ async function carriedIn(file: string): Promise<Uint8Array<ArrayBuffer>> {
   const head = new TextDecoder().decode(
     await bytesOf('head -c 20000 "$1"', file),
   );
-  assertMatch(head, /\[ "\$\(uname -m\)" = aarch64 \]/);
+  assertMatch(head, /\[ "\$\(uname -sm\)" = "Linux aarch64" \]/);
   const [, at, length] = /^unpack "\$folder\/runtime-\S+ (\d+) (\d+) /m
     .exec(head)!;
   return await bytesOf(

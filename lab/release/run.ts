@@ -123,7 +123,7 @@ async function outside(): Promise<number> {
     await tally.run("a release is the same, wherever it is made", async () => {
       await cloneTo(here);
       await cloneTo(there);
-      const all = "x64,arm64";
+      const all = "x64,arm64,macos-x64,macos-arm64,windows-x64";
       const [sums, others] = await Promise.all([
         release(here, all),
         release(there, all, { DENO_DIR: `${folder}/deno` }),

@@ -60,10 +60,14 @@ export function listenOnPath(
 ): SocketListener {
   const polled = listenPolledUnix(path, backlog, mode);
   if (polled !== undefined) return polled;
+  const listen = () =>
+    platformListener(Deno.listen({ transport: "unix", path }));
+  // There are no modes: who may use the folder may use the socket.
+  if (Deno.build.os === "windows") return listen();
   // The platform binds and listens at once: no moment with other modes.
   const umask = Deno.umask(0o777 & ~mode);
   try {
-    return platformListener(Deno.listen({ transport: "unix", path }));
+    return listen();
   } finally {
     Deno.umask(umask);
   }
