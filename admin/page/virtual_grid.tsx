@@ -139,7 +139,12 @@ export function VirtualGrid<T>(props: GridProps<T>): VNode {
             }, shown);
           })}
         </div>
-        {keys.length === 0 && <div class="grid-empty">{props.empty}</div>}
+        {keys.length === 0 && (
+          // A group of rows must have one (WAI-ARIA 1.2, 5.2.5).
+          <div class="grid-empty" role="row">
+            <div role="gridcell" aria-colspan={shown.length}>{props.empty}</div>
+          </div>
+        )}
       </div>
     </div>
   );

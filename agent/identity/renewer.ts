@@ -17,7 +17,7 @@ import {
 } from "../../platform/pki/certificate.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import type { ResolvedServer } from "../../net/dial/server_addresses.ts";
+import { keyOf, type ResolvedServer } from "../../net/dial/server_addresses.ts";
 
 /** The wall clock is looked at this often: it may have been set. */
 export const RENEWAL_LOOK_MS = 60_000;
@@ -86,11 +86,8 @@ export class Renewer {
   #refusal: { readonly error: unknown; readonly sinceMs: number } | undefined;
   /** What a server did not accept, and which server, where that is known. */
   #doubt: { readonly by: ResolvedServer | undefined } | undefined;
-  /** The last that was asked because it did not accept a certificate. */
-  #asked: { readonly by: string | undefined; readonly atMs: number } = {
-    by: undefined,
-    atMs: -Infinity,
-  };
+  /** By server, when it was asked because it did not accept a certificate. */
+  readonly #askedMs = new Map<string, number>();
   #timer: Timer | undefined;
   #running: Promise<void> | undefined;
   #isStopped = true;
@@ -197,19 +194,21 @@ export class Renewer {
   /**
    * The server to ask for a certificate that it accepts: itself, as its clock
    * is what counts. Where servers' clocks differ by days, what one gives
-   * another may refuse; so one that refuses another's is asked at once. Links
-   * that stand are not affected.
+   * another may refuse; so each is asked, and each seldom: servers that hang up
+   * because they have too much to do must not get more of it.
    */
   #doubtedBy(
     nowMs: number,
   ): { server: ResolvedServer | undefined } | undefined {
     if (this.#doubt === undefined) return undefined;
     const { by: server } = this.#doubt;
-    const by = server && JSON.stringify(server);
-    const isAnother = by !== this.#asked.by;
-    if (!isAnother && nowMs - this.#asked.atMs < DOUBT_MS) return undefined;
+    for (const [key, atMs] of this.#askedMs) {
+      if (nowMs - atMs >= DOUBT_MS) this.#askedMs.delete(key);
+    }
+    const key = server === undefined ? "" : keyOf(server);
+    if (this.#askedMs.has(key)) return undefined;
     this.#doubt = undefined;
-    this.#asked = { by, atMs: nowMs };
+    this.#askedMs.set(key, nowMs);
     return { server };
   }
 

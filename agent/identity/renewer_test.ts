@@ -318,7 +318,7 @@ Deno.test("a server that hangs up without a word makes the key speak, seldom", a
 Deno.test("servers whose clocks differ are each asked for what they accept", async () => {
   const { renewer, asked, timers } = new World();
   const [ahead, right] = ["ahead", "right"].map((host) => ({ host, port: 1 }));
-  for (const refusing of [ahead, ahead, right, right]) {
+  for (const refusing of [ahead, ahead, right, ahead, right]) {
     renewer.doubt(refusing);
     await renewer.ready();
   }

@@ -7,14 +7,23 @@
 
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { TextLineStream } from "@std/streams";
+import type { Code } from "../../proto/codes/codes.ts";
 import { selfCommand } from "../program/rights.ts";
 
 /** How long a process may take to get ready. */
 const READY_TIMEOUT_MS = 10_000;
 /** Time between two checks. */
 const READY_INTERVAL_MS = 25;
+/** How often one is started whose ports other processes have taken. */
+const ATTEMPTS_MAX = 5;
 /** Lines of a process's log that are shown when it fails. */
 const LAST_LINES = 5;
+
+/** What a process says last when a port is another's. */
+const PORT_TAKEN: Code = "TUN904";
+
+/** Of a process: the first is the one for probes. */
+type Ports = readonly [probes: number, admin: number, agents: number];
 
 /** A process of the demo. */
 interface Actor {
@@ -33,7 +42,8 @@ export class Stage {
   readonly #actors = new Map<string, Actor>();
   #isStruck = false;
 
-  constructor() {
+  /** @param program How this program is started again. */
+  constructor(private readonly program = selfCommand()) {
     // Only its owner can look into it (mode 0700): there are keys inside.
     this.#folder = Deno.makeTempDirSync({ prefix: "tunnel-demo-" });
   }
@@ -48,7 +58,7 @@ export class Stage {
     // An interrupted story goes on for a moment; no process may start after
     // that.
     if (this.#isStruck) throw new Error("Cannot start: the demo is over");
-    const [program, ...words] = selfCommand();
+    const [program, ...words] = this.program;
     const process = new Deno.Command(program, {
       args: [...words, ...args],
       stdin: "null",
@@ -82,8 +92,33 @@ export class Stage {
     return await this.#until(name, () => lines[0]);
   }
 
-  /** Waits until `http://127.0.0.1:port/path` says so. */
-  async ready(
+  /**
+   * Starts a process with ports of its own, and waits until the first of them
+   * answers at `path`. Between choice and use another process may take a port;
+   * then it is started again with others.
+   *
+   * @returns The ports.
+   */
+  async startReady(
+    name: string,
+    path: "healthz" | "readyz",
+    argsFor: (ports: Ports) => readonly string[],
+  ): Promise<Ports> {
+    for (let attempt = 1;; attempt++) {
+      const ports: Ports = [freePort(), freePort(), freePort()];
+      this.start(name, ...argsFor(ports));
+      try {
+        await this.#ready(name, ports[0], path);
+        return ports;
+      } catch (error) {
+        const isTaken = this.#actors.get(name)!.lines
+          .some((line) => line.includes(PORT_TAKEN));
+        if (!isTaken || attempt === ATTEMPTS_MAX) throw error;
+      }
+    }
+  }
+
+  async #ready(
     name: string,
     port: number,
     path: "healthz" | "readyz",
@@ -134,6 +169,7 @@ export class Stage {
       if (seen !== undefined) return seen;
       await new Promise((resolve) => setTimeout(resolve, READY_INTERVAL_MS));
     }
+    if (actor.hasEnded) await actor.through;
     const what = actor.hasEnded ? "it ended" : "it took too long";
     throw new Error(
       `Cannot start the ${name}: ${what}; it said: ` +
@@ -143,7 +179,7 @@ export class Stage {
 }
 
 /** A port that was free a moment ago. */
-export function freePort(): number {
+function freePort(): number {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;
   listener.close();

@@ -5,7 +5,7 @@
  */
 
 import { BenchConn } from "../bench/bench_conn.ts";
-import { freePort, type Stage } from "./stage.ts";
+import type { Stage } from "./stage.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
@@ -85,19 +85,20 @@ async function setUp({ stage, print }: StoryTools): Promise<string> {
   // If the server fails first, this failure is not to go unheard.
   target.catch(() => {});
   const state = `--state-dir=${stage.path("server")}`;
-  const [agentPort, healthPort] = [freePort(), freePort()];
   print("  tunnel server\n");
-  stage.start(
+  const [, , agentPort] = await stage.startReady(
     "server",
-    "server",
-    state,
-    "--agent-bind-address=127.0.0.1",
-    `--agent-port=${agentPort}`,
-    "--health-bind-address=127.0.0.1",
-    `--health-port=${healthPort}`,
-    `--admin-port=${freePort()}`,
+    "healthz",
+    ([probes, admin, agents]) => [
+      "server",
+      state,
+      "--agent-bind-address=127.0.0.1",
+      `--agent-port=${agents}`,
+      "--health-bind-address=127.0.0.1",
+      `--health-port=${probes}`,
+      `--admin-port=${admin}`,
+    ],
   );
-  await stage.ready("server", healthPort, "healthz");
   print(`  tunnel token create --uses ${NODES.length}\n`);
   const token = await createToken(stage, state);
   for (const node of NODES) {
@@ -127,19 +128,16 @@ async function startAgent(
   serverPort: number,
   token: string,
 ): Promise<void> {
-  const healthPort = freePort();
-  stage.start(
-    `agent ${node}`,
+  await stage.startReady(`agent ${node}`, "readyz", ([probes, admin]) => [
     "agent",
     `--server=127.0.0.1:${serverPort}`,
     `--join=${token}`,
     `--node=${node}`,
     `--state-dir=${stage.path(node)}`,
     "--health-server-host=127.0.0.1",
-    `--health-server-port=${healthPort}`,
-    `--admin-server-port=${freePort()}`,
-  );
-  await stage.ready(`agent ${node}`, healthPort, "readyz");
+    `--health-server-port=${probes}`,
+    `--admin-server-port=${admin}`,
+  ]);
 }
 
 async function measurePaths(

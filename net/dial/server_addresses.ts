@@ -190,7 +190,8 @@ export class ServerAddresses {
   }
 }
 
-function keyOf({ host, port, ip }: ResolvedServer): string {
+/** The same for the same machine and port. */
+export function keyOf({ host, port, ip }: ResolvedServer): string {
   return `${host} ${port} ${ip ?? ""}`;
 }
 

@@ -170,6 +170,16 @@ for (const colorScheme of ["light", "dark"] as const) {
   }
 }
 
+check("axe finds nothing serious in a list without rows", async (
+  page,
+  visit,
+) => {
+  await visit.goTo("nodes");
+  await page.locator("[data-search]").fill("no node is called like this");
+  await page.locator(".grid-empty").waitFor();
+  assertEquals(await seriousFaults(page), []);
+});
+
 check("with keys alone: a node is found, and drained", async (page) => {
   await page.keyboard.press("Tab");
   assertEquals(await focused(page), "Skip to the content");
