@@ -82,12 +82,15 @@ export class StateStore implements AsyncDisposable {
       : [];
   }
 
-  /** Takes all room that is left in the directory, or gives it back. */
+  /**
+   * Takes all room that is left in the directory, also what was freed since the
+   * last time, or gives it back.
+   */
   async fill(isFull: boolean): Promise<void> {
     const file = `${this.folder}/filler`;
     if (!isFull) return await runOrThrow("rm", "-f", file).then(() => {});
     // Ends with an error when there is no more room: that is what is wanted.
-    await runOrThrow("sh", "-c", `cat /dev/zero >"$0" || true`, file);
+    await runOrThrow("sh", "-c", `cat /dev/zero >>"$0" || true`, file);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
