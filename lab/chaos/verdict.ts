@@ -125,15 +125,18 @@ interface Felt {
 }
 
 /** A few of each kind, in sentences. */
-function problemsOf(felt: Felt, { allows, backMs }: Outcome): string[] {
+function problemsOf(
+  felt: Felt,
+  { allows, backMs, appliedMs }: Outcome,
+): string[] {
   const limits = { ...USUAL, ...allows };
   const longestStallMs = longest(felt.stalls);
   const unsaid = felt.dead.filter(({ isEof, path }) =>
     isEof && path.protocol === "grpc" && allows.mayEnd !== true
   );
   return [
-    ...felt.failed.slice(0, SHOWN_MAX).map(({ path, attempts }) =>
-      `a dial ${describe(path)} failed: ` +
+    ...felt.failed.slice(0, SHOWN_MAX).map(({ path, attempts, ...dial }) =>
+      `a dial ${describe(path)} failed, ${timesOf(dial, appliedMs)}: ` +
       attempts.map(({ server, cause }) => `${server}: ${cause}`).join("; ")
     ),
     ...felt.alive.slice(0, SHOWN_MAX).map(({ path, cause }) =>
@@ -145,8 +148,8 @@ function problemsOf(felt: Felt, { allows, backMs }: Outcome): string[] {
     ...felt.wrong.slice(0, SHOWN_MAX).map(({ path, offset }) =>
       `a conduit ${describe(path)} got wrong bytes at ${offset}`
     ),
-    ...lateText(felt.timed, limits.dialMs),
-    ...lateText(saidFirst(felt.timed), SAID_FIRST_MS),
+    ...lateText(felt.timed, limits.dialMs, appliedMs),
+    ...lateText(saidFirst(felt.timed), SAID_FIRST_MS, appliedMs),
     ...longestStallMs > limits.stallMs
       ? [stallText(felt.stalls, longestStallMs, limits.stallMs)]
       : [],
@@ -160,13 +163,31 @@ function saidFirst(dials: readonly DialRecord[]): DialRecord[] {
   return dials.filter(({ path }) => SAID_FIRST.includes(path.protocol));
 }
 
-function lateText(dials: readonly DialRecord[], limitMs: number): string[] {
-  const tookMs = longest(dials);
-  if (tookMs <= limitMs) return [];
-  const { path } = dials.find((dial) => dial.tookMs === tookMs)!;
+function lateText(
+  dials: readonly DialRecord[],
+  limitMs: number,
+  appliedMs: number,
+): string[] {
+  const slowest = dials.find(({ tookMs }) => tookMs === longest(dials));
+  if (slowest === undefined || slowest.tookMs <= limitMs) return [];
+  const { path, attempts } = slowest;
+  const refusals = attempts.map(({ server, cause }) => `; ${server}: ${cause}`);
   return [
-    `a dial ${describe(path)} took ${tookMs} ms (${limitMs} are allowed)`,
+    `a dial ${describe(path)} was late, ${timesOf(slowest, appliedMs)} ` +
+    `(${limitMs} ms are allowed)${refusals.join("")}`,
   ];
+}
+
+/** Whether it began before the fault was there decides whose it is. */
+function timesOf(
+  { atMs, tookMs }: Pick<DialRecord, "atMs" | "tookMs">,
+  appliedMs: number,
+): string {
+  const side = atMs > appliedMs ? "after" : "before";
+  return `begun ${
+    Math.abs(atMs - appliedMs)
+  } ms ${side} the fault was there, ` +
+    `over in ${tookMs} ms`;
 }
 
 function stallText(

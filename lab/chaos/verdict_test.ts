@@ -53,7 +53,10 @@ Deno.test("a loss that looks like an end is one, but over sockets that have no o
 });
 
 Deno.test("a dial may fail where there is no way, and nowhere else", () => {
-  assertMatch(problems(failed()).join(), /a dial by grpc .* failed: s1: no/);
+  assertMatch(
+    problems(failed()).join(),
+    /a dial by grpc .* failed, begun 0 ms before .*: s1: no/,
+  );
   assertEquals(problems(failed(), { mayFail: ["site"] }), []);
   assertEquals(problems(failed(), { mayFail: ["n1"] }).length, 1);
   assertEquals(problems(failed(), { mayFailBy: ["grpc"] }), []);
@@ -73,7 +76,7 @@ Deno.test("what takes too long is said, unless it may", () => {
   assertMatch(problems(stall).join(), /stood still for 6000 ms/);
   assertEquals(problems(stall, { mayStand: overAgent("n3") }), []);
   assertEquals(problems(stall, { stallMs: 7_000 }), []);
-  assertMatch(problems(dial).join(), /a dial by grpc of s1 .* took 6000 ms/);
+  assertMatch(problems(dial).join(), /a dial by grpc of s1 .* over in 6000 ms/);
   assertEquals(problems(dial, { mayWait: ["site"] }), []);
   assertMatch(problems(() => {}, {}, Infinity).join(), /not well 10000 ms/);
 });

@@ -87,7 +87,8 @@ function onALink(
     const ways = waysOf(server, agent);
     return told(stage, name(server, agent), ways, rule, CUT_MS, {
       mayBreak: overLink(server, agent),
-      underWay: rule.overBytes === undefined ? [] : SAID_FIRST,
+      // Their dials last until the echo: a conduit that may break is one of them.
+      underWay: SAID_FIRST,
       dialMs: NEXT_SERVER_MS,
     });
   };
