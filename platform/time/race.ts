@@ -104,10 +104,10 @@ export abstract class Race<Asked, Won> {
   /** The candidate that has the bytes does not answer. */
   protected frozen(_attempt: Attempt<Asked, Won>): void {}
 
-  protected enter(asked: Asked): void {
+  protected enter(asked: Asked, patienceMs = this.patienceMs): void {
     const attempt = new Attempt(this, asked);
     this.running.push(attempt);
-    if (this.patienceMs < Infinity) this.#wait(attempt, this.patienceMs, 0);
+    if (patienceMs < Infinity) this.#wait(attempt, patienceMs, 0);
     this.ask(attempt);
   }
 

@@ -210,6 +210,24 @@ Deno.test("an agent here that is slow is not dialed again through another server
   assertEquals([silent.servers, frozen.dials.length], ["s2", 1]);
 });
 
+Deno.test("an agent whose links are all silent is dialed through one server after the other", () => {
+  const scene = new Scene({ peers: fakePeers(["s2", "s3"]) });
+  const links = [scene.link("agent-a"), scene.link("agent-a")];
+  for (const link of links) link.heard(scene.timers.now());
+  scene.wants();
+  scene.timers.advance(SECOND_OPINION_MS + STILL_MS);
+  assertEquals(links.map(({ dials }) => dials.length), [1, 1]);
+  assertEquals(scene.servers, "");
+  // The second link gives no sign of life either, nor does what s2 asks.
+  scene.timers.advance(2 * STILL_MS);
+  assertEquals(scene.servers, "s2");
+  scene.timers.advance(STILL_MS);
+  assertEquals(scene.servers, "s2 s3");
+  scene.answer(1);
+  assertEquals(scene.isConnected, true);
+  assertEquals(scene.timers.pendingCount, 0);
+});
+
 Deno.test("a dial for the only agent there is goes to no agent of several servers", () => {
   const two = new Scene({ peers: fakePeers(["s2", "s3"]) });
   two.wants({ oneAgent: true });

@@ -232,8 +232,7 @@ export class OngoingDial extends Race<Choice, Conduit>
 
   /** The agent, its link or its target may have stopped. */
   protected override doubt(attempt: WayAttempt, times: number): NextDoubt {
-    // It counts for nothing yet.
-    if (attempt.asked !== this.#choice) return STILL_MS;
+    if (attempt.asked !== this.#choice) return this.#doubtRival(attempt);
     if (times === 0) this.suspect(attempt);
     if (this.hearer !== undefined) return "watch";
     if (times === 0 || this.running.length === 1) this.#askAnother();
@@ -241,6 +240,18 @@ export class OngoingDial extends Race<Choice, Conduit>
     return this.isOver || this.#isLeftToOthers() || times > 0
       ? "enough"
       : STILL_MS;
+  }
+
+  /**
+   * The last that was asked beside the first may be as silent: the second link
+   * of one agent, or a server whose links are cut as well.
+   */
+  #doubtRival(attempt: WayAttempt): NextDoubt {
+    const { way } = attempt.asked;
+    this.suspect(attempt);
+    const isSilent = this.#isStill(way) || way.forwardedTo !== undefined;
+    if (isSilent && this.running.at(-1) === attempt) this.#askAnother();
+    return STILL_MS;
   }
 
   protected override suspect({ asked }: WayAttempt): void {
@@ -257,14 +268,18 @@ export class OngoingDial extends Race<Choice, Conduit>
     if (this.#request.hasOthers !== true || this.hearer !== undefined) {
       return false;
     }
-    const latestMs = this.timers.now() - STILL_MS;
-    const isStill = ({ askedMs = Infinity }: DialWay) => askedMs <= latestMs;
-    if (!isStill(this.#way)) return false;
-    if (!this.running.every(({ asked }) => isStill(asked.way))) return false;
+    if (!this.#isStill(this.#way)) return false;
+    if (!this.running.every(({ asked }) => this.#isStill(asked.way))) {
+      return false;
+    }
     const problem = `No agent available: ${this.#way.name} gives no sign of ` +
       "life, and nothing was sent to it";
     this.#fail(new DialError("no-agent", problem), "no-agent");
     return true;
+  }
+
+  #isStill({ askedMs = Infinity }: DialWay): boolean {
+    return this.timers.now() - askedMs >= STILL_MS;
   }
 
   /** Only if another agent could serve the dial. */
@@ -328,7 +343,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     if (!isStream || this.hearer !== undefined) return;
     if (this.#tried.length > RETRIES_MAX) return;
     const choice = this.#another(this.#tried, "beside");
-    if (choice !== undefined) this.enter(choice);
+    if (choice !== undefined) this.enter(choice, STILL_MS);
   }
 
   /** All that the caller has sent is here, if the one asked passed none on. */
