@@ -4,7 +4,9 @@
  * @module
  */
 
+import { hostname } from "node:os";
 import { isNodeName } from "../proto/identity/node_name.ts";
+import { hostOf, portOf } from "../proto/peer/host_port.ts";
 import {
   loadAuthorities,
   pinOfCurrent,
@@ -147,6 +149,12 @@ async function create(
   // Else the node would ask to be called by its host name, and be refused.
   const name = isNodeName(nodePattern) ? ` --node ${nodePattern}` : "";
   if (nodePattern === "*") printError(`${CREATE}: ${ANY_NAME}\n`);
+  if (!values["server"] && hostOf(server) === hostname()) {
+    printError(
+      `${CREATE}: the server's address is the name of this machine, which ` +
+        `nodes may not know; --server HOST:${portOf(server)} says another\n`,
+    );
+  }
   const command = `tunnel agent --server ${server} --join ${token}${name}`;
   print(
     values["output"] === "json"

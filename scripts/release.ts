@@ -70,8 +70,9 @@ async function shellFiles(
 ): Promise<string[]> {
   const runtime = await carriedRuntime(platform);
   const file = await packageFor(platform, modules, out, runtime);
-  const files = [file, await archiveOf(file, materials)];
-  if (platform !== "x64" && platform !== "arm64") return files;
+  const isLinux = platform === "x64" || platform === "arm64";
+  const files = [file, await archiveOf(file, materials, isLinux)];
+  if (!isLinux) return files;
   const sbom = await Deno.readTextFile(materials);
   return [...files, await debianOf(platform, modules, out, runtime, sbom)];
 }
@@ -121,12 +122,15 @@ async function windowsZip(
 }
 
 /** The program with its manual pages, completions and units. */
-async function archiveOf(file: string, materials: string): Promise<string> {
+async function archiveOf(
+  file: string,
+  materials: string,
+  hasUnits: boolean,
+): Promise<string> {
   const name = file.slice(file.lastIndexOf("/") + 1);
   const folder = `${STAGING}/${name}`;
   await writeAt(`${folder}/tunnel`, await Deno.readFile(file), 0o755);
   await writeReference(folder);
-  const hasUnits = name.includes("linux");
   const units = (hasUnits ? [...Deno.readDirSync("deploy/systemd")] : [])
     .map(({ name }) => [`deploy/systemd/${name}`, `systemd/${name}`] as const);
   const pages = PAGES.map((page) => [page, page] as const);

@@ -49,9 +49,17 @@ export const DIALS = {
     slug: "target-unresolved",
     title: "The target's name cannot be resolved",
     means: "The node asked its resolver, which has no address for the name " +
-      "(no such host).",
-    causes: ["A typing error.", "The name is known elsewhere only."],
-    mend: ["On the node: `getent hosts NAME`."],
+      "(no such host), or whose name servers fail (server misbehaving).",
+    causes: [
+      "A typing error.",
+      "The name is known elsewhere only.",
+      "The name servers of the node are away, or refuse to answer.",
+    ],
+    mend: [
+      "On the node: `getent hosts NAME`.",
+      "Where that is slow or fails for every name: the name servers in " +
+      "`/etc/resolv.conf`.",
+    ],
     see: "operations.md",
   },
   TUN506: {
