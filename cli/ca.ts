@@ -23,9 +23,9 @@ import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import type { Store } from "../neighbours/store/store.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ProgressLine } from "./program/progress.ts";
-import { ExitCode, failure } from "./program/exit_codes.ts";
+import { failure } from "./program/exit_codes.ts";
 import { flag, inGroup } from "./flags/flag.ts";
-import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/program_flags.ts";
+import { FORM_FLAG, JSON_FLAG } from "./flags/program_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
 import { textTable } from "../admin/ask/text_table.ts";
@@ -55,7 +55,6 @@ const FLAGS = {
       "authority, or none needs the old one any more. A terminal is told how " +
       "far it is. Ctrl-C ends only the waiting.",
   }),
-  ...GENERAL_FLAGS,
 } as const;
 
 const VERBS = {
@@ -87,7 +86,7 @@ export const CA_COMMAND = defineCommand({
     const { values } = reading;
     const { print } = context;
     const { verb } = readVerb("ca", VERBS, reading);
-    return await withState(values, context, async ({ engine: state }) => {
+    await withState(values, context, async ({ engine: state }) => {
       const nodes = await new NodeStore(state).list();
       const show = (authorities: Authorities) =>
         print(
@@ -126,9 +125,7 @@ export const CA_COMMAND = defineCommand({
             refuseWhileNeeded(await loadAuthorities(state), nodes);
           }
           show(await retireAuthority(state));
-          break;
       }
-      return ExitCode.OK;
     });
   },
 });

@@ -17,14 +17,8 @@ import {
 } from "../proto/admin/api.ts";
 import { ASKED_SERVER_FLAGS, askedProgram } from "./flags/admin_flags.ts";
 import { flag } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { askedClient } from "./program/answer_output.ts";
-import {
-  type CommandContext,
-  defineCommand,
-  refuseOperands,
-} from "./program/command.ts";
-import { ExitCode } from "./program/exit_codes.ts";
+import { type CommandContext, defineCommand } from "./program/command.ts";
 import { ofOthers } from "../admin/ask/text_table.ts";
 import type { HttpHandler } from "../net/admin/http_port.ts";
 import { plain } from "../net/admin/http_endpoints.ts";
@@ -37,7 +31,6 @@ const BROWSER = "The browser";
 /** See the module description. */
 export const DASHBOARD_COMMAND = defineCommand({
   name: "dashboard",
-  operands: "[flags]",
   about: [
     "Asks the server of this machine, or the one that --server names, to let " +
     "one browser in. The link is good once, for a minute; the browser then " +
@@ -63,10 +56,8 @@ export const DASHBOARD_COMMAND = defineCommand({
       help: "What the browser may do: view looks, operate may also drain, " +
         "approve, revoke and kill. Never more than you may do yourself.",
     }),
-    ...GENERAL_FLAGS,
   },
-  async run({ values, operands, given }, context) {
-    refuseOperands(operands);
+  async run({ values, given }, context) {
     const asked = askedProgram(values, given, context);
     using client = askedClient(asked, context);
     const question: LoginQuestion = { role: values["role"] };
@@ -89,7 +80,6 @@ export const DASHBOARD_COMMAND = defineCommand({
           "or none of yours came; open the link yourself\n",
       );
     }
-    return ExitCode.OK;
   },
 });
 

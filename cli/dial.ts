@@ -22,7 +22,6 @@ import {
 } from "./program/exit_codes.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
-import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { ROUTE_FLAGS, routeOf, routeRules } from "./flags/route_flags.ts";
 
 /** See the module description. */
@@ -42,7 +41,7 @@ export const DIAL_COMMAND = defineCommand({
     "ssh -o ProxyCommand='tunnel dial %h:%p' node7",
   ],
   rights: "network",
-  flags: { ...ROUTE_FLAGS, ...GENERAL_FLAGS },
+  flags: ROUTE_FLAGS,
   rules: routeRules,
   async run(reading, context) {
     const operand = onlyOperand(
@@ -67,7 +66,6 @@ export const DIAL_COMMAND = defineCommand({
     }));
     await netcat(conn, { input: Deno.stdin, output: Deno.stdout });
     if (via.kind === "node") await via.identity?.settled();
-    return ExitCode.OK;
   },
 });
 

@@ -14,7 +14,6 @@ import {
 import type { FrontendProtocol, TunnelRoute } from "../client/tunnel_route.ts";
 import type { FrontendListen, ServerOptions } from "../server/options.ts";
 import { defineCommand, refuseOperands } from "./program/command.ts";
-import { ExitCode } from "./program/exit_codes.ts";
 import { flag, inGroup } from "./flags/flag.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { SERVER_FLAGS } from "./server/flags.ts";
@@ -92,7 +91,6 @@ export const EGRESS_CONFIG_COMMAND = defineCommand({
     print(
       formatEgressConfig(new Map([...contexts].map((name) => [name, route]))),
     );
-    return ExitCode.OK;
   },
 });
 

@@ -8,7 +8,6 @@ import { AREAS, type Code, CODES, knownCode } from "../proto/codes/codes.ts";
 import { RETIRED } from "../proto/codes/retired.ts";
 import { nearest } from "../platform/text/nearest.ts";
 import { defineCommand } from "./program/command.ts";
-import { ExitCode } from "./program/exit_codes.ts";
 import { textTable } from "../admin/ask/text_table.ts";
 import { flag, inGroup } from "./flags/flag.ts";
 import { HELP_COLUMNS } from "./flags/help_text.ts";
@@ -40,7 +39,7 @@ export const EXPLAIN_COMMAND = defineCommand({
     ...inGroup("Output", FORM_FLAG),
     "help": GENERAL_FLAGS["help"],
   },
-  run({ values, operands }, context) {
+  run({ values, operands }, { print }) {
     const isJson = values["output"] === "json";
     if (values["all"]) {
       if (operands.length > 0) {
@@ -48,12 +47,10 @@ export const EXPLAIN_COMMAND = defineCommand({
           `Cannot explain --all and "${operands[0]}": give one of them`,
         );
       }
-      context.print(isJson ? asJson(allCodes()) : codeTable());
-      return ExitCode.OK;
+      return print(isJson ? asJson(allCodes()) : codeTable());
     }
     const codes = codesIn(operands);
-    context.print(isJson ? asJson(codes) : codes.map(page).join("\n"));
-    return ExitCode.OK;
+    print(isJson ? asJson(codes) : codes.map(page).join("\n"));
   },
 });
 

@@ -29,7 +29,6 @@ import {
   parseForwardSpec,
 } from "./flags/addresses.ts";
 import { flag } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import {
   EARLY_DATA_FLAG,
@@ -52,7 +51,6 @@ const FORWARD_FLAGS = {
       "CONNECT alike, and ask the servers for what its callers dial: for " +
       "callers that know one server only, such as kube-apiserver.",
   }),
-  ...GENERAL_FLAGS,
 } as const;
 
 /** See the module description. */
@@ -144,12 +142,7 @@ async function openFrontend(
   tools: Tools,
 ): Promise<void> {
   const timeoutMs = values["dial-timeout"];
-  try {
-    await openGateway({ path, dialer, timeoutMs }, tools);
-  } catch (error) {
-    if (!(error instanceof ListenError)) throw error;
-    throw new CommandFailure(ExitCode.FAILURE, error.message, error);
-  }
+  await openGateway({ path, dialer, timeoutMs }, tools);
 }
 
 /** @returns Where it listens, for people. */

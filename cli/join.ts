@@ -9,7 +9,7 @@ import { hasJoined } from "../agent/identity/agent_state.ts";
 import { actAsOwner } from "../net/libc/state_owner.ts";
 import { openLog } from "../platform/log/log.ts";
 import { proxyEnvironment } from "../net/dial/proxy_environment.ts";
-import { ExitCode, failure } from "./program/exit_codes.ts";
+import { failure } from "./program/exit_codes.ts";
 import { defineCommand } from "./program/command.ts";
 import { flag, inGroup } from "./flags/flag.ts";
 import {
@@ -19,7 +19,7 @@ import {
   SERVER_FLAG,
   serverAddresses,
 } from "./flags/join_flags.ts";
-import { GENERAL_FLAGS, LOG_FLAGS } from "./flags/program_flags.ts";
+import { LOG_FLAGS } from "./flags/program_flags.ts";
 import { ProgressLine } from "./program/progress.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { UsageError } from "./flags/usage_error.ts";
@@ -50,7 +50,6 @@ export const JOIN_COMMAND = defineCommand({
       }),
     }),
     ...LOG_FLAGS,
-    ...GENERAL_FLAGS,
   },
   async run({ values, operands, given }, { environment, print }) {
     const [word = "", ...others] = operands;
@@ -99,7 +98,6 @@ export const JOIN_COMMAND = defineCommand({
       ? ` --state-dir ${stateDirectory}`
       : "";
     print(`Joined as ${node}. Next: tunnel agent${where}\n`);
-    return ExitCode.OK;
   },
 });
 

@@ -20,7 +20,6 @@ import type { ExitCode } from "./program/exit_codes.ts";
 import { isNobodyThere, printEach } from "./ask/asked.ts";
 import { nodesText, nodeText } from "../admin/ask/answer_text.ts";
 import { grantsFlag } from "./flags/join_flags.ts";
-import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { ofOthers } from "../admin/ask/text_table.ts";
 import { refuseFlags } from "./flags/usage_error.ts";
@@ -116,7 +115,6 @@ const FLAGS = {
     group: "tunnel node revoke",
     help: "Reason that is sent to the node.",
   }),
-  ...GENERAL_FLAGS,
 } as const;
 
 /** Flags of questions to a server; --state-dir also names the state. */

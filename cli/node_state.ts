@@ -15,7 +15,7 @@ import { type NodeRecord, NodeStore } from "../server/identity/node_store.ts";
 import { TokenStore } from "../server/identity/token_store.ts";
 import type { Store } from "../neighbours/store/store.ts";
 import type { CommandContext } from "./program/command.ts";
-import { CommandFailure, ExitCode, failure } from "./program/exit_codes.ts";
+import { CommandFailure, failure } from "./program/exit_codes.ts";
 import type { StateFlagValues } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
 import {
@@ -36,13 +36,12 @@ export function listFromState(
   values: StateValues & { readonly json: boolean },
   { note }: { readonly note: string | undefined },
   context: CommandContext,
-): Promise<ExitCode> {
+): Promise<void> {
   return withState(values, context, async ({ engine: state }) => {
     const nodes = await new NodeStore(state).list();
     const duplicates = await new DuplicateRecords(state).list();
     if (note !== undefined) context.printError(`tunnel node: ${note}\n`);
     context.print(listText(nodes, duplicates, values.json));
-    return ExitCode.OK;
   });
 }
 
@@ -58,7 +57,7 @@ export function changeNode(
   change: NodeChange,
   values: StateValues,
   context: CommandContext,
-): Promise<ExitCode> {
+): Promise<void> {
   return withState(values, context, async ({ engine: state }) => {
     const said = change.verb === "forget"
       ? await forget(node, state)
@@ -68,7 +67,6 @@ export function changeNode(
       throw unknown(node, known);
     }
     context.print(`${said}\n`);
-    return ExitCode.OK;
   });
 }
 

@@ -27,7 +27,6 @@ import {
 } from "./flags/admin_flags.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { flag, inGroup } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { refuseFlags, textOf, UsageError } from "./flags/usage_error.ts";
 import { askedClient, printAnswer } from "./program/answer_output.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
@@ -59,7 +58,6 @@ const FLAGS = {
   }),
   ...ASKED,
   ...ANSWER_FLAGS,
-  ...GENERAL_FLAGS,
 } as const;
 
 const VERBS = { test: { operand: "HOST:PORT" } } as const;

@@ -30,13 +30,11 @@ import {
 import { connectEtcd } from "../neighbours/etcd/connect.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
-import { ExitCode } from "./program/exit_codes.ts";
 import { refusingConfig } from "./program/sources.ts";
 import { sayInternalErrors } from "./program/process_context.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./flags/etcd_flags.ts";
 import { flag, inGroup } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import type { Running } from "../net/program/program.ts";
 import { untilStopped } from "./program/until_stopped.ts";
@@ -76,7 +74,6 @@ const WHAT_FLAGS = inGroup("The endpoints", {
 const FLAGS = {
   ...WHAT_FLAGS,
   ...ETCD_FLAGS,
-  ...GENERAL_FLAGS,
 } as const;
 
 type Values = FlagReading<typeof FLAGS>["values"];
@@ -121,7 +118,6 @@ export const SERVICE_COMMAND = defineCommand({
         context,
       ),
     );
-    return ExitCode.OK;
   },
 });
 

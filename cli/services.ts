@@ -20,16 +20,14 @@ import {
   type CommandContext,
   defineCommand,
   onlyOperand,
-  refuseOperands,
 } from "./program/command.ts";
-import { ExitCode, failure } from "./program/exit_codes.ts";
+import { failure } from "./program/exit_codes.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { flag } from "./flags/flag.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { shortCount, textTable } from "../admin/ask/text_table.ts";
 import { keyFrom } from "../services/catalog/model/model.ts";
 import { PROXY_ADMIN_PORT } from "./flags/admin_flags.ts";
-import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { askedClient } from "./program/answer_output.ts";
 
 const WHERE = "Where";
@@ -42,7 +40,6 @@ const QUERY_FLAGS = {
     help: "Admin port of the proxy, or of the agent that has one.",
   }),
   "json": flag.boolean(false, { group: WHERE, help: "Print JSON." }),
-  ...GENERAL_FLAGS,
 } as const;
 
 const FLAGS = {
@@ -60,7 +57,6 @@ const FLAGS = {
 /** Its services, and their addresses. */
 export const SERVICES_COMMAND = defineCommand({
   name: "services",
-  operands: "[flags]",
   about: [
     "Asks a running tunnel proxy. Bytes are those from and to clients; IN USE " +
     "is how many endpoints get new connections.",
@@ -72,8 +68,7 @@ export const SERVICES_COMMAND = defineCommand({
   ],
   rights: "network",
   flags: FLAGS,
-  async run({ operands, values }, context) {
-    refuseOperands(operands);
+  async run({ values }, context) {
     const forms = (["json", "env", "hosts"] as const)
       .filter((name) => values[name]);
     if (forms.length > 1) {
@@ -96,7 +91,6 @@ export const SERVICES_COMMAND = defineCommand({
       case undefined:
         context.print(servicesText(status));
     }
-    return ExitCode.OK;
   },
 });
 
@@ -207,7 +201,6 @@ export const ENDPOINTS_COMMAND = defineCommand({
         ? `${JSON.stringify(ports, null, 2)}\n`
         : ports.map(endpointsText).join("\n"),
     );
-    return ExitCode.OK;
   },
 });
 

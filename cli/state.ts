@@ -22,7 +22,6 @@ import {
 } from "../server/state/state_copy.ts";
 import type { Store } from "../neighbours/store/store.ts";
 import { flag, inGroup } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import {
   STATE_COMMAND_FLAGS,
@@ -31,7 +30,6 @@ import {
 } from "./flags/state_flags.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
-import { ExitCode } from "./program/exit_codes.ts";
 import { readVerb } from "./program/verbs.ts";
 import {
   stateSource,
@@ -51,7 +49,6 @@ const FLAGS = {
     group: COPY,
     help: "--state-key-file of TO; etcd and kubernetes want one, or none.",
   }),
-  ...GENERAL_FLAGS,
 } as const;
 
 type Reading = FlagReading<typeof FLAGS>;
@@ -83,9 +80,8 @@ export const STATE_COMMAND = defineCommand({
   async run(reading, context) {
     const { verb, operands } = readVerb("state", VERBS, reading);
     const [from, to] = operands;
-    return verb === "copy"
-      ? await copy(reading, from!, to!, context)
-      : await check(reading, context);
+    if (verb === "copy") await copy(reading, from!, to!, context);
+    else await check(reading, context);
   },
 });
 
@@ -94,7 +90,7 @@ async function copy(
   fromText: string,
   toText: string,
   context: CommandContext,
-): Promise<ExitCode> {
+): Promise<void> {
   const place = (text: string, other: string) =>
     stateLocation(
       { ...values, "state": text },
@@ -126,7 +122,6 @@ async function copy(
       "same. Start the servers with --state there; FROM is as it was, remove " +
       "it when they run.\n",
   );
-  return ExitCode.OK;
 }
 
 async function copyTo(
@@ -152,14 +147,13 @@ async function copyTo(
 async function check(
   { values }: Reading,
   context: CommandContext,
-): Promise<ExitCode> {
-  return await withState(values, context, async ({ engine }) => {
+): Promise<void> {
+  await withState(values, context, async ({ engine }) => {
     await loadAuthorities(engine);
     await new NodeStore(engine).list();
     await new TokenStore(engine).list(Date.now());
     const counts = await countRecords(engine);
     context.print(`Read ${countsText(counts)}: all records are whole.\n`);
-    return ExitCode.OK;
   });
 }
 

@@ -18,10 +18,10 @@ import {
   TokenStore,
 } from "../server/identity/token_store.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
-import { ExitCode, failure } from "./program/exit_codes.ts";
+import { failure } from "./program/exit_codes.ts";
 import { flag, inGroup } from "./flags/flag.ts";
 import { grantsFlag, namePatternFlag } from "./flags/join_flags.ts";
-import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/program_flags.ts";
+import { FORM_FLAG, JSON_FLAG } from "./flags/program_flags.ts";
 import type { FlagReading } from "./flags/read_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { type CommandState, withState } from "./program/server_state.ts";
@@ -59,7 +59,6 @@ const FLAGS = {
     ...JSON_FLAG,
   }),
   ...CREATE_FLAGS,
-  ...GENERAL_FLAGS,
 } as const;
 
 const VERBS = {
@@ -87,7 +86,7 @@ export const TOKEN_COMMAND = defineCommand({
   async run(reading, context) {
     const { values } = reading;
     const { verb, operand } = readVerb("token", VERBS, reading);
-    return await withState(values, context, async (state) => {
+    await withState(values, context, async (state) => {
       const tokens = new TokenStore(state.engine);
       switch (verb) {
         case "create":
@@ -99,7 +98,7 @@ export const TOKEN_COMMAND = defineCommand({
               values["output"] === "json",
             ),
           );
-          return ExitCode.OK;
+          return;
         case "revoke":
           return await revoke(operand, tokens, context);
       }
@@ -111,13 +110,12 @@ async function revoke(
   id: string,
   tokens: TokenStore,
   { print }: CommandContext,
-): Promise<ExitCode> {
+): Promise<void> {
   if (await tokens.revoke(id)) {
-    print(
+    return print(
       `Revoked token ${id}: no node joins with it any more; nodes ` +
         "that did are as before.\n",
     );
-    return ExitCode.OK;
   }
   throw failure(
     `Cannot revoke token ${id}: there is none; see tunnel token list`,
@@ -130,7 +128,7 @@ async function create(
   { engine, stateDirectory }: CommandState,
   tokens: TokenStore,
   { print, printError }: CommandContext,
-): Promise<ExitCode> {
+): Promise<void> {
   const pin = pinOfCurrent(await loadAuthorities(engine));
   const { token, record } = await tokens.create(
     {
@@ -161,7 +159,6 @@ async function create(
       ? JSON.stringify({ token, id, expiresAt, server, command }) + "\n"
       : `# On ${nodesText(record)}, before ${expiresAt}:\n${command}\n`,
   );
-  return ExitCode.OK;
 }
 
 /** A name is a right: connections to a host of that name go to the node. */

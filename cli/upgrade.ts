@@ -15,7 +15,7 @@ import { checkSeen } from "../platform/files/private_files.ts";
 import { within } from "../platform/time/deadline.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { flag, inGroup } from "./flags/flag.ts";
-import { GENERAL_FLAGS, handoverAddress } from "./flags/program_flags.ts";
+import { handoverAddress } from "./flags/program_flags.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { PROXY_ADMIN_PORT } from "./flags/admin_flags.ts";
 import {
@@ -24,7 +24,7 @@ import {
   onlyOperand,
   refuseOperands,
 } from "./program/command.ts";
-import { CommandFailure, ExitCode, failure } from "./program/exit_codes.ts";
+import { CommandFailure, failure } from "./program/exit_codes.ts";
 
 const WHICH = "Which process";
 
@@ -51,7 +51,6 @@ const FLAGS = {
     help: "The new program is ended, and the old one goes on, when it has " +
       "not taken over within this time.",
   }),
-  ...GENERAL_FLAGS,
 } as const;
 
 /** The default ports, which distinguish programs without an identity. */
@@ -115,7 +114,6 @@ export const UPGRADE_COMMAND = defineCommand({
     const successor = await successorAt(address, pid);
     const now = successor === undefined ? "" : ` (process ${successor})`;
     context.print(`${command}: was ${before}, is ${version}${now}\n`);
-    return ExitCode.OK;
   },
 });
 

@@ -4,8 +4,7 @@
  * @module
  */
 
-import { defineCommand, refuseOperands } from "./program/command.ts";
-import { ExitCode } from "./program/exit_codes.ts";
+import { defineCommand } from "./program/command.ts";
 import { inGroup } from "./flags/flag.ts";
 import { FORM_FLAG, GENERAL_FLAGS, JSON_FLAG } from "./flags/program_flags.ts";
 import { versionText } from "./program/version.ts";
@@ -13,7 +12,6 @@ import { versionText } from "./program/version.ts";
 /** See the module description. */
 export const VERSION_COMMAND = defineCommand({
   name: "version",
-  operands: "[flags]",
   about: ["Prints the versions of tunnel, Deno, V8 and TypeScript."],
   examples: ["tunnel version", "tunnel version --output json"],
   rights: "look",
@@ -21,9 +19,7 @@ export const VERSION_COMMAND = defineCommand({
     ...inGroup("Output", { ...FORM_FLAG, ...JSON_FLAG }),
     "help": GENERAL_FLAGS["help"],
   },
-  run({ values, operands }, context) {
-    refuseOperands(operands);
-    context.print(versionText(values["output"]));
-    return ExitCode.OK;
+  run({ values }, { print }) {
+    print(versionText(values["output"]));
   },
 });

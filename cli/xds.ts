@@ -19,7 +19,6 @@ import {
 } from "./flags/admin_flags.ts";
 import { askAll, printEach } from "./ask/asked.ts";
 import { flag } from "./flags/flag.ts";
-import { GENERAL_FLAGS } from "./flags/program_flags.ts";
 import { printAnswer } from "./program/answer_output.ts";
 import { defineCommand } from "./program/command.ts";
 import { ExitCode, failure } from "./program/exit_codes.ts";
@@ -33,7 +32,6 @@ const FLAGS = {
     group: "tunnel xds diff",
     help: "Also show what is in sync.",
   }),
-  ...GENERAL_FLAGS,
 } as const;
 
 const VERBS = {

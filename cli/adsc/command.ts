@@ -9,7 +9,6 @@ import {
   AdscSubscriber,
   allThere,
   SubscriberRefusedError,
-  SubscriberTimeoutError,
   wantsOf,
 } from "../../services/ads/adsc/subscriber.ts";
 import { resourceData } from "../../proto/xds/resource_data.ts";
@@ -23,7 +22,11 @@ import {
   dialWarnings,
   ExitCode,
 } from "../program/exit_codes.ts";
-import { type CommandContext, defineCommand } from "../program/command.ts";
+import {
+  type Command,
+  type CommandContext,
+  defineCommand,
+} from "../program/command.ts";
 import { ADSC_FLAGS } from "./flags.ts";
 import { type AdscOptions, adscOptions } from "./options.ts";
 import { ENDS, onSignals, type SignalSource } from "../program/signals.ts";
@@ -34,7 +37,7 @@ export const ADSC_COMMAND = adscCommand(Deno);
 /** The command; tests give it their own signals. */
 export function adscCommand(
   signals: SignalSource,
-): ReturnType<typeof defineCommand> {
+): Command {
   return defineCommand({
     name: "adsc",
     operands: "proxy | envoy | grpc NAME… | raw KIND[=NAME,…]… [flags]",
@@ -58,7 +61,6 @@ export function adscCommand(
     async run(reading, context) {
       const options = adscOptions(reading, context, dialWarnings("adsc"));
       await subscribe(options, context, signals);
-      return ExitCode.OK;
     },
   });
 }
@@ -92,7 +94,9 @@ async function subscribe(
     }
     if (print === "dump") context.print(`${dump(subscriber)}\n`);
   } catch (error) {
-    throw asFailure(error);
+    if (!(error instanceof SubscriberRefusedError)) throw error;
+    const line = `Cannot subscribe: ${error.message}`;
+    throw new CommandFailure(ExitCode.REFUSED, line, error);
   } finally {
     stopping.abort();
     await subscriber.stop();
@@ -109,17 +113,6 @@ async function untilStopped(
   } catch (error) {
     if (!signal.aborted) throw error;
   }
-}
-
-function asFailure(error: unknown): unknown {
-  if (error instanceof SubscriberRefusedError) {
-    const line = `Cannot subscribe: ${error.message}`;
-    return new CommandFailure(ExitCode.REFUSED, line, error);
-  }
-  if (error instanceof SubscriberTimeoutError) {
-    return new CommandFailure(ExitCode.FAILURE, error.message, error);
-  }
-  return error;
 }
 
 function dump({ client }: AdscSubscriber): string {

@@ -19,7 +19,6 @@ import {
   FlagValueError,
   inGroup,
 } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { stateDirectoryFlag } from "../flags/state_directory.ts";
 
 const SERVER = "The server";
@@ -101,7 +100,6 @@ export const ADSC_FLAGS = {
         "each, as it comes.",
     }),
   }),
-  ...GENERAL_FLAGS,
 } as const;
 
 /** One text is one of them: there are commas in it. */

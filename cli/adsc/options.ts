@@ -81,20 +81,17 @@ function formOf([word, ...rest]: readonly string[]): SubscriberProfile {
           rest[0]
         }": ${word} asks for everything; names are ` +
           "for grpc",
-        "TUN101",
       );
     case "grpc":
       if (rest.length > 0) return { kind: word, names: rest };
       throw new UsageError(
         "Cannot subscribe as grpc to nothing: wanted names, as behind xds:///",
-        "TUN101",
       );
     case "raw":
       if (rest.length > 0) return { kind: word, wants: rest.map(wantOf) };
       throw new UsageError(
         "Cannot subscribe to nothing: wanted KIND or KIND=NAME,…, such as " +
           "cluster or endpoints=default/web:80",
-        "TUN101",
       );
     default: {
       const seen = word === undefined ? "nothing" : `"${word}"`;
@@ -151,7 +148,6 @@ function upstreamOf(
     throw new UsageError(
       "Cannot use --tls-server-name without TLS: remove it, or write https:// " +
         "in front of the server",
-      "TUN101",
     );
   }
   if (access.kind === "joined") {

@@ -18,7 +18,6 @@ import {
   type CommandContext,
   defineCommand,
   type FlagRule,
-  refuseOperands,
 } from "../program/command.ts";
 import { AGENT_FLAGS } from "./flags.ts";
 import { announcedServices } from "./announce.ts";
@@ -47,7 +46,6 @@ export type StartAgent = (
 export function agentCommand(start: StartAgent): Command {
   return defineCommand({
     name: "agent",
-    operands: "[flags]",
     about: [
       "Runs on a node that cannot be dialed: calls out to the servers and makes " +
       "the connections that they ask for. It is known by the identity that " +
@@ -63,7 +61,6 @@ export function agentCommand(start: StartAgent): Command {
     flags: AGENT_FLAGS,
     rules: agentFlagRules,
     async run(reading, context) {
-      refuseOperands(reading.operands);
       const role = workerRole(context.environment);
       const options = agentOptions(
         reading,
@@ -80,7 +77,7 @@ export function agentCommand(start: StartAgent): Command {
         shownFlags: shownFlags("agent", AGENT_FLAGS, context),
       };
       const { identity, health, adminAccess, drainTimeoutMs } = options;
-      return await runUntilStopped(
+      await runUntilStopped(
         {
           command: "agent",
           flags: values,

@@ -21,9 +21,8 @@ import {
   type AskedProgram,
 } from "../flags/admin_flags.ts";
 import { flag, inGroup } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
-import { ExitCode, failure } from "../program/exit_codes.ts";
+import { failure } from "../program/exit_codes.ts";
 import { ofOthers } from "../../admin/ask/text_table.ts";
 import { readVerb } from "../program/verbs.ts";
 import { type Answering, askAll, askedPrograms, printEach } from "./asked.ts";
@@ -64,7 +63,6 @@ const FLAGS = {
     short: "y",
     help: "Do not ask on a terminal.",
   }),
-  ...GENERAL_FLAGS,
 } as const;
 
 const VERBS = {
@@ -122,7 +120,7 @@ async function killAll(
   ids: readonly string[],
   isSure: boolean,
   context: CommandContext,
-): Promise<ExitCode> {
+): Promise<void> {
   let failed = 0;
   for (const id of ids) {
     try {
@@ -133,7 +131,7 @@ async function killAll(
       context.printError(`tunnel conn: ${ofOthers(error.message)}\n`);
     }
   }
-  if (failed === 0) return ExitCode.OK;
+  if (failed === 0) return;
   throw failure(`Ended ${ids.length - failed} of ${ids.length}`, "TUN123");
 }
 

@@ -10,9 +10,8 @@ import type { HistoryAnswer } from "../../proto/admin/list_answers.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import { ADMIN_FLAGS } from "../flags/admin_flags.ts";
 import { flag } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { printAnswer } from "../program/answer_output.ts";
-import { defineCommand, refuseOperands } from "../program/command.ts";
+import { defineCommand } from "../program/command.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import { pageOf } from "../../admin/ask/page.ts";
 import { askAll, askedPrograms, isNamed } from "./asked.ts";
@@ -30,13 +29,11 @@ const FLAGS = {
       "that it keeps.",
     defaultText: "now alone",
   }),
-  ...GENERAL_FLAGS,
 } as const;
 
 /** See the module description. */
 export const STATUS_COMMAND = defineCommand({
   name: "status",
-  operands: "[flags]",
   about: [
     "Asks the server, the agent and the proxy of this user on this machine, " +
     "whichever run, or the one that a flag names. What needs attention comes " +
@@ -55,8 +52,7 @@ export const STATUS_COMMAND = defineCommand({
   ],
   rights: "network",
   flags: FLAGS,
-  async run({ values, operands, given }, context) {
-    refuseOperands(operands);
+  async run({ values, given }, context) {
     const programs = askedPrograms(values, given, context);
     const isOne = isNamed(values, given);
     return await printAnswer({

@@ -7,22 +7,15 @@
 import { TunnelDialError } from "../../client/dial_error.ts";
 import { describeRoute, type TunnelRoute } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
-import { ListenError } from "../../net/bind/listen_error.ts";
 import { BenchError } from "./bench_conn.ts";
 import { runBench } from "./bench_run.ts";
 import { BenchScreen } from "./report.ts";
-import {
-  asDialFailure,
-  CommandFailure,
-  dialWarnings,
-  ExitCode,
-  failure,
-} from "../program/exit_codes.ts";
+import { asDialFailure, dialWarnings, failure } from "../program/exit_codes.ts";
 import { serveBench } from "../../agent/dial/bench_targets.ts";
 import {
+  type Command,
   type CommandContext,
   defineCommand,
-  refuseOperands,
 } from "../program/command.ts";
 import { isWrittenOver } from "../program/progress.ts";
 import type { HostPort } from "../flags/addresses.ts";
@@ -51,10 +44,9 @@ export const BENCH_COMMAND = benchCommand(PROCESS);
 /** The command; tests give it their own terminal. */
 export function benchCommand(
   terminal: BenchTerminal,
-): ReturnType<typeof defineCommand> {
+): Command {
   return defineCommand({
     name: "bench",
-    operands: "[flags]",
     about: [
       "Measures through a running tunnel, against the agent itself: round " +
       "trips of 64 bytes, throughput from and to the agent, new connections " +
@@ -80,14 +72,13 @@ export function benchCommand(
       () => benchTarget(reading),
     ],
     async run(reading, context) {
-      refuseOperands(reading.operands);
       const serve = benchServe(reading);
       if (serve !== undefined) return await serveUntilEnded(serve, context);
       const route = routeOf(reading, {
         ...context,
         log: () => dialWarnings("bench"),
       });
-      return await measured(reading, route, context, terminal);
+      await measured(reading, route, context, terminal);
     },
   });
 }
@@ -98,13 +89,12 @@ async function measured(
   route: TunnelRoute,
   context: CommandContext,
   { signals, isTerminal }: BenchTerminal,
-): Promise<ExitCode> {
+): Promise<void> {
   const { values } = reading;
   const address = benchTarget(reading);
   if (route.kind === "direct" && address === undefined) {
     throw new UsageError(
       "Cannot bench a direct route: there is no agent on it; give --target",
-      "TUN101",
     );
   }
   const screen = new BenchScreen(
@@ -127,9 +117,7 @@ async function measured(
     const isDial = error instanceof TunnelDialError;
     if (!isDial && !(error instanceof BenchError)) throw error;
     screen.end(false, error.message);
-    throw isDial
-      ? asDialFailure(error)
-      : new CommandFailure(ExitCode.FAILURE, error.message, error);
+    throw isDial ? asDialFailure(error) : error;
   } finally {
     dialer.close();
   }
@@ -142,24 +130,16 @@ async function measured(
     throw failure(why, "TUN506");
   }
   if (aborted) context.printError("tunnel bench: interrupted\n");
-  return ExitCode.OK;
 }
 
 async function serveUntilEnded(
   at: HostPort,
   context: CommandContext,
-): Promise<ExitCode> {
-  try {
-    const onProblem = (line: string) =>
-      context.printError(`tunnel bench: ${line}\n`);
-    const { address } = serveBench(
-      { hostname: at.host, port: at.port },
-      onProblem,
-    );
-    context.print(`${address}\n`);
-  } catch (error) {
-    if (!(error instanceof ListenError)) throw error;
-    throw new CommandFailure(ExitCode.FAILURE, error.message, error);
-  }
+): Promise<never> {
+  const { address } = serveBench(
+    { hostname: at.host, port: at.port },
+    (line) => context.printError(`tunnel bench: ${line}\n`),
+  );
+  context.print(`${address}\n`);
   return await new Promise(() => {});
 }

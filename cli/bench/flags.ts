@@ -13,7 +13,6 @@ import {
 } from "../flags/addresses.ts";
 import { flag, inGroup } from "../flags/flag.ts";
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";
-import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { ROUTE_FLAGS } from "../flags/route_flags.ts";
 
@@ -56,7 +55,6 @@ export const BENCH_FLAGS = {
     }),
   }),
   ...ROUTE_FLAGS,
-  ...GENERAL_FLAGS,
 } as const;
 
 type BenchReading = FlagReading<typeof BENCH_FLAGS>;
@@ -117,7 +115,6 @@ export function benchServe(
     throw new UsageError(
       `Cannot use --${others[0]} together with --serve: it measures nothing, ` +
         "it is measured; remove one of them",
-      "TUN101",
     );
   }
   if (serve === "0") return { host: "127.0.0.1", port: 0 };

@@ -265,7 +265,7 @@ function print(
     readonly isJson: boolean;
   },
   context: CommandContext,
-): ExitCode {
+): void {
   const table = tables.get(name);
   if (table === undefined) {
     throw new UsageError(
@@ -292,14 +292,13 @@ function print(
         shown.map(({ flag, value, from }) => [flag, value, from]),
       ),
   );
-  return ExitCode.OK;
 }
 
 function schema(
   [name]: readonly string[],
   kinds: readonly ConfigKind[],
   { print }: CommandContext,
-): ExitCode {
+): void {
   print(
     name === undefined
       ? textTable(
@@ -308,5 +307,4 @@ function schema(
       )
       : `${JSON.stringify(kindNamed(kinds, name).schema(), null, 2)}\n`,
   );
-  return ExitCode.OK;
 }

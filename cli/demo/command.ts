@@ -5,7 +5,7 @@
  */
 
 import { isWrittenOver } from "../program/progress.ts";
-import { ExitCode, failure } from "../program/exit_codes.ts";
+import { failure } from "../program/exit_codes.ts";
 import { defineCommand, refuseOperands } from "../program/command.ts";
 import { Stage } from "./stage.ts";
 import { tellStory } from "./story.ts";
@@ -49,6 +49,5 @@ export const DEMO_COMMAND = defineCommand({
     } finally {
       await stage.strike();
     }
-    return ExitCode.OK;
   },
 });

@@ -12,7 +12,6 @@ import { ANSWER_FLAGS, ASKED_SERVER_FLAGS } from "../flags/admin_flags.ts";
 import { flag } from "../flags/flag.ts";
 import { type FlagReading, readFlags } from "../flags/read_flags.ts";
 import { hasUsableIdentity } from "../../agent/identity/agent_state.ts";
-import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { printAnswer } from "../program/answer_output.ts";
@@ -57,7 +56,6 @@ const ASKED = {
   }),
   ...ASKED_SERVER_FLAGS,
   ...OUTPUT,
-  ...GENERAL_FLAGS,
 } as const;
 
 type OutputValues = FlagReading<typeof OUTPUT>["values"];

@@ -7,7 +7,6 @@
 
 import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import type { PingAnswer } from "../../proto/admin/path_check.ts";
-import { messageOf } from "../../platform/errors/error_code.ts";
 import { jsonText, printable } from "../../platform/text/printable.ts";
 import {
   ANSWER_FLAGS,
@@ -16,7 +15,6 @@ import {
   withWorkers,
 } from "../flags/admin_flags.ts";
 import { flag, inGroup } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { pongsOf } from "./asked.ts";
 import { askedClient } from "../program/answer_output.ts";
@@ -25,7 +23,7 @@ import {
   defineCommand,
   onlyOperand,
 } from "../program/command.ts";
-import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+import { ExitCode } from "../program/exit_codes.ts";
 
 const GROUP = "How often";
 
@@ -45,7 +43,6 @@ const FLAGS = {
   }),
   ...ASKED_SERVER_FLAGS,
   "json": ANSWER_FLAGS["json"],
-  ...GENERAL_FLAGS,
 } as const;
 
 /** One ping of one link. */
@@ -126,12 +123,10 @@ async function pingAll(
     try {
       pongs = await pongsOf(clients, node);
     } catch (error) {
-      const problem = absence(error);
+      const isAbsent = error instanceof AdminError && error.status === 404;
       // It was not there to begin with: the next attempt finds the same.
-      if (tally.answered === 0 && !until) {
-        throw new CommandFailure(ExitCode.FAILURE, problem, error);
-      }
-      pongs = [{ address: "", problem }];
+      if (!isAbsent || tally.answered === 0 && !until) throw error;
+      pongs = [{ address: "", problem: error.message }];
     }
     const wholeMs = performance.now() - beganMs;
     const times = pongs.flatMap(({ roundTripMs }) => roundTripMs ?? []);
@@ -146,18 +141,6 @@ async function pingAll(
     }
     if (until && times.length > 0) return;
   }
-}
-
-/**
- * Why the server has no answer of the node.
- *
- * @throws {CommandFailure} When it is the server that does not answer.
- */
-function absence(error: unknown): string {
-  if (error instanceof AdminError && error.status === 404) {
-    return error.message;
-  }
-  throw new CommandFailure(ExitCode.FAILURE, messageOf(error), error);
 }
 
 /** Limit on peers' words. */

@@ -15,7 +15,6 @@ import {
 } from "../flags/admin_flags.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { flag } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { askedClient, printAnswer } from "../program/answer_output.ts";
 import { defineCommand } from "../program/command.ts";
@@ -32,7 +31,6 @@ const FLAGS = {
   ...ASKED_SERVER_FLAGS,
   "output": ANSWER_FLAGS["output"],
   "json": ANSWER_FLAGS["json"],
-  ...GENERAL_FLAGS,
 } as const;
 
 /** See the module description. */
@@ -56,7 +54,6 @@ export const TRACE_COMMAND = defineCommand({
     if (target === undefined || operands.length > 2) {
       throw new UsageError(
         "Cannot trace: wanted tunnel trace [NODE] HOST:PORT",
-        "TUN101",
       );
     }
     parseHostPort("the target", target);

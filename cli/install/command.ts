@@ -85,12 +85,10 @@ export function installCommand(find: FindCommand): Command {
       const plan = planOf(kind, command, words, context);
       const files = serviceFiles(plan);
       if (values["print"]) {
-        context.print(files.map(shown).join("\n"));
-        return ExitCode.OK;
+        return context.print(files.map(shown).join("\n"));
       }
       refuseElsewhere("install");
       await install(plan, files, context);
-      return ExitCode.OK;
     },
   });
   // Flags behind the first word are the program's, but for what only we have.
@@ -149,7 +147,6 @@ export const UNINSTALL_COMMAND = defineCommand({
           ? "\n"
           : `; its state is in /var/lib/tunnel/${kind}\n`),
     );
-    return ExitCode.OK;
   },
 });
 

@@ -12,6 +12,7 @@ import { printable } from "../../platform/text/printable.ts";
 import { CommandFailure, ExitCode } from "./exit_codes.ts";
 import type { FlagTable } from "../flags/flag.ts";
 import { helpText } from "../flags/help_text.ts";
+import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import {
   type FlagReading,
   type FlagSources,
@@ -45,15 +46,20 @@ export interface CommandContext {
     | undefined;
 }
 
-/** A subcommand, ready to run. */
-export interface Command {
+/** What is told of a subcommand. */
+interface CommandFacts<T extends FlagTable> {
   readonly name: string;
-  readonly rights: Rights;
-  readonly flags: FlagTable;
-  /** Words behind the name in the usage line. */
-  readonly operands: string;
   readonly about: readonly string[];
   readonly examples: readonly string[];
+  /** Its permissions, in the packaged program. */
+  readonly rights: Rights;
+  readonly flags: T;
+}
+
+/** A subcommand, ready to run. */
+export interface Command extends CommandFacts<FlagTable> {
+  /** Words behind the name in the usage line. */
+  readonly operands: string;
   /** The page of `tunnel help NAME`. */
   help(isWhole?: boolean): string;
   /** What is wrong with flags, as far as {@linkcode FlagRule}s say it. */
@@ -76,22 +82,21 @@ export interface ListedCommand extends Command {
  */
 export type FlagRule = () => unknown;
 
-/** How a subcommand is written down. */
-export interface CommandDefinition<T extends FlagTable> {
-  readonly name: string;
-  /** Words behind the name in the usage line. */
-  readonly operands: string;
-  readonly about: readonly string[];
-  readonly examples: readonly string[];
-  /** Its permissions, in the packaged program. */
-  readonly rights: Rights;
-  readonly flags: T;
+/**
+ * How a subcommand is written down. Those of its flags that all commands have
+ * are left out, unless they stand elsewhere or it has fewer.
+ */
+export interface CommandDefinition<T extends FlagTable>
+  extends CommandFacts<T> {
+  /** Absent: it has flags alone, and refuses every other word. */
+  readonly operands?: string;
   /** Each finds something else; absent: each flag is for itself. */
   readonly rules?: (reading: FlagReading<T>) => readonly FlagRule[];
+  /** Without a code it has succeeded. */
   readonly run: (
     reading: FlagReading<T>,
     context: CommandContext,
-  ) => ExitCode | Promise<ExitCode>;
+  ) => ExitCode | void | Promise<ExitCode | void>;
 }
 
 /** Longest line about a failure. */
@@ -104,7 +109,11 @@ const STACK_LEVEL = 6;
 export function defineCommand<T extends FlagTable>(
   definition: CommandDefinition<T>,
 ): Command {
-  const { name, operands, about, examples, rights, flags } = definition;
+  const { name, operands = "[flags]", about, examples, rights } = definition;
+  const hasGeneral = Object.hasOwn(definition.flags, "help");
+  const flags = hasGeneral
+    ? definition.flags
+    : { ...definition.flags, ...GENERAL_FLAGS };
   const help = (isWhole?: boolean) => {
     const usage = `tunnel ${name} ${operands}`.trimEnd();
     return helpText({ usage, about, examples, flags }, isWhole);
@@ -142,7 +151,8 @@ export function defineCommand<T extends FlagTable>(
         const reading = readFlags(name, flags, { ...context, argv });
         const values: Readonly<Record<string, unknown>> = reading.values;
         if (typeof values["v"] === "number") level = values["v"];
-        return await definition.run(reading, context);
+        if (definition.operands === undefined) refuseOperands(reading.operands);
+        return await definition.run(reading, context) ?? ExitCode.OK;
       } catch (error) {
         return reportFailure(name, error, level, context);
       }
@@ -150,7 +160,7 @@ export function defineCommand<T extends FlagTable>(
   };
 }
 
-/** Refuses operands, for commands that take none. */
+/** Refuses operands, where none are taken. */
 export function refuseOperands(operands: readonly string[]): void {
   const [first] = operands;
   if (first === undefined) return;

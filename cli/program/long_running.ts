@@ -24,7 +24,7 @@ import {
 } from "../flags/program_flags.ts";
 import { type ListenFlag, namingFlags } from "../flags/addresses.ts";
 import type { CommandContext } from "./command.ts";
-import { ExitCode, failure } from "./exit_codes.ts";
+import { failure } from "./exit_codes.ts";
 import { Program, type Replaceable } from "../../net/program/program.ts";
 import { Succession } from "./succession.ts";
 import { untilStopped } from "./until_stopped.ts";
@@ -90,7 +90,7 @@ export async function runUntilStopped(
   run: LongRunning,
   { environment, argv }: Pick<CommandContext, "environment" | "argv">,
   log: Log,
-): Promise<ExitCode> {
+): Promise<void> {
   const { command, flags, role, stateDirectory, port, listens } = run;
   refuseForeign(command, stateDirectory);
   const startOne = async () => {
@@ -98,10 +98,7 @@ export async function runUntilStopped(
     log.detail(tlsInUse());
     return running;
   };
-  if (role !== undefined) {
-    await runWorker(startOne, role, log);
-    return ExitCode.OK;
-  }
+  if (role !== undefined) return await runWorker(startOne, role, log);
   const startAll = () =>
     startWorkers({
       ...run,
@@ -129,7 +126,6 @@ export async function runUntilStopped(
   if (flags.workers > 1) succession.writeByItself();
   const running = await succession.start(start);
   await untilStopped(running, Deno, log);
-  return ExitCode.OK;
 }
 
 /** What root wrote, the service that has the directory could not read. */

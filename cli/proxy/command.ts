@@ -94,11 +94,8 @@ export const PROXY_COMMAND = defineCommand({
     };
     if (isParent(run) && !isPrinting) {
       const start = () => Promise.reject(new Error("a parent runs no proxy"));
-      return await runUntilStopped(
-        { ...run, listens: [], start },
-        context,
-        log,
-      );
+      await runUntilStopped({ ...run, listens: [], start }, context, log);
+      return;
     }
     const options = proxyOptions({ ...reading, values }, context, log, role);
     if (isChecking) return await printCheck(options, context);
@@ -110,7 +107,7 @@ export const PROXY_COMMAND = defineCommand({
       ...options,
       shownFlags: shownFlags("proxy", PROXY_FLAGS, context),
     };
-    return await runUntilStopped(
+    await runUntilStopped(
       {
         ...run,
         listens: [
@@ -135,7 +132,7 @@ async function printNames(
   options: NodeProxyOptions,
   log: Log,
   context: CommandContext,
-): Promise<ExitCode> {
+): Promise<void> {
   if (values["print-hosts"] && values["local-addresses"] !== "virtual-ips") {
     throw new UsageError(
       "Cannot print hosts where services differ by their ports: a hosts file " +
@@ -145,7 +142,6 @@ async function printNames(
   const names: readonly LocalName[] = await plannedNames(options, log);
   if (values["print-env"]) context.print(environmentText(names));
   if (values["print-hosts"]) context.print(hostsText(names));
-  return ExitCode.OK;
 }
 
 /** Longest line about one thing. */

@@ -19,9 +19,7 @@ import type {
 import type { ServicesAnswer } from "../../proto/admin/list_answers.ts";
 import { programStateDirectory } from "../flags/state_directory.ts";
 import { flag } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
-import { ExitCode } from "../program/exit_codes.ts";
 
 /** Longer than this, Tab feels broken. */
 const ANSWER_MS = 300;
@@ -75,16 +73,14 @@ export const COMPLETE_NAMES_COMMAND = defineCommand({
       help: "State directory of the program to ask.",
       defaultText: "those of this user's programs",
     }),
-    ...GENERAL_FLAGS,
   },
   async run({ values, operands }, context) {
     const question = QUESTIONS.get(operands[0] ?? "");
-    if (question === undefined) return ExitCode.OK;
+    if (question === undefined) return;
     const names = await firstAnswer(question, values["state-dir"], context);
     const shown = [...new Set(names)].filter((name) => NAME.test(name))
       .slice(0, NAMES_MAX);
     context.print(shown.map((name) => `${name}\n`).join(""));
-    return ExitCode.OK;
   },
 });
 

@@ -5,14 +5,12 @@
  * @module
  */
 
-import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
   type Command,
   defineCommand,
   type ListedCommand,
 } from "../program/command.ts";
-import { ExitCode } from "../program/exit_codes.ts";
 import { bashScript, zshScript } from "./case_scripts.ts";
 import {
   type CommandWords,
@@ -47,7 +45,7 @@ export function completionCommand(
       "tunnel completion fish >~/.config/fish/completions/tunnel.fish",
     ],
     rights: "look",
-    flags: { ...GENERAL_FLAGS },
+    flags: {},
     async run({ operands: [shell = "", ...others] }, { print }) {
       const script = SCRIPTS.get(shell);
       const wanted = [...SCRIPTS.keys()].join(", ");
@@ -58,7 +56,6 @@ export function completionCommand(
         );
       }
       print(script(commandWords(await commands())));
-      return ExitCode.OK;
     },
   });
 }

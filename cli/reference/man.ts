@@ -4,14 +4,13 @@
  * @module
  */
 
-import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import {
   type Command,
   defineCommand,
   type ListedCommand,
 } from "../program/command.ts";
-import { EXIT_CODES, ExitCode } from "../program/exit_codes.ts";
+import { EXIT_CODES } from "../program/exit_codes.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import type { Flag } from "../flags/flag.ts";
 import { flagGroups, shownDefault } from "../flags/help_text.ts";
@@ -30,7 +29,7 @@ export function manCommand(
     ],
     examples: ["tunnel man dial | man -l -"],
     rights: "look",
-    flags: { ...GENERAL_FLAGS },
+    flags: {},
     async run({ operands: [name, ...others] }, { print }) {
       const shown = (await commands()).filter(({ isHidden }) => !isHidden);
       if (others.length > 0) {
@@ -39,10 +38,7 @@ export function manCommand(
             "tunnel man dial",
         );
       }
-      if (name === undefined) {
-        print(overviewPage(shown));
-        return ExitCode.OK;
-      }
+      if (name === undefined) return print(overviewPage(shown));
       const command = shown.find((each) => each.name === name);
       if (command === undefined) {
         throw new UsageError(
@@ -50,7 +46,6 @@ export function manCommand(
         );
       }
       print(commandPage(command));
-      return ExitCode.OK;
     },
   });
 }

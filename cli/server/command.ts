@@ -12,7 +12,6 @@ import {
   type CommandContext,
   defineCommand,
   type FlagRule,
-  refuseOperands,
 } from "../program/command.ts";
 import { discoveryConfig, withOwnNames } from "./discovery.ts";
 import { SERVER_FLAGS } from "./flags.ts";
@@ -21,7 +20,6 @@ import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { liveConfig, shownFlags } from "../flags/effective_flags.ts";
 import { openSources, readFirst } from "../program/sources.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
-import type { ExitCode } from "../program/exit_codes.ts";
 import type { ListenFlag } from "../flags/addresses.ts";
 import {
   isParent,
@@ -50,7 +48,6 @@ export type StartServer = (
 export function serverCommand(start: StartServer): Command {
   return defineCommand({
     name: "server",
-    operands: "[flags]",
     about: [
       "Runs where callers are: frontends (kube-apiserver, curl, tunnel dial) " +
       "ask it for connections, and agents that connected to it make them. " +
@@ -75,8 +72,7 @@ async function runServer(
   start: StartServer,
   reading: FlagReading<typeof SERVER_FLAGS>,
   context: CommandContext,
-): Promise<ExitCode> {
-  refuseOperands(reading.operands);
+): Promise<void> {
   const role = workerRole(context.environment);
   const options = serverOptions(
     reading,
@@ -109,7 +105,7 @@ async function runServer(
     ...(config && { config }),
     ...(discovery && { discovery: { ...discovery, sources } }),
   };
-  return await runUntilStopped(
+  await runUntilStopped(
     {
       command: "server",
       flags: values,

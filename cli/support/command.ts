@@ -12,7 +12,6 @@ import {
 import { effectiveFlags } from "../flags/effective_flags.ts";
 import { ASKED_FLAGS, LOCAL, programAt } from "../flags/admin_flags.ts";
 import { flag, type FlagValues, inGroup } from "../flags/flag.ts";
-import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { programStateDirectory } from "../flags/state_directory.ts";
 import {
@@ -46,7 +45,6 @@ const FLAGS = {
     }),
   }),
   ...ASKED_FLAGS,
-  ...GENERAL_FLAGS,
 } as const;
 
 type Values = FlagValues<typeof FLAGS>;
@@ -84,7 +82,6 @@ export function supportCommand(
         throw new UsageError(
           `Unexpected word "${operands[0]}"; the file is named by ` +
             `--output=${operands[0]}`,
-          "TUN101",
         );
       }
       refuseOperands(operands);
@@ -112,7 +109,6 @@ export function supportCommand(
         "tunnel support-bundle: look through it before you pass it on: tar " +
           `-xzf ${path}\n`,
       );
-      return ExitCode.OK;
     },
   });
 }

@@ -9,12 +9,7 @@ import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts"
 import type { Log } from "../../platform/log/log.ts";
 import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import { VERSION } from "../../platform/process/version.ts";
-import {
-  type Command,
-  defineCommand,
-  refuseOperands,
-} from "../program/command.ts";
-import { ExitCode } from "../program/exit_codes.ts";
+import { type Command, defineCommand } from "../program/command.ts";
 import { YURTTUNNEL_AGENT_FLAGS } from "./flags.ts";
 import {
   type YurttunnelAgentOptions,
@@ -39,7 +34,6 @@ export type StartYurttunnelAgent = (
 export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
   return defineCommand({
     name: "yurttunnel-agent",
-    operands: "[flags]",
     about: [
       "Takes the place of yurttunnel-agent: has a certificate issued by the " +
       "cluster (an operator must approve it; tunnel server --csr-approver " +
@@ -65,12 +59,8 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
         }, () => undefined),
     ],
     async run(reading, { print, environment }) {
-      refuseOperands(reading.operands);
       const { values } = reading;
-      if (values["version"]) {
-        print(`tunnel ${VERSION}\n`);
-        return ExitCode.OK;
-      }
+      if (values["version"]) return print(`tunnel ${VERSION}\n`);
       const options = yurttunnelAgentOptions(reading, environment);
       const log = programLog("agent", reading);
       using _net = surviveInternalErrors(log);
@@ -78,7 +68,6 @@ export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
       const running = await namingFlags(flags, () => start(options, log));
       log.detail(tlsInUse());
       await untilStopped(running, Deno, log);
-      return ExitCode.OK;
     },
   });
 }

@@ -6,13 +6,11 @@
 
 import { ANSWER_FLAGS, ASKED_FLAGS } from "../../flags/admin_flags.ts";
 import { flag, inGroup } from "../../flags/flag.ts";
-import { GENERAL_FLAGS } from "../../flags/program_flags.ts";
 import {
+  type Command,
   type CommandContext,
   defineCommand,
-  refuseOperands,
 } from "../../program/command.ts";
-import { ExitCode } from "../../program/exit_codes.ts";
 import { pageOf } from "../../../admin/ask/page.ts";
 import { printAnswer } from "../../program/answer_output.ts";
 import { joinedFacts } from "../../../admin/ask/asked_conduits.ts";
@@ -45,7 +43,6 @@ const FLAGS = {
       help: "Most connections to show; in a pipe, or with --output.",
     }),
   }),
-  ...GENERAL_FLAGS,
 } as const;
 
 /** See the module description. */
@@ -58,10 +55,9 @@ export const TOP_COMMAND = topCommand(
 function topCommand(
   terminalOf: (print: CommandContext["print"]) => TerminalPort,
   isTyped: () => boolean,
-): ReturnType<typeof defineCommand> {
+): Command {
   return defineCommand({
     name: "top",
-    operands: "[flags]",
     about: [
       "On a terminal: a full screen of any width. Arrows and page keys choose " +
       "a connection, k ends it after a y; r, b, a, i and u sort by rate, " +
@@ -76,8 +72,7 @@ function topCommand(
     ],
     rights: "network",
     flags: FLAGS,
-    async run({ values, operands, given }, context) {
-      refuseOperands(operands);
+    async run({ values, given }, context) {
       const { sort, node, limit, output: form, interval, count } = values;
       const isScreen = context.terminal?.() !== undefined && isTyped() &&
         !given.has("output") && !given.has("count");
@@ -101,7 +96,7 @@ function topCommand(
         }, context);
       }
       const all = await facts(ROWS_ASKED);
-      await liveTop({
+      return await liveTop({
         clients: all.map(({ client }) => client),
         screen: new FullScreen(terminalOf(context.print)),
         pageOf: () => pageOf(context),
@@ -109,7 +104,6 @@ function topCommand(
         first: firstState(sort, node),
         firstFacts: joined(all, ROWS_ASKED),
       });
-      return ExitCode.OK;
     },
   });
 }
