@@ -14,7 +14,7 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { TunnelDialer } from "../../client/tunnel_dialer.ts";
 import { relayDial } from "../../client/relayed_dial.ts";
 import { ConnectSession } from "../../net/http1/connect_session.ts";
-import { refusalBytes } from "../../net/http1/refusal.ts";
+import { refusalBytes, turnAway } from "../../net/http1/refusal.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -23,7 +23,6 @@ import {
 import { ListenError } from "../../net/bind/listen_error.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { conduitOf } from "../../net/stream/stream_conduit.ts";
-import { Socket } from "../../net/stream/socket.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
@@ -111,7 +110,9 @@ export class ConnectRelay {
 
   async #accept(conn: Stream): Promise<void> {
     if (this.#clients.size >= RELAYED_CONNECTIONS_MAX) {
-      return await turnAway(conn);
+      const full =
+        `this relay serves ${RELAYED_CONNECTIONS_MAX} connections at once`;
+      return await turnAway(conn, refusalBytes(503, full));
     }
     const client = conduitOf(conn);
     this.#clients.add(client);
@@ -136,16 +137,4 @@ export class ConnectRelay {
       },
     });
   }
-}
-
-async function turnAway(stream: Stream): Promise<void> {
-  const socket = new Socket(stream);
-  const message =
-    `this relay serves ${RELAYED_CONNECTIONS_MAX} connections at once`;
-  try {
-    await socket.writeAll(refusalBytes(503, message));
-  } catch {
-    // It has gone, which is as well.
-  }
-  socket.close();
 }

@@ -10,6 +10,8 @@
 import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { CODE_FIELD } from "../../proto/grpc/status_codec.ts";
+import { Socket } from "../stream/socket.ts";
+import type { Stream } from "../stream/stream.ts";
 
 const encoder = new TextEncoder();
 
@@ -30,6 +32,25 @@ export function refusalBytes(
     (code === undefined ? "" : `${CODE_FIELD}: ${code}\r\n`) +
     `Content-Length: ${body.length}\r\n${allow}Connection: close\r\n\r\n`;
   return joinedBytes([encoder.encode(head), body]);
+}
+
+/**
+ * Ends a connection that is not served.
+ *
+ * @param answer A refusal; absent: a peer that could not read it gets none.
+ */
+export async function turnAway(
+  stream: Stream,
+  answer?: Uint8Array,
+): Promise<void> {
+  const socket = new Socket(stream);
+  try {
+    if (answer !== undefined) await socket.writeAll(answer);
+    await socket.closeWrite();
+  } catch {
+    // It has left already, which is as well.
+  }
+  socket.close();
 }
 
 /** One line of visible ASCII: nothing a peer wrote may end the status line. */

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { PeekedStream } from "./peeked_stream.ts";
 import {
   closedError,
@@ -169,23 +170,12 @@ export class Socket implements StreamUser {
       const count = this.#readOnce(shared);
       if (count === WOULD_BLOCK) return;
       if (count === 0 || this.#failure !== undefined) break;
-      this.#hold(shared.subarray(0, count));
+      this.#held = joinedBytes([this.#held, shared.subarray(0, count)]);
     }
     this.#filling = undefined;
     if (this.#held.length >= filling.bytes) filling.resolve(true);
     else if (this.#failure === undefined) filling.resolve(false);
     else filling.reject(this.#failure.error);
-  }
-
-  #hold(bytes: Uint8Array<ArrayBuffer>): void {
-    if (this.#held.length === 0) {
-      this.#held = bytes.slice();
-      return;
-    }
-    const whole = new Uint8Array(this.#held.length + bytes.length);
-    whole.set(this.#held);
-    whole.set(bytes, this.#held.length);
-    this.#held = whole;
   }
 
   #readOn({ into, resolve, reject }: Reading): void {

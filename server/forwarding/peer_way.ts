@@ -6,6 +6,7 @@
  * @module
  */
 
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { wishFields } from "../../proto/link/dial_wishes.ts";
 import {
   INTERNAL_ERROR,
@@ -147,10 +148,7 @@ class PeerDial implements PendingDial {
       ? Math.min(bytes.length, room)
       : this.#pending?.sendEarly?.(bytes) ?? 0;
     if (sent === 0) return 0;
-    const early = new Uint8Array(this.#early.length + sent);
-    early.set(this.#early);
-    early.set(bytes.subarray(0, sent), this.#early.length);
-    this.#early = early;
+    this.#early = joinedBytes([this.#early, bytes.subarray(0, sent)]);
     return sent;
   }
 

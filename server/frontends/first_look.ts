@@ -6,6 +6,7 @@
  */
 
 import { CONNECT_HEAD_TIMEOUT_MS } from "../../net/http1/connect_session.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { PeekedStream } from "../../net/stream/peeked_stream.ts";
 import {
   type Stream,
@@ -17,15 +18,13 @@ import type { Timer, Timers } from "../../proto/sync/clock.ts";
 /** One buffer for all: the bytes are copied before the next read. */
 const shared = new Uint8Array(16 * 1024);
 
-const NOTHING = new Uint8Array(0);
-
 /** Recognizes the protocol; the stream gives its first bytes a second time. */
 export type Sniffed = (protocol: SniffedProtocol, stream: Stream) => void;
 
 /** See the module description. */
 export class FirstLook implements StreamUser {
   readonly #timer: Timer;
-  #first = NOTHING;
+  #first = new Uint8Array(0);
   #isOver = false;
 
   /**
@@ -59,7 +58,7 @@ export class FirstLook implements StreamUser {
       const count = this.#readOnce();
       if (count === WOULD_BLOCK) return;
       if (count === 0) return this.#giveUp();
-      this.#keep(shared.subarray(0, count));
+      this.#first = joinedBytes([this.#first, shared.subarray(0, count)]);
       const protocol = sniffProtocol(this.#first);
       // What does not tell yet is a part of HTTP/2's preface.
       if (protocol === undefined) continue;
@@ -76,17 +75,6 @@ export class FirstLook implements StreamUser {
     } catch {
       return 0;
     }
-  }
-
-  #keep(bytes: Uint8Array<ArrayBuffer>): void {
-    if (this.#first === NOTHING) {
-      this.#first = bytes.slice();
-      return;
-    }
-    const whole = new Uint8Array(this.#first.length + bytes.length);
-    whole.set(this.#first);
-    whole.set(bytes, this.#first.length);
-    this.#first = whole;
   }
 
   #giveUp(): void {

@@ -16,13 +16,12 @@ import {
 } from "../../proto/streams/abuse_limits.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { Socket } from "../../net/stream/socket.ts";
 import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { conduitOf } from "../../net/stream/stream_conduit.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import type { FrontendMode } from "../options.ts";
 import type { Caller } from "../policy/caller.ts";
-import { refusalBytes } from "../../net/http1/refusal.ts";
+import { refusalBytes, turnAway } from "../../net/http1/refusal.ts";
 import {
   ConnectSession,
   type ConnectSessionOptions,
@@ -111,7 +110,11 @@ export class FrontendPort {
     if (protocol === "unknown" && this.options.mode !== "http-connect") {
       // An invalid preface (RFC 9113 §3.4): the engine says what it saw.
       this.#serveHttp2(stream, shared);
-    } else unawaited("socket", turnAway(stream, protocol, reason));
+      return;
+    }
+    // A plain answer helps people who look at the wire; TLS would not show it.
+    const answer = protocol === "tls" ? undefined : refusalBytes(400, reason);
+    unawaited("socket", turnAway(stream, answer));
   }
 
   #servable(protocol: SniffedProtocol): "http1" | "http2" | undefined {
@@ -151,22 +154,6 @@ export class FrontendPort {
     driveHttp2(stream, connection, timers);
     if (this.#ending !== undefined) connection.shutdown(this.#ending);
   }
-}
-
-async function turnAway(
-  stream: Stream,
-  protocol: SniffedProtocol,
-  reason: string,
-): Promise<void> {
-  const socket = new Socket(stream);
-  try {
-    // A plain answer helps people who look at the wire; TLS would not show it.
-    if (protocol !== "tls") await socket.writeAll(refusalBytes(400, reason));
-    await socket.closeWrite();
-  } catch {
-    // The client is gone and reads no answer.
-  }
-  socket.close();
 }
 
 const WHY_NOT: Readonly<Record<SniffedProtocol, string>> = {

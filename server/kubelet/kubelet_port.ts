@@ -16,7 +16,6 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
-import { Socket } from "../../net/stream/socket.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import type {
   CredentialFiles,
@@ -24,7 +23,7 @@ import type {
 } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Dialer } from "../routing/dialer.ts";
-import { refusalBytes } from "../../net/http1/refusal.ts";
+import { refusalBytes, turnAway } from "../../net/http1/refusal.ts";
 import type { KubeletOptions, TlsLimits } from "../options.ts";
 import {
   type ExchangeObserver,
@@ -140,7 +139,8 @@ export class KubeletPort {
       this.environment.log.event(
         `${socket.remoteAddress}: ${refusal.message}`,
       );
-      return await turnAway(socket, refusal);
+      const { status, message } = refusal;
+      return await turnAway(socket, refusalBytes(status, message));
     }
     const exchange = new KubeletExchange(socket, this.#exchange);
     this.#exchanges.add(exchange);
@@ -178,20 +178,6 @@ export class KubeletPort {
     if (this.#isOver) return socket.close();
     await this.serve(socket);
   }
-}
-
-async function turnAway(
-  stream: Stream,
-  { status, message }: KubeletRefusal,
-): Promise<void> {
-  const socket = new Socket(stream);
-  try {
-    await socket.writeAll(refusalBytes(status, message));
-    await socket.closeWrite();
-  } catch {
-    // It has left already, which is as well.
-  }
-  socket.close();
 }
 
 function observerOf(

@@ -22,6 +22,7 @@
  */
 
 import type { DialRecord } from "../../policy/dial_record.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { INTERNAL_ERROR } from "../../platform/errors/internal_errors.ts";
 import type {
   BegunDial,
@@ -388,11 +389,8 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   #keep(bytes: Uint8Array): void {
-    const kept = this.#earlyData ?? new Uint8Array(0);
-    const joined = new Uint8Array(kept.length + bytes.length);
-    joined.set(kept);
-    joined.set(bytes, kept.length);
-    this.#earlyData = joined;
+    const kept = this.#earlyData === undefined ? [] : [this.#earlyData];
+    this.#earlyData = joinedBytes([...kept, bytes]);
   }
 
   protected won({ asked }: WayAttempt, conduit: Conduit): void {
