@@ -13,6 +13,7 @@
 
 import { createHash } from "node:crypto";
 import type { ReviewedToken } from "../../neighbours/kubernetes/token_review.ts";
+import { Tally } from "../../proto/sync/tally.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 
@@ -143,7 +144,7 @@ export class ReviewQueue {
     bad: new Map(),
   };
   #waiting = 0;
-  readonly #underWay = new Map<string, number>();
+  readonly #underWay = new Tally<string>();
   #underWayCount = 0;
   readonly #good = new Set<string>();
   readonly #bad = new Set<string>();
@@ -197,19 +198,17 @@ export class ReviewQueue {
 
   #mayBegin(source: string): boolean {
     const left = UNDER_WAY_MAX - this.#underWayCount;
-    return (this.#underWay.get(source) ?? 0) < left;
+    return this.#underWay.of(source) < left;
   }
 
   #enter(source: string): void {
     this.#underWayCount++;
-    this.#underWay.set(source, (this.#underWay.get(source) ?? 0) + 1);
+    this.#underWay.add(source);
   }
 
   #leave(source: string): void {
     this.#underWayCount--;
-    const count = this.#underWay.get(source)! - 1;
-    if (count > 0) this.#underWay.set(source, count);
-    else this.#underWay.delete(source);
+    this.#underWay.add(source, -1);
     while (this.#beginNext());
   }
 

@@ -12,6 +12,7 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { SavedFile } from "../../platform/files/saved_file.ts";
 import { clipped, kept } from "../../proto/peer/quoted.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
+import { Tally } from "../../proto/sync/tally.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /** In the server's own state directory. */
@@ -73,7 +74,7 @@ export class NodeHistory {
   readonly #file: SavedFile | undefined;
   /** The last touched is last. */
   readonly #nodes = new Map<string, NodePast>();
-  readonly #links = new Map<string, number>();
+  readonly #links = new Tally<string>();
   readonly #linkFacts = new WeakMap<AgentLink, LinkFacts>();
   #numbered = 0;
   #isFrozen = false;
@@ -142,8 +143,7 @@ export class NodeHistory {
     const id = `${++this.#numbered}`;
     this.#linkFacts.set(link, { id, sinceMs: this.#wallMs() });
     if (this.#isFrozen) return;
-    const links = (this.#links.get(name) ?? 0) + 1;
-    this.#links.set(name, links);
+    const links = this.#links.add(name);
     this.#rewriteLater();
     const before = this.#nodes.get(name);
     const sinceMs = links > 1 && before !== undefined
@@ -158,9 +158,7 @@ export class NodeHistory {
 
   unlinked(name: string, reason: string): void {
     if (this.#isFrozen) return;
-    const links = (this.#links.get(name) ?? 1) - 1;
-    if (links > 0) return void this.#links.set(name, links);
-    this.#links.delete(name);
+    if (this.#links.add(name, -1) > 0) return;
     const before = this.#nodes.get(name);
     if (before === undefined) return;
     this.#set(name, {
@@ -188,7 +186,7 @@ export class NodeHistory {
 
   /** The node is forgotten. */
   forget(name: string): void {
-    if (this.#links.has(name)) return;
+    if (this.#links.of(name) > 0) return;
     if (this.#nodes.delete(name)) this.#file?.changed();
   }
 

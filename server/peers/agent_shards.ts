@@ -13,6 +13,7 @@ import {
   IdentifiersError,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
+import { Tally } from "../../proto/sync/tally.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 
 /** Texts among which a server's agents are divided. */
@@ -50,17 +51,14 @@ export class AgentShards {
   /** The number of an agent's links by shard and written entry. */
   readonly #shards = Array.from(
     { length: AGENT_SHARDS },
-    () => new Map<string, number>(),
+    () => new Tally<string>(),
   );
   readonly #changed = new Set<number>();
 
   /** @returns Whether there is something to be written. */
   add(peer: LinkPeer): boolean {
     const [shard, entry] = placeOf(peer);
-    const links = this.#shards[shard]!;
-    const count = links.get(entry) ?? 0;
-    links.set(entry, count + 1);
-    if (count === 0) this.#changed.add(shard);
+    if (this.#shards[shard]!.add(entry) === 1) this.#changed.add(shard);
     return this.hasChanged;
   }
 
@@ -68,9 +66,8 @@ export class AgentShards {
   remove(peer: LinkPeer): boolean {
     const [shard, entry] = placeOf(peer);
     const links = this.#shards[shard]!;
-    const count = links.get(entry) ?? 0;
-    if (count > 1) links.set(entry, count - 1);
-    else if (links.delete(entry)) this.#changed.add(shard);
+    const wasThere = links.of(entry) > 0;
+    if (links.add(entry, -1) === 0 && wasThere) this.#changed.add(shard);
     return this.hasChanged;
   }
 

@@ -12,6 +12,7 @@ import type {
 import type { ConnectionFacts } from "../../platform/log/connection_log.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
 import type { PacketObserver, PendingDial } from "../../proto/link/link.ts";
+import { Tally } from "../../proto/sync/tally.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { Caller } from "../policy/caller.ts";
@@ -42,10 +43,10 @@ export function countedAs(
 
 /** See the module description. */
 export class CallerLoads implements DialWitness {
-  readonly #loads = new Map<string, number>();
+  readonly #loads = new Tally<string>();
 
   of(caller: Pick<Caller, "node" | "forwardedBy">): number {
-    return this.#loads.get(countedAs(caller) ?? "") ?? 0;
+    return this.#loads.of(countedAs(caller) ?? "");
   }
 
   began({ countedAs }: Pick<BegunDial, "countedAs">): void {
@@ -65,9 +66,6 @@ export class CallerLoads implements DialWitness {
   }
 
   #add(caller: string | undefined, change: 1 | -1): void {
-    if (caller === undefined) return;
-    const load = (this.#loads.get(caller) ?? 0) + change;
-    if (load === 0) this.#loads.delete(caller);
-    else this.#loads.set(caller, load);
+    if (caller !== undefined) this.#loads.add(caller, change);
   }
 }

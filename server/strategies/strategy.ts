@@ -19,6 +19,7 @@ import {
   parseIpPrefix,
 } from "../../proto/peer/ip_address.ts";
 import { addressOf, nameKey } from "../../proto/peer/normal_form.ts";
+import { Tally } from "../../proto/sync/tally.ts";
 import type { StrategyName } from "../options.ts";
 
 /** An agent, as strategies see it. */
@@ -149,7 +150,7 @@ function anyTarget(qualifies: (peer: Candidate["peer"]) => boolean): Rule {
  */
 function cidrRule(): Rule {
   /** Prefixes of each length, by bytes of an address and length. */
-  const counts = new Map<string, number>();
+  const counts = new Tally<string>();
   /** The longest first, so that the first match is the answer. */
   let order: readonly (readonly [bytes: number, length: number])[] = [];
   const keyOf = (address: IpAddress, length: number) =>
@@ -171,9 +172,7 @@ function cidrRule(): Rule {
     },
     used(key, change) {
       const [kind = ""] = key.split(" ", 1);
-      const count = (counts.get(kind) ?? 0) + change;
-      if (count === 0) counts.delete(kind);
-      else counts.set(kind, count);
+      counts.add(kind, change);
       order = [...counts.keys()].map((kind) => {
         const [bytes, length] = kind.split("/").map(Number);
         return [bytes!, length!] as const;

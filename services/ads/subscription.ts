@@ -8,6 +8,7 @@
  * @module
  */
 
+import { Tally } from "../../proto/sync/tally.ts";
 import type {
   DiscoveryMode,
   DiscoveryNode,
@@ -206,7 +207,7 @@ export class WantedNames {
   #isWildcard = false;
   #named: ReadonlySet<string> = new Set();
   /** How many resources need each name. */
-  readonly #needed = new Map<string, number>();
+  readonly #needed = new Tally<string>();
   /** In the order in which they were first wanted. */
   #all: Set<string> | undefined;
 
@@ -236,14 +237,10 @@ export class WantedNames {
   }
 
   need(name: string): void {
-    const count = this.#needed.get(name) ?? 0;
-    this.#needed.set(name, count + 1);
-    if (count === 0) this.#all = undefined;
+    if (this.#needed.add(name) === 1) this.#all = undefined;
   }
 
   release(name: string): void {
-    const count = this.#needed.get(name) ?? 0;
-    if (count > 1) return void this.#needed.set(name, count - 1);
-    if (this.#needed.delete(name)) this.#all = undefined;
+    if (this.#needed.add(name, -1) === 0) this.#all = undefined;
   }
 }

@@ -16,6 +16,7 @@ import {
   type BucketSize,
   TokenBucket,
 } from "../../../proto/streams/token_bucket.ts";
+import { Tally } from "../../../proto/sync/tally.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import { provenNames } from "../../../policy/subject.ts";
 import type { CallOrigin } from "./subscriber.ts";
@@ -77,7 +78,7 @@ export class Quota {
   readonly #lines: TokenBucket;
   #isSilent = false;
   /** By key: how many streams are of that group. */
-  readonly #groups = new Map<string, number>();
+  readonly #groups = new Tally<string>();
   #streams = 0;
   #bytes = 0;
 
@@ -120,8 +121,7 @@ export class Quota {
    * @throws {GrpcError} RESOURCE_EXHAUSTED.
    */
   joinGroup(key: string, isKnown: boolean): void {
-    const count = this.#groups.get(key) ?? 0;
-    if (count === 0) {
+    if (this.#groups.of(key) === 0) {
       if (this.#groups.size >= this.limits.groups) {
         const what = `${this.#groups.size} kinds of client at once (zone, ` +
           "form, proxy)";
@@ -134,19 +134,17 @@ export class Quota {
         );
       }
     }
-    this.#groups.set(key, count + 1);
+    this.#groups.add(key);
   }
 
   /** The server moves a stream to another group, which costs the node nothing. */
   moveGroup(before: string, after: string): void {
     this.leaveGroup(before);
-    this.#groups.set(after, (this.#groups.get(after) ?? 0) + 1);
+    this.#groups.add(after);
   }
 
   leaveGroup(key: string): void {
-    const count = this.#groups.get(key) ?? 0;
-    if (count > 1) this.#groups.set(key, count - 1);
-    else this.#groups.delete(key);
+    this.#groups.add(key, -1);
   }
 
   /**
@@ -240,7 +238,7 @@ export const IDLE_GROUPS_MAX = 64;
  * themselves, and the server keeps a view of the catalog for each.
  */
 export class ClientGroupUse {
-  readonly #streams = new Map<string, number>();
+  readonly #streams = new Tally<string>();
   /** The longest idle first. */
   readonly #idle = new Set<string>();
 
@@ -254,14 +252,14 @@ export class ClientGroupUse {
    * @throws {GrpcError} RESOURCE_EXHAUSTED, unless it was of a group before.
    */
   join(quota: Quota, key: string, before?: string): void {
-    const isKnown = this.#streams.has(key) || this.#idle.has(key);
+    const isKnown = this.#streams.of(key) > 0 || this.#idle.has(key);
     if (before === undefined) quota.joinGroup(key, isKnown);
     else {
       quota.moveGroup(before, key);
       this.#leave(before);
     }
     this.#idle.delete(key);
-    this.#streams.set(key, (this.#streams.get(key) ?? 0) + 1);
+    this.#streams.add(key);
   }
 
   /** A stream of the group is over. */
@@ -271,9 +269,7 @@ export class ClientGroupUse {
   }
 
   #leave(key: string): void {
-    const count = this.#streams.get(key) ?? 0;
-    if (count > 1) return void this.#streams.set(key, count - 1);
-    this.#streams.delete(key);
+    if (this.#streams.add(key, -1) > 0) return;
     this.#idle.add(key);
     if (this.#idle.size <= IDLE_GROUPS_MAX) return;
     const old = [...this.#idle].slice(0, IDLE_GROUPS_MAX / 2);
