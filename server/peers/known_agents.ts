@@ -8,12 +8,7 @@ import { type ListedAgent, parseAgent, parseShard } from "./agent_shards.ts";
 import type { Peer } from "./peers.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
-import {
-  type CandidateList,
-  RULES,
-  Strategy,
-  targetHost,
-} from "../strategies/strategy.ts";
+import type { CandidateList } from "../strategies/strategy.ts";
 import type { StrategyName } from "../options.ts";
 import { AgentIndex } from "../strategies/agent_index.ts";
 
@@ -168,40 +163,14 @@ export interface PeerAgent {
   readonly server: Peer;
 }
 
-export class PeerIndex {
-  readonly #strategies: readonly Strategy<PeerAgent>[];
-  readonly #index = new AgentIndex<PeerAgent>(() => new ServerList());
-
+export class PeerIndex extends AgentIndex<PeerAgent> {
   constructor(strategies: readonly StrategyName[]) {
-    this.#strategies = strategies.map((name) =>
-      new Strategy<PeerAgent>(RULES[name](), () => new ServerList())
-    );
-  }
-
-  add(agent: PeerAgent): void {
-    this.#index.add(agent);
-    for (const strategy of this.#strategies) strategy.add(agent);
-  }
-
-  remove(agent: PeerAgent): void {
-    this.#index.remove(agent);
-    for (const strategy of this.#strategies) strategy.remove(agent);
+    super(strategies, () => new ServerList());
   }
 
   /** Each server once. See `Peers.find`. */
   find(target: DialTarget, node: string | undefined): readonly Peer[] {
-    const found = this.#candidates(target, node)?.all ?? [];
-    return found.map(({ server }) => server);
-  }
-
-  #candidates({ address }: DialTarget, node: string | undefined) {
-    if (node !== undefined) return this.#index.list(node);
-    const host = targetHost(address);
-    for (const strategy of this.#strategies) {
-      const found = strategy.list(host);
-      if (found !== undefined) return found;
-    }
-    return undefined;
+    return (this.list(target, node)?.all ?? []).map(({ server }) => server);
   }
 }
 

@@ -16,9 +16,9 @@ import type { AgentLink, Carrier } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { LinkGroup, Rank } from "../links/link_choice.ts";
-import { AgentIndex, AgentTally } from "../strategies/agent_index.ts";
+import { AgentIndex } from "../strategies/agent_index.ts";
 import { AgentList } from "../strategies/agent_list.ts";
-import { RULES, Strategy, targetHost } from "../strategies/strategy.ts";
+import { targetHost } from "../strategies/strategy.ts";
 import type { StrategyName } from "../options.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
 import { NODE_SUBJECT_PREFIX } from "../../proto/identity/node_name.ts";
@@ -54,19 +54,9 @@ export interface Picked {
   readonly link: AgentLink;
 }
 
-/** A strategy, and how many agents it has. */
-interface CountedStrategy {
-  readonly name: StrategyName;
-  readonly strategy: Strategy<LinkGroup, AgentList>;
-  readonly tally: AgentTally;
-}
-
-const newList = () => new AgentList();
-
 /** All links, and the strategies that choose among their agents. */
 export class Registry {
-  readonly #strategies: readonly CountedStrategy[];
-  readonly #index = new AgentIndex<LinkGroup, AgentList>(newList);
+  readonly #index: AgentIndex<LinkGroup, AgentList>;
   readonly #names = new LinkedNames();
   readonly #links = new Set<AgentLink>();
   readonly #carriers = new Map<Carrier, number>([["streams", 0], [
@@ -83,11 +73,7 @@ export class Registry {
   readonly #newest = new Map<string, { atMs: number; count: number }>();
 
   constructor(private readonly options: RegistryOptions) {
-    this.#strategies = options.strategies.map((name) => ({
-      name,
-      strategy: new Strategy(RULES[name](), newList),
-      tally: new AgentTally(),
-    }));
+    this.#index = new AgentIndex(options.strategies, () => new AgentList());
     this.#lastSeen = new LastSeen(options.clock);
   }
 
@@ -98,7 +84,7 @@ export class Registry {
 
   /** True when a dial has a chance: the first strategy has an agent. */
   get isReady(): boolean {
-    return this.#strategies[0]?.tally.size !== 0;
+    return this.agentCounts()[0]?.agents !== 0;
   }
 
   /** Distinct agent ids. */
@@ -108,10 +94,7 @@ export class Registry {
 
   /** Distinct agent ids per strategy, in the order of the strategies. */
   agentCounts(): { strategy: StrategyName; agents: number }[] {
-    return this.#strategies.map(({ name, tally }) => ({
-      strategy: name,
-      agents: tally.size,
-    }));
+    return this.#index.agentCounts();
   }
 
   /** How many links there are of each carrier. */
@@ -137,7 +120,7 @@ export class Registry {
 
   /** Whether an agent has announced this very host or address. */
   serves(host: string): boolean {
-    return this.#index.list(`host=${host}`) !== undefined;
+    return this.#index.named(`host=${host}`) !== undefined;
   }
 
   add(link: AgentLink): void {
@@ -155,11 +138,8 @@ export class Registry {
     const group = known ?? new LinkGroup(link.peer);
     group.add(link);
     this.#groupOf.set(link, group);
+    if (known !== undefined) return this.#index.update(group);
     this.#index.add(group);
-    for (const { strategy, tally } of this.#strategies) {
-      if (strategy.add(group) && known === undefined) tally.add(group);
-    }
-    if (known !== undefined) return;
     this.#groups.set(key, group);
     this.#names.add(group);
   }
@@ -172,9 +152,6 @@ export class Registry {
     this.#groups.delete(LinkGroup.keyOf(link.peer));
     this.#names.remove(group);
     this.#index.remove(group);
-    for (const { strategy, tally } of this.#strategies) {
-      if (strategy.remove(group)) tally.remove(group);
-    }
   }
 
   #countCarrier({ peer: { carrier } }: AgentLink, change: 1 | -1): void {
@@ -201,7 +178,7 @@ export class Registry {
    *   this very address, qualify; `uid=`, `cidr=` and `id=` in front mean those.
    */
   pick(target: DialTarget, node?: string): Picked | NoAgent {
-    const link = this.#choose(this.#candidates(target, node));
+    const link = this.#choose(this.#index.list(target, node));
     if (link !== undefined) return { kind: "picked", link };
     if (node === undefined) {
       return this.#refuse(`host=${targetHost(target.address)}`);
@@ -218,20 +195,17 @@ export class Registry {
     node: string | undefined,
     isWanted: (link: AgentLink) => boolean,
   ): AgentLink | undefined {
-    return this.#choose(this.#candidates(target, node), isWanted);
+    return this.#choose(this.#index.list(target, node), isWanted);
   }
 
   /** Whether more agents than one could be picked. */
   hasChoice(target: DialTarget, node: string | undefined): boolean {
-    return (this.#candidates(target, node)?.all.length ?? 0) > 1;
+    return (this.#index.list(target, node)?.all.length ?? 0) > 1;
   }
 
   /** The strategy that finds the agents for a target, if one does. */
-  strategyFor({ address }: DialTarget): StrategyName | undefined {
-    const host = targetHost(address);
-    return this.#strategies
-      .find(({ strategy }) => strategy.list(host) !== undefined)
-      ?.name;
+  strategyFor(target: DialTarget): StrategyName | undefined {
+    return this.#index.strategyFor(target);
   }
 
   /**
@@ -250,20 +224,6 @@ export class Registry {
   /** Whether a link of ours is neither silent nor draining. */
   isHealthy(link: AgentLink): boolean {
     return this.#rankOf(link) === Rank.healthy;
-  }
-
-  #candidates(
-    target: DialTarget,
-    node: string | undefined,
-  ): AgentList | undefined {
-    if (node !== undefined) return this.#index.list(node);
-    const host = targetHost(target.address);
-    const strategies = this.#strategies;
-    for (let at = 0; at < strategies.length; at++) {
-      const found = strategies[at]!.strategy.list(host);
-      if (found !== undefined) return found;
-    }
-    return undefined;
   }
 
   #choose(
