@@ -138,12 +138,10 @@ export class FollowedSource implements AsyncDisposable {
     });
     const sink: Sink = {
       set: (part) => void this.entries.set(part),
-      add: (part) => void this.entries.add(part),
-      remove: (keys) => void this.entries.remove(keys),
+      change: (change) => void this.entries.change(change),
       repair: (part) => {
         this.drift += this.entries.set(part).count;
       },
-      together: (act) => act(),
       refused: (problem) => void this.lines.push(problem),
       synced: () => this.problem = undefined,
       failed: (problem) => this.problem = problem,

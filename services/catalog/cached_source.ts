@@ -15,7 +15,12 @@ import { type Saved, SavedFile } from "../../platform/files/saved_file.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { SourceEntries } from "./changes.ts";
 import type { Service, ServiceEndpoints } from "./model/model.ts";
-import type { CatalogPart, PartKeys, Sink, Source } from "./model/source.ts";
+import type {
+  CatalogChange,
+  CatalogPart,
+  Sink,
+  Source,
+} from "./model/source.ts";
 
 /** Longer documents are neither written nor read. */
 export const COPY_BYTES_MAX: number = 64 * 1024 * 1024;
@@ -132,15 +137,9 @@ export class CachedSource implements Source, Sink {
     this.#changed();
   }
 
-  add(part: CatalogPart): void {
-    this.#entries.add(part);
-    this.#sink!.add(part);
-    this.#changed();
-  }
-
-  remove(keys: PartKeys): void {
-    this.#entries.remove(keys);
-    this.#sink!.remove(keys);
+  change(change: CatalogChange): void {
+    this.#entries.change(change);
+    this.#sink!.change(change);
     this.#changed();
   }
 
@@ -148,10 +147,6 @@ export class CachedSource implements Source, Sink {
     this.#entries.set(part);
     this.#sink!.repair(part);
     this.#changed();
-  }
-
-  together(act: () => void): void {
-    this.#sink!.together(act);
   }
 
   refused(problem: string): void {

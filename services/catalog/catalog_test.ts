@@ -95,15 +95,19 @@ Deno.test("changes that belong together are one", () => {
   const { sinks: [sink], catalog } = open("etcd");
   const seen: Snapshot[] = [];
   catalog.follow((snapshot) => void seen.push(snapshot));
-  sink!.together(() => {
-    sink!.add({ services: [serviceOf("a"), serviceOf("b")] });
-    sink!.together(() => sink!.remove({ services: ["default/a"] }));
-    sink!.together(() => sink!.add({ services: [serviceOf("c")] }));
-    sink!.remove({ services: ["default/c"] });
+  sink!.add({ services: [serviceOf("a")] });
+  sink!.change({
+    services: new Map([["default/a", undefined], [
+      "default/b",
+      serviceOf("b"),
+    ]]),
+    endpoints: new Map([["default/b", [endpointOf("10.0.0.1:80")]]]),
   });
   assertEquals(seen.map(({ services }) => [...services.keys()]), [
+    ["default/a"],
     ["default/b"],
   ]);
+  assertEquals(seen.map(({ endpoints }) => endpoints.size), [0, 1]);
 });
 
 Deno.test("who follows late is handed what is there, and who left nothing", () => {
@@ -359,10 +363,7 @@ function step(
       model.services = new Map(keys.map((key, i) => [key, services[i]!]));
       return;
     case 2:
-      sink.together(() => {
-        sink.add({ services });
-        sink.add({ endpoints });
-      });
+      sink.add({ services, endpoints });
       return put();
     case 3:
       sink.remove({ services: keys });

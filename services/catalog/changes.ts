@@ -1,5 +1,5 @@
 /**
- * The state of one source, and SET, ADD and REMOVE on it. An unchanged entry
+ * The state of one source, and changes of it. An unchanged entry
  * stays the same object, because later steps compare identities.
  *
  * @module
@@ -10,10 +10,9 @@ import {
   endpointKeyOf,
   keyOf,
   type Service,
-  type ServiceEndpoints,
 } from "./model/model.ts";
 import { freeze, isSame } from "./model/plain_data.ts";
-import type { CatalogPart, PartKeys } from "./model/source.ts";
+import type { CatalogChange, CatalogPart } from "./model/source.ts";
 import {
   CATALOG_ENDPOINTS_MAX,
   checkEndpoints,
@@ -50,39 +49,43 @@ export class SourceEntries {
   }
 
   set({ services, endpoints }: CatalogPart): Outcome {
+    return this.change({
+      ...services && {
+        services: instead(
+          this.#services,
+          services.map((service) => [keyOf(service), service]),
+        ),
+      },
+      ...endpoints && {
+        endpoints: instead(
+          this.#endpoints,
+          endpoints.map(({ service, endpoints }) => [service, endpoints]),
+        ),
+      },
+    });
+  }
+
+  change({ services = NONE, endpoints = NONE }: CatalogChange): Outcome {
     const change = new Change();
-    if (services !== undefined) {
-      this.#removeAllBut(new Set(services.map(keyOf)), "services", change);
-      this.#put({ services }, change);
+    // What goes makes room for what comes.
+    for (const [key, value] of services) {
+      if (value === undefined && this.#services.delete(key)) change.touch(key);
     }
-    if (endpoints !== undefined) {
-      const keys = new Set(endpoints.map(({ service }) => service));
-      this.#removeAllBut(keys, "endpoints", change);
-      this.#put({ endpoints }, change);
+    for (const [key, value] of endpoints) {
+      if (value !== undefined) continue;
+      this.#endpointCount -= this.#endpoints.get(key)?.length ?? 0;
+      if (this.#endpoints.delete(key)) change.touch(key);
+    }
+    for (const [key, value] of services) {
+      if (value !== undefined) this.#putService(key, value, change);
+    }
+    for (const [key, value] of endpoints) {
+      if (value !== undefined) this.#putEndpoints(key, value, change);
     }
     return change;
   }
 
-  add(part: CatalogPart): Outcome {
-    const change = new Change();
-    this.#put(part, change);
-    return change;
-  }
-
-  remove({ services = [], endpoints = [] }: PartKeys): Outcome {
-    const change = new Change();
-    for (const key of services) this.#drop("services", key, change);
-    for (const key of endpoints) this.#drop("endpoints", key, change);
-    return change;
-  }
-
-  #put({ services = [], endpoints = [] }: CatalogPart, change: Change): void {
-    for (const value of services) this.#putService(value, change);
-    for (const value of endpoints) this.#putEndpoints(value, change);
-  }
-
-  #putService(value: Service, change: Change): void {
-    const key = keyOf(value);
+  #putService(key: string, value: Service, change: Change): void {
     const previous = this.#services.get(key);
     if (previous !== undefined && isSame(previous, value)) return;
     const isOneTooMany = previous === undefined &&
@@ -95,40 +98,35 @@ export class SourceEntries {
     this.#services.set(key, freeze(value));
   }
 
-  #putEndpoints(value: ServiceEndpoints, change: Change): void {
-    const { service: key, endpoints } = value;
-    const previous = this.#endpoints.get(key);
+  #putEndpoints(
+    service: string,
+    endpoints: readonly Endpoint[],
+    change: Change,
+  ): void {
+    const previous = this.#endpoints.get(service);
     if (previous !== undefined && isSame(previous, endpoints)) return;
     const count = this.#endpointCount + endpoints.length -
       (previous?.length ?? 0);
     const known = new Set(previous);
-    const problem = checkEndpoints(value, known) ??
+    const problem = checkEndpoints({ service, endpoints }, known) ??
       (count > CATALOG_ENDPOINTS_MAX
-        ? `${key}: one source has at most ${CATALOG_ENDPOINTS_MAX} endpoints`
+        ? `${service}: one source has at most ${CATALOG_ENDPOINTS_MAX} endpoints`
         : undefined);
-    if (!change.takes(key, problem)) return;
-    this.#endpoints.set(key, freeze(shared(endpoints, known)));
+    if (!change.takes(service, problem)) return;
+    this.#endpoints.set(service, freeze(shared(endpoints, known)));
     this.#endpointCount = count;
   }
+}
 
-  #removeAllBut(
-    keys: ReadonlySet<string>,
-    what: "services" | "endpoints",
-    change: Change,
-  ): void {
-    const known = what === "services" ? this.#services : this.#endpoints;
-    for (const key of [...known.keys()]) {
-      if (!keys.has(key)) this.#drop(what, key, change);
-    }
-  }
+const NONE: ReadonlyMap<string, undefined> = new Map();
 
-  #drop(what: "services" | "endpoints", key: string, change: Change): void {
-    if (what === "endpoints") {
-      this.#endpointCount -= this.#endpoints.get(key)?.length ?? 0;
-    }
-    const known = what === "services" ? this.#services : this.#endpoints;
-    if (known.delete(key)) change.touch(key);
-  }
+/** The change that leaves just these. */
+function instead<T>(
+  known: ReadonlyMap<string, T>,
+  these: readonly (readonly [string, T])[],
+): ReadonlyMap<string, T | undefined> {
+  const gone = known.keys().map((key) => [key, undefined] as const);
+  return new Map<string, T | undefined>([...gone, ...these]);
 }
 
 class Change implements Outcome {

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import {
+  changeOf,
   endpointsOf,
   serviceOf,
 } from "../../tests/support/watch/scripted_source.ts";
@@ -18,8 +19,11 @@ Deno.test("a source with too many services keeps those that it had first", () =>
   );
   const { refused } = entries.set({ services });
   assertEquals([entries.services.size, refused.length], [SERVICES_MAX, 2]);
-  entries.remove({ services: ["default/s0"] });
-  assertEquals(entries.add({ services: services.slice(-1) }).refused, []);
+  entries.change({ services: new Map([["default/s0", undefined]]) });
+  assertEquals(
+    entries.change(changeOf({ services: services.slice(-1) })).refused,
+    [],
+  );
 });
 
 Deno.test("a source with too many endpoints has none of the one too many", () => {
@@ -28,15 +32,15 @@ Deno.test("a source with too many endpoints has none of the one too many", () =>
   const { endpoints } = endpointsOf("a", ...addresses);
   const services = CATALOG_ENDPOINTS_MAX / ENDPOINTS_PER_SERVICE_MAX;
   for (let i = 0; i < services; i++) {
-    const outcome = entries.add({
+    const outcome = entries.change(changeOf({
       endpoints: [{ service: `default/s${i}`, endpoints }],
-    });
+    }));
     assertEquals(outcome.refused, []);
   }
   const more = [endpointsOf("more", "10.0.0.1:80")];
-  assertEquals(entries.add({ endpoints: more }).refused.length, 1);
-  entries.add({ endpoints: [endpointsOf("s0")] });
-  assertEquals(entries.add({ endpoints: more }).refused, []);
+  assertEquals(entries.change(changeOf({ endpoints: more })).refused.length, 1);
+  entries.change(changeOf({ endpoints: [endpointsOf("s0")] }));
+  assertEquals(entries.change(changeOf({ endpoints: more })).refused, []);
   assertEquals(
     entries.endpointCount,
     CATALOG_ENDPOINTS_MAX - ENDPOINTS_PER_SERVICE_MAX + 1,

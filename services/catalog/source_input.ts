@@ -8,7 +8,12 @@
 import type { Log } from "../../platform/log/log.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { type Outcome, SourceEntries } from "./changes.ts";
-import type { CatalogPart, PartKeys, Sink, Source } from "./model/source.ts";
+import type {
+  CatalogChange,
+  CatalogPart,
+  Sink,
+  Source,
+} from "./model/source.ts";
 
 /** Entries that one change names in the log. */
 const NAMED_MAX = 5;
@@ -41,8 +46,6 @@ export interface SourceInputEvents {
 
 export class SourceInput implements Sink {
   readonly entries = new SourceEntries();
-  /** While several changes are made as one. */
-  #together: Set<string> | undefined;
   #isSynced = false;
   #problem: string | undefined;
   #changes = 0;
@@ -81,12 +84,8 @@ export class SourceInput implements Sink {
     this.#take(this.entries.set(part));
   }
 
-  add(part: CatalogPart): void {
-    this.#take(this.entries.add(part));
-  }
-
-  remove(keys: PartKeys): void {
-    this.#take(this.entries.remove(keys));
+  change(change: CatalogChange): void {
+    this.#take(this.entries.change(change));
   }
 
   repair(part: CatalogPart): void {
@@ -102,17 +101,6 @@ export class SourceInput implements Sink {
       );
     }
     this.#take(outcome);
-  }
-
-  together(act: () => void): void {
-    if (this.#together !== undefined) return act();
-    const touched = this.#together = new Set<string>();
-    try {
-      act();
-    } finally {
-      this.#together = undefined;
-      if (touched.size > 0) this.events.onChanged(touched);
-    }
   }
 
   refused(problem: string): void {
@@ -158,8 +146,6 @@ export class SourceInput implements Sink {
     }
     const more = refused.length - NAMED_MAX;
     if (more > 0) this.#warn(`Cannot use ${more} more entries`, "TUN124");
-    if (touched.size === 0) return;
-    if (this.#together === undefined) return this.events.onChanged(touched);
-    for (const key of touched) this.#together.add(key);
+    if (touched.size > 0) this.events.onChanged(touched);
   }
 }

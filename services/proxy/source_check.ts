@@ -16,8 +16,8 @@ import {
   targetsOf,
 } from "../catalog/snapshot.ts";
 import {
+  type CatalogChange,
   type CatalogPart,
-  type PartKeys,
   type Sink,
   type Source,
   SourceUnusableError,
@@ -162,20 +162,12 @@ class OneReading implements Sink {
     this.#take(this.entries.set(part));
   }
 
-  add(part: CatalogPart): void {
-    this.#take(this.entries.add(part));
-  }
-
-  remove(keys: PartKeys): void {
-    this.#take(this.entries.remove(keys));
+  change(change: CatalogChange): void {
+    this.#take(this.entries.change(change));
   }
 
   repair(part: CatalogPart): void {
     this.set(part);
-  }
-
-  together(act: () => void): void {
-    act();
   }
 
   refused(problem: string): void {

@@ -3,6 +3,7 @@ import type { Sink, Source } from "../catalog/model/source.ts";
 import { SourceUnusableError } from "../catalog/model/source.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { endpoints, service } from "../../tests/support/rigs/proxy_rig.ts";
+import { ScriptedSink } from "../../tests/support/watch/scripted_source.ts";
 import { PLAN_TIMEOUT_MS } from "./dns/planned_names.ts";
 import { checkSources, PROBLEMS_MAX } from "./source_check.ts";
 
@@ -18,7 +19,14 @@ class ScriptedOnce implements Source {
   ended = 0;
   prepare?: () => Promise<void>;
 
-  constructor(readonly name: string, readonly start: (sink: Sink) => void) {}
+  constructor(
+    readonly name: string,
+    private readonly say: (sink: ScriptedSink) => void,
+  ) {}
+
+  start(sink: Sink): void {
+    this.say(new ScriptedSink(sink));
+  }
 
   stop(): Promise<void> {
     this.ended++;

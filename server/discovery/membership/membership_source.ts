@@ -26,6 +26,7 @@
 
 import type { Tools } from "../../../platform/program/tools.ts";
 import type { Sink, Source } from "../../../services/catalog/model/source.ts";
+import type { WholeService } from "../../../services/catalog/service_message.ts";
 import type {
   AnnouncedService,
   ServiceRefusal,
@@ -453,25 +454,24 @@ export class MembershipSource implements Source {
       this.#gathering = undefined;
       this.#flush();
     });
-    sink.together(() => {
-      for (const key of keys) this.#reportOne(sink, key);
+    const offered = keys.map((key) => [key, this.#offered(key)] as const);
+    sink.change({
+      services: new Map(offered.map(([key, one]) => [key, one?.service])),
+      endpoints: new Map(offered.map(([key, one]) => [key, one?.endpoints])),
     });
   }
 
-  #reportOne(sink: Sink, key: string): void {
+  #offered(key: string): WholeService | undefined {
     const members = this.#offers.get(key);
     if (members === undefined || members.size === 0) {
       this.#offers.delete(key);
-      return sink.remove({ services: [key], endpoints: [key] });
+      return undefined;
     }
     // The order does not depend on which agent came first.
     const sorted = [...members.values()]
       .sort((one, other) => one.id < other.id ? -1 : 1);
     const service = serviceFrom(key, sorted);
-    sink.add({
-      services: [service],
-      endpoints: [endpointsFrom(service, sorted)],
-    });
+    return { service, endpoints: endpointsFrom(service, sorted) };
   }
 
   #setTimer(agent: Agent, ms: number, act: () => void): void {

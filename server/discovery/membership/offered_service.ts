@@ -12,7 +12,6 @@ import {
   NO_AFFINITY,
   NO_POLICY,
   type Service,
-  type ServiceEndpoints,
   type ServicePort,
   type Via,
 } from "../../../services/catalog/model/model.ts";
@@ -70,11 +69,11 @@ export function serviceFrom(
 export function endpointsFrom(
   service: Service,
   members: readonly OfferingMember[],
-): ServiceEndpoints {
+): readonly Endpoint[] {
   const { namespace, name, ports } = service;
   const key = `${namespace}/${name}`;
   const nameOf = new Map(ports.map((port) => [portId(port), port.name]));
-  const endpoints = members.flatMap(({ id, offers, state }) => {
+  return members.flatMap(({ id, offers, state }) => {
     const via: Via = { kind: "agent", agent: { key: "id", value: id } };
     return offers
       .filter((offer) => offer.service === key)
@@ -87,7 +86,6 @@ export function endpointsFrom(
         via,
       }));
   });
-  return { service: key, endpoints };
 }
 
 function offersOf(

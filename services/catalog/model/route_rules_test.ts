@@ -1,5 +1,8 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { serviceOf } from "../../../tests/support/watch/scripted_source.ts";
+import {
+  changeOf,
+  serviceOf,
+} from "../../../tests/support/watch/scripted_source.ts";
 import {
   appProtocolOf,
   HEADERS_PER_ROUTE_MAX,
@@ -116,9 +119,15 @@ Deno.test("a service whose routes differ is another, and the same otherwise", ()
     serviceOf("a", 80, { ports: [portWith({ ...ROUTE, prefix })] });
   entries.set({ services: [service("/a")] });
   const before = entries.services.get("default/a");
-  assertEquals(entries.add({ services: [service("/a")] }).count, 0);
+  assertEquals(
+    entries.change(changeOf({ services: [service("/a")] })).count,
+    0,
+  );
   assert(entries.services.get("default/a") === before);
-  assertEquals(entries.add({ services: [service("/b")] }).count, 1);
+  assertEquals(
+    entries.change(changeOf({ services: [service("/b")] })).count,
+    1,
+  );
   assert(entries.services.get("default/a") !== before);
 });
 

@@ -9,7 +9,7 @@
  */
 
 import type { Code } from "../../../proto/codes/codes.ts";
-import type { Service, ServiceEndpoints } from "./model.ts";
+import type { Endpoint, Service, ServiceEndpoints } from "./model.ts";
 
 /** Where services and endpoints come from. */
 export interface Source {
@@ -41,7 +41,7 @@ export class SourceUnusableError extends Error {
 }
 
 /**
- * Services, endpoints, or both. What is absent is not spoken of: a `set` of
+ * Services, endpoints, or both, whole. What is absent is not spoken of: a `set` of
  * services alone leaves the endpoints of its source as they are. What is handed
  * over is frozen.
  */
@@ -50,10 +50,13 @@ export interface CatalogPart {
   readonly endpoints?: readonly ServiceEndpoints[];
 }
 
-/** Of services and of endpoints to be removed: `namespace/name`. */
-export interface PartKeys {
-  readonly services?: readonly string[];
-  readonly endpoints?: readonly string[];
+/**
+ * What is new or other, and what is gone (`undefined`), by `namespace/name`. The
+ * endpoints of a service that is gone stay unless they are named, too.
+ */
+export interface CatalogChange {
+  readonly services?: ReadonlyMap<string, Service | undefined>;
+  readonly endpoints?: ReadonlyMap<string, readonly Endpoint[] | undefined>;
 }
 
 /**
@@ -64,20 +67,13 @@ export interface PartKeys {
 export interface Sink {
   /** SET: these, and no others. An empty list is one, too. */
   set(part: CatalogPart): void;
-  /** ADD: these are new, or are now so. */
-  add(part: CatalogPart): void;
-  /**
-   * REMOVE: these are gone. A service's endpoints are removed by their own
-   * keys.
-   */
-  remove(keys: PartKeys): void;
+  /** Some are other than they were; followers see all of it as one change. */
+  change(change: CatalogChange): void;
   /**
    * SET after everything was read anew: a difference means that the watch
    * missed something, and is counted.
    */
   repair(part: CatalogPart): void;
-  /** Several of the above as one change. */
-  together(act: () => void): void;
   /**
    * One entry cannot be used. It is left out; its earlier version may stay. The
    * refusal is counted and logged, so a source reports it once for each version

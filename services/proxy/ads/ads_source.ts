@@ -166,22 +166,13 @@ export class AdsSource implements Source {
 
   #change(changes: readonly AdsChange<WholeService>[]): void {
     if (this.#isStopped) return;
-    const there = changes.flatMap(({ name, held }) =>
-      held === undefined ? [] : [{ name, ...held.content }]
-    );
-    const gone = changes.flatMap(({ name, held }) =>
-      held === undefined ? name : []
-    );
-    const sink = this.#sink!;
-    sink.together(() => {
-      sink.remove({ services: gone, endpoints: gone });
-      sink.add({
-        services: there.map(({ service }) => service),
-        endpoints: there.map(({ name, endpoints }) => ({
-          service: name,
-          endpoints,
-        })),
-      });
+    const to = <T>(of: (content: WholeService) => T) =>
+      new Map(
+        changes.map(({ name, held }) => [name, held && of(held.content)]),
+      );
+    this.#sink!.change({
+      services: to(({ service }) => service),
+      endpoints: to(({ endpoints }) => endpoints),
     });
   }
 

@@ -70,14 +70,12 @@ class SaidSource {
     this.services.delete(lost);
     const { sink } = this.source;
     sink.failed("it went away");
-    sink.together(() => {
-      sink.set({ services: [...this.services.values()] });
-      sink.set({
-        endpoints: [...this.endpoints].map(([service, endpoints]) => ({
-          service,
-          endpoints,
-        })),
-      });
+    sink.set({
+      services: [...this.services.values()],
+      endpoints: [...this.endpoints].map(([service, endpoints]) => ({
+        service,
+        endpoints,
+      })),
     });
     sink.synced();
   }

@@ -14,7 +14,7 @@ import {
   type ServiceEndpoints,
 } from "../../../services/catalog/model/model.ts";
 import type { Target } from "../../../services/catalog/snapshot.ts";
-import type { Sink, Source } from "../../../services/catalog/model/source.ts";
+import type { Source } from "../../../services/catalog/model/source.ts";
 import type { LocalAddresses } from "../../../services/proxy/addresses/local_address.ts";
 import {
   type PortProxies,
@@ -43,7 +43,11 @@ import { freePort } from "../program/ports.ts";
 import { FakeTimers } from "../memory/fake_timers.ts";
 import { RecordedLog } from "../watch/recorded_log.ts";
 import { arrivals } from "../peers/sockets.ts";
-import { ScriptedSource, serviceOf } from "../watch/scripted_source.ts";
+import {
+  type ScriptedSink,
+  ScriptedSource,
+  serviceOf,
+} from "../watch/scripted_source.ts";
 
 /** A service with one nameless TCP port, unless `about` says otherwise. */
 export function service(
@@ -188,7 +192,7 @@ export class ProxyRig implements AsyncDisposable {
     this.proxy.start();
   }
 
-  get sink(): Sink {
+  get sink(): ScriptedSink {
     return this.source.sink;
   }
 

@@ -6,12 +6,12 @@
 
 import { SourceEntries } from "../../../services/catalog/changes.ts";
 import type {
+  CatalogChange,
   CatalogPart,
-  PartKeys,
   Sink,
 } from "../../../services/catalog/model/source.ts";
 
-/** What was said: `set`, `add`, `remove`, `repair`, `synced`, `failed: why`, …. */
+/** What was said: `set`, `change`, `repair`, `synced`, `failed: why`, …. */
 export type SinkCall = string;
 
 /** See the module description. */
@@ -30,23 +30,14 @@ export class RecordedSink implements Sink {
     this.#note("set");
   }
 
-  add(part: CatalogPart): void {
-    this.entries.add(part);
-    this.#note("add");
-  }
-
-  remove(keys: PartKeys): void {
-    this.entries.remove(keys);
-    this.#note("remove");
+  change(change: CatalogChange): void {
+    this.entries.change(change);
+    this.#note("change");
   }
 
   repair(part: CatalogPart): void {
     this.drift += this.entries.set(part).count;
     this.#note("repair");
-  }
-
-  together(act: () => void): void {
-    act();
   }
 
   refused(problem: string): void {

@@ -7,16 +7,22 @@
 import {
   DIRECT,
   type Endpoint,
+  keyOf,
   NO_AFFINITY,
   NO_POLICY,
   type Service,
   type ServiceEndpoints,
 } from "../../../services/catalog/model/model.ts";
-import type { Sink, Source } from "../../../services/catalog/model/source.ts";
+import type {
+  CatalogChange,
+  CatalogPart,
+  Sink,
+  Source,
+} from "../../../services/catalog/model/source.ts";
 
 /** See the module description. */
 export class ScriptedSource implements Source {
-  #given: Sink | undefined;
+  #given: ScriptedSink | undefined;
   reconciles = 0;
   isStopped = false;
 
@@ -27,13 +33,13 @@ export class ScriptedSource implements Source {
   ) {}
 
   /** Where it says it; there after the catalog's start. */
-  get sink(): Sink {
+  get sink(): ScriptedSink {
     if (this.#given === undefined) throw new TypeError("Nobody has started it");
     return this.#given;
   }
 
   start(sink: Sink): void {
-    this.#given = sink;
+    this.#given = new ScriptedSink(sink);
     if (this.atStart === "synced") sink.synced();
   }
 
@@ -46,6 +52,60 @@ export class ScriptedSource implements Source {
     this.reconciles++;
     return Promise.resolve();
   }
+}
+
+/** A sink, with changes in the words of tests: lists. */
+export class ScriptedSink implements Sink {
+  constructor(private readonly sink: Sink) {}
+
+  add(part: CatalogPart): void {
+    this.change(changeOf(part));
+  }
+
+  remove({ services = [], endpoints = [] }: {
+    readonly services?: readonly string[];
+    readonly endpoints?: readonly string[];
+  }): void {
+    const gone = (keys: readonly string[]) =>
+      new Map(keys.map((key) => [key, undefined]));
+    this.change({ services: gone(services), endpoints: gone(endpoints) });
+  }
+
+  change(change: CatalogChange): void {
+    this.sink.change(change);
+  }
+
+  set(part: CatalogPart): void {
+    this.sink.set(part);
+  }
+
+  repair(part: CatalogPart): void {
+    this.sink.repair(part);
+  }
+
+  refused(problem: string): void {
+    this.sink.refused(problem);
+  }
+
+  synced(): void {
+    this.sink.synced();
+  }
+
+  failed(problem: string, retryMs?: number): void {
+    this.sink.failed(problem, retryMs);
+  }
+}
+
+/** All of a part is new, or other. */
+export function changeOf(
+  { services = [], endpoints = [] }: CatalogPart,
+): CatalogChange {
+  return {
+    services: new Map(services.map((service) => [keyOf(service), service])),
+    endpoints: new Map(
+      endpoints.map(({ service, endpoints }) => [service, endpoints]),
+    ),
+  };
 }
 
 /** `NAME` or `NAMESPACE/NAME`, with one TCP port without a name. */

@@ -94,30 +94,13 @@ export class EtcdSource implements Source {
       else this.#entries.remove(change.key);
     }
     const touched = this.#entries.takeTouched();
-    const services = thereAndGone(
-      touched.services,
-      (key) => this.#entries.serviceOf(key),
-    );
-    const endpoints = thereAndGone(
-      touched.endpoints,
-      (key) => this.#entries.endpointsOf(key),
-    );
-    const sink = this.#sink!;
-    sink.together(() => {
-      sink.remove({ services: services.gone, endpoints: endpoints.gone });
-      sink.add({ services: services.there, endpoints: endpoints.there });
+    this.#sink!.change({
+      services: new Map(
+        touched.services.map((key) => [key, this.#entries.serviceOf(key)]),
+      ),
+      endpoints: new Map(
+        touched.endpoints.map((key) => [key, this.#entries.endpointsOf(key)]),
+      ),
     });
   }
-}
-
-/** Keeps the entries of `keys` that exist, and removes those that do not. */
-function thereAndGone<T>(
-  keys: readonly string[],
-  find: (key: string) => T | undefined,
-): { readonly there: readonly T[]; readonly gone: readonly string[] } {
-  const found = keys.map((key) => [key, find(key)] as const);
-  return {
-    there: found.flatMap(([, value]) => value ?? []),
-    gone: found.flatMap(([key, value]) => value === undefined ? key : []),
-  };
 }

@@ -61,7 +61,8 @@ export class EtcdEntries {
   }
 
   get endpoints(): readonly ServiceEndpoints[] {
-    return [...this.#endpoints.keys()].map((key) => this.endpointsOf(key)!);
+    return [...this.#endpoints.keys()]
+      .map((service) => ({ service, endpoints: this.endpointsOf(service)! }));
   }
 
   serviceOf(service: string): Service | undefined {
@@ -69,13 +70,12 @@ export class EtcdEntries {
   }
 
   /** In the order of their keys; `undefined` when there is no key. */
-  endpointsOf(service: string): ServiceEndpoints | undefined {
+  endpointsOf(service: string): readonly Endpoint[] | undefined {
     const keys = this.#endpoints.get(service);
     if (keys === undefined) return undefined;
     // By code units: the order is always the same, whichever key came last.
-    const endpoints = [...keys].sort(([a], [b]) => a < b ? -1 : 1)
+    return [...keys].sort(([a], [b]) => a < b ? -1 : 1)
       .flatMap(([, word]) => word.endpoints);
-    return { service, endpoints };
   }
 
   /**

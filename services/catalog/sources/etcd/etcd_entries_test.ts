@@ -25,14 +25,14 @@ Deno.test("keys beyond the limit are refused, and taken when there is room", () 
     2,
   );
   for (const id of [1, 2, 3]) entries.put(endpoint(id));
-  assertEquals(entries.endpointsOf("default/web")?.endpoints.length, 2);
+  assertEquals(entries.endpointsOf("default/web")?.length, 2);
   assertEquals(lines.length, 1);
   // Those that are there may change.
   entries.put(endpoint(2));
   entries.remove("/tunnel/endpoints/default/web/1");
   entries.put(endpoint(3));
   assertEquals(
-    entries.endpointsOf("default/web")?.endpoints.map((it) => it.address),
+    entries.endpointsOf("default/web")?.map((it) => it.address),
     ["10.0.0.2", "10.0.0.3"],
   );
   assertEquals(lines.length, 1);

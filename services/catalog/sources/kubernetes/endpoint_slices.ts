@@ -63,7 +63,7 @@ export class EndpointSlices {
   }
 
   /** @returns `undefined` when the service has no slice at all. */
-  endpointsOf(service: string): ServiceEndpoints | undefined {
+  endpointsOf(service: string): readonly Endpoint[] | undefined {
     const slices = this.#slices.get(service);
     if (slices === undefined) return undefined;
     const inOrder = [...slices].sort(([a], [b]) => a < b ? -1 : 1);
@@ -80,12 +80,13 @@ export class EndpointSlices {
         }
       }
     }
-    return { service, endpoints: [...found.values()] };
+    return [...found.values()];
   }
 
   /** Of every service that has slices. */
   all(): readonly ServiceEndpoints[] {
-    return [...this.#slices.keys()].map((key) => this.endpointsOf(key)!);
+    return [...this.#slices.keys()]
+      .map((service) => ({ service, endpoints: this.endpointsOf(service)! }));
   }
 }
 

@@ -28,7 +28,7 @@ function slice(
 function joined(...slices: readonly EndpointSlice[]) {
   const all = new EndpointSlices();
   for (const each of slices) assertEquals(all.put(each), "shop/web");
-  return all.endpointsOf("shop/web")!.endpoints;
+  return all.endpointsOf("shop/web")!;
 }
 
 Deno.test("slices of a service are one list, in the order of their names", () => {
@@ -121,7 +121,7 @@ Deno.test("a slice that goes takes its endpoints, the last one the service's lis
   all.put(two);
   all.remove(one);
   assertEquals(
-    all.endpointsOf("shop/web")?.endpoints.map(({ address }) => address),
+    all.endpointsOf("shop/web")?.map(({ address }) => address),
     ["10.0.0.2"],
   );
   all.remove(two);

@@ -36,7 +36,7 @@ import {
   SERVICES,
 } from "../../../../neighbours/kubernetes/paths.ts";
 import type { Timers } from "../../../../proto/sync/clock.ts";
-import { keyOf, type Service } from "../../model/model.ts";
+import { keyOf } from "../../model/model.ts";
 import type { Sink, Source } from "../../model/source.ts";
 import { EndpointSlices, sliceProblem } from "./endpoint_slices.ts";
 import { annotationProblemOf, serviceOfObject } from "./kubernetes_service.ts";
@@ -158,16 +158,13 @@ export class KubernetesFollower {
   #onServices(changes: readonly ObjectChange<KubernetesService>[]): void {
     for (const change of changes) this.#refuse(change, annotationProblemOf);
     if (!this.#isSaid.services) return;
-    const services: Service[] = [];
-    const gone: string[] = [];
-    for (const { type, object } of changes) {
-      const service = type === "removed" ? undefined : serviceOfObject(object);
-      if (service !== undefined) services.push(service);
-      else gone.push(keyOfObject(object));
-    }
-    this.sink.together(() => {
-      this.sink.add({ services });
-      this.sink.remove({ services: gone });
+    this.sink.change({
+      services: new Map(
+        changes.map(({ type, object }) => [
+          keyOfObject(object),
+          type === "removed" ? undefined : serviceOfObject(object),
+        ]),
+      ),
     });
   }
 
@@ -195,12 +192,10 @@ export class KubernetesFollower {
     }
     if (!this.#isSaid.endpoints) return;
     const keys = [...touched].filter(isThere);
-    const endpoints = keys.map((key) => this.#joined.endpointsOf(key));
-    this.sink.together(() => {
-      this.sink.add({ endpoints: endpoints.filter(isThere) });
-      this.sink.remove({
-        endpoints: keys.filter((_, i) => endpoints[i] === undefined),
-      });
+    this.sink.change({
+      endpoints: new Map(
+        keys.map((key) => [key, this.#joined.endpointsOf(key)]),
+      ),
     });
   }
 

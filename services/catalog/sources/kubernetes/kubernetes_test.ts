@@ -103,7 +103,7 @@ Deno.test("NewEndpointsSourceApi_UpdatesAndMultipleEndpoints", async () => {
     [() => rig.server.remove(SLICES, "e2"), {}],
   ];
   for (const [act, expected] of steps) {
-    const received = rig.sink.next(/remove/);
+    const received = rig.sink.next(/change/);
     act();
     await received;
     const seen = [...rig.sink.entries.endpoints].map(([key, endpoints]) => [
@@ -130,14 +130,14 @@ Deno.test("what is there is said whole, then what changes", async () => {
       "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name",
     );
   }
-  let received = rig.sink.next(/remove/);
+  let received = rig.sink.next(/change/);
   server.put(SLICES, slice("web-1", "web", "10.0.0.1", "10.0.0.3"));
   await received;
   assertEquals(
     rig.sink.addresses("shop/web"),
     ["10.0.0.1", "10.0.0.3", "10.0.0.2"],
   );
-  received = rig.sink.next(/remove/);
+  received = rig.sink.next(/change/);
   server.remove(SERVICES, "web");
   await received;
   assertEquals(rig.names, []);
@@ -147,7 +147,7 @@ Deno.test("a service that becomes headless is gone", async () => {
   const server = FakeApiServer.start();
   server.put(SERVICES, service("web"));
   await using rig = await Rig.open(server);
-  const received = rig.sink.next(/remove/);
+  const received = rig.sink.next(/change/);
   server.put(SERVICES, service("web", 80, "None"));
   await received;
   assertEquals(rig.names, []);
@@ -157,7 +157,7 @@ Deno.test("a slice that changes its service leaves the other without it", async 
   const server = FakeApiServer.start();
   server.put(SLICES, slice("a", "web", "10.0.0.1"));
   await using rig = await Rig.open(server);
-  const received = rig.sink.next(/remove/);
+  const received = rig.sink.next(/change/);
   server.put(SLICES, slice("a", "db", "10.0.0.1"));
   await received;
   assertEquals(rig.sink.addresses("shop/web"), []);
@@ -167,7 +167,7 @@ Deno.test("a slice that changes its service leaves the other without it", async 
 Deno.test("an address that is none is refused once, and the others are used", async () => {
   await using rig = await Rig.open();
   for (const last of ["10.0.0.2", "10.0.0.3"]) {
-    const received = rig.sink.next(/remove/);
+    const received = rig.sink.next(/change/);
     rig.server.put(SLICES, slice("web-1", "web", "not/one", last));
     await received;
     assertEquals(rig.sink.addresses("shop/web"), [last]);
@@ -203,7 +203,7 @@ Deno.test("an annotation that cannot be used is said once", async () => {
   const put = async (at: string, balance: string) => {
     const { metadata, spec } = service("web");
     const annotations = { "proxy.tunnel/balance": balance };
-    const received = rig.sink.next(/remove/);
+    const received = rig.sink.next(/change/);
     const object: KubernetesService = {
       metadata: { ...metadata, annotations, labels: { at } },
       ...spec === undefined ? {} : { spec },
@@ -257,12 +257,12 @@ Deno.test("reading all again repairs nothing that the watch says, too", async ()
   server.mute(() => server.put(SERVICES, service("late")));
   const reconciling = rig.source.reconcile();
   await rig.grace();
-  const received = rig.sink.next(/add/);
+  const received = rig.sink.next(/change/);
   watch.send("ADDED", server.find(`${SERVICES}/late`));
   await received;
   rig.timers.advance(WATCH_GRACE_MS);
   await reconciling;
-  const same = rig.sink.next(/add|repair/);
+  const same = rig.sink.next(/change|repair/);
   server.put(SERVICES, service("last"));
   await same;
   assertEquals(rig.sink.calls.filter((call) => call === "repair"), []);
