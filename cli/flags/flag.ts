@@ -148,221 +148,177 @@ const DURATION_MS_MAX = 2 ** 31 - 1;
 /** Something valid for longer would outlive the server's own authority. */
 const LIFE_MS_MAX = 10 * 365 * 24 * 3_600_000;
 
-const WORKS: FlagStatus = { kind: "works" };
+/** All kinds of flags: `flag.count(5, 1, 1000, { help })`. */
+export const flag = {
+  /** Free text. */
+  text(fallback: string, details: FlagDetails): Flag<string> {
+    return make("TEXT", fallback, details, (text) => text);
+  },
 
-/** Free text. */
-function textFlag(fallback: string, details: FlagDetails): Flag<string> {
-  return make("scalar", "TEXT", fallback, details, String, (text) => text);
-}
+  /** Free text, none unless it is given; `what` is its name in the help. */
+  word(what: string, details: FlagDetails): Flag<string> {
+    return flag.text("", { placeholder: what, ...details });
+  },
 
-/** Free text, none unless it is given; `what` is its name in the help. */
-function wordFlag(what: string, details: FlagDetails): Flag<string> {
-  return textFlag("", { placeholder: what, ...details });
-}
+  /** A path of a file. */
+  file(details: FlagDetails): Flag<string> {
+    return flag.word("FILE", details);
+  },
 
-/** A path of a file. */
-function fileFlag(details: FlagDetails): Flag<string> {
-  return make("scalar", "FILE", "", details, String, (text) => text);
-}
+  /** The address that a port is opened on. */
+  bind(help: string, fallback = ""): Flag<string> {
+    const defaultText = fallback === "" ? "all interfaces" : fallback;
+    return flag.text(fallback, { placeholder: "ADDRESS", help, defaultText });
+  },
 
-/** The address that a port is opened on. */
-function bindFlag(help: string, fallback = ""): Flag<string> {
-  const flag = textFlag(fallback, { placeholder: "ADDRESS", help });
-  return fallback === "" ? { ...flag, defaultText: "all interfaces" } : flag;
-}
+  /** `--x`, `--x=false`. */
+  boolean(fallback: boolean, details: FlagDetails): Flag<boolean> {
+    const parse = (text: string) =>
+      orRefuse(parseGoBool(text), "true or false");
+    return { ...make("", fallback, details, parse), kind: "boolean" };
+  },
 
-/** `--x`, `--x=false`. */
-function booleanFlag(
-  fallback: boolean,
-  details: FlagDetails,
-): Flag<boolean> {
-  return make("boolean", "", fallback, details, String, (text) => {
-    return orRefuse(parseGoBool(text), "true or false");
-  });
-}
+  /** 0 to 65535; upstream's 1024..49151 is not enforced. */
+  port(fallback: number, details: FlagDetails): Flag<number> {
+    const named = { placeholder: "PORT", ...details };
+    return whole(fallback, 0, 65_535, "a port (0 to 65535)", named);
+  },
 
-/** 0 to 65535; upstream's 1024..49151 is not enforced. */
-function portFlag(fallback: number, details: FlagDetails): Flag<number> {
-  const flag = make("scalar", "PORT", fallback, details, String, (text) => {
-    const port = parseWholeNumber(text);
-    return orRefuse(inRange(port, 0, 65_535), "a port (0 to 65535)");
-  });
-  return { ...flag, range: { least: 0, most: 65_535 } };
-}
+  /** A whole number between `min` and `max`, both included. */
+  count(
+    fallback: number,
+    min: number,
+    max: number,
+    details: FlagDetails,
+  ): Flag<number> {
+    const wanted = `a whole number from ${min} to ${max}`;
+    return whole(fallback, min, max, wanted, details);
+  },
 
-/** A whole number between `min` and `max`, both included. */
-function countFlag(
-  fallback: number,
-  min: number,
-  max: number,
-  details: FlagDetails,
-): Flag<number> {
-  const flag = make("scalar", "N", fallback, details, String, (text) => {
-    const value = inRange(parseWholeNumber(text), min, max);
-    return orRefuse(value, `a whole number from ${min} to ${max}`);
-  });
-  return { ...flag, range: { least: min, most: max } };
-}
-
-/** A number with or without a fraction, not negative. */
-function numberFlag(
-  fallback: number,
-  details: FlagDetails,
-): Flag<number> {
-  return make("scalar", "N", fallback, details, String, (text) => {
-    const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : undefined;
-    return orRefuse(value, "a number such as 5 or 2.5");
-  });
-}
-
-/** A waiting time in milliseconds, written as Go writes durations. */
-function durationFlag(
-  fallbackMs: number,
-  minMs: number,
-  details: FlagDetails,
-): Flag<number> {
-  return millisecondsFlag(fallbackMs, minMs, DURATION_MS_MAX, details);
-}
-
-/** Like `durationFlag`, for a validity: no timer runs for it. */
-function lifeFlag(
-  fallbackMs: number,
-  minMs: number,
-  details: FlagDetails,
-): Flag<number> {
-  return millisecondsFlag(fallbackMs, minMs, LIFE_MS_MAX, details);
-}
-
-function millisecondsFlag(
-  fallbackMs: number,
-  minMs: number,
-  maxMs: number,
-  details: FlagDetails,
-): Flag<number> {
-  const wanted = `a duration such as 24h, 5m, 1.5s or 100ms, from ${
-    formatGoDuration(minMs)
-  } to ${formatGoDuration(maxMs)}`;
-  return make(
-    "scalar",
-    "DURATION",
-    fallbackMs,
-    details,
-    formatGoDuration,
-    (text) => orRefuse(inRange(parseGoDuration(text), minMs, maxMs), wanted),
-  );
-}
-
-/** A count of bytes, such as `4194304` or `4MiB`. */
-function bytesFlag(
-  fallback: number,
-  min: number,
-  max: number,
-  details: FlagDetails,
-): Flag<number> {
-  const wanted = `a size such as 4MiB, from ${formatBytes(min)} to ${
-    formatBytes(max)
-  }`;
-  return make("scalar", "SIZE", fallback, details, formatBytes, (text) => {
-    return orRefuse(inRange(parseBytes(text), min, max), wanted);
-  });
-}
-
-/** One of `choices`, exactly as written. */
-function choiceFlag<const C extends string>(
-  choices: readonly C[],
-  fallback: C,
-  details: FlagDetails,
-): Flag<C> {
-  const placeholder = choices.filter((choice) => choice !== "").join("|");
-  const flag = make(
-    "scalar",
-    placeholder,
-    fallback,
-    details,
-    String,
-    (text): C => {
-      const found = choices.find((choice) => choice === text);
-      return orRefuse(found, `one of ${oneOf(choices)}`);
-    },
-  );
-  return { ...flag, choices };
-}
-
-/** Texts, separated by commas, in as many occurrences as one likes. */
-function listFlag(
-  fallback: readonly string[],
-  details: FlagDetails,
-): Flag<readonly string[]> {
-  return make("list", "LIST", fallback, details, formatList, splitList);
-}
-
-/** A list of which every item is one of `choices`. */
-function choicesFlag<const C extends string>(
-  choices: readonly C[],
-  fallback: readonly C[],
-  details: FlagDetails,
-): Flag<readonly C[]> {
-  const parse = (text: string): readonly C[] =>
-    splitList(text).map((item) => {
-      const found = choices.find((choice) => choice === item);
-      return orRefuse(found, `names out of ${oneOf(choices)}`);
+  /** A number with or without a fraction, not negative. */
+  number(fallback: number, details: FlagDetails): Flag<number> {
+    return make("N", fallback, details, (text) => {
+      const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : undefined;
+      return orRefuse(value, "a number such as 5 or 2.5");
     });
-  const flag = make<readonly C[]>(
-    "list",
-    "LIST",
-    fallback,
-    details,
-    formatList,
-    parse,
-  );
-  return { ...flag, choices };
-}
+  },
 
-/** A list of which each text gives some items. */
-function parsedListFlag<V>(
-  parse: (text: string) => readonly V[],
-  details: FlagDetails,
-): Flag<readonly V[]> {
-  return make<readonly V[]>(
-    "list",
-    "LIST",
-    [],
-    {
-      defaultText: "none",
-      ...details,
-    },
-    () => "",
-    parse,
-  );
-}
+  /** A waiting time in milliseconds, written as Go writes durations. */
+  duration(
+    fallbackMs: number,
+    minMs: number,
+    details: FlagDetails,
+    maxMs: number = DURATION_MS_MAX,
+  ): Flag<number> {
+    const wanted = `a duration such as 24h, 5m, 1.5s or 100ms, from ${
+      formatGoDuration(minMs)
+    } to ${formatGoDuration(maxMs)}`;
+    const parse = (text: string) =>
+      orRefuse(inRange(parseGoDuration(text), minMs, maxMs), wanted);
+    return make("DURATION", fallbackMs, details, parse, formatGoDuration);
+  },
 
-/** Text that `parse` turns into a value; it throws {@linkcode FlagValueError}. */
-function parsedFlag<V>(
-  fallback: V,
-  parse: (text: string) => V,
-  details: FlagDetails,
-): Flag<V> {
-  return make("scalar", "TEXT", fallback, details, () => "", parse);
-}
+  /** Like `duration`, for a validity: no timer runs for it. */
+  life(fallbackMs: number, minMs: number, details: FlagDetails): Flag<number> {
+    return flag.duration(fallbackMs, minMs, details, LIFE_MS_MAX);
+  },
+
+  /** A count of bytes, such as `4194304` or `4MiB`. */
+  bytes(
+    fallback: number,
+    min: number,
+    max: number,
+    details: FlagDetails,
+  ): Flag<number> {
+    const wanted = `a size such as 4MiB, from ${formatBytes(min)} to ${
+      formatBytes(max)
+    }`;
+    const parse = (text: string) =>
+      orRefuse(inRange(parseBytes(text), min, max), wanted);
+    return make("SIZE", fallback, details, parse, formatBytes);
+  },
+
+  /** One of `choices`, exactly as written. */
+  choice<const C extends string>(
+    choices: readonly C[],
+    fallback: C,
+    details: FlagDetails,
+  ): Flag<C> {
+    const placeholder = choices.filter((choice) => choice !== "").join("|");
+    const parse = (text: string) =>
+      oneOf(choices, text, `one of ${named(choices)}`);
+    return { ...make(placeholder, fallback, details, parse), choices };
+  },
+
+  /** Texts, separated by commas, in as many occurrences as one likes. */
+  list(
+    fallback: readonly string[],
+    details: FlagDetails,
+  ): Flag<readonly string[]> {
+    return { ...make("LIST", fallback, details, splitList), kind: "list" };
+  },
+
+  /** A list of which every item is one of `choices`. */
+  choices<const C extends string>(
+    choices: readonly C[],
+    fallback: readonly C[],
+    details: FlagDetails,
+  ): Flag<readonly C[]> {
+    const parse = (text: string) =>
+      splitList(text)
+        .map((item) => oneOf(choices, item, `names out of ${named(choices)}`));
+    const listed = make("LIST", fallback, details, parse);
+    return { ...listed, kind: "list", choices };
+  },
+
+  /** A list of which each text gives some items. */
+  parsedList<V>(
+    parse: (text: string) => readonly V[],
+    details: FlagDetails,
+  ): Flag<readonly V[]> {
+    const named = { defaultText: "none", ...details };
+    return { ...make("LIST", [], named, parse), kind: "list" };
+  },
+
+  /** Text that `parse` turns into a value; it throws {@linkcode FlagValueError}. */
+  parsed<V>(
+    fallback: V,
+    parse: (text: string) => V,
+    details: FlagDetails,
+  ): Flag<V> {
+    return make("TEXT", fallback, details, parse, () => "");
+  },
+} as const;
 
 function make<V>(
-  kind: Flag<V>["kind"],
   placeholder: string,
   fallback: V,
   details: FlagDetails,
-  format: (value: V) => string,
   parse: (text: string) => V,
+  format: (value: V) => string = String,
 ): Flag<V> {
   return {
     placeholder,
     defaultText: format(fallback),
-    status: WORKS,
+    status: { kind: "works" },
     group: "",
     ...details,
-    kind,
+    kind: "scalar",
     fallback,
     parse,
   };
+}
+
+function whole(
+  fallback: number,
+  least: number,
+  most: number,
+  wanted: string,
+  details: FlagDetails,
+): Flag<number> {
+  const parse = (text: string) =>
+    orRefuse(inRange(parseWholeNumber(text), least, most), wanted);
+  return { ...make("N", fallback, details, parse), range: { least, most } };
 }
 
 function orRefuse<V>(value: V | undefined, wanted: string): V {
@@ -380,7 +336,15 @@ function inRange(
     : undefined;
 }
 
-function oneOf(choices: readonly string[]): string {
+function oneOf<C extends string>(
+  choices: readonly C[],
+  text: string,
+  wanted: string,
+): C {
+  return orRefuse(choices.find((choice) => choice === text), wanted);
+}
+
+function named(choices: readonly string[]): string {
   return choices.map((choice) => choice === "" ? '""' : choice).join(", ");
 }
 
@@ -391,27 +355,3 @@ function splitList(text: string): readonly string[] {
     : text;
   return inner.split(",").map((item) => item.trim()).filter((item) => item);
 }
-
-function formatList(items: readonly string[]): string {
-  return items.join(",");
-}
-
-/** All kinds of flags: `flag.count(5, 1, 1000, { help })`. */
-export const flag = {
-  text: textFlag,
-  word: wordFlag,
-  file: fileFlag,
-  bind: bindFlag,
-  boolean: booleanFlag,
-  port: portFlag,
-  count: countFlag,
-  number: numberFlag,
-  duration: durationFlag,
-  life: lifeFlag,
-  bytes: bytesFlag,
-  choice: choiceFlag,
-  list: listFlag,
-  choices: choicesFlag,
-  parsedList: parsedListFlag,
-  parsed: parsedFlag,
-} as const;

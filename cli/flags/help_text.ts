@@ -59,13 +59,7 @@ export function helpText(page: HelpPage, isWhole = true): string {
 export function flagGroups(
   table: FlagTable,
 ): ReadonlyMap<string, readonly (readonly [string, Flag<unknown>])[]> {
-  const groups = new Map<string, (readonly [string, Flag<unknown>])[]>();
-  for (const [name, flag] of Object.entries(table)) {
-    const group = groups.get(flag.group);
-    if (group === undefined) groups.set(flag.group, [[name, flag]]);
-    else group.push([name, flag]);
-  }
-  return groups;
+  return Map.groupBy(Object.entries(table), ([, { group }]) => group);
 }
 
 /** The default in help and documentation; empty when there is none. */
