@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { GivenValues } from "../flags/read_flags.ts";
 import {
   type AdminClient,
   adminClient,
@@ -56,13 +57,10 @@ import {
 } from "../../admin/doctor/node_findings.ts";
 
 /** What the flags say. */
-interface AskedReading {
-  readonly values: FlagValues<typeof ASKED_SERVER_FLAGS> & {
-    readonly node: string;
-    readonly as: string;
-  };
-  readonly given: ReadonlySet<string>;
-}
+type AskedReading = GivenValues<
+  & FlagValues<typeof ASKED_SERVER_FLAGS>
+  & Readonly<Record<"node" | "as", string>>
+>;
 
 type Context = Pick<CommandContext, "environment" | "readFile">;
 

@@ -19,7 +19,7 @@ import { flag, type FlagValues, inGroup } from "./flag.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
 import { JSON_FLAG, SERVER_ADMIN_PORT } from "./program_flags.ts";
 import type { FlagSources } from "./read_flags.ts";
-import { programStateDirectory, refuseOnNode } from "./state_directory.ts";
+import { defaultStateDirectory, refuseOnNode } from "./state_directory.ts";
 
 /** The default ports on which agents and proxies answer. */
 export const AGENT_ADMIN_PORT = 8094;
@@ -149,7 +149,7 @@ export function programAt(
     flag: `--${program}`,
     text,
     directory: values["state-dir"] ||
-      programStateDirectory(program, sources.environment),
+      defaultStateDirectory(program, sources.environment),
   };
   return { program, address: addressOf(asked, values, sources) };
 }

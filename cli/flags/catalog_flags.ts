@@ -88,12 +88,8 @@ export function catalogConfig(
   if (http !== undefined) sources.push(http);
   const api = clusterOf(values);
   if (api !== undefined) {
-    const namespace = values["namespace"];
-    sources.push({
-      kind: "kubernetes",
-      api,
-      ...(namespace === "" ? {} : { namespace }),
-    });
+    const namespace = values["namespace"] || undefined;
+    sources.push(given({ kind: "kubernetes", api, namespace }));
   }
   sources.push(...etcdConfigs(values, context));
   if (sources.length > 0 || further?.isGiven) return sources;
@@ -122,13 +118,13 @@ function httpConfig(values: Values): HttpSourceConfig | undefined {
   const caFile = values["services-ca-cert"];
   const tokenFile = values["services-token-file"];
   checkUrl(url, caFile, tokenFile);
-  return {
+  return given({
     kind: "http",
     url,
     intervalMs: values["services-interval"],
-    ...(caFile === "" ? {} : { caFile }),
-    ...(tokenFile === "" ? {} : { tokenFile }),
-  };
+    caFile: caFile || undefined,
+    tokenFile: tokenFile || undefined,
+  });
 }
 
 function checkUrl(text: string, caFile: string, tokenFile: string): void {

@@ -17,7 +17,7 @@ export type Given<T> =
   };
 
 /** The fields that are there. */
-export function given<T extends object>(fields: T): Given<T> {
+export function given<const T extends object>(fields: T): Given<T> {
   const there = Object.entries(fields).filter(([, value]) =>
     value !== undefined
   );

@@ -17,7 +17,8 @@ import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
 import { parseAgentServer, parseServerList } from "./addresses.ts";
 import { followIdentity } from "../../agent/identity/followed_identity.ts";
-import type { FlagSources } from "./read_flags.ts";
+import { given } from "./given.ts";
+import type { FlagSources, GivenValues } from "./read_flags.ts";
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import {
   type JoinedNode,
@@ -33,17 +34,13 @@ import { PkiError } from "../../platform/pki/key_pair.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 
 /** Values of the flags. */
-export interface NodeRouteFlags {
-  readonly "server": string;
-  readonly "proxy-mode": string;
-  readonly "ca-cert": string;
-  readonly "cert": string;
-  readonly "key": string;
-  readonly "tls-server-name": string;
-  readonly "state-dir": string;
-  readonly "agent-cert": string;
-  readonly "agent-key": string;
-}
+export type NodeRouteFlags = Readonly<
+  Record<
+    | ("server" | "proxy-mode" | "ca-cert" | "cert" | "key")
+    | ("tls-server-name" | "state-dir" | "agent-cert" | "agent-key"),
+    string
+  >
+>;
 
 /** What is read of the machine. */
 export interface NodeRouteSources
@@ -58,13 +55,10 @@ export interface NodeRouteSources
 
 /** @throws {UsageError} One line. */
 export function nodeRouteOf(
-  { values: flags, given }: {
-    readonly values: NodeRouteFlags;
-    readonly given: ReadonlySet<string>;
-  },
+  { values: flags, given: named }: GivenValues<NodeRouteFlags>,
   sources: NodeRouteSources,
 ): NodeRoute {
-  refuseFrontend(flags, given);
+  refuseFrontend(flags, named);
   const proxyEnv = proxyEnvironment(sources.environment);
   const addresses = flags["server"] === ""
     ? undefined
@@ -87,14 +81,13 @@ export function nodeRouteOf(
         "verify the server, and where it is; give both",
     );
   }
-  const serverName = flags["tls-server-name"];
-  return {
+  return given({
     kind: "node",
     addresses,
     files: { ca, cert: pair.certFile, key: pair.keyFile },
-    ...(serverName === "" ? {} : { serverName }),
+    serverName: flags["tls-server-name"] || undefined,
     proxyEnv,
-  };
+  });
 }
 
 function routeAsJoined(
@@ -124,11 +117,7 @@ function routeAsJoined(
     { stateDirectory: root, addresses: found },
     { log: log(), environment, isBrief },
   );
-  return joinedRoute(root, {
-    addresses: found,
-    ...(identity === undefined ? {} : { identity }),
-    proxyEnv,
-  });
+  return joinedRoute(root, given({ addresses: found, identity, proxyEnv }));
 }
 
 function joinedServers(

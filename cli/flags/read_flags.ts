@@ -29,11 +29,16 @@ export interface FlagSources {
   readonly readFile: (path: string) => string;
 }
 
-/** What was read. */
-export interface FlagReading<T extends FlagTable> {
-  readonly values: FlagValues<T>;
+/** What flags say. */
+export interface GivenValues<Values> {
+  readonly values: Values;
   /** Flags whose value came from somewhere else than the default. */
   readonly given: ReadonlySet<string>;
+}
+
+/** What was read. */
+export interface FlagReading<T extends FlagTable>
+  extends GivenValues<FlagValues<T>> {
   /** Of each of those, where it came from: `--x`, `$TUNNEL_X`, `"x" in FILE`. */
   readonly origins: ReadonlyMap<string, string>;
   /** Words that belong to no flag. */

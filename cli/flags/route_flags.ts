@@ -24,6 +24,7 @@ import {
 } from "./usage_error.ts";
 import { parseHostPort, parseServerList } from "./addresses.ts";
 import { common, flag, inGroup } from "./flag.ts";
+import { given } from "./given.ts";
 import { nodeRouteOf } from "./node_route.ts";
 import type { FlagReading, FlagSources } from "./read_flags.ts";
 import {
@@ -34,20 +35,6 @@ import {
 import { isSocket } from "../../admin/ask/worker_sockets.ts";
 
 const TARGET = "The target";
-
-/** Flags that an `--egress-config` replaces. */
-const FILE_FLAGS: readonly string[] = [
-  "server",
-  "proxy-mode",
-  "ca-cert",
-  "cert",
-  "key",
-  "tls-server-name",
-  "as-node",
-  "state-dir",
-  "agent-cert",
-  "agent-key",
-];
 
 /** Flags that ask for the route of a node. */
 const NODE_FLAGS = ["as-node", "state-dir", "agent-cert", "agent-key"] as const;
@@ -102,6 +89,10 @@ export const EARLY_DATA_FLAG = inGroup(TARGET, {
   }),
 });
 
+/** Flags that an `--egress-config` replaces. */
+const FILE_FLAGS = Object.keys(ROUTE_ONLY_FLAGS)
+  .filter((name) => !["egress-config", "network"].includes(name));
+
 /** Shared by every command that dials. */
 export const ROUTE_FLAGS = {
   ...ROUTE_ONLY_FLAGS,
@@ -136,38 +127,38 @@ export interface RouteSources
  * @throws {UsageError} When flags contradict each other or lack something.
  */
 export function routeOf(
-  { values: flags, given }: FlagReading<typeof ROUTE_ONLY_FLAGS>,
+  { values: flags, given: named }: FlagReading<typeof ROUTE_ONLY_FLAGS>,
   { readFile, environment, log, isBrief = false }: RouteSources,
   stateDirectory: string = defaultStateDirectory("agent", environment),
 ): TunnelRoute {
   if (flags["egress-config"] !== "") {
     refuseFlags(
       FILE_FLAGS,
-      (name) => given.has(name),
+      (name) => named.has(name),
       "together with --egress-config: the file says where and how to " +
         "connect; remove one of them",
     );
     return routeFromFile(flags["egress-config"], flags["network"], readFile);
   }
-  if (given.has("network")) {
+  if (named.has("network")) {
     throw new UsageError(
       "Cannot use --network alone: it picks a route out of a file; give " +
         "--egress-config too",
     );
   }
-  const isNode = NODE_FLAGS.some((name) => given.has(name)) ||
+  const isNode = NODE_FLAGS.some((name) => named.has(name)) ||
     flags["server"] === "" && hasUsableIdentity(stateDirectory) &&
-      !isSocket(frontendPath(environment));
+      !hasLocalFrontend(environment);
   if (isNode) {
-    return nodeRouteOf({ values: flags, given }, {
+    return nodeRouteOf({ values: flags, given: named }, {
       readFile,
       environment,
       stateDirectory,
-      ...(log === undefined ? {} : { log }),
+      ...given({ log }),
       isBrief,
     });
   }
-  return routeFromFlags(flags, () => defaultFrontend(environment));
+  return routeFromFlags(flags, environment);
 }
 
 /**
@@ -183,7 +174,7 @@ export function routeIfAny(
 ): TunnelRoute | undefined {
   const isNamed = Object.keys(ROUTE_ONLY_FLAGS)
     .some((name) => reading.given.has(name));
-  const isThere = isSocket(frontendPath(sources.environment)) ||
+  const isThere = hasLocalFrontend(sources.environment) ||
     hasUsableIdentity(stateDirectory);
   return isNamed || isThere
     ? routeOf(reading, sources, stateDirectory)
@@ -239,9 +230,7 @@ function routeFromFile(
 }
 
 /** The socket that `tunnel server` opens by default. */
-function defaultFrontend(
-  environment: (name: string) => string | undefined,
-): string {
+function defaultFrontend(environment: FlagSources["environment"]): string {
   const path = frontendPath(environment);
   if (isSocket(path)) return `unix:${path}`;
   throw new UsageError(
@@ -255,23 +244,23 @@ function defaultFrontend(
  * Whether a server is on this machine, with its frontend at the default place.
  */
 export function hasLocalFrontend(
-  environment: (name: string) => string | undefined,
+  environment: FlagSources["environment"],
 ): boolean {
   return isSocket(frontendPath(environment));
 }
 
-function frontendPath(
-  environment: (name: string) => string | undefined,
-): string {
+function frontendPath(environment: FlagSources["environment"]): string {
   return `${defaultStateDirectory("server", environment)}/${FRONTEND_SOCKET}`;
 }
 
+type Values = FlagReading<typeof ROUTE_ONLY_FLAGS>["values"];
+
 function routeFromFlags(
-  flags: FlagReading<typeof ROUTE_ONLY_FLAGS>["values"],
-  localFrontend: () => string,
+  flags: Values,
+  environment: FlagSources["environment"],
 ): TunnelRoute {
   const servers = flags["server"] === ""
-    ? [localFrontend()]
+    ? [defaultFrontend(environment)]
     : parseServerList("--server", flags["server"]);
   const [address, ...others] = servers.map((server) =>
     frontendOf(server, flags)
@@ -287,10 +276,7 @@ function routeFromFlags(
 
 const UNIX = /^unix:/;
 
-function frontendOf(
-  server: string,
-  flags: FlagReading<typeof ROUTE_ONLY_FLAGS>["values"],
-): FrontendAddress {
+function frontendOf(server: string, flags: Values): FrontendAddress {
   if (UNIX.test(server)) {
     const path = server.replace(/^unix:(?:\/\/(?=\/))?/, "");
     if (path !== "") return { kind: "unix", path };
@@ -305,18 +291,12 @@ function frontendOf(
         "a frontend on a port asks for a certificate; give all three",
     );
   }
-  const serverName = flags["tls-server-name"];
-  const tls = {
-    caFile,
-    ...pair,
-    ...(serverName === "" ? {} : { serverName }),
-  };
+  const serverName = flags["tls-server-name"] || undefined;
+  const tls = given({ caFile, ...pair, serverName });
   return { kind: "tcp", host, port, tls };
 }
 
-function refuseCertificates(
-  flags: FlagReading<typeof ROUTE_ONLY_FLAGS>["values"],
-): void {
+function refuseCertificates(flags: Values): void {
   const pair = keyPair(flags, "cert", "key");
   if (pair === undefined && flags["ca-cert"] === "") return;
   throw new UsageError(

@@ -25,12 +25,13 @@ export function stateDirectoryFlag(owner: "server" | "agent"): Flag<string> {
 
 /**
  * The directory when no flag names one (XDG Base Directory Specification).
- * Never one that depends on where the program was started.
+ * Never one that depends on where the program was started. A proxy has one
+ * beside the agent's, which must contain no other files.
  *
  * @param isRoot Whether the process may write to `/var/lib`.
  */
 export function defaultStateDirectory(
-  owner: "server" | "agent",
+  owner: "server" | "agent" | "proxy",
   environment: (name: string) => string | undefined,
   isRoot: boolean = Deno.uid() === 0,
 ): string {
@@ -39,27 +40,6 @@ export function defaultStateDirectory(
   const base = environment("XDG_STATE_HOME") ||
     (home ? `${home}/.local/state` : "/var/lib");
   return `${base}/tunnel/${owner}`;
-}
-
-/**
- * The proxy's files: beside the agent's directory, which must contain no
- * others.
- */
-export function proxyStateDirectory(
-  environment: (name: string) => string | undefined,
-): string {
-  return defaultStateDirectory("agent", environment)
-    .replace(/agent$/, "proxy");
-}
-
-/** That of any of the three. */
-export function programStateDirectory(
-  program: "server" | "agent" | "proxy",
-  environment: (name: string) => string | undefined,
-): string {
-  return program === "proxy"
-    ? proxyStateDirectory(environment)
-    : defaultStateDirectory(program, environment);
 }
 
 /**

@@ -12,10 +12,14 @@ import type { AdsAccess } from "../../agent/identity/ads_access.ts";
 import type { DiscoveryClientConfig } from "../../agent/proxy/discovery_source.ts";
 import { adsAccess } from "../flags/ads_access.ts";
 import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
-import type { FlagReading, FlagSources } from "../flags/read_flags.ts";
+import { given } from "../flags/given.ts";
+import type {
+  FlagReading,
+  FlagSources,
+  GivenValues,
+} from "../flags/read_flags.ts";
 import {
   defaultStateDirectory,
-  proxyStateDirectory,
   stateDirectoryFlag,
 } from "../flags/state_directory.ts";
 import { refuseFlags, UsageError } from "../flags/usage_error.ts";
@@ -83,10 +87,7 @@ const SERVERS_MAX = 64;
  * @throws {UsageError} One line.
  */
 export function discoveryClientConfig(
-  { values, given }: {
-    readonly values: Values;
-    readonly given: ReadonlySet<string>;
-  },
+  { values, given: named }: GivenValues<Values>,
   access: AdsAccess | undefined,
   { environment }: Pick<Machine, "environment">,
   zone: string,
@@ -95,7 +96,7 @@ export function discoveryClientConfig(
     // The node's name is sent to tunnel servers, too.
     refuseFlags(
       Object.keys(DISCOVERY_CLIENT_FLAGS),
-      (name) => name.startsWith("discovery-") && given.has(name),
+      (name) => name.startsWith("discovery-") && named.has(name),
       "without --discovery: it says nothing about other sources of services; " +
         "remove it, or give --discovery HOST:PORT",
     );
@@ -152,7 +153,7 @@ function stateFileOf(
   environment: Machine["environment"],
 ): string | undefined {
   if (text === KEEPS_NOTHING) return undefined;
-  return text || `${proxyStateDirectory(environment)}/discovery`;
+  return text || `${defaultStateDirectory("proxy", environment)}/discovery`;
 }
 
 /** Flags that are about discovery as well. */
@@ -175,24 +176,16 @@ export function proxyRoute(
   const isNamed = Object.keys(ROUTE_ONLY_FLAGS)
     .some((name) => reading.given.has(name) && !SHARED.includes(name));
   const proxyEnv = proxyEnvironment(context.environment);
-  if (isNamed || access === undefined) return routeIfAny(reading, context);
-  if (hasLocalFrontend(context.environment)) {
-    return routeIfAny(reading, context);
+  const isOwn = isNamed || hasLocalFrontend(context.environment);
+  if (!isOwn && access?.kind === "joined") {
+    const { addresses, stateDirectory } = access;
+    const rest = given({ addresses, identity, proxyEnv });
+    return joinedRoute(stateDirectory, rest);
   }
-  const { kind, addresses } = access;
-  switch (kind) {
-    // A server that asks for no certificate is shown none.
-    case "plain":
-      return routeIfAny(reading, context);
-    case "files":
-      // Without a certificate the server does not know this node.
-      if (access.files.cert === "") return routeIfAny(reading, context);
-      return { kind: "node", addresses, files: access.files, proxyEnv };
-    case "joined":
-      return joinedRoute(access.stateDirectory, {
-        addresses,
-        ...(identity === undefined ? {} : { identity }),
-        proxyEnv,
-      });
+  // Without a certificate the server does not know this node.
+  if (!isOwn && access?.kind === "files" && access.files.cert !== "") {
+    const { addresses, files } = access;
+    return { kind: "node", addresses, files, proxyEnv };
   }
+  return routeIfAny(reading, context);
 }

@@ -36,11 +36,11 @@ import {
   KEEPS_NOTHING,
   proxyRoute,
 } from "./discovery.ts";
-import { proxyStateDirectory } from "../flags/state_directory.ts";
+import { defaultStateDirectory } from "../flags/state_directory.ts";
 import type { PROXY_FLAGS } from "./flags.ts";
 import type { ConnectionDefaults } from "../../services/proxy/listeners/proxied_port.ts";
 import type { FlagValues } from "../flags/flag.ts";
-import type { FlagReading } from "../flags/read_flags.ts";
+import type { FlagReading, GivenValues } from "../flags/read_flags.ts";
 import { relayOptions, relayWithoutIdentity } from "../flags/relay_flags.ts";
 import { given, listenAt } from "../flags/given.ts";
 
@@ -135,7 +135,7 @@ export function proxyAdminAccess(
   const isUsual = values["admin-port"] === PROXY_ADMIN_PORT;
   return adminAccess(
     values,
-    isUsual ? proxyStateDirectory(environment) : undefined,
+    isUsual ? defaultStateDirectory("proxy", environment) : undefined,
   );
 }
 
@@ -179,7 +179,8 @@ function keptAt(
   const text = values[flags[what]];
   const admin = values["admin-port"];
   if (text === KEEPS_NOTHING || (text === "" && admin === 0)) return undefined;
-  return text || `${proxyStateDirectory(environment)}/${what}-${admin}`;
+  return text ||
+    `${defaultStateDirectory("proxy", environment)}/${what}-${admin}`;
 }
 
 /** @throws {UsageError} One line. */
@@ -197,13 +198,12 @@ function dnsAddress(text: string): ListenAddress | undefined {
 
 /** @throws {UsageError} One line. */
 export function localAddresses(
-  { values, given }: {
-    readonly values: Pick<
+  { values, given }: GivenValues<
+    Pick<
       Values,
       "bind-address" | "local-addresses" | "port-range" | "virtual-range"
-    >;
-    readonly given: ReadonlySet<string>;
-  },
+    >
+  >,
 ): LocalAddresses {
   const kind = values["local-addresses"];
   const host = values["bind-address"];

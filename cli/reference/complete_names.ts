@@ -17,7 +17,7 @@ import type {
   NodesAnswer,
 } from "../../proto/admin/node_answer.ts";
 import type { ServicesAnswer } from "../../proto/admin/list_answers.ts";
-import { programStateDirectory } from "../flags/state_directory.ts";
+import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { flag } from "../flags/flag.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 
@@ -92,7 +92,7 @@ async function firstAnswer(
 ): Promise<readonly string[]> {
   const directories = directory !== ""
     ? [directory]
-    : programs.map((program) => programStateDirectory(program, environment));
+    : programs.map((program) => defaultStateDirectory(program, environment));
   const clients = directories.map((directory) => {
     const address: AdminAddress = {
       kind: "unix",

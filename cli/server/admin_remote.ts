@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { GivenValues } from "../flags/read_flags.ts";
 import type { AdminRemoteOptions } from "../../server/options.ts";
 import { flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { keyPair, refuseFlags, UsageError } from "../flags/usage_error.ts";
@@ -42,10 +43,7 @@ type Flags =
  * @throws {UsageError} One line.
  */
 export function adminRemoteOptions(
-  { values: flags, given: named }: {
-    readonly values: Flags;
-    readonly given: ReadonlySet<string>;
-  },
+  { values: flags, given: named }: GivenValues<Flags>,
 ): AdminRemoteOptions | undefined {
   const clientCaFile = flags["admin-client-ca-file"];
   if (!named.has("admin-remote-port")) {

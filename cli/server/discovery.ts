@@ -9,7 +9,7 @@
 
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { DiscoveryServerOptions } from "../../services/discovery/serving/discovery.ts";
-import type { FlagSources } from "../flags/read_flags.ts";
+import type { FlagSources, GivenValues } from "../flags/read_flags.ts";
 import type { SourceConfig } from "../../services/catalog/sources_of.ts";
 import { refuseFlags, unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
@@ -59,10 +59,7 @@ export type DiscoveryConfig = Omit<DiscoveryServerOptions, "sources"> & {
 };
 
 /** What is read of a server's flags. */
-export interface DiscoveryReading {
-  readonly values: FlagValues<typeof DISCOVERY_FLAGS>;
-  readonly given: ReadonlySet<string>;
-}
+export type DiscoveryReading = GivenValues<FlagValues<typeof DISCOVERY_FLAGS>>;
 
 /**
  * Combines and checks; absent: there is no discovery.

@@ -5,6 +5,7 @@
  * @module
  */
 
+import type { GivenValues } from "../flags/read_flags.ts";
 import type { KubeletOptions } from "../../server/options.ts";
 import { kubeconfigOf } from "../flags/program_flags.ts";
 import {
@@ -83,10 +84,7 @@ type Flags =
  * @throws {UsageError} One line.
  */
 export function kubeletOptions(
-  { values: flags, given: named }: {
-    readonly values: Flags;
-    readonly given: ReadonlySet<string>;
-  },
+  { values: flags, given: named }: GivenValues<Flags>,
 ): KubeletOptions | undefined {
   if (!named.has("kubelet-port")) {
     refuseFlags(

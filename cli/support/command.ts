@@ -13,7 +13,7 @@ import { effectiveFlags } from "../flags/effective_flags.ts";
 import { ASKED_FLAGS, LOCAL, programAt } from "../flags/admin_flags.ts";
 import { flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { programStateDirectory } from "../flags/state_directory.ts";
+import { defaultStateDirectory } from "../flags/state_directory.ts";
 import {
   type Command,
   type CommandContext,
@@ -133,7 +133,7 @@ function programOf(
   const place = given.has(name) ? values[name] : LOCAL;
   const asked = programAt(name, place, values, context);
   const stateDirectory = values["state-dir"] ||
-    programStateDirectory(name, context.environment);
+    defaultStateDirectory(name, context.environment);
   const table = commands.get(name)?.flags;
   const doctor = commands.get("doctor");
   return {
