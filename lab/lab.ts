@@ -38,7 +38,7 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   "bench-workers": { about: "what several workers give", files: ["lab/bench/workers.ts"] },
   "simulate": { about: "a tunnel in memory and virtual time, by seed", files: ["lab/simulation/simulate.ts"] },
   "bench-ha": { about: "what ten thousand agents cost a server", files: ["lab/bench/scale/scale.ts"] },
-  "soak": { about: "hours of load", files: ["lab/soak/soak.ts"] },
+  "rejoin": { about: "200 agents whose server is killed", files: ["lab/rejoin/rejoin.ts"] },
   "chaos": { about: "faults in namespaces, under a load that checks each byte", files: ["lab/chaos/chaos.ts"] },
   "attacks": { about: "what hostile peers cost", files: ["tests/attacks/attacks.ts"] },
   "recordings": { about: "pictures of commands for the documents", files: ["lab/recordings/recordings.ts"] },

@@ -7,7 +7,7 @@
  */
 
 import type { Tally } from "../../tests/support/watch/tally.ts";
-import { lowest, type Sample, slopePerMinute } from "../soak/growth.ts";
+import { lowest, type Sample, slopePerMinute } from "./growth.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";
 import type { Holding } from "../../tests/support/program/processes.ts";
 import type { Program } from "./program.ts";

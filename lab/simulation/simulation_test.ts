@@ -1,6 +1,6 @@
 /**
  * A smoke of the simulation, and what makes it worth believing: the same seed
- * gives the same run, and bugs on purpose are found. `deno task lab soak` runs
+ * gives the same run, and bugs on purpose are found. `deno task lab simulate` runs
  * a hundred thousand scenarios.
  *
  * @module

@@ -2,10 +2,12 @@
  * Two hundred agents whose server is killed and started again: how long until
  * all of them are back, and whether any was turned away.
  *
+ * Usage: `deno task lab rejoin`. Ends with `N passed, N failed, N skipped`.
+ *
  * @module
  */
 
-import type { Tally } from "../../tests/support/watch/tally.ts";
+import { Tally } from "../../tests/support/watch/tally.ts";
 import { RIGHTS, V8_FLAGS } from "../../cli/program/rights.ts";
 import { Child, killAllChildren } from "../../tests/support/program/child.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
@@ -21,8 +23,8 @@ const JOIN_TIMEOUT_MS = 120_000;
 const BACK_TIMEOUT_MS = 30_000;
 const LOOK_MS = 20;
 
-/** Runs it and says how long it took. */
-export async function soakRejoin(tally: Tally): Promise<void> {
+async function main(): Promise<number> {
+  const tally = new Tally();
   const workspace = await Workspace.make();
   try {
     await rejoin(workspace, tally);
@@ -31,6 +33,7 @@ export async function soakRejoin(tally: Tally): Promise<void> {
   }
   if (tally.failed === 0) await workspace.remove();
   else tally.note(`     logs: ${workspace.folder}`);
+  return tally.end();
 }
 
 async function rejoin(workspace: Workspace, tally: Tally): Promise<void> {
@@ -108,3 +111,5 @@ async function lineOf(
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }
+
+if (import.meta.main) Deno.exit(await main());
