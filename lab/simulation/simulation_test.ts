@@ -1,7 +1,7 @@
 /**
  * A smoke of the simulation, and what makes it worth believing: the same seed
- * gives the same run, and bugs on purpose are found. `deno task lab simulate` runs
- * a hundred thousand scenarios.
+ * gives the same run, and bugs on purpose are found. `deno task lab simulate` has
+ * as many scenarios as are wanted.
  *
  * @module
  */

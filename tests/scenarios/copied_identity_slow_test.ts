@@ -1,30 +1,19 @@
 /**
  * A copied identity: a cloned machine or a stolen key. Two live processes of one
- * key are found, shown and, where that is asked for, kept apart; a restart is
- * never taken for one.
+ * key are found, shown and, where that is asked for, kept apart; what is no copy
+ * is told by `server/links/duplicates_test.ts`.
  *
  * @module
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { Carrier } from "../../proto/link/link.ts";
 import { DuplicateRecords } from "../../server/identity/duplicate_records.ts";
-import {
-  DUPLICATE_ANSWER_MS,
-  SETTLE_MS,
-} from "../../server/links/duplicates.ts";
 import { runToEnd } from "../support/program/run.ts";
 import { NodeStage } from "../support/rigs/node_stage.ts";
 import { IdentityRig } from "../support/rigs/identity_rig.ts";
-import { memoryFolder } from "../support/memory/memory_folder.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
 
-const FOUND_AFTER_MS = SETTLE_MS + DUPLICATE_ANSWER_MS;
 const FOUND = /^agent "gw" is linked by 2 processes with one key, from /;
-
-function pass(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
 
 Deno.test("a state directory that is copied to a second process is found and shown", async () => {
   await using stage = await NodeStage.open();
@@ -106,65 +95,3 @@ for (const carrier of ["streams", "packets"] as const) {
     assertEquals(rig.tunnel.log.matching(FOUND), []);
   });
 }
-
-/** Starts an agent anew, each time in another way. */
-async function restart(rig: IdentityRig, carrier: Carrier): Promise<void> {
-  const node = await rig.joined("gw");
-  let agent = await rig.link(node, { carrier });
-  for (let turn = 0; turn < 30; turn++) {
-    const before = agent;
-    if (turn % 3 === 0) {
-      // At once, and the line is gone.
-      before.running.stop("killed");
-      agent = await rig.link(node, { carrier });
-    } else if (turn % 3 === 1) {
-      before.running.shutdown();
-      agent = await rig.link(node, { carrier });
-    } else {
-      // The next one is there before the one before is told to go.
-      agent = await rig.link(node, { carrier });
-      before.running.shutdown();
-    }
-    // An agent that drains takes seconds over it.
-    if (turn < 27) before.running.stop("it has drained");
-  }
-  // One that serves what it has, for as long as it likes, beside its successor.
-  const drainTimeoutMs = 60_000;
-  agent.running.stop("that one has no such time");
-  agent = await rig.link(node, { carrier, drainTimeoutMs });
-  const held = await rig.tunnel.connect("grpc");
-  agent.running.shutdown();
-  await rig.link(node, { carrier });
-  await pass(FOUND_AFTER_MS + 2_000);
-  held.caller.send("still there");
-  await held.target.received(11);
-}
-
-for (const carrier of ["streams", "packets"] as const) {
-  Deno.test(`thirty restarts and hand-overs are no copy (${carrier})`, async () => {
-    await using rig = await IdentityRig.open();
-    await restart(rig, carrier);
-    assertEquals(rig.tunnel.log.matching(/linked by 2|no second process/), []);
-  });
-}
-
-Deno.test("several links of one process are no copy, nor is one cut off", async () => {
-  await using rig = await IdentityRig.open({}, memoryFolder(), {
-    strategies: ["default"],
-  });
-  const node = await rig.joined("gw");
-  const options = await rig.tunnel.agentOptions(await rig.agentConfig(node));
-  const line = rig.tunnel.newLine();
-  const agent = rig.tunnel.startAgent({
-    ...options,
-    server: {
-      ...options.server,
-      links: 4,
-      addresses: [{ host: "127.0.0.1", port: line.port }],
-    },
-  });
-  await agent.log.until(/^linked to server$/);
-  rig.tunnel.cut();
-  await pass(FOUND_AFTER_MS + 2_000);
-  assertEquals(rig.tunnel.log.matching(/linked by 2 processes/), []);
-});
