@@ -32,7 +32,6 @@ const LONGEST: readonly string[] = [
   "scenarios/authority_change",
   "scenarios/copied_identity",
   "scenarios/upgrade",
-  "scenarios/rolling_restart",
   "scenarios/rolling_upgrade",
   "scenarios/workers",
   "scenarios/workers_trouble",

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { type Forward, forward } from "../../client/forward.ts";
@@ -129,41 +129,6 @@ for (const carrier of CARRIERS) {
         assertEquals(reads.count, 0, isListening ? "listens" : "speaks");
         caller.close();
       }
-    });
-
-    Deno.test(`${carrier}, ${way}: a reset of the target is the caller's`, async () => {
-      // A unix socket cannot tell a reset from an end.
-      const frontend = way === "grpc" ? "unix" : "tcp";
-      await using tunnel = await Tunnel.linked(carrier, { frontend });
-      await using target = new ProbeTarget();
-      await using port = await Forwarded.open(tunnel, way, target.address);
-      const caller = await port.connect();
-      (await target.next()).reset("crashed");
-      await assertRejects(
-        () => readToEnd(caller),
-        Deno.errors.ConnectionReset,
-      );
-      caller.close();
-    });
-
-    Deno.test(`${carrier}, ${way}: a port of a node that is not there resets with a reason`, async () => {
-      await using tunnel = await Tunnel.linked(carrier);
-      await using target = new ProbeTarget();
-      const options = { node: "node7" };
-      await using port = await Forwarded.open(
-        tunnel,
-        way,
-        target.address,
-        options,
-      );
-      // On a busy machine the reset is there before connect has returned.
-      const talk = async () => {
-        using caller = await port.connect();
-        await readToEnd(caller);
-      };
-      await assertRejects(talk, Deno.errors.ConnectionReset);
-      assertEquals(port.refusals.length, 1);
-      assert(port.refusals[0]!.includes("node7"), port.refusals[0]);
     });
   }
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { forward } from "../../client/forward.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
@@ -17,7 +17,6 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import type { CuttableLine } from "../support/peers/cuttable_line.ts";
-import { closedAddress } from "../support/peers/probe_target.ts";
 import { Trouble } from "../support/memory/trouble.ts";
 import {
   portOf,
@@ -153,71 +152,4 @@ for (const frontend of FRONTENDS) {
     (await caller).finish();
     target.finish();
   });
-
-  Deno.test(`CONNECT over ${frontend}: an early 200 keeps half-closes`, async () => {
-    const { tunnel: opened, line } = await open({
-      frontend,
-      connectEarly200: true,
-    });
-    await using tunnel = opened;
-    line.block("up");
-    const caller = new ConduitProbe(await dialing(tunnel, "http-connect"));
-    caller.send(ASK);
-    caller.finish();
-    const target = await tunnel.target.next();
-    await target.received(ASK.length);
-    line.unblock("up");
-    await target.ended;
-    target.send("answer");
-    target.finish();
-    assertEquals(await caller.closed, { kind: "clean" });
-    assertEquals([target.text, caller.text], ["ask", "answer"]);
-  });
-
-  Deno.test(`CONNECT over ${frontend}: a refusal behind an early 200 breaks the connection`, async () => {
-    const { tunnel: opened } = await open({ frontend, connectEarly200: true });
-    await using tunnel = opened;
-    const target = { protocol: "tcp", address: closedAddress() };
-    const conduit = await tunnel.dial("http-connect", { target });
-    const caller = new ConduitProbe(conduit);
-    caller.send(ASK);
-    await assertBroken(caller, frontend);
-    await tunnel.log.until(/^connection failed: .*connection refused/);
-  });
-
-  Deno.test(`CONNECT over ${frontend}: a timeout behind an early 200 breaks the connection`, async () => {
-    const { tunnel: opened, line } = await open({
-      frontend,
-      connectEarly200: true,
-      server: { dialTimeoutMs: 20 },
-    });
-    await using tunnel = opened;
-    line.block("up");
-    const caller = new ConduitProbe(await dialing(tunnel, "http-connect"));
-    await assertBroken(caller, frontend);
-    await tunnel.log.until(/^connection failed: timed out/);
-  });
-}
-
-Deno.test("no agent is told in words, early 200 or not", async () => {
-  await using tunnel = await Tunnel.open({ connectEarly200: true });
-  const { message } = await assertRejects(
-    () => dialing(tunnel, "http-connect"),
-    Error,
-  );
-  assertMatch(message, /[Nn]o agent/);
-});
-
-/** A unix socket knows no reset: there the connection just ends (SPEC §4.2). */
-async function assertBroken(
-  caller: ConduitProbe,
-  frontend: typeof FRONTENDS[number],
-): Promise<void> {
-  if (frontend === "tcp") {
-    assertEquals((await caller.closed).kind, "reset");
-  } else {
-    await Promise.race([caller.ended, caller.closed]);
-    caller.reset("the test is over");
-  }
-  assertEquals(caller.receivedBytes, 0);
 }

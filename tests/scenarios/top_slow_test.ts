@@ -266,34 +266,6 @@ Deno.test({
   },
 });
 
-Deno.test({
-  name: "a server that goes away is said, and asked again",
-  ignore,
-  async fn() {
-    await using s = await rig();
-    const { terminal, admin } = s;
-    await terminal.until(/q quit/);
-    await Deno.rename(
-      `${admin.directory}/admin.sock`,
-      `${admin.directory}/away.sock`,
-    );
-    await terminal.until(/there is no such socket/);
-    await Deno.rename(
-      `${admin.directory}/away.sock`,
-      `${admin.directory}/admin.sock`,
-    );
-    const asked = admin.asked.length;
-    await terminal.type(" ");
-    await eventually(
-      "it is asked again",
-      () => Promise.resolve(admin.asked.length > asked),
-    );
-    await terminal.until(/q quit/);
-    await terminal.type("q");
-    await isOver(terminal);
-  },
-});
-
 Deno.test("what follows a server ends when nobody reads it any more", async () => {
   let count = 0;
   await using admin = await FakeAdmin.open({

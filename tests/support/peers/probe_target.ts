@@ -4,7 +4,6 @@
  * @module
  */
 
-import { readProcFile } from "../program/processes.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { conduitOf } from "../../../net/stream/stream_conduit.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
@@ -91,13 +90,6 @@ export class SilentTarget {
     const connect = () => Deno.connect({ hostname: "127.0.0.1", port });
     // The kernel keeps one more than the backlog says.
     return new SilentTarget(listener, [await connect(), await connect()]);
-  }
-
-  /** Sockets of this machine that wait for an answer (Linux: SYN_SENT). */
-  get waiting(): number {
-    const port = this.#listener.addr.port.toString(16).toUpperCase();
-    const remote = `:${port.padStart(4, "0")} 02 `;
-    return readProcFile("/proc/net/tcp").split(remote).length - 1;
   }
 
   close(): void {
