@@ -378,7 +378,7 @@ function lookAtPolicy({ authorization }: ServerOptions): Finding | undefined {
   const file = authorization?.policyFile;
   if (file === undefined) return undefined;
   try {
-    PolicyFile.load(file);
+    new PolicyFile(file);
     return fine(`${file} can be read`);
   } catch (error) {
     if (!(error instanceof PolicyError)) throw error;

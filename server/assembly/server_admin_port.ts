@@ -61,7 +61,7 @@ export function serverAdminPort(
     access: {
       stateDirectory,
       ...adminAccess,
-      roleOfUser: (uid) => authorization.adminRoleOf({ uid }),
+      roleOfUser: (uid) => authorization.policy.adminRoleOf({ uid }),
       remote: remoteOf(core, agentFiles),
     },
     handler: apiBeside(
@@ -87,7 +87,8 @@ function remoteOf(
     address: remote.address,
     credentials: files.credentials("admin-remote", { cert, key, ca }),
     tls,
-    whoIs: (peer) => remoteWho(peer, (one) => authorization.adminRoleOf(one)),
+    whoIs: (peer) =>
+      remoteWho(peer, (one) => authorization.policy.adminRoleOf(one)),
   };
 }
 

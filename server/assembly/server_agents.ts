@@ -100,7 +100,7 @@ export class ServerAgents {
       options.agents,
       program,
       tokenAuthenticators,
-      (node) => authorization.grantsOf(node),
+      (node) => authorization.policy.grantsOf(node),
       state && {
         connection: state,
         ...(options.stateKey && { key: options.stateKey }),

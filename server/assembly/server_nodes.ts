@@ -71,7 +71,7 @@ export class ServerNodes {
       limiter: core.limiter.limiter,
       server: options.serverId,
       admit: this.admit,
-      rules: authorization,
+      policy: () => authorization.policy,
       letsAnonymous: options.agents.allowAnonymous,
       ...await announcedElsewhere(core, records),
     });
@@ -80,7 +80,7 @@ export class ServerNodes {
     authorization.dials.reach = new CatalogReach({
       catalog,
       clock: timers,
-      visibleTo: (node) => authorization.visibleTo(node),
+      visibleTo: (node) => authorization.policy.visibleTo(node),
     });
     return this.#discovery;
   }

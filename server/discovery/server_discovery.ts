@@ -16,17 +16,14 @@ import {
 } from "../../services/discovery/serving/discovery.ts";
 import { DiscoveryPort } from "../../services/discovery/serving/discovery_port.ts";
 import { generateService } from "../../services/discovery/generate/generate_service.ts";
-import {
-  type AnnouncementRules,
-  authorizeAnnouncement,
-} from "./membership/announcement.ts";
+import { authorizeAnnouncement } from "./membership/announcement.ts";
 import {
   type MemberMemory,
   MemberRecords,
 } from "./membership/member_memory.ts";
 import { type PeerOffers, SharedOffers } from "./membership/shared_offers.ts";
+import type { Policy } from "../policy/policy.ts";
 import { MembershipSource } from "./membership/membership_source.ts";
-import type { Visibility } from "../../services/catalog/model/model.ts";
 
 export { MemberRecords, SharedOffers };
 
@@ -37,19 +34,14 @@ export interface ServerDiscoveryEnvironment extends CountingTools {
   /** The server's own id. */
   readonly server: string;
   readonly admit: Admit;
-  readonly rules: DiscoveryRules;
+  /** Which services nodes may see, and which they may announce. */
+  policy(): Policy;
   /** Whether anonymous agents may link. */
   readonly letsAnonymous: boolean;
   /** Absent: a server starts without remembered agents. */
   readonly memory?: MemberMemory;
   /** Offers of other servers' agents; absent: they are not known. */
   readonly peers?: PeerOffers;
-}
-
-/** Which services nodes may see, and which they may announce. */
-export interface DiscoveryRules
-  extends Omit<AnnouncementRules, "letsAnonymous"> {
-  visibleTo(node: string): Visibility;
 }
 
 /** See the module description. */
@@ -63,16 +55,15 @@ export class ServerDiscovery extends Discovery {
     options: DiscoveryServerOptions,
     environment: ServerDiscoveryEnvironment,
   ) {
-    const { log, timers, rules, letsAnonymous, memory, peers } = environment;
+    const { log, timers, policy, letsAnonymous, memory, peers } = environment;
     const membership = new MembershipSource({
       ...{ log, timers },
       ...withoutAbsent({ settleMs: options.settleMs, memory, peers }),
-      mayOffer: (node, service) => rules.mayOffer(node, service),
+      mayOffer: (node, service) => policy().mayOffer(node, service),
       authorize: (peer, services) =>
         authorizeAnnouncement(peer, services, {
           letsAnonymous,
-          grantsOf: (node) => rules.grantsOf(node),
-          mayOffer: (node, service) => rules.mayOffer(node, service),
+          policy: policy(),
         }),
     });
     super(options, {
@@ -80,7 +71,7 @@ export class ServerDiscovery extends Discovery {
       random: Math.random,
       generate: generateService,
       sources: [membership],
-      visibleTo: (node) => rules.visibleTo(node),
+      visibleTo: (node) => policy().visibleTo(node),
     });
     this.membership = membership;
     this.#port = options.listen && new DiscoveryPort(options.listen, {

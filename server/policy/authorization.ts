@@ -8,21 +8,11 @@ import type { PolicyAnswer } from "../../proto/admin/path_check.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import { ruleReport } from "./rule_report.ts";
 import type { Code } from "../../proto/codes/codes.ts";
-import type { AdminRole } from "../../proto/admin/api.ts";
-import type { AdminCandidate } from "./grant_entries.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import type { AuditTrail } from "../../policy/audit_trail.ts";
 import type { ReloadSource } from "../../platform/reload/reloads.ts";
-import {
-  type Identifiers,
-  NO_IDENTIFIERS,
-} from "../../proto/peer/identifiers.ts";
 import { counted } from "../metrics/metric_families.ts";
 import { DialAuthorizer, type RequestedDial } from "./dial_authorizer.ts";
-import {
-  SEES_EVERYTHING,
-  type Visibility,
-} from "../../services/catalog/model/model.ts";
 import type { AuthorizationOptions } from "../options.ts";
 import {
   DocumentError,
@@ -31,13 +21,13 @@ import {
 } from "../../platform/documents/document.ts";
 import { FieldError } from "../../platform/documents/document_map.ts";
 import { FileError, systemProblem } from "../../platform/files/file_error.ts";
-import { Policy } from "./policy.ts";
+import { NO_RULES, Policy } from "./policy.ts";
 
 /** The permissions of a server's policy. */
 export class Authorization {
   /** Authorizes every dial. */
   readonly dials: DialAuthorizer;
-  readonly #policy: PolicyFile | undefined;
+  readonly #file: PolicyFile | undefined;
 
   /** @param trail Absent: nothing is recorded. @throws {PolicyError} */
   constructor(
@@ -45,10 +35,12 @@ export class Authorization {
     metrics: MetricRegistry,
     trail: AuditTrail | undefined,
   ) {
-    if (policyFile !== undefined) this.#policy = PolicyFile.load(policyFile);
+    this.#file = policyFile === undefined
+      ? undefined
+      : new PolicyFile(policyFile);
     this.dials = new DialAuthorizer({
-      ...(this.#policy === undefined ? {} : { policy: this.#policy }),
-      ...(trail === undefined ? {} : { trail }),
+      policy: this.#file,
+      trail,
       refused: counted(
         metrics,
         "refused_dials",
@@ -57,27 +49,9 @@ export class Authorization {
     });
   }
 
-  /** What the policy lets `node` say that it serves, besides its own name. */
-  grantsOf(node: string): Identifiers {
-    return this.#policy?.current.grantsOf(node) ?? NO_IDENTIFIERS;
-  }
-
-  /** Whether the policy lets `node` announce a service, `namespace/name`. */
-  mayOffer(node: string, service: string): boolean {
-    return this.#policy?.current.mayOffer(node, service) ?? true;
-  }
-
-  /** The services that the policy lets `node` know of; all without one. */
-  visibleTo(node: string): Visibility {
-    return this.#policy?.current.visibleTo(node) ?? SEES_EVERYTHING;
-  }
-
-  /**
-   * The rights of a person on the admin port; `undefined`: no entry names that
-   * person.
-   */
-  adminRoleOf(candidate: AdminCandidate): AdminRole | undefined {
-    return this.#policy?.current.adminRoleOf(candidate);
+  /** As it is now. */
+  get policy(): Policy {
+    return this.#file?.current ?? NO_RULES;
   }
 
   /** The rule that decides about a dial, with its place; nothing is counted. */
@@ -85,19 +59,17 @@ export class Authorization {
     question: RequestedDial,
     agent: LinkPeer | undefined,
   ): PolicyAnswer {
-    return ruleReport(question, agent, this.dials, this.#policy);
+    return ruleReport(question, agent, this.dials, this.#file);
   }
 
   /** The policy file, to be read again when it changes. */
   get source(): ReloadSource | undefined {
-    const policy = this.#policy;
-    return policy && {
+    const file = this.#file;
+    return file && {
       kind: "policy",
-      files: [policy.path],
+      files: [file.path],
       reload: () =>
-        policy.reload()
-          ? "reloaded, it decides about the next dials"
-          : undefined,
+        file.reload() ? "reloaded, it decides about the next dials" : undefined,
     };
   }
 }
@@ -119,14 +91,10 @@ export class PolicyFile {
   #text: string;
   #policy: Policy;
 
-  private constructor(readonly path: string) {
+  /** @throws {PolicyError} */
+  constructor(readonly path: string) {
     this.#text = readText(path);
     this.#policy = readPolicy(path, this.#text);
-  }
-
-  /** @throws {PolicyError} */
-  static load(path: string): PolicyFile {
-    return new PolicyFile(path);
   }
 
   /** Its source. */

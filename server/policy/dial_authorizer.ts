@@ -15,7 +15,7 @@ import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import { type Caller, callerFacts } from "./caller.ts";
 import type { CatalogReach } from "./catalog_reach.ts";
-import { type Policy, UNRESTRICTED } from "./policy.ts";
+import { NO_RULES, type Policy } from "./policy.ts";
 
 /** A dial, as far as rules are about it. */
 export interface RequestedDial {
@@ -38,9 +38,9 @@ export interface DialDecision {
 /** What `DialAuthorizer` needs from outside. */
 export interface DialAuthorizerOptions {
   /** Absent: all callers may dial everything. */
-  readonly policy?: { readonly current: Policy };
+  readonly policy?: { readonly current: Policy } | undefined;
   /** Absent: there is no audit log. */
-  readonly trail?: AuditTrail;
+  readonly trail?: AuditTrail | undefined;
   /** A dial was refused; for the metrics. */
   refused(): void;
 }
@@ -113,15 +113,13 @@ export class DialAuthorizer {
 
   /** The decision, and its rule, for a dial that is not made. */
   explain(dial: RequestedDial, agent: LinkPeer | undefined): RuleDecision {
-    const policy = this.options.policy?.current;
+    const policy = this.options.policy?.current ?? NO_RULES;
     const { target, caller } = dial;
-    if (policy === undefined && caller.node === undefined) return UNRESTRICTED;
     const agents = namesOf(agent, dial.node);
     if (caller.node === undefined) {
-      return policy?.evaluate(caller, agents, target) ?? UNRESTRICTED;
+      return policy.evaluate(caller, agents, target);
     }
-    const decision = policy?.evaluateNode(caller.node, agents, target) ??
-      NOT_ALLOWED;
+    const decision = policy.evaluateNode(caller.node, agents, target);
     if (decision.isAllowed || decision.rule !== "") return decision;
     const service = this.reach?.serviceOf(caller.node, dial.node, target);
     return service === undefined

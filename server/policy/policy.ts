@@ -250,6 +250,9 @@ export class Policy {
   }
 }
 
+/** The same as without a policy file: nobody is restricted. */
+export const NO_RULES: Policy = new Policy({});
+
 /** The decision where callers are not restricted. */
 export const UNRESTRICTED: RuleDecision = {
   isAllowed: true,

@@ -381,7 +381,7 @@ async function inFile(
 Deno.test("a new file counts after a reload, a bad one leaves the old one", () =>
   inFile(async (path) => {
     await Deno.writeTextFile(path, OPEN);
-    const file = PolicyFile.load(path);
+    const file = new PolicyFile(path);
     assertEquals([mayDial(file), file.reload()], [true, false]);
     for (
       const bad of [
@@ -406,7 +406,7 @@ Deno.test("a file may be JSON", () =>
   inFile(async (path) => {
     const entry = { commonName: "*", allow: ["tcp:*:*"] };
     await Deno.writeTextFile(path, JSON.stringify({ frontends: [entry] }));
-    assertEquals(mayDial(PolicyFile.load(path)), true);
+    assertEquals(mayDial(new PolicyFile(path)), true);
   }, "policy.json"));
 
 Deno.test("what is no policy is refused with the file's name and the place", () => {
@@ -428,7 +428,7 @@ Deno.test("what is no policy is refused with the file's name and the place", () 
     "Cannot use the policy file p.txt: its name ends in neither .json nor .yaml",
   );
   assertThrows(
-    () => PolicyFile.load("/none/p.yaml"),
+    () => new PolicyFile("/none/p.yaml"),
     PolicyError,
     "/none/p.yaml",
   );

@@ -40,6 +40,7 @@ import {
   prefixContains,
 } from "../../../proto/peer/ip_address.ts";
 import type { Identifiers } from "../../../proto/peer/identifiers.ts";
+import type { Policy } from "../../policy/policy.ts";
 import type { LinkPeer } from "../../../proto/link/link.ts";
 
 /** One port of a service as an agent serves it. Frozen. */
@@ -61,10 +62,7 @@ export interface OfferedName {
 export interface AnnouncementRules {
   /** Whether anonymous agents may link: they may not announce anything. */
   readonly letsAnonymous: boolean;
-  /** What `node` may call itself besides its name. */
-  grantsOf(node: string): Identifiers;
-  /** Whether `node` may offer a service; empty: an agent without a name. */
-  mayOffer(node: string, service: string): boolean;
+  readonly policy: Pick<Policy, "grantsOf" | "mayOffer">;
 }
 
 /** The decision about an announcement. */
@@ -149,7 +147,7 @@ function authorizeOne(
   }
   const node = provenNames(peer.identity)?.[0] ?? "";
   const service = keyOf({ namespace, name });
-  if (!rules.mayOffer(node, service)) {
+  if (!rules.policy.mayOffer(node, service)) {
     return `no rule of the server lets ${node || "this agent"} announce ` +
       `${service}; add it to services of its nodes entry in the policy file`;
   }
@@ -158,7 +156,7 @@ function authorizeOne(
     return `${quoted(host)} is no address: an IP address or a host name is ` +
       "wanted";
   }
-  if (!isOwn(address, peer, rules.grantsOf(node))) {
+  if (!isOwn(address, peer, rules.policy.grantsOf(node))) {
     return `${quoted(host)} is not the agent's own: 127.0.0.1, or an address ` +
       "that it announces (--agent-identifiers), or that a nodes entry of the " +
       "policy file grants it";

@@ -13,6 +13,10 @@ import {
   authorizeAnnouncement,
 } from "./announcement.ts";
 
+type Rules = Partial<
+  AnnouncementRules["policy"] & Pick<AnnouncementRules, "letsAnonymous">
+>;
+
 const WEB: AnnouncedService = {
   name: "web",
   namespace: "",
@@ -32,13 +36,15 @@ function peer(given: Partial<Identifiers> = {}, agentId = "edge-1"): LinkPeer {
 function authorize(
   services: readonly AnnouncedService[],
   who: LinkPeer = peer(),
-  rules: Partial<AnnouncementRules> = {},
+  { letsAnonymous = false, ...policy }: Rules = {},
 ) {
   return authorizeAnnouncement(who, services, {
-    letsAnonymous: false,
-    grantsOf: () => identifiers(),
-    mayOffer: () => true,
-    ...rules,
+    letsAnonymous,
+    policy: {
+      grantsOf: () => identifiers(),
+      mayOffer: () => true,
+      ...policy,
+    },
   });
 }
 
@@ -46,7 +52,7 @@ function authorize(
 function reason(
   change: Partial<AnnouncedService>,
   who?: LinkPeer,
-  rules?: Partial<AnnouncementRules>,
+  rules?: Rules,
 ): string {
   return authorize([{ ...WEB, ...change }], who, rules).refused[0]?.reason ??
     "";

@@ -124,8 +124,10 @@ function setUp(settleMs = 0, memory?: MemberMemory, peers?: PeerOffers) {
     authorize: (peer, services) =>
       authorizeAnnouncement(peer, services, {
         letsAnonymous: false,
-        grantsOf: () => identifiers(),
-        mayOffer: (_node, service) => service !== denied,
+        policy: {
+          grantsOf: () => identifiers(),
+          mayOffer: (_node, service) => service !== denied,
+        },
       }),
   });
   const first = new ScriptedSource("first");
