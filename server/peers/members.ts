@@ -8,6 +8,12 @@
  * and they had the time to come back, or for `MEMBER_KEEP_MS`. They also stay
  * while the store cannot be read.
  *
+ * Why it has no view in common with `shared_offers.ts`, which follows texts of the
+ * same servers: there each text is read at once and stands by itself, one that is
+ * removed means nothing, and what a departed server said holds for ten minutes.
+ * Here texts wait for the one about their owner, each removal counts or is doubted,
+ * and thousands of agents go in pieces. All they share is a map in a map.
+ *
  * @module
  */
 
@@ -45,6 +51,8 @@ export interface Member {
   readonly peer: Peer;
   /** Milliseconds (clock) since when it is known. */
   readonly sinceMs: number;
+  /** By how much its clock is ahead, if it was seen to write. */
+  readonly aheadMs: number | undefined;
 }
 
 /** The state of one of them. */
@@ -62,6 +70,8 @@ export interface MembersOptions {
   readonly instanceId: string;
   readonly index: PeerIndex;
   readonly timers: Timers;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
   /** Others are there, or say something else of themselves. */
   readonly onChanged: () => void;
 }
@@ -80,6 +90,8 @@ export class Members {
   #returning: Timer | undefined;
   /** Whether this server itself is seen: not yet, now, or no more. */
   #own: "unseen" | "seen" | "lost" | "retired" = "unseen";
+  /** What changes was written just now. */
+  #isFollowing = false;
 
   constructor(private readonly options: MembersOptions) {
     this.#turns = new WorkTurns(options.timers);
@@ -134,6 +146,11 @@ export class Members {
 
   /** Nothing can be seen now. */
   away(): void {
+    this.#isFollowing = false;
+    this.#keepAll();
+  }
+
+  #keepAll(): void {
     this.#keeping ??= this.options.timers.after(MEMBER_KEEP_MS, () => {
       this.#keeping = undefined;
       for (const id of [...this.#known.keys()]) this.#forget(id);
@@ -144,6 +161,7 @@ export class Members {
 
   /** Everything is seen again. */
   back(): void {
+    this.#isFollowing = true;
     // Entries may have expired while the store was away; their owners write
     // them again.
     if (this.#keeping !== undefined && this.#own === "seen") {
@@ -164,7 +182,7 @@ export class Members {
       this.#returning = undefined;
       if (this.#own === "unseen") return;
       this.#own = "lost";
-      return this.away();
+      return this.#keepAll();
     }
     const wasLost = this.#own === "lost";
     this.#own = "seen";
@@ -241,6 +259,9 @@ export class Members {
       record,
       peer,
       sinceMs: member?.sinceMs ?? this.options.timers.now(),
+      aheadMs: this.#isFollowing
+        ? record.nowMs - this.options.wallClock()
+        : member?.aheadMs,
     };
     if (isSame) return;
     const { index } = this.options;

@@ -22,13 +22,8 @@ import {
   type EphemeralEvents,
   type Ephemerals,
   MEMBER_PART,
-  type PartChange,
 } from "../../neighbours/store/ephemerals.ts";
-import {
-  formatMember,
-  type MemberRecord,
-  parseMember,
-} from "./member_record.ts";
+import { formatMember, type MemberRecord } from "./member_record.ts";
 import { Members } from "./members.ts";
 import { PeerIndex } from "./known_agents.ts";
 import { type PeerProblem, PeerProblems } from "./peer_problems.ts";
@@ -79,7 +74,6 @@ export class Membership implements Peers {
   readonly #problems: PeerProblems;
   readonly #agents = new AgentShards();
   readonly #startedMs: number;
-  readonly #aheadMs = new Map<string, number>();
   #started: MembershipStart | undefined;
   #all: readonly Peer[] = [];
   #announced = "";
@@ -96,9 +90,8 @@ export class Membership implements Peers {
     this.#startedMs = options.wallClock();
     this.#index = new PeerIndex(options.strategies);
     this.#members = new Members({
-      instanceId: options.instanceId,
+      ...options,
       index: this.#index,
-      timers: options.timers,
       onChanged: () => this.#changed(),
     });
     this.#problems = new PeerProblems(options);
@@ -235,9 +228,7 @@ export class Membership implements Peers {
     const { warn, event } = this.options;
     return {
       changed: (changes) => {
-        if (this.#stopped !== undefined) return;
-        if (this.#view === "followed") this.#compareClocks(changes);
-        this.#members.apply(changes);
+        if (this.#stopped === undefined) this.#members.apply(changes);
       },
       following: () => {
         this.#view = "followed";
@@ -259,17 +250,6 @@ export class Membership implements Peers {
         );
       },
     };
-  }
-
-  /** Only for the entries that were written just now. */
-  #compareClocks(changes: readonly PartChange[]): void {
-    const now = this.options.wallClock();
-    for (const { instanceId, part, text } of changes) {
-      if (part !== MEMBER_PART) continue;
-      const record = text === undefined ? undefined : parseMember(text);
-      if (record === undefined) this.#aheadMs.delete(instanceId);
-      else this.#aheadMs.set(instanceId, record.nowMs - now);
-    }
   }
 
   /**
@@ -348,12 +328,9 @@ export class Membership implements Peers {
   }
 
   #look(): void {
-    const { timers } = this.options;
-    this.#problems.look({
-      record: this.#record,
-      nowMs: timers.now(),
-      aheadMs: this.#aheadMs,
-    }, this.#members.others());
+    const nowMs = this.options.timers.now();
+    const here = { record: this.#record, nowMs };
+    this.#problems.look(here, this.#members.others());
   }
 }
 

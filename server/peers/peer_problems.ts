@@ -45,14 +45,11 @@ export interface Here {
   readonly record: MemberRecord;
   /** Milliseconds (clock) now. */
   readonly nowMs: number;
-  /** By how much other clocks are ahead, if seen, by instance. */
-  readonly aheadMs: ReadonlyMap<string, number>;
 }
 
 export class PeerProblems {
   /** Those that there are, so that each is said once. */
   #said = new Map<string, PeerProblem>();
-  readonly #counts = new Map<Kind, number>();
 
   constructor(private readonly options: PeerProblemsOptions) {
     options.metrics.computedLabelled(
@@ -61,7 +58,11 @@ export class PeerProblems {
       "Other servers with which something is wrong, by what: duplicate-id, " +
         "other-authority or other-clock.",
       ["problem"],
-      () => KINDS.map((kind): Sample => [[kind], this.#counts.get(kind) ?? 0]),
+      () =>
+        KINDS.map((kind): Sample => [
+          [kind],
+          this.current.filter((problem) => problem.kind === kind).length,
+        ]),
     );
   }
 
@@ -73,11 +74,9 @@ export class PeerProblems {
   /** Looks at all other servers. */
   look(here: Here, others: Iterable<Member>): void {
     const said = new Map<string, PeerProblem>();
-    this.#counts.clear();
     for (const member of others) {
       for (const [kind, line] of problemsOf(here, member)) {
         const key = JSON.stringify([kind, member.record.instanceId]);
-        this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
         const before = this.#said.get(key);
         if (before === undefined) this.options.warn(line);
         const sinceMs = before?.sinceMs ?? here.nowMs;
@@ -90,8 +89,8 @@ export class PeerProblems {
 }
 
 function* problemsOf(
-  { record: own, nowMs, aheadMs }: Here,
-  { record, sinceMs }: Member,
+  { record: own, nowMs }: Here,
+  { record, sinceMs, aheadMs: ahead = 0 }: Member,
 ): Iterable<[Kind, string]> {
   const who = `server ${quoted(record.serverId, ID_SHOWN)}` +
     (record.address === "" ? "" : ` at ${record.address}`);
@@ -114,7 +113,6 @@ function* problemsOf(
       "or give both the same --cluster-ca-cert",
     ];
   }
-  const ahead = aheadMs.get(record.instanceId) ?? 0;
   if (Math.abs(ahead) > CLOCK_MS) {
     const seconds = Math.round(Math.abs(ahead) / 1_000);
     yield [
