@@ -178,7 +178,7 @@ export class ServerAgents {
     }, {
       onConnection: (stream, admitted) => this.#port.accept(stream, admitted),
       onRefused: (error) => {
-        metrics.agentRefused();
+        metrics.ours.refusedAgents.add();
         this.core.program.events.note("refused", error.message);
         log.event(error.message, {}, lineKey(error.message));
       },
@@ -391,12 +391,13 @@ export class ServerAgents {
         this.nodes.announced("changed", link);
       },
       refused: (remoteAddress, reason, code) => {
-        metrics.agentRefused();
+        metrics.ours.refusedAgents.add();
         const line = `${remoteAddress}: ${reason}`;
         this.core.program.events.note("refused", line, { code });
         log.event(line, { code }, lineKey(line));
       },
-      counted: (change) => metrics.grpcConnections("Connect", change),
+      counted: (change) =>
+        metrics.upstream.grpcConnections.with("Connect").add(change),
       ended: (end) => limiter.ended("agents", end),
       left: () => this.core.loadChanged(),
     };
@@ -409,7 +410,7 @@ export class ServerAgents {
 
   #linked(link: AgentLink): void {
     this.core.registry.add(link);
-    this.core.metrics.linked(link);
+    this.core.metrics.nodes.linked(link);
     this.core.peers.linked(link.peer);
     this.#duplicates.linked(link);
     this.nodes.announced("linked", link);
@@ -431,7 +432,7 @@ export class ServerAgents {
 
   #unlinked(link: AgentLink, reason: string): void {
     this.core.registry.remove(link);
-    this.core.metrics.unlinked(link);
+    this.core.metrics.nodes.unlinked(link);
     this.core.peers.unlinked(link.peer);
     this.#duplicates.unlinked(link);
     this.nodes.unlinked(link);

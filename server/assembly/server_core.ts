@@ -170,7 +170,7 @@ export class ServerCore {
 
   /** A caller was turned away before its target was looked at. */
   callerRefused(line: string): void {
-    this.metrics.callerRefused();
+    this.metrics.ours.refusedCallers.add();
     this.program.log.event(line, {}, lineKey(line));
   }
 

@@ -79,7 +79,7 @@ export class ServerFrontends {
         callerFiles(kubelet, agentFiles),
       ),
       kubelets: files.credentials("kubelets", kubeletFiles(kubelet)),
-      turnedAway: () => core.metrics.callerRefused(),
+      turnedAway: () => core.metrics.ours.refusedCallers.add(),
     });
     return this.#kubelet.address;
   }
@@ -121,6 +121,7 @@ export class ServerFrontends {
   ): FrontendPort {
     const { options, metrics, program, limiter, receiveBudget } = this.core;
     const { frontend } = options;
+    const { grpcConnections, httpConnections } = metrics.upstream;
     const { log } = program;
     const tools = this.core.callerTools("client");
     const { dial, timers } = tools;
@@ -132,7 +133,7 @@ export class ServerFrontends {
       routerFor: (caller) =>
         frontendRouter(caller, {
           ...tools,
-          counted: (change) => metrics.grpcConnections("Proxy", change),
+          counted: (change) => grpcConnections.with("Proxy").add(change),
           publicMethods,
         }),
       connect: {
@@ -150,7 +151,7 @@ export class ServerFrontends {
         this.core.callerRefused(`${from}: ${reason}`),
       ended: (end) => limiter.ended("frontends", end),
       counted: (protocol, change) => {
-        if (protocol === "http1") metrics.httpConnections(change);
+        if (protocol === "http1") httpConnections.add(change);
       },
     });
   }

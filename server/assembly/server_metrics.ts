@@ -1,13 +1,13 @@
 /**
- * A server's metrics. Other parts count by calling a method here; the names are
- * in `metric_families.ts`.
+ * A server's metrics: what is counted by reports, or computed. Other parts count
+ * in the families themselves; the names are in `metric_families.ts`.
  *
  * @module
  */
 
 import type { MetricRegistry, Series } from "../../platform/metrics/metrics.ts";
 import { goStatusName } from "../../proto/grpc/status.ts";
-import type { AgentLink, PacketObserver } from "../../proto/link/link.ts";
+import type { PacketObserver } from "../../proto/link/link.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
@@ -44,9 +44,10 @@ const STREAM_ERROR_PACKET = "Unknown";
 
 /** The counters of a server. */
 export class ServerMetrics {
-  readonly #upstream;
-  readonly #ours;
-  readonly #nodes: NodeMetrics;
+  /** Konnectivity's families. */
+  readonly upstream: ReturnType<typeof upstreamFamilies>;
+  readonly ours: ReturnType<typeof ownFamilies>;
+  readonly nodes: NodeMetrics;
   readonly #fromAgent: Series;
   readonly #toAgent: Series;
 
@@ -56,25 +57,16 @@ export class ServerMetrics {
     private readonly clock: Clock,
     nodesMax?: number,
   ) {
-    this.#nodes = new NodeMetrics(nodesMax);
-    this.#upstream = upstreamFamilies(registry);
-    this.#ours = ownFamilies(registry);
-    this.#fromAgent = this.#ours.bytes.with("from_agent");
-    this.#toAgent = this.#ours.bytes.with("to_agent");
-  }
-
-  /** A link of an agent stands. */
-  linked(link: AgentLink): void {
-    this.#nodes.linked(link);
-  }
-
-  unlinked(link: AgentLink): void {
-    this.#nodes.unlinked(link);
+    this.nodes = new NodeMetrics(nodesMax);
+    this.upstream = upstreamFamilies(registry);
+    this.ours = ownFamilies(registry);
+    this.#fromAgent = this.ours.bytes.with("from_agent");
+    this.#toAgent = this.ours.bytes.with("to_agent");
   }
 
   /** Adds metrics that are computed from the agents. */
   watch(agents: Registry): void {
-    this.#nodes.register(this.registry, () => agents.links);
+    this.nodes.register(this.registry, () => agents.links);
     const backends = () =>
       agents.agentCounts().map(({ strategy, agents }) =>
         [[strategy], agents] as const
@@ -140,12 +132,12 @@ export class ServerMetrics {
 
   /** Connections that are open now. */
   get established(): number {
-    return this.#upstream.established.value;
+    return this.upstream.established.value;
   }
 
   /** Dials that are under way now. */
   get pendingDials(): number {
-    return this.#upstream.pendingDials.value;
+    return this.upstream.pendingDials.value;
   }
 
   /** For the dialer. */
@@ -160,32 +152,32 @@ export class ServerMetrics {
       },
     };
     return {
-      began: () => this.#upstream.pendingDials.add(),
+      began: () => this.upstream.pendingDials.add(),
       over: () => {
-        this.#upstream.pendingDials.add(-1);
+        this.upstream.pendingDials.add(-1);
         queueMicrotask(loadChanged);
       },
       failed: (_problem, dial, _facts, cause = "answered") => {
         const { path = "direct", agentId } = dial;
         const reason = DIAL_FAILURE[cause];
-        this.#upstream.dialFailures.with(reason).add();
+        this.upstream.dialFailures.with(reason).add();
         // A dial to another server's node is counted by that server.
-        if (path !== "to_peer") this.#nodes.of(agentId).failures++;
+        if (path !== "to_peer") this.nodes.of(agentId).failures++;
         if (path !== "direct") {
-          this.#ours.forwardedDials.with(path, reason).add();
+          this.ours.forwardedDials.with(path, reason).add();
         }
       },
       connected: (dial, _inner, { openedMs }) => {
         const { path = "direct", askedMs, agentId, span } = dial;
         const seconds = (openedMs - askedMs) / 1000;
-        this.#upstream.dialSeconds.observe(seconds, span?.context.traceId);
-        this.#upstream.established.add();
+        this.upstream.dialSeconds.observe(seconds, span?.context.traceId);
+        this.upstream.established.add();
         if (path !== "direct") {
-          this.#ours.forwardedDials.with(path, "connected").add();
-          this.#ours.forwardedConnections.with(path).add();
+          this.ours.forwardedDials.with(path, "connected").add();
+          this.ours.forwardedConnections.with(path).add();
         }
         if (path === "to_peer") return new ConduitCount(counts, path, NOBODY);
-        const count = this.#nodes.of(agentId);
+        const count = this.nodes.of(agentId);
         count.connections++;
         count.open++;
         return new ConduitCount(counts, path, count);
@@ -197,61 +189,39 @@ export class ServerMetrics {
     { kind }: ConduitEnd,
     { startMs, path, fromAgent, toAgent }: ConduitCount,
   ): void {
-    this.#ours.connectionBytes.with("from_agent").observe(fromAgent);
-    this.#ours.connectionBytes.with("to_agent").observe(toAgent);
+    this.ours.connectionBytes.with("from_agent").observe(fromAgent);
+    this.ours.connectionBytes.with("to_agent").observe(toAgent);
     if (path !== "direct") {
-      this.#ours.forwardedConnections.with(path).add(-1);
-      this.#ours.forwardedEnds.with(path, kind).add();
+      this.ours.forwardedConnections.with(path).add(-1);
+      this.ours.forwardedEnds.with(path, kind).add();
     }
-    this.#upstream.established.add(-1);
-    this.#ours.conduitEnds.with(kind).add();
-    this.#upstream.lifeSeconds.observe((this.clock.now() - startMs) / 1000);
+    this.upstream.established.add(-1);
+    this.ours.conduitEnds.with(kind).add();
+    this.upstream.lifeSeconds.observe((this.clock.now() - startMs) / 1000);
   }
 
   /** For everything that carries packets with callers or agents. */
   packetObserver(peer: "client" | "agent"): Required<PacketObserver> {
     const received = new PacketSeries((type) =>
-      this.#upstream.packets.with(`from_${peer}`, type)
+      this.upstream.packets.with(`from_${peer}`, type)
     );
     const sent = new PacketSeries((type) =>
-      this.#upstream.packets.with(`to_${peer}`, type)
+      this.upstream.packets.with(`to_${peer}`, type)
     );
     return {
       packetReceived: (type) => received.of(type).add(),
       packetSent: (type) => sent.of(type).add(),
-      datagramDropped: () => this.#ours.droppedDatagrams.add(),
+      datagramDropped: () => this.ours.droppedDatagrams.add(),
       // Counted as dropped; the log says why.
       datagramCut() {},
-      conduitStalled: () => this.#ours.stalled.add(),
+      conduitStalled: () => this.ours.stalled.add(),
       // Only agents of the packets carrier have connections that hold others up.
       conduitHolds: (change) =>
-        this.#upstream.fullReceiveChannels.with("Connect").add(change),
+        this.upstream.fullReceiveChannels.with("Connect").add(change),
       streamFailed: (code) =>
-        this.#upstream.streamErrors
+        this.upstream.streamErrors
           .with(`from_${peer}`, goStatusName(code), STREAM_ERROR_PACKET).add(),
     };
-  }
-
-  /** gRPC calls of one of the two services. */
-  grpcConnections(method: "Proxy" | "Connect", change: 1 | -1): void {
-    this.#upstream.grpcConnections.with(method).add(change);
-  }
-
-  /** Connections that nodes have to other nodes. */
-  get nodeConnections(): Series {
-    return this.#ours.nodeConnections;
-  }
-
-  httpConnections(change: 1 | -1): void {
-    this.#upstream.httpConnections.add(change);
-  }
-
-  agentRefused(): void {
-    this.#ours.refusedAgents.add();
-  }
-
-  callerRefused(): void {
-    this.#ours.refusedCallers.add();
   }
 }
 

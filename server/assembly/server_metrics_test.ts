@@ -117,8 +117,8 @@ function used() {
   observer.packetSent("DATA", 1);
   observer.conduitHolds(1);
   observer.streamFailed(StatusCode.UNAVAILABLE);
-  metrics.grpcConnections("Proxy", 1);
-  metrics.httpConnections(1);
+  metrics.upstream.grpcConnections.with("Proxy").add();
+  metrics.upstream.httpConnections.add();
   return { registry, metrics, fails };
 }
 

@@ -41,13 +41,13 @@ export class ServerNodes {
     private readonly admit: (candidate: LinkCandidate) => LinkAuthorization,
   ) {
     this.#virtualAddresses = new VirtualAddresses(core.program.timers);
-    const connections = core.metrics.nodeConnections;
+    const { nodeConnections } = core.metrics.ours;
     this.#frontend = new NodeFrontend({
       ...core.callerTools("node"),
       admit,
       resolve: (host) => this.#virtualAddresses.resolve(host),
       refused: (from, reason) => core.callerRefused(`${from}: ${reason}`),
-      counted: (change) => connections.add(change),
+      counted: (change) => nodeConnections.add(change),
     });
   }
 

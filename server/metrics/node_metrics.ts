@@ -85,80 +85,64 @@ export class NodeMetrics {
 
   /** @param links All that there are now. */
   register(registry: MetricRegistry, links: () => Iterable<AgentLink>): void {
-    const linked = (value: (node?: LinkedNode) => number) => () =>
-      this.#linkedSamples(links(), value);
-    const gauge = (
+    const show = (
+      type: "gauge" | "counter",
       name: string,
       help: string,
       values: () => Iterable<Sample | undefined>,
-    ) =>
-      registry.computedLabelled(
-        "gauge",
-        PREFIX + name,
-        help,
-        ["node"],
-        values,
-      );
-    gauge(
+    ) => registry.computedLabelled(type, PREFIX + name, help, ["node"], values);
+    show(
+      "gauge",
       "online",
       "1 while the node is linked to this server; of all others, how many are.",
-      linked((node) => node === undefined ? 0 : 1),
+      () => this.#linkedSamples(links(), (node) => node === undefined ? 0 : 1),
     );
-    gauge("links", "Links of the node.", linked((node) => node?.links ?? 0));
-    gauge(
+    show(
+      "gauge",
+      "links",
+      "Links of the node.",
+      () => this.#linkedSamples(links(), (node) => node?.links ?? 0),
+    );
+    show(
+      "gauge",
       "round_trip_seconds",
       "Newest round trip to the node, over its quickest link; of no others.",
-      this.#roundTrips(links),
+      () =>
+        this.#linkedSamples(
+          links(),
+          (node) => (node?.roundTripMs ?? NaN) / 1_000,
+          "alone",
+        ),
     );
-    gauge(
+    show(
+      "gauge",
       "connections",
       "Connections that the node carries now.",
       () => this.#samples(({ open }) => open),
     );
-    this.#registerCounters(registry);
-  }
-
-  #roundTrips(links: () => Iterable<AgentLink>) {
-    const seconds = (node?: LinkedNode) => (node?.roundTripMs ?? NaN) / 1_000;
-    return function* (this: NodeMetrics): Iterable<Sample | undefined> {
-      for (const sample of this.#linkedSamples(links(), seconds)) {
-        if (sample?.[0][0] !== OTHER_NODES) yield sample;
-      }
-    }.bind(this);
-  }
-
-  #registerCounters(registry: MetricRegistry): void {
-    const counter = (
-      name: string,
-      help: string,
-      value: (count: NodeCount) => number,
-    ) =>
-      registry.computedLabelled(
-        "counter",
-        PREFIX + name,
-        help,
-        ["node"],
-        () => this.#samples(value),
-      );
-    counter(
+    show(
+      "counter",
       "connections_total",
       "Connections that the node has made.",
-      ({ connections }) => connections,
+      () => this.#samples(({ connections }) => connections),
     );
-    counter(
+    show(
+      "counter",
       "dial_failures_total",
       "Dials that were asked of the node, or were for it, and failed.",
-      ({ failures }) => failures,
+      () => this.#samples(({ failures }) => failures),
     );
-    counter(
+    show(
+      "counter",
       "sent_bytes_total",
       "Bytes of connections that went to the node.",
-      ({ toNode }) => toNode,
+      () => this.#samples(({ toNode }) => toNode),
     );
-    counter(
+    show(
+      "counter",
       "received_bytes_total",
       "Bytes of connections that came from the node.",
-      ({ fromNode }) => fromNode,
+      () => this.#samples(({ fromNode }) => fromNode),
     );
   }
 
@@ -174,6 +158,7 @@ export class NodeMetrics {
   *#linkedSamples(
     links: Iterable<AgentLink>,
     value: (node?: LinkedNode) => number,
+    whose: "alone" | "and others" = "and others",
   ): Iterable<Sample | undefined> {
     const linked = new Map<string, LinkedNode>();
     let looked = 0;
@@ -184,11 +169,9 @@ export class NodeMetrics {
       else {
         known.links++;
         // A NaN is the shorter of none.
-        if (!(known.roundTripMs <= roundTripMs)) {
-          known.roundTripMs = isNaN(roundTripMs)
-            ? known.roundTripMs
-            : roundTripMs;
-        }
+        const isShorter = !isNaN(roundTripMs) &&
+          !(known.roundTripMs <= roundTripMs);
+        if (isShorter) known.roundTripMs = roundTripMs;
       }
     }
     for (const node of this.#nodes.keys()) {
@@ -196,6 +179,7 @@ export class NodeMetrics {
       linked.delete(node);
       yield isNaN(number) ? undefined : [[node], number];
     }
+    if (whose === "alone") return;
     let sum = 0;
     for (const node of linked.values()) sum += value(node);
     if (linked.size > 0 && !isNaN(sum)) yield [[OTHER_NODES], sum];
