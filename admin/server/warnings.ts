@@ -235,7 +235,7 @@ function* authorityWarning(
   { nodes }: NodeView,
 ): Iterable<Warning> {
   if (identity === undefined) return;
-  const authorities = identity.authorities();
+  const authorities = identity.authorities;
   if (authorities.next === undefined && authorities.previous === undefined) {
     return;
   }

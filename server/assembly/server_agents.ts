@@ -20,7 +20,6 @@ import type {
   AgentLink,
   LinkAuthorization,
   LinkCandidate,
-  LinkPeer,
   LinkRefusal,
 } from "../../proto/link/link.ts";
 import { duplicateReports } from "../identity/duplicate_records.ts";
@@ -29,10 +28,9 @@ import {
   openAgentTrust,
   reconsider,
 } from "../identity/agent_trust.ts";
-import type { Authorities } from "../identity/authorities.ts";
-import { NodeBook } from "../identity/node_book.ts";
+import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import type { ServerIdentity } from "../identity/server_identity.ts";
 import { NodeHistory } from "../links/node_history.ts";
-import { NodeStore } from "../identity/node_store.ts";
 import { outageNotes, watchOutages } from "../state/open_state.ts";
 import { authorize, type Authorizer } from "../links/authorizer.ts";
 import { AgentPort, type AgentPortObserver } from "../links/agent_port.ts";
@@ -43,19 +41,15 @@ import { countLeases } from "../metrics/metric_families.ts";
 import { authorityIdsIn, certainAddress } from "../peers/member_record.ts";
 import type { Store } from "../../neighbours/store/store.ts";
 import type { Readiness } from "./shutdown.ts";
-import { PeerFrontend, refuseForwarded } from "../forwarding/peer_frontend.ts";
+import { peerFrontend, refuseForwarded } from "../forwarding/peer_frontend.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
 
 /** Joined nodes, and where they are kept. */
-export interface JoinedNodes {
-  readonly state: Store;
-  readonly book: NodeBook;
-  /** As they are now. */
-  authorities(): Authorities;
-  /** The joined node that a peer was admitted as. */
-  nodeOf(peer: LinkPeer): string | undefined;
-}
+export type JoinedNodes = Pick<
+  ServerIdentity,
+  "state" | "book" | "authorities" | "nodeOf"
+>;
 
 /** The agents' side of one server. */
 export class ServerAgents {
@@ -68,7 +62,6 @@ export class ServerAgents {
   #lapses: LapseWatch | undefined;
   /** Where nodes are linked, and were, for commands and the page. */
   readonly history: NodeHistory;
-  #book: NodeBook | undefined;
 
   constructor(
     private readonly core: ServerCore,
@@ -107,25 +100,17 @@ export class ServerAgents {
       },
     );
     this.#credentials = program.files.credentials("agent-port", trust.files);
-    this.core.forwarding.openTrust(trust.identity);
     if (trust.identity !== undefined) {
+      this.core.openTrust(trust.identity.files);
       watchOutages(program.metrics, trust.identity.state);
-      this.#book = new NodeBook(new NodeStore(trust.identity.state));
     }
     await this.history.load();
     return trust.files;
   }
 
-  /** Joined nodes, for the admin API; behind `openTrust`. */
-  get identity(): JoinedNodes | undefined {
-    const identity = this.#trust?.identity;
-    const book = this.#book;
-    if (identity === undefined || book === undefined) return undefined;
-    return {
-      ...{ state: identity.state, book },
-      authorities: () => identity.authorities,
-      nodeOf: (peer) => identity.nodeOf(peer),
-    };
+  /** Joined nodes; behind `openTrust`. */
+  get identity(): ServerIdentity | undefined {
+    return this.#trust?.identity;
   }
 
   /** Agents with two live processes. */
@@ -141,7 +126,7 @@ export class ServerAgents {
 
   /** What servers have in common; behind `openTrust`. */
   get state(): Store | undefined {
-    return this.#trust?.identity?.state;
+    return this.identity?.state;
   }
 
   /** Warnings for an operator who asks whether the server is ready. */
@@ -190,15 +175,12 @@ export class ServerAgents {
   /** The server is up: says where, and follows what changes on disk. */
   async start(address: string): Promise<void> {
     const { options, program: { files, timers } } = this.core;
-    const identity = this.#trust?.identity;
+    const identity = this.identity;
     identity?.watch({
       onReloaded: files.follow("authorities"),
       onCredentials: () => files.check(),
       onAuthorities: (bundle) => this.#port.announceAuthorities(bundle),
-      onNode: (node) => {
-        this.#book?.changed(node);
-        this.reconsider(node);
-      },
+      onNode: (node) => this.reconsider(node),
     });
     // A node that waited for approval while this process did not run may have
     // left without a word.
@@ -256,7 +238,7 @@ export class ServerAgents {
 
   /** Reads the records of nodes again, because it was asked for. */
   reload(): void {
-    const reloading = this.#trust?.identity?.reload();
+    const reloading = this.identity?.reload();
     if (reloading !== undefined) unawaited("identity", reloading);
   }
 
@@ -274,9 +256,9 @@ export class ServerAgents {
   /** Ends every link. */
   stop(reason: string): void {
     this.#lapses?.stop();
-    this.#trust?.identity?.close();
+    this.identity?.close();
     this.#duplicates.stop();
-    this.core.forwarding.stop(reason);
+    this.core.forwarder?.stop(reason);
     this.history.freeze();
     for (const link of [...this.core.registry.links]) link.close(reason);
     this.#port.stop(reason);
@@ -287,15 +269,17 @@ export class ServerAgents {
     this.core.program.log.warn(
       `agents need no certificate on ${address}: any program that can connect there ` +
         "may become an agent and get connections for any target" +
-        (this.#trust?.identity === undefined ? "" : " but joined nodes"),
+        (this.identity === undefined ? "" : " but joined nodes"),
       { code: "TUN333" },
     );
   }
 
   #createPort(): AgentPort {
-    const { options, program, peers, forwarding } = this.core;
+    const { options, program, peers } = this.core;
     const { agents, serverId, messageBytesMax } = options;
-    const servers = this.#peerFrontend();
+    const isServer = (identity: PeerIdentity) =>
+      this.identity?.isServer(identity) === true;
+    const serverMethods = this.#peerFrontend(isServer);
     return new AgentPort({
       serverId,
       serverCount: () => peers.serverCount,
@@ -312,7 +296,7 @@ export class ServerAgents {
       randomness: (bytes) => crypto.getRandomValues(bytes),
       methodsFor: (caller) => ({
         ...this.readiness.methods,
-        ...this.#trust?.identity?.methods(caller),
+        ...this.identity?.methods(caller),
         ...standingMethods({
           serverId,
           wallClock: Date.now,
@@ -320,25 +304,25 @@ export class ServerAgents {
           linksOf: (peer) => this.#duplicates.linksOf(peer),
           instancesOf: (peer) => this.#duplicates.instancesOf(peer),
         }, caller),
-        ...(forwarding.isServer(caller.identity) ? servers : this.nodes)
-          .methods(caller),
+        ...isServer(caller.identity)
+          ? serverMethods(caller)
+          : this.nodes.methods(caller),
       }),
-      isServer: (identity) => forwarding.isServer(identity),
-      authorities: () => this.#trust?.identity?.bundle,
+      isServer,
+      authorities: () => this.identity?.bundle,
       observer: this.#observer(),
     });
   }
 
   /** Other servers send dials here. */
-  #peerFrontend(): PeerFrontend {
+  #peerFrontend(isServer: (identity: PeerIdentity) => boolean) {
     const { core } = this;
-    const { forwarding, options } = core;
     const tools = core.callerTools("server");
-    return new PeerFrontend({
+    return peerFrontend({
       ...tools,
-      dial: options.peerForwarding === true ? tools.dial : refuseForwarded,
-      hasPolicy: forwarding.hasPolicy,
-      isServer: (identity) => forwarding.isServer(identity),
+      dial: core.forwarder === undefined ? refuseForwarded : tools.dial,
+      hasPolicy: core.authorization.dials.hidesNodes,
+      isServer,
       refused: (from, reason) => core.callerRefused(`${from}: ${reason}`),
     });
   }
@@ -354,8 +338,8 @@ export class ServerAgents {
         metrics,
         wallClock: Date.now,
         count: () => this.#duplicates.count,
-        nodeOf: (peer) => this.#trust?.identity?.nodeOf(peer),
-        keep: (record) => this.#trust?.identity?.keepDuplicate(record),
+        nodeOf: (peer) => this.identity?.nodeOf(peer),
+        keep: (record) => this.identity?.keepDuplicate(record),
       }),
     });
   }
@@ -382,7 +366,7 @@ export class ServerAgents {
       linked: (link) => this.#linked(link),
       unlinked: (link, reason) => this.#unlinked(link, reason),
       trusts: ({ peer }, authorities) => {
-        const noting = this.#trust?.identity
+        const noting = this.identity
           ?.noteTrust(peer.identity, authorities);
         if (noting !== undefined) unawaited("identity", noting);
       },
@@ -405,7 +389,7 @@ export class ServerAgents {
 
   /** The node with that name, or the agent that has not joined. */
   #nameOf({ peer }: AgentLink): string {
-    return this.#trust?.identity?.nodeOf(peer) ?? peer.agentId;
+    return this.identity?.nodeOf(peer) ?? peer.agentId;
   }
 
   #linked(link: AgentLink): void {

@@ -10,9 +10,11 @@ import {
   type StoreConnection,
 } from "../../neighbours/store/store_connection.ts";
 import { tlsUpstream } from "../../net/channel/server_upstream.ts";
-import type { Upstream } from "../../net/channel/upstream.ts";
 import type { Program } from "../../net/program/program.ts";
-import type { Credentials } from "../../net/tls/trust/credentials.ts";
+import type {
+  CredentialFiles,
+  Credentials,
+} from "../../net/tls/trust/credentials.ts";
 import type {
   DialProblem,
   DialReports,
@@ -28,18 +30,13 @@ import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { linkKeepalive } from "../../proto/link/link_limits.ts";
 import { lacksDescriptors } from "../../proto/peer/dial_error.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
-import {
-  newInstanceId,
-  type PeerIdentity,
-} from "../../proto/peer/peer_identity.ts";
+import { newInstanceId } from "../../proto/peer/peer_identity.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { ServerLimiter } from "./server_admission.ts";
 import { ServerMetrics } from "./server_metrics.ts";
 import { PeerForwarder } from "../forwarding/peer_way.ts";
-import type { ServerIdentity } from "../identity/server_identity.ts";
 import type { ServerOptions } from "../options.ts";
 import { Membership } from "../peers/membership.ts";
-import type { Peer } from "../peers/peers.ts";
 import { Authorization } from "../policy/authorization.ts";
 import { CallerLoads, type LimitedTools } from "../routing/caller_loads.ts";
 import { Dialer } from "../routing/dialer.ts";
@@ -78,8 +75,10 @@ export class ServerCore {
    * and other servers.
    */
   readonly instanceId = newInstanceId((bytes) => crypto.getRandomValues(bytes));
-  /** Dials to other servers, and from them. */
-  readonly forwarding: ServerForwarding;
+  /** Sends dials to other servers; absent unless it was asked for. */
+  readonly forwarder: PeerForwarder | undefined;
+  /** Shown to other servers. */
+  #peerCredentials: Credentials | undefined;
   /** The other servers, and which of them may have an agent. */
   readonly peers: Membership;
 
@@ -113,7 +112,7 @@ export class ServerCore {
       program.trail,
     );
     this.peers = this.#membership();
-    this.forwarding = new ServerForwarding(this);
+    this.forwarder = this.#createForwarder();
     this.#reports = program.reports(
       (error, facts) => this.#dialFailed(error, facts),
       this.metrics.dialWitness(loadChanged),
@@ -121,7 +120,7 @@ export class ServerCore {
     );
     this.dialer = new Dialer({
       peers: this.peers,
-      forwarder: this.forwarding.forwarder,
+      forwarder: this.forwarder,
       authorizer: this.authorization.dials,
       registry: this.registry,
       timers,
@@ -146,6 +145,43 @@ export class ServerCore {
       warn: (line) => log.warn(line, { code: "TUN802" }, lineKey(line)),
       event: (line) => log.event(line, {}, lineKey(line)),
     });
+  }
+
+  /**
+   * Dials go to servers of our own authority: a foreign certificate does not say
+   * whether its holder is a server.
+   */
+  #createForwarder(): PeerForwarder | undefined {
+    const { options, metrics, program: { log, timers }, receiveBudget } = this;
+    const { serverId, messageBytesMax, agents } = options;
+    if (options.peerForwarding !== true) return undefined;
+    if (agents.identity === undefined) {
+      throw new TypeError("Cannot forward dials: there is no identity");
+    }
+    return new PeerForwarder({
+      serverId,
+      hasPolicy: this.authorization.dials.hidesNodes,
+      timers,
+      observer: withPacketLines(metrics.packetObserver("agent"), log, "server"),
+      messageBytesMax,
+      keepalive: linkKeepalive(agents.keepaliveMs),
+      receiveBudget,
+      upstreamTo: ({ address }) =>
+        tlsUpstream({
+          addresses: [{ host: hostOf(address), port: portOf(address) }],
+          credentials: () => this.#peerCredentials!.current,
+          // Whatever the address is: each server of our authority has this name.
+          serverName: TUNNEL_SERVER_NAME,
+          proxyEnv: {},
+        }),
+    });
+  }
+
+  /** Whom to trust is known. @throws {CredentialsError} */
+  openTrust(own: CredentialFiles): void {
+    if (this.forwarder === undefined) return;
+    const { files } = this.program;
+    this.#peerCredentials = files.credentials("other-servers", own);
   }
 
   #dialFailed(error: DialProblem, { who, node }: ConnectionFacts): void {
@@ -177,7 +213,7 @@ export class ServerCore {
   /** Whether an agent has announced this very host or address, wherever it is. */
   serves(host: string): boolean {
     if (this.registry.serves(host)) return true;
-    if (this.forwarding.forwarder === undefined) return false;
+    if (this.forwarder === undefined) return false;
     return this.peers.find({ protocol: "tcp", address: host }, host)
       .some(({ agentsAreKnown }) => agentsAreKnown === true);
   }
@@ -201,80 +237,5 @@ export class ServerCore {
   /** Closed after all its users. */
   closeState(): void {
     this.#state?.close();
-  }
-}
-
-/** Its tools from the server. */
-type ForwardingParts = Pick<
-  ServerCore,
-  "options" | "program" | "metrics" | "receiveBudget" | "authorization"
->;
-
-/**
- * Dials between the servers of one authority: those that this one sends to
- * others, and those that others send here. Both need servers with an authority
- * of their own: a foreign certificate does not say whether its holder is a
- * server.
- */
-class ServerForwarding {
-  /** Absent unless it was asked for. */
-  readonly forwarder: PeerForwarder | undefined;
-  #identity: ServerIdentity | undefined;
-  #credentials: Credentials | undefined;
-
-  constructor(private readonly parts: ForwardingParts) {
-    if (parts.options.peerForwarding !== true) return;
-    if (parts.options.agents.identity === undefined) {
-      throw new TypeError("Cannot forward dials: there is no identity");
-    }
-    this.forwarder = this.#createForwarder();
-  }
-
-  /** Whom to trust is known. @throws {CredentialsError} */
-  openTrust(identity: ServerIdentity | undefined): void {
-    this.#identity = identity;
-    if (this.forwarder === undefined || identity === undefined) return;
-    const { files } = this.parts.program;
-    this.#credentials = files.credentials("other-servers", identity.files);
-  }
-
-  /** Whether a certificate is another server's. */
-  isServer(identity: PeerIdentity): boolean {
-    return this.#identity?.isServer(identity) === true;
-  }
-
-  stop(reason: string): void {
-    this.forwarder?.stop(reason);
-  }
-
-  #createForwarder(): PeerForwarder {
-    const { options, metrics, program, receiveBudget } = this.parts;
-    const { log, timers } = program;
-    const { serverId, messageBytesMax, agents } = options;
-    return new PeerForwarder({
-      serverId,
-      hasPolicy: this.hasPolicy,
-      timers,
-      observer: withPacketLines(metrics.packetObserver("agent"), log, "server"),
-      messageBytesMax,
-      keepalive: linkKeepalive(agents.keepaliveMs),
-      receiveBudget,
-      upstreamTo: (peer) => this.#upstreamTo(peer),
-    });
-  }
-
-  #upstreamTo({ address }: Peer): Upstream {
-    return tlsUpstream({
-      addresses: [{ host: hostOf(address), port: portOf(address) }],
-      credentials: () => this.#credentials!.current,
-      // Whatever the address is: each server of our authority has this name.
-      serverName: TUNNEL_SERVER_NAME,
-      proxyEnv: {},
-    });
-  }
-
-  /** A policy decides about dials. */
-  get hasPolicy(): boolean {
-    return this.parts.authorization.dials.hidesNodes;
   }
 }

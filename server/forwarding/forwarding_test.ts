@@ -28,7 +28,7 @@ import { CallerLoads } from "../routing/caller_loads.ts";
 import { type CallerDial, Dialer } from "../routing/dialer.ts";
 import { Registry } from "../routing/registry.ts";
 import { PEER_CONNECT_MS, PeerForwarder } from "./peer_way.ts";
-import { PeerFrontend } from "./peer_frontend.ts";
+import { peerFrontend } from "./peer_frontend.ts";
 import { PEER_CONDUITS_MAX, PEER_IDLE_MS, PeerServer } from "./peer_server.ts";
 
 const TARGET = { protocol: "tcp", address: "edge-7:5432" };
@@ -42,7 +42,7 @@ class TwoServers {
     clock: this.timers,
     random: () => 0,
   });
-  readonly frontend: PeerFrontend;
+  readonly frontend: ReturnType<typeof peerFrontend>;
   /** Of callers of s2. */
   readonly loads = new CallerLoads();
   readonly forwarder: PeerForwarder;
@@ -66,7 +66,7 @@ class TwoServers {
       this.loads,
     );
     const second = this.#dialer(this.agents, { reports });
-    this.frontend = new PeerFrontend({
+    this.frontend = peerFrontend({
       timers,
       observer: SILENT_OBSERVER,
       messageBytesMax: 1024 * 1024,
@@ -162,7 +162,7 @@ class TwoServers {
     const { timers } = this;
     const router = new GrpcRouter({
       timers,
-      methods: this.frontend.methods({
+      methods: this.frontend({
         identity: certified("tunnel-server"),
         remoteAddress: "10.0.0.1:4711",
       }),

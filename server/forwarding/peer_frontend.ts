@@ -22,6 +22,7 @@ import { PROXY_PATH } from "../../proto/link/capabilities.ts";
 import { proxyService } from "../../proto/link/proxy_service.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import type { ConnectionPeer } from "../links/agent_port.ts";
 import type { LimitedTools } from "../routing/caller_loads.ts";
 import type { CallerDial } from "../routing/dialer.ts";
 import { decodeForwarded } from "./forwarded_caller.ts";
@@ -37,29 +38,30 @@ export interface PeerFrontendOptions extends LimitedTools {
   refused(remoteAddress: string, reason: string): void;
 }
 
-/** Serves dials of other servers, on all connections to the agent port. */
-export class PeerFrontend {
-  constructor(private readonly options: PeerFrontendOptions) {}
-
-  /** The method, as one connection that is a server's may call it. */
-  methods(
-    { identity, remoteAddress }: {
-      readonly identity: PeerIdentity;
-      readonly remoteAddress: string;
-    },
-  ): Readonly<Record<string, MethodHandler>> {
-    const { timers, observer, messageBytesMax, isServer, join } = this.options;
+/**
+ * Serves dials of other servers, on all connections to the agent port.
+ *
+ * @returns The method, as one connection that is a server's may call it.
+ */
+export function peerFrontend(
+  options: PeerFrontendOptions,
+): (peer: ConnectionPeer) => Readonly<Record<string, MethodHandler>> {
+  return ({ identity, remoteAddress }) => {
     const serve = proxyService({
-      timers,
-      observer,
-      messageBytesMax,
-      onDial: (target, answer, context) =>
-        this.#dialOrRefuse(remoteAddress, target, answer, context),
-      join,
+      ...options,
+      onDial: (target, answer, context) => {
+        try {
+          return dial(options, requested(options, target, context), answer);
+        } catch (error) {
+          if (!(error instanceof DialError)) throw error;
+          options.refused(remoteAddress, error.message);
+          return failedDial(answer, error);
+        }
+      },
     });
     return {
       [PROXY_PATH]: (call) => {
-        if (isServer(identity)) return serve(call);
+        if (options.isServer(identity)) return serve(call);
         // It has a newer certificate by now, and makes another connection.
         throw new GrpcError(
           StatusCode.UNAVAILABLE,
@@ -67,64 +69,45 @@ export class PeerFrontend {
         );
       },
     };
-  }
+  };
+}
 
-  #dialOrRefuse(
-    remoteAddress: string,
-    target: DialTarget,
-    answer: DialAnswer,
-    context: DialContext,
-  ): PendingDial {
-    try {
-      return this.#dial(this.#requested(target, context), answer);
-    } catch (error) {
-      if (!(error instanceof DialError)) throw error;
-      this.options.refused(remoteAddress, error.message);
-      return failedDial(answer, error);
-    }
+/** @throws {DialError} */
+function requested(
+  { hasPolicy }: PeerFrontendOptions,
+  target: DialTarget,
+  { metadata, id, trace, takeEarlyData }: DialContext,
+): CallerDial {
+  const { caller, hasPolicy: wasDecided } = decodeForwarded(metadata);
+  if (wasDecided && !hasPolicy) {
+    throw new DialError(
+      "refused",
+      `Cannot take this dial: server ${caller.forwardedBy} has a policy, ` +
+        "and this one has none to decide about its nodes; give all servers " +
+        "the same --policy-file",
+      { code: "TUN501" },
+    );
   }
+  const problem = nodeProblem(metadata);
+  if (problem !== undefined) throw problem;
+  const wishes = readWishes((field) => metadata.text(field));
+  return { ...wishes, target, id, trace, caller, takeEarlyData };
+}
 
-  /** @throws {DialError} */
-  #requested(
-    target: DialTarget,
-    { metadata, id, trace, takeEarlyData }: DialContext,
-  ): CallerDial {
-    const { caller, hasPolicy } = decodeForwarded(metadata);
-    if (hasPolicy && !this.options.hasPolicy) {
-      throw new DialError(
-        "refused",
-        `Cannot take this dial: server ${caller.forwardedBy} has a policy, ` +
-          "and this one has none to decide about its nodes; give all servers " +
-          "the same --policy-file",
-        { code: "TUN501" },
-      );
-    }
-    const problem = nodeProblem(metadata);
-    if (problem !== undefined) throw problem;
-    return {
-      target,
-      ...readWishes((field) => metadata.text(field)),
-      id,
-      trace,
-      caller,
-      takeEarlyData,
-    };
-  }
-
-  /** @throws {DialError} */
-  #dial(request: CallerDial, answer: DialAnswer): PendingDial {
-    const { caller } = request;
-    const load = this.options.loads.of(caller);
-    if (load >= PEER_CONDUITS_MAX) {
-      throw new DialError(
-        "refused",
-        `Cannot take this dial: server ${caller.forwardedBy} has ${load} connections ` +
-          "here, and no server may have more",
-        { code: "TUN409" },
-      );
-    }
-    return this.options.dial(request, answer);
-  }
+/** @throws {DialError} */
+function dial(
+  options: PeerFrontendOptions,
+  request: CallerDial,
+  answer: DialAnswer,
+): PendingDial {
+  const load = options.loads.of(request.caller);
+  if (load < PEER_CONDUITS_MAX) return options.dial(request, answer);
+  throw new DialError(
+    "refused",
+    `Cannot take this dial: server ${request.caller.forwardedBy} has ${load} ` +
+      "connections here, and no server may have more",
+    { code: "TUN409" },
+  );
 }
 
 /** As `no-agent`, so that the asking server tries the next one. */

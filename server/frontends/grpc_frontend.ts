@@ -26,11 +26,9 @@ export function frontendRouter(
   caller: Caller,
   options: GrpcFrontendOptions,
 ): GrpcRouter {
-  const { timers, observer, messageBytesMax, counted } = options;
+  const { timers, counted } = options;
   const proxy = proxyService({
-    timers,
-    observer,
-    messageBytesMax,
+    ...options,
     onDial(target, answer, { metadata, takeEarlyData, ...more }) {
       const problem = nodeProblem(metadata);
       if (problem !== undefined) return failedDial(answer, problem);

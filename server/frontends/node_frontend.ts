@@ -100,12 +100,9 @@ export class NodeFrontend {
   methods(caller: ConnectionPeer): Readonly<Record<string, MethodHandler>> {
     const node = provenNames(caller.identity)?.[0];
     if (node === undefined) return { [PROXY_PATH]: refuseNobody };
-    const { timers, observer, messageBytesMax } = this.options;
     const calls = new NodeCaller(caller, node);
     const serve = proxyService({
-      timers,
-      observer,
-      messageBytesMax,
+      ...this.options,
       onDial: (target, answer, context) =>
         this.#dial(calls, target, answer, context),
       join: (conduit, target) => this.#join(calls, conduit, target),

@@ -56,6 +56,7 @@ import {
   reservedNameAuthorizer,
   standingLinkAuthorizer,
 } from "./node_authorizer.ts";
+import { NodeBook } from "./node_book.ts";
 import { nodeOfFile, NodeStore } from "./node_store.ts";
 import { ensureServerLeaf, SERVER_FILE } from "./leaf_certificates.ts";
 import { TokenStore } from "./token_store.ts";
@@ -99,7 +100,9 @@ export interface ServerIdentityEnvironment {
 
 /** The server's own authority and the nodes that it knows, on disk. */
 export class ServerIdentity {
-  readonly #state: Store;
+  readonly state: Store;
+  /** Joined nodes, for lists. */
+  readonly book: NodeBook;
   /** The data of this machine alone. */
   readonly #local: DirectoryStore;
   readonly #log: Log;
@@ -128,11 +131,12 @@ export class ServerIdentity {
     { log, metrics, grants, trustsOthers, admitsAnonymous }:
       ServerIdentityEnvironment,
   ) {
-    this.#state = state;
+    this.state = state;
     this.#local = local;
     this.#authorities = authorities;
     this.#log = log;
     const nodes = new NodeStore(state);
+    this.book = new NodeBook(nodes);
     const trusted = () => this.#authorities;
     this.#authorizerOptions = {
       nodes,
@@ -321,7 +325,7 @@ export class ServerIdentity {
   watch(events: IdentityEvents): void {
     this.#events = events;
     // A hint, never the truth: records are read when it matters.
-    this.#stopWatching = this.#state.watch({
+    this.#stopWatching = this.state.watch({
       onChange: (folder, names) =>
         folder === "ca" ? this.#noteAuthorities(names) : this.#noteNodes(names),
       onProblem: (line) => this.#log.warn(line, { code: "TUN802" }),
@@ -339,7 +343,7 @@ export class ServerIdentity {
   async reload(): Promise<void> {
     try {
       const before = this.#authorities.bundle;
-      this.#authorities = await loadAuthorities(this.#state);
+      this.#authorities = await loadAuthorities(this.state);
       const hasChanged = this.#authorities.bundle !== before;
       const isRenewed = await this.#renewFiles();
       this.#events?.onReloaded();
@@ -370,6 +374,7 @@ export class ServerIdentity {
   }
 
   #noteNode(name: string | undefined): void {
+    this.book.changed(name);
     if (!this.#granted.isWanted) return this.#events?.onNode(name);
     if (name !== undefined) this.#granted.note(name);
     this.#events?.onNode(name);
@@ -383,16 +388,11 @@ export class ServerIdentity {
     );
   }
 
-  /** The directory of records, for other files beside them. */
-  get state(): Store {
-    return this.#state;
-  }
-
   close(): void {
     this.#stopWatching();
     this.#maintenance?.cancel();
     this.#events = undefined;
-    unawaited("identity", this.#state.close());
+    unawaited("identity", this.state.close());
   }
 
   #warnUnkept(line: string): void {

@@ -113,6 +113,7 @@ function setUp(settleMs = 0, memory?: MemberMemory, peers?: PeerOffers) {
   const timers = new FakeTimers();
   const log = new RecordedLog();
   let denied = "";
+  const mayOffer = (_node: string, service: string) => service !== denied;
   const source = new MembershipSource({
     log,
     timers,
@@ -120,14 +121,11 @@ function setUp(settleMs = 0, memory?: MemberMemory, peers?: PeerOffers) {
     ...(memory === undefined ? {} : { memory }),
     ...(peers === undefined ? {} : { peers }),
     now: () => timers.now(),
-    mayOffer: (_node, service) => service !== denied,
+    mayOffer,
     authorize: (peer, services) =>
       authorizeAnnouncement(peer, services, {
         letsAnonymous: false,
-        policy: {
-          grantsOf: () => identifiers(),
-          mayOffer: (_node, service) => service !== denied,
-        },
+        policy: { grantsOf: () => identifiers(), mayOffer },
       }),
   });
   const first = new ScriptedSource("first");

@@ -5,6 +5,8 @@
  * @module
  */
 
+import type { LinkPeer } from "../../../proto/link/link.ts";
+import type { JoinedNodes } from "../../../server/assembly/server_agents.ts";
 import { adminApi } from "../../../net/admin/admin_api.ts";
 import type { HttpHandler, HttpPeer } from "../../../net/admin/http_port.ts";
 import { WatchedFiles } from "../../../net/tls/trust/watched_files.ts";
@@ -58,11 +60,20 @@ export class AdminRig {
   readonly drained: string[] = [];
   role: AdminRole = "operate";
   readonly #api: HttpHandler;
+  readonly #identity: JoinedNodes & { authorities: Authorities };
+
+  get authorities(): Authorities {
+    return this.#identity.authorities;
+  }
+
+  set authorities(authorities: Authorities) {
+    this.#identity.authorities = authorities;
+  }
 
   private constructor(
     timers: Timers,
     readonly state: DirectoryStore,
-    public authorities: Authorities,
+    authorities: Authorities,
   ) {
     const { log, events, duplicates } = this;
     this.registry = new Registry({
@@ -74,6 +85,9 @@ export class AdminRig {
     this.history = new NodeHistory({ log, timers });
     const metrics = new MetricRegistry();
     const book = new NodeBook(new NodeStore(state));
+    // Agents here are called as their nodes are.
+    const nodeOf = ({ agentId }: LinkPeer) => agentId;
+    this.#identity = { state, book, authorities, nodeOf };
     this.facts = {
       serverId: "s1",
       ...{ timers, events, registry: this.registry, conduits: this.conduits },
@@ -90,12 +104,7 @@ export class AdminRig {
         warn() {},
         event() {},
       }),
-      identity: {
-        ...{ state, book },
-        authorities: () => this.authorities,
-        // Agents here are called as their nodes are.
-        nodeOf: ({ agentId }) => agentId,
-      },
+      identity: this.#identity,
       program: () => ({
         program: "server",
         id: "s1",
