@@ -261,29 +261,6 @@ Deno.test("half a line at a break is no event", async () => {
   assertEquals(rig.said.lines, ["synced", "added a"]);
 });
 
-Deno.test("events that come twice or late change nothing", async () => {
-  await using rig = new Rig();
-  rig.listWatch.start();
-  const watch = await rig.server.nextWatch();
-  const at = (version: number) => ({
-    metadata: { name: "a", resourceVersion: `${version}` },
-  });
-  watch.send("ADDED", at(201));
-  watch.send("ADDED", at(201));
-  watch.send("MODIFIED", at(203));
-  watch.send("MODIFIED", at(202));
-  watch.send("DELETED", at(204));
-  watch.send("MODIFIED", at(203));
-  watch.send("ADDED", at(205));
-  assertEquals(await rig.said.first(5), [
-    "synced",
-    "added a",
-    "updated a",
-    "removed a",
-    "added a",
-  ]);
-});
-
 Deno.test("a watch that says nothing is given up and made anew", async () => {
   await using rig = new Rig();
   rig.listWatch.start();

@@ -34,40 +34,6 @@ function open(...names: readonly string[]) {
   };
 }
 
-Deno.test("the first source that has a service owns it and its endpoints", () => {
-  const { sinks: [file, etcd], catalog } = open("file", "etcd");
-  etcd!.set({
-    services: [serviceOf("db", 5432)],
-    endpoints: [endpointsOf("db", "10.0.0.1:5432")],
-  });
-  const port = () =>
-    catalog.snapshot.services.get("default/db")?.ports.at(0)?.port;
-  const address = () =>
-    catalog.snapshot.endpoints.get("default/db")?.[0]?.address;
-  assertEquals([port(), address()], [5432, "10.0.0.1"]);
-  file!.set({
-    services: [serviceOf("db", 6432)],
-    endpoints: [endpointsOf("db", "127.0.0.1:6432")],
-  });
-  assertEquals([port(), address()], [6432, "127.0.0.1"]);
-  const before = catalog.snapshot;
-  etcd!.add({ endpoints: [endpointsOf("db", "10.0.0.2:5432")] });
-  assertEquals(address(), "127.0.0.1");
-  assert(catalog.snapshot === before);
-  file!.remove({ services: ["default/db"], endpoints: ["default/db"] });
-  assertEquals([port(), address()], [5432, "10.0.0.2"]);
-});
-
-Deno.test("endpoints follow a service whose source has none to say", () => {
-  const { sinks: [specs, endpoints], catalog } = open("specs", "endpoints");
-  specs!.set({ services: [serviceOf("db")] });
-  endpoints!.set({ endpoints: [endpointsOf("db", "10.0.0.1:80")] });
-  assertEquals(catalog.snapshot.endpoints.get("default/db")?.length, 1);
-  // An empty list is something to say: nobody else's endpoints are meant.
-  specs!.add({ endpoints: [endpointsOf("db")] });
-  assertEquals(catalog.snapshot.endpoints.get("default/db"), []);
-});
-
 Deno.test("what stays as it was stays the same object", () => {
   const { sinks: [sink], catalog } = open("file");
   const all = () => ({

@@ -251,92 +251,45 @@ async function auditedDials(
   };
 }
 
+/** Lines of one dial after the other; a clean end has moved these bytes. */
+function linesOfDials(
+  who: Readonly<Record<string, unknown>>,
+  ...lines: readonly (readonly [dial: number, target: string, more: object])[]
+) {
+  return lines.map(([dial, target, more]) => ({
+    event: "decision" in more ? "dial" : "end",
+    ...{ dial, ...who, protocol: "tcp", node: "agent-1", target, ...more },
+  }));
+}
+
+const MOVED = { end: "clean", bytesToTarget: 22, bytesFromTarget: 7 };
+
 function serverLines(socket: string, address: string) {
-  const peer = { pid: Deno.pid, uid: Deno.uid() };
-  const who = {
-    who: { socket, ...peer },
-    node: "agent-1",
-    protocol: "tcp",
-  };
-  const refused = "Cannot dial tcp 127.0.0.1:22: refused by the agent's " +
+  const who = { socket, pid: Deno.pid, uid: Deno.uid() };
+  const reason = "Cannot dial tcp 127.0.0.1:22: refused by the agent's " +
     "rule --deny tcp:*:22";
-  const rule = "frontends[0].allow[0] tcp:127.0.0.1:*";
-  return [
-    {
-      event: "dial",
-      dial: 1,
-      ...who,
-      target: address,
-      decision: "allowed",
-      rule,
-    },
-    {
-      event: "end",
-      dial: 1,
-      ...who,
-      target: address,
-      end: "clean",
-      bytesToTarget: 22,
-      bytesFromTarget: 7,
-    },
-    {
-      event: "dial",
-      dial: 2,
-      ...who,
-      target: "127.0.0.1:22",
-      decision: "allowed",
-      rule,
-    },
-    {
-      event: "end",
-      dial: 2,
-      ...who,
-      target: "127.0.0.1:22",
-      end: "failed",
-      reason: refused,
-      bytesToTarget: 0,
-      bytesFromTarget: 0,
-    },
-    {
-      event: "dial",
-      dial: 3,
-      ...who,
-      target: "10.0.0.1:80",
-      decision: "refused",
-      rule: "",
-    },
-  ];
+  const allowed = {
+    decision: "allowed",
+    rule: "frontends[0].allow[0] tcp:127.0.0.1:*",
+  };
+  const failed = { end: "failed", reason, bytesToTarget: 0 };
+  return linesOfDials(
+    { who },
+    [1, address, allowed],
+    [1, address, MOVED],
+    [2, "127.0.0.1:22", allowed],
+    [2, "127.0.0.1:22", { ...failed, bytesFromTarget: 0 }],
+    [3, "10.0.0.1:80", { decision: "refused", rule: "" }],
+  );
 }
 
 function agentLines(address: string) {
-  const here = { node: "agent-1", protocol: "tcp" };
-  return [
-    {
-      event: "dial",
-      dial: 1,
-      ...here,
-      target: address,
-      decision: "allowed",
-      rule: "--allow tcp:*:*",
-    },
-    {
-      event: "end",
-      dial: 1,
-      ...here,
-      target: address,
-      end: "clean",
-      bytesToTarget: 22,
-      bytesFromTarget: 7,
-    },
-    {
-      event: "dial",
-      dial: 2,
-      ...here,
-      target: "127.0.0.1:22",
-      decision: "refused",
-      rule: "--deny tcp:*:22",
-    },
-  ];
+  return linesOfDials(
+    {},
+    [1, address, { decision: "allowed", rule: "--allow tcp:*:*" }],
+    [1, address, MOVED],
+    [2, "127.0.0.1:22", { decision: "refused", rule: "--deny tcp:*:22" }],
+  );
 }
 
 for (const carrier of CARRIERS) {

@@ -107,14 +107,6 @@ Deno.test("a service's routes come with it, and are refused with it", async () =
   assertEquals(rig.refusals.length, 1);
 });
 
-Deno.test("the order of endpoints does not depend on who came first", async () => {
-  await using rig = new Rig();
-  await rig.started();
-  await rig.change({ [WEB_2]: '{"address": "10.0.0.2", "port": 2}' });
-  await rig.change({ [WEB_1]: '{"address": "10.0.0.1", "port": 1}' });
-  assertEquals(rig.endpoints("default/web"), ["10.0.0.1 :1", "10.0.0.2 :2"]);
-});
-
 Deno.test("an endpoint's port gets its name when its service is known", async () => {
   await using rig = new Rig();
   await rig.started();
@@ -162,24 +154,6 @@ Deno.test("a service cannot be other than its key says", async () => {
   assertEquals(rig.services, []);
   assert(rig.refusals[0]!.includes('its key says "web"'), rig.refusals[0]);
   assert(rig.refusals[1]!.includes("keys of their own"), rig.refusals[1]);
-});
-
-Deno.test("what was deleted while nobody watched is gone", async () => {
-  await using rig = new Rig();
-  rig.etcd.change({ [WEB]: ONE_PORT, [WEB_1]: '{"address": "10.0.0.1"}' });
-  await rig.started();
-  rig.etcd.endWatches(StatusCode.UNAVAILABLE, "etcdserver: no leader");
-  await nextTurn();
-  const [problem] = rig.sink.calls.slice(-1);
-  assert(problem!.startsWith("failed: Cannot watch"), problem);
-  rig.etcd.change({ [WEB]: undefined, [WEB_1]: undefined });
-  rig.etcd.compact();
-  assertEquals(rig.services, ["default/web"], "last known good");
-  rig.timers.advance(100);
-  await rig.etcd.until(() => rig.etcd.watchCount === 1);
-  await nextTurn();
-  assertEquals([rig.services, rig.endpoints("default/web")], [[], undefined]);
-  assertEquals(rig.sink.calls.at(-1), "synced");
 });
 
 Deno.test("an event that etcd never sent is found by reading all again", async () => {
