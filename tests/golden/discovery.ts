@@ -64,10 +64,12 @@ export async function goldenViews(): Promise<Views> {
   return views;
 }
 
-/** All resources of an group, in the order in which they are sent. */
+/** All resources of a group, each kind in the order of names. */
 export function goldenResources(views: Views, of: ClientGroup): Resource[] {
   const { resources } = viewNow(views, of);
-  return RESOURCE_KINDS.flatMap((kind) => [...resources[kind].values()]);
+  return RESOURCE_KINDS.flatMap((kind) =>
+    [...resources[kind].values()].sort((a, b) => a.name < b.name ? -1 : 1)
+  );
 }
 
 /** What a golden file says. */

@@ -37,7 +37,6 @@ const NONE: ReadonlySet<Claim> = new Set();
 /** See the module description. */
 export class ClaimsLedger {
   readonly #resources = new Map<string, ServiceResources>();
-  readonly #services = new SortedNames();
   readonly #names = byKind(() => new ClaimIndex());
   readonly #addresses = new ClaimIndex();
   readonly #drafts: Record<ResourceKind, ResourceMapDraft> = byKind(() =>
@@ -49,20 +48,14 @@ export class ClaimsLedger {
   readonly #undecidedServices = new Set<string>();
   /** By service; only services that lost a claim. */
   readonly #unserved = new Map<string, readonly Unserved[]>();
-  readonly #unservedServices = new SortedNames();
   #unservedList: readonly Unserved[] | undefined = [];
 
   /** @param after Nothing: the service is gone, or may not be seen. */
   put(service: string, after: ServiceResources | undefined): void {
     const before = this.#resources.get(service);
     if (before === after) return;
-    if (after === undefined) {
-      this.#resources.delete(service);
-      this.#services.remove(service);
-    } else {
-      this.#resources.set(service, after);
-      this.#services.add(service);
-    }
+    if (after === undefined) this.#resources.delete(service);
+    else this.#resources.set(service, after);
     const old = before === undefined ? NONE : new Set(before.claims);
     const now = before === undefined ? NONE : new Set(after?.claims);
     for (const claim of old) if (!now.has(claim)) this.#remove(claim);
@@ -102,14 +95,14 @@ export class ClaimsLedger {
 
   /** The decisions: the same maps as long as their content is the same. */
   take(): ByKind {
-    const services = this.#services.all;
-    return byKind((kind) => this.#drafts[kind].finish(services));
+    return byKind((kind) => this.#drafts[kind].finish());
   }
 
   /** The unserved claims, in the order of services. */
   takeUnserved(): readonly Unserved[] {
-    return this.#unservedList ??= this.#unservedServices.all
-      .flatMap((service) => this.#unserved.get(service)!);
+    return this.#unservedList ??= [...this.#unserved]
+      .sort(([a], [b]) => a < b ? -1 : 1)
+      .flatMap(([, unserved]) => unserved);
   }
 
   #add(claim: Claim): void {
@@ -121,7 +114,7 @@ export class ClaimsLedger {
     }
     const isAlone = address === undefined &&
       this.#names[kind].conflictOf(name) === undefined;
-    if (isAlone) this.#drafts[kind].set(name, claim);
+    if (isAlone) this.#drafts[kind].set(name, claim.resource);
     else this.#undecided[kind].add(name);
   }
 
@@ -154,7 +147,7 @@ export class ClaimsLedger {
     const holder = this.#names[kind].holderOf(name);
     const isFree = holder?.address === undefined ||
       this.#addresses.holderOf(holder.address) === holder;
-    this.#drafts[kind].set(name, isFree ? holder : undefined);
+    this.#drafts[kind].set(name, isFree ? holder?.resource : undefined);
     const conflict = this.#names[kind].conflictOf(name);
     if (conflict === undefined || conflict.settled === holder) return;
     const before = conflict.settled;
@@ -180,13 +173,8 @@ export class ClaimsLedger {
       now.every(({ reason }, index) => reason === before[index]!.reason);
     if (isSame) return;
     this.#unservedList = undefined;
-    if (now.length === 0) {
-      this.#unserved.delete(service);
-      this.#unservedServices.remove(service);
-    } else {
-      this.#unserved.set(service, now);
-      this.#unservedServices.add(service);
-    }
+    if (now.length === 0) this.#unserved.delete(service);
+    else this.#unserved.set(service, now);
   }
 
   #unservedOf({ claims, unserved }: ServiceResources): readonly Unserved[] {
@@ -215,44 +203,6 @@ function byKind<T>(
   return Object.fromEntries(
     RESOURCE_KINDS.map((kind) => [kind, make(kind)]),
   ) as Record<ResourceKind, T>;
-}
-
-/** Names in their order, while they come and go one by one. */
-class SortedNames {
-  #names: string[] = [];
-  /** A caller has the array: the next change copies it. */
-  #isShared = false;
-
-  /** All of them; the same array for as long as they are the same. */
-  get all(): readonly string[] {
-    this.#isShared = true;
-    return this.#names;
-  }
-
-  add(name: string): void {
-    const at = this.#placeOf(name);
-    if (this.#names[at] === name) return;
-    this.#own();
-    this.#names.splice(at, 0, name);
-  }
-
-  remove(name: string): void {
-    const at = this.#placeOf(name);
-    if (this.#names[at] !== name) return;
-    this.#own();
-    this.#names.splice(at, 1);
-  }
-
-  #own(): void {
-    if (!this.#isShared) return;
-    this.#names = [...this.#names];
-    this.#isShared = false;
-  }
-
-  /** The index of the first name that is not before `name`. */
-  #placeOf(name: string): number {
-    return firstAt(this.#names.length, (at) => this.#names[at]! >= name);
-  }
 }
 
 /** Several claims to one thing, or one where there were several. */

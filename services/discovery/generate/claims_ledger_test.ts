@@ -166,6 +166,6 @@ function settleAtOnce(
 
 function textsOf(resources: ByKind): Record<string, string[]> {
   return Object.fromEntries(
-    RESOURCE_KINDS.map((kind) => [kind, [...resources[kind].keys()]]),
+    RESOURCE_KINDS.map((kind) => [kind, [...resources[kind].keys()].sort()]),
   );
 }

@@ -11,7 +11,7 @@
  * `preparing` makes it in steps. Until that is done, clients have no view or
  * the last whole one; changes that come meanwhile are included.
  *
- * Reading order: `Views.update`, `Views.preparing`, then `group_view.ts`.
+ * Reading order: `Views.update`, `Views.preparing`, then `GroupView`.
  *
  * @module
  */
@@ -26,8 +26,7 @@ import type {
 } from "./service_resources.ts";
 import { ResourceCache } from "./resource_cache.ts";
 import type { Endpoint } from "../../catalog/model/model.ts";
-import { isWholeState, RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
-import { ResourceMap } from "../view/resource_map.ts";
+import { RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
 import { type ByKind, ClaimsLedger } from "./claims_ledger.ts";
 
 /** A group is forgotten after this many updates without a request for it. */
@@ -211,7 +210,6 @@ export class GroupView {
         yield;
       }
       yield* this.#ledger.settling();
-      if (!this.#isTouched) yield* this.#ordering(this.#ledger.take());
     }
     const view = viewOf(this.#made?.view, this.#ledger.take());
     const unserved = this.#ledger.takeUnserved();
@@ -221,16 +219,6 @@ export class GroupView {
 
   get #isTouched(): boolean {
     return this.#lists.length > 0 || this.#ledger.hasUndecided;
-  }
-
-  /** Clients receive these kinds as a whole: the first response needs the order. */
-  *#ordering(resources: ByKind): Generator<void, void, void> {
-    for (const kind of RESOURCE_KINDS) {
-      const now = resources[kind];
-      if (isWholeState(kind) && now instanceof ResourceMap) {
-        yield* now.ordering();
-      }
-    }
   }
 
   #next(): string | undefined {

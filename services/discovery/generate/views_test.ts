@@ -190,7 +190,8 @@ Deno.test("of two that want one place the one with a configured address has it, 
   const book = new Book();
   const endpoint = endpointOf("10.0.0.1:80");
   views.update(book.put(serviceOf("b", 8080), endpoint));
-  const listeners = () => [...viewNow(views, ENVOY).resources.listener.keys()];
+  const listeners = () =>
+    [...viewNow(views, ENVOY).resources.listener.keys()].sort();
   const reasons = () =>
     unservedNow(views, ENVOY).map(({ service, reason }) =>
       `${service} ${reason}`
@@ -239,7 +240,7 @@ Deno.test("what is announced gets no place and no name that somebody configured 
   views.update(book.put(serviceOf("web.shop", 80, announced), endpoint));
   const names = (
     group: ClientGroup,
-  ) => [...viewNow(views, group).resources.listener.keys()];
+  ) => [...viewNow(views, group).resources.listener.keys()].sort();
   assertEquals(names(ENVOY), ["default/a:5432", "default/web.shop:80"]);
   book.put(serviceOf("shop/web"), endpoint);
   views.update(book.put(serviceOf("postgres", 5432), endpoint));

@@ -8,7 +8,6 @@
  * @module
  */
 
-import { createHash } from "node:crypto";
 import type { ResponseBody } from "../../../proto/xds/discovery.ts";
 import {
   type Resource,
@@ -24,7 +23,7 @@ import {
   NO_NAMES,
   rememberNames,
 } from "./name_set.ts";
-import { contentVersion, ResourceMap, sumOf } from "../view/resource_map.ts";
+import { contentVersion, ResourceMap } from "../view/resource_map.ts";
 
 /**
  * A larger response is sent in parts, where the protocol allows it: gRPC clients
@@ -169,21 +168,10 @@ function patch(
   return list;
 }
 
-/**
- * A version made of the resources of a response and of nothing else: it survives
- * a restart of the server, and differs for different content.
- */
+/** {@linkcode contentVersion} of a list that is asked for again and again. */
 export const contentOf: (resources: readonly Resource[]) => string = memoized(
-  hash,
+  contentVersion,
 );
-
-function hash(resources: readonly Resource[]): string {
-  const lines = resources.map(({ kind, name, version }) =>
-    `${kind}\0${name}\0${version}\n`
-  );
-  const digest = createHash("sha256").update(lines.sort().join(""));
-  return digest.digest("hex").slice(0, 32);
-}
 
 /** How a response reports names that do not exist. */
 export type MissingForm = "removed" | "absent" | "unsaid";
@@ -248,9 +236,7 @@ export function stateVersionOf(names: NameSet, now: ByName): string {
 }
 
 const versionOfAll = memoized((now: ByName): string =>
-  contentVersion(
-    now instanceof ResourceMap ? now.contentSum() : sumOf(now.values()),
-  )
+  now instanceof ResourceMap ? now.contentVersion : contentVersion(now.values())
 );
 
 const asksForAll = new PairMemo<NameSet, ByName, boolean>(({ names }, now) => {
@@ -260,13 +246,6 @@ const asksForAll = new PairMemo<NameSet, ByName, boolean>(({ names }, now) => {
 });
 
 const versionsOfSome = new PairMemo<NameSet, ByName, string>(
-  ({ names }, now) => {
-    const found = function* () {
-      for (const name of names) {
-        const resource = now.get(name);
-        if (resource !== undefined) yield resource;
-      }
-    };
-    return contentVersion(sumOf(found()));
-  },
+  ({ names }, now) =>
+    contentVersion([...names].flatMap((name) => now.get(name) ?? [])),
 );

@@ -6,106 +6,37 @@
  * shares the others, so the difference of two maps is found in few buckets, and a
  * change among twenty thousand services copies some eighty names.
  *
- * The order is that of services, and within a service that of its claims, however
- * they were added; it is computed at first use, or in steps before that.
+ * The order means nothing, and depends on the names alone: that of buckets, and by
+ * name within each.
  *
  * @module
  */
 
+import { createHash } from "node:crypto";
 import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import { memoized } from "../../catalog/model/memo.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 
-/** Four numbers of 32 bits, and how many resources they are of. */
-export interface ContentSum {
-  readonly words: Uint32Array;
-  readonly count: number;
+/**
+ * A version made of resources and of nothing else: it survives a restart of the
+ * server, and differs for different content. 128 bits, as hexadecimal digits.
+ */
+export function contentVersion(resources: Iterable<Resource>): string {
+  const lines = Array.from(
+    resources,
+    ({ kind, name, version }) => `${kind}\0${name}\0${version}\n`,
+  );
+  return digest(lines.sort());
 }
 
-/** Odd, and unlike each other: the fractions of square roots of primes. */
-const FACTORS = [0x6a09e667, 0xbb67ae85, 0x3c6ef373, 0xa54ff53b] as const;
-
-const WORDS = FACTORS.length;
-
-const NOTHING: ContentSum = Object.freeze({
-  words: new Uint32Array(WORDS),
-  count: 0,
-});
-
-/** The sum of resources. */
-export function sumOf(resources: Iterable<Resource>): ContentSum {
-  return total(function* () {
-    for (const resource of resources) yield sumOfOne(resource);
-  });
-}
-
-/** The sum of sums, which is the sum of all later resources. */
-export function total(sums: () => Iterable<ContentSum>): ContentSum {
-  let words: Uint32Array | undefined;
-  let count = 0;
-  for (const sum of sums()) {
-    words ??= new Uint32Array(WORDS);
-    for (let at = 0; at < WORDS; at++) words[at]! += sum.words[at]!;
-    count += sum.count;
-  }
-  return words === undefined ? NOTHING : { words, count };
-}
-
-/** As a version: 32 hexadecimal digits. */
-export function contentVersion({ words, count }: ContentSum): string {
-  let text = "";
-  for (let at = 0; at < WORDS; at++) {
-    const word = mixed(words[at]! ^ Math.imul(count + 1, FACTORS[at]!));
-    text += word.toString(16).padStart(8, "0");
-  }
-  return text;
-}
-
-/** Kept, because buckets of the same resources are made again. */
-const sumOfOne = memoized(({ kind, name, version }: Resource): ContentSum => {
-  const words = new Uint32Array(FACTORS);
-  for (const text of [kind, name, version]) read(text, words);
-  for (let at = 0; at < WORDS; at++) words[at] = mixed(words[at]!);
-  return { words, count: 1 };
-});
-
-/** FNV-1a, four times over. */
-function read(text: string, words: Uint32Array): void {
-  for (let at = 0; at < text.length; at++) {
-    const unit = text.charCodeAt(at);
-    for (let word = 0; word < WORDS; word++) {
-      words[word] = Math.imul(words[word]! ^ unit, 0x01000193 + 2 * word);
-    }
-  }
-  for (let word = 0; word < WORDS; word++) {
-    words[word] = Math.imul(words[word]! ^ text.length, 0x85ebca6b);
-  }
-}
-
-/** So that each bit depends on each: the end of MurmurHash3. */
-function mixed(word: number): number {
-  let hash = word;
-  hash = Math.imul(hash ^ hash >>> 16, 0x85ebca6b);
-  hash = Math.imul(hash ^ hash >>> 13, 0xc2b2ae35);
-  return (hash ^ hash >>> 16) >>> 0;
-}
-
-/** A resource, and its place in the order. */
-export interface Placed {
-  readonly resource: Resource;
-  /** `namespace/name`. */
-  readonly service: string;
-  /** Among those of the service. */
-  readonly order: number;
+function digest(texts: readonly string[]): string {
+  return createHash("sha256").update(texts.join("")).digest("hex").slice(0, 32);
 }
 
 /** A power of two: some hundred names in each, of the largest catalogs. */
 const BUCKETS = 256;
 
-/** Services that are put into their order in one step. */
-const STEP = 256;
-
-type Bucket = ReadonlyMap<string, Placed>;
+type Bucket = ReadonlyMap<string, Resource>;
 
 const NO_BUCKET: Bucket = new Map();
 const ALL_EMPTY: readonly Bucket[] = Array.from(
@@ -115,32 +46,24 @@ const ALL_EMPTY: readonly Bucket[] = Array.from(
 
 /** See the module description. */
 export class ResourceMap implements ReadonlyMap<string, Resource> {
-  static readonly EMPTY = new ResourceMap(ALL_EMPTY, 0, []);
-  #ordered: readonly Resource[] | undefined;
+  static readonly EMPTY = new ResourceMap(ALL_EMPTY, 0);
 
-  /** @param services All services that resources are of, in their order. */
   constructor(
     private readonly buckets: readonly Bucket[],
     readonly size: number,
-    private readonly services: readonly string[],
   ) {}
 
   get(name: string): Resource | undefined {
-    return this.buckets[bucketOf(name)]!.get(name)?.resource;
+    return this.buckets[bucketOf(name)]!.get(name);
   }
 
   has(name: string): boolean {
     return this.buckets[bucketOf(name)]!.has(name);
   }
 
-  /** The sum of all resources; costs the buckets that no other map has. */
-  contentSum(): ContentSum {
-    const buckets = this.buckets;
-    return total(function* () {
-      for (const bucket of buckets) {
-        if (bucket.size > 0) yield sumOfBucket(bucket);
-      }
-    });
+  /** Made of all resources; costs the buckets that no other map has. */
+  get contentVersion(): string {
+    return digest(this.buckets.map(versionOfBucket));
   }
 
   /** Names whose resource is new, differs or is gone. */
@@ -149,21 +72,21 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
     for (let index = 0; index < BUCKETS; index++) {
       const old = before.buckets[index]!;
       const now = this.buckets[index]!;
-      if (old !== now) compare(old, now, changed);
+      if (old !== now) noteChanges(old, now, changed);
     }
     return changed;
   }
 
   *entries(): MapIterator<[string, Resource]> {
-    for (const resource of this.#inOrder) yield [resource.name, resource];
+    for (const resource of this.values()) yield [resource.name, resource];
   }
 
   *keys(): MapIterator<string> {
-    for (const { name } of this.#inOrder) yield name;
+    for (const { name } of this.values()) yield name;
   }
 
-  values(): MapIterator<Resource> {
-    return this.#inOrder.values();
+  *values(): MapIterator<Resource> {
+    for (const bucket of this.buckets) yield* sorted(bucket);
   }
 
   [Symbol.iterator](): MapIterator<[string, Resource]> {
@@ -177,41 +100,12 @@ export class ResourceMap implements ReadonlyMap<string, Resource> {
       map: ReadonlyMap<string, Resource>,
     ) => void,
   ): void {
-    for (const resource of this.#inOrder) tell(resource, resource.name, this);
+    for (const resource of this.values()) tell(resource, resource.name, this);
   }
 
   /** The next map, to be written. */
   draft(): ResourceMapDraft {
     return new ResourceMapDraft(this, this.buckets);
-  }
-
-  /** Computes the order in steps, before it is used. */
-  *ordering(): Generator<void, void, void> {
-    if (this.#ordered !== undefined) return;
-    const byService = new Map<string, Placed[]>();
-    for (const bucket of this.buckets) {
-      for (const placed of bucket.values()) {
-        const list = byService.get(placed.service);
-        if (list === undefined) byService.set(placed.service, [placed]);
-        else list.push(placed);
-      }
-      if (bucket.size > 0) yield;
-    }
-    const ordered: Resource[] = [];
-    let count = 0;
-    for (const service of this.services) {
-      const list = byService.get(service) ?? [];
-      if (list.length > 1) list.sort((a, b) => a.order - b.order);
-      for (const { resource } of list) ordered.push(resource);
-      if (++count % STEP === 0) yield;
-    }
-    this.#ordered = ordered;
-  }
-
-  get #inOrder(): readonly Resource[] {
-    const steps = this.ordering();
-    while (!steps.next().done);
-    return this.#ordered!;
   }
 }
 
@@ -221,9 +115,9 @@ export class ResourceMapDraft {
   readonly #buckets: Bucket[];
   #size: number;
   /** Copied buckets, which no map has yet. */
-  readonly #own = new Map<number, Map<string, Placed>>();
+  readonly #own = new Map<number, Map<string, Resource>>();
   /** The entries before, of names that were written. */
-  readonly #before = new Map<string, Placed | undefined>();
+  readonly #before = new Map<string, Resource | undefined>();
 
   constructor(base: ResourceMap, buckets: readonly Bucket[]) {
     this.#base = base;
@@ -231,11 +125,11 @@ export class ResourceMapDraft {
     this.#size = base.size;
   }
 
-  /** @param placed Absent: the resource is removed. */
-  set(name: string, placed: Placed | undefined): void {
+  /** @param resource Absent: it is removed. */
+  set(name: string, resource: Resource | undefined): void {
     const index = bucketOf(name);
     const old = this.#buckets[index]!.get(name);
-    if (old === placed) return;
+    if (old === resource) return;
     // In an empty map every name is new.
     if (this.#base.size > 0 && !this.#before.has(name)) {
       this.#before.set(name, old);
@@ -245,41 +139,40 @@ export class ResourceMapDraft {
       this.#own.set(index, bucket = new Map(this.#buckets[index]));
       this.#buckets[index] = bucket;
     }
-    if (placed === undefined) bucket.delete(name);
-    else bucket.set(name, placed);
-    this.#size += Number(placed !== undefined) - Number(old !== undefined);
+    if (resource === undefined) bucket.delete(name);
+    else bucket.set(name, resource);
+    this.#size += Number(resource !== undefined) - Number(old !== undefined);
   }
 
   /**
    * The map as it was written, or the last one if the content is the same. Later
    * writes are for the next map.
-   *
-   * @param services All services that resources are of, in their order.
    */
-  finish(services: readonly string[]): ResourceMap {
+  finish(): ResourceMap {
     if (this.#own.size === 0) return this.#base;
     this.#own.clear();
     const isSame = this.#base.size > 0 && this.#isAsBefore();
     this.#before.clear();
     if (!isSame) {
-      this.#base = new ResourceMap([...this.#buckets], this.#size, services);
+      this.#base = new ResourceMap([...this.#buckets], this.#size);
     }
     return this.#base;
   }
 
   #isAsBefore(): boolean {
     for (const [name, old] of this.#before) {
-      const now = this.#buckets[bucketOf(name)]!.get(name);
-      const isSame = now?.resource === old?.resource &&
-        now?.service === old?.service && now?.order === old?.order;
-      if (!isSame) return false;
+      if (this.#buckets[bucketOf(name)]!.get(name) !== old) return false;
     }
     return true;
   }
 }
 
-const sumOfBucket = memoized((bucket: Bucket) =>
-  sumOf(bucket.values().map(({ resource }) => resource))
+const versionOfBucket = memoized((bucket: Bucket) =>
+  bucket.size === 0 ? "" : contentVersion(bucket.values())
+);
+
+const sorted = memoized((bucket: Bucket) =>
+  [...bucket.values()].sort((a, b) => a.name < b.name ? -1 : 1)
 );
 
 function bucketOf(name: string): number {
@@ -287,9 +180,17 @@ function bucketOf(name: string): number {
   return (hash ^ hash >>> 16) & (BUCKETS - 1);
 }
 
-function compare(before: Bucket, after: Bucket, changed: Set<string>): void {
-  for (const [name, { resource }] of after) {
-    const old = before.get(name)?.resource;
+/**
+ * Adds names whose resource is new, differs or is gone. A resource that was
+ * generated again with the same content does not differ.
+ */
+export function noteChanges(
+  before: Bucket,
+  after: Bucket,
+  changed: Set<string>,
+): void {
+  for (const [name, resource] of after) {
+    const old = before.get(name);
     if (old !== resource && old?.version !== resource.version) {
       changed.add(name);
     }

@@ -1,70 +1,45 @@
 import { assert, assertEquals } from "@std/assert";
 import { Prng } from "../../../tests/support/memory/prng.ts";
-import {
-  contentVersion,
-  type Placed,
-  ResourceMap,
-  sumOf,
-} from "./resource_map.ts";
+import type { Resource } from "../../../proto/xds/resource.ts";
+import { contentVersion, ResourceMap } from "./resource_map.ts";
 import { changedNames } from "./view.ts";
 
-function placed(name: string, version: string, service: string): Placed {
-  const resource = {
-    ...{ kind: "cluster", name, version } as const,
-    any: new Uint8Array(0),
-  };
-  return { resource, service, order: Number(name.slice(1)) };
+function resource(name: string, version: string): Resource {
+  return { kind: "cluster", name, version, any: new Uint8Array(0) };
 }
 
-Deno.test("ResourceMap is a map, in the order of services and their claims", () => {
-  const draft = ResourceMap.EMPTY.draft();
-  for (const name of ["n3", "n1", "n2"]) {
-    draft.set(name, placed(name, "1", "b"));
-  }
-  draft.set("n4", placed("n4", "1", "a"));
-  const map = draft.finish(["a", "b", "c"]);
-  assertEquals([...map.keys()], ["n4", "n1", "n2", "n3"]);
-  assertEquals([...map].map(([name]) => name), [...map.keys()]);
-  assertEquals([...map.values()].map(({ name }) => name), [...map.keys()]);
+Deno.test("ResourceMap is a map, in an order that its names alone decide", () => {
+  const names = ["n3", "n1", "n2", "n4"];
+  const [map, other] = [names, names.toReversed()].map((names) => {
+    const draft = ResourceMap.EMPTY.draft();
+    for (const name of names) draft.set(name, resource(name, "1"));
+    return draft.finish();
+  });
+  assertEquals([...map!.keys()], [...other!.keys()]);
+  assertEquals([...map!.keys()].sort(), names.toSorted());
+  assertEquals([...map!].map(([name]) => name), [...map!.keys()]);
+  assertEquals([...map!.values()].map(({ name }) => name), [...map!.keys()]);
   const reported: string[] = [];
-  map.forEach(({ version }, name) => reported.push(`${name} ${version}`));
-  assertEquals(reported, ["n4 1", "n1 1", "n2 1", "n3 1"]);
-  assertEquals(map.size, 4);
-  assert(map.has("n1") && !map.has("n5"));
-  assertEquals(map.get("n5"), undefined);
-});
-
-Deno.test("ResourceMap finds its order in steps, or at once for who asks before", () => {
-  const draft = ResourceMap.EMPTY.draft();
-  const services = Array.from({ length: 5_000 }, (_, index) => `s${index}`);
-  for (const [index, service] of services.entries()) {
-    draft.set(`n${index}`, placed(`n${index}`, "1", service));
-  }
-  const map = draft.finish(services);
-  const steps = map.ordering();
-  let count = 1;
-  for (; count < 100; count++) assert(!steps.next().done);
-  const names = [...map.keys()];
-  assertEquals(names, services.map((_, index) => `n${index}`));
-  while (!steps.next().done) count++;
-  assert(count > 256, `${count} steps`);
-  assertEquals([...map.keys()], names);
-  assert(map.ordering().next().done);
+  map!.forEach(({ version }, name) => reported.push(`${name} ${version}`));
+  assertEquals(reported, [...map!.keys()].map((name) => `${name} 1`));
+  assertEquals(map!.size, 4);
+  assert(map!.has("n1") && !map!.has("n5"));
+  assertEquals(map!.get("n5"), undefined);
 });
 
 Deno.test("ResourceMap stays as it is, and the same while nothing is said anew", () => {
   const draft = ResourceMap.EMPTY.draft();
-  const one = placed("n1", "1", "a");
+  const one = resource("n1", "1");
   draft.set("n1", one);
-  const before = draft.finish(["a"]);
-  draft.set("n1", placed("n1", "2", "a"));
-  draft.set("n2", placed("n2", "1", "a"));
-  assertEquals([before.size, before.get("n1")], [1, one.resource]);
+  const before = draft.finish();
+  draft.set("n1", resource("n1", "2"));
+  draft.set("n2", resource("n2", "1"));
+  assertEquals([before.size, before.get("n1")], [1, one]);
   draft.set("n2", undefined);
   draft.set("n1", one);
-  assert(draft.finish(["a"]) === before);
+  assert(draft.finish() === before);
   draft.set("n1", undefined);
-  const after = draft.finish([]);
+  const after = draft.finish();
   assertEquals([after.size, [...after.keys()]], [0, []]);
   assertEquals([...before.keys()], ["n1"]);
 });
@@ -79,10 +54,10 @@ Deno.test("ResourceMap finds the difference to any other, as plain maps do", () 
       const version = `${prng.below(3)}`;
       draft.set(
         name,
-        prng.below(3) === 0 ? undefined : placed(name, version, "a"),
+        prng.below(3) === 0 ? undefined : resource(name, version),
       );
     }
-    const map = draft.finish(["a"]);
+    const map = draft.finish();
     const other = maps[prng.below(maps.length)]!;
     const at = `SEED=${prng.seed}, step ${step}`;
     assertEquals(map.size, [...map].length, at);
@@ -95,20 +70,19 @@ Deno.test("ResourceMap finds the difference to any other, as plain maps do", () 
   }
 });
 
-Deno.test("the sum of what is in a map does not tell how it got there", () => {
+Deno.test("the version of a map does not tell how it got there", () => {
   const [one, other] = [ResourceMap.EMPTY.draft(), ResourceMap.EMPTY.draft()];
   const put = (draft: typeof one, ...names: readonly string[]) => {
-    for (const name of names) draft.set(name, placed(name, "1", "s"));
-    return draft.finish(["s"]);
+    for (const name of names) draft.set(name, resource(name, "1"));
+    return draft.finish();
   };
   const first = put(one, "n1", "n2", "n3");
-  const before = contentVersion(
-    put(other, "n3", "n9", "n2", "n1").contentSum(),
-  );
+  const before = put(other, "n3", "n9", "n2", "n1");
   other.set("n9", undefined);
-  const second = other.finish(["s"]);
-  const version = contentVersion(first.contentSum());
-  assertEquals(contentVersion(second.contentSum()), version);
-  assertEquals(contentVersion(sumOf(second.values())), version);
-  assert(before !== version);
+  const second = other.finish();
+  assertEquals(second.contentVersion, first.contentVersion);
+  assertEquals(first.contentVersion.length, 32);
+  assert(before.contentVersion !== first.contentVersion);
+  const [plain, turned] = [[...first.values()], [...first.values()].reverse()];
+  assertEquals(contentVersion(plain), contentVersion(turned));
 });

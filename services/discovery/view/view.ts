@@ -11,7 +11,7 @@
 
 import { PairMemo } from "../../catalog/model/memo.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
-import { ResourceMap } from "./resource_map.ts";
+import { noteChanges, ResourceMap } from "./resource_map.ts";
 
 /** See the module description. */
 export interface View {
@@ -49,14 +49,6 @@ export function changedNames(
 
 function changedIn(before: ByName, after: ByName): Set<string> {
   const changed = new Set<string>();
-  for (const [name, resource] of after) {
-    const old = before.get(name);
-    if (old !== resource && old?.version !== resource.version) {
-      changed.add(name);
-    }
-  }
-  for (const name of before.keys()) {
-    if (!after.has(name)) changed.add(name);
-  }
+  noteChanges(before, after, changed);
   return changed;
 }
