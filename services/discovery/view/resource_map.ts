@@ -116,8 +116,6 @@ export class ResourceMapDraft {
   #size: number;
   /** Copied buckets, which no map has yet. */
   readonly #own = new Map<number, Map<string, Resource>>();
-  /** The entries before, of names that were written. */
-  readonly #before = new Map<string, Resource | undefined>();
 
   constructor(base: ResourceMap, buckets: readonly Bucket[]) {
     this.#base = base;
@@ -130,10 +128,6 @@ export class ResourceMapDraft {
     const index = bucketOf(name);
     const old = this.#buckets[index]!.get(name);
     if (old === resource) return;
-    // In an empty map every name is new.
-    if (this.#base.size > 0 && !this.#before.has(name)) {
-      this.#before.set(name, old);
-    }
     let bucket = this.#own.get(index);
     if (bucket === undefined) {
       this.#own.set(index, bucket = new Map(this.#buckets[index]));
@@ -145,25 +139,13 @@ export class ResourceMapDraft {
   }
 
   /**
-   * The map as it was written, or the last one if the content is the same. Later
-   * writes are for the next map.
+   * The map as it was written, or the last one if nothing was. Later writes are
+   * for the next map.
    */
   finish(): ResourceMap {
     if (this.#own.size === 0) return this.#base;
     this.#own.clear();
-    const isSame = this.#base.size > 0 && this.#isAsBefore();
-    this.#before.clear();
-    if (!isSame) {
-      this.#base = new ResourceMap([...this.#buckets], this.#size);
-    }
-    return this.#base;
-  }
-
-  #isAsBefore(): boolean {
-    for (const [name, old] of this.#before) {
-      if (this.#buckets[bucketOf(name)]!.get(name) !== old) return false;
-    }
-    return true;
+    return this.#base = new ResourceMap([...this.#buckets], this.#size);
   }
 }
 
