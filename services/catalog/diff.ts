@@ -12,6 +12,7 @@ import {
   type Service,
   type ServicePort,
 } from "./model/model.ts";
+import { changedKeys } from "./model/plain_data.ts";
 import type { Snapshot } from "./snapshot.ts";
 
 export interface Diff {
@@ -37,21 +38,17 @@ export interface Differences<T> {
  */
 export function diffSnapshots(before: Snapshot, after: Snapshot): Diff {
   const endpoints: EndpointsDiff[] = [];
-  const compare = (service: string) => {
+  for (const service of changedKeys(before.endpoints, after.endpoints)) {
     const old = before.endpoints.get(service) ?? [];
     const now = after.endpoints.get(service) ?? [];
     // A service without a list of endpoints and one with an empty list are
     // alike: there is nothing to dial.
-    if (old === now || old.length + now.length === 0) return;
+    if (old.length + now.length === 0) continue;
     const moved = addressesOfDifferent(old, now);
     endpoints.push({
       service,
       ...diffMaps(byKey(old, moved), byKey(now, moved)),
     });
-  };
-  for (const key of after.endpoints.keys()) compare(key);
-  for (const key of before.endpoints.keys()) {
-    if (!after.endpoints.has(key)) compare(key);
   }
   return { services: diffMaps(before.services, after.services), endpoints };
 }
@@ -161,12 +158,12 @@ function diffMaps<T>(
   const added: T[] = [];
   const changed: { before: T; after: T }[] = [];
   const removed: T[] = [];
-  for (const [key, now] of after) {
-    const old = before.get(key);
-    if (old === undefined) added.push(now);
-    else if (old !== now) changed.push({ before: old, after: now });
+  for (const key of changedKeys(before, after)) {
+    const [old, now] = [before.get(key), after.get(key)];
+    if (old === undefined) added.push(now!);
+    else if (now === undefined) removed.push(old);
+    else changed.push({ before: old, after: now });
   }
-  for (const [key, old] of before) if (!after.has(key)) removed.push(old);
   return { added, changed, removed };
 }
 

@@ -21,6 +21,16 @@ export function isSame(a: unknown, b: unknown): boolean {
     keys.every((key) => Object.hasOwn(b, key) && isSame(a[key], b[key]));
 }
 
+/** Keys whose value is new, another object, or gone. */
+export function* changedKeys(
+  before: ReadonlyMap<string, unknown>,
+  after: ReadonlyMap<string, unknown>,
+): Iterable<string> {
+  if (before === after) return;
+  for (const [key, now] of after) if (before.get(key) !== now) yield key;
+  for (const key of before.keys()) if (!after.has(key)) yield key;
+}
+
 /** Makes a value, and all that is in it, unchangeable. */
 export function freeze<T>(value: T): T {
   if (isObject(value) && !Object.isFrozen(value)) {

@@ -26,6 +26,7 @@ import type {
 } from "./service_resources.ts";
 import { ResourceCache } from "./resource_cache.ts";
 import type { Endpoint } from "../../catalog/model/model.ts";
+import { changedKeys } from "../../catalog/model/plain_data.ts";
 import { RESOURCE_KINDS } from "../../../proto/xds/resource.ts";
 import { type ByKind, ClaimsLedger } from "./claims_ledger.ts";
 
@@ -144,21 +145,12 @@ interface Kept {
 
 /** Services that changed. */
 function compare(before: Snapshot, after: Snapshot): readonly string[] {
-  const keys = new Set<string>();
-  compareMaps(before.services, after.services, keys);
-  compareMaps(before.endpoints, after.endpoints, keys);
-  return [...keys];
-}
-
-/** Mostly only one of a snapshot's maps has changed. */
-function compareMaps(
-  before: ReadonlyMap<string, unknown>,
-  after: ReadonlyMap<string, unknown>,
-  keys: Set<string>,
-): void {
-  if (before === after) return;
-  for (const [key, now] of after) if (before.get(key) !== now) keys.add(key);
-  for (const key of before.keys()) if (!after.has(key)) keys.add(key);
+  return [
+    ...new Set([
+      ...changedKeys(before.services, after.services),
+      ...changedKeys(before.endpoints, after.endpoints),
+    ]),
+  ];
 }
 
 /** Of services without a list of endpoints; always the same object. */

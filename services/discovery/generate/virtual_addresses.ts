@@ -14,6 +14,7 @@
 
 import { createHash } from "node:crypto";
 import type { AgentIdentifier, Endpoint } from "../../catalog/model/model.ts";
+import { changedKeys } from "../../catalog/model/plain_data.ts";
 import { memoized } from "../../catalog/model/memo.ts";
 import { EMPTY_SNAPSHOT, type Snapshot } from "../../catalog/snapshot.ts";
 import {
@@ -77,14 +78,9 @@ export class VirtualAddresses {
     const before = this.#snapshot.endpoints;
     const after = snapshot.endpoints;
     this.#snapshot = snapshot;
-    for (const [key, endpoints] of after) {
-      const old = before.get(key);
-      if (old === endpoints) continue;
-      this.#learn(endpoints);
-      this.#forget(old ?? []);
-    }
-    for (const [key, endpoints] of before) {
-      if (!after.has(key)) this.#forget(endpoints);
+    for (const key of changedKeys(before, after)) {
+      this.#learn(after.get(key) ?? []);
+      this.#forget(before.get(key) ?? []);
     }
   }
 
