@@ -176,41 +176,16 @@ export const contentOf: (resources: readonly Resource[]) => string = memoized(
 /** How a response reports names that do not exist. */
 export type MissingForm = "removed" | "absent" | "unsaid";
 
-/** The last response of some resources and removed names. */
-class LastBody {
-  #body: ResponseBody | undefined;
-  #how: MissingForm | undefined;
-
-  constructor(
-    readonly resources: readonly Resource[],
-    readonly missing: readonly string[],
-  ) {}
-
-  /** Clients with the same content get the same object, encoded once. */
-  of(kind: ResourceKind, how: MissingForm, version: string): ResponseBody {
-    const typeUrl = TYPE_URLS[kind];
-    const last = this.#body;
-    const isSame = last?.version === version && last.typeUrl === typeUrl &&
-      this.#how === how;
-    if (isSame) return last;
-    const { resources, missing } = this;
-    this.#how = how;
-    return this.#body = Object.freeze({
-      ...{ typeUrl, resources, version },
-      removed: how === "removed" ? missing : NOTHING_MISSING,
-      ...how === "absent" && missing.length > 0 ? { absent: missing } : {},
-    });
-  }
-}
-
+/** By content: the last response with it. */
 const bodies = new PairMemo<
   readonly Resource[],
   readonly string[],
-  LastBody
->((resources, removed) => new LastBody(resources, removed));
+  { last?: ResponseBody }
+>(() => ({}));
 
 /**
- * The response with a selection.
+ * The response with a selection. Clients with the same content get the same
+ * object, encoded once.
  *
  * @param version Clients receive it, and return it.
  */
@@ -220,8 +195,17 @@ export function bodyOf(
   how: MissingForm,
   version: string,
 ): ResponseBody {
-  const names = how === "unsaid" ? NOTHING_MISSING : missing;
-  return bodies.of(resources, names).of(kind, how, version);
+  const removed = how === "removed" ? missing : NOTHING_MISSING;
+  const absent = how === "absent" && missing.length > 0 ? missing : undefined;
+  const known = bodies.of(resources, absent ?? removed);
+  const typeUrl = TYPE_URLS[kind];
+  const isSame = known.last?.version === version &&
+    known.last.typeUrl === typeUrl && known.last.absent === absent;
+  if (isSame) return known.last!;
+  return known.last = Object.freeze({
+    ...{ typeUrl, resources, version, removed },
+    ...absent && { absent },
+  });
 }
 
 /**
