@@ -25,11 +25,8 @@ import type { Clock } from "../../../proto/sync/clock.ts";
 import {
   AffinityTable,
   type BalancerStrategy,
-  LeastConnections,
   type Random,
-  RandomChoice,
-  RoundRobin,
-  Weighted,
+  STRATEGIES,
 } from "./strategies.ts";
 import { Backend, backendKeyOf, EJECTION } from "./backend.ts";
 import type { Families, Family } from "./families.ts";
@@ -94,10 +91,7 @@ export class Balancer {
   #isMixed = false;
 
   constructor(private readonly options: BalancerOptions) {
-    this.#strategy = createBalancerStrategy(
-      DEFAULT_POLICY.balance,
-      options.random,
-    );
+    this.#strategy = STRATEGIES[DEFAULT_POLICY.balance](options.random);
   }
 
   /** All that the catalog names, usable or not, in its order. */
@@ -127,11 +121,8 @@ export class Balancer {
    */
   configure(policy: BalancerPolicy): void {
     if (policy.balance !== this.#policy.balance) {
-      this.#strategy = createBalancerStrategy(
-        policy.balance,
-        this.options.random,
-      );
-      this.#strategy.reset(this.#usable);
+      this.#strategy = STRATEGIES[policy.balance](this.options.random);
+      this.#strategy.reset?.(this.#usable);
     }
     this.#policy = policy;
     const { affinity } = policy;
@@ -167,7 +158,7 @@ export class Balancer {
       this.#usable = now;
       const families = new Set(now.map(({ family }) => family));
       this.#isMixed = families.has(4) && families.has(6);
-      this.#strategy.reset(now);
+      this.#strategy.reset?.(now);
       this.#affinity?.forget(left);
     }
     return [...left];
@@ -198,7 +189,9 @@ export class Balancer {
     const byClient = this.options.isShared === true &&
       this.#policy.affinity.kind !== "none";
     const choose = (isIn: (backend: Backend) => boolean) =>
-      byClient ? this.#ofClient(client, isIn) : this.#strategy.choose(isIn);
+      byClient
+        ? this.#ofClient(client, isIn)
+        : this.#strategy.choose(this.#usable, isIn);
     const chosen = this.#nearest(isIn, choose) ?? choose(isIn) ??
       // All are left out, but trying one is better than refusing the client.
       choose((backend) => !tried.has(backend));
@@ -208,7 +201,7 @@ export class Balancer {
 
   /** What another process goes on with, in parts that fit into a packet. */
   *memory(): Generator<BalancerMemory> {
-    const next = this.#strategy.next?.key;
+    const next = this.#usable[this.#strategy.turn ?? -1]?.key;
     let clients: (readonly [string, string, number])[] = [];
     for (const [client, { key }, agoMs] of this.#affinity?.visits() ?? []) {
       clients.push([client, key, Math.round(agoMs)]);
@@ -223,8 +216,10 @@ export class Balancer {
    * Takes over the knowledge of another process; nonsense in it is left out.
    */
   recall({ next, clients }: Readonly<Record<string, unknown>>): void {
-    const first = this.#backends.get(next as string);
-    if (first !== undefined) this.#strategy.next = first;
+    const turn = this.#usable.findIndex(({ key }) => key === next);
+    if (turn >= 0 && this.#strategy.turn !== undefined) {
+      this.#strategy.turn = turn;
+    }
     if (!Array.isArray(clients)) return;
     for (const one of clients) {
       const [client, key, agoMs] = Array.isArray(one) ? one : [];
@@ -324,21 +319,4 @@ function spread(hash: number): number {
   let mixed = Math.imul(hash ^ hash >>> 16, 0x85ebca6b);
   mixed = Math.imul(mixed ^ mixed >>> 13, 0xc2b2ae35);
   return (mixed ^ mixed >>> 16) >>> 0;
-}
-
-/** The strategy by the name that a policy has for it, without backends yet. */
-function createBalancerStrategy(
-  balance: Balance,
-  random: Random,
-): BalancerStrategy {
-  switch (balance) {
-    case "round-robin":
-      return new RoundRobin(random);
-    case "random":
-      return new RandomChoice(random);
-    case "least-connections":
-      return new LeastConnections(random);
-    case "weighted":
-      return new Weighted();
-  }
 }

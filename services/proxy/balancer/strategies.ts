@@ -7,39 +7,42 @@
  */
 
 import type { Backend } from "./backend.ts";
+import type { Balance } from "../../catalog/model/model.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 
 /** Uniform in [0, 1), such as `Math.random`. */
 export type Random = () => number;
 
 export interface BalancerStrategy {
+  /** There are other backends now than there were. */
+  reset?(ring: readonly Backend[]): void;
   /**
-   * There are other backends now than there were.
-   *
-   * @param ring In the order of the catalog.
+   * @param ring All, in the order of the catalog.
+   * @returns One that is wanted, if any is.
    */
-  reset(ring: readonly Backend[]): void;
-  /** @returns One that is wanted, if any is. */
-  choose(isWanted: (backend: Backend) => boolean): Backend | undefined;
+  choose(
+    ring: readonly Backend[],
+    isWanted: (backend: Backend) => boolean,
+  ): Backend | undefined;
   /** Whose turn is next, where there are turns; another process goes on there. */
-  next?: Backend | undefined;
+  turn?: number;
 }
 
-/** Random: each backend is equally likely. */
-export class RandomChoice implements BalancerStrategy {
-  #ring: readonly Backend[] = [];
-
-  constructor(private readonly random: Random) {}
-
-  reset(ring: readonly Backend[]): void {
-    this.#ring = ring;
-  }
-
-  choose(isWanted: (backend: Backend) => boolean): Backend | undefined {
-    const wanted = this.#ring.filter(isWanted);
-    return wanted[Math.floor(this.random() * wanted.length)];
-  }
-}
+/** The strategies by the names that policies have for them. */
+export const STRATEGIES: Readonly<
+  Record<Balance, (random: Random) => BalancerStrategy>
+> = {
+  "round-robin": (random) => new RoundRobin(random),
+  "least-connections": (random) => new LeastConnections(random),
+  weighted: () => new Weighted(),
+  /** Each backend is equally likely. */
+  random: (random) => ({
+    choose(ring, isWanted) {
+      const wanted = ring.filter(isWanted);
+      return wanted[Math.floor(random() * wanted.length)];
+    },
+  }),
+};
 
 /**
  * One after the other, in the order of the catalog.
@@ -48,33 +51,25 @@ export class RandomChoice implements BalancerStrategy {
  * shuffled the list so that many proxies do not all begin with the same one.
  * Beginning anywhere does the same, and the order stays what people wrote.
  */
-export class RoundRobin implements BalancerStrategy {
-  #ring: readonly Backend[] = [];
-  #next = 0;
+class RoundRobin implements BalancerStrategy {
+  turn = 0;
 
   constructor(private readonly random: Random) {}
 
   reset(ring: readonly Backend[]): void {
-    this.#ring = ring;
-    this.#next = Math.floor(this.random() * ring.length);
+    this.turn = Math.floor(this.random() * ring.length);
   }
 
-  get next(): Backend | undefined {
-    return this.#ring[this.#next];
-  }
-
-  set next(backend: Backend | undefined) {
-    const at = this.#ring.findIndex((one) => one === backend);
-    if (at >= 0) this.#next = at;
-  }
-
-  choose(isWanted: (backend: Backend) => boolean): Backend | undefined {
-    const { length } = this.#ring;
+  choose(
+    ring: readonly Backend[],
+    isWanted: (backend: Backend) => boolean,
+  ): Backend | undefined {
+    const { length } = ring;
     for (let step = 0; step < length; step++) {
-      const index = (this.#next + step) % length;
-      const backend = this.#ring[index]!;
+      const index = (this.turn + step) % length;
+      const backend = ring[index]!;
       if (!isWanted(backend)) continue;
-      this.#next = (index + 1) % length;
+      this.turn = (index + 1) % length;
       return backend;
     }
     return undefined;
@@ -87,26 +82,18 @@ export class RoundRobin implements BalancerStrategy {
  * Those that have as few take turns: without that the first would get every
  * connection that ends before the next one begins.
  */
-export class LeastConnections implements BalancerStrategy {
-  readonly #turns: RoundRobin;
-  #ring: readonly Backend[] = [];
-
-  constructor(random: Random) {
-    this.#turns = new RoundRobin(random);
-  }
-
-  reset(ring: readonly Backend[]): void {
-    this.#ring = ring;
-    this.#turns.reset(ring);
-  }
-
-  choose(isWanted: (backend: Backend) => boolean): Backend | undefined {
+class LeastConnections extends RoundRobin {
+  override choose(
+    ring: readonly Backend[],
+    isWanted: (backend: Backend) => boolean,
+  ): Backend | undefined {
     let least = Infinity;
-    for (const backend of this.#ring) {
+    for (const backend of ring) {
       if (isWanted(backend)) least = Math.min(least, loadOf(backend));
     }
-    return this.#turns.choose((backend) =>
-      isWanted(backend) && loadOf(backend) === least
+    return super.choose(
+      ring,
+      (backend) => isWanted(backend) && loadOf(backend) === least,
     );
   }
 }
@@ -122,7 +109,7 @@ function loadOf({ connections, target }: Backend): number {
  * weight, and the richest is chosen and pays the sum of all weights. Weights 5,
  * 1 and 1 give a a b a c a a, and not five times a in a row.
  */
-export class Weighted implements BalancerStrategy {
+class Weighted implements BalancerStrategy {
   /** The balance of each backend; kept over updates for backends that stay. */
   #credits = new Map<Backend, number>();
 
@@ -133,7 +120,10 @@ export class Weighted implements BalancerStrategy {
     );
   }
 
-  choose(isWanted: (backend: Backend) => boolean): Backend | undefined {
+  choose(
+    _ring: readonly Backend[],
+    isWanted: (backend: Backend) => boolean,
+  ): Backend | undefined {
     let best: Backend | undefined;
     let bestCredit = -Infinity;
     let gained = 0;
