@@ -93,14 +93,6 @@ export class EtcdSource implements Source {
       if (change.kind === "put") this.#entries.put(change.entry);
       else this.#entries.remove(change.key);
     }
-    const touched = this.#entries.takeTouched();
-    this.#sink!.change({
-      services: new Map(
-        touched.services.map((key) => [key, this.#entries.serviceOf(key)]),
-      ),
-      endpoints: new Map(
-        touched.endpoints.map((key) => [key, this.#entries.endpointsOf(key)]),
-      ),
-    });
+    this.#sink!.change(this.#entries.takeChange());
   }
 }

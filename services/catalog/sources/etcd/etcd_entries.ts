@@ -12,6 +12,7 @@
 import { ETCD_KEYS_MAX } from "../../../../neighbours/etcd/client.ts";
 import type { Entry } from "../../../../neighbours/etcd/keys.ts";
 import type { Endpoint, Service, ServiceEndpoints } from "../../model/model.ts";
+import type { CatalogChange } from "../../model/source.ts";
 import type { Code } from "../../../../proto/codes/codes.ts";
 
 /** One key's report about endpoints. */
@@ -65,10 +66,6 @@ export class EtcdEntries {
       .map((service) => ({ service, endpoints: this.endpointsOf(service)! }));
   }
 
-  serviceOf(service: string): Service | undefined {
-    return this.#services.get(service);
-  }
-
   /** In the order of their keys; `undefined` when there is no key. */
   endpointsOf(service: string): readonly Endpoint[] | undefined {
     const keys = this.#endpoints.get(service);
@@ -78,20 +75,18 @@ export class EtcdEntries {
       .flatMap(([, word]) => word.endpoints);
   }
 
-  /**
-   * The services touched since the last call.
-   *
-   * @returns Their `namespace/name`.
-   */
-  takeTouched(): {
-    readonly services: readonly string[];
-    readonly endpoints: readonly string[];
-  } {
-    const services = [...this.#touched.services];
-    const endpoints = [...this.#touched.endpoints];
-    this.#touched.services.clear();
-    this.#touched.endpoints.clear();
-    return { services, endpoints };
+  /** What was touched since the last call. */
+  takeChange(): CatalogChange {
+    const now = <T>(keys: Set<string>, find: (key: string) => T) => {
+      const found = new Map([...keys].map((key) => [key, find(key)]));
+      keys.clear();
+      return found;
+    };
+    const { services, endpoints } = this.#touched;
+    return {
+      services: now(services, (key) => this.#services.get(key)),
+      endpoints: now(endpoints, (key) => this.endpointsOf(key)),
+    };
   }
 
   /**
@@ -110,7 +105,7 @@ export class EtcdEntries {
         if (place?.kind === kind) this.#read(entry, place, before);
       }
     }
-    this.takeTouched();
+    this.takeChange();
   }
 
   put(entry: Entry): void {
