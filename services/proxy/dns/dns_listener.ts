@@ -161,8 +161,6 @@ function together(one: PortListener & Closing, other: Closing): PortListener {
 class Questions {
   readonly #conn: Socket;
   readonly #asker: DnsAsker;
-  readonly #buffer = new Uint8Array(LENGTH_BYTES + QUESTION_BYTES_MAX);
-  #filled = 0;
   #isClosed = false;
 
   constructor(stream: Stream, private readonly timers: Timers) {
@@ -196,43 +194,27 @@ class Questions {
   async #once(answers: DnsAnswers): Promise<boolean> {
     const deadline = this.timers.after(TCP_IDLE_MS, () => this.close());
     try {
-      if (!await this.#fill(LENGTH_BYTES)) return false;
-      const length = (this.#buffer[0]! << 8) | this.#buffer[1]!;
+      const conn = this.#conn;
+      if (!await conn.fill(LENGTH_BYTES)) return false;
+      const length = (conn.bytes[0]! << 8) | conn.bytes[1]!;
       // No client needs to ask that much, and later messages could not be
       // found.
       if (length > QUESTION_BYTES_MAX) return false;
       const end = LENGTH_BYTES + length;
-      if (!await this.#fill(end)) return false;
+      if (!await conn.fill(end)) return false;
       const answer = answers.answer(
-        this.#buffer.slice(LENGTH_BYTES, end),
+        conn.bytes.slice(LENGTH_BYTES, end),
         "tcp",
         this.#asker,
       );
-      this.#buffer.copyWithin(0, end, this.#filled);
-      this.#filled -= end;
+      conn.drop(end);
       if (answer === undefined) return false;
-      await this.#write(answer);
+      // The length leaves with the message: some read them apart and give up.
+      const size = answer.length;
+      await conn.writeAll(Uint8Array.of(size >> 8, size & 0xff, ...answer));
       return true;
     } finally {
       deadline.cancel();
-    }
-  }
-
-  async #fill(bytes: number): Promise<boolean> {
-    while (this.#filled < bytes) {
-      const count = await this.#conn.read(this.#buffer.subarray(this.#filled));
-      if (count === null) return false;
-      this.#filled += count;
-    }
-    return true;
-  }
-
-  /** The length leaves with the message: some read them apart and give up. */
-  async #write(answer: Uint8Array): Promise<void> {
-    const { length } = answer;
-    const message = Uint8Array.of(length >> 8, length & 0xff, ...answer);
-    for (let sent = 0; sent < message.length;) {
-      sent += await this.#conn.write(message.subarray(sent));
     }
   }
 }

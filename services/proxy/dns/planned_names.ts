@@ -4,13 +4,13 @@
  * @module
  */
 
-import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { Catalog } from "../../catalog/catalog.ts";
 import { keyOf, type Protocol } from "../../catalog/model/model.ts";
 import type { Snapshot } from "../../catalog/snapshot.ts";
 import type { Source } from "../../catalog/model/source.ts";
 import type { ListenAddress } from "../../../net/listen/listeners.ts";
 import type { Log } from "../../../platform/log/log.ts";
+import { within } from "../../../platform/time/deadline.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { ReservedNumbers } from "../addresses/reserved_numbers.ts";
 import {
@@ -54,21 +54,29 @@ export async function plannedNames(
   });
   catalog.start();
   try {
-    await orTooLate(catalog);
+    await within({
+      timers: systemTimers,
+      timeoutMs: PLAN_TIMEOUT_MS,
+      late: () => tooLate(catalog),
+    }, catalog.whenSynced());
     const kept = new ReservedNumbers(addressFile?.numbers.all);
-    return namesIn(catalog, new LocalAddressBook(addresses, kept));
+    const book = new LocalAddressBook(addresses, kept);
+    return plannedAddresses(catalog.snapshot, book).flatMap((
+      { service, name, address },
+    ) => address === undefined ? [] : [{ service, port: name, address }]);
   } finally {
     await catalog.stop();
   }
 }
 
-function namesIn(
-  { snapshot }: Catalog,
-  book: LocalAddressBook,
-): readonly LocalName[] {
-  return plannedAddresses(snapshot, book).flatMap((
-    { service, name, address },
-  ) => address === undefined ? [] : [{ service, port: name, address }]);
+function tooLate({ status }: Catalog): PlanError {
+  const missing = status
+    .filter(({ isSynced }) => !isSynced)
+    .map(({ name, problem = "no answer" }) => `${name}: ${problem}`);
+  return new PlanError(
+    `Cannot list services: nothing is known after ` +
+      `${PLAN_TIMEOUT_MS / 1_000} s of ${missing.join("; ")}`,
+  );
 }
 
 /** One port of a service, and where it would be. */
@@ -102,26 +110,5 @@ export function plannedAddresses(
     const { name, protocol } = port.servicePort;
     const { key, service } = port;
     return { key, service, name, protocol, address: book.place(port) };
-  });
-}
-
-function orTooLate(catalog: Catalog): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = systemTimers.after(PLAN_TIMEOUT_MS, () => {
-      const missing = catalog.status
-        .filter(({ isSynced }) => !isSynced)
-        .map(({ name, problem = "no answer" }) => `${name}: ${problem}`);
-      reject(
-        new PlanError(
-          `Cannot list services: nothing is known after ` +
-            `${PLAN_TIMEOUT_MS / 1_000} s of ${missing.join("; ")}`,
-        ),
-      );
-    });
-    const synced = catalog.whenSynced().then(() => {
-      timer.cancel();
-      resolve();
-    });
-    unawaited("catalog", synced);
   });
 }
