@@ -11,7 +11,6 @@ import {
 } from "../../services/ads/adsc/conditions.ts";
 import type { Condition } from "../../services/ads/adsc/subscriber.ts";
 import { KEEPALIVE_MS } from "../../services/ads/ads_connection.ts";
-import { RESOURCE_KINDS, type ResourceKind } from "../../proto/xds/resource.ts";
 import {
   type Flag,
   flag,
@@ -115,13 +114,6 @@ function conditionsFlag(
       throw new FlagValueError(error.message);
     }
   }, { defaultText: "nothing", ...details });
-}
-
-/** @throws {FlagValueError} */
-export function kindOf(text: string): ResourceKind {
-  const kind = RESOURCE_KINDS.find((each) => each === text);
-  if (kind !== undefined) return kind;
-  throw new FlagValueError(`wanted one of ${RESOURCE_KINDS.join(", ")}`);
 }
 
 function metadataFlag(

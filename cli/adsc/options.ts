@@ -22,14 +22,14 @@ import type { Log } from "../../platform/log/log.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { VERSION } from "../../platform/process/version.ts";
+import { RESOURCE_KINDS } from "../../proto/xds/resource.ts";
 import type { DiscoveryNode } from "../../proto/xds/discovery.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { type ADSC_FLAGS, kindOf } from "./flags.ts";
+import type { ADSC_FLAGS } from "./flags.ts";
 import { adsAccess } from "../flags/ads_access.ts";
 import { joinedFiles, loadCredentials } from "../flags/node_route.ts";
-import { FlagValueError, type FlagValues } from "../flags/flag.ts";
+import type { FlagValues } from "../flags/flag.ts";
 import type { FlagReading, FlagSources } from "../flags/read_flags.ts";
-import { defaultStateDirectory } from "../flags/state_directory.ts";
 
 type Values = FlagValues<typeof ADSC_FLAGS>;
 
@@ -52,7 +52,16 @@ export function adscOptions(
   log: Log,
 ): AdscOptions {
   const form = formOf(operands);
-  const access = accessOf(values, context);
+  const given = values["server"];
+  const access = adsAccess(
+    {
+      ...values,
+      servers: given.length === 0 ? [USUAL_SERVER] : given,
+      ca: values["ca-cert"],
+    },
+    { servers: "server", ca: "ca-cert" },
+    context,
+  );
   return {
     subscriber: {
       form,
@@ -105,35 +114,19 @@ function formOf([word, ...rest]: readonly string[]): SubscriberProfile {
 
 function wantOf(text: string): Want {
   const at = text.indexOf("=");
-  try {
-    const kind = kindOf(at < 0 ? text : text.slice(0, at));
-    if (at < 0) return { kind, isWildcard: true, names: [] };
-    const names = text.slice(at + 1).split(",").filter((name) => name !== "");
-    if (names.length > 0) return { kind, isWildcard: false, names };
-    throw new FlagValueError("wanted names behind =");
-  } catch (error) {
-    if (!(error instanceof FlagValueError)) throw error;
-    throw new UsageError(`Cannot subscribe to "${text}": ${error.message}`);
+  const word = at < 0 ? text : text.slice(0, at);
+  const kind = RESOURCE_KINDS.find((each) => each === word);
+  const names = text.slice(at + 1).split(",").filter((name) => name !== "");
+  if (kind !== undefined && at < 0) {
+    return { kind, isWildcard: true, names: [] };
   }
-}
-
-/** @throws {UsageError} One line. */
-function accessOf(
-  values: Values,
-  { readFile, environment }: Pick<FlagSources, "readFile" | "environment">,
-): AdsAccess {
-  const given = values["server"];
-  return adsAccess({
-    servers: given.length === 0 ? [USUAL_SERVER] : given,
-    caFile: values["ca-cert"],
-    certFile: values["agent-cert"],
-    keyFile: values["agent-key"],
-    stateDirectory: values["state-dir"],
-    names: { servers: "server", ca: "ca-cert" },
-  }, {
-    readFile,
-    defaultStateDirectory: defaultStateDirectory("agent", environment),
-  });
+  if (kind !== undefined && names.length > 0) {
+    return { kind, isWildcard: false, names };
+  }
+  const wanted = kind === undefined
+    ? `one of ${RESOURCE_KINDS.join(", ")}`
+    : "names behind =";
+  throw new UsageError(`Cannot subscribe to "${text}": wanted ${wanted}`);
 }
 
 /** @throws {UsageError} One line. */
@@ -156,10 +149,9 @@ function upstreamOf(
   }
   return adsUpstreamOf(access, {
     proxyEnv: proxyEnvironment(environment),
-    ...(access.kind === "joined"
-      ? { identity: followIdentity(access, { log, environment }) }
-      : {}),
-    ...(serverName === "" ? {} : { serverName }),
+    ...(access.kind === "joined" &&
+      { identity: followIdentity(access, { log, environment }) }),
+    ...(serverName !== "" && { serverName }),
   });
 }
 

@@ -28,7 +28,11 @@ import type {
   LeaseCountOptions,
 } from "../../agent/options.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
-import { relayOptions, relayWithoutIdentity } from "../flags/relay_flags.ts";
+import {
+  relayOptions,
+  relayRefusal,
+  WITHOUT_IDENTITY,
+} from "../flags/relay_flags.ts";
 import {
   joinRequest,
   joinTokenText,
@@ -126,15 +130,10 @@ function syncOptions(
   });
 }
 
-function relayed(
-  flags: Values,
-  hasIdentity: boolean,
-): AgentOptions["relay"] {
+function relayed(flags: Values, hasIdentity: boolean): AgentOptions["relay"] {
   const relay = relayOptions(flags);
   if (relay === undefined || hasIdentity) return relay;
-  throw relayWithoutIdentity(
-    relay.xds === undefined ? "connect-listen" : "xds-listen",
-  );
+  throw relayRefusal(relay, WITHOUT_IDENTITY);
 }
 
 /** Flags that define together what may be dialed. */
@@ -151,9 +150,7 @@ export function rulesOf(
   });
 }
 
-function dials(
-  flags: Values,
-): AgentOptions["dials"] {
+function dials(flags: Values): AgentOptions["dials"] {
   const relative = flags["allow-unix"].find((path) => !/^[/@]/.test(path));
   if (relative !== undefined) {
     throw unusable("--allow-unix", relative, "an absolute path");
@@ -167,9 +164,7 @@ function dials(
 }
 
 /** How servers are counted by their leases; absent: not at all. */
-function leasesOf(
-  flags: Values,
-): LeaseCountOptions | undefined {
+function leasesOf(flags: Values): LeaseCountOptions | undefined {
   if (!flags["count-server-leases"]) return undefined;
   return {
     ...kubeconfigOf(flags),
@@ -207,8 +202,11 @@ export function belonging(
       "together with --ca-cert: a node that joins trusts the server's own " +
         "CA; give one of them",
     );
-    const withPair = pair === undefined ? {} : { keyPair: pair };
-    return { addresses: addresses ?? [usual(flags)], caFile, ...withPair };
+    return {
+      addresses: addresses ?? [usual(flags)],
+      caFile,
+      ...(pair && { keyPair: pair }),
+    };
   }
   const identity = identityOf(flags, stateDirectory, joined);
   if (identity === undefined || pair !== undefined) {

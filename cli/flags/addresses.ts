@@ -10,6 +10,7 @@ import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";
 import { withoutTokens } from "../../proto/identity/join_token.ts";
 import { unusable, UsageError } from "./usage_error.ts";
 import { parseWholeNumber } from "./go_values.ts";
+import type { ListenAddress } from "../../net/listen/listeners.ts";
 import { ListenError } from "../../net/bind/listen_error.ts";
 
 /** A place to connect to or to listen on. */
@@ -87,12 +88,23 @@ export function parseAgentServer(what: string, text: string): HostPort {
 }
 
 /**
- * Reads `host:port` of a place to listen; port 0 is any free one.
+ * Where a flag has something listen; absent: nowhere.
  *
+ * @param wanted Hosts that will do, for the message.
+ * @param least 0: port 0 is any free one.
  * @throws {UsageError} One line.
  */
-export function parseListen(what: string, text: string): HostPort {
-  return parsePlace(what, text, 0);
+export function placeOf(
+  flag: string,
+  text: string,
+  isWanted: (host: string) => boolean,
+  wanted: string,
+  least: 0 | 1 = 1,
+): ListenAddress | undefined {
+  if (text === "") return undefined;
+  const { host: hostname, port } = parsePlace(flag, text, least);
+  if (isWanted(hostname)) return { hostname, port };
+  throw unusable(flag, text, wanted);
 }
 
 /** What people type in place of it, as far as it can be told. */
@@ -172,7 +184,7 @@ function portOf(
  */
 export type ListenFlag = readonly [
   flag: string,
-  at: string | { readonly hostname: string; readonly port: number },
+  at: string | ListenAddress,
   addressFlag?: string,
 ];
 

@@ -11,43 +11,41 @@ import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
 import { type HostPort, parseHostPort } from "./addresses.ts";
 import { loadCredentials, readJoined } from "./node_route.ts";
+import type { FlagSources } from "./read_flags.ts";
+import { defaultStateDirectory } from "./state_directory.ts";
 
 /** Values of the flags. */
-export interface AdsAccessFlags {
+export interface AdsAccessFlags
+  extends Readonly<Record<"agent-cert" | "agent-key" | "state-dir", string>> {
   /** `HOST:PORT`, perhaps with `http://` or `https://` in front. */
   readonly servers: readonly string[];
-  readonly caFile: string;
-  readonly certFile: string;
-  readonly keyFile: string;
-  /** An agent's directory; empty: the default one. */
-  readonly stateDirectory: string;
-  /** What those are called that have another name with each command. */
-  readonly names: Readonly<Record<"servers" | "ca", string>>;
+  readonly ca: string;
 }
 
+/** What those are called that have another name with each command. */
+type Names = Readonly<Record<"servers" | "ca", string>>;
+
 /** What is read of the machine. */
-export interface AdsAccessSources {
-  readonly readFile: (path: string) => string;
-  /** The default directory of agents' identities. */
-  readonly defaultStateDirectory: string;
-}
+type Machine = Pick<FlagSources, "readFile" | "environment">;
 
 /**
  * Certificates are for TLS, loopback is without; other addresses are for nodes
  * that have joined. `http://` and `https://` override that.
  *
+ * @param usualDirectory Where agents keep their identity by default.
  * @throws {UsageError} One line.
  */
 export function adsAccess(
   flags: AdsAccessFlags,
-  sources: AdsAccessSources,
+  names: Names,
+  { readFile, environment }: Machine,
+  usualDirectory: string = defaultStateDirectory("agent", environment),
 ): AdsAccess {
-  const { names, caFile, stateDirectory } = flags;
+  const { ca, "state-dir": stateDirectory } = flags;
   const parsed = flags.servers.map((text) => parseServer(names.servers, text));
   const addresses = parsed.map(({ address }) => address);
-  const files = { "agent-cert": flags.certFile, "agent-key": flags.keyFile };
-  const pair = keyPair(files, "agent-cert", "agent-key");
-  const hasFiles = pair !== undefined || caFile !== "";
+  const pair = keyPair(flags, "agent-cert", "agent-key");
+  const hasFiles = pair !== undefined || ca !== "";
   if (hasFiles && stateDirectory !== "") {
     throw new UsageError(
       `Cannot use --state-dir together with --${
@@ -60,28 +58,31 @@ export function adsAccess(
       ? hasFiles || stateDirectory !== "" || !isLoopbackHost(host)
       : scheme === "https"
   );
-  if (!isTls.includes(true)) return plainAccess(flags, addresses, hasFiles);
+  if (!isTls.includes(true)) return plainAccess(names, addresses, hasFiles);
   if (isTls.includes(false)) {
     throw new UsageError(
       `Cannot use --${names.servers}: some of its servers are asked with TLS ` +
         "and some without; write http:// or https:// in front of all",
     );
   }
-  if (!hasFiles) return joinedAccess(flags, addresses, sources);
+  if (!hasFiles) {
+    const root = stateDirectory || usualDirectory;
+    return joinedAccess(root, names, addresses, readFile);
+  }
   const { certFile: cert = "", keyFile: key = "" } = pair ?? {};
   const credentials = loadCredentials({
-    ca: caFile || undefined,
+    ca: ca || undefined,
     cert: cert || undefined,
     key: key || undefined,
   });
   const leaf = credentials.terms.find(({ role }) => role === "leaf");
   const node = leaf?.subject.replace(/^(?:system:node:|node:)/, "") ?? "";
-  const shown = { ca: caFile, cert, key };
-  return { kind: "files", addresses, credentials, files: shown, node };
+  const files = { ca, cert, key };
+  return { kind: "files", addresses, credentials, files, node };
 }
 
 function plainAccess(
-  { names }: AdsAccessFlags,
+  names: Names,
   addresses: readonly HostPort[],
   hasFiles: boolean,
 ): AdsAccess {
@@ -102,11 +103,11 @@ function plainAccess(
 }
 
 function joinedAccess(
-  { names, stateDirectory }: AdsAccessFlags,
+  root: string,
+  names: Names,
   addresses: readonly HostPort[],
-  { readFile, defaultStateDirectory }: AdsAccessSources,
+  readFile: Machine["readFile"],
 ): AdsAccess {
-  const root = stateDirectory || defaultStateDirectory;
   if (!hasJoined(root)) {
     throw new UsageError(
       `Cannot verify the discovery server: this node has ` +

@@ -1,30 +1,25 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
 import { UsageError } from "./usage_error.ts";
-import {
-  adsAccess,
-  type AdsAccessFlags,
-  type AdsAccessSources,
-} from "./ads_access.ts";
+import { adsAccess, type AdsAccessFlags } from "./ads_access.ts";
 
 const FLAGS: AdsAccessFlags = {
-  servers: [],
-  caFile: "",
-  certFile: "",
-  keyFile: "",
-  stateDirectory: "",
-  names: { servers: "discovery", ca: "discovery-ca-cert" },
+  ...{ servers: [], ca: "" },
+  ...{ "agent-cert": "", "agent-key": "", "state-dir": "" },
 };
 
-const NOTHING: AdsAccessSources = {
-  readFile: () => {
+const NAMES = { servers: "discovery", ca: "discovery-ca-cert" };
+
+const NOTHING = {
+  readFile: (): string => {
     throw new Deno.errors.NotFound("nothing");
   },
-  defaultStateDirectory: "/nonexistent",
+  directory: "/nonexistent",
 };
 
 function access(more: Partial<AdsAccessFlags>, sources = NOTHING) {
-  return adsAccess({ ...FLAGS, ...more }, sources);
+  const machine = { readFile: sources.readFile, environment: () => undefined };
+  return adsAccess({ ...FLAGS, ...more }, NAMES, machine, sources.directory);
 }
 
 Deno.test("loopback is asked without TLS, also when that is said", () => {
@@ -43,20 +38,17 @@ Deno.test("files are for TLS, and the certificate names the node", async () => {
   const folder = await Deno.makeTempDir();
   const { ca, client } = await certificates();
   const files = {
-    caFile: `${folder}/ca.pem`,
-    certFile: `${folder}/cert.pem`,
-    keyFile: `${folder}/key.pem`,
+    ca: `${folder}/ca.pem`,
+    "agent-cert": `${folder}/cert.pem`,
+    "agent-key": `${folder}/key.pem`,
   };
-  await Deno.writeTextFile(files.caFile, ca);
-  await Deno.writeTextFile(files.certFile, client.cert);
-  await Deno.writeTextFile(files.keyFile, client.key);
+  await Deno.writeTextFile(files.ca, ca);
+  await Deno.writeTextFile(files["agent-cert"], client.cert);
+  await Deno.writeTextFile(files["agent-key"], client.key);
   const found = access({ servers: ["127.0.0.1:8091"], ...files });
   assertEquals(found.kind, "files");
   assertEquals(found.kind === "files" && found.node !== "", true);
-  const alone = access({
-    servers: ["a.example:1"],
-    caFile: files.caFile,
-  });
+  const alone = access({ servers: ["a.example:1"], ca: files.ca });
   assertEquals(alone.kind === "files" && alone.node, "");
   await Deno.remove(folder, { recursive: true });
 });
@@ -68,13 +60,13 @@ Deno.test("a node that has joined is who it has joined as", async () => {
     ...{ identifiers: "", servers: [] },
   });
   await Deno.writeTextFile(`${folder}/node.json`, text);
-  const sources = { readFile: () => text, defaultStateDirectory: folder };
+  const sources = { readFile: () => text, directory: folder };
   const servers = ["tunnel.example:8091"];
   for (
     const found of [
       access({ servers }, sources),
       access({ servers: ["https://127.0.0.1:8091"] }, sources),
-      access({ servers: ["127.0.0.1:8091"], stateDirectory: folder }, sources),
+      access({ servers: ["127.0.0.1:8091"], "state-dir": folder }, sources),
     ]
   ) {
     assertEquals(found.kind, "joined");
@@ -90,18 +82,18 @@ Deno.test("what contradicts itself, or says too little, is refused in one line",
     [{ servers: ["127.0.0.1:1", "a.example:1"] }, "some of its servers"],
     [{ servers: ["a.example:1"] }, "this node has not joined"],
     [
-      { servers: ["a.example:1"], certFile: "/c" },
+      { servers: ["a.example:1"], "agent-cert": "/c" },
       "Cannot use --agent-cert alone",
     ],
     [
-      { servers: ["http://127.0.0.1:1"], caFile: "/c" },
+      { servers: ["http://127.0.0.1:1"], ca: "/c" },
       "with http://: there is no TLS",
     ],
     [
-      { servers: ["a.example:1"], caFile: "/c", stateDirectory: "/s" },
+      { servers: ["a.example:1"], ca: "/c", "state-dir": "/s" },
       "both say who this node is",
     ],
-    [{ servers: ["a.example:1"], caFile: "/none" }, "there is no such file"],
+    [{ servers: ["a.example:1"], ca: "/none" }, "there is no such file"],
   ];
   for (const [flags, message] of wrongs) {
     const error = assertThrows(() => access(flags), UsageError, message);

@@ -16,7 +16,7 @@ import {
 } from "../../proto/identity/join_token.ts";
 import { isNodeName, NODE_NAME_RULE } from "../../proto/identity/node_name.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
-import { unusable, UsageError } from "./usage_error.ts";
+import { orMistake, unusable, UsageError } from "./usage_error.ts";
 import { parseAgentServer } from "./addresses.ts";
 import {
   common,
@@ -76,19 +76,14 @@ export function joinRequest(
   node: string,
   ownName: () => string = hostname,
 ): Required<Pick<AgentIdentityOptions, "token" | "node">> {
-  try {
-    parseJoinToken(token);
-  } catch (error) {
-    if (!(error instanceof JoinTokenError)) throw error;
-    throw new UsageError(error.message, tunnelCodeOf(error));
-  }
+  orMistake([JoinTokenError], () => parseJoinToken(token));
   return { token, node: nodeName(node) ?? ownNodeName(ownName()) };
 }
 
 /** @throws {UsageError} One line. */
 export function nodeName(text: string): string | undefined {
   if (text === "" || isNodeName(text)) return text || undefined;
-  throw unusable("--node", text, `${NODE_NAME_RULE}`);
+  throw unusable("--node", text, NODE_NAME_RULE);
 }
 
 function ownNodeName(found: string): string {
@@ -182,6 +177,9 @@ export function namePatternFlag(details: FlagDetails): Flag<string> {
 export function identifiersFlag(details: FlagDetails): Flag<Identifiers> {
   return flag.parsed(NO_IDENTIFIERS, readIdentifiers, details);
 }
+
+/** Means "no identifiers": an empty text counts as a flag not given. */
+export const NO_GRANTS = "-";
 
 /**
  * The same, in its original spelling.

@@ -14,12 +14,11 @@ import {
   proxyEnvironment,
 } from "../../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
-import { keyPair, UsageError } from "./usage_error.ts";
+import { keyPair, orMistake, UsageError } from "./usage_error.ts";
 import { parseAgentServer, parseServerList } from "./addresses.ts";
 import { followIdentity } from "../../agent/identity/followed_identity.ts";
 import { given } from "./given.ts";
 import type { FlagSources, GivenValues } from "./read_flags.ts";
-import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import {
   type JoinedNode,
   parseJoinedNode,
@@ -205,10 +204,5 @@ export function joinedRoute(
 export function loadCredentials(
   ...from: Parameters<typeof Credentials.load>
 ): Credentials {
-  try {
-    return Credentials.load(...from);
-  } catch (error) {
-    if (!(error instanceof CredentialsError)) throw error;
-    throw new UsageError(error.message, tunnelCodeOf(error));
-  }
+  return orMistake([CredentialsError], () => Credentials.load(...from));
 }

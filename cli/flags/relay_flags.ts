@@ -8,8 +8,8 @@
 import type { RelayOptions } from "../../agent/options.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
-import { type ListenFlag, parseListen } from "./addresses.ts";
-import { unusable, UsageError } from "./usage_error.ts";
+import { type ListenFlag, placeOf } from "./addresses.ts";
+import { UsageError } from "./usage_error.ts";
 import { flag, inGroup } from "./flag.ts";
 import { anyGiven } from "./given.ts";
 
@@ -40,8 +40,8 @@ export function relayOptions(
   flags: { readonly [Name in keyof typeof RELAY_FLAGS]: string },
 ): RelayOptions | undefined {
   return anyGiven({
-    xds: loopback("xds-listen", flags["xds-listen"]),
-    connect: loopback("connect-listen", flags["connect-listen"]),
+    xds: loopback("--xds-listen", flags["xds-listen"]),
+    connect: loopback("--connect-listen", flags["connect-listen"]),
   });
 }
 
@@ -49,28 +49,21 @@ export function relayOptions(
 export function relayFlags(
   { xds, connect }: RelayOptions = {},
 ): readonly ListenFlag[] {
-  return [
-    ...(xds === undefined ? [] : [["--xds-listen", xds] as const]),
-    ...(connect === undefined ? [] : [["--connect-listen", connect] as const]),
-  ];
+  return [["--xds-listen", xds ?? ""], ["--connect-listen", connect ?? ""]];
 }
 
-/** The refusal of a flag that needs an identity, when there is none. */
-export function relayWithoutIdentity(flag: string): UsageError {
-  return new UsageError(
-    `Cannot use --${flag} without an identity of this node: programs are ` +
-      "passed on under it; tunnel join, or give --agent-cert and --agent-key",
-  );
+/** The refusal of a relay for another reason than its address. */
+export function relayRefusal({ xds }: RelayOptions, why: string): UsageError {
+  const flag = xds === undefined ? "connect-listen" : "xds-listen";
+  return new UsageError(`Cannot use --${flag} ${why}`);
 }
 
-function loopback(name: string, text: string): ListenAddress | undefined {
-  if (text === "") return undefined;
-  const { host, port } = parseListen(`--${name}`, text);
-  if (isLoopback(host)) return { hostname: host, port };
-  throw unusable(
-    `--${name}`,
-    text,
-    "an address of loopback such as " +
-      "127.0.0.1:15010, because callers there are not authenticated",
-  );
+/** When there is none. */
+export const WITHOUT_IDENTITY = "without an identity of this node: programs " +
+  "are passed on under it; tunnel join, or give --agent-cert and --agent-key";
+
+function loopback(flag: string, text: string): ListenAddress | undefined {
+  const wanted = "an address of loopback such as 127.0.0.1:15010, because " +
+    "callers there are not authenticated";
+  return placeOf(flag, text, isLoopback, wanted, 0);
 }

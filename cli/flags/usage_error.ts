@@ -6,7 +6,7 @@
  */
 
 import { systemProblem } from "../../platform/files/file_error.ts";
-import type { Code } from "../../proto/codes/codes.ts";
+import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 
 /** See the module description. */
 export class UsageError extends Error {
@@ -14,6 +14,24 @@ export class UsageError extends Error {
 
   constructor(message: string, readonly tunnelCode: Code = "TUN101") {
     super(message);
+  }
+}
+
+/**
+ * Does what may find fault with what a user gave: errors of these kinds are
+ * mistakes of the user then.
+ */
+export function orMistake<Result>(
+  kinds: readonly (abstract new (...words: never[]) => Error)[],
+  act: () => Result,
+  words: (message: string) => string = String,
+): Result {
+  try {
+    return act();
+  } catch (error) {
+    const isMistake = kinds.some((kind) => error instanceof kind);
+    if (!isMistake || !(error instanceof Error)) throw error;
+    throw new UsageError(words(error.message), tunnelCodeOf(error));
   }
 }
 

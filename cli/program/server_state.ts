@@ -27,7 +27,7 @@ import {
   stateKey,
   stateLocation,
 } from "../flags/state_flags.ts";
-import { asConfigRefusal } from "./sources.ts";
+import { refusingConfig } from "./sources.ts";
 import type { CommandContext } from "./command.ts";
 
 /** A state that a command may work on. */
@@ -88,12 +88,12 @@ export async function usingConnection<Result>(
   location: StoreLocation,
   act: (connection: StoreConnection) => Promise<Result>,
 ): Promise<Result> {
-  let connection: StoreConnection;
-  try {
-    connection = await connectStore(location, systemTimers);
-  } catch (error) {
-    throw asConfigRefusal(error);
-  }
+  const connecting = connectStore(location, systemTimers);
+  const connection = await connecting.catch((error) =>
+    refusingConfig(() => {
+      throw error;
+    })
+  );
   try {
     return await act(connection);
   } finally {

@@ -6,11 +6,7 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/codes.ts";
-import {
-  type Source,
-  SourceUnusableError,
-} from "../../services/catalog/model/source.ts";
+import type { Source } from "../../services/catalog/model/source.ts";
 import {
   type SourceConfig,
   sourcesOf,
@@ -19,8 +15,7 @@ import {
 import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { UsageError } from "../flags/usage_error.ts";
-import { CommandFailure, ExitCode } from "./exit_codes.ts";
+import { orMistake } from "../flags/usage_error.ts";
 
 /**
  * Makes them.
@@ -39,32 +34,10 @@ export function openSources(
 
 /** Does what may find fault with how etcd or Kubernetes is to be reached. */
 export function refusingConfig<Result>(act: () => Result): Result {
-  try {
-    return act();
-  } catch (error) {
-    throw asConfigRefusal(error);
-  }
+  return orMistake([EtcdConfigError, KubernetesConfigError], act);
 }
 
-/** That fault is one of the command line; other errors pass unchanged. */
-export function asConfigRefusal(error: unknown): unknown {
-  const isConfig = error instanceof EtcdConfigError ||
-    error instanceof KubernetesConfigError;
-  return isConfig ? new UsageError(error.message, tunnelCodeOf(error)) : error;
-}
-
-/**
- * Reads files.
- *
- * @throws {CommandFailure} For the first that cannot be used.
- */
+/** Reads files. @throws {SourceUnusableError} For the first that cannot be used. */
 export async function readFirst(sources: readonly Source[]): Promise<void> {
-  for (const source of sources) {
-    try {
-      await source.prepare?.();
-    } catch (error) {
-      if (!(error instanceof SourceUnusableError)) throw error;
-      throw new CommandFailure(ExitCode.FAILURE, error.message, error);
-    }
-  }
+  for (const source of sources) await source.prepare?.();
 }

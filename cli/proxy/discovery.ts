@@ -120,7 +120,7 @@ export function discoveryClientConfig(
  */
 export function discoveryAccess(
   values: Values,
-  { readFile, environment }: Machine,
+  machine: Machine,
 ): AdsAccess | undefined {
   const servers = values["discovery"];
   if (servers.length === 0) return undefined;
@@ -130,17 +130,9 @@ export function discoveryAccess(
         `${SERVERS_MAX} at most`,
     );
   }
-  return adsAccess({
-    servers,
-    caFile: values["discovery-ca-cert"],
-    certFile: values["agent-cert"],
-    keyFile: values["agent-key"],
-    stateDirectory: values["state-dir"],
-    names: { servers: "discovery", ca: "discovery-ca-cert" },
-  }, {
-    readFile,
-    defaultStateDirectory: defaultStateDirectory("agent", environment),
-  });
+  const ca = values["discovery-ca-cert"];
+  const names = { servers: "discovery", ca: "discovery-ca-cert" };
+  return adsAccess({ ...values, servers, ca }, names, machine);
 }
 
 function ownNode(access: AdsAccess): string {

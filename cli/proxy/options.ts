@@ -26,8 +26,8 @@ import type { WorkerRole } from "../program/workers/worker_words.ts";
 import type { CommandContext } from "../program/command.ts";
 import { adminAccess } from "../flags/program_flags.ts";
 import { PROXY_ADMIN_PORT } from "../flags/admin_flags.ts";
-import { refuseFlags, unusable, UsageError } from "../flags/usage_error.ts";
-import { parseHostPort } from "../flags/addresses.ts";
+import { refuseFlags, unusable } from "../flags/usage_error.ts";
+import { placeOf } from "../flags/addresses.ts";
 import { catalogConfig } from "../flags/catalog_flags.ts";
 import { openSources } from "../program/sources.ts";
 import {
@@ -41,7 +41,11 @@ import type { PROXY_FLAGS } from "./flags.ts";
 import type { ConnectionDefaults } from "../../services/proxy/listeners/proxied_port.ts";
 import type { FlagValues } from "../flags/flag.ts";
 import type { FlagReading, GivenValues } from "../flags/read_flags.ts";
-import { relayOptions, relayWithoutIdentity } from "../flags/relay_flags.ts";
+import {
+  relayOptions,
+  relayRefusal,
+  WITHOUT_IDENTITY,
+} from "../flags/relay_flags.ts";
 import { given, listenAt } from "../flags/given.ts";
 
 type Values = FlagValues<typeof PROXY_FLAGS>;
@@ -69,21 +73,17 @@ export function proxyOptions(
     flag: "--discovery",
     isGiven: followed !== undefined,
   });
-  const discovery = followed === undefined
-    ? undefined
-    : discoverySource(followed, {
-      log,
-      proxyEnv: proxyEnvironment(context.environment),
-      ...(identity && { identity }),
-    });
+  const discovery = followed && discoverySource(followed, {
+    log,
+    proxyEnv: proxyEnvironment(context.environment),
+    ...(identity && { identity }),
+  });
   const path = keptAt("addresses", values, context);
+  const isOthers = worker !== undefined && worker.index > 0;
+  const tools = { log, timers: systemTimers, isOthers };
   const addressFile = path === undefined
     ? undefined
-    : openAddressFile(path, addresses, {
-      log,
-      timers: systemTimers,
-      isOthers: worker !== undefined && worker.index > 0,
-    });
+    : openAddressFile(path, addresses, tools);
   return given({
     isShared: worker && true,
     sources: [
@@ -107,7 +107,12 @@ export function proxyOptions(
     udpIdleMs: values["udp-idle"],
     drainMs: values["service-drain"],
     defaults: connectionDefaults(values),
-    dns: dnsAddress(values["dns-listen"]),
+    dns: placeOf(
+      "--dns-listen",
+      values["dns-listen"],
+      (host) => parseIpAddress(host) !== undefined,
+      "an IP address and a port such as 127.0.0.1:5353",
+    ),
     admin: adminAddress(values),
     adminAccess: proxyAdminAccess(values, context),
     ...accessLog(values, worker),
@@ -155,11 +160,11 @@ function relayed(
     const upstream = nodeUpstream(route);
     return { ...relay, upstream, ...servers.length > 1 ? { servers } : {} };
   }
-  const flag = relay.xds === undefined ? "connect-listen" : "xds-listen";
-  if (route === undefined) throw relayWithoutIdentity(flag);
-  throw new UsageError(
-    `Cannot use --${flag} with a frontend: programs are passed on as this ` +
-      "node, through the server's port for agents; add --as-node",
+  if (route === undefined) throw relayRefusal(relay, WITHOUT_IDENTITY);
+  throw relayRefusal(
+    relay,
+    "with a frontend: programs are passed on as this node, through the " +
+      "server's port for agents; add --as-node",
   );
 }
 
@@ -181,19 +186,6 @@ function keptAt(
   if (text === KEEPS_NOTHING || (text === "" && admin === 0)) return undefined;
   return text ||
     `${defaultStateDirectory("proxy", environment)}/${what}-${admin}`;
-}
-
-/** @throws {UsageError} One line. */
-function dnsAddress(text: string): ListenAddress | undefined {
-  if (text === "") return undefined;
-  const { host, port } = parseHostPort("--dns-listen", text);
-  if (parseIpAddress(host) !== undefined) return { hostname: host, port };
-  throw unusable(
-    "--dns-listen",
-    text,
-    "an IP address and a port such as " +
-      "127.0.0.1:5353",
-  );
 }
 
 /** @throws {UsageError} One line. */
@@ -242,9 +234,7 @@ export function exposureNotice(addresses: LocalAddresses): string | undefined {
 }
 
 /** Their meaning. */
-function connectionDefaults(
-  values: Values,
-): ConnectionDefaults {
+function connectionDefaults(values: Values): ConnectionDefaults {
   return {
     onEndpointRemoved: values["on-endpoint-removed"],
     onEndpointDown: values["on-endpoint-down"],

@@ -7,12 +7,11 @@
  * @module
  */
 
-import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { DiscoveryServerOptions } from "../../services/discovery/serving/discovery.ts";
 import type { FlagSources, GivenValues } from "../flags/read_flags.ts";
 import type { SourceConfig } from "../../services/catalog/sources_of.ts";
-import { refuseFlags, unusable, UsageError } from "../flags/usage_error.ts";
-import { parseHostPort } from "../flags/addresses.ts";
+import { orMistake, refuseFlags, UsageError } from "../flags/usage_error.ts";
+import { placeOf } from "../flags/addresses.ts";
 import { CATALOG_FLAGS, catalogConfig } from "../flags/catalog_flags.ts";
 import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { ETCD_ACCESS_FLAGS } from "../flags/etcd_flags.ts";
@@ -87,7 +86,13 @@ export function discoveryConfig(
         `than --discovery-debounce-max=${windowMaxMs}ms`,
     );
   }
-  const listen = listenAddress(values["discovery-listen"]);
+  const listen = placeOf(
+    "--discovery-listen",
+    values["discovery-listen"],
+    isLoopbackHost,
+    "a loopback address such as 127.0.0.1:15010, because callers there are " +
+      "not authenticated; nodes are served on the agent port",
+  );
   return {
     sources: sourceConfigs({ values, given }, context),
     ...(listen === undefined ? {} : { listen }),
@@ -136,26 +141,10 @@ function sourceConfigs(
 
 /** Refusals of the proxy's flags, by the names that they have here. */
 export function withOwnNames<Result>(act: () => Result): Result {
-  try {
-    return act();
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    const renamed = error.message
-      .replaceAll(/--(config|kubeconfig)\b/g, "--discovery-$1");
-    throw new UsageError(renamed, error.tunnelCode);
-  }
-}
-
-/** @throws {UsageError} One line. */
-function listenAddress(text: string): ListenAddress | undefined {
-  if (text === "") return undefined;
-  const { host, port } = parseHostPort("--discovery-listen", text);
-  if (isLoopbackHost(host)) return { hostname: host, port };
-  throw unusable(
-    "--discovery-listen",
-    text,
-    "a loopback address such as " +
-      "127.0.0.1:15010, because callers there are not authenticated; nodes are " +
-      "served on the agent port",
+  return orMistake(
+    [UsageError],
+    act,
+    (message) =>
+      message.replaceAll(/--(config|kubeconfig)\b/g, "--discovery-$1"),
   );
 }

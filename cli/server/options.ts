@@ -5,7 +5,6 @@
  * @module
  */
 
-import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import type { KeyPairFiles } from "../../net/tls/trust/credentials.ts";
 import type {
   FrontendListen,
@@ -16,7 +15,12 @@ import type {
 import { adminRemoteOptions } from "./admin_remote.ts";
 import { adminAccess } from "../flags/program_flags.ts";
 import { anyGiven, given, listenAt } from "../flags/given.ts";
-import { keyPair, refuseFlags, UsageError } from "../flags/usage_error.ts";
+import {
+  keyPair,
+  orMistake,
+  refuseFlags,
+  UsageError,
+} from "../flags/usage_error.ts";
 import {
   type WorkerRole,
   workerServerId,
@@ -250,14 +254,11 @@ export function tlsLimits(
   cipherSuites: readonly string[],
   canLimit: () => boolean = isOpensslUsed,
 ): TlsLimits {
-  try {
+  return orMistake([TlsOptionError], () => {
     const minVersion = parseMinVersion(minVersionName);
     const tls12Suites = allowedSuites(cipherSuites, minVersion, canLimit);
     return given({ minVersion, tls12Suites });
-  } catch (error) {
-    if (!(error instanceof TlsOptionError)) throw error;
-    throw new UsageError(error.message, tunnelCodeOf(error));
-  }
+  });
 }
 
 /** Limits on peers, of which each worker has its part; absent: a default. */
