@@ -7,6 +7,9 @@
 
 import { stringify } from "../../platform/documents/yaml.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
+import { orAborted } from "../../platform/time/deadline.ts";
+import { pause } from "../../platform/time/pause.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import { jsonText, printable } from "../../platform/text/printable.ts";
 import type { AnswerForm, AskedProgram } from "../flags/admin_flags.ts";
 import { cutPainted } from "../../admin/ask/page.ts";
@@ -52,9 +55,9 @@ export async function printAnswer<T>(
     context.print(answerText(output, answer));
     return output.exitCode?.(answer) ?? ExitCode.OK;
   }
-  const stopped = Promise.withResolvers<void>();
-  using _ends = onSignals(ENDS, () => stopped.resolve(), signals);
-  await follow(output, context, intervalMs, stopped.promise);
+  const stopping = new AbortController();
+  using _ends = onSignals(ENDS, () => stopping.abort(), signals);
+  await follow(output, context, intervalMs, stopping.signal);
   return ExitCode.OK;
 }
 
@@ -78,24 +81,25 @@ async function follow<T>(
   output: AnswerOutput<T>,
   context: Pick<CommandContext, "print" | "terminal" | "isRead">,
   intervalMs: number,
-  stopped: Promise<void>,
+  signal: AbortSignal,
 ): Promise<void> {
-  let isOver = false;
-  const over = stopped.then(() => void (isOver = true));
   const screen = new Screen(context);
   let isFirst = true;
   let left = output.times ?? Infinity;
   try {
-    while (!isOver) {
-      const text = await Promise.race([
-        over.then(() => undefined),
-        isFirst ? asked(output) : asked(output).catch(problemText),
-      ]);
+    while (!signal.aborted) {
+      const asking = asked(output);
+      const text = await orAborted(
+        isFirst ? asking : asking.catch(problemText),
+        signal,
+      ).catch((error) => {
+        if (!signal.aborted) throw error;
+      });
       if (text === undefined) return;
       screen.show(text, output.form, isFirst);
       isFirst = false;
       if (--left === 0 || context.isRead?.() === false) return;
-      await passed(intervalMs, over);
+      await pause(systemTimers, intervalMs, signal);
     }
   } finally {
     screen.close();
@@ -143,12 +147,8 @@ class Screen {
     const size = this.context.terminal?.();
     if (size !== undefined) return this.#redraw(text, size, isFirst);
     if (line === this.#last) return;
-    const between = isFirst || form === "json"
-      ? ""
-      : form === "yaml"
-      ? "---\n"
-      : "\n";
-    this.context.print(between + line);
+    const between = form === "json" ? "" : form === "yaml" ? "---\n" : "\n";
+    this.context.print((isFirst ? "" : between) + line);
     this.#last = line;
   }
 
@@ -181,13 +181,6 @@ function fitting(
     ? all
     : [...all.slice(0, room - 1), `… ${all.length - room + 1} more lines`];
   return shown.map((line) => cutPainted(line, columns));
-}
-
-async function passed(ms: number, over: Promise<void>): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const wait = new Promise<void>((resolve) => timer = setTimeout(resolve, ms));
-  await Promise.race([wait, over]);
-  clearTimeout(timer);
 }
 
 /** Absent fields are left out, as in JSON. */
