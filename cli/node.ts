@@ -19,16 +19,16 @@ import { type CommandContext, defineCommand } from "./program/command.ts";
 import type { ExitCode } from "./program/exit_codes.ts";
 import { isNobodyThere, printEach } from "./ask/asked.ts";
 import { nodesText, nodeText } from "../admin/ask/answer_text.ts";
-import { grantsFlag } from "./flags/join_flags.ts";
+import { grantsFlag, NO_GRANTS } from "./flags/join_flags.ts";
 import { STATE_COMMAND_FLAGS } from "./flags/state_flags.ts";
 import { ofOthers } from "../admin/ask/text_table.ts";
 import { refuseFlags } from "./flags/usage_error.ts";
 import { isWritten, readVerb } from "./program/verbs.ts";
 
+/** The words of `?state=`. */
 const NODE_STATES = ["online", "offline", "pending", "revoked"] as const;
 
-/** States of nodes; the words of `?state=`. */
-export type AdminValues =
+type AdminValues =
   & FlagValues<typeof ASKED_SERVER_FLAGS>
   & FlagValues<typeof ANSWER_FLAGS>;
 
@@ -36,7 +36,7 @@ export type AdminValues =
  * @returns Or why no server answers, when none runs and none was named. All
  *   other failures are errors, because a server knows more than its state.
  */
-export async function listNodes(
+async function listNodes(
   values: AdminValues & { readonly only: string },
   given: ReadonlySet<string>,
   context: CommandContext,
@@ -61,33 +61,12 @@ export async function listNodes(
   }
 }
 
-/** `tunnel node describe NAME`. */
-export async function showNode(
-  name: string,
-  values: AdminValues,
-  given: ReadonlySet<string>,
-  context: CommandContext,
-): Promise<ExitCode> {
-  const asked = withWorkers(askedProgram(values, given, context));
-  const path = ADMIN_PATHS.node + encodeURIComponent(name);
-  return await printEach(
-    values,
-    asked,
-    context,
-    (client) => client.get<NodeDetail>(path),
-    (page, answer) => nodeText(page, answer, nowMs(answer)),
-  );
-}
-
 /** Ages are by the clock of the machine that answered. */
 function nowMs({ now }: { readonly now?: string | undefined }): number {
   return now === undefined ? Date.now() : Date.parse(now);
 }
 
 const LIST = "tunnel node list";
-
-/** A value of `--identifiers`; an empty text counts as a flag not given. */
-const NO_GRANTS = "-";
 
 const { "state-dir": _, ...ABOUT } = STATE_COMMAND_FLAGS;
 const STATE_FLAGS = inGroup("The state, where no server is asked", ABOUT);
@@ -161,7 +140,14 @@ export const NODE_COMMAND = defineCommand({
     const { values, given, origins } = reading;
     const { verb, operand } = readVerb("node", VERBS, reading);
     if (verb === "describe") {
-      return await showNode(operand, values, given, context);
+      const path = ADMIN_PATHS.node + encodeURIComponent(operand);
+      return await printEach(
+        values,
+        withWorkers(askedProgram(values, given, context)),
+        context,
+        (client) => client.get<NodeDetail>(path),
+        (page, answer) => nodeText(page, answer, nowMs(answer)),
+      );
     }
     const place = ["json", ...ABOUT_STATE].find((name) => given.has(name));
     if (verb === "list" && place !== undefined) {
@@ -185,20 +171,8 @@ export const NODE_COMMAND = defineCommand({
     }
     // Loaded when wanted: a server that answers needs none of it.
     const { changeNode, listFromState } = await import("./node_state.ts");
-    switch (verb) {
-      case "list":
-        return await listFromState(values, { note }, context);
-      case "approve": {
-        const { identifiers } = values;
-        const change = { verb, identifiers } as const;
-        return await changeNode(operand, change, values, context);
-      }
-      case "revoke": {
-        const { reason } = values;
-        return await changeNode(operand, { verb, reason }, values, context);
-      }
-      case "forget":
-        return await changeNode(operand, { verb }, values, context);
-    }
+    return verb === "list"
+      ? await listFromState(values, { note }, context)
+      : await changeNode(operand, verb, values, context);
   },
 });

@@ -16,6 +16,7 @@ import { TokenStore } from "../server/identity/token_store.ts";
 import type { Store } from "../neighbours/store/store.ts";
 import type { CommandContext } from "./program/command.ts";
 import { CommandFailure, failure } from "./program/exit_codes.ts";
+import { NO_GRANTS } from "./flags/join_flags.ts";
 import type { StateFlagValues } from "./flags/state_flags.ts";
 import { withState } from "./program/server_state.ts";
 import {
@@ -24,9 +25,6 @@ import {
   revoked,
 } from "../admin/server/node_actions.ts";
 import { textTable } from "../admin/ask/text_table.ts";
-
-/** A value of `--identifiers`; an empty text counts as a flag not given. */
-const NO_GRANTS = "-";
 
 /** Flags that say where the state is. */
 type StateValues = StateFlagValues & { readonly "state-dir": string };
@@ -45,23 +43,20 @@ export function listFromState(
   });
 }
 
-/** What is done with a node. */
-export type NodeChange =
-  | { readonly verb: "approve"; readonly identifiers: string }
-  | { readonly verb: "revoke"; readonly reason: string }
-  | { readonly verb: "forget" };
+/** What is said of a change. */
+type ChangeValues = Readonly<Record<"identifiers" | "reason", string>>;
 
 /** `tunnel node approve`, `revoke`, `forget`. */
 export function changeNode(
   node: string,
-  change: NodeChange,
-  values: StateValues,
+  verb: "approve" | "revoke" | "forget",
+  values: StateValues & ChangeValues,
   context: CommandContext,
 ): Promise<void> {
   return withState(values, context, async ({ engine: state }) => {
-    const said = change.verb === "forget"
+    const said = verb === "forget"
       ? await forget(node, state)
-      : await changed(node, change, state);
+      : await changed(node, verb, values, state);
     if (said === undefined) {
       const known = (await new NodeStore(state).list()).map(({ name }) => name);
       throw unknown(node, known);
@@ -73,15 +68,14 @@ export function changeNode(
 /** @returns What was done; `undefined`: there is no such node. */
 async function changed(
   node: string,
-  change: Exclude<NodeChange, { readonly verb: "forget" }>,
+  verb: "approve" | "revoke",
+  { identifiers: granted, reason }: ChangeValues,
   state: Store,
 ): Promise<string | undefined> {
   const record = await changeRecord(
     state,
     node,
-    change.verb === "approve"
-      ? approval(change.identifiers)
-      : revoked(change.reason),
+    verb === "approve" ? approval(granted) : revoked(reason),
   );
   if (record === undefined) return undefined;
   const { name, identifiers } = record;

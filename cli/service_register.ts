@@ -28,10 +28,11 @@ import {
   checkService,
 } from "../services/catalog/model/validate.ts";
 import { connectEtcd } from "../neighbours/etcd/connect.ts";
+import { surviveInternalErrors } from "../platform/log/internal_error_log.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { refusingConfig } from "./program/sources.ts";
-import { sayInternalErrors } from "./program/process_context.ts";
+import { spokenLog } from "./program/process_context.ts";
 import { parseHostPort } from "./flags/addresses.ts";
 import { ETCD_FLAGS, etcdOptions, etcdPrefix } from "./flags/etcd_flags.ts";
 import { flag, inGroup } from "./flags/flag.ts";
@@ -110,7 +111,7 @@ export const SERVICE_COMMAND = defineCommand({
     }
     const prefix = etcdPrefix(values);
     const client = refusingConfig(() => connectEtcd(etcd, systemTimers));
-    using _net = sayInternalErrors("service register", context);
+    using _net = surviveInternalErrors(spokenLog("service register", context));
     const ttlSeconds = Math.ceil(values["ttl"] / 1_000);
     await untilStopped(
       new RunningRegistration(
@@ -262,10 +263,6 @@ function viaOf(text: string): Via {
   if (key !== undefined && value !== "") {
     return { kind: "agent", agent: { key, value } };
   }
-  throw unusable(
-    "--via",
-    text,
-    "direct, agent, host=NODE, uid=ID, " +
-      "cidr=RANGE or id=AGENT",
-  );
+  const wanted = "direct, agent, host=NODE, uid=ID, cidr=RANGE or id=AGENT";
+  throw unusable("--via", text, wanted);
 }

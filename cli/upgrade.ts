@@ -14,7 +14,7 @@ import { messageOf } from "../platform/errors/error_code.ts";
 import { checkSeen } from "../platform/files/private_files.ts";
 import { within } from "../platform/time/deadline.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
-import { flag, inGroup } from "./flags/flag.ts";
+import { flag, type FlagValues, inGroup } from "./flags/flag.ts";
 import { handoverAddress } from "./flags/program_flags.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
 import { PROXY_ADMIN_PORT } from "./flags/admin_flags.ts";
@@ -202,11 +202,7 @@ interface Found {
   readonly address: string;
 }
 
-interface Which {
-  readonly "command": "any" | Kind;
-  readonly "state-dir": string;
-  readonly "handover-socket": string;
-}
+type Which = FlagValues<typeof FLAGS>;
 
 async function findProcess(
   values: Which,

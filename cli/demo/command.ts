@@ -30,9 +30,7 @@ export const DEMO_COMMAND = defineCommand({
     const stage = new Stage();
     const interrupted = Promise.withResolvers<never>();
     const onSignal = () =>
-      interrupted.reject(
-        failure("Interrupted; all is cleaned up", "TUN119"),
-      );
+      interrupted.reject(failure("Interrupted; all is cleaned up"));
     using _ends = onSignals([...ENDS, "SIGHUP"], onSignal);
     // A signal before the end settles this first; the story then fails unheard.
     interrupted.promise.catch(() => {});

@@ -14,7 +14,7 @@ import {
   askedProgram,
   withWorkers,
 } from "../flags/admin_flags.ts";
-import { flag, inGroup } from "../flags/flag.ts";
+import { flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { pongsOf } from "./asked.ts";
 import { askedClient } from "../program/answer_output.ts";
@@ -101,17 +101,10 @@ export const PING_COMMAND = defineCommand({
   },
 });
 
-type Values = {
-  readonly count: number;
-  readonly interval: number;
-  readonly until: boolean;
-  readonly json: boolean;
-};
-
 async function pingAll(
   node: string,
   clients: readonly AdminClient[],
-  { count, interval, until, json }: Values,
+  { count, interval, until, json }: FlagValues<typeof FLAGS>,
   tally: PingTally,
   { print }: Pick<CommandContext, "print">,
 ): Promise<void> {

@@ -157,11 +157,14 @@ function parseEtcdConfigFile(path: string, text: string): EtcdOptions {
   try {
     return readShape(ETCD_CONFIG, parseJson(text));
   } catch (error) {
-    if (error instanceof DocumentError) {
-      throw configFileRefusal(path, error.message);
-    }
-    if (!(error instanceof FieldError)) throw error;
-    throw configFileRefusal(path, withLine(text, error));
+    const isField = error instanceof FieldError;
+    if (!isField && !(error instanceof DocumentError)) throw error;
+    const problem = isField ? withLine(text, error) : error.message;
+    throw new UsageError(
+      `Cannot use --etcd-config: ${path}: ${problem}, wanted go-etcd's JSON ` +
+        'such as {"cluster": {"machines": ["http://10.0.0.1:2379"]}}',
+      "TUN114",
+    );
   }
 }
 
@@ -198,11 +201,3 @@ export const ETCD_CONFIG: Shape<EtcdOptions> = as(
     return { servers, tls: { cert, key, ca } };
   },
 );
-
-function configFileRefusal(path: string, problem: string): UsageError {
-  return new UsageError(
-    `Cannot use --etcd-config: ${path}: ${problem}, wanted go-etcd's JSON ` +
-      'such as {"cluster": {"machines": ["http://10.0.0.1:2379"]}}',
-    "TUN114",
-  );
-}

@@ -80,17 +80,13 @@ export function hideSecrets(field: string, value: unknown): unknown {
   return SECRET_FIELD.test(field) ? HIDDEN : withoutSecrets(value);
 }
 
-/** A URL's user and password are left out. */
-function withoutUrlSecrets(text: string): string {
-  return text.replaceAll(USER_INFO, `$1${HIDDEN}@`);
-}
-
 /**
  * A text of any kind without what looks like a secret. It would rather hide too
  * much: fingerprints are hidden as well.
  */
 export function withoutSecrets(text: string): string {
-  return withoutTokens(withoutUrlSecrets(withoutKeyEnds(text)))
+  const keyless = withoutKeyEnds(text);
+  return withoutTokens(keyless.replaceAll(USER_INFO, `$1${HIDDEN}@`))
     .replaceAll(KEY, HIDDEN)
     .replaceAll(PACKED_KEY, HIDDEN)
     .replaceAll(COOKIES, `$1${HIDDEN}`)

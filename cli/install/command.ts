@@ -9,6 +9,7 @@
  */
 
 import { messageOf } from "../../platform/errors/error_code.ts";
+import { kindAt } from "../../platform/files/kind_at.ts";
 import { replaceFile } from "../../platform/files/atomic_file.ts";
 import { flag } from "../flags/flag.ts";
 import { joinTokenText } from "../flags/join_flags.ts";
@@ -22,7 +23,7 @@ import {
   defineCommand,
   refuseOperands,
 } from "../program/command.ts";
-import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+import { failure } from "../program/exit_codes.ts";
 import {
   type Kind,
   KINDS,
@@ -198,7 +199,7 @@ function planOf(
     kind,
     program: isInPlace ? file : FOR_ALL,
     isPackaged: file === PACKAGED_PROGRAM &&
-      isThere(`${PACKAGED_UNITS}/tunnel-${kind}.service`),
+      kindAt(`${PACKAGED_UNITS}/tunnel-${kind}.service`) === "file",
     words: without(words, token === "" ? [] : ["join", "join-file"]),
     secrets: new Map(token === "" ? [] : [[environmentName("join"), token]]),
     ...(drain === undefined ? {} : { drainMs: drain }),
@@ -242,12 +243,12 @@ function shown({ path, text, isSecret }: ServiceFile): string {
 function refuseElsewhere(command: string): void {
   const why = Deno.uid() !== 0
     ? "only root may; run it with sudo"
-    : isThere("/run/systemd/system")
+    : kindAt("/run/systemd/system") === "directory"
     ? undefined
     : "systemd does not run here; tunnel install KIND --print shows its units, " +
       "and docs/install.md has other ways";
   if (why === undefined) return;
-  throw new CommandFailure(ExitCode.FAILURE, `Cannot ${command}: ${why}`);
+  throw failure(`Cannot ${command}: ${why}`);
 }
 
 async function install(
@@ -287,8 +288,7 @@ async function install(
   } catch {
     const words = ["-u", service, "-n", "4", "-o", "cat", "--no-pager"];
     const last = await said("journalctl", ...words).catch(messageOf);
-    throw new CommandFailure(
-      ExitCode.FAILURE,
+    throw failure(
       `${service} is installed and does not start; it says: ${last.trim()}` +
         ` (journalctl -u ${service} has all)`,
     );
@@ -307,10 +307,9 @@ async function copyProgram(
   from: string | undefined,
   to: string,
 ): Promise<void> {
-  if (from === to || from === undefined && isThere(to)) return;
+  if (from === to || from === undefined && kindAt(to) === "file") return;
   if (from === undefined) {
-    throw new CommandFailure(
-      ExitCode.FAILURE,
+    throw failure(
       `Cannot install from source: put the packaged file to ${FOR_ALL} first ` +
         "(deno task release makes it)",
     );
@@ -326,10 +325,8 @@ const userLines = () =>
   USERS.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
 
 async function isUp(unit: string): Promise<boolean> {
-  return await said("systemctl", "is-active", unit).then(
-    () => true,
-    () => false,
-  );
+  return await said("systemctl", "is-active", unit)
+    .then(() => true, () => false);
 }
 
 function read(path: string): string | undefined {
@@ -337,15 +334,6 @@ function read(path: string): string | undefined {
     return Deno.readTextFileSync(path);
   } catch {
     return undefined;
-  }
-}
-
-function isThere(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
   }
 }
 
@@ -360,8 +348,7 @@ async function said(command: string, ...args: string[]): Promise<string> {
     if (success) return decoder.decode(stdout);
     throw new Error(decoder.decode(stderr).trim());
   } catch (error) {
-    throw new CommandFailure(
-      ExitCode.FAILURE,
+    throw failure(
       `Cannot run ${command} ${args.join(" ")}: ${messageOf(error)}`,
     );
   }

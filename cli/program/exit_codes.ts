@@ -54,7 +54,7 @@ export class CommandFailure extends Error {
 }
 
 /** What could not be done, with the code of its reason. */
-export function failure(message: string, tunnelCode: Code): CommandFailure {
+export function failure(message: string, tunnelCode?: Code): CommandFailure {
   return new CommandFailure(ExitCode.FAILURE, message, undefined, tunnelCode);
 }
 

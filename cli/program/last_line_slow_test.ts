@@ -12,7 +12,8 @@ async function outcomeOf(program: string): Promise<[number, string]> {
 }
 
 const BEGIN = `
-  import { endWithOneLine, sayInternalErrors } from "${ROOT}cli/program/process_context.ts";
+  import { endWithOneLine, spokenLog } from "${ROOT}cli/program/process_context.ts";
+  import { surviveInternalErrors } from "${ROOT}platform/log/internal_error_log.ts";
   endWithOneLine();
   const say = (text) => Deno.stderr.writeSync(new TextEncoder().encode(text));
 `;
@@ -39,7 +40,7 @@ for (const slip of SLIPS) {
 
 Deno.test("a command that is to live goes on, and says so", async () => {
   const [code, said] = await outcomeOf(`${BEGIN}
-    using _net = sayInternalErrors("forward", { printError: say });
+    using _net = surviveInternalErrors(spokenLog("forward", { printError: say }));
     setTimeout(() => { throw new Error("a slip"); });
     Promise.reject(null);
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -10,7 +10,6 @@
 import type { CommandContext } from "./command.ts";
 import { hasInternalErrorListener } from "../../platform/errors/internal_errors.ts";
 import { asFaultOfOurs } from "../../platform/errors/missing_right.ts";
-import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { ExitCode } from "./exit_codes.ts";
 
@@ -62,7 +61,7 @@ export function endWithOneLine(): void {
   const end = (event: Event, error: unknown) => {
     if (hasInternalErrorListener()) return;
     event.preventDefault();
-    Deno.stderr.writeSync(new TextEncoder().encode(`${lastLine(error)}\n`));
+    writeAll(Deno.stderr, `${lastLine(error)}\n`);
     Deno.exit(ExitCode.FAILURE);
   };
   addEventListener("error", (event) => end(event, event.error));
@@ -94,12 +93,4 @@ export function spokenLog(
     ...{ info() {}, detail() {}, packet() {} },
     ...{ wantsDetails: false, wantsPackets: false },
   };
-}
-
-/** Reports such errors and continues: for commands without a log. */
-export function sayInternalErrors(
-  command: string,
-  context: Pick<CommandContext, "printError">,
-): Disposable {
-  return surviveInternalErrors(spokenLog(command, context));
 }

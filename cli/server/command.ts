@@ -30,6 +30,7 @@ import { workerRole } from "../program/workers/worker_words.ts";
 import type { Replaceable } from "../../net/program/program.ts";
 import { withSomeGroup } from "../flags/program_flags.ts";
 import { adminRemoteOptions } from "./admin_remote.ts";
+import { given } from "../flags/given.ts";
 import { kubeletOptions } from "./kubelet.ts";
 import { serverKubernetes } from "./kubernetes.ts";
 import { membershipOptions } from "./peers.ts";
@@ -125,30 +126,22 @@ async function runServer(
 }
 
 function listenFlags(options: ServerOptions): readonly ListenFlag[] {
-  const { frontend, agents, admin, adminAccess, adminRemote } = options;
-  const { health, kubelet, discovery } = options;
+  const { frontend, agents, admin, health, kubelet, adminRemote } = options;
   const { listen } = frontend;
-  const flags: ListenFlag[] = [
-    listen.kind === "unix"
-      ? ["--uds-name", listen.path]
-      : ["--server-port", listen.address, "--server-bind-address"],
-    ["--agent-port", agents.address, "--agent-bind-address"],
-    ["--admin-port", admin, "--admin-bind-address"],
-    ["--health-port", health, "--health-bind-address"],
-    ["--admin-socket", adminAccess?.socket ?? ""],
+  const ports = given({
+    ...{ agent: agents.address, admin, health },
+    "admin-remote": adminRemote?.address,
+    kubelet: kubelet?.address,
+    server: listen.kind === "unix" ? undefined : listen.address,
+  });
+  return [
+    ...Object.entries(ports).map((
+      [name, address],
+    ): ListenFlag => [`--${name}-port`, address, `--${name}-bind-address`]),
+    ["--uds-name", listen.kind === "unix" ? listen.path : ""],
+    ["--admin-socket", options.adminAccess?.socket ?? ""],
+    ["--discovery-listen", options.discovery?.listen ?? ""],
   ];
-  if (adminRemote !== undefined) {
-    const { address } = adminRemote;
-    flags.push(["--admin-remote-port", address, "--admin-remote-bind-address"]);
-  }
-  if (kubelet !== undefined) {
-    const { address } = kubelet;
-    flags.push(["--kubelet-port", address, "--kubelet-bind-address"]);
-  }
-  if (discovery?.listen !== undefined) {
-    flags.push(["--discovery-listen", discovery.listen]);
-  }
-  return flags;
 }
 
 /** What go-etcd's file may say; as good a password as any. */
@@ -173,7 +166,7 @@ const OF_OTHER_PORTS = /^(?:kubelet|admin-remote|admin-client)-/;
 export function serverFlagRules(
   reading: FlagReading<typeof SERVER_FLAGS>,
 ): readonly FlagRule[] {
-  const { values, given } = reading;
+  const { values } = reading;
   // Which suites there are is known where OpenSSL is.
   const alone = { ...withSomeGroup(values), "cipher-suites": [] };
   return [
@@ -190,7 +183,7 @@ export function serverFlagRules(
           ...reading,
           values: alone,
           given: new Set(
-            [...given].filter((name) => !OF_OTHER_PORTS.test(name)),
+            [...reading.given].filter((name) => !OF_OTHER_PORTS.test(name)),
           ),
         },
         SOME_DIRECTORY,

@@ -142,10 +142,6 @@ function kubeletCa(flags: Flags): string | undefined {
 function portOf(text: string): number {
   const port = Number(text);
   if (/^[0-9]{1,5}$/.test(text) && port >= 1 && port <= 65_535) return port;
-  throw unusable(
-    "--kubelet-localhost-ports",
-    text,
-    "ports (1 to 65535) " +
-      "separated by commas",
-  );
+  const wanted = "ports (1 to 65535) separated by commas";
+  throw unusable("--kubelet-localhost-ports", text, wanted);
 }

@@ -74,12 +74,8 @@ function peerOf(text: string): MembershipOptions["fixed"][number] {
     const address = addressOf("--peers", text.slice(at + 1));
     return { serverId: text.slice(0, at), address };
   }
-  throw unusable(
-    "--peers",
-    text,
-    "ID=HOST:PORT, with the --server-id of " +
-      "that server",
-  );
+  const wanted = "ID=HOST:PORT, with the --server-id of that server";
+  throw unusable("--peers", text, wanted);
 }
 
 function addressOf(flag: string, text: string): string {

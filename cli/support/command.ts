@@ -20,7 +20,7 @@ import {
   defineCommand,
   refuseOperands,
 } from "../program/command.ts";
-import { CommandFailure, ExitCode } from "../program/exit_codes.ts";
+import { failure } from "../program/exit_codes.ts";
 import { type BundledProgram, bundleFiles, tarBytes } from "./bundle.ts";
 
 const GROUP = "The bundle";
@@ -187,13 +187,7 @@ async function write(
   } catch (error) {
     const isThere = error instanceof Deno.errors.AlreadyExists;
     if (!isThere && !isSystemError(error)) throw error;
-    throw new CommandFailure(
-      ExitCode.FAILURE,
-      `Cannot write ${path}: ${
-        isThere ? "there is such a file already" : systemProblem(error)
-      }`,
-      error,
-      "TUN114",
-    );
+    const why = isThere ? "there is such a file already" : systemProblem(error);
+    throw failure(`Cannot write ${path}: ${why}`, "TUN114");
   }
 }

@@ -153,12 +153,8 @@ function identifiers(values: Values, name: string, ip: string): Identifiers {
     return parseIdentifiers(text.replaceAll(/\s*,\s*/g, "&"), "flag");
   } catch (error) {
     if (!(error instanceof IdentifiersError)) throw error;
-    throw unusable(
-      "--agent-identifiers",
-      text,
-      "key=value pairs joined by & " +
-        `or commas. ${error.message}`,
-    );
+    const wanted = `key=value pairs joined by & or commas. ${error.message}`;
+    throw unusable("--agent-identifiers", text, wanted);
   }
 }
 
@@ -174,12 +170,9 @@ function discovery(values: Values): Omit<DiscoveryOptions, "isInside"> {
   const text = values["tunnelserver-service"];
   const match = /^([-a-z0-9]+)\/([-a-z0-9]+):([-a-z0-9]+)$/.exec(text);
   if (match === null) {
-    throw unusable(
-      "--tunnelserver-service",
-      text,
-      "NAMESPACE/NAME:PORT, " +
-        "such as kube-system/x-tunnel-server-svc:tcp",
-    );
+    const wanted = "NAMESPACE/NAME:PORT, such as " +
+      "kube-system/x-tunnel-server-svc:tcp";
+    throw unusable("--tunnelserver-service", text, wanted);
   }
   const [, namespace, name, portName] = match;
   return { namespace: namespace!, name: name!, portName: portName! };
