@@ -16,7 +16,10 @@ import { isFirstWorker } from "../../net/admin/own_group.ts";
 import { profileRoutes } from "../../net/admin/profile_routes.ts";
 import { type AdminPort, apiBeside } from "../../net/listen/admin_port.ts";
 import type { AdminRemote } from "../../net/listen/admin_remote.ts";
-import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
+import {
+  type CredentialFiles,
+  pairFiles,
+} from "../../net/tls/trust/credentials.ts";
 import type { ServerCore } from "./server_core.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import { NODE_ORGANIZATION } from "../identity/leaf_certificates.ts";
@@ -80,12 +83,13 @@ function remoteOf(
 ): AdminRemote | undefined {
   const { adminRemote: remote, tls } = options;
   if (remote === undefined || !isFirstWorker()) return undefined;
-  const { certFile: cert, keyFile: key } = remote.keyPair ??
-    { certFile: agents.cert, keyFile: agents.key };
-  const ca = remote.clientCaFile;
   return {
     address: remote.address,
-    credentials: files.credentials("admin-remote", { cert, key, ca }),
+    credentials: files.credentials("admin-remote", {
+      ...agents,
+      ...pairFiles(remote.keyPair),
+      ca: remote.clientCaFile,
+    }),
     tls,
     whoIs: (peer) =>
       remoteWho(peer, (one) => authorization.policy.adminRoleOf(one)),

@@ -6,7 +6,10 @@
  */
 
 import type { BoundListener } from "../../net/listen/listeners.ts";
-import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
+import {
+  type CredentialFiles,
+  pairFiles,
+} from "../../net/tls/trust/credentials.ts";
 import type { MethodHandler } from "../../proto/grpc/call.ts";
 import { join } from "../../proto/transfer/transfer.ts";
 import { listenFrontend } from "../frontends/frontend_listener.ts";
@@ -65,9 +68,7 @@ export class ServerFrontends {
     const { files, log, timers, metrics } = core.program;
     if (kubelet === undefined) return undefined;
     // Loaded when wanted: most servers have no such port.
-    const { callerFiles, kubeletFiles, KubeletPort } = await import(
-      "../kubelet/kubelet_port.ts"
-    );
+    const { KubeletPort } = await import("../kubelet/kubelet_port.ts");
     this.#kubelet = new KubeletPort(kubelet, {
       ...{ log, timers, metrics },
       tls,
@@ -76,9 +77,16 @@ export class ServerFrontends {
       isServed: (host) => core.serves(host),
       callers: files.credentials(
         "kubelet-port",
-        callerFiles(kubelet, agentFiles),
+        {
+          ...agentFiles,
+          ...pairFiles(kubelet.keyPair),
+          ca: kubelet.callerCaFile,
+        },
       ),
-      kubelets: files.credentials("kubelets", kubeletFiles(kubelet)),
+      kubelets: files.credentials("kubelets", {
+        ...pairFiles(kubelet.clientKeyPair),
+        ca: kubelet.kubeletCaFile,
+      }),
       turnedAway: () => core.metrics.ours.refusedCallers.add(),
     });
     return this.#kubelet.address;

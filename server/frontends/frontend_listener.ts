@@ -19,9 +19,10 @@ import type {
 import { PenaltyQueue } from "../../net/admission/penalty.ts";
 import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
 import type { Stream } from "../../net/stream/stream.ts";
-import type {
-  CredentialFiles,
-  Credentials,
+import {
+  type CredentialFiles,
+  type Credentials,
+  pairFiles,
 } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { HTTP2_ALPN } from "../../proto/link/hello.ts";
@@ -71,8 +72,7 @@ export async function listenFrontend(
     }, listen.deleteExisting);
   }
   const credentials = options.load({
-    cert: listen.keyPair.certFile,
-    key: listen.keyPair.keyFile,
+    ...pairFiles(listen.keyPair),
     ca: listen.caFile,
   });
   // A frontend on TCP always wants a certificate, as upstream's.

@@ -6,7 +6,10 @@
  */
 
 import type { CountingTools } from "../../platform/program/tools.ts";
-import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
+import {
+  type CredentialFiles,
+  pairFiles,
+} from "../../net/tls/trust/credentials.ts";
 import {
   NODE_SUBJECT_PREFIX,
   TUNNEL_SERVER_NAME,
@@ -115,7 +118,7 @@ export async function openAgentTrust(
     anonymousAuthorizer(agents.allowAnonymous, howToJoin(identity, caFile)),
   ];
   const ca = [identity?.files.ca ?? [], caFile ?? []].flat();
-  const pair = keyPair && { cert: keyPair.certFile, key: keyPair.keyFile, ca };
+  const pair = keyPair && { ...pairFiles(keyPair), ca };
   if (identity === undefined) {
     if (pair !== undefined) return { files: pair, authorizers };
     throw new TypeError("Cannot serve agents: no key pair and no identity");

@@ -29,8 +29,8 @@ import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { Credentials } from "../../net/tls/trust/credentials.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import {
+  countRequests,
   EXCHANGES_MAX,
-  KubeletMetrics,
   KubeletPort,
   requestKindOf,
 } from "./kubelet_port.ts";
@@ -392,7 +392,7 @@ Deno.test("one connection too many is told so, and those before it stay", async 
 
 Deno.test("what is counted has few labels, whatever callers write", () => {
   const registry = new MetricRegistry();
-  const metrics = new KubeletMetrics(registry);
+  const metrics = countRequests(registry);
   const paths = ["/exec/a/b/c", "/pods", "/", "/x".repeat(100), '/a"b'];
   for (const path of [...paths, ...paths]) {
     metrics.began(path);

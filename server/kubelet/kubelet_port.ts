@@ -17,10 +17,7 @@ import { lineKey } from "../../platform/log/line_key.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
 import type { Stream } from "../../net/stream/stream.ts";
-import type {
-  CredentialFiles,
-  Credentials,
-} from "../../net/tls/trust/credentials.ts";
+import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Dialer } from "../routing/dialer.ts";
 import { refusalBytes, turnAway } from "../../net/http1/refusal.ts";
@@ -183,7 +180,7 @@ export class KubeletPort {
 function observerOf(
   { log, metrics }: KubeletEnvironment,
 ): ExchangeObserver {
-  const counts = new KubeletMetrics(metrics);
+  const counts = countRequests(metrics);
   return {
     began: ({ path }) => counts.began(path),
     // The path without its query, which contains commands and their input.
@@ -230,33 +227,6 @@ function nodeRefusal(
     `(O=${group}), and nodes have no say over each other`;
 }
 
-// The files that identify clients of the port for kubelets' callers.
-
-/**
- * What callers are shown, and which of them are believed.
- *
- * @param agents What agents are shown.
- */
-export function callerFiles(
-  { keyPair, callerCaFile }: KubeletOptions,
-  agents: CredentialFiles,
-): CredentialFiles {
-  const { certFile: cert, keyFile: key } = keyPair ??
-    { certFile: agents.cert, keyFile: agents.key };
-  return { cert, key, ca: callerCaFile };
-}
-
-/** What kubelets are shown, and which of them are believed. */
-export function kubeletFiles(
-  { clientKeyPair, kubeletCaFile }: KubeletOptions,
-): CredentialFiles {
-  return {
-    cert: clientKeyPair?.certFile,
-    key: clientKeyPair?.keyFile,
-    ca: kubeletCaFile,
-  };
-}
-
 /** First parts of kubelets' paths (its `server.go`); all others are `other`. */
 const KINDS: ReadonlySet<string> = new Set([
   ...["attach", "checkpoint", "configz", "containerLogs", "debug", "exec"],
@@ -274,35 +244,30 @@ export function requestKindOf(path: string): string {
  * What the kubelet front end counts: requests by purpose and by answer. Neither
  * label is a caller's text, so there are few.
  */
-export class KubeletMetrics {
-  readonly #requests;
-  readonly #inFlight;
-
-  constructor(registry: MetricRegistry) {
-    this.#requests = registry.labelled(
-      "counter",
-      `${SERVER_PREFIX}kubelet_requests_total`,
-      "Requests to kubelets that are over, by what they are for and the first " +
-        "digit of the status; none when the caller left before there was one.",
-      ["kind", "status"],
-    );
-    this.#inFlight = registry.labelled(
-      "gauge",
-      `${SERVER_PREFIX}kubelet_requests_in_flight`,
-      "Requests to kubelets under way, by what they are for.",
-      ["kind"],
-    );
-  }
-
-  began(path: string): void {
-    this.#inFlight.with(requestKindOf(path)).add();
-  }
-
-  /** @param status 0: there was none. */
-  ended(path: string, status: number): void {
-    const kind = requestKindOf(path);
-    this.#inFlight.with(kind).add(-1);
-    const text = status === 0 ? "none" : `${Math.floor(status / 100)}xx`;
-    this.#requests.with(kind, text).add();
-  }
+export function countRequests(
+  registry: MetricRegistry,
+): { began(path: string): void; ended(path: string, status: number): void } {
+  const requests = registry.labelled(
+    "counter",
+    `${SERVER_PREFIX}kubelet_requests_total`,
+    "Requests to kubelets that are over, by what they are for and the first " +
+      "digit of the status; none when the caller left before there was one.",
+    ["kind", "status"],
+  );
+  const inFlight = registry.labelled(
+    "gauge",
+    `${SERVER_PREFIX}kubelet_requests_in_flight`,
+    "Requests to kubelets under way, by what they are for.",
+    ["kind"],
+  );
+  return {
+    began: (path) => inFlight.with(requestKindOf(path)).add(),
+    // 0: there was none.
+    ended: (path, status) => {
+      const kind = requestKindOf(path);
+      inFlight.with(kind).add(-1);
+      const text = status === 0 ? "none" : `${Math.floor(status / 100)}xx`;
+      requests.with(kind, text).add();
+    },
+  };
 }

@@ -79,11 +79,11 @@ export async function kubeletRouteOf(
   const { node, kubelet } = named === undefined || named === ""
     ? await nodeOf(request, arrival, options)
     : { node: targetHost(named), kubelet: undefined };
-  const target = dest ?? kubelet ?? parseAuthority(request.host, "Host");
+  const meant = dest ?? kubelet ?? parseAuthority(request.host, "Host");
   return {
     node,
-    address: authorityText(dialed(target, options.localhostPorts)),
-    names: namesOf(node, target),
+    address: dialedAddress(meant, options.localhostPorts),
+    names: namesOf(node, meant),
   };
 }
 
@@ -131,12 +131,12 @@ function meantBy(
   return !isSaid && isServed(came.host) ? came : said;
 }
 
-function dialed(
+function dialedAddress(
   { host, port }: HttpAuthority,
   localhostPorts: ReadonlySet<number>,
-): HttpAuthority {
-  if (!localhostPorts.has(port)) return { host, port };
-  return { host: isIP(host) === 6 ? "::1" : "127.0.0.1", port };
+): string {
+  if (!localhostPorts.has(port)) return hostPort(host, port);
+  return hostPort(isIP(host) === 6 ? "::1" : "127.0.0.1", port);
 }
 
 /** The node's own names: loopback addresses are everybody's. */
@@ -174,11 +174,6 @@ export function parseAuthority(text: string, header: string): HttpAuthority {
     );
   }
   return { host, port };
-}
-
-/** The other way round. */
-export function authorityText({ host, port }: HttpAuthority): string {
-  return hostPort(host, port);
 }
 
 /**

@@ -34,6 +34,13 @@ export interface CredentialFiles {
   readonly ca?: string | readonly string[] | undefined;
 }
 
+/** The files of a pair among those; none where there is no pair. */
+export function pairFiles(
+  pair: KeyPairFiles | undefined,
+): Pick<CredentialFiles, "cert" | "key"> {
+  return pair === undefined ? {} : { cert: pair.certFile, key: pair.keyFile };
+}
+
 /** What TLS is given; PEM. Empty texts are absent files. */
 export interface TlsMaterial {
   readonly cert: string;
