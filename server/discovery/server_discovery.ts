@@ -57,7 +57,7 @@ export class ServerDiscovery extends Discovery {
   ) {
     const { log, timers, policy, letsAnonymous, memory, peers } = environment;
     const membership = new MembershipSource({
-      ...{ log, timers },
+      ...{ log, timers, now: Date.now },
       ...withoutAbsent({ settleMs: options.settleMs, memory, peers }),
       mayOffer: (node, service) => policy().mayOffer(node, service),
       authorize: (peer, services) =>

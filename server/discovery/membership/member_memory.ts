@@ -21,8 +21,8 @@ export interface RememberedAgent {
   readonly offers: readonly OfferedName[];
   /** Milliseconds since 1970. */
   readonly seenMs: number;
-  /** Absent: it had no link then, or the server that saved it did not say. */
-  readonly state?: "ready" | "serving";
+  /** `unready`: it had no link, or the server that saved it did not say. */
+  readonly state: "ready" | "serving" | "unready";
 }
 
 /** Where `MembershipSource` saves agents. */
@@ -84,7 +84,7 @@ export function agentsOf(list: unknown): RememberedAgent[] {
   }
   return list.map(({ id, node, offers, seenMs, state }) => ({
     ...{ id, node, seenMs },
-    ...state === "ready" || state === "serving" ? { state } : {},
+    state: state === "ready" || state === "serving" ? state : "unready",
     offers: Object.freeze(offers.map(offerOf)),
   }));
 }

@@ -15,7 +15,7 @@ function agent(id: string, seenMs: number): RememberedAgent {
     address: "127.0.0.1",
     targetPort: 8080,
   };
-  return { id, node: id, offers: [offer], seenMs };
+  return { id, node: id, offers: [offer], seenMs, state: "unready" };
 }
 
 async function recordsIn(root: string, id: string, log: RecordedLog) {

@@ -36,13 +36,13 @@ import type { Timer } from "../../../proto/sync/clock.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { provenNames } from "../../../policy/subject.ts";
 import type { AnnouncementDecision, OfferedName } from "./announcement.ts";
-import type { MemberMemory } from "./member_memory.ts";
+import type { MemberMemory, RememberedAgent } from "./member_memory.ts";
 import {
   endpointsFrom,
   type OfferingMember,
   serviceFrom,
 } from "./offered_service.ts";
-import type { OfferingAgent, PeerOffers } from "./shared_offers.ts";
+import type { PeerOffers } from "./shared_offers.ts";
 
 /** How long an agent without a link is remembered. */
 export const FORGET_MS = 600_000;
@@ -100,7 +100,7 @@ export interface MembershipSourceOptions extends Tools {
   /** Absent: other servers' agents are not known. */
   readonly peers?: PeerOffers;
   /** Milliseconds since 1970; for what is saved. */
-  readonly now?: () => number;
+  readonly now: () => number;
   /** Whether a node may still offer a service; absent: every node every one. */
   mayOffer?(node: string, service: string): boolean;
 }
@@ -163,7 +163,7 @@ export class MembershipSource implements Source {
 
   /** Restores remembered agents, without a link for now. */
   async #recall(memory: MemberMemory, settleMs: number): Promise<void> {
-    const { timers, now = Date.now } = this.options;
+    const { timers, now } = this.options;
     const agents = await memory.load();
     if (this.#sink === undefined) return;
     const nowMs = now();
@@ -215,16 +215,15 @@ export class MembershipSource implements Source {
   }
 
   #keep(): void {
-    const { now = Date.now, memory } = this.options;
+    const { now, memory } = this.options;
     const nowMs = now();
     const agents = [...this.#agents.values()]
       .filter(({ offers, known }) =>
         offers.length > 0 && known.kind !== "heard"
       )
-      .map(({ id, node, offers, links, seenMs, own }) => ({
-        ...{ id, node, offers },
+      .map(({ id, node, offers, links, seenMs, state }) => ({
+        ...{ id, node, offers, state },
         seenMs: links.size > 0 ? nowMs : seenMs,
-        ...own === undefined ? {} : { state: own },
       }));
     this.#saving = this.#saving.then(() => memory!.save(agents));
   }
@@ -268,7 +267,7 @@ export class MembershipSource implements Source {
     if (!agent?.links.delete(link)) return;
     this.#report(agent.services());
     if (agent.links.size > 0) return;
-    agent.seenMs = (this.options.now ?? Date.now)();
+    agent.seenMs = this.options.now();
     const elsewhere = this.options.peers?.current.get(agent.id);
     if (elsewhere !== undefined && elsewhere.state !== "unready") {
       return this.#believe(agent, elsewhere);
@@ -312,9 +311,11 @@ export class MembershipSource implements Source {
   }
 
   /** An agent without a link here is what another server says. */
-  #believe(agent: Agent, { node, offers, state, seenMs }: OfferingAgent): void {
-    const { now = Date.now } = this.options;
-    const leftMs = FORGET_MS - Math.max(0, now() - seenMs);
+  #believe(
+    agent: Agent,
+    { node, offers, state, seenMs }: RememberedAgent,
+  ): void {
+    const leftMs = FORGET_MS - Math.max(0, this.options.now() - seenMs);
     if (state === "unready" && leftMs <= 0) return this.#forget(agent);
     this.#agents.set(agent.id, agent);
     const { known: before } = agent;
@@ -495,7 +496,7 @@ type Known =
   /** It had, maybe in an earlier life of this server, and lost the last one. */
   | { readonly kind: "lost" }
   /** Only another server's report of it. */
-  | { readonly kind: "heard"; readonly state: OfferingAgent["state"] };
+  | { readonly kind: "heard"; readonly state: RememberedAgent["state"] };
 
 /** One agent with all its links. */
 class Agent implements OfferingMember {
@@ -518,14 +519,10 @@ class Agent implements OfferingMember {
 
   constructor(readonly id: string) {}
 
-  get state(): "ready" | "serving" | "unready" {
-    const { own, known } = this;
-    return own ?? (known.kind === "heard" ? known.state : "unready");
-  }
-
-  /** The state of its links here; `undefined`: it has none. */
-  get own(): "ready" | "serving" | undefined {
-    if (this.links.size === 0) return undefined;
+  get state(): RememberedAgent["state"] {
+    if (this.links.size === 0) {
+      return this.known.kind === "heard" ? this.known.state : "unready";
+    }
     const isDraining = [...this.links].every((link) => link.isDraining);
     return isDraining ? "serving" : "ready";
   }

@@ -18,7 +18,7 @@ import {
 } from "../../../tests/support/watch/scripted_source.ts";
 import { authorizeAnnouncement } from "./announcement.ts";
 import type { MemberMemory, RememberedAgent } from "./member_memory.ts";
-import type { OfferingAgent, PeerOffers } from "./shared_offers.ts";
+import type { PeerOffers } from "./shared_offers.ts";
 import {
   AGENT_KEEP_MS,
   ANNOUNCE_INTERVAL_MS,
@@ -77,7 +77,7 @@ class KeptMembers implements MemberMemory {
 
 /** Other servers, played by the test. */
 class ScriptedPeers implements PeerOffers {
-  current: ReadonlyMap<string, OfferingAgent> = new Map();
+  current: ReadonlyMap<string, RememberedAgent> = new Map();
   #changed: () => void = () => {};
 
   start(changed: () => void): void {
@@ -90,7 +90,7 @@ class ScriptedPeers implements PeerOffers {
     return Promise.resolve();
   }
 
-  say(...agents: readonly OfferingAgent[]): void {
+  say(...agents: readonly RememberedAgent[]): void {
     this.current = new Map(agents.map((agent) => [agent.id, agent]));
     this.#changed();
   }
@@ -98,9 +98,9 @@ class ScriptedPeers implements PeerOffers {
 
 /** `edge-1` as another server has it. */
 function elsewhere(
-  state: OfferingAgent["state"],
+  state: RememberedAgent["state"],
   { port = 9090, seenMs = 0, id = "edge-1" } = {},
-): OfferingAgent {
+): RememberedAgent {
   const accepted = {
     ...{ service: "default/web", namespace: "default", name: "web" },
     ...{ port: 80, protocol: "tcp" as const, appProtocol: "" },
@@ -511,7 +511,7 @@ Deno.test("a server saves what it has seen itself, and whether it has a link", a
   await source.stop();
   assertEquals(
     memory.agents.map(({ id, state }) => [id, state]),
-    [["near", "ready"], ["lost", undefined]],
+    [["near", "ready"], ["lost", "unready"]],
   );
 });
 

@@ -25,7 +25,6 @@ import {
   type MemberMemory,
   type RememberedAgent,
 } from "./member_memory.ts";
-import type { OfferedName } from "./announcement.ts";
 
 /** Texts among which a server's agents are divided. */
 export const SHARDS = 64;
@@ -63,13 +62,13 @@ interface PeerTexts {
 export class SharedOffers implements PeerOffers, MemberMemory {
   readonly #peers = new Map<string, PeerTexts>();
   readonly #said = new Map<string, string>();
-  #current: ReadonlyMap<string, OfferingAgent> = new Map();
+  #current: ReadonlyMap<string, RememberedAgent> = new Map();
   #changed: (() => void) | undefined;
   #problem = "";
 
   constructor(private readonly options: SharedOffersOptions) {}
 
-  get current(): ReadonlyMap<string, OfferingAgent> {
+  get current(): ReadonlyMap<string, RememberedAgent> {
     return this.#current;
   }
 
@@ -105,7 +104,7 @@ export class SharedOffers implements PeerOffers, MemberMemory {
       const part = shardPart(fnv1a(agent.id) % SHARDS);
       const { state, seenMs } = agent;
       // Otherwise every text would change each time.
-      const entry = { ...agent, seenMs: state === undefined ? seenMs : 0 };
+      const entry = { ...agent, seenMs: state === "unready" ? seenMs : 0 };
       const entries = shards.get(part) ?? [];
       entries.push(JSON.stringify(entry));
       shards.set(part, entries);
@@ -176,14 +175,14 @@ function readText(text: string): readonly RememberedAgent[] {
 function mergedOf(
   peers: Iterable<PeerTexts>,
   nowMs: number,
-): ReadonlyMap<string, OfferingAgent> {
-  const merged = new Map<string, OfferingAgent>();
+): ReadonlyMap<string, RememberedAgent> {
+  const merged = new Map<string, RememberedAgent>();
   for (const { parts, goneMs } of peers) {
-    for (const { state, ...agent } of [...parts.values()].flat()) {
-      const known: OfferingAgent = {
+    for (const agent of [...parts.values()].flat()) {
+      const known: RememberedAgent = {
         ...agent,
-        seenMs: state === undefined ? agent.seenMs : goneMs ?? nowMs,
-        state: goneMs === undefined ? state ?? "unready" : "unready",
+        seenMs: agent.state === "unready" ? agent.seenMs : goneMs ?? nowMs,
+        state: goneMs === undefined ? agent.state : "unready",
       };
       const other = merged.get(agent.id);
       if (other === undefined || isBetter(known, other)) {
@@ -194,36 +193,20 @@ function mergedOf(
   return merged;
 }
 
-/** An agent in another server's report. */
-export interface OfferingAgent {
-  readonly id: string;
-  /** The name that it proved; empty: none. */
-  readonly node: string;
-  /**
-   * The other server has authorized them by its rules; the rules here count as
-   * well.
-   */
-  readonly offers: readonly OfferedName[];
-  /** `unready`: it has no link there any more, or that server is gone. */
-  readonly state: "ready" | "serving" | "unready";
-  /** When it was linked there last, in milliseconds since 1970. */
-  readonly seenMs: number;
-}
-
 /** Receives the agents of other servers, never those of this one. */
 export interface PeerOffers {
   /**
    * Each agent once: of several servers that name it, the one that counts by
    * {@linkcode isBetter}. Another object after each change.
    */
-  readonly current: ReadonlyMap<string, OfferingAgent>;
+  readonly current: ReadonlyMap<string, RememberedAgent>;
   /** Begins to look; `changed` is called after each change of `current`. */
   start(changed: () => void): void;
   /** Settles when its last part has stopped. */
   stop(): Promise<void>;
 }
 
-const RANKS: Readonly<Record<OfferingAgent["state"], number>> = {
+const RANKS: Readonly<Record<RememberedAgent["state"], number>> = {
   ready: 2,
   serving: 1,
   unready: 0,
@@ -233,7 +216,10 @@ const RANKS: Readonly<Record<OfferingAgent["state"], number>> = {
  * Whether `one` is a better report of an agent than `other`: a standing link
  * before a lost one, then the later sighting.
  */
-export function isBetter(one: OfferingAgent, other: OfferingAgent): boolean {
+export function isBetter(
+  one: RememberedAgent,
+  other: RememberedAgent,
+): boolean {
   const byState = RANKS[one.state] - RANKS[other.state];
   return byState !== 0 ? byState > 0 : one.seenMs > other.seenMs;
 }

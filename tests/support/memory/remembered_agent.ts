@@ -6,10 +6,10 @@
 
 import type { RememberedAgent } from "../../../server/discovery/membership/member_memory.ts";
 
-/** @param state Of its service; absent: nobody is linked to it. */
+/** @param state Of its service. */
 export function rememberedAgent(
   id: string,
-  state?: RememberedAgent["state"],
+  state: RememberedAgent["state"] = "unready",
   seenMs = 5,
 ): RememberedAgent {
   const offer = {
@@ -17,6 +17,5 @@ export function rememberedAgent(
     ...{ port: 80, protocol: "tcp" as const, appProtocol: "" },
     ...{ address: "127.0.0.1", targetPort: 8080 },
   };
-  const known = { id, node: id, offers: [offer], seenMs };
-  return state === undefined ? known : { ...known, state };
+  return { id, node: id, offers: [offer], seenMs, state };
 }
