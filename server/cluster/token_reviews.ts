@@ -25,7 +25,6 @@ export const REMEMBERED_MAX = 10_000;
 
 /** Reviews tokens, and remembers those that are good. */
 export class TokenReviews {
-  readonly #review: (token: string) => Promise<ReviewedToken>;
   readonly #queue: ReviewQueue;
   /** By the token's SHA-256: a dump of this process holds no token. */
   readonly #known = new Map<
@@ -39,11 +38,10 @@ export class TokenReviews {
    * @param rememberedMax See {@linkcode REMEMBERED_MAX}.
    */
   constructor(
-    review: (token: string) => Promise<ReviewedToken>,
+    private readonly review: (token: string) => Promise<ReviewedToken>,
     private readonly clock: Clock,
     private readonly rememberedMax = REMEMBERED_MAX,
   ) {
-    this.#review = review;
     this.#queue = new ReviewQueue(clock);
   }
 
@@ -70,7 +68,7 @@ export class TokenReviews {
 
   async #ask(hash: string, token: string): Promise<ReviewedToken> {
     const beginMs = this.clock.now();
-    const found = await this.#review(token);
+    const found = await this.review(token);
     if (found.kind === "service-account") {
       this.#remember(hash, found, beginMs + BELIEVED_MS);
     }

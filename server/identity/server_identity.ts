@@ -21,11 +21,7 @@ import type { Timer } from "../../proto/sync/clock.ts";
 import type { Authorizer } from "../links/authorizer.ts";
 import type { ConnectionPeer } from "../links/agent_port.ts";
 import type { ServerIdentityOptions } from "../options.ts";
-import {
-  openOrCreateState,
-  type OpenState,
-  type StateSource,
-} from "../state/open_state.ts";
+import { openOrCreateState, type StateSource } from "../state/open_state.ts";
 import {
   AUTHORITY_ROLES,
   type DirectoryStore,
@@ -100,17 +96,12 @@ export interface ServerIdentityEnvironment {
 
 /** The server's own authority and the nodes that it knows, on disk. */
 export class ServerIdentity {
-  readonly state: Store;
   /** Joined nodes, for lists. */
   readonly book: NodeBook;
-  /** The data of this machine alone. */
-  readonly #local: DirectoryStore;
-  readonly #log: Log;
   readonly #service: JoinService;
   readonly #authorizerOptions: NodeAuthorizerOptions;
   /** Read at the start only if unauthenticated peers are admitted. */
   readonly #granted: GrantedAddresses;
-  readonly #admitsAnonymous: boolean;
   readonly #duplicates: DuplicateRecords;
   /** One after the other: the last word stays. */
   #keeping: Promise<void> = Promise.resolve();
@@ -125,16 +116,15 @@ export class ServerIdentity {
   #maintenance: Timer | undefined;
 
   private constructor(
-    { store: state, local }: OpenState,
+    readonly state: Store,
+    /** The data of this machine alone. */
+    private readonly local: DirectoryStore,
     authorities: Authorities,
     private readonly options: ServerIdentityOptions,
-    { log, metrics, grants, trustsOthers, admitsAnonymous }:
-      ServerIdentityEnvironment,
+    private readonly environment: ServerIdentityEnvironment,
   ) {
-    this.state = state;
-    this.#local = local;
+    const { log, metrics, grants, trustsOthers } = environment;
     this.#authorities = authorities;
-    this.#log = log;
     const nodes = new NodeStore(state);
     this.book = new NodeBook(nodes);
     const trusted = () => this.#authorities;
@@ -147,7 +137,6 @@ export class ServerIdentity {
       grants,
     };
     this.#granted = new GrantedAddresses({ nodes, grants, log });
-    this.#admitsAnonymous = admitsAnonymous;
     this.#duplicates = new DuplicateRecords(state);
     this.#service = new JoinService({
       state,
@@ -195,7 +184,8 @@ export class ServerIdentity {
     );
     const authorities = await loadAuthorities(state.store);
     const identity = new ServerIdentity(
-      state,
+      state.store,
+      state.local,
       authorities,
       options,
       environment,
@@ -213,8 +203,8 @@ export class ServerIdentity {
 
   /** For TLS on the agent port; see `Credentials`. */
   get files(): Required<CredentialFiles> {
-    const server = this.#local.path(SERVER_FILE);
-    return { cert: server, key: server, ca: this.#local.path("ca/bundle.crt") };
+    const server = this.local.path(SERVER_FILE);
+    return { cert: server, key: server, ca: this.local.path("ca/bundle.crt") };
   }
 
   /** The one that issues, and those that are trusted besides. */
@@ -240,13 +230,13 @@ export class ServerIdentity {
    * in.
    */
   get anonymousAuthorizers(): readonly Authorizer[] {
-    return this.#admitsAnonymous ? [this.#granted.authorize] : [];
+    return this.environment.admitsAnonymous ? [this.#granted.authorize] : [];
   }
 
   /** About links that stand, when something has changed. */
   get standing(): readonly Authorizer[] {
     const standing = standingLinkAuthorizer(this.#authorizerOptions);
-    if (!this.#admitsAnonymous) return [standing];
+    if (!this.environment.admitsAnonymous) return [standing];
     return [standing, this.#granted.authorizeStanding];
   }
 
@@ -279,7 +269,7 @@ export class ServerIdentity {
         await this.#duplicates.remove(record.node);
       } else await this.#duplicates.write(record);
     }).catch((error: Error) =>
-      this.#log.warn(
+      this.environment.log.warn(
         `Cannot keep for \`tunnel node list\` that ${record.node} is linked ` +
           `twice: ${error.message}`,
         { code: "TUN905" },
@@ -310,7 +300,9 @@ export class ServerIdentity {
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       // It is said again when the agent links again.
-      if (!(error instanceof StoreAwayError)) logState(this.#log, error);
+      if (!(error instanceof StoreAwayError)) {
+        logState(this.environment.log, error);
+      }
     }
   }
 
@@ -318,7 +310,7 @@ export class ServerIdentity {
   noteAddress(agents: string): Promise<boolean> {
     const { serverNames } = this.options;
     const serving = { agents, names: serverNames };
-    return noteAddress(this.#local, serving, (line) => this.#warnUnkept(line));
+    return noteAddress(this.local, serving, (line) => this.#warnUnkept(line));
   }
 
   /** Starts to notice changes and to renew the server's certificate. */
@@ -328,7 +320,7 @@ export class ServerIdentity {
     this.#stopWatching = this.state.watch({
       onChange: (folder, names) =>
         folder === "ca" ? this.#noteAuthorities(names) : this.#noteNodes(names),
-      onProblem: (line) => this.#log.warn(line, { code: "TUN802" }),
+      onProblem: (line) => this.environment.log.warn(line, { code: "TUN802" }),
     });
     const maintain = () => {
       this.#maintenance = systemTimers.after(MAINTENANCE_MS, () => {
@@ -349,14 +341,18 @@ export class ServerIdentity {
       this.#events?.onReloaded();
       if (hasChanged || isRenewed) this.#events?.onCredentials();
       if (!hasChanged) return;
-      this.#log.info("the certificate authorities have changed", {
+      this.environment.log.info("the certificate authorities have changed", {
         issuing: authorityIdOf(this.#authorities.current.facts),
       });
       this.#events?.onAuthorities(this.bundle);
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       this.#events?.onReloaded(error.message);
-      logState(this.#log, error, "; the earlier content stays in use");
+      logState(
+        this.environment.log,
+        error,
+        "; the earlier content stays in use",
+      );
     }
   }
 
@@ -382,7 +378,7 @@ export class ServerIdentity {
     this.#granted.load().then(
       () => this.#events?.onNode(),
       (error) =>
-        this.#log.error(`Cannot read the nodes: ${error.message}`, {
+        this.environment.log.error(`Cannot read the nodes: ${error.message}`, {
           code: tunnelCodeOf(error) ?? "TUN801",
         }),
     );
@@ -396,24 +392,24 @@ export class ServerIdentity {
   }
 
   #warnUnkept(line: string): void {
-    this.#log.warn(line, { code: "TUN905" });
+    this.environment.log.warn(line, { code: "TUN905" });
   }
 
   /** Files that follow from the authorities. @returns Whether the leaf is new. */
   #renewFiles(): Promise<boolean> {
     const { serverNames } = this.options;
-    return this.#local.exclusively(async () => {
+    return this.local.exclusively(async () => {
       const warn = (line: string) => this.#warnUnkept(line);
-      await repairBundle(this.#local, this.#authorities, warn);
+      await repairBundle(this.local, this.#authorities, warn);
       const why = await ensureServerLeaf(
-        this.#local,
+        this.local,
         this.#authorities,
         serverNames,
         Date.now(),
         warn,
       );
       if (why === undefined) return false;
-      this.#log.info(`issued a certificate for this server: ${why}`);
+      this.environment.log.info(`issued a certificate for this server: ${why}`);
       return true;
     });
   }

@@ -55,9 +55,6 @@ export function meteredStream(
 }
 
 class MeteredStream extends StreamLayer implements StreamUser {
-  readonly #admitted: Charged;
-  readonly #timers: Timers;
-  readonly #over: (reason: string) => void;
   #user: StreamUser | undefined;
   /** What may still be read in this turn. */
   #left = 0;
@@ -69,14 +66,11 @@ class MeteredStream extends StreamLayer implements StreamUser {
 
   constructor(
     stream: Stream,
-    admitted: Charged,
-    timers: Timers,
-    over: (reason: string) => void,
+    private readonly admitted: Charged,
+    private readonly timers: Timers,
+    private readonly over: (reason: string) => void,
   ) {
     super(stream);
-    this.#admitted = admitted;
-    this.#timers = timers;
-    this.#over = over;
     stream.notify(this);
   }
 
@@ -87,12 +81,12 @@ class MeteredStream extends StreamLayer implements StreamUser {
   onReady(hint: number): void {
     if (!this.below.isOpen) this.#timer?.cancel();
     if (!this.#isMetered) return this.#user?.onReady(hint);
-    const startMs = this.#timers.now();
+    const startMs = this.timers.now();
     this.#left = SLICE_BYTES;
     this.#wantsMore = false;
     this.#user?.onReady(hint);
     this.#left = 0;
-    if (this.#isMetered) this.#charge(this.#timers.now() - startMs);
+    if (this.#isMetered) this.#charge(this.timers.now() - startMs);
     if (this.#wantsMore) this.goOn();
   }
 
@@ -108,7 +102,7 @@ class MeteredStream extends StreamLayer implements StreamUser {
     const count = this.below.read(into.subarray(0, this.#left));
     if (count <= 0) return count;
     this.#left -= count;
-    if (this.#admitted.takeBytes(count)) return count;
+    if (this.admitted.takeBytes(count)) return count;
     this.#end(
       `it sent more than ${UNAUTHENTICATED_BYTES_MAX} bytes, and not who it is`,
     );
@@ -116,7 +110,7 @@ class MeteredStream extends StreamLayer implements StreamUser {
   }
 
   get #isMetered(): boolean {
-    return this.#admitted.isUnauthenticated && this.#lateBytes === undefined;
+    return this.admitted.isUnauthenticated && this.#lateBytes === undefined;
   }
 
   #readLater(): number {
@@ -127,13 +121,13 @@ class MeteredStream extends StreamLayer implements StreamUser {
   }
 
   #charge(ms: number): void {
-    if (this.#admitted.takeWork(ms)) return;
+    if (this.admitted.takeWork(ms)) return;
     this.#end("unauthenticated peers from there made too much work");
   }
 
   #end(reason: string): void {
     this.#lateBytes = 0;
-    this.#over(reason);
+    this.over(reason);
     this.goOn();
   }
 
@@ -143,8 +137,8 @@ class MeteredStream extends StreamLayer implements StreamUser {
       if (count <= 0) return count;
       this.#lateBytes! += count;
     }
-    this.#timer ??= this.#timers.after(FLUSH_MS, () => {
-      this.#admitted.linger();
+    this.#timer ??= this.timers.after(FLUSH_MS, () => {
+      this.admitted.linger();
       this.close();
     });
     return WOULD_BLOCK;

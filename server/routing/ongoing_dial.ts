@@ -87,13 +87,6 @@ type WayAttempt = Attempt<Choice, Conduit>;
 /** One dial, from the first question to an agent to its answer. */
 export class OngoingDial extends Race<Choice, Conduit>
   implements PendingDial, BegunDial {
-  /** The way whose answer counts; others are asked beside it. */
-  #choice: Choice;
-  readonly #request: IdentifiedDial;
-  readonly #answer: DialAnswer;
-  readonly #options: DialerOptions;
-  readonly #another: Another;
-  readonly #hasChoice: () => boolean;
   readonly #tried: DialWay[] = [];
   /** When it was asked for, by the clock. */
   readonly askedMs: number;
@@ -109,41 +102,36 @@ export class OngoingDial extends Race<Choice, Conduit>
    */
   #earlyBytes = 0;
 
+  /** @param choice The way whose answer counts; others are asked beside it. */
   constructor(
-    first: Choice,
-    request: IdentifiedDial,
-    answer: DialAnswer,
-    options: DialerOptions,
-    another: Another,
-    hasChoice: () => boolean,
+    private choice: Choice,
+    private readonly request: IdentifiedDial,
+    private readonly answer: DialAnswer,
+    private readonly options: DialerOptions,
+    private readonly another: Another,
+    private readonly hasChoice: () => boolean,
   ) {
     super(options.timers, SECOND_OPINION_MS);
-    this.#choice = first;
-    this.#request = request;
-    this.#answer = answer;
-    this.#options = options;
-    this.#another = another;
-    this.#hasChoice = hasChoice;
-    this.askedMs = first.record?.startMs ?? options.timers.now();
+    this.askedMs = choice.record?.startMs ?? options.timers.now();
   }
 
   /** The connection's. */
   get id(): ConnectionId {
-    return this.#request.id;
+    return this.request.id;
   }
 
   /** The request, and the agent that is asked. */
   get facts(): ConnectionFacts {
-    return dialFacts(this.#request, this.#way);
+    return dialFacts(this.request, this.#way);
   }
 
   get countedAs(): string | undefined {
-    return countedAs(this.#request.caller);
+    return countedAs(this.request.caller);
   }
 
   /** See `ReportedDial`. */
   get path(): DialPath {
-    return pathOf(this.#request, this.#way);
+    return pathOf(this.request, this.#way);
   }
 
   get agentId(): string | undefined {
@@ -151,11 +139,11 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   get span(): Span | undefined {
-    return this.#request.span;
+    return this.request.span;
   }
 
   get record(): DialRecord | undefined {
-    return this.#choice.record;
+    return this.choice.record;
   }
 
   get earlyBytes(): number {
@@ -163,7 +151,7 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   get #way(): DialWay {
-    return this.#choice.way;
+    return this.choice.way;
   }
 
   /** Ended by its user or an operator. */
@@ -173,7 +161,7 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   start(): void {
-    const { timers, dialTimeoutMs, reports } = this.#options;
+    const { timers, dialTimeoutMs, reports } = this.options;
     reports.began(this);
     if (dialTimeoutMs > 0) {
       this.#deadline = timers.after(dialTimeoutMs, () => this.#onDeadline());
@@ -182,7 +170,7 @@ export class OngoingDial extends Race<Choice, Conduit>
       if (this.#isLeftToOthers()) return;
       this.#isHeld = this.#isInDoubt;
       if (!this.#isHeld) this.#takeEarlyData();
-      this.enter(this.#choice);
+      this.enter(this.choice);
     } catch (error) {
       // An internal error: its entry in the list, its count and its timer end
       // here.
@@ -193,11 +181,11 @@ export class OngoingDial extends Race<Choice, Conduit>
 
   /** Another agent may be the one that will receive the caller's bytes. */
   get #isInDoubt(): boolean {
-    return !this.#way.isProven && this.#hasChoice();
+    return !this.#way.isProven && this.hasChoice();
   }
 
   #takeEarlyData(): Uint8Array {
-    const earlyData = this.#request.takeEarlyData();
+    const earlyData = this.request.takeEarlyData();
     this.#earlyBytes = earlyData.length;
     if (earlyData.length > 0) this.#earlyData = earlyData;
     return earlyData;
@@ -207,16 +195,16 @@ export class OngoingDial extends Race<Choice, Conduit>
     const { asked } = attempt;
     const { way } = asked;
     const earlyData = this.#earlyData;
-    const { id } = this.#request;
-    asked.span = waySpan(way, this.#request.trace);
-    const trace = asked.span?.context ?? this.#request.trace;
+    const { id } = this.request;
+    asked.span = waySpan(way, this.request.trace);
+    const trace = asked.span?.context ?? this.request.trace;
     this.#tried.push(way);
     if (earlyData !== undefined) this.sayTo(attempt);
     asked.pending = attempt.pending = way.dial(
       attempt,
       { id, trace, earlyData },
     );
-    if (asked !== this.#choice || this.#hasChoice()) {
+    if (asked !== this.choice || this.hasChoice()) {
       way.whenAlive(() => this.#release(attempt));
     }
   }
@@ -228,12 +216,12 @@ export class OngoingDial extends Race<Choice, Conduit>
     this.#isHeld = false;
     const earlyData = this.#takeEarlyData();
     if (earlyData.length > 0) this.sayTo(attempt);
-    this.#choice.pending?.sendEarly?.(earlyData);
+    this.choice.pending?.sendEarly?.(earlyData);
   }
 
   /** The agent, its link or its target may have stopped. */
   protected override doubt(attempt: WayAttempt, times: number): NextDoubt {
-    if (attempt.asked !== this.#choice) return this.#doubtRival(attempt);
+    if (attempt.asked !== this.choice) return this.#doubtRival(attempt);
     if (times === 0) this.suspect(attempt);
     if (this.hearer !== undefined) return "watch";
     if (times === 0 || this.running.length === 1) this.#askAnother();
@@ -266,7 +254,7 @@ export class OngoingDial extends Race<Choice, Conduit>
    * @returns Whether it did.
    */
   #isLeftToOthers(): boolean {
-    if (this.#request.hasOthers !== true || this.hearer !== undefined) {
+    if (this.request.hasOthers !== true || this.hearer !== undefined) {
       return false;
     }
     if (!this.#isStill(this.#way)) return false;
@@ -285,7 +273,7 @@ export class OngoingDial extends Race<Choice, Conduit>
 
   /** Only if another agent could serve the dial. */
   protected override isSilent({ asked }: WayAttempt): boolean {
-    return asked.way.askedMs !== undefined && this.#hasChoice();
+    return asked.way.askedMs !== undefined && this.hasChoice();
   }
 
   protected override frozen(): void {
@@ -304,7 +292,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     hasHeard: boolean,
   ): void {
     asked.span?.end(error.message);
-    if (asked !== this.#choice) {
+    if (asked !== this.choice) {
       asked.record?.failed(error);
       // It said nothing about the target: the next one may.
       if (error.loss !== undefined) this.#askAnother();
@@ -317,7 +305,7 @@ export class OngoingDial extends Race<Choice, Conduit>
       return this.#fail(this.#way.named(error), causeOf(error));
     }
     asked.record?.failed(this.#way.named(error));
-    this.#choice = next;
+    this.choice = next;
     if (rival === undefined) this.enter(next);
   }
 
@@ -326,12 +314,12 @@ export class OngoingDial extends Race<Choice, Conduit>
     if (this.#tried.length > RETRIES_MAX) return undefined;
     // Its other links lead to the same machine.
     if (lacksDescriptors(error) && this.#isUnsent) {
-      return this.#another(this.#tried, "beside");
+      return this.another(this.#tried, "beside");
     }
     // What the caller sent may have been received, and is not sent twice.
     const canGoAgain = error.loss !== undefined &&
       (!hasHeard || error.loss === "unprocessed" && this.#isUnsent);
-    return canGoAgain ? this.#another(this.#tried, "instead") : undefined;
+    return canGoAgain ? this.another(this.#tried, "instead") : undefined;
   }
 
   /**
@@ -340,10 +328,10 @@ export class OngoingDial extends Race<Choice, Conduit>
    * was sent, and a connection alone sends nothing either.
    */
   #askAnother(): void {
-    const isStream = this.#request.target.protocol === "tcp";
+    const isStream = this.request.target.protocol === "tcp";
     if (!isStream || this.hearer !== undefined) return;
     if (this.#tried.length > RETRIES_MAX) return;
-    const choice = this.#another(this.#tried, "beside");
+    const choice = this.another(this.#tried, "beside");
     if (choice !== undefined) this.enter(choice, STILL_MS);
   }
 
@@ -356,7 +344,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     if (this.isOver) return;
     this.finish();
     const error = new DialError("cancelled", GAVE_UP);
-    this.#options.reports.failed(error, this, "cancelled");
+    this.options.reports.failed(error, this, "cancelled");
   }
 
   sendEarly(bytes: Uint8Array): number {
@@ -371,7 +359,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     }
     const isKept = this.#way.forwardedTo !== undefined;
     if (isKept && !this.#canKeep(bytes)) return 0;
-    const sent = this.#choice.pending?.sendEarly?.(bytes) ?? 0;
+    const sent = this.choice.pending?.sendEarly?.(bytes) ?? 0;
     if (sent === 0) return 0;
     this.#earlyBytes += sent;
     this.sayTo(attempt);
@@ -384,7 +372,7 @@ export class OngoingDial extends Race<Choice, Conduit>
    * costs a caller nothing: early bytes are kept for the next way.
    */
   #canKeep({ length }: Uint8Array): boolean {
-    return this.#request.target.protocol === "tcp" &&
+    return this.request.target.protocol === "tcp" &&
       this.#earlyBytes + length <= EARLY_BYTES_MAX;
   }
 
@@ -395,13 +383,13 @@ export class OngoingDial extends Race<Choice, Conduit>
 
   protected won({ asked }: WayAttempt, conduit: Conduit): void {
     asked.span?.end();
-    this.#choice = asked;
-    const { timers, reports } = this.#options;
+    this.choice = asked;
+    const { timers, reports } = this.options;
     const live = reports.connected(conduit, this, timers.now(), {
       carrier: asked.way.leadsTo,
     });
     try {
-      this.#answer.connected(live);
+      this.answer.connected(live);
     } catch (error) {
       // The loser is reset by its maker, and has no reader.
       if (!live.isAttached) abandon(live, INTERNAL_ERROR);
@@ -416,7 +404,7 @@ export class OngoingDial extends Race<Choice, Conduit>
   protected override givenUp({ asked }: WayAttempt, isWon: boolean): void {
     asked.span?.end("it is not wanted any more");
     // When all ways fail, the one that counts gives the reason.
-    if (!isWon && asked === this.#choice) return;
+    if (!isWon && asked === this.choice) return;
     const why = isWon
       ? "another agent was quicker"
       : "the dial was over before";
@@ -428,8 +416,8 @@ export class OngoingDial extends Race<Choice, Conduit>
       new DialError(
         "timeout",
         `timed out waiting for backend dial: ${this.#way.name} ` +
-          `did not answer for ${this.#request.target.address} ` +
-          `within ${this.#options.dialTimeoutMs} ms`,
+          `did not answer for ${this.request.target.address} ` +
+          `within ${this.options.dialTimeoutMs} ms`,
         { code: "TUN507" },
       ),
       "deadline",
@@ -439,15 +427,15 @@ export class OngoingDial extends Race<Choice, Conduit>
   #fail(error: DialError, cause: DialFailureCause): void {
     if (this.isOver) return;
     this.finish();
-    this.#options.reports.failed(error, this, cause);
-    this.#answer.failed(error);
+    this.options.reports.failed(error, this, cause);
+    this.answer.failed(error);
   }
 
   protected override finish(winner?: WayAttempt): void {
     super.finish(winner);
     this.#earlyData = undefined;
     this.#deadline?.cancel();
-    this.#options.reports.over(this);
+    this.options.reports.over(this);
   }
 }
 
