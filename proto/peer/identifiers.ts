@@ -56,6 +56,22 @@ export const NO_IDENTIFIERS: Identifiers = {
   defaultRoute: false,
 };
 
+/** All that these say together. */
+export function joinedIdentifiers(
+  several: readonly Identifiers[],
+): Identifiers {
+  const all = (of: (one: Identifiers) => readonly string[]) =>
+    several.flatMap(of);
+  return {
+    host: all(({ host }) => host),
+    ipv4: all(({ ipv4 }) => ipv4),
+    ipv6: all(({ ipv6 }) => ipv6),
+    cidr: all(({ cidr }) => cidr),
+    uid: all(({ uid }) => uid),
+    defaultRoute: several.some(({ defaultRoute }) => defaultRoute),
+  };
+}
+
 /**
  * Reads identifiers.
  *

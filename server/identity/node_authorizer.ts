@@ -11,6 +11,7 @@ import { X509Certificate } from "node:crypto";
 import {
   type Identifiers,
   IdentifiersError,
+  joinedIdentifiers,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
@@ -190,10 +191,10 @@ function authorizeNode(
       standing.tunnelCode,
     );
   }
-  const granted = merge(
+  const granted = joinedIdentifiers([
     parseIdentifiers(record!.identifiers, "server"),
     grants(node),
-  );
+  ]);
   // Nodes that joined in former times may be called like an address. It is
   // theirs for being granted, not for being a name.
   const names = isNumericName(node) ? [] : [node];
@@ -281,15 +282,4 @@ function readOrRefuse(
         "its nodes; see the server's log",
     );
   }
-}
-
-function merge(one: Identifiers, other: Identifiers): Identifiers {
-  return {
-    host: [...one.host, ...other.host],
-    ipv4: [...one.ipv4, ...other.ipv4],
-    ipv6: [...one.ipv6, ...other.ipv6],
-    cidr: [...one.cidr, ...other.cidr],
-    uid: [...one.uid, ...other.uid],
-    defaultRoute: one.defaultRoute || other.defaultRoute,
-  };
 }

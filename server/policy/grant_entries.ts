@@ -24,7 +24,7 @@ import {
 import {
   type Identifiers,
   IdentifiersError,
-  NO_IDENTIFIERS,
+  joinedIdentifiers,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
@@ -162,23 +162,10 @@ export const NODE_GRANTS: Shape<NodeGrants> = as(
   GRANTS,
   ({ name, identifiers = [], services }) => ({
     services,
-    identifiers: joinedGrants(identifiers),
+    identifiers: joinedIdentifiers(identifiers),
     isAbout: nodeTest(name),
   }),
 );
-
-/** All of `several` together. */
-export function joinedGrants(several: readonly Identifiers[]): Identifiers {
-  const all = (of: (one: Identifiers) => readonly string[]) =>
-    several.flatMap(of);
-  return {
-    ...NO_IDENTIFIERS,
-    ipv4: all(({ ipv4 }) => ipv4),
-    ipv6: all(({ ipv6 }) => ipv6),
-    cidr: all(({ cidr }) => cidr),
-    defaultRoute: several.some(({ defaultRoute }) => defaultRoute),
-  };
-}
 
 // An entry of a policy's `admins`: the people who may ask a server about
 // itself, or operate it: from another machine by certificate, or on this

@@ -15,7 +15,10 @@ import {
 } from "../../policy/rule_set.ts";
 import { subjectOf } from "../../policy/subject.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
-import type { Identifiers } from "../../proto/peer/identifiers.ts";
+import {
+  type Identifiers,
+  joinedIdentifiers,
+} from "../../proto/peer/identifiers.ts";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import {
   ADMIN_ENTRY,
@@ -23,7 +26,6 @@ import {
   type AdminEntry,
   DISCOVERY_ENTRY,
   type DiscoveryEntry,
-  joinedGrants,
   NODE_GRANTS,
   type NodeGrants,
   visibilityOf,
@@ -211,7 +213,7 @@ export class Policy {
   /** What `node` may say that it serves, besides its own name. */
   grantsOf(node: string): Identifiers {
     const about = this.#nodes.filter((grants) => grants.isAbout(node));
-    return joinedGrants(about.map(({ identifiers }) => identifiers));
+    return joinedIdentifiers(about.map(({ identifiers }) => identifiers));
   }
 
   /**
