@@ -202,15 +202,15 @@ export class ServerMetrics {
 
   /** For everything that carries packets with callers or agents. */
   packetObserver(peer: "client" | "agent"): Required<PacketObserver> {
-    const received = new PacketSeries((type) =>
+    const received = known((type) =>
       this.upstream.packets.with(`from_${peer}`, type)
     );
-    const sent = new PacketSeries((type) =>
+    const sent = known((type) =>
       this.upstream.packets.with(`to_${peer}`, type)
     );
     return {
-      packetReceived: (type) => received.of(type).add(),
-      packetSent: (type) => sent.of(type).add(),
+      packetReceived: (type) => received(type).add(),
+      packetSent: (type) => sent(type).add(),
       datagramDropped: () => this.ours.droppedDatagrams.add(),
       // Counted as dropped; the log says why.
       datagramCut() {},
@@ -269,14 +269,7 @@ class ConduitCount implements ConduitObserver {
 }
 
 /** Looking a series up by two labels for each packet would cost more than it. */
-class PacketSeries {
-  readonly #known = new Map<string, Series>();
-
-  constructor(private readonly find: (type: string) => Series) {}
-
-  of(type: string): Series {
-    let series = this.#known.get(type);
-    if (series === undefined) this.#known.set(type, series = this.find(type));
-    return series;
-  }
+function known(find: (type: string) => Series): (type: string) => Series {
+  const series = new Map<string, Series>();
+  return (type) => series.getOrInsertComputed(type, find);
 }

@@ -271,7 +271,9 @@ async function isUsedBy(
   use: TokenUse,
 ): Promise<boolean> {
   const uses = await usesOf(records, id);
-  return uses.some((earlier) => isSameUse(earlier, use));
+  return uses.some(({ node, publicKeySha256 }) =>
+    node === use.node && publicKeySha256 === use.publicKeySha256
+  );
 }
 
 async function usesOf(records: Records, id: string): Promise<TokenUse[]> {
@@ -330,11 +332,6 @@ function usedUp({ uses }: TokenRecord): TokenRefusal {
       uses === 1 ? "node" : "nodes"
     } and is used up; \`tunnel token create\` on the server makes a new one`,
   );
-}
-
-function isSameUse(one: TokenUse, other: TokenUse): boolean {
-  return one.node === other.node &&
-    one.publicKeySha256 === other.publicKeySha256;
 }
 
 /** Takes as long for a wrong secret as for the right one. */

@@ -98,8 +98,7 @@ export class Duplicates {
   linked(link: AgentLink): void {
     const key = agentKey(link.peer);
     if (key === undefined) return;
-    let agent = this.#agents.get(key);
-    if (agent === undefined) this.#agents.set(key, agent = new Agent());
+    const agent = this.#agents.getOrInsertComputed(key, () => new Agent());
     agent.add(link, this.options.wallClock());
     if (agent.candidates.length > 1 && agent.timer === undefined) {
       this.#watch(agent, SETTLE_MS);
@@ -267,12 +266,8 @@ class Agent {
 
   add(link: AgentLink, nowMs: number): void {
     const key = instanceKey(link.peer);
-    let instance = this.#instances.get(key);
-    if (instance === undefined) {
-      instance = new Instance(nowMs);
-      this.#instances.set(key, instance);
-    }
-    instance.links.push(link);
+    this.#instances.getOrInsertComputed(key, () => new Instance(nowMs))
+      .links.push(link);
   }
 
   remove(link: AgentLink): void {

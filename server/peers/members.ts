@@ -111,9 +111,8 @@ export class Members {
       if (member === undefined || agents === undefined) continue;
       const { serverId } = member.record;
       for (const id of agents.ids()) {
-        const servers = found.get(id);
-        if (servers === undefined) found.set(id, [serverId]);
-        else if (!servers.includes(serverId)) servers.push(serverId);
+        const servers = found.getOrInsertComputed(id, () => []);
+        if (!servers.includes(serverId)) servers.push(serverId);
       }
     }
     return found;
@@ -210,8 +209,7 @@ export class Members {
       const isDoubtful = this.#own === "lost" || this.#returning !== undefined;
       if (!isDoubtful) return this.#remove(instanceId, part);
       if (this.#known.get(instanceId)?.texts.has(part) !== true) return false;
-      if (doubted !== undefined) doubted.add(part);
-      else this.#doubted.set(instanceId, new Set([part]));
+      this.#doubted.getOrInsertComputed(instanceId, () => new Set()).add(part);
       return false;
     }
     if (doubted?.delete(part) && doubted.size === 0) {

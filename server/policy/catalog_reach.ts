@@ -100,11 +100,7 @@ export class CatalogReach {
     if (targets.length === 0) this.#targets.delete(key);
     else this.#targets.set(key, targets);
     for (const target of targets) {
-      let having = this.#services.get(target);
-      if (having === undefined) {
-        this.#services.set(target, having = new Set());
-      }
-      having.add(key);
+      this.#services.getOrInsertComputed(target, () => new Set()).add(key);
     }
     for (const target of before) {
       if (!this.#services.has(target)) this.#gone.add(target, key);

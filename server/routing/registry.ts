@@ -341,9 +341,7 @@ export class LinkedNames {
   add(agent: LinkGroup): void {
     if (agent.peer.identity.kind === "anonymous") this.#anonymous.add(agent);
     for (const name of nodeNamesOf(agent)) {
-      let named = this.#named.get(name);
-      if (named === undefined) this.#named.set(name, named = new Set());
-      named.add(agent);
+      this.#named.getOrInsertComputed(name, () => new Set()).add(agent);
     }
   }
 

@@ -18,7 +18,6 @@ import {
   OPEN_TIMEOUT_MS,
   RemoteStore,
 } from "../../neighbours/store/remote_store.ts";
-import type { Place } from "../../neighbours/store/transaction.ts";
 import {
   readSealingKey,
   type SealingKey,
@@ -148,17 +147,15 @@ export async function openPlace(source: StateSource): Promise<Store> {
   return await openRemote(source, await readSealingKey(source.key));
 }
 
-function placeOf(connection: StoreConnection): Place {
-  if (connection.kind !== "directory") return connection.place();
-  throw new TypeError("A directory has no place of records behind it");
-}
-
 async function openRemote(
   { connection, warn }: StateSource,
   key: SealingKey | undefined,
 ): Promise<RemoteStore> {
+  if (connection.kind === "directory") {
+    throw new TypeError("A directory has no place of records behind it");
+  }
   return await RemoteStore.open({
-    store: placeOf(connection),
+    store: connection.place(),
     key,
     timers: systemTimers,
     wallClock: Date.now,

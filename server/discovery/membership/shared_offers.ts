@@ -105,9 +105,7 @@ export class SharedOffers implements PeerOffers, MemberMemory {
       const { state, seenMs } = agent;
       // Otherwise every text would change each time.
       const entry = { ...agent, seenMs: state === "unready" ? seenMs : 0 };
-      const entries = shards.get(part) ?? [];
-      entries.push(JSON.stringify(entry));
-      shards.set(part, entries);
+      shards.getOrInsertComputed(part, () => []).push(JSON.stringify(entry));
     }
     for (const [part, entries] of shards) {
       const text = this.#textOf(entries);
