@@ -15,20 +15,34 @@ Deno.test("another authority counts for the next agent, and conduits go on", asy
   const caFile = await files.file(all.ca);
   const certFile = await files.file(all.server.cert);
   const keyFile = await files.file(all.server.key);
+  const { frontend } = await files.serverOptions({ frontend: "tcp" });
+  assert(frontend.listen.kind === "tcp");
   await using tunnel = await Tunnel.open({
     serverAgents: { caFile, keyPair: { certFile, keyFile } },
+    server: { frontend },
+    frontend: "tcp",
   });
   await tunnel.link();
-  const pair = await tunnel.connect("grpc");
+  const pairs = [
+    await tunnel.connect("grpc"),
+    await tunnel.connect("http-connect"),
+  ];
   await Deno.writeTextFile(caFile, all.otherCa);
+  // A comment makes the bundle another one.
+  await Deno.writeTextFile(frontend.listen.caFile!, `${all.ca}# again\n`);
   tunnel.server.reload();
-  await tunnel.log.until(/^agent-port: certificates reloaded/);
+  for (const port of ["agent-port", "frontend"]) {
+    await tunnel.log.until(new RegExp(`^${port}: certificates reloaded`));
+  }
   const refused = await tunnel.agent({ agentId: "agent-2" });
   await refused.log.until(/our certificate|may not accept this agent/);
   assertEquals(tunnel.log.matching(/^agent linked$/).length, 1);
   await tunnel.link({ agentId: "agent-3", keyPair: all.otherClient });
-  pair.caller.send("still here");
-  await pair.target.received(10);
+  for (const { caller, target } of [...pairs, await tunnel.connect("grpc")]) {
+    caller.send("still here");
+    await target.received(10);
+    assertEquals([caller.end, target.end], [undefined, undefined]);
+  }
 });
 
 Deno.test("an agent shows its new certificate on its next link", async () => {
