@@ -31,10 +31,8 @@ import { readVerb } from "./program/verbs.ts";
 const CREATE = "tunnel token create";
 
 const CREATE_FLAGS = inGroup(CREATE, {
-  "ttl": flag.life(3_600_000, 1, { help: "How long nodes may join with it." }),
-  "uses": flag.count(1, 1, 10_000, {
-    help: "How many nodes may join with it.",
-  }),
+  "ttl": flag.life(3_600_000, 1, "How long nodes may join with it."),
+  "uses": flag.count(1, 1, 10_000, "How many nodes may join with it."),
   "node": namePatternFlag({
     help: "Names that may join with it; * stands for any characters.",
   }),
@@ -45,7 +43,7 @@ const CREATE_FLAGS = inGroup(CREATE, {
   "needs-approval": flag.boolean(false, {
     help: "Nodes wait for `tunnel node approve`.",
   }),
-  "note": flag.text("", { help: "Shown in the list." }),
+  "note": flag.text("", "Shown in the list."),
   "server": flag.word("HOST:PORT", {
     help: "Where nodes reach the server's agent port; only printed.",
     defaultText: "as the server was started",

@@ -37,12 +37,8 @@ export const ADSC_FLAGS = {
     "ca-cert": flag.file({
       help: "CA of the servers' certificate, for nodes that have not joined.",
     }),
-    "agent-cert": flag.file({
-      help: "Certificate of the node, shown to them.",
-    }),
-    "agent-key": flag.file({
-      help: "Private key of --agent-cert.",
-    }),
+    "agent-cert": flag.file("Certificate of the node, shown to them."),
+    "agent-key": flag.file("Private key of --agent-cert."),
   }),
   "state-dir": { ...stateDirectoryFlag("agent"), group: SERVER },
   "tls-server-name": flag.word("NAME", {
@@ -68,9 +64,7 @@ export const ADSC_FLAGS = {
       help: 'node.metadata, such as {"tunnel.http_11_proxy":true}.',
       defaultText: "{}",
     }),
-    "zone": flag.word("NAME", {
-      help: "Zone of the client.",
-    }),
+    "zone": flag.word("NAME", "Zone of the client."),
   }),
   ...inGroup(GOAL, {
     "wait": conditionsFlag(parseCount, {

@@ -49,14 +49,14 @@ const SERVERS_FLAGS = inGroup("Servers (where to connect)", {
       "of all servers.",
   })),
   "proxy-server-port": common(
-    flag.port(8091, { help: "The server's port for agents." }),
+    flag.port(8091, "The server's port for agents."),
   ),
   "ca-cert": common(flag.file({
     help: "CA of the server's certificate, for agents that have not joined.",
   })),
-  "agent-cert": common(flag.file({ help: "Certificate shown to the server." })),
-  "agent-key": common(flag.file({ help: "Private key of --agent-cert." })),
-  "alpn-proto": flag.list([], { help: "ALPN names offered before h2." }),
+  "agent-cert": common(flag.file("Certificate shown to the server.")),
+  "agent-key": common(flag.file("Private key of --agent-cert.")),
+  "alpn-proto": flag.list([], "ALPN names offered before h2."),
   "keepalive-time": flag.duration(4_000, 1, {
     help: "Send a PING to a server that has been silent for this long. The " +
       "server is lost when it does not answer within 1.4 times that, from " +
@@ -112,9 +112,7 @@ const IDENTITY_FLAGS = inGroup("Identity (what this agent is and serves)", {
 });
 
 const TARGETS_FLAGS = inGroup("Targets (what is dialed)", {
-  "dial-timeout": flag.duration(5000, 1, {
-    help: "Limit on connecting to a target.",
-  }),
+  "dial-timeout": flag.duration(5000, 1, "Limit on connecting to a target."),
   "allow": common(rulesFlag({
     help: "Allow dials to these targets, such as tcp:10.0.0.0/8:443, " +
       "udp:*:53, tcp:*.internal:* or unix:/run/app.sock. Repeat for " +
@@ -159,14 +157,14 @@ const OPERATION_FLAGS = inGroup("Health, admin, shutdown", {
     "Address for /healthz, /readyz and /metrics.",
   ),
   "health-server-port": common(
-    flag.port(8093, { help: "Port for /healthz, /readyz and /metrics." }),
+    flag.port(8093, "Port for /healthz, /readyz and /metrics."),
   ),
   "admin-bind-address": flag.bind(
     "Address of the admin endpoint.",
     "127.0.0.1",
   ),
   "admin-server-port": common(
-    flag.port(AGENT_ADMIN_PORT, { help: "Port of the admin endpoint." }),
+    flag.port(AGENT_ADMIN_PORT, "Port of the admin endpoint."),
   ),
   ...ADMIN_ACCESS_FLAGS,
   "drain-timeout": flag.duration(30_000, 0, {
@@ -180,9 +178,7 @@ const KUBE_FLAGS = inGroup(KUBERNETES, {
     help:
       "Show the server the token in this file, which is read for each link.",
   }),
-  "count-server-leases": flag.boolean(false, {
-    help: "Count servers by their leases.",
-  }),
+  "count-server-leases": flag.boolean(false, "Count servers by their leases."),
   "server-count-source": flag.choice(["default", "max", ""], "default", {
     help: "With leases: default counts leases only, max takes the larger of " +
       "their number and what servers report.",

@@ -39,24 +39,16 @@ const CONDUITS_MAX = 10_000;
 const FLAGS = {
   ...ADMIN_FLAGS,
   ...inGroup(LIST, {
-    "node": flag.word("NAME", {
-      help: "Only those of this node.",
-    }),
+    "node": flag.word("NAME", "Only those of this node."),
     "caller": flag.word("NAME", {
       help: "Only connections of this caller: a user or a node.",
     }),
     "target": flag.word("TEXT", {
       help: "Only connections with this text in their target, such as :5432.",
     }),
-    "service": flag.word("NAME", {
-      help: "Only those of this service.",
-    }),
-    "sort": flag.choice(SORTS, "rate", {
-      help: "The greatest of this first.",
-    }),
-    "limit": flag.count(100, 1, CONDUITS_MAX, {
-      help: "Most rows to show.",
-    }),
+    "service": flag.word("NAME", "Only those of this service."),
+    "sort": flag.choice(SORTS, "rate", "The greatest of this first."),
+    "limit": flag.count(100, 1, CONDUITS_MAX, "Most rows to show."),
   }),
   "yes": flag.boolean(false, {
     group: "tunnel conn kill",

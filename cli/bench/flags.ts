@@ -39,9 +39,7 @@ export const BENCH_FLAGS = {
         "Duration of each measurement, at most 1m0s. The first quarter of " +
         "a throughput measurement is not counted.",
     }),
-    "json": flag.boolean(false, {
-      help: "Print one JSON object at the end.",
-    }),
+    "json": flag.boolean(false, "Print one JSON object at the end."),
     "target": flag.word("HOST:PORT", {
       help:
         "Measure against this address, as the agent sees it, where tunnel " +

@@ -16,6 +16,7 @@ import { isSocket, otherWorkersAt } from "../../admin/ask/worker_sockets.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { parseHostPort } from "./addresses.ts";
 import { flag, type FlagValues, inGroup } from "./flag.ts";
+import { given } from "./given.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
 import { JSON_FLAG, SERVER_ADMIN_PORT } from "./program_flags.ts";
 import type { FlagSources } from "./read_flags.ts";
@@ -79,8 +80,8 @@ export const ASKED_FLAGS = inGroup("Where", {
     help: "CA of the program's certificate, for an admin port of another " +
       "machine (--admin-remote-port).",
   }),
-  "cert": flag.file({ help: "Certificate to show there." }),
-  "key": flag.file({ help: "Private key of --cert." }),
+  "cert": flag.file("Certificate to show there."),
+  "key": flag.file("Private key of --cert."),
   "tls-server-name": flag.word("NAME", {
     help: "Name that the program's certificate must bear.",
     defaultText: "the host that is asked",
@@ -95,9 +96,12 @@ export const ASKED_SERVER_FLAGS = WHERE_SERVER;
 /** All of them. */
 export const ADMIN_FLAGS = { ...ASKED_FLAGS, ...ANSWER_FLAGS } as const;
 
+/** All that can be asked, the likeliest first. */
+export const PROGRAMS = ["server", "agent", "proxy"] as const;
+
 /** The program that is asked. */
 export interface AskedProgram {
-  readonly program: "server" | "agent" | "proxy";
+  readonly program: typeof PROGRAMS[number];
   readonly address: AdminAddress;
   /** With several workers: which one to ask. */
   readonly worker?: number;
@@ -110,16 +114,17 @@ type Asked =
 /**
  * Whom the flags name.
  *
+ * @param flags Those that were given.
  * @throws {UsageError}
  */
 export function askedProgram(
   values: Asked,
-  given: ReadonlySet<string>,
+  flags: ReadonlySet<string>,
   sources: Pick<FlagSources, "environment" | "readFile">,
 ): AskedProgram {
   const named = (["agent", "proxy"] as const)
     .filter((name) => (values[name] ?? "") !== "");
-  const rival = given.has("server") ? ["server", ...named] : named;
+  const rival = flags.has("server") ? ["server", ...named] : named;
   if (rival.length > 1) {
     throw new UsageError(
       `Cannot ask --${rival[0]} and --${rival[1]} at once; keep one of them`,
@@ -127,7 +132,7 @@ export function askedProgram(
   }
   const program = named[0] ?? "server";
   const isUnnamed = rival.length === 0 &&
-    ["state-dir", "token-file", "cert"].every((name) => !given.has(name));
+    ["state-dir", "token-file", "cert"].every((name) => !flags.has(name));
   if (isUnnamed) refuseOnNode(sources.environment);
   return programAt(program, values[program] ?? "", values, sources);
 }
@@ -144,14 +149,7 @@ export function programAt(
   values: Asked,
   sources: Pick<FlagSources, "environment" | "readFile">,
 ): AskedProgram {
-  const asked: Named = {
-    program,
-    flag: `--${program}`,
-    text,
-    directory: values["state-dir"] ||
-      defaultStateDirectory(program, sources.environment),
-  };
-  return { program, address: addressOf(asked, values, sources) };
+  return { program, address: addressOf(program, text, values, sources) };
 }
 
 /**
@@ -176,18 +174,15 @@ const PORTS = {
   proxy: PROXY_ADMIN_PORT,
 } as const;
 
-interface Named {
-  readonly program: AskedProgram["program"];
-  readonly flag: string;
-  readonly text: string;
-  readonly directory: string;
-}
-
 function addressOf(
-  { program, flag, text, directory }: Named,
+  program: AskedProgram["program"],
+  text: string,
   values: Asked,
-  { readFile }: Pick<FlagSources, "readFile">,
+  { readFile, environment }: Pick<FlagSources, "environment" | "readFile">,
 ): AdminAddress {
+  const flag = `--${program}`;
+  const directory = values["state-dir"] ||
+    defaultStateDirectory(program, environment);
   const named = /^unix:(?:\/\/(?=\/))?(.*)$/.exec(text)?.[1];
   if (named !== undefined) {
     if (named !== "") return { kind: "unix", path: named };
@@ -244,13 +239,9 @@ function tlsOf(values: Asked): AdminTls | undefined {
       "Cannot ask over TLS without --ca-cert, --cert and --key; give all three",
     );
   }
-  const serverName = values["tls-server-name"];
-  return {
-    ca,
-    cert: pair.certFile,
-    key: pair.keyFile,
-    ...(serverName === "" ? {} : { serverName }),
-  };
+  const { certFile: cert, keyFile: key } = pair;
+  const serverName = values["tls-server-name"] || undefined;
+  return given({ ca, cert, key, serverName });
 }
 
 /** @throws {UsageError} When it contains none. */

@@ -204,10 +204,8 @@ export const API_SERVER_FLAGS = inGroup("The API server of --master", {
     help: "CA of its certificate (PEM).",
     defaultText: "public ones",
   }),
-  "client-certificate": flag.file({ help: "Certificate shown to it (PEM)." }),
-  "client-key": flag.file({
-    help: "Private key of --client-certificate (PEM).",
-  }),
+  "client-certificate": flag.file("Certificate shown to it (PEM)."),
+  "client-key": flag.file("Private key of --client-certificate (PEM)."),
   ...MASTER_IDLE_FLAGS,
 });
 

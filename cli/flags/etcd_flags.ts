@@ -32,11 +32,9 @@ export const ETCD_ACCESS = {
     help: "CA of the members' certificates.",
     defaultText: "the public ones",
   }),
-  "etcd-cert": flag.file({ help: "Certificate shown to etcd." }),
-  "etcd-key": flag.file({ help: "Private key of --etcd-cert." }),
-  "etcd-user": flag.word("NAME", {
-    help: "User of etcd, with --etcd-password-file.",
-  }),
+  "etcd-cert": flag.file("Certificate shown to etcd."),
+  "etcd-key": flag.file("Private key of --etcd-cert."),
+  "etcd-user": flag.word("NAME", "User of etcd, with --etcd-password-file."),
   "etcd-password-file": flag.file({
     help: "File that holds that user's password and nothing else.",
   }),

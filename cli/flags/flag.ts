@@ -148,20 +148,23 @@ const DURATION_MS_MAX = 2 ** 31 - 1;
 /** Something valid for longer would outlive the server's own authority. */
 const LIFE_MS_MAX = 10 * 365 * 24 * 3_600_000;
 
+/** A flag of which nothing else is told is given its help alone. */
+type Details = FlagDetails | string;
+
 /** All kinds of flags: `flag.count(5, 1, 1000, { help })`. */
 export const flag = {
   /** Free text. */
-  text(fallback: string, details: FlagDetails): Flag<string> {
+  text(fallback: string, details: Details): Flag<string> {
     return make("TEXT", fallback, details, (text) => text);
   },
 
   /** Free text, none unless it is given; `what` is its name in the help. */
-  word(what: string, details: FlagDetails): Flag<string> {
-    return flag.text("", { placeholder: what, ...details });
+  word(what: string, details: Details): Flag<string> {
+    return make(what, "", details, (text) => text);
   },
 
   /** A path of a file. */
-  file(details: FlagDetails): Flag<string> {
+  file(details: Details): Flag<string> {
     return flag.word("FILE", details);
   },
 
@@ -172,16 +175,16 @@ export const flag = {
   },
 
   /** `--x`, `--x=false`. */
-  boolean(fallback: boolean, details: FlagDetails): Flag<boolean> {
+  boolean(fallback: boolean, details: Details): Flag<boolean> {
     const parse = (text: string) =>
       orRefuse(parseGoBool(text), "true or false");
     return { ...make("", fallback, details, parse), kind: "boolean" };
   },
 
   /** 0 to 65535; upstream's 1024..49151 is not enforced. */
-  port(fallback: number, details: FlagDetails): Flag<number> {
-    const named = { placeholder: "PORT", ...details };
-    return whole(fallback, 0, 65_535, "a port (0 to 65535)", named);
+  port(fallback: number, details: Details): Flag<number> {
+    const wanted = "a port (0 to 65535)";
+    return whole("PORT", fallback, 0, 65_535, wanted, details);
   },
 
   /** A whole number between `min` and `max`, both included. */
@@ -189,14 +192,14 @@ export const flag = {
     fallback: number,
     min: number,
     max: number,
-    details: FlagDetails,
+    details: Details,
   ): Flag<number> {
     const wanted = `a whole number from ${min} to ${max}`;
-    return whole(fallback, min, max, wanted, details);
+    return whole("N", fallback, min, max, wanted, details);
   },
 
   /** A number with or without a fraction, not negative. */
-  number(fallback: number, details: FlagDetails): Flag<number> {
+  number(fallback: number, details: Details): Flag<number> {
     return make("N", fallback, details, (text) => {
       const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : undefined;
       return orRefuse(value, "a number such as 5 or 2.5");
@@ -207,7 +210,7 @@ export const flag = {
   duration(
     fallbackMs: number,
     minMs: number,
-    details: FlagDetails,
+    details: Details,
     maxMs: number = DURATION_MS_MAX,
   ): Flag<number> {
     const wanted = `a duration such as 24h, 5m, 1.5s or 100ms, from ${
@@ -219,7 +222,7 @@ export const flag = {
   },
 
   /** Like `duration`, for a validity: no timer runs for it. */
-  life(fallbackMs: number, minMs: number, details: FlagDetails): Flag<number> {
+  life(fallbackMs: number, minMs: number, details: Details): Flag<number> {
     return flag.duration(fallbackMs, minMs, details, LIFE_MS_MAX);
   },
 
@@ -228,7 +231,7 @@ export const flag = {
     fallback: number,
     min: number,
     max: number,
-    details: FlagDetails,
+    details: Details,
   ): Flag<number> {
     const wanted = `a size such as 4MiB, from ${formatBytes(min)} to ${
       formatBytes(max)
@@ -242,7 +245,7 @@ export const flag = {
   choice<const C extends string>(
     choices: readonly C[],
     fallback: C,
-    details: FlagDetails,
+    details: Details,
   ): Flag<C> {
     const placeholder = choices.filter((choice) => choice !== "").join("|");
     const parse = (text: string) =>
@@ -253,7 +256,7 @@ export const flag = {
   /** Texts, separated by commas, in as many occurrences as one likes. */
   list(
     fallback: readonly string[],
-    details: FlagDetails,
+    details: Details,
   ): Flag<readonly string[]> {
     return { ...make("LIST", fallback, details, splitList), kind: "list" };
   },
@@ -262,7 +265,7 @@ export const flag = {
   choices<const C extends string>(
     choices: readonly C[],
     fallback: readonly C[],
-    details: FlagDetails,
+    details: Details,
   ): Flag<readonly C[]> {
     const parse = (text: string) =>
       splitList(text)
@@ -274,17 +277,17 @@ export const flag = {
   /** A list of which each text gives some items. */
   parsedList<V>(
     parse: (text: string) => readonly V[],
-    details: FlagDetails,
+    details: Details,
   ): Flag<readonly V[]> {
-    const named = { defaultText: "none", ...details };
-    return { ...make("LIST", [], named, parse), kind: "list" };
+    const listed = make<readonly V[]>("LIST", [], details, parse, () => "none");
+    return { ...listed, kind: "list" };
   },
 
   /** Text that `parse` turns into a value; it throws {@linkcode FlagValueError}. */
   parsed<V>(
     fallback: V,
     parse: (text: string) => V,
-    details: FlagDetails,
+    details: Details,
   ): Flag<V> {
     return make("TEXT", fallback, details, parse, () => "");
   },
@@ -293,7 +296,7 @@ export const flag = {
 function make<V>(
   placeholder: string,
   fallback: V,
-  details: FlagDetails,
+  details: Details,
   parse: (text: string) => V,
   format: (value: V) => string = String,
 ): Flag<V> {
@@ -302,7 +305,7 @@ function make<V>(
     defaultText: format(fallback),
     status: { kind: "works" },
     group: "",
-    ...details,
+    ...(typeof details === "string" ? { help: details } : details),
     kind: "scalar",
     fallback,
     parse,
@@ -310,15 +313,17 @@ function make<V>(
 }
 
 function whole(
+  placeholder: string,
   fallback: number,
   least: number,
   most: number,
   wanted: string,
-  details: FlagDetails,
+  details: Details,
 ): Flag<number> {
   const parse = (text: string) =>
     orRefuse(inRange(parseWholeNumber(text), least, most), wanted);
-  return { ...make("N", fallback, details, parse), range: { least, most } };
+  const made = make(placeholder, fallback, details, parse);
+  return { ...made, range: { least, most } };
 }
 
 function orRefuse<V>(value: V | undefined, wanted: string): V {

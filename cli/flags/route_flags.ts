@@ -51,11 +51,9 @@ export const ROUTE_ONLY_FLAGS = inGroup("The route into the tunnel", {
   "proxy-mode": flag.choice(["grpc", "http-connect"], "grpc", {
     help: "Protocol to speak to the frontend.",
   }),
-  "ca-cert": flag.file({
-    help: "CA of the server's certificate; for host:port.",
-  }),
-  "cert": flag.file({ help: "Certificate to show." }),
-  "key": flag.file({ help: "Private key of --cert." }),
+  "ca-cert": flag.file("CA of the server's certificate; for host:port."),
+  "cert": flag.file("Certificate to show."),
+  "key": flag.file("Private key of --cert."),
   "tls-server-name": flag.word("NAME", {
     help: "Name that the server's certificate must bear.",
     defaultText: "the host of --server",
@@ -69,7 +67,7 @@ export const ROUTE_ONLY_FLAGS = inGroup("The route into the tunnel", {
   "agent-cert": flag.file({
     help: "Certificate of a node that has not joined; with --ca-cert.",
   }),
-  "agent-key": flag.file({ help: "Private key of --agent-cert." }),
+  "agent-key": flag.file("Private key of --agent-cert."),
   "egress-config": flag.file({
     help: "Take the route from this EgressSelectorConfiguration of " +
       "kube-apiserver instead.",

@@ -101,7 +101,7 @@ const OPERATION_FLAGS = inGroup("Operation", {
     help: "Address for /healthz, /readyz, /metrics and /debug/proxy.",
   }),
   "admin-port": common(
-    flag.port(PROXY_ADMIN_PORT, { help: "Port of the admin endpoint." }),
+    flag.port(PROXY_ADMIN_PORT, "Port of the admin endpoint."),
   ),
   ...ADMIN_ACCESS_FLAGS,
   "service-drain": flag.duration(SERVICE_DRAIN_MS, 0, {

@@ -53,10 +53,10 @@ const FRONTENDS_FLAGS = inGroup("Frontends (callers)", {
   "server-port": common(flag.port(8090, {
     help: "Port for frontends; 0 picks a free one. Not used with --uds-name.",
   })),
-  "server-cert": common(flag.file({ help: "Certificate shown to frontends." })),
-  "server-key": common(flag.file({ help: "Private key of --server-cert." })),
+  "server-cert": common(flag.file("Certificate shown to frontends.")),
+  "server-key": common(flag.file("Private key of --server-cert.")),
   "server-ca-cert": common(
-    flag.file({ help: "CA of the certificates that frontends must show." }),
+    flag.file("CA of the certificates that frontends must show."),
   ),
   "frontend-keepalive-time": flag.duration(3_600_000, 1, {
     help: "Send a PING to a frontend that has been silent for this long.",
@@ -78,15 +78,15 @@ const FRONTENDS_FLAGS = inGroup("Frontends (callers)", {
 const AGENTS_FLAGS = inGroup("Agents", {
   "agent-bind-address": common(flag.bind("Address for agents.")),
   "agent-port": common(
-    flag.port(8091, { help: "Port for agents; 0 picks a free one." }),
+    flag.port(8091, "Port for agents; 0 picks a free one."),
   ),
   "cluster-cert": common(flag.file({
     help: "Certificate shown to agents. Without it the server has a CA of " +
       "its own, and agents join with tokens.",
   })),
-  "cluster-key": common(flag.file({ help: "Private key of --cluster-cert." })),
+  "cluster-key": common(flag.file("Private key of --cluster-cert.")),
   "cluster-ca-cert": common(
-    flag.file({ help: "CA of the certificates that agents must show." }),
+    flag.file("CA of the certificates that agents must show."),
   ),
   "allow-anonymous-agents": flag.boolean(false, {
     help: "Let agents register without a certificate. Anyone who reaches " +
@@ -185,14 +185,14 @@ const OPERATION_FLAGS = inGroup("Health, admin, shutdown", {
     "Address for /healthz, /readyz and /metrics.",
   ),
   "health-port": common(
-    flag.port(8092, { help: "Port for /healthz, /readyz and /metrics." }),
+    flag.port(8092, "Port for /healthz, /readyz and /metrics."),
   ),
   "admin-bind-address": flag.bind(
     "Address of the admin endpoint.",
     "127.0.0.1",
   ),
   "admin-port": common(
-    flag.port(SERVER_ADMIN_PORT, { help: "Port of the admin endpoint." }),
+    flag.port(SERVER_ADMIN_PORT, "Port of the admin endpoint."),
   ),
   ...ADMIN_ACCESS_FLAGS,
   ...ADMIN_REMOTE_FLAGS,

@@ -76,7 +76,7 @@ const META_FLAGS = inGroup("Health, metrics, profiles", {
     help: "Address for /healthz, /readyz, /metrics and /debug/pprof.",
     defaultText: "loopback, of the family of --node-ip",
   }),
-  "meta-port": flag.port(10266, { help: "Their port." }),
+  "meta-port": flag.port(10266, "Their port."),
 
   "admin-socket": flag.file({
     help: "Unix socket of the admin API, for this user and root: tunnel " +

@@ -22,19 +22,13 @@ const FLAGS = {
   ...ASKED_FLAGS,
   "output": ANSWER_FLAGS.output,
   ...inGroup(SHOWN, {
-    "interval": flag.duration(1_000, 200, {
-      help: "Time between two questions.",
-    }),
+    "interval": flag.duration(1_000, 200, "Time between two questions."),
     "count": flag.count(0, 0, 1_000_000, {
       help: "End after this many screens; in a pipe, or with --output.",
       defaultText: "until Ctrl-C",
     }),
-    "sort": flag.choice(SORTS, "rate", {
-      help: "The greatest of this first.",
-    }),
-    "node": flag.word("NAME", {
-      help: "Only connections of this node.",
-    }),
+    "sort": flag.choice(SORTS, "rate", "The greatest of this first."),
+    "node": flag.word("NAME", "Only connections of this node."),
     "limit": flag.count(20, 1, 10_000, {
       help: "Most connections to show; in a pipe, or with --output.",
     }),
