@@ -40,9 +40,7 @@ const FLAGS = {
   ...inGroup("tunnel ca show", {
     ...FORM_FLAG,
     ...JSON_FLAG,
-    "pem": flag.boolean(false, {
-      help: "Print the certificates that are trusted, PEM.",
-    }),
+    "pem": flag.boolean(false, "Print the certificates that are trusted, PEM."),
   }),
   "force": flag.boolean(false, {
     group: "tunnel ca retire",

@@ -38,13 +38,11 @@ const APISERVER_FLAGS = inGroup("kube-apiserver's part", {
     help: "Where kube-apiserver finds a server that listens on a port.",
     defaultText: "--server-bind-address, or 127.0.0.1",
   }),
-  "ca-bundle": flag.file({
-    help: "CA of the server's certificate; for a port.",
-  }),
+  "ca-bundle": flag.file("CA of the server's certificate; for a port."),
   "client-cert": flag.file({
     help: "Certificate that kube-apiserver shows; for a port.",
   }),
-  "client-key": flag.file({ help: "Its private key." }),
+  "client-key": flag.file("Its private key."),
   "tls-server-name": flag.word("NAME", {
     help: "Name that the server's certificate must bear.",
     defaultText: "the host",

@@ -49,12 +49,8 @@ const FLAGS = {
       placeholder: "GROUP",
       help: "Organizations (O) of that certificate.",
     }),
-    "node": flag.word("NAME", {
-      help: "The node whose agent is to dial.",
-    }),
-    "file": flag.file({
-      help: "Ask this policy file, and no running program.",
-    }),
+    "node": flag.word("NAME", "The node whose agent is to dial."),
+    "file": flag.file("Ask this policy file, and no running program."),
   }),
   ...ASKED,
   ...ANSWER_FLAGS,

@@ -54,11 +54,9 @@ const WHAT_FLAGS = inGroup("The endpoints", {
     help: "Write the service as well, with this port, unless it exists.",
     defaultText: "another program writes the service",
   }),
-  "protocol": flag.choice(["tcp", "udp"], "tcp", {
-    help: "Protocol of that port.",
-  }),
-  "node": flag.text("", { help: "Node of the endpoints." }),
-  "zone": flag.text("", { help: "Zone of the endpoints." }),
+  "protocol": flag.choice(["tcp", "udp"], "tcp", "Protocol of that port."),
+  "node": flag.text("", "Node of the endpoints."),
+  "zone": flag.text("", "Zone of the endpoints."),
   "weight": flag.count(DEFAULT_WEIGHT, 1, WEIGHT_MAX, {
     help: "Share of the load, where endpoints are weighted.",
   }),
@@ -122,17 +120,9 @@ export const SERVICE_COMMAND = defineCommand({
   },
 });
 
-type Registrant = Pick<
-  ConstructorParameters<typeof Registration>[0],
-  "service" | "endpoints" | "servicePort"
->;
+type Options = ConstructorParameters<typeof Registration>[0];
 
-type RegistrationOptions =
-  & Registrant
-  & Pick<
-    ConstructorParameters<typeof Registration>[0],
-    "client" | "prefix" | "ttlSeconds"
-  >;
+type Registrant = Pick<Options, "service" | "endpoints" | "servicePort">;
 
 /** How long etcd may take to remove the endpoints. */
 const GOODBYE_MS = 5_000;
@@ -144,7 +134,9 @@ class RunningRegistration implements Running {
   #isOver = false;
 
   constructor(
-    private readonly options: RegistrationOptions,
+    private readonly options:
+      & Registrant
+      & Pick<Options, "client" | "prefix" | "ttlSeconds">,
     private readonly context: CommandContext,
   ) {
     const { service, endpoints } = options;

@@ -104,8 +104,10 @@ async function copy(
   }
   const from = place(fromText, toText);
   const to = place(toText, fromText);
-  const fromKey = keyOf(values["from-key-file"], from, "from-key-file");
-  const toKey = keyOf(values["to-key-file"], to, "to-key-file");
+  const key = (flag: "from-key-file" | "to-key-file", at: StoreLocation) =>
+    stateKey({ "state-key-file": values[flag] }, at, flag);
+  const fromKey = key("from-key-file", from);
+  const toKey = key("to-key-file", to);
   const counts = await usingConnection(from, async (connection) => {
     const source = stateSource(connection, fromKey, context);
     const state = await openExistingState(source);
@@ -155,14 +157,6 @@ async function check(
     const counts = await countRecords(engine);
     context.print(`Read ${countsText(counts)}: all records are whole.\n`);
   });
-}
-
-function keyOf(
-  path: string,
-  location: StoreLocation,
-  flag: "from-key-file" | "to-key-file",
-): SealingKeySource | undefined {
-  return stateKey({ "state-key-file": path }, location, flag);
 }
 
 function countsText({ ca, tokens, nodes, duplicates }: RecordCounts): string {

@@ -17,7 +17,7 @@ import { systemTimers } from "../platform/time/system_timers.ts";
 import { flag, type FlagValues, inGroup } from "./flags/flag.ts";
 import { handoverAddress } from "./flags/program_flags.ts";
 import { defaultStateDirectory } from "./flags/state_directory.ts";
-import { PROXY_ADMIN_PORT } from "./flags/admin_flags.ts";
+import { PROGRAMS, PROXY_ADMIN_PORT } from "./flags/admin_flags.ts";
 import {
   type CommandContext,
   defineCommand,
@@ -28,13 +28,9 @@ import { CommandFailure, failure } from "./program/exit_codes.ts";
 
 const WHICH = "Which process";
 
-const KINDS = ["server", "agent", "proxy"] as const;
-
-type Kind = typeof KINDS[number];
-
 const FLAGS = {
   ...inGroup(WHICH, {
-    "command": flag.choice(["any", ...KINDS], "any", {
+    "command": flag.choice(["any", ...PROGRAMS], "any", {
       help: "What it runs as.",
       defaultText: "the one that runs here",
     }),
@@ -249,8 +245,11 @@ function addressesOf(
   const { "handover-socket": flag, "state-dir": directory } = values;
   if (flag !== "") return new Set([flag]);
   if (directory !== "") return new Set([`${directory}/handover.sock`]);
-  const at = (command: Kind, hostname: string, port: number) =>
-    handoverAddress({ command, flag, port: { hostname, port } })!;
+  const at = (
+    command: typeof PROGRAMS[number],
+    hostname: string,
+    port: number,
+  ) => handoverAddress({ command, flag, port: { hostname, port } })!;
   return new Set([
     `${defaultStateDirectory("server", environment)}/handover.sock`,
     `${defaultStateDirectory("agent", environment)}/handover.sock`,

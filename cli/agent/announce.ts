@@ -64,19 +64,13 @@ export function announcedServices(
         `${ANNOUNCED_SERVICES_MAX} are allowed`,
     );
   }
-  const seen = new Set<string>();
-  for (const service of services) {
-    const { host, targetPort } = service;
-    const key = `${announcedName(service)} ${host} ${targetPort}`;
-    if (!seen.has(key)) seen.add(key);
-    else {
-      throw new UsageError(
-        `Cannot use --announce: ${announcedName(service)} is there twice ` +
-          `with ${host} and port ${targetPort}; remove one`,
-      );
-    }
-  }
-  return services;
+  const texts = services.map((service) =>
+    `${announcedName(service)} is there twice with ${service.host} and port ` +
+    service.targetPort
+  );
+  const twice = texts.find((text, at) => texts.indexOf(text) !== at);
+  if (twice === undefined) return services;
+  throw new UsageError(`Cannot use --announce: ${twice}; remove one`);
 }
 
 function parseAnnounced(text: string): AnnouncedService {

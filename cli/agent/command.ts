@@ -5,7 +5,7 @@
  */
 
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
-import type { LeveledLog, Log } from "../../platform/log/log.ts";
+import type { LeveledLog } from "../../platform/log/log.ts";
 import {
   ProxyAddressError,
   proxyEnvironment,
@@ -27,23 +27,20 @@ import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { liveConfig, shownFlags } from "../flags/effective_flags.ts";
 import { relayFlags, relayOptions } from "../flags/relay_flags.ts";
 import type { ListenFlag } from "../flags/addresses.ts";
-import { programLog, runUntilStopped } from "../program/long_running.ts";
+import {
+  programLog,
+  runUntilStopped,
+  type Start,
+} from "../program/long_running.ts";
 import { workerRole } from "../program/workers/worker_words.ts";
-import type { Replaceable } from "../../net/program/program.ts";
 import { withSomeGroup } from "../flags/program_flags.ts";
-
-/** Gets the agent up; rejects when that cannot be. */
-export type StartAgent = (
-  options: AgentOptions,
-  log: Log,
-) => Promise<Replaceable>;
 
 /**
  * Makes the command.
  *
  * @param start Handed in, so that help and tests need no agent.
  */
-export function agentCommand(start: StartAgent): Command {
+export function agentCommand(start: Start<AgentOptions>): Command {
   return defineCommand({
     name: "agent",
     about: [

@@ -14,6 +14,7 @@ import {
   askedProgram,
   LOCAL,
   programAt,
+  PROGRAMS,
   withWorkers,
 } from "../flags/admin_flags.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
@@ -23,8 +24,6 @@ import type { CommandContext } from "../program/command.ts";
 import { type ExitCode, failure } from "../program/exit_codes.ts";
 
 type Asked = FlagValues<typeof ASKED_FLAGS>;
-
-const PROGRAMS = ["server", "agent", "proxy"] as const;
 
 /**
  * The programs to ask, the likeliest first: only the named one, if a flag names

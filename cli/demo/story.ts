@@ -5,6 +5,7 @@
  */
 
 import { BenchConn } from "../bench/bench_conn.ts";
+import { progressBar as barOf } from "../program/progress.ts";
 import type { Stage } from "./stage.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
@@ -165,13 +166,8 @@ async function measurePaths(
       );
       progress.rest(bulkMs);
       const path = `${name} → ${node}`;
-      figures.push({
-        path,
-        requests: REQUESTS,
-        requestsMs,
-        bulkBytes,
-        bulkMs,
-      });
+      const requests = REQUESTS;
+      figures.push({ path, requests, requestsMs, bulkBytes, bulkMs });
     }
   }
   tools.print("\n");
@@ -287,8 +283,7 @@ export function progressBar(
   allBytes: number,
   tookMs: number,
 ): string {
-  const filled = Math.floor(doneBytes / allBytes * BAR_COLUMNS);
-  const bar = "█".repeat(filled) + "░".repeat(BAR_COLUMNS - filled);
+  const bar = barOf(doneBytes / allBytes, BAR_COLUMNS);
   const done = String(Math.floor(doneBytes / MIB)).padStart(4);
   return `  ${bar} ${done} of ${allBytes / MIB} MiB  ` +
     `${speed(doneBytes, tookMs).padStart(6)} MB/s`;

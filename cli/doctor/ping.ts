@@ -33,9 +33,7 @@ const FLAGS = {
       short: "c",
       help: "Pings to send.",
     }),
-    "interval": flag.duration(1_000, 10, {
-      help: "Time between two pings.",
-    }),
+    "interval": flag.duration(1_000, 10, "Time between two pings."),
     "until": flag.boolean(false, {
       help:
         "Ping until the node answers, however long that takes, and end then.",

@@ -46,16 +46,6 @@ const DRAINS = new Set(["drain-timeout", "graceful-shutdown-timeout"]);
 /** The new place of a file that the service's user cannot read. */
 const FOR_ALL = "/usr/local/bin/tunnel";
 
-const PRINT_FLAG = flag.boolean(false, {
-  group: "How",
-  help: "Only show the files: write and start nothing.",
-});
-
-const PURGE_FLAG = flag.boolean(false, {
-  group: "How",
-  help: "Remove its state, too: keys, certificates, tokens, nodes.",
-});
-
 /** Finds a command that can be a service, with its flags. */
 export type FindCommand = (kind: Kind) => Promise<Command>;
 
@@ -79,7 +69,13 @@ export function installCommand(find: FindCommand): Command {
       "tunnel install agent --server tunnel.example:8091 --print",
     ],
     rights: "programs",
-    flags: { "print": PRINT_FLAG, "help": GENERAL_FLAGS.help },
+    flags: {
+      "print": flag.boolean(false, {
+        group: "How",
+        help: "Only show the files: write and start nothing.",
+      }),
+      "help": GENERAL_FLAGS.help,
+    },
     async run({ values, operands }, context) {
       const [kind, words] = kindOf("install", operands);
       const command = await find(kind);
@@ -118,7 +114,13 @@ export const UNINSTALL_COMMAND = defineCommand({
   ],
   examples: ["tunnel uninstall agent", "tunnel uninstall server --purge"],
   rights: "programs",
-  flags: { "purge": PURGE_FLAG, "help": GENERAL_FLAGS.help },
+  flags: {
+    "purge": flag.boolean(false, {
+      group: "How",
+      help: "Remove its state, too: keys, certificates, tokens, nodes.",
+    }),
+    "help": GENERAL_FLAGS.help,
+  },
   async run({ values, operands }, { print }) {
     const [kind, words] = kindOf("uninstall", operands);
     refuseOperands(words);

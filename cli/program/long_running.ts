@@ -56,6 +56,12 @@ export interface LongRunning {
   start(): Promise<Replaceable> | Replaceable;
 }
 
+/** Gets a program up; rejects when that cannot be. */
+export type Start<Options, Up = Replaceable> = (
+  options: Options,
+  log: Log,
+) => Promise<Up>;
+
 /**
  * Whether this process is the parent of workers, which read sources and files
  * themselves.

@@ -65,8 +65,8 @@ export const DISCOVERY_CLIENT_FLAGS = inGroup("Discovery", {
   "discovery-ca-cert": flag.file({
     help: "CA of the servers' certificate, for nodes that have not joined.",
   }),
-  "agent-cert": flag.file({ help: "Certificate of the node, shown to them." }),
-  "agent-key": flag.file({ help: "Private key of --agent-cert." }),
+  "agent-cert": flag.file("Certificate of the node, shown to them."),
+  "agent-key": flag.file("Private key of --agent-cert."),
   "state-dir": stateDirectoryFlag("agent"),
 });
 

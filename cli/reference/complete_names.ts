@@ -18,6 +18,7 @@ import type {
 } from "../../proto/admin/node_answer.ts";
 import type { ServicesAnswer } from "../../proto/admin/list_answers.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
+import { PROGRAMS } from "../flags/admin_flags.ts";
 import { flag } from "../flags/flag.ts";
 import { type CommandContext, defineCommand } from "../program/command.ts";
 
@@ -33,10 +34,8 @@ const NAMES_MAX = 1_000;
  */
 const NAME = /^(?!-)[^\p{C}\s]{1,253}$/u;
 
-type Program = "server" | "agent" | "proxy";
-
 interface Question {
-  readonly programs: readonly Program[];
+  readonly programs: readonly typeof PROGRAMS[number][];
   readonly path: string;
   readonly names: (answer: unknown) => readonly string[];
 }
@@ -54,7 +53,7 @@ const QUESTIONS: ReadonlyMap<string, Question> = new Map([
       (answer as ServicesAnswer).services.map(({ name }) => name),
   }],
   ["connections", {
-    programs: ["server", "agent", "proxy"],
+    programs: PROGRAMS,
     path: `${ADMIN_PATHS.conduits}?limit=${NAMES_MAX}`,
     names: (answer) => (answer as ConduitsAnswer).conduits.map(({ id }) => id),
   }],

@@ -5,7 +5,6 @@
  */
 
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
-import type { Log } from "../../platform/log/log.ts";
 import type { ServerOptions } from "../../server/options.ts";
 import {
   type Command,
@@ -25,9 +24,9 @@ import {
   isParent,
   programLog,
   runUntilStopped,
+  type Start,
 } from "../program/long_running.ts";
 import { workerRole } from "../program/workers/worker_words.ts";
-import type { Replaceable } from "../../net/program/program.ts";
 import { withSomeGroup } from "../flags/program_flags.ts";
 import { adminRemoteOptions } from "./admin_remote.ts";
 import { given } from "../flags/given.ts";
@@ -35,18 +34,12 @@ import { kubeletOptions } from "./kubelet.ts";
 import { serverKubernetes } from "./kubernetes.ts";
 import { membershipOptions } from "./peers.ts";
 
-/** Gets the server up; rejects when that cannot be. */
-export type StartServer = (
-  options: ServerOptions,
-  log: Log,
-) => Promise<Replaceable>;
-
 /**
  * Makes the command.
  *
  * @param start Handed in, so that help and tests need no server.
  */
-export function serverCommand(start: StartServer): Command {
+export function serverCommand(start: Start<ServerOptions>): Command {
   return defineCommand({
     name: "server",
     about: [
@@ -70,7 +63,7 @@ export function serverCommand(start: StartServer): Command {
 }
 
 async function runServer(
-  start: StartServer,
+  start: Start<ServerOptions>,
   reading: FlagReading<typeof SERVER_FLAGS>,
   context: CommandContext,
 ): Promise<void> {

@@ -32,17 +32,13 @@ export const KUBELET_FLAGS = inGroup("Kubelets (docs/kubernetes.md)", {
     help: "Certificate shown to callers on that port.",
     defaultText: "--server-cert, or what agents are shown",
   }),
-  "kubelet-server-key": flag.file({
-    help: "Private key of --kubelet-server-cert.",
-  }),
+  "kubelet-server-key": flag.file("Private key of --kubelet-server-cert."),
   "kubelet-server-ca-cert": flag.file({
     help: "CA of the certificates that callers must show on that port. A " +
       "caller may do on nodes what --kubelet-client-certificate may.",
     defaultText: "--server-ca-cert",
   }),
-  "kubelet-client-certificate": flag.file({
-    help: "Certificate shown to kubelets.",
-  }),
+  "kubelet-client-certificate": flag.file("Certificate shown to kubelets."),
   "kubelet-client-key": flag.file({
     help: "Private key of --kubelet-client-certificate.",
   }),

@@ -26,9 +26,7 @@ const KUBE_FLAGS = inGroup(KUBERNETES, {
       "namespace. Goes with the next two flags, and without " +
       "--cluster-ca-cert.",
   }),
-  "agent-service-account": flag.word("NAME", {
-    help: "Name of that ServiceAccount.",
-  }),
+  "agent-service-account": flag.word("NAME", "Name of that ServiceAccount."),
   "authentication-audience": flag.word("AUDIENCE", {
     help: "Audience that those tokens must name.",
   }),

@@ -10,7 +10,12 @@ import {
   systemProblem,
 } from "../../platform/files/file_error.ts";
 import { effectiveFlags } from "../flags/effective_flags.ts";
-import { ASKED_FLAGS, LOCAL, programAt } from "../flags/admin_flags.ts";
+import {
+  ASKED_FLAGS,
+  LOCAL,
+  programAt,
+  PROGRAMS,
+} from "../flags/admin_flags.ts";
 import { flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { UsageError } from "../flags/usage_error.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
@@ -118,9 +123,9 @@ function namesOf(
   values: Values,
   given: ReadonlySet<string>,
 ): readonly ProgramName[] {
-  const all = ["server", "agent", "proxy"] as const;
-  const named = all.filter((name) => given.has(name) && values[name] !== "");
-  return named.length === 0 ? all : named;
+  const named = PROGRAMS
+    .filter((name) => given.has(name) && values[name] !== "");
+  return named.length === 0 ? PROGRAMS : named;
 }
 
 function programOf(
@@ -140,10 +145,10 @@ function programOf(
     name,
     client: adminClient(asked.program, asked.address),
     stateDirectory,
-    ...(table === undefined ? {} : {
+    ...(table && {
       flags: () => effectiveFlags(name, table, { ...context, argv: [] }),
     }),
-    ...(doctor === undefined || name === "proxy" || place !== LOCAL ? {} : {
+    ...(doctor && name !== "proxy" && place === LOCAL && {
       doctor: () => printedBy(doctor, [name], context),
     }),
   };

@@ -6,7 +6,6 @@
  */
 
 import { surviveInternalErrors } from "../../platform/log/internal_error_log.ts";
-import type { Log } from "../../platform/log/log.ts";
 import { tlsInUse } from "../../net/tls/tls_in_use.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { type Command, defineCommand } from "../program/command.ts";
@@ -17,21 +16,17 @@ import {
 } from "./options.ts";
 import { type ListenFlag, namingFlags } from "../flags/addresses.ts";
 import type { Running } from "../../net/program/program.ts";
-import { programLog } from "../program/long_running.ts";
+import { programLog, type Start } from "../program/long_running.ts";
 import { untilStopped } from "../program/until_stopped.ts";
-
-/** Gets the agent up; rejects when that cannot be. */
-export type StartYurttunnelAgent = (
-  options: YurttunnelAgentOptions,
-  log: Log,
-) => Promise<Running>;
 
 /**
  * Makes the command.
  *
  * @param start Handed in, so that help and tests need no agent.
  */
-export function yurttunnelAgentCommand(start: StartYurttunnelAgent): Command {
+export function yurttunnelAgentCommand(
+  start: Start<YurttunnelAgentOptions, Running>,
+): Command {
   return defineCommand({
     name: "yurttunnel-agent",
     about: [
