@@ -30,7 +30,7 @@ import {
 import { tuneLink } from "../stream/socket_connect.ts";
 import type { Stream } from "../stream/stream.ts";
 import { TlsAcceptor, type TlsAcceptorOptions } from "../tls/tls_acceptor.ts";
-import type { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
+import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
 import { guarded, unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
@@ -95,6 +95,42 @@ export function listenSecure(
     port,
     close: () => opened.close(),
   };
+}
+
+/**
+ * Listens where every peer shows a certificate: it is known after the handshake,
+ * so nobody waits for the faults of others of its source.
+ *
+ * @throws {ListenError}
+ */
+export function listenCertified(
+  options: Omit<SecureListenerOptions, "clientCertificate" | "use">,
+  { onConnection, onRefused, onProblem }: SecurePortEvents,
+): BoundListener {
+  const acceptor = new TlsAcceptor({
+    ...options,
+    clientCertificate: "required",
+    onProblem,
+  });
+  const accept = async (conn: Stream) => {
+    const { limiter } = options;
+    const admitted = limiter.enter(conn.remoteAddress, () => conn.close());
+    if (admitted === undefined) return conn.close();
+    try {
+      const stream = await acceptor.accept(conn, () => admitted.leave());
+      admitted.known();
+      onConnection(stream, admitted);
+    } catch (error) {
+      if (!(error instanceof TlsHandshakeError)) throw error;
+      onRefused(error);
+    }
+  };
+  return listenTcp(options, {
+    isPatient: true,
+    onConnection: (conn) =>
+      unawaited("handshake", accept(conn), () => conn.close()),
+    onProblem,
+  });
 }
 
 /** @throws {ListenError} A limit would be broken in silence. */

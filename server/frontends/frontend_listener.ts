@@ -6,27 +6,21 @@
  * @module
  */
 
-import {
-  type BoundListener,
-  listenTcp,
-  listenUnix,
-} from "../../net/listen/listeners.ts";
+import { type BoundListener, listenUnix } from "../../net/listen/listeners.ts";
+import { listenCertified } from "../../net/listen/secure_listener.ts";
 import { CONNECT_HEAD_TIMEOUT_MS } from "../../net/http1/connect_session.ts";
 import type {
   AdmittedConnection,
   ConnectionLimiter,
 } from "../../net/admission/connection_limiter.ts";
 import { PenaltyQueue } from "../../net/admission/penalty.ts";
-import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import {
   type CredentialFiles,
   type Credentials,
   pairFiles,
 } from "../../net/tls/trust/credentials.ts";
-import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { HTTP2_ALPN } from "../../proto/link/hello.ts";
-import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { FrontendListen, TlsLimits } from "../options.ts";
@@ -76,22 +70,16 @@ export async function listenFrontend(
     ca: listen.caFile,
   });
   // A frontend on TCP always wants a certificate, as upstream's.
-  const acceptor = new TlsAcceptor({
+  return listenCertified({
+    ...listen.address,
+    ...options.tls,
     credentials,
-    clientCertificate: "required",
     alpn: [HTTP2_ALPN, "http/1.1"],
     handshakeTimeoutMs: options.handshakeTimeoutMs,
-    ...options.tls,
-    onProblem,
-  });
-  return listenTcp(listen.address, {
-    isPatient: true,
-    onConnection: (conn) =>
-      unawaited(
-        "handshake",
-        acceptTls(conn, acceptor, options),
-        () => conn.close(),
-      ),
+    limiter: options.limiter,
+  }, {
+    onConnection: (stream, admitted) => options.accept(stream, admitted),
+    onRefused: ({ message }) => options.refused(message),
     onProblem,
   });
 }
@@ -129,22 +117,4 @@ function acceptPlain(
   deadline.cancel();
   admitted.refusePenalized();
   stream.close();
-}
-
-async function acceptTls(
-  conn: Stream,
-  acceptor: TlsAcceptor,
-  options: FrontendListenerOptions,
-): Promise<void> {
-  const { limiter, accept, refused } = options;
-  const admitted = limiter.enter(conn.remoteAddress, () => conn.close());
-  if (admitted === undefined) return conn.close();
-  try {
-    const stream = await acceptor.accept(conn, () => admitted.leave());
-    admitted.known();
-    accept(stream, admitted);
-  } catch (error) {
-    if (!(error instanceof TlsHandshakeError)) throw error;
-    refused(error.message);
-  }
 }

@@ -10,15 +10,14 @@
 
 import type { CountingTools } from "../../platform/program/tools.ts";
 import { connectKubernetes } from "../../neighbours/kubernetes/connect.ts";
-import { type BoundListener, listenTcp } from "../../net/listen/listeners.ts";
+import type { BoundListener } from "../../net/listen/listeners.ts";
+import { listenCertified } from "../../net/listen/secure_listener.ts";
 import type { ConnectionLimiter } from "../../net/admission/connection_limiter.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
-import { TlsAcceptor } from "../../net/tls/tls_acceptor.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import type { Credentials } from "../../net/tls/trust/credentials.ts";
-import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Dialer } from "../routing/dialer.ts";
 import { refusalBytes, turnAway } from "../../net/http1/refusal.ts";
 import type { KubeletOptions, TlsLimits } from "../options.ts";
@@ -60,7 +59,6 @@ export interface KubeletEnvironment extends CountingTools {
 export class KubeletPort {
   readonly #exchange: ExchangeOptions;
   readonly #lookups: NodeLookups | undefined;
-  readonly #acceptor: TlsAcceptor;
   readonly #exchanges = new Set<KubeletExchange>();
   readonly #listener: BoundListener;
   #isOver = false;
@@ -95,17 +93,23 @@ export class KubeletPort {
         dialKubelet(route, caller, signal, dialing),
       observer: observerOf(environment),
     };
-    this.#acceptor = new TlsAcceptor({
+    this.#listener = listenCertified({
+      ...options.address,
+      ...environment.tls,
       credentials: environment.callers,
-      clientCertificate: "required",
       alpn: ["http/1.1"],
       handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
-      ...environment.tls,
-      onProblem: (line) => log.warn(line, { code: "TUN513" }),
-    });
-    this.#listener = listenTcp(options.address, {
-      onConnection: (conn) =>
-        unawaited("handshake", this.#accept(conn), () => conn.close()),
+      limiter: environment.limiter,
+    }, {
+      onConnection: (socket) => {
+        // The handshake may have outlived the port.
+        if (this.#isOver) return socket.close();
+        unawaited("socket", this.serve(socket), () => socket.close());
+      },
+      onRefused: ({ message }) => {
+        environment.turnedAway();
+        log.event(message, {}, lineKey(message));
+      },
       onProblem: (line) => log.warn(line, { code: "TUN513" }),
     });
     if (!dialing.isUnverified) return;
@@ -156,24 +160,6 @@ export class KubeletPort {
       status: 503,
       message: `Cannot serve more than ${EXCHANGES_MAX} requests at once`,
     };
-  }
-
-  async #accept(conn: Stream): Promise<void> {
-    const { limiter, turnedAway, log } = this.environment;
-    const admitted = limiter.enter(conn.remoteAddress, () => conn.close());
-    if (admitted === undefined) return conn.close();
-    let socket: Stream;
-    try {
-      socket = await this.#acceptor.accept(conn, () => admitted.leave());
-    } catch (error) {
-      if (!(error instanceof TlsHandshakeError)) throw error;
-      turnedAway();
-      return log.event(error.message, {}, lineKey(error.message));
-    }
-    admitted.known();
-    // The handshake may have outlived the port.
-    if (this.#isOver) return socket.close();
-    await this.serve(socket);
   }
 }
 
