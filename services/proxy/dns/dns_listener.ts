@@ -210,8 +210,10 @@ class Questions {
       conn.drop(end);
       if (answer === undefined) return false;
       // The length leaves with the message: some read them apart and give up.
-      const size = answer.length;
-      await conn.writeAll(Uint8Array.of(size >> 8, size & 0xff, ...answer));
+      const message = new Uint8Array(LENGTH_BYTES + answer.length);
+      new DataView(message.buffer).setUint16(0, answer.length);
+      message.set(answer, LENGTH_BYTES);
+      await conn.writeAll(message);
       return true;
     } finally {
       deadline.cancel();
