@@ -5,10 +5,7 @@
  * @module
  */
 
-import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { openDialer } from "../../client/tunnel_dialer.ts";
-import { TunnelDialError } from "../../client/dial_error.ts";
-import { openLibssl } from "../../net/tls/openssl/library.ts";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
@@ -184,76 +181,3 @@ Deno.test("plain bytes to a TLS frontend are named, and counted", async () => {
   await readToEnd(conn).catch(() => {});
   assertEquals(await tunnel.metric(REFUSED_CALLERS), 1);
 });
-
-/** Callers on TCP: what they show or trust, what they are told, what the log says. */
-const CALLERS: readonly {
-  readonly name: string;
-  readonly files: (
-    all: Awaited<ReturnType<typeof certificates>>,
-  ) => { readonly pair?: CertificatePair; readonly ca?: string };
-  readonly caller: RegExp;
-  readonly server: RegExp;
-}[] = [
-  {
-    name: "a certificate of another CA",
-    files: ({ otherClient }) => ({ pair: otherClient }),
-    // The platform does not pass on what OpenSSL does.
-    caller: openLibssl() === undefined
-      ? /does it accept our certificate\?/
-      : /the server does not trust our certificate/,
-    server: /node1/,
-  },
-  {
-    name: "an expired certificate",
-    files: ({ expiredClient }) => ({ pair: expiredClient }),
-    caller: /certificate|TLS/,
-    server: /node1/,
-  },
-  {
-    name: "a certificate for servers only",
-    files: ({ serverOnly }) => ({ pair: serverOnly }),
-    caller: /certificate|TLS/,
-    server: /node1/,
-  },
-  {
-    name: "another CA to trust",
-    files: ({ otherCa }) => ({ ca: otherCa }),
-    caller: /not signed by a CA that is trusted here/,
-    server: /does not trust our certificate/,
-  },
-];
-
-for (const wrong of CALLERS) {
-  Deno.test(`a caller on TCP with ${wrong.name} is refused, on both sides in words`, async () => {
-    await using tunnel = await Tunnel.open({ frontend: "tcp" });
-    const all = await certificates();
-    const { pair = all.client, ca = all.ca } = wrong.files(all);
-    for (const protocol of ["grpc", "http-connect"] as const) {
-      const dialer = openDialer({
-        kind: "tunnel",
-        protocol,
-        address: {
-          kind: "tcp",
-          host: "127.0.0.1",
-          port: portOf(tunnel.server.addresses.frontend),
-          tls: {
-            caFile: await tunnel.file(ca),
-            certFile: await tunnel.file(pair.cert),
-            keyFile: await tunnel.file(pair.key),
-          },
-        },
-      });
-      const seen = tunnel.log.next(/^Cannot accept TLS from 127\.0\.0\.1/);
-      const target = { protocol: "tcp", address: "127.0.0.1:1" };
-      const { message } = await assertRejects(
-        () => dialer.dial({ target }),
-        TunnelDialError,
-      );
-      assertMatch(message, /^Cannot (reach|connect)/);
-      assertMatch(message, wrong.caller);
-      assertMatch((await seen).message, wrong.server);
-      dialer.close();
-    }
-    assertEquals(await tunnel.metric(REFUSED_CALLERS), 2);
-  });
-}

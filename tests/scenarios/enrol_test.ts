@@ -94,21 +94,6 @@ for (const what of ["expired", "missing"] as const) {
   });
 }
 
-Deno.test("a server that does not take a certificate is shown the key", async () => {
-  await using rig = await IdentityRig.open();
-  using machine = new Machine("edge-7");
-  await stop(await machine.link(rig, { token: await rig.token() }));
-  const forgotten = await CertificateAuthority.create({
-    commonName: () => "forgotten",
-    notAfter: new Date(Date.now() + DAY_MS),
-  });
-  // Good by its dates: only the server knows that it is of no use.
-  await replaceCertificate(machine, forgotten, 0);
-  const isRenewed = machine.log.next(/^certificate renewed$/);
-  await machine.link(rig, { random: () => 0.999 });
-  assertEquals((await isRenewed).fields["by"], "proof");
-});
-
 Deno.test("a node that was revoked meanwhile is told so", async () => {
   await using rig = await IdentityRig.open();
   using machine = new Machine("edge-7");

@@ -182,27 +182,6 @@ Deno.test("bytes, half-closes and resets go from node to node as everywhere", as
   assertEquals((await fourth.near.closed).kind, "lost");
 });
 
-Deno.test("a node that is revoked loses its connections and gets no more", async () => {
-  await using rig = await NodeRig.discovering();
-  const { target } = rig.tunnel;
-  const port = portOf(target.address);
-  await rig.link(await rig.joined("edge-1"), {
-    services: [announced("web", port)],
-  });
-  const dial = await rig.dialer(await rig.joined("edge-2"));
-  const address = `127.0.0.1:${port}`;
-  const near = new ConduitProbe(await dial(address, "id=edge-1"));
-  await rig.nodes.change("edge-2", (record) => ({
-    ...record,
-    state: "revoked",
-  }));
-  assertEquals((await near.closed).kind, "reset");
-  assertMatch(
-    await refusalOf(dial(address, "id=edge-1")),
-    /the node was revoked/,
-  );
-});
-
 Deno.test("who shows no certificate dials nobody through the agent port", async () => {
   await using rig = await NodeRig.discovering({
     agents: { allowAnonymous: true },

@@ -12,8 +12,7 @@ import type { Carrier } from "../../proto/link/link.ts";
 import { DatagramPeer } from "../support/peers/datagrams.ts";
 import { endpoints, ProxyRig, service } from "../support/rigs/proxy_rig.ts";
 import { Tunnel } from "../support/rigs/tunnel_harness.ts";
-import { freePort } from "../support/program/ports.ts";
-import { KEY, serveAt } from "../support/peers/udp_echo.ts";
+import { KEY } from "../support/peers/udp_echo.ts";
 
 const AGENT = { via: { kind: "agent" } } as const;
 
@@ -53,31 +52,6 @@ for (const [carrier, way] of WAYS) {
       const long = "x".repeat(65_000);
       assertEquals((await two.ask(long, port)).length, long.length + 2);
       assertEquals(a.count, 2);
-    }
-    route.close();
-  });
-
-  Deno.test(`${carrier}, ${way}: what an endpoint behind an agent refuses goes to another one`, async () => {
-    await using tunnel = await Tunnel.linked(carrier);
-    await using live = await DatagramPeer.echo("live:");
-    const route = openDialer(await tunnel.route(way));
-    {
-      await using rig = new ProxyRig({
-        dialer: new MachineDialer({ tunnel: route }),
-      });
-      const port = await serveAt(rig, []);
-      const dead = freePort();
-      rig.sink.add({
-        endpoints: [endpoints("echo", [dead, live.port], AGENT)],
-      });
-      for (let asked = 0; asked < 12; asked++) {
-        await using client = await DatagramPeer.open();
-        assertEquals(await client.ask("once", port), "live:once");
-      }
-      const { counts, balancer } = rig.proxy.served.get(KEY)!.port;
-      assertEquals([counts.ejections, counts.datagramsResent], [1, 3]);
-      const [refusing] = balancer.backends;
-      assertEquals(refusing!.failuresTotal, 3);
     }
     route.close();
   });

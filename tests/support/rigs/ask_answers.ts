@@ -15,6 +15,8 @@ import type { StatusAnswer } from "../../../proto/admin/status_answer.ts";
 
 export const NOW = "2026-11-22T10:03:12.345Z";
 
+const STILL = { toTargetRate: 0, fromTargetRate: 0 };
+
 const CONDUITS: readonly ConduitInfo[] = [
   {
     id: "00c0ffee00c0ffee",
@@ -45,10 +47,7 @@ const CONDUITS: readonly ConduitInfo[] = [
     target: "tcp web.internal:443",
     startedAt: "2026-11-22T10:03:10.000Z",
     ageMs: 2_345,
-    toTargetBytes: 0,
-    fromTargetBytes: 0,
-    toTargetRate: 0,
-    fromTargetRate: 0,
+    ...{ toTargetBytes: 0, fromTargetBytes: 0, ...STILL },
     idleMs: 2_345,
   },
   {
@@ -62,8 +61,7 @@ const CONDUITS: readonly ConduitInfo[] = [
     dialMs: 1,
     toTargetBytes: 40,
     fromTargetBytes: 400,
-    toTargetRate: 0,
-    fromTargetRate: 0,
+    ...STILL,
     waitsFor: "nothing",
     idleMs: 60_000,
   },
@@ -253,6 +251,12 @@ export const PROXY_STATUS: StatusAnswer = {
   },
 };
 
+/** What a node has that is not here. */
+const UNLINKED = {
+  ...{ links: 0, conduits: 0, servers: [] },
+  ...STILL,
+};
+
 export const NODES: NodesAnswer = {
   total: 4,
   nodes: [
@@ -277,21 +281,13 @@ export const NODES: NodesAnswer = {
       since: "2026-11-22T09:51:08Z",
       reason: "the link was silent for 30 s",
       isJoined: true,
-      links: 0,
-      conduits: 0,
-      toTargetRate: 0,
-      fromTargetRate: 0,
-      servers: [],
+      ...UNLINKED,
     },
     {
       name: "evil\x1b[31m\u202ename",
       state: "pending",
       isJoined: false,
-      links: 0,
-      conduits: 0,
-      toTargetRate: 0,
-      fromTargetRate: 0,
-      servers: [],
+      ...UNLINKED,
     },
     {
       name: "節点-with-a-name-that-is-longer-than-any-column",
@@ -299,11 +295,7 @@ export const NODES: NodesAnswer = {
       since: "2026-11-21T00:00:00Z",
       reason: "stolen",
       isJoined: true,
-      links: 0,
-      conduits: 0,
-      toTargetRate: 0,
-      fromTargetRate: 0,
-      servers: [],
+      ...UNLINKED,
     },
   ],
 };
