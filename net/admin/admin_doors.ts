@@ -7,7 +7,10 @@
 
 import type { AdminRole } from "../../proto/admin/api.ts";
 import { isLoopback } from "../../proto/peer/ip_address.ts";
-import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
+import {
+  type PeerIdentity,
+  reportedIdentity,
+} from "../../proto/peer/peer_identity.ts";
 import {
   type AdminDoor,
   AdminFailure,
@@ -109,18 +112,9 @@ export function certificateDoor(
  * A caller that `certificateDoor` has identified, as far as roles depend on it.
  */
 export function keptIdentity(
-  { commonName, names, organizations, notAfterMs }: AdminWay & {
-    readonly kind: "certificate";
-  },
+  { kind: _, ...certificate }: AdminWay & { readonly kind: "certificate" },
 ): PeerIdentity {
-  const none = { publicKeySha256: "", serialNumber: "", der: new Uint8Array() };
-  return {
-    kind: "certificate",
-    commonName,
-    fingerprint: "",
-    names,
-    certificate: { organizations, notAfterMs, ...none },
-  };
+  return reportedIdentity(certificate);
 }
 
 /**

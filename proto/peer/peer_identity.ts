@@ -41,6 +41,34 @@ export const ANONYMOUS: PeerIdentity = Object.freeze({
   names: Object.freeze([]),
 });
 
+/**
+ * The holder of a certificate that this process does not see: it has no key, so no
+ * decision may depend on one.
+ */
+export function reportedIdentity(
+  {
+    commonName,
+    fingerprint = "",
+    names = [],
+    organizations = [],
+    notAfterMs = NaN,
+  }: {
+    readonly commonName: string;
+    readonly fingerprint?: string;
+    readonly names?: readonly string[];
+    readonly organizations?: readonly string[];
+    readonly notAfterMs?: number;
+  },
+): PeerIdentity {
+  const unseen = {
+    publicKeySha256: "",
+    serialNumber: "",
+    der: new Uint8Array(0),
+  };
+  const certificate = { organizations, notAfterMs, ...unseen };
+  return { kind: "certificate", commonName, fingerprint, names, certificate };
+}
+
 // Separates the processes that speak for one node: each agent makes an instance
 // id when it starts, and sends it on all of its links.
 //

@@ -15,10 +15,7 @@ import {
 import type { Metadata } from "../../proto/grpc/metadata.ts";
 import { GrpcError } from "../../proto/grpc/status.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
-import {
-  ANONYMOUS,
-  type PeerIdentity,
-} from "../../proto/peer/peer_identity.ts";
+import { ANONYMOUS, reportedIdentity } from "../../proto/peer/peer_identity.ts";
 import { hasUnseen } from "../../proto/peer/quoted.ts";
 import { isNodeName } from "../../proto/identity/node_name.ts";
 import type { Caller } from "../policy/caller.ts";
@@ -120,33 +117,12 @@ function callerOf(
   forwardedBy: string,
 ): Caller {
   return {
-    identity: certificate === null ? ANONYMOUS : identityOf(certificate),
+    identity: certificate === null ? ANONYMOUS : reportedIdentity(certificate),
     remoteAddress,
     localAddress,
     ...(node === "" ? {} : { node }),
     ...(process === null ? {} : { peerCredentials: () => process }),
     forwardedBy,
-  };
-}
-
-function identityOf(
-  { commonName, fingerprint, names, organizations }: NonNullable<
-    ForwardedCaller["certificate"]
-  >,
-): PeerIdentity {
-  return {
-    kind: "certificate",
-    commonName,
-    fingerprint,
-    names,
-    certificate: {
-      organizations,
-      // This server does not see its key, so no decision may depend on it.
-      publicKeySha256: "",
-      serialNumber: "",
-      der: new Uint8Array(0),
-      notAfterMs: NaN,
-    },
   };
 }
 

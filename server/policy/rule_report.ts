@@ -8,7 +8,7 @@
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PolicyAnswer } from "../../proto/admin/path_check.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
-import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
+import { ANONYMOUS, reportedIdentity } from "../../proto/peer/peer_identity.ts";
 import { positionsIn } from "../../platform/documents/yaml.ts";
 import type { DocumentPath } from "../../platform/documents/document_map.ts";
 import { type Caller, callerName } from "./caller.ts";
@@ -41,22 +41,8 @@ export function callerNamed(
   if (node !== undefined) return { ...common, node };
   const socket = /^socket:(.+)$/s.exec(as)?.[1];
   if (socket !== undefined) return { ...common, localAddress: socket };
-  return {
-    ...common,
-    identity: {
-      kind: "certificate",
-      commonName: as,
-      fingerprint: "",
-      names: [],
-      certificate: {
-        organizations: groups,
-        publicKeySha256: "",
-        serialNumber: "",
-        der: new Uint8Array(0),
-        notAfterMs: Infinity,
-      },
-    },
-  };
+  const identity = reportedIdentity({ commonName: as, organizations: groups });
+  return { ...common, identity };
 }
 
 /** `unix:/path`, `udp:HOST:PORT`, or `HOST:PORT` of tcp. */

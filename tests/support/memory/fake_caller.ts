@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { PeerCertificate } from "../../../proto/peer/peer_identity.ts";
+import { reportedIdentity } from "../../../proto/peer/peer_identity.ts";
 import type { Caller } from "../../../server/policy/caller.ts";
 
 /** Whoever may connect to a unix socket. */
@@ -24,21 +24,13 @@ export function certifiedCaller(
     readonly names?: readonly string[];
   } = {},
 ): Caller {
-  const certificate: PeerCertificate = {
-    organizations: more.organizations ?? [],
-    publicKeySha256: "",
-    serialNumber: "",
-    der: new Uint8Array(0),
-    notAfterMs: Infinity,
-  };
+  const identity = reportedIdentity({
+    commonName,
+    fingerprint: "f0".repeat(32),
+    ...more,
+  });
   return {
-    identity: {
-      kind: "certificate",
-      commonName,
-      fingerprint: "f0".repeat(32),
-      names: more.names ?? [],
-      certificate,
-    },
+    identity,
     remoteAddress: "10.0.0.3:50000",
     localAddress: "10.0.0.1:8090",
   };
