@@ -151,7 +151,9 @@ class Server {
     const agentFiles = await this.#agents.openTrust(
       this.#kubernetes?.authenticators,
     );
-    const discovery = await this.#nodes.openDiscovery(this.#agents.state);
+    const discovery = await this.#nodes.openDiscovery(
+      this.#agents.identity?.state,
+    );
     const frontend = await this.#frontends.listen();
     const agents = await this.#agents.listen();
     const kubelet = await this.#frontends.listenKubelet(agentFiles);
@@ -240,7 +242,7 @@ class Server {
     unawaited(
       "task",
       Promise.all([this.#nodes.stop(reason), this.#core.peers.stop()])
-        .finally(() => this.#core.closeState()),
+        .finally(() => this.#core.state?.close()),
     );
   }
 
@@ -366,7 +368,7 @@ class Server {
       this.#nodes.stop(reason),
       this.#agents.history.close(),
     ]);
-    this.#core.closeState();
+    this.#core.state?.close();
   }
 
   #stopPorts(reason: string): void {

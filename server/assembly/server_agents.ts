@@ -39,7 +39,6 @@ import { standingMethods } from "../links/standing_service.ts";
 import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
 import { countLeases } from "../metrics/metric_families.ts";
 import { authorityIdsIn, certainAddress } from "../peers/member_record.ts";
-import type { Store } from "../../neighbours/store/store.ts";
 import type { Readiness } from "./shutdown.ts";
 import { peerFrontend, refuseForwarded } from "../forwarding/peer_frontend.ts";
 import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
@@ -124,14 +123,9 @@ export class ServerAgents {
     return this.#port.drainLink(link, isAlone ? "here" : "elsewhere");
   }
 
-  /** What servers have in common; behind `openTrust`. */
-  get state(): Store | undefined {
-    return this.identity?.state;
-  }
-
   /** Warnings for an operator who asks whether the server is ready. */
   get notes(): readonly string[] {
-    return this.state === undefined ? [] : outageNotes(this.state);
+    return this.identity === undefined ? [] : outageNotes(this.identity.state);
   }
 
   /**

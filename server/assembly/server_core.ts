@@ -82,7 +82,8 @@ export class ServerCore {
   /** The other servers, and which of them may have an agent. */
   readonly peers: Membership;
 
-  #state: StoreConnection | undefined;
+  /** Servers share it, and close it after all its users; absent: there is none. */
+  state: StoreConnection | undefined;
 
   constructor(
     readonly options: ServerOptions,
@@ -226,16 +227,6 @@ export class ServerCore {
   async connectStore(): Promise<void> {
     const location = stateLocationOf(this.options);
     if (location === undefined) return;
-    this.#state = await connectStore(location, this.program.timers);
-  }
-
-  /** The store that servers share; `undefined`: there is none. */
-  get state(): StoreConnection | undefined {
-    return this.#state;
-  }
-
-  /** Closed after all its users. */
-  closeState(): void {
-    this.#state?.close();
+    this.state = await connectStore(location, this.program.timers);
   }
 }

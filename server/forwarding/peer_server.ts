@@ -67,7 +67,7 @@ export class PeerServer {
   constructor(
     peer: Peer,
     upstream: Upstream,
-    private readonly options: PeerServerOptions,
+    readonly options: PeerServerOptions,
     private readonly idle: () => void,
   ) {
     this.name = peerName(peer);
@@ -85,18 +85,6 @@ export class PeerServer {
     });
   }
 
-  get timers(): Timers {
-    return this.options.timers;
-  }
-
-  get observer(): PacketObserver {
-    return this.options.observer;
-  }
-
-  get messageBytesMax(): number {
-    return this.options.messageBytesMax;
-  }
-
   /** Dials and conduits. */
   get load(): number {
     return this.#load;
@@ -111,7 +99,8 @@ export class PeerServer {
   /** It owes that for long: others are asked first. */
   get isStill(): boolean {
     const { askedMs } = this;
-    return askedMs !== undefined && this.timers.now() - askedMs >= STILL_MS;
+    return askedMs !== undefined &&
+      this.options.timers.now() - askedMs >= STILL_MS;
   }
 
   get isProven(): boolean {
@@ -155,7 +144,7 @@ export class PeerServer {
     this.#load--;
     if (this.#load > 0 || this.#isAborted) return;
     this.#timer?.cancel();
-    this.#timer = this.timers.after(PEER_IDLE_MS, () => {
+    this.#timer = this.options.timers.after(PEER_IDLE_MS, () => {
       this.#channel.close("nothing was forwarded for a while");
       this.idle();
     });
@@ -170,7 +159,7 @@ export class PeerServer {
 
   /** @throws {Error} One sentence. */
   async connect(): Promise<void> {
-    this.#connectingMs ??= this.timers.now();
+    this.#connectingMs ??= this.options.timers.now();
     try {
       await this.#channel.connect();
     } finally {

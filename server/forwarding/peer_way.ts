@@ -159,7 +159,7 @@ class PeerDial implements PendingDial {
     if (++this.#connections > CONNECTIONS_MAX) {
       return this.#lost("it refuses calls on each new connection");
     }
-    this.#wait ??= this.server.timers.after(
+    this.#wait ??= this.server.options.timers.after(
       PEER_CONNECT_MS,
       () => this.#lost(`no connection within ${PEER_CONNECT_MS} ms`),
     );
@@ -178,7 +178,7 @@ class PeerDial implements PendingDial {
     this.#wait?.cancel();
     this.#wait = undefined;
     this.#state = "asked";
-    const { timers, observer, messageBytesMax } = this.server;
+    const { timers, observer, messageBytesMax } = this.server.options;
     const { authority, scheme, http2 } = connection;
     const asks = ++this.#asks;
     const pending = dialProxy(http2, this.request.target, {

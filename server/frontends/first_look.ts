@@ -36,28 +36,16 @@ export class FirstLook implements StreamUser {
     timers: Timers,
     private readonly sniffed: Sniffed,
   ) {
-    this.#timer = timers.after(CONNECT_HEAD_TIMEOUT_MS, () => this.#giveUp());
+    this.#timer = timers.after(CONNECT_HEAD_TIMEOUT_MS, () => this.onFault());
     stream.notify(this);
   }
 
   /** Waiting bytes are read now. */
-  start(): void {
-    this.#look();
-  }
-
   onReady(): void {
-    this.#look();
-  }
-
-  onFault(): void {
-    this.#giveUp();
-  }
-
-  #look(): void {
     while (!this.#isOver) {
       const count = this.#readOnce();
       if (count === WOULD_BLOCK) return;
-      if (count === 0) return this.#giveUp();
+      if (count === 0) return this.onFault();
       this.#first = joinedBytes([this.#first, shared.subarray(0, count)]);
       const protocol = sniffProtocol(this.#first);
       // What does not tell yet is a part of HTTP/2's preface.
@@ -77,7 +65,7 @@ export class FirstLook implements StreamUser {
     }
   }
 
-  #giveUp(): void {
+  onFault(): void {
     this.#isOver = true;
     this.#timer.cancel();
     this.stream.close();

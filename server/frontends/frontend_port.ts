@@ -75,7 +75,7 @@ export class FrontendPort {
       stream,
       this.options.timers,
       (protocol, stream) => this.#serve(stream, protocol, shared),
-    ).start();
+    ).onReady();
   }
 
   /** Those of HTTP/2 that are open. */

@@ -188,7 +188,7 @@ export class NodeFrontend {
     const meant = nodeProblem(metadata) ??
       this.#meant({ target, node: wanted });
     if (meant instanceof DialError) return this.#fail(calls, meant, answer);
-    const { remoteAddress, identity, node } = calls;
+    const { peer: { remoteAddress, identity }, node } = calls;
     const caller = { remoteAddress, identity, node, localAddress: "" };
     const request = { ...meant, hasOthers, id, trace, caller, takeEarlyData };
     return this.options.dial(request, answer);
@@ -251,7 +251,7 @@ export class NodeFrontend {
   }
 
   #fail(
-    { remoteAddress }: NodeCaller,
+    { peer: { remoteAddress } }: NodeCaller,
     error: DialError,
     answer: DialAnswer,
   ): PendingDial {
@@ -279,14 +279,6 @@ class NodeCaller implements NodeCalls {
       carrier: "packets",
       software: "",
     };
-  }
-
-  get identity() {
-    return this.peer.identity;
-  }
-
-  get remoteAddress(): string {
-    return this.peer.remoteAddress;
   }
 
   close(reason: string): void {

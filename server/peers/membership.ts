@@ -115,7 +115,11 @@ export class Membership implements Peers {
         peer.address !== "" && this.#members.has(peer) &&
         !this.#isPredecessor(peer)
       );
-    return [...having, ...this.#vague.filter((peer) => !having.includes(peer))];
+    // And those of whose agents not all are known.
+    const vague = this.#all.filter((peer) =>
+      peer.agentsAreKnown !== true && !having.includes(peer)
+    );
+    return [...having, ...vague];
   }
 
   /** Ids of agents that other servers say they have, and of those servers. */
@@ -139,7 +143,23 @@ export class Membership implements Peers {
     const isKnown = this.#started?.ephemerals === undefined
       ? this.options.fixed.length > 0
       : this.#view !== "unknown";
-    return isKnown ? this.#announcement() : undefined;
+    if (!isKnown) return undefined;
+    const instances = new Map<Peer, string>();
+    for (const { record, peer } of this.#members.others()) {
+      instances.set(peer, record.instanceId);
+    }
+    const { serverId, instanceId } = this.options;
+    const address = this.#isRetired ? "" : this.#started?.address ?? "";
+    const own = { serverId, instanceId, address };
+    const others = this.#all.map((peer) => ({
+      serverId: peer.serverId,
+      address: peer.address,
+      instanceId: instances.get(peer) ?? "",
+    }));
+    const servers = [...others, ...address === "" ? [] : [own]].sort((a, b) =>
+      orderOf(a) < orderOf(b) ? -1 : 1
+    );
+    return { servers, serverCount: this.serverCount };
   }
 
   /** The server listens: others may know. */
@@ -172,12 +192,10 @@ export class Membership implements Peers {
   /** Settles when the published entry is removed, or cannot be. */
   stop(): Promise<void> {
     this.retire();
-    return this.#stopped ??= this.#end();
-  }
-
-  async #end(): Promise<void> {
     this.#members.stop();
-    await this.#started?.ephemerals?.close();
+    return this.#stopped ??= Promise.resolve(
+      this.#started?.ephemerals?.close(),
+    );
   }
 
   // --- What this server publishes ----------------------------------------------
@@ -301,30 +319,6 @@ export class Membership implements Peers {
       const who = `server ${quoted(peer.serverId)} at ${peer.address}`;
       this.options.event(`${who} is ${how}`);
     }
-  }
-
-  #announcement(): PeerAnnouncement {
-    const instances = new Map<Peer, string>();
-    for (const { record, peer } of this.#members.others()) {
-      instances.set(peer, record.instanceId);
-    }
-    const { serverId, instanceId } = this.options;
-    const address = this.#isRetired ? "" : this.#started?.address ?? "";
-    const own = { serverId, instanceId, address };
-    const others = this.#all.map((peer) => ({
-      serverId: peer.serverId,
-      address: peer.address,
-      instanceId: instances.get(peer) ?? "",
-    }));
-    const servers = [...others, ...address === "" ? [] : [own]].sort((a, b) =>
-      orderOf(a) < orderOf(b) ? -1 : 1
-    );
-    return { servers, serverCount: this.serverCount };
-  }
-
-  /** Those of whose agents not all are known. */
-  get #vague(): readonly Peer[] {
-    return this.#all.filter(({ agentsAreKnown }) => agentsAreKnown !== true);
   }
 
   #look(): void {
