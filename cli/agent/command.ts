@@ -19,9 +19,9 @@ import {
   defineCommand,
   type FlagRule,
 } from "../program/command.ts";
-import { AGENT_FLAGS } from "./flags.ts";
+import { AGENT_FLAGS, RULE_FLAGS, rulesOf } from "./flags.ts";
 import { announcedServices } from "./announce.ts";
-import { agentOptions, RULE_FLAGS, rulesOf } from "./options.ts";
+import { agentOptions } from "./options.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import { defaultStateDirectory } from "../flags/state_directory.ts";
 import { liveConfig, shownFlags } from "../flags/effective_flags.ts";
@@ -135,7 +135,9 @@ function withConfig(
       take: (values) => {
         const announced = announcedServices(values["announce"]);
         rules = rulesOf(values);
-        if (!isSame(announced, services)) services = announced;
+        // Plain data, written by the same code.
+        const isNews = JSON.stringify(announced) !== JSON.stringify(services);
+        if (isNews) services = announced;
       },
     },
   });
@@ -156,11 +158,6 @@ function listenFlags(
     ["--health-server-port", health, "--health-server-host"],
     ...relayFlags(relay),
   ];
-}
-
-/** Plain data, written by the same code. */
-function isSame(one: unknown, other: unknown): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** These values appear in no message. */

@@ -13,6 +13,7 @@ import {
   flag,
   type FlagDetails,
   FlagValueError,
+  type FlagValues,
   inGroup,
   type Tolerated,
 } from "../flags/flag.ts";
@@ -229,11 +230,8 @@ function withoutUnusable(text: string): Tolerated | undefined {
   };
 }
 
-/** See {@linkcode ALLOW_PRESETS}. */
-type AllowPreset = (typeof ALLOW_PRESETS)[number];
-
 const PRESET_RULES: Readonly<
-  Record<Exclude<AllowPreset, "">, readonly string[]>
+  Record<Exclude<typeof ALLOW_PRESETS[number], "">, readonly string[]>
 > = {
   all: ["*:*:*"],
   "all-tcp": ["tcp:*:*"],
@@ -256,22 +254,20 @@ function rulesFlag(details: FlagDetails): Flag<readonly Rule[]> {
   }, { placeholder: "RULE", ...details });
 }
 
+/** Flags that define together what may be dialed. */
+export const RULE_FLAGS = ["allow", "deny", "allow-preset"] as const;
+
 /**
- * What the three flags mean together.
+ * What they mean together.
  *
  * @returns `undefined` when tcp and udp may go anywhere, which is the default.
  */
-export function agentRules(
-  flags: {
-    readonly allow: readonly Rule[];
-    readonly deny: readonly Rule[];
-    readonly preset: AllowPreset;
-  },
+export function rulesOf(
+  { allow, deny, "allow-preset": named }: FlagValues<
+    Pick<typeof TARGETS_FLAGS, typeof RULE_FLAGS[number]>
+  >,
 ): RuleSet | undefined {
-  const { allow, deny } = flags;
-  const preset = flags.preset === "" && allow.length === 0
-    ? "all"
-    : flags.preset;
+  const preset = named === "" && allow.length === 0 ? "all" : named;
   if (preset === "all" && allow.length === 0 && deny.length === 0) {
     return undefined;
   }

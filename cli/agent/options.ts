@@ -8,7 +8,6 @@
 
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { hasJoined } from "../../agent/identity/agent_state.ts";
-import type { RuleSet } from "../../policy/rule_set.ts";
 import { adminAccess, kubeconfigOf } from "../flags/program_flags.ts";
 import { anyGiven, given, listenAt } from "../flags/given.ts";
 import {
@@ -18,7 +17,7 @@ import {
   UsageError,
 } from "../flags/usage_error.ts";
 import { announcedServices } from "./announce.ts";
-import { type AGENT_FLAGS, agentRules } from "./flags.ts";
+import { type AGENT_FLAGS, rulesOf } from "./flags.ts";
 import type { WorkerRole } from "../program/workers/worker_words.ts";
 import { accessLog, auditOptions } from "../flags/access_log_flags.ts";
 import { formatGoDuration } from "../../platform/documents/go_duration.ts";
@@ -134,20 +133,6 @@ function relayed(flags: Values, hasIdentity: boolean): AgentOptions["relay"] {
   const relay = relayOptions(flags);
   if (relay === undefined || hasIdentity) return relay;
   throw relayRefusal(relay, WITHOUT_IDENTITY);
-}
-
-/** Flags that define together what may be dialed. */
-export const RULE_FLAGS = ["allow", "deny", "allow-preset"] as const;
-
-/** The rules of {@linkcode RULE_FLAGS}; see `agentRules`. */
-export function rulesOf(
-  flags: Pick<Values, (typeof RULE_FLAGS)[number]>,
-): RuleSet | undefined {
-  return agentRules({
-    allow: flags["allow"],
-    deny: flags["deny"],
-    preset: flags["allow-preset"],
-  });
 }
 
 function dials(flags: Values): AgentOptions["dials"] {

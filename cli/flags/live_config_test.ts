@@ -3,7 +3,7 @@ import { FileError } from "../../platform/files/file_error.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import type { RuleSet } from "../../policy/rule_set.ts";
 import { AGENT_FLAGS } from "../agent/flags.ts";
-import { RULE_FLAGS, rulesOf } from "../agent/options.ts";
+import { RULE_FLAGS, rulesOf } from "../agent/flags.ts";
 import { liveConfig } from "./effective_flags.ts";
 import { readFlags } from "./read_flags.ts";
 import { words } from "../../tests/support/program/command_line.ts";

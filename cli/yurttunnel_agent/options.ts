@@ -22,9 +22,8 @@ import {
 import { canonicalIp, parseIpAddress } from "../../proto/peer/ip_address.ts";
 import { unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
-import { AGENT_FLAGS } from "../agent/flags.ts";
+import { AGENT_FLAGS, rulesOf } from "../agent/flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
-import { rulesOf } from "../agent/options.ts";
 import type { YURTTUNNEL_AGENT_FLAGS } from "./flags.ts";
 import { given } from "../flags/given.ts";
 
