@@ -191,22 +191,10 @@ function namesOf(nodes: readonly NodeRecord[]): string {
   return nodes.map(({ name }) => name).join(", ");
 }
 
-/** One authority, and what nodes have to do with it. */
-interface Row {
-  readonly id: string;
-  readonly role: "issues" | "next" | "previous";
-  /** Nodes with a certificate of it. */
-  readonly heldBy: readonly NodeRecord[];
-  /** Nodes that report that they trust it. */
-  readonly knownTo: readonly NodeRecord[];
-  readonly expiresAt: string;
-  readonly pin: string;
-}
+type Row = ReturnType<typeof rowsOf>[number];
 
-function rowsOf(
-  authorities: Authorities,
-  nodes: readonly NodeRecord[],
-): Row[] {
+/** The authorities, and what nodes have to do with each. */
+function rowsOf(authorities: Authorities, nodes: readonly NodeRecord[]) {
   const { current, next } = authorities;
   return trustedBy(authorities).map((facts) => ({
     id: authorityIdOf(facts),
@@ -215,7 +203,9 @@ function rowsOf(
       : facts === next?.facts
       ? "next"
       : "previous",
+    /** Nodes with a certificate of it. */
     heldBy: holdersOf(authorityIdOf(facts), nodes),
+    /** Nodes that report that they trust it. */
     knownTo: knowersOf(authorityIdOf(facts), nodes),
     expiresAt: new Date(facts.notAfterMs).toISOString(),
     pin: pinOf(facts),

@@ -106,7 +106,8 @@ export const FORWARD_COMMAND = defineCommand({
       context.print(await open(spec, reading, forPeople, tools));
     }
     if (frontend !== undefined) {
-      await openFrontend(frontend, reading, dialer, tools);
+      const timeoutMs = reading.values["dial-timeout"];
+      await openGateway({ path: frontend, dialer, timeoutMs }, tools);
       context.print(`unix:${frontend} -> ${describeRoute(route)}\n`);
     }
     new MemoryRelief(systemTimers);
@@ -133,16 +134,6 @@ function frontendPath(
     );
   }
   return path;
-}
-
-async function openFrontend(
-  path: string,
-  { values }: FlagReading<typeof FORWARD_FLAGS>,
-  dialer: ReturnType<typeof openDialer>,
-  tools: Tools,
-): Promise<void> {
-  const timeoutMs = values["dial-timeout"];
-  await openGateway({ path, dialer, timeoutMs }, tools);
 }
 
 /** @returns Where it listens, for people. */

@@ -47,44 +47,36 @@ export interface ConfigKind {
 /** More than any number of flags. */
 const CERTAIN = 10_000;
 
-const POLICY: ConfigKind = shaped(
-  "policy",
-  "Who may reach what: server --policy-file",
-  POLICY_DOCUMENT,
-  (document) =>
-    ["frontends", "nodes", "discovery", "dials", "admins"]
-        .some((key) => Array.isArray(document[key]))
-      ? CERTAIN
-      : 0,
-);
-
-const SERVICES: ConfigKind = shaped(
-  "services",
-  "Services and endpoints: proxy --config, agent --proxy-config, " +
-    "server --discovery-config",
-  SERVICES_DOCUMENT,
-  ({ services }) => Array.isArray(services) ? CERTAIN : 0,
-);
-
-const EGRESS: ConfigKind = shaped(
-  "egress-selector",
-  "kube-apiserver's way to the tunnel: --egress-config",
-  EGRESS_DOCUMENT,
-  ({ kind, egressSelections }) =>
-    kind === "EgressSelectorConfiguration" || Array.isArray(egressSelections)
-      ? CERTAIN
-      : 0,
-);
-
-const ETCD: ConfigKind = shaped(
-  "etcd-config",
-  "Members of etcd, as go-etcd has them: --etcd-config",
-  ETCD_CONFIG,
-  ({ cluster }) =>
-    typeof Object(cluster)["machines"] === "object" ? CERTAIN : 0,
-);
-
-const DOCUMENTS: readonly ConfigKind[] = [POLICY, SERVICES, EGRESS, ETCD];
+const DOCUMENTS: readonly ConfigKind[] = [
+  shaped(
+    "policy",
+    "Who may reach what: server --policy-file",
+    POLICY_DOCUMENT,
+    (document) =>
+      ["frontends", "nodes", "discovery", "dials", "admins"]
+        .some((key) => Array.isArray(document[key])),
+  ),
+  shaped(
+    "services",
+    "Services and endpoints: proxy --config, agent --proxy-config, " +
+      "server --discovery-config",
+    SERVICES_DOCUMENT,
+    ({ services }) => Array.isArray(services),
+  ),
+  shaped(
+    "egress-selector",
+    "kube-apiserver's way to the tunnel: --egress-config",
+    EGRESS_DOCUMENT,
+    ({ kind, egressSelections }) =>
+      kind === "EgressSelectorConfiguration" || Array.isArray(egressSelections),
+  ),
+  shaped(
+    "etcd-config",
+    "Members of etcd, as go-etcd has them: --etcd-config",
+    ETCD_CONFIG,
+    ({ cluster }) => typeof Object(cluster)["machines"] === "object",
+  ),
+];
 
 /** The facts about a command whose flags may be in a file. */
 export type FlagCommand = Pick<Command, "name" | "flags" | "flagProblems">;
@@ -190,12 +182,12 @@ function shaped(
   name: string,
   summary: string,
   shape: Shape<unknown>,
-  likeness: ConfigKind["likeness"],
+  isLike: (document: Readonly<Record<string, unknown>>) => boolean,
 ): ConfigKind {
   return {
     name,
     summary,
-    likeness,
+    likeness: (document) => isLike(document) ? CERTAIN : 0,
     problems: (document) => readAll(shape, document).problems,
     schema: () => documentSchema(`tunnel: ${name}`, summary, shape.schema),
   };

@@ -72,11 +72,13 @@ const AGENT = defineCommand({
   examples: ["tunnel doctor agent", "tunnel doctor agent --server a.example"],
   rights: "network",
   flags: { ...AGENT_FLAGS, ...OUTPUT },
-  run: async (reading, context) => {
+  run: (reading, context) => {
     refuseOperands(reading.operands);
-    return await printed(reading.values, context, async () => [
-      await agentReport(reading, context),
-    ]);
+    return printed(
+      reading.values,
+      context,
+      () => agentReport(reading, context),
+    );
   },
 });
 
@@ -91,11 +93,13 @@ const SERVER = defineCommand({
   examples: ["tunnel doctor server", "tunnel doctor server --config s.yaml"],
   rights: "network",
   flags: { ...SERVER_FLAGS, ...OUTPUT },
-  run: async (reading, context) => {
+  run: (reading, context) => {
     refuseOperands(reading.operands);
-    return await printed(reading.values, context, async () => [
-      await serverReport(reading, context),
-    ]);
+    return printed(
+      reading.values,
+      context,
+      () => serverReport(reading, context),
+    );
   },
 });
 
@@ -143,9 +147,11 @@ const WHOLE = defineCommand({
     const steps = subject === "node"
       ? () => examineNode(operand, reading, context)
       : () => examineTarget(operand, reading, context);
-    return await printed(values, context, async () => [
-      reportOf(`${subject} ${operand}`, await steps()),
-    ]);
+    return await printed(
+      values,
+      context,
+      async () => reportOf(`${subject} ${operand}`, await steps()),
+    );
   },
 });
 
@@ -197,11 +203,8 @@ async function runServer(context: CommandContext): Promise<ExitCode> {
     const argv = withoutConfig(context.argv);
     const reading = readFlags("doctor server", flags, { ...context, argv });
     const steps = await examineServer(reading, context, problem);
-    return await printed(
-      reading.values,
-      context,
-      () => Promise.resolve([reportOf("server", steps)]),
-    );
+    const report = reportOf("server", steps);
+    return await printed(reading.values, context, () => report);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     return await SERVER.run(context);
@@ -258,13 +261,15 @@ async function agentReport(
   return reportOf(agentSubject(reading, context), steps);
 }
 
+type Reports = DoctorReport | readonly DoctorReport[];
+
 function printed(
   values: OutputValues,
   context: CommandContext,
-  ask: () => Promise<readonly DoctorReport[]>,
+  examine: () => Reports | Promise<Reports>,
 ): Promise<ExitCode> {
   return printAnswer({
-    ask,
+    ask: async () => [await examine()].flat(),
     form: values.output,
     table: (reports, isWide) =>
       reports.map((report) => reportText(report, isWide)).join("\n"),

@@ -62,17 +62,7 @@ interface LiveTopOptions {
   readonly firstFacts: TopFacts;
 }
 
-/** Settles when the user quits. */
-export async function liveTop(options: LiveTopOptions): Promise<void> {
-  const top = new LiveTop(options);
-  try {
-    await top.run();
-  } finally {
-    options.screen.close();
-  }
-}
-
-class LiveTop {
+export class LiveTop {
   readonly #over = Promise.withResolvers<void>();
   #state: TopState;
   #facts: TopFacts;
@@ -86,20 +76,23 @@ class LiveTop {
     this.#facts = options.firstFacts;
   }
 
+  /** Settles when the user quits. */
   async run(): Promise<void> {
-    this.options.screen.open({
-      keys: (keys) =>
-        this.#guarded(() => keys.forEach((key) => this.#key(key))),
-      resized: () => this.#guarded(() => this.#draw()),
-      ended: () => this.#end(),
-    });
-    this.#draw();
-    this.#later();
+    const { screen } = this.options;
     try {
+      screen.open({
+        keys: (keys) =>
+          this.#guarded(() => keys.forEach((key) => this.#key(key))),
+        resized: () => this.#guarded(() => this.#draw()),
+        ended: () => this.#end(),
+      });
+      this.#draw();
+      this.#later();
       await this.#over.promise;
     } finally {
       this.#isOver = true;
       clearTimeout(this.#timer);
+      screen.close();
     }
   }
 

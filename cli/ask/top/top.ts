@@ -11,7 +11,7 @@ import { pageOf } from "../../../admin/ask/page.ts";
 import { printAnswer } from "../../program/answer_output.ts";
 import { joinedFacts } from "../../../admin/ask/asked_conduits.ts";
 import { type Answering, askedPrograms, askFirst } from "../asked.ts";
-import { liveTop, ROWS_ASKED, topFacts } from "./live_top.ts";
+import { LiveTop, ROWS_ASKED, topFacts } from "./live_top.ts";
 import { FullScreen } from "./terminal.ts";
 import { firstState, SORTS } from "../../../admin/ask/top_state.ts";
 import { blockText, type TopFacts } from "../../../admin/ask/top_text.ts";
@@ -77,13 +77,13 @@ export const TOP_COMMAND = defineCommand({
       }, context);
     }
     const all = await facts(ROWS_ASKED);
-    return await liveTop({
+    return await new LiveTop({
       clients: all.map(({ client }) => client),
       screen: new FullScreen(context.print),
       pageOf: () => pageOf(context),
       intervalMs: interval,
       first: firstState(sort, node),
       firstFacts: joined(all, ROWS_ASKED),
-    });
+    }).run();
   },
 });
