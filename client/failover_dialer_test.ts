@@ -11,13 +11,9 @@ import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
 import { abandon } from "../proto/link/dial_handler.ts";
 import { ProxyFrontend } from "../tests/support/peers/proxy_frontend.ts";
-import { ThrowawayCa } from "../tests/support/certificates/throwaway_ca.ts";
+import { CertificateFiles } from "../tests/support/certificates/certificate_files.ts";
 import { openDialer } from "./tunnel_dialer.ts";
-import {
-  describeFrontend,
-  type FrontendAddress,
-  type RouteTls,
-} from "./tunnel_route.ts";
+import { describeFrontend, type FrontendAddress } from "./tunnel_route.ts";
 import { TunnelDialError } from "./dial_error.ts";
 import type { DialStarter, TunnelDial } from "./dial_starter.ts";
 import { FAILOVER_SILENT_MS, FailoverDialer } from "./failover_dialer.ts";
@@ -339,21 +335,6 @@ class Frozen implements AsyncDisposable {
     return this.#tcp.addr.port;
   }
 
-  /** Certificates for it, as files. */
-  async tls(): Promise<RouteTls> {
-    const authority = await ThrowawayCa.create();
-    const pair = await authority.issue({ commonName: "me", usage: "client" });
-    const file = async (name: string, text: string) => {
-      await Deno.writeTextFile(`${this.folder}/${name}`, text);
-      return `${this.folder}/${name}`;
-    };
-    return {
-      caFile: await file("ca", authority.cert),
-      certFile: await file("cert", pair.cert),
-      keyFile: await file("key", pair.key),
-    };
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     this.#unix.close();
     this.#tcp.close();
@@ -363,6 +344,7 @@ class Frozen implements AsyncDisposable {
 
 Deno.test("a server that stands still behind its socket costs a second, also with early data", async () => {
   await using frozen = new Frozen();
+  using files = await CertificateFiles.write();
   const targets: ConduitProbe[] = [];
   await using lively = new ProxyFrontend((_target, answer) => {
     const [near, far] = MemoryConduit.pair();
@@ -373,7 +355,7 @@ Deno.test("a server that stands still behind its socket costs a second, also wit
   const host = "127.0.0.1";
   const places: readonly FrontendAddress[] = [
     { kind: "unix", path: frozen.path },
-    { kind: "tcp", host, port: frozen.port, tls: await frozen.tls() },
+    { kind: "tcp", host, port: frozen.port, tls: files.client },
   ];
   for (const address of places) {
     const dialer = openDialer({

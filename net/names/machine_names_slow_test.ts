@@ -12,7 +12,6 @@ import {
   DnsServer,
   fromTable,
 } from "../../tests/support/peers/dns_server.ts";
-import { mayMount, withOwnEtc } from "../../tests/support/rigs/own_etc.ts";
 
 const RESOLVER = new URL("./system_resolver.ts", import.meta.url).href;
 
@@ -36,6 +35,43 @@ const WELL: Answerer = (asked) =>
   asked.name.startsWith("servfail")
     ? [dnsAnswer(asked, [], { code: 2 })]
     : TABLE(asked);
+
+// Files of its own in `/etc`, where that is allowed: by mounts of its own.
+
+const UNSHARE = ["unshare", "--mount", "--propagation", "private"];
+
+/** Whether programs can have files of their own here. */
+const mayMount = Deno.build.os === "linux" && await isAllowed();
+
+async function isAllowed(): Promise<boolean> {
+  try {
+    const [command = "", ...args] = UNSHARE;
+    return (await new Deno.Command(command, {
+      args: [...args, "mount", "--bind", "/etc/hostname", "/etc/resolv.conf"],
+      stdout: "null",
+      stderr: "null",
+    }).output()).success;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * The words before those of a program.
+ *
+ * @param folder Where the files are kept; they may change while it runs.
+ * @param files Texts by name; each is there already.
+ */
+function withOwnEtc(
+  folder: string,
+  files: Readonly<Record<string, string>>,
+): string[] {
+  const mounts = Object.entries(files).map(([name, text]) => {
+    Deno.writeTextFileSync(`${folder}/${name}`, text);
+    return `mount --bind ${folder}/${name} /etc/${name} &&`;
+  });
+  return [...UNSHARE, "sh", "-c", `${mounts.join(" ")} exec "$@"`, "sh"];
+}
 
 class Machine implements AsyncDisposable {
   readonly folder = Deno.makeTempDirSync();
