@@ -34,7 +34,6 @@ import { MachineWatch } from "./links/machine_watch.ts";
 import { serverLinks } from "./links/server_links.ts";
 import { linkUpstream } from "./links/link_upstream.ts";
 import type { AgentOptions } from "./options.ts";
-import { PROXY_STATUS_PATH } from "../services/proxy/status/proxy_status.ts";
 import type { ServiceProxy } from "../services/proxy/service_proxy.ts";
 import type { Relay, RelayWays } from "./relay/relay.ts";
 import { hostPort } from "../proto/peer/host_port.ts";
@@ -153,10 +152,7 @@ class Agent {
 
   open(): RunningAgent {
     const { log } = this.program;
-    const proxy = this.#proxy;
-    const more: Routes = proxy === undefined
-      ? {}
-      : { [PROXY_STATUS_PATH]: (url) => proxy.answer(url) };
+    const more = this.#proxy?.openRoutes ?? {};
     const health = this.#openHealth(more);
     const admin = this.#openAdmin(health.port, more);
     this.#relay = this.environment.openRelay?.(

@@ -9,10 +9,7 @@ import type { AdminRoute } from "../net/admin/admin_api.ts";
 import type { TermSource } from "../net/tls/trust/expiry.ts";
 import type { LiveConduits } from "../platform/conduits/live_conduits.ts";
 import type { RecentEvents } from "../platform/log/recent_events.ts";
-import type {
-  ConfigAnswer,
-  ServicesAnswer,
-} from "../proto/admin/list_answers.ts";
+import type { ConfigAnswer } from "../proto/admin/list_answers.ts";
 import type {
   ProgramInfo,
   StatusAnswer,
@@ -34,9 +31,7 @@ export interface NodeFacts {
     "links" | "announced" | "services" | "follows" | "sources"
   >;
   /** What it serves on its machine; absent: nothing. */
-  readonly services?: () => Omit<ServicesAnswer, "services"> & {
-    readonly services: Iterable<ServicesAnswer["services"][number]>;
-  };
+  readonly services?: AdminRoute["answer"];
   /** Flags as they are in effect, without secrets; absent: not known. */
   readonly flags?: (() => ConfigAnswer["flags"]) | undefined;
 }

@@ -8,16 +8,12 @@
 import type { AgentLinks } from "./links/agent_links.ts";
 import type { Announcement } from "./links/announcement.ts";
 import type { LinkEnvironment } from "./links/link_upstream.ts";
-import type { NodeFacts } from "./node_facts.ts";
 import type { AgentOptions } from "./options.ts";
 import type { Relay, RelayWays } from "./relay/relay.ts";
 import type { AdminRoute } from "../net/admin/admin_api.ts";
 import type { Program } from "../net/program/program.ts";
 import type { EventLines } from "../platform/log/recent_events.ts";
-import type {
-  ProgramInfo,
-  StatusAnswer,
-} from "../proto/admin/status_answer.ts";
+import type { ProgramInfo } from "../proto/admin/status_answer.ts";
 import type { ServiceProxy } from "../services/proxy/service_proxy.ts";
 
 /**
@@ -38,16 +34,10 @@ export interface AgentParts {
   readonly links: Pick<AgentLinks, "view">;
   readonly announcement: Announcement;
   /** What it serves on its machine; absent: nothing. */
-  readonly proxy: ProxyParts | undefined;
+  readonly proxy: Pick<ServiceProxy, "parts" | "services"> | undefined;
   state(): Pick<ProgramInfo, "isReady" | "isDraining"> & {
     readonly addresses: Readonly<Record<string, string | undefined>>;
   };
-}
-
-/** The service proxy's part of an agent's answers. */
-interface ProxyParts {
-  readonly parts: Pick<StatusAnswer, "services" | "follows" | "sources">;
-  readonly services: ReturnType<NonNullable<NodeFacts["services"]>>;
 }
 
 /** Shows one agent; see `admin/agent/agent_routes.ts`. */

@@ -12,6 +12,7 @@ import {
 } from "../services/proxy/dns/local_names.ts";
 import type { DiscoveryStatus } from "../services/proxy/ads/ads_source.ts";
 import {
+  faultOf,
   type PortStatus,
   PROXY_STATUS_PATH,
   type ProxyStatus,
@@ -77,7 +78,7 @@ export const SERVICES_COMMAND = defineCommand({
       );
     }
     const status = await queryProxy(context, values["proxy"]);
-    const names = () => status.ports.flatMap(localName);
+    const names = () => status.services.flatMap(localName);
     switch (forms[0]) {
       case "json":
         context.print(`${JSON.stringify(status, null, 2)}\n`);
@@ -96,10 +97,10 @@ export const SERVICES_COMMAND = defineCommand({
 
 /** For people. */
 export function servicesText(
-  { ports, sources, discovery, draining }: ProxyStatus,
+  { services, sources, discovery, draining }: ProxyStatus,
 ): string {
-  const rows = ports.map((port) => [
-    portText(port),
+  const rows = services.map((port) => [
+    port.name,
     `${port.number}/${port.protocol}`,
     port.listening ?? "-",
     sourceText(port),
@@ -111,7 +112,7 @@ export function servicesText(
     shortCount(port.refused),
     shortCount(port.bytesFromClients),
     shortCount(port.bytesToClients),
-    port.problem ?? port.lastError ?? displacedText(port),
+    port.problem ?? displacedText(port),
   ]);
   const table = textTable(
     "SERVICE | PORT | SERVED ON | SOURCE | IN USE | OPEN | CLIENTS | REFUSED | FROM | TO | PROBLEM OR LAST ERROR",
@@ -155,14 +156,10 @@ function displacedText({ displacedBy }: PortStatus): string {
 
 /** `file`; `file+etcd` when the endpoints come from another source. */
 function sourceText({ source, endpointsSource }: PortStatus): string {
-  if (source === undefined) return "-";
+  if (source === "") return "-";
   return endpointsSource === undefined || endpointsSource === source
     ? source
     : `${source}+${endpointsSource}`;
-}
-
-function portText({ service, port }: PortStatus): string {
-  return port === "" ? service : `${service}:${port}`;
 }
 
 function localName({ service, port, listening }: PortStatus): LocalName[] {
@@ -188,8 +185,8 @@ export const ENDPOINTS_COMMAND = defineCommand({
       operands,
       "Cannot show endpoints: wanted tunnel endpoints [NAMESPACE/]SERVICE",
     ));
-    const { ports } = await queryProxy(context, values["proxy"], service);
-    if (ports.length === 0) {
+    const { services } = await queryProxy(context, values["proxy"], service);
+    if (services.length === 0) {
       throw failure(
         `Cannot show endpoints: the proxy knows no service ${service}; ` +
           "tunnel services lists those that it has",
@@ -198,16 +195,16 @@ export const ENDPOINTS_COMMAND = defineCommand({
     }
     context.print(
       values["json"]
-        ? `${JSON.stringify(ports, null, 2)}\n`
-        : ports.map(endpointsText).join("\n"),
+        ? `${JSON.stringify(services, null, 2)}\n`
+        : services.map(endpointsText).join("\n"),
     );
   },
 });
 
 /** For people. */
 export function endpointsText(port: PortStatus): string {
-  const { service, number, protocol, listening, problem } = port;
-  const name = port.port === "" ? service : `${service}:${port.port}`;
+  const { name, number, protocol, listening } = port;
+  const problem = faultOf(port);
   const where = listening === undefined ? "nowhere" : `on ${listening}`;
   const because = problem === undefined ? "" : ` (${problem})`;
   const affinity = port.affinity === "none"

@@ -9,6 +9,7 @@ import { listenHttp } from "../net/listen/listeners.ts";
 import { deadPort } from "../tests/support/rigs/proxy_rig.ts";
 import {
   ENDPOINTS_COMMAND,
+  endpointsText,
   SERVICES_COMMAND,
   servicesText,
 } from "./services.ts";
@@ -17,6 +18,8 @@ import { shortCount } from "../admin/ask/text_table.ts";
 import { ran } from "../tests/support/program/command_line.ts";
 
 const WEB: PortStatus = {
+  name: "default/web:http",
+  ports: ["80/tcp on 127.0.0.1:20019"],
   service: "default/web",
   port: "http",
   protocol: "tcp",
@@ -45,6 +48,7 @@ const WEB: PortStatus = {
   endpoints: [
     {
       address: "10.0.0.1:80",
+      isReady: true,
       use: "in use",
       state: "ready",
       via: "direct",
@@ -57,6 +61,7 @@ const WEB: PortStatus = {
     },
     {
       address: "10.0.0.2:80",
+      isReady: false,
       use: "ejected",
       why: "3 dials in a row failed; 7 s more: connection refused",
       state: "ready",
@@ -74,6 +79,7 @@ const WEB: PortStatus = {
 
 const DB: PortStatus = {
   ...WEB,
+  name: "shop/db",
   service: "shop/db",
   port: "",
   number: 5_432,
@@ -86,7 +92,8 @@ const STATUS: ProxyStatus = {
   version: 4,
   isSynced: true,
   sources: [],
-  ports: [WEB, withoutAddress(DB)],
+  services: [WEB, withoutAddress(DB)],
+  total: 2,
   draining: 2,
 };
 
@@ -105,9 +112,9 @@ async function run(
       return new Response("", { status: 404 });
     }
     const service = url.searchParams.get("service");
-    const ports = STATUS.ports
+    const services = STATUS.services
       .filter((port) => service === null || port.service === service);
-    return jsonAnswer({ ...STATUS, ports });
+    return jsonAnswer({ ...STATUS, services });
   });
   const said = await runAt(command, listener.address, ...argv);
   listener.close();
@@ -202,6 +209,13 @@ Deno.test("tunnel endpoints says why one is left out", async () => {
   assertMatch(
     lines[3]!,
     /^10\.0\.0\.2:80 +ejected +agent host=n1 +a .*7 s more/,
+  );
+  const lost = { problem: "no route", lastError: "no route" };
+  const [head] = endpointsText({ ...WEB, ...lost }).split("\n");
+  assertEquals(
+    head,
+    lines[0],
+    "an error of one client is no fault of the port",
   );
   const json = await run(ENDPOINTS_COMMAND, "shop/db", "--json");
   assertEquals(JSON.parse(json.output)[0].number, 5_432);

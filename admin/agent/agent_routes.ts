@@ -88,7 +88,9 @@ export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
       }),
       ...proxy?.parts,
     }),
-    ...proxy === undefined ? {} : { services: () => proxy.services },
+    ...proxy === undefined
+      ? {}
+      : { services: ({ url }) => proxy.services(url) },
     flags: shownFlags,
   });
   return [...routes, policy];
@@ -277,7 +279,7 @@ export function nodeRoutes(facts: NodeFacts): readonly AdminRoute[] {
   const { flags, services } = facts;
   const view = (
     path: string,
-    answer: () => unknown,
+    answer: AdminRoute["answer"],
   ): AdminRoute => ({ method: "GET", path, role: "view", answer });
   return [
     view(ADMIN_PATHS.status, () => statusAnswer(facts)),

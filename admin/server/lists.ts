@@ -8,6 +8,7 @@
 import type {
   AuditAnswer,
   DiscoveryAnswer,
+  ListedService,
   ServicesAnswer,
 } from "../../proto/admin/list_answers.ts";
 import type { Endpoint, Service } from "../../services/catalog/model/model.ts";
@@ -25,7 +26,7 @@ const ENDPOINTS_MAX = 1_000;
 export function servicesAnswer(
   { catalog }: ServerDiscovery,
 ): Omit<ServicesAnswer, "services"> & {
-  readonly services: Iterable<ServicesAnswer["services"][number]>;
+  readonly services: Iterable<ListedService>;
 } {
   const { services, endpoints } = catalog.snapshot;
   const listed = function* () {
@@ -43,7 +44,7 @@ function serviceInfo(
   { ports }: Service,
   source: string,
   endpoints: readonly Endpoint[],
-): ServicesAnswer["services"][number] {
+): ListedService {
   const isReady = ({ state }: Endpoint) => state === "ready";
   const problem = endpoints.length === 0
     ? "it has no endpoints: clients that connect to it are refused"

@@ -8,7 +8,7 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { programInfo } from "../../net/admin/own_facts.ts";
 import type { ShowNode } from "../node_facts.ts";
-import { proxyWarnings } from "../../services/proxy/status/services_answer.ts";
+import { proxyWarnings } from "../../services/proxy/status/proxy_summary.ts";
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
 import type { TermSource } from "../../net/tls/trust/expiry.ts";
 import type { ConfigAnswer } from "../../proto/admin/list_answers.ts";
@@ -28,7 +28,6 @@ import type { Log } from "../../platform/log/log.ts";
 import type { RelayOptions } from "../options.ts";
 import { Relay, type RelayWays } from "../relay/relay.ts";
 import { ProxyDrain } from "../../services/proxy/proxy_drain.ts";
-import { PROXY_STATUS_PATH } from "../../services/proxy/status/proxy_status.ts";
 import {
   ServiceProxy,
   type ServiceProxyOptions,
@@ -212,7 +211,7 @@ class NodeProxy {
       ],
       notes: () => proxy.notes,
       style: "agent",
-    }, { [PROXY_STATUS_PATH]: (url) => proxy.answer(url) });
+    }, proxy.openRoutes);
     return this.#program.openAdmin({
       address: admin,
       access: adminAccess,
@@ -242,7 +241,7 @@ class NodeProxy {
       certificates: () => identity?.certificates ?? [],
       warnings: () => proxyWarnings(proxy, identity?.problem),
       parts: () => proxy.parts,
-      services: () => proxy.services,
+      services: ({ url }) => proxy.services(url),
       ...shownFlags === undefined ? {} : { flags: shownFlags },
     });
   }

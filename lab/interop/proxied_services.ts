@@ -65,7 +65,7 @@ export class ProxyRun implements AsyncDisposable {
     await eventually(
       `${count} ports are open`,
       async () =>
-        (await this.status()).ports
+        (await this.status()).services
           .filter(({ listening }) => listening !== undefined).length === count,
     );
   }
@@ -81,7 +81,9 @@ export class ProxyRun implements AsyncDisposable {
 
   /** Of one service's first port. */
   async port(service: string): Promise<PortStatus | undefined> {
-    return (await this.status()).ports.find((port) => port.service === service);
+    return (await this.status()).services.find((port) =>
+      port.service === service
+    );
   }
 
   async source(name: string): Promise<SourceStatus> {

@@ -209,7 +209,7 @@ export const PROXY_ETCD_CASES: EtcdCases = {
     await cluster.delete(`${SPECS}/old`);
     await eventually(
       "the last service is gone",
-      async () => (await proxy.status()).ports.length === 0,
+      async () => (await proxy.status()).services.length === 0,
     );
     await assertRejects(() => call(at(other)), Deno.errors.ConnectionRefused);
   },

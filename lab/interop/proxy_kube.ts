@@ -144,7 +144,7 @@ export const PROXY_KUBE_CASES: KubeCases = {
       await namespace.delete("service", "web");
       await eventually(
         "the service is gone",
-        async () => (await proxy.status()).ports.length === 0,
+        async () => (await proxy.status()).services.length === 0,
       );
       await assertRejects(() => call(place), Deno.errors.ConnectionRefused);
     },

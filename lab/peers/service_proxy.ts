@@ -109,7 +109,7 @@ export class ServiceProxyProcess {
   /** What it says about its ports. */
   async ports(): Promise<readonly SeenPort[]> {
     const response = await fetch(`${this.adminUrl}/debug/proxy`);
-    return (await response.json()).ports;
+    return (await response.json()).services;
   }
 
   async stop(): Promise<void> {

@@ -9,20 +9,28 @@
 import type { ConduitInfo, NodeSummary } from "./node_answer.ts";
 import type { StatusAnswer } from "./status_answer.ts";
 
-/** `GET /v1/services` */
+/**
+ * `GET /v1/services`; proxies say more: `services/proxy/status/proxy_status.ts`.
+ */
 export interface ServicesAnswer {
-  readonly services: readonly {
-    readonly name: string;
-    readonly source: string;
-    readonly ports: readonly string[];
-    readonly endpoints: readonly {
-      readonly address: string;
-      readonly node?: string | undefined;
-      readonly isReady: boolean;
-    }[];
-    readonly problem?: string | undefined;
-  }[];
+  readonly services: readonly ListedService[];
   readonly total: number;
+}
+
+/** A service of a server; of a proxy, one port of a service. */
+export interface ListedService {
+  readonly name: string;
+  readonly source: string;
+  readonly ports: readonly string[];
+  readonly endpoints: readonly ListedEndpoint[];
+  readonly problem?: string | undefined;
+}
+
+/** Where it is served from. */
+export interface ListedEndpoint {
+  readonly address: string;
+  readonly node?: string | undefined;
+  readonly isReady: boolean;
 }
 
 /** `GET /v1/discovery` */

@@ -5,14 +5,14 @@
  * @module
  */
 
-import { proxyParts, proxyServicesAnswer } from "./status/services_answer.ts";
+import { proxyParts } from "./status/proxy_summary.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { Catalog } from "../catalog/catalog.ts";
 import { registerCatalogMetrics } from "../catalog/catalog_metrics.ts";
 import type { Source } from "../catalog/model/source.ts";
 import type { TunnelRoute } from "../../client/tunnel_route.ts";
 import { openDialer } from "../../client/tunnel_dialer.ts";
-import { jsonAnswer } from "../../net/admin/http_endpoints.ts";
+import { jsonAnswer, type Routes } from "../../net/admin/http_endpoints.ts";
 import type { HandoverFields } from "../../net/handover/packet_socket.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import { catalogDials } from "../../policy/audit_trail.ts";
@@ -30,7 +30,7 @@ import type { ServiceListener } from "./listeners/service_listener.ts";
 import { Proxy, type ProxyOptions } from "./ports/proxy.ts";
 import { withoutAbsent } from "../catalog/model/plain_data.ts";
 import { registerProxyMetrics } from "./status/proxy_metrics.ts";
-import { portStatuses, proxyOverview } from "./status/proxy_status.ts";
+import { PROXY_STATUS_PATH, proxyStatus } from "./status/proxy_status.ts";
 import { MachineDialer } from "./endpoints/endpoint_dialer.ts";
 import { FileSource } from "../catalog/sources/file.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -145,24 +145,20 @@ export class ServiceProxy {
     return load;
   }
 
-  /** `/debug/proxy`: all of it, or `?service=namespace/name`. */
-  answer(url: URL): Response {
-    const service = url.searchParams.get("service") ?? undefined;
-    return jsonAnswer({
-      ...proxyOverview(this.#proxy),
-      ports: portStatuses(this.#proxy, service),
-      ...withoutAbsent({ discovery: this.options.discovery?.status }),
-    });
+  /** `/v1/services`: all of them, or `?service=namespace/name`. */
+  services({ searchParams }: URL): ReturnType<typeof proxyStatus> {
+    const service = searchParams.get("service") ?? undefined;
+    return proxyStatus(this.#proxy, this.options.discovery?.status, service);
+  }
+
+  /** The same for callers without a token. */
+  get openRoutes(): Routes {
+    return { [PROXY_STATUS_PATH]: (url) => jsonAnswer(this.services(url)) };
   }
 
   /** Its part of `/v1/status`. */
   get parts(): ReturnType<typeof proxyParts> {
     return proxyParts(this.#proxy, this.options.discovery?.status);
-  }
-
-  /** `/v1/services`. */
-  get services(): ReturnType<typeof proxyServicesAnswer> {
-    return proxyServicesAnswer(this.#proxy);
   }
 
   start(): void {

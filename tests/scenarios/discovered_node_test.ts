@@ -99,7 +99,7 @@ Deno.test("a node that has joined is sent services, and reaches those behind oth
   const status = await proxy.status();
   assertEquals(status.discovery?.state, "open");
   assertEquals(status.discovery?.node, "here/proxy");
-  for (const { service, listening } of status.ports) {
+  for (const { service, listening } of status.services) {
     const conn = await Deno.connect({
       hostname: "127.0.0.1",
       port: Number(listening!.split(":").at(-1)),
@@ -136,6 +136,6 @@ Deno.test("a node that was forgotten is sent nothing, and serves what it knew", 
   const { message } = await proxy.log.until(/^Cannot follow discovery/);
   assertMatch(message, /what was known stays in use$/);
   const status = await proxy.status();
-  assertEquals(status.ports.map(({ service }) => service), ["default/web"]);
+  assertEquals(status.services.map(({ service }) => service), ["default/web"]);
   assertEquals(status.sources[0]!.isSynced, true);
 });

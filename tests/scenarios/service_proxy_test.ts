@@ -4,6 +4,7 @@
  * @module
  */
 
+import { adminClient } from "../../admin/ask/admin_client.ts";
 import { agentRoutes } from "../../admin/agent/agent_routes.ts";
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
@@ -27,19 +28,30 @@ Deno.test("an agent serves the services of a file, shows them, and ends them wit
     }],
   }));
   const log = new RecordedLog();
+  const folder = await Deno.makeTempDir();
+  const socket = `${folder}/admin.sock`;
   const running = await startJoinedAgent(
-    { ...await tunnel.agentOptions(), servicesFile, drainTimeoutMs: 0 },
+    {
+      ...await tunnel.agentOptions(),
+      ...{ servicesFile, drainTimeoutMs: 0, adminAccess: { socket } },
+    },
     { log, proxy: proxyEnvironment(() => undefined), show: agentRoutes },
   );
   await log.until(/^default\/web is served on/);
   const caller = await Deno.connect({ hostname: "127.0.0.1", port });
   assertEquals(await ask(caller, "hello"), "hello");
-  const response = await fetch(
-    `http://${running.addresses.admin}/debug/proxy?service=default/web`,
-  );
-  const { ports } = await response.json();
-  assertEquals(ports[0].listening, `127.0.0.1:${port}`);
-  assertEquals([ports[0].open, ports[0].bytesToClients], [1, 5]);
+  await log.until(/^admin API opened/);
+  const admin = `http://${running.addresses.admin}`;
+  const path = "?service=default/web";
+  const answer = await (await fetch(`${admin}/debug/proxy${path}`)).json();
+  const { services: [web] } = answer;
+  using client = adminClient("agent", { kind: "unix", path: socket });
+  assertEquals(await client.get(`/v1/services${path}`), answer);
+  const closed = await fetch(`${admin}/v1/services`);
+  await closed.body?.cancel();
+  assertEquals(closed.status, 401, "only its services are open to all users");
+  assertEquals(web.listening, `127.0.0.1:${port}`);
+  assertEquals([web.open, web.bytesToClients], [1, 5]);
   const metrics = await fetch(`http://${running.addresses.health}/metrics`);
   assertMatch(await metrics.text(), /^tunnel_proxy_ports 1$/m);
   running.shutdown();
@@ -49,4 +61,5 @@ Deno.test("an agent serves the services of a file, shows them, and ends them wit
   );
   caller.close();
   await running.finished;
+  await Deno.remove(folder, { recursive: true });
 });

@@ -20,8 +20,8 @@ import { eventually } from "../support/watch/patience.ts";
 /** What a worker of the proxy says of the service. */
 async function served(path: string) {
   const client = adminClient("proxy", { kind: "unix", path });
-  const { ports } = await client.get<ProxyStatus>(PROXY_STATUS_PATH);
-  return ports.find(({ protocol }) => protocol === "tcp")!;
+  const { services } = await client.get<ProxyStatus>(PROXY_STATUS_PATH);
+  return services.find(({ protocol }) => protocol === "tcp")!;
 }
 
 Deno.test("two workers serve the ports of a proxy, TCP and UDP, and one is killed", async () => {

@@ -1,10 +1,15 @@
 /**
- * A proxy's report about itself: `/debug/proxy`, and the output of `tunnel
- * services` and `tunnel endpoints`. Plain data that survives JSON.
+ * What a proxy says of its services: to the admin API, to `tunnel services` and
+ * `tunnel endpoints`, to its own status. Plain data that survives JSON.
  *
  * @module
  */
 
+import type {
+  ListedEndpoint,
+  ListedService,
+  ServicesAnswer,
+} from "../../../proto/admin/list_answers.ts";
 import type { SourceStatus } from "../../catalog/source_input.ts";
 import type {
   Balance,
@@ -19,10 +24,16 @@ import type { Balancer } from "../balancer/balancer.ts";
 import type { DiscoveryStatus } from "../ads/ads_source.ts";
 import type { Proxy, ServedPort } from "../ports/proxy.ts";
 
-/** How a proxy reports on its services, on any port. */
+/**
+ * The same answer as `/v1/services`, without a token: all users of a machine may
+ * know where its services are.
+ */
 export const PROXY_STATUS_PATH = "/debug/proxy";
 
-export interface ProxyStatus {
+/** Limit on repeated words of other programs. */
+const TEXT_LENGTH_MAX = 400;
+
+export interface ProxyStatus extends ServicesAnswer {
   /** Counts changes of the catalog. */
   readonly version: number;
   readonly isSynced: boolean;
@@ -30,13 +41,16 @@ export interface ProxyStatus {
   /** The discovery server that it follows; absent: it follows none. */
   readonly discovery?: DiscoveryStatus;
   /** By service, then as its source has them. */
-  readonly ports: readonly PortStatus[];
+  readonly services: readonly PortStatus[];
   /** Connections of removed services. */
   readonly draining: number;
 }
 
-/** One port of a service. */
-export interface PortStatus extends Readonly<PortCounts> {
+/**
+ * One port of a service. Its `problem` is why it is not served, or not where it
+ * should be ({@linkcode faultOf}); without one, the last error.
+ */
+export interface PortStatus extends ListedService, Readonly<PortCounts> {
   /** `namespace/name`. */
   readonly service: string;
   /** Empty for the only one. */
@@ -48,10 +62,7 @@ export interface PortStatus extends Readonly<PortCounts> {
   readonly listening?: string;
   /** The service that has the address of its name; absent: it has it itself. */
   readonly displacedBy?: string;
-  /** Why it is not served, or not where it should be. */
-  readonly problem?: string;
-  /** Which source describes it, and whose endpoints it has. */
-  readonly source?: string;
+  /** Whose endpoints it has; `source` describes it, or is empty. */
   readonly endpointsSource?: string;
   readonly balance: Balance;
   readonly affinity: "none" | "client-ip";
@@ -79,16 +90,13 @@ export type EndpointUse =
   | "ill";
 
 /** One endpoint of a port. */
-export interface EndpointStatus {
-  /** `host:port`. */
-  readonly address: string;
+export interface EndpointStatus extends ListedEndpoint {
   readonly use: EndpointUse;
   /** One sentence for every state but `in use`. */
   readonly why?: string;
   readonly state: Endpoint["state"];
   /** `direct`, `agent`, `agent host=n1`. */
   readonly via: string;
-  readonly node?: string;
   readonly zone?: string;
   readonly weight: number;
   readonly open: number;
@@ -99,22 +107,38 @@ export interface EndpointStatus {
   readonly lastError?: string;
 }
 
-/** All but its ports. */
-export function proxyOverview(proxy: Proxy): Omit<ProxyStatus, "ports"> {
-  const { catalog } = proxy;
+/**
+ * Services are read while they are sent: there may be thousands.
+ *
+ * @param service Only this one: `namespace/name`.
+ */
+export function proxyStatus(
+  proxy: Proxy,
+  discovery?: DiscoveryStatus,
+  service?: string,
+): Omit<ProxyStatus, "services"> & {
+  readonly services: Iterable<PortStatus>;
+} {
+  const { catalog, served, drainingLoad } = proxy;
   return {
     version: catalog.snapshot.version,
     isSynced: catalog.isSynced,
     sources: catalog.status,
-    draining: proxy.drainingLoad,
+    ...withoutAbsent({ discovery }),
+    services: portStatuses(proxy, service),
+    total: served.size,
+    draining: drainingLoad,
   };
 }
 
-/**
- * Each is read on request: there may be thousands.
- *
- * @param service Only this one: `namespace/name`.
- */
+/** The problem of a port that is no error of its clients' connections. */
+export function faultOf(
+  { problem, lastError }: PortStatus,
+): string | undefined {
+  return problem === lastError ? undefined : problem;
+}
+
+/** By service, then as its source has them. */
 export function* portStatuses(
   proxy: Proxy,
   service?: string,
@@ -126,18 +150,23 @@ export function* portStatuses(
 
 function portStatus(served: ServedPort, of: Proxy): PortStatus {
   const { port, protocol, listener, proxy } = served;
-  const { balancer, counts, lastError } = port;
+  const { balancer, counts, servicePort: { port: number } } = port;
   const origin = of.catalog.originOf(port.service);
+  const listening = listener.address;
+  const lastError = clipped(port.lastError);
+  const where = listening === undefined ? "" : ` on ${listening}`;
   return {
+    name: port.key,
     service: port.service,
     port: port.name,
+    ports: [`${number}/${protocol}${where}`],
     protocol,
-    number: port.servicePort.port,
+    number,
+    source: origin?.service ?? "",
     ...withoutAbsent({
-      listening: listener.address,
+      listening,
       displacedBy: of.displacedBy(port),
-      problem: served.problem ?? listener.problem,
-      source: origin?.service,
+      problem: clipped(served.problem ?? listener.problem) ?? lastError,
       endpointsSource: origin?.endpoints,
     }),
     balance: balancer.policy.balance,
@@ -157,20 +186,24 @@ function endpointStatus(
 ): EndpointStatus {
   const { endpoint } = backend.target;
   const { state, node, zone, weight, via } = endpoint;
-  const { lastError } = backend;
+  const { use, why } = useOf(backend, balancer);
   return {
     address: backend.key,
-    ...useOf(backend, balancer),
+    isReady: use === "in use",
+    use,
     state,
     via: viaText(via),
-    ...withoutAbsent({ node, zone }),
     weight,
     open: backend.connections,
     total: backend.connectionsTotal,
     failures: backend.failuresTotal,
     bytesSent: backend.bytesSent,
     bytesReceived: backend.bytesReceived,
-    ...withoutAbsent({ lastError }),
+    ...withoutAbsent({
+      ...{ node, zone },
+      why: clipped(why),
+      lastError: clipped(backend.lastError),
+    }),
   };
 }
 
@@ -215,6 +248,10 @@ function viaText(via: Via): string {
   if (via.kind === "direct") return "direct";
   const { agent } = via;
   return agent === undefined ? "agent" : `agent ${agent.key}=${agent.value}`;
+}
+
+function clipped(text: string | undefined): string | undefined {
+  return text?.slice(0, TEXT_LENGTH_MAX);
 }
 
 function byService(one: ServedPort, other: ServedPort): number {

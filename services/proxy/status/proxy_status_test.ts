@@ -15,14 +15,11 @@ import {
   PORT_SERIES_MAX,
   registerProxyMetrics,
 } from "./proxy_metrics.ts";
-import {
-  portStatuses,
-  proxyOverview,
-  type ProxyStatus,
-} from "./proxy_status.ts";
+import { type ProxyStatus, proxyStatus } from "./proxy_status.ts";
 
-function statusOf({ proxy }: ProxyRig): ProxyStatus {
-  return { ...proxyOverview(proxy), ports: [...portStatuses(proxy)] };
+function statusOf({ proxy }: ProxyRig, service?: string): ProxyStatus {
+  const status = proxyStatus(proxy, undefined, service);
+  return { ...status, services: [...status.services] };
 }
 
 Deno.test("the status says where a service is, what it carried and why not", async () => {
@@ -51,7 +48,7 @@ Deno.test("the status says where a service is, what it carried and why not", asy
   assertEquals(status.version, 1);
   assertEquals(status.isSynced, true);
   assertEquals(status.sources[0].name, "script");
-  const [http, alt] = status.ports;
+  const [http, alt] = status.services;
   assertEquals([http.port, alt.port], ["http", "alt"], "as the source has it");
   assertEquals(
     http.listening,
@@ -67,7 +64,7 @@ Deno.test("the status says where a service is, what it carried and why not", asy
   assertEquals([used.open, used.total, used.failures], [1, 1, 0]);
   assertEquals([used.bytesSent, used.bytesReceived], [5, 5]);
   assertEquals(alt.endpoints, []);
-  assertEquals([...portStatuses(rig.proxy, "default/other")], []);
+  assertEquals(statusOf(rig, "default/other").services, []);
   conn.close();
 });
 
@@ -87,7 +84,7 @@ Deno.test("endpoints that the catalog holds back say why", async () => {
       ],
     }],
   });
-  const [port] = statusOf(rig).ports;
+  const [port] = statusOf(rig).services;
   assertEquals(
     port!.endpoints.map(({ use }) => use),
     ["in use", "spared", "terminating", "unready"],
@@ -111,7 +108,7 @@ Deno.test("endpoints say by which way they are reached", async () => {
       ],
     }],
   });
-  const [port] = statusOf(rig).ports;
+  const [port] = statusOf(rig).services;
   assertEquals(
     port!.endpoints.map(({ via }) => via),
     ["direct", "agent", "agent uid=7"],

@@ -1,12 +1,11 @@
 /**
- * The services of a proxy for people: a summary, the problems of ports and
- * endpoints, and its discovery server.
+ * A proxy at a glance: a summary of its services, the problems of ports and
+ * endpoints, its discovery server, and what operators should look at.
  *
  * @module
  */
 
 import { code } from "../../../net/admin/own_facts.ts";
-import type { ServicesAnswer } from "../../../proto/admin/list_answers.ts";
 import type {
   StatusAnswer,
   Warning,
@@ -14,18 +13,14 @@ import type {
 import type { DiscoveryStatus } from "../ads/ads_source.ts";
 import type { Proxy } from "../ports/proxy.ts";
 import {
-  type EndpointStatus,
   type EndpointUse,
+  faultOf,
   type PortStatus,
-  portStatuses,
-  proxyOverview,
+  proxyStatus,
 } from "./proxy_status.ts";
 
 /** Of a status. */
 const PROBLEMS_MAX = 20;
-
-/** Endpoints of one service that are listed. */
-const ENDPOINTS_MAX = 1_000;
 
 /** Limit on repeated words of other programs. */
 const TEXT_LENGTH_MAX = 400;
@@ -40,9 +35,9 @@ export function proxyParts(
   proxy: Proxy,
   discovery: DiscoveryStatus | undefined,
 ): Pick<StatusAnswer, "services" | "follows" | "sources"> {
-  const { sources } = proxyOverview(proxy);
+  const { sources, services } = proxyStatus(proxy);
   return {
-    services: summaryOf(portStatuses(proxy)),
+    services: summaryOf(services),
     ...discovery === undefined ? {} : { follows: followsOf(discovery) },
     sources: sources.map(({ name, isSynced, problem }) => ({
       name,
@@ -77,11 +72,10 @@ function* problemsOf(
   port: PortStatus,
   inUse: number,
 ): Iterable<Services["problems"][number]> {
-  const service = port.port === ""
-    ? port.service
-    : `${port.service}:${port.port}`;
-  if (port.problem !== undefined) {
-    yield { service, problem: clipped(port.problem) };
+  const { name: service } = port;
+  const problem = faultOf(port);
+  if (problem !== undefined) {
+    yield { service, problem };
   } else if (port.endpoints.length === 0) {
     yield {
       service,
@@ -91,7 +85,7 @@ function* problemsOf(
     yield { service, problem: "none of its endpoints can be used" };
   }
   for (const { address, use, why = use } of port.endpoints) {
-    if (WRONG.has(use)) yield { service, address, problem: clipped(why) };
+    if (WRONG.has(use)) yield { service, address, problem: why };
   }
 }
 
@@ -135,42 +129,6 @@ export function proxyWarnings(
       message: clipped(note),
     })),
   ];
-}
-
-/** For `/v1/services`; read while it is sent, as there may be thousands. */
-export function proxyServicesAnswer(
-  proxy: Proxy,
-): Omit<ServicesAnswer, "services"> & {
-  readonly services: Iterable<ServicesAnswer["services"][number]>;
-} {
-  return { services: listed(proxy), total: proxy.served.size };
-}
-
-function* listed(
-  proxy: Proxy,
-): Iterable<ServicesAnswer["services"][number]> {
-  for (const port of portStatuses(proxy)) {
-    const { service, number, protocol, source = "", endpoints } = port;
-    const name = port.port === "" ? service : `${service}:${port.port}`;
-    const problem = port.problem ?? port.lastError;
-    yield {
-      ...{ name, source },
-      ports: [
-        `${number}/${protocol}` +
-        (port.listening === undefined ? "" : ` on ${port.listening}`),
-      ],
-      endpoints: endpoints.slice(0, ENDPOINTS_MAX).map(endpointOf),
-      ...problem === undefined ? {} : { problem: clipped(problem) },
-    };
-  }
-}
-
-function endpointOf({ address, node, use }: EndpointStatus) {
-  return {
-    address,
-    ...node === undefined ? {} : { node },
-    isReady: use === "in use",
-  };
 }
 
 function clipped(text: string): string {
