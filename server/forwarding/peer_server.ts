@@ -18,7 +18,6 @@ import { LARGE_FRAME_SIZE } from "../../proto/streams/settings.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { type Peer, peerName } from "../peers/peers.ts";
 import type { CallerDial } from "../routing/dialer.ts";
-import { STILL_MS } from "../routing/registry.ts";
 import { encodeForwarded } from "./forwarded_caller.ts";
 
 /**
@@ -94,13 +93,6 @@ export class PeerServer {
   get askedMs(): number | undefined {
     const connection = this.#usable;
     return connection === undefined ? this.#connectingMs : connection.askedMs;
-  }
-
-  /** It owes that for long: others are asked first. */
-  get isStill(): boolean {
-    const { askedMs } = this;
-    return askedMs !== undefined &&
-      this.options.timers.now() - askedMs >= STILL_MS;
   }
 
   get isProven(): boolean {

@@ -30,7 +30,7 @@ import {
 import type { Timer } from "../../proto/sync/clock.ts";
 import { dialIdOf } from "../../proto/link/dial_handler.ts";
 import type { Forwarder, IdentifiedDial } from "../routing/dialer.ts";
-import { type DialWay, WayTo } from "../routing/dial_way.ts";
+import type { DialWay } from "../routing/dial_way.ts";
 import { FORWARDED_FIELD } from "./forwarded_caller.ts";
 import { PeerServer, type PeerServerOptions } from "./peer_server.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
@@ -46,16 +46,14 @@ export const PEER_CONNECT_MS = 3_000;
 const CONNECTIONS_MAX = 3;
 
 /** The way to one server for one dial. */
-export class PeerWay extends WayTo<PeerServer> implements DialWay {
+export class PeerWay implements DialWay {
   readonly agentId = undefined;
 
   constructor(
-    server: PeerServer,
+    readonly leadsTo: PeerServer,
     private readonly request: IdentifiedDial,
     private readonly hasOthers: boolean,
-  ) {
-    super(server);
-  }
+  ) {}
 
   get forwardedTo(): string {
     return this.leadsTo.serverId;
@@ -63,14 +61,6 @@ export class PeerWay extends WayTo<PeerServer> implements DialWay {
 
   get name(): string {
     return `server ${this.leadsTo.name}`;
-  }
-
-  get load(): number {
-    return this.leadsTo.load;
-  }
-
-  get isStill(): boolean {
-    return this.leadsTo.isStill;
   }
 
   dial(events: DialEvents, options: LinkDialOptions): PendingDial {

@@ -21,33 +21,33 @@ import type {
 } from "../../proto/link/link.ts";
 import { DialError, type DialTarget } from "../../proto/peer/dial_error.ts";
 
+/** The other end of a way: a link, or a server. */
+export interface FarEnd {
+  /** Dials and conduits that are led there. */
+  readonly load: number;
+  /** Since when it was asked for a sign of life and has not answered. */
+  readonly askedMs: number | undefined;
+  /** It has answered so recently that it is alive and reachable. */
+  readonly isProven: boolean;
+  /** Asks it for a sign of life. */
+  checkLiveness(): void;
+  /**
+   * Called after a dial: runs `then` when early bytes may follow the dial. That
+   * may be at once, and it never happens when they must follow the answer.
+   */
+  whenAlive(then: () => void): void;
+}
+
 /** See the module description; made for one dial. */
 export interface DialWay {
-  /** The link, or the server: two ways with the same one are one. */
-  readonly leadsTo: object;
+  /** Two ways with the same one are one. */
+  readonly leadsTo: FarEnd;
   /** The agent that connects, where this server knows it. */
   readonly agentId: string | undefined;
   /** The server that is asked, for records; absent: the agent is linked here. */
   readonly forwardedTo?: string;
   /** The way as part of a sentence, such as `agent edge-7 (10.0.0.7:4711)`. */
   readonly name: string;
-  /** Dials and conduits that take it, where ways are compared by it. */
-  readonly load?: number;
-  /** Its other end owes a sign of life: others are asked first. */
-  readonly isStill?: boolean;
-  /**
-   * Since when its other end was asked for a sign of life and has not answered.
-   */
-  readonly askedMs: number | undefined;
-  /** Its other end has answered so recently that it is alive and reachable. */
-  readonly isProven: boolean;
-  /** Asks its other end for a sign of life, unless one is waited for. */
-  checkLiveness(): void;
-  /**
-   * Called after `dial`: runs `then` when early bytes may follow the dial. That
-   * may be at once, and it never happens when they must follow the answer.
-   */
-  whenAlive(then: () => void): void;
   /**
    * Asks for the connection. Deadlines are the caller's business.
    *
@@ -76,40 +76,12 @@ export function waySpan(
   });
 }
 
-/** A link or a server, as far as a way to it asks whether it lives. */
-interface FarEnd {
-  readonly askedMs: number | undefined;
-  readonly isProven: boolean;
-  checkLiveness(): void;
-  whenAlive(then: () => void): void;
-}
-
-/** What ways to links and to servers have in common. */
-export abstract class WayTo<End extends FarEnd> {
-  constructor(readonly leadsTo: End) {}
-
-  get askedMs(): number | undefined {
-    return this.leadsTo.askedMs;
-  }
-
-  get isProven(): boolean {
-    return this.leadsTo.isProven;
-  }
-
-  checkLiveness(): void {
-    if (this.leadsTo.askedMs === undefined) this.leadsTo.checkLiveness();
-  }
-
-  whenAlive(then: () => void): void {
-    this.leadsTo.whenAlive(then);
-  }
-}
-
 /** Over the link of an agent. */
-export class LinkWay extends WayTo<AgentLink> implements DialWay {
-  constructor(link: AgentLink, private readonly target: DialTarget) {
-    super(link);
-  }
+export class LinkWay implements DialWay {
+  constructor(
+    readonly leadsTo: AgentLink,
+    private readonly target: DialTarget,
+  ) {}
 
   get agentId(): string {
     return this.leadsTo.peer.agentId;

@@ -50,7 +50,12 @@ import type {
   DialAuthorizer,
   RequestedDial,
 } from "../policy/dial_authorizer.ts";
-import type { NoAgent, Picked, Registry } from "./registry.ts";
+import {
+  isStill,
+  type NoAgent,
+  type Picked,
+  type Registry,
+} from "./registry.ts";
 
 /** Sends dials to other servers. */
 export interface Forwarder {
@@ -237,7 +242,7 @@ export class Dialer {
     request: IdentifiedDial,
     tried: readonly DialWay[],
   ): DialWay | undefined {
-    const { forwarder } = this.options;
+    const { forwarder, timers } = this.options;
     if (forwarder === undefined) return undefined;
     // Each server has agents of its own, and so has this one.
     const isForOne = request.oneAgent === true && request.node === undefined;
@@ -254,10 +259,10 @@ export class Dialer {
     const waysTo = (some: readonly Peer[]) =>
       untried(some).map((peer) => forwarder.wayTo(peer, request, hasOthers));
     const lively = (ways: readonly DialWay[]) =>
-      ways.filter(({ isStill }) => isStill !== true);
+      ways.filter(({ leadsTo }) => !isStill(leadsTo, timers.now()));
     const all = waysTo(peers);
     const [best] = lively(waysTo(known))
-      .sort((one, other) => (one.load ?? 0) - (other.load ?? 0));
+      .sort((one, other) => one.leadsTo.load - other.leadsTo.load);
     return best ?? lively(all)[0] ?? all[0];
   }
 

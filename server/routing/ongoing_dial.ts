@@ -44,7 +44,7 @@ import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { DialerOptions, IdentifiedDial } from "./dialer.ts";
 import type { Span } from "../../platform/tracing/tracing.ts";
 import { type DialWay, waySpan } from "./dial_way.ts";
-import { STILL_MS } from "./registry.ts";
+import { isStill, STILL_MS } from "./registry.ts";
 import { callerName } from "../policy/caller.ts";
 import { countedAs } from "./caller_loads.ts";
 
@@ -181,7 +181,7 @@ export class OngoingDial extends Race<Choice, Conduit>
 
   /** Another agent may be the one that will receive the caller's bytes. */
   get #isInDoubt(): boolean {
-    return !this.#way.isProven && this.hasChoice();
+    return !this.#way.leadsTo.isProven && this.hasChoice();
   }
 
   #takeEarlyData(): Uint8Array {
@@ -205,7 +205,7 @@ export class OngoingDial extends Race<Choice, Conduit>
       { id, trace, earlyData },
     );
     if (asked !== this.choice || this.hasChoice()) {
-      way.whenAlive(() => this.#release(attempt));
+      way.leadsTo.whenAlive(() => this.#release(attempt));
     }
   }
 
@@ -244,7 +244,8 @@ export class OngoingDial extends Race<Choice, Conduit>
   }
 
   protected override suspect({ asked }: WayAttempt): void {
-    asked.way.checkLiveness();
+    const { leadsTo } = asked.way;
+    if (leadsTo.askedMs === undefined) leadsTo.checkLiveness();
   }
 
   /**
@@ -267,13 +268,13 @@ export class OngoingDial extends Race<Choice, Conduit>
     return true;
   }
 
-  #isStill({ askedMs = Infinity }: DialWay): boolean {
-    return this.timers.now() - askedMs >= STILL_MS;
+  #isStill({ leadsTo }: DialWay): boolean {
+    return isStill(leadsTo, this.timers.now());
   }
 
   /** Only if another agent could serve the dial. */
   protected override isSilent({ asked }: WayAttempt): boolean {
-    return asked.way.askedMs !== undefined && this.hasChoice();
+    return asked.way.leadsTo.askedMs !== undefined && this.hasChoice();
   }
 
   protected override frozen(): void {
@@ -354,7 +355,7 @@ export class OngoingDial extends Race<Choice, Conduit>
     if (this.running.length > 1) return 0;
     if (this.#isInDoubt) {
       this.#isHeld = true;
-      this.#way.whenAlive(() => this.#release(attempt));
+      this.#way.leadsTo.whenAlive(() => this.#release(attempt));
       return 0;
     }
     const isKept = this.#way.forwardedTo !== undefined;

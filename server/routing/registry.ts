@@ -29,6 +29,14 @@ import { NODE_SUBJECT_PREFIX } from "../../proto/identity/node_name.ts";
  */
 export const STILL_MS = 500;
 
+/** It was asked for a sign of life and gives none: its process may be frozen. */
+export function isStill(
+  { askedMs = Infinity }: Pick<AgentLink, "askedMs">,
+  nowMs: number,
+): boolean {
+  return nowMs - askedMs >= STILL_MS;
+}
+
 /** What `Registry` needs from outside. */
 export interface RegistryOptions {
   /** Asked in this order; the first that finds an agent decides. */
@@ -247,14 +255,10 @@ export class Registry {
     // the old one still looks alive. A link that received nothing since is silent.
     const newest = this.#newest.get(link.peer.agentId);
     const isOlder = newest !== undefined && link.lastHeardMs < newest.atMs;
-    return isOlder || this.#isStill(link) ? Rank.silent : Rank.healthy;
+    const isSilent = isOlder || link.askedMs !== undefined &&
+        isStill(link, this.options.clock.now());
+    return isSilent ? Rank.silent : Rank.healthy;
   };
-
-  /** It was asked for a sign of life and gives none: its process may be frozen. */
-  #isStill({ askedMs }: AgentLink): boolean {
-    return askedMs !== undefined &&
-      this.options.clock.now() - askedMs >= STILL_MS;
-  }
 
   #refuse(wanted: string): NoAgent {
     const key = nameKey(wanted.slice(wanted.indexOf("=") + 1));

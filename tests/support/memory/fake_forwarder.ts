@@ -41,15 +41,17 @@ export class FakeForwarder implements Forwarder {
 
   wayTo(peer: Peer, request: CallerDial, hasOthers: boolean): DialWay {
     return {
-      leadsTo: peer,
+      leadsTo: {
+        load: this.dials.filter(({ server }) => server === peer.serverId)
+          .length,
+        askedMs: undefined,
+        isProven: true,
+        checkLiveness: () => {},
+        whenAlive: (then) => then(),
+      },
       agentId: undefined,
       forwardedTo: peer.serverId,
       name: `server ${peer.serverId}`,
-      load: this.dials.filter(({ server }) => server === peer.serverId).length,
-      askedMs: undefined,
-      isProven: true,
-      checkLiveness: () => {},
-      whenAlive: (then) => then(),
       dial: (events, { earlyData }) =>
         this.#dial({
           server: peer.serverId,
