@@ -35,9 +35,7 @@ import { ENDS, onSignals, type SignalSource } from "../program/signals.ts";
 export const ADSC_COMMAND = adscCommand(Deno);
 
 /** The command; tests give it their own signals. */
-export function adscCommand(
-  signals: SignalSource,
-): Command {
+export function adscCommand(signals: SignalSource): Command {
   return defineCommand({
     name: "adsc",
     operands: "proxy | envoy | grpc NAME… | raw KIND[=NAME,…]… [flags]",

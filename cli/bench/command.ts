@@ -33,18 +33,14 @@ interface BenchTerminal {
   isTerminal(): boolean;
 }
 
-const PROCESS: BenchTerminal = {
+/** See the module description. */
+export const BENCH_COMMAND = benchCommand({
   signals: Deno,
   isTerminal: () => isWrittenOver(Deno.stderr),
-};
-
-/** See the module description. */
-export const BENCH_COMMAND = benchCommand(PROCESS);
+});
 
 /** The command; tests give it their own terminal. */
-export function benchCommand(
-  terminal: BenchTerminal,
-): Command {
+export function benchCommand(terminal: BenchTerminal): Command {
   return defineCommand({
     name: "bench",
     about: [

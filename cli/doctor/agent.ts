@@ -46,6 +46,7 @@ import {
 } from "../../proto/peer/identifiers.ts";
 import type { AGENT_FLAGS } from "../agent/flags.ts";
 import { addressesOf, usual } from "../agent/options.ts";
+import { given } from "../flags/given.ts";
 import { joinRequest, joinTokenText } from "../flags/join_flags.ts";
 import { handoverAddress } from "../flags/program_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
@@ -103,11 +104,9 @@ export async function examineAgent(
   ]);
   // Time for the agent's answer must not be taken from the walk.
   const walked = await Promise.all(way.addresses.map(async (address) => {
-    const { serverName } = way;
+    const { credentials, serverName } = way;
     const path = new ServerPath({
-      address,
-      credentials: way.credentials,
-      ...(serverName === undefined ? {} : { serverName }),
+      ...given({ address, credentials, serverName }),
       proxyEnv: proxyEnvironment(context.environment),
       alpn: [STREAMS_ALPN, ...reading.values["alpn-proto"], HTTP2_ALPN],
       healthPort: SERVER_HEALTH_PORT,

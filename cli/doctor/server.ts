@@ -291,9 +291,7 @@ async function lookAtProcess(subject: Subject): Promise<Finding> {
   }
 }
 
-async function lookAtStore(
-  { options }: Subject,
-): Promise<Finding | undefined> {
+async function lookAtStore({ options }: Subject): Promise<Finding | undefined> {
   const { stateDirectory } = options.agents.identity!;
   const isElsewhere = options.state !== undefined &&
     options.state.kind !== "directory";

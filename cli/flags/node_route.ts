@@ -42,20 +42,22 @@ export type NodeRouteFlags = Readonly<
 >;
 
 /** What is read of the machine. */
-export interface NodeRouteSources
+export interface RouteSources
   extends Pick<FlagSources, "readFile" | "environment"> {
-  /** The default directory of agents' identities. */
-  readonly stateDirectory: string;
-  /** For long-running commands; absent: files are only read once. */
+  /** Of changes, where a node's identity is followed; absent: it is read once. */
   readonly log?: () => Log;
   /** The command ends soon. */
   readonly isBrief?: boolean;
 }
 
-/** @throws {UsageError} One line. */
+/**
+ * @param stateDirectory The default directory of agents' identities.
+ * @throws {UsageError} One line.
+ */
 export function nodeRouteOf(
   { values: flags, given: named }: GivenValues<NodeRouteFlags>,
-  sources: NodeRouteSources,
+  sources: RouteSources,
+  stateDirectory: string,
 ): NodeRoute {
   refuseFrontend(flags, named);
   const proxyEnv = proxyEnvironment(sources.environment);
@@ -65,7 +67,8 @@ export function nodeRouteOf(
       .map((server) => parseAgentServer("--server", server));
   const pair = keyPair(flags, "agent-cert", "agent-key");
   if (pair === undefined) {
-    return routeAsJoined(flags, sources, addresses, proxyEnv);
+    const root = flags["state-dir"] || stateDirectory;
+    return routeAsJoined(root, flags, sources, addresses, proxyEnv);
   }
   if (flags["state-dir"] !== "") {
     throw new UsageError(
@@ -90,9 +93,9 @@ export function nodeRouteOf(
 }
 
 function routeAsJoined(
+  root: string,
   flags: NodeRouteFlags,
-  { readFile, environment, stateDirectory, log, isBrief = false }:
-    NodeRouteSources,
+  { readFile, environment, log, isBrief = false }: RouteSources,
   addresses: readonly ServerAddress[] | undefined,
   proxyEnv: ProxyEnvironment,
 ): NodeRoute {
@@ -102,7 +105,6 @@ function routeAsJoined(
         "server's own CA; remove it, or add --agent-cert and --agent-key",
     );
   }
-  const root = flags["state-dir"] || stateDirectory;
   if (!hasJoined(root)) {
     throw new UsageError(
       `Cannot connect as a node: there is no identity in ${root}; tunnel join, ` +

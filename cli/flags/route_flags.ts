@@ -13,7 +13,6 @@ import type {
   FrontendAddress,
   TunnelRoute,
 } from "../../client/tunnel_route.ts";
-import type { Log } from "../../platform/log/log.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import {
   keyPair,
@@ -25,7 +24,7 @@ import {
 import { parseHostPort, parseServerList } from "./addresses.ts";
 import { common, flag, inGroup } from "./flag.ts";
 import { given } from "./given.ts";
-import { nodeRouteOf } from "./node_route.ts";
+import { nodeRouteOf, type RouteSources } from "./node_route.ts";
 import type { FlagReading, FlagSources } from "./read_flags.ts";
 import {
   defaultStateDirectory,
@@ -108,15 +107,6 @@ export const ROUTE_FLAGS = {
   }),
 } as const;
 
-/** What is read of the machine. */
-export interface RouteSources
-  extends Pick<FlagSources, "readFile" | "environment"> {
-  /** Used where a node's identity is followed: the log of its changes. */
-  readonly log?: () => Log;
-  /** The command ends soon. */
-  readonly isBrief?: boolean;
-}
-
 /**
  * Chooses the route.
  *
@@ -126,9 +116,10 @@ export interface RouteSources
  */
 export function routeOf(
   { values: flags, given: named }: FlagReading<typeof ROUTE_ONLY_FLAGS>,
-  { readFile, environment, log, isBrief = false }: RouteSources,
-  stateDirectory: string = defaultStateDirectory("agent", environment),
+  sources: RouteSources,
+  stateDirectory: string = defaultStateDirectory("agent", sources.environment),
 ): TunnelRoute {
+  const { readFile, environment } = sources;
   if (flags["egress-config"] !== "") {
     refuseFlags(
       FILE_FLAGS,
@@ -148,13 +139,8 @@ export function routeOf(
     flags["server"] === "" && hasUsableIdentity(stateDirectory) &&
       !hasLocalFrontend(environment);
   if (isNode) {
-    return nodeRouteOf({ values: flags, given: named }, {
-      readFile,
-      environment,
-      stateDirectory,
-      ...given({ log }),
-      isBrief,
-    });
+    const reading = { values: flags, given: named };
+    return nodeRouteOf(reading, sources, stateDirectory);
   }
   return routeFromFlags(flags, environment);
 }

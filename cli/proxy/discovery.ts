@@ -24,10 +24,8 @@ import {
 } from "../flags/state_directory.ts";
 import { refuseFlags, UsageError } from "../flags/usage_error.ts";
 import type { NodeIdentity, TunnelRoute } from "../../client/tunnel_route.ts";
-import type { Log } from "../../platform/log/log.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
-import { joinedRoute } from "../flags/node_route.ts";
-import type { CommandContext } from "../program/command.ts";
+import { joinedRoute, type RouteSources } from "../flags/node_route.ts";
 import {
   hasLocalFrontend,
   ROUTE_ONLY_FLAGS,
@@ -103,13 +101,13 @@ export function discoveryClientConfig(
     return undefined;
   }
   const stateFile = stateFileOf(values["discovery-state"], environment);
-  return {
+  return given({
     access,
     mode: values["discovery-mode"],
     node: values["discovery-node"] || ownNode(access),
     zone,
-    ...(stateFile === undefined ? {} : { stateFile }),
-  };
+    stateFile,
+  });
 }
 
 /**
@@ -159,9 +157,7 @@ const SHARED: readonly string[] = ["agent-cert", "agent-key", "state-dir"];
  */
 export function proxyRoute(
   reading: FlagReading<typeof ROUTE_ONLY_FLAGS>,
-  context: Pick<CommandContext, "readFile" | "environment"> & {
-    readonly log?: () => Log;
-  },
+  context: RouteSources,
   access: AdsAccess | undefined,
   identity?: NodeIdentity,
 ): TunnelRoute | undefined {

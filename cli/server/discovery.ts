@@ -13,6 +13,7 @@ import type { SourceConfig } from "../../services/catalog/sources_of.ts";
 import { orMistake, refuseFlags, UsageError } from "../flags/usage_error.ts";
 import { placeOf } from "../flags/addresses.ts";
 import { CATALOG_FLAGS, catalogConfig } from "../flags/catalog_flags.ts";
+import { given as present } from "../flags/given.ts";
 import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { ETCD_ACCESS_FLAGS } from "../flags/etcd_flags.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
@@ -93,12 +94,8 @@ export function discoveryConfig(
     "a loopback address such as 127.0.0.1:15010, because callers there are " +
       "not authenticated; nodes are served on the agent port",
   );
-  return {
-    sources: sourceConfigs({ values, given }, context),
-    ...(listen === undefined ? {} : { listen }),
-    windowMinMs,
-    windowMaxMs,
-  };
+  const sources = sourceConfigs({ values, given }, context);
+  return present({ sources, listen, windowMinMs, windowMaxMs });
 }
 
 /** Whether flags name members of etcd that have services. */
