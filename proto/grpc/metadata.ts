@@ -84,6 +84,12 @@ export class Metadata {
     return undefined;
   }
 
+  /** The token that came with a call; empty without one. */
+  get bearerToken(): string {
+    const value = this.text("authorization") ?? "";
+    return value.startsWith("Bearer ") ? value.slice("Bearer ".length) : "";
+  }
+
   [Symbol.iterator](): Iterator<readonly [string, MetadataValue]> {
     return this.#entries[Symbol.iterator]();
   }

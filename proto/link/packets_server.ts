@@ -171,7 +171,7 @@ class PacketsServerLink extends ConnectedLink
       messageBytesMax: options.messageBytesMax,
     });
     if (hasCapability(call.metadata, "half-close")) this.#mux.recognisePeer();
-    const decision = options.admit?.(peer, bearerToken(call));
+    const decision = options.admit?.(peer, call.metadata.bearerToken);
     whenDecided(decision, (refusal) => this.#admit(refusal));
   }
 
@@ -394,9 +394,4 @@ function reportFailed(
   } catch (fault) {
     reportFault("link", fault);
   }
-}
-
-function bearerToken(call: ServerCall): string {
-  const value = call.metadata.text("authorization") ?? "";
-  return value.startsWith("Bearer ") ? value.slice("Bearer ".length) : "";
 }

@@ -80,7 +80,7 @@ export function subscriberOf(
   if (needsNoProof) return { ...plain, name: id, isRelayed: false };
   const names = provenNames(identity);
   // Neither certificate nor token: the caller must be on loopback.
-  if (names === undefined && bearerToken(metadata) === "") {
+  if (names === undefined && metadata.bearerToken === "") {
     return { ...plain, name: id, isRelayed: false };
   }
   if (metadata.text(RELAY_FIELD) === "1") {
@@ -119,12 +119,6 @@ export function subscriberOf(
         quoted(`${own}/NAME`, ID_LENGTH_SHOWN)
       }, as node.id`,
   );
-}
-
-/** The token that came with a call; empty without one. */
-export function bearerToken(metadata: Metadata): string {
-  const value = metadata.text("authorization") ?? "";
-  return value.startsWith("Bearer ") ? value.slice("Bearer ".length) : "";
 }
 
 function speaksFor(node: string, id: string): boolean {
@@ -196,7 +190,7 @@ export function refuseUnauthenticated(
 ): void {
   if (needsNoProof || identity.kind !== "anonymous") return;
   // A server may admit anonymous agents; discovery is for nodes.
-  if (bearerToken(metadata) !== "" || isLoopback(hostOf(remoteAddress))) return;
+  if (metadata.bearerToken !== "" || isLoopback(hostOf(remoteAddress))) return;
   throw new GrpcError(
     StatusCode.UNAUTHENTICATED,
     "Cannot serve this client: it showed neither a certificate nor a " +
@@ -219,7 +213,7 @@ export function admitSubscriber(
 ): void | Promise<void> {
   if (origin.needsNoProof) return;
   const peer = peerOf(origin, subscriber);
-  const decision = admit({ peer, token: bearerToken(metadata) });
+  const decision = admit({ peer, token: metadata.bearerToken });
   if (decision instanceof Promise) return decision.then(throwRefusal);
   throwRefusal(decision);
 }
