@@ -16,14 +16,10 @@ import {
   NO_AFFINITY,
   NO_POLICY,
   resourceNameOf,
+  type Service,
   type ServicePort,
 } from "../../catalog/model/model.ts";
-import type { Resource } from "../../../proto/xds/resource.ts";
-import type {
-  ResourceMessages,
-  XdsKind,
-} from "../../../proto/xds/validation.ts";
-import { assignmentOf, noEndpoints } from "./assignments.ts";
+import { type Assigned, assignmentOf, noEndpoints } from "./assignments.ts";
 import { type Form, FORMS, type Variant } from "./client_group.ts";
 import { clusterOf, plainCluster } from "./clusters.ts";
 import {
@@ -72,9 +68,11 @@ export function generateService(
   for (const port of input.service.ports) {
     if (variant.form === "grpc" && port.protocol === "udp") continue;
     try {
-      const made = new PortClaims(input, port, variant, claims.length);
-      claims.push(...made.claims);
-      if (made.omitted !== undefined) reasons.push(made.omitted);
+      const { made, omitted } = claimsOfPort(input, port, variant);
+      for (const one of made) {
+        claims.push({ service, order: claims.length, ...one });
+      }
+      if (omitted !== undefined) reasons.push(omitted);
     } catch (error) {
       if (!(error instanceof InvalidResource)) {
         reportInternalError("catalog", error);
@@ -91,117 +89,100 @@ export function generateService(
   return { claims, unserved: reasons.map((reason) => ({ service, reason })) };
 }
 
-/** The parts of a claim that differ. */
-type ClaimRest = Omit<Claim, "service" | "resource" | "order">;
+/** A claim of a port; which service has it, and its place, is the service's. */
+type PortClaim = Omit<Claim, "service" | "order">;
 
-/** The claims of one port. */
-class PortClaims {
-  readonly claims: Claim[] = [];
-  readonly omitted: string | undefined;
-  readonly #form: Form;
-  readonly #service: string;
+/** @throws {InvalidResource} */
+function claimsOfPort(
+  input: ServiceInput,
+  port: ServicePort,
+  variant: Variant,
+): { readonly made: readonly PortClaim[]; readonly omitted?: string } {
+  const { service } = input;
+  const { form } = variant;
+  const isProxy = form === "proxy";
+  const cluster = isProxy
+    ? proxyCluster(service, port)
+    : clusterOf(service, port, variant);
+  const { assignment, omitted }: Assigned = isProxy
+    ? { assignment: proxyAssignment(input, port) }
+    : assignmentOf(input, port, variant);
+  const hasRoutes = form === "grpc" ||
+    (form === "envoy" && appProtocolOf(port) !== undefined);
+  const made = [
+    { resource: resourceOf("cluster", cluster, form), rank: OWN },
+    { resource: resourceOf("endpoints", assignment, form), rank: OWN },
+    ...listenersOf(service, port, form),
+    ...hasRoutes ? routeClaims(service, port, variant) : [],
+  ];
+  return { made, ...omitted && { omitted: `${portText(port)}: ${omitted}` } };
+}
 
-  /**
-   * @param before How many claims the service's other ports have already.
-   * @throws {InvalidResource}
-   */
-  constructor(
-    private readonly input: ServiceInput,
-    private readonly port: ServicePort,
-    variant: Variant,
-    private readonly before: number,
-  ) {
-    this.#service = keyOf(input.service);
-    this.#form = variant.form;
-    const { assignment, omitted = undefined } = this.#form === "proxy"
-      ? { assignment: proxyAssignment(input, port) }
-      : assignmentOf(input, port, variant);
-    this.omitted = omitted && `${portText(port)}: ${omitted}`;
-    this.#claim(
-      "cluster",
-      this.#form === "proxy"
-        ? proxyCluster(input.service, port)
-        : clusterOf(input.service, port, variant),
+function listenersOf(
+  service: Service,
+  port: ServicePort,
+  form: Form,
+): readonly PortClaim[] {
+  const least = service.announced === true ? ANNOUNCED : OWN;
+  if (form === "grpc") {
+    const names = grpcNames(service, port);
+    const listeners = namesakesOf(
+      names.map(({ name }) => name),
+      grpcListener(service, port),
+      form,
     );
-    this.#claim("endpoints", assignment);
-    this.#claimListeners();
-    const hasRoutes = variant.form === "grpc" ||
-      (variant.form === "envoy" && appProtocolOf(port) !== undefined);
-    if (hasRoutes) this.#claimRoutes(variant);
+    return names.map(({ name, rank }, index) => ({
+      resource: listeners[index]!,
+      rank: rank + least,
+      whenLost: `${portText(port)}: xds:///${name} is the name of`,
+    }));
   }
+  if (form !== "envoy") {
+    // A node proxy finds addresses itself, and reports those that it cannot have.
+    const listener = proxyListener(service, port);
+    return [{ resource: resourceOf("listener", listener, form), rank: OWN }];
+  }
+  const place = listenPlace(port);
+  // Ports with HTTP requests have routes, which lead to clusters.
+  const clusters = appProtocolOf(port) === undefined
+    ? [resourceNameOf(keyOf(service), port)]
+    : undefined;
+  return [{
+    resource: resourceOf(
+      "listener",
+      envoyListener(service, port),
+      form,
+      clusters,
+    ),
+    // A port with a configured address gets it before ports without one.
+    rank: least + (port.listen === undefined ? 1 : 0),
+    address: place,
+    whenLost: `${portText(port)}: no port listens for it, give it ` +
+      `another listen; ${place} is the place of`,
+  }];
+}
 
-  #claim<Kind extends XdsKind>(
-    kind: Kind,
-    message: ResourceMessages[Kind],
-    rest: ClaimRest = { rank: OWN },
-    clusters?: readonly string[],
-  ): void {
-    const resource = resourceOf(kind, message, this.#form, clusters);
-    this.#claimResource(resource, rest);
-  }
-
-  #claimResource(resource: Resource, rest: ClaimRest): void {
-    const order = this.before + this.claims.length;
-    this.claims.push({ service: this.#service, resource, order, ...rest });
-  }
-
-  get #rank(): number {
-    return this.input.service.announced === true ? ANNOUNCED : OWN;
-  }
-
-  #claimListeners(): void {
-    const { service } = this.input;
-    const port = this.port;
-    switch (this.#form) {
-      case "proxy":
-        // A node proxy finds addresses itself, and reports those that it cannot have.
-        return this.#claim("listener", proxyListener(service, port));
-      case "grpc": {
-        const names = grpcNames(service, port);
-        const listeners = namesakesOf(
-          names.map(({ name }) => name),
-          grpcListener(service, port),
-          this.#form,
-        );
-        for (const [index, { name, rank }] of names.entries()) {
-          this.#claimResource(listeners[index]!, {
-            rank: rank + this.#rank,
-            whenLost: `${portText(port)}: xds:///${name} is the name of`,
-          });
-        }
-        return;
-      }
-      case "envoy": {
-        const place = listenPlace(port);
-        const name = resourceNameOf(keyOf(service), port);
-        return this.#claim("listener", envoyListener(service, port), {
-          // A port with a configured address gets it before ports without one.
-          rank: this.#rank + (port.listen === undefined ? 1 : 0),
-          address: place,
-          whenLost: `${portText(port)}: no port listens for it, give it ` +
-            `another listen; ${place} is the place of`,
-          // Ports with HTTP requests have routes, which lead to clusters.
-        }, appProtocolOf(port) === undefined ? [name] : undefined);
-      }
-    }
-  }
-
-  #claimRoutes(variant: Variant): void {
-    const { service } = this.input;
-    const port = this.port;
-    const clusters = clustersOfRoutes(service, port);
-    const routes = routesOf(service, port, variant);
-    this.#claim("route", routes, { rank: OWN }, clusters);
-    for (const name of targetsOfRoutes(service, port)) {
-      this.#claim("cluster", plainCluster(name), {
-        rank: STAND_IN,
-        whenHeld: `${portText(port)}: its routes lead to ${name}, and there ` +
-          "is no such TCP port that this client may see; add it, or mend the " +
-          "routes",
-      });
-      this.#claim("endpoints", noEndpoints(name), { rank: STAND_IN });
-    }
-  }
+function routeClaims(
+  service: Service,
+  port: ServicePort,
+  variant: Variant,
+): readonly PortClaim[] {
+  const { form } = variant;
+  const clusters = clustersOfRoutes(service, port);
+  const routes = routesOf(service, port, variant);
+  return [
+    { resource: resourceOf("route", routes, form, clusters), rank: OWN },
+    ...targetsOfRoutes(service, port).flatMap((name) => [{
+      resource: resourceOf("cluster", plainCluster(name), form),
+      rank: STAND_IN,
+      whenHeld: `${portText(port)}: its routes lead to ${name}, and there ` +
+        "is no such TCP port that this client may see; add it, or mend the " +
+        "routes",
+    }, {
+      resource: resourceOf("endpoints", noEndpoints(name), form),
+      rank: STAND_IN,
+    }]),
+  ];
 }
 
 function portText({ port, protocol }: ServicePort): string {
