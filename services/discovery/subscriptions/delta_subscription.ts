@@ -12,7 +12,6 @@
 import type { DeltaRequest } from "../../../proto/xds/discovery.ts";
 import {
   isWholeState,
-  type Resource,
   type ResourceKind,
 } from "../../../proto/xds/resource.ts";
 import type { ByName } from "../view/view.ts";
@@ -150,12 +149,8 @@ export class DeltaSubscription extends KindSubscription {
     const { now, held } = this;
     const selection = select(names, now);
     if (this.nacked === undefined && !this.isHolding) return selection;
-    const resources: Resource[] = [];
+    const resources = this.sendableOf(selection.resources, pending);
     const missing: string[] = [];
-    for (const resource of selection.resources) {
-      const sent = this.sendable(resource, pending);
-      if (sent !== undefined) resources.push(sent);
-    }
     for (const name of selection.missing) {
       const kept = held?.ackedOf(name);
       if (held?.get(name) === undefined) missing.push(name);

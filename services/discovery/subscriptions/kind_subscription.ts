@@ -320,6 +320,15 @@ export abstract class KindSubscription {
     return taken === resource || isPending ? taken : undefined;
   }
 
+  /** Those of some resources that are sent, as they are or as others. */
+  protected sendableOf(
+    resources: readonly Resource[],
+    pending: Names,
+  ): Resource[] {
+    return resources
+      .flatMap((resource) => this.sendable(resource, pending) ?? []);
+  }
+
   #hasNews(): boolean {
     return !this.pending.isNothing ||
       this.#difference.news(this.names).size > 0;

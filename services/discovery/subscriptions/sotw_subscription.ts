@@ -205,11 +205,6 @@ export class SotwSubscription extends KindSubscription {
   #composeSome(names: Names, pending: Names): Selection {
     const selection = select(names, this.now);
     if (this.nacked === undefined) return selection;
-    const resources: Resource[] = [];
-    for (const resource of selection.resources) {
-      const sent = this.sendable(resource, pending);
-      if (sent !== undefined) resources.push(sent);
-    }
-    return selectionOf(resources, []);
+    return selectionOf(this.sendableOf(selection.resources, pending), []);
   }
 }
