@@ -48,10 +48,7 @@ export class SourceInput implements Sink {
   readonly entries = new SourceEntries();
   #isSynced = false;
   #problem: string | undefined;
-  #changes = 0;
-  #refused = 0;
-  #failures = 0;
-  #driftRepaired = 0;
+  readonly #counts = { changes: 0, refused: 0, failures: 0, driftRepaired: 0 };
 
   constructor(
     readonly source: Source,
@@ -69,10 +66,7 @@ export class SourceInput implements Sink {
       problem: this.#problem,
       services: this.entries.services.size,
       endpoints: this.entries.endpointCount,
-      changes: this.#changes,
-      refused: this.#refused,
-      failures: this.#failures,
-      driftRepaired: this.#driftRepaired,
+      ...this.#counts,
     };
   }
 
@@ -91,7 +85,7 @@ export class SourceInput implements Sink {
   repair(part: CatalogPart): void {
     const outcome = this.entries.set(part);
     if (outcome.count > 0) {
-      this.#driftRepaired += outcome.count;
+      this.#counts.driftRepaired += outcome.count;
       const some = [...outcome.touched].slice(0, NAMED_MAX);
       const more = some.length < outcome.touched.size ? " …" : "";
       this.#warn(
@@ -104,7 +98,7 @@ export class SourceInput implements Sink {
   }
 
   refused(problem: string): void {
-    this.#refused++;
+    this.#counts.refused++;
     this.#warn(`Cannot use an entry: ${problem}`, "TUN124");
   }
 
@@ -120,7 +114,7 @@ export class SourceInput implements Sink {
   }
 
   failed(problem: string, retryMs?: number): void {
-    this.#failures++;
+    this.#counts.failures++;
     // Repeating the same words every few seconds would inform no reader.
     if (problem === this.#problem) return;
     this.#problem = problem;
@@ -139,8 +133,8 @@ export class SourceInput implements Sink {
   }
 
   #take({ touched, count, refused }: Outcome): void {
-    this.#changes += count;
-    this.#refused += refused.length;
+    this.#counts.changes += count;
+    this.#counts.refused += refused.length;
     for (const problem of refused.slice(0, NAMED_MAX)) {
       this.#warn(`Cannot use an entry: ${problem}`, "TUN124");
     }

@@ -50,9 +50,6 @@ export interface FileSourceOptions {
 
 export class FileSource implements Source {
   readonly name = "file";
-  readonly #path: string;
-  readonly #timers: Timers;
-  readonly #open: OpenFsEvents | undefined;
   readonly #stopping = new AbortController();
   #sink: Sink | undefined;
   /** What `prepare` has read. */
@@ -67,19 +64,15 @@ export class FileSource implements Source {
    */
   #reads = Promise.resolve();
 
-  constructor({ path, timers, open }: FileSourceOptions) {
-    this.#path = path;
-    this.#open = open;
-    this.#timers = timers;
-  }
+  constructor(private readonly options: FileSourceOptions) {}
 
   async prepare(): Promise<void> {
     try {
-      const text = await readFile(this.#path);
+      const text = await readFile(this.options.path);
       this.#first = { text, document: readCatalogDocument(text) };
     } catch (error) {
       throw new SourceUnusableError(
-        `Cannot use ${this.#path}: ${problemOf(error)}`,
+        `Cannot use ${this.options.path}: ${problemOf(error)}`,
         { cause: error },
       );
     }
@@ -92,13 +85,14 @@ export class FileSource implements Source {
     if (first !== undefined) this.#take("set", first.text, first.document);
     // The watch begins before the file is read: a change in between is seen
     // twice rather than not at all.
+    const { path, timers, open } = this.options;
     this.#watch = watchFiles({
-      files: [this.#path],
-      timers: this.#timers,
+      files: [path],
+      timers,
       onFiles: () => this.#soon(() => this.#read("set")),
       onWritten: () => this.#soon(() => this.#readEarly()),
       onProblem: (line) => sink.failed(line),
-      ...this.#open === undefined ? {} : { open: this.#open },
+      ...open && { open },
     });
     this.#soon(() => this.#read("set"));
   }
@@ -112,10 +106,10 @@ export class FileSource implements Source {
   async reconcile(): Promise<void> {
     // Before the first good content nothing could have been missed.
     if (this.#text === undefined) return this.#inTurn(() => this.#read("set"));
-    const text = await readFile(this.#path).catch(() => undefined);
+    const text = await readFile(this.options.path).catch(() => undefined);
     if (text === this.#text) return;
     const { signal } = this.#stopping;
-    await pause(this.#timers, WATCH_GRACE_MS, signal);
+    await pause(this.options.timers, WATCH_GRACE_MS, signal);
     await this.#inTurn(() => this.#read("repair"));
   }
 
@@ -133,7 +127,7 @@ export class FileSource implements Source {
   /** An unusable file is not reported now: it will be read again. */
   async #readEarly(): Promise<void> {
     try {
-      const text = await readFile(this.#path);
+      const text = await readFile(this.options.path);
       if (text === this.#text) return;
       const document = readCatalogDocument(text);
       if (this.#stopping.signal.aborted) return;
@@ -164,7 +158,7 @@ export class FileSource implements Source {
     const sink = this.#sink!;
     const { signal } = this.#stopping;
     try {
-      const text = await readFile(this.#path);
+      const text = await readFile(this.options.path);
       const document = text === this.#text
         ? undefined
         : readCatalogDocument(text);
@@ -172,7 +166,7 @@ export class FileSource implements Source {
       this.#take(by, text, document);
     } catch (error) {
       if (signal.aborted) return;
-      sink.failed(`Cannot use ${this.#path}: ${problemOf(error)}`);
+      sink.failed(`Cannot use ${this.options.path}: ${problemOf(error)}`);
     }
   }
 }

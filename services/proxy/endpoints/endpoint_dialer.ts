@@ -97,28 +97,24 @@ export interface MachineDialerOptions {
 }
 
 export class MachineDialer implements EndpointDialer {
-  readonly #tunnel: TunnelDialer | undefined;
-  readonly #earlyData: boolean;
-  readonly #resolver: Resolver;
-
-  constructor({ tunnel, earlyData = true, resolver }: MachineDialerOptions) {
-    this.#tunnel = tunnel;
-    this.#earlyData = earlyData;
-    this.#resolver = resolver ?? systemResolver;
-  }
+  constructor(private readonly options: MachineDialerOptions) {}
 
   dial(target: Target, dial: EndpointDial): Conduit | Promise<Conduit> {
     const { via } = target.endpoint;
     if (via.kind === "agent") return this.#throughAgent(target, via, dial);
-    const mayGoRound = dial.agentOnFailure && this.#tunnel !== undefined;
-    return mayGoRound
-      ? this.#directOrRound(target, dial)
-      : direct(target, dial, this.#resolver);
+    const { tunnel, resolver = systemResolver } = this.options;
+    return dial.agentOnFailure && tunnel !== undefined
+      ? this.#directOrRound(target, dial, resolver)
+      : direct(target, dial, resolver);
   }
 
-  async #directOrRound(target: Target, dial: EndpointDial): Promise<Conduit> {
+  async #directOrRound(
+    target: Target,
+    dial: EndpointDial,
+    resolver: Resolver,
+  ): Promise<Conduit> {
     try {
-      return await direct(target, dial, this.#resolver);
+      return await direct(target, dial, resolver);
     } catch (error) {
       if (!(error instanceof EndpointDialError) || error.fault !== "target") {
         throw error;
@@ -139,16 +135,17 @@ export class MachineDialer implements EndpointDialer {
     { protocol, timeoutMs, takeEarly, id, trace, signal }: EndpointDial,
   ): Promise<Conduit> {
     const address = hostPort(target.address, target.port);
-    if (this.#tunnel === undefined) {
+    const { tunnel, earlyData = true } = this.options;
+    if (tunnel === undefined) {
       throw new EndpointDialError(
         "target",
         `Cannot reach ${address}: it is behind an agent, and no tunnel server ` +
           "is known; give --server",
       );
     }
-    const early = this.#earlyData ? await takeEarly?.() ?? NOTHING : NOTHING;
+    const early = earlyData ? await takeEarly?.() ?? NOTHING : NOTHING;
     try {
-      return await this.#tunnel.dial({
+      return await tunnel.dial({
         target: { protocol, address },
         timeoutMs: Math.max(timeoutMs, AGENT_TIMEOUT_MS_MIN),
         node: agent && nodeText(agent),

@@ -124,36 +124,31 @@ export const POLICY_FIELDS = Object.keys(FIELDS) as readonly (
   keyof typeof FIELDS
 )[];
 
+/** In the catalog, a time says its unit. */
+const UNITS: ReadonlyMap<string, string> = new Map(Object.entries({
+  dialTimeout: "dialTimeoutMs",
+  udpIdle: "udpIdleMs",
+  drain: "drainMs",
+  endpointDrain: "endpointDrainMs",
+  idleTimeout: "idleTimeoutMs",
+  halfClosedTimeout: "halfClosedTimeoutMs",
+  userTimeout: "userTimeoutMs",
+}));
+
 export const SERVICE_POLICY: Shape<ServicePolicy> = as(
   map(FIELDS),
-  (
-    {
-      dialTimeout: dialTimeoutMs,
-      udpIdle: udpIdleMs,
-      drain: drainMs,
-      endpointDrain: endpointDrainMs,
-      idleTimeout: idleTimeoutMs,
-      halfClosedTimeout: halfClosedTimeoutMs,
-      userTimeout: userTimeoutMs,
-      ejection,
-      ...same
-    },
-  ) => ({
-    ...same,
-    ...withoutAbsent({
-      dialTimeoutMs,
-      udpIdleMs,
-      drainMs,
-      endpointDrainMs,
-      idleTimeoutMs,
-      halfClosedTimeoutMs,
-      userTimeoutMs,
+  ({ ejection, ...given }) =>
+    withoutAbsent({
+      ...Object.fromEntries(
+        Object.entries(given).map((
+          [name, value],
+        ) => [UNITS.get(name) ?? name, value]),
+      ),
       ejection: ejection && withoutAbsent({
         failures: ejection.failures,
         timeMs: ejection.time,
       }),
     }),
-  }),
 );
 
 /** @param inside Where the policy is, from `at`. */

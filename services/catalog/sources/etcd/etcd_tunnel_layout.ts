@@ -12,7 +12,7 @@
  */
 
 import { type Endpoint, keyOf, type Service } from "../../model/model.ts";
-import { checkEndpoints, checkService } from "../../model/validate.ts";
+import { checkEndpoints } from "../../model/validate.ts";
 import { ENDPOINT, endpointOf, SERVICE } from "../document/service_shape.ts";
 import { FieldError } from "../../../../platform/documents/document_map.ts";
 import { as, readShape } from "../../../../platform/documents/shape.ts";
@@ -88,8 +88,7 @@ function readTunnelService(
   }
   return refusing(() => {
     const given = { ...value, namespace, name };
-    const { service } = readShape(SERVICE, given, [key]);
-    return orProblem(service, checkService(service));
+    return readShape(SERVICE, given, [key]).service;
   });
 }
 
@@ -105,7 +104,8 @@ function readTunnelEndpoint(
     const endpoint = readShape(shape, value, [key]);
     const service = of === undefined ? "default/unknown" : keyOf(of);
     const problem = checkEndpoints({ service, endpoints: [endpoint] });
-    return orProblem(endpoint, problem);
+    if (problem !== undefined) throw new LayoutError(problem);
+    return endpoint;
   });
 }
 
@@ -119,11 +119,6 @@ function portsSaid(
   const isNamed = typeof ports === "object" && ports !== null;
   const names = isNamed ? Object.keys(ports) : [""];
   return names.map((name) => ({ name, port: 0, protocol: "tcp" }));
-}
-
-function orProblem<T>(value: T, problem: string | undefined): T {
-  if (problem === undefined) return value;
-  throw new LayoutError(problem);
 }
 
 function refusing<T>(read: () => T): T {
