@@ -38,7 +38,7 @@ const NOTHING: readonly Unserved[] = Object.freeze([]);
 /** See the module description. */
 export class Views {
   readonly #cache: ResourceCache;
-  readonly #groups = new Map<string, Kept>();
+  readonly #groups = new Map<string, GroupView>();
   #snapshot: Snapshot | undefined;
   #updates = 0;
 
@@ -64,7 +64,7 @@ export class Views {
     for (const key of touched) {
       if (!snapshot.services.has(key)) this.#cache.drop(key);
     }
-    for (const { of } of this.#groups.values()) of.touch(touched);
+    for (const view of this.#groups.values()) view.touch(touched);
     this.#forgetIdle();
   }
 
@@ -74,7 +74,7 @@ export class Views {
    * @throws {TypeError} Before the first update.
    */
   *preparing(group: ClientGroup): Generator<void, void, void> {
-    yield* this.#kept(group).of.making(() => this.#snapshot!);
+    yield* this.#kept(group).making(() => this.#snapshot!);
   }
 
   /**
@@ -84,7 +84,7 @@ export class Views {
    * @returns Nothing before the first one was made.
    */
   viewOf(group: ClientGroup): View | undefined {
-    return this.#groups.get(group.key)?.of.made?.view;
+    return this.#groups.get(group.key)?.made?.view;
   }
 
   /**
@@ -92,7 +92,7 @@ export class Views {
    * services.
    */
   unservedTo(group: ClientGroup): readonly Unserved[] {
-    return this.#groups.get(group.key)?.of.made?.unserved ?? NOTHING;
+    return this.#groups.get(group.key)?.made?.unserved ?? NOTHING;
   }
 
   /** No client is of these groups, maybe for a long time. */
@@ -103,18 +103,18 @@ export class Views {
 
   /** Groups whose views are kept up to date. */
   get groups(): readonly ClientGroup[] {
-    return [...this.#groups.values()].map(({ of }) => of.group);
+    return [...this.#groups.values()].map(({ group }) => group);
   }
 
-  #kept(group: ClientGroup): Kept {
+  #kept(group: ClientGroup): GroupView {
     const snapshot = this.#snapshot;
     if (snapshot === undefined) {
       throw new TypeError("There is no view before the catalog's first update");
     }
     let kept = this.#groups.get(group.key);
     if (kept === undefined) {
-      kept = { of: new GroupView(group, this.#cache), askedAt: 0 };
-      kept.of.touch([...snapshot.services.keys()]);
+      kept = new GroupView(group, this.#cache);
+      kept.touch(snapshot.services.keys());
       this.#groups.set(group.key, kept);
     }
     kept.askedAt = this.#updates;
@@ -136,21 +136,12 @@ export class Views {
   }
 }
 
-/** One group's view, and when it was asked for. */
-interface Kept {
-  readonly of: GroupView;
-  /** Number of the update. */
-  askedAt: number;
-}
-
 /** Services that changed. */
-function compare(before: Snapshot, after: Snapshot): readonly string[] {
-  return [
-    ...new Set([
-      ...changedKeys(before.services, after.services),
-      ...changedKeys(before.endpoints, after.endpoints),
-    ]),
-  ];
+function compare(before: Snapshot, after: Snapshot): ReadonlySet<string> {
+  return new Set([
+    ...changedKeys(before.services, after.services),
+    ...changedKeys(before.endpoints, after.endpoints),
+  ]);
 }
 
 /** Of services without a list of endpoints; always the same object. */
@@ -168,9 +159,10 @@ export interface Made {
  */
 export class GroupView {
   readonly #ledger = new ClaimsLedger();
-  /** Lists of changed services, and the position in the first list. */
-  readonly #lists: (readonly string[])[] = [];
-  #at = 0;
+  /** The number of the update when it was asked for. */
+  askedAt = 0;
+  /** Changed services. */
+  readonly #touched = new Set<string>();
   #made: Made | undefined;
 
   constructor(
@@ -183,9 +175,8 @@ export class GroupView {
     return this.#made;
   }
 
-  /** @param services The changed services; kept, so never change the list. */
-  touch(services: readonly string[]): void {
-    if (services.length > 0) this.#lists.push(services);
+  touch(services: Iterable<string>): void {
+    for (const service of services) this.#touched.add(service);
   }
 
   /**
@@ -196,7 +187,8 @@ export class GroupView {
    */
   *making(current: () => Snapshot): Generator<void, void, void> {
     while (this.#isTouched) {
-      for (let key = this.#next(); key !== undefined; key = this.#next()) {
+      for (const key of this.#touched) {
+        this.#touched.delete(key);
         if (!this.group.visible.sees(key)) continue;
         this.#ledger.put(key, this.#resourcesOf(key, current()));
         yield;
@@ -210,17 +202,7 @@ export class GroupView {
   }
 
   get #isTouched(): boolean {
-    return this.#lists.length > 0 || this.#ledger.hasUndecided;
-  }
-
-  #next(): string | undefined {
-    for (;;) {
-      const [list] = this.#lists;
-      if (list === undefined) return undefined;
-      if (this.#at < list.length) return list[this.#at++];
-      this.#lists.shift();
-      this.#at = 0;
-    }
+    return this.#touched.size > 0 || this.#ledger.hasUndecided;
   }
 
   #resourcesOf(key: string, snapshot: Snapshot): ServiceResources | undefined {
