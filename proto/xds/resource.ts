@@ -29,6 +29,15 @@ export const TYPE_URLS: Readonly<Record<ResourceKind, string>> = {
   service: "type.googleapis.com/tunnel.v1.Service",
 };
 
+/** Something of each kind. */
+export function byKind<T>(
+  make: (kind: ResourceKind) => T,
+): Record<ResourceKind, T> {
+  return Object.fromEntries(
+    RESOURCE_KINDS.map((kind) => [kind, make(kind)]),
+  ) as Record<ResourceKind, T>;
+}
+
 const KINDS_BY_URL: ReadonlyMap<string, ResourceKind> = new Map(
   RESOURCE_KINDS.map((kind) => [TYPE_URLS[kind], kind]),
 );

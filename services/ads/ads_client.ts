@@ -27,6 +27,7 @@ import type {
   DiscoveryResponse,
 } from "../../proto/xds/discovery.ts";
 import {
+  byKind,
   isWholeState,
   kindOfUrl,
   RESOURCE_KINDS,
@@ -86,9 +87,7 @@ export class AdsClient<T> {
   #timer: Timer | undefined;
 
   constructor(private readonly options: AdsClientOptions<T>) {
-    this.#kinds = Object.fromEntries(
-      RESOURCE_KINDS.map((kind) => [kind, new AdsKind<T>(kind)]),
-    ) as unknown as Readonly<Record<ResourceKind, AdsKind<T>>>;
+    this.#kinds = byKind((kind) => new AdsKind<T>(kind));
     this.#held = new HeldResources(this.#kinds, options);
   }
 

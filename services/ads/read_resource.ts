@@ -29,24 +29,21 @@ export type DecodedResource =
   | { readonly kind: "route"; readonly message: RouteConfiguration }
   | { readonly kind: "service"; readonly message: TunnelService };
 
+const CODECS = {
+  cluster: Cluster,
+  endpoints: ClusterLoadAssignment,
+  listener: Listener,
+  route: RouteConfiguration,
+  service: TunnelService,
+} as const;
+
 /** @throws {RefusedResource} When its bytes are no such message. */
 export function readResource(
   kind: ResourceKind,
   { value }: Pick<ReceivedResource, "value">,
 ): DecodedResource {
   try {
-    switch (kind) {
-      case "cluster":
-        return { kind, message: Cluster.decode(value) };
-      case "endpoints":
-        return { kind, message: ClusterLoadAssignment.decode(value) };
-      case "listener":
-        return { kind, message: Listener.decode(value) };
-      case "route":
-        return { kind, message: RouteConfiguration.decode(value) };
-      case "service":
-        return { kind, message: TunnelService.decode(value) };
-    }
+    return { kind, message: CODECS[kind].decode(value) } as DecodedResource;
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
     throw new RefusedResource(error.message);

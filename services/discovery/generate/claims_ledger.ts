@@ -17,6 +17,7 @@
  */
 
 import {
+  byKind,
   type Resource,
   RESOURCE_KINDS,
   type ResourceKind,
@@ -195,14 +196,6 @@ export class ClaimsLedger {
     }
     return all;
   }
-}
-
-function byKind<T>(
-  make: (kind: ResourceKind) => T,
-): Record<ResourceKind, T> {
-  return Object.fromEntries(
-    RESOURCE_KINDS.map((kind) => [kind, make(kind)]),
-  ) as Record<ResourceKind, T>;
 }
 
 /** Several claims to one thing, or one where there were several. */
