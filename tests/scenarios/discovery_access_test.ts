@@ -24,7 +24,7 @@ async function clusters(stream: SotwProbe): Promise<readonly string[]> {
     versionInfo: response.versionInfo!,
     responseNonce: response.nonce!,
   });
-  return namesIn("cluster", response);
+  return [...namesIn("cluster", response)].sort();
 }
 
 function subscribe(probe: XdsProbe, id: string): SotwProbe {
