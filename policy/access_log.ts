@@ -45,7 +45,7 @@ export interface AccessLogOptions {
 /** What an access log takes from the process. */
 export interface AccessLogEnvironment extends NamedTools {
   /** The machine's; for tests. */
-  readonly files?: AuditFiles;
+  readonly auditFiles?: AuditFiles;
   readonly random?: () => number;
 }
 
@@ -62,8 +62,9 @@ export class AccessLog implements AccessRecorder {
 
   private constructor(
     { file, format, sample }: AccessLogOptions,
-    { log, timers, metrics, prefix, files, random }: AccessLogEnvironment,
+    environment: AccessLogEnvironment,
   ) {
+    const { timers, metrics, prefix, random } = environment;
     this.#timers = timers;
     this.#line = ACCESS_LINES[format];
     this.#sample = sample;
@@ -75,9 +76,8 @@ export class AccessLog implements AccessRecorder {
     this.#writer = AuditLog.open(
       stream === undefined ? file : { ...file, bytesMax: Infinity },
       {
-        log,
-        timers,
-        files: files ?? stream ?? systemAuditFiles("--access-log"),
+        auditFiles: stream ?? systemAuditFiles("--access-log"),
+        ...environment,
         flushMs: ACCESS_FLUSH_MS,
         what: "access log",
         gapLine: (lines, time) => gapLine(format, lines, time),

@@ -60,7 +60,7 @@ class Scene {
       timers: this.timers,
       metrics: new MetricRegistry(),
       prefix: "tunnel_test_",
-      files,
+      auditFiles: files,
       ...random && { random },
     })!;
     this.connections = new ConnectionLog(this.log, this.timers, this.access);

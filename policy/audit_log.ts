@@ -13,9 +13,7 @@
 
 import type { Tools } from "../platform/program/tools.ts";
 import { messageOf } from "../platform/errors/error_code.ts";
-import type { Timers } from "../proto/sync/clock.ts";
 import { atMost } from "../platform/time/deadline.ts";
-import type { Log } from "../platform/log/log.ts";
 import { AuditBuffer, type AuditChunk, CHUNK_BYTES } from "./audit_buffer.ts";
 import {
   type AuditFile,
@@ -50,7 +48,7 @@ export interface AuditLogOptions {
 /** What an audit log takes from the process. */
 export interface AuditLogEnvironment extends Tools {
   /** The machine's for audit logs; others, and for tests of machines that fail. */
-  readonly files?: AuditFiles;
+  readonly auditFiles?: AuditFiles;
   /** How long a line waits for others; {@linkcode FLUSH_MS} unless given. */
   readonly flushMs?: number;
   /** For sentences; "the audit log" by default. */
@@ -61,12 +59,7 @@ export interface AuditLogEnvironment extends Tools {
 
 /** One audit log, from its first line to its last. */
 export class AuditLog {
-  readonly #log: Log;
-  readonly #timers: Timers;
-  readonly #files: AuditFiles;
-  readonly #flushMs: number;
-  readonly #what: string;
-  readonly #gapLine: (lines: number, time: string) => string;
+  readonly #tools: Required<AuditLogEnvironment>;
   readonly #buffer: AuditBuffer;
   #file: AuditFile | undefined;
   #fileBytes = 0;
@@ -88,12 +81,13 @@ export class AuditLog {
     private readonly options: AuditLogOptions,
     environment: AuditLogEnvironment,
   ) {
-    this.#log = environment.log;
-    this.#timers = environment.timers;
-    this.#files = environment.files ?? systemAuditFiles();
-    this.#flushMs = environment.flushMs ?? FLUSH_MS;
-    this.#what = environment.what ?? "audit log";
-    this.#gapLine = environment.gapLine ?? auditGap;
+    this.#tools = {
+      auditFiles: systemAuditFiles(),
+      flushMs: FLUSH_MS,
+      what: "audit log",
+      gapLine: auditGap,
+      ...environment,
+    };
     this.#buffer = new AuditBuffer(PENDING_BYTES_MAX, options.bytesMax);
   }
 
@@ -108,7 +102,7 @@ export class AuditLog {
     environment: AuditLogEnvironment,
   ): AuditLog {
     const audit = new AuditLog(options, environment);
-    audit.#files.check(options.path);
+    audit.#tools.auditFiles.check(options.path);
     return audit;
   }
 
@@ -164,13 +158,13 @@ export class AuditLog {
   async close(): Promise<void> {
     this.#state = "closing";
     if (this.#gap > 0) this.#closeGap();
-    await atMost(this.#timers, CLOSE_TIMEOUT_MS, this.#finish());
+    await atMost(this.#tools.timers, CLOSE_TIMEOUT_MS, this.#finish());
     this.#state = "closed";
     const lost = this.#buffer.lines;
     if (lost === 0) return;
     this.#dropped += lost;
-    this.#log.error(
-      `The ${this.#what} ${this.options.path} ends without its last ${lost} ` +
+    this.#tools.log.error(
+      `The ${this.#tools.what} ${this.options.path} ends without its last ${lost} ` +
         "lines: they could not be written",
       { code: "TUN905" },
     );
@@ -187,7 +181,7 @@ export class AuditLog {
   /** The reader of the file must not take a gap for silence. */
   #closeGap(): void {
     const time = new Date().toISOString();
-    const line = this.#gapLine(this.#gap, time);
+    const line = this.#tools.gapLine(this.#gap, time);
     const bytes = new TextEncoder().encode(`${line}\n`);
     if (this.#buffer.push(bytes)) this.#gap = 0;
   }
@@ -196,8 +190,8 @@ export class AuditLog {
     if (this.#state !== "open") return;
     if (this.#isTimerSet || this.#work !== undefined) return;
     this.#isTimerSet = true;
-    const delayMs = this.#problem === "" ? this.#flushMs : AUDIT_RETRY_MS;
-    this.#timers.after(delayMs, () => {
+    const delayMs = this.#problem === "" ? this.#tools.flushMs : AUDIT_RETRY_MS;
+    this.#tools.timers.after(delayMs, () => {
       this.#isTimerSet = false;
       if (this.#state === "open") this.#startWork();
     });
@@ -261,7 +255,7 @@ export class AuditLog {
   }
 
   async #openFile(): Promise<AuditFile> {
-    const file = await this.#files.open(this.options.path);
+    const file = await this.#tools.auditFiles.open(this.options.path);
     this.#fileBytes = file.bytes;
     return file;
   }
@@ -269,15 +263,15 @@ export class AuditLog {
   async #rotate(): Promise<void> {
     const { path, filesMax } = this.options;
     try {
-      await this.#files.putAside(path, filesMax);
+      await this.#tools.auditFiles.putAside(path, filesMax);
       this.#rotationProblem = "";
     } catch (error) {
       // A file that is too long is better than one that has ended.
       const problem = messageOf(error);
       if (problem !== this.#rotationProblem) {
         this.#rotationProblem = problem;
-        this.#log.error(
-          `Cannot put the full ${this.#what} ${path} aside: ${problem}; it ` +
+        this.#tools.log.error(
+          `Cannot put the full ${this.#tools.what} ${path} aside: ${problem}; it ` +
             "grows on",
           { code: "TUN905" },
         );
@@ -296,8 +290,8 @@ export class AuditLog {
     const isFirst = this.#problem === "";
     this.#problem = messageOf(error);
     if (!isFirst) return;
-    this.#log.error(
-      `Cannot write the ${this.#what} ${this.options.path}: ${this.#problem}; ` +
+    this.#tools.log.error(
+      `Cannot write the ${this.#tools.what} ${this.options.path}: ${this.#problem}; ` +
         "connections go on, lines wait in memory, and what finds no room is " +
         "dropped",
       { code: "TUN905" },
@@ -307,8 +301,8 @@ export class AuditLog {
   #recovered(): void {
     if (this.#problem === "") return;
     this.#problem = "";
-    this.#log.warn(
-      `The ${this.#what} ${this.options.path} can be written again`,
+    this.#tools.log.warn(
+      `The ${this.#tools.what} ${this.options.path} can be written again`,
       { code: "TUN905", dropped: this.#dropped },
     );
   }

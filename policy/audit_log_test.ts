@@ -78,7 +78,7 @@ function setUp(options: { bytesMax?: number; filesMax?: number } = {}) {
   const log = new RecordedLog();
   const audit = AuditLog.open(
     { path: "a.log", bytesMax: 1_000_000, filesMax: 3, ...options },
-    { log, timers, files },
+    { log, timers, auditFiles: files },
   );
   const flush = async (afterMs = FLUSH_MS) => {
     timers.advance(afterMs);

@@ -49,10 +49,11 @@ export class AuditTrail {
    */
   static open(
     where: AuditLogOptions | undefined,
-    { log, timers, metrics, prefix }: NamedTools,
+    tools: NamedTools,
   ): AuditTrail | undefined {
     if (where === undefined) return undefined;
-    const audit = AuditLog.open(where, { log, timers });
+    const audit = AuditLog.open(where, tools);
+    const { metrics, prefix, timers } = tools;
     metrics.computed(
       "counter",
       `${prefix}audit_lines_total`,

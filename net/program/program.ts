@@ -87,8 +87,7 @@ export class Program implements NamedTools {
     this.metrics = processMetrics(kind);
     // The others watch for no lapses: they would report a lag of 0 for ever.
     if (kind === "server" || kind === "agent") registerLoopLag(this.metrics);
-    const { log, timers, metrics, prefix } = this;
-    this.access = AccessLog.open(access, { log, timers, metrics, prefix });
+    this.access = AccessLog.open(access, this);
     this.trail = AuditTrail.open(audit, this);
   }
 

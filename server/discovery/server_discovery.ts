@@ -6,7 +6,6 @@
  */
 
 import type { ConnectionLimiter } from "../../net/admission/connection_limiter.ts";
-import { withoutAbsent } from "../../services/catalog/model/plain_data.ts";
 import type { CountingTools } from "../../platform/program/tools.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Admit } from "../../services/discovery/access/subscriber.ts";
@@ -55,10 +54,11 @@ export class ServerDiscovery extends Discovery {
     options: DiscoveryServerOptions,
     environment: ServerDiscoveryEnvironment,
   ) {
-    const { log, timers, policy, letsAnonymous, memory, peers } = environment;
+    const { policy, letsAnonymous } = environment;
     const membership = new MembershipSource({
-      ...{ log, timers, now: Date.now },
-      ...withoutAbsent({ settleMs: options.settleMs, memory, peers }),
+      ...environment,
+      now: Date.now,
+      settleMs: options.settleMs,
       mayOffer: (node, service) => policy().mayOffer(node, service),
       authorize: (peer, services) =>
         authorizeAnnouncement(peer, services, {

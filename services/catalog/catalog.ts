@@ -43,7 +43,6 @@ export interface CatalogOptions extends Tools {
 }
 
 export class Catalog {
-  readonly #log: Log;
   readonly #inputs: readonly SourceInput[];
   readonly #entries: readonly SourceEntries[];
   readonly #origins: Origins;
@@ -59,8 +58,8 @@ export class Catalog {
    * @throws {TypeError} When a source has no name, or the name of another
    *   source.
    */
-  constructor({ sources, log, timers, random }: CatalogOptions) {
-    this.#log = log;
+  constructor(private readonly options: CatalogOptions) {
+    const { sources, log, timers, random } = options;
     this.#reconciler = new Reconciler(sources, timers, random);
     const names = new Set<string>();
     for (const { name } of sources) {
@@ -174,7 +173,7 @@ export class Catalog {
 
   #write(diff: Diff): void {
     if (isEmptyDiff(diff)) return;
-    this.#log.event(`The catalog has changed: ${describeDiff(diff)}`, {
+    this.options.log.event(`The catalog has changed: ${describeDiff(diff)}`, {
       version: this.#snapshot.version,
     });
   }

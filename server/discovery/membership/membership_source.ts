@@ -94,7 +94,7 @@ export interface MembershipSourceOptions extends Tools {
     services: readonly AnnouncedService[],
   ): AnnouncementDecision;
   /** {@linkcode RECONNECT_WAIT_MS} unless given. */
-  readonly settleMs?: number;
+  readonly settleMs?: number | undefined;
   /** Absent: a server starts without remembered agents. */
   readonly memory?: MemberMemory;
   /** Absent: other servers' agents are not known. */

@@ -86,10 +86,8 @@ export class Discovery {
     const { log, timers, random, generate, admit, visibleTo } = environment;
     this.#sources = new Set(options.sources.map(({ name }) => name));
     this.catalog = new Catalog({
+      ...environment,
       sources: [...options.sources, ...environment.sources],
-      log,
-      timers,
-      random,
     });
     registerCatalogMetrics(environment.metrics, this.catalog);
     this.views = new Views(generate);
