@@ -300,16 +300,15 @@ class Agent {
         ({ message }) => this.program.events.note("dial-failed", message),
         this.#metrics.dialWitness(() => this.#drain.loadChanged()),
       ),
-      ...(trail === undefined ? {} : {
-        begin: (target, id) => trail.begin({ id, node: agentId, target }),
-      }),
+      begin: trail &&
+        ((target, id) => trail.begin({ id, node: agentId, target })),
       connect: (target, controller, onDecision) => {
         const now = liveRules === undefined ? rules : liveRules();
         if (isBenchDial(target)) return bench.dialBy(target, now, onDecision);
         return dialTarget(target, {
           ...dials,
-          ...(now === undefined ? {} : { rules: now }),
-          ...(onDecision === undefined ? {} : { onDecision }),
+          rules: now,
+          onDecision,
           controller,
         });
       },

@@ -32,7 +32,7 @@ export async function startJoinedAgent(
     log,
     servers: options.server.addresses,
     proxy,
-    ...(random === undefined ? {} : { random }),
+    random,
     isPatient: true,
   });
   const joined: AgentOptions = {

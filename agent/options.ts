@@ -29,7 +29,7 @@ export interface AgentIdentityOptions {
   /** The join token, when there is no identity yet. */
   readonly token?: string;
   /** Whom to join as; an identity of another name is refused. */
-  readonly node?: string;
+  readonly node?: string | undefined;
 }
 
 /** How servers are counted by their leases. */

@@ -59,7 +59,7 @@ export const DIAL_COMMAND = defineCommand({
     const conn = await orFailure(dial(formatHostPort(target), {
       via,
       timeoutMs: values["dial-timeout"],
-      ...(node === "" ? {} : { node }),
+      node: node || undefined,
       onNode: (line) => context.printError(`tunnel dial: ${line}\n`),
       // Each node has its own loopback, so the target is ambiguous.
       oneAgent: node === "" && isLoopbackHost(target.host),

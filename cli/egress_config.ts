@@ -182,7 +182,7 @@ function addressOf(
       caFile: file("ca-bundle"),
       certFile: file("client-cert"),
       keyFile: file("client-key"),
-      ...(serverName === "" ? {} : { serverName }),
+      serverName: serverName || undefined,
     },
   } as const;
 }

@@ -152,7 +152,7 @@ async function open(
       port: spec.listen.port,
       address,
       protocol: values["udp"] ? "udp" : "tcp",
-      ...(node === "" ? {} : { node }),
+      node: node || undefined,
       oneAgent,
       timeoutMs: values["dial-timeout"],
       earlyData: values["early-data"],

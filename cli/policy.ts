@@ -103,7 +103,7 @@ export const POLICY_COMMAND = defineCommand({
       as: as || "agent",
       target,
       ...(group.length === 0 ? {} : { groups: group }),
-      ...(node === "" ? {} : { node }),
+      node: node || undefined,
     };
     const asked = () => askedProgram(values, given, context);
     const ask = file === ""

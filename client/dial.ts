@@ -19,7 +19,7 @@ import { TunnelDialError } from "./dial_error.ts";
 export type DialOptions =
   & {
     /** The `host` identifier of the only node wanted. */
-    readonly node?: string;
+    readonly node?: string | undefined;
     /** Without a node: only if there is no more than one, see `TunnelDial`. */
     readonly oneAgent?: boolean;
     /**

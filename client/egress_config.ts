@@ -124,7 +124,7 @@ const TRANSPORT: Shape<FrontendAddress> = as(
         caFile: caBundle,
         certFile: clientCert,
         keyFile: clientKey,
-        ...(tlsServerName === undefined ? {} : { serverName: tlsServerName }),
+        serverName: tlsServerName,
       },
     };
   },
@@ -229,7 +229,7 @@ function transportOf(address: FrontendAddress): object {
         caBundle: caFile,
         clientCert: certFile,
         clientKey: keyFile,
-        ...(serverName === undefined ? {} : { tlsServerName: serverName }),
+        tlsServerName: serverName,
       },
     },
   };

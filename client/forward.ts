@@ -37,7 +37,7 @@ export interface ForwardOptions {
   /** What callers speak, and what the target is spoken to in. */
   readonly protocol: "tcp" | "udp";
   /** The `host` identifier of the only node wanted. */
-  readonly node?: string;
+  readonly node?: string | undefined;
   /** Without a node: only if there is no more than one, see `TunnelDial`. */
   readonly oneAgent?: boolean;
   /** Limit on each dial, in milliseconds. */

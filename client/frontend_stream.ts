@@ -141,8 +141,8 @@ export function nodeUpstream(
     addresses,
     // Each time, so that renewed files are used without a word.
     credentials: () => identity?.current ?? Credentials.load(files).current,
-    ...(identity === undefined ? {} : { identity }),
-    ...(serverName === undefined ? {} : { serverName }),
+    identity,
+    serverName,
     proxyEnv,
   });
 }

@@ -189,7 +189,7 @@ async function dialWithin(
   const { signal, timeoutMs = TUNNEL_DIAL_TIMEOUT_MS } = dial;
   const { id = newConnectionId() } = dial;
   const { target, node } = dial;
-  const facts = { id, target, ...(node === undefined ? {} : { node }) };
+  const facts = { id, target, node };
   const span = dialSpan("tunnel dial", facts, dial.trace, "client");
   const trace = span?.context ?? dial.trace;
   const late = () =>

@@ -36,7 +36,7 @@ export interface RouteTls {
   /** PEM: its private key. */
   readonly keyFile: string;
   /** The name the server's certificate must bear; absent: the host. */
-  readonly serverName?: string;
+  readonly serverName?: string | undefined;
 }
 
 /** A way to targets: through a tunnel server, or straight there. */
@@ -70,9 +70,9 @@ export interface NodeRoute {
    *
    * @internal
    */
-  readonly identity?: NodeIdentity;
+  readonly identity?: NodeIdentity | undefined;
   /** The name servers' certificates must bear; absent: the host. */
-  readonly serverName?: string;
+  readonly serverName?: string | undefined;
   /** HTTP proxies on the way to the server; absent: none. */
   readonly proxyEnv?: ProxyEnvironment;
 }

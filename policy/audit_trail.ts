@@ -29,7 +29,7 @@ export interface OperatorAction {
   /** The answer's bytes. */
   readonly status: number;
   /** Why it was not done. */
-  readonly problem?: string;
+  readonly problem?: string | undefined;
 }
 
 /** The records of a process, from its start to its end. */
@@ -122,12 +122,7 @@ export class AuditTrail {
 export function catalogDials(trail: AuditTrail): DialWitness {
   const begin = ({ askedMs, facts }: ReportedDial): DialRecord => {
     const { id, from, service = "", target } = facts;
-    const record = trail.begin({
-      id,
-      service,
-      ...(from === undefined ? {} : { from }),
-      ...(target === undefined ? {} : { target }),
-    }, askedMs);
+    const record = trail.begin({ id, service, from, target }, askedMs);
     const rule = `the catalog's ${service}`;
     record.decided({ isAllowed: true, rule }, trail.clock.now());
     return record;

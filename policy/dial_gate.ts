@@ -21,7 +21,7 @@ export interface DialRules {
   /** Paths that no rule need allow; a rule may deny them. */
   readonly allowUnix?: readonly string[];
   /** Called once with whether the dial is allowed, as soon as that is known. */
-  readonly onDecision?: (decision: RuleDecision) => void;
+  readonly onDecision?: ((decision: RuleDecision) => void) | undefined;
 }
 
 /** The decision where there are no rules. */

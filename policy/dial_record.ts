@@ -27,7 +27,7 @@ export interface DialFacts {
   readonly id?: ConnectionId | undefined;
   /** The caller, as plain text; absent when unknown. */
   readonly who?: Readonly<Record<string, string | number>>;
-  readonly from?: string;
+  readonly from?: string | undefined;
   /** The agent that makes the connection; absent when there is none. */
   readonly node?: string;
   /** The server that is asked for the connection; absent: an agent here is. */
@@ -37,7 +37,7 @@ export interface DialFacts {
    */
   readonly service?: string;
   /** Absent: none was found. */
-  readonly target?: DialTarget;
+  readonly target?: DialTarget | undefined;
 }
 
 /** The record of one dial; observes its connection. */

@@ -252,7 +252,7 @@ export interface ServerOptions {
   readonly shutdownTimeoutMs: number;
 
   /** The file that options came from, if some of them may change in it. */
-  readonly config?: ReloadSource;
+  readonly config?: ReloadSource | undefined;
 
   /** Which of several workers this is, from 0; absent: there is one process. */
   readonly worker?: number;

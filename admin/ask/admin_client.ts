@@ -73,7 +73,7 @@ export interface AdminTls {
   readonly cert: string;
   readonly key: string;
   /** What the server's certificate must be for; absent: the host. */
-  readonly serverName?: string;
+  readonly serverName?: string | undefined;
 }
 
 /** Why there is no answer, or none that was wanted: one sentence. */

@@ -44,7 +44,9 @@ interface TargetDialerOptions {
     onDecision?: (decision: RuleDecision) => void,
   ): Promise<Conduit>;
   /** Absent: nothing is recorded. */
-  begin?(target: DialTarget, id: ConnectionId): DialRecord;
+  readonly begin?:
+    | ((target: DialTarget, id: ConnectionId) => DialRecord)
+    | undefined;
   readonly clock: Clock;
   /** The reports of dials. */
   readonly reports: DialReports;

@@ -47,9 +47,9 @@ export type AdsAccess =
 interface AdsUpstreamOptions {
   readonly proxyEnv: ProxyEnvironment;
   /** The node's identity; required when it has joined. */
-  readonly identity?: FollowedIdentity;
+  readonly identity?: FollowedIdentity | undefined;
   /** The expected name in servers' certificates, if it is not the default. */
-  readonly serverName?: string;
+  readonly serverName?: string | undefined;
 }
 
 /** Nothing is connected yet. */
@@ -65,7 +65,7 @@ export function adsUpstreamOf(
       return tlsUpstream({
         addresses,
         credentials: () => current(access.credentials),
-        ...(serverName === undefined ? {} : { serverName }),
+        serverName,
         proxyEnv,
       });
     case "joined":

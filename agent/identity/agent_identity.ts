@@ -56,7 +56,7 @@ interface AgentIdentityEnvironment {
   /** Asked again after `retryMs`; beside the line in the log. */
   readonly onWaiting?: (reason: string, retryMs: number) => void;
   /** Uniform in [0, 1); the platform's when absent. */
-  readonly random?: () => number;
+  readonly random?: (() => number) | undefined;
 }
 
 export class AgentIdentity implements LinkIdentity {

@@ -132,7 +132,7 @@ export class Renewer {
       const isNewer = certificate.notBeforeMs > before.notBeforeMs;
       this.#held = {
         facts: certificate,
-        ...(isNewer ? { obtained: this.#moment() } : {}),
+        obtained: isNewer ? this.#moment() : undefined,
         share: this.options.random(),
       };
       this.#settled();
@@ -332,7 +332,7 @@ export interface ClockReading {
 export interface HeldCertificate {
   readonly facts: CertificateFacts;
   /** When this process got it; absent: it was there at the start. */
-  readonly obtained?: ClockReading;
+  readonly obtained?: ClockReading | undefined;
   /** Uniform in [0, 1): where in the spread this one stands. */
   readonly share: number;
 }

@@ -61,7 +61,7 @@ export interface AddressLinksOptions {
     servers(): number;
     /** All servers are linked, by any address. */
     isCovered(): boolean;
-  };
+  } | undefined;
   /** What is held has changed, by this address. */
   changed(news: "linked" | "lost" | "other"): void;
   /** A server says where servers are, and how many. */
@@ -86,7 +86,7 @@ export interface AddressTrouble {
   readonly address: string;
   readonly isConnecting: boolean;
   /** When the next attempt begins (clock); absent: it is under way. */
-  readonly nextMs?: number;
+  readonly nextMs?: number | undefined;
   /** Since when there is no link (clock). */
   readonly sinceMs: number;
   /** Attempts since then that failed. */
@@ -154,7 +154,7 @@ export class AddressLinks {
     return !this.isLost ? undefined : {
       address: this.address,
       isConnecting: state.kind === "connecting",
-      ...state.kind === "waiting" ? { nextMs: state.untilMs } : {},
+      nextMs: state.kind === "waiting" ? state.untilMs : undefined,
       ...this.#trouble,
     };
   }

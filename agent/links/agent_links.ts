@@ -141,17 +141,17 @@ export interface AgentLinksOptions {
     /** Absent: not at all. */
     addressOf(server: PeerServer): LinkAddress | undefined;
     /** From an earlier process. */
-    readonly known?: readonly PeerServer[];
+    readonly known?: readonly PeerServer[] | undefined;
     /** Others than before are known. */
     changed?(servers: readonly PeerServer[]): void;
-  };
+  } | undefined;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
   /** Transport connections per server, in the streams carrier. */
   readonly linksPerServer: number;
   /** The first wait, when the user has set one; otherwise a short one. */
-  readonly intervalMs?: number;
+  readonly intervalMs?: number | undefined;
   /** Longest wait between attempts. */
   readonly intervalCapMs: number;
   /**
@@ -337,7 +337,7 @@ export class AgentLinks {
     const waits = new RetryWaits({
       random,
       searchCapMs: intervalCapMs,
-      ...(intervalMs === undefined ? {} : { firstMs: intervalMs }),
+      firstMs: intervalMs,
     });
     return new AddressLinks({
       address: name,
@@ -347,7 +347,7 @@ export class AgentLinks {
       timers,
       isShort: () => this.options.forever || this.#missing > 0,
       isExplained: () => this.#promising >= this.#missing,
-      ...learned === undefined ? {} : { learned },
+      learned,
       told: (link, news) => this.#told(link, news),
       changed: (news) => this.#changed(news),
       observer: {

@@ -77,7 +77,7 @@ interface ConnectorOptions {
   /** They cannot be announced over the packets carrier. */
   readonly notAnnounced?: (serverId: string) => void;
   /** Read for each link: shown beside the certificate. */
-  readonly token?: () => Promise<string>;
+  readonly token?: (() => Promise<string>) | undefined;
   /** ALPN names that mean `h2`, offered before it. */
   readonly alpnProtocols: readonly string[];
   /** Carriers offered to the server. */
@@ -110,9 +110,11 @@ interface ConnectorOptions {
    *
    * @returns The ids of the authorities that are trusted now.
    */
-  readonly onAuthorities?: (
-    bundle: Uint8Array,
-  ) => Promise<readonly string[]>;
+  readonly onAuthorities?:
+    | ((
+      bundle: Uint8Array,
+    ) => Promise<readonly string[]>)
+    | undefined;
   /** The server is ours, but something on the way took our ALPN name away. */
   fellBack(serverId: string): void;
 }
@@ -301,7 +303,7 @@ export class Connector {
       agentId,
       identifiers: formatIdentifiers(identifiers),
       token,
-      ...(instanceId === undefined ? {} : { instanceId }),
+      instanceId,
       authority: this.options.authority,
       scheme: "https",
       onDial,

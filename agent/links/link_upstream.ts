@@ -31,24 +31,18 @@ export function linkUpstream(
     addresses,
     credentials: () => credentials.current,
     proxyEnv: proxy,
-    ...(serverName === undefined ? {} : { serverName }),
-    ...(serverName !== undefined || otherNames === undefined
-      ? {}
-      : { otherNames }),
-    ...(findServers === undefined
-      ? {}
-      : { findServers: () => findServers.call(identity) }),
-    ...(identity === undefined ? {} : {
-      identity: {
-        ready: () => identity.ready(),
-        failed(error, server) {
-          const isHandshake = error instanceof TlsHandshakeError;
-          if (isHandshake && identity.lookAgain?.()) return true;
-          if (isAboutCertificate(error)) identity.doubt?.(server);
-          return false;
-        },
+    serverName,
+    otherNames: serverName === undefined ? otherNames : undefined,
+    findServers: findServers && (() => findServers.call(identity)),
+    identity: identity && {
+      ready: () => identity.ready(),
+      failed(error, server) {
+        const isHandshake = error instanceof TlsHandshakeError;
+        if (isHandshake && identity.lookAgain?.()) return true;
+        if (isAboutCertificate(error)) identity.doubt?.(server);
+        return false;
       },
-    }),
+    },
   });
   const authority = upstream.authority || TUNNEL_SERVER_NAME;
   return { ...upstream, authority };

@@ -54,7 +54,7 @@ interface RetryWaitsOptions {
   /** Uniform in [0, 1). */
   readonly random: () => number;
   /** The first wait, when the user has set one; otherwise a short one. */
-  readonly firstMs?: number;
+  readonly firstMs?: number | undefined;
   /** Longest wait of a search. */
   readonly searchCapMs: number;
 }

@@ -71,11 +71,11 @@ export function serverLinks(parts: ServerLinksParts): AgentLinks {
   };
   return new AgentLinks({
     addresses: addressesOf(parts),
-    ...(sync.learnsServers === false ? {} : { learned: learnedOf(parts) }),
+    learned: sync.learnsServers === false ? undefined : learnedOf(parts),
     timers: systemTimers,
     random: environment.random ?? Math.random,
     linksPerServer: server.links,
-    ...(sync.intervalMs === undefined ? {} : { intervalMs: sync.intervalMs }),
+    intervalMs: sync.intervalMs,
     intervalCapMs: sync.intervalCapMs,
     serversWanted: (reported) => parts.serversWanted(reported),
     forever: sync.forever,
@@ -165,7 +165,7 @@ function learnedOf(
         connect: (events, signal) => connector.connect(events, signal),
       };
     },
-    ...(known === undefined ? {} : { known }),
+    known,
     changed: (servers) => identity?.keepServers?.(servers),
   };
 }
@@ -186,7 +186,7 @@ function connectorOf(
     otherNames,
   );
   return new Connector({
-    ...(tokenFile === undefined ? {} : { token: () => readToken(tokenFile) }),
+    token: tokenFile === undefined ? undefined : () => readToken(tokenFile),
     agentId,
     instanceId: parts.instanceId,
     onDuplicate: (message) =>
@@ -205,9 +205,8 @@ function connectorOf(
     observer: withPacketLines(metrics.packetObserver(), log, "server"),
     onDial: parts.onDial,
     openStream: (alpn, use, signal) => upstream.connect(use, signal, alpn),
-    ...(identity?.trust === undefined ? {} : {
-      onAuthorities: async (bundle) => await identity.trust?.(bundle) ?? [],
-    }),
+    onAuthorities: identity?.trust &&
+      (async (bundle) => await identity.trust?.(bundle) ?? []),
     fellBack: (serverId) => {
       metrics.fellBack();
       log.warn(

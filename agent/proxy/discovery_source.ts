@@ -24,7 +24,7 @@ export interface DiscoveryClientConfig {
   /** The zone of this machine; empty: unknown. */
   readonly zone: string;
   /** The file for the last good state; absent: none. */
-  readonly stateFile?: string;
+  readonly stateFile?: string | undefined;
 }
 
 /** What it needs from outside. */
@@ -32,7 +32,7 @@ interface DiscoveryTools {
   readonly log: Log;
   readonly proxyEnv: ProxyEnvironment;
   /** The identity of a node that has joined. */
-  readonly identity?: FollowedIdentity;
+  readonly identity?: FollowedIdentity | undefined;
 }
 
 /** Nothing is connected before it starts; the state file is read. */
@@ -41,17 +41,12 @@ export function discoverySource(
   { log, proxyEnv, identity }: DiscoveryTools,
 ): ReturnType<typeof followDiscovery> {
   return followDiscovery({
-    upstream: adsUpstreamOf(access, {
-      proxyEnv,
-      ...(identity === undefined ? {} : { identity }),
-    }),
+    upstream: adsUpstreamOf(access, { proxyEnv, identity }),
     mode,
     node: proxyNode(node, zone),
     timers: systemTimers,
     random: Math.random,
-    ...(identity === undefined ? {} : {
-      onSilentEnd: () => identity.doubt(),
-      onStopped: () => identity.stop(),
-    }),
+    onSilentEnd: () => identity?.doubt(),
+    onStopped: () => identity?.stop(),
   }, path === undefined ? undefined : { path, log });
 }

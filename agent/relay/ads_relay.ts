@@ -70,9 +70,9 @@ interface AdsRelayOptions {
   /** To servers, as the node. */
   readonly upstream: Upstream;
   /** The address where programs ask for connections; absent: none. */
-  readonly connectAddress?: string;
+  readonly connectAddress?: string | undefined;
   /** The number of further `connectHost` addresses; none unless given. */
-  readonly moreConnect?: number;
+  readonly moreConnect?: number | undefined;
   readonly log: Log;
 }
 

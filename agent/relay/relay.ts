@@ -61,10 +61,8 @@ export class Relay {
       this.#xds = xds && new AdsRelay({
         listen: xds,
         upstream,
-        ...(this.#connect && {
-          connectAddress: this.#connect.address,
-          moreConnect: this.#connect.more,
-        }),
+        connectAddress: this.#connect?.address,
+        moreConnect: this.#connect?.more,
         log,
       });
     } catch (error) {

@@ -223,7 +223,7 @@ function identityOf(
   const stateDirectory = flags["state-dir"] || fallback;
   const node = nodeName(flags["node"]);
   if (joined(stateDirectory)) {
-    return { stateDirectory, ...(node === undefined ? {} : { node }) };
+    return { stateDirectory, node };
   }
   const token = joinTokenText(flags["join"], flags["join-file"]);
   if (token === "") return undefined;

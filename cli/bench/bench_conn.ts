@@ -61,7 +61,7 @@ export class BenchConn {
       earlyData: joinedBytes([benchRequest(service), payload]),
       signal,
       node,
-      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      timeoutMs,
     }).catch((error) => {
       throw address === undefined ? withoutTarget(error) : error;
     });

@@ -17,7 +17,7 @@ export interface DoctorReport {
   /** No fault, and the program runs; there may be warnings. */
   readonly isFine: boolean;
   /** The first failure, else the first warning. */
-  readonly fault?: PathStep;
+  readonly fault?: PathStep | undefined;
   readonly steps: readonly PathStep[];
 }
 
@@ -35,7 +35,7 @@ export function reportOf(
     isFine: steps.every(({ outcome, code = "" }) =>
       outcome !== "failed" && !NOT_RUNNING.has(code)
     ),
-    ...(fault === undefined ? {} : { fault }),
+    fault,
     steps,
   };
 }

@@ -9,7 +9,6 @@
 
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { hostname } from "node:os";
-import type { AgentIdentityOptions } from "../../agent/options.ts";
 import {
   JoinTokenError,
   parseJoinToken,
@@ -75,7 +74,7 @@ export function joinRequest(
   token: string,
   node: string,
   ownName: () => string = hostname,
-): Required<Pick<AgentIdentityOptions, "token" | "node">> {
+): { readonly token: string; readonly node: string } {
   orMistake([JoinTokenError], () => parseJoinToken(token));
   return { token, node: nodeName(node) ?? ownNodeName(ownName()) };
 }

@@ -221,7 +221,7 @@ export interface HandoverPlace {
   /** `--handover-socket`. */
   readonly flag: string;
   /** Holds the process's identity; absent: it has none there. */
-  readonly stateDirectory?: string;
+  readonly stateDirectory?: string | undefined;
   /** This port distinguishes it from others of its kind on this machine. */
   readonly port: { readonly hostname: string; readonly port: number };
 }

@@ -204,7 +204,7 @@ function planOf(
       kindAt(`${PACKAGED_UNITS}/tunnel-${kind}.service`) === "file",
     words: without(words, token === "" ? [] : ["join", "join-file"]),
     secrets: new Map(token === "" ? [] : [[environmentName("join"), token]]),
-    ...(drain === undefined ? {} : { drainMs: drain }),
+    drainMs: drain,
     ...(kind === "server" ? listening(values) : {}),
   };
 }

@@ -54,7 +54,7 @@ export interface ServicePlan {
   /** Variables that no other user may read. */
   readonly secrets: ReadonlyMap<string, string>;
   /** How long its connections may take to end, when that is not the usual. */
-  readonly drainMs?: number;
+  readonly drainMs?: number | undefined;
   /**
    * The address at which systemd listens for a server's agents; absent: it does
    * not.

@@ -85,7 +85,7 @@ export function programLog(
     format: values["log-format"],
     level: values["v"],
     isReady: standardErrorIsReady,
-    ...(role === undefined ? {} : { fields: { worker: role.index } }),
+    fields: role && { worker: role.index },
   });
   for (const notice of notices) log.warn(notice, { code: "TUN115" });
   return log;
@@ -118,7 +118,7 @@ export async function runUntilStopped(
   const address = handoverAddress({
     command,
     flag: flags["handover-socket"],
-    ...(stateDirectory === undefined ? {} : { stateDirectory }),
+    stateDirectory,
     port,
   });
   const { replace } = flags;

@@ -74,7 +74,7 @@ export function stateSource(
 ): StateSource {
   return {
     connection,
-    ...(key === undefined ? {} : { key }),
+    key,
     warn: (line) => printError(`tunnel: ${line}\n`),
   };
 }

@@ -29,7 +29,7 @@ Deno.test("a proxy is called by its machine's name, and keeps what was said in i
   const place = Deno.uid() === 0
     ? "/var/lib/tunnel/proxy/discovery"
     : "/h/.local/state/tunnel/proxy/discovery";
-  assertEquals(status.kept, { path: place });
+  assertEquals(status.kept, { path: place, problem: undefined });
   const other = source(
     ...["--discovery=127.0.0.1:1,127.0.0.1:2", "--discovery-mode=sotw"],
     ...["--discovery-node=n1/two", "--discovery-state=none"],

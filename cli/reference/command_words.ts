@@ -22,7 +22,7 @@ export type WordOffer =
 export interface FlagWord {
   /** Without dashes. */
   readonly name: string;
-  readonly short?: string;
+  readonly short?: string | undefined;
   readonly help: string;
   readonly value: WordOffer;
 }
@@ -61,7 +61,7 @@ export function commandWords(
       operand,
       flags: Object.entries(command.flags).map(([name, flag]) => ({
         name,
-        ...(flag.short === undefined ? {} : { short: flag.short }),
+        short: flag.short,
         help: firstSentence(flag.help),
         value: valueOf(flag),
       })),

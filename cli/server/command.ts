@@ -96,7 +96,7 @@ async function runServer(
   const live = {
     ...options,
     shownFlags: shownFlags("server", SERVER_FLAGS, context),
-    ...(config && { config }),
+    config,
     ...(discovery && { discovery: { ...discovery, sources } }),
   };
   await runUntilStopped(

@@ -18,9 +18,9 @@ export interface BundledProgram {
   readonly client: AdminClient;
   readonly stateDirectory: string;
   /** Absent: it could not be said. */
-  readonly flags?: () => unknown;
+  readonly flags?: (() => unknown) | undefined;
   /** What `tunnel doctor` finds. */
-  readonly doctor?: () => Promise<string>;
+  readonly doctor?: (() => Promise<string>) | undefined;
 }
 
 /** What a bundle is made of. */

@@ -77,7 +77,7 @@ export const ETCD_KEYS_MAX = 200_000;
 export interface EtcdClientOptions {
   readonly members: readonly MemberAddress[];
   readonly connect: ConnectMember;
-  readonly user?: EtcdUser;
+  readonly user?: EtcdUser | undefined;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;

@@ -57,7 +57,7 @@ export function connectEtcd(options: EtcdOptions, timers: Timers): EtcdClient {
     connect: memberConnector(materialOf(tls, timers)),
     timers,
     random: Math.random,
-    ...(user === undefined ? {} : { user }),
+    user,
   });
 }
 

@@ -52,12 +52,12 @@ export interface KubernetesClientOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  readonly rate?: BucketSize;
+  readonly rate?: BucketSize | undefined;
 }
 
 /** How to ask. */
 export interface RequestOptions {
-  readonly query?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>> | undefined;
   readonly signal?: AbortSignal;
   /** Over all attempts; default {@linkcode REQUEST_TIMEOUT_MS}. */
   readonly timeoutMs?: number;
@@ -132,7 +132,7 @@ export class KubernetesClient implements Disposable {
   async delete(
     path: string,
     { resourceVersion, ...options }: RequestOptions & {
-      readonly resourceVersion?: string;
+      readonly resourceVersion?: string | undefined;
     } = {},
   ): Promise<void> {
     const body = {

@@ -52,7 +52,7 @@ export function connectKubernetes(
     access: when === "now" ? open() : lateAccess(open),
     timers,
     random: Math.random,
-    ...(rate === undefined ? {} : { rate }),
+    rate,
   });
 }
 

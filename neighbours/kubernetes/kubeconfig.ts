@@ -79,7 +79,7 @@ function accessOf(
   return {
     server: server.url,
     namespace,
-    ...(server.proxyUrl === "" ? {} : { proxyUrl: server.proxyUrl }),
+    proxyUrl: server.proxyUrl || undefined,
     authority: server.authority,
     credential: () => credentials.current(),
     rejected: () => {
@@ -331,7 +331,7 @@ function execCredentials(
         ...(authority === undefined
           ? {}
           : { "certificate-authority-data": btoa(authority) }),
-        ...(server.proxyUrl === "" ? {} : { "proxy-url": server.proxyUrl }),
+        "proxy-url": server.proxyUrl || undefined,
         config: extensionOf(cluster, "client.authentication.k8s.io/exec"),
       };
     },

@@ -140,7 +140,7 @@ export class ListWatch<T extends KubernetesObject> {
   async #list(): Promise<string> {
     const { client, path, query } = this.options;
     const { version, items } = await listPages<T>(client, path, {
-      ...query === undefined ? {} : { query },
+      query,
       signal: this.#stopping.signal,
       // `#follow` asks again, and says that it has to.
       isRepeatable: false,

@@ -130,7 +130,7 @@ export class ServerLease {
       const { resourceVersion } = this.#lease?.metadata ?? {};
       await this.#delete(this.#path, {
         timeoutMs: DELETE_TIMEOUT_MS,
-        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+        resourceVersion,
       });
     } catch (error) {
       if (!isKubernetesTrouble(error)) throw error;
@@ -285,7 +285,7 @@ export class ServerLease {
 
   #delete(
     path: string,
-    options: RequestOptions & { readonly resourceVersion?: string },
+    options: RequestOptions & { readonly resourceVersion?: string | undefined },
   ): Promise<void> {
     const { client, observer } = this.options;
     return this.#counted(observer.deleted, () => client.delete(path, options));

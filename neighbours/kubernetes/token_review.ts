@@ -20,10 +20,10 @@ export type ReviewedToken =
     readonly namespace: string;
     readonly name: string;
     /** The node that the token is bound to, if the token names it. */
-    readonly nodeName?: string;
+    readonly nodeName?: string | undefined;
     /** The Pod, likewise. */
-    readonly podName?: string;
-    readonly podUid?: string;
+    readonly podName?: string | undefined;
+    readonly podUid?: string | undefined;
   }
   /** A valid token of a user that is not a ServiceAccount. */
   | { readonly kind: "other-user"; readonly username: string }
@@ -75,9 +75,9 @@ export async function reviewToken(
     kind: "service-account",
     namespace,
     name,
-    ...(nodeName === undefined ? {} : { nodeName }),
-    ...(podName === undefined ? {} : { podName }),
-    ...(podUid === undefined ? {} : { podUid }),
+    nodeName,
+    podName,
+    podUid,
   };
 }
 

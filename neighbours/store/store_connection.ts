@@ -31,7 +31,7 @@ export type StoreLocation =
     readonly kind: "kubernetes";
     readonly kubernetes: KubernetesOptions;
     /** Absent: the one that this process runs, or works, in. */
-    readonly namespace?: string;
+    readonly namespace?: string | undefined;
   };
 
 /** What private keys are encrypted with where they are kept. */

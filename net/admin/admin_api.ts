@@ -131,7 +131,7 @@ export function knownBy(
 export interface AdminApiOptions {
   readonly who: AdminDoor;
   /** Something was done (POST), or was tried. */
-  did?(action: AdminAction): void;
+  readonly did?: ((action: AdminAction) => void) | undefined;
 }
 
 /** For the audit log. */
@@ -165,7 +165,7 @@ export function actionLog(
       who: { name, role },
       action,
       status,
-      ...(problem === undefined ? {} : { problem }),
+      problem,
     });
   };
 }

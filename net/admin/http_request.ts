@@ -55,7 +55,7 @@ export async function requestOf(
       method,
       headers,
       signal,
-      ...(body === undefined ? {} : { body }),
+      body: body ?? null,
     });
   } catch (error) {
     if (error instanceof MessageError) return error;

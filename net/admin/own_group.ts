@@ -17,7 +17,9 @@ export interface OwnGroup {
   readonly index: number;
   readonly count: number;
   /** The parent's port for probes; absent: none. */
-  readonly health?: { readonly address: string; readonly port: number };
+  readonly health?:
+    | { readonly address: string; readonly port: number }
+    | undefined;
   /** Answers the parent, who asks for `/readyz` and `/metrics` of this process. */
   tells?: HttpHandler;
   /** What the parent answers for all of them. */

@@ -183,9 +183,9 @@ export class Channel {
       openClientConnection(stream, {
         timers,
         keepalive: { ...keepalive, intervalMs: this.#keepaliveMs },
-        ...(settings === undefined ? {} : { settings }),
-        ...(limits === undefined ? {} : { limits }),
-        ...(receiveBudget === undefined ? {} : { receiveBudget }),
+        settings,
+        limits,
+        receiveBudget,
         events: {
           onPeerSettings: () => connection.answered(),
           onGoaway: ({ code }) => {

@@ -66,7 +66,7 @@ export async function withCaller<Result>(
       return await unaryCall(connection, {
         path,
         request,
-        ...(trace === undefined ? {} : { metadata: traceMetadata(trace) }),
+        metadata: trace && traceMetadata(trace),
         authority: connect.serverName ?? connect.host,
         scheme: "https",
         timers,

@@ -49,14 +49,16 @@ export interface TlsUpstreamOptions {
    * The servers' addresses now, called for each connection; absent: they do not
    * change.
    */
-  readonly findServers?: () => Promise<readonly ServerAddress[] | undefined>;
+  readonly findServers?:
+    | (() => Promise<readonly ServerAddress[] | undefined>)
+    | undefined;
   /** Read for each connection, so that files may be replaced. */
   readonly credentials: () => TlsMaterial;
-  readonly identity?: UpstreamIdentity;
+  readonly identity?: UpstreamIdentity | undefined;
   /** What servers' certificates must be for; the address dialed unless given. */
-  readonly serverName?: string;
+  readonly serverName?: string | undefined;
   /** Or for one of these. */
-  readonly otherNames?: readonly string[];
+  readonly otherNames?: readonly string[] | undefined;
   readonly proxyEnv: ProxyEnvironment;
 }
 
@@ -88,13 +90,13 @@ export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
         servers.connect((place) =>
           connectTls({
             ...place,
-            ...serverName === undefined ? {} : { serverName },
-            ...otherNames === undefined ? {} : { otherNames },
+            serverName,
+            otherNames,
             credentials: options.credentials(),
             alpn,
             proxyEnv,
             timeoutMs: UPSTREAM_CONNECT_TIMEOUT_MS,
-            ...signal === undefined ? {} : { signal },
+            signal,
           }).then(use).catch((error) => {
             if (identity?.failed(error, place)) isChanged = true;
             throw error;

@@ -33,7 +33,7 @@ export interface ServerConnectOptions {
   readonly ip?: string | undefined;
   /** For the whole: name, TCP, proxy and handshake. */
   readonly timeoutMs: number;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The server, and our identity. */
@@ -128,11 +128,11 @@ async function secured(
     ...how,
     credentials,
     serverName,
-    ...(otherNames === undefined ? {} : { otherNames }),
+    otherNames,
     alpn,
     address: nameOf(options),
     signal,
-    ...(tls === undefined ? {} : { tls }),
+    tls,
   });
 }
 

@@ -90,12 +90,7 @@ export class ConnectAnswerReader {
     const { status, phrase, code, body } = this.#refusal!;
     const sentence = oneLine(new TextDecoder().decode(body)) ||
       oneLine(phrase) || "no reason was given";
-    return {
-      kind: "refused",
-      status,
-      sentence,
-      ...(code === undefined ? {} : { code }),
-    };
+    return { kind: "refused", status, sentence, code };
   }
 }
 

@@ -54,6 +54,7 @@ Deno.test("a refusal is its body, however long that was said to be", () => {
     kind: "refused",
     status,
     sentence,
+    code: undefined,
   });
   const cases: [string, ConnectAnswer][] = [
     [

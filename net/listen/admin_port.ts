@@ -100,7 +100,7 @@ export function apiBeside(
   did?: AdminApiOptions["did"],
 ): AdminPortOptions["handler"] {
   return (who, own) => {
-    const api = adminApi([...routes, ...own], { who, ...(did && { did }) });
+    const api = adminApi([...routes, ...own], { who, did });
     return withApi(api, others(who));
   };
 }
@@ -182,8 +182,8 @@ export class AdminPort implements BoundListener {
       const [socket, remote] = [this.#socket, this.#remote];
       if (socket === "" && remote === "") return;
       log.info("admin API opened", {
-        ...(socket === "" ? {} : { adminSocket: socket }),
-        ...(remote === "" ? {} : { adminRemote: remote }),
+        adminSocket: socket || undefined,
+        adminRemote: remote || undefined,
       });
     };
     unawaited(

@@ -44,7 +44,7 @@ interface PlatformFacts {
   readonly identity?: PeerIdentity;
   readonly closesInOrder: boolean;
   /** Closes it so that the peer sees a failure; `close` follows. */
-  readonly reset?: () => void;
+  readonly reset?: (() => void) | undefined;
 }
 
 /**
@@ -58,7 +58,7 @@ export function denoStream(conn: Deno.Conn): Stream {
     remoteAddress: addressText(conn.remoteAddr),
     localAddress: addressText(conn.localAddr),
     closesInOrder: true,
-    ...(isTcp ? { reset: () => sendReset(conn) } : {}),
+    reset: isTcp ? () => sendReset(conn) : undefined,
   });
 }
 

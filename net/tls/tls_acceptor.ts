@@ -103,9 +103,8 @@ export class TlsAcceptor {
     return nodeTlsServer(stream, {
       ...options,
       credentials: credentials.current,
-      ...(named === undefined ? {} : {
-        named: { name: named.name, material: () => named.credentials.current },
-      }),
+      named: named &&
+        { name: named.name, material: () => named.credentials.current },
     });
   }
 
@@ -140,7 +139,7 @@ export class TlsAcceptor {
       material,
       alpn,
       minVersion,
-      ...(tls12Suites === undefined ? {} : { tls12Suites }),
+      tls12Suites,
     });
     if (context instanceof Error) this.#report(material, context);
     else this.#used.set(credentials, context);

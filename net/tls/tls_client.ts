@@ -20,7 +20,7 @@ import {
 /** Our identity, and the server to expect. */
 export interface TlsClientOptions extends NodeTlsClientOptions {
   /** Only this; default: the cheapest there is. */
-  readonly tls?: TlsChoice;
+  readonly tls?: TlsChoice | undefined;
 }
 
 /**

@@ -60,7 +60,7 @@ export interface FileWatchOptions {
   /** One line for the log. */
   onProblem(line: string): void;
   /** For tests. */
-  readonly open?: OpenFsEvents;
+  readonly open?: OpenFsEvents | undefined;
 }
 
 /** A watch that is under way. */

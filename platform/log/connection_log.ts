@@ -27,9 +27,9 @@ export interface ConnectionFacts {
   /** The address from which it is connected. */
   readonly from?: string;
   /** The node that makes the connection, or was to make it. */
-  readonly node?: string;
+  readonly node?: string | undefined;
   /** Another server that has that node's agent, and makes it connect. */
-  readonly forwardedTo?: string;
+  readonly forwardedTo?: string | undefined;
   /**
    * The address that the caller connected to, if it differs from the target.
    */
@@ -37,7 +37,7 @@ export interface ConnectionFacts {
   /** Absent: no target was reached. */
   readonly target?: DialTarget;
   /** Whose load it is, of callers that may not have any number; never shown. */
-  readonly countedAs?: string;
+  readonly countedAs?: string | undefined;
 }
 
 /** A connection that is over, or could not be made. Times are by the clock. */
@@ -190,13 +190,13 @@ function fieldsOf(
   { id, who, from, node, forwardedTo, service, target }: ConnectionFacts,
 ): LogFields {
   return {
-    ...(id === undefined ? {} : { id }),
-    ...(who === undefined ? {} : { who }),
-    ...(from === undefined ? {} : { from }),
-    ...(node === undefined ? {} : { node }),
-    ...(forwardedTo === undefined ? {} : { forwardedTo }),
-    ...(service === undefined ? {} : { service }),
-    ...(target === undefined ? {} : { target: textOf(target) }),
+    id,
+    who,
+    from,
+    node,
+    forwardedTo,
+    service,
+    target: target && textOf(target),
   };
 }
 

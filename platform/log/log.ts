@@ -62,7 +62,9 @@ export interface LeveledLog extends Log {
 }
 
 /** Fields that a machine may want to filter by. */
-export type LogFields = Readonly<Record<string, string | number | boolean>>;
+export type LogFields = Readonly<
+  Record<string, string | number | boolean | undefined>
+>;
 
 /** The code of a line about a problem: `tunnel explain` knows more about it. */
 export type ProblemFields = LogFields & { readonly code: Code };
@@ -102,7 +104,7 @@ export function openLog(
     /** The machine's clock, unless given. */
     readonly timers?: Timers;
     /** In every line. */
-    readonly fields?: LogFields;
+    readonly fields?: LogFields | undefined;
     /** See {@linkcode LineDevice}; standard error is always ready if absent. */
     readonly isReady?: LineDevice["isReady"];
   },
@@ -182,15 +184,16 @@ function writeToStderr(logFormat: LogFormat, output: LineOutput): void {
 
 function printableFields(fields: LogFields = {}): LogFields {
   return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [
-      name,
-      typeof value === "string"
-        ? printable(
-          asFaultOfOurs(value),
-          name === "stack" ? MESSAGE_LENGTH_MAX : FIELD_LENGTH_MAX,
-        )
-        : value,
-    ]),
+    Object.entries(fields).filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [
+        name,
+        typeof value === "string"
+          ? printable(
+            asFaultOfOurs(value),
+            name === "stack" ? MESSAGE_LENGTH_MAX : FIELD_LENGTH_MAX,
+          )
+          : value,
+      ]),
   );
 }
 

@@ -156,7 +156,7 @@ export interface StatusAnswer {
     readonly problem?: string | undefined;
     /** The age of the served state, while no server has answered yet. */
     readonly recalledFrom?: string | undefined;
-  };
+  } | undefined;
   /** Servers: the other servers that it knows. */
   readonly servers?: readonly {
     readonly id: string;

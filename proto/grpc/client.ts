@@ -41,8 +41,8 @@ export interface CallOptions {
   readonly path: string;
   readonly authority: string;
   /** What the bytes below travel in; `http` unless given. */
-  readonly scheme?: "http" | "https";
-  readonly metadata?: Metadata;
+  readonly scheme?: "http" | "https" | undefined;
+  readonly metadata?: Metadata | undefined;
   /** How long the caller waits, sent to the callee (`grpc-timeout`). */
   readonly timeoutMs?: number;
   /** Timers to keep the deadline here too, whatever the callee does. */

@@ -41,11 +41,7 @@ export function readStatus(fields: readonly HeaderField[]): Status | undefined {
   const code = /^[0-9]{1,3}$/.test(text) ? Number(text) : -1;
   if (CODES.has(code)) {
     const tunnelCode = knownCode(fieldValue(fields, CODE_FIELD) ?? "");
-    return {
-      code: code as StatusCode,
-      message,
-      ...(tunnelCode === undefined ? {} : { tunnelCode }),
-    };
+    return { code: code as StatusCode, message, tunnelCode };
   }
   const quoted = JSON.stringify(text);
   return {

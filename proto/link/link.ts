@@ -63,7 +63,7 @@ export interface LinkPeer {
   /** Its software, such as `tunnel/0.1.0` or `grpc-go/1.81.1`. */
   readonly software: string;
   /** The id of its process; see `peer_identity.ts`. Absent: it sends none. */
-  readonly instanceId?: string;
+  readonly instanceId?: string | undefined;
 }
 
 /** A peer that claims to be an agent. */

@@ -140,7 +140,7 @@ export class PacketConduit implements Conduit {
       unreadBytes: this.#unconsumedBytes,
       unsentBytes: 0,
       isFull: this.#outgoing === "short",
-      ...(windowBytes === undefined ? {} : { windowBytes }),
+      windowBytes,
     };
   }
 

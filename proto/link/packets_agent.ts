@@ -53,7 +53,7 @@ interface PacketsAgentOptions {
   readonly identifiers: string;
   readonly token?: string;
   /** See `peer_identity.ts`. */
-  readonly instanceId?: string;
+  readonly instanceId?: string | undefined;
   readonly authority: string;
   readonly scheme?: "http" | "https";
   readonly onDial: DialHandler;
@@ -117,7 +117,7 @@ export class PacketsAgentLink implements ClientCallEvents {
     this.#call = startCall(connection, {
       path: CONNECT_PATH,
       authority,
-      ...(scheme === undefined ? {} : { scheme }),
+      scheme,
       metadata: requestMetadata(options),
     }, this);
     this.#mux = new PacketsMux({

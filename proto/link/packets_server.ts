@@ -129,7 +129,7 @@ function readPeer(
     remoteAddress,
     carrier: "packets",
     software: call.metadata.text("user-agent") ?? "",
-    ...(instanceId === undefined ? {} : { instanceId }),
+    instanceId,
   };
 }
 

@@ -111,7 +111,7 @@ export function proxyHead(
   return requestHead({
     path: PROXY_PATH,
     authority,
-    ...(scheme === undefined ? {} : { scheme }),
+    scheme,
     metadata: announceCapabilities(metadata),
   });
 }

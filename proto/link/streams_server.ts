@@ -365,7 +365,7 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
       remoteAddress,
       carrier: "streams",
       software: kept(hello.software, SOFTWARE_LENGTH_MAX),
-      ...(instanceId === undefined ? {} : { instanceId }),
+      instanceId,
     };
     this.#peer = peer;
     this.#services = hello.services;

@@ -18,7 +18,7 @@ export type Role = "client" | "server";
 /** How a connection ended. */
 export interface ConnectionEnd {
   /** Set when it did not end in order. */
-  readonly error?: Error;
+  readonly error?: Error | undefined;
   /** One sentence for people. */
   readonly reason: string;
   /** Error code of RFC 9113 §7 that was sent or received; 0 without one. */
@@ -67,19 +67,19 @@ export interface ConnectionOptions {
   readonly role: Role;
   readonly clock: Clock;
   readonly events: ConnectionEvents;
-  readonly settings?: Partial<LocalSettings>;
+  readonly settings?: Partial<LocalSettings> | undefined;
   /** Without it a silent peer is never declared gone. */
   readonly keepalive?: KeepaliveOptions;
-  readonly limits?: Partial<AbuseLimits>;
+  readonly limits?: Partial<AbuseLimits> | undefined;
   /**
    * What all connections of the process may keep for slow readers; without it
    * this one has a budget of its own.
    */
-  readonly receiveBudget?: ReceiveBudget;
+  readonly receiveBudget?: ReceiveBudget | undefined;
   /** What the peer shares with others; without it nothing. */
-  readonly sharedLimits?: SharedLimits;
+  readonly sharedLimits?: SharedLimits | undefined;
   /** The first stream id of a client, 1 by default; odd. For tests of the end. */
-  readonly firstStreamId?: number;
+  readonly firstStreamId?: number | undefined;
 }
 
 /** Thrown by `openStream` when no stream can be opened any more. */

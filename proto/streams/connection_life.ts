@@ -217,7 +217,7 @@ export class ConnectionLife {
         reason: error?.message ?? "the transport was closed",
         code: ErrorCode.NO_ERROR,
         by: "transport",
-        ...(error && { error }),
+        error,
       });
     }
     this.#abandonOutput();

@@ -61,7 +61,7 @@ export interface ConduitState {
   /** It took less than was offered, and `onWritable` has not come since. */
   readonly isFull: boolean;
   /** What may be sent before the other end gives leave again. */
-  readonly windowBytes?: number;
+  readonly windowBytes?: number | undefined;
 }
 
 /** One end of a tunneled connection, or of a flow of datagrams. */

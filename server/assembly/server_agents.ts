@@ -93,10 +93,7 @@ export class ServerAgents {
       program,
       tokenAuthenticators,
       (node) => authorization.policy.grantsOf(node),
-      state && {
-        connection: state,
-        ...(options.stateKey && { key: options.stateKey }),
-      },
+      state && { connection: state, key: options.stateKey },
     );
     this.#credentials = program.files.credentials("agent-port", trust.files);
     if (trust.identity !== undefined) {
@@ -204,7 +201,7 @@ export class ServerAgents {
     });
     peers.start({
       address: membership?.advertiseAddress ?? certainAddress(listening),
-      ...(ephemerals === undefined ? {} : { ephemerals }),
+      ephemerals,
       authorities: () => authorityIdsIn(this.#credentials!.current.ca),
       onAnnouncement: (news) => this.#port.announcePeers(news),
     });
@@ -280,9 +277,7 @@ export class ServerAgents {
       peers: () => peers.announcement,
       instanceId: this.core.instanceId,
       keepaliveMs: agents.keepaliveMs,
-      ...(agents.firstStreamId === undefined
-        ? {}
-        : { firstStreamId: agents.firstStreamId }),
+      firstStreamId: agents.firstStreamId,
       receiveBudget: this.core.receiveBudget,
       messageBytesMax,
       admit: (candidate) => this.#admitLink(candidate),

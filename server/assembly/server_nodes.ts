@@ -172,7 +172,7 @@ async function announcedElsewhere(
     instanceId,
     log,
     now: Date.now,
-    ...(kept ? { kept } : {}),
+    kept: kept || undefined,
   });
   return { memory: offers, peers: offers };
 }

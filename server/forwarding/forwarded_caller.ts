@@ -58,7 +58,7 @@ export function encodeForwarded(
     caller: {
       remoteAddress: caller.remoteAddress,
       localAddress: caller.localAddress,
-      ...(node === undefined ? {} : { node }),
+      node,
       ...(identity.kind === "anonymous" ? {} : {
         certificate: {
           commonName: identity.commonName,
@@ -67,7 +67,7 @@ export function encodeForwarded(
           organizations: identity.certificate?.organizations ?? [],
         },
       }),
-      ...(credentials === undefined ? {} : { process: credentials }),
+      process: credentials,
     },
   });
   if (bytes.length <= FORWARDED_BYTES_MAX) return bytes;
@@ -120,7 +120,7 @@ function callerOf(
     identity: certificate === null ? ANONYMOUS : reportedIdentity(certificate),
     remoteAddress,
     localAddress,
-    ...(node === "" ? {} : { node }),
+    node: node || undefined,
     ...(process === null ? {} : { peerCredentials: () => process }),
     forwardedBy,
   };

@@ -101,7 +101,7 @@ export async function openAgentTrust(
         grants,
         trustsOthers: caFile !== undefined,
         admitsAnonymous: agents.allowAnonymous,
-        ...(state === undefined ? {} : { state }),
+        state,
       });
   const authorizers = [
     ...identity?.authorizers ?? [],

@@ -57,9 +57,9 @@ export interface Authorities {
   /** Issues now. */
   readonly current: CertificateAuthority;
   /** Issues after `activate`. */
-  readonly next?: CertificateAuthority;
+  readonly next?: CertificateAuthority | undefined;
   /** Issued before; its key is gone. */
-  readonly previous?: CertificateFacts;
+  readonly previous?: CertificateFacts | undefined;
   /** Whom to trust, PEM; `current` first, as agents expect. */
   readonly bundle: string;
   /**
@@ -135,13 +135,7 @@ export async function loadAuthorities(
   }
   const bundle = [current.certificate, next?.certificate, previous?.pem]
     .filter((pem) => pem !== undefined).join("");
-  return {
-    current,
-    ...(next === undefined ? {} : { next }),
-    ...(previous === undefined ? {} : { previous }),
-    bundle,
-    chain,
-  };
+  return { current, next, previous, bundle, chain };
 }
 
 /** Writes this machine's `ca/bundle.crt` again if its content is wrong. */

@@ -83,7 +83,7 @@ export interface IdentityEvents {
 /** What the identity needs from outside. */
 export interface ServerIdentityEnvironment {
   /** Absent: all is in the directory that the options name. */
-  readonly state?: Omit<StateSource, "warn">;
+  readonly state?: Omit<StateSource, "warn"> | undefined;
   readonly log: Log;
   readonly metrics: MetricRegistry;
   /** What nodes may claim besides what their records grant. */

@@ -87,7 +87,7 @@ export class KubeletPort {
       routing: {
         isServed: (host) => environment.isServed(host),
         localhostPorts: new Set(localhostPorts),
-        ...(this.#lookups === undefined ? {} : { lookups: this.#lookups }),
+        lookups: this.#lookups,
       },
       connect: (route, caller, signal) =>
         dialKubelet(route, caller, signal, dialing),

@@ -40,7 +40,7 @@ export interface KubeletRequest {
   readonly fields: Fields;
   readonly body: BodyLength;
   /** What the connection shall change to; absent: nothing. */
-  readonly upgrade?: string;
+  readonly upgrade?: string | undefined;
 }
 
 /** @throws {MessageError} With the status to answer. */
@@ -64,15 +64,7 @@ export function kubeletRequestOf(
   }
   const body = bodyLength(fields, NO_BODY);
   const upgrade = upgradeOf(fields, body);
-  return {
-    method,
-    target,
-    path,
-    host,
-    fields,
-    body,
-    ...(upgrade === undefined ? {} : { upgrade }),
-  };
+  return { method, target, path, host, fields, body, upgrade };
 }
 
 /**

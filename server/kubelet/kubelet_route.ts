@@ -55,7 +55,7 @@ export interface RoutingOptions {
   /** Whether an agent serves this very name or address now. */
   isServed(host: string): boolean;
   /** Absent: no API server is asked. */
-  readonly lookups?: Pick<NodeLookups, "nodeOfPod" | "kubeletOf">;
+  readonly lookups?: Pick<NodeLookups, "nodeOfPod" | "kubeletOf"> | undefined;
   /** Ports that are dialed on the node's loopback instead. */
   readonly localhostPorts: ReadonlySet<number>;
 }

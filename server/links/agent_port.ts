@@ -182,7 +182,7 @@ export interface AgentPortOptions {
    */
   readonly peers?: () => PeerAnnouncement | undefined;
   /** For links; see `ConnectionOptions.firstStreamId`. For tests of the end. */
-  readonly firstStreamId?: number;
+  readonly firstStreamId?: number | undefined;
   /** For links, beside their frame size. For tests of other windows. */
   readonly linkSettings?: Partial<LocalSettings>;
 }
@@ -431,8 +431,8 @@ export class AgentPort {
       clock: timers,
       ...this.#tuning(stream.identity, isLink),
       receiveBudget,
-      ...(admitted === undefined ? {} : { sharedLimits: admitted }),
-      ...(isLink ? { firstStreamId: this.options.firstStreamId ?? 1 } : {}),
+      sharedLimits: admitted,
+      firstStreamId: isLink ? this.options.firstStreamId ?? 1 : undefined,
       events: {
         onStream,
         onExhausted,
@@ -469,7 +469,7 @@ export class AgentPort {
     watch.stop = watchIdle(connection, {
       timers,
       isUnauthenticated: () => admitted?.isUnauthenticated ?? false,
-      ...(isNode ? { idleMs: NODE_IDLE_MS } : {}),
+      idleMs: isNode ? NODE_IDLE_MS : undefined,
       ended: (reason) =>
         this.options.observer.refused(
           stream.remoteAddress,

@@ -175,7 +175,7 @@ export interface IdleWatchOptions {
   /** It has not proved its identity yet. */
   isUnauthenticated(): boolean;
   /** How long there may be no call; {@linkcode IDLE_CHECK_MS} unless given. */
-  readonly idleMs?: number;
+  readonly idleMs?: number | undefined;
   /** It ends; for the log and the metrics. */
   ended(reason: string): void;
 }

@@ -61,7 +61,7 @@ export interface MembershipStart {
   /** The address for its agents; empty when that is not certain. */
   readonly address: string;
   /** Absent: servers do not meet. */
-  readonly ephemerals?: Ephemerals;
+  readonly ephemerals?: Ephemerals | undefined;
   /** Ids of those that this server trusts now. */
   readonly authorities: () => readonly string[];
   /** Agents have to be told. */

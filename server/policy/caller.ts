@@ -19,7 +19,7 @@ export interface Caller {
   /** For a unix socket its process and user, if known. */
   peerCredentials?(): PeerCredentials | undefined;
   /** It came to the agent port, as this node. */
-  readonly node?: string;
+  readonly node?: string | undefined;
   /**
    * The caller came to another server, with this id. That server proved that it
    * is ours and described the caller. The dial is never forwarded again.

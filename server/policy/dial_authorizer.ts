@@ -32,7 +32,7 @@ export interface DialDecision {
   /** The dial must not be made, and why. */
   readonly refusal?: DialError;
   /** Receives the outcome of the dial. */
-  readonly record?: DialRecord;
+  readonly record?: DialRecord | undefined;
 }
 
 /** What `DialAuthorizer` needs from outside. */
@@ -82,11 +82,11 @@ export class DialAuthorizer {
     if (decision.isAllowed) return record === undefined ? ADMITTED : { record };
     if (this.#mayBeAllowedSoon(dial, decision)) {
       const error = new DialError("no-agent", NOT_ALL_KNOWN);
-      return { refusal: error, ...record && { record } };
+      return { refusal: error, record };
     }
     this.options.refused();
     const error = refusal("server", dial.target, decision);
-    return { refusal: error, ...record && { record } };
+    return { refusal: error, record };
   }
 
   /** No rule forbids it, and the service that allows it may not be known yet. */

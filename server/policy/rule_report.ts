@@ -78,7 +78,7 @@ export function ruleReport(
     return {
       isAllowed,
       rule,
-      ...(decided === undefined ? {} : { place: decided }),
+      place: decided,
       message: `${what}: ${rule} ${verb} it${why}`,
     };
   }

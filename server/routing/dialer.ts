@@ -120,7 +120,7 @@ export class Dialer {
     const request = { ...asked, id: this.#idOf(asked) };
     if (!isTracing) return this.#dial(request, answer);
     const { id, target, node, trace } = request;
-    const facts = { id, target, ...(node === undefined ? {} : { node }) };
+    const facts = { id, target, node };
     const span = dialSpan("serve dial", facts, trace);
     const inner = span?.context ?? trace;
     return this.#dial({ ...request, span, trace: inner }, answer);

@@ -454,9 +454,9 @@ export function dialFacts(
     who: callerName(caller),
     from: caller.remoteAddress,
     target,
-    ...(agent === undefined ? {} : { node: agent }),
-    ...(way?.forwardedTo === undefined ? {} : { forwardedTo: way.forwardedTo }),
-    ...(counted === undefined ? {} : { countedAs: counted }),
+    node: agent,
+    forwardedTo: way?.forwardedTo,
+    countedAs: counted,
   };
 }
 

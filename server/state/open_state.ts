@@ -53,7 +53,7 @@ export interface OpenState {
 export interface StateSource {
   readonly connection: StoreConnection;
   /** What keys of authorities are encrypted with; absent: nothing. */
-  readonly key?: SealingKeySource;
+  readonly key?: SealingKeySource | undefined;
   /** One line: the place is away, or back. */
   readonly warn: (line: string) => void;
 }

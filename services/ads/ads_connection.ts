@@ -81,7 +81,7 @@ export interface AdsConnectionOptions<T> {
    * A server closed the connection without a response, as one may that refuses the
    * certificate.
    */
-  readonly onSilentEnd?: () => void;
+  readonly onSilentEnd?: (() => void) | undefined;
 }
 
 /** How a stream ended: always for a reason. */
@@ -182,7 +182,7 @@ export class AdsConnection<T> {
       connection.http2,
       {
         ...{ authority, scheme, path: ADS_PATHS[mode] },
-        ...(metadata === undefined ? {} : { metadata }),
+        metadata,
       },
       RESPONSE_BYTES_MAX,
       {

@@ -227,7 +227,7 @@ export interface AdsKindStatus {
   readonly accepted: number;
   readonly refused: number;
   /** The last refusal, until a later response of the kind was accepted. */
-  readonly refusal?: AdsRefusal;
+  readonly refusal?: AdsRefusal | undefined;
 }
 
 /** Why a response was refused. */
@@ -313,7 +313,7 @@ export class AdsKind<T> implements SubscribedKind {
       responses: this.responses,
       accepted: this.accepted,
       refused: this.refused,
-      ...refusal === undefined ? {} : { refusal },
+      refusal,
     };
   }
 }

@@ -48,7 +48,10 @@ export interface CopyStatus {
   /** When the copy in use was stored, while the source has not spoken yet. */
   readonly recalledFrom?: string;
   /** The file, and why the newest state is not in it. */
-  readonly kept: { readonly path: string; readonly problem?: string };
+  readonly kept: {
+    readonly path: string;
+    readonly problem?: string | undefined;
+  };
 }
 
 /** Where the copy stands. */
@@ -97,7 +100,7 @@ export class CachedSource implements Source, Sink {
       ...this.#state.kind === "recalled"
         ? { recalledFrom: timeText(this.#state.savedMs) }
         : {},
-      kept: { path: this.#path, ...problem === undefined ? {} : { problem } },
+      kept: { path: this.#path, problem },
     };
   }
 

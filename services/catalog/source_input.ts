@@ -124,7 +124,7 @@ export class SourceInput implements Sink {
     this.events.log.warn(`${problem}${kept}`, {
       code: "TUN701",
       source: this.source.name,
-      ...(retryMs === undefined ? {} : { retryMs: Math.round(retryMs) }),
+      retryMs: retryMs && Math.round(retryMs),
     }, `source ${this.source.name}`);
   }
 

@@ -35,7 +35,7 @@ export type SourceConfig =
     readonly kind: "kubernetes";
     readonly api: KubernetesOptions;
     /** Absent: all of them. */
-    readonly namespace?: string;
+    readonly namespace?: string | undefined;
   }
   | {
     /** Keys of our own. */
@@ -52,9 +52,9 @@ export interface HttpSourceConfig {
   readonly url: string;
   readonly intervalMs: number;
   /** Absent: the public ones. */
-  readonly caFile?: string;
+  readonly caFile?: string | undefined;
   /** Holds a bearer token; absent: the server is shown none. */
-  readonly tokenFile?: string;
+  readonly tokenFile?: string | undefined;
 }
 
 /** What sources need from outside. */
@@ -87,11 +87,7 @@ function sourceOf(config: SourceConfig, tools: SourceTools): Source {
     case "kubernetes": {
       const { api, namespace } = config;
       const client = connectKubernetes(api, tools.timers);
-      const source = new KubernetesSource({
-        client,
-        ...(namespace === undefined ? {} : { namespace }),
-        ...tools,
-      });
+      const source = new KubernetesSource({ client, namespace, ...tools });
       return withCopy(source, [api, namespace ?? ""], tools);
     }
     case "etcd":
@@ -104,12 +100,7 @@ function sourceOf(config: SourceConfig, tools: SourceTools): Source {
 function httpSource(config: HttpSourceConfig, tools: SourceTools): HttpSource {
   const { url, intervalMs } = config;
   const access = accessOf(config, tools.timers);
-  return new HttpSource({
-    url,
-    intervalMs,
-    ...(access === undefined ? {} : { access }),
-    ...tools,
-  });
+  return new HttpSource({ url, intervalMs, access, ...tools });
 }
 
 function accessOf(

@@ -31,7 +31,7 @@ export interface ServerPathOptions {
   /** Whom to trust, and what to show. */
   readonly credentials: TlsMaterial;
   /** What the server's certificate must be for; absent: the host. */
-  readonly serverName?: string;
+  readonly serverName?: string | undefined;
   readonly otherNames?: readonly string[];
   readonly proxyEnv: ProxyEnvironment;
   /** In order of preference. */

@@ -157,7 +157,7 @@ export class WorkerGroup implements Replaceable {
     program.log.info("workers started", {
       workers: options.count,
       processes: group.#places.map(({ worker }) => worker.pid).join(" "),
-      ...health === undefined ? {} : { health },
+      health,
     });
     return group;
   }
@@ -316,9 +316,7 @@ export class WorkerGroup implements Replaceable {
         count,
         id: this.#id,
         isFirst,
-        ...(health && {
-          health: { address: health.address, port: health.port },
-        }),
+        health: health && { address: health.address, port: health.port },
         chosen: this.#chosen,
       },
       argv,

@@ -30,7 +30,7 @@ export interface NodeTlsClientOptions {
   /** The name or address that the server's certificate must bear. */
   readonly serverName: string;
   /** Names and addresses of which any one does as well. */
-  readonly otherNames?: readonly string[];
+  readonly otherNames?: readonly string[] | undefined;
   /** The server is not verified. */
   readonly isUnverified?: boolean;
   /** In order of preference; empty: none is offered. */

@@ -28,7 +28,9 @@ export interface NodeTlsServerOptions {
   /** PEM; `ca` verifies clients. */
   readonly credentials: TlsMaterial;
   /** Shown instead to clients that ask for this name (SNI, RFC 6066 §3). */
-  readonly named?: { readonly name: string; material(): TlsMaterial };
+  readonly named?:
+    | { readonly name: string; material(): TlsMaterial }
+    | undefined;
   readonly clientCertificate: ClientCertificateRule;
   /** Protocols by preference; a client that offers none is still served. */
   readonly alpn: readonly string[];

@@ -36,7 +36,7 @@ export interface SecureContextOptions {
   readonly alpn: readonly string[];
   readonly minVersion: SecureVersion;
   /** By Go's names; absent: all that this program supports. */
-  readonly tls12Suites?: readonly string[];
+  readonly tls12Suites?: readonly string[] | undefined;
 }
 
 /** From `openssl/ssl.h`. */

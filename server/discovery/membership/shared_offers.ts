@@ -48,7 +48,7 @@ export interface SharedOffersOptions {
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** The store in which a server keeps its own reports; absent: none. */
-  readonly kept?: MemberMemory;
+  readonly kept?: MemberMemory | undefined;
 }
 
 /** Another server's report. */

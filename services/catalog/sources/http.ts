@@ -55,7 +55,7 @@ export interface HttpSourceOptions {
   readonly random: () => number;
   readonly intervalMs?: number;
   /** Absent: the server has a public certificate, and is shown nothing. */
-  readonly access?: HttpSourceAccess;
+  readonly access?: HttpSourceAccess | undefined;
 }
 
 /** Whom to believe that they are the server, and what to show it. */

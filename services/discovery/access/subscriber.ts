@@ -49,7 +49,7 @@ export interface Subscriber {
   readonly remoteAddress: string;
   /** The node of its first request. */
   readonly xdsNode: DiscoveryNode;
-  readonly connectProxy?: ConnectProxy;
+  readonly connectProxy?: ConnectProxy | undefined;
 }
 
 /** How a call came in. */
@@ -100,7 +100,7 @@ export function subscriberOf(
       name: `${node}~${id}`,
       node,
       isRelayed: true,
-      ...(connectProxy === undefined ? {} : { connectProxy }),
+      connectProxy,
     };
   }
   const node = names === undefined

@@ -52,7 +52,7 @@ export interface ClientFacts {
    * What the relay on its node offers (metadata `tunnel-connect`); counts only
    * for clients that ask for it, since others would refuse their clusters.
    */
-  readonly connectProxy?: ConnectProxy;
+  readonly connectProxy?: ConnectProxy | undefined;
 }
 
 /**

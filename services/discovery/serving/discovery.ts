@@ -225,7 +225,7 @@ export interface DiscoveryServerOptions {
    * For programs on this machine, which need no credentials; absent: there is
    * no such port.
    */
-  readonly listen?: ListenAddress;
+  readonly listen?: ListenAddress | undefined;
   /** How long agents have to come back after a start; 2 s unless given. */
   readonly settleMs?: number;
   /** Between two pushes while changes keep coming; see `discovery/push/debounce.ts`. */

@@ -5,7 +5,6 @@
  * @module
  */
 
-import { withoutAbsent } from "../../catalog/model/plain_data.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import { AdminFailure } from "../../../net/admin/admin_api.ts";
 import { ADMIN_PATHS } from "../../../proto/admin/api.ts";
@@ -77,7 +76,7 @@ export function discoveryAnswers(shown: Shown, clock: Clock): DiscoveryAnswers {
       sources: shown.catalog.status.map(({ name, isSynced, problem }) => ({
         name,
         synced: isSynced,
-        ...(problem === undefined ? {} : { problem }),
+        problem,
       })),
       clients: clientSummaries(shown.streams, clock.now()),
     }),
@@ -170,13 +169,15 @@ export interface KindSummary {
   /** Names that it asked for. */
   readonly names: number;
   readonly wildcard: boolean;
-  readonly sent?: ResponseSummary;
-  readonly acked?: ResponseSummary;
+  readonly sent?: ResponseSummary | undefined;
+  readonly acked?: ResponseSummary | undefined;
   /** Its last refusal, if it has acknowledged nothing since. */
-  readonly nacked?: ResponseSummary & {
-    readonly message: string;
-    readonly names: readonly string[];
-  };
+  readonly nacked?:
+    | ResponseSummary & {
+      readonly message: string;
+      readonly names: readonly string[];
+    }
+    | undefined;
   readonly state: SyncState;
   /** For how long it has not answered a response. */
   readonly lagMs: number;
@@ -205,7 +206,7 @@ export type SyncState =
 export interface ClientSummary {
   readonly client: string;
   /** The node that answers for it. */
-  readonly node?: string;
+  readonly node?: string | undefined;
   readonly form: string;
   readonly mode: string;
   readonly from: string;
@@ -222,7 +223,7 @@ export interface ClientSummary {
   readonly early?: {
     readonly agoMs: number;
     readonly clusters: readonly string[];
-  };
+  } | undefined;
 }
 
 /** All clients, in the order of their names; of one name the latest first. */
@@ -252,7 +253,7 @@ export function clientSummary(
   const { node, name, xdsNode } = subscriber;
   return {
     client: name,
-    ...withoutAbsent({ node }),
+    node,
     form: group.form,
     mode: form.mode,
     from: origin.remoteAddress,
@@ -262,12 +263,10 @@ export function clientSummary(
     kinds: kinds.map((status) => kindSummary(status, nowMs)),
     foreignTypes,
     waitsFor,
-    ...withoutAbsent({
-      early: early && {
-        agoMs: Math.round(nowMs - early.atMs),
-        clusters: early.clusters,
-      },
-    }),
+    early: early && {
+      agoMs: Math.round(nowMs - early.atMs),
+      clusters: early.clusters,
+    },
   };
 }
 
@@ -285,15 +284,13 @@ function kindSummary(status: KindStatus, nowMs: number): KindSummary {
     type: typeName(TYPE_URLS[kind]),
     names: status.nameCount,
     wildcard: status.isWildcard,
-    ...withoutAbsent({
-      sent: sent && summary(sent),
-      acked: acked && summary(acked),
-      nacked: nacked && {
-        ...summary(nacked),
-        message: nacked.message,
-        names: nacked.names,
-      },
-    }),
+    sent: sent && summary(sent),
+    acked: acked && summary(acked),
+    nacked: nacked && {
+      ...summary(nacked),
+      message: nacked.message,
+      names: nacked.names,
+    },
     state: syncStateOf(status),
     lagMs: inFlightSinceMs === undefined
       ? 0

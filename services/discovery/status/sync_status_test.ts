@@ -29,8 +29,8 @@ Deno.test("a refusal that names nothing is one, and has a reason", () => {
     assertEquals(stateOf(client, "cluster"), "refused");
     const reason = "resource index 0: bad";
     assertEquals(client.state.resourceStatuses.get("cluster"), [
-      { name: "a", wants: "1", state: "refused", reason },
-      { name: "b", wants: "1", state: "refused", reason },
+      { name: "a", has: undefined, wants: "1", state: "refused", reason },
+      { name: "b", has: undefined, wants: "1", state: "refused", reason },
     ]);
     // What comes next is taken: nothing is refused any more.
     client.see({ ...WORLD, cluster: { a: "2", b: "2" } });

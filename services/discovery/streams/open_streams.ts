@@ -233,7 +233,7 @@ export class OpenStreams {
   clientGroupOf({ node, xdsNode, connectProxy }: Subscriber): ClientGroup {
     return clientGroupOf(xdsNode, {
       visible: this.options.visibleTo(node ?? ""),
-      ...(connectProxy === undefined ? {} : { connectProxy }),
+      connectProxy,
     });
   }
 

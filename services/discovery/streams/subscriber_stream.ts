@@ -96,7 +96,7 @@ export class SubscriberStream implements ServerCallEvents {
     this.sinceMs = host.timers.now();
     this.state = new XdsStreamState({
       mode: form.mode,
-      ...(form.kind === undefined ? {} : { kinds: [form.kind] }),
+      kinds: form.kind && [form.kind],
       noncePrefix,
     });
     this.#reader = new MessageReader({

@@ -6,7 +6,6 @@
  */
 
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
-import { withoutAbsent } from "../../catalog/model/plain_data.ts";
 import type { SentEarly } from "./warming.ts";
 import type { ByName } from "../view/view.ts";
 import type { Names, NameSet } from "./name_set.ts";
@@ -87,12 +86,12 @@ export type ResourceSyncState =
 export interface ResourceStatus {
   readonly name: string;
   /** The version that the client acknowledged last, if known. */
-  readonly has?: string;
+  readonly has?: string | undefined;
   /** The version of the view. */
-  readonly wants?: string;
+  readonly wants?: string | undefined;
   readonly state: ResourceSyncState;
   /** Why it is refused: the client's message. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 /** A subscription's facts about a kind. */
@@ -137,9 +136,10 @@ function statusOf(
   const reason = known.acks.nacked?.reasonOf(name) ?? known.acks.reason;
   return {
     name,
-    ...withoutAbsent({ has, wants: wanted?.version }),
+    has,
+    wants: wanted?.version,
     state,
-    ...state === "refused" ? withoutAbsent({ reason }) : {},
+    reason: state === "refused" ? reason : undefined,
   };
 }
 

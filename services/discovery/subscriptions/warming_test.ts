@@ -132,7 +132,13 @@ Deno.test("what waits is shown as what there is", () => {
   client.settle();
   client.see(AFTER);
   assertEquals(client.state.resourceStatuses.get("route"), [
-    { name: "r", has: "1>a", wants: "2>a,b", state: "behind" },
+    {
+      name: "r",
+      has: "1>a",
+      wants: "2>a,b",
+      state: "behind",
+      reason: undefined,
+    },
   ]);
 });
 

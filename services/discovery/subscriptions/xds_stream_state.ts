@@ -46,7 +46,7 @@ export const FOREIGN_TYPE_LENGTH_MAX = 256;
 export interface XdsStreamStateOptions {
   readonly mode: DiscoveryMode;
   /** All, if absent. One kind: a request may leave out its type. */
-  readonly kinds?: readonly ResourceKind[];
+  readonly kinds?: readonly ResourceKind[] | undefined;
   /**
    * The prefix of the stream's nonces. Nonces of two streams should differ, so that
    * a nonce of an earlier stream is recognized; absent: none.

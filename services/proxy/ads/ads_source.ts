@@ -55,9 +55,9 @@ export interface DiscoveryStatus extends Partial<CopyStatus> {
   readonly mode: DiscoveryMode;
   readonly state: AdsState["kind"];
   /** `ip:port` of the server that is followed. */
-  readonly server?: string;
+  readonly server?: string | undefined;
   /** Why none is. */
-  readonly problem?: string;
+  readonly problem?: string | undefined;
   /** Streams on which a server has spoken, since the start. */
   readonly streams: number;
   readonly kinds: Readonly<Partial<Record<ResourceKind, AdsKindStatus>>>;
@@ -125,7 +125,7 @@ export class AdsSource implements Source {
       random,
       onProblem: (problem, retryMs) =>
         this.#sink?.failed(`Cannot follow discovery: ${problem}`, retryMs),
-      ...onSilentEnd === undefined ? {} : { onSilentEnd },
+      onSilentEnd,
     });
   }
 
@@ -136,8 +136,8 @@ export class AdsSource implements Source {
       node: node.id,
       mode,
       state: state.kind,
-      ...state.kind === "open" ? { server: state.server } : {},
-      ...state.kind === "waiting" ? { problem: state.problem } : {},
+      server: state.kind === "open" ? state.server : undefined,
+      problem: state.kind === "waiting" ? state.problem : undefined,
       streams: this.#connection.opened,
       kinds: this.#client.status,
     };

@@ -36,9 +36,9 @@ export interface BalancerPolicy {
   readonly balance: Balance;
   readonly affinity: Affinity;
   /** Endpoints of this zone first; absent: all are the same. */
-  readonly zone?: string;
+  readonly zone?: string | undefined;
   /** Those on this node before them. */
-  readonly node?: string;
+  readonly node?: string | undefined;
   /** Absent: {@linkcode EJECTION}. */
   readonly ejection?: Ejection;
 }
@@ -46,7 +46,7 @@ export interface BalancerPolicy {
 /** A part of the balancer's knowledge about its clients. */
 export interface BalancerMemory {
   /** The key of the backend whose turn it is. */
-  readonly next?: string;
+  readonly next?: string | undefined;
   /**
    * The client with the key of its backend, and the milliseconds since its last
    * visit.
@@ -68,9 +68,9 @@ export interface BalancerOptions {
   readonly clock: Clock;
   readonly random: Random;
   /** Other processes serve the same clients, and have to choose the same. */
-  readonly isShared?: boolean;
+  readonly isShared?: boolean | undefined;
   /** Of this machine; absent: it has all. */
-  readonly families?: Pick<Families, "lacking">;
+  readonly families?: Pick<Families, "lacking"> | undefined;
 }
 
 const DEFAULT_POLICY: BalancerPolicy = {
@@ -209,7 +209,7 @@ export class Balancer {
       yield { clients };
       clients = [];
     }
-    yield { clients, ...(next === undefined ? {} : { next }) };
+    yield { clients, next };
   }
 
   /**

@@ -153,7 +153,7 @@ function together(one: PortListener & Closing, other: Closing): PortListener {
       other.close();
     },
     finished: Promise.all([one.finished, other.finished]).then(() => {}),
-    ...other.broken === undefined ? {} : { broken: other.broken },
+    broken: other.broken,
   };
 }
 

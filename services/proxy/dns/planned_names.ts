@@ -25,7 +25,7 @@ export interface PlanOptions {
   readonly sources: readonly Source[];
   readonly addresses: LocalAddresses;
   /** The earlier addresses; nothing is written. */
-  readonly addressFile?: { readonly numbers: ReservedNumbers };
+  readonly addressFile?: { readonly numbers: ReservedNumbers } | undefined;
 }
 
 /** How long sources have to deliver their first state. */

@@ -89,7 +89,7 @@ export interface EndpointDialer {
 /** How a machine is connected. */
 export interface MachineDialerOptions {
   /** The dialer into the tunnel; absent: there is none. */
-  readonly tunnel?: TunnelDialer;
+  readonly tunnel?: TunnelDialer | undefined;
   /** `false`: what clients say first waits until an endpoint is connected. */
   readonly earlyData?: boolean | undefined;
   /** Resolves endpoints that are names; the machine's resolver unless given. */

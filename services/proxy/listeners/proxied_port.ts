@@ -21,7 +21,6 @@ import {
   type ServicePolicy,
   type ServicePort,
 } from "../../catalog/model/model.ts";
-import { withoutAbsent } from "../../catalog/model/plain_data.ts";
 import type {
   BoundListener,
   ListenAddress,
@@ -93,7 +92,7 @@ export interface PortListener extends BoundListener {
    * Settles with the reason when the listener fails without being closed;
    * absent: it cannot fail.
    */
-  readonly broken?: Promise<string>;
+  readonly broken?: Promise<string> | undefined;
 }
 
 /** Serves one proxied port over one protocol, on any listener for it. */
@@ -220,8 +219,7 @@ export class ProxiedPort {
     this.service = keyOf(service);
     this.name = port.name;
     this.key = portKey(this.service, port.name);
-    const given = withoutAbsent({ isShared, families });
-    this.balancer = new Balancer({ clock: timers, random, ...given });
+    this.balancer = new Balancer({ clock: timers, random, isShared, families });
     this.#service = service;
     this.#port = port;
   }

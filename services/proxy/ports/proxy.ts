@@ -52,7 +52,7 @@ export interface ProxyOptions {
   readonly context: ProxyContext;
   readonly addresses: LocalAddresses;
   /** The earlier addresses of services; absent: none are known. */
-  readonly numbers?: ReservedNumbers;
+  readonly numbers?: ReservedNumbers | undefined;
   /** Used when a service states no address. */
   readonly balance: Balance;
   /** The zone of this machine; absent: no endpoint is near. */
@@ -328,8 +328,8 @@ export class Proxy {
       balance: policy.balance ?? balance,
       affinity,
       ejection: { ...defaults.ejection, ...policy.ejection },
-      ...(policy.zoneAware && zone !== undefined ? { zone } : {}),
-      ...(policy.nodeAware && node !== undefined ? { node } : {}),
+      zone: policy.zoneAware ? zone : undefined,
+      node: policy.nodeAware ? node : undefined,
     };
   }
 }

@@ -74,7 +74,11 @@ export class RecordedLog implements Log {
   }
 
   #write(level: RecordedLine["level"]) {
-    return (message: string, fields: LogFields = {}, _key?: string) => {
+    return (message: string, given: LogFields = {}, _key?: string) => {
+      // As a log does: what has no value is not written.
+      const fields = Object.fromEntries(
+        Object.entries(given).filter(([, value]) => value !== undefined),
+      );
       const line = { level, message, fields };
       this.lines.push(line);
       const due = this.#waiters.filter(({ pattern }) => pattern.test(message));

@@ -53,7 +53,7 @@ export const PROXIED =
 export interface KubernetesFollowerOptions {
   readonly client: ListWatchClient;
   /** Absent: all of them. */
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
