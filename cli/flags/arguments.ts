@@ -2,18 +2,20 @@
  * Command-line words to texts per flag, with Go's rules for what belongs to
  * what. It knows names and kinds; the meaning of a text is decided elsewhere.
  *
- * Parsers of other languages guess where Go does not: a value that begins with
- * `-`, a boolean followed by a word.
+ * `@std/cli` does the parsing proper. It guesses where Go does not (a value
+ * that begins with `-`, a boolean followed by a word), so the words are first
+ * rewritten to the form that both read alike: `--name=value`.
  *
  * @module
  */
 
+import { parseArgs } from "@std/cli";
 import { UsageError } from "./usage_error.ts";
 import { type Flag, type FlagTable, FlagValueError } from "./flag.ts";
 import { didYouMean } from "../../platform/text/nearest.ts";
 
 /** A flag of every command, in no table: see `takeVersion`. */
-const EVERYWHERE = ["version"] as const;
+const EVERYWHERE = [["version", "version"]] as const;
 
 /** What the words were. */
 export interface Arguments {
@@ -35,31 +37,24 @@ export function sortArguments(
   argv: readonly string[],
 ): Arguments {
   const names = canonicalNames(table);
+  const words = respell(command, table, names, argv);
+  const flags = Object.keys(table);
+  const parsed = parseArgs(words, {
+    string: [...flags, "_"],
+    collect: flags,
+    "--": true,
+  });
+
   const texts = new Map<string, readonly string[]>();
-  const operands: string[] = [];
-  for (let at = 0; at < argv.length; at++) {
-    const word = argv[at]!;
-    if (word === "--") {
-      operands.push(...argv.slice(at + 1));
-      break;
-    }
-    if (!word.startsWith("-") || word === "-") {
-      operands.push(word);
-      continue;
-    }
-    const { name, text } = splitWord(command, table, names, word);
-    const { kind, placeholder } = table[name]!;
-    // Like Go, takes the next word, whatever it looks like.
-    const value = text ?? (kind === "boolean" ? "true" : argv[++at]);
-    if (value === undefined) {
-      throw new UsageError(
-        `Cannot read ${word}: its value is missing; write ` +
-          `${word}=${placeholder}`,
-      );
-    }
-    texts.set(name, [...texts.get(name) ?? [], value]);
+  for (const name of flags) {
+    const given = parsed[name];
+    if (Array.isArray(given) && given.length > 0) texts.set(name, given);
   }
-  return { texts, operands };
+  const behindDashes = parsed["--"] as readonly string[] | undefined;
+  return {
+    texts,
+    operands: [...parsed._, ...(behindDashes ?? [])].map(String),
+  };
 }
 
 /** Every accepted spelling (without dashes) and the table's name for it. */
@@ -80,6 +75,38 @@ function suggestion(seen: string, names: readonly string[]): string {
   return didYouMean(near ?? seen, names, "--");
 }
 
+function respell(
+  command: string,
+  table: FlagTable,
+  names: ReadonlyMap<string, string>,
+  argv: readonly string[],
+): string[] {
+  const words: string[] = [];
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at]!;
+    if (word === "--") return [...words, ...argv.slice(at)];
+    if (!word.startsWith("-") || word === "-") {
+      words.push(word);
+      continue;
+    }
+    const { name, text } = splitWord(command, table, names, word);
+    if (text !== undefined) {
+      words.push(`--${name}=${text}`);
+    } else if (table[name]!.kind === "boolean") {
+      words.push(`--${name}=true`);
+    } else if (at + 1 < argv.length) {
+      // Like Go, takes the next word, whatever it looks like.
+      words.push(`--${name}=${argv[++at]}`);
+    } else {
+      throw new UsageError(
+        `Cannot read ${word}: its value is missing; write ` +
+          `${word}=${table[name]!.placeholder}`,
+      );
+    }
+  }
+  return words;
+}
+
 function splitWord(
   command: string,
   table: FlagTable,
@@ -93,7 +120,10 @@ function splitWord(
   // Go's flag package, and so kube-proxy 0.4 and klog, asks for one dash only.
   const name = names.get(seen);
   if (name !== undefined) return { name, text };
-  const hint = suggestion(seen, [...names.keys(), ...EVERYWHERE]);
+  const hint = suggestion(
+    seen,
+    [...new Map([...names, ...EVERYWHERE]).keys()],
+  );
   if (!head.startsWith("--")) {
     const short = shortFlag(table, head[1]!);
     // `-v4` and `-v=4` both; Go has no bundles of flags with values.
