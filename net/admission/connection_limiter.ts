@@ -307,15 +307,17 @@ export class AdmittedConnection implements SharedLimits {
    * It is authenticated.
    *
    * @param mayGo It makes room for others all the same.
+   * @param looks Handshakes of its source before this one that only looked.
    */
-  known(mayGo = false): void {
+  known(mayGo = false, looks = 0): void {
     if (!this.isUnauthenticated) return;
     for (const { unauthenticated, handshakes } of this.accounts) {
       if (!mayGo) unauthenticated.delete(this);
       if (this.#hasShaken) handshakes.refund();
     }
     this.#hasShaken = false;
-    this.#penalty?.ease(this.host.nowMs());
+    const forgiven = looks * WEIGHT_OF_UNAUTHENTICATED;
+    this.#penalty?.ease(this.host.nowMs(), forgiven);
   }
 
   /**

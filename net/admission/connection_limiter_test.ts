@@ -281,6 +281,26 @@ Deno.test("an unauthenticated peer that leaves after a handshake counts a little
   assertEquals(isOn(), true);
 });
 
+Deno.test("a hundred nodes behind one address join at once, each with a handshake that only looks", () => {
+  const { timers, arrive } = limiterOf({});
+  const { penalty } = arrive("10.0.0.1:1");
+  for (let index = 0; index < 100; index++) {
+    arrive("10.0.0.1:2").leave();
+    const joining = arrive("10.0.0.1:3");
+    joining.known(false, 1);
+    joining.leave();
+    assertEquals(penalty!.isOn(timers.now()), false);
+  }
+  // One that is slowed down already gets its speed back by them.
+  const looks = (FAULTS_MAX + 1) / WEIGHT_OF_UNAUTHENTICATED;
+  for (let index = 0; index < looks; index++) arrive("10.0.0.1:4").leave();
+  assertEquals(penalty!.isOn(timers.now()), true);
+  for (let index = 0; index < looks; index++) {
+    arrive("10.0.0.1:5").known(false, 1);
+  }
+  assertEquals(penalty!.isOn(timers.now()), false);
+});
+
 Deno.test("a process at a unix socket is slowed down by itself, and they are forgotten", () => {
   const { timers, limiter, penalized, reached } = limiterOf({});
   const fault = (process: number) => {

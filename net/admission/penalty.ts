@@ -46,7 +46,9 @@ export const TRY_PACE_MS = 1_000;
 /**
  * A handshake that ends unauthenticated counts for less than a fault: a probe
  * of TLS does that, and an agent that does not trust the server. A source may
- * make 24 at once, or two each second.
+ * make 24 at once, or two each second. A node that joins looks for its token's
+ * authority by one, which the join takes back: a hundred nodes may be behind one
+ * address.
  */
 export const WEIGHT_OF_UNAUTHENTICATED = 1 / 8;
 
@@ -95,9 +97,11 @@ export class Penalty {
     return this.isOn(nowMs) ? Math.max(0, this.#nextTryMs - nowMs) : 0;
   }
 
-  /** A try has authenticated. */
-  ease(nowMs: number): void {
-    if (!this.isOn(nowMs)) return;
+  /** A try has authenticated. @param forgiven Faults that were none, then. */
+  ease(nowMs: number, forgiven = 0): void {
+    const isOn = this.isOn(nowMs);
+    this.#faults = Math.max(0, this.#faults - forgiven);
+    if (!isOn) return;
     this.#nextTryMs = nowMs;
     this.onEased?.();
   }

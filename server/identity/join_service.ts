@@ -152,7 +152,9 @@ export class JoinService {
       [IDENTITY_METHODS.join]: method("join", async (bytes) => {
         begin();
         const request = JoinRequest.decode(bytes);
-        return EnrolmentAnswer.encode(await this.#join(request, caller));
+        const outcome = await this.#join(request, caller);
+        caller.joined?.();
+        return EnrolmentAnswer.encode(outcome);
       }),
       [IDENTITY_METHODS.checkToken]: method("check", async (bytes) => {
         begin();
@@ -164,7 +166,9 @@ export class JoinService {
       }),
       [IDENTITY_METHODS.renew]: method("renew", async (bytes) => {
         const request = RenewRequest.decode(bytes);
-        return EnrolmentAnswer.encode(await this.#renew(request, caller));
+        const outcome = await this.#renew(request, caller);
+        caller.joined?.();
+        return EnrolmentAnswer.encode(outcome);
       }),
       [IDENTITY_METHODS.authorities]: method("authorities", async (bytes) => {
         const { trusted } = AuthoritiesRequest.decode(bytes);

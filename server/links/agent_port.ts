@@ -143,9 +143,12 @@ export interface ConnectionPeer {
   readonly identity: PeerIdentity;
   /** `ip:port`. */
   readonly remoteAddress: string;
-  /** Called when it has shown its identity by other means, such as a token. */
-  readonly known?: () => void;
+  /** Called when it has shown who it is by a token, or by a node's key. */
+  readonly joined?: () => void;
 }
+
+/** Handshakes in which a node only reads the certificates of its server. */
+const LOOKS_OF_A_JOIN = 1;
 
 /** What `AgentPort` needs from outside. */
 export interface AgentPortOptions {
@@ -382,7 +385,7 @@ export class AgentPort {
         ...this.options.methodsFor({
           identity,
           remoteAddress,
-          known: () => admitted?.known(),
+          joined: () => admitted?.known(false, LOOKS_OF_A_JOIN),
         }),
         [CONNECT_PATH]: agentService({
           serverId,

@@ -75,6 +75,16 @@ Deno.test("an agent joins with a token, and needs none afterwards", async () => 
   assertEquals(machine.log.matching(/^joined/).length, 1);
 });
 
+Deno.test("many nodes behind one address join one after the other, and none is slowed down", async () => {
+  await using rig = await IdentityRig.open();
+  const token = await rig.token({ uses: 20 });
+  for (let index = 0; index < 20; index++) {
+    using machine = new Machine(`edge-${index}`);
+    await stop(await machine.link(rig, { token }));
+  }
+  assertEquals(rig.tunnel.log.matching(/break rules/), []);
+});
+
 for (const what of ["expired", "missing"] as const) {
   Deno.test(`a node whose certificate is ${what} gets a new one by its key`, async () => {
     await using rig = await IdentityRig.open();
