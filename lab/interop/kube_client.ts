@@ -307,6 +307,10 @@ export const KUBE_CLIENT_CASES: KubeCases = {
         kind: "service-account",
         namespace: "kube-system",
         name: "agent",
+        // It is bound to no Pod.
+        nodeName: undefined,
+        podName: undefined,
+        podUid: undefined,
       });
       assertEquals((await review(token, "vault")).kind, "invalid");
       assertEquals((await review(`${token}x`)).kind, "invalid");
