@@ -12,7 +12,6 @@ import {
 } from "../services/proxy/dns/local_names.ts";
 import type { DiscoveryStatus } from "../services/proxy/ads/ads_source.ts";
 import {
-  faultOf,
   type PortStatus,
   PROXY_STATUS_PATH,
   type ProxyStatus,
@@ -112,7 +111,7 @@ export function servicesText(
     shortCount(port.refused),
     shortCount(port.bytesFromClients),
     shortCount(port.bytesToClients),
-    port.problem ?? displacedText(port),
+    port.problem ?? port.lastError ?? displacedText(port),
   ]);
   const table = textTable(
     "SERVICE | PORT | SERVED ON | SOURCE | IN USE | OPEN | CLIENTS | REFUSED | FROM | TO | PROBLEM OR LAST ERROR",
@@ -203,8 +202,7 @@ export const ENDPOINTS_COMMAND = defineCommand({
 
 /** For people. */
 export function endpointsText(port: PortStatus): string {
-  const { name, number, protocol, listening } = port;
-  const problem = faultOf(port);
+  const { name, number, protocol, listening, problem } = port;
   const where = listening === undefined ? "nowhere" : `on ${listening}`;
   const because = problem === undefined ? "" : ` (${problem})`;
   const affinity = port.affinity === "none"

@@ -210,8 +210,7 @@ Deno.test("tunnel endpoints says why one is left out", async () => {
     lines[3]!,
     /^10\.0\.0\.2:80 +ejected +agent host=n1 +a .*7 s more/,
   );
-  const lost = { problem: "no route", lastError: "no route" };
-  const [head] = endpointsText({ ...WEB, ...lost }).split("\n");
+  const [head] = endpointsText({ ...WEB, lastError: "no route" }).split("\n");
   assertEquals(
     head,
     lines[0],

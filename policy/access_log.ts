@@ -64,7 +64,7 @@ export class AccessLog implements AccessRecorder {
     { file, format, sample }: AccessLogOptions,
     environment: AccessLogEnvironment,
   ) {
-    const { timers, metrics, prefix, random } = environment;
+    const { log, timers, metrics, prefix, random } = environment;
     this.#timers = timers;
     this.#line = ACCESS_LINES[format];
     this.#sample = sample;
@@ -76,8 +76,10 @@ export class AccessLog implements AccessRecorder {
     this.#writer = AuditLog.open(
       stream === undefined ? file : { ...file, bytesMax: Infinity },
       {
-        auditFiles: stream ?? systemAuditFiles("--access-log"),
-        ...environment,
+        log,
+        timers,
+        auditFiles: environment.auditFiles ?? stream ??
+          systemAuditFiles("--access-log"),
         flushMs: ACCESS_FLUSH_MS,
         what: "access log",
         gapLine: (lines, time) => gapLine(format, lines, time),

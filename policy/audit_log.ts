@@ -81,13 +81,9 @@ export class AuditLog {
     private readonly options: AuditLogOptions,
     environment: AuditLogEnvironment,
   ) {
-    this.#tools = {
-      auditFiles: systemAuditFiles(),
-      flushMs: FLUSH_MS,
-      what: "audit log",
-      gapLine: auditGap,
-      ...environment,
-    };
+    const { log, timers, flushMs = FLUSH_MS, what = "audit log" } = environment;
+    const { auditFiles = systemAuditFiles(), gapLine = auditGap } = environment;
+    this.#tools = { log, timers, auditFiles, flushMs, what, gapLine };
     this.#buffer = new AuditBuffer(PENDING_BYTES_MAX, options.bytesMax);
   }
 

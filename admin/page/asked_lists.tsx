@@ -181,7 +181,10 @@ const SERVICE_COLUMNS: readonly Column<Service>[] = [
   numbers("READY", readyText),
   { heading: "PORTS", of: ({ ports }) => ports.join(", ") },
   { heading: "SOURCE", of: ({ source }) => source },
-  { heading: "PROBLEM", of: ({ problem = "" }) => problem },
+  {
+    heading: "PROBLEM",
+    of: ({ problem, lastError }) => problem ?? lastError ?? "",
+  },
 ];
 
 const ENDPOINTS: readonly Column<Service["endpoints"][number]>[] = [
@@ -234,7 +237,7 @@ export const Services = askedList<Service, ServicesAnswer>({
 });
 
 function ServicePanel({ service }: { readonly service: Service }): VNode {
-  const { name, problem, source, ports, endpoints } = service;
+  const { name, problem, lastError, source, ports, endpoints } = service;
   return (
     <>
       <PanelTitle name={name} problem={problem} />
@@ -246,6 +249,9 @@ function ServicePanel({ service }: { readonly service: Service }): VNode {
         facts={[
           { name: "source", value: source },
           { name: "ports", value: ports },
+          ...(lastError === undefined
+            ? []
+            : [{ name: "last error", value: lastError }]),
         ]}
       />
       <h3>Endpoints</h3>

@@ -26,12 +26,16 @@ export function orMistake<Result>(
   act: () => Result,
   words: (message: string) => string = String,
 ): Result {
-  try {
-    return act();
-  } catch (error) {
+  const refuse = (error: unknown): never => {
     const isMistake = kinds.some((kind) => error instanceof kind);
     if (!isMistake || !(error instanceof Error)) throw error;
     throw new UsageError(words(error.message), tunnelCodeOf(error));
+  };
+  try {
+    const done = act();
+    return done instanceof Promise ? done.catch(refuse) as Result : done;
+  } catch (error) {
+    return refuse(error);
   }
 }
 

@@ -88,11 +88,8 @@ export async function usingConnection<Result>(
   location: StoreLocation,
   act: (connection: StoreConnection) => Promise<Result>,
 ): Promise<Result> {
-  const connecting = connectStore(location, systemTimers);
-  const connection = await connecting.catch((error) =>
-    refusingConfig(() => {
-      throw error;
-    })
+  const connection = await refusingConfig(() =>
+    connectStore(location, systemTimers)
   );
   try {
     return await act(connection);

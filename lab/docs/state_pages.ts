@@ -22,8 +22,11 @@ async function identity(page: PageRun): Promise<void> {
   const { hub, node } = stage;
   await page.start(hub, "server", SERVER_UP);
   const { said } = await page.run(hub, "token create", {
-    says:
-      /^tunnel token create: the server's address is the name .*\n# On one node named edge-7, before \S+:\ntunnel agent --server \S+ --join tnl1\.\S+ --node edge-7\n$/,
+    says: new RegExp(
+      "^tunnel token create: the server's address is the name .*\n" +
+        "# On one node named edge-7, before \\S+:\n" +
+        "tunnel agent --server \\S+ --join tnl1\\.\\S+ --node edge-7\n$",
+    ),
   });
   await page.start(node, "agent", AGENT_UP, {
     with: { "tnl1.…": tokenIn(said) },

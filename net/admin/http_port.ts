@@ -119,7 +119,7 @@ export class HttpPort {
     const exchange: Exchange = new Exchange(stream, {
       answer: (request, peer) => this.#answer(request, peer),
       // A caller that may only look makes room for one that may act.
-      known: (role) => admitted.known(role !== "operate"),
+      known: (role) => admitted.known({ mayGo: role !== "operate" }),
       watches: () => this.#watches(exchange, admitted),
     });
     close = () => exchange.close();

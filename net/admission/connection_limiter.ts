@@ -249,6 +249,11 @@ interface Host {
   reached(limit: ConnectionLimit, account: Account | undefined): void;
 }
 
+interface Knowledge {
+  readonly mayGo?: boolean;
+  readonly looks?: number | undefined;
+}
+
 /** One connection, as long as it lasts. */
 export class AdmittedConnection implements SharedLimits {
   /**
@@ -306,10 +311,10 @@ export class AdmittedConnection implements SharedLimits {
   /**
    * It is authenticated.
    *
-   * @param mayGo It makes room for others all the same.
-   * @param looks Handshakes of its source before this one that only looked.
+   * @param how `mayGo`: it makes room for others all the same. `looks`: that many
+   *   handshakes of its source before this one only looked, and were no faults.
    */
-  known(mayGo = false, looks = 0): void {
+  known({ mayGo = false, looks = 0 }: Knowledge = {}): void {
     if (!this.isUnauthenticated) return;
     for (const { unauthenticated, handshakes } of this.accounts) {
       if (!mayGo) unauthenticated.delete(this);

@@ -287,7 +287,7 @@ Deno.test("a hundred nodes behind one address join at once, each with a handshak
   for (let index = 0; index < 100; index++) {
     arrive("10.0.0.1:2").leave();
     const joining = arrive("10.0.0.1:3");
-    joining.known(false, 1);
+    joining.known({ looks: 1 });
     joining.leave();
     assertEquals(penalty!.isOn(timers.now()), false);
   }
@@ -296,7 +296,7 @@ Deno.test("a hundred nodes behind one address join at once, each with a handshak
   for (let index = 0; index < looks; index++) arrive("10.0.0.1:4").leave();
   assertEquals(penalty!.isOn(timers.now()), true);
   for (let index = 0; index < looks; index++) {
-    arrive("10.0.0.1:5").known(false, 1);
+    arrive("10.0.0.1:5").known({ looks: 1 });
   }
   assertEquals(penalty!.isOn(timers.now()), false);
 });

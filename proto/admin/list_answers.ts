@@ -23,7 +23,10 @@ export interface ListedService {
   readonly source: string;
   readonly ports: readonly string[];
   readonly endpoints: readonly ListedEndpoint[];
+  /** What keeps it from being served as it should be. */
   readonly problem?: string | undefined;
+  /** Of a proxy: why a client was refused last. */
+  readonly lastError?: string | undefined;
 }
 
 /** Where it is served from. */

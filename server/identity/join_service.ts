@@ -81,6 +81,9 @@ import { TokenRefusal, type TokenStore } from "./token_store.ts";
 /** How long a node that waits for approval should wait before it asks again. */
 const APPROVAL_RETRY_MS = 5_000;
 
+/** Handshakes before a join, in which its node looks for the token's authority. */
+const LOOKS_OF_A_JOIN = 1;
+
 /** What the service needs from outside. */
 export interface JoinServiceOptions {
   readonly state: Store;
@@ -153,7 +156,7 @@ export class JoinService {
         begin();
         const request = JoinRequest.decode(bytes);
         const outcome = await this.#join(request, caller);
-        caller.joined?.();
+        caller.known?.(LOOKS_OF_A_JOIN);
         return EnrolmentAnswer.encode(outcome);
       }),
       [IDENTITY_METHODS.checkToken]: method("check", async (bytes) => {
@@ -167,7 +170,7 @@ export class JoinService {
       [IDENTITY_METHODS.renew]: method("renew", async (bytes) => {
         const request = RenewRequest.decode(bytes);
         const outcome = await this.#renew(request, caller);
-        caller.joined?.();
+        caller.known?.();
         return EnrolmentAnswer.encode(outcome);
       }),
       [IDENTITY_METHODS.authorities]: method("authorities", async (bytes) => {

@@ -143,12 +143,13 @@ export interface ConnectionPeer {
   readonly identity: PeerIdentity;
   /** `ip:port`. */
   readonly remoteAddress: string;
-  /** Called when it has shown who it is by a token, or by a node's key. */
-  readonly joined?: () => void;
+  /**
+   * Called when it has shown who it is by a token, or by a node's key.
+   *
+   * @param looks Handshakes of its source before this one that only looked.
+   */
+  readonly known?: (looks?: number) => void;
 }
-
-/** Handshakes in which a node only reads the certificates of its server. */
-const LOOKS_OF_A_JOIN = 1;
 
 /** What `AgentPort` needs from outside. */
 export interface AgentPortOptions {
@@ -385,7 +386,7 @@ export class AgentPort {
         ...this.options.methodsFor({
           identity,
           remoteAddress,
-          joined: () => admitted?.known(false, LOOKS_OF_A_JOIN),
+          known: (looks) => admitted?.known({ looks }),
         }),
         [CONNECT_PATH]: agentService({
           serverId,

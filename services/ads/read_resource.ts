@@ -29,7 +29,8 @@ export type DecodedResource =
   | { readonly kind: "route"; readonly message: RouteConfiguration }
   | { readonly kind: "service"; readonly message: TunnelService };
 
-const CODECS = {
+/** Of the messages of each kind. */
+export const CODECS = {
   cluster: Cluster,
   endpoints: ClusterLoadAssignment,
   listener: Listener,

@@ -2,13 +2,13 @@
  * Services and endpoints as they are now, from all sources together, and their
  * changes for followers.
  *
- * The pipeline: a source says to its sink what there is, or what has changed; what it has said
- * so far (`changes.ts`) is merged with what others say (`snapshot.ts`) into the
- * next snapshot; each follower is handed that, and the difference to the one
- * that it was handed before. All of it happens before the source's call
- * returns, so followers see each change once and in order. A follower that is
- * still busy gets one difference later, over all that has happened meanwhile;
- * nothing waits for it.
+ * The pipeline: a source says to its sink what there is, or what has changed;
+ * what it has said so far (`changes.ts`) is merged with what others say
+ * (`snapshot.ts`) into the next snapshot; each follower is handed that, and the
+ * difference to the one that it was handed before. All of it happens before the
+ * source's call returns, so followers see each change once and in order. A
+ * follower that is still busy gets one difference later, over all that has
+ * happened meanwhile; nothing waits for it.
  *
  * Reading order: `Catalog.follow`, then `#changed`, `#publish`, `#tell`.
  *

@@ -94,7 +94,7 @@ export class ClaimsLedger {
       RESOURCE_KINDS.some((kind) => this.#undecided[kind].size > 0);
   }
 
-  /** The decisions: the same maps as long as their content is the same. */
+  /** The decisions: the same maps as long as none is written. */
   take(): ByKind {
     return byKind((kind) => this.#drafts[kind].finish());
   }

@@ -48,7 +48,7 @@ export interface ProxyStatus extends ServicesAnswer {
 
 /**
  * One port of a service. Its `problem` is why it is not served, or not where it
- * should be ({@linkcode faultOf}); without one, the last error.
+ * should be.
  */
 export interface PortStatus extends ListedService, Readonly<PortCounts> {
   /** `namespace/name`. */
@@ -131,13 +131,6 @@ export function proxyStatus(
   };
 }
 
-/** The problem of a port that is no error of its clients' connections. */
-export function faultOf(
-  { problem, lastError }: PortStatus,
-): string | undefined {
-  return problem === lastError ? undefined : problem;
-}
-
 /** By service, then as its source has them. */
 export function* portStatuses(
   proxy: Proxy,
@@ -153,7 +146,6 @@ function portStatus(served: ServedPort, of: Proxy): PortStatus {
   const { balancer, counts, servicePort: { port: number } } = port;
   const origin = of.catalog.originOf(port.service);
   const listening = listener.address;
-  const lastError = clipped(port.lastError);
   const where = listening === undefined ? "" : ` on ${listening}`;
   return {
     name: port.key,
@@ -166,7 +158,7 @@ function portStatus(served: ServedPort, of: Proxy): PortStatus {
     ...withoutAbsent({
       listening,
       displacedBy: of.displacedBy(port),
-      problem: clipped(served.problem ?? listener.problem) ?? lastError,
+      problem: clipped(served.problem ?? listener.problem),
       endpointsSource: origin?.endpoints,
     }),
     balance: balancer.policy.balance,
@@ -174,7 +166,7 @@ function portStatus(served: ServedPort, of: Proxy): PortStatus {
     ...withoutAbsent({ affinityClients: balancer.affinityClients }),
     open: proxy.load,
     ...counts,
-    ...withoutAbsent({ lastError }),
+    ...withoutAbsent({ lastError: clipped(port.lastError) }),
     endpoints: [...balancer.backends]
       .map((backend) => endpointStatus(backend, balancer)),
   };
@@ -250,8 +242,9 @@ function viaText(via: Via): string {
   return agent === undefined ? "agent" : `agent ${agent.key}=${agent.value}`;
 }
 
-function clipped(text: string | undefined): string | undefined {
-  return text?.slice(0, TEXT_LENGTH_MAX);
+/** Words of other programs, as far as they are repeated. */
+export function clipped<Text extends string | undefined>(text: Text): Text {
+  return text?.slice(0, TEXT_LENGTH_MAX) as Text;
 }
 
 function byService(one: ServedPort, other: ServedPort): number {

@@ -13,17 +13,14 @@ import type {
 import type { DiscoveryStatus } from "../ads/ads_source.ts";
 import type { Proxy } from "../ports/proxy.ts";
 import {
+  clipped,
   type EndpointUse,
-  faultOf,
   type PortStatus,
   proxyStatus,
 } from "./proxy_status.ts";
 
 /** Of a status. */
 const PROBLEMS_MAX = 20;
-
-/** Limit on repeated words of other programs. */
-const TEXT_LENGTH_MAX = 400;
 
 type Services = NonNullable<StatusAnswer["services"]>;
 
@@ -72,8 +69,7 @@ function* problemsOf(
   port: PortStatus,
   inUse: number,
 ): Iterable<Services["problems"][number]> {
-  const { name: service } = port;
-  const problem = faultOf(port);
+  const { name: service, problem } = port;
   if (problem !== undefined) {
     yield { service, problem };
   } else if (port.endpoints.length === 0) {
@@ -129,8 +125,4 @@ export function proxyWarnings(
       message: clipped(note),
     })),
   ];
-}
-
-function clipped(text: string): string {
-  return text.slice(0, TEXT_LENGTH_MAX);
 }

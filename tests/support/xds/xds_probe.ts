@@ -24,16 +24,13 @@ import { type Status, statusName } from "../../../proto/grpc/status.ts";
 import type { Connection } from "../../../proto/streams/connection.ts";
 import type { MessageKind } from "../../../proto/xds/message_kind.ts";
 import {
-  Cluster,
   ClusterLoadAssignment,
   DeltaDiscoveryRequestMessage,
   DeltaDiscoveryResponseMessage,
   DiscoveryRequestMessage,
   DiscoveryResponseMessage,
-  Listener,
-  RouteConfiguration,
-  TunnelService,
 } from "../../../proto/xds/xds_messages.ts";
+import { CODECS } from "../../../services/ads/read_resource.ts";
 import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
 import { certificates } from "../certificates/certificates.ts";
 import { patience } from "../watch/patience.ts";
@@ -282,14 +279,6 @@ export class ProbeStream<Request extends object, Response extends AnyResponse> {
     }
   }
 }
-
-const CODECS = {
-  cluster: Cluster,
-  endpoints: ClusterLoadAssignment,
-  listener: Listener,
-  route: RouteConfiguration,
-  service: TunnelService,
-} as const;
 
 /** Names in a response of state of the world, in its order. */
 export function namesIn(
