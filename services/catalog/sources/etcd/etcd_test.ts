@@ -107,6 +107,14 @@ Deno.test("a service's routes come with it, and are refused with it", async () =
   assertEquals(rig.refusals.length, 1);
 });
 
+Deno.test("the order of endpoints does not depend on who came first", async () => {
+  await using rig = new Rig();
+  await rig.started();
+  await rig.change({ [WEB_2]: '{"address": "10.0.0.2", "port": 2}' });
+  await rig.change({ [WEB_1]: '{"address": "10.0.0.1", "port": 1}' });
+  assertEquals(rig.endpoints("default/web"), ["10.0.0.1 :1", "10.0.0.2 :2"]);
+});
+
 Deno.test("an endpoint's port gets its name when its service is known", async () => {
   await using rig = new Rig();
   await rig.started();
