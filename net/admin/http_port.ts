@@ -23,6 +23,7 @@ import {
 } from "../admission/connection_limits.ts";
 import { descriptorLimit } from "../libc/descriptors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { portOf } from "../../proto/peer/host_port.ts";
 import {
   INTERNAL_ERROR,
@@ -39,6 +40,12 @@ import { readHead, requestOf } from "./http_request.ts";
 
 /** From the first to the last byte, in both directions. */
 export const HTTP_DEADLINE_MS = 10_000;
+
+/**
+ * How long a client that has connected is still answered as the port closes: its
+ * request may be on its way, and a close would reset it.
+ */
+export const LAST_ANSWER_MS = 1_000;
 
 /** A limit was reached: a connection was refused, or ended for another. */
 export type LimitReached = (limit: ConnectionLimit, scope: LimitScope) => void;
@@ -78,19 +85,22 @@ export class HttpPort {
   readonly #watchersMax: number;
   readonly #open = new Set<Exchange>();
   readonly #watchers = new Set<Exchange>();
+  readonly #emptied = Promise.withResolvers<void>();
+  #isClosing = false;
 
   /**
-   * @param plan For tests.
+   * @param plan For tests, as `timers` are.
    */
   constructor(
     private readonly handler: HttpHandler,
     reached: LimitReached = () => {},
     plan = httpPlan(descriptorLimit()),
+    private readonly timers: Timers = systemTimers,
   ) {
     this.#watchersMax = Math.min(WATCHERS_MAX, plan.all.unauthenticated);
     this.limiter = new ConnectionLimiter({
       plan,
-      clock: systemTimers,
+      clock: timers,
       reached: (limit, scope) =>
         reached(ROOM.has(limit) ? "http_connections" : limit, scope),
     });
@@ -116,20 +126,21 @@ export class HttpPort {
     const admitted = given ??
       this.limiter.arrive(sourceOfStream(stream), () => close());
     if (admitted === undefined) return stream.close();
-    const exchange: Exchange = new Exchange(stream, {
+    const exchange: Exchange = new Exchange(stream, this.timers, {
       answer: (request, peer) => this.#answer(request, peer),
       // A caller that may only look makes room for one that may act.
       known: (role) => admitted.known({ mayGo: role !== "operate" }),
       watches: () => this.#watches(exchange, admitted),
+      closed: () => this.#closed(exchange),
     });
     close = () => exchange.close();
     this.#open.add(exchange);
+    if (this.#isClosing) exchange.endSoon();
     try {
       await exchange.run();
     } catch {
       // The client is gone, or was too slow; there is nowhere to report it.
     } finally {
-      this.#open.delete(exchange);
       this.#watchers.delete(exchange);
       exchange.close();
       admitted.leave();
@@ -141,9 +152,20 @@ export class HttpPort {
     unawaited("http", this.accept(stream, given), () => stream.close());
   }
 
-  /** Ends every connection. */
-  close(): void {
-    for (const one of [...this.#open]) one.close();
+  /**
+   * Ends who follows events; what was asked is still answered, for a moment.
+   * Settles when nobody is connected.
+   */
+  close(): Promise<void> {
+    this.#isClosing = true;
+    for (const one of [...this.#open]) one.endSoon();
+    if (this.#open.size === 0) this.#emptied.resolve();
+    return this.#emptied.promise;
+  }
+
+  #closed(exchange: Exchange): void {
+    this.#open.delete(exchange);
+    if (this.#isClosing && this.#open.size === 0) this.#emptied.resolve();
   }
 
   async #answer(request: Request, peer: HttpPeer): Promise<Response> {
@@ -156,6 +178,7 @@ export class HttpPort {
   }
 
   #watches(exchange: Exchange, admitted: AdmittedConnection): boolean {
+    if (this.#isClosing) return false;
     const same = [...this.#watchers]
       .filter(({ role }) => role === exchange.role);
     if (same.length >= this.#watchersMax) return false;
@@ -184,20 +207,24 @@ interface ExchangeEvents {
   answer(request: Request, peer: HttpPeer): Promise<Response>;
   /** It is about to follow events. @returns Whether there is room. */
   watches(): boolean;
+  /** Its connection is, even where an answer is still being made. */
+  closed(): void;
 }
 
 /** One connection: a request, and its answer. */
 class Exchange {
   readonly #socket: Socket;
   readonly #gone = new AbortController();
-  #deadline: ReturnType<typeof setTimeout> | undefined;
+  #deadline: Timer | undefined;
   #isWatching = false;
+  #isLast = false;
   /** For authenticated callers. */
   role: AdminRole | undefined;
   #isStill = () => true;
 
   constructor(
     stream: Stream,
+    private readonly timers: Timers,
     private readonly events: ExchangeEvents,
   ) {
     this.#socket = new Socket(stream);
@@ -205,9 +232,17 @@ class Exchange {
   }
 
   close(): void {
-    clearTimeout(this.#deadline);
+    this.#deadline?.cancel();
     this.#socket.close();
     this.#gone.abort();
+    this.events.closed();
+  }
+
+  /** The port closes. */
+  endSoon(): void {
+    if (this.#isWatching) return this.close();
+    this.#endWithin(LAST_ANSWER_MS);
+    this.#isLast = true;
   }
 
   async run(): Promise<void> {
@@ -287,8 +322,9 @@ class Exchange {
   }
 
   #endWithin(ms: number): void {
-    clearTimeout(this.#deadline);
-    this.#deadline = setTimeout(() => this.close(), ms);
+    if (this.#isLast) return;
+    this.#deadline?.cancel();
+    this.#deadline = this.timers.after(ms, () => this.close());
   }
 }
 

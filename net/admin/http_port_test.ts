@@ -2,10 +2,11 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { readToEnd, tcpPair } from "../../tests/support/peers/sockets.ts";
 import { httpPlan } from "../admission/connection_limits.ts";
 import { descriptorsLeft } from "../libc/descriptors.ts";
-import { type HttpHandler, HttpPort } from "./http_port.ts";
+import { type HttpHandler, HttpPort, LAST_ANSWER_MS } from "./http_port.ts";
 import { REQUEST_HEAD_BYTES_MAX } from "../http1/head.ts";
 import { onInternalErrors } from "../../platform/errors/internal_errors.ts";
 import { denoStream } from "../stream/platform_stream.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { ScriptedStream } from "../../tests/support/memory/scripted_stream.ts";
 import { slicedText } from "./sliced_text.ts";
@@ -82,10 +83,12 @@ const SMALL = httpPlan(256);
 function crowded(handler: HttpHandler = () => new Response()) {
   const reached: string[] = [];
   const ended: string[] = [];
+  const timers = new FakeTimers();
   const port = new HttpPort(
     handler,
     (limit, scope) => reached.push(`${limit} ${scope}`),
     SMALL,
+    timers,
   );
   const connect = (name: string, remoteAddress: string, said?: string) => {
     const stream = Object.assign(new ScriptedStream(), { remoteAddress });
@@ -94,11 +97,11 @@ function crowded(handler: HttpHandler = () => new Response()) {
     if (said !== undefined) stream.deliver(encode(said));
     return stream;
   };
-  return { port, reached, ended, connect };
+  return { port, timers, reached, ended, connect };
 }
 
 Deno.test("for one silent connection too many the oldest goes: of its source, then of all", async () => {
-  const { port, reached, ended, connect } = crowded();
+  const { port, timers, reached, ended, connect } = crowded();
   for (const name of "abc") connect(name, `10.0.0.1:${name.charCodeAt(0)}`);
   assertEquals([reached, ended], [[], []]);
   connect("d", "10.0.0.1:9");
@@ -109,14 +112,17 @@ Deno.test("for one silent connection too many the oldest goes: of its source, th
   assertEquals(ended, ["a", "b"]);
   assertEquals(reached, ["http_connections source", "http_connections all"]);
   assertEquals(port.connections, 4);
-  port.close();
+  const closed = port.close();
+  assertEquals(ended.length, 2);
+  timers.advance(LAST_ANSWER_MS);
   assertEquals(ended.length, 6);
+  await closed;
   await settled();
   assertEquals(port.limiter.connections, 0);
 });
 
 Deno.test("a crowd ends nothing that an operator waits for", async () => {
-  const { port, ended, connect } = crowded((request, peer) => {
+  const { port, timers, ended, connect } = crowded((request, peer) => {
     peer.known?.(request.url.includes("view") ? "view" : "operate", () => true);
     return new Promise(() => {});
   });
@@ -133,8 +139,9 @@ Deno.test("a crowd ends nothing that an operator waits for", async () => {
   }
   assertEquals(ended.includes("operator"), false);
   assertEquals(port.connections <= SMALL.all.connections, true);
-  port.close();
-  await settled();
+  const closed = port.close();
+  timers.advance(LAST_ANSWER_MS);
+  await closed;
 });
 
 Deno.test("ways to health and administration take what links leave, and no more", () => {
@@ -207,4 +214,19 @@ Deno.test("an answer that cannot be made to its end is cut off and reported", as
   stop();
   assert(!answer.endsWith("0\r\n\r\n"));
   assertEquals(received, [slip]);
+});
+
+Deno.test("a port that closes answers who has connected, for a moment", async () => {
+  const port = new HttpPort(() => new Response("last"));
+  const [early, late] = [await tcpPair(), await tcpPair()];
+  const served = [port.accept(denoStream(early[1]))];
+  const closed = port.close();
+  served.push(port.accept(denoStream(late[1])));
+  for (const [client] of [early, late]) {
+    await client.write(encode("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    const answer = new TextDecoder().decode(await readToEnd(client));
+    assert(answer.endsWith("\r\n\r\nlast"), answer);
+    client.close();
+  }
+  await Promise.all([...served, closed]);
 });

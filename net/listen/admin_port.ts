@@ -116,6 +116,7 @@ export class AdminPort implements BoundListener {
     log: () => this.options.log,
   });
   readonly #loopback: BoundListener | undefined;
+  readonly #finished = Promise.withResolvers<void>();
   #socket = "";
   #remote = "";
   #isClosed = false;
@@ -199,10 +200,17 @@ export class AdminPort implements BoundListener {
     );
   }
 
+  get finished(): Promise<void> {
+    return this.#finished.promise;
+  }
+
   close(): void {
     this.#isClosed = true;
     for (const listener of this.#listeners) listener.close();
-    for (const port of this.#ports) port.close();
+    const ports = this.#ports.map((port) => port.close());
+    this.#finished.resolve(
+      Promise.all([this.#loopback?.finished, ...ports]).then(() => {}),
+    );
   }
 
   async #listenUnix(path: string): Promise<void> {

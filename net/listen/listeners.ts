@@ -45,6 +45,11 @@ export interface BoundListener {
    *   possible.
    */
   leave?(): string | undefined;
+  /**
+   * Settles when it is closed, and all that it still answers is answered.
+   * Absent: there is nothing to wait for.
+   */
+  readonly finished?: Promise<void>;
 }
 
 /** The address to listen on. */
@@ -153,14 +158,9 @@ export function listenHttp(
     onConnection: (stream) => served.take(stream),
     // The operator learns it from the other ports.
     onProblem: () => {},
+    isPatient: true,
   });
-  return {
-    ...bound,
-    close: () => {
-      bound.close();
-      served.close();
-    },
-  };
+  return { ...bound, finished: bound.finished.finally(() => served.close()) };
 }
 
 /**

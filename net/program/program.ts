@@ -76,6 +76,7 @@ export class Program implements NamedTools {
   readonly trail: AuditTrail | undefined;
   #files: WatchedFiles | undefined;
   readonly #listeners: BoundListener[] = [];
+  #answered: Promise<unknown> = Promise.resolve();
 
   /** @throws {AuditLogError} One of its logs can never be written. */
   constructor(
@@ -147,11 +148,18 @@ export class Program implements NamedTools {
   close(): void {
     this.#files?.close();
     this.conduits.stop();
-    for (const listener of this.#listeners.splice(0)) listener.close();
+    const listeners = this.#listeners.splice(0);
+    if (listeners.length === 0) return;
+    for (const listener of listeners) listener.close();
+    // A failure of one is reported where it happens.
+    this.#answered = Promise.allSettled(
+      listeners.map(({ finished }) => finished),
+    );
   }
 
-  /** Writes the last lines: the program has ended. */
+  /** Gives the last answers and writes the last lines: the program has ended. */
   async end(): Promise<void> {
+    await this.#answered;
     await Promise.all([this.access?.close(), this.trail?.close()]);
   }
 

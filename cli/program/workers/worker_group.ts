@@ -490,8 +490,11 @@ export class WorkerGroup implements Replaceable {
       this.#places.forEach(({ worker }) => worker.paths.forEach(remove));
     }
     this.program.log.info("all workers have ended");
-    if (this.#failure === undefined) this.#finished.resolve();
-    else this.#finished.reject(this.#failure);
+    this.#finished.resolve(
+      this.program.end().then(() => {
+        if (this.#failure !== undefined) throw this.#failure;
+      }),
+    );
   }
 
   #fail(code: number, isHopeless: boolean): void {

@@ -89,12 +89,20 @@ export class SteadyRequests {
       await Promise.race([this.#ask(), late.promise]);
       this.#answered++;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = reasonOf(error);
       this.#failures.set(why, (this.#failures.get(why) ?? 0) + 1);
     } finally {
       clearTimeout(timer);
     }
   }
+}
+
+/** `fetch` says what happened in its cause alone. Ports differ each time. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  const why = cause instanceof Error ? `: ${cause.message}` : "";
+  return `${error.message}${why}`.replaceAll(/from [\d.]+:\d+ /g, "");
 }
 
 /** Asks for an echo at a port of loopback. */
