@@ -19,6 +19,7 @@ export const CONTENDER_NAMES = [
   "ours-agent",
   "konnectivity",
   "frp",
+  "rathole",
   "chisel",
   "nginx",
   "direct",
@@ -32,6 +33,7 @@ export type ContenderName = typeof CONTENDER_NAMES[number];
 export const LETTERS = {
   K: "konnectivity",
   F: "frp",
+  R: "rathole",
   C: "chisel",
   N: "nginx",
   D: "direct",

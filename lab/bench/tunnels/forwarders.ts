@@ -1,12 +1,14 @@
 /**
- * Programs that forward a port: frp and chisel, encrypted as they come, and
- * nginx, which shows what processes that copy bytes reach without encryption.
+ * Programs that forward a port: frp, rathole and chisel, encrypted as they come,
+ * and nginx, which shows what processes that copy bytes reach without encryption.
  *
  * @module
  */
 
 import { Child } from "../../../tests/support/program/child.ts";
 import { findDebianProgram } from "../../../tests/support/program/debian.ts";
+import { runOrMiss } from "../../../tests/support/program/missing.ts";
+import { findRathole } from "../../../tests/support/program/peer_packages.ts";
 import { findPeer } from "../../../tests/support/program/peers.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
@@ -70,6 +72,56 @@ export async function startFrp(site: Site): Promise<Tunnel> {
     ...{ type: "tcp", host, port, target, serverSide, agentSide },
   });
   return forwarded(`${host}:${port}`, pieces);
+}
+
+/** rathole: one TLS connection for each of a caller's, eight of them ready. */
+export async function startRathole(site: Site): Promise<Tunnel> {
+  const { workspace, serverHost: host, target, serverSide, agentSide } = site;
+  const { ca, server } = workspace.certificates;
+  const [linkPort, port] = [freePort(), freePort()];
+  const [program, store] = [await findRathole(), workspace.path("rathole.pfx")];
+  const password = "bench";
+  await runOrMiss("rathole", [
+    ...["openssl", "pkcs12", "-export", "-in", server.cert],
+    ...["-inkey", server.key, "-passout", `pass:${password}`, "-out", store],
+  ]);
+  const start = async (
+    end: "server" | "client",
+    prefix: readonly string[],
+    address: string,
+    tls: string,
+    service: string,
+  ) => {
+    const file = workspace.path(`rathole-${end}.toml`);
+    await Deno.writeTextFile(
+      file,
+      `[${end}]\n${address}\ndefault_token = "bench"\n` +
+        `[${end}.transport]\ntype = "tls"\n` +
+        `[${end}.transport.tls]\n${tls}\n` +
+        `[${end}.services.bench]\n${service}\n`,
+    );
+    return new Child({
+      name: `rathole ${end}`,
+      command: [...prefix, program, file],
+      logFile: workspace.path(`rathole-${end}.log`),
+    });
+  };
+  return forwarded(`${host}:${port}`, [
+    await start(
+      "server",
+      serverSide,
+      `bind_addr = "${host}:${linkPort}"`,
+      `pkcs12 = "${store}"\npkcs12_password = "${password}"`,
+      `bind_addr = "${host}:${port}"`,
+    ),
+    await start(
+      "client",
+      agentSide,
+      `remote_addr = "${host}:${linkPort}"`,
+      `trusted_root = "${ca}"\nhostname = "localhost"`,
+      `local_addr = "${target}"`,
+    ),
+  ]);
 }
 
 /** chisel: SSH inside a WebSocket. */

@@ -20,7 +20,14 @@ import {
 } from "../../../tests/support/program/peers.ts";
 import { generate, SpoiledRunError } from "../generator.ts";
 import type { ContenderName, Route } from "../metric.ts";
-import { forwarded, startChisel, startFrp, startNginx } from "./forwarders.ts";
+import { findRathole } from "../../../tests/support/program/peer_packages.ts";
+import {
+  forwarded,
+  startChisel,
+  startFrp,
+  startNginx,
+  startRathole,
+} from "./forwarders.ts";
 
 /**
  * Where the pieces of a tunnel run: everything on loopback, or each end in a
@@ -82,6 +89,7 @@ const KINDS: Readonly<Record<ContenderName, Kind>> = {
   "ours-agent": withFrontend("konnectivity", "ours"),
   "konnectivity": withFrontend("konnectivity", "konnectivity"),
   "frp": { start: startFrp, needs: ["frps", "frpc"] },
+  "rathole": { start: startRathole },
   "chisel": { start: startChisel, needs: ["chisel"] },
   "nginx": { start: startNginx },
   "direct": { start: ({ target }) => Promise.resolve(forwarded(target, [])) },
@@ -136,6 +144,7 @@ function withFrontend(serverMaker: Maker, agentMaker: Maker): Kind {
 export async function preparePrograms(name: ContenderName): Promise<void> {
   await Promise.all((KINDS[name].needs ?? []).map(findPeer));
   if (name === "nginx") await findDebianProgram(name);
+  if (name === "rathole") await findRathole();
 }
 
 /**

