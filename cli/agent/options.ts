@@ -9,7 +9,8 @@
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { hasJoined } from "../../agent/identity/agent_state.ts";
 import { adminAccess, kubeconfigOf } from "../flags/program_flags.ts";
-import { anyGiven, given, listenAt } from "../flags/given.ts";
+import { anyGiven, given } from "../../platform/documents/given.ts";
+import { listenAt } from "../flags/addresses.ts";
 import {
   keyPair,
   refuseFlags,

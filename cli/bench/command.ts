@@ -24,7 +24,7 @@ import type { FlagReading } from "../flags/read_flags.ts";
 import { routeOf, routeRules } from "../flags/route_flags.ts";
 import { ENDS, onSignals, type SignalSource } from "../program/signals.ts";
 import { UsageError } from "../flags/usage_error.ts";
-import { given } from "../flags/given.ts";
+import { given } from "../../platform/documents/given.ts";
 
 /** What the command takes of the process. */
 interface BenchTerminal {

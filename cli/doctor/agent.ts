@@ -46,7 +46,7 @@ import {
 } from "../../proto/peer/identifiers.ts";
 import type { AGENT_FLAGS } from "../agent/flags.ts";
 import { addressesOf, usual } from "../agent/options.ts";
-import { given } from "../flags/given.ts";
+import { given } from "../../platform/documents/given.ts";
 import { joinRequest, joinTokenText } from "../flags/join_flags.ts";
 import { handoverAddress } from "../flags/program_flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";

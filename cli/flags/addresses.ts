@@ -215,3 +215,12 @@ export async function namingFlags<Started>(
 function addressOf(at: ListenFlag[1]): string {
   return typeof at === "string" ? at : hostPort(at.hostname, at.port);
 }
+
+/** The address that two flags say. */
+export function listenAt<Host extends string, Port extends string>(
+  flags: Readonly<Record<Host, string> & Record<Port, number>>,
+  host: Host,
+  port: Port,
+): ListenAddress {
+  return { hostname: flags[host], port: flags[port] };
+}

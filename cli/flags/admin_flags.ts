@@ -16,7 +16,7 @@ import { isSocket, otherWorkersAt } from "../../admin/ask/worker_sockets.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import { parseHostPort } from "./addresses.ts";
 import { flag, type FlagValues, inGroup } from "./flag.ts";
-import { given } from "./given.ts";
+import { given } from "../../platform/documents/given.ts";
 import { keyPair, UsageError } from "./usage_error.ts";
 import { JSON_FLAG, SERVER_ADMIN_PORT } from "./program_flags.ts";
 import type { FlagSources } from "./read_flags.ts";

@@ -18,7 +18,7 @@ import { common, flag, type FlagValues, inGroup } from "./flag.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { refuseFlags, unusable, UsageError } from "./usage_error.ts";
 import { MASTER_IDLE_FLAGS } from "./idle_flags.ts";
-import { given } from "./given.ts";
+import { given } from "../../platform/documents/given.ts";
 
 /** More often is a watch, which HTTP has not. */
 const INTERVAL_MS_MIN = 500;

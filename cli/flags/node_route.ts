@@ -17,7 +17,7 @@ import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { keyPair, orMistake, UsageError } from "./usage_error.ts";
 import { parseAgentServer, parseServerList } from "./addresses.ts";
 import { followIdentity } from "../../agent/identity/followed_identity.ts";
-import { given } from "./given.ts";
+import { given } from "../../platform/documents/given.ts";
 import type { FlagSources, GivenValues } from "./read_flags.ts";
 import {
   type JoinedNode,

@@ -19,7 +19,7 @@ import { CONTENT_TYPE_FLAG, CONTENTION_FLAG } from "./idle_flags.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import type { AdminAccess } from "../../net/listen/admin_port.ts";
 import { UsageError } from "./usage_error.ts";
-import { given } from "./given.ts";
+import { given } from "../../platform/documents/given.ts";
 import { WORKERS_MAX } from "../../admin/ask/worker_sockets.ts";
 import { parseWholeNumber } from "./go_values.ts";
 

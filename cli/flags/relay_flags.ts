@@ -11,7 +11,7 @@ import { isLoopback } from "../../proto/peer/ip_address.ts";
 import { type ListenFlag, placeOf } from "./addresses.ts";
 import { UsageError } from "./usage_error.ts";
 import { flag, inGroup } from "./flag.ts";
-import { anyGiven } from "./given.ts";
+import { anyGiven } from "../../platform/documents/given.ts";
 
 /** See the module description. */
 export const RELAY_FLAGS = inGroup(

@@ -23,7 +23,7 @@ import {
 } from "./usage_error.ts";
 import { parseHostPort, parseServerList } from "./addresses.ts";
 import { common, flag, inGroup } from "./flag.ts";
-import { given } from "./given.ts";
+import { given } from "../../platform/documents/given.ts";
 import { nodeRouteOf, type RouteSources } from "./node_route.ts";
 import type { FlagReading, FlagSources } from "./read_flags.ts";
 import {

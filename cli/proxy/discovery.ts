@@ -12,7 +12,7 @@ import type { AdsAccess } from "../../agent/identity/ads_access.ts";
 import type { DiscoveryClientConfig } from "../../agent/proxy/discovery_source.ts";
 import { adsAccess } from "../flags/ads_access.ts";
 import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
-import { given } from "../flags/given.ts";
+import { given } from "../../platform/documents/given.ts";
 import type {
   FlagReading,
   FlagSources,

@@ -46,7 +46,8 @@ import {
   relayRefusal,
   WITHOUT_IDENTITY,
 } from "../flags/relay_flags.ts";
-import { given, listenAt } from "../flags/given.ts";
+import { given } from "../../platform/documents/given.ts";
+import { listenAt } from "../flags/addresses.ts";
 
 type Values = FlagValues<typeof PROXY_FLAGS>;
 

@@ -8,7 +8,8 @@ import type { GivenValues } from "../flags/read_flags.ts";
 import type { AdminRemoteOptions } from "../../server/options.ts";
 import { flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { keyPair, refuseFlags, UsageError } from "../flags/usage_error.ts";
-import { given, listenAt } from "../flags/given.ts";
+import { given } from "../../platform/documents/given.ts";
+import { listenAt } from "../flags/addresses.ts";
 
 /** In the order in which the help shows them. */
 export const ADMIN_REMOTE_FLAGS = inGroup(

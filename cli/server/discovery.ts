@@ -13,7 +13,7 @@ import type { SourceConfig } from "../../services/catalog/sources_of.ts";
 import { orMistake, refuseFlags, UsageError } from "../flags/usage_error.ts";
 import { placeOf } from "../flags/addresses.ts";
 import { CATALOG_FLAGS, catalogConfig } from "../flags/catalog_flags.ts";
-import { given as present } from "../flags/given.ts";
+import { given as present } from "../../platform/documents/given.ts";
 import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { ETCD_ACCESS_FLAGS } from "../flags/etcd_flags.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";

@@ -15,7 +15,8 @@ import {
   UsageError,
 } from "../flags/usage_error.ts";
 import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
-import { given, listenAt } from "../flags/given.ts";
+import { given } from "../../platform/documents/given.ts";
+import { listenAt } from "../flags/addresses.ts";
 
 /** In the order in which the help shows them. */
 export const KUBELET_FLAGS = inGroup("Kubelets (docs/kubernetes.md)", {

@@ -18,7 +18,7 @@ import {
   KUBERNETES_FLAGS,
   PROFILING_FLAGS,
 } from "../flags/program_flags.ts";
-import { given } from "../flags/given.ts";
+import { given } from "../../platform/documents/given.ts";
 
 const KUBE_FLAGS = inGroup(KUBERNETES, {
   "agent-namespace": flag.word("NAMESPACE", {

@@ -14,7 +14,8 @@ import type {
 } from "../../server/options.ts";
 import { adminRemoteOptions } from "./admin_remote.ts";
 import { adminAccess } from "../flags/program_flags.ts";
-import { anyGiven, given, listenAt } from "../flags/given.ts";
+import { anyGiven, given } from "../../platform/documents/given.ts";
+import { listenAt } from "../flags/addresses.ts";
 import {
   keyPair,
   orMistake,

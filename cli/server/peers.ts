@@ -11,7 +11,7 @@ import { PEER_TIMEOUT_MS } from "../../neighbours/store/ephemerals.ts";
 import { formatHostPort, parseHostPort } from "../flags/addresses.ts";
 import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { unusable, UsageError } from "../flags/usage_error.ts";
-import { given } from "../flags/given.ts";
+import { given } from "../../platform/documents/given.ts";
 
 /** Less, and a pause of the machine looks like its end. */
 const TIMEOUT_LEAST_MS = 2_000;

@@ -25,7 +25,7 @@ import { parseHostPort } from "../flags/addresses.ts";
 import { AGENT_FLAGS, rulesOf } from "../agent/flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
 import type { YURTTUNNEL_AGENT_FLAGS } from "./flags.ts";
-import { given } from "../flags/given.ts";
+import { given } from "../../platform/documents/given.ts";
 
 /** A kubelet's own, which has the rights that are needed. */
 const KUBELET_KUBECONFIG = "/etc/kubernetes/kubelet.conf";

@@ -31,7 +31,7 @@ import {
   type ServicePort,
   type Via,
 } from "./model/model.ts";
-import { withoutAbsent } from "./model/plain_data.ts";
+import { given } from "../../platform/documents/given.ts";
 import { checkEndpoints, checkService } from "./model/validate.ts";
 
 /** What no catalog may hold; the rest of a sentence. */
@@ -86,7 +86,7 @@ function portOf(
   const routes = rest.routes?.map((
     { host, prefix = "", headers, to = [] },
   ) => ({
-    ...withoutAbsent({
+    ...given({
       host,
       headers: headers?.map(({ name = "", value = "" }) => ({ name, value })),
     }),
@@ -97,11 +97,11 @@ function portOf(
   }));
   return {
     ...{ name, port, protocol: word("protocol", protocol, PROTOCOLS) },
-    ...withoutAbsent({
+    ...given({
       appProtocol: rest.appProtocol,
       routes,
       listen: listen && {
-        ...withoutAbsent({ host: listen.host }),
+        ...given({ host: listen.host }),
         port: listen.port ?? 0,
       },
     }),
@@ -112,7 +112,7 @@ function policyOf(
   { balance, onEndpointRemoved, onEndpointDown, health, ...rest }:
     TunnelService_Policy,
 ): ServicePolicy {
-  return withoutAbsent({
+  return given({
     ...rest,
     balance: balance === undefined
       ? undefined
@@ -133,7 +133,7 @@ function healthOf(
 ): HealthCheck | undefined {
   const { host, tls, intervalMs = 0, timeoutMs = 0, ...more } = rest;
   const times = { ...more, intervalMs, timeoutMs } as const;
-  const asked = withoutAbsent({ host, tls });
+  const asked = given({ host, tls });
   switch (kind) {
     case "tcp":
       return { kind, ...times } as HealthCheck;
@@ -142,7 +142,7 @@ function healthOf(
     case "http": {
       const ranges = statuses
         ?.map(({ first = 0, last = 0 }) => ({ first, last }));
-      const wanted = withoutAbsent({ statuses: ranges });
+      const wanted = given({ statuses: ranges });
       return { kind, path, ...wanted, ...asked, ...times } as HealthCheck;
     }
   }
@@ -158,7 +158,7 @@ function endpointOf(
     address,
     ports: ports.map(({ name = "", port = 0 }) => ({ name, port })),
     state: word("state", state, STATES),
-    ...withoutAbsent({ node, zone, forZones }),
+    ...given({ node, zone, forZones }),
     weight,
     via: viaOf(via),
   };

@@ -28,7 +28,7 @@ import { openAddressFile } from "./addresses/local_address.ts";
 import type { ProxySettings } from "./listeners/proxied_port.ts";
 import type { ServiceListener } from "./listeners/service_listener.ts";
 import { Proxy, type ProxyOptions } from "./ports/proxy.ts";
-import { withoutAbsent } from "../catalog/model/plain_data.ts";
+import { given } from "../../platform/documents/given.ts";
 import { registerProxyMetrics } from "./status/proxy_metrics.ts";
 import { PROXY_STATUS_PATH, proxyStatus } from "./status/proxy_status.ts";
 import { MachineDialer } from "./endpoints/endpoint_dialer.ts";
@@ -82,7 +82,7 @@ export class ServiceProxy {
     this.#catalog = new Catalog({ sources, log, timers, random });
     this.#proxy = new Proxy({
       ...settings,
-      ...withoutAbsent({ numbers: addressFile?.numbers }),
+      ...given({ numbers: addressFile?.numbers }),
       catalog: this.#catalog,
       context: {
         ...settings,
@@ -93,7 +93,7 @@ export class ServiceProxy {
           ...trail === undefined ? [] : [catalogDials(trail)],
         ),
         families: new Families(timers),
-        dialer: new MachineDialer(withoutAbsent({ tunnel, earlyData })),
+        dialer: new MachineDialer(given({ tunnel, earlyData })),
       },
     });
     registerCatalogMetrics(metrics, this.#catalog);

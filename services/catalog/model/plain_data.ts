@@ -40,16 +40,6 @@ export function freeze<T>(value: T): T {
   return value;
 }
 
-/** Leaves out fields without a value; the catalog has only fields with one. */
-export function withoutAbsent<Fields extends object>(
-  fields: Fields,
-): { readonly [Key in keyof Fields]?: Exclude<Fields[Key], undefined> };
-export function withoutAbsent(fields: object): object {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  );
-}
-
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }

@@ -17,7 +17,7 @@ import type {
   Protocol,
   Via,
 } from "../../catalog/model/model.ts";
-import { withoutAbsent } from "../../catalog/model/plain_data.ts";
+import { given } from "../../../platform/documents/given.ts";
 import type { Backend } from "../balancer/backend.ts";
 import type { PortCounts } from "../listeners/proxied_port.ts";
 import type { Balancer } from "../balancer/balancer.ts";
@@ -124,7 +124,7 @@ export function proxyStatus(
     version: catalog.snapshot.version,
     isSynced: catalog.isSynced,
     sources: catalog.status,
-    ...withoutAbsent({ discovery }),
+    ...given({ discovery }),
     services: portStatuses(proxy, service),
     total: served.size,
     draining: drainingLoad,
@@ -155,7 +155,7 @@ function portStatus(served: ServedPort, of: Proxy): PortStatus {
     protocol,
     number,
     source: origin?.service ?? "",
-    ...withoutAbsent({
+    ...given({
       listening,
       displacedBy: of.displacedBy(port),
       problem: clipped(served.problem ?? listener.problem),
@@ -163,10 +163,10 @@ function portStatus(served: ServedPort, of: Proxy): PortStatus {
     }),
     balance: balancer.policy.balance,
     affinity: balancer.policy.affinity.kind,
-    ...withoutAbsent({ affinityClients: balancer.affinityClients }),
+    ...given({ affinityClients: balancer.affinityClients }),
     open: proxy.load,
     ...counts,
-    ...withoutAbsent({ lastError: clipped(port.lastError) }),
+    ...given({ lastError: clipped(port.lastError) }),
     endpoints: [...balancer.backends]
       .map((backend) => endpointStatus(backend, balancer)),
   };
@@ -191,7 +191,7 @@ function endpointStatus(
     failures: backend.failuresTotal,
     bytesSent: backend.bytesSent,
     bytesReceived: backend.bytesReceived,
-    ...withoutAbsent({
+    ...given({
       ...{ node, zone },
       why: clipped(why),
       lastError: clipped(backend.lastError),

@@ -27,7 +27,7 @@ import {
   type ServicePort,
   type StatusRange,
 } from "../../model/model.ts";
-import { withoutAbsent } from "../../model/plain_data.ts";
+import { given } from "../../../../platform/documents/given.ts";
 
 /** The default of a health check. */
 const INTERVAL_MS = 10_000;
@@ -85,16 +85,16 @@ const HEALTH: Shape<HealthCheck> = as(
     const common = {
       intervalMs: interval ?? INTERVAL_MS,
       timeoutMs: timeout ?? TIMEOUT_MS,
-      ...withoutAbsent({ port, rise, fall }),
+      ...given({ port, rise, fall }),
     };
     if (http !== undefined) {
       const { path = "/", host, status: statuses, tls } = http;
-      const more = withoutAbsent({ host, statuses, tls });
+      const more = given({ host, statuses, tls });
       return { kind: "http", path, ...more, ...common };
     }
     if (grpc !== undefined) {
       const { service = "", host, tls } = grpc;
-      const more = withoutAbsent({ host, tls });
+      const more = given({ host, tls });
       return { kind: "grpc", service, ...more, ...common };
     }
     return { kind: "tcp", ...common };
@@ -137,14 +137,14 @@ const UNITS: ReadonlyMap<string, string> = new Map(Object.entries({
 
 export const SERVICE_POLICY: Shape<ServicePolicy> = as(
   map(FIELDS),
-  ({ ejection, ...given }) =>
-    withoutAbsent({
+  ({ ejection, ...rest }) =>
+    given({
       ...Object.fromEntries(
-        Object.entries(given).map((
+        Object.entries(rest).map((
           [name, value],
         ) => [UNITS.get(name) ?? name, value]),
       ),
-      ejection: ejection && withoutAbsent({
+      ejection: ejection && given({
         failures: ejection.failures,
         timeMs: ejection.time,
       }),

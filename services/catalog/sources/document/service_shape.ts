@@ -44,7 +44,7 @@ import {
   type Via,
   WEIGHT_MAX,
 } from "../../model/model.ts";
-import { withoutAbsent } from "../../model/plain_data.ts";
+import { given } from "../../../../platform/documents/given.ts";
 import {
   canonicalAddress,
   CATALOG_ENDPOINTS_MAX,
@@ -191,7 +191,7 @@ function portOf(
     name,
     port,
     protocol,
-    ...withoutAbsent({
+    ...given({
       appProtocol,
       routes: routes?.map((route) => routeOf(route, namespace)),
       listen,
@@ -205,7 +205,7 @@ function routeOf(
   namespace: string,
 ): Route {
   return {
-    ...withoutAbsent({
+    ...given({
       host: host?.toLowerCase(),
       headers: headers === undefined || headers.size === 0
         ? undefined
@@ -237,7 +237,7 @@ export function endpointOf(
   ...inside: DocumentPath
 ): Endpoint | undefined {
   const ports = portsOf(given, of, at, ...inside);
-  // Not `withoutAbsent`: of these there are tens of thousands.
+  // Not `given`: of these there are tens of thousands.
   return ports && {
     address: given.address,
     ports,

@@ -1,10 +1,9 @@
 /**
- * What flags say, as options: what no flag says is absent in them.
+ * Objects that have no field without a value: what no flag and no document says
+ * is absent in them.
  *
  * @module
  */
-
-import type { ListenAddress } from "../../net/listen/listeners.ts";
 
 /** Fields that may be `undefined` are absent then. */
 export type Given<T> =
@@ -28,13 +27,4 @@ export function given<const T extends object>(fields: T): Given<T> {
 export function anyGiven<T extends object>(fields: T): Given<T> | undefined {
   const there = given(fields);
   return Object.keys(there).length === 0 ? undefined : there;
-}
-
-/** The address that two flags say. */
-export function listenAt<Host extends string, Port extends string>(
-  flags: Readonly<Record<Host, string> & Record<Port, number>>,
-  host: Host,
-  port: Port,
-): ListenAddress {
-  return { hostname: flags[host], port: flags[port] };
 }
