@@ -44,38 +44,49 @@ export type AccessLine = (
 ) => string;
 
 export const ACCESS_LINES: Readonly<Record<AccessFormat, AccessLine>> = {
-  json: jsonLine,
-  text: textLine,
+  json: fieldsLine({
+    ...{ first: '{"time":"', second: '"', last: "}\n" },
+    ...{ before: ',"', between: '":', text: json },
+  }),
+  text: fieldsLine({
+    ...{ first: "", second: "", last: "\n" },
+    ...{ before: " ", between: "=", text: plain },
+  }),
   common: commonLine,
 };
 
-function jsonLine(
-  connection: ConnectionRecord,
-  time: LineTime,
-  endMs: number,
-): string {
-  const { facts, bytesToTarget, bytesFromTarget, end } = connection;
-  const { id, who, from, node, forwardedTo, service, target } = facts;
-  let line = `{"time":"${isoTime(time, endMs)}"`;
-  if (id !== undefined) line += `,"id":"${id}"`;
-  line += `,"status":${statusOf(connection)}`;
-  if (who !== undefined) line += `,"who":${json(who)}`;
-  if (from !== undefined) line += `,"from":${json(from)}`;
-  if (node !== undefined) line += `,"node":${json(node)}`;
-  if (forwardedTo !== undefined) {
-    line += `,"forwardedTo":${json(forwardedTo)}`;
-  }
-  if (service !== undefined) line += `,"service":${json(service)}`;
-  if (target !== undefined) {
-    const { protocol, address } = target;
-    line += `,"protocol":${json(protocol)},"target":${json(address)}`;
-  }
-  line += `,"end":"${end.kind}"`;
-  if (end.kind !== "clean") line += `,"reason":${json(reasonOf(end))}`;
-  return line + `,"bytesToTarget":${bytesToTarget}` +
-    `,"bytesFromTarget":${bytesFromTarget}` +
-    `,"dialMs":${dialMs(connection, endMs)}` +
-    `,"durationMs":${durationMs(connection, endMs)}}\n`;
+/** What a format puts around the time, and around each name and value. */
+interface FieldStyle {
+  readonly first: string;
+  readonly second: string;
+  readonly last: string;
+  readonly before: string;
+  readonly between: string;
+  readonly text: (value: string) => string;
+}
+
+/** A line of names and values. */
+function fieldsLine(
+  { first, second, last, before, between, text }: FieldStyle,
+): AccessLine {
+  const number = (name: string, value: number) =>
+    `${before}${name}${between}${value}`;
+  const words = (name: string, value: string | undefined) =>
+    value === undefined ? "" : `${before}${name}${between}${text(value)}`;
+  return (connection, time, endMs) => {
+    const { facts, bytesToTarget, bytesFromTarget, end } = connection;
+    const { id, who, from, node, forwardedTo, service, target } = facts;
+    return first + isoTime(time, endMs) + second + words("id", id) +
+      number("status", statusOf(connection)) + words("who", who) +
+      words("from", from) + words("node", node) +
+      words("forwardedTo", forwardedTo) + words("service", service) +
+      words("protocol", target?.protocol) + words("target", target?.address) +
+      words("end", end.kind) + words("reason", reasonOf(end)) +
+      number("bytesToTarget", bytesToTarget) +
+      number("bytesFromTarget", bytesFromTarget) +
+      number("dialMs", dialMs(connection, endMs)) +
+      number("durationMs", durationMs(connection, endMs)) + last;
+  };
 }
 
 const PLAIN_JSON = /^[ !#-[\]-~]*$/;
@@ -83,33 +94,6 @@ const PLAIN_JSON = /^[ !#-[\]-~]*$/;
 function json(value: string): string {
   const text = clipped(value, TEXT_LENGTH_MAX);
   return PLAIN_JSON.test(text) ? `"${text}"` : JSON.stringify(text);
-}
-
-function textLine(
-  connection: ConnectionRecord,
-  time: LineTime,
-  endMs: number,
-): string {
-  const { facts, bytesToTarget, bytesFromTarget, end } = connection;
-  const { id, who, from, node, forwardedTo, service, target } = facts;
-  let line = isoTime(time, endMs);
-  if (id !== undefined) line += ` id=${id}`;
-  line += ` status=${statusOf(connection)}`;
-  if (who !== undefined) line += ` who=${plain(who)}`;
-  if (from !== undefined) line += ` from=${plain(from)}`;
-  if (node !== undefined) line += ` node=${plain(node)}`;
-  if (forwardedTo !== undefined) line += ` forwardedTo=${plain(forwardedTo)}`;
-  if (service !== undefined) line += ` service=${plain(service)}`;
-  if (target !== undefined) {
-    const { protocol, address } = target;
-    line += ` protocol=${plain(protocol)} target=${plain(address)}`;
-  }
-  line += ` end=${end.kind}`;
-  if (end.kind !== "clean") line += ` reason=${plain(reasonOf(end))}`;
-  return line + ` bytesToTarget=${bytesToTarget}` +
-    ` bytesFromTarget=${bytesFromTarget}` +
-    ` dialMs=${dialMs(connection, endMs)}` +
-    ` durationMs=${durationMs(connection, endMs)}\n`;
 }
 
 /** Characters that logfmt allows without quotes. */
@@ -185,8 +169,8 @@ function statusOf({ end }: ConnectionRecord): number {
   return dialFailureStatus(new DialError(end.reason, end.message));
 }
 
-function reasonOf(end: ConnectionRecord["end"]): string {
-  if (end.kind === "clean") return "";
+function reasonOf(end: ConnectionRecord["end"]): string | undefined {
+  if (end.kind === "clean") return undefined;
   return end.kind === "failed" ? end.message : end.reason;
 }
 

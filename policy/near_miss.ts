@@ -25,19 +25,6 @@ export interface NearMiss {
   readonly misses: readonly string[];
 }
 
-/** Of two equally near rules, the first in the list. */
-export function nearestOf(
-  candidates: readonly NearMiss[],
-): NearMiss | undefined {
-  let best: NearMiss | undefined;
-  for (const one of candidates) {
-    if (best === undefined || one.misses.length < best.misses.length) {
-      best = one;
-    }
-  }
-  return best;
-}
-
 /** What of a rule does not fit a target; nothing, if all does. */
 export function missesOf(rule: Rule, subject: Subject): string[] {
   if (subject.kind === "unreadable") return [subject.problem];

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { missesOf, nearestOf, type NearMiss } from "../../policy/near_miss.ts";
+import { missesOf, type NearMiss } from "../../policy/near_miss.ts";
 import {
   type LabelledRule,
   NOT_ALLOWED,
@@ -174,18 +174,18 @@ export class Policy {
       ? `node ${caller}`
       : callerName(caller);
     const where = nodes.length === 0 ? "no node in particular" : nodes[0]!;
-    return nearestOf(
-      entries.flatMap(({ entry, isAbout }) => {
-        const misses = [
-          isAbout ? [] : [`its entry is not about ${who}`],
-          entry.isAboutNode(nodes) ? [] : [`its entry is not about ${where}`],
-        ].flat();
-        return entry.allow.map((labelled) => ({
-          labelled,
-          misses: [...misses, ...missesOf(labelled.rule, subject)],
-        }));
-      }),
-    );
+    const candidates = entries.flatMap(({ entry, isAbout }) => {
+      const misses = [
+        isAbout ? [] : [`its entry is not about ${who}`],
+        entry.isAboutNode(nodes) ? [] : [`its entry is not about ${where}`],
+      ].flat();
+      return entry.allow.map((labelled) => ({
+        labelled,
+        misses: [...misses, ...missesOf(labelled.rule, subject)],
+      }));
+    });
+    // Of two equally near rules, the first in the file.
+    return candidates.sort((a, b) => a.misses.length - b.misses.length)[0];
   }
 
   /** The place of the rule with this name; see `RuleDecision.rule`. */
