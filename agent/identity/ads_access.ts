@@ -12,11 +12,7 @@ import {
 } from "../../net/channel/server_upstream.ts";
 import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
-import {
-  type Credentials,
-  CredentialsError,
-  type TlsMaterial,
-} from "../../net/tls/trust/credentials.ts";
+import type { Credentials } from "../../net/tls/trust/credentials.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import type { FollowedIdentity } from "./followed_identity.ts";
 
@@ -64,7 +60,8 @@ export function adsUpstreamOf(
     case "files":
       return tlsUpstream({
         addresses,
-        credentials: () => current(access.credentials),
+        // Files may be replaced at any time.
+        credentials: () => access.credentials.latest(),
         serverName,
         proxyEnv,
       });
@@ -80,18 +77,4 @@ export function adsUpstreamOf(
         proxyEnv,
       });
   }
-}
-
-/**
- * Files may be replaced at any time; each connection shows their present
- * content.
- */
-function current(credentials: Credentials): TlsMaterial {
-  try {
-    credentials.reload();
-  } catch (error) {
-    // Usually half of a replacement: the earlier files are used.
-    if (!(error instanceof CredentialsError)) throw error;
-  }
-  return credentials.current;
 }

@@ -72,15 +72,8 @@ function materialOf(files: CredentialFiles, timers: Timers): () => TlsMaterial {
   }
   let readMs = timers.now();
   return () => {
-    if (timers.now() - readMs >= REREAD_MS) {
-      readMs = timers.now();
-      try {
-        credentials.reload();
-      } catch (error) {
-        // Usually half of a replacement: the earlier files are used.
-        if (!(error instanceof CredentialsError)) throw error;
-      }
-    }
-    return credentials.current;
+    if (timers.now() - readMs < REREAD_MS) return credentials.current;
+    readMs = timers.now();
+    return credentials.latest();
   };
 }

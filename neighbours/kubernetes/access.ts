@@ -68,25 +68,17 @@ export class TlsFiles {
 
   /** The last content that could be read. */
   get current(): TlsMaterial {
-    if (this.clock.now() - this.#readMs >= REREAD_MS) this.#readAgain();
-    return this.#credentials.current;
+    const now = this.clock.now();
+    if (now - this.#readMs < REREAD_MS) return this.#credentials.current;
+    this.#readMs = now;
+    // Those that cannot be read are read again in a minute; until then the
+    // earlier ones are used unless the API server refuses them.
+    return this.#credentials.latest();
   }
 
   /** The next look reads the files. */
   expire(): void {
     this.#readMs = -Infinity;
-  }
-
-  #readAgain(): void {
-    this.#readMs = this.clock.now();
-    try {
-      this.#credentials.reload();
-    } catch (error) {
-      // Usually half of a replacement: the files are read again in a minute,
-      // and until then the earlier ones are used unless the API server refuses
-      // them.
-      if (!(error instanceof CredentialsError)) throw error;
-    }
   }
 }
 

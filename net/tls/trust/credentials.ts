@@ -149,6 +149,19 @@ export class Credentials {
     return true;
   }
 
+  /**
+   * The files' present content; the earlier one while they cannot be read,
+   * usually because half of them is replaced.
+   */
+  latest(): TlsMaterial {
+    try {
+      this.reload();
+    } catch (error) {
+      if (!(error instanceof CredentialsError)) throw error;
+    }
+    return this.current;
+  }
+
   /** Calls `listener` after each change; @returns how to stop that. */
   onChange(listener: (material: TlsMaterial) => void): () => void {
     this.#listeners.add(listener);
