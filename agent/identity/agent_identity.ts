@@ -96,16 +96,7 @@ export class AgentIdentity implements LinkIdentity {
       certificate: known.certificate,
       authorities: known.authorities,
       renew: (means, at) => this.#renew(means, at),
-      observer: {
-        renewed: (means) =>
-          log.event("certificate renewed", { node: this.node, by: means }),
-        failed: (reason, retryMs) =>
-          log.warn(
-            `${reason}; trying again in ${Math.ceil(retryMs / 1000)} s`,
-            { code: "TUN202" },
-            `renewal ${reason}`,
-          ),
-      },
+      ...{ log, node: known.node.name },
     });
   }
 
@@ -402,9 +393,8 @@ function askingOf(
       })),
     ]);
   const calls = new IdentityCalls({
-    servers,
-    serverAddresses,
-    connect: { proxyEnv: proxy },
+    ...{ servers, serverAddresses },
+    proxyEnv: proxy,
   });
   const ask: Asking["ask"] = (question) =>
     enrol({

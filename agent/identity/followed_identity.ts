@@ -13,10 +13,7 @@
 import { messageOf } from "../../platform/errors/error_code.ts";
 import type { NodeIdentity } from "../../client/tunnel_route.ts";
 import type { Connection } from "../../proto/streams/connection.ts";
-import {
-  type ProxyEnvironment,
-  proxyEnvironment,
-} from "../../net/dial/proxy_environment.ts";
+import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import type {
   ResolvedServer,
   ServerAddress,
@@ -57,13 +54,17 @@ const ANSWER_TIMEOUT_MS = 10_000;
 /** How long a program that has finished its work waits for an answer. */
 const SETTLE_MS = 2_000;
 
-interface FollowedIdentityOptions {
+/** The node that has joined, and its servers. */
+interface FollowedNode {
   /** The identity's directory. */
   readonly stateDirectory: string;
   /** None: those where the node has joined. */
-  readonly servers: readonly ServerAddress[];
+  readonly addresses: readonly ServerAddress[];
+}
+
+interface FollowedIdentityTools {
   readonly log: Log;
-  readonly proxyEnv: ProxyEnvironment;
+  readonly environment: (name: string) => string | undefined;
   /** The program ends soon: due renewals are done before anything else. */
   readonly isBrief?: boolean;
 }
@@ -88,7 +89,10 @@ export class FollowedIdentity implements NodeIdentity {
   #problem: string | undefined;
   #asking: Promise<void> | undefined;
 
-  constructor(private readonly options: FollowedIdentityOptions) {}
+  constructor(
+    private readonly node: FollowedNode,
+    private readonly tools: FollowedIdentityTools,
+  ) {}
 
   /** Why certificates keep this node from servers now, if they do. */
   get problem(): string | undefined {
@@ -119,7 +123,7 @@ export class FollowedIdentity implements NodeIdentity {
       if (this.#isStopped) return this.stop();
       const { identity } = this.#opened;
       await identity.ready();
-      if (this.options.isBrief) await identity.renewDue();
+      if (this.tools.isBrief) await identity.renewDue();
     } catch (error) {
       if (this.#opened === undefined) this.#opening = undefined;
       this.#problem = messageOf(error);
@@ -166,11 +170,12 @@ export class FollowedIdentity implements NodeIdentity {
   }
 
   async #open(): Promise<Opened> {
-    const { stateDirectory, servers, log, proxyEnv: proxy } = this.options;
+    const { stateDirectory, addresses: servers } = this.node;
+    const { log, environment } = this.tools;
     // Loaded when wanted: making requests for certificates is a lot of code.
     const { AgentIdentity } = await import("./agent_identity.ts");
     const identity = await AgentIdentity.open({ stateDirectory }, {
-      ...{ log, servers, proxy },
+      ...{ log, servers, proxy: proxyEnvironment(environment) },
       isPatient: true,
     });
     const credentials = Credentials.load(identity.files, "by itself");
@@ -208,29 +213,4 @@ export class FollowedIdentity implements NodeIdentity {
       if (!(error instanceof GrpcError)) throw error;
     }
   }
-}
-
-/**
- * The identity of a node that has joined, for a command that goes in its name.
- * Nothing is read before the first connection.
- */
-export function followIdentity(
-  { stateDirectory, addresses }: {
-    readonly stateDirectory: string;
-    readonly addresses: readonly ServerAddress[];
-  },
-  { log, environment, isBrief = false }: {
-    readonly log: Log;
-    readonly environment: (name: string) => string | undefined;
-    /** See {@linkcode FollowedIdentityOptions}. */
-    readonly isBrief?: boolean;
-  },
-): FollowedIdentity {
-  return new FollowedIdentity({
-    stateDirectory,
-    servers: addresses,
-    log,
-    proxyEnv: proxyEnvironment(environment),
-    isBrief,
-  });
 }

@@ -6,10 +6,8 @@
  * @module
  */
 
-import {
-  shownCertificates,
-  type TlsConnectOptions,
-} from "../../net/dial/server_connect.ts";
+import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
+import { shownCertificates } from "../../net/dial/server_connect.ts";
 import { type UnaryCaller, withCaller } from "../../net/channel/grpc_call.ts";
 import { P256, PkiError } from "../../platform/pki/key_pair.ts";
 import {
@@ -64,8 +62,7 @@ interface IdentityCallsOptions {
   /** The addresses of calls, for an observer. */
   readonly servers: readonly ServerAddress[];
   readonly serverAddresses: ServerAddresses;
-  /** See `connectTls`. */
-  readonly connect: Pick<TlsConnectOptions, "proxyEnv">;
+  readonly proxyEnv: ProxyEnvironment;
 }
 
 export class IdentityCalls {
@@ -92,15 +89,11 @@ export class IdentityCalls {
     const software = `tunnel/${VERSION}`;
     const request = JoinRequest.encode({ token, node, csr, software });
     return await this.options.serverAddresses.connect(async (place) => {
-      const to = {
-        ...this.options.connect,
-        ...place,
-        serverName: TUNNEL_SERVER_NAME,
-        timeoutMs: CONNECT_TIMEOUT_MS,
-      };
-      const ca = await pinnedAuthority({ ...to, alpn: ["h2"] }, authorityPin);
-      const credentials = { cert: "", key: "", ca };
-      return await ask({ ...to, credentials }, IDENTITY_METHODS.join, request);
+      const to = { ...this.#to(place), alpn: ["h2"] };
+      const ca = await pinnedAuthority(to, authorityPin);
+      return await this.#ask(place, { cert: "", key: "", ca }, async (call) => {
+        return decodeAnswer(await call(IDENTITY_METHODS.join, request));
+      });
     }, (error) => error instanceof PinError || isConnecting(error));
   }
 
@@ -154,20 +147,29 @@ export class IdentityCalls {
     use: (call: UnaryCaller) => Promise<Result>,
     at?: ResolvedServer,
   ): Promise<Result> {
-    const { serverAddresses, connect } = this.options;
-    const ask = (place: ResolvedServer) =>
-      withCaller({
-        connect: {
-          ...connect,
-          ...place,
-          credentials,
-          serverName: TUNNEL_SERVER_NAME,
-          timeoutMs: CONNECT_TIMEOUT_MS,
-        },
-        timeoutMs: ANSWER_TIMEOUT_MS,
-        messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX,
-      }, use);
-    return at === undefined ? serverAddresses.connect(ask) : ask(at);
+    const ask = (place: ResolvedServer) => this.#ask(place, credentials, use);
+    return at === undefined
+      ? this.options.serverAddresses.connect(ask)
+      : ask(at);
+  }
+
+  #ask<Result>(
+    place: ResolvedServer,
+    credentials: TlsMaterial,
+    use: (call: UnaryCaller) => Promise<Result>,
+  ): Promise<Result> {
+    return withCaller({
+      connect: { ...this.#to(place), credentials },
+      timeoutMs: ANSWER_TIMEOUT_MS,
+      messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX,
+    }, use);
+  }
+
+  #to(place: ResolvedServer) {
+    return {
+      ...{ proxyEnv: this.options.proxyEnv, ...place },
+      ...{ serverName: TUNNEL_SERVER_NAME, timeoutMs: CONNECT_TIMEOUT_MS },
+    };
   }
 }
 
@@ -182,18 +184,6 @@ async function signingRequest(
     "../../platform/pki/signing_request.ts"
   );
   return await makeSigningRequest(keys);
-}
-
-function ask(
-  connect: Omit<TlsConnectOptions, "alpn">,
-  path: string,
-  request: Uint8Array,
-): Promise<EnrolmentOutcome> {
-  return withCaller({
-    connect,
-    timeoutMs: ANSWER_TIMEOUT_MS,
-    messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX,
-  }, async (call) => decodeAnswer(await call(path, request)));
 }
 
 /** @throws {PkiError} When a newer server says something else. */

@@ -15,6 +15,7 @@ import {
   isSignedBy,
   RENEWAL_FRACTION,
 } from "../../platform/pki/certificate.ts";
+import type { Log } from "../../platform/log/log.ts";
 import { Backoff } from "../../proto/sync/backoff.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import { keyOf, type ResolvedServer } from "../../net/dial/server_addresses.ts";
@@ -54,7 +55,9 @@ interface RenewerOptions {
    * @param at The one server to ask; absent: any.
    */
   renew(means: RenewalMeans, at?: ResolvedServer): Promise<Renewed>;
-  readonly observer: RenewalObserver;
+  readonly log: Pick<Log, "event" | "warn">;
+  /** The node's name, for the log. */
+  readonly node: string;
 }
 
 /** The result of a renewal. */
@@ -63,13 +66,6 @@ export interface Renewed {
   readonly isOthers?: boolean;
   readonly certificate: CertificateFacts;
   readonly authorities: readonly CertificateFacts[];
-}
-
-/** What happens to the certificate. For the log. */
-interface RenewalObserver {
-  renewed(means: RenewalMeans): void;
-  /** It is tried again in `retryMs`. */
-  failed(reason: string, retryMs: number): void;
 }
 
 export class Renewer {
@@ -263,7 +259,12 @@ export class Renewer {
     const isExpired = hasExpired(this.#held, at);
     this.#run(isExpired ? "proof" : "certificate").catch((error) => {
       const retryMs = this.#retryMs! - this.options.timers.now();
-      this.options.observer.failed(sentenceOf(error), retryMs);
+      const reason = sentenceOf(error);
+      this.options.log.warn(
+        `${reason}; trying again in ${Math.ceil(retryMs / 1000)} s`,
+        { code: "TUN202" },
+        `renewal ${reason}`,
+      );
     });
   }
 
@@ -283,7 +284,7 @@ export class Renewer {
   }
 
   async #renew(means: RenewalMeans, at?: ResolvedServer): Promise<void> {
-    const { renew, random, observer } = this.options;
+    const { renew, random, log, node } = this.options;
     let used = means;
     let renewed: Renewed;
     try {
@@ -303,7 +304,8 @@ export class Renewer {
     this.#authorities = renewed.authorities;
     this.#settled();
     this.#expectReissue();
-    if (!renewed.isOthers) observer.renewed(used);
+    if (renewed.isOthers) return;
+    log.event("certificate renewed", { node, by: used });
   }
 
   /** There is a new certificate: plans for the earlier one are dropped. */

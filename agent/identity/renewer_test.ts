@@ -87,10 +87,11 @@ class World {
         this.asked.push(at?.host);
         return this.#renew(means);
       },
-      observer: {
-        renewed: (means) => this.log.push(`renewed by ${means}`),
-        failed: (reason) => this.log.push(reason),
+      log: {
+        event: (_message, { by } = {}) => this.log.push(`renewed by ${by}`),
+        warn: (message) => this.log.push(message.split(";", 1)[0]!),
       },
+      node: "edge-7",
     });
   }
 

@@ -155,10 +155,7 @@ function learnedOf(
   const known = identity?.learnedServers;
   return {
     addressOf({ address }) {
-      const place = {
-        host: hostOf(address),
-        port: portOf(address),
-      };
+      const place = { host: hostOf(address), port: portOf(address) };
       const connector = connectorOf(parts, [place], names);
       return {
         name: address,

@@ -9,18 +9,16 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { programInfo } from "../../net/admin/own_facts.ts";
 import type { ShowNode } from "../node_facts.ts";
 import { proxyWarnings } from "../../services/proxy/status/proxy_summary.ts";
-import type { AdminRoute } from "../../net/admin/admin_api.ts";
 import type { TermSource } from "../../net/tls/trust/expiry.ts";
 import type { ConfigAnswer } from "../../proto/admin/list_answers.ts";
-import { actionLog } from "../../net/admin/admin_api.ts";
+import { actionLog, type AdminRoute } from "../../net/admin/admin_api.ts";
 import { metaHandler } from "../../net/admin/http_endpoints.ts";
 import {
   type AdminAccess,
   type AdminPort,
   apiBeside,
 } from "../../net/listen/admin_port.ts";
-import { Program } from "../../net/program/program.ts";
-import type { HandoverFields } from "../../net/handover/packet_socket.ts";
+import { Program, type Replaceable } from "../../net/program/program.ts";
 import type { ListenAddress } from "../../net/listen/listeners.ts";
 import type { AccessLogOptions } from "../../policy/access_log.ts";
 import type { AuditLogOptions } from "../../policy/audit_log.ts";
@@ -58,35 +56,13 @@ export interface NodeProxyOptions extends ServiceProxyOptions {
 }
 
 /** One that is up. */
-export interface RunningProxy {
+export interface RunningProxy extends Replaceable {
   /** The address of its health port. */
   readonly admin: string;
   /** The addresses of the relays, if there are any. */
   readonly relay: { readonly xds?: string; readonly connect?: string };
-  /** Settles when everything is closed. */
-  readonly finished: Promise<void>;
   /** Settles when all that is known of is served, or everything is closed. */
   whenReady(): Promise<void>;
-  /** It was asked to end, or another process serves. */
-  readonly isDraining: boolean;
-  /**
-   * Ends when no connection is open, or at its timeout; new clients are served
-   * until then.
-   */
-  shutdown(why?: string): void;
-  /** See `Replaceable.awaitSuccessor`. */
-  awaitSuccessor(ms: number): void;
-  /** Another process serves: what runs goes on for a while. */
-  handedOver(pid: number): void;
-  /** See `Replaceable`. */
-  readonly memory: Iterable<HandoverFields>;
-  recall(part: HandoverFields): void;
-  /** See `Replaceable.successorEnded`. */
-  successorEnded(): void;
-  /** Ends at once. */
-  stop(reason: string): void;
-  /** Reads all sources again. */
-  reload(): void;
 }
 
 /**

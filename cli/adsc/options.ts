@@ -16,7 +16,7 @@ import {
   type AdsAccess,
   adsUpstreamOf,
 } from "../../agent/identity/ads_access.ts";
-import { followIdentity } from "../../agent/identity/followed_identity.ts";
+import { FollowedIdentity } from "../../agent/identity/followed_identity.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
@@ -150,7 +150,7 @@ function upstreamOf(
   return adsUpstreamOf(access, {
     proxyEnv: proxyEnvironment(environment),
     ...(access.kind === "joined" &&
-      { identity: followIdentity(access, { log, environment }) }),
+      { identity: new FollowedIdentity(access, { log, environment }) }),
     ...(serverName !== "" && { serverName }),
   });
 }

@@ -16,7 +16,7 @@ import {
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import { keyPair, orMistake, UsageError } from "./usage_error.ts";
 import { parseAgentServer, parseServerList } from "./addresses.ts";
-import { followIdentity } from "../../agent/identity/followed_identity.ts";
+import { FollowedIdentity } from "../../agent/identity/followed_identity.ts";
 import { given } from "../../platform/documents/given.ts";
 import type { FlagSources, GivenValues } from "./read_flags.ts";
 import {
@@ -114,7 +114,7 @@ function routeAsJoined(
     );
   }
   const found = addresses ?? joinedServers(root, readFile);
-  const identity = log === undefined ? undefined : followIdentity(
+  const identity = log === undefined ? undefined : new FollowedIdentity(
     { stateDirectory: root, addresses: found },
     { log: log(), environment, isBrief },
   );

@@ -7,7 +7,7 @@
 import { accessLog, auditOptions } from "../flags/access_log_flags.ts";
 import { openAddressFile } from "../../services/proxy/addresses/local_address.ts";
 import { discoverySource } from "../../agent/proxy/discovery_source.ts";
-import { followIdentity } from "../../agent/identity/followed_identity.ts";
+import { FollowedIdentity } from "../../agent/identity/followed_identity.ts";
 import { proxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import {
   type LocalAddresses,
@@ -62,7 +62,7 @@ export function proxyOptions(
   const addresses = localAddresses(reading);
   const access = discoveryAccess(values, context);
   const identity = access?.kind === "joined"
-    ? followIdentity(access, { log, environment: context.environment })
+    ? new FollowedIdentity(access, { log, environment: context.environment })
     : undefined;
   const logged = { ...context, log: () => log };
   const route = proxyRoute(reading, logged, access, identity);

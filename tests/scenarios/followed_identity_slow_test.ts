@@ -36,12 +36,10 @@ function write(machine: Machine, name: string, text: string): Promise<void> {
 /** The upstream of a program on a machine that has joined. */
 function follow(rig: IdentityRig, machine: Machine) {
   const addresses = [{ host: "127.0.0.1", port: rig.tunnel.agentPort }];
-  const identity = new FollowedIdentity({
-    stateDirectory: machine.stateDirectory,
-    servers: addresses,
-    log: new RecordedLog(),
-    proxyEnv: {},
-  });
+  const identity = new FollowedIdentity(
+    { stateDirectory: machine.stateDirectory, addresses },
+    { log: new RecordedLog(), environment: () => undefined },
+  );
   const upstream = tlsUpstream({
     addresses,
     identity,
@@ -115,9 +113,10 @@ Deno.test("two programs of one node renew once", async () => {
   const programs = Array.from({ length: 4 }, () =>
     new FollowedIdentity({
       stateDirectory: machine.stateDirectory,
-      servers: [{ host: "127.0.0.1", port: rig.tunnel.agentPort }],
+      addresses: [{ host: "127.0.0.1", port: rig.tunnel.agentPort }],
+    }, {
       log: new RecordedLog(),
-      proxyEnv: {},
+      environment: () => undefined,
       isBrief: true,
     }));
   const { bundle } = await rig.authorities();

@@ -26,6 +26,8 @@ import {
   CLOCK_SKEW_MS,
 } from "../../../platform/pki/certificate.ts";
 import { certificateContents } from "../../../platform/pki/certificate_contents.ts";
+import { lineKey } from "../../../platform/log/line_key.ts";
+import type { Log } from "../../../platform/log/log.ts";
 import { canonicalIp } from "../../../proto/peer/ip_address.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import {
@@ -50,17 +52,6 @@ export const RETRY_FIRST_MS = 1_000;
 
 const NOT_ASKED = "no certificate was asked for yet";
 
-/** What happens to the certificate. For the log. */
-export interface CsrObserver {
-  /** The API server is asked for the first one; its answer may take long. */
-  asking(): void;
-  /** An operator must approve the request of that name. */
-  pending(name: string): void;
-  obtained(leaf: CertificateFacts): void;
-  failed(reason: string, retryMs: number): void;
-  warn(message: string): void;
-}
-
 interface CsrCertificateOptions {
   readonly files: CertificateFiles;
   readonly spec: CertificateSpec;
@@ -80,7 +71,7 @@ interface CsrCertificateOptions {
   readonly now: () => number;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  readonly observer: CsrObserver;
+  readonly log: Pick<Log, "event" | "info" | "warn">;
 }
 
 export class CsrCertificate {
@@ -127,7 +118,7 @@ export class CsrCertificate {
   }
 
   async #run(): Promise<void> {
-    const { timers, random, observer } = this.options;
+    const { timers, random, log } = this.options;
     await this.#load();
     await supervise<string>({
       timers,
@@ -142,7 +133,11 @@ export class CsrCertificate {
       },
       onProblem: (problem, retryMs) => {
         this.#problem = problem;
-        observer.failed(problem, retryMs);
+        log.warn(
+          `${problem}; trying again in ${Math.round(retryMs)} ms`,
+          { code: "TUN202" },
+          problem,
+        );
       },
     });
   }
@@ -153,7 +148,7 @@ export class CsrCertificate {
     if (waitMs > 0) return { afterMs: Math.min(waitMs, CSR_LOOK_MS) };
     if (this.#problem === NOT_ASKED) {
       this.#problem = "the API server has not answered yet";
-      this.options.observer.asking();
+      this.options.log.event("asking the cluster for a certificate");
     }
     await this.#obtain();
     run.succeeded();
@@ -161,21 +156,25 @@ export class CsrCertificate {
   }
 
   async #load(): Promise<void> {
-    const { files, spec, observer, random } = this.options;
+    const { files, spec, random } = this.options;
     const stored = await files.read();
     if (stored.kind === "none") return;
     if (stored.kind === "damaged") {
-      return observer.warn(`${stored.why}; asking for a new certificate`);
+      return this.#warn(`${stored.why}; asking for a new certificate`);
     }
     const { leaf } = stored;
     const strange = differenceOf(leaf, spec);
     if (strange !== undefined) {
       this.#isForOthers = true;
-      observer.warn(
+      this.#warn(
         `the certificate in ${files.current} ${strange}; asking for a new one`,
       );
     }
     this.#hold({ facts: leaf, share: random() });
+  }
+
+  #warn(message: string): void {
+    this.options.log.warn(message, { code: "TUN906" }, lineKey(message));
   }
 
   #hold(held: HeldCertificate): void {
@@ -191,14 +190,16 @@ export class CsrCertificate {
   }
 
   async #obtain(): Promise<void> {
-    const { files, request, random, observer } = this.options;
+    const { files, request, random, log } = this.options;
     const { keys, isNew } = await files.pendingKeys();
     this.#madeKeys ||= isNew;
     let chain: readonly CertificateFacts[];
     try {
       chain = await request(keys, this.#stopping.signal, (name) => {
         this.#problem = `CertificateSigningRequest ${name} waits for approval`;
-        observer.pending(name);
+        log.event("a certificate was requested; an operator must approve it", {
+          request: name,
+        });
       });
       // A certificate for a new key cannot be old, whatever the clock here
       // says.
@@ -224,7 +225,9 @@ export class CsrCertificate {
       obtained,
       share: random(),
     });
-    observer.obtained(leaf!);
+    log.info("the cluster has issued a certificate", {
+      until: new Date(leaf!.notAfterMs).toISOString(),
+    });
   }
 
   #moment(): ClockReading {

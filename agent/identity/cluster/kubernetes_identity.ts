@@ -18,9 +18,7 @@ import {
   connectKubernetes,
   type KubernetesOptions,
 } from "../../../neighbours/kubernetes/connect.ts";
-import { lineKey } from "../../../platform/log/line_key.ts";
 import type { Log } from "../../../platform/log/log.ts";
-import type { CertificateFacts } from "../../../platform/pki/certificate.ts";
 import type { ServerAddress } from "../../../net/dial/server_addresses.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import {
@@ -30,7 +28,7 @@ import {
 } from "../../../net/tls/trust/credentials.ts";
 import type { LinkIdentity } from "../enrolment_error.ts";
 import { CertificateFiles } from "./certificate_files.ts";
-import { CsrCertificate, type CsrObserver } from "./csr_certificate.ts";
+import { CsrCertificate } from "./csr_certificate.ts";
 import {
   type DiscoveryOptions,
   ServiceDiscovery,
@@ -62,27 +60,24 @@ export class KubernetesIdentity implements LinkIdentity {
       files: this.#store,
       spec,
       request: (keys, signal, onPending) =>
-        this.#request(keys, spec, signal, onPending),
+        requestCertificate(keys, spec, {
+          client: this.#asked,
+          timers: systemTimers,
+          random: Math.random,
+          ...{ signal, onPending },
+        }),
       onKept: () => this.#reload(),
       timers: systemTimers,
       now: Date.now,
       random: Math.random,
-      observer: observerOf(log),
+      log,
     });
     this.#discovery = discovery && new ServiceDiscovery({
       ...discovery,
       client: this.#client,
       timers: systemTimers,
       random: Math.random,
-      observer: {
-        moved: (addresses) =>
-          log.event("servers are at these addresses", {
-            addresses: addresses.map(({ host, port }) => `${host} ${port}`)
-              .join(", "),
-          }),
-        warn: (message) =>
-          log.warn(message, { code: "TUN802" }, lineKey(message)),
-      },
+      log,
     });
   }
 
@@ -149,21 +144,6 @@ export class KubernetesIdentity implements LinkIdentity {
     return await this.#discovery?.addresses();
   }
 
-  async #request(
-    keys: CryptoKeyPair,
-    spec: CertificateSpec,
-    signal: AbortSignal,
-    onPending: (name: string) => void,
-  ): Promise<readonly CertificateFacts[]> {
-    return await requestCertificate(keys, spec, {
-      client: this.#asked,
-      timers: systemTimers,
-      random: Math.random,
-      signal,
-      onPending,
-    });
-  }
-
   /**
    * The API server to ask: a node without a certificate may have no other way
    * either.
@@ -213,27 +193,6 @@ export class KubernetesIdentity implements LinkIdentity {
       });
     }
   }
-}
-
-function observerOf(log: Log): CsrObserver {
-  return {
-    asking: () => log.event("asking the cluster for a certificate"),
-    pending: (name) =>
-      log.event("a certificate was requested; an operator must approve it", {
-        request: name,
-      }),
-    obtained: ({ notAfterMs }) =>
-      log.info("the cluster has issued a certificate", {
-        until: new Date(notAfterMs).toISOString(),
-      }),
-    failed: (reason, retryMs) =>
-      log.warn(
-        `${reason}; trying again in ${Math.round(retryMs)} ms`,
-        { code: "TUN202" },
-        reason,
-      ),
-    warn: (message) => log.warn(message, { code: "TUN906" }, lineKey(message)),
-  };
 }
 
 // What an agent that has its certificate from the cluster wants to know, already

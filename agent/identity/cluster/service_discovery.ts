@@ -28,6 +28,8 @@ import {
   SERVICES,
 } from "../../../neighbours/kubernetes/paths.ts";
 import type { ServerAddress } from "../../../net/dial/server_addresses.ts";
+import { lineKey } from "../../../platform/log/line_key.ts";
+import type { Log } from "../../../platform/log/log.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import { findAddresses } from "./service_addresses.ts";
 
@@ -54,11 +56,7 @@ interface ServiceDiscoveryOptions extends DiscoveryOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  readonly observer: {
-    /** Servers are somewhere else than they were. */
-    moved(addresses: readonly ServerAddress[]): void;
-    warn(message: string): void;
-  };
+  readonly log: Pick<Log, "event" | "warn">;
 }
 
 export class ServiceDiscovery {
@@ -191,13 +189,17 @@ export class ServiceDiscovery {
     const isSame = JSON.stringify(addresses) === JSON.stringify(this.#last);
     this.#last = addresses;
     this.#warned = "";
-    if (!isSame) this.options.observer.moved(addresses);
+    if (isSame) return;
+    this.options.log.event("servers are at these addresses", {
+      addresses: addresses.map(({ host, port }) => `${host} ${port}`)
+        .join(", "),
+    });
   }
 
   #warn(message: string): void {
     if (message === this.#warned) return;
     this.#warned = message;
-    this.options.observer.warn(message);
+    this.options.log.warn(message, { code: "TUN802" }, lineKey(message));
   }
 }
 

@@ -49,9 +49,9 @@ class Rig implements AsyncDisposable {
       isInside: false,
       timers: this.timers,
       random: () => 0,
-      observer: {
-        moved: (addresses) =>
-          this.said.add(`moved ${addresses.map(({ host }) => host)}`),
+      log: {
+        event: (_message, { addresses } = {}) =>
+          this.said.add(`moved ${addresses}`.replace(/ \d+$/, "")),
         warn: (message) => this.said.add(`warn ${message}`),
       },
     });
