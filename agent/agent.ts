@@ -23,7 +23,8 @@ import { VERSION } from "../platform/process/version.ts";
 import { newInstanceId } from "../proto/peer/peer_identity.ts";
 import { ReceiveBudget } from "../proto/streams/receive_budget.ts";
 import { TargetDialer } from "./dial/target_dialer.ts";
-import { AgentMetrics, watchBudget } from "./metrics/agent_metrics.ts";
+import { AgentMetrics } from "./metrics/agent_metrics.ts";
+import { watchBudget } from "../platform/metrics/process_metrics.ts";
 import { Announcement } from "./links/announcement.ts";
 import { BenchTargets, isBenchDial } from "./dial/bench_targets.ts";
 import { AgentDrain } from "./drain.ts";
@@ -101,7 +102,7 @@ class Agent {
     const { identity } = environment;
     const { server } = options;
     this.#metrics = new AgentMetrics(metrics);
-    watchBudget(metrics, this.#receiveBudget);
+    watchBudget(metrics, program.prefix, this.#receiveBudget);
     this.#announcement = new Announcement(options, log);
     if (options.config !== undefined) files.add(options.config);
     this.#credentials = files.credentials(
@@ -283,16 +284,13 @@ class Agent {
   }
 
   #createDialer(): TargetDialer {
-    const { liveRules, agentId } = this.options;
+    const { agentId } = this.options;
     const { trail } = this.program;
     const { hasBenchTarget, rules, ...dials } = this.options.dials;
     const bench = new BenchTargets(
-      {
-        agentId,
-        software: `tunnel/${VERSION}`,
-      },
+      { agentId, software: `tunnel/${VERSION}` },
       this.program.timers,
-      hasBenchTarget ? {} : { connectionsMax: 0 },
+      hasBenchTarget ? undefined : 0,
     );
     return new TargetDialer({
       clock: this.program.timers,
@@ -303,14 +301,10 @@ class Agent {
       begin: trail &&
         ((target, id) => trail.begin({ id, node: agentId, target })),
       connect: (target, controller, onDecision) => {
-        const now = liveRules === undefined ? rules : liveRules();
-        if (isBenchDial(target)) return bench.dialBy(target, now, onDecision);
-        return dialTarget(target, {
-          ...dials,
-          rules: now,
-          onDecision,
-          controller,
-        });
+        const how = { ...dials, rules: rules?.(), onDecision, controller };
+        return isBenchDial(target)
+          ? bench.dialBy(target, how.rules, onDecision)
+          : dialTarget(target, how);
       },
     });
   }

@@ -104,18 +104,16 @@ export interface AgentOptions {
   readonly dials: {
     /** Limit on connecting to a target, name resolution included. */
     readonly timeoutMs: number;
-    /** What may be dialed; absent: tcp and udp anywhere. */
-    readonly rules?: RuleSet;
+    /**
+     * What may be dialed, asked for each dial; absent, or nothing: tcp and udp
+     * anywhere.
+     */
+    readonly rules?: () => RuleSet | undefined;
     /** Socket paths that no rule need allow; none by default. */
     readonly allowUnix: readonly string[];
     /** Whether callers that may dial may also measure this agent. */
     readonly hasBenchTarget: boolean;
   };
-
-  /**
-   * Used instead of `dials.rules` when they can change: called for each dial.
-   */
-  readonly liveRules?: () => RuleSet | undefined;
 
   /** What this node serves for others, sent to servers; absent: nothing. */
   readonly services?: readonly AnnouncedService[];

@@ -53,9 +53,9 @@ import { isIpAddress } from "../../proto/peer/ip_address.ts";
 export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
   const { options, links, announcement, proxy } = agent;
   const { conduits, events, files } = agent.program;
-  const { shownFlags, dials, liveRules } = options;
+  const { shownFlags, dials } = options;
   const policy = agentPolicyRoute({
-    rules: () => liveRules === undefined ? dials.rules : liveRules(),
+    rules: () => dials.rules?.(),
     allowUnix: dials.allowUnix,
   });
   const routes = nodeRoutes({

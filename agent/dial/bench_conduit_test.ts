@@ -131,8 +131,7 @@ Deno.test("bench connections are so many at a time", async () => {
 });
 
 Deno.test("an agent that is not to be measured says so", async () => {
-  const options = { connectionsMax: 0 };
-  const targets = new BenchTargets(HOST, new FakeTimers(), options);
+  const targets = new BenchTargets(HOST, new FakeTimers(), 0);
   await assertRejects(() => targets.dial(), DialError, "--bench-target=false");
 });
 

@@ -36,17 +36,14 @@ import { transfer } from "../../proto/transfer/transfer.ts";
 export const BENCH_CONDUITS_MAX = 128;
 
 export class BenchTargets {
-  readonly #connectionsMax: number;
   #open = 0;
 
-  /** @param options.connectionsMax 0: this agent is not to be measured. */
+  /** @param connectionsMax 0: this agent is not to be measured. */
   constructor(
     private readonly host: BenchHost,
     private readonly timers: Timers,
-    options: { readonly connectionsMax?: number } = {},
-  ) {
-    this.#connectionsMax = options.connectionsMax ?? BENCH_CONDUITS_MAX;
-  }
+    private readonly connectionsMax: number = BENCH_CONDUITS_MAX,
+  ) {}
 
   /**
    * A new connection to the target, if rules allow it.
@@ -73,7 +70,7 @@ export class BenchTargets {
    * {DialError} When there are too many.
    */
   dial(): Promise<Conduit> {
-    if (this.#open >= this.#connectionsMax) {
+    if (this.#open >= this.connectionsMax) {
       return Promise.reject(new DialError("endpoint", this.#refusal));
     }
     this.#open++;
@@ -85,9 +82,9 @@ export class BenchTargets {
   }
 
   get #refusal(): string {
-    return this.#connectionsMax === 0
+    return this.connectionsMax === 0
       ? "Cannot bench: this agent runs with --bench-target=false"
-      : `Cannot bench: ${this.#connectionsMax} bench connections are open at ` +
+      : `Cannot bench: ${this.connectionsMax} bench connections are open at ` +
         "this agent; wait until another bench is over";
   }
 }

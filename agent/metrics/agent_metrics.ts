@@ -8,7 +8,6 @@
 import type { MetricRegistry, Series } from "../../platform/metrics/metrics.ts";
 import { goStatusName } from "../../proto/grpc/status.ts";
 import type { PacketObserver } from "../../proto/link/link.ts";
-import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { DialWitness } from "../../platform/conduits/dial_reports.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
 
@@ -193,23 +192,4 @@ export class AgentMetrics {
 function ownCounters(registry: MetricRegistry) {
   return (name: string, help: string): Series =>
     registry.series("counter", `${AGENT_PREFIX}${name}_total`, help);
-}
-
-/** Adds metrics of bytes that wait for slow readers. */
-export function watchBudget(
-  registry: MetricRegistry,
-  budget: ReceiveBudget,
-): void {
-  registry.computed(
-    "gauge",
-    `${AGENT_PREFIX}waiting_bytes`,
-    "Bytes received and not taken yet, of all connections.",
-    () => budget.bytes,
-  );
-  registry.computed(
-    "counter",
-    `${AGENT_PREFIX}budget_resets_total`,
-    "Connections reset because too much waited in this process.",
-    () => budget.resets,
-  );
 }

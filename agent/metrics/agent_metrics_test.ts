@@ -13,7 +13,8 @@ import {
   familiesIn,
   undocumented,
 } from "../../tests/support/watch/metric_families.ts";
-import { AgentMetrics, watchBudget } from "./agent_metrics.ts";
+import { watchBudget } from "../../platform/metrics/process_metrics.ts";
+import { AgentMetrics } from "./agent_metrics.ts";
 
 /**
  * Konnectivity 0.36's families that we have: type, labels, HELP. Those that we
@@ -70,7 +71,7 @@ const UPSTREAM: Readonly<Record<string, readonly [string, string, string]>> = {
 Deno.test("upstream's families have its names, types, labels and HELP, documented", () => {
   const registry = new MetricRegistry();
   const metrics = new AgentMetrics(registry);
-  watchBudget(registry, new ReceiveBudget());
+  watchBudget(registry, "tunnel_agent_", new ReceiveBudget());
   metrics.servers(1, 1);
   metrics.serverFailed();
   const reports = new DialReports(undefined, metrics.dialWitness(() => {}));

@@ -122,7 +122,7 @@ function withConfig(
   sources: CommandContext,
   log: LeveledLog,
 ): AgentOptions {
-  let { rules } = options.dials;
+  let rules = options.dials.rules?.();
   let { services = [] } = options;
   const config = liveConfig({
     command: "agent",
@@ -145,7 +145,7 @@ function withConfig(
   return {
     ...options,
     config,
-    liveRules: () => rules,
+    dials: { ...options.dials, rules: () => rules },
     liveServices: () => services,
   };
 }

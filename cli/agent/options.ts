@@ -141,9 +141,10 @@ function dials(flags: Values): AgentOptions["dials"] {
   if (relative !== undefined) {
     throw unusable("--allow-unix", relative, "an absolute path");
   }
+  const rules = rulesOf(flags);
   return given({
     timeoutMs: flags["dial-timeout"],
-    rules: rulesOf(flags),
+    rules: rules && (() => rules),
     allowUnix: flags["allow-unix"],
     hasBenchTarget: flags["bench-target"],
   });

@@ -13,7 +13,8 @@ function evaluated(argv: readonly string[], ...targets: readonly string[]) {
     AGENT_FLAGS,
     words(["--ca-cert=ca", ...argv]),
   );
-  const { rules } = agentOptions(reading, () => "id", "/no/state").dials;
+  const { dials } = agentOptions(reading, () => "id", "/no/state");
+  const rules = dials.rules?.();
   if (rules === undefined) return "no rules";
   return targets.map((target) => {
     const [protocol = "", address = ""] = target.split(" ");

@@ -67,6 +67,7 @@ export function yurttunnelAgentOptions(
   const metaHost = values["meta-host"] ||
     (ip.includes(":") ? "::1" : "127.0.0.1");
   const caFile = values["ca-cert"];
+  const rules = rulesOf(values);
   const bootstrap = values["bootstrap-kubeconfig"];
   const isPod = (environment("KUBERNETES_SERVICE_HOST") ?? "") !== "";
   return {
@@ -86,7 +87,7 @@ export function yurttunnelAgentOptions(
       },
       dials: given({
         timeoutMs: AGENT_FLAGS["dial-timeout"].fallback,
-        rules: rulesOf(values),
+        rules: rules && (() => rules),
         allowUnix: [],
         hasBenchTarget: AGENT_FLAGS["bench-target"].fallback,
       }),

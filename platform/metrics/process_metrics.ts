@@ -40,6 +40,26 @@ export function registerProcessMetrics(registry: MetricRegistry): void {
   );
 }
 
+/** Adds metrics of bytes that wait for slow readers. @param prefix Of names. */
+export function watchBudget(
+  registry: MetricRegistry,
+  prefix: string,
+  budget: { readonly bytes: number; readonly resets: number },
+): void {
+  registry.computed(
+    "gauge",
+    `${prefix}waiting_bytes`,
+    "Bytes received and not taken yet, of all connections.",
+    () => budget.bytes,
+  );
+  registry.computed(
+    "counter",
+    `${prefix}budget_resets_total`,
+    "Connections reset because too much waited in this process.",
+    () => budget.resets,
+  );
+}
+
 /** User and system time since the start. */
 export function cpuSeconds(): number {
   const { user, system } = process.cpuUsage();

@@ -25,6 +25,7 @@ import {
 } from "../../platform/log/connection_log.ts";
 import { lineKey } from "../../platform/log/line_key.ts";
 import type { EventLines } from "../../platform/log/recent_events.ts";
+import { watchBudget } from "../../platform/metrics/process_metrics.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { linkKeepalive } from "../../proto/link/link_limits.ts";
@@ -82,8 +83,7 @@ export class ServerCore {
   /** The other servers, and which of them may have an agent. */
   readonly peers: Membership;
 
-  /** Servers share it, and close it after all its users; absent: there is none. */
-  state: StoreConnection | undefined;
+  #state: StoreConnection | undefined;
 
   constructor(
     readonly options: ServerOptions,
@@ -106,7 +106,7 @@ export class ServerCore {
     });
     this.limiter = new ServerLimiter(options.limiter ?? {}, program);
     this.metrics.watch(this.registry);
-    this.metrics.watchBudget(this.receiveBudget);
+    watchBudget(program.metrics, program.prefix, this.receiveBudget);
     this.authorization = new Authorization(
       options.authorization ?? {},
       program.metrics,
@@ -219,6 +219,11 @@ export class ServerCore {
       .some(({ agentsAreKnown }) => agentsAreKnown === true);
   }
 
+  /** Servers share it, and close it after all its users; absent: there is none. */
+  get state(): StoreConnection | undefined {
+    return this.#state;
+  }
+
   /**
    * Opens the store that servers share; nothing is sent yet.
    *
@@ -227,6 +232,6 @@ export class ServerCore {
   async connectStore(): Promise<void> {
     const location = stateLocationOf(this.options);
     if (location === undefined) return;
-    this.state = await connectStore(location, this.program.timers);
+    this.#state = await connectStore(location, this.program.timers);
   }
 }

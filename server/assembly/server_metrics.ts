@@ -10,7 +10,6 @@ import { goStatusName } from "../../proto/grpc/status.ts";
 import type { PacketObserver } from "../../proto/link/link.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
-import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type {
   DialFailureCause,
@@ -111,22 +110,6 @@ export class ServerMetrics {
       "bulk_links",
       "Links that carry bulk now; new connections avoid them.",
       bulkOf((bulkConduits) => bulkConduits > 0 ? 1 : 0),
-    );
-  }
-
-  /** Adds metrics of bytes that wait for slow readers. */
-  watchBudget(budget: ReceiveBudget): void {
-    shownGauge(
-      this.registry,
-      "waiting_bytes",
-      "Bytes received and not taken yet, of all connections.",
-      () => budget.bytes,
-    );
-    this.registry.computed(
-      "counter",
-      `${SERVER_PREFIX}budget_resets_total`,
-      "Connections reset because too much waited in this process.",
-      () => budget.resets,
     );
   }
 

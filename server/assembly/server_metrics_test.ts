@@ -13,6 +13,7 @@ import { FakeLink } from "../../tests/support/memory/fake_link.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
+import { watchBudget } from "../../platform/metrics/process_metrics.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import { UPSTREAM_PREFIX } from "../metrics/metric_families.ts";
 import { Registry } from "../routing/registry.ts";
@@ -102,7 +103,7 @@ function used() {
   link.bulkConduits = link.load = 3;
   agents.add(new FakeLink("b"));
   metrics.watch(agents);
-  metrics.watchBudget(new ReceiveBudget());
+  watchBudget(registry, "tunnel_server_", new ReceiveBudget());
   const witness = metrics.dialWitness(() => {});
   const reports = new DialReports(undefined, witness);
   const id = "00000001000000a1";

@@ -88,15 +88,23 @@ export class PolicyError extends FileError {
  * cannot be used leaves the old policy in use.
  */
 export class PolicyFile {
-  /** Its source. */
-  text: string;
-  /** The policy that is in use now. */
-  current: Policy;
+  #text: string;
+  #current: Policy;
 
   /** @throws {PolicyError} */
   constructor(readonly path: string) {
-    this.text = readText(path);
-    this.current = readPolicy(path, this.text);
+    this.#text = readText(path);
+    this.#current = readPolicy(path, this.#text);
+  }
+
+  /** Its source. */
+  get text(): string {
+    return this.#text;
+  }
+
+  /** The policy that is in use now. */
+  get current(): Policy {
+    return this.#current;
   }
 
   /**
@@ -107,9 +115,9 @@ export class PolicyFile {
    */
   reload(): boolean {
     const text = readText(this.path);
-    if (text === this.text) return false;
-    this.current = readPolicy(this.path, text);
-    this.text = text;
+    if (text === this.#text) return false;
+    this.#current = readPolicy(this.path, text);
+    this.#text = text;
     return true;
   }
 }

@@ -94,7 +94,7 @@ Deno.test("a name where an address belongs is found by nobody", async () => {
     identifiers: { ipv4: ["gw"], ipv6: ["gw"], cidr: ["gw"] },
     keyPair: "none",
     ca,
-    dials: { rules: new RuleSet({ allow: [], deny: [EVERYTHING] }) },
+    dials: { rules: () => new RuleSet({ allow: [], deny: [EVERYTHING] }) },
   });
   for (let dial = 0; dial < 20; dial++) {
     const { caller } = await rig.tunnel.connect("grpc", { node: "gw" });

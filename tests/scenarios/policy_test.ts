@@ -69,7 +69,7 @@ for (const carrier of CARRIERS) {
       await using tunnel = await Tunnel.open();
       const { running } = await tunnel.link({
         carrier,
-        dials: { rules: rules("tcp:127.0.0.1:*", "tcp:*:22") },
+        dials: { rules: () => rules("tcp:127.0.0.1:*", "tcp:*:22") },
       });
       const target = { protocol: "tcp", address: "127.0.0.1:22" };
       const error = await refusal(tunnel.dial(protocol, { target }));
@@ -224,7 +224,7 @@ async function auditedDials(
     const { running } = await tunnel.link({
       carrier,
       audit: file("agent"),
-      dials: { rules: rules("tcp:*:*", "tcp:*:22") },
+      dials: { rules: () => rules("tcp:*:*", "tcp:*:22") },
     });
     socket = tunnel.socketPath;
     ({ address } = tunnel.target);
