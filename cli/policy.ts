@@ -11,13 +11,13 @@ import type {
   PolicyAnswer,
   PolicyQuestion,
 } from "../proto/admin/path_check.ts";
+import { targetNamed } from "../policy/target_address.ts";
 import { readPolicy } from "../server/policy/authorization.ts";
 import { DialAuthorizer } from "../server/policy/dial_authorizer.ts";
 import {
   callerNamed,
   type PolicySource,
   ruleReport,
-  targetNamed,
 } from "../server/policy/rule_report.ts";
 import {
   ANSWER_FLAGS,

@@ -60,6 +60,13 @@ export function splitAddress(
   return { host: match[1] ?? match[2] ?? "", port: Number(port) };
 }
 
+/** `unix:/path`, `udp:HOST:PORT`, or `HOST:PORT` of tcp. */
+export function targetNamed(text: string): DialTarget {
+  const [, protocol = "tcp", address = ""] = /^(?:(tcp|udp|unix):)?(.*)$/s
+    .exec(text) ?? [];
+  return { protocol, address };
+}
+
 /** The error of an address that cannot be dialed at all. */
 function addressError(
   protocol: string,

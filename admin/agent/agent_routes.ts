@@ -9,7 +9,12 @@ import type { AddressTrouble } from "../../agent/links/address_links.ts";
 import type { LinksView } from "../../agent/links/agent_links.ts";
 import type { NodeFacts } from "../../agent/node_facts.ts";
 import type { AgentParts } from "../../agent/shown_agent.ts";
-import { AdminFailure, type AdminRoute } from "../../net/admin/admin_api.ts";
+import {
+  AdminFailure,
+  type AdminRoute,
+  getRoute,
+  postRoute,
+} from "../../net/admin/admin_api.ts";
 import { conduitRoutes } from "../../net/admin/conduit_routes.ts";
 import {
   certificatesInUse,
@@ -29,7 +34,7 @@ import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { DialGate } from "../../policy/dial_gate.ts";
 import type { RuleDecision, RuleSet } from "../../policy/rule_set.ts";
-import { splitAddress } from "../../policy/target_address.ts";
+import { splitAddress, targetNamed } from "../../policy/target_address.ts";
 import {
   ADMIN_ACTIONS,
   ADMIN_API,
@@ -113,11 +118,9 @@ interface AgentRules {
  * up if that decides.
  */
 export function agentPolicyRoute(agent: AgentRules): AdminRoute {
-  return {
-    method: "POST",
-    path: `${ADMIN_API}/${ADMIN_ACTIONS.policyTest}`,
-    role: "view",
-    answer: async ({ body }): Promise<PolicyAnswer> => {
+  return postRoute(
+    `${ADMIN_API}/${ADMIN_ACTIONS.policyTest}`,
+    async ({ body }): Promise<PolicyAnswer> => {
       const { target } = Object(body);
       const isGood = typeof target === "string" && target !== "" &&
         target.length <= TARGET_LENGTH_MAX;
@@ -127,9 +130,10 @@ export function agentPolicyRoute(agent: AgentRules): AdminRoute {
           message: "Cannot test the rules: wanted { target: HOST:PORT }",
         });
       }
-      return await decided(targetOf(target), agent);
+      return await decided(targetNamed(target), agent);
     },
-  };
+    "view",
+  );
 }
 
 async function decided(
@@ -177,13 +181,6 @@ async function decided(
 function ruleOf(decision: RuleDecision | undefined): { rule?: string } {
   const rule = decision?.rule ?? "";
   return rule === "" ? {} : { rule };
-}
-
-/** `unix:/path`, `udp:HOST:PORT`, or `HOST:PORT` of tcp. */
-function targetOf(text: string): DialTarget {
-  const [, protocol = "tcp", address = ""] = /^(?:(tcp|udp|unix):)?(.*)$/s
-    .exec(text) ?? [];
-  return { protocol, address };
 }
 
 /** Limit on repeated words of other programs. */
@@ -277,20 +274,18 @@ const TOP_MAX = 10;
  */
 export function nodeRoutes(facts: NodeFacts): readonly AdminRoute[] {
   const { flags, services } = facts;
-  const view = (
-    path: string,
-    answer: AdminRoute["answer"],
-  ): AdminRoute => ({ method: "GET", path, role: "view", answer });
   return [
-    view(ADMIN_PATHS.status, () => statusAnswer(facts)),
-    view(ADMIN_PATHS.certificates, (): CertificatesAnswer => ({
+    getRoute(ADMIN_PATHS.status, () => statusAnswer(facts)),
+    getRoute(ADMIN_PATHS.certificates, (): CertificatesAnswer => ({
       certificates: soonest(facts),
     })),
     ...conduitRoutes(facts),
-    ...services === undefined ? [] : [view(ADMIN_PATHS.services, services)],
-    ...flags === undefined
-      ? []
-      : [view(ADMIN_PATHS.config, (): ConfigAnswer => ({ flags: flags() }))],
+    ...services === undefined ? [] : [
+      getRoute(ADMIN_PATHS.services, services),
+    ],
+    ...flags === undefined ? [] : [
+      getRoute(ADMIN_PATHS.config, (): ConfigAnswer => ({ flags: flags() })),
+    ],
   ];
 }
 

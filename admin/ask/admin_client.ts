@@ -22,31 +22,6 @@ import { connectToPath } from "../../net/stream/socket_connect.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import { ServerSentEvents } from "./server_sent_events.ts";
 
-/** Asks one program about itself. */
-export interface AdminClient extends Disposable {
-  /**
-   * @param path With its query, percent-encoded.
-   * @throws {AdminError}
-   */
-  get<T>(path: string): Promise<T>;
-  /** @throws {AdminError} */
-  post<T>(path: string, body?: unknown): Promise<T>;
-  /**
-   * Follows server-sent events until `signal`, which is no failure.
-   *
-   * @throws {AdminError} When they end before.
-   */
-  watch(
-    path: string,
-    onEvent: (name: string, data: unknown) => void,
-    signal: AbortSignal,
-  ): Promise<void>;
-  /** Its name in sentences, such as `the server at 127.0.0.1:8095`. */
-  readonly where: string;
-  /** Ends running requests. */
-  close(): void;
-}
-
 /** The API's address, and the credentials for it. */
 export type AdminAddress =
   | { readonly kind: "unix"; readonly path: string }
@@ -117,49 +92,52 @@ const STANDSTILL_MS = 5_000;
 const PROBE_PATH = "/v1/alive";
 
 /** How one asks. */
-export interface AskOptions {
+interface AskOptions {
   readonly timers?: Timers;
   /** Is told a sentence while there is no sign of life. */
   readonly onWaiting?: (line: string) => void;
 }
 
-/** @param program Such as `server`, for sentences. */
-export function adminClient(
-  program: string,
-  address: AdminAddress,
-  options: AskOptions = {},
-): AdminClient {
-  const place = address.kind === "unix"
-    ? `unix:${address.path}`
-    : hostPort(address.host, address.port);
-  return new HttpAdminClient(program, place, address, options);
-}
-
-class HttpAdminClient implements AdminClient {
+/** Asks one program about itself. */
+export class AdminClient implements Disposable {
   readonly #closing = new AbortController();
   readonly #timers: Timers;
   readonly #onWaiting: (line: string) => void;
+  /** Its name in sentences, such as `the server at 127.0.0.1:8095`. */
   readonly where: string;
 
+  /** @param program Such as `server`, for sentences. */
   constructor(
     private readonly program: string,
-    place: string,
     private readonly address: AdminAddress,
-    { timers = systemTimers, onWaiting = () => {} }: AskOptions,
+    { timers = systemTimers, onWaiting = () => {} }: AskOptions = {},
   ) {
+    const place = address.kind === "unix"
+      ? `unix:${address.path}`
+      : hostPort(address.host, address.port);
     this.where = `the ${program} at ${place}`;
     this.#timers = timers;
     this.#onWaiting = onWaiting;
   }
 
+  /**
+   * @param path With its query, percent-encoded.
+   * @throws {AdminError}
+   */
   get<T>(path: string): Promise<T> {
     return this.#json<T>("GET", path);
   }
 
+  /** @throws {AdminError} */
   post<T>(path: string, body: unknown = {}): Promise<T> {
     return this.#json<T>("POST", path, body);
   }
 
+  /**
+   * Follows server-sent events until `signal`, which is no failure.
+   *
+   * @throws {AdminError} When they end before.
+   */
   async watch(
     path: string,
     onEvent: (name: string, data: unknown) => void,
@@ -180,6 +158,7 @@ class HttpAdminClient implements AdminClient {
     throw new AdminError(`Cannot follow ${this.where}: it ended the answer`);
   }
 
+  /** Ends running requests. */
   close(): void {
     this.#closing.abort();
   }

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { PrintedLines } from "../../tests/support/peers/printed_lines.ts";
-import { adminClient, AdminError } from "./admin_client.ts";
+import { AdminClient, AdminError } from "./admin_client.ts";
 
 const TOKEN = "ab".repeat(32);
 
@@ -27,7 +27,7 @@ Deno.test({
     const port = Number(await lines.next());
     const to = { kind: "tcp", host: "127.0.0.1", port, token: TOKEN } as const;
     await assertRejects(
-      () => adminClient("server", { ...to, tokenFile }).get("/v1/status"),
+      () => new AdminClient("server", { ...to, tokenFile }).get("/v1/status"),
       AdminError,
       "user 65534 listens there, who is neither you nor the owner of " +
         tokenFile,

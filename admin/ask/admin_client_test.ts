@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { listenHttp, listenUnix } from "../../net/listen/listeners.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { HttpPort } from "../../net/admin/http_port.ts";
-import { type AdminAddress, adminClient, AdminError } from "./admin_client.ts";
+import { type AdminAddress, AdminClient, AdminError } from "./admin_client.ts";
 
 const TOKEN = "ab".repeat(32);
 
@@ -37,7 +37,7 @@ function onPort(tokenFile?: string) {
     token: TOKEN,
     tokenFile,
   };
-  return { listener, client: adminClient("server", address) };
+  return { listener, client: new AdminClient("server", address) };
 }
 
 Deno.test("what is asked over loopback shows the token, and what is done says what", async () => {
@@ -71,12 +71,12 @@ Deno.test("a token goes nowhere but to loopback, whatever its name said", async 
   });
   const to = { kind: "tcp", host: own.address, port: listener.port } as const;
   await assertRejects(
-    () => adminClient("server", { ...to, token: TOKEN }).get("/v1/status"),
+    () => new AdminClient("server", { ...to, token: TOKEN }).get("/v1/status"),
     AdminError,
     "which is not this machine's loopback, so no token is shown",
   );
   assertEquals(seen, []);
-  await adminClient("server", to).get("/v1/status");
+  await new AdminClient("server", to).get("/v1/status");
   assertEquals(seen, [null]);
   listener.close();
   await listener.finished;
@@ -90,7 +90,7 @@ Deno.test("a unix socket is asked the same", async () => {
     onConnection: (stream) => void port.accept(stream),
     onProblem: () => {},
   });
-  const client = adminClient("agent", { kind: "unix", path });
+  const client = new AdminClient("agent", { kind: "unix", path });
   assertEquals(client.where, `the agent at unix:${path}`);
   const { method } = await client.get<{ method: string }>("/v1/status");
   assertEquals(method, "GET");
@@ -122,7 +122,8 @@ Deno.test("why there is no answer is one sentence, with the code that came", asy
     `Cannot ask the server at ${at}: no program answers there; is it running?`,
   );
   await assertRejects(
-    () => adminClient("agent", { kind: "unix", path: "/nowhere/x" }).get("/"),
+    () =>
+      new AdminClient("agent", { kind: "unix", path: "/nowhere/x" }).get("/"),
     AdminError,
     "Cannot ask the agent at unix:/nowhere/x: there is no such socket; is it " +
       "running?",
@@ -152,7 +153,7 @@ Deno.test("who answers nothing at all stands still: told after 2 s, given up aft
   // As the kernel takes connections for a process that does not run.
   using listener = Deno.listen({ transport: "unix", path });
   const [timers, lines] = [new FakeTimers(), new Array<string>()];
-  const client = adminClient("server", { kind: "unix", path }, {
+  const client = new AdminClient("server", { kind: "unix", path }, {
     timers,
     onWaiting: (line) => lines.push(line),
   });
@@ -196,7 +197,7 @@ Deno.test("who answers something else is waited for: a trace takes its time", as
     onConnection: (stream) => void port.accept(stream),
     onProblem: () => {},
   });
-  const client = adminClient("server", { kind: "unix", path }, {
+  const client = new AdminClient("server", { kind: "unix", path }, {
     timers,
     onWaiting: (line) => lines.push(line),
   });

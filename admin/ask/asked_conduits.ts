@@ -6,13 +6,16 @@
  * @module
  */
 
-import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
+import type { ConduitQuery } from "../../platform/conduits/conduit_info.ts";
+import type {
+  ConduitInfo,
+  ConduitSort,
+} from "../../proto/admin/node_answer.ts";
 import type { Traffic } from "../../proto/admin/status_answer.ts";
-import type { Sort } from "./top_state.ts";
 import type { TopFacts } from "./top_text.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 
-const KEYS: Readonly<Record<Sort, (one: ConduitInfo) => number>> = {
+const KEYS: Readonly<Record<ConduitSort, (one: ConduitInfo) => number>> = {
   rate: (one) => one.toTargetRate + one.fromTargetRate,
   bytes: (one) => one.toTargetBytes + one.fromTargetBytes,
   age: (one) => one.ageMs,
@@ -23,7 +26,7 @@ const KEYS: Readonly<Record<Sort, (one: ConduitInfo) => number>> = {
 /** @param all Of the first worker, then of the others. */
 export function joinedFacts(
   all: readonly TopFacts[],
-  sort: Sort,
+  sort: ConduitSort,
   limit: number,
 ): TopFacts {
   const [first] = all as [TopFacts];
@@ -55,18 +58,8 @@ function added(one: Traffic, other: Traffic): Traffic {
   };
 }
 
-/** What may be asked for; empty texts ask for all. */
-interface ConduitsQuestion {
-  readonly node?: string;
-  readonly caller?: string;
-  readonly target?: string;
-  readonly service?: string;
-  readonly sort: string;
-  readonly limit: number;
-}
-
-/** The path that asks it. */
-export function conduitsPath(question: ConduitsQuestion): string {
+/** The path that asks it; empty texts ask for all. */
+export function conduitsPath(question: ConduitQuery): string {
   const query = new URLSearchParams();
   for (const name of ["node", "caller", "target", "service"] as const) {
     const value = question[name] ?? "";

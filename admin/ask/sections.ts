@@ -120,11 +120,8 @@ export function dimLines(page: Page, sentence: string): string[] {
 
 /** A page for indented text. */
 export function indented(page: Page, columns: number): Page {
-  return {
-    columns: Math.max(SENTENCE_COLUMNS_MIN, page.columns - columns),
-    isPlain: page.isPlain,
-    paint: (text, tone) => page.paint(text, tone),
-  };
+  const left = Math.max(SENTENCE_COLUMNS_MIN, page.columns - columns);
+  return { ...page, columns: left };
 }
 
 /** Lines of warnings: what, how bad, since when, and the next command. */

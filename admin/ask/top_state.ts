@@ -5,15 +5,14 @@
  * @module
  */
 
-import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
-
-/** Sort orders of connections; the words of `?sort=`. */
-export const SORTS = ["rate", "bytes", "age", "idle", "queue"] as const;
-
-export type Sort = typeof SORTS[number];
+import {
+  CONDUIT_SORTS,
+  type ConduitInfo,
+  type ConduitSort,
+} from "../../proto/admin/node_answer.ts";
 
 /** The key of each. */
-const SORT_KEYS: ReadonlyMap<string, Sort> = new Map([
+const SORT_KEYS: ReadonlyMap<string, ConduitSort> = new Map([
   ["r", "rate"],
   ["b", "bytes"],
   ["a", "age"],
@@ -31,7 +30,7 @@ export type Mode =
   | { readonly kind: "help" };
 
 export interface TopState {
-  readonly sort: Sort;
+  readonly sort: ConduitSort;
   /** Only this node's connections; empty: all. */
   readonly node: string;
   /** The chosen one; it may be gone. */
@@ -55,7 +54,7 @@ const FILTER_LENGTH_MAX = 253;
 
 const LIST: Mode = { kind: "list" };
 
-export function firstState(sort: Sort, node: string): TopState {
+export function firstState(sort: ConduitSort, node: string): TopState {
   return { sort, node, chosenRow: 0, mode: LIST, said: "" };
 }
 
@@ -117,8 +116,8 @@ function pressNamed(
     ? -1
     : 0;
   if (step !== 0) {
-    const at = SORTS.indexOf(state.sort) + step + SORTS.length;
-    return sorted(state, SORTS[at % SORTS.length]!);
+    const at = CONDUIT_SORTS.indexOf(state.sort) + step + CONDUIT_SORTS.length;
+    return sorted(state, CONDUIT_SORTS[at % CONDUIT_SORTS.length]!);
   }
   if (name === "escape" && state.node !== "") return filtered(state, "");
   return { state: { ...state, said: "" } };
@@ -188,7 +187,7 @@ function pressInConfirm(
     : { state: { ...state, mode: LIST, said: "nothing was ended" } };
 }
 
-function sorted(state: TopState, sort: Sort): Pressed {
+function sorted(state: TopState, sort: ConduitSort): Pressed {
   return { state: { ...state, sort, said: "" }, effect: { kind: "ask" } };
 }
 

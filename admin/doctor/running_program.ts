@@ -6,7 +6,7 @@
  * @module
  */
 
-import { adminClient, AdminError } from "../ask/admin_client.ts";
+import { AdminClient, AdminError } from "../ask/admin_client.ts";
 import { isSocket, otherWorkersAt } from "../ask/worker_sockets.ts";
 import {
   failed,
@@ -97,7 +97,7 @@ async function statusAt(
   program: "agent" | "server",
   path: string,
 ): Promise<StatusAnswer | AdminError> {
-  using client = adminClient(program, { kind: "unix", path });
+  using client = new AdminClient(program, { kind: "unix", path });
   try {
     return await client.get<StatusAnswer>(ADMIN_PATHS.status);
   } catch (error) {

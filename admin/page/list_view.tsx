@@ -65,17 +65,10 @@ export function ListView<T>(list: ListLook<T>): VNode {
       }
     >
       <VirtualGrid<T>
+        {...list}
         label={title}
-        columns={list.columns}
-        keys={keys}
-        get={list.get}
-        sorting={list.sorting}
-        onSort={list.onSort}
-        onHold={list.onHold}
-        narrow={list.narrow}
         onOpen={(key) => goTo(view, key, kept)}
         openKey={name}
-        empty={list.empty}
       />
     </SplitView>
   );

@@ -58,7 +58,7 @@ function Events(): VNode {
   return (
     <section class="panel" aria-label="Events">
       {found.length === 0 && <Nothing>Nothing has happened lately.</Nothing>}
-      <EventRows events={found.slice(0, SHOWN_MAX)} hasNodes />
+      <EventRows events={found.slice(0, SHOWN_MAX)} />
       <More shown={SHOWN_MAX} of={found.length} />
     </section>
   );
@@ -128,14 +128,9 @@ function More(
   return <Nothing>{countText(of - shown)} older ones are not shown.</Nothing>;
 }
 
-/**
- * Events, the newest first.
- */
+/** Events, the newest first. */
 function EventRows(
-  { events, hasNodes = false }: {
-    readonly events: readonly EventInfo[];
-    readonly hasNodes?: boolean;
-  },
+  { events }: { readonly events: readonly EventInfo[] },
 ): VNode {
   return (
     <ul class="list events">
@@ -146,7 +141,7 @@ function EventRows(
             {peerText(event.kind)}
           </span>
           <span class="grow">
-            {hasNodes && event.node !== undefined && (
+            {event.node !== undefined && (
               <>
                 <NodeLink name={event.node} />
                 {" "}

@@ -7,6 +7,7 @@
 
 import { h, render } from "preact";
 import { App } from "./app.tsx";
+import { act } from "./ask.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 
 const root = document.getElementById("app");
@@ -37,18 +38,12 @@ function takeCode(): string | undefined {
 }
 
 /** @returns Why the sign-in failed. */
-export async function logIn(code: string): Promise<string | undefined> {
+async function logIn(code: string): Promise<string | undefined> {
   try {
-    const response = await fetch(LOGIN, {
-      method: "POST",
-      headers: { "content-type": "application/json", "x-tunnel-admin": "1" },
-      body: JSON.stringify({ code }),
-    });
-    if (response.ok) return undefined;
-    const { message } = await response.json();
-    return String(message);
-  } catch {
-    return "The server does not answer";
+    await act(LOGIN, { code });
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
   }
 }
 

@@ -119,10 +119,9 @@ function takeConduits(change: WatchEvents["conduits"]): void {
 }
 
 function takeEvents(told: readonly EventInfo[]): void {
-  const fresh = told.toSorted((a, b) => a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
-  const seen = new Set(fresh.map(keyOf));
+  const seen = new Set(told.map(keyOf));
   const others = events.value.filter((event) => !seen.has(keyOf(event)));
-  const all = [...fresh, ...others];
+  const all = [...told, ...others];
   all.sort((a, b) => a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
   events.value = all.slice(0, EVENTS_MAX);
 }

@@ -4,7 +4,11 @@
  * @module
  */
 
-import { certificatesInUse, expiryOf } from "../../net/admin/own_facts.ts";
+import {
+  certificatesInUse,
+  expiryOf,
+  problemAt,
+} from "../../net/admin/own_facts.ts";
 import type { CertificatesAnswer } from "../../proto/admin/list_answers.ts";
 import type { Expiry } from "../../proto/admin/status_answer.ts";
 import type { NodeView } from "./node_view.ts";
@@ -64,7 +68,7 @@ export class Expiries {
         notBefore: from,
         notAfter: until,
         renewal: "by itself",
-        ...problemAt(until, nowMs),
+        problem: problemAt(Date.parse(until), nowMs),
       }));
     return {
       certificates: [
@@ -89,10 +93,9 @@ function soonestNodes(
   after = "",
 ): readonly NodeTerm[] {
   const found: NodeTerm[] = [];
-  for (const { name, record } of nodes.values()) {
-    if (record === undefined || !("state" in record)) continue;
-    const { certificate, state } = record;
-    if (certificate === undefined || state !== "approved") continue;
+  for (const { name, joined } of nodes.values()) {
+    const { certificate } = joined ?? {};
+    if (certificate === undefined || joined?.state !== "approved") continue;
     const { issuedAt: from, expiresAt: until } = certificate;
     if (until <= after) continue;
     // Thousands are looked at, and few are kept.
@@ -105,10 +108,4 @@ function soonestNodes(
     if (found.length > most) found.pop();
   }
   return found;
-}
-
-function problemAt(until: string, nowMs: number): { problem?: string } {
-  return Date.parse(until) <= nowMs
-    ? { problem: "it has expired: peers refuse it" }
-    : {};
 }

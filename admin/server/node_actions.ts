@@ -7,8 +7,7 @@
 
 import { AdminFailure } from "../../net/admin/admin_api.ts";
 import type { Store } from "../../neighbours/store/store.ts";
-import type { ActionAnswer, AdminProblem } from "../../proto/admin/api.ts";
-import type { Code } from "../../proto/codes/codes.ts";
+import type { ActionAnswer } from "../../proto/admin/api.ts";
 import { DuplicateRecords } from "../../server/identity/duplicate_records.ts";
 import {
   type NodeRecord,
@@ -67,7 +66,8 @@ export function drainNode(
   const links = [...facts.registry.links]
     .filter(({ peer }) => nameOf(facts, peer) === name);
   if (links.length === 0) {
-    throw failure(404, "TUN501", `No agent of node ${name} is linked here`);
+    const message = `No agent of node ${name} is linked here`;
+    throw new AdminFailure(404, { code: "TUN501", message });
   }
   let asked = 0;
   for (const link of links) {
@@ -121,27 +121,29 @@ async function change(
   to: (record: NodeRecord) => NodeRecord,
 ): Promise<void> {
   if (identity === undefined) {
-    throw failure(
-      409,
-      undefined,
-      "No node joins this server: it has no --state-dir, and admits agents " +
-        "by certificates of another authority",
-    );
+    throw new AdminFailure(409, {
+      message: "No node joins this server: it has no --state-dir, and admits " +
+        "agents by certificates of another authority",
+    });
   }
   const { state, book } = identity;
   try {
     if (await changeRecord(state, name, to) === undefined) {
-      throw failure(
-        404,
-        "TUN312",
-        `Cannot find node ${JSON.stringify(name.slice(0, 253))}: none of ` +
+      throw new AdminFailure(404, {
+        code: "TUN312",
+        message:
+          `Cannot find node ${JSON.stringify(name.slice(0, 253))}: none of ` +
           "that name joined; see tunnel node list",
-      );
+      });
     }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
     const isAway = error instanceof StoreAwayError;
-    throw failure(503, isAway ? "TUN802" : "TUN801", error.message);
+    const { message } = error;
+    throw new AdminFailure(503, {
+      code: isAway ? "TUN802" : "TUN801",
+      message,
+    });
   }
   // The watch says it, too, and later.
   book.changed(name);
@@ -150,24 +152,10 @@ async function change(
 function reasonIn(body: unknown): string {
   const { reason = "" } = Object(body) as { readonly reason?: unknown };
   if (typeof reason !== "string" || reason.length > REASON_LENGTH_MAX) {
-    throw failure(
-      400,
-      undefined,
-      `Cannot use that reason: wanted a text of at most ${REASON_LENGTH_MAX} ` +
-        "characters",
-    );
+    throw new AdminFailure(400, {
+      message: "Cannot use that reason: wanted a text of at most " +
+        `${REASON_LENGTH_MAX} characters`,
+    });
   }
   return reason;
-}
-
-function failure(
-  status: number,
-  code: Code | undefined,
-  message: string,
-): AdminFailure {
-  const problem: AdminProblem = {
-    code,
-    message,
-  };
-  return new AdminFailure(status, problem);
 }

@@ -26,9 +26,8 @@ export function nodeDetail(
   view: NodeView,
   node: ViewedNode,
 ): NodeDetail {
-  const { name, record, links } = node;
+  const { name, joined, links } = node;
   const summary = view.summaryOf(node);
-  const joined = record !== undefined && "state" in record ? record : undefined;
   const agentId = links[0]?.peer.agentId ?? name;
   return {
     ...summary,
@@ -122,9 +121,5 @@ function warningsOf(
   problems: readonly NodeProblem[],
   node: string,
 ): readonly Warning[] {
-  return problems.map((problem) => ({
-    ...problem,
-    severity: "warning",
-    node,
-  }));
+  return problems.map((problem) => ({ ...problem, severity: "warning", node }));
 }

@@ -131,15 +131,14 @@ function slowness(
     "machine is busy";
 }
 
-function expiryProblem({ record }: ViewedNode): string | undefined {
-  if (record === undefined || !("state" in record)) return undefined;
-  if (record.state !== "approved") return undefined;
-  const { issuedAt, expiresAt } = record.certificate ?? {};
+function expiryProblem({ joined }: ViewedNode): string | undefined {
+  if (joined?.state !== "approved") return undefined;
+  const { issuedAt, expiresAt } = joined.certificate ?? {};
   if (issuedAt === undefined || expiresAt === undefined) return undefined;
-  let term = TERMS.get(record);
+  let term = TERMS.get(joined);
   if (term === undefined) {
     term = { fromMs: Date.parse(issuedAt), toMs: Date.parse(expiresAt) };
-    TERMS.set(record, term);
+    TERMS.set(joined, term);
   }
   const { fromMs, toMs } = term;
   const leftMs = toMs - Date.now();

@@ -11,6 +11,7 @@ import { hundredth } from "../../net/admin/own_facts.ts";
 import type { NodeSummary } from "../../proto/admin/node_answer.ts";
 import type { AgentLink, LinkPeer } from "../../proto/link/link.ts";
 import type { BookEntry } from "../../server/identity/node_book.ts";
+import type { NodeRecord } from "../../server/identity/node_store.ts";
 import {
   type NodeProblem,
   type NodeTrouble,
@@ -38,6 +39,8 @@ export interface ViewedNode {
   readonly name: string;
   readonly state: NodeSummary["state"];
   readonly record: BookEntry | undefined;
+  /** The same, where it can be read. */
+  readonly joined: NodeRecord | undefined;
   readonly links: readonly AgentLink[];
   readonly past: NodePast | undefined;
   /** Other servers that have an agent of the node. */
@@ -81,11 +84,13 @@ export async function viewNodes(facts: ServerParts): Promise<NodeView> {
   for (const [at, name] of sorted.entries()) {
     if (at % NODES_A_TURN === NODES_A_TURN - 1) await turn();
     const record = records.get(name);
+    const joined = record && "state" in record ? record : undefined;
     const own = links.get(name) ?? NO_LINKS;
     const others = elsewhere.get(name) ?? NO_SERVERS;
-    const state = stateOf(record, own.length + others.length > 0);
+    const state = stateOf(joined, own.length + others.length > 0);
     nodes.set(name, {
-      ...{ name, state, record, links: own, elsewhere: others },
+      ...{ name, state, record, joined },
+      ...{ links: own, elsewhere: others },
       past: facts.history.of(name),
     });
   }
@@ -109,13 +114,11 @@ export async function viewNodes(facts: ServerParts): Promise<NodeView> {
  * The record decides about a joined node; any other node is online or offline
  * by its links.
  */
-export function stateOf(
-  record: BookEntry | undefined,
+function stateOf(
+  joined: NodeRecord | undefined,
   isLinked: boolean,
 ): NodeSummary["state"] {
-  const state = record !== undefined && "state" in record
-    ? record.state
-    : "approved";
+  const { state } = joined ?? { state: "approved" };
   if (state !== "approved") return state;
   return isLinked ? "online" : "offline";
 }
@@ -195,9 +198,8 @@ function summaryOf(
   node: ViewedNode,
   known: ProblemFacts & { readonly load: Load },
 ): NodeSummary {
-  const { name, state, record, links, past, elsewhere } = node;
+  const { name, state, record, joined, links, past, elsewhere } = node;
   const newest = links.at(-1);
-  const joined = record !== undefined && "state" in record ? record : undefined;
   const isLinkedAsSaid = past?.isLinked === links.length > 0;
   const since = isLinkedAsSaid && past !== undefined &&
       (state === "online" || state === "offline")

@@ -6,7 +6,12 @@
  * @module
  */
 
-import { AdminFailure, type AdminRoute } from "../../net/admin/admin_api.ts";
+import {
+  AdminFailure,
+  type AdminRoute,
+  postRoute,
+} from "../../net/admin/admin_api.ts";
+import { hundredth } from "../../net/admin/own_facts.ts";
 import { ADMIN_ACTIONS, ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { PingAnswer } from "../../proto/admin/path_check.ts";
 import type { AgentLink } from "../../proto/link/link.ts";
@@ -32,11 +37,9 @@ const NAME_LENGTH_MAX = 100;
 
 /** See the module description. */
 export function pingRoute(facts: PingFacts): AdminRoute {
-  return {
-    method: "POST",
-    path: `${ADMIN_PATHS.node}:name/${ADMIN_ACTIONS.ping}`,
-    role: "view",
-    answer: async ({ segment: node, signal }): Promise<PingAnswer> => {
+  return postRoute(
+    `${ADMIN_PATHS.node}:name/${ADMIN_ACTIONS.ping}`,
+    async ({ segment: node, signal }): Promise<PingAnswer> => {
       const links = linksOf(facts.registry, node);
       if (links.length === 0) {
         const name = clipped(node, NAME_LENGTH_MAX);
@@ -57,7 +60,8 @@ export function pingRoute(facts: PingFacts): AdminRoute {
         ),
       };
     },
-  };
+    "view",
+  );
 }
 
 /** The links of agents that are called so. */
@@ -90,5 +94,5 @@ export async function pingLink(
   const tookMs = timers.now() - askedMs;
   // What the connection has measured is not rounded to our looks.
   const roundTripMs = Math.min(link.roundTripMs ?? tookMs, tookMs);
-  return { roundTripMs: Math.round(roundTripMs * 100) / 100 };
+  return { roundTripMs: hundredth(roundTripMs) };
 }

@@ -3,7 +3,7 @@ import { AdminFailure, type AdminRequest } from "../../net/admin/admin_api.ts";
 import type { PolicyAnswer } from "../../proto/admin/path_check.ts";
 import { DialAuthorizer } from "../../server/policy/dial_authorizer.ts";
 import { ruleReport } from "../../server/policy/rule_report.ts";
-import { policyRoute } from "./show_server.ts";
+import { policyRoute } from "./policy_route.ts";
 
 const ROUTE = policyRoute({
   authorization: {

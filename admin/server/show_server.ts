@@ -1,107 +1,187 @@
 /**
- * A server's face for people: its routes of the admin API and the dashboard,
- * answered from its own facts.
+ * A server's face for people: its answers and actions over the admin API (see
+ * `proto/admin/`) and the dashboard, from its own facts.
  *
  * @module
  */
 
-import { serverAdmin } from "./admin_routes.ts";
-import { withDashboard } from "./dashboard.ts";
-import { pingRoute } from "./ping_route.ts";
-import { traceRoute } from "./trace_route.ts";
-import { AdminFailure, type AdminRoute } from "../../net/admin/admin_api.ts";
-import { ADMIN_ACTIONS, ADMIN_API } from "../../proto/admin/api.ts";
-import type {
-  PolicyAnswer,
-  PolicyQuestion,
-} from "../../proto/admin/path_check.ts";
+import { nearest } from "../../platform/text/nearest.ts";
 import { quoted } from "../../proto/peer/quoted.ts";
+import {
+  AdminFailure,
+  type AdminRoute,
+  getRoute,
+  postRoute,
+} from "../../net/admin/admin_api.ts";
+import { conduitRoutes, inWords } from "../../net/admin/conduit_routes.ts";
+import { limitOf } from "../../platform/conduits/conduit_info.ts";
+import type {
+  NodesAnswer,
+  NodeSummary,
+} from "../../proto/admin/node_answer.ts";
+import {
+  DISCOVERY_ANSWERS,
+  discoveryPath,
+} from "../../services/discovery/status/client_answers.ts";
+import { withDashboard } from "./dashboard.ts";
+import { Expiries } from "./expiries.ts";
+import { auditAnswer, discoveryAnswer, servicesAnswer } from "./lists.ts";
+import { approveNode, drainNode, revokeNode } from "./node_actions.ts";
+import { nodeDetail } from "./node_detail.ts";
+import { type NodeView, viewNodes } from "./node_view.ts";
+import { pingRoute } from "./ping_route.ts";
+import { policyRoute } from "./policy_route.ts";
 import type {
   ServerParts,
   ShownServer,
 } from "../../server/assembly/server_admin_port.ts";
 import type { Authorization } from "../../server/policy/authorization.ts";
-import { callerNamed, targetNamed } from "../../server/policy/rule_report.ts";
-import type { Registry } from "../../server/routing/registry.ts";
+import { statusAnswer } from "./status.ts";
+import { traceRoute } from "./trace_route.ts";
+import { TrafficHistory } from "./traffic_history.ts";
+import { WatchFeed } from "./watch_feed.ts";
+
+/** Nodes of one answer; all of a fleet of five thousand unless a number is said. */
+const NODES_LISTED = { usual: 100_000, most: 100_000 } as const;
+
+/** Lines of the audit log. */
+const AUDIT_LISTED = { usual: 100, most: 500 } as const;
+
+/** Limit on the name of an acting user in records. */
+const WHO_LENGTH_MAX = 100;
 
 /** A server's facts, with the addresses for questions about paths and dials. */
 export function showServer(
-  parts: ServerParts,
+  facts: ServerParts,
   authorization: Authorization,
 ): ShownServer {
-  const admin = serverAdmin(parts);
+  const expiries = new Expiries(facts);
+  const feed = new WatchFeed(facts, expiries);
+  const history = new TrafficHistory(facts);
   return {
-    routes: [
-      ...admin.routes,
-      pingRoute(parts),
-      policyRoute({ authorization, registry: parts.registry }),
-      traceRoute({ ...parts, authorizer: authorization.dials }),
-    ],
     pages: withDashboard,
-    stop: () => admin.stop(),
-  };
-}
-
-/** Longest target and names that are taken, and most groups. */
-const TEXT_LENGTH_MAX = 300;
-const GROUPS_MAX = 100;
-
-/** What the route needs of the server. */
-interface PolicyFacts {
-  readonly authorization: Pick<Authorization, "report">;
-  readonly registry: Pick<Registry, "pick">;
-}
-
-/** `POST /v1/policy/test`: the rule for a dial that is not made. */
-export function policyRoute(facts: PolicyFacts): AdminRoute {
-  const { authorization, registry } = facts;
-  return {
-    method: "POST",
-    path: `${ADMIN_API}/${ADMIN_ACTIONS.policyTest}`,
-    role: "view",
-    answer({ body }): PolicyAnswer {
-      const { as, groups, node, target } = policyQuestion(body);
-      const wanted = targetNamed(target);
-      const picked = registry.pick(wanted, node);
-      const agent = picked.kind === "noAgent" ? undefined : picked.link.peer;
-      const answer = authorization.report(
-        { caller: callerNamed(as, groups), target: wanted, node },
-        agent,
-      );
-      if (node === undefined || agent !== undefined) return answer;
-      return {
-        ...answer,
-        message:
-          `${answer.message}; no node ${quoted(node)} is linked to this ` +
-          "server, so it would not be dialed now",
-      };
+    stop: () => {
+      feed.stop();
+      history.stop();
     },
+    routes: [
+      ...conduitRoutes(facts),
+      ...nodeRoutes(facts),
+      getRoute(
+        "/v1/status",
+        async () => await statusAnswer(facts, await viewNodes(facts), expiries),
+      ),
+      getRoute(
+        "/v1/watch",
+        ({ url, signal }) => feed.watch(url.searchParams, signal),
+      ),
+      getRoute("/v1/history", ({ url: { searchParams } }) => {
+        const since = Date.parse(searchParams.get("since") ?? "1970-01-01");
+        if (!Number.isNaN(since)) return history.answer(since);
+        throw new AdminFailure(400, {
+          message: "Cannot read since: wanted a time such as " +
+            "2026-11-22T10:03:12Z",
+        });
+      }),
+      getRoute(
+        "/v1/certificates",
+        async () => expiries.certificates(await viewNodes(facts)),
+      ),
+      getRoute("/v1/services", () => servicesAnswer(discoveryOf(facts))),
+      getRoute(
+        "/v1/discovery",
+        () => discoveryAnswer(discoveryOf(facts), facts.timers.now()),
+      ),
+      ...DISCOVERY_ANSWERS.map((what) =>
+        getRoute(
+          discoveryPath(what),
+          ({ url }) => discoveryOf(facts).answers[what](url),
+        )
+      ),
+      getRoute("/v1/audit", ({ url: { searchParams } }) => {
+        const limit = inWords(() => limitOf(searchParams, AUDIT_LISTED));
+        if (facts.audit === undefined) {
+          throw new AdminFailure(404, {
+            message: "This server has no audit log: start it with --audit-log",
+          });
+        }
+        return auditAnswer(facts.audit(limit));
+      }),
+      getRoute("/v1/config", () => ({ flags: facts.flags?.() ?? [] })),
+      pingRoute(facts),
+      policyRoute({ authorization, registry: facts.registry }),
+      traceRoute({ ...facts, authorizer: authorization.dials }),
+    ],
   };
 }
 
-/** @throws {AdminFailure} */
-function policyQuestion(body: unknown): PolicyQuestion {
-  const { as, groups, node, target } = Object(body);
-  const isText = (found: unknown): found is string =>
-    typeof found === "string" && found !== "" &&
-    found.length <= TEXT_LENGTH_MAX;
-  const isList = groups === undefined ||
-    Array.isArray(groups) && groups.length <= GROUPS_MAX &&
-      groups.every(isText);
-  if (
-    isText(as) && isText(target) && isList &&
-    (node === undefined || isText(node))
-  ) {
-    return {
-      as,
-      target,
-      groups,
-      node,
-    };
-  }
-  throw new AdminFailure(400, {
-    code: "TUN123",
-    message: "Cannot test the policy: wanted { as: NAME, target: HOST:PORT, " +
-      "node?, groups? }",
+function nodeRoutes(facts: ServerParts): readonly AdminRoute[] {
+  const post = (what: string, answer: AdminRoute["answer"]) =>
+    postRoute(`/v1/nodes/:name/${what}`, answer);
+  const by = (name: string) => name.slice(0, WHO_LENGTH_MAX);
+  return [
+    getRoute(
+      "/v1/nodes",
+      async ({ url: { searchParams } }) =>
+        nodesAnswer(await viewNodes(facts), searchParams),
+    ),
+    getRoute("/v1/nodes/:name", async ({ segment }) => {
+      const view = await viewNodes(facts);
+      const node = view.nodes.get(segment);
+      if (node !== undefined) return nodeDetail(facts, view, node);
+      const near = nearest(segment, view.nodes.keys());
+      throw new AdminFailure(404, {
+        code: "TUN312",
+        message: `This server has never seen a node ${quoted(segment)}; ` +
+          (near === undefined ? "" : `did you mean ${quoted(near)}? `) +
+          "tunnel node list shows all",
+      });
+    }),
+    post(
+      "drain",
+      ({ segment, who }) => drainNode(facts, segment, by(who.name)),
+    ),
+    post(
+      "revoke",
+      ({ segment, body, who }) =>
+        revokeNode(facts, segment, body, by(who.name)),
+    ),
+    post(
+      "approve",
+      ({ segment, who }) => approveNode(facts, segment, by(who.name)),
+    ),
+  ];
+}
+
+/** Made while it is sent. */
+function nodesAnswer(
+  { nodes, summaryOf }: NodeView,
+  params: URLSearchParams,
+): Omit<NodesAnswer, "nodes"> & { readonly nodes: Iterable<NodeSummary> } {
+  const limit = inWords(() => limitOf(params, NODES_LISTED));
+  const state = params.get("state") || undefined;
+  const after = params.get("after") ?? "";
+  const all = [...nodes.values()];
+  const wanted = state === undefined
+    ? all
+    : all.filter((node) => node.state === state);
+  const listed = function* () {
+    let left = limit;
+    for (const node of wanted) {
+      if (node.name <= after) continue;
+      if (left-- === 0) return;
+      yield summaryOf(node);
+    }
+  };
+  const now = new Date().toISOString();
+  return { nodes: listed(), total: wanted.length, now };
+}
+
+function discoveryOf(
+  { discovery }: ServerParts,
+): NonNullable<ServerParts["discovery"]> {
+  if (discovery !== undefined) return discovery;
+  throw new AdminFailure(404, {
+    message: "This server has no catalog: start it with --discovery",
   });
 }

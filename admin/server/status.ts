@@ -93,11 +93,7 @@ function nodesOf(
     links: facts.registry.links.size,
     lastGone: gone.slice(0, GONE_MAX).map((node) => {
       const { name, since, reason } = summaryOf(node);
-      return {
-        name,
-        since,
-        reason,
-      };
+      return { name, since, reason };
     }),
     slowest: slowestOf(facts, slow.slice(0, SLOWEST_MAX), summaryOf),
   };

@@ -17,7 +17,11 @@ import {
   skipped,
   walk,
 } from "../doctor/walk/path_walk.ts";
-import { AdminFailure, type AdminRoute } from "../../net/admin/admin_api.ts";
+import {
+  AdminFailure,
+  type AdminRoute,
+  postRoute,
+} from "../../net/admin/admin_api.ts";
 import { ADMIN_ACTIONS, ADMIN_API } from "../../proto/admin/api.ts";
 import type {
   TraceAnswer,
@@ -70,18 +74,13 @@ const TARGET_LENGTH_MAX = 300;
 
 /** See the module description. */
 export function traceRoute(facts: TraceFacts): AdminRoute {
-  return {
-    method: "POST",
-    path: `${ADMIN_API}/${ADMIN_ACTIONS.trace}`,
-    role: "operate",
-    answer: async ({ body, signal }): Promise<TraceAnswer> => {
-      const question = questionIn(body);
-      const trace = new Trace(question, facts);
-      return {
-        steps: await walk(trace.hops, { timers: facts.timers, signal }),
-      };
+  return postRoute(
+    `${ADMIN_API}/${ADMIN_ACTIONS.trace}`,
+    async ({ body, signal }): Promise<TraceAnswer> => {
+      const { hops } = new Trace(questionIn(body), facts);
+      return { steps: await walk(hops, { timers: facts.timers, signal }) };
     },
-  };
+  );
 }
 
 function questionIn(body: unknown): TraceQuestion {
@@ -129,11 +128,7 @@ class Trace {
         deadlineMs: PING_MS + 100,
         look: (signal) => this.#ping(signal),
       },
-      {
-        name: "target",
-        deadlineMs: DIAL_MS + 500,
-        look: () => this.#dial(),
-      },
+      { name: "target", deadlineMs: DIAL_MS + 500, look: () => this.#dial() },
     ];
   }
 

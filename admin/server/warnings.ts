@@ -239,9 +239,7 @@ function* authorityWarning(
   if (authorities.next === undefined && authorities.previous === undefined) {
     return;
   }
-  const records = [...nodes.values()].flatMap(({ record }) =>
-    record === undefined || !("state" in record) ? [] : [record]
-  );
+  const records = [...nodes.values()].flatMap(({ joined }) => joined ?? []);
   const { concerned, lacking, done, command } = stepOf(authorities, records);
   const told = concerned.length - lacking.length;
   yield {

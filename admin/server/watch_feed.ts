@@ -58,8 +58,10 @@ interface Watcher {
 /** See the module description. */
 export class WatchFeed {
   readonly #watchers = new Set<Watcher>();
-  readonly #nodes = new VersionedList<NodeSummary>(isSame);
-  readonly #conduits = new VersionedList<ConduitInfo>(isSame);
+  readonly #lists = {
+    nodes: new VersionedList<NodeSummary>(),
+    conduits: new VersionedList<ConduitInfo>(),
+  };
   #status: StatusAnswer | undefined;
   #view: NodeView | undefined;
   #viewedTick = 0;
@@ -71,11 +73,6 @@ export class WatchFeed {
     private readonly facts: ServerParts,
     private readonly expiries: Expiries,
   ) {}
-
-  /** How many there are. */
-  get watchers(): number {
-    return this.#watchers.size;
-  }
 
   /** @throws {AdminFailure} */
   watch(params: URLSearchParams, signal: AbortSignal): Response {
@@ -112,8 +109,8 @@ export class WatchFeed {
     this.#tick = this.#viewedTick = 0;
     this.#status = undefined;
     this.#view = undefined;
-    this.#nodes.clear();
-    this.#conduits.clear();
+    this.#lists.nodes.clear();
+    this.#lists.conduits.clear();
   }
 
   async #next(
@@ -134,13 +131,11 @@ export class WatchFeed {
     watcher.seen = this.#tick;
     const status = this.#status!;
     rest.push(() => ({ name: "status", data: status }));
-    if (lists.has("nodes") && this.#nodes.version > 0) {
-      tellList(rest, "nodes", this.#nodes, versions.nodes);
-      versions.nodes = this.#nodes.version;
-    }
-    if (lists.has("conduits") && this.#conduits.version > 0) {
-      tellList(rest, "conduits", this.#conduits, versions.conduits);
-      versions.conduits = this.#conduits.version;
+    for (const name of ["nodes", "conduits"] as const) {
+      const list: VersionedList<NodeSummary | ConduitInfo> = this.#lists[name];
+      if (!lists.has(name) || list.version === 0) continue;
+      tellList(rest, name, list, versions[name]);
+      versions[name] = list.version;
     }
     if (!lists.has("events")) return;
     const { events } = this.facts;
@@ -153,7 +148,7 @@ export class WatchFeed {
   #lookNow(): void {
     if (this.#isLooking) return;
     // A watcher may ask for a list that had no watcher until now.
-    if (this.#wants("nodes") && this.#nodes.version === 0) {
+    if (this.#wants("nodes") && this.#lists.nodes.version === 0) {
       this.#view = undefined;
     }
     this.#timer?.cancel();
@@ -168,7 +163,9 @@ export class WatchFeed {
         ? conduitsAnswer(facts.conduits, BIGGEST).conduits
         : undefined;
       if (biggest !== undefined) {
-        this.#conduits.update(biggest.map((one) => [one.id, one] as const));
+        this.#lists.conduits.update(
+          biggest.map((one) => [one.id, one] as const),
+        );
       }
       await turn();
       const view = await this.#viewNow();
@@ -191,7 +188,7 @@ export class WatchFeed {
     if (this.#view !== undefined && !isDue) return this.#view;
     this.#viewedTick = this.#tick;
     const view = this.#view = await viewNodes(this.facts);
-    if (this.#wants("nodes")) this.#nodes.update(await summaries(view));
+    if (this.#wants("nodes")) this.#lists.nodes.update(await summaries(view));
     await turn();
     return view;
   }
@@ -210,7 +207,7 @@ export class WatchFeed {
 }
 
 /** In pieces; the first of a whole list is marked. */
-function tellList<T>(
+function tellList<T extends object>(
   rest: (() => SentEvent)[],
   name: ListName,
   list: VersionedList<T>,
@@ -290,10 +287,10 @@ interface Kept<T> {
  * Departed items are reported for this many versions; a slower watcher gets the
  * whole list again.
  */
-export const GONE_VERSIONS = 60;
+const GONE_VERSIONS = 60;
 
 /** The changes. */
-export interface Changes {
+interface Changes {
   /** Whether `changed` is all that there is. */
   readonly isWhole: boolean;
   /** Keys of items that are other, or new. */
@@ -302,13 +299,10 @@ export interface Changes {
 }
 
 /** See the module description. */
-export class VersionedList<T> {
+class VersionedList<T extends object> {
   #items = new Map<string, Kept<T>>();
   readonly #gone = new Map<string, number>();
   #version = 0;
-
-  /** @param isSame Whether a change need not be reported. */
-  constructor(private readonly isSame: (one: T, other: T) => boolean) {}
 
   get(key: string): T | undefined {
     return this.#items.get(key)?.item;
@@ -325,7 +319,7 @@ export class VersionedList<T> {
       this.#gone.delete(key);
       now.set(
         key,
-        known !== undefined && this.isSame(known.item, item)
+        known !== undefined && isSame(known.item, item)
           ? known
           : { item, version },
       );

@@ -32,10 +32,7 @@ const NUMBERS: readonly Column<Part>[] = [
   { heading: "DIALS/S", of: mean("dialRate", (rate) => rate.toFixed(1)) },
   { heading: "HALF IN", of: most("dialP50Ms", millisText) },
   { heading: "99% IN", of: most("dialP99Ms", millisText) },
-  {
-    heading: "FAILED",
-    of: (part) => countText(total(part, "failedDials")),
-  },
+  { heading: "FAILED", of: (part) => countText(total(part, "failedDials")) },
 ];
 
 const COLUMNS: readonly Column<Part>[] = [

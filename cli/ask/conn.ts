@@ -10,9 +10,10 @@ import {
   ADMIN_ACTIONS,
   ADMIN_PATHS,
 } from "../../proto/admin/api.ts";
-import type {
-  ConduitInfo,
-  ConduitsAnswer,
+import {
+  CONDUIT_SORTS,
+  type ConduitInfo,
+  type ConduitsAnswer,
 } from "../../proto/admin/node_answer.ts";
 import { rateText } from "../../platform/text/quantities.ts";
 import {
@@ -29,7 +30,6 @@ import { type Answering, askAll, askedPrograms, printEach } from "./asked.ts";
 import { conduitsText } from "../../admin/ask/answer_text.ts";
 import { callerText, targetText } from "../../admin/view/conduits.ts";
 import { conduitsPath } from "../../admin/ask/asked_conduits.ts";
-import { SORTS } from "../../admin/ask/top_state.ts";
 
 const LIST = "tunnel conn list";
 
@@ -47,7 +47,7 @@ const FLAGS = {
       help: "Only connections with this text in their target, such as :5432.",
     }),
     "service": flag.word("NAME", "Only those of this service."),
-    "sort": flag.choice(SORTS, "rate", "The greatest of this first."),
+    "sort": flag.choice(CONDUIT_SORTS, "rate", "The greatest of this first."),
     "limit": flag.count(100, 1, CONDUITS_MAX, "Most rows to show."),
   }),
   "yes": flag.boolean(false, {

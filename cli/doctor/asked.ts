@@ -6,11 +6,7 @@
  */
 
 import type { GivenValues } from "../flags/read_flags.ts";
-import {
-  type AdminClient,
-  adminClient,
-  AdminError,
-} from "../../admin/ask/admin_client.ts";
+import { AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import {
   failed,
   type Finding,
@@ -192,7 +188,7 @@ async function asking<Result>(
   act: (workers: readonly AdminClient[]) => Promise<Result>,
 ): Promise<Result> {
   const clients = withWorkers(askedProgram(values, given, context))
-    .map(({ program, address }) => adminClient(program, address));
+    .map(({ program, address }) => new AdminClient(program, address));
   try {
     return await act(clients);
   } finally {

@@ -16,7 +16,7 @@ import { cutPainted } from "../../admin/ask/page.ts";
 import type { CommandContext } from "./command.ts";
 import { ExitCode } from "./exit_codes.ts";
 import { ENDS, onSignals, type SignalSource } from "./signals.ts";
-import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
+import { AdminClient } from "../../admin/ask/admin_client.ts";
 
 /** What is printed, and how. */
 export interface AnswerOutput<T> {
@@ -193,7 +193,7 @@ export function askedClient(
   { program, address }: AskedProgram,
   { printError }: Pick<CommandContext, "printError">,
 ): AdminClient {
-  return adminClient(program, address, {
+  return new AdminClient(program, address, {
     onWaiting: (line) => printError(`${line}\n`),
   });
 }

@@ -8,7 +8,7 @@
 
 import {
   type AdminAddress,
-  adminClient,
+  AdminClient,
 } from "../../admin/ask/admin_client.ts";
 import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
@@ -97,7 +97,7 @@ async function firstAnswer(
       kind: "unix",
       path: `${directory}/${ADMIN_SOCKET}`,
     };
-    return adminClient("program", address);
+    return new AdminClient("program", address);
   });
   const late = setTimeout(() => {
     for (const client of clients) client.close();

@@ -15,7 +15,7 @@ import { lastLines, listedFiles, machineFacts } from "./machine_facts.ts";
 /** A program that is asked. */
 export interface BundledProgram {
   readonly name: "server" | "agent" | "proxy";
-  readonly client: AdminClient;
+  readonly client: Pick<AdminClient, "get" | "close">;
   readonly stateDirectory: string;
   /** Absent: it could not be said. */
   readonly flags?: (() => unknown) | undefined;

@@ -1,8 +1,9 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { type AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
+import { AdminError } from "../../admin/ask/admin_client.ts";
 import { COMMANDS } from "../commands.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import {
+  type BundledProgram,
   bundleFiles,
   type BundleSources,
   Pseudonyms,
@@ -34,7 +35,7 @@ const PLANTED = [
   JSON.stringify({ password: SECRETS.password, key: PEM }),
 ];
 
-function client(): AdminClient {
+function client(): BundledProgram["client"] {
   const planted = Object.fromEntries(
     PLANTED.map((text, at) => [`field${at}`, text]),
   );
@@ -57,17 +58,13 @@ function client(): AdminClient {
     "/v1/config": { flags: PLANTED },
   };
   return {
-    where: "the server at unix:/x",
     get: (path) =>
       Object.hasOwn(answers, path)
         ? Promise.resolve(answers[path] as never)
         : Promise.reject(
           new AdminError(`there is no ${path}, ${PLANTED[1]}`, 404),
         ),
-    post: () => Promise.reject(new Error("nothing is done")),
-    watch: () => Promise.resolve(),
     close() {},
-    [Symbol.dispose]() {},
   };
 }
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { adminClient } from "../../admin/ask/admin_client.ts";
+import { AdminClient } from "../../admin/ask/admin_client.ts";
 import {
   isSystemError,
   systemProblem,
@@ -143,7 +143,7 @@ function programOf(
   const doctor = commands.get("doctor");
   return {
     name,
-    client: adminClient(asked.program, asked.address),
+    client: new AdminClient(asked.program, asked.address),
     stateDirectory,
     ...(table && {
       flags: () => effectiveFlags(name, table, { ...context, argv: [] }),

@@ -76,6 +76,23 @@ export interface AdminRoute {
   answer(request: AdminRequest): unknown | Promise<unknown>;
 }
 
+/** A question, which every user may ask. */
+export function getRoute(
+  path: string,
+  answer: AdminRoute["answer"],
+): AdminRoute {
+  return { method: "GET", path, role: "view", answer };
+}
+
+/** An action; or what is asked with a body, by users who may only ask. */
+export function postRoute(
+  path: string,
+  answer: AdminRoute["answer"],
+  role: AdminRole = "operate",
+): AdminRoute {
+  return { method: "POST", path, role, answer };
+}
+
 /** An answer that is no success. */
 export class AdminFailure extends Error {
   override readonly name = "AdminFailure";
@@ -260,7 +277,7 @@ function indexRoute(routes: readonly AdminRoute[]): AdminRoute {
     role,
   }));
   const answer: IndexAnswer = { version: 1, paths };
-  return { method: "GET", path: ADMIN_API, role: "view", answer: () => answer };
+  return getRoute(ADMIN_API, () => answer);
 }
 
 /** As every refusal is answered. */

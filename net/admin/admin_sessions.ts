@@ -29,7 +29,9 @@ import {
   type AdminWay,
   type AdminWho,
   failureAnswer,
+  getRoute,
   jsonOf,
+  postRoute,
 } from "./admin_api.ts";
 import { addLogin, type Login, Logins, WAY_LENGTH_MAX } from "./logins.ts";
 import { jsonAnswer } from "./http_endpoints.ts";
@@ -105,18 +107,15 @@ export class AdminSessions {
   /** Requests of users who are identified already. */
   get routes(): readonly AdminRoute[] {
     return [
-      {
-        method: "POST",
-        path: "/v1/logins",
-        role: "view",
-        answer: ({ body, who }) => this.#login(body as LoginQuestion, who),
-      },
-      {
-        method: "GET",
-        path: SESSION_PATH,
-        role: "view",
-        answer: ({ who: { name, role } }): SessionAnswer => ({ name, role }),
-      },
+      postRoute(
+        "/v1/logins",
+        ({ body, who }) => this.#login(body as LoginQuestion, who),
+        "view",
+      ),
+      getRoute(SESSION_PATH, ({ who: { name, role } }): SessionAnswer => ({
+        name,
+        role,
+      })),
     ];
   }
 

@@ -16,7 +16,12 @@ import type { LiveConduits } from "../../platform/conduits/live_conduits.ts";
 import type { RecentEvents } from "../../platform/log/recent_events.ts";
 import type { ActionAnswer } from "../../proto/admin/api.ts";
 import type { EventsAnswer } from "../../proto/admin/list_answers.ts";
-import { AdminFailure, type AdminRoute } from "./admin_api.ts";
+import {
+  AdminFailure,
+  type AdminRoute,
+  getRoute,
+  postRoute,
+} from "./admin_api.ts";
 
 /** Events that are listed unless a number is said, and at most. */
 const EVENTS_LISTED = { usual: 100, most: 10_000 } as const;
@@ -35,44 +40,29 @@ export function conduitRoutes(
   { conduits, events }: Lists,
 ): readonly AdminRoute[] {
   return [
-    {
-      method: "GET",
-      path: "/v1/conduits",
-      role: "view",
-      answer: ({ url }) =>
+    getRoute(
+      "/v1/conduits",
+      ({ url }) =>
         conduitsAnswer(conduits, inWords(() => conduitQuery(url.searchParams))),
-    },
-    {
-      method: "GET",
-      path: "/v1/conduits/:id",
-      role: "view",
-      answer: ({ segment }) =>
-        conduitInfoOf(conduits, segment) ?? unknown(segment),
-    },
-    {
-      method: "POST",
-      path: "/v1/conduits/:id/kill",
-      role: "operate",
-      answer: ({ segment, who }): ActionAnswer => {
-        const by = who.name.slice(0, NAME_LENGTH_MAX);
-        if (!conduits.kill(segment, `ended by ${by}`)) unknown(segment);
-        return {
-          message: `Connection ${segment} is ended: both sides see a reset`,
-        };
-      },
-    },
-    {
-      method: "GET",
-      path: "/v1/events",
-      role: "view",
-      answer: ({ url: { searchParams } }): EventsAnswer => ({
-        events: events.list({
-          limit: inWords(() => limitOf(searchParams, EVENTS_LISTED)),
-          node: searchParams.get("node") || undefined,
-          kind: searchParams.get("kind") || undefined,
-        }),
+    ),
+    getRoute(
+      "/v1/conduits/:id",
+      ({ segment }) => conduitInfoOf(conduits, segment) ?? unknown(segment),
+    ),
+    postRoute("/v1/conduits/:id/kill", ({ segment, who }): ActionAnswer => {
+      const by = who.name.slice(0, NAME_LENGTH_MAX);
+      if (!conduits.kill(segment, `ended by ${by}`)) unknown(segment);
+      return {
+        message: `Connection ${segment} is ended: both sides see a reset`,
+      };
+    }),
+    getRoute("/v1/events", ({ url: { searchParams } }): EventsAnswer => ({
+      events: events.list({
+        limit: inWords(() => limitOf(searchParams, EVENTS_LISTED)),
+        node: searchParams.get("node") || undefined,
+        kind: searchParams.get("kind") || undefined,
       }),
-    },
+    })),
   ];
 }
 

@@ -65,13 +65,19 @@ export function certificatesInUse(
         notBefore: new Date(term.notBeforeMs).toISOString(),
         notAfter: new Date(term.notAfterMs).toISOString(),
         renewal: isOurs ? "by itself" : isLeaf ? renewal : "by hand",
-        ...term.notAfterMs > nowMs
-          ? {}
-          : { problem: "it has expired: peers refuse it" },
+        problem: problemAt(term.notAfterMs, nowMs),
       });
     }
   }
   return [...found.values()];
+}
+
+/** What is wrong with one that is good until then. */
+export function problemAt(
+  notAfterMs: number,
+  nowMs: number,
+): string | undefined {
+  return notAfterMs > nowMs ? undefined : "it has expired: peers refuse it";
 }
 
 /** The same as the list of what will expire. */

@@ -5,9 +5,11 @@
  * @module
  */
 
-import type {
-  ConduitInfo,
-  ConduitsAnswer,
+import {
+  CONDUIT_SORTS,
+  type ConduitInfo,
+  type ConduitsAnswer,
+  type ConduitSort,
 } from "../../proto/admin/node_answer.ts";
 import type { ConnectionFacts } from "../log/connection_log.ts";
 import { LiveConduit } from "./live_conduit.ts";
@@ -16,10 +18,6 @@ import { RATE_TICK_MS } from "./rate_samples.ts";
 
 /** How many are listed unless a number is said, and at most. */
 export const CONDUITS_LISTED = { usual: 100, most: 10_000 } as const;
-
-/** The sort orders. */
-export const CONDUIT_SORTS = ["rate", "bytes", "age", "idle", "queue"] as const;
-export type ConduitSort = typeof CONDUIT_SORTS[number];
 
 /** Which ones are wanted. */
 export interface ConduitQuery {

@@ -8,6 +8,10 @@
 import type { EventInfo } from "./list_answers.ts";
 import type { LinkInfo, Warning } from "./status_answer.ts";
 
+/** How connections may be sorted: the words of `?sort=`. */
+export const CONDUIT_SORTS = ["rate", "bytes", "age", "idle", "queue"] as const;
+export type ConduitSort = typeof CONDUIT_SORTS[number];
+
 /** One node in a list. */
 export interface NodeSummary {
   readonly name: string;

@@ -21,12 +21,8 @@ import {
 import { RECENTLY_REMOVED_MS } from "../../services/catalog/recently_removed.ts";
 import { CatalogReach } from "./catalog_reach.ts";
 import { readPolicy } from "./authorization.ts";
-import {
-  callerNamed,
-  type PolicySource,
-  ruleReport,
-  targetNamed,
-} from "./rule_report.ts";
+import { callerNamed, type PolicySource, ruleReport } from "./rule_report.ts";
+import { targetNamed } from "../../policy/target_address.ts";
 
 const POLICY = new Policy({
   frontends: [

@@ -5,7 +5,6 @@
  * @module
  */
 
-import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { PolicyAnswer } from "../../proto/admin/path_check.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import { ANONYMOUS, reportedIdentity } from "../../proto/peer/peer_identity.ts";
@@ -43,13 +42,6 @@ export function callerNamed(
   if (socket !== undefined) return { ...common, localAddress: socket };
   const identity = reportedIdentity({ commonName: as, organizations: groups });
   return { ...common, identity };
-}
-
-/** `unix:/path`, `udp:HOST:PORT`, or `HOST:PORT` of tcp. */
-export function targetNamed(text: string): DialTarget {
-  const [, protocol = "tcp", address = ""] = /^(?:(tcp|udp|unix):)?(.*)$/s
-    .exec(text) ?? [];
-  return { protocol, address };
 }
 
 /** @param agent The agent that would be asked, if known. */

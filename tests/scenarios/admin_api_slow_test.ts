@@ -4,11 +4,7 @@
  */
 
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
-import {
-  type AdminClient,
-  adminClient,
-  AdminError,
-} from "../../admin/ask/admin_client.ts";
+import { AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import type { ConduitsAnswer } from "../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import type { LoginAnswer, SessionAnswer } from "../../proto/admin/api.ts";
@@ -20,7 +16,7 @@ import { eventually } from "../support/watch/patience.ts";
 
 function onSocket(folder: string, worker = ""): AdminClient {
   const path = `${folder}/admin${worker}.sock`;
-  return adminClient("server", { kind: "unix", path });
+  return new AdminClient("server", { kind: "unix", path });
 }
 
 const until = (isSo: () => boolean | Promise<boolean>) =>

@@ -4,7 +4,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { adminClient, AdminError } from "../../admin/ask/admin_client.ts";
+import { AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import type { IndexAnswer } from "../../proto/admin/api.ts";
 import { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
@@ -28,7 +28,7 @@ function documented(program: Program): readonly string[] {
 }
 
 async function served(program: Program, path: string) {
-  const client = adminClient(program, { kind: "unix", path });
+  const client = new AdminClient(program, { kind: "unix", path });
   const { paths } = await listening(() => client.get<IndexAnswer>("/v1"));
   return paths.map(({ method, path, role }) => `${method} ${path} ${role}`)
     .sort();

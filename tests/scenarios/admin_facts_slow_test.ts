@@ -4,7 +4,7 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
+import { AdminClient } from "../../admin/ask/admin_client.ts";
 import type { ActionAnswer } from "../../proto/admin/api.ts";
 import type {
   ConduitsAnswer,
@@ -30,7 +30,7 @@ class Stage {
 
   get client(): AdminClient {
     const path = `${this.nodes.server.stateDirectory}/admin.sock`;
-    return adminClient("server", { kind: "unix", path });
+    return new AdminClient("server", { kind: "unix", path });
   }
 
   async join(node: string): Promise<void> {

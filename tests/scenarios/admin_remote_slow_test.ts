@@ -4,11 +4,7 @@
  */
 
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import {
-  type AdminClient,
-  adminClient,
-  AdminError,
-} from "../../admin/ask/admin_client.ts";
+import { AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
 import type { ConduitsAnswer } from "../../proto/admin/node_answer.ts";
 import type { SessionAnswer } from "../../proto/admin/api.ts";
 import {
@@ -75,7 +71,7 @@ class Stage implements AsyncDisposable {
     };
     Deno.writeTextFileSync(files.cert, pair.cert);
     Deno.writeTextFileSync(files.key, pair.key, { mode: 0o600 });
-    return adminClient("server", {
+    return new AdminClient("server", {
       kind: "tcp",
       host: "127.0.0.1",
       port: Number(this.port),
@@ -156,7 +152,7 @@ Deno.test("nobody else is answered there", async () => {
   const forged = await stage.as({ commonName: "alice" }, stage.others);
   assertMatch(`${await status(forged)}`, /certificate|authority|TLS|trust/i);
   // Without one there is no handshake, and plain HTTP is none.
-  const plain = adminClient("server", {
+  const plain = new AdminClient("server", {
     kind: "tcp",
     host: "127.0.0.1",
     port: Number(stage.port),

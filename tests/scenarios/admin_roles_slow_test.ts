@@ -1,6 +1,6 @@
 import { OpenedAdminPort } from "../support/rigs/opened_admin_port.ts";
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { type AdminClient, adminClient } from "../../admin/ask/admin_client.ts";
+import { AdminClient } from "../../admin/ask/admin_client.ts";
 import type { AdminRole, LoginAnswer } from "../../proto/admin/api.ts";
 import { ThrowawayCa } from "../support/certificates/throwaway_ca.ts";
 import type { AdminRoute } from "../../net/admin/admin_api.ts";
@@ -75,7 +75,7 @@ class Opened extends OpenedAdminPort {
     Deno.writeTextFileSync(tls.ca, people.cert);
     Deno.writeTextFileSync(tls.cert, pair.cert);
     Deno.writeTextFileSync(tls.key, pair.key);
-    return adminClient("server", {
+    return new AdminClient("server", {
       kind: "tcp",
       host: "127.0.0.1",
       port: Number(this.port.remote.split(":").at(-1)),

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { adminClient } from "../../admin/ask/admin_client.ts";
+import { AdminClient } from "../../admin/ask/admin_client.ts";
 import { agentRoutes } from "../../admin/agent/agent_routes.ts";
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { startJoinedAgent } from "../../agent/joined_agent.ts";
@@ -45,7 +45,7 @@ Deno.test("an agent serves the services of a file, shows them, and ends them wit
   const path = "?service=default/web";
   const answer = await (await fetch(`${admin}/debug/proxy${path}`)).json();
   const { services: [web] } = answer;
-  using client = adminClient("agent", { kind: "unix", path: socket });
+  using client = new AdminClient("agent", { kind: "unix", path: socket });
   assertEquals(await client.get(`/v1/services${path}`), answer);
   const closed = await fetch(`${admin}/v1/services`);
   await closed.body?.cancel();

@@ -3,7 +3,7 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { adminClient } from "../../admin/ask/admin_client.ts";
+import { AdminClient } from "../../admin/ask/admin_client.ts";
 import { workerSocket } from "../../net/admin/own_group.ts";
 import {
   PROXY_STATUS_PATH,
@@ -19,7 +19,7 @@ import { eventually } from "../support/watch/patience.ts";
 
 /** What a worker of the proxy says of the service. */
 async function served(path: string) {
-  const client = adminClient("proxy", { kind: "unix", path });
+  const client = new AdminClient("proxy", { kind: "unix", path });
   const { services } = await client.get<ProxyStatus>(PROXY_STATUS_PATH);
   return services.find(({ protocol }) => protocol === "tcp")!;
 }

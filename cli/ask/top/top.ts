@@ -13,7 +13,8 @@ import { joinedFacts } from "../../../admin/ask/asked_conduits.ts";
 import { type Answering, askedPrograms, askFirst } from "../asked.ts";
 import { LiveTop, ROWS_ASKED, topFacts } from "./live_top.ts";
 import { FullScreen } from "./terminal.ts";
-import { firstState, SORTS } from "../../../admin/ask/top_state.ts";
+import { firstState } from "../../../admin/ask/top_state.ts";
+import { CONDUIT_SORTS } from "../../../proto/admin/node_answer.ts";
 import { blockText, type TopFacts } from "../../../admin/ask/top_text.ts";
 
 const SHOWN = "What is shown";
@@ -27,7 +28,7 @@ const FLAGS = {
       help: "End after this many screens; in a pipe, or with --output.",
       defaultText: "until Ctrl-C",
     }),
-    "sort": flag.choice(SORTS, "rate", "The greatest of this first."),
+    "sort": flag.choice(CONDUIT_SORTS, "rate", "The greatest of this first."),
     "node": flag.word("NAME", "Only connections of this node."),
     "limit": flag.count(20, 1, 10_000, {
       help: "Most connections to show; in a pipe, or with --output.",

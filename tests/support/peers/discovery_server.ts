@@ -6,7 +6,7 @@
  * @module
  */
 
-import { adminClient } from "../../../admin/ask/admin_client.ts";
+import { AdminClient } from "../../../admin/ask/admin_client.ts";
 import {
   type ClientSummary,
   discoveryPath,
@@ -187,7 +187,10 @@ export class DiscoveryServer implements AsyncDisposable {
 
   /** Ours alone: its clients, and how far they are. */
   async clients(): Promise<readonly ClientSummary[]> {
-    const client = adminClient("server", { kind: "unix", path: this.#admin });
+    const client = new AdminClient("server", {
+      kind: "unix",
+      path: this.#admin,
+    });
     const answer = await client.get<
       { readonly clients: readonly ClientSummary[] }
     >(discoveryPath("sync"));

@@ -15,8 +15,8 @@ import { RecentEvents } from "../../../platform/log/recent_events.ts";
 import { MetricRegistry } from "../../../platform/metrics/metrics.ts";
 import type { AdminRole } from "../../../proto/admin/api.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import type { ServerAdmin } from "../../../admin/server/admin_routes.ts";
-import { serverAdmin } from "../../../admin/server/admin_routes.ts";
+import { showServer } from "../../../admin/server/show_server.ts";
+import { Authorization } from "../../../server/policy/authorization.ts";
 import {
   type Authorities,
   createAuthorities,
@@ -24,7 +24,10 @@ import {
 } from "../../../server/identity/authorities.ts";
 import { NodeBook } from "../../../server/identity/node_book.ts";
 import { NodeHistory } from "../../../server/links/node_history.ts";
-import type { ServerParts } from "../../../server/assembly/server_admin_port.ts";
+import type {
+  ServerParts,
+  ShownServer,
+} from "../../../server/assembly/server_admin_port.ts";
 import {
   type NodeRecord,
   NodeStore,
@@ -55,7 +58,7 @@ export class AdminRig {
   readonly log = new RecordedLog();
   readonly history: NodeHistory;
   readonly facts: ServerParts;
-  readonly admin: ServerAdmin;
+  readonly admin: ShownServer;
   readonly duplicates = new Map<string, number>();
   readonly drained: string[] = [];
   role: AdminRole = "operate";
@@ -127,7 +130,8 @@ export class AdminRig {
       reachedLimits: () => [],
       drain: ({ peer }) => this.drained.push(peer.agentId) > 0,
     };
-    this.admin = serverAdmin(this.facts);
+    const authorization = new Authorization({}, metrics, undefined);
+    this.admin = showServer(this.facts, authorization);
     this.#api = adminApi(this.admin.routes, {
       who: () => ({ role: this.role, name: "alice" }),
     });

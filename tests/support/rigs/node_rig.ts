@@ -5,7 +5,7 @@
  * @module
  */
 
-import { adminClient } from "../../../admin/ask/admin_client.ts";
+import { AdminClient } from "../../../admin/ask/admin_client.ts";
 import { nodeRoutes } from "../../../admin/agent/agent_routes.ts";
 import { showServer } from "../../../admin/server/show_server.ts";
 import {
@@ -99,7 +99,7 @@ export class NodeRig extends IdentityRig {
   /** What the server's admin API answers at a path, as data. */
   async admin(path: string): Promise<unknown> {
     const socket = `${this.state.root}/admin.sock`;
-    return await adminClient("server", { kind: "unix", path: socket }).get(
+    return await new AdminClient("server", { kind: "unix", path: socket }).get(
       path,
     );
   }

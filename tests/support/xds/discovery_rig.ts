@@ -4,7 +4,7 @@
  * @module
  */
 
-import { adminClient } from "../../../admin/ask/admin_client.ts";
+import { AdminClient } from "../../../admin/ask/admin_client.ts";
 import type { CatalogPart } from "../../../services/catalog/model/source.ts";
 
 import type { CertificatePair } from "../certificates/throwaway_ca.ts";
@@ -86,7 +86,7 @@ export class DiscoveryRig implements AsyncDisposable {
       kind: "unix",
       path: `${this.folder}/admin.sock`,
     } as const;
-    return await adminClient("server", address).get(path);
+    return await new AdminClient("server", address).get(path);
   }
 
   /** The value of one series of discovery. */
