@@ -7,6 +7,7 @@
  * @module
  */
 
+import { setNewest } from "../../proto/sync/newest.ts";
 import type { KubernetesObject } from "./objects.ts";
 
 /** One object's news. */
@@ -82,12 +83,7 @@ export class ObjectCopy<T extends KubernetesObject> {
     const isLate = known !== undefined && isNewer(known, versionOf(object));
     if (isLate) return undefined;
     this.#objects.delete(key);
-    this.#removed.delete(key);
-    this.#removed.set(key, versionOf(object));
-    if (this.#removed.size > OBJECTS_REMOVED_MAX) {
-      const [oldest] = this.#removed.keys();
-      this.#removed.delete(oldest!);
-    }
+    setNewest(this.#removed, key, versionOf(object), OBJECTS_REMOVED_MAX);
     return previous && { type: "removed", object: previous };
   }
 }

@@ -14,6 +14,7 @@ import type { AdminRole } from "../../proto/admin/api.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
 import { isSystemError } from "../../platform/files/file_error.ts";
 import { SavedFile } from "../../platform/files/saved_file.ts";
+import { fingerprint } from "../../platform/files/watch_files.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { AdminWay } from "./admin_api.ts";
@@ -69,7 +70,7 @@ export function addLogin(
 export class Logins {
   #byId = new Map<string, Login>();
   readonly #file: SavedFile | undefined;
-  #seen = NO_FILE;
+  #seen = "";
   /** Changes are made one after another. */
   #changes: Promise<unknown> = Promise.resolve();
   #isChanging = false;
@@ -120,13 +121,13 @@ export class Logins {
       if (!isSystemError(error)) throw error;
       if (codeOf(error) !== "ENOENT") return `${this.path}: ${problem}`;
     }
-    this.#seen = NO_FILE;
+    this.#seen = fingerprint(this.path!);
     return undefined;
   }
 
   #refresh(): void {
     if (this.path === undefined || this.#isChanging) return;
-    const seen = stampOf(this.path);
+    const seen = fingerprint(this.path);
     if (seen === this.#seen) return;
     this.#seen = seen;
     const items = this.#file!.readSync()?.items ?? [];
@@ -144,24 +145,11 @@ export class Logins {
         await this.#file?.close();
       } finally {
         this.#isChanging = false;
-        if (this.path !== undefined) this.#seen = stampOf(this.path);
+        if (this.path !== undefined) this.#seen = fingerprint(this.path);
       }
       return this.#file?.problem;
     });
     this.#changes = done.catch(() => {});
     return done;
-  }
-}
-
-const NO_FILE = "";
-
-/** Different content has a different stamp. */
-function stampOf(path: string): string {
-  try {
-    const { ino, mtime, size } = Deno.statSync(path);
-    return `${ino} ${mtime?.getTime()} ${size}`;
-  } catch (error) {
-    if (isSystemError(error)) return NO_FILE;
-    throw error;
   }
 }

@@ -14,6 +14,7 @@
 import type { SharedLimits } from "../../proto/streams/abuse_limits.ts";
 import { TokenBucket } from "../../proto/streams/token_bucket.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
+import { setNewest } from "../../proto/sync/newest.ts";
 import { Penalty, WEIGHT_OF_UNAUTHENTICATED } from "./penalty.ts";
 import {
   type ConnectionLimit,
@@ -151,13 +152,7 @@ export class ConnectionLimiter {
       new Penalty(this.options.clock.now());
     admitted?.watch(penalty, () => {
       this.options.penalized?.(`process ${process}`);
-    }, () => {
-      processes.delete(process);
-      processes.set(process, penalty);
-      if (processes.size <= FAULTY_PROCESSES_MAX) return;
-      const [quietest] = processes.keys();
-      processes.delete(quietest!);
-    });
+    }, () => setNewest(processes, process, penalty, FAULTY_PROCESSES_MAX));
   }
 
   #admit(
@@ -234,10 +229,7 @@ export class ConnectionLimiter {
     const account = this.#sources.get(name);
     if (account === undefined || account.connections > 0) return;
     this.#sources.delete(name);
-    this.#quiet.set(name, account);
-    if (this.#quiet.size <= QUIET_SOURCES_MAX) return;
-    const [quietest] = this.#quiet.keys();
-    this.#quiet.delete(quietest!);
+    setNewest(this.#quiet, name, account, QUIET_SOURCES_MAX);
   }
 }
 

@@ -8,6 +8,7 @@
  */
 
 import type { Clock } from "../../proto/sync/clock.ts";
+import { setNewest } from "../../proto/sync/newest.ts";
 
 /** How long an address that failed is tried after the others. */
 export const FAILED_MS = 30_000;
@@ -50,14 +51,11 @@ export class AttemptOrder {
   took(key: string, failingMs: number): void {
     // Machines come and go behind a name; the one tried longest ago is
     // forgotten.
-    this.#last.delete(key);
-    this.#last.set(key, {
+    setNewest(this.#last, key, {
       turn: ++this.#turn,
       failingUntilMs: failingMs === 0
         ? -Infinity
         : this.clock.now() + failingMs,
-    });
-    const [oldest] = this.#last.keys();
-    if (this.#last.size > REMEMBERED_MAX) this.#last.delete(oldest!);
+    }, REMEMBERED_MAX);
   }
 }

@@ -6,6 +6,7 @@
 
 import { isIpAddress } from "../../proto/peer/ip_address.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
+import { fingerprint } from "../../platform/files/watch_files.ts";
 
 /** Addresses by name; names in small letters, without a dot at their end. */
 export type HostsFile = ReadonlyMap<string, readonly string[]>;
@@ -67,13 +68,7 @@ export class FollowedText<Content> {
 function stateOf(path: string): string {
   // Queried first, because an attempt without the permission would prompt.
   const { state } = Deno.permissions.querySync({ name: "read", path });
-  if (state !== "granted") return NO_FILE;
-  try {
-    const { mtime, size, ino, ctime } = Deno.statSync(path);
-    return [mtime?.getTime(), ctime?.getTime(), size, ino].join(" ");
-  } catch {
-    return NO_FILE; // It is not there: that is an answer, too.
-  }
+  return state === "granted" ? fingerprint(path) : NO_FILE;
 }
 
 function textOf(path: string): string {

@@ -7,6 +7,7 @@
  */
 
 import type { Timers } from "../../proto/sync/clock.ts";
+import { setNewest } from "../../proto/sync/newest.ts";
 
 /**
  * How long an answer is used, "there is no such name" as well. The platform
@@ -55,7 +56,7 @@ export class KeptAnswers {
   find(key: string, ask: () => Promise<Addresses>): Promise<Addresses> {
     const nowMs = this.timers.now();
     const entry = this.#entries.get(key);
-    if (entry !== undefined) this.#keep(key, entry);
+    if (entry !== undefined) setNewest(this.#entries, key, entry, NAMES_MAX);
     if (entry !== undefined && nowMs < entry.freshUntilMs) {
       return Promise.resolve(entry.addresses);
     }
@@ -68,23 +69,15 @@ export class KeptAnswers {
   #ask(key: string, ask: () => Promise<Addresses>): Promise<Addresses> {
     const asking = ask().then((addresses) => {
       const nowMs = this.timers.now();
-      this.#keep(key, {
+      setNewest(this.#entries, key, {
         addresses,
         keptUntilMs: nowMs + LAST_ANSWER_MS,
         freshUntilMs: nowMs + FRESH_MS,
-      });
+      }, NAMES_MAX);
       return addresses;
     }).finally(() => this.#asking.delete(key));
     this.#asking.set(key, asking);
     return asking;
-  }
-
-  #keep(key: string, entry: Entry): void {
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    if (this.#entries.size <= NAMES_MAX) return;
-    const [oldest] = this.#entries.keys();
-    this.#entries.delete(oldest!);
   }
 
   /**

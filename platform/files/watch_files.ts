@@ -225,7 +225,7 @@ function hasChanged(known: Map<string, string>, path: string): boolean {
  * The identity of a version of a file. The change time is part of it: a file
  * that becomes readable has changed, too.
  */
-function fingerprint(path: string): string {
+export function fingerprint(path: string): string {
   try {
     const { dev, ino, size, mtime, ctime } = Deno.statSync(path);
     return [dev, ino, size, Number(mtime), Number(ctime)].join(" ");

@@ -10,6 +10,7 @@
 
 import { clipped } from "../../proto/peer/quoted.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { setNewest } from "../../proto/sync/newest.ts";
 import {
   internalErrorCounts,
   onInternalErrors,
@@ -51,11 +52,7 @@ export class InternalErrorLog implements Disposable {
     }
     const message = `internal error, please report it: ${messageOf(error)}`;
     this.log.error(message, { code: "TUN907", where, stack });
-    if (this.#repeats.size >= STACKS_MAX) {
-      const [oldest] = this.#repeats.keys();
-      this.#repeats.delete(oldest!);
-    }
-    this.#repeats.set(key, { message, where, count: 0 });
+    setNewest(this.#repeats, key, { message, where, count: 0 }, STACKS_MAX);
   }
 
   [Symbol.dispose](): void {

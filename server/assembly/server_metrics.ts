@@ -89,8 +89,8 @@ export class ServerMetrics {
       "Agents' links, by carrier.",
       ["carrier"],
       () =>
-        [...agents.linksPerCarrier]
-          .map(([carrier, count]) => [[carrier], count]),
+        (["streams", "packets"] as const)
+          .map((carrier) => [[carrier], agents.linksOver(carrier)]),
     );
     const bulkOf = (isCounted: (bulkConduits: number) => number) => () => {
       let sum = 0;

@@ -13,6 +13,7 @@
 
 import { createHash } from "node:crypto";
 import type { ReviewedToken } from "../../neighbours/kubernetes/token_review.ts";
+import { setNewest } from "../../proto/sync/newest.ts";
 import { Tally } from "../../proto/sync/tally.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import type { Code } from "../../proto/codes/codes.ts";
@@ -70,17 +71,10 @@ export class TokenReviews {
     const beginMs = this.clock.now();
     const found = await this.review(token);
     if (found.kind === "service-account") {
-      this.#remember(hash, found, beginMs + BELIEVED_MS);
+      const known = { found, untilMs: beginMs + BELIEVED_MS };
+      setNewest(this.#known, hash, known, this.rememberedMax);
     }
     return found;
-  }
-
-  #remember(hash: string, found: ReviewedToken, untilMs: number): void {
-    if (this.#known.size >= this.rememberedMax) {
-      const [oldest] = this.#known.keys();
-      this.#known.delete(oldest!);
-    }
-    this.#known.set(hash, { found, untilMs });
   }
 }
 

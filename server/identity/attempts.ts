@@ -12,6 +12,7 @@
 import { sourceOf } from "../../net/admission/source.ts";
 import { TokenBucket } from "../../proto/streams/token_bucket.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
+import { setNewest } from "../../proto/sync/newest.ts";
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 /** A network address translator may hide a hundred nodes that join at once. */
@@ -81,12 +82,7 @@ export class JoinAttempts {
         { burst: this.burst, perSecond: ATTEMPTS_PER_SECOND },
         nowMs,
       );
-    this.#sources.delete(source);
-    this.#sources.set(source, bucket);
-    if (this.#sources.size > ATTEMPT_SOURCES_MAX) {
-      const [oldest] = this.#sources.keys();
-      this.#sources.delete(oldest!);
-    }
+    setNewest(this.#sources, source, bucket, ATTEMPT_SOURCES_MAX);
     return bucket;
   }
 }

@@ -15,10 +15,12 @@ import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { AgentLink, Carrier } from "../../proto/link/link.ts";
 import { nameKey } from "../../proto/peer/normal_form.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
+import { setNewest } from "../../proto/sync/newest.ts";
+import { Tally } from "../../proto/sync/tally.ts";
 import { LinkGroup, Rank } from "../links/link_choice.ts";
 import { AgentIndex } from "../strategies/agent_index.ts";
 import { AgentList } from "../strategies/agent_list.ts";
-import { targetHost } from "../strategies/strategy.ts";
+import { Strategy, targetHost } from "../strategies/strategy.ts";
 import type { StrategyName } from "../options.ts";
 import { hostOf } from "../../proto/peer/host_port.ts";
 import { NODE_SUBJECT_PREFIX } from "../../proto/identity/node_name.ts";
@@ -65,12 +67,12 @@ export interface Picked {
 /** All links, and the strategies that choose among their agents. */
 export class Registry {
   readonly #index: AgentIndex<LinkGroup, AgentList>;
-  readonly #names = new LinkedNames();
+  readonly #names = new Strategy<LinkGroup, AgentList>(
+    { keysOf: nodeNamesOf, search: (name) => [name] },
+    () => new AgentList(),
+  );
   readonly #links = new Set<AgentLink>();
-  readonly #carriers = new Map<Carrier, number>([["streams", 0], [
-    "packets",
-    0,
-  ]]);
+  readonly #carriers = new Tally<Carrier>();
   /** Those that were dialed on, until they are found to carry nothing. */
   readonly #dialed = new Set<AgentLink>();
   readonly #unwanted = new WeakSet<AgentLink>();
@@ -105,9 +107,9 @@ export class Registry {
     return this.#index.agentCounts();
   }
 
-  /** How many links there are of each carrier. */
-  get linksPerCarrier(): ReadonlyMap<Carrier, number> {
-    return this.#carriers;
+  /** How many links there are of a carrier. */
+  linksOver(carrier: Carrier): number {
+    return this.#carriers.of(carrier);
   }
 
   /** Links that may carry something now; all others carry nothing. */
@@ -123,7 +125,9 @@ export class Registry {
    * unauthenticated ones are among them.
    */
   about(node: string): readonly AgentLink[] {
-    return this.#names.about(node).flatMap(({ links }) => links);
+    const agents = [nameKey(node), ANONYMOUS]
+      .flatMap((name) => this.#names.list(name)?.all ?? []);
+    return [...new Set(agents)].flatMap(({ links }) => links);
   }
 
   /** Whether an agent has announced this very host or address. */
@@ -136,7 +140,7 @@ export class Registry {
     this.#links.add(link);
     const count = (this.#newest.get(agentId)?.count ?? 0) + 1;
     this.#newest.set(agentId, { atMs: link.lastHeardMs, count });
-    this.#countCarrier(link, 1);
+    this.#carriers.add(link.peer.carrier);
     this.#join(link);
   }
 
@@ -162,17 +166,13 @@ export class Registry {
     this.#index.remove(group);
   }
 
-  #countCarrier({ peer: { carrier } }: AgentLink, change: 1 | -1): void {
-    this.#carriers.set(carrier, this.#carriers.get(carrier)! + change);
-  }
-
   /** Forgets `link`; harmless when it is not there. */
   remove(link: AgentLink): void {
     if (!this.#links.delete(link)) return;
     const { agentId, remoteAddress } = link.peer;
     const newest = this.#newest.get(agentId)!;
     if (--newest.count === 0) this.#newest.delete(agentId);
-    this.#countCarrier(link, -1);
+    this.#carriers.add(link.peer.carrier, -1);
     this.#dialed.delete(link);
     this.#leave(link);
     for (const key of namesOf(link)) this.#lastSeen.note(key, remoteAddress);
@@ -302,11 +302,8 @@ class LastSeen {
 
   /** Remembers that `key` was seen until now. */
   note(key: string, remoteAddress: string): void {
-    this.#seen.delete(key);
-    this.#seen.set(key, { atMs: this.clock.now(), remoteAddress });
-    if (this.#seen.size <= LAST_SEEN_MAX) return;
-    const oldest = this.#seen.keys().next();
-    if (!oldest.done) this.#seen.delete(oldest.value);
+    const sighting = { atMs: this.clock.now(), remoteAddress };
+    setNewest(this.#seen, key, sighting, LAST_SEEN_MAX);
   }
 
   /** Whether it was here, and is remembered. */
@@ -332,44 +329,23 @@ function formatAge(ms: number): string {
   return `${Math.round(seconds / 86_400)} days`;
 }
 
-// Whose links a change of one node's record may be about, without a look at all
-// links: ten thousand nodes that join at one time are as many changes.
+/** They are unauthenticated, so their announcements may be false. */
+const ANONYMOUS = "";
 
-/** Agents by the names of nodes. */
-export class LinkedNames {
-  /** In normal form, the certificate's name included. */
-  readonly #named = new Map<string, Set<LinkGroup>>();
-  /** They are unauthenticated, so their announcements may be false. */
-  readonly #anonymous = new Set<LinkGroup>();
-
-  add(agent: LinkGroup): void {
-    if (agent.peer.identity.kind === "anonymous") this.#anonymous.add(agent);
-    for (const name of nodeNamesOf(agent)) {
-      this.#named.getOrInsertComputed(name, () => new Set()).add(agent);
-    }
-  }
-
-  remove(agent: LinkGroup): void {
-    this.#anonymous.delete(agent);
-    for (const name of nodeNamesOf(agent)) {
-      const named = this.#named.get(name);
-      named?.delete(agent);
-      if (named?.size === 0) this.#named.delete(name);
-    }
-  }
-
-  /** Agents that may be this node, or may have announced its identifiers. */
-  about(node: string): readonly LinkGroup[] {
-    const named = this.#named.get(nameKey(node)) ?? [];
-    return [...new Set([...named, ...this.#anonymous])];
-  }
-}
-
-function nodeNamesOf({ peer }: LinkGroup): Set<string> {
-  const { agentId, identity: { commonName }, identifiers } = peer;
+/**
+ * Whose links a change of one node's record may be about, without a look at all
+ * links: ten thousand nodes that join at one time are as many changes.
+ *
+ * @returns In normal form, the certificate's name included.
+ */
+function nodeNamesOf(
+  { agentId, identity, identifiers }: LinkGroup["peer"],
+): readonly string[] {
+  const { kind, commonName } = identity;
   const node = commonName.startsWith(NODE_SUBJECT_PREFIX)
     ? commonName.slice(NODE_SUBJECT_PREFIX.length)
     : commonName;
   const { host, uid } = identifiers;
-  return new Set([agentId, node, ...host, ...uid].map(nameKey));
+  const names = [agentId, node, ...host, ...uid].map(nameKey);
+  return kind === "anonymous" ? [...names, ANONYMOUS] : names;
 }

@@ -85,7 +85,7 @@ Deno.test("questions about counts look at no link", () => {
       MANY,
       MANY,
     ]);
-    assertEquals(registry.linksPerCarrier.get("streams"), MANY);
+    assertEquals(registry.linksOver("streams"), MANY);
     assertEquals([...registry.loadedLinks()], []);
     assertEquals(registry.about("n77").length, MANY); // all are anonymous
   });

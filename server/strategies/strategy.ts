@@ -40,9 +40,9 @@ export interface CandidateList<C extends Candidate> {
 }
 
 /** What makes an agent qualify for a host. */
-export interface Rule {
+export interface Rule<Peer = Candidate["peer"]> {
   /** The keys of an agent; none: it qualifies for no target. */
-  keysOf(peer: Candidate["peer"]): readonly string[];
+  keysOf(peer: Peer): readonly string[];
   /** The keys for a host; the first key with agents decides. */
   search(host: string): Iterable<string>;
   /** The first agent gets this key, or the last one loses it. */
@@ -57,7 +57,7 @@ export class Strategy<
   readonly #lists = new Map<string, List>();
 
   constructor(
-    private readonly rule: Rule,
+    private readonly rule: Rule<C["peer"]>,
     private readonly newList: () => List,
   ) {}
 

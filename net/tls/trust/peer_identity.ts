@@ -9,6 +9,7 @@ import {
   ANONYMOUS,
   type PeerIdentity,
 } from "../../../proto/peer/peer_identity.ts";
+import { setNewest } from "../../../proto/sync/newest.ts";
 import { certificateContents } from "../../../platform/pki/certificate_contents.ts";
 
 /** The part of a `node:tls` socket that is read here. */
@@ -54,12 +55,7 @@ export class KnownCertificates {
     const fingerprint = createHash("sha256").update(der).digest("hex");
     const identity = identities.get(fingerprint) ??
       read(der, fingerprint);
-    identities.delete(fingerprint);
-    identities.set(fingerprint, identity);
-    if (identities.size > this.max) {
-      const [oldest] = identities.keys();
-      identities.delete(oldest!);
-    }
+    setNewest(identities, fingerprint, identity, this.max);
     return { ...identity };
   }
 }
