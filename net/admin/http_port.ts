@@ -36,7 +36,8 @@ import type { AdminRole } from "../../proto/admin/api.ts";
 import type { Stream } from "../stream/stream.ts";
 import { isEventStream } from "./event_stream.ts";
 import { answerPieces } from "./http_answer.ts";
-import { readHead, requestOf } from "./http_request.ts";
+import { plain } from "./http_endpoints.ts";
+import { requestHead, requestOf } from "./http_request.ts";
 
 /** From the first to the last byte, in both directions. */
 export const HTTP_DEADLINE_MS = 10_000;
@@ -247,9 +248,9 @@ class Exchange {
 
   async run(): Promise<void> {
     const socket = this.#socket;
-    const read = await readHead(socket);
+    const read = await requestHead(socket);
     if (read === undefined) return;
-    const head = read instanceof MessageError ? undefined : read.head;
+    const head = read instanceof MessageError ? undefined : read;
     const request = read instanceof MessageError
       ? read
       : await requestOf(socket, read, this.#gone.signal);
@@ -326,8 +327,4 @@ class Exchange {
     this.#deadline?.cancel();
     this.#deadline = this.timers.after(ms, () => this.close());
   }
-}
-
-function plain(status: number, body: string): Response {
-  return new Response(body, { status });
 }

@@ -8,11 +8,7 @@
 import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import { BodyFraming, bodyLength, NO_BODY } from "../http1/framing.ts";
 import type { Fields } from "../http1/fields.ts";
-import {
-  type RequestHead,
-  RequestReader,
-  type WithRest,
-} from "../http1/head.ts";
+import { readHead, type RequestHead, RequestReader } from "../http1/head.ts";
 import { MessageError } from "../http1/refusal.ts";
 import type { Socket } from "../stream/socket.ts";
 
@@ -20,28 +16,21 @@ import type { Socket } from "../stream/socket.ts";
 export const HTTP_BODY_BYTES_MAX = 64 * 1024;
 
 /** @returns `undefined` when the client left before its request. */
-export async function readHead(
+export async function requestHead(
   socket: Socket,
-): Promise<WithRest<RequestHead> | MessageError | undefined> {
-  const reader = new RequestReader("GET /path");
-  const buffer = new Uint8Array(2048);
-  for (;;) {
-    const count = await socket.read(buffer);
-    if (count === null) return undefined;
-    try {
-      const read = reader.push(buffer.subarray(0, count));
-      if (read !== undefined) return read;
-    } catch (error) {
-      if (error instanceof MessageError) return error;
-      throw error;
-    }
+): Promise<RequestHead | MessageError | undefined> {
+  try {
+    return await readHead(socket, new RequestReader("GET /path"));
+  } catch (error) {
+    if (error instanceof MessageError) return error;
+    throw error;
   }
 }
 
 /** A request with the headers that handlers read, and its body. */
 export async function requestOf(
   socket: Socket,
-  { head: { method, target, fields }, rest }: WithRest<RequestHead>,
+  { method, target, fields }: RequestHead,
   signal: AbortSignal,
 ): Promise<Request | MessageError> {
   if (!target.startsWith("/")) return NO_REQUEST;
@@ -50,7 +39,7 @@ export async function requestOf(
     const headers = headersOf(fields);
     const body = BODILESS.has(method)
       ? undefined
-      : await readBody(socket, fields, rest);
+      : await readBody(socket, fields);
     return new Request(`http://${host}${target}`, {
       method,
       headers,
@@ -99,7 +88,6 @@ function headersOf(fields: Fields): Headers {
 async function readBody(
   socket: Socket,
   fields: Fields,
-  rest: Uint8Array,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const length = bodyLength(fields, NO_BODY);
   if (length.kind === "bytes" && length.bytes > HTTP_BODY_BYTES_MAX) {
@@ -110,18 +98,16 @@ async function readBody(
   }
   const framing = new BodyFraming(length);
   const pieces: Uint8Array[] = [];
-  const buffer = new Uint8Array(16 * 1024);
   let size = 0;
-  for (let chunk = rest; !framing.isDone;) {
-    framing.take(chunk, (from, to) => {
+  while (!framing.isDone) {
+    if (!await socket.fill()) throw NO_REQUEST;
+    const { bytes } = socket;
+    const taken = framing.take(bytes, (from, to) => {
       size += to - from;
-      if (size <= HTTP_BODY_BYTES_MAX) pieces.push(chunk.slice(from, to));
+      if (size <= HTTP_BODY_BYTES_MAX) pieces.push(bytes.slice(from, to));
     });
+    socket.drop(taken);
     if (size > HTTP_BODY_BYTES_MAX) throw TOO_LARGE;
-    if (framing.isDone) break;
-    const count = await socket.read(buffer);
-    if (count === null) throw NO_REQUEST;
-    chunk = buffer.subarray(0, count);
   }
   return joinedBytes(pieces);
 }

@@ -15,7 +15,7 @@ import {
   type BodyLength,
   NO_BODY,
 } from "../http1/framing.ts";
-import { type ResponseHead, ResponseReader } from "../http1/head.ts";
+import { readAnswerHead, type ResponseHead } from "../http1/head.ts";
 import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
 
@@ -43,15 +43,8 @@ export class NoAnswerYetError extends Error {
 /** The error of a connection that ends instead. */
 export const NO_ANSWER = "the server closed the connection without an answer";
 
-const READ_BYTES = 16 * 1024;
-
-type Received = Uint8Array<ArrayBuffer> | null;
-
 export class HttpConnection {
   readonly #socket: Socket;
-  readonly #buffer = new Uint8Array(READ_BYTES);
-  /** Begun while no request runs, to notice that the server has closed it. */
-  #reading: Promise<Received> | undefined;
   #state: "idle" | "busy" | "closed" = "idle";
 
   /** @param idle Called when the next request may be made. */
@@ -94,14 +87,14 @@ export class HttpConnection {
     try {
       signal.throwIfAborted();
       await this.#write(bytes);
-      const { head, rest } = await this.#head();
+      const head = await this.#head();
       const framing = new BodyFraming(lengthOf(method, head));
       const isKept = !head.fields.list("connection").includes("close");
       if (framing.isDone) {
-        done(isKept && rest.length === 0);
+        done(isKept && this.#socket.bytes.length === 0);
         return { head, body: null };
       }
-      return { head, body: this.#body(framing, rest, signal, isKept, done) };
+      return { head, body: this.#body(framing, signal, isKept, done) };
     } catch (error) {
       done(false);
       signal.throwIfAborted();
@@ -112,9 +105,7 @@ export class HttpConnection {
   /** Waits for the next request, and for the server's end of it all. */
   #rest(): void {
     this.#state = "idle";
-    const reading = this.#read();
-    this.#reading = reading;
-    const watching = reading.then(() => {
+    const watching = this.#socket.fill().then(() => {
       // Bytes without a request: the server can only mean an end.
       if (this.#state === "idle") this.close();
     }, () => this.close());
@@ -133,72 +124,43 @@ export class HttpConnection {
 
   #writeError: unknown;
 
-  async #head() {
-    const reader = new ResponseReader("the server");
-    let isFirst = true;
-    for (;;) {
-      const chunk = await this.#nextOfHead(isFirst);
-      isFirst = false;
-      const read = reader.pushFinal(chunk);
-      if (read !== undefined) return read;
-    }
-  }
-
-  async #nextOfHead(isFirst: boolean): Promise<Uint8Array> {
-    let chunk: Received;
-    try {
-      chunk = await this.#next();
-    } catch (error) {
-      if (!isFirst) throw error;
+  async #head(): Promise<ResponseHead> {
+    const hasBegun = await this.#socket.fill().catch((error) => {
       throw new NoAnswerYetError(messageOf(error), { cause: error });
-    }
-    if (chunk !== null) return chunk;
+    });
     const cause = this.#writeError;
-    throw isFirst
-      ? new NoAnswerYetError(NO_ANSWER, { cause })
-      : new Error(NO_ANSWER, { cause });
-  }
-
-  #next(): Promise<Received> {
-    const begun = this.#reading;
-    this.#reading = undefined;
-    return begun ?? this.#read();
-  }
-
-  /** @returns A view of the buffer, or the end. */
-  async #read(): Promise<Received> {
-    const count = await this.#socket.read(this.#buffer);
-    return count === null ? null : this.#buffer.subarray(0, count);
+    if (!hasBegun) throw new NoAnswerYetError(NO_ANSWER, { cause });
+    const head = await readAnswerHead(this.#socket, "the server");
+    if (head === undefined) throw new Error(NO_ANSWER, { cause });
+    return head;
   }
 
   #body(
     framing: BodyFraming,
-    first: Uint8Array,
     signal: AbortSignal,
     isKept: boolean,
     done: (isReusable: boolean) => void,
   ): ReadableStream<Uint8Array<ArrayBuffer>> {
-    let rest: Uint8Array | undefined = first.length > 0 ? first : undefined;
+    const socket = this.#socket;
     return new ReadableStream({
       pull: async (controller) => {
         try {
           for (let isFed = false; !isFed && !framing.isDone;) {
-            const chunk = rest ?? await this.#next();
-            rest = undefined;
-            if (chunk === null) {
+            if (!await socket.fill()) {
               if (!framing.mayEnd) throw cutOff();
               controller.close();
               return done(false);
             }
-            const taken = framing.take(chunk, (from, to) => {
-              controller.enqueue(chunk.slice(from, to));
+            const { bytes } = socket;
+            const taken = framing.take(bytes, (from, to) => {
+              controller.enqueue(bytes.slice(from, to));
               isFed = true;
             });
-            if (taken < chunk.length) isKept = false;
+            socket.drop(taken);
           }
           if (!framing.isDone) return;
           controller.close();
-          done(isKept);
+          done(isKept && socket.bytes.length === 0);
         } catch (error) {
           done(false);
           controller.error(signal.aborted ? signal.reason : error);

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type ResponseHead, ResponseReader } from "../http1/head.ts";
+import { readAnswerHead, type ResponseHead } from "../http1/head.ts";
 import { Socket } from "../stream/socket.ts";
 import type { Stream } from "../stream/stream.ts";
 import type { ProxyServer } from "./proxy_environment.ts";
@@ -53,23 +53,12 @@ export async function askProxy(
 }
 
 async function readAnswer(socket: Socket): Promise<void> {
-  const reader = new ResponseReader("it");
-  const into = new Uint8Array(ANSWER_BYTES);
-  for (;;) {
-    const count = await socket.read(into);
-    if (count === null) throw new Error("it closed the connection");
-    const answer = reader.pushFinal(into.subarray(0, count));
-    if (answer === undefined) continue;
-    const { head, rest } = answer;
-    if (head.status >= 300) throw new Error(refusal(head));
-    // A server speaks TLS second, so none can follow the answer.
-    if (rest.length > 0) throw new Error("it sent bytes of its own");
-    return;
-  }
+  const head = await readAnswerHead(socket, "it");
+  if (head === undefined) throw new Error("it closed the connection");
+  if (head.status >= 300) throw new Error(refusal(head));
+  // A server speaks TLS second, so none can follow the answer.
+  if (socket.bytes.length > 0) throw new Error("it sent bytes of its own");
 }
-
-/** A proxy's answer fits, as a rule. */
-const ANSWER_BYTES = 4 * 1024;
 
 function requestOf(target: string, proxy: ProxyServer): Uint8Array {
   const lines = [`CONNECT ${target} HTTP/1.1`, `Host: ${target}`];

@@ -8,6 +8,7 @@
  * @module
  */
 
+import type { Socket } from "../stream/socket.ts";
 import { Fields } from "./fields.ts";
 import { HeadGatherer } from "./head_gatherer.ts";
 import { MessageError, quote } from "./refusal.ts";
@@ -159,6 +160,38 @@ export class ResponseReader {
   #broken(what: string): MessageError {
     return new MessageError(502, `${this.who} ${what}`);
   }
+}
+
+/** One of the two above. */
+export interface HeadReader<Head> {
+  push(chunk: Uint8Array): WithRest<Head> | undefined;
+}
+
+/**
+ * Reads a head, and leaves what follows it in `from`.
+ *
+ * @returns `undefined` when the peer ended its side before.
+ */
+export async function readHead<Head>(
+  from: Socket,
+  reader: HeadReader<Head>,
+): Promise<Head | undefined> {
+  while (await from.fill()) {
+    const { bytes } = from;
+    const read = reader.push(bytes);
+    from.drop(bytes.length - (read?.rest.length ?? 0));
+    if (read !== undefined) return read.head;
+  }
+  return undefined;
+}
+
+/** {@linkcode readHead} of an answer, with {@linkcode ResponseReader.pushFinal}. */
+export function readAnswerHead(
+  from: Socket,
+  who: string,
+): Promise<ResponseHead | undefined> {
+  const reader = new ResponseReader(who);
+  return readHead(from, { push: (chunk) => reader.pushFinal(chunk) });
 }
 
 /** Whether more is to come: 100 Continue and its like (RFC 9110 §15.2). */

@@ -9,6 +9,7 @@
  * @module
  */
 
+import { plain } from "../admin/http_endpoints.ts";
 import {
   type HttpHandler,
   HttpPort,
@@ -253,13 +254,10 @@ export function guardNames(
     const isKnown = parseIpAddress(host) !== undefined ||
       /^(?:.+\.)?localhost\.?$/.test(host);
     if (isKnown) return handler(request, peer);
-    return new Response(
+    return plain(
+      421,
       "This port is of this machine alone: ask it by its address, or as " +
         "localhost\n",
-      {
-        status: 421,
-        headers: { "content-type": "text/plain; charset=utf-8" },
-      },
     );
   };
 }

@@ -21,9 +21,10 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import { transfer } from "../../proto/transfer/transfer.ts";
 import { BodyFraming, type BodyLength } from "../../net/http1/framing.ts";
 import {
+  type HeadReader,
+  readHead,
   RequestReader,
   ResponseReader,
-  type WithRest,
 } from "../../net/http1/head.ts";
 import { MessageError, refusalBytes } from "../../net/http1/refusal.ts";
 import type { Caller } from "../policy/caller.ts";
@@ -80,11 +81,6 @@ export interface ExchangeObserver {
   ended(request: KubeletRequest, status: number, tookMs: number): void;
   /** Our refusal of the request, whichever it was. */
   refused(caller: Caller, refusal: KubeletRefusal, isDial: boolean): void;
-}
-
-/** Either of the two kinds there are. */
-interface HeadReader<Head> {
-  push(chunk: Uint8Array): WithRest<Head> | undefined;
 }
 
 /** See the module description. */
@@ -280,12 +276,8 @@ export class KubeletExchange {
     from: Socket,
     reader: HeadReader<Head>,
   ): Promise<Head> {
-    while (await from.fill()) {
-      const { bytes } = from;
-      const read = reader.push(bytes);
-      from.drop(bytes.length - (read?.rest.length ?? 0));
-      if (read !== undefined) return read.head;
-    }
+    const head = await readHead(from, reader);
+    if (head !== undefined) return head;
     if (from === this.#caller) throw new CallerLeft("the caller has left");
     throw new MessageError(502, "the kubelet hung up without an answer");
   }

@@ -113,18 +113,14 @@ export function forwardedHead(
   { method, target, fields, upgrade }: KubeletRequest,
   authority: string,
 ): Uint8Array {
-  const isOurs = (key: string) => key === "host" || isSteering(key);
+  // The kubelet must not see headers for this server.
+  const isOurs = (key: string) => key === "host" || key.startsWith("x-tunnel-");
   return headBytes([
     `${method} ${target} HTTP/1.1`,
     `Host: ${authority}`,
     ...fields.endToEnd(isOurs),
     ...connectionLines(upgrade),
   ]);
-}
-
-/** Headers for this server that the kubelet must not see. */
-export function isSteering(key: string): boolean {
-  return key.startsWith("x-tunnel-");
 }
 
 /** One request per connection, or a change of protocol. */

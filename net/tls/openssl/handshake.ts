@@ -4,10 +4,15 @@
  * @module
  */
 
+import {
+  INTERNAL_ERROR,
+  isSlip,
+  reportInternalError,
+} from "../../../platform/errors/internal_errors.ts";
 import type { Stream } from "../../stream/stream.ts";
 import type { SecureContext } from "./secure_context.ts";
-import { doHandshake } from "./secure_handshake.ts";
 import { SecureSession } from "./secure_session.ts";
+import { SecureStream } from "./secure_stream.ts";
 import { SslError } from "../trust/ssl_error.ts";
 import { serverHandshakeError } from "../trust/tls_errors.ts";
 import {
@@ -103,3 +108,50 @@ export async function handshakeAsServer(
 }
 
 const TIMED_OUT = new Error("TLS handshake timeout");
+
+/**
+ * Runs the handshake of `session` over `stream`; both belong to this from now
+ * on.
+ *
+ * @param signal Gives it up; its reason is what this rejects with.
+ * @returns The same connection in the clear. Its identity was verified.
+ * @throws {SslError} Or a system error with its `code`; all is closed then.
+ */
+export function doHandshake(
+  stream: Stream,
+  session: SecureSession,
+  signal: AbortSignal,
+): Promise<SecureStream> {
+  const { promise, resolve, reject } = Promise.withResolvers<SecureStream>();
+  const secure = new SecureStream(stream, session);
+  let isOver = false;
+  const over = () => {
+    isOver = true;
+    signal.removeEventListener("abort", onAbort);
+  };
+  const fail = (error: unknown) => {
+    if (isOver) return;
+    over();
+    secure.close();
+    reject(error);
+  };
+  const onAbort = () => fail(signal.reason);
+  const onFault = () => fail(new Error(INTERNAL_ERROR));
+  const onReady = () => {
+    if (isOver) return;
+    try {
+      if (!secure.doHandshake()) return;
+      over();
+      resolve(secure);
+    } catch (error) {
+      if (!isSlip(error)) return fail(error);
+      reportInternalError("handshake", error);
+      onFault();
+    }
+  };
+  secure.notify({ onReady, onFault });
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  else onReady();
+  return promise;
+}

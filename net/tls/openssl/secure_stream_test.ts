@@ -25,7 +25,7 @@ import { listenPolledTcp } from "../../bind/polled_listener.ts";
 import type { Poller } from "../../poll/poller.ts";
 import { Socket } from "../../stream/socket.ts";
 import type { Stream } from "../../stream/stream.ts";
-import { doHandshake } from "./secure_handshake.ts";
+import { doHandshake } from "./handshake.ts";
 
 const all = await certificates();
 const NEVER = new AbortController().signal;

@@ -77,11 +77,6 @@ export class CredentialsError extends FileError {
   override readonly tunnelCode: Code = "TUN203";
 }
 
-/** Certificate and key are of two pairs. */
-class KeyMismatchError extends CredentialsError {
-  override readonly tunnelCode: Code = "TUN203";
-}
-
 export class Credentials {
   readonly #files: CredentialFiles;
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
@@ -379,7 +374,7 @@ function checkPair(
   keyFile: string,
 ): void {
   if (leaf.checkPrivateKey(key)) return;
-  throw new KeyMismatchError(
+  throw new CredentialsError(
     `Cannot use key ${keyFile}: it does not belong to the first certificate ` +
       `in ${certFile} (${certificateSubject(leaf)}); give the pair that was ` +
       `issued together`,
