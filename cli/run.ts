@@ -13,16 +13,7 @@ import type { CommandContext } from "./program/command.ts";
 import { allCommands, COMMANDS, GROUPS } from "./commands.ts";
 import { EXIT_CODES, ExitCode } from "./program/exit_codes.ts";
 import { UsageError } from "./flags/usage_error.ts";
-import {
-  isSocketChoice,
-  SOCKET_CHOICES,
-  SOCKETS_VARIABLE,
-} from "../net/poll/socket_choice.ts";
-import {
-  isTlsChoice,
-  TLS_CHOICES,
-  TLS_VARIABLE,
-} from "../net/tls/openssl/tls_choice.ts";
+import { SOCKETS, TLS } from "../net/libc/choices.ts";
 import { didYouMean, editDistance } from "../platform/text/nearest.ts";
 import type { FlagTable } from "./flags/flag.ts";
 import { environmentName } from "./flags/read_flags.ts";
@@ -74,20 +65,15 @@ export async function run(asked: CommandContext): Promise<ExitCode> {
  * must not be ignored.
  */
 function checkChoices({ environment }: CommandContext): void {
-  for (const [variable, isChoice, choices] of CHOICES) {
+  for (const { variable, words } of [SOCKETS, TLS]) {
     const text = environment(variable) ?? "";
-    if (text === "" || isChoice(text)) continue;
+    if (text === "" || (words as readonly string[]).includes(text)) continue;
     throw new UsageError(
       `Cannot use $${variable}: saw "${text}", wanted one of ` +
-        choices.join(", "),
+        words.join(", "),
     );
   }
 }
-
-const CHOICES = [
-  [SOCKETS_VARIABLE, isSocketChoice, SOCKET_CHOICES],
-  [TLS_VARIABLE, isTlsChoice, TLS_CHOICES],
-] as const;
 
 /**
  * A name that differs more is another program's: cloudflared's have the same
@@ -132,7 +118,7 @@ function namesOf(table: FlagTable): ReadonlySet<string> {
   const names = Object.entries(table).flatMap((
     [flag, { environment = [] }],
   ) => [environmentName(flag), ...environment]);
-  return new Set([...names, SOCKETS_VARIABLE, TLS_VARIABLE, CACHE_VARIABLE]);
+  return new Set([...names, SOCKETS.variable, TLS.variable, CACHE_VARIABLE]);
 }
 
 function isSlip(seen: string, known: string): boolean {

@@ -1,7 +1,7 @@
 import tls from "node:tls";
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { AddressInfo } from "node:net";
-import { TLS_CHOICES } from "../../net/tls/openssl/tls_choice.ts";
+import { TLS } from "../../net/libc/choices.ts";
 import { oddCertificates } from "../../tests/support/certificates/odd_certificates.ts";
 import { EnrolmentError, PinError } from "./enrolment_error.ts";
 import { enrol, pinnedAuthority } from "./identity_calls.ts";
@@ -31,7 +31,7 @@ const SHOWN = {
   ],
 } as const;
 
-for (const choice of TLS_CHOICES) {
+for (const choice of TLS.words) {
   Deno.test(`a server whose certificate is odd is told about in a sentence, ${choice}`, async () => {
     for (const { name, cert, key } of oddCertificates()) {
       if (!(SHOWN[choice] as readonly string[]).includes(name)) continue;

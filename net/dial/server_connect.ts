@@ -21,7 +21,7 @@ import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 import { tuneLink } from "../stream/socket_connect.ts";
 import { tlsClient, type TlsClientOptions } from "../tls/tls_client.ts";
 import { NO_MATERIAL, type TlsMaterial } from "../tls/trust/credentials.ts";
-import type { TlsChoice } from "../tls/openssl/tls_choice.ts";
+import type { TlsChoice } from "../libc/choices.ts";
 import { openTunnel } from "./proxy_tunnel.ts";
 import { Socket } from "../stream/socket.ts";
 

@@ -11,7 +11,7 @@ import {
   listenSecure,
   type SecureListenerOptions,
 } from "../listen/secure_listener.ts";
-import { TLS_CHOICES } from "../tls/openssl/tls_choice.ts";
+import { TLS } from "../libc/choices.ts";
 import { usualLimiter } from "../../tests/support/rigs/usual_limiter.ts";
 import { Credentials } from "../tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
@@ -164,7 +164,7 @@ for (
   });
 }
 
-for (const tls of TLS_CHOICES) {
+for (const tls of TLS.words) {
   Deno.test(`the agent goes through the proxy that the environment names, ${tls}`, async () => {
     await withPort({}, async (port) => {
       const proxy = startProxy(port.port);

@@ -6,11 +6,7 @@
 
 import { openLibc } from "../libc/libc.ts";
 import { type Poller, sharedPoller, type Wakeup } from "./poller.ts";
-import {
-  type SocketChoice,
-  socketChoice,
-  SOCKETS_VARIABLE,
-} from "./socket_choice.ts";
+import { type SocketChoice, SOCKETS } from "../libc/choices.ts";
 
 const WAYS: Readonly<Record<Wakeup["kind"], string>> = {
   ring: "io_uring wakes the program",
@@ -21,10 +17,10 @@ const WAYS: Readonly<Record<Wakeup["kind"], string>> = {
 
 /** A sentence, once something is open. */
 export function localSocketsInUse(): string {
-  const [choice, poller] = [socketChoice(), sharedPoller()];
+  const [choice, poller] = [SOCKETS.word, sharedPoller()];
   if (poller === undefined) {
     const because = choice === "platform" && openLibc() !== undefined
-      ? `$${SOCKETS_VARIABLE} says so`
+      ? `$${SOCKETS.variable} says so`
       : "there is no C library that may be asked";
     return `Local sockets are the platform's: ${because}`;
   }
@@ -34,6 +30,6 @@ export function localSocketsInUse(): string {
 function wayOf({ wakeupKind }: Poller, choice: SocketChoice | undefined) {
   if (wakeupKind === undefined) return "none is open yet";
   return wakeupKind === "thread" && choice === "thread"
-    ? `a thread waits for them, as $${SOCKETS_VARIABLE} says`
+    ? `a thread waits for them, as $${SOCKETS.variable} says`
     : WAYS[wakeupKind];
 }

@@ -21,7 +21,7 @@ import {
 } from "../../platform/errors/internal_errors.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
 import { RingWakeup } from "./ring_wakeup.ts";
-import { socketChoice } from "./socket_choice.ts";
+import { SOCKETS } from "../libc/choices.ts";
 import { ThreadWakeup } from "./thread_wakeup.ts";
 
 /**
@@ -458,7 +458,7 @@ let shared: Poller | undefined;
  */
 export function sharedPoller(): Poller | undefined {
   if (shared !== undefined) return shared;
-  const [library, choice] = [openLibc(), socketChoice()];
+  const [library, choice] = [openLibc(), SOCKETS.word];
   if (library === undefined || choice === "platform") return undefined;
   return shared = new Poller(
     library,

@@ -13,7 +13,7 @@ import { openLibssl } from "./openssl/library.ts";
 import type { SecureContext } from "./openssl/secure_context.ts";
 import { contextOf } from "./openssl/secure_contexts.ts";
 import { SecureSession } from "./openssl/secure_session.ts";
-import type { TlsChoice } from "./openssl/tls_choice.ts";
+import type { TlsChoice } from "../libc/choices.ts";
 import {
   INTERNAL_ERROR,
   reportInternalError,

@@ -7,7 +7,7 @@
 
 import type { SecureContext } from "./openssl/secure_context.ts";
 import { usableContext } from "./openssl/secure_contexts.ts";
-import type { TlsChoice } from "./openssl/tls_choice.ts";
+import type { TlsChoice } from "../libc/choices.ts";
 import { clientHandshakeError } from "./trust/tls_errors.ts";
 import { handshakeAsClient } from "./openssl/handshake.ts";
 import { closedError, type Stream } from "../stream/stream.ts";

@@ -5,12 +5,12 @@
  */
 
 import { openLibssl } from "./openssl/library.ts";
-import { TLS_VARIABLE, tlsChoice } from "./openssl/tls_choice.ts";
+import { TLS } from "../libc/choices.ts";
 
 /** A sentence. */
 export function tlsInUse(): string {
-  if (tlsChoice() === "platform") {
-    return `TLS is the platform's: $${TLS_VARIABLE} says so`;
+  if (TLS.word === "platform") {
+    return `TLS is the platform's: $${TLS.variable} says so`;
   }
   const library = openLibssl();
   if (library === undefined) {
@@ -22,7 +22,7 @@ export function tlsInUse(): string {
 
 /** Whether TLS is OpenSSL's wherever it can be. */
 export function isOpensslUsed(): boolean {
-  return tlsChoice() !== "platform" && openLibssl() !== undefined;
+  return TLS.word !== "platform" && openLibssl() !== undefined;
 }
 
 /** OPENSSL_VERSION of `openssl/crypto.h`. */

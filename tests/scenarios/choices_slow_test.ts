@@ -10,11 +10,7 @@ import { runToEnd } from "../support/program/run.ts";
 import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { openLibssl } from "../../net/tls/openssl/library.ts";
-import {
-  TLS_CHOICES,
-  type TlsChoice,
-} from "../../net/tls/openssl/tls_choice.ts";
-import { SOCKET_CHOICES } from "../../net/poll/socket_choice.ts";
+import { SOCKETS, TLS, type TlsChoice } from "../../net/libc/choices.ts";
 import { WAKEUPS } from "../support/memory/socket_kinds.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 
@@ -70,7 +66,7 @@ const SOCKET_WORDS: Readonly<Record<string, string>> = {
   ring: "Local sockets are the C library's: io_uring wakes the program",
 };
 
-for (const choice of SOCKET_CHOICES) {
+for (const choice of SOCKETS.words) {
   Deno.test({
     name: `a tunnel over sockets of the kind "${choice}"`,
     ignore: choice !== "platform" && WAKEUPS[choice] === undefined,
@@ -88,8 +84,8 @@ const TLS_WORDS: Readonly<Record<TlsChoice, string>> = {
   openssl: "TLS is that of OpenSSL 3.",
 };
 
-for (const server of TLS_CHOICES) {
-  for (const agent of TLS_CHOICES) {
+for (const server of TLS.words) {
+  for (const agent of TLS.words) {
     Deno.test({
       name: `a server that speaks TLS by "${server}", an agent by "${agent}"`,
       ignore: openLibssl() === undefined,

@@ -12,7 +12,7 @@
  * @module
  */
 
-import { tlsChoice } from "./tls_choice.ts";
+import { TLS } from "../../libc/choices.ts";
 
 const SSL_SYMBOLS = {
   TLS_server_method: { parameters: [], result: "pointer" },
@@ -177,7 +177,7 @@ export function openLibssl(): LibSsl | undefined {
 }
 
 function load(): LibSsl | undefined {
-  if (Deno.build.os !== "linux" || tlsChoice() === "platform") return undefined;
+  if (Deno.build.os !== "linux" || TLS.word === "platform") return undefined;
   // Queried first, because an attempt without the permission would prompt.
   if (Deno.permissions.querySync({ name: "ffi" }).state !== "granted") {
     return undefined;

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { TlsChoice } from "../../../net/tls/openssl/tls_choice.ts";
+import type { TlsChoice } from "../../../net/libc/choices.ts";
 import { openLibssl } from "../../../net/tls/openssl/library.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { ConduitStream } from "../../../net/stream/conduit_stream.ts";
