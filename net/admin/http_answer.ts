@@ -51,18 +51,26 @@ export async function* answerPieces(
         CHUNK_END,
       ])
       : chunk;
+  for await (const chunk of all(chunks, reader!)) yield framed(chunk);
+  if (canChunk) yield encode("0\r\n\r\n");
+}
+
+/** What was looked at, and what follows. */
+async function* all(
+  first: readonly Uint8Array[],
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   try {
-    for (const chunk of chunks) yield framed(chunk);
+    yield* first as readonly Uint8Array<ArrayBuffer>[];
     for (;;) {
-      const { done, value } = await nextOf(reader!);
-      if (done) break;
-      yield framed(value);
+      const { done, value } = await nextOf(reader);
+      if (done) return;
+      yield value as Uint8Array<ArrayBuffer>;
     }
   } finally {
     // A client that is gone reads no more. Failures are reported already.
-    await reader!.cancel().catch(() => {});
+    await reader.cancel().catch(() => {});
   }
-  if (canChunk) yield encode("0\r\n\r\n");
 }
 
 /** No socket has a part in it, so what fails here is ours. */
@@ -143,21 +151,12 @@ async function packed(response: Response): Promise<Response> {
     first.push(value as Uint8Array<ArrayBuffer>);
     size += value.length;
   }
-  const source = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    async pull(controller) {
-      const next = first.shift();
-      if (next !== undefined) return controller.enqueue(next);
-      const { done, value } = await nextOf(reader);
-      if (done) controller.close();
-      else controller.enqueue(value as Uint8Array<ArrayBuffer>);
-    },
-    cancel: (reason) => reader.cancel(reason),
-  }, { highWaterMark: 0 });
   const packedHeaders = new Headers(headers);
   packedHeaders.set("content-encoding", "gzip");
   packedHeaders.set("vary", "accept-encoding");
   return new Response(
-    source.pipeThrough(new CompressionStream("gzip")),
+    ReadableStream.from(all(first, reader))
+      .pipeThrough(new CompressionStream("gzip")),
     { status, headers: packedHeaders },
   );
 }

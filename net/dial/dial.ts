@@ -25,10 +25,7 @@ import { DialGate, type DialRules } from "../../policy/dial_gate.ts";
 import type { Resolver } from "../names/resolver.ts";
 import { systemResolver } from "../names/system_resolver.ts";
 import { conduitOf } from "../stream/stream_conduit.ts";
-import {
-  DatagramConduit,
-  type DatagramConduitOptions,
-} from "../datagram/datagram_conduit.ts";
+import { DatagramConduit } from "../datagram/datagram_conduit.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Stream } from "../stream/stream.ts";
 import { mayTakeDescriptor } from "../libc/descriptors.ts";
@@ -135,8 +132,12 @@ export function dialAddress(
     return conduitOver(started, options);
   }
   return inTime("tcp", textOf(to), options, async (signal) => {
-    const connecting = started?.wait(signal) ?? connectToAddress(to, signal);
-    return conduitOver(await orDialError(to, connecting), options);
+    try {
+      const connecting = started?.wait(signal) ?? connectToAddress(to, signal);
+      return conduitOver(await connecting, options);
+    } catch (error) {
+      throw connectError("tcp", textOf(to), error);
+    }
   });
 }
 
@@ -255,17 +256,26 @@ async function dialName(
   return conduitOver(conn, attempt.options);
 }
 
-async function connectTcp(
+function connectTcp(
   hostname: string,
   port: number,
   signal: AbortSignal,
 ): Promise<Stream> {
   const to = { hostname, port };
+  return opened("tcp", textOf(to), () => connectToAddress(to, signal));
+}
+
+/** What `open` gives, or its error as a {@linkcode DialError}. */
+async function opened<Result>(
+  protocol: string,
+  address: string,
+  open: () => Promise<Result>,
+): Promise<Result> {
   try {
     keepDescriptors();
-    return await connectToAddress(to, signal);
+    return await open();
   } catch (error) {
-    throw connectError("tcp", textOf(to), error);
+    throw connectError(protocol, address, error);
   }
 }
 
@@ -278,58 +288,37 @@ function keepDescriptors(): void {
   if (!mayTakeDescriptor("caller")) throw systemError(Errno.EMFILE);
 }
 
-/** `connecting`, or its error as a {@linkcode DialError}. */
-async function orDialError(
-  to: DatagramAddress,
-  connecting: Promise<Stream>,
-): Promise<Stream> {
-  try {
-    return await connecting;
-  } catch (error) {
-    throw connectError("tcp", textOf(to), error);
-  }
-}
-
 async function dialUdp(attempt: Attempt): Promise<Conduit> {
   const { host, port } = splitAddress(attempt.target);
   attempt.gate.beforeLookup();
   const [address] = attempt.gate.admit(await resolve(attempt, host));
-  const conduit = await openFlow({
-    address: address!,
-    port,
-    timers: attempt.timers,
-    idleTimeoutMs: attempt.options.udpIdleTimeoutMs ??
-      TARGET_UDP_IDLE_TIMEOUT_MS,
-    isSession: attempt.options.udpIsSession ?? false,
-  }).catch((error) => {
-    throw connectError("udp", hostPort(address!, port), error);
-  });
+  const { udpIdleTimeoutMs, udpIsSession = false } = attempt.options;
+  const conduit = await opened(
+    "udp",
+    hostPort(address!, port),
+    () =>
+      DatagramConduit.open({
+        address: address!,
+        port,
+        timers: attempt.timers,
+        idleTimeoutMs: udpIdleTimeoutMs ?? TARGET_UDP_IDLE_TIMEOUT_MS,
+        isSession: udpIsSession,
+      }),
+  );
   if (!attempt.signal.aborted) return conduit;
   conduit.discard();
   throw attempt.signal.reason;
 }
 
-async function openFlow(
-  options: DatagramConduitOptions,
-): Promise<DatagramConduit> {
-  keepDescriptors();
-  return await DatagramConduit.open(options);
-}
-
-async function dialUnix(attempt: Attempt): Promise<Conduit> {
-  const { address } = attempt.target;
-  const path = await orAborted(
-    attempt.gate.admitPath(address, Deno.realPath),
-    attempt.signal,
-  ).catch((error) => {
-    throw connectError("unix", address, error);
+function dialUnix({ target, gate, signal }: Attempt): Promise<Conduit> {
+  const { address } = target;
+  return opened("unix", address, async () => {
+    const path = await orAborted(
+      gate.admitPath(address, Deno.realPath),
+      signal,
+    );
+    return conduitOf(await connectToPath(path, signal));
   });
-  try {
-    keepDescriptors();
-    return conduitOf(await connectToPath(path, attempt.signal));
-  } catch (error) {
-    throw connectError("unix", address, error);
-  }
 }
 
 /** Addresses of `host`; an empty host is this machine, as in Go. */

@@ -28,8 +28,8 @@ import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { Log } from "../../platform/log/log.ts";
 import { DESCRIPTORS_MAX } from "../libc/descriptor_messages.ts";
 import type { ListeningSocket, SocketStore } from "../bind/socket_store.ts";
+import { ABSTRACT } from "../libc/unix_address.ts";
 import {
-  ABSTRACT,
   type HandoverFields,
   PacketListener,
   type PacketSocket,

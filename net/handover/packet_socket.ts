@@ -25,10 +25,7 @@ import {
   SOCK_SEQPACKET,
 } from "../libc/sockets.ts";
 import { cannotWait, Errno, systemError } from "../libc/system_error.ts";
-import {
-  encodeAbstractAddress,
-  encodeUnixAddress,
-} from "../libc/unix_address.ts";
+import { ABSTRACT, encodeUnixName } from "../libc/unix_address.ts";
 import {
   type Pollable,
   type Poller,
@@ -44,9 +41,6 @@ const OWNERS_ONLY = 0o600;
  * the machine may connect to a name of the abstract namespace, again and again.
  */
 export const ACCEPTS_PER_TURN = 8;
-
-/** Prefix of a name in the abstract namespace, as `ss` writes it. */
-export const ABSTRACT = "@";
 
 /** The content of one packet; the receiver checks the sender. */
 export type HandoverFields = Readonly<Record<string, unknown>>;
@@ -271,9 +265,7 @@ const ENOENT = 2;
 
 /** @throws A system error: no such name can be. */
 function encode(address: string): Uint8Array<ArrayBuffer> {
-  const name = address.startsWith(ABSTRACT)
-    ? encodeAbstractAddress(address.slice(ABSTRACT.length))
-    : encodeUnixAddress(address);
+  const name = encodeUnixName(address);
   if (name === undefined) throw systemError(ENAMETOOLONG);
   return name;
 }

@@ -11,10 +11,7 @@ import {
   sendDescriptors,
 } from "../libc/descriptor_messages.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
-import {
-  encodeAbstractAddress,
-  encodeUnixAddress,
-} from "../libc/unix_address.ts";
+import { encodeUnixName } from "../libc/unix_address.ts";
 import type { SocketStore } from "../bind/socket_store.ts";
 
 /** One environment variable. */
@@ -66,9 +63,7 @@ export class ServiceManager {
   static find(environment: Environment): ServiceManager | undefined {
     const [library, place] = [openLibc(), environment("NOTIFY_SOCKET") ?? ""];
     if (library === undefined) return undefined;
-    const address = place.startsWith("@")
-      ? encodeAbstractAddress(place.slice(1))
-      : encodeUnixAddress(place);
+    const address = encodeUnixName(place);
     // WATCHDOG_PID is the process before, where this one has taken its place.
     const watchdogMs = Number(environment("WATCHDOG_USEC")) / 1000;
     return address &&

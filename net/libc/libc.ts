@@ -69,6 +69,12 @@ const SYMBOLS = {
   sendmsg: { parameters: ["i32", "buffer", "i32"], result: "i64" },
   recvmsg: { parameters: ["i32", "buffer", "i32"], result: "i64" },
   shutdown: { parameters: ["i32", "i32"], result: "i32" },
+  open: { parameters: ["buffer", "i32"], result: "i32" },
+  read: { parameters: ["i32", "buffer", "usize"], result: "i64" },
+  readlink: { parameters: ["buffer", "buffer", "usize"], result: "i64" },
+  opendir: { parameters: ["buffer"], result: "pointer" },
+  readdir: { parameters: ["pointer"], result: "pointer" },
+  closedir: { parameters: ["pointer"], result: "i32" },
   pipe2: { parameters: ["buffer", "i32"], result: "i32" },
   mmap: {
     parameters: ["pointer", "usize", "i32", "i32", "i32", "i64"],

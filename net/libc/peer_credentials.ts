@@ -6,8 +6,9 @@
  */
 
 import { type LibC, openLibc } from "./libc.ts";
+import { socketWords, SOL_SOCKET } from "./socket_option.ts";
 
-const SOL_SOCKET = 1;
+/** `struct ucred`: process, user, group. */
 const SO_PEERCRED = 17;
 
 /**
@@ -27,24 +28,10 @@ export function peerCredentials(
   library: LibC,
   descriptor: number,
 ): PeerCredentials | undefined {
-  length[0] = credentials.byteLength;
-  const failed = library.getsockopt(
-    descriptor,
-    SOL_SOCKET,
-    SO_PEERCRED,
-    credentialsBytes,
-    lengthBytes,
-  );
-  const [pid = 0, uid = 0] = credentials;
-  return failed === 0 ? { pid, uid } : undefined;
+  const [pid, uid] =
+    socketWords(library, descriptor, SOL_SOCKET, SO_PEERCRED, 3) ?? [];
+  return pid === undefined ? undefined : { pid, uid: uid! >>> 0 };
 }
-
-// One for all, as each call is dealt with at once.
-/** `struct ucred`: process, user, group. */
-const credentials = new Uint32Array(3);
-const credentialsBytes = new Uint8Array(credentials.buffer);
-const length = new Uint32Array(1);
-const lengthBytes = new Uint8Array(length.buffer);
 
 /** Offsets in `struct passwd` of the name and of the user's own group. */
 const NAME_AT = 0;

@@ -8,17 +8,6 @@
 
 import { cText, openLibc } from "./libc.ts";
 
-const SYMBOLS = {
-  open: { parameters: ["buffer", "i32"], result: "i32" },
-  read: { parameters: ["i32", "buffer", "usize"], result: "i64" },
-  readlink: { parameters: ["buffer", "buffer", "usize"], result: "i64" },
-  opendir: { parameters: ["buffer"], result: "pointer" },
-  readdir: { parameters: ["pointer"], result: "pointer" },
-  closedir: { parameters: ["pointer"], result: "i32" },
-} as const;
-
-type Calls = Deno.DynamicLibrary<typeof SYMBOLS>["symbols"];
-
 const CLOEXEC = 0x80000;
 
 /** A table of sockets has 150 bytes for each: those of a busy server fit. */
@@ -29,23 +18,12 @@ const LINK_BYTES_MAX = 4_096;
 /** `d_name` of `struct dirent`, on 64 bits: behind ino, off, reclen and type. */
 const NAME_OFFSET = 19;
 
-let known: Calls | undefined;
-
-function calls(): Calls | undefined {
-  if (openLibc() === undefined) return undefined;
-  try {
-    return known ??= Deno.dlopen("libc.so.6", SYMBOLS).symbols;
-  } catch {
-    return undefined; // Another C library.
-  }
-}
-
 /** The text of a file. @param readBytes At a time; all of a short one. */
 export function readProcFile(
   path: string,
   readBytes = READ_BYTES,
 ): string | undefined {
-  const library = calls();
+  const library = openLibc();
   const descriptor = library?.open(cText(path), CLOEXEC) ?? -1;
   if (library === undefined || descriptor < 0) return undefined;
   const decoder = new TextDecoder();
@@ -61,7 +39,7 @@ export function readProcFile(
       length += count;
     }
   } finally {
-    openLibc()!.close(descriptor);
+    library.close(descriptor);
   }
   return text;
 }
@@ -70,7 +48,7 @@ export function readProcFile(
 export function readProcLink(path: string): string | undefined {
   const into = new Uint8Array(LINK_BYTES_MAX);
   const count = Number(
-    calls()?.readlink(cText(path), into, BigInt(into.length)) ?? -1n,
+    openLibc()?.readlink(cText(path), into, BigInt(into.length)) ?? -1n,
   );
   return count < 0
     ? undefined
@@ -79,7 +57,7 @@ export function readProcLink(path: string): string | undefined {
 
 /** The names in a folder. */
 export function listProcFolder(path: string): string[] | undefined {
-  const library = calls();
+  const library = openLibc();
   const folder = library?.opendir(cText(path)) ?? null;
   if (library === undefined || folder === null) return undefined;
   const names: string[] = [];

@@ -35,8 +35,25 @@ export function socketOption(
   level: number,
   option: number,
 ): number | undefined {
-  const length = Int32Array.BYTES_PER_ELEMENT;
-  return ask(library, descriptor, level, option, length) ? words[0] : undefined;
+  return socketWords(library, descriptor, level, option, 1)?.[0];
+}
+
+/**
+ * One of `count` words, at most {@linkcode TCP_INFO_WORDS}.
+ *
+ * @returns A view that the next call changes.
+ */
+export function socketWords(
+  library: LibC,
+  descriptor: number,
+  level: number,
+  option: number,
+  count: number,
+): Int32Array | undefined {
+  lengthValue[0] = count * Int32Array.BYTES_PER_ELEMENT;
+  const { getsockopt } = library;
+  const failed = getsockopt(descriptor, level, option, bytes, lengthBytes);
+  return failed === 0 ? words : undefined;
 }
 
 /** Sets one. @returns Whether the kernel took it. */
@@ -58,9 +75,8 @@ export function socketCookie(
   library: LibC,
   descriptor: number,
 ): bigint | undefined {
-  return ask(library, descriptor, SOL_SOCKET, SO_COOKIE, 8)
-    ? cookie[0]
-    : undefined;
+  return socketWords(library, descriptor, SOL_SOCKET, SO_COOKIE, 2) &&
+    cookie[0];
 }
 
 /**
@@ -73,26 +89,9 @@ export function resentSegments(
   library: LibC,
   descriptor: number,
 ): number | undefined {
-  const isKnown = ask(
-    library,
-    descriptor,
-    IPPROTO_TCP,
-    TCP_INFO,
-    TCP_INFO_WORDS * Int32Array.BYTES_PER_ELEMENT,
-  );
-  return isKnown ? words[TOTAL_RETRANS] : undefined;
-}
-
-function ask(
-  library: LibC,
-  descriptor: number,
-  level: number,
-  option: number,
-  length: number,
-): boolean {
-  lengthValue[0] = length;
-  return library.getsockopt(descriptor, level, option, bytes, lengthBytes) ===
-    0;
+  const count = TCP_INFO_WORDS;
+  return socketWords(library, descriptor, IPPROTO_TCP, TCP_INFO, count)
+    ?.[TOTAL_RETRANS];
 }
 
 // One buffer for all calls, because each call is finished at once: a buffer for

@@ -24,17 +24,21 @@ export function encodeUnixAddress(
   return address;
 }
 
+/** In front of a name of the abstract namespace. */
+export const ABSTRACT = "@";
+
 /**
- * A name of the abstract namespace (unix(7)): it belongs to the network
- * namespace as ports do, needs no folder, and is gone with the process that
- * bound it.
+ * A path, or a name of the abstract namespace (unix(7)): it belongs to the
+ * network namespace as ports do, needs no folder, and is gone with the process
+ * that bound it.
  *
- * @returns `undefined` when the name is empty or too long.
+ * @returns `undefined` when it is empty or too long.
  */
-export function encodeAbstractAddress(
+export function encodeUnixName(
   name: string,
 ): Uint8Array<ArrayBuffer> | undefined {
-  const text = new TextEncoder().encode(name);
+  if (!name.startsWith(ABSTRACT)) return encodeUnixAddress(name);
+  const text = new TextEncoder().encode(name.slice(ABSTRACT.length));
   if (text.length === 0 || text.length >= PATH_BYTES) return undefined;
   // For a path that begins with a zero byte; without a zero byte at its end.
   const address = new Uint8Array(FAMILY_BYTES + 1 + text.length);
