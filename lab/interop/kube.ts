@@ -14,7 +14,6 @@ import { runCases } from "./case_runner.ts";
 import { KUBE_CATALOG_CASES } from "./kube_catalog.ts";
 import { KUBE_CLIENT_CASES } from "./kube_client.ts";
 import { KUBE_CSR_CASES } from "./kube_csr.ts";
-import { KUBE_KUBELET_CASES } from "./kube_kubelet.ts";
 import { KUBE_LEASE_CASES } from "./kube_leases.ts";
 import { KUBE_MANIFEST_CASES } from "./kube_manifests.ts";
 import { KUBE_MIGRATION_CASES } from "./kube_migration.ts";
@@ -35,7 +34,6 @@ if (import.meta.main) {
       ...KUBE_CATALOG_CASES,
       ...PROXY_KUBE_CASES,
       ...KUBE_CSR_CASES,
-      ...KUBE_KUBELET_CASES,
       ...KUBE_MIGRATION_CASES,
     },
     start: async (workspace, stack) => {

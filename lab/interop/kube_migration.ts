@@ -15,13 +15,14 @@ import { freePort } from "../../tests/support/program/ports.ts";
 import { mustRun, runToEnd } from "../../tests/support/program/run.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import { dialAt } from "../../tests/support/rigs/processes.ts";
-import { StandInKubelet } from "../../tests/support/peers/kubelet.ts";
+import type { StandInKubelet } from "../../tests/support/peers/kubelet.ts";
+import { DIALS, sumOf } from "../../tests/support/watch/metric_families.ts";
 import { SteadyRequests } from "../../tests/support/peers/steady_requests.ts";
 import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";
 import { ProbeTarget } from "../../tests/support/peers/probe_target.ts";
 import { KubeCluster } from "../peers/kube_cluster.ts";
 import { type KubeCases, type KubeContext, tokenOf } from "./kube_case.ts";
-import { KubeletCase, logs, NODE, operates } from "./kube_kubelet.ts";
+import { logs, NODE, startKubelet } from "./kube_kubelet.ts";
 import { FOLDER, specOf } from "./kube_manifests.ts";
 import { mustEnd } from "../peers/programs.ts";
 import { loadPods } from "./pods/load.ts";
@@ -79,13 +80,7 @@ class ControlPlane implements AsyncDisposable {
 
   /** A node with a pod whose log is there. */
   async startKubelet(): Promise<StandInKubelet> {
-    const { cluster } = this.context;
-    const rig = this.#stack.use(new KubeletCase(cluster));
-    const port = freePort();
-    const at = { hostname: "127.0.0.1", port };
-    const kubelet = await rig.kubelet(["127.0.0.1"], at);
-    await rig.pod("127.0.0.1", port);
-    return kubelet;
+    return this.#stack.use(await startKubelet(this.context.cluster));
   }
 
   /** A program that ends with the case. */
@@ -298,7 +293,7 @@ async function besideKubeadm(context: KubeContext): Promise<void> {
     await pod.child.untilReady(`${health}/readyz`);
   }
   const kubelet = await plane.startKubelet();
-  await operates(cluster, kubelet);
+  await logs(cluster, kubelet);
   const pods = [gateway, ...servers.map(({ pod }) => pod), agent];
   await loadPods(workspace, plane.socket, pods);
   await servers[0]!.pod.child.stop("SIGKILL");
@@ -391,11 +386,8 @@ class Example {
   }
 
   /** Dials that its server has answered. */
-  async dials(): Promise<number> {
-    const text = await (await fetch(`${this.#server!.health}/metrics`)).text();
-    const name =
-      "konnectivity_network_proxy_server_dial_duration_seconds_count";
-    return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+  dials(): Promise<number> {
+    return sumOf(this.#server!.health, DIALS);
   }
 
   async #command(role: "server" | "agent"): Promise<readonly string[]> {

@@ -60,7 +60,8 @@ export class KubeCluster implements AsyncDisposable {
   readonly #port = freePort();
   readonly #etcdPort = freePort();
   #kubectl = "";
-  #flags: readonly string[] = [];
+  /** Of kube-apiserver, beside its own, from its next start on. */
+  flags: readonly string[] = [];
   #prefix: readonly string[] = [];
   /** What signs tokens; those that were given stay good after a restart. */
   #tokens: { privateKey: string; publicKey: string } | undefined;
@@ -240,7 +241,7 @@ export class KubeCluster implements AsyncDisposable {
   async #startAll(
     { flags = [], controllerManager, prefix = [] }: ClusterConfig,
   ) {
-    this.#flags = flags;
+    this.flags = flags;
     this.#prefix = prefix;
     this.#kubectl = await findPeer("kubectl");
     await this.user("admin", ["system:masters"]);
@@ -308,7 +309,7 @@ export class KubeCluster implements AsyncDisposable {
         `--service-account-issuer=${this.server}`,
         `--service-account-key-file=${tokens.publicKey}`,
         `--service-account-signing-key-file=${tokens.privateKey}`,
-        ...this.#flags,
+        ...this.flags,
       ],
       `${this.server}/readyz`,
       this.#prefix,

@@ -7,16 +7,17 @@
  */
 
 import { KubeCluster } from "../../peers/kube_cluster.ts";
+import type { Child } from "../../../tests/support/program/child.ts";
 import {
-  type RunningAgent,
   type RunningServer,
+  type ServerOptions,
   startAgent,
   startServer,
 } from "../../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { eventually } from "../../../tests/support/watch/patience.ts";
 import { IMAGE } from "./image.ts";
-import { KUBELET_PORT, NODE, NODE_ADDRESS } from "./places.ts";
+import { NODE, NODE_ADDRESS } from "./places.ts";
 import { RealNode } from "./node.ts";
 
 /** The same certificate's address as the bench's lines have. */
@@ -25,14 +26,10 @@ export const SERVER_ADDRESS = "10.99.0.1";
 /** The whole time that a pod has to be ready, images being there. */
 const POD_TIMEOUT_MS = 90_000;
 
-/** How the server comes to know which node is meant. */
-export const WAYS = ["address", "lookup"] as const;
-export type Way = (typeof WAYS)[number];
-
 /** See the module description. */
 export class Stage implements AsyncDisposable {
-  #server: RunningServer | undefined;
-  #agent: RunningAgent | undefined;
+  /** The tunnel's, in the order in which they were started. */
+  readonly #running: Child[] = [];
 
   private constructor(
     readonly workspace: Workspace,
@@ -53,32 +50,33 @@ export class Stage implements AsyncDisposable {
     return stage;
   }
 
-  /** Starts the tunnel, in the place of the one there was. */
-  async serve(way: Way): Promise<void> {
-    await this.#agent?.child.stop();
-    await this.#server?.child.stop();
-    const { cluster, node, workspace } = this;
-    const server = this.#server = await startServer(workspace, {
-      maker: "ours",
-      mode: "grpc",
-      transport: "uds",
-      agentHost: SERVER_ADDRESS,
-      extraFlags: await kubeletFlags(cluster, way),
-    });
-    const names = `host=${NODE}&ipv4=${NODE_ADDRESS}`;
-    const flags = [`--agent-id=${NODE}`, `--agent-identifiers=${names}`];
-    this.#agent = await startAgent(
-      ...[workspace, server, "ours", flags, node.prefix] as const,
-    );
+  /** Ends with the tunnel. */
+  own<Running extends { readonly child: Child }>(running: Running): Running {
+    this.#running.push(running.child);
+    return running;
   }
 
-  /** Which kinds of requests the kubelet has answered, as our port saw them. */
-  async served(): Promise<Set<string>> {
-    const response = await fetch(`${this.#server!.adminUrl}/metrics`);
-    const counted =
-      /^tunnel_server_kubelet_requests_total\{kind="(\w+)",status="[12]xx"\}/gm;
-    const text = await response.text();
-    return new Set([...text.matchAll(counted)].map(([, kind]) => kind!));
+  /** Starts a server, and the node's agent of it. */
+  async serve(
+    options: Pick<ServerOptions, "mode" | "transport" | "extraFlags">,
+  ): Promise<RunningServer> {
+    const { node, workspace } = this;
+    const server = this.own(
+      await startServer(workspace, {
+        ...options,
+        ...{ maker: "ours", agentHost: SERVER_ADDRESS },
+      }),
+    );
+    const names = `host=${NODE}&ipv4=${NODE_ADDRESS}`;
+    const flags = [`--agent-id=${NODE}`, `--agent-identifiers=${names}`];
+    this.own(await startAgent(workspace, server, "ours", flags, node.prefix));
+    return server;
+  }
+
+  async endTunnel(): Promise<void> {
+    for (const child of this.#running.splice(0).toReversed()) {
+      await child.stop();
+    }
   }
 
   async #fill(): Promise<void> {
@@ -97,39 +95,10 @@ export class Stage implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const words = ["delete", "pods", "--all", "--wait", "--timeout=60s"];
     await this.cluster.kubectl(words);
-    await this.#agent?.child.stop();
-    await this.#server?.child.stop();
+    await this.endTunnel();
     await this.node[Symbol.asyncDispose]();
     await this.cluster[Symbol.asyncDispose]();
   }
-}
-
-/** As docs/kubernetes.md has them; nothing is said about the port's address. */
-export async function kubeletFlags(
-  cluster: KubeCluster,
-  way: Way,
-): Promise<string[]> {
-  const front = await cluster.issue("front", {
-    commonName: "tunnel",
-    usage: "server",
-    names: [NODE_ADDRESS],
-  });
-  const client = await cluster.issue("tunnel-kubelet-client", {
-    commonName: "tunnel-kubelet-client",
-    usage: "client",
-  });
-  return [
-    `--kubelet-port=${KUBELET_PORT}`,
-    `--kubelet-server-cert=${front.cert}`,
-    `--kubelet-server-key=${front.key}`,
-    `--kubelet-server-ca-cert=${cluster.caFile}`,
-    `--kubelet-client-certificate=${client.cert}`,
-    `--kubelet-client-key=${client.key}`,
-    `--kubelet-ca-file=${cluster.caFile}`,
-    ...(way === "lookup"
-      ? ["--kubelet-lookup", `--kubeconfig=${cluster.adminKubeconfig}`]
-      : []),
-  ];
 }
 
 /** Its log is what a check writes into a file, and it serves a page. */

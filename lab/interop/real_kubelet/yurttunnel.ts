@@ -18,10 +18,12 @@ import {
   startServer,
 } from "../../../tests/support/program/tunnel.ts";
 import { SteadyRequests } from "../../../tests/support/peers/steady_requests.ts";
+import { DIALS, sumOf } from "../../../tests/support/watch/metric_families.ts";
 import { eventually } from "../../../tests/support/watch/patience.ts";
 import { mustEnd } from "../../peers/programs.ts";
 import { API_ADDRESS, KUBELET_PORT, NODE, NODE_ADDRESS } from "./places.ts";
-import { kubeletFlags, SERVER_ADDRESS, type Stage } from "./stage.ts";
+import { SERVER_ADDRESS, type Stage } from "./stage.ts";
+import { kubeletFlags } from "./ways.ts";
 
 /** Of yurttunnel's server, as they are unless flags say otherwise. */
 const AGENT_PORT = 10_262;
@@ -35,9 +37,6 @@ const TIMEOUT_MS = 60_000;
 
 /** Where its programs look for what a Pod has; /run is this run's alone. */
 const POD_FOLDER = "/run/secrets/kubernetes.io/serviceaccount";
-
-/** Both count as Konnectivity does. */
-const DIALS = "dial_duration_seconds_count";
 
 /** The rules of docs/migrate.md, with the addresses that there are here. */
 async function rulesOfThePage(): Promise<readonly (readonly string[])[]> {
@@ -111,13 +110,13 @@ class Yurttunnel {
     await eventually("yurttunnel's agent is linked", async () => {
       assert(!server.hasEnded, await server.logTail());
       await this.#approve();
-      return await metric(META, "total_registered_agents") > 0;
+      return await sumOf(META, "total_registered_agents") > 0;
     }, TIMEOUT_MS);
   }
 
   /** Connections to the node that it has made since it was started. */
   dials(): Promise<number> {
-    return metric(META, DIALS);
+    return sumOf(META, DIALS);
   }
 
   async stop(): Promise<void> {
@@ -164,7 +163,7 @@ class Ours {
   }
 
   dials(): Promise<number> {
-    return metric(this.#server!.healthUrl, DIALS);
+    return sumOf(this.#server!.healthUrl, DIALS);
   }
 
   async stop(): Promise<void> {
@@ -195,17 +194,6 @@ async function startAgent(
     env: { NODE_NAME: NODE, POD_IP: NODE_ADDRESS },
     logFile: workspace.path("yurttunnel-agent.log"),
   });
-}
-
-/** @returns The sum over all labels; 0 when there is none, or no answer. */
-async function metric(url: string, name: string): Promise<number> {
-  const answer = await fetch(`${url}/metrics`).catch(() => undefined);
-  const line = new RegExp(
-    `^konnectivity_network_proxy_server_${name}(?:\\{.*\\})? (\\d+)$`,
-    "gm",
-  );
-  const values = (await answer?.text() ?? "").matchAll(line);
-  return [...values].reduce((sum, [, value]) => sum + Number(value), 0);
 }
 
 /** Requests all the time: of kube-apiserver, and of the kubelet by a collector. */

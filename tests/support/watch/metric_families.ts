@@ -1,5 +1,6 @@
 /**
- * Reads the families in a scrape, to compare them with a table.
+ * Reads the families in a scrape, to compare them with a table, and the metrics
+ * that servers of ours share with Konnectivity's.
  *
  * @module
  */
@@ -33,4 +34,23 @@ export function undocumented(text: string): string[] {
   return [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) =>
     name!.replace(/^konnectivity_network_proxy_(?:server|agent)_/, "")
   ).filter((name) => !words.has(name));
+}
+
+/** Connections that a server has made. */
+export const DIALS = "dial_duration_seconds_count";
+
+/**
+ * A metric of a server, ours or another one of Konnectivity's kind.
+ *
+ * @param url Where its `/metrics` are.
+ * @returns The sum over all labels; 0 when there is none, or no answer.
+ */
+export async function sumOf(url: string, name: string): Promise<number> {
+  const answer = await fetch(`${url}/metrics`).catch(() => undefined);
+  const line = new RegExp(
+    `^konnectivity_network_proxy_server_${name}(?:\\{.*\\})? (\\d+)$`,
+    "gm",
+  );
+  const values = (await answer?.text() ?? "").matchAll(line);
+  return [...values].reduce((sum, [, value]) => sum + Number(value), 0);
 }
