@@ -35,7 +35,6 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   "grpcurl": { about: "grpcurl against the server's ports", files: ["lab/interop/grpcurl.ts"] },
   "grpc": { about: "gRPC in Go and Node", files: ["lab/interop/grpc/run.ts"] },
   "bench": { about: "speed beside other tunnels", files: ["lab/bench/bench.ts"] },
-  "bench-workers": { about: "what several workers give", files: ["lab/bench/workers.ts"] },
   "simulate": { about: "a tunnel in memory and virtual time, by seed", files: ["lab/simulation/simulate.ts"] },
   "bench-ha": { about: "what ten thousand agents cost a server", files: ["lab/bench/scale/scale.ts"] },
   "rejoin": { about: "200 agents whose server is killed", files: ["lab/rejoin/rejoin.ts"] },

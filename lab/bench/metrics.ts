@@ -9,6 +9,7 @@ import { FORWARD_METRICS } from "./forward_metrics.ts";
 import type { Metric } from "./metric.ts";
 import { TUNNEL_METRICS } from "./tunnel_metrics.ts";
 import { PROXY_LOADS } from "./proxy_loads.ts";
+import { WORKER_METRICS } from "./worker_metrics.ts";
 import { XDS_METRICS } from "./xds_metrics.ts";
 
 export const METRICS: Readonly<Record<string, Metric>> = {
@@ -16,5 +17,6 @@ export const METRICS: Readonly<Record<string, Metric>> = {
   ...FORWARD_METRICS,
   ...LINE_METRICS,
   ...PROXY_LOADS,
+  ...WORKER_METRICS,
   ...XDS_METRICS,
 };
