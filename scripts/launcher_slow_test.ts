@@ -1,6 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { allCommands } from "../cli/commands.ts";
 import { RIGHTS, type Rights } from "../cli/program/rights.ts";
+import { runToEnd } from "../tests/support/program/run.ts";
 import {
   type CarriedFile,
   launcherScript,
@@ -47,12 +48,11 @@ async function allowed(
   env: Record<string, string> = {},
 ): Promise<string[]> {
   const script = permissionCase(PARTS.commands);
-  const { stdout } = await new Deno.Command("sh", {
-    args: ["-euc", `${script}\necho $allow`, "tunnel", ...words],
-    clearEnv: true,
-    env: { PATH: "/usr/bin:/bin", ...env },
-  }).output();
-  return new TextDecoder().decode(stdout).trim().split(" ");
+  const { stdout } = await runToEnd(
+    ["sh", "-euc", `${script}\necho $allow`, "tunnel", ...words],
+    { clearEnv: true, env: { PATH: "/usr/bin:/bin", ...env } },
+  );
+  return stdout.trim().split(" ");
 }
 
 Deno.test("the launcher gives each command the rights that it states", async () => {
@@ -178,9 +178,8 @@ class Packaged implements AsyncDisposable {
 
   /** Runs it after `words` of the shell, in which `$F` is its folder. */
   async run(words = "", prefix: readonly string[] = []): Promise<Launched> {
-    const args = [...prefix, "sh", "-c", `${words} exec "$F/tunnel" version`];
-    const { code, stdout, stderr } = await new Deno.Command(args[0]!, {
-      args: args.slice(1),
+    const shell = ["sh", "-c", `${words} exec "$F/tunnel" version`];
+    const { code, stdout, stderr } = await runToEnd([...prefix, ...shell], {
       clearEnv: true,
       env: {
         PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -188,9 +187,8 @@ class Packaged implements AsyncDisposable {
         HOME: this.home,
         TMPDIR: `${this.folder}/tmp`,
       },
-    }).output();
-    const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-    return { code, said: `${text(stdout)}${text(stderr)}` };
+    });
+    return { code, said: `${stdout}${stderr}` };
   }
 }
 

@@ -24,6 +24,7 @@ import {
   PeerMissingError,
 } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
+import { mustEnd } from "../../tests/support/program/run.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { Contender } from "./contender.ts";
 import { METRICS } from "./metrics.ts";
@@ -31,7 +32,7 @@ import { type Plan, readPlan } from "./plan.ts";
 import { brief, isGood, renderMarkdown, renderText, rowsOf } from "./report.ts";
 import { type Measured, measureRound } from "./rounds.ts";
 import { loopback, preparePrograms } from "./tunnels/start_tunnel.ts";
-import { startTarget } from "../peers/programs.ts";
+import { startTarget } from "../peers/load_target.ts";
 
 type Results = ReadonlyMap<string, Measured>;
 
@@ -92,9 +93,7 @@ async function writeResults(plan: Plan, results: Results): Promise<boolean> {
 }
 
 async function describeMachine(): Promise<string> {
-  const { stdout } = await new Deno.Command("uname", { args: ["-srm"] })
-    .output();
-  const system = new TextDecoder().decode(stdout).trim();
+  const system = (await mustEnd(["uname", "-srm"])).trim();
   const date = new Date().toISOString().slice(0, 10);
   const { deno, v8 } = Deno.version;
   const cores = `${navigator.hardwareConcurrency} cores`;

@@ -20,7 +20,7 @@ import {
   more,
   type Scale,
 } from "./metric.ts";
-import { ServiceProxyProcess } from "../peers/service_proxy.ts";
+import { FileProxy } from "../peers/service_proxy.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { forwarded, startNginxHop } from "./tunnels/forwarders.ts";
 import type { Tunnel } from "./tunnels/start_tunnel.ts";
@@ -55,7 +55,7 @@ async function startProxy(
     switch (name) {
       case "ours": {
         const config = { name: "bench", listen: port, endpoints: targets };
-        return (await ServiceProxyProcess.start(workspace, [config])).child;
+        return (await FileProxy.serving(workspace, [config])).child;
       }
       case "nginx":
         return await startNginxHop(workspace, { listen, targets });

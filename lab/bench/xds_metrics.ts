@@ -9,6 +9,7 @@
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { DiscoveryServer } from "../../tests/support/peers/discovery_server.ts";
 import { findPeer } from "../../tests/support/program/peers.ts";
+import { mustEnd } from "../../tests/support/program/run.ts";
 import type { Contender } from "./contender.ts";
 import { generate, type Sample } from "./generator.ts";
 import { type Figure, less, type Letter, type Metric } from "./metric.ts";
@@ -72,12 +73,8 @@ async function writeCatalog(
   const folder = workspace.path("catalog");
   await Deno.mkdir(folder);
   const file = `${folder}/services.json`;
-  const { success, stderr } = await new Deno.Command(
-    await findPeer("xds-adsload"),
-    { args: [...shape, `-write=${file}`] },
-  ).output();
-  if (success) return file;
-  throw new Error(`Cannot write ${file}: ${new TextDecoder().decode(stderr)}`);
+  await mustEnd([await findPeer("xds-adsload"), ...shape, `-write=${file}`]);
+  return file;
 }
 
 /** The same for both protocols, as a metric and one named `…-delta`. */

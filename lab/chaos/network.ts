@@ -10,7 +10,7 @@
  */
 
 import { findPeer } from "../../tests/support/program/peers.ts";
-import { mustEnd } from "../peers/programs.ts";
+import { mustEnd } from "../../tests/support/program/run.ts";
 
 /** Of the machine where callers, balancer and name server are. */
 export const HOME_ADDRESS = "10.98.0.1";
@@ -52,7 +52,7 @@ export class Network implements AsyncDisposable {
 
   /** Makes a machine; its name is that of its namespace. */
   async add(machine: string, address: string): Promise<void> {
-    await runOrThrow("ip", "netns", "add", machine);
+    await mustEnd(["ip", "netns", "add", machine]);
     await this.#say(`end ${machine} ${address}`);
     this.#machines.set(machine, address);
   }
@@ -102,7 +102,7 @@ export class Network implements AsyncDisposable {
     await this.#writer.close();
     await this.hub.status;
     for (const machine of this.#machines.keys()) {
-      if (machine !== "home") await runOrThrow("ip", "netns", "del", machine);
+      if (machine !== "home") await mustEnd(["ip", "netns", "del", machine]);
     }
   }
 
@@ -130,9 +130,4 @@ export class Network implements AsyncDisposable {
       this.#unread += value;
     }
   }
-}
-
-/** Runs a program to its end. @returns What it printed. */
-export function runOrThrow(...command: string[]): Promise<string> {
-  return mustEnd(command);
 }

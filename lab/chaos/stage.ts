@@ -6,6 +6,7 @@
  * @module
  */
 
+import { mustEnd } from "../../tests/support/program/run.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import { Balancer } from "../../tests/support/rigs/balancer.ts";
 import {
@@ -17,7 +18,7 @@ import {
 } from "./entrance.ts";
 import type { FakeClocks } from "./fake_clocks.ts";
 import { NameServer } from "./name_server.ts";
-import { HOME_ADDRESS, type Network, runOrThrow } from "./network.ts";
+import { HOME_ADDRESS, type Network } from "./network.ts";
 import { Program } from "./program.ts";
 import { StateStore } from "./state_store.ts";
 import { type AgentPlan, targetsOf, type Topology } from "./topology.ts";
@@ -138,7 +139,7 @@ export class Stage implements AsyncDisposable {
 
   /** Runs one of our commands to its end. @returns What it printed. */
   async run(...words: string[]): Promise<string> {
-    return await runOrThrow(...ourCommand(...words));
+    return await mustEnd(ourCommand(...words));
   }
 
   /** Asks the state, not a server: for a token as an operator would. */
@@ -197,8 +198,8 @@ export class Stage implements AsyncDisposable {
     await Deno.writeTextFile(policy, JSON.stringify(POLICY));
     const logged = topology.servers.at(-1)!;
     const fifo = this.#logPipe;
-    await runOrThrow("rm", "-f", fifo);
-    await runOrThrow("mkfifo", fifo);
+    await mustEnd(["rm", "-f", fifo]);
+    await mustEnd(["mkfifo", fifo]);
     this.logReader = this.#program("log reader", "site", [
       // Opened both ways, so that it outlives the server whose log it reads.
       ...["sh", "-c", 'exec cat 0<>"$0"', fifo],

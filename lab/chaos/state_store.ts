@@ -6,12 +6,13 @@
  * @module
  */
 
+import { mustEnd } from "../../tests/support/program/run.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { KubeCluster } from "../peers/kube_cluster.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { CuttableLine } from "../../tests/support/peers/cuttable_line.ts";
 import { ApiFront } from "./api_front.ts";
-import { HOME_ADDRESS, runOrThrow } from "./network.ts";
+import { HOME_ADDRESS } from "./network.ts";
 import type { StateKind } from "./topology.ts";
 
 /** Enough for the identity of a small tunnel, and soon full. */
@@ -47,10 +48,10 @@ export class StateStore implements AsyncDisposable {
   static async open(kind: StateKind, folder: string): Promise<StateStore> {
     const shared = `${folder}/state`;
     await Deno.mkdir(shared, { recursive: true });
-    await runOrThrow(
+    await mustEnd([
       ...["mount", "-t", "tmpfs", "-o", `size=${DIRECTORY_SIZE},mode=0700`],
       ...["none", shared],
-    );
+    ]);
     const parts = kind === "etcd"
       ? await startEtcd()
       : kind === "kubernetes" || kind === "leases"
@@ -88,9 +89,9 @@ export class StateStore implements AsyncDisposable {
    */
   async fill(isFull: boolean): Promise<void> {
     const file = `${this.folder}/filler`;
-    if (!isFull) return await runOrThrow("rm", "-f", file).then(() => {});
+    if (!isFull) return await mustEnd(["rm", "-f", file]).then(() => {});
     // Ends with an error when there is no more room: that is what is wanted.
-    await runOrThrow("sh", "-c", `cat /dev/zero >>"$0" || true`, file);
+    await mustEnd(["sh", "-c", `cat /dev/zero >>"$0" || true`, file]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -100,7 +101,7 @@ export class StateStore implements AsyncDisposable {
     await etcd?.[Symbol.asyncDispose]();
     await cluster?.[Symbol.asyncDispose]();
     await workspace?.remove();
-    await runOrThrow("umount", "--lazy", this.folder);
+    await mustEnd(["umount", "--lazy", this.folder]);
   }
 
   get #place(): string | undefined {

@@ -12,6 +12,7 @@
  */
 
 import { findPeer } from "../../tests/support/program/peers.ts";
+import { runToEnd } from "../../tests/support/program/run.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
 import { Tally } from "../../tests/support/watch/tally.ts";
 import { ARRANGEMENTS } from "./arrangements.ts";
@@ -114,22 +115,19 @@ async function runArrangement(
 ): Promise<void> {
   const running = await ARRANGEMENTS[name]!(workspace);
   const report = workspace.path("h2spec.xml");
-  const { stdout } = await new Deno.Command(await findPeer("h2spec"), {
-    args: [
-      ...["--host", "127.0.0.1", "--port", `${running.port}`],
-      ...["--timeout", `${CASE_TIMEOUT_S}`, "--strict"],
-      ...["--junit-report", report],
-      ...running.flags ?? [],
-    ],
-  }).output();
+  const { stdout } = await runToEnd([
+    ...[await findPeer("h2spec"), "--host", "127.0.0.1"],
+    ...["--port", `${running.port}`, "--timeout", `${CASE_TIMEOUT_S}`],
+    ...["--strict", "--junit-report", report],
+    ...running.flags ?? [],
+  ]);
   await running.stop();
   try {
     const cases = readReport(await Deno.readTextFile(report));
     assess(name, cases, EXCEPTIONS, tally);
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
-    const said = new TextDecoder().decode(stdout).slice(-400);
-    tally.fail(`h2spec ${name} writes a report`, said);
+    tally.fail(`h2spec ${name} writes a report`, stdout.slice(-400));
   }
 }
 

@@ -12,7 +12,7 @@ import { parse } from "../../platform/documents/yaml.ts";
 import { Child } from "../../tests/support/program/child.ts";
 import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
-import { mustRun, runToEnd } from "../../tests/support/program/run.ts";
+import { mustEnd, mustRun, runToEnd } from "../../tests/support/program/run.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import { dialAt } from "../../tests/support/rigs/processes.ts";
 import type { StandInKubelet } from "../../tests/support/peers/kubelet.ts";
@@ -24,7 +24,6 @@ import { KubeCluster } from "../peers/kube_cluster.ts";
 import { type KubeCases, type KubeContext, tokenOf } from "./kube_case.ts";
 import { logs, NODE, startKubelet } from "./kube_kubelet.ts";
 import { FOLDER, specOf } from "./kube_manifests.ts";
-import { mustEnd } from "../peers/programs.ts";
 import { loadPods } from "./pods/load.ts";
 import type { Container, Manifest, PodSpec } from "./pods/manifest.ts";
 import { Pod } from "./pods/pod.ts";
@@ -306,10 +305,8 @@ async function besideKubeadm(context: KubeContext): Promise<void> {
 async function examples(): Promise<string> {
   const module = "sigs.k8s.io/apiserver-network-proxy";
   const cwd = new URL("../peers/konnectivity", import.meta.url).pathname;
-  const { stdout } = await new Deno.Command("go", {
-    ...{ args: ["list", "-m", "-f", "{{.Dir}}", module], cwd },
-  }).output();
-  return `${new TextDecoder().decode(stdout).trim()}/examples`;
+  const list = ["go", "list", "-m", "-f", "{{.Dir}}", module];
+  return `${(await mustEnd(list, { cwd })).trim()}/examples`;
 }
 
 /** Whose image and command an example's Pods have. */

@@ -6,55 +6,32 @@
 
 import type { KubeCluster } from "../peers/kube_cluster.ts";
 import { findPeer } from "../../tests/support/program/peers.ts";
+import {
+  type Ended,
+  type RunOptions,
+  runToEnd,
+} from "../../tests/support/program/run.ts";
 import { patience } from "../../tests/support/watch/patience.ts";
 
 /** One that takes longer is killed: its output says what is missing. */
 const TIMEOUT_MS = 60_000;
 
-/** What a run is given beside its words. */
-export interface Options {
-  /** Its standard input, which ends with it; empty if not given. */
-  readonly input?: string | Uint8Array;
-  readonly env?: Readonly<Record<string, string>>;
-}
-
-/** What came of a run. */
-export interface Ran {
-  readonly code: number;
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly stdout: string;
-  readonly stderr: string;
+async function commandOf(
+  cluster: KubeCluster,
+  args: readonly string[],
+): Promise<[string, ...string[]]> {
+  const kubeconfig = `--kubeconfig=${cluster.adminKubeconfig}`;
+  return [await findPeer("kubectl"), kubeconfig, ...args];
 }
 
 /** Runs it to its end; the input is written while the output is read. */
 export async function ran(
   cluster: KubeCluster,
   args: readonly string[],
-  options: Options = {},
-): Promise<Ran> {
-  const child = await spawn(cluster, args, options.env);
-  const [{ code, stdout, stderr }] = await Promise.all([
-    child.output(),
-    feed(child.stdin, options.input),
-  ]);
-  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  return { code, bytes: stdout, stdout: text(stdout), stderr: text(stderr) };
-}
-
-/** Starts one that does not end by itself. */
-async function spawn(
-  cluster: KubeCluster,
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<Deno.ChildProcess> {
-  return new Deno.Command(await findPeer("kubectl"), {
-    args: [`--kubeconfig=${cluster.adminKubeconfig}`, ...args],
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-    env,
-    signal: AbortSignal.timeout(patience(TIMEOUT_MS)),
-  }).spawn();
+  options: RunOptions = {},
+): Promise<Ended> {
+  const signal = AbortSignal.timeout(patience(TIMEOUT_MS));
+  return await runToEnd(await commandOf(cluster, args), { ...options, signal });
 }
 
 /** A kubectl that goes on, with what it prints. */
@@ -72,7 +49,14 @@ export class Running implements AsyncDisposable {
     cluster: KubeCluster,
     args: readonly string[],
   ): Promise<Running> {
-    return new Running(await spawn(cluster, args));
+    const [program, ...words] = await commandOf(cluster, args);
+    return new Running(
+      new Deno.Command(program, {
+        args: words,
+        ...{ stdin: "piped", stdout: "piped", stderr: "piped" },
+        signal: AbortSignal.timeout(patience(TIMEOUT_MS)),
+      }).spawn(),
+    );
   }
 
   /** Reads on until all that was printed fits. */
@@ -103,21 +87,5 @@ export class Running implements AsyncDisposable {
     await this.#output.cancel();
     await this.#input.close().catch(() => {}); // Nobody reads it any more.
     if (!this.child.stderr.locked) await this.child.stderr.cancel();
-  }
-}
-
-async function feed(
-  stdin: WritableStream<Uint8Array>,
-  input: string | Uint8Array = "",
-): Promise<void> {
-  const writer = stdin.getWriter();
-  try {
-    const bytes = typeof input === "string"
-      ? new TextEncoder().encode(input)
-      : input;
-    await writer.write(bytes);
-    await writer.close();
-  } catch {
-    // It ended first; its exit status and output say what happened.
   }
 }

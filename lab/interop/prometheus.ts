@@ -17,7 +17,7 @@ import { Workspace } from "../../tests/support/program/workspace.ts";
 import { eventually } from "./kube_case.ts";
 import { PrometheusRig } from "./prometheus_rig.ts";
 import { counted } from "./case_runner.ts";
-import { mustEnd } from "../peers/programs.ts";
+import { mustEnd } from "../../tests/support/program/run.ts";
 
 /** Whose dashboards they are; its types are its schema. */
 const SCHEMA = "npm:@grafana/schema@13.2.3";

@@ -13,6 +13,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { FrontendProtocol } from "../../client/tunnel_route.ts";
 import { findPeer } from "../../tests/support/program/peers.ts";
+import { mustEnd } from "../../tests/support/program/run.ts";
 import { runCases } from "./case_runner.ts";
 import type { Maker } from "../../tests/support/program/tunnel.ts";
 import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";
@@ -140,16 +141,10 @@ const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
       if (frontend.transport !== "uds") throw new TypeError("Expected a path");
       const client = await findPeer("konnectivity-transfer");
       for (let dials = 0; dials < 200; dials += 20) {
-        const { success, stdout } = await new Deno.Command(client, {
-          args: [
-            `-mode=${protocol}`,
-            `-uds=${frontend.path}`,
-            `-to=${greeter.address}`,
-            `-banner=${banner}`,
-            "-n=20",
-          ],
-        }).output();
-        assert(success, new TextDecoder().decode(stdout));
+        await mustEnd([
+          ...[client, `-mode=${protocol}`, `-uds=${frontend.path}`],
+          ...[`-to=${greeter.address}`, `-banner=${banner}`, "-n=20"],
+        ]);
       }
     },
   },

@@ -1,27 +1,16 @@
 /**
- * What cases of `tunnel proxy` with real sources share: the running proxy and the
- * commands that ask it, backends that say their names, and clients that come all
- * the time and remember every failure.
+ * What cases of `tunnel proxy` with real sources share: backends that say their
+ * names, and clients that come all the time and remember every failure.
  *
  * @module
  */
 
-import type {
-  PortStatus,
-  ProxyStatus,
-} from "../../services/proxy/status/proxy_status.ts";
-import type { SourceStatus } from "../../services/catalog/source_input.ts";
-import { Child } from "../../tests/support/program/child.ts";
-import { freePort } from "../../tests/support/program/ports.ts";
-import { ourCommand } from "../../tests/support/program/tunnel.ts";
-import type { Workspace } from "../../tests/support/program/workspace.ts";
 import {
   arrivals,
   readToEnd,
   writeAll,
 } from "../../tests/support/peers/sockets.ts";
 import { eventually } from "./kube_case.ts";
-import { mustEnd } from "../peers/programs.ts";
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
@@ -30,102 +19,6 @@ const DECODER = new TextDecoder();
 const CALL_EVERY_MS = 10;
 /** Longer than any retry of the proxy; what takes longer counts as failed. */
 const CALL_TIMEOUT_MS = 10_000;
-
-/** `tunnel proxy`, and what it says about itself. */
-export class ProxyRun implements AsyncDisposable {
-  private constructor(
-    readonly child: Child,
-    readonly adminPort: number,
-  ) {}
-
-  /** Starts one; nobody waits for its sources. */
-  static async start(
-    workspace: Workspace,
-    ...flags: readonly string[]
-  ): Promise<ProxyRun> {
-    const adminPort = freePort();
-    const child = new Child({
-      name: "tunnel proxy",
-      command: ourCommand(
-        "proxy",
-        `--admin-port=${adminPort}`,
-        "--drain-timeout=0s",
-        "--v=1",
-        ...flags,
-      ),
-      logFile: workspace.path("proxy.log"),
-    });
-    await child.untilReady(`http://127.0.0.1:${adminPort}/healthz`);
-    return new ProxyRun(child, adminPort);
-  }
-
-  /** Until each source has been read, and `count` ports are open. */
-  async serves(count: number): Promise<void> {
-    await this.child.untilReady(`http://127.0.0.1:${this.adminPort}/readyz`);
-    await eventually(
-      `${count} ports are open`,
-      async () =>
-        (await this.status()).services
-          .filter(({ listening }) => listening !== undefined).length === count,
-    );
-  }
-
-  /** `/debug/proxy`. */
-  async status(): Promise<ProxyStatus> {
-    return await (await this.#get("/debug/proxy")).json();
-  }
-
-  async metrics(): Promise<string> {
-    return await (await this.#get("/metrics")).text();
-  }
-
-  /** Of one service's first port. */
-  async port(service: string): Promise<PortStatus | undefined> {
-    return (await this.status()).services.find((port) =>
-      port.service === service
-    );
-  }
-
-  async source(name: string): Promise<SourceStatus> {
-    const { sources } = await this.status();
-    return sources.find((source) => source.name === name)!;
-  }
-
-  /** Waits until these endpoints, `host:port` each, get new connections. */
-  async uses(service: string, ...endpoints: readonly string[]): Promise<void> {
-    const expected = endpoints.toSorted().join();
-    await eventually(`${service} uses ${expected || "none"}`, async () => {
-      const port = await this.port(service);
-      if (port === undefined) return false;
-      return port.endpoints.filter(({ use }) => use === "in use")
-        .map(({ address }) => address).sort().join() === expected;
-    });
-  }
-
-  /** Where a service is served. */
-  async place(service: string): Promise<Deno.ConnectOptions> {
-    await eventually(
-      `${service} is served`,
-      async () => (await this.port(service))?.listening !== undefined,
-    );
-    return placeFrom((await this.port(service))!.listening!);
-  }
-
-  /** What `tunnel services …` or `tunnel endpoints …` prints about it. */
-  async says(...words: readonly string[]): Promise<string> {
-    return await mustEnd(
-      ourCommand(...words, `--proxy=127.0.0.1:${this.adminPort}`),
-    );
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.child.stop();
-  }
-
-  async #get(path: string): Promise<Response> {
-    return await fetch(`http://127.0.0.1:${this.adminPort}${path}`);
-  }
-}
 
 /** A TCP server that says its name before whatever it is told, line by line. */
 export class NamedBackend implements Disposable {
@@ -256,12 +149,6 @@ export class Callers implements AsyncDisposable {
       this.failures.push(`the one that stays: ${(error as Error).message}`);
     }
   }
-}
-
-/** `host:port` of an IPv4 address. */
-export function placeFrom(text: string): Deno.ConnectOptions {
-  const [hostname = "", port] = text.split(":");
-  return { hostname, port: Number(port) };
 }
 
 async function* linesOf(conn: Deno.Conn): AsyncGenerator<string, void> {

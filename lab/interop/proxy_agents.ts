@@ -17,7 +17,7 @@ import {
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { eventually } from "./kube_case.ts";
 import { type ProxyCases } from "./proxy_case.ts";
-import { mustEnd } from "../peers/programs.ts";
+import { mustEnd } from "../../tests/support/program/run.ts";
 
 const ADMIN_PORT = 8096;
 

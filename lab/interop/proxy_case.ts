@@ -11,7 +11,7 @@ import {
   type DebianName,
 } from "../../tests/support/program/debian.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
-import { ServiceProxyProcess } from "../peers/service_proxy.ts";
+import { FileProxy } from "../peers/service_proxy.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";
 
@@ -43,7 +43,7 @@ export class FlappingService implements AsyncDisposable {
   private constructor(
     private readonly config: FlapConfig,
     readonly port: number,
-    private readonly proxy: ServiceProxyProcess,
+    private readonly proxy: FileProxy,
   ) {
     this.#flapping = this.#flap();
   }
@@ -53,7 +53,7 @@ export class FlappingService implements AsyncDisposable {
     config: FlapConfig,
   ): Promise<FlappingService> {
     const port = freePort();
-    const proxy = await ServiceProxyProcess.start(workspace, [
+    const proxy = await FileProxy.serving(workspace, [
       serviceOf(config, port, config.endpoints),
     ]);
     return new FlappingService(config, port, proxy);
@@ -63,7 +63,7 @@ export class FlappingService implements AsyncDisposable {
     this.#isOver = true;
     this.#over.resolve();
     await this.#flapping;
-    await this.proxy.stop();
+    await this.proxy[Symbol.asyncDispose]();
   }
 
   /** Another subset each time, and never nothing. */

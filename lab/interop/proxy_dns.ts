@@ -7,11 +7,11 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { debianCommand } from "../../tests/support/program/debian.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
-import { ServiceProxyProcess } from "../peers/service_proxy.ts";
+import { FileProxy } from "../peers/service_proxy.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { eventually } from "./kube_case.ts";
 import { type ProxyCases } from "./proxy_case.ts";
-import { mustEnd } from "../peers/programs.ts";
+import { mustEnd } from "../../tests/support/program/run.ts";
 
 const WEB = "web.default.svc.tunnel";
 
@@ -33,7 +33,8 @@ async function start(
   services: readonly unknown[],
 ): Promise<NamedServices> {
   const port = freePort();
-  const proxy = await ServiceProxyProcess.launch(workspace, [], [
+  const textOf = (services: readonly unknown[]) => JSON.stringify({ services });
+  const proxy = await FileProxy.launch(workspace, textOf(services), [
     `--dns-listen=127.0.0.1:${port}`,
     `--bind-address=${HOST}`,
   ]);
@@ -44,14 +45,12 @@ async function start(
       ...["-r", "@127.0.0.1", "-p", String(port), "+tries=1", "+time=3"],
       ...words,
     ]);
-  const rewrite = async (services: readonly unknown[]) => {
-    const fresh = `${proxy.file}.new`;
-    await Deno.writeTextFile(fresh, JSON.stringify({ services }));
-    await Deno.rename(fresh, proxy.file);
+  await proxy.serves(portsOf(services));
+  return {
+    dig,
+    rewrite: (services) => proxy.rewriteAs(textOf(services)),
+    [Symbol.asyncDispose]: () => proxy[Symbol.asyncDispose](),
   };
-  await rewrite(services);
-  await proxy.untilServed(portsOf(services));
-  return { dig, rewrite, [Symbol.asyncDispose]: () => proxy.stop() };
 }
 
 function portsOf(services: readonly unknown[]): number {

@@ -13,7 +13,8 @@ import { CuttableLine } from "../../tests/support/peers/cuttable_line.ts";
 import type { EtcdCases } from "./etcd_case.ts";
 import { registerService } from "./etcd_services.ts";
 import { eventually } from "./kube_case.ts";
-import { call, Callers, NamedBackend, ProxyRun } from "./proxied_services.ts";
+import { ProxyRun } from "../peers/service_proxy.ts";
+import { call, Callers, NamedBackend } from "./proxied_services.ts";
 
 /** Below the ports that other peers get. */
 export const PORT_RANGE = "--port-range=10000-19999";

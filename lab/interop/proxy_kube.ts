@@ -11,8 +11,9 @@ import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import { eventually, type KubeCases, type KubeContext } from "./kube_case.ts";
-import { call, Callers, NamedBackend, ProxyRun } from "./proxied_services.ts";
-import { mustEnd } from "../peers/programs.ts";
+import { ProxyRun } from "../peers/service_proxy.ts";
+import { call, Callers, NamedBackend } from "./proxied_services.ts";
+import { mustEnd } from "../../tests/support/program/run.ts";
 
 /** Below the ports that other peers get. */
 const PORT_RANGE = "--port-range=10000-19999";

@@ -10,7 +10,7 @@ import { freePort } from "../../tests/support/program/ports.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { FlappingService, type ProxyCases, startDebian } from "./proxy_case.ts";
 import { eventually } from "./kube_case.ts";
-import { mustEnd } from "../peers/programs.ts";
+import { mustEnd } from "../../tests/support/program/run.ts";
 
 const SERVERS = 3;
 const COMMANDS = 400;

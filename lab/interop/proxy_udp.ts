@@ -8,12 +8,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { Child } from "../../tests/support/program/child.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
-import { ServiceProxyProcess } from "../peers/service_proxy.ts";
+import { FileProxy } from "../peers/service_proxy.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { FlappingService, type ProxyCases } from "./proxy_case.ts";
 import { eventually } from "./kube_case.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";
-import { mustEnd } from "../peers/programs.ts";
+import { mustEnd } from "../../tests/support/program/run.ts";
 
 const SERVERS = 3;
 const TOLD = 1_500;
@@ -140,11 +140,9 @@ export const PROXY_UDP_CASES: ProxyCases = {
         ...{ name: "statsd", protocol: "udp", listen: port } as const,
         endpoints: left.map(({ address }) => address),
       }];
-      const proxy = await ServiceProxyProcess.start(
-        workspace,
-        services(servers),
+      const proxy = stack.use(
+        await FileProxy.serving(workspace, services(servers)),
       );
-      stack.defer(() => proxy.stop());
       const sent = tell(port, TOLD, true);
       let counted = 0;
       let left = servers;
@@ -153,7 +151,7 @@ export const PROXY_UDP_CASES: ProxyCases = {
         left = left.filter((each) => each !== used);
         await proxy.rewrite(services(left));
         await eventually("the proxy knows", async () => {
-          const [seen] = await proxy.ports();
+          const [seen] = (await proxy.status()).services;
           return seen!.endpoints.length === left.length;
         });
         // What was handed over before may still be in its socket.

@@ -15,6 +15,7 @@
 
 import { parseArgs } from "@std/cli";
 import { TextLineStream } from "@std/streams";
+import { mustRun } from "../../tests/support/program/run.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import { Tally } from "../../tests/support/watch/tally.ts";
 
@@ -60,16 +61,6 @@ class Launchers {
       roles.map((role) => [role.toUpperCase(), `${this.folder}/${role}`]),
     );
   }
-}
-
-/** In there is no network, and nobody wants to wait until it is unpacked. */
-async function fillCache(): Promise<void> {
-  const [program, ...args] = ourCommand("version");
-  const { success } = await new Deno.Command(program!, {
-    args,
-    stdout: "null",
-  }).output();
-  if (!success) throw new Error("Cannot run `tunnel version`");
 }
 
 async function runSuite(
@@ -133,7 +124,8 @@ async function main(): Promise<number> {
   });
   const tally = new Tally();
   const launchers = await Launchers.make();
-  if (flags.ours !== "none") await fillCache();
+  // In there is no network, and nobody wants to wait until it is unpacked.
+  if (flags.ours !== "none") await mustRun("version");
   for (const name of String(flags.ours).split(",")) {
     const roles = ARRANGEMENTS[name];
     if (roles === undefined) {

@@ -10,26 +10,23 @@
  * @module
  */
 
-import { CertificateAuthority } from "../../platform/pki/authority.ts";
 import {
   exportPrivateKey,
   generateKeyPair,
   publicKeyInfo,
 } from "../../platform/pki/key_pair.ts";
+import {
+  type CertificateSpec,
+  ThrowawayCa,
+} from "../../tests/support/certificates/throwaway_ca.ts";
 import { Child } from "../../tests/support/program/child.ts";
 import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { runToEnd } from "../../tests/support/program/run.ts";
-import { sleep } from "../../tests/support/watch/event_loop.ts";
-import { patience } from "../../tests/support/watch/patience.ts";
 
 /** As clusters have it; the first address is the API server's own. */
 const SERVICE_RANGE = "10.96.0.0/16";
 const SERVICE_ADDRESS = "10.96.0.1";
-
-const DAY_MS = 24 * 3600 * 1000;
-const READY_TIMEOUT_MS = 120_000;
-const POLL_MS = 100;
 
 /** Those that tests of ours have a use for. */
 const CONTROLLERS = [
@@ -69,7 +66,7 @@ export class KubeCluster implements AsyncDisposable {
   private constructor(readonly folder: string, pki: Pki) {
     this.#pki = pki;
     this.#httpClient = Deno.createHttpClient({
-      caCerts: [pki.authority.certificate],
+      caCerts: [pki.ca.cert],
     });
   }
 
@@ -114,7 +111,7 @@ export class KubeCluster implements AsyncDisposable {
   }
 
   /** Issues a certificate of the cluster's CA. */
-  issue(name: string, spec: PkiSpec): Promise<PkiPair> {
+  issue(name: string, spec: CertificateSpec): Promise<PkiPair> {
     return this.#pki.issue(name, spec);
   }
 
@@ -354,28 +351,7 @@ export class KubeCluster implements AsyncDisposable {
       logFile: `${this.folder}/${name}.log`,
     });
     this.#children.push(child);
-    const deadline = Date.now() + patience(READY_TIMEOUT_MS);
-    while (!await this.#answers(readyUrl)) {
-      if (child.hasEnded || Date.now() > deadline) {
-        const tail = await child.logTail();
-        throw new Error(`${name}: no 200 from ${readyUrl}:\n${tail}`);
-      }
-      await sleep(POLL_MS);
-    }
-  }
-
-  async #answers(url: string): Promise<boolean> {
-    try {
-      const response = await fetch(url, {
-        client: this.#httpClient,
-        signal: AbortSignal.timeout(2_000),
-      });
-      await response.body?.cancel();
-      return response.status === 200;
-    } catch {
-      // Not listening yet; the caller's deadline decides how long to go on.
-      return false;
-    }
+    await child.untilReady(readyUrl, this.#httpClient);
   }
 }
 
@@ -385,32 +361,15 @@ export interface PkiPair {
   readonly key: string;
 }
 
-/** What a certificate is to say. */
-export interface PkiSpec {
-  readonly commonName: string;
-  readonly organizations?: readonly string[];
-  readonly usage: "server" | "client" | "both";
-  /** DNS names and IP addresses. */
-  readonly names?: readonly string[];
-}
-
 /** The cluster's authority and its files. */
 class Pki {
-  private constructor(
-    readonly folder: string,
-    readonly authority: CertificateAuthority,
-  ) {}
+  private constructor(readonly folder: string, readonly ca: ThrowawayCa) {}
 
   static async make(folder: string): Promise<Pki> {
-    const authority = await CertificateAuthority.create({
-      commonName: () => "kubernetes",
-      notAfter: new Date(Date.now() + DAY_MS),
-    });
+    const pki = new Pki(folder, await ThrowawayCa.create("kubernetes"));
     await Deno.mkdir(`${folder}/pki`, { recursive: true });
-    const pki = new Pki(folder, authority);
-    const whole = await authority.export();
-    await pki.#write("ca.crt", authority.certificate);
-    await pki.#write("ca.key", whole.slice(authority.certificate.length));
+    await pki.#write("ca.crt", pki.ca.cert);
+    await pki.#write("ca.key", await pki.ca.exportKey());
     return pki;
   }
 
@@ -418,23 +377,11 @@ class Pki {
     return `${this.folder}/pki/${name}`;
   }
 
-  async issue(name: string, spec: PkiSpec): Promise<PkiPair> {
-    const { publicKey, privateKey } = await generateKeyPair();
-    const cert = await this.authority.issue({
-      ...spec,
-      publicKey,
-      notAfter: new Date(Date.now() + DAY_MS),
-      names: (spec.names ?? []).map((value) => ({
-        type: /^[0-9.]+$/.test(value) ? "ip" : "dns",
-        value,
-      })),
-    });
+  async issue(name: string, spec: CertificateSpec): Promise<PkiPair> {
+    const { cert, key } = await this.ca.issue(spec);
     return {
       cert: await this.#write(`${name}.crt`, cert),
-      key: await this.#write(
-        `${name}.key`,
-        await exportPrivateKey(privateKey),
-      ),
+      key: await this.#write(`${name}.key`, key),
     };
   }
 

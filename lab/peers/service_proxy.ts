@@ -1,17 +1,131 @@
 /**
- * `tunnel proxy` on a file of services that may be rewritten at any time.
+ * `tunnel proxy`, what it says about itself and the commands that ask it; on
+ * whatever sources its flags name, or on a file that may be rewritten at any time.
  *
  * @module
  */
 
+import type {
+  PortStatus,
+  ProxyStatus,
+} from "../../services/proxy/status/proxy_status.ts";
+import type { SourceStatus } from "../../services/catalog/source_input.ts";
 import { Child } from "../../tests/support/program/child.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
-import { patience } from "../../tests/support/watch/patience.ts";
+import { eventually } from "../../tests/support/watch/patience.ts";
+import { mustEnd } from "../../tests/support/program/run.ts";
 
-const READY_TIMEOUT_MS = 120_000;
-const POLL_MS = 20;
+/** Programs of others take longer than ours. */
+const TIMEOUT_MS = 30_000;
+const SERVED_TIMEOUT_MS = 120_000;
+
+/** See the module description. */
+export class ProxyRun implements AsyncDisposable {
+  protected constructor(readonly child: Child, readonly adminPort: number) {}
+
+  /** Starts one; nobody waits for its sources. */
+  static async start(
+    workspace: Workspace,
+    ...flags: readonly string[]
+  ): Promise<ProxyRun> {
+    const proxy = new ProxyRun(...launched(workspace, ["--v=1", ...flags]));
+    await proxy.child.untilReady(`${proxy.#adminUrl}/healthz`);
+    return proxy;
+  }
+
+  get #adminUrl(): string {
+    return `http://127.0.0.1:${this.adminPort}`;
+  }
+
+  /** Until each source has been read, and `count` ports are open. */
+  async serves(count: number): Promise<void> {
+    await this.child.untilReady(`${this.#adminUrl}/readyz`);
+    await eventually(
+      `${count} ports are open`,
+      async () =>
+        (await this.status()).services
+          .filter(({ listening }) => listening !== undefined).length === count,
+      SERVED_TIMEOUT_MS,
+    );
+  }
+
+  /** `/debug/proxy`. */
+  async status(): Promise<ProxyStatus> {
+    return await (await this.#get("/debug/proxy")).json();
+  }
+
+  async metrics(): Promise<string> {
+    return await (await this.#get("/metrics")).text();
+  }
+
+  /** Of one service's first port. */
+  async port(service: string): Promise<PortStatus | undefined> {
+    return (await this.status()).services.find((port) =>
+      port.service === service
+    );
+  }
+
+  async source(name: string): Promise<SourceStatus> {
+    const { sources } = await this.status();
+    return sources.find((source) => source.name === name)!;
+  }
+
+  /** Waits until these endpoints, `host:port` each, get new connections. */
+  async uses(service: string, ...endpoints: readonly string[]): Promise<void> {
+    const expected = endpoints.toSorted().join();
+    await eventually(`${service} uses ${expected || "none"}`, async () => {
+      const port = await this.port(service);
+      if (port === undefined) return false;
+      return port.endpoints.filter(({ use }) => use === "in use")
+        .map(({ address }) => address).sort().join() === expected;
+    }, TIMEOUT_MS);
+  }
+
+  /** Where a service is served. */
+  async place(service: string): Promise<Deno.ConnectOptions> {
+    await eventually(
+      `${service} is served`,
+      async () => (await this.port(service))?.listening !== undefined,
+      TIMEOUT_MS,
+    );
+    const { listening } = (await this.port(service))!;
+    const [hostname = "", port] = listening!.split(":");
+    return { hostname, port: Number(port) };
+  }
+
+  /** What `tunnel services …` or `tunnel endpoints …` prints about it. */
+  async says(...words: readonly string[]): Promise<string> {
+    return await mustEnd(
+      ourCommand(...words, `--proxy=127.0.0.1:${this.adminPort}`),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.child.stop();
+  }
+
+  async #get(path: string): Promise<Response> {
+    return await fetch(`${this.#adminUrl}${path}`);
+  }
+}
+
+function launched(
+  workspace: Workspace,
+  flags: readonly string[],
+): [Child, number] {
+  const adminPort = freePort();
+  const child = new Child({
+    name: "tunnel proxy",
+    command: [
+      ...ourCommand("proxy", `--admin-port=${adminPort}`, ...flags),
+      "--drain-timeout=0s",
+    ],
+    logFile: workspace.path("proxy.log"),
+  });
+  return [child, adminPort];
+}
 
 /** A service with one port. */
 export interface ServiceConfig {
@@ -21,113 +135,66 @@ export interface ServiceConfig {
   readonly listen: number;
   /** `ip:port` each. */
   readonly endpoints: readonly string[];
-  /** As in the file. */
-  readonly policy?: Readonly<Record<string, unknown>>;
 }
 
-/** As much of `/debug/proxy` as is asked for here. */
-export interface SeenPort {
-  readonly service: string;
-  readonly listening?: string;
-  /** Connections or sessions. */
-  readonly open: number;
-  readonly refused: number;
-  readonly endpoints: readonly { readonly address: string }[];
-}
-
-/** See the module description. */
-export class ServiceProxyProcess {
-  private constructor(
-    readonly child: Child,
-    readonly file: string,
-    readonly adminUrl: string,
-  ) {}
+/** One on a file of services. */
+export class FileProxy extends ProxyRun {
+  private constructor(parts: [Child, number], private readonly file: string) {
+    super(...parts);
+  }
 
   /** Starts one, and waits until it serves everything. */
-  static async start(
+  static async serving(
     workspace: Workspace,
     services: readonly ServiceConfig[],
-    flags: readonly string[] = [],
-  ): Promise<ServiceProxyProcess> {
-    const proxy = await ServiceProxyProcess.launch(workspace, services, flags);
+  ): Promise<FileProxy> {
+    const proxy = await FileProxy.launch(workspace, documentOf(services));
     try {
-      await proxy.untilServed(services.length);
+      await proxy.serves(services.length);
     } catch (error) {
-      await proxy.stop();
+      await proxy.child.stop();
       throw error;
     }
     return proxy;
   }
 
-  /** Starts one and waits for nothing. */
+  /** Starts one on this text and waits for nothing. */
   static async launch(
     workspace: Workspace,
-    services: readonly ServiceConfig[],
+    text: string,
     flags: readonly string[] = [],
-  ): Promise<ServiceProxyProcess> {
+  ): Promise<FileProxy> {
     // A folder of its own: the proxy watches the one that its file is in.
     const folder = workspace.path("services");
     await Deno.mkdir(folder);
     const file = `${folder}/services.json`;
-    await Deno.writeTextFile(file, documentOf(services));
-    const adminPort = freePort();
-    const child = new Child({
-      name: "tunnel proxy",
-      command: [
-        ...ourCommand("proxy", `--config=${file}`, "--v=0"),
-        ...[`--admin-port=${adminPort}`, "--drain-timeout=0s", ...flags],
-      ],
-      logFile: workspace.path("proxy.log"),
-    });
-    const adminUrl = `http://127.0.0.1:${adminPort}`;
-    return new ServiceProxyProcess(child, file, adminUrl);
+    await Deno.writeTextFile(file, text);
+    const all = [`--config=${file}`, "--v=0", ...flags];
+    return new FileProxy(launched(workspace, all), file);
   }
 
-  /** Waits until so many ports are open. */
-  async untilServed(count: number): Promise<void> {
-    await this.child.untilReady(`${this.adminUrl}/readyz`);
-    const deadline = Date.now() + patience(READY_TIMEOUT_MS);
-    for (;;) {
-      const ports = await this.ports();
-      const open = ports.filter(({ listening }) => listening !== undefined);
-      if (open.length === count) return;
-      if (Date.now() > deadline) {
-        const tail = await this.child.logTail();
-        throw new Error(`${open.length} of ${count} are served:\n${tail}`);
-      }
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    }
+  async rewrite(services: readonly ServiceConfig[]): Promise<void> {
+    await this.rewriteAs(documentOf(services));
   }
 
   /** Replaces the file as a whole. */
-  async rewrite(services: readonly ServiceConfig[]): Promise<void> {
+  async rewriteAs(text: string): Promise<void> {
     const fresh = `${this.file}.new`;
-    await Deno.writeTextFile(fresh, documentOf(services));
+    await Deno.writeTextFile(fresh, text);
     await Deno.rename(fresh, this.file);
-  }
-
-  /** What it says about its ports. */
-  async ports(): Promise<readonly SeenPort[]> {
-    const response = await fetch(`${this.adminUrl}/debug/proxy`);
-    return (await response.json()).services;
-  }
-
-  async stop(): Promise<void> {
-    await this.child.stop();
   }
 }
 
 /** JSON is read many times as fast as YAML. */
 function documentOf(services: readonly ServiceConfig[]): string {
   return JSON.stringify({
-    services: services.map(({ name, protocol, listen, endpoints, policy }) => ({
+    services: services.map(({ name, protocol, listen, endpoints }) => ({
       name,
       ports: [{
         port: listen,
         protocol: protocol ?? "tcp",
         listen: `127.0.0.1:${listen}`,
       }],
-      ...(policy === undefined ? {} : { policy }),
       endpoints: endpoints.map((each) => {
         const colon = each.lastIndexOf(":");
         const port = Number(each.slice(colon + 1));

@@ -7,6 +7,7 @@
 
 import { assertEquals, assertMatch } from "@std/assert";
 import { RUNTIME_PINS } from "../../scripts/runtime_pins.ts";
+import { runToEnd } from "../../tests/support/program/run.ts";
 import { said } from "./said.ts";
 
 /** Of an ELF file: where its machine is said, and which one AArch64 is. */
@@ -18,11 +19,11 @@ async function bytesOf(
   script: string,
   ...words: readonly string[]
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const { success, stdout, stderr } = await new Deno.Command("sh", {
-    args: ["-ec", script, "sh", ...words],
-  }).output();
-  if (success) return stdout;
-  throw new Error(`${script}: ${new TextDecoder().decode(stderr)}`);
+  const { code, bytes, stderr } = await runToEnd(
+    ["sh", "-ec", script, "sh", ...words],
+  );
+  if (code === 0) return bytes;
+  throw new Error(`${script}: ${stderr}`);
 }
 
 async function digest(

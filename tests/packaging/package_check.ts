@@ -7,6 +7,7 @@
 
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { programWords } from "../support/program/program.ts";
+import { runToEnd } from "../support/program/run.ts";
 
 interface Outcome {
   readonly code: number;
@@ -34,14 +35,14 @@ async function run(
   environment: Record<string, string>,
   ...args: string[]
 ): Promise<Outcome> {
-  const { code, stdout, stderr } = await new Deno.Command(`${folder}/tunnel`, {
-    args,
-    cwd: folder,
-    clearEnv: true,
-    env: { PATH: "/usr/bin:/bin", ...environment },
-  }).output();
-  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  return { code, output: text(stdout), errors: text(stderr) };
+  const { code, stdout, stderr } = await runToEnd(
+    [`${folder}/tunnel`, ...args],
+    {
+      ...{ cwd: folder, clearEnv: true },
+      env: { PATH: "/usr/bin:/bin", ...environment },
+    },
+  );
+  return { code, output: stdout, errors: stderr };
 }
 
 Deno.test("the packaged program", async (test) => {

@@ -6,9 +6,10 @@
  * @module
  */
 
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "@std/assert";
 import { VERSION } from "../../platform/process/version.ts";
 import { DatagramPeer } from "../support/peers/datagrams.ts";
+import { mustEnd } from "../support/program/run.ts";
 import { Tunnel } from "../support/rigs/tunnel_harness.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -33,15 +34,8 @@ async function project(
   return folder;
 }
 
-async function deno(cwd: string, args: string[]): Promise<string> {
-  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args,
-    cwd,
-    env: { NO_COLOR: "1" },
-  }).output();
-  const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  assert(success, `deno ${args.join(" ")}: ${decode(stderr)}`);
-  return decode(stdout);
+function deno(cwd: string, args: string[]): Promise<string> {
+  return mustEnd([Deno.execPath(), ...args], { cwd, env: { NO_COLOR: "1" } });
 }
 
 Deno.test("programs of another project dial by the library's name", async () => {

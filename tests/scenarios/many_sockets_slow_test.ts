@@ -16,6 +16,7 @@ import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { ConduitProbe, settled } from "../support/memory/conduit_probe.ts";
 import { Prng } from "../support/memory/prng.ts";
 import { WAKEUPS } from "../support/memory/socket_kinds.ts";
+import { mustEnd } from "../support/program/run.ts";
 import { Trouble } from "../support/memory/trouble.ts";
 
 const CONNECTIONS = 5_000;
@@ -118,12 +119,13 @@ for (const choice of Object.keys(WAKEUPS)) {
       `${CONNECTIONS} connections come and go over sockets of the kind "${choice}"`,
     fn: async () => {
       const { seed } = Prng.fromEnvironment();
-      const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-        args: ["run", "--quiet", "-A", import.meta.filename!, `${seed}`],
-        env: { TUNNEL_SOCKETS: choice },
-      }).output();
-      const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-      assertEquals(code, 0, `seed ${seed}: ${text(stdout)}${text(stderr)}`);
+      await mustEnd(
+        [
+          ...[Deno.execPath(), "run", "--quiet", "-A"],
+          ...[import.meta.filename!, `${seed}`],
+        ],
+        { env: { TUNNEL_SOCKETS: choice } },
+      );
     },
   });
 }

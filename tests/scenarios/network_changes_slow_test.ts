@@ -12,6 +12,7 @@ import {
   type RunningServer,
   startServer,
 } from "../support/program/tunnel.ts";
+import { mustEnd } from "../support/program/run.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { patience } from "../support/watch/patience.ts";
 
@@ -87,12 +88,8 @@ class TwoMachines implements AsyncDisposable {
   }
 }
 
-async function ip(...args: readonly string[]): Promise<void> {
-  const { code, stderr } = await new Deno.Command("ip", { args: [...args] })
-    .output();
-  if (code === 0) return;
-  const words = new TextDecoder().decode(stderr).trim();
-  throw new Error(`ip ${args.join(" ")}: ${words}`);
+function ip(...args: readonly string[]): Promise<string> {
+  return mustEnd(["ip", ...args]);
 }
 
 /** As users have it: two links to a server. */

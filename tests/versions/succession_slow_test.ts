@@ -6,6 +6,7 @@
 import { Processes } from "../support/rigs/processes.ts";
 import { assertEquals } from "@std/assert";
 import { freePort } from "../support/program/ports.ts";
+import { runToEnd } from "../support/program/run.ts";
 import { commandOf } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
@@ -20,14 +21,13 @@ class Successors implements Disposable {
   /** `asker` upgrades the process at a handover socket to `version`. */
   async upgrade(asker: Version, version: Version, at: string): Promise<void> {
     const [file] = await commandOfVersion(version);
-    const [program, ...args] = await commandOfVersion(
-      asker,
-      ...["upgrade", file!, `--handover-socket=${at}`],
+    const { code, stdout, stderr } = await runToEnd(
+      await commandOfVersion(
+        asker,
+        ...["upgrade", file!, `--handover-socket=${at}`],
+      ),
     );
-    const { code, stdout, stderr } = await new Deno.Command(program!, { args })
-      .output();
-    const text = new TextDecoder().decode(stdout) +
-      new TextDecoder().decode(stderr);
+    const text = stdout + stderr;
     assertEquals(code, 0, text);
     this.#pids.push(Number(/is [^ ]* \(process (\d+)\)/.exec(text)![1]));
   }

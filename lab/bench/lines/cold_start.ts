@@ -14,7 +14,7 @@ import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { generate, type Sample, SpoiledRunError } from "../generator.ts";
 import { median } from "../comparison.ts";
 import { less, type Metric } from "../metric.ts";
-import { startTarget } from "../../peers/programs.ts";
+import { startTarget } from "../../peers/load_target.ts";
 
 type Starter = "ours" | "konnectivity";
 

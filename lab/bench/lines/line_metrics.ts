@@ -22,7 +22,7 @@ import {
 import { type Site, startTunnel } from "../tunnels/start_tunnel.ts";
 import { COLD_START } from "./cold_start.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
-import { startTarget } from "../../peers/programs.ts";
+import { startTarget } from "../../peers/load_target.ts";
 
 const SERVER_HOST = "10.99.0.1";
 const AGENT_HOST = "10.99.0.2";

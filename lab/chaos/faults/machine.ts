@@ -6,7 +6,7 @@
  */
 
 import type { FaultFamily } from "../fault.ts";
-import { runOrThrow } from "../network.ts";
+import { mustEnd } from "../../../tests/support/program/run.ts";
 import { MEMORY_GROUPS, memoryGroupOf } from "../sandbox.ts";
 import type { Program } from "../program.ts";
 import { overAgent, overServer } from "../fault.ts";
@@ -82,7 +82,7 @@ export const MACHINE_FAULTS: FaultFamily = {
       hits: [server.name],
       async apply() {
         const limitKib = server.held().memoryKib + SPARE_MEMORY_KIB;
-        await runOrThrow("mkdir", "-p", group);
+        await mustEnd(["mkdir", "-p", group]);
         // Charged where it was first touched: all that comes is charged here.
         const spareBytes = Math.min(limitKib, SPARE_MEMORY_KIB) * 1024;
         await write(`${group}/memory.limit_in_bytes`, spareBytes);
@@ -92,7 +92,7 @@ export const MACHINE_FAULTS: FaultFamily = {
         if (server.isRunning) {
           await write(`${MEMORY_GROUPS}/cgroup.procs`, server.pid);
         } else await server.start();
-        await runOrThrow("rmdir", group);
+        await mustEnd(["rmdir", group]);
       },
     };
   },
@@ -146,13 +146,13 @@ export const MACHINE_FAULTS: FaultFamily = {
 function limitedDescriptors(program: Program) {
   let before = "";
   const limit = (soft: string) =>
-    runOrThrow("prlimit", `--pid=${program.pid}`, `--nofile=${soft}:`);
+    mustEnd(["prlimit", `--pid=${program.pid}`, `--nofile=${soft}:`]);
   return {
     async apply() {
-      before = await runOrThrow(
+      before = await mustEnd([
         ...["prlimit", `--pid=${program.pid}`, "--nofile"],
         ...["--output=SOFT", "--noheadings"],
-      );
+      ]);
       await limit(String(DESCRIPTORS_LEFT));
     },
     async undo() {
@@ -163,5 +163,5 @@ function limitedDescriptors(program: Program) {
 
 async function write(path: string, value: number): Promise<void> {
   // The platform opens /sys only to programs that may do everything.
-  await runOrThrow("sh", "-c", 'echo "$1" >"$0"', path, String(value));
+  await mustEnd(["sh", "-c", 'echo "$1" >"$0"', path, String(value)]);
 }

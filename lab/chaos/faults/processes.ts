@@ -15,7 +15,7 @@ import {
 } from "../fault.ts";
 import type { Protocol } from "../entrance.ts";
 import type { Path } from "../ledger.ts";
-import { runOrThrow } from "../network.ts";
+import { mustEnd } from "../../../tests/support/program/run.ts";
 import type { Program } from "../program.ts";
 import type { Stage } from "../stage.ts";
 import { agentsOf } from "../topology.ts";
@@ -173,7 +173,7 @@ export const WORKER_FAULTS: FaultFamily = {
       async apply() {
         const workers = server.children;
         if (workers.length < 2) throw new Error(`${workers.length} workers`);
-        await runOrThrow("kill", "-KILL", String(prng.pick(workers)));
+        await mustEnd(["kill", "-KILL", String(prng.pick(workers))]);
       },
       // Its parent puts another one in its place.
       undo: () => Promise.resolve(),
@@ -197,10 +197,10 @@ export const WORKER_FAULTS: FaultFamily = {
         for (const name of hit) {
           pids.push(String(prng.pick(stage.servers.get(name)!.children)));
         }
-        await runOrThrow("kill", "-STOP", ...pids);
+        await mustEnd(["kill", "-STOP", ...pids]);
       },
       async undo() {
-        await runOrThrow("kill", "-CONT", ...pids);
+        await mustEnd(["kill", "-CONT", ...pids]);
       },
     };
   },

@@ -6,7 +6,7 @@
  */
 
 import { packagedFile } from "../../../tests/support/program/packaged_file.ts";
-import { mustEnd } from "../../peers/programs.ts";
+import { mustEnd } from "../../../tests/support/program/run.ts";
 
 const DEPLOY = new URL("../../../deploy/image", import.meta.url).pathname;
 

@@ -9,7 +9,8 @@ import { assertEquals } from "@std/assert";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import { findPeer } from "../../../tests/support/program/peers.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
-import { mustEnd, startTarget } from "../../peers/programs.ts";
+import { mustEnd } from "../../../tests/support/program/run.ts";
+import { startTarget } from "../../peers/load_target.ts";
 import type { Pod } from "./pod.ts";
 
 /** As loadgen takes them. */

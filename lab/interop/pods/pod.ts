@@ -12,7 +12,7 @@ import { findDebianProgram } from "../../../tests/support/program/debian.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import type { KubeCluster } from "../../peers/kube_cluster.ts";
 import { type GroupMemory, groupMemory } from "../../peers/memory_group.ts";
-import { mustEnd } from "../../peers/programs.ts";
+import { mustEnd } from "../../../tests/support/program/run.ts";
 import { bundleOf } from "./bundle.ts";
 import { imageConfig, makeImageRoot } from "./image_root.ts";
 import { bytesOf, type Container, type PodSpec } from "./manifest.ts";

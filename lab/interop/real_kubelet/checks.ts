@@ -6,7 +6,12 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { findPeer } from "../../../tests/support/program/peers.ts";
-import { type Options, type Ran, ran, Running } from "../kubectl.ts";
+import {
+  type Ended,
+  type RunOptions,
+  runToEnd,
+} from "../../../tests/support/program/run.ts";
+import { ran, Running } from "../kubectl.ts";
 import { NODE } from "./places.ts";
 import type { Stage } from "./stage.ts";
 
@@ -84,13 +89,11 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     )} --kubeconfig=${stage.cluster.adminKubeconfig}`;
     const command = `stty rows 33 cols 101; exec ${kubectl} exec -it web -- ` +
       `sh -c '${script}'`;
-    const { stdout, code } = await new Deno.Command("timeout", {
-      args: ["60", "script", "-qec", command, "/dev/null"],
-      stdin: "null",
-    }).output();
-    const said = new TextDecoder().decode(stdout);
-    assertEquals(code, 0, said);
-    assertMatch(said, /\/dev\/pts\/\d+\r\n/);
+    const { stdout, code } = await runToEnd(
+      ["timeout", "60", "script", "-qec", command, "/dev/null"],
+    );
+    assertEquals(code, 0, stdout);
+    assertMatch(stdout, /\/dev\/pts\/\d+\r\n/);
   },
   "attach gives what is said": async (stage) => {
     await using running = await Running.start(stage.cluster, [
@@ -165,7 +168,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   },
 };
 
-async function good(stage: Stage, args: readonly string[]): Promise<Ran> {
+async function good(stage: Stage, args: readonly string[]): Promise<Ended> {
   const said = await ran(stage.cluster, args);
   assertEquals(said.code, 0, said.stderr);
   return said;
@@ -175,8 +178,8 @@ async function good(stage: Stage, args: readonly string[]): Promise<Ran> {
 async function exec(
   { cluster }: Stage,
   command: readonly string[],
-  options: Options = {},
-): Promise<Ran> {
+  options: RunOptions = {},
+): Promise<Ended> {
   const flags = options.input === undefined ? [] : ["-i"];
   const words = ["exec", ...flags, "web", "--", ...command];
   return await ran(cluster, words, options);

@@ -5,7 +5,7 @@
  */
 
 import { findDebianProgram } from "../../../tests/support/program/debian.ts";
-import { mustEnd } from "../../peers/programs.ts";
+import { mustEnd } from "../../../tests/support/program/run.ts";
 
 /** As pods name it. */
 export const IMAGE = "localhost/box:1";

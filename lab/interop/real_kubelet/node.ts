@@ -14,7 +14,7 @@ import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { eventually } from "../../../tests/support/watch/patience.ts";
 import { IMAGE, makeImage } from "./image.ts";
 import { API_ADDRESS, KUBELET_PORT, NODE, NODE_ADDRESS } from "./places.ts";
-import { mustEnd } from "../../peers/programs.ts";
+import { mustEnd } from "../../../tests/support/program/run.ts";
 
 const SOCKET = "/run/containerd/containerd.sock";
 

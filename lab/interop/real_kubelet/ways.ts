@@ -87,7 +87,6 @@ export async function kubeletFlags(
   ];
 }
 
-
 function byEgress(transport: "uds" | "tcp", protocol: Protocol): Way {
   return async (stage, doAll) => {
     const server = await stage.serve({ mode: "auto", transport });

@@ -20,7 +20,7 @@ import {
 import { SteadyRequests } from "../../../tests/support/peers/steady_requests.ts";
 import { DIALS, sumOf } from "../../../tests/support/watch/metric_families.ts";
 import { eventually } from "../../../tests/support/watch/patience.ts";
-import { mustEnd } from "../../peers/programs.ts";
+import { mustEnd } from "../../../tests/support/program/run.ts";
 import { API_ADDRESS, KUBELET_PORT, NODE, NODE_ADDRESS } from "./places.ts";
 import { SERVER_ADDRESS, type Stage } from "./stage.ts";
 import { kubeletFlags } from "./ways.ts";

@@ -56,6 +56,11 @@ export class ThrowawayCa {
     return this.authority.certificate;
   }
 
+  /** The authority's own key, PEM. */
+  async exportKey(): Promise<string> {
+    return (await this.authority.export()).slice(this.cert.length);
+  }
+
   /** Makes a key and signs it. */
   async issue(spec: CertificateSpec): Promise<CertificatePair> {
     const { publicKey, privateKey } = await generateKeyPair();

@@ -1,16 +1,16 @@
-import { assert, assertEquals } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { packagedFile } from "./packaged_file.ts";
 import { programFolder } from "./program_cache.ts";
+import { mustEnd } from "./run.ts";
 
 /** Runs the command in a cache folder; gives the path that it prints. */
 async function build(cache: string): Promise<string> {
   const script = new URL("build.ts", import.meta.url).pathname;
-  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "--allow-all", script],
-    env: { XDG_CACHE_HOME: cache },
-  }).output();
-  assert(success, new TextDecoder().decode(stderr));
-  return new TextDecoder().decode(stdout).trim();
+  const printed = await mustEnd(
+    [Deno.execPath(), "run", "--quiet", "--allow-all", script],
+    { env: { XDG_CACHE_HOME: cache } },
+  );
+  return printed.trim();
 }
 
 Deno.test("three who want the program at once get one that is whole", async () => {
@@ -31,11 +31,7 @@ Deno.test("three who want the program at once get one that is whole", async () =
     const folders = [...Deno.readDirSync(folder)]
       .filter(({ isDirectory }) => isDirectory);
     assertEquals(folders.length, 1);
-    const { code } = await new Deno.Command(path!, {
-      args: ["version"],
-      stdout: "null",
-    }).output();
-    assertEquals(code, 0);
+    await mustEnd([path!, "version"]);
     const { ino } = await Deno.stat(path!);
     assertEquals(await build(cache), path);
     assertEquals((await Deno.stat(path!)).ino, ino);

@@ -69,9 +69,9 @@ export class Child {
    * @throws {Error} With the end of the log, when the program ends first or
    * is not ready in two minutes: busy machines are slow.
    */
-  async untilReady(url: string): Promise<void> {
+  async untilReady(url: string, client?: Deno.HttpClient): Promise<void> {
     const deadline = Date.now() + patience(READY_TIMEOUT_MS);
-    while (!await answers(url)) {
+    while (!await answers(url, client)) {
       if (this.hasEnded) {
         const tail = await this.logTail();
         throw new Error(
@@ -157,9 +157,13 @@ export function endChildrenOnSignals(cleanUp: () => Promise<void>): void {
   }
 }
 
-async function answers(url: string): Promise<boolean> {
+async function answers(
+  url: string,
+  client?: Deno.HttpClient,
+): Promise<boolean> {
   try {
     const response = await fetch(url, {
+      ...client === undefined ? {} : { client },
       signal: AbortSignal.timeout(patience(2_000)),
     });
     await response.body?.cancel();

@@ -1,5 +1,5 @@
 /**
- * Commands of ours that are run to their end, and what they said.
+ * Programs, ours and others, that are run to their end, and what they said.
  *
  * @module
  */
@@ -9,6 +9,8 @@ import { ourCommand } from "./tunnel.ts";
 /** What a command said, and how it ended. */
 export interface Ended {
   readonly code: number;
+  /** Of standard output. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
   readonly stdout: string;
   readonly stderr: string;
 }
@@ -16,10 +18,13 @@ export interface Ended {
 /** What a command is given beside its words. */
 export interface RunOptions {
   /** Its standard input, which ends with it. */
-  readonly input?: string;
+  readonly input?: string | Uint8Array<ArrayBuffer>;
+  readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Whether that is all of its environment. */
   readonly clearEnv?: boolean;
+  /** Kills it. */
+  readonly signal?: AbortSignal;
 }
 
 /** Runs `tunnel` with these words. */
@@ -30,38 +35,50 @@ export function runTunnel(
   return runToEnd(ourCommand(...words), options);
 }
 
+/** The same for a command that must go well. @returns What it printed. */
+export async function mustRun(...words: readonly string[]): Promise<string> {
+  return await mustEnd(ourCommand(...words));
+}
+
 /**
- * The same for a command that must go well.
+ * Runs any program, which must go well.
  *
  * @returns What it printed.
- * @throws {Error} With its last words, when it ends with anything but 0.
+ * @throws {Error} What it said, when it ends with anything but 0.
  */
-export async function mustRun(...words: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await runTunnel(words);
-  if (code !== 0) throw new Error(`tunnel ${words.join(" ")}: ${stderr}`);
-  return stdout;
+export async function mustEnd(
+  command: readonly string[],
+  options: RunOptions = {},
+): Promise<string> {
+  const { code, stdout, stderr } = await runToEnd(command, options);
+  if (code === 0) return stdout;
+  const why = [stderr, stdout].map((text) => text.trim())
+    .filter((text) => text !== "");
+  throw new Error(
+    `${command.join(" ")} ended with ${code}: ${why.join("\n")}`,
+  );
 }
 
 /** Runs any program. */
 export async function runToEnd(
   command: readonly string[],
-  { input = "", ...environment }: RunOptions = {},
+  { input = "", ...surroundings }: RunOptions = {},
 ): Promise<Ended> {
   const [program, ...args] = command;
   const child = new Deno.Command(program!, {
-    ...{ args, ...environment },
+    ...{ args, ...surroundings },
     ...{ stdin: "piped", stdout: "piped", stderr: "piped" },
   }).spawn();
   const feeding = feed(child.stdin, input);
   const { code, stdout, stderr } = await child.output();
   await feeding;
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  return { code, stdout: text(stdout), stderr: text(stderr) };
+  return { code, bytes: stdout, stdout: text(stdout), stderr: text(stderr) };
 }
 
 async function feed(
   stdin: WritableStream<Uint8Array>,
-  input: string,
+  input: string | Uint8Array<ArrayBuffer>,
 ): Promise<void> {
   try {
     await new Blob([input]).stream().pipeTo(stdin);
