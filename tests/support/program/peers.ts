@@ -124,6 +124,7 @@ const RECIPES = {
     folder: "peers/kubeadm",
   },
   "linegen": { folder: "bench", package: "./linegen" },
+  "grpc-interop": { folder: "interop/grpc/go", package: "./" },
   "wan": { folder: "bench", package: "./wan" },
   "xds-gcp": { folder: "peers/xds", package: "./gcp" },
   "xds-goclient": { folder: "peers/xds", package: "./goclient" },
