@@ -133,12 +133,18 @@ class ConnectionForward implements Forward {
       await transfer(conduitOf(socket.handOver()), far);
     } catch (error) {
       accepted.reset();
-      if (!(error instanceof TunnelDialError)) {
-        return reportInternalError("dial", error);
-      }
-      this.options.onRefused(error, accepted.remoteAddress);
+      refused(error, accepted.remoteAddress, this.options);
     }
   }
+}
+
+function refused(
+  error: unknown,
+  caller: string,
+  { onRefused }: ForwardOptions,
+): void {
+  if (error instanceof TunnelDialError) onRefused(error, caller);
+  else reportInternalError("dial", error);
 }
 
 /** The dial for a caller that has sent `early`. */
@@ -182,10 +188,7 @@ async function forwardDatagrams(
         await serve(flow, options);
       } catch (error) {
         timers.after(FORWARDED_REFUSED_PAUSE_MS, () => flow.reset("refused"));
-        if (!(error instanceof TunnelDialError)) {
-          return reportInternalError("dial", error);
-        }
-        options.onRefused(error, caller);
+        refused(error, caller, options);
       }
     },
   }).catch((error) => {

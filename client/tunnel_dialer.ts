@@ -84,16 +84,13 @@ export interface NamedUpstream {
 export function openUpstreamDialer(
   servers: readonly NamedUpstream[],
   name: string,
-  timers: Timers = systemTimers,
 ): TunnelDialer {
-  const starter = firstOf(
-    servers.map(({ name, upstream }) => ({
-      name,
-      starter: new GrpcDialer(upstream, timers),
-    })),
-    timers,
-  );
-  return dialerOf(starter, name, timers);
+  const timers = systemTimers;
+  const starters = servers.map(({ name, upstream }) => ({
+    name,
+    starter: new GrpcDialer(upstream, timers),
+  }));
+  return dialerOf(firstOf(starters, timers), name, timers);
 }
 
 function dialerOf(

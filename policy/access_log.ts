@@ -18,14 +18,12 @@ import type {
 import {
   ACCESS_LINES,
   type AccessFormat,
-  type AccessLine,
   commonSecond,
   LINE_BYTES_MAX,
 } from "./access_format.ts";
 import { type AuditFiles, systemAuditFiles } from "./audit_file.ts";
 import { AuditLog, type AuditLogOptions } from "./audit_log.ts";
 import { LineTime } from "./dial_record.ts";
-import type { Timers } from "../proto/sync/clock.ts";
 
 /**
  * How long a line waits for others. A write costs as much as two hundred lines,
@@ -52,23 +50,16 @@ export interface AccessLogEnvironment extends NamedTools {
 /** See the module description. */
 export class AccessLog implements AccessRecorder {
   readonly #writer: AuditLog;
-  readonly #timers: Timers;
-  readonly #line: AccessLine;
   readonly #time: LineTime;
   readonly #bytes = new Uint8Array(LINE_BYTES_MAX);
-  readonly #sample: number;
-  readonly #random: () => number;
   #lines = 0;
 
   private constructor(
-    { file, format, sample }: AccessLogOptions,
-    environment: AccessLogEnvironment,
+    private readonly options: AccessLogOptions,
+    private readonly environment: AccessLogEnvironment,
   ) {
-    const { log, timers, metrics, prefix, random } = environment;
-    this.#timers = timers;
-    this.#line = ACCESS_LINES[format];
-    this.#sample = sample;
-    this.#random = random ?? Math.random;
+    const { file, format } = options;
+    const { log, timers, metrics, prefix } = environment;
     this.#time = format === "common"
       ? new LineTime(timers, commonSecond)
       : new LineTime(timers);
@@ -115,11 +106,14 @@ export class AccessLog implements AccessRecorder {
    * hide a connection.
    */
   draws(): boolean {
-    return this.#sample >= 1 || this.#random() < this.#sample;
+    const { sample } = this.options;
+    const { random = Math.random } = this.environment;
+    return sample >= 1 || random() < sample;
   }
 
   record(connection: ConnectionRecord): void {
-    const line = this.#line(connection, this.#time, this.#timers.now());
+    const write = ACCESS_LINES[this.options.format];
+    const line = write(connection, this.#time, this.environment.timers.now());
     const { written } = encoder.encodeInto(line, this.#bytes);
     this.#lines++;
     this.#writer.write(this.#bytes.subarray(0, written));

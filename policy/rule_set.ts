@@ -53,18 +53,12 @@ export type EndpointSubject = Extract<Subject, { readonly kind: "endpoint" }>;
 
 /** Rules that allow and rules that deny, evaluated together. */
 export class RuleSet {
-  readonly #allow: readonly LabelledRule[];
-  readonly #deny: readonly LabelledRule[];
-
   constructor(
-    lists: {
+    private readonly lists: {
       readonly allow: readonly LabelledRule[];
       readonly deny: readonly LabelledRule[];
     },
-  ) {
-    this.#allow = lists.allow;
-    this.#deny = lists.deny;
-  }
+  ) {}
 
   /**
    * Evaluates a name before it is resolved.
@@ -77,7 +71,7 @@ export class RuleSet {
     if (decision !== NOT_ALLOWED) return decision;
     // Names that could not be allowed are not looked up: their DNS server would
     // learn the caller, and any data hidden in the name.
-    const mayStill = this.#allow.some(({ rule }) =>
+    const mayStill = this.lists.allow.some(({ rule }) =>
       isAboutAddresses(rule, endpoint)
     );
     return mayStill ? undefined : NOT_ALLOWED;
@@ -95,7 +89,7 @@ export class RuleSet {
   ): RuleDecision {
     const fits = ({ rule }: LabelledRule) =>
       fitsAddress(rule, endpoint, address);
-    const denied = this.#deny.find(fits);
+    const denied = this.lists.deny.find(fits);
     if (denied !== undefined) return { isAllowed: false, rule: denied.label };
     return before ?? this.#evaluate(fits);
   }
@@ -142,8 +136,8 @@ export class RuleSet {
     const other = alias === undefined ? undefined : this.evaluatePath(alias);
     const isDenied = other?.isAllowed === false && other.rule !== "";
     if (isDenied) return { ...other, note: `which may be ${alias}` };
-    const unsure = this.#deny.find(({ rule }) => rule.kind === "path");
-    const isNamed = this.#allow.some(({ rule }) =>
+    const unsure = this.lists.deny.find(({ rule }) => rule.kind === "path");
+    const isNamed = this.lists.allow.some(({ rule }) =>
       rule.kind === "path" && rule.pattern.matches(path) &&
       (rule.pattern.isExact || !MAGIC.test(path) && namesFolder(rule.pattern))
     );
@@ -169,10 +163,10 @@ export class RuleSet {
         ? { ...NOT_ALLOWED, note: "rules about addresses allow no names here" }
         : decision;
     }
-    const unsure = this.#deny.find(({ rule }) =>
+    const unsure = this.lists.deny.find(({ rule }) =>
       isAboutAddresses(rule, endpoint)
     );
-    const isNamed = this.#allow.some((one) =>
+    const isNamed = this.lists.allow.some((one) =>
       fits(one) && one.rule.kind === "endpoint" && one.rule.host.kind === "name"
     );
     if (unsure === undefined || isNamed) return decision;
@@ -182,9 +176,9 @@ export class RuleSet {
   }
 
   #evaluate(fits: (rule: LabelledRule) => boolean): RuleDecision {
-    const denied = this.#deny.find(fits);
+    const denied = this.lists.deny.find(fits);
     if (denied !== undefined) return { isAllowed: false, rule: denied.label };
-    const allowed = this.#allow.find(fits);
+    const allowed = this.lists.allow.find(fits);
     return allowed === undefined
       ? NOT_ALLOWED
       : { isAllowed: true, rule: allowed.label };

@@ -61,11 +61,6 @@ interface AgentIdentityEnvironment {
 
 export class AgentIdentity implements LinkIdentity {
   readonly serverName = TUNNEL_SERVER_NAME;
-  readonly #state: AgentState;
-  readonly #calls: IdentityCalls;
-  readonly #log: Log;
-  readonly #known: AgentIdentityFiles;
-  readonly #learned: Asking["learned"];
   readonly #renewer: Renewer;
   #credentials: Credentials | undefined;
   /** The server's last report while linked. */
@@ -79,16 +74,11 @@ export class AgentIdentity implements LinkIdentity {
   #unkept: readonly PeerServer[] | undefined;
 
   private constructor(
-    { state, calls, learned }: Asking,
+    private readonly asking: Asking,
     { log, random = Math.random }: AgentIdentityEnvironment,
-    known: Required<AgentIdentityFiles>,
+    private readonly known: Required<AgentIdentityFiles>,
     readonly learnedServers: readonly PeerServer[],
   ) {
-    this.#learned = learned;
-    this.#state = state;
-    this.#calls = calls;
-    this.#log = log;
-    this.#known = known;
     this.#renewer = new Renewer({
       timers: systemTimers,
       now: Date.now,
@@ -132,17 +122,17 @@ export class AgentIdentity implements LinkIdentity {
 
   /** The node's name. */
   get node(): string {
-    return this.#known.node.name;
+    return this.known.node.name;
   }
 
   /** The addresses of its servers. */
   get servers(): readonly ServerAddress[] {
-    return this.#calls.servers;
+    return this.asking.calls.servers;
   }
 
   /** Servers have said where servers are: calls may go there, now and later. */
   keepServers(servers: readonly PeerServer[]): void {
-    this.#learned(servers);
+    this.asking.learned(servers);
     // However often a server changes its word, one write waits.
     const isQueued = this.#unkept !== undefined;
     this.#unkept = servers;
@@ -150,7 +140,7 @@ export class AgentIdentity implements LinkIdentity {
     this.#keeping = this.#keeping.then(() => this.#keepLatest())
       .catch((error) => {
         if (!(error instanceof PrivateFileError)) throw error;
-        this.#log.event(
+        this.asking.log.event(
           `${error.message}; after a restart other servers are found by the ` +
             "address that was given",
         );
@@ -161,18 +151,18 @@ export class AgentIdentity implements LinkIdentity {
   async #keepLatest(): Promise<void> {
     const servers = this.#unkept ?? [];
     this.#unkept = undefined;
-    await this.#state.keepServers(servers);
+    await this.asking.state.keepServers(servers);
   }
 
   /** Its default identifiers: its name, and those that it was granted. */
   get identifiers(): Identifiers {
-    const granted = parseIdentifiers(this.#known.node.identifiers, "server");
+    const granted = parseIdentifiers(this.known.node.identifiers, "server");
     return { ...granted, host: [...new Set([this.node, ...granted.host])] };
   }
 
   /** For TLS; see `Credentials`. */
   get files(): Required<CredentialFiles> {
-    return this.#state.files;
+    return this.asking.state.files;
   }
 
   /**
@@ -209,7 +199,7 @@ export class AgentIdentity implements LinkIdentity {
 
   get #trustedPem(): string {
     return this.#authoritiesAhead ?? this.#credentials?.current.ca ??
-      this.#known.authorities.map(({ pem }) => pem).join("");
+      this.known.authorities.map(({ pem }) => pem).join("");
   }
 
   #adopt({ cert, ca }: TlsMaterial): void {
@@ -256,15 +246,18 @@ export class AgentIdentity implements LinkIdentity {
       const authorities = readCertificates(pem);
       this.#lastBundle = pem;
       if (this.#credentials?.current.ca !== pem) {
-        await this.#state.keepAuthorities(pem);
+        await this.asking.state.keepAuthorities(pem);
         this.#useAuthorities(pem);
-        this.#log.info("the server's certificate authorities have changed", {
-          trusted: authorities.length,
-        });
+        this.asking.log.info(
+          "the server's certificate authorities have changed",
+          {
+            trusted: authorities.length,
+          },
+        );
       }
       this.#renewer.authoritiesChanged(authorities);
     } catch (error) {
-      this.#log.warn(
+      this.asking.log.warn(
         "Cannot take over the server's new certificate authorities: " +
           `${messageOf(error)}; the ones in use stay`,
         { code: "TUN905" },
@@ -290,9 +283,9 @@ export class AgentIdentity implements LinkIdentity {
    */
   async #mend(): Promise<void> {
     await this.#restoreKey();
-    if (await this.#state.holdsCertificate(this.#known.keys)) return;
+    if (await this.asking.state.holdsCertificate(this.known.keys)) return;
     if (!this.#renewer.replace()) return;
-    this.#log.warn(
+    this.asking.log.warn(
       `${this.files.cert} is damaged or missing: asking for another one with ` +
         "the node's key; until then the old one stays in use",
       { code: "TUN906" },
@@ -302,15 +295,15 @@ export class AgentIdentity implements LinkIdentity {
   /** Only a running agent still has it. */
   async #restoreKey(): Promise<void> {
     try {
-      if (!await this.#state.restoreKey(this.#known.keys)) return;
-      this.#log.warn(
+      if (!await this.asking.state.restoreKey(this.known.keys)) return;
+      this.asking.log.warn(
         `${this.files.key} was damaged or missing: the node's key was written ` +
           "again, as this agent still has it; look who did that",
         { code: "TUN906" },
       );
     } catch (error) {
       if (!(error instanceof PrivateFileError)) throw error;
-      this.#log.warn(
+      this.asking.log.warn(
         `Cannot write the node's key again: ${error.message}; keep this agent ` +
           "running, because no other program has it",
         { code: "TUN905" },
@@ -324,7 +317,7 @@ export class AgentIdentity implements LinkIdentity {
     at?: ResolvedServer,
   ): Promise<Renewed> {
     const before = this.#credentials!.current.cert;
-    return await this.#state.exclusively(async () => {
+    return await this.asking.state.exclusively(async () => {
       this.lookAgain();
       const { cert, ca } = this.#credentials!.current;
       if (cert === before) return await this.#renewAlone(means, at);
@@ -338,18 +331,18 @@ export class AgentIdentity implements LinkIdentity {
     means: RenewalMeans,
     at?: ResolvedServer,
   ): Promise<Renewed> {
-    const { keys } = this.#known;
+    const { keys } = this.known;
     const { current: inUse } = this.#credentials!;
     const bundleBefore = this.#lastBundle;
     const current = { ...inUse, ca: this.#authoritiesAhead ?? inUse.ca };
     const answer = means === "certificate"
-      ? await this.#calls.renew(this.node, keys, current)
-      : await this.#calls.renewByProof(this.node, keys, current.ca, at);
+      ? await this.asking.calls.renew(this.node, keys, current)
+      : await this.asking.calls.renewByProof(this.node, keys, current.ca, at);
     if (answer.pending !== undefined) {
       throw new Error(`Cannot renew yet: ${answer.pending.reason}`);
     }
     await this.#restoreKey();
-    const kept = await this.#state.keep(answer.enrolment, this.servers);
+    const kept = await this.asking.state.keep(answer.enrolment, this.servers);
     this.#authoritiesAhead = undefined;
     const bundle = this.#lastBundle;
     if (bundle === undefined || bundle === bundleBefore) {
@@ -358,7 +351,7 @@ export class AgentIdentity implements LinkIdentity {
     }
     // The answer may be older than the news of a link; if it is newer, the link
     // will bring it as well.
-    await this.#state.keepAuthorities(bundle);
+    await this.asking.state.keepAuthorities(bundle);
     this.#credentials!.reload();
     return { ...kept, authorities: readCertificates(bundle) };
   }

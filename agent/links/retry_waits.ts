@@ -69,40 +69,24 @@ export class RetryWaits {
   readonly #search: Backoff;
   readonly #looks: Backoff;
   readonly #strange: Backoff;
-  readonly #random: () => number;
   /** When a successor is looked for at the earliest. */
   #spreadUntilMs = -Infinity;
   /** Since when every attempt was refused by the server's machine. */
   #refusedSinceMs: number | undefined;
 
-  constructor({ random, firstMs, searchCapMs }: RetryWaitsOptions) {
-    this.#random = random;
+  constructor(private readonly options: RetryWaitsOptions) {
+    const { random, firstMs, searchCapMs } = options;
     this.#leastMs = firstMs ?? 0;
     this.#searchCapMs = Math.max(searchCapMs, this.#leastMs);
-    const failedCapMs = Math.max(
-      this.#leastMs,
-      Math.min(FAILED_CAP_MS, searchCapMs),
-    );
-    const first = firstMs === undefined ? {} : { firstMs };
-    const failing = { capMs: failedCapMs, random, ...first };
-    this.#failures = new Backoff(failing);
-    this.#refusals = new Backoff(failing);
-    this.#relapses = new Backoff(failing);
-    this.#successors = new Backoff({
-      capMs: Math.max(this.#leastMs, SUCCESSOR_WAIT_MS),
-      random,
-      ...first,
-    });
-    this.#search = new Backoff({
-      capMs: Math.max(EXPLAINED_CAP_MS, this.#searchCapMs),
-      random,
-      ...first,
-    });
-    this.#strange = new Backoff({
-      capMs: Math.max(EXPLAINED_CAP_MS, this.#searchCapMs),
-      random,
-      ...first,
-    });
+    const waits = (capMs: number) =>
+      new Backoff({ capMs: Math.max(this.#leastMs, capMs), firstMs, random });
+    const failedCapMs = Math.min(FAILED_CAP_MS, searchCapMs);
+    this.#failures = waits(failedCapMs);
+    this.#refusals = waits(failedCapMs);
+    this.#relapses = waits(failedCapMs);
+    this.#successors = waits(SUCCESSOR_WAIT_MS);
+    this.#search = waits(Math.max(EXPLAINED_CAP_MS, searchCapMs));
+    this.#strange = waits(Math.max(EXPLAINED_CAP_MS, searchCapMs));
     this.#looks = new Backoff({
       capMs: LINK_LOOK_MS.cap,
       firstMs: LINK_LOOK_MS.first,
@@ -179,7 +163,7 @@ export class RetryWaits {
    */
   spread(windowMs: number, nowMs: number): void {
     const withinMs = Math.min(windowMs, SPREAD_MS_MAX);
-    this.#spreadUntilMs = nowMs + withinMs * this.#random();
+    this.#spreadUntilMs = nowMs + withinMs * this.options.random();
   }
 
   successorMs(nowMs: number): number {

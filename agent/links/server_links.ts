@@ -134,13 +134,7 @@ function addressesOf(parts: ServerLinksParts): LinkAddress[] {
     group.map(({ host, port }) => hostPort(host, port)).join(", "),
     group,
   ]));
-  return [...named].map(([name, group]) => {
-    const connector = connectorOf(parts, group);
-    return {
-      name,
-      connect: (events, signal) => connector.connect(events, signal),
-    };
-  });
+  return [...named].map(([name, group]) => linkAddressOf(parts, name, group));
 }
 
 /**
@@ -156,22 +150,19 @@ function learnedOf(
   return {
     addressOf({ address }) {
       const place = { host: hostOf(address), port: portOf(address) };
-      const connector = connectorOf(parts, [place], names);
-      return {
-        name: address,
-        connect: (events, signal) => connector.connect(events, signal),
-      };
+      return linkAddressOf(parts, address, [place], names);
     },
     known,
     changed: (servers) => identity?.keepServers?.(servers),
   };
 }
 
-function connectorOf(
+function linkAddressOf(
   parts: ServerLinksParts,
+  name: string,
   addresses: readonly ServerAddress[],
   otherNames?: readonly string[],
-): Connector {
+): LinkAddress {
   const { options, environment, credentials, metrics, announcement } = parts;
   const { agentId, identifiers, server, messageBytesMax } = options;
   const { tokenFile } = server;
@@ -182,7 +173,7 @@ function connectorOf(
     environment,
     otherNames,
   );
-  return new Connector({
+  const connector = new Connector({
     token: tokenFile === undefined ? undefined : () => readToken(tokenFile),
     agentId,
     instanceId: parts.instanceId,
@@ -214,6 +205,10 @@ function connectorOf(
       );
     },
   });
+  return {
+    name,
+    connect: (events, signal) => connector.connect(events, signal),
+  };
 }
 
 /** So long without a link is more than a server's restart. */

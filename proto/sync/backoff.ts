@@ -18,7 +18,7 @@ export interface BackoffOptions {
   /** No wait is longer than this. */
   readonly capMs: number;
   /** Ceiling of the first wait; {@linkcode FIRST_CEILING_MS} unless given. */
-  readonly firstMs?: number;
+  readonly firstMs?: number | undefined;
   /** Uniform in [0, 1), such as `Math.random`. */
   readonly random: () => number;
 }
