@@ -31,7 +31,7 @@ export interface NodeFacts {
     "links" | "announced" | "services" | "follows" | "sources"
   >;
   /** What it serves on its machine; absent: nothing. */
-  readonly services?: AdminRoute["answer"];
+  readonly services?: AdminRoute["answer"] | undefined;
   /** Flags as they are in effect, without secrets; absent: not known. */
   readonly flags?: (() => ConfigAnswer["flags"]) | undefined;
 }

@@ -13,6 +13,7 @@ import {
   AdminFailure,
   type AdminRoute,
   getRoute,
+  isAskedText,
   postRoute,
 } from "../../net/admin/admin_api.ts";
 import { conduitRoutes } from "../../net/admin/conduit_routes.ts";
@@ -93,16 +94,11 @@ export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
       }),
       ...proxy?.parts,
     }),
-    ...proxy === undefined
-      ? {}
-      : { services: ({ url }) => proxy.services(url) },
+    services: proxy && (({ url }) => proxy.services(url)),
     flags: shownFlags,
   });
   return [...routes, policy];
 }
-
-/** Longest target that is taken. */
-const TARGET_LENGTH_MAX = 300;
 
 /** What the agent decides by. */
 interface AgentRules {
@@ -122,9 +118,7 @@ export function agentPolicyRoute(agent: AgentRules): AdminRoute {
     `${ADMIN_API}/${ADMIN_ACTIONS.policyTest}`,
     async ({ body }): Promise<PolicyAnswer> => {
       const { target } = Object(body);
-      const isGood = typeof target === "string" && target !== "" &&
-        target.length <= TARGET_LENGTH_MAX;
-      if (!isGood) {
+      if (!isAskedText(target)) {
         throw new AdminFailure(400, {
           code: "TUN123",
           message: "Cannot test the rules: wanted { target: HOST:PORT }",

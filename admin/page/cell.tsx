@@ -18,7 +18,7 @@ import {
 import {
   Fact,
   Facts,
-  NodeLink,
+  NameLink,
   Panel,
   Said,
   Sentence,
@@ -47,17 +47,7 @@ export function CellText(
   if (NOTHING.test(text)) return <>{text === "" ? "" : "–"}</>;
   const said = to === undefined
     ? <Said text={text} />
-    : to.view === "nodes"
-    ? <NodeLink name={to.name} isSkipped={isSkipped} />
-    : (
-      <a
-        class="name"
-        href={placeLink(to.view, to.name)}
-        {...(isSkipped ? { tabIndex: -1 } : {})}
-      >
-        <Said text={text} />
-      </a>
-    );
+    : <NameLink {...to} text={text} isSkipped={isSkipped} />;
   return tone === undefined ? said : <State tone={tone}>{said}</State>;
 }
 
@@ -157,7 +147,7 @@ function NoteRow({ note }: { readonly note: Note }): VNode {
           <Sentence text={text} />
         </div>
       </span>
-      {node !== undefined && <NodeLink name={node} />}
+      {node !== undefined && <NameLink name={node} />}
     </li>
   );
 }

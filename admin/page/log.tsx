@@ -10,7 +10,7 @@ import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { AuditAnswer, EventInfo } from "../../proto/admin/list_answers.ts";
 import { events, useAsked } from "./server_state.ts";
 import { Filters, Search } from "./filters.tsx";
-import { NodeLink, Nothing, Said } from "./marks.tsx";
+import { NameLink, Nothing, Said } from "./marks.tsx";
 import { peerText, timeText } from "./units.ts";
 import { place } from "./place.ts";
 import { countText } from "../../platform/text/quantities.ts";
@@ -143,7 +143,7 @@ function EventRows(
           <span class="grow">
             {event.node !== undefined && (
               <>
-                <NodeLink name={event.node} />
+                <NameLink name={event.node} />
                 {" "}
               </>
             )}

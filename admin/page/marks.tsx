@@ -80,10 +80,13 @@ export function Sentence({ text }: { readonly text: string }): VNode {
   );
 }
 
-/** A node's name that leads to the node. */
-export function NodeLink(
-  { name, isSkipped = false }: {
+/** A name that leads to what it names. */
+export function NameLink(
+  { name, text = name, view = "nodes", isSkipped = false }: {
     readonly name: string;
+    /** What stands there instead. */
+    readonly text?: string;
+    readonly view?: string;
     /** Not in the order of Tab: the arrow keys move through its row. */
     readonly isSkipped?: boolean;
   },
@@ -91,10 +94,10 @@ export function NodeLink(
   return (
     <a
       class="name"
-      href={placeLink("nodes", name)}
+      href={placeLink(view, name)}
       {...(isSkipped ? { tabIndex: -1 } : {})}
     >
-      <Said text={name} />
+      <Said text={text} />
     </a>
   );
 }

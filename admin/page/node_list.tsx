@@ -18,7 +18,7 @@ import { NODE_COLUMNS, nodeFacts, nodeSections } from "../view/nodes.ts";
 import { CellText, SectionPanel, ViewFacts } from "./cell.tsx";
 import type { FilterChoice } from "./filters.tsx";
 import { ListView } from "./list_view.tsx";
-import { Ago, NodeLink, PanelTitle, Said } from "./marks.tsx";
+import { Ago, NameLink, PanelTitle, Said } from "./marks.tsx";
 import { useSortedGrid } from "./ordered.ts";
 import { place, placeLink } from "./place.ts";
 import { clock, nodes, status, useAsked } from "./server_state.ts";
@@ -47,7 +47,7 @@ const COLUMNS = gridColumns(NODE_COLUMNS, {
 }, {
   "NAME": ({ name, isDuplicate }) => (
     <>
-      <NodeLink name={name} isSkipped />
+      <NameLink name={name} isSkipped />
       {isDuplicate && <span class="tag is-bad">duplicate</span>}
     </>
   ),

@@ -146,23 +146,20 @@ export class KeyedList<T> {
   readonly version: Signal<number> = signal(0);
   /** Everything has been told at least once. */
   readonly isKnown: Signal<boolean> = signal(false);
-  readonly #keyOf: (item: T) => string;
 
-  constructor(keyOf: (item: T) => string) {
-    this.#keyOf = keyOf;
-  }
+  constructor(private readonly keyOf: (item: T) => string) {}
 
   /** The server's message. */
   apply(change: ListChange<T>): void {
     if (change.isWhole) this.items.clear();
-    for (const item of change.changed) this.items.set(this.#keyOf(item), item);
+    for (const item of change.changed) this.items.set(this.keyOf(item), item);
     for (const key of change.gone) this.items.delete(key);
     this.#changed();
   }
 
   /** Newer items of those that are there, and others beside them. */
   merge(items: readonly T[]): void {
-    for (const item of items) this.items.set(this.#keyOf(item), item);
+    for (const item of items) this.items.set(this.keyOf(item), item);
     this.#changed();
   }
 

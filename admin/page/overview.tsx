@@ -18,7 +18,7 @@ import { type Fact, nextCommand, type Tone, toneOf } from "../view/cells.ts";
 import { perSecond, programFacts, statusSections } from "../view/status.ts";
 import { SectionPanel, ViewFacts } from "./cell.tsx";
 import { Chart, type Line } from "./chart.tsx";
-import { Ago, NodeLink, Nothing, Panel, Sentence, State } from "./marks.tsx";
+import { Ago, NameLink, Nothing, Panel, Sentence, State } from "./marks.tsx";
 import { peerText } from "./units.ts";
 import { placeLink } from "./place.ts";
 import { clock, status } from "./server_state.ts";
@@ -96,7 +96,7 @@ function MoreOf({ warning }: { readonly warning: Warning }): VNode {
   const next = nextCommand(warning);
   return (
     <div class="second">
-      {node !== undefined && <NodeLink name={node} />}
+      {node !== undefined && <NameLink name={node} />}
       {since && (
         <span>
           since <Ago at={since} />

@@ -7,6 +7,7 @@
 import {
   AdminFailure,
   type AdminRoute,
+  isAskedText,
   postRoute,
 } from "../../net/admin/admin_api.ts";
 import { targetNamed } from "../../policy/target_address.ts";
@@ -20,8 +21,7 @@ import type { Authorization } from "../../server/policy/authorization.ts";
 import { callerNamed } from "../../server/policy/rule_report.ts";
 import type { Registry } from "../../server/routing/registry.ts";
 
-/** Longest target and names that are taken, and most groups. */
-const TEXT_LENGTH_MAX = 300;
+/** Most that are taken. */
 const GROUPS_MAX = 100;
 
 /** What the route needs of the server. */
@@ -60,15 +60,12 @@ export function policyRoute(
 /** @throws {AdminFailure} */
 function policyQuestion(body: unknown): PolicyQuestion {
   const { as, groups, node, target } = Object(body);
-  const isText = (found: unknown): found is string =>
-    typeof found === "string" && found !== "" &&
-    found.length <= TEXT_LENGTH_MAX;
   const isList = groups === undefined ||
     Array.isArray(groups) && groups.length <= GROUPS_MAX &&
-      groups.every(isText);
+      groups.every(isAskedText);
   if (
-    isText(as) && isText(target) && isList &&
-    (node === undefined || isText(node))
+    isAskedText(as) && isAskedText(target) && isList &&
+    (node === undefined || isAskedText(node))
   ) {
     return { as, target, groups, node };
   }

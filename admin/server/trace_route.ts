@@ -20,6 +20,8 @@ import {
 import {
   AdminFailure,
   type AdminRoute,
+  ASKED_LENGTH_MAX,
+  isAskedText,
   postRoute,
 } from "../../net/admin/admin_api.ts";
 import { ADMIN_ACTIONS, ADMIN_API } from "../../proto/admin/api.ts";
@@ -35,6 +37,7 @@ import {
 } from "../../proto/peer/dial_error.ts";
 import { hostOf, hostPort, portOf } from "../../proto/peer/host_port.ts";
 import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import type { Peers } from "../../server/peers/peers.ts";
@@ -69,9 +72,6 @@ const DIAL_MS = 2_200;
 /** For each other address of the node, where the target refuses. */
 const SIBLING_MS = 200;
 
-/** Longest target and names that are taken. */
-const TARGET_LENGTH_MAX = 300;
-
 /** See the module description. */
 export function traceRoute(facts: TraceFacts): AdminRoute {
   return postRoute(
@@ -85,12 +85,9 @@ export function traceRoute(facts: TraceFacts): AdminRoute {
 
 function questionIn(body: unknown): TraceQuestion {
   const { target, node, as } = Object(body);
-  const isText = (found: unknown) =>
-    found === undefined ||
-    (typeof found === "string" && found !== "" &&
-      found.length <= TARGET_LENGTH_MAX);
-  const isWhole = typeof target === "string" &&
-    [target, node, as].every(isText) && /^[\x21-\x7e]+:\d{1,5}$/.test(target);
+  const isWhole = isAskedText(target) &&
+    [node, as].every((text) => text === undefined || isAskedText(text)) &&
+    /^[\x21-\x7e]+:\d{1,5}$/.test(target);
   if (!isWhole) {
     throw new AdminFailure(400, {
       code: "TUN101",
@@ -167,7 +164,7 @@ class Trace {
               "the node tunnel agent --identifiers host=…): the server chooses " +
               "by --proxy-strategies"
             : "link an agent: `tunnel doctor agent` on its node"
-          : `tunnel doctor node ${clipped(node, TARGET_LENGTH_MAX)}`,
+          : `tunnel doctor node ${clipped(node, ASKED_LENGTH_MAX)}`,
       );
     }
     this.#link = picked.link;
@@ -230,7 +227,7 @@ class Trace {
     const beganMs = timers.now();
     const { agentId } = link.peer;
     const { target } = this.#dialed;
-    const tried = await dialOnce(link, target, timers.after.bind(timers));
+    const tried = await dialOnce(link, target, timers);
     const { error, end } = tried;
     const tookMs = tried.connectedMs ?? timers.now() - beganMs;
     if (end !== undefined) {
@@ -264,10 +261,9 @@ class Trace {
     dialed: DialTarget,
   ): Promise<string | undefined> {
     const { timers } = this.facts;
-    const after = timers.after.bind(timers);
     for (const address of siblingsOf(dialed.address)) {
       const target = { ...dialed, address };
-      const { error } = await dialOnce(link, target, after, SIBLING_MS);
+      const { error } = await dialOnce(link, target, timers, SIBLING_MS);
       if (error === undefined) return address;
     }
     return undefined;
@@ -311,12 +307,12 @@ const WATCH_MS = 150;
 function dialOnce(
   link: AgentLink,
   target: DialTarget,
-  after: PingFacts["timers"]["after"],
+  timers: Timers,
   waitMs = DIAL_MS,
 ): Promise<Tried> {
   const beganMs = performance.now();
   return new Promise((resolve) => {
-    const timer = after(waitMs, () => {
+    const timer = timers.after(waitMs, () => {
       pending.cancel();
       const words = `no answer within ${
         waitMs / 1_000
@@ -332,7 +328,7 @@ function dialOnce(
           resolve({ connectedMs, ...tried });
           conduit.reset("it was a trace");
         };
-        const watch = after(WATCH_MS, () => over({}));
+        const watch = timers.after(WATCH_MS, () => over({}));
         conduit.attach({
           onData: () => over({ hasSpoken: true }),
           onWritable: () => {},

@@ -218,7 +218,7 @@ class NodeProxy {
       warnings: () => proxyWarnings(proxy, identity?.problem),
       parts: () => proxy.parts,
       services: ({ url }) => proxy.services(url),
-      ...shownFlags === undefined ? {} : { flags: shownFlags },
+      flags: shownFlags,
     });
   }
 

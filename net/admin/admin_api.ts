@@ -76,6 +76,14 @@ export interface AdminRoute {
   answer(request: AdminRequest): unknown | Promise<unknown>;
 }
 
+/** Longest text of a question: a target, or a name. */
+export const ASKED_LENGTH_MAX = 300;
+
+export function isAskedText(found: unknown): found is string {
+  return typeof found === "string" && found !== "" &&
+    found.length <= ASKED_LENGTH_MAX;
+}
+
 /** A question, which every user may ask. */
 export function getRoute(
   path: string,

@@ -25,14 +25,12 @@ import {
   hasJoined,
 } from "../../../agent/identity/agent_state.ts";
 import type { ServerPath } from "../walk/server_path.ts";
-import { withCaller } from "../../../net/channel/grpc_call.ts";
+import { askStanding } from "./link_probe.ts";
 import { knownCode } from "../../../proto/codes/codes.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
-import { IDENTITY_MESSAGE_BYTES_MAX } from "../../../proto/identity/enrolment.ts";
 import {
-  IDENTITY_METHODS,
   JoinRequest,
-  StandingAnswer,
+  type StandingAnswer,
 } from "../../../proto/identity/identity_messages.ts";
 import { parseJoinToken } from "../../../proto/identity/join_token.ts";
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
@@ -224,19 +222,12 @@ async function lookAtToken(
   try {
     const csr = new Uint8Array(0);
     const request = JoinRequest.encode({ token, node, csr, software: "" });
-    answer = await withCaller(
-      {
-        connect: {
-          ...path.connect,
-          serverName: TUNNEL_SERVER_NAME,
-          credentials: { ca, cert: "", key: "" },
-        },
-        timeoutMs: path.connect.timeoutMs,
-        messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX,
-      },
-      async (call) =>
-        StandingAnswer.decode(await call(IDENTITY_METHODS.checkToken, request)),
-    );
+    const connect = {
+      ...path.connect,
+      serverName: TUNNEL_SERVER_NAME,
+      credentials: { ca, cert: "", key: "" },
+    };
+    answer = await askStanding(connect, "checkToken", request);
   } catch (error) {
     const isOld = error instanceof GrpcError &&
       error.code === StatusCode.UNIMPLEMENTED;

@@ -82,15 +82,7 @@ async function lookAtStanding(
       token: agent.token,
       software: `tunnel/${VERSION}`,
     });
-    answer = await withCaller(
-      {
-        connect: path.connect,
-        timeoutMs: path.connect.timeoutMs,
-        messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX,
-      },
-      async (call) =>
-        StandingAnswer.decode(await call(IDENTITY_METHODS.standing, request)),
-    );
+    answer = await askStanding(path.connect, "standing", request);
   } catch (error) {
     return unanswered(path.name, error);
   }
@@ -118,6 +110,19 @@ async function lookAtStanding(
         ? "; it is not linked now"
         : `; linked from ${from.join(", ")}`),
   );
+}
+
+/** What the server says of this node; it changes nothing. */
+export function askStanding(
+  connect: ServerPath["connect"],
+  method: "standing" | "checkToken",
+  request: Uint8Array,
+): Promise<StandingAnswer> {
+  const { timeoutMs } = connect;
+  const messageBytesMax = IDENTITY_MESSAGE_BYTES_MAX;
+  return withCaller({ connect, timeoutMs, messageBytesMax }, async (call) => {
+    return StandingAnswer.decode(await call(IDENTITY_METHODS[method], request));
+  });
 }
 
 /** The shown certificate did not arrive: TLS ends before the server. */
