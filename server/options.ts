@@ -191,8 +191,6 @@ export interface ServerOptions {
     readonly alpnProtocols: readonly string[];
     /** PING after this long without a sign of life. */
     readonly keepaliveMs: number;
-    /** Of every link; see `ConnectionOptions.firstStreamId`. No flag sets it. */
-    readonly firstStreamId?: number;
   };
 
   /**

@@ -16,7 +16,8 @@
  */
 
 import { messageOf } from "../../platform/errors/error_code.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
 import { ACCEPT_PAUSE_MS, AcceptProblems } from "../bind/accept_loop.ts";
 import { type DescriptorUse, mayTakeDescriptor } from "../libc/descriptors.ts";
 import {
@@ -38,6 +39,7 @@ import { StreamDescriptor } from "../stream/stream_descriptor.ts";
 import { acceptedFrom, acceptSocket } from "../libc/sockets.ts";
 import { Errno, systemError } from "../libc/system_error.ts";
 import { tuneDescriptor } from "../libc/tcp_options.ts";
+import { HANDSHAKE_TIMEOUT_MS } from "../tls/tls_acceptor.ts";
 import { HELLO_BYTES_MAX, isWholeHello } from "./client_hello.ts";
 import type {
   AdmittedConnection,
@@ -58,10 +60,6 @@ const MSG_PEEK = 2;
 export interface AcceptQueueOptions {
   readonly limiter: ConnectionLimiter;
   readonly queue: HandshakeQueue;
-  readonly timers: Timers;
-  readonly random: () => number;
-  /** How long a peer may take to send its ClientHello. */
-  readonly helloTimeoutMs: number;
   /** Other uses of descriptors go first. */
   readonly use: DescriptorUse;
   /**
@@ -81,18 +79,6 @@ export interface AdmittedStream {
   onEvicted: () => void;
 }
 
-/** @param listener Absent without a C library. */
-export function openAcceptQueue(
-  listener: PolledListener,
-  options: AcceptQueueOptions,
-): AcceptQueue {
-  return new AcceptQueue(
-    listener,
-    { library: openLibc()!, poller: sharedPoller()! },
-    options,
-  );
-}
-
 interface System {
   readonly library: LibC;
   readonly poller: Poller;
@@ -102,18 +88,22 @@ export class AcceptQueue implements Pollable {
   readonly #penalized: PenaltyQueue<PendingConnection>;
   #isClosed = false;
   readonly #problems: AcceptProblems;
+  readonly #system: System = {
+    library: openLibc()!,
+    poller: sharedPoller()!,
+  };
 
+  /** @param listener It is the C library's. */
   constructor(
     private readonly listener: PolledListener,
-    private readonly system: System,
     private readonly options: AcceptQueueOptions,
   ) {
-    const { timers, random, onProblem } = options;
     const { hostname, port } = listener.address;
-    this.#problems = new AcceptProblems(hostPort(hostname, port), onProblem);
+    const address = hostPort(hostname, port);
+    this.#problems = new AcceptProblems(address, options.onProblem);
     this.#penalized = new PenaltyQueue({
-      timers,
-      random,
+      timers: systemTimers,
+      random: Math.random,
       admit: (pending) => this.#enqueue(pending),
     });
     listener.watchedBy(this);
@@ -126,15 +116,15 @@ export class AcceptQueue implements Pollable {
   }
 
   onReady(): void {
-    const { timers, queue } = this.options;
-    const untilMs = timers.now() + ACCEPT_TURN_MS;
+    const { queue } = this.options;
+    const untilMs = systemTimers.now() + ACCEPT_TURN_MS;
     while (this.#isAccepting) {
       // A crowd waits in the kernel: a newcomer never takes an earlier peer's
       // turn.
       if (queue.isFull) return queue.whenRoom(this.#resume);
       if (!this.#acceptOne()) return;
-      if (timers.now() < untilMs) continue;
-      return this.system.poller.goOn(this);
+      if (systemTimers.now() < untilMs) continue;
+      return this.#system.poller.goOn(this);
     }
   }
 
@@ -144,7 +134,7 @@ export class AcceptQueue implements Pollable {
 
   /** That connection is lost; later ones are not. */
   onFault(): void {
-    if (!this.#isClosed) this.system.poller.goOn(this);
+    if (!this.#isClosed) this.#system.poller.goOn(this);
   }
 
   /** Another process may have the listener by now. */
@@ -159,7 +149,7 @@ export class AcceptQueue implements Pollable {
   }
 
   #acceptOf(descriptor: number): boolean {
-    const { library } = this.system;
+    const { library } = this.#system;
     const accepted = acceptSocket(library, descriptor);
     if (accepted >= 0) {
       if (!mayTakeDescriptor(this.options.use)) {
@@ -177,15 +167,14 @@ export class AcceptQueue implements Pollable {
     if (number === Errno.EINTR || number === ECONNABORTED) return true;
     // There is no descriptor left, or no memory.
     this.#problems.failed(systemError(number));
-    this.options.timers.after(ACCEPT_PAUSE_MS, () => this.onReady());
+    systemTimers.after(ACCEPT_PAUSE_MS, () => this.onReady());
     return false;
   }
 
   #onAccepted(descriptor: number): void {
-    const { limiter, timers, helloTimeoutMs } = this.options;
     const address = acceptedFrom() ?? "";
     const pending: PendingConnection = new PendingConnection(
-      this.system,
+      this.#system,
       descriptor,
       address,
       {
@@ -195,11 +184,14 @@ export class AcceptQueue implements Pollable {
       },
     );
     try {
-      const admitted = limiter.arrive(address, () => pending.close());
+      const admitted = this.options.limiter.arrive(
+        address,
+        () => pending.close(),
+      );
       if (admitted === undefined) return pending.close();
       pending.admitted = admitted;
       if (this.#isTooMany(admitted)) return this.#refuse(pending);
-      pending.wait(timers.after(helloTimeoutMs, () => pending.close()));
+      pending.wait();
     } catch (error) {
       reportInternalError("accept", error);
       pending.close();
@@ -208,7 +200,7 @@ export class AcceptQueue implements Pollable {
 
   #isTooMany(admitted: AdmittedConnection): boolean {
     const penalty = admitted.penalty!;
-    return penalty.isOn(this.options.timers.now()) &&
+    return penalty.isOn(systemTimers.now()) &&
       this.#penalized.isFull(penalty);
   }
 
@@ -220,7 +212,7 @@ export class AcceptQueue implements Pollable {
   #onHello(pending: PendingConnection): void {
     const penalty = pending.admitted!.penalty!;
     // A new connection does not overtake those that wait.
-    if (!penalty.isOn(this.options.timers.now())) {
+    if (!penalty.isOn(systemTimers.now())) {
       return this.#enqueue(pending);
     }
     if (!this.#penalized.wait(penalty, pending)) this.#refuse(pending);
@@ -229,7 +221,7 @@ export class AcceptQueue implements Pollable {
   /** @returns `undefined`: the kernel has no memory for it. */
   #admit(pending: PendingConnection): AdmittedStream | undefined {
     try {
-      return pending.admit(this.options.timers);
+      return pending.admit();
     } catch (error) {
       pending.admitted!.leave();
       this.options.onProblem(
@@ -281,8 +273,11 @@ class PendingConnection implements Pollable {
   }
 
   /** Waits for its ClientHello, and for its turn. */
-  wait(deadline: Timer): void {
-    this.#deadline = deadline;
+  wait(): void {
+    this.#deadline = systemTimers.after(
+      HANDSHAKE_TIMEOUT_MS,
+      () => this.close(),
+    );
     const interest = Ready.READ | Ready.PEER_END | Ready.EDGE;
     if (!this.system.poller.add(this.descriptor, interest, this)) {
       return this.close();
@@ -315,7 +310,7 @@ class PendingConnection implements Pollable {
    *
    * @throws {Error} The poller cannot wait for it; it is closed then.
    */
-  admit(timers: Timers): AdmittedStream {
+  admit(): AdmittedStream {
     this.#state = "over";
     this.#deadline?.cancel();
     const { library, poller } = this.system;
@@ -330,7 +325,7 @@ class PendingConnection implements Pollable {
       isPrompt: true,
       remoteAddress,
     });
-    admitted.linger = () => lingerInKernel(library, descriptor, timers);
+    admitted.linger = () => lingerInKernel(library, descriptor, systemTimers);
     return this.#stream = {
       stream,
       admitted,

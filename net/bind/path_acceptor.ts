@@ -111,18 +111,14 @@ export class PathAcceptor implements Pollable {
     while (accepted.length < DESCRIPTORS_MAX) {
       const descriptor = acceptSocket(library, this.#descriptor);
       if (descriptor < 0) {
-        const isEmpty = lastError(library) === Errno.EAGAIN;
-        if (!isEmpty) this.#acceptLater();
+        if (lastError(library) === Errno.EAGAIN) break;
+        // There is no descriptor left, or a client has gone.
+        systemTimers.after(PAUSE_MS, () => this.onReady());
         break;
       }
       accepted.push(descriptor);
     }
     return accepted;
-  }
-
-  /** There is no descriptor left, or a client has gone. */
-  #acceptLater(): void {
-    systemTimers.after(PAUSE_MS, () => this.onReady());
   }
 
   #next(): PathWorker {

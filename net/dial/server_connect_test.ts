@@ -343,7 +343,6 @@ async function withPort(
     clientCertificate: "required",
     alpn: ["tunnel/1", "h2"],
     minVersion: "TLSv1.2",
-    handshakeTimeoutMs: 10_000,
     limiter: usualLimiter(),
     ...options,
   }, {

@@ -27,8 +27,6 @@ export interface AdminRemote {
   whoIs(peer: Pick<HttpPeer, "identity">): AdminWho | undefined;
 }
 
-const HANDSHAKE_TIMEOUT_MS = 10_000;
-
 /**
  * Silent unauthenticated peers are ended as on the agent port, with the limits
  * of `port`.
@@ -45,7 +43,6 @@ export function listenAdminRemote(
     credentials,
     clientCertificate: "required",
     alpn: ["http/1.1"],
-    handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
     ...tls,
     limiter: port.limiter,
     use: "administration",

@@ -6,8 +6,9 @@
  */
 
 import {
+  AcceptQueue,
+  type AcceptQueueOptions,
   type AdmittedStream,
-  openAcceptQueue,
 } from "../admission/accept_queue.ts";
 import type {
   AdmittedConnection,
@@ -34,7 +35,6 @@ import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
 import { guarded, unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
-import type { Timers } from "../../proto/sync/clock.ts";
 
 /** How the port presents itself. */
 export interface SecureListenerOptions
@@ -70,7 +70,6 @@ export function listenSecure(
   const acceptQueue = {
     limiter,
     queue: new HandshakeQueue(systemTimers),
-    timers: systemTimers,
     admit: (admittedStream: AdmittedStream) =>
       doHandshake(admittedStream, acceptor, events),
   };
@@ -82,13 +81,7 @@ export function listenSecure(
       onProblem,
     });
   }
-  const opened = openAcceptQueue(early, {
-    ...acceptQueue,
-    random: Math.random,
-    helloTimeoutMs: options.handshakeTimeoutMs,
-    use,
-    onProblem,
-  });
+  const opened = new AcceptQueue(early, { ...acceptQueue, use, onProblem });
   const { hostname, port } = early.address;
   return {
     address: hostPort(hostname, port),
@@ -189,21 +182,10 @@ function doHandshake(
   unawaited("handshake", handshake, () => close());
 }
 
-/** What admission needs. */
-interface PlatformAcceptorOptions {
-  readonly limiter: ConnectionLimiter;
-  readonly queue: HandshakeQueue;
-  readonly timers: Timers;
-  /**
-   * Begins a handshake; the connection's admission ends with the connection.
-   */
-  readonly admit: (admittedStream: AdmittedStream) => void;
-}
-
 /** Admits a connection when it is its turn, or closes it. */
 function admitPlatformStream(
   stream: Stream,
-  { limiter, queue, timers, admit }: PlatformAcceptorOptions,
+  { limiter, queue, admit }: Omit<AcceptQueueOptions, "use" | "onProblem">,
 ): void {
   let isGone = false;
   let evict = () => {
@@ -212,7 +194,7 @@ function admitPlatformStream(
   };
   const admitted = limiter.arrive(stream.remoteAddress, () => evict());
   if (admitted === undefined) return stream.close();
-  const isSlow = !admitted.penalty!.takeTry(timers.now());
+  const isSlow = !admitted.penalty!.takeTry(systemTimers.now());
   if (isSlow) admitted.refusePenalized();
   if (isSlow || !admitted.takeHandshake()) {
     admitted.leave();

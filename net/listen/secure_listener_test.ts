@@ -52,7 +52,6 @@ for (const { tls } of TLS_ENGINES) {
       clientCertificate: "required",
       alpn: ["h2"],
       minVersion: "TLSv1.2",
-      handshakeTimeoutMs: 10_000,
       tls,
       limiter,
     }, {

@@ -30,6 +30,9 @@ export interface CurrentMaterial {
   readonly current: TlsMaterial;
 }
 
+/** How long a handshake may take, and a peer to begin it. */
+export const HANDSHAKE_TIMEOUT_MS = 10_000;
+
 /** A TLS server's identity, and its demands on clients. */
 export interface TlsAcceptorOptions {
   /** Certificate and key of the server; the CA verifies clients. */
@@ -45,7 +48,8 @@ export interface TlsAcceptorOptions {
   readonly minVersion: SecureVersion;
   /** See `SecureContextOptions`; the platform's TLS has no such limit. */
   readonly tls12Suites?: readonly string[];
-  readonly handshakeTimeoutMs: number;
+  /** Default: {@linkcode HANDSHAKE_TIMEOUT_MS}. */
+  readonly handshakeTimeoutMs?: number;
   /** Only this; default: the cheapest there is. */
   readonly tls?: TlsChoice;
   /** One line for the log; the port goes on. */
@@ -88,10 +92,12 @@ export class TlsAcceptor {
   }
 
   #accept(stream: Stream): Promise<Stream> {
-    const { handshakeTimeoutMs: timeoutMs, tls12Suites } = this.options;
+    const { handshakeTimeoutMs = HANDSHAKE_TIMEOUT_MS, tls12Suites } =
+      this.options;
     const context = this.#context();
     if (context !== undefined) {
-      return handshakeAsServer(stream, () => this.#session(context), timeoutMs);
+      const open = () => this.#session(context);
+      return handshakeAsServer(stream, open, handshakeTimeoutMs);
     }
     if (tls12Suites !== undefined) {
       stream.close();
@@ -102,6 +108,7 @@ export class TlsAcceptor {
     const { credentials, named, ...options } = this.options;
     return nodeTlsServer(stream, {
       ...options,
+      handshakeTimeoutMs,
       credentials: credentials.current,
       named: named &&
         { name: named.name, material: () => named.credentials.current },

@@ -351,7 +351,6 @@ function options({ tls }: TlsEngine, all: Certificates) {
     credentials: { current: { ...all.server, ca: all.ca } },
     clientCertificate: "required",
     alpn: ["h2", "http/1.1"],
-    handshakeTimeoutMs: 10_000,
     minVersion: "TLSv1.2",
     tls,
     onProblem: (line: string) => {

@@ -41,7 +41,7 @@ import { countLeases } from "../metrics/metric_families.ts";
 import { authorityIdsIn, certainAddress } from "../peers/member_record.ts";
 import type { Readiness } from "./shutdown.ts";
 import { peerFrontend, refuseForwarded } from "../forwarding/peer_frontend.ts";
-import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
+import type { ServerCore } from "./server_core.ts";
 import type { ServerNodes } from "./server_nodes.ts";
 
 /** Joined nodes, and where they are kept. */
@@ -149,7 +149,6 @@ export class ServerAgents {
       clientCertificate: verifies ? "optional" : "none",
       alpn: [STREAMS_ALPN, HTTP2_ALPN, ...agents.alpnProtocols],
       ...tls,
-      handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
       limiter: limiter.limiter,
     }, {
       onConnection: (stream, admitted) => this.#port.accept(stream, admitted),
@@ -277,7 +276,6 @@ export class ServerAgents {
       peers: () => peers.announcement,
       instanceId: this.core.instanceId,
       keepaliveMs: agents.keepaliveMs,
-      firstStreamId: agents.firstStreamId,
       receiveBudget: this.core.receiveBudget,
       messageBytesMax,
       admit: (candidate) => this.#admitLink(candidate),

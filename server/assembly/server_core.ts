@@ -55,9 +55,6 @@ export const SERVER_EVENT_LINES: EventLines = [
   ["the certificate authorities have changed", "certificate"],
 ];
 
-/** How long a TLS handshake may take. */
-export const HANDSHAKE_TIMEOUT_MS = 10_000;
-
 /** The parts of a server that all others use. */
 export class ServerCore {
   readonly metrics: ServerMetrics;

@@ -16,7 +16,7 @@ import { listenFrontend } from "../frontends/frontend_listener.ts";
 import { FrontendPort } from "../frontends/frontend_port.ts";
 import { frontendRouter } from "../frontends/grpc_frontend.ts";
 import type { KubeletPort } from "../kubelet/kubelet_port.ts";
-import { HANDSHAKE_TIMEOUT_MS, type ServerCore } from "./server_core.ts";
+import type { ServerCore } from "./server_core.ts";
 
 /** The callers' side of one server. */
 export class ServerFrontends {
@@ -43,7 +43,6 @@ export class ServerFrontends {
     this.#listener = await listenFrontend({
       listen: options.frontend.listen,
       tls: options.tls,
-      handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
       limiter: limiter.limiter,
       load: (pair) => files.credentials("frontend", pair),
       accept: (socket, admitted) => this.#port.accept(socket, admitted),

@@ -29,7 +29,6 @@ import type { FrontendListen, TlsLimits } from "../options.ts";
 export interface FrontendListenerOptions {
   readonly listen: FrontendListen;
   readonly tls: TlsLimits;
-  readonly handshakeTimeoutMs: number;
   /** Every connection is counted there. */
   readonly limiter: ConnectionLimiter;
   /** Loads files that are read again when they change. */
@@ -75,7 +74,6 @@ export async function listenFrontend(
     ...options.tls,
     credentials,
     alpn: [HTTP2_ALPN, "http/1.1"],
-    handshakeTimeoutMs: options.handshakeTimeoutMs,
     limiter: options.limiter,
   }, {
     onConnection: (stream, admitted) => options.accept(stream, admitted),

@@ -33,9 +33,6 @@ import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { NODE_ORGANIZATION } from "../identity/leaf_certificates.ts";
 import { SERVER_PREFIX } from "../metrics/metric_families.ts";
 
-/** How long a caller's handshake may take. */
-const HANDSHAKE_TIMEOUT_MS = 10_000;
-
 /** Most connections at once; one that waits costs some 140 KB with both ends. */
 export const EXCHANGES_MAX = 2_000;
 
@@ -98,7 +95,6 @@ export class KubeletPort {
       ...environment.tls,
       credentials: environment.callers,
       alpn: ["http/1.1"],
-      handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
       limiter: environment.limiter,
     }, {
       onConnection: (socket) => {

@@ -63,10 +63,7 @@ export function parseMember(text: string): MemberRecord | undefined {
 
 function objectOf(text: string): Record<string, unknown> {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null
-      ? value as Record<string, unknown>
-      : {};
+    return Object(JSON.parse(text));
   } catch {
     return {};
   }

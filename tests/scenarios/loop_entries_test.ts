@@ -230,7 +230,6 @@ for (const engine of TLS_ENGINES) {
           clientCertificate: "required",
           alpn: ["h2"],
           minVersion: "TLSv1.2",
-          handshakeTimeoutMs: 10_000,
           tls: engine.tls,
           named,
           limiter: usualLimiter(),

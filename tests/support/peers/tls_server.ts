@@ -49,7 +49,6 @@ export class TlsServer implements AsyncDisposable {
       credentials: { current: { ...server, ca } },
       clientCertificate: "required",
       alpn: ["h2", "http/1.1"],
-      handshakeTimeoutMs: 5_000,
       minVersion: "TLSv1.2",
       tls: engine.tls,
       onProblem: (line) => {
