@@ -39,7 +39,7 @@ import {
   LINK_LIMITS,
   linkKeepalive,
 } from "../../proto/link/link_limits.ts";
-import { openPacketsAgent } from "../../proto/link/packets_agent.ts";
+import { PacketsAgentLink } from "../../proto/link/packets_agent.ts";
 import {
   type AgentControl,
   serveStreamsAgent,
@@ -299,7 +299,7 @@ export class Connector {
     });
     // Its kernel is asked instead: that costs the server nothing.
     probePeer(stream.descriptor, keepaliveMs);
-    const link = openPacketsAgent(connection, {
+    const link = new PacketsAgentLink(connection, {
       agentId,
       identifiers: formatIdentifiers(identifiers),
       token,

@@ -51,7 +51,7 @@ export function clientOf(
   kubeconfig = cluster.adminKubeconfig,
 ): KubernetesClient {
   return new KubernetesClient({
-    access: kubeconfigAccess(kubeconfig, { clock: systemTimers }),
+    access: kubeconfigAccess(kubeconfig, systemTimers),
     timers: systemTimers,
     random: Math.random,
   });

@@ -189,15 +189,10 @@ export class EtcdClient implements Disposable {
    * Does several things at once, or others.
    *
    * @param doing For errors; goes on after "Cannot".
-   * @returns Whether all comparisons held.
+   * @returns Whether all comparisons held, and the revision that it made.
    * @throws {EtcdError} As {@linkcode put}.
    */
-  async txn(doing: string, request: Draft<TxnRequest>): Promise<boolean> {
-    return (await this.txnAnswer(doing, request)).succeeded;
-  }
-
-  /** The same, with the revision that it made. @throws {EtcdError} */
-  txnAnswer(doing: string, request: Draft<TxnRequest>): Promise<TxnResponse> {
+  txn(doing: string, request: Draft<TxnRequest>): Promise<TxnResponse> {
     return this.#ask(doing, {
       path: KV_METHODS.txn,
       bytes: TxnRequest.encode(request),

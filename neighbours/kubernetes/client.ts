@@ -76,33 +76,30 @@ interface ApiRequest extends RequestOptions {
 }
 
 export class KubernetesClient implements Disposable {
-  readonly #access: KubernetesAccess;
-  readonly #timers: Timers;
-  readonly #random: () => number;
+  /** Holds the credentials, so no debugger's print of this object may show it. */
+  readonly #options: KubernetesClientOptions;
   readonly #rate: TokenBucket;
   readonly #clients = new HttpClients();
 
   constructor(options: KubernetesClientOptions) {
-    this.#access = options.access;
-    this.#timers = options.timers;
-    this.#random = options.random;
-    const rate = options.rate ?? DEFAULT_RATE;
-    this.#rate = new TokenBucket(rate, options.timers.now());
+    this.#options = options;
+    const { rate = DEFAULT_RATE, timers } = options;
+    this.#rate = new TokenBucket(rate, timers.now());
   }
 
   /** For messages. */
   get server(): string {
-    return this.#access.server;
+    return this.#options.access.server;
   }
 
   /** CAs of the API server's certificate, PEM; absent: public ones. */
   get authority(): string | undefined {
-    return this.#access.authority();
+    return this.#options.access.authority();
   }
 
   /** The default namespace of this process. */
   get namespace(): string {
-    return this.#access.namespace;
+    return this.#options.access.namespace;
   }
 
   /** @throws {KubernetesError | KubernetesConfigError} */
@@ -188,13 +185,10 @@ export class KubernetesClient implements Disposable {
     request: ApiRequest,
     use: (response: Response) => Promise<T>,
   ): Promise<T> {
-    const timeoutMs = request.timeoutMs ?? REQUEST_TIMEOUT_MS;
-    using deadline = new RequestDeadline(
-      this.#timers,
-      timeoutMs,
-      request.signal,
-    );
-    const backoff = new Backoff({ capMs: RETRY_CAP_MS, random: this.#random });
+    const { access, timers, random } = this.#options;
+    const { timeoutMs = REQUEST_TIMEOUT_MS, signal } = request;
+    using deadline = new RequestDeadline(timers, timeoutMs, signal);
+    const backoff = new Backoff({ capMs: RETRY_CAP_MS, random });
     let isFresh = false;
     let error: KubernetesError | undefined;
     while (true) {
@@ -204,7 +198,7 @@ export class KubernetesClient implements Disposable {
       error = outcome.error;
       if (error.code === 401 && !isFresh) {
         isFresh = true;
-        this.#access.rejected();
+        access.rejected();
         continue;
       }
       if (!isWorthRepeating(request, error, retryAfterMs)) throw error;
@@ -222,7 +216,8 @@ export class KubernetesClient implements Disposable {
     last: KubernetesError | undefined,
   ): Promise<Outcome<T>> {
     const what = `${request.method} ${request.path}`;
-    const waitMs = this.#rate.reserve(this.#timers.now(), deadline.leftMs);
+    const { access, timers } = this.#options;
+    const waitMs = this.#rate.reserve(timers.now(), deadline.leftMs);
     if (waitMs === undefined || !await deadline.wait(waitMs)) {
       request.signal?.throwIfAborted();
       // Why it is asked again says more than that its time is over.
@@ -233,14 +228,11 @@ export class KubernetesClient implements Disposable {
           "raise --kubeconfig-qps and --kubeconfig-burst",
       );
     }
-    const credential = await this.#access.credential();
-    const material = {
-      authority: this.#access.authority(),
-      keyPair: credential.keyPair,
-      proxyUrl: this.#access.proxyUrl,
-    };
-    const headers = headersOf(request, credential.authorization);
-    const client = this.#clients.of(material);
+    const { authorization, keyPair } = await access.credential();
+    const { proxyUrl } = access;
+    const authority = access.authority();
+    const client = this.#clients.of({ authority, keyPair, proxyUrl });
+    const headers = headersOf(request, authorization);
     try {
       // Redirects are not followed: they would take the credential elsewhere.
       const response = await client.request({
@@ -273,7 +265,7 @@ export class KubernetesClient implements Disposable {
 
   #urlOf({ path, query }: ApiRequest): string {
     const search = new URLSearchParams(query).toString();
-    return `${this.#access.server}${path}${search && `?${search}`}`;
+    return `${this.server}${path}${search && `?${search}`}`;
   }
 
   #noAnswer(

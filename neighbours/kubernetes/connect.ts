@@ -62,7 +62,7 @@ function accessOf(
 ): KubernetesAccess {
   if (master !== undefined) return openAccess(master, masterFiles, timers);
   if (kubeconfig !== undefined) {
-    return kubeconfigAccess(kubeconfig, { clock: timers });
+    return kubeconfigAccess(kubeconfig, timers);
   }
   if (apiServer === undefined) return inClusterAccess({ clock: timers });
   const { host, port } = apiServer;

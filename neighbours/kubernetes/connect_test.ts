@@ -214,7 +214,7 @@ class KubeFolder implements Disposable {
         ...rest,
       }),
     );
-    return kubeconfigAccess(`${this.folder}/config`, { clock: this.clock });
+    return kubeconfigAccess(`${this.folder}/config`, this.clock);
   }
 
   write(name: string, text: string, mode = 0o600): void {
@@ -331,7 +331,7 @@ Deno.test("tls-server-name that says what the address says anyway is fine", () =
 Deno.test("a file that leads nowhere says where it stops", () => {
   using home = new KubeFolder();
   const config = `${home.folder}/config`;
-  const load = () => kubeconfigAccess(config, { clock: home.clock });
+  const load = () => kubeconfigAccess(config, home.clock);
   assertThrows(load, KubernetesConfigError, "there is no such file");
   home.write("config", "a: [");
   assertThrows(load, KubernetesConfigError, "it is not YAML");
@@ -345,7 +345,7 @@ Deno.test("a file that leads nowhere says where it stops", () => {
     'clusters: none has the name "c"',
   );
   assertThrows(
-    () => kubeconfigAccess(config, { clock: home.clock, context: "prod" }),
+    () => home.access(HTTPS, {}, { "current-context": "prod" }),
     KubernetesConfigError,
     'contexts: none has the name "prod"',
   );

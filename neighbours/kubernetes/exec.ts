@@ -85,29 +85,22 @@ export function readExecPlugin(exec: DocumentMap, folder: string): ExecPlugin {
   };
 }
 
-/** The input of a plugin, and the clock for its answer. */
-export interface ExecSurroundings {
-  /** Milliseconds since 1970. */
-  readonly wallClock: () => number;
-  /** `spec.cluster` for a plugin that wants it. */
-  readonly cluster: () => unknown;
-}
-
 /** Runs a plugin when its last answer has expired; never twice at a time. */
 export class ExecCredentials {
   #known: Answer | undefined;
   #running: Promise<Answer> | undefined;
 
+  /** @param clusterOf `spec.cluster` for a plugin that wants it. */
   constructor(
     private readonly plugin: ExecPlugin,
-    private readonly surroundings: ExecSurroundings,
+    private readonly clusterOf: () => unknown,
   ) {}
 
   /** @throws {KubernetesConfigError} When the plugin fails or makes no sense. */
   async current(): Promise<Credential> {
-    const now = this.surroundings.wallClock();
     const known = this.#known;
-    if (known !== undefined && now < known.expiresMs - EXPIRY_MARGIN_MS) {
+    const endMs = (known?.expiresMs ?? 0) - EXPIRY_MARGIN_MS;
+    if (known !== undefined && Date.now() < endMs) {
       return known.credential;
     }
     this.#running ??= this.#run().finally(() => this.#running = undefined);
@@ -154,9 +147,7 @@ export class ExecCredentials {
 
   #info(): string {
     const { apiVersion, wantsCluster } = this.plugin;
-    const cluster = wantsCluster
-      ? { cluster: this.surroundings.cluster() }
-      : {};
+    const cluster = wantsCluster ? { cluster: this.clusterOf() } : {};
     const spec = { interactive: false, ...cluster };
     return JSON.stringify({ kind: "ExecCredential", apiVersion, spec });
   }

@@ -30,15 +30,6 @@ import {
 /** A kubeconfig with a hundred clusters has a tenth of this. */
 export const KUBECONFIG_BYTES_MAX = 4 * 1024 * 1024;
 
-/** See {@linkcode kubeconfigAccess}. */
-export interface KubeconfigOptions {
-  readonly clock: Clock;
-  /** Default: the file's `current-context`. */
-  readonly context?: string;
-  /** Milliseconds since 1970, for when credentials end. Default: `Date.now`. */
-  readonly wallClock?: () => number;
-}
-
 /**
  * Reads a kubeconfig file. The file itself is read once; the token and
  * certificate files that it names are looked at again.
@@ -47,11 +38,11 @@ export interface KubeconfigOptions {
  */
 export function kubeconfigAccess(
   path: string,
-  options: KubeconfigOptions,
+  clock: Clock,
 ): KubernetesAccess {
   const text = readText(path);
   try {
-    return accessOf(new DocumentMap(parseYaml(text), []), path, options);
+    return accessOf(new DocumentMap(parseYaml(text), []), path, clock);
   } catch (error) {
     if (!(error instanceof FieldError || error instanceof DocumentError)) {
       throw error;
@@ -70,10 +61,10 @@ export function kubeconfigAccess(
 function accessOf(
   file: DocumentMap,
   path: string,
-  options: KubeconfigOptions,
+  clock: Clock,
 ): KubernetesAccess {
-  const { cluster, user, namespace } = choose(file, options.context);
-  const from = { folder: dirname(path), ...options };
+  const { cluster, user, namespace } = choose(file);
+  const from = { folder: dirname(path), clock };
   const server = clusterOf(cluster, from);
   const credentials = userOf(user, cluster, server, from);
   return {
@@ -89,7 +80,8 @@ function accessOf(
   };
 }
 
-interface Surroundings extends KubeconfigOptions {
+interface Surroundings {
+  readonly clock: Clock;
   /** Relative paths start there. */
   readonly folder: string;
 }
@@ -119,8 +111,8 @@ interface Choice {
   readonly namespace: string;
 }
 
-function choose(file: DocumentMap, wanted: string | undefined): Choice {
-  const name = wanted || file.text("current-context");
+function choose(file: DocumentMap): Choice {
+  const name = file.text("current-context");
   if (!name) {
     throw new FieldError(
       file.place,
@@ -245,7 +237,7 @@ function userOf(
         "it has both exec and a token; keep one of them",
       );
     }
-    return execCredentials(plugin, cluster, server, from);
+    return execCredentials(plugin, cluster, server);
   }
   const keyPair = keyPairOf(user, from);
   const authorization = bearerOf(user, from);
@@ -320,21 +312,17 @@ function execCredentials(
   plugin: ExecPlugin,
   cluster: DocumentMap,
   server: Server,
-  { wallClock = Date.now }: Surroundings,
 ): UserCredentials {
-  return new ExecCredentials(plugin, {
-    wallClock,
-    cluster: () => {
-      const authority = server.authority();
-      return {
-        server: server.url,
-        ...(authority === undefined
-          ? {}
-          : { "certificate-authority-data": btoa(authority) }),
-        "proxy-url": server.proxyUrl || undefined,
-        config: extensionOf(cluster, "client.authentication.k8s.io/exec"),
-      };
-    },
+  return new ExecCredentials(plugin, () => {
+    const authority = server.authority();
+    return {
+      server: server.url,
+      ...(authority === undefined
+        ? {}
+        : { "certificate-authority-data": btoa(authority) }),
+      "proxy-url": server.proxyUrl || undefined,
+      config: extensionOf(cluster, "client.authentication.k8s.io/exec"),
+    };
   });
 }
 

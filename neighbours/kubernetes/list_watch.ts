@@ -162,16 +162,20 @@ export class ListWatch<T extends KubernetesObject> {
     if (stopping.aborted) return;
     const onStop = () => ending.abort();
     stopping.addEventListener("abort", onStop);
-    let silence: Silence | undefined;
+    let silence: Timer | undefined;
+    const listen = () => {
+      silence?.cancel();
+      silence = timers.after(LIST_SILENCE_MS, () => ending.abort());
+    };
     try {
       const body = await this.#open(from, ending.signal);
       run.opened();
-      silence = new Silence(timers, () => ending.abort());
+      listen();
       this.#isStale = false;
       this.options.onFollowing?.();
       for await (const event of watchEvents<T>(body, ending.signal)) {
         if (this.#stopping.signal.aborted) return;
-        silence.broken();
+        listen();
         this.#onEvent(event);
         this.#forgotten = 0;
       }
@@ -185,7 +189,7 @@ export class ListWatch<T extends KubernetesObject> {
       if (silence !== undefined || isTooOld(error)) this.#version = undefined;
       throw error;
     } finally {
-      silence?.end();
+      silence?.cancel();
       stopping.removeEventListener("abort", onStop);
       ending.abort();
     }
@@ -274,27 +278,6 @@ export async function listPages<T>(
     if (next === "") {
       return { items, version: page.metadata?.resourceVersion ?? "" };
     }
-  }
-}
-
-/** Ends a silent watch. */
-class Silence {
-  #timer: Timer;
-
-  constructor(
-    private readonly timers: Timers,
-    private readonly onSilence: () => void,
-  ) {
-    this.#timer = timers.after(LIST_SILENCE_MS, onSilence);
-  }
-
-  broken(): void {
-    this.#timer.cancel();
-    this.#timer = this.timers.after(LIST_SILENCE_MS, this.onSilence);
-  }
-
-  end(): void {
-    this.#timer.cancel();
   }
 }
 

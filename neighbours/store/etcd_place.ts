@@ -114,7 +114,7 @@ export class EtcdPlace implements Place {
     );
     try {
       const request = { compare, success };
-      const answer = await client.txnAnswer(`change ${prefix}`, request);
+      const answer = await client.txn(`change ${prefix}`, request);
       if (!answer.succeeded) return { kind: "conflict" };
       const version = answer.header?.revision ?? NO_VERSION;
       return { kind: "done", versions: writes.map(() => version) };

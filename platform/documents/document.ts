@@ -21,22 +21,12 @@ export class DocumentError extends Error {
  * @throws {DocumentError}
  */
 export function parseYaml(text: string): unknown {
-  try {
-    return parse(text);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new DocumentError(`it is not YAML: ${problemOf(error)}`);
-  }
+  return parsed("not YAML", text, parse);
 }
 
 /** @throws {DocumentError} */
 export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new DocumentError(`it is not JSON: ${problemOf(error)}`);
-  }
+  return parsed("not JSON", text, JSON.parse);
 }
 
 /**
@@ -52,11 +42,19 @@ export function parseYamlOrJson(text: string): unknown {
       // Either flow-style YAML, or the error comes below, with its line.
     }
   }
+  return parsed("neither YAML nor JSON", text, parse);
+}
+
+function parsed(
+  kind: string,
+  text: string,
+  parse: (text: string) => unknown,
+): unknown {
   try {
     return parse(text);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    throw new DocumentError(`it is neither YAML nor JSON: ${problemOf(error)}`);
+    throw new DocumentError(`it is ${kind}: ${problemOf(error)}`);
   }
 }
 

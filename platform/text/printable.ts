@@ -6,7 +6,7 @@
  * @module
  */
 
-import { showUnseen } from "../../proto/peer/quoted.ts";
+import { kept, showUnseen } from "../../proto/peer/quoted.ts";
 
 const SHORT: ReadonlyMap<string, string> = new Map([
   ["\n", "\\n"],
@@ -20,9 +20,7 @@ const SHORT: ReadonlyMap<string, string> = new Map([
  */
 export function printable(text: string, lengthMax: number): string {
   if (text.length <= lengthMax) return showUnseen(text, escape);
-  // Copied: a slice would keep the whole text in memory.
-  const kept = Array.from(text.slice(0, lengthMax)).join("");
-  const escaped = showUnseen(kept, escape);
+  const escaped = showUnseen(kept(text, lengthMax), escape);
   return `${escaped}… (${text.length - lengthMax} more characters)`;
 }
 

@@ -39,7 +39,8 @@ export interface ServerCallHead {
   readonly timeoutMs: number;
 }
 
-const NO_EVENTS: ServerCallEvents = {
+/** For a call that is over. */
+export const NO_EVENTS: ServerCallEvents = {
   onBody() {},
   onHalfClose() {},
   onWritable() {},

@@ -46,7 +46,7 @@ export const HEAD_WAIT_MS = 10_000;
 /** Dials under way on one link; a server that sends more is refused. */
 export const DIALS_MAX = 10_000;
 
-/** See {@linkcode openPacketsAgent}. */
+/** See {@linkcode PacketsAgentLink}. */
 interface PacketsAgentOptions {
   readonly agentId: string;
   /** A URL query; see `identifiers.ts`. */
@@ -79,18 +79,6 @@ interface PacketsAgentOptions {
   readonly messageBytesMax?: number;
 }
 
-/**
- * Starts a link. `onServerInfo` follows, or `onClosed` alone.
- *
- * @throws {GrpcError} UNAVAILABLE when the connection takes no more calls.
- */
-export function openPacketsAgent(
-  connection: StreamOpener,
-  options: PacketsAgentOptions,
-): PacketsAgentLink {
-  return new PacketsAgentLink(connection, options);
-}
-
 /** A dial under way; `pending` is unset while it is being started. */
 interface Dial {
   pending: PendingDial | undefined;
@@ -107,11 +95,12 @@ export class PacketsAgentLink implements ClientCallEvents {
   #connectIds = 0;
   #hasDrained = false;
 
-  /** Use {@linkcode openPacketsAgent}. */
-  constructor(
-    connection: StreamOpener,
-    options: PacketsAgentOptions,
-  ) {
+  /**
+   * Starts a link. `onServerInfo` follows, or `onClosed` alone.
+   *
+   * @throws {GrpcError} UNAVAILABLE when the connection takes no more calls.
+   */
+  constructor(connection: StreamOpener, options: PacketsAgentOptions) {
     this.#options = options;
     const { scheme, authority } = options;
     this.#call = startCall(connection, {

@@ -13,12 +13,7 @@ import { StatusCode } from "../grpc/status.ts";
 import type { Int64, Packet } from "../packets/packet.ts";
 import type { DialAnswer } from "./dial_handler.ts";
 import { DialError } from "../peer/dial_error.ts";
-import {
-  DIALS_MAX,
-  HEAD_WAIT_MS,
-  openPacketsAgent,
-  type PacketsAgentLink,
-} from "./packets_agent.ts";
+import { DIALS_MAX, HEAD_WAIT_MS, PacketsAgentLink } from "./packets_agent.ts";
 import { CONTROL_KEPT_BYTES_MAX } from "./packets_mux.ts";
 import { FIRST_HOLD_MS } from "./first_hold.ts";
 import { CONNECT_PATH } from "./capabilities.ts";
@@ -59,7 +54,7 @@ class Agent {
       clock: this.timers,
       onStream: (stream) => router.accept(stream),
     });
-    this.link = openPacketsAgent(this.pair.client, {
+    this.link = new PacketsAgentLink(this.pair.client, {
       agentId: "agent-x",
       identifiers: "host=node1&default-route=true",
       token: "t0ken",

@@ -16,6 +16,7 @@ import type {
   ServerCall,
   ServerCallEvents,
 } from "../grpc/call.ts";
+import { NO_EVENTS } from "../grpc/server_call.ts";
 import { StatusCode } from "../grpc/status.ts";
 import {
   type Data,
@@ -92,13 +93,6 @@ export function agentService(options: AgentServiceOptions): MethodHandler {
     return new PacketsServerLink(call, peer, options);
   };
 }
-
-const NO_EVENTS: ServerCallEvents = {
-  onBody() {},
-  onHalfClose() {},
-  onWritable() {},
-  onCancel() {},
-};
 
 /** The calling agent; a string: the fault of its metadata. */
 function readPeer(

@@ -90,22 +90,14 @@ export interface DialTarget {
 /** The metadata field; its value is one of `DialFailureReason`. */
 export const DIAL_FAILURE_FIELD = "tunnel-dial-failure";
 
-const REASONS: ReadonlySet<string> = new Set<DialFailureReason>([
-  "endpoint",
-  "timeout",
-  "cancelled",
-  "link-lost",
-  "dial-closed",
-  "no-agent",
-  "refused",
-]);
-
 /** The reason in `metadata`; `endpoint`, Konnectivity's only one, without. */
 export function dialFailureOf(
   metadata: Metadata | undefined,
 ): DialFailureReason {
   const reason = metadata?.text(DIAL_FAILURE_FIELD) ?? "";
-  return REASONS.has(reason) ? reason as DialFailureReason : "endpoint";
+  return Object.hasOwn(REASON_CODES, reason)
+    ? reason as DialFailureReason
+    : "endpoint";
 }
 
 /** The code that a peer gave, if it is one that is known here. */

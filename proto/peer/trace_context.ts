@@ -52,11 +52,3 @@ export function formatTraceparent(
   // Other flags mean something of who set them (§4.2): sampled and random.
   return `00-${traceId}-${spanId}-0${flags & 3}`;
 }
-
-/** The trace of a span that is kept; `undefined` of any other. */
-export function sampledTraceId(
-  context: TraceContext | undefined,
-): string | undefined {
-  if (context === undefined) return undefined;
-  return (context.flags & SAMPLED_FLAG) === 0 ? undefined : context.traceId;
-}

@@ -14,6 +14,7 @@
 import { joinedBytes } from "../bytes/byte_arrays.ts";
 import protobuf from "protobufjs/minimal.js";
 import { GrpcError, StatusCode } from "../grpc/status.ts";
+import { kept } from "../peer/quoted.ts";
 import type {
   DeltaRequest,
   DiscoveryMode,
@@ -241,10 +242,7 @@ function shortText(field: number, bytes: Uint8Array): string {
 
 function decodeError(bytes: Uint8Array): ErrorDetail {
   const { code = 0, message = "" } = RpcStatus.decode(bytes);
-  if (message.length <= ERROR_MESSAGE_MAX) return { code, message };
-  // Copied: a slice would keep the whole text in memory for as long.
-  const kept = Array.from(message.slice(0, ERROR_MESSAGE_MAX)).join("");
-  return { code, message: kept };
+  return { code, message: kept(message, ERROR_MESSAGE_MAX) };
 }
 
 /** A body in one piece, as nearly all are, is not copied. */

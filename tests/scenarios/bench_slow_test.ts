@@ -18,7 +18,7 @@ import { openClientConnection } from "../../net/http2/client_connection.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DialHandler } from "../../proto/link/dial_handler.ts";
 import type { DialError } from "../../proto/peer/dial_error.ts";
-import { openPacketsAgent } from "../../proto/link/packets_agent.ts";
+import { PacketsAgentLink } from "../../proto/link/packets_agent.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 
 const dial: DialHandler = (target, answer) => {
@@ -45,7 +45,7 @@ async function plainAgent(tunnel: Tunnel): Promise<void> {
     const connection = openClientConnection(stream, {
       timers: systemTimers,
     });
-    openPacketsAgent(connection, {
+    new PacketsAgentLink(connection, {
       agentId: "go-1",
       identifiers: "",
       authority: "tunnel-server",

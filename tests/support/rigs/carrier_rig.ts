@@ -20,7 +20,7 @@ import type {
   LinkDialOptions,
   PacketObserver,
 } from "../../../proto/link/link.ts";
-import { openPacketsAgent } from "../../../proto/link/packets_agent.ts";
+import { PacketsAgentLink } from "../../../proto/link/packets_agent.ts";
 import { agentService } from "../../../proto/link/packets_server.ts";
 import { serveStreamsAgent } from "../../../proto/link/streams_agent.ts";
 import { openStreamsServer } from "../../../proto/link/streams_server.ts";
@@ -246,7 +246,7 @@ export async function packetsRig(budgetBytes?: number): Promise<CarrierRig> {
     onStream: (stream) => router.accept(stream),
     server: { receiveBudget: rig.budget },
   });
-  const agent = openPacketsAgent(rig.pair.client, {
+  const agent = new PacketsAgentLink(rig.pair.client, {
     agentId: "agent-1",
     identifiers: "host=Node1",
     authority: "server",
