@@ -27,26 +27,6 @@ import {
 /** What is written at once; more waits for the next call. */
 const WRITE_BYTES_MAX = 128 * 1024;
 
-/** The used part of `Deno.Conn`. */
-export interface PlatformConn {
-  read(into: Uint8Array): Promise<number | null>;
-  write(bytes: Uint8Array): Promise<number>;
-  closeWrite(): Promise<void>;
-  close(): void;
-}
-
-/** The knowledge about it. */
-interface PlatformFacts {
-  readonly remoteAddress: string;
-  readonly localAddress: string;
-  readonly alpn?: string;
-  readonly serverName?: string;
-  readonly identity?: PeerIdentity;
-  readonly closesInOrder: boolean;
-  /** Closes it so that the peer sees a failure; `close` follows. */
-  readonly reset?: (() => void) | undefined;
-}
-
 /**
  * A connected socket of the platform. Turns Nagle's algorithm off: it would hold
  * small writes back for up to 40 ms.
@@ -54,25 +34,19 @@ interface PlatformFacts {
 export function denoStream(conn: Deno.Conn): Stream {
   const isTcp = conn.localAddr.transport === "tcp";
   if (isTcp) setNoDelay(conn as Deno.TcpConn);
-  return new PlatformStream(conn, {
-    remoteAddress: addressText(conn.remoteAddr),
-    localAddress: addressText(conn.localAddr),
-    closesInOrder: true,
-    reset: isTcp ? () => sendReset(conn) : undefined,
-  });
+  return new PlatformStream(conn);
 }
 
 class PlatformStream implements Stream {
   readonly remoteAddress: string;
   readonly localAddress: string;
-  readonly alpn: string;
-  readonly serverName: string;
-  readonly identity: PeerIdentity;
+  readonly alpn = "";
+  readonly serverName = "";
+  readonly identity: PeerIdentity = ANONYMOUS;
   readonly descriptor = undefined;
   readonly turn = loopTurn;
-  readonly closesInOrder: boolean;
+  readonly closesInOrder = true;
   onClosed: (() => void) | undefined;
-  readonly #sendReset: (() => void) | undefined;
   readonly #notifier = new Notifier();
   #isOpen = true;
 
@@ -87,14 +61,9 @@ class PlatformStream implements Stream {
   #writing: "open" | "ending" | "closing" | "ended" | { error: unknown } =
     "open";
 
-  constructor(private readonly conn: PlatformConn, facts: PlatformFacts) {
-    this.#sendReset = facts.reset;
-    this.remoteAddress = facts.remoteAddress;
-    this.localAddress = facts.localAddress;
-    this.alpn = facts.alpn ?? "";
-    this.serverName = facts.serverName ?? "";
-    this.identity = facts.identity ?? ANONYMOUS;
-    this.closesInOrder = facts.closesInOrder;
+  constructor(private readonly conn: Deno.Conn) {
+    this.remoteAddress = addressText(conn.remoteAddr);
+    this.localAddress = addressText(conn.localAddr);
   }
 
   get isOpen(): boolean {
@@ -235,7 +204,7 @@ class PlatformStream implements Stream {
 
   reset(): void {
     if (!this.#isOpen) return;
-    this.#sendReset?.();
+    sendReset(this.conn);
     this.close();
   }
 }
@@ -248,7 +217,7 @@ function setNoDelay(conn: Deno.TcpConn): void {
   }
 }
 
-function close(conn: PlatformConn): void {
+function close(conn: Deno.Conn): void {
   try {
     conn.close();
   } catch (error) {
