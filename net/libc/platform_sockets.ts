@@ -7,14 +7,9 @@
 
 import { parseIpAddress } from "../../proto/peer/ip_address.ts";
 import { type LibC, openLibc } from "./libc.ts";
+import type { DatagramAddress } from "./socket_address.ts";
 import { boundAddress, inetDescriptors, peerAddress } from "./sockets.ts";
 import { tuneDescriptor } from "./tcp_options.ts";
-
-/** One end of a connection. */
-export interface SocketEnd {
-  readonly hostname: string;
-  readonly port: number;
-}
 
 /** `struct sockaddr` of family AF_UNSPEC (0). */
 const UNSPECIFIED = new Uint8Array(16);
@@ -39,7 +34,10 @@ export function sendReset({ localAddr, remoteAddr }: Deno.Conn): boolean {
  *
  * @returns Whether the connection between these two ends was found and obeyed.
  */
-export function tuneLinkSocket(local: SocketEnd, remote: SocketEnd): boolean {
+export function tuneLinkSocket(
+  local: DatagramAddress,
+  remote: DatagramAddress,
+): boolean {
   return withDescriptor(local, remote, tuneDescriptor);
 }
 
@@ -47,8 +45,8 @@ export function tuneLinkSocket(local: SocketEnd, remote: SocketEnd): boolean {
 let descriptors = new Map<string, number>();
 
 function withDescriptor(
-  local: SocketEnd,
-  remote: SocketEnd,
+  local: DatagramAddress,
+  remote: DatagramAddress,
   act: (library: LibC, descriptor: number) => boolean,
 ): boolean {
   const library = openLibc();
@@ -80,7 +78,7 @@ function endsOf(library: LibC, descriptor: number): string | undefined {
 }
 
 /** An address has one key, however it is written. */
-function keyOf(...ends: readonly SocketEnd[]): string {
+function keyOf(...ends: readonly DatagramAddress[]): string {
   return ends.map(({ hostname, port }) => `${parseIpAddress(hostname)} ${port}`)
     .join(" ");
 }

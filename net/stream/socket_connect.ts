@@ -7,7 +7,7 @@
 
 import { openLibc } from "../libc/libc.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
-import { type SocketEnd, tuneLinkSocket } from "../libc/platform_sockets.ts";
+import { tuneLinkSocket } from "../libc/platform_sockets.ts";
 import { tuneDescriptor } from "../libc/tcp_options.ts";
 import { denoStream } from "./platform_stream.ts";
 import {
@@ -94,6 +94,6 @@ export function tuneLink(stream: Stream): void {
   else tuneLinkSocket(endOf(localAddress), endOf(remoteAddress));
 }
 
-function endOf(address: string): SocketEnd {
+function endOf(address: string): DatagramAddress {
   return { hostname: hostOf(address), port: portOf(address) };
 }
