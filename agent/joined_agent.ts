@@ -20,10 +20,10 @@ export async function startJoinedAgent(
   options: AgentOptions,
   environment: AgentEnvironment,
 ): Promise<RunningAgent> {
-  const whole = await withRelay(
-    options,
-    await withProxy(options, environment),
-  );
+  const whole = {
+    ...{ ...environment, ...await proxyOf(options) },
+    ...await relayOf(options),
+  };
   if (options.identity === undefined) return startAgent(options, whole);
   const { log, proxy, random } = environment;
   // Loaded when wanted: making requests for certificates is a lot of code.
@@ -45,30 +45,24 @@ export async function startJoinedAgent(
 }
 
 /** Loaded when wanted as well: few agents serve services. */
-async function withProxy(
+async function proxyOf(
   { servicesFile, addressFile }: AgentOptions,
-  environment: AgentEnvironment,
-): Promise<AgentEnvironment> {
-  if (servicesFile === undefined) return environment;
+): Promise<Pick<AgentEnvironment, "openProxy">> {
+  if (servicesFile === undefined) return {};
   const { agentServices, openAgentProxy } = await import(
     "../services/proxy/service_proxy.ts"
   );
   const source = await agentServices(servicesFile);
   return {
-    ...environment,
     openProxy: (program, changed) =>
       openAgentProxy(source, addressFile, program, changed),
   };
 }
 
-async function withRelay(
+async function relayOf(
   { relay }: AgentOptions,
-  environment: AgentEnvironment,
-): Promise<AgentEnvironment> {
-  if (relay === undefined) return environment;
+): Promise<Pick<AgentEnvironment, "openRelay">> {
+  if (relay === undefined) return {};
   const { Relay } = await import("./relay/relay.ts");
-  return {
-    ...environment,
-    openRelay: (...parts) => new Relay(relay, ...parts),
-  };
+  return { openRelay: (...parts) => new Relay(relay, ...parts) };
 }

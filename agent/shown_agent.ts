@@ -35,9 +35,7 @@ export interface AgentParts {
   readonly announcement: Announcement;
   /** What it serves on its machine; absent: nothing. */
   readonly proxy: Pick<ServiceProxy, "parts" | "services"> | undefined;
-  state(): Pick<ProgramInfo, "isReady" | "isDraining"> & {
-    readonly addresses: Readonly<Record<string, string | undefined>>;
-  };
+  state(): Pick<ProgramInfo, "isReady" | "isDraining" | "addresses">;
 }
 
 /** Shows one agent; see `admin/agent/agent_routes.ts`. */

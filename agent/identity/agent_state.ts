@@ -54,6 +54,7 @@ type FileName = typeof FILES[number];
 const LOCK = "lock";
 /** Files that help while they exist, and whose loss does no harm. */
 const SERVERS = "servers.json";
+const KNOWN = new Set<string>([...FILES, LOCK, SERVERS, "lost+found"]);
 /** A longer one is not ours. */
 const SERVERS_MAX = 64;
 const SERVERS_LENGTH_MAX = 64 * 1024;
@@ -115,11 +116,7 @@ export class AgentState {
     });
     await checkPrivate(root, "change");
     const found = await privateFileError(root, () => finishedFiles(root));
-    const foreign = found.filter((name) =>
-      !FILES.some((known) => known === name) && name !== LOCK &&
-      name !== SERVERS &&
-      name !== "lost+found"
-    );
+    const foreign = found.filter((name) => !KNOWN.has(name));
     if (foreign.length > 0 && !found.includes("node.json")) {
       throw new PrivateFileError(
         `Cannot use state directory ${root}: it holds ` +

@@ -340,21 +340,13 @@ export interface HeldCertificate {
 }
 
 /** Parts of a certificate's life. */
-interface RenewalTime {
-  readonly fraction: number;
-  readonly spread: number;
-}
-
-const OWN_TIME: RenewalTime = {
-  fraction: RENEWAL_FRACTION,
-  spread: RENEWAL_SPREAD,
-};
+const OWN_TIME = { fraction: RENEWAL_FRACTION, spread: RENEWAL_SPREAD };
 
 /** Milliseconds until it is to be renewed; not above zero: now. */
 export function untilRenewal(
   held: HeldCertificate,
   at: ClockReading,
-  { fraction, spread }: RenewalTime = OWN_TIME,
+  { fraction, spread }: typeof OWN_TIME = OWN_TIME,
 ): number {
   // It was good once: the clock has gone back, and can say nothing.
   if (held.obtained === undefined && at.wallMs < held.facts.notBeforeMs) {
