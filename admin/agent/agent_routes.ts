@@ -8,6 +8,7 @@
 import type { AddressTrouble } from "../../agent/links/address_links.ts";
 import type { LinksView } from "../../agent/links/agent_links.ts";
 import type { NodeFacts } from "../../agent/node_facts.ts";
+import type { AgentOptions } from "../../agent/options.ts";
 import type { AgentParts } from "../../agent/shown_agent.ts";
 import {
   AdminFailure,
@@ -34,7 +35,7 @@ import { systemResolver } from "../../net/names/system_resolver.ts";
 import { conduitsAnswer } from "../../platform/conduits/conduit_info.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { DialGate } from "../../policy/dial_gate.ts";
-import type { RuleDecision, RuleSet } from "../../policy/rule_set.ts";
+import type { RuleDecision } from "../../policy/rule_set.ts";
 import { splitAddress, targetNamed } from "../../policy/target_address.ts";
 import {
   ADMIN_ACTIONS,
@@ -60,25 +61,11 @@ export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
   const { options, links, announcement, proxy } = agent;
   const { conduits, events, files } = agent.program;
   const { shownFlags, dials } = options;
-  const policy = agentPolicyRoute({
-    rules: () => dials.rules?.(),
-    allowUnix: dials.allowUnix,
-  });
   const routes = nodeRoutes({
-    conduits,
-    events,
+    ...{ conduits, events },
     program: () => {
-      const { addresses, ...state } = agent.state();
-      return programInfo({
-        program: "agent",
-        id: options.agentId,
-        ...state,
-        addresses: Object.fromEntries(
-          Object.entries(addresses).filter((entry): entry is [string, string] =>
-            entry[1] !== undefined
-          ),
-        ),
-      });
+      const program = { program: "agent", id: options.agentId } as const;
+      return programInfo({ ...program, ...agent.state() });
     },
     certificates: () => files.certificates,
     warnings: () => [
@@ -97,13 +84,12 @@ export function agentRoutes(agent: AgentParts): readonly AdminRoute[] {
     services: proxy && (({ url }) => proxy.services(url)),
     flags: shownFlags,
   });
-  return [...routes, policy];
+  return [...routes, agentPolicyRoute(dials)];
 }
 
 /** What the agent decides by. */
-interface AgentRules {
-  readonly rules: () => RuleSet | undefined;
-  readonly allowUnix: readonly string[];
+interface AgentRules
+  extends Pick<AgentOptions["dials"], "rules" | "allowUnix"> {
   /** For tests; the system's unless given. */
   readonly resolver?: Resolver;
 }
@@ -135,7 +121,7 @@ async function decided(
   { rules, allowUnix, resolver = systemResolver }: AgentRules,
 ): Promise<PolicyAnswer> {
   let decision: RuleDecision | undefined;
-  const now = rules();
+  const now = rules?.();
   const gate = new DialGate(target, {
     rules: now,
     allowUnix,

@@ -94,14 +94,11 @@ export async function dashboardAnswer(
 }
 
 function page(who: AdminWho | undefined): Response {
-  return new Response(who === undefined ? LOGIN_PAGE : appPage(who), {
-    status: who === undefined ? 401 : 200,
-    headers: {
-      ...HEADERS,
-      "content-type": "text/html; charset=utf-8",
-      "cache-control": "no-store",
-      "vary": "cookie",
-    },
+  const isKnown = who !== undefined;
+  return text(isKnown ? 200 : 401, isKnown ? appPage(who) : LOGIN_PAGE, {
+    "content-type": "text/html; charset=utf-8",
+    "cache-control": "no-store",
+    "vary": "cookie",
   });
 }
 

@@ -93,13 +93,8 @@ export async function portKind(
   timers: Timers,
   signal: AbortSignal,
 ): Promise<PortKind> {
-  const stream = await connectToHost(host, port, { timers, signal });
-  const socket = new Socket(stream);
-  let isSilent = false;
-  const timer = timers.after(SILENCE_MS, () => {
-    isSilent = true;
-    socket.close();
-  });
+  using listener = await listenerAt(host, port, timers, signal);
+  const { socket } = listener;
   try {
     const request = `GET /healthz HTTP/1.1\r\nHost: ${hostPort(host, port)}` +
       "\r\nConnection: close\r\n\r\n";
@@ -107,10 +102,7 @@ export async function portKind(
     return kindOf(await answerOf(socket));
   } catch {
     // The reaction of a foreign program to our request is not a fault.
-    return { kind: isSilent ? "silent" : "closed" };
-  } finally {
-    timer.cancel();
-    socket.close();
+    return { kind: listener.isSilent ? "silent" : "closed" };
   }
 }
 
@@ -125,18 +117,34 @@ export async function staysOpen(
   timers: Timers,
   signal: AbortSignal,
 ): Promise<boolean> {
+  using listener = await listenerAt(host, port, timers, signal);
+  await listener.socket.read(new Uint8Array(1)).catch(() => {});
+  return listener.isSilent;
+}
+
+/** What listens there; the connection ends when it stays silent. */
+async function listenerAt(
+  host: string,
+  port: number,
+  timers: Timers,
+  signal: AbortSignal,
+) {
   const socket = new Socket(
     await connectToHost(host, port, { timers, signal }),
   );
-  let isSilent = false;
   const timer = timers.after(SILENCE_MS, () => {
-    isSilent = true;
+    found.isSilent = true;
     socket.close();
   });
-  await socket.read(new Uint8Array(1)).catch(() => {});
-  timer.cancel();
-  socket.close();
-  return isSilent;
+  const found = {
+    socket,
+    isSilent: false,
+    [Symbol.dispose]() {
+      timer.cancel();
+      socket.close();
+    },
+  };
+  return found;
 }
 
 async function answerOf(socket: Socket): Promise<Uint8Array> {
