@@ -66,10 +66,10 @@ export const DASHBOARD_COMMAND = defineCommand({
       question,
     );
     context.print(`${ofOthers(url)}\n`);
-    const { port } = new URL(url);
+    const { host, port } = new URL(url);
     context.printError(
       `Good once, for a minute; the browser may then ${values["role"]} for ` +
-        `12 hours. From elsewhere, before: ssh -L ${port}:127.0.0.1:${port} ` +
+        `12 hours. From elsewhere, before: ssh -L ${port}:${host} ` +
         "and this machine's name\n",
     );
     const isOpened = () =>

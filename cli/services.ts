@@ -83,7 +83,12 @@ export const SERVICES_COMMAND = defineCommand({
         context.print(`${JSON.stringify(status, null, 2)}\n`);
         break;
       case "env":
-        context.print(environmentText(names()));
+        context.print(
+          environmentText(
+            names(),
+            (line) => context.printError(`tunnel services: ${line}\n`),
+          ),
+        );
         break;
       case "hosts":
         context.print(hostsText(names()));

@@ -83,7 +83,7 @@ const DB: PortStatus = {
   service: "shop/db",
   port: "",
   number: 5_432,
-  problem: "Cannot listen on 127.0.0.1:25120: another process listens there",
+  problem: "Cannot listen on 127.0.0.1:25120: something listens there already",
   affinity: "none",
   endpoints: [],
 };
@@ -140,7 +140,7 @@ Deno.test("tunnel services shows a line for each port", async () => {
   );
   assertMatch(
     lines[2]!,
-    /^shop\/db +5432\/tcp +- +file\+etcd +0\/0 .*another process/,
+    /^shop\/db +5432\/tcp +- +file\+etcd +0\/0 .*something listens/,
   );
   assertEquals(lines[3], "2 connections of services that are gone");
 });

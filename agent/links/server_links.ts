@@ -53,7 +53,7 @@ interface ServerLinksParts {
 /** A node that has joined was given no CA, and can give none. */
 const JOIN_AGAIN = "this is not the server that this node has joined, or its " +
   "authority has changed meanwhile: correct --server, or join again with a " +
-  "new token (tunnel join --again)";
+  "new token (tunnel join TOKEN --server HOST:PORT --again)";
 
 /** Prepares the links; none is made before `start`. */
 export function serverLinks(parts: ServerLinksParts): AgentLinks {

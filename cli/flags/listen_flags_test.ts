@@ -10,7 +10,8 @@ const FLAGS = [
 
 /** What is said when `address` cannot be opened. */
 async function said(address: string): Promise<string> {
-  const message = `Cannot listen on ${address}: another process listens there`;
+  const message =
+    `Cannot listen on ${address}: something listens there already`;
   const error = await assertRejects(
     () =>
       namingFlags(FLAGS, () => {

@@ -140,7 +140,14 @@ async function printNames(
     );
   }
   const names: readonly LocalName[] = await plannedNames(options, log);
-  if (values["print-env"]) context.print(environmentText(names));
+  if (values["print-env"]) {
+    context.print(
+      environmentText(
+        names,
+        (line) => context.printError(`tunnel proxy: ${line}\n`),
+      ),
+    );
+  }
   if (values["print-hosts"]) context.print(hostsText(names));
 }
 

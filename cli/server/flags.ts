@@ -47,7 +47,9 @@ const FRONTENDS_FLAGS = inGroup("Frontends (callers)", {
       "--state-dir.",
   })),
   "delete-existing-uds-file": flag.boolean(true, {
-    help: "Remove an existing socket file first.",
+    help:
+      "Remove what has that name first: a socket nobody listens at, or, as " +
+      "Konnectivity does, any file.",
   }),
   "server-bind-address": flag.bind("Address for frontends."),
   "server-port": common(flag.port(8090, {

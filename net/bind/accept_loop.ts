@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { Code } from "../../proto/codes/codes.ts";
 import { guarded } from "../../platform/errors/internal_errors.ts";
 import {
   type DescriptorUse,
@@ -19,8 +20,12 @@ export const ACCEPT_PAUSE_MS = 100;
 /** Events of an accept loop. */
 export interface AcceptEvents<Conn> {
   onConnection(conn: Conn): void;
-  /** One line per burst of failures; accepting goes on. */
-  onProblem(line: string): void;
+  /**
+   * One line per burst of failures; accepting goes on.
+   *
+   * @param code Absent: descriptors are what lacks (`TUN513`).
+   */
+  onProblem(line: string, code?: Code): void;
   /** Other uses of descriptors go first; default: `caller`. */
   readonly use?: DescriptorUse;
   /**

@@ -41,7 +41,7 @@ const PROBLEMS: ReadonlyMap<string, [ListenProblem, string]> = new Map<
   string,
   [ListenProblem, string]
 >(Object.entries({
-  EADDRINUSE: ["in-use", "another process listens there"],
+  EADDRINUSE: ["in-use", "something listens there already"],
   EACCES: [
     "permission",
     "permission denied; ports below 1024 need a privilege",

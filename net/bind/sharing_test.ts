@@ -84,11 +84,11 @@ test("a port that the system chose is the others' too, and nobody else's", (shar
   store.sharing = undefined;
   const again = () =>
     listenTcp({ ...LOOPBACK, port: first.port }, accepting(() => {}));
-  assertThrows(again, ListenError, "another process listens there");
+  assertThrows(again, ListenError, "something listens there already");
   store.sharing = shared;
   // The first of them finds out, although the others share.
   shared.isAlone = true;
-  assertThrows(again, ListenError, "another process listens there");
+  assertThrows(again, ListenError, "something listens there already");
   first.close();
   second.close();
 });

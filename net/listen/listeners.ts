@@ -213,8 +213,9 @@ async function clearPath(
     refuse("a file that is no socket has that name");
   }
   if (!deleteExisting) refuse("the file exists and may not be removed");
-  if (isPlain) onProblem(`removed the file ${path}: a socket is made there`);
-  else if (await answers(path)) refuse("another process listens there");
+  if (isPlain) {
+    onProblem(`removed the file ${path}: a socket is made there`, "TUN904");
+  } else if (await answers(path)) refuse("something listens there already");
   try {
     await Deno.remove(path);
   } catch (error) {

@@ -44,7 +44,7 @@ Deno.test("a port in use and an address of others are told apart", () => {
     const error = assertThrows(
       listen,
       ListenError,
-      `Cannot listen on 127.0.0.1:${port}: another process listens there`,
+      `Cannot listen on 127.0.0.1:${port}: something listens there already`,
     );
     assertEquals(error.problem, "in-use");
   }
@@ -98,7 +98,7 @@ Deno.test("a left-over socket file is removed, one in use is not", async () => {
     await assertRejects(
       () => listenUnix(path, quiet),
       ListenError,
-      "another process listens there",
+      "something listens there already",
     );
     (await Deno.connect({ transport: "unix", path })).close();
     listener.close();

@@ -23,7 +23,7 @@ export const JOINING = {
     mend: [
       "`tunnel token create` on the server makes a new one; copy the " +
       "whole line.",
-      "Give `--name` as in the token, or make a token for this name.",
+      "Give `--node` as in the token, or make a token for this name.",
       "`tunnel token list` shows those that there are.",
     ],
     see: "identity.md",
@@ -34,7 +34,7 @@ export const JOINING = {
     means: "A node of this name has joined, and this is not its key.",
     causes: ["The machine was set up again.", "Two machines have one name."],
     mend: [
-      "If another machine has that name, choose a new one with `--name`.",
+      "If another machine has that name, choose a new one with `--node`.",
       "Set up again: `tunnel node forget NAME` on the server, then join again.",
     ],
     see: "identity.md",
@@ -63,7 +63,7 @@ export const JOINING = {
     slug: "node-pending",
     title: "The node waits for approval",
     means: "The server wants a person to look at each node that joins.",
-    causes: ["It runs with `--approve-nodes`, or the token says so."],
+    causes: ["The token was made with `--needs-approval`."],
     mend: ["`tunnel node approve NAME` on the server."],
     see: "identity.md",
   },
@@ -108,7 +108,9 @@ export const JOINING = {
     title: "The node's own files are damaged",
     means: "A file of the identity cannot be read, or does not fit the others.",
     causes: ["A full disk.", "Files were edited or restored in part."],
-    mend: ["Restore the whole directory, or `tunnel join --again TOKEN`."],
+    mend: [
+      "Restore the whole directory, or `tunnel join TOKEN --server HOST:PORT --again`.",
+    ],
     see: "identity.md",
   },
   TUN320: {

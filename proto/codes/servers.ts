@@ -12,7 +12,7 @@ export const POLICY = {
     slug: "server-rule-denies",
     title: "The server's policy does not allow it",
     means: "A rule denies the dial, no rule allows it, or no entry of " +
-      "`offers` lets the node announce its service. The sentence names " +
+      "`nodes[].services` lets the node announce its service. The sentence names " +
       "the rule.",
     causes: [
       "The policy wants it so.",

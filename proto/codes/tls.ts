@@ -72,7 +72,7 @@ export const TLS = {
     mend: [
       "Give the CA of the server: `--ca-cert` (its `ca.pem`).",
       "Compare `--server` with what `tunnel token create` printed.",
-      "A joined node: `tunnel join --again TOKEN`.",
+      "A joined node: `tunnel join TOKEN --server HOST:PORT --again`.",
     ],
     see: "identity.md",
   },
@@ -89,7 +89,7 @@ export const TLS = {
     mend: [
       "Look at the other end's log: it names the reason.",
       "Give certificate and key, or join the node first.",
-      "A joined node: `tunnel join --again TOKEN`.",
+      "A joined node: `tunnel join TOKEN --server HOST:PORT --again`.",
     ],
     see: "identity.md",
   },

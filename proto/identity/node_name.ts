@@ -66,7 +66,8 @@ export function isDnsName(text: string): boolean {
 /** The rule for people. */
 export const NODE_NAME_RULE =
   `lower-case letters, digits, ".", "_" and "-", at most ` +
-  `${NODE_NAME_BYTES_MAX}, with a letter or digit at both ends`;
+  `${NODE_NAME_BYTES_MAX}, with a letter or digit at both ends, and ` +
+  `not "${TUNNEL_SERVER_NAME}"`;
 
 /** The same for joining nodes. */
 export const JOINABLE_NAME_RULE =

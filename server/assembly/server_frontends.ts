@@ -47,7 +47,7 @@ export class ServerFrontends {
       load: (pair) => files.credentials("frontend", pair),
       accept: (socket, admitted) => this.#port.accept(socket, admitted),
       refused: (reason) => this.core.callerRefused(reason),
-      onProblem: (line) => log.warn(line, { code: "TUN513" }),
+      onProblem: (line, code = "TUN513") => log.warn(line, { code }),
     });
     return this.#listener.address;
   }

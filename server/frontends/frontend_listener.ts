@@ -22,6 +22,7 @@ import {
 } from "../../net/tls/trust/credentials.ts";
 import { HTTP2_ALPN } from "../../proto/link/hello.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
+import type { AcceptEvents } from "../../net/bind/accept_loop.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import type { FrontendListen, TlsLimits } from "../options.ts";
 
@@ -37,7 +38,7 @@ export interface FrontendListenerOptions {
   accept(stream: Stream, admitted: AdmittedConnection): void;
   /** A caller's handshake failed. */
   refused(reason: string): void;
-  onProblem(line: string): void;
+  readonly onProblem: AcceptEvents<Stream>["onProblem"];
 }
 
 /**

@@ -80,7 +80,7 @@ function nodes(stage: MistakeStage): readonly Mistake[] {
     ending(3)("another node's service without a policy",
       ["dial", "127.0.0.1:22", "--node=node2", "--as-node", identity], /node1|nodes|dials/, /policy|dials/),
     forward("a forward to a port that is taken",
-      `${stage.takenPort}:a:80`, /another process listens there/, /other port|PORT|free/),
+      `${stage.takenPort}:a:80`, /something listens there/, /other port|PORT|free/),
     forward("a forward on an address that is not here",
       "192.0.2.1:8080:a:80", /no such address/, /192\.0\.2\.1/),
     ending(3)("a bench of a node that is not there",

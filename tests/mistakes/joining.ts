@@ -75,7 +75,7 @@ function agents(stage: MistakeStage): readonly Mistake[] {
     agent("a second agent of one machine", [mine], /runs here already \(process \d+\)/, /--replace/),
     agent("an agent's health port that is taken",
       [`--state-dir=${stage.copyOfNode("taken")}`, `--health-server-port=${stage.takenPort}`],
-      /another process listens there/, /--health-server-port/),
+      /something listens there/, /--health-server-port/),
     misused("two ways to say where the server is",
       [at, "--proxy-server-host=a", fresh(), `--join=${token}`], /--proxy-server-host/, /one of them/),
     misused("a token and a CA file",

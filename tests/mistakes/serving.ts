@@ -33,9 +33,9 @@ function listening(stage: MistakeStage): readonly Mistake[] {
   const taken = stage.takenPort;
   const long = `/tmp/${"long".repeat(30)}.sock`;
   return [
-    start("an agents' port that is taken", [`--agent-port=${taken}`], /another process listens there/, /--agent-port/),
-    start("a health port that is taken", [`--health-port=${taken}`], /another process listens there/, /--health-port/),
-    start("an admin port that is taken", [`--admin-port=${taken}`], /another process listens there/, /--admin-port/),
+    start("an agents' port that is taken", [`--agent-port=${taken}`], /something listens there/, /--agent-port/),
+    start("a health port that is taken", [`--health-port=${taken}`], /something listens there/, /--health-port/),
+    start("an admin port that is taken", [`--admin-port=${taken}`], /something listens there/, /--admin-port/),
     start("an address for agents that is not here",
       ["--agent-bind-address=192.0.2.1"], /192\.0\.2\.1/, /change --agent-bind-address/),
     start("an address for health that is not here",
@@ -51,7 +51,7 @@ function listening(stage: MistakeStage): readonly Mistake[] {
       [`--uds-name=${stage.file("front.sock", "text")}`, "--delete-existing-uds-file=false"], /no socket/,
       /--uds-name/),
     start("a socket where a server listens",
-      [`--uds-name=${stage.identity.socket}`], /another process listens there/, /--uds-name/),
+      [`--uds-name=${stage.identity.socket}`], /something listens there/, /--uds-name/),
     misused("discovery open to the world",
       ["--discovery", "--discovery-listen=0.0.0.0:18097"], /0\.0\.0\.0/, /loopback|127\.0\.0\.1/),
   ];

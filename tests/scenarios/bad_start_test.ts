@@ -73,7 +73,7 @@ Deno.test("a port that is in use is named", async () => {
   await using busy = new ProbeTarget();
   const address = { hostname: "127.0.0.1", port: portOf(busy.address) };
   const wanted = new RegExp(
-    `^Cannot listen on ${busy.address}: another process listens there`,
+    `^Cannot listen on ${busy.address}: something listens there already`,
   );
   for (const which of ["health", "admin"] as const) {
     const server = { [which]: address };

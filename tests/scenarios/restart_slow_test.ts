@@ -172,5 +172,5 @@ Deno.test("where sockets are the platform's, nothing is promised", async () => {
   );
   const beside = stage.startBy([...platform, ...stage.command()]);
   assertEquals((await beside.ended).code, 1);
-  assertMatch(await beside.logTail(), /another process listens there/);
+  assertMatch(await beside.logTail(), /something listens there already/);
 });

@@ -92,7 +92,7 @@ function absence(root: string): Finding | undefined {
   return failed(
     "TUN309",
     `joining began in ${root} and has not ended: there is a key and no ` +
-      "node.json; the node waits for approval, or its token was refused",
+      "node.json; the server has not admitted the node yet, or has refused it",
     "`tunnel node list` on the server says whether it is pending, and `tunnel " +
       "node approve NAME` admits it; else join again with a new token",
   );

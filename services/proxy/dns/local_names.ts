@@ -24,24 +24,43 @@ export interface LocalName {
  * `WEB_SERVICE_PORT_HTTP`, a line each. Services of other namespaces than
  * `default` have theirs as prefix: `SHOP_WEB_SERVICE_HOST`. When two services
  * give the same name, the one in `default` gets it, or else the first by name.
+ *
+ * @param leftOut Is told, a line each, of services that get none.
  */
-export function environmentText(names: readonly LocalName[]): string {
+export function environmentText(
+  names: readonly LocalName[],
+  leftOut: (line: string) => void,
+): string {
   const lines = new Map<string, string>();
-  const set = (variable: string, value: string | number) => {
-    if (!lines.has(variable)) lines.set(variable, `${variable}=${value}\n`);
-  };
+  const owners = new Map<string, string>();
+  const problems = new Set<string>();
   for (const { service, port, address } of inOrder(names)) {
     const { namespace, name } = partsOf(service);
     const whole = namespace === DEFAULT_NAMESPACE
       ? name
       : `${namespace}_${name}`;
     const prefix = `${variablePart(whole)}_SERVICE`;
+    const owner = owners.get(prefix) ?? service;
+    owners.set(prefix, owner);
+    const problem = /^[0-9]/.test(prefix)
+      ? "no name may begin with a digit"
+      : owner === service
+      ? undefined
+      : `${prefix}_HOST is of ${owner}`;
+    if (problem !== undefined) {
+      problems.add(`${service} has no variables: ${problem}`);
+      continue;
+    }
+    const set = (variable: string, value: string | number) => {
+      if (!lines.has(variable)) lines.set(variable, `${variable}=${value}\n`);
+    };
     set(`${prefix}_HOST`, address.hostname);
     set(`${prefix}_PORT`, address.port);
     if (port !== "") {
       set(`${prefix}_PORT_${variablePart(port)}`, address.port);
     }
   }
+  for (const problem of problems) leftOut(problem);
   return [...lines.values()].join("");
 }
 

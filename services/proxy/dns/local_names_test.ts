@@ -14,7 +14,7 @@ Deno.test("the environment is as Kubernetes sets it", () => {
     at("shop/db", "", "127.0.0.1", 25_120),
     at("default/my-web.v2", "http", "127.0.0.1", 20_019),
     at("default/my-web.v2", "http-alt", "127.0.0.1", 26_414),
-  ]);
+  ], (line) => assertEquals(line, ""));
   assertEquals(
     text,
     "MY_WEB_V2_SERVICE_HOST=127.0.0.1\n" +
@@ -27,9 +27,16 @@ Deno.test("the environment is as Kubernetes sets it", () => {
 });
 
 Deno.test("of two that come to one name the default namespace's has it", () => {
+  const leftOut: string[] = [];
   const text = environmentText([
     at("shop/db", "", "127.0.0.1", 1),
     at("default/shop-db", "", "127.0.0.1", 2),
+    at("default/1st", "", "127.0.0.1", 3),
+    at("default/1st", "more", "127.0.0.1", 4),
+  ], (line) => leftOut.push(line));
+  assertEquals(leftOut, [
+    "default/1st has no variables: no name may begin with a digit",
+    "shop/db has no variables: SHOP_DB_SERVICE_HOST is of default/shop-db",
   ]);
   assertEquals(
     text,

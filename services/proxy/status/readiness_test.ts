@@ -37,7 +37,10 @@ Deno.test("a proxy is ready when its sources are read and their ports open", asy
   await log.until(/^default\/dns is served on/);
   assertEquals(proxy.problem, undefined);
   assertEquals(proxy.notes.length, 1);
-  assertMatch(proxy.notes[0]!, /^default\/taken: .*another process listens/);
+  assertMatch(
+    proxy.notes[0]!,
+    /^default\/taken: .*something listens there already/,
+  );
 
   proxy.retire();
   source.sink.set({ services: [] });
