@@ -19,6 +19,10 @@ import type { Draft, MessageDecoder } from "../../proto/grpc/message_codec.ts";
 import { GrpcError, StatusCode, statusName } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import {
+  INTERNAL_ERROR,
+  unawaited,
+} from "../../platform/errors/internal_errors.ts";
+import {
   type EtcdError,
   failureOf,
   isAboutMember,
@@ -237,11 +241,21 @@ export class EtcdClient implements Disposable {
    * long as it has one.
    *
    * The stream's end, if it is about the member or the token, makes the next
-   * one go to another member or with another token.
-   *
-   * @throws {GrpcError} When there is no connection.
+   * one go to another member or with another token. That there is no
+   * connection is an end, too, and so is an internal error.
    */
-  async openStream(
+  openStream(path: string, events: EtcdStreamEvents): void {
+    const opening = this.#openStream(path, events)
+      .then((stream) => events.onOpen(stream), (error) => {
+        if (!(error instanceof GrpcError)) throw error;
+        events.onEnd(error);
+      });
+    unawaited("task", opening, () => {
+      events.onEnd(new GrpcError(StatusCode.INTERNAL, INTERNAL_ERROR));
+    });
+  }
+
+  async #openStream(
     path: string,
     events: EtcdStreamEvents,
   ): Promise<EtcdStream> {
@@ -359,6 +373,7 @@ export class EtcdClient implements Disposable {
 
 /** What the opener of a stream receives; see `MessageStreamEvents`. */
 export interface EtcdStreamEvents {
+  onOpen(stream: EtcdStream): void;
   onMessage(message: Uint8Array): void;
   onEnd(error: GrpcError): void;
 }

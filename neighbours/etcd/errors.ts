@@ -68,8 +68,3 @@ export function isAboutMember(code: StatusCode): boolean {
   return code === StatusCode.UNAVAILABLE ||
     code === StatusCode.DEADLINE_EXCEEDED;
 }
-
-/** An internal error: it is tried again, as after any other failure. */
-export function unforeseen(): GrpcError {
-  return new GrpcError(StatusCode.INTERNAL, INTERNAL_ERROR);
-}

@@ -11,11 +11,10 @@
  * @module
  */
 
-import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, EtcdStream } from "./client.ts";
-import { EtcdError, etcdTrouble, failureOf, unforeseen } from "./errors.ts";
+import { EtcdError, etcdTrouble, failureOf } from "./errors.ts";
 import {
   LEASE_METHODS,
   LeaseKeepAliveRequest,
@@ -185,30 +184,20 @@ class Renewal {
 
   constructor(private readonly options: RenewalOptions) {
     options.signal.addEventListener("abort", this.#onStop);
-    unawaited("task", this.#open(), () => this.#fail(unforeseen()));
+    options.client.openStream(LEASE_METHODS.leaseKeepAlive, {
+      onOpen: (stream) => {
+        if (this.#isOver) return stream.cancel();
+        this.#stream = stream;
+        this.#ask();
+      },
+      onMessage: (message) => this.#receive(message),
+      onEnd: (error) => this.#fail(error),
+    });
   }
 
   /** `undefined`: the lease is gone, or `stop` was called. */
   get ended(): Promise<EtcdError | undefined> {
     return this.#ended.promise;
-  }
-
-  async #open(): Promise<void> {
-    try {
-      const stream = await this.options.client.openStream(
-        LEASE_METHODS.leaseKeepAlive,
-        {
-          onMessage: (message) => this.#receive(message),
-          onEnd: (error) => this.#fail(error),
-        },
-      );
-      if (this.#isOver) return stream.cancel();
-      this.#stream = stream;
-      this.#ask();
-    } catch (error) {
-      if (!(error instanceof GrpcError)) throw error;
-      this.#fail(error);
-    }
   }
 
   #ask(): void {

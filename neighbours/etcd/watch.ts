@@ -8,11 +8,10 @@
  * @module
  */
 
-import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { EtcdClient, EtcdStream } from "./client.ts";
-import { EtcdError, failureOf, unforeseen } from "./errors.ts";
+import { EtcdError, failureOf } from "./errors.ts";
 import { bytesOf, type Entry, entryOf, Int64Text, prefixEnd } from "./keys.ts";
 import {
   Event,
@@ -90,7 +89,11 @@ export class Watch {
 
   constructor(private readonly options: WatchOptions) {
     this.#doing = `watch ${options.prefix}`;
-    unawaited("task", this.#open(), () => this.#break(unforeseen()));
+    options.client.openStream(WATCH_METHODS.watch, {
+      onOpen: (stream) => this.#begin(stream),
+      onMessage: (message) => this.#receive(message),
+      onEnd: (error) => this.#break(error),
+    });
   }
 
   /** Settles once. */
@@ -117,30 +120,21 @@ export class Watch {
     });
   }
 
-  async #open(): Promise<void> {
-    const { client, prefix, knownRevision } = this.options;
+  #begin(stream: EtcdStream): void {
+    const { prefix, knownRevision } = this.options;
     const key = bytesOf(prefix);
-    try {
-      const stream = await client.openStream(WATCH_METHODS.watch, {
-        onMessage: (message) => this.#receive(message),
-        onEnd: (error) => this.#break(error),
-      });
-      if (this.#isOver) return stream.cancel();
-      this.#stream = stream;
-      stream.send(WatchRequest.encode({
-        createRequest: {
-          key,
-          rangeEnd: prefixEnd(key),
-          startRevision: `${knownRevision + 1n}`,
-          progressNotify: true,
-          fragment: true,
-        },
-      }));
-      this.#listen();
-    } catch (error) {
-      if (!(error instanceof GrpcError)) throw error;
-      this.#break(error);
-    }
+    if (this.#isOver) return stream.cancel();
+    this.#stream = stream;
+    stream.send(WatchRequest.encode({
+      createRequest: {
+        key,
+        rangeEnd: prefixEnd(key),
+        startRevision: `${knownRevision + 1n}`,
+        progressNotify: true,
+        fragment: true,
+      },
+    }));
+    this.#listen();
   }
 
   #receive(bytes: Uint8Array): void {

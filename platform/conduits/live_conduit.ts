@@ -40,34 +40,28 @@ export interface LiveOrigin {
 
 /** See the module description. */
 export class LiveConduit extends ObservedConduit {
-  readonly facts: ConnectionFacts;
   readonly id: ConnectionId;
   readonly askedMs: number;
   readonly carrier: ConduitCarrier | undefined;
-  /** When it was open, by the clock. */
-  readonly openedMs: number;
-  /** Its place in the list. */
-  readonly place: number;
-  readonly #home: ConduitHome;
   #isEnding = false;
 
+  /**
+   * @param place Its place in the list.
+   * @param openedMs When it was open, by the clock.
+   */
   constructor(
     conduit: Conduit,
     observer: ConduitObserver,
-    facts: ConnectionFacts,
+    readonly facts: ConnectionFacts,
     origin: LiveOrigin,
-    home: ConduitHome,
-    place: number,
-    openedMs: number,
+    private readonly home: ConduitHome,
+    readonly place: number,
+    readonly openedMs: number,
   ) {
     super(conduit, observer);
-    this.facts = facts;
     this.id = origin.id;
     this.askedMs = origin.askedMs;
     this.carrier = origin.carrier;
-    this.openedMs = openedMs;
-    this.place = place;
-    this.#home = home;
   }
 
   /** One of both sides has ended its data. */
@@ -86,7 +80,7 @@ export class LiveConduit extends ObservedConduit {
   }
 
   override onClose(end: ConduitEnd): void {
-    this.#home.left(this);
+    this.home.left(this);
     super.onClose(end);
   }
 }

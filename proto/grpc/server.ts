@@ -62,15 +62,7 @@ interface RequestEvents extends StreamEvents {
 }
 
 export class GrpcRouter {
-  readonly #methods: Readonly<Record<string, MethodHandler>>;
-  readonly #timers: Timers;
-  readonly #fallback: GrpcRouterOptions["fallback"];
-
-  constructor(options: GrpcRouterOptions) {
-    this.#methods = options.methods;
-    this.#timers = options.timers;
-    this.#fallback = options.fallback;
-  }
+  constructor(private readonly options: GrpcRouterOptions) {}
 
   /** Serves a stream that the peer opened; its head comes with `onHeaders`. */
   accept(stream: Stream): RequestEvents {
@@ -90,17 +82,19 @@ export class GrpcRouter {
     if (head === undefined || handler === undefined) {
       return this.#routeNew(stream, fields);
     }
-    return new ServerCallStream(stream, head, this.#timers, handler);
+    return new ServerCallStream(stream, head, this.options.timers, handler);
   }
 
   #handlerOf(path: string): MethodHandler | undefined {
-    return Object.hasOwn(this.#methods, path) ? this.#methods[path] : undefined;
+    const { methods } = this.options;
+    return Object.hasOwn(methods, path) ? methods[path] : undefined;
   }
 
   #routeNew(stream: Stream, fields: readonly HeaderField[]): StreamEvents {
     if (!isGrpcContentType(fieldValue(fields, "content-type"))) {
-      return this.#fallback?.(stream, fields) ??
-        new ForeignRequest(stream, fields, this.#timers);
+      const { fallback, timers } = this.options;
+      return fallback?.(stream, fields) ??
+        new ForeignRequest(stream, fields, timers);
     }
     const method = fieldValue(fields, ":method");
     if (method !== "POST") {
@@ -127,7 +121,7 @@ export class GrpcRouter {
       });
     }
     READ_HEADS.set(fields, head);
-    return new ServerCallStream(stream, head, this.#timers, handler);
+    return new ServerCallStream(stream, head, this.options.timers, handler);
   }
 }
 

@@ -223,20 +223,14 @@ class StreamsAgentLink implements ServerCallEvents {
     }
     this.#deadline.cancel();
     this.#state = "open";
-    const call = this.#call!;
+    const say = (event: Parameters<typeof encodeAgentEvent>[0]) => {
+      if (this.#state !== "open") return;
+      this.#call!.sendMessage(encodeAgentEvent(event));
+    };
     this.options.onServerHello(this.#serverHello!, {
-      drain: () => {
-        if (this.#state !== "open") return;
-        call.sendMessage(encodeAgentEvent({ type: "drain" }));
-      },
-      announce: (services) => {
-        if (this.#state !== "open") return;
-        call.sendMessage(encodeAgentEvent({ type: "services", services }));
-      },
-      trusts: (authorities) => {
-        if (this.#state !== "open") return;
-        call.sendMessage(encodeAgentEvent({ type: "trust", authorities }));
-      },
+      drain: () => say({ type: "drain" }),
+      announce: (services) => say({ type: "services", services }),
+      trusts: (authorities) => say({ type: "trust", authorities }),
       end: (reason) => this.#fail(StatusCode.OK, reason),
     });
   }

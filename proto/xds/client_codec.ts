@@ -10,7 +10,6 @@
  */
 
 import protobuf from "protobufjs/minimal.js";
-import { GrpcError, StatusCode } from "../grpc/status.ts";
 import type {
   DiscoveryMode,
   DiscoveryRequest,
@@ -19,6 +18,7 @@ import type {
 } from "./discovery.ts";
 import { nodeMessage } from "./node_codec.ts";
 import {
+  malformed,
   NONCE_FIELD,
   readText,
   readView,
@@ -79,14 +79,7 @@ export function decodeResponse(
   try {
     return readResponse(mode, bytes);
   } catch (error) {
-    // The readers answer malformed bytes with errors of their own, and nothing
-    // else in there can fail.
-    throw new GrpcError(
-      StatusCode.INVALID_ARGUMENT,
-      `Cannot read a discovery response of ${bytes.length} bytes: ${
-        (error as Error).message
-      }`,
-    );
+    throw malformed("response", bytes, error);
   }
 }
 

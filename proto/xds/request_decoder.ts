@@ -13,7 +13,7 @@
 
 import { joinedBytes } from "../bytes/byte_arrays.ts";
 import protobuf from "protobufjs/minimal.js";
-import { GrpcError, StatusCode } from "../grpc/status.ts";
+import { GrpcError } from "../grpc/status.ts";
 import { kept } from "../peer/quoted.ts";
 import type {
   DeltaRequest,
@@ -30,7 +30,7 @@ import {
   tooMuch,
 } from "./name_lists.ts";
 import { decodeNode } from "./node_codec.ts";
-import { readText, readView } from "./response_fields.ts";
+import { malformed, readText, readView } from "./response_fields.ts";
 import { RpcStatus } from "./xds_messages.ts";
 
 const { Reader } = protobuf;
@@ -123,14 +123,7 @@ export class RequestDecoder {
       return mode === "sotw" ? this.#sotw(bytes) : this.#delta(bytes);
     } catch (error) {
       if (error instanceof GrpcError) throw error;
-      // The readers answer malformed bytes with errors of their own, and
-      // nothing else in there can fail.
-      throw new GrpcError(
-        StatusCode.INVALID_ARGUMENT,
-        `Cannot read a discovery request of ${bytes.length} bytes: ${
-          (error as Error).message
-        }`,
-      );
+      throw malformed("request", bytes, error);
     }
   }
 

@@ -6,6 +6,7 @@
  */
 
 import type protobuf from "protobufjs/minimal.js";
+import { GrpcError, StatusCode } from "../grpc/status.ts";
 
 const SHORT_TEXT_BYTES = 96;
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -25,6 +26,23 @@ export function readView(reader: protobuf.Reader): Uint8Array {
   }
   reader.pos = start + length;
   return reader.buf.subarray(start, start + length);
+}
+
+/**
+ * The readers answer malformed bytes with errors of their own, and nothing else
+ * in there can fail.
+ */
+export function malformed(
+  what: "request" | "response",
+  { length }: Uint8Array,
+  error: unknown,
+): GrpcError {
+  return new GrpcError(
+    StatusCode.INVALID_ARGUMENT,
+    `Cannot read a discovery ${what} of ${length} bytes: ${
+      (error as Error).message
+    }`,
+  );
 }
 
 /** @throws {TypeError} When `bytes` are not UTF-8. */
