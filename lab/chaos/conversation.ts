@@ -6,7 +6,7 @@
  */
 
 import { Pattern } from "../simulation/pattern.ts";
-import { writeAll } from "../interop/connect_client.ts";
+import { writeAll } from "../../tests/support/peers/sockets.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";
 import type { Wire } from "./entrance.ts";
 import type { Ledger, Path } from "./ledger.ts";

@@ -12,7 +12,7 @@
 
 import type { Prng } from "../../tests/support/memory/prng.ts";
 import { sleep } from "../../tests/support/watch/event_loop.ts";
-import { writeAll } from "../interop/connect_client.ts";
+import { writeAll } from "../../tests/support/peers/sockets.ts";
 import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
 import { Conversation, type Manner } from "./conversation.ts";
 import {

@@ -13,7 +13,8 @@ import {
   type Protocol,
 } from "../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
-import { connectThrough, readExactly, writeAll } from "./connect_client.ts";
+import { writeAll } from "../../tests/support/peers/sockets.ts";
+import { connectThrough, readExactly } from "./connect_client.ts";
 import { ProgramError, run } from "./run_program.ts";
 import { echoHead, sha256, type Target } from "./target.ts";
 import { ExitCode } from "../../cli/program/exit_codes.ts";

@@ -5,6 +5,8 @@
  * @module
  */
 
+import { writeAll } from "../../tests/support/peers/sockets.ts";
+
 /** Asks for `to`; `conn` leads there when this returns. */
 export async function connectThrough(
   conn: Deno.Conn,
@@ -39,14 +41,4 @@ export async function readExactly(
     at += count;
   }
   return all;
-}
-
-/** A write may take less than it was given. */
-export async function writeAll(
-  conn: { write(bytes: Uint8Array): Promise<number> },
-  bytes: Uint8Array,
-): Promise<void> {
-  for (let at = 0; at < bytes.length;) {
-    at += await conn.write(bytes.subarray(at));
-  }
 }

@@ -8,7 +8,6 @@
 import { SourceEntries } from "../../services/catalog/changes.ts";
 import type { Sink } from "../../services/catalog/model/source.ts";
 import { EtcdSource } from "../../services/catalog/sources/etcd/etcd.ts";
-import type { EtcdLayout } from "../../services/catalog/sources/etcd/etcd_entries.ts";
 import { tunnelLayout } from "../../services/catalog/sources/etcd/etcd_tunnel_layout.ts";
 import type { EtcdClient } from "../../neighbours/etcd/client.ts";
 import {
@@ -126,12 +125,12 @@ export class FollowedSource implements AsyncDisposable {
   drift = 0;
   readonly source: EtcdSource;
 
-  constructor(client: EtcdClient, layout: EtcdLayout = tunnelLayout()) {
+  constructor(client: EtcdClient) {
     const { log, lines } = recordedLog();
     this.lines = lines;
     this.source = new EtcdSource({
       client,
-      layout,
+      layout: tunnelLayout(),
       timers: systemTimers,
       random: Math.random,
       log: log as Log,

@@ -1,12 +1,11 @@
 /**
  * Services and endpoints in a real etcd: registered by `tunnel service`, found
- * by the catalog's source; and kube-proxy 0.4's keys.
+ * by the catalog's source. kube-proxy 0.4's keys are served in `proxy_etcd.ts`.
  *
  * @module
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { REGISTRY_LAYOUT } from "../../services/catalog/sources/etcd/etcd_registry_layout.ts";
 import { Child } from "../../tests/support/program/child.ts";
 import { EtcdCluster } from "../peers/etcd_cluster.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
@@ -175,34 +174,4 @@ export const ETCD_SERVICE_CASES: EtcdCases = {
     assertEquals(followed.endpoints("default/web"), ["10.0.0.7:1"]);
     assertEquals((await endpointKeys(cluster, "default/web")).length, 1);
   },
-
-  "kube-proxy 0.4's keys are read; endpoints that go take no service along":
-    async ({ cluster }) => {
-      await cluster.put(
-        "/registry/services/specs/web",
-        '{"kind":"Service","id":"web","apiVersion":"v1beta1","port":8765}',
-      );
-      await cluster.put(
-        "/registry/services/endpoints/web",
-        '{"kind":"Endpoints","id":"web","apiVersion":"v1beta1",' +
-          '"endpoints":["10.0.0.1:80","10.0.0.2:80"]}',
-      );
-      await cluster.put("/registry/services/specs/default/new", "k8s\0...");
-      await using followed = new FollowedSource(
-        clientOf(cluster),
-        REGISTRY_LAYOUT,
-      );
-      await followed.synced();
-      assertEquals([...followed.entries.services.keys()], ["default/web"]);
-      assertEquals(followed.endpoints("default/web").length, 2);
-      assertEquals(followed.lines.length, 1);
-      await cluster.delete("/registry/services/endpoints/web");
-      await eventually(
-        "they are gone",
-        () => followed.endpoints("default/web").length === 0,
-      );
-      assert(followed.entries.services.has("default/web"));
-      await followed.source.reconcile();
-      assertEquals(followed.drift, 0);
-    },
 };

@@ -23,6 +23,7 @@ import {
   startServer,
 } from "../../tests/support/program/tunnel.ts";
 import { Balancer } from "../../tests/support/rigs/balancer.ts";
+import { sumOf } from "../../tests/support/watch/metric_families.ts";
 import {
   clientOf,
   eventually,
@@ -163,7 +164,7 @@ class BalancedRig implements AsyncDisposable {
         const family = `konnectivity_network_proxy_${end}_${name}`;
         await eventually(
           `${what}: ${family} of each ${end} is ${value}`,
-          async () => (seen = await gauge(healthUrl, family)) === value,
+          async () => (seen = await sumOf(healthUrl, family)) === value,
           SETTLE_MS,
         ).catch((error: Error) => {
           throw new Error(`${error.message}; one has ${seen}`);
@@ -180,14 +181,6 @@ class BalancedRig implements AsyncDisposable {
 }
 
 type Makers = [servers: Maker, agents: Maker];
-
-/** Of a family without labels; 0: it is not shown. */
-async function gauge(healthUrl: string, name: string): Promise<number> {
-  const response = await fetch(`${healthUrl}/metrics`).catch(() => undefined);
-  const text = await response?.text() ?? "";
-  const line = new RegExp(`^${name}(?:{[^}]*})? (\\S+)$`, "m").exec(text);
-  return Number(line?.[1] ?? 0);
-}
 
 function keepsStaticCount(count: number, ...makers: Makers) {
   return async (context: KubeContext) => {

@@ -16,7 +16,10 @@ import { mustEnd, mustRun, runToEnd } from "../../tests/support/program/run.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import { dialAt } from "../../tests/support/rigs/processes.ts";
 import type { StandInKubelet } from "../../tests/support/peers/kubelet.ts";
-import { DIALS, sumOf } from "../../tests/support/watch/metric_families.ts";
+import {
+  SERVER_DIALS,
+  sumOf,
+} from "../../tests/support/watch/metric_families.ts";
 import { SteadyRequests } from "../../tests/support/peers/steady_requests.ts";
 import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";
 import { ProbeTarget } from "../../tests/support/peers/probe_target.ts";
@@ -384,7 +387,7 @@ class Example {
 
   /** Dials that its server has answered. */
   dials(): Promise<number> {
-    return sumOf(this.#server!.health, DIALS);
+    return sumOf(this.#server!.health, SERVER_DIALS);
   }
 
   async #command(role: "server" | "agent"): Promise<readonly string[]> {

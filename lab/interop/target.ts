@@ -10,9 +10,9 @@
  * @module
  */
 
+import { randomBytes } from "node:crypto";
 import { freePort } from "../../tests/support/program/ports.ts";
-import { writeAll } from "./connect_client.ts";
-import { arrivals } from "../../tests/support/peers/sockets.ts";
+import { arrivals, writeAll } from "../../tests/support/peers/sockets.ts";
 
 /** The largest `from` + N that `/bytes` serves. */
 export const BLOCK_BYTES = 21 * 1024 * 1024;
@@ -28,7 +28,7 @@ export interface Target {
 }
 
 export function startTarget(): Target {
-  const content = randomBytes(BLOCK_BYTES);
+  const content = new Uint8Array(randomBytes(BLOCK_BYTES));
   const block = (bytes: number, from = 0) =>
     content.subarray(from, from + bytes);
   let requests = 0;
@@ -107,13 +107,4 @@ export function echoHead(bytes: number): Uint8Array<ArrayBuffer> {
   const head = new Uint8Array(8);
   new DataView(head.buffer).setBigUint64(0, BigInt(bytes));
   return head;
-}
-
-function randomBytes(length: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(length);
-  const chunkBytes = 65_536; // The most that one call gives.
-  for (let at = 0; at < length; at += chunkBytes) {
-    crypto.getRandomValues(bytes.subarray(at, at + chunkBytes));
-  }
-  return bytes;
 }

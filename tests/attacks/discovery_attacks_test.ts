@@ -41,7 +41,7 @@ import {
   ScriptedSource,
   serviceOf,
 } from "../support/watch/scripted_source.ts";
-import { ADS_DELTA, ADS_SOTW } from "../support/xds/xds_probe.ts";
+import { ADS_PATHS } from "../../services/ads/ads_connection.ts";
 import { SEES_EVERYTHING } from "../../services/catalog/model/model.ts";
 
 const NEVER: Promise<undefined> = new Promise(() => {});
@@ -93,7 +93,7 @@ class Rig {
   call(
     node: string | undefined,
     fields: Readonly<Record<string, string>> = {},
-    path: string = ADS_SOTW,
+    path: string = ADS_PATHS.sotw,
   ): FakeServerCall {
     const identity: PeerIdentity = node === undefined
       ? socketCaller().identity
@@ -247,7 +247,7 @@ Deno.test("unfinished requests of one node are so much, and no more", async () =
 
 Deno.test("names that differences add are counted, and those taken back are not", async () => {
   const rig = await Rig.open();
-  const call = rig.call("greedy", {}, ADS_DELTA);
+  const call = rig.call("greedy", {}, ADS_PATHS.delta);
   const { quota } = [...rig.discovery.streams][0]!;
   const say = (change: Record<string, readonly string[]>) =>
     call.receive(DeltaDiscoveryRequestMessage.encode({

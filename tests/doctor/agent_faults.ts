@@ -145,7 +145,7 @@ async function serverWith(
     ],
     logFile: log,
   });
-  stage.ends(server);
+  stage.keep(server);
   await server.untilPrinted(/server started/);
   return `127.0.0.1:${port}`;
 }
@@ -156,8 +156,8 @@ export async function identityFaults(
   stage: DoctorStage,
 ): Promise<readonly Fault[]> {
   const [root, exile, former] = await Promise.all(["node1", "exile", "former"].map((node) => stage.joined(node)));
-  await stage.run("node", "revoke", "exile", "--reason=stolen");
-  await stage.run("node", "forget", "former");
+  await stage.change("node", "revoke", "exile", "--reason=stolen");
+  await stage.change("node", "forget", "former");
   const keyless = stage.copyOfNode("keyless", (path) => Deno.removeSync(`${path}/key.pem`));
   const emptied = stage.copyOfNode("emptied", (path) => Deno.writeTextFileSync(`${path}/cert.pem`, ""));
   const begun = stage.directory("begun", { "key.pem": Deno.readTextFileSync(`${root}/key.pem`) });
@@ -196,7 +196,7 @@ export async function tokenFaults(
   ]);
   await stage.agent("first", `--join=${used}`);
   const other = new IdentityServer(stage.workspace);
-  stage.ends(await other.start());
+  stage.keep(await other.start());
   const foreign = await other.createToken();
   const source = "daily use: tokens expired, used up, of others";
   const join = (token: string, node = "late") => ["agent", ...stage.fresh(token, node)];

@@ -50,11 +50,11 @@ export class DoctorStage extends NodeSite {
   /** A node that waits for approval. */
   async waiting(node: string): Promise<void> {
     const token = await this.identity.createToken("--needs-approval");
-    await this.launch(node, [
+    await this.agentUntil(/waits for approval/, node, [
       `--join=${token}`,
       `--node=${node}`,
       `--state-dir=${this.nodeDirectory(node)}`,
-    ], /waits for approval/);
+    ]);
   }
 
   /** A TCP service that is none of ours. @param answer To each connection. */

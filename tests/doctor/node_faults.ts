@@ -20,7 +20,7 @@ export async function nodeFaults(
     stage.joined("exile"),
     stage.waiting("waiting"),
   ]);
-  await stage.run("node", "revoke", "exile");
+  await stage.change("node", "revoke", "exile");
   return [
     fault("the node was revoked, as its server sees it", "daily use: revoked node",
       "TUN311", "joined", /tunnel node approve exile/, ["node", "exile", stage.asked]),

@@ -36,7 +36,7 @@ export class MistakeStage extends NodeSite {
       ...pair("server"),
       ...pair("cluster"),
     );
-    stage.ends(stage.foreign.child);
+    stage.servers.push(stage.foreign);
     stage.atEnd(() => stage.#taken.close());
     const tokenWith = (...flags: readonly string[]) =>
       stage.identity.createToken(...flags);
@@ -69,7 +69,7 @@ export class MistakeStage extends NodeSite {
       this.joined("gone", `--join=${this.usedToken}`),
     ]);
     still.signal("SIGSTOP");
-    await this.run("node", "revoke", "exile", "--reason=stolen");
-    await this.run("node", "forget", "former");
+    await this.change("node", "revoke", "exile", "--reason=stolen");
+    await this.change("node", "forget", "former");
   }
 }

@@ -5,19 +5,19 @@
  * @module
  */
 
-import { Child } from "../support/program/child.ts";
+import type { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
 import { mustRun } from "../support/program/run.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { IdentityServer } from "../support/rigs/node_stage.ts";
+import { Processes } from "../support/rigs/processes.ts";
 
 /** What a site is opened with: its server runs, the token is for any node. */
 type Parts = [workspace: Workspace, identity: IdentityServer, token: string];
 
 /** See the module description. */
-export class NodeSite implements AsyncDisposable {
-  readonly #agents = new Map<string, Child>();
+export class NodeSite extends Processes {
   readonly #others: (() => void)[] = [];
   /** Words before the program of agents that start from now on. */
   prefix: readonly string[] = [];
@@ -25,11 +25,14 @@ export class NodeSite implements AsyncDisposable {
   readonly closedPort = freePort();
 
   protected constructor(
-    readonly workspace: Workspace,
+    workspace: Workspace,
     readonly identity: IdentityServer,
     /** Good a hundred times. */
     readonly token: string,
-  ) {}
+  ) {
+    super(workspace);
+    this.servers.push(identity);
+  }
 
   protected static async opened(...flags: readonly string[]): Promise<Parts> {
     const workspace = await Workspace.make();
@@ -104,13 +107,13 @@ export class NodeSite implements AsyncDisposable {
   }
 
   /** Another command of ours, on the server's state. */
-  async run(...words: readonly string[]): Promise<void> {
+  async change(...words: readonly string[]): Promise<void> {
     await mustRun(...words, this.asked);
   }
 
   /** Joins, unless flags say otherwise, links, and goes on. */
   agent(node: string, ...flags: readonly string[]): Promise<Child> {
-    return this.launch(node, flags, /linked to server/);
+    return this.agentUntil(/linked to server/, node, flags);
   }
 
   /** A node that has joined, and whose agent does not run. */
@@ -121,37 +124,27 @@ export class NodeSite implements AsyncDisposable {
   }
 
   /** An agent, until it has said `until`. */
-  protected async launch(
+  protected async agentUntil(
+    until: RegExp,
     node: string,
     flags: readonly string[],
-    until: RegExp,
   ): Promise<Child> {
     const has = (name: string) => flags.some((flag) => flag.startsWith(name));
-    const agent = new Child({
-      name: node,
-      command: [
-        ...this.prefix,
-        ...ourCommand("agent"),
-        `--server=${this.server}`,
-        ...has("--state-dir") ? [] : [
-          ...has("--join") ? [] : [`--join=${this.token}`],
-          `--node=${node}`,
-          `--state-dir=${this.nodeDirectory(node)}`,
-        ],
-        ...flags,
-        "--health-server-port=0",
-        "--admin-server-port=0",
+    const agent = this.launch(node, [
+      ...this.prefix,
+      ...ourCommand("agent"),
+      `--server=${this.server}`,
+      ...has("--state-dir") ? [] : [
+        ...has("--join") ? [] : [`--join=${this.token}`],
+        `--node=${node}`,
+        `--state-dir=${this.nodeDirectory(node)}`,
       ],
-      logFile: this.path(`${node}.log`),
-    });
-    this.#agents.set(node, agent);
+      ...flags,
+      "--health-server-port=0",
+      "--admin-server-port=0",
+    ]);
     await agent.untilPrinted(until);
     return agent;
-  }
-
-  /** A program that ends with the site. */
-  ends(child: Child): void {
-    this.#agents.set(child.logFile, child);
   }
 
   /** What is to be done when the site ends. */
@@ -159,11 +152,9 @@ export class NodeSite implements AsyncDisposable {
     this.#others.push(act);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     for (const act of this.#others) act();
-    const children = [...this.#agents.values(), this.identity.child];
-    await Promise.all(children.map((child) => child.stop("SIGKILL")));
-    await this.workspace.remove();
+    await super[Symbol.asyncDispose]();
   }
 }
 

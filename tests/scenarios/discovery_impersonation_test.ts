@@ -13,7 +13,8 @@ import { announced, NodeRig } from "../support/rigs/node_rig.ts";
 import { ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { eventually, portOf } from "../support/rigs/tunnel_harness.ts";
 import { memoryFolder } from "../support/memory/memory_folder.ts";
-import { ADS_SOTW, namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
+import { ADS_PATHS } from "../../services/ads/ads_connection.ts";
+import { namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
 import type { Outcome } from "../attacks/impersonation.ts";
 
 const SECRET = "shop/secret:80";
@@ -262,7 +263,7 @@ async function revoke({ rig }: DiscoveryScene, name: string): Promise<void> {
 /** Asks for all clusters; what it is told before it is refused counts. */
 async function tryToHear(
   { rig, thief: { authorities: ca } }: DiscoveryScene,
-  { id, pair, fields = {}, path = ADS_SOTW, later }: Question,
+  { id, pair, fields = {}, path = ADS_PATHS.sotw, later }: Question,
 ): Promise<Outcome> {
   try {
     using probe = await XdsProbe.tls(rig.tunnel.agentPort, {

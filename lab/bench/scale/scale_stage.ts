@@ -7,6 +7,8 @@
 import { Child } from "../../../tests/support/program/child.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
+import { sleep } from "../../../tests/support/watch/event_loop.ts";
+import { sumOf } from "../../../tests/support/watch/metric_families.ts";
 import { quantile } from "../bars.ts";
 import type { LoopReport } from "../loop_watch.ts";
 import { V8_FLAGS } from "../../../cli/program/rights.ts";
@@ -194,11 +196,10 @@ class WatchedServer {
   }
 
   /** Distinct agents, as it counts them. */
-  async agents(): Promise<number> {
-    const url = `http://127.0.0.1:${this.healthPort}/metrics`;
-    const text = await (await fetch(url)).text();
+  agents(): Promise<number> {
+    const url = `http://127.0.0.1:${this.healthPort}`;
     const name = "konnectivity_network_proxy_server_ready_backend_connections";
-    return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
+    return sumOf(url, name);
   }
 }
 
@@ -402,8 +403,4 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
     if (Date.now() > deadlineMs) throw new Error("it takes too long");
     await sleep(LOOK_MS);
   }
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { createHash, randomBytes } from "node:crypto";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { findPeer } from "../../../tests/support/program/peers.ts";
 import {
@@ -19,9 +20,6 @@ type Check = (stage: Stage) => Promise<void>;
 
 const MANY_BYTES = 20_000_000;
 const FILE_BYTES = 5_000_000;
-
-/** What one call of `getRandomValues` gives at most. */
-const RANDOM_BYTES = 65_536;
 
 /** At once, of each of three kinds. */
 const AT_ONCE = 4;
@@ -71,12 +69,12 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     const script = `head -c ${MANY_BYTES} /dev/urandom >${path}; cat ${path}`;
     const { bytes } = await exec(stage, ["sh", "-c", script]);
     assertEquals(bytes.length, MANY_BYTES);
-    assertEquals(await digest(bytes), await digestInside(stage, path));
+    assertEquals(digest(bytes), await digestInside(stage, path));
   },
   "exec takes 20 MB": async (stage) => {
     const input = random(MANY_BYTES);
     const said = await exec(stage, ["sha256sum"], { input });
-    assertEquals(said.stdout.slice(0, 64), await digest(input), said.stderr);
+    assertEquals(said.stdout.slice(0, 64), digest(input), said.stderr);
   },
   "exec takes and gives 20 MB, by WebSocket": (stage) =>
     mirrors(stage, WEBSOCKET),
@@ -124,7 +122,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     await Deno.writeFile(path, bytes);
     const there = `/tmp/${crypto.randomUUID()}`;
     await good(stage, ["cp", path, `web:${there}`]);
-    assertEquals(await digestInside(stage, there), await digest(bytes));
+    assertEquals(await digestInside(stage, there), digest(bytes));
   },
   "cp out of a pod": async (stage) => {
     const there = `/tmp/${crypto.randomUUID()}`;
@@ -134,7 +132,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     await good(stage, ["cp", `web:${there}`, path]);
     const bytes = await Deno.readFile(path);
     assertEquals(bytes.length, FILE_BYTES);
-    assertEquals(await digest(bytes), await digestInside(stage, there));
+    assertEquals(digest(bytes), await digestInside(stage, there));
   },
   "port-forward": async (stage) => {
     const words = ["port-forward", "pod/web", ":8080"];
@@ -201,7 +199,7 @@ async function mirrors(
   const input = random(MANY_BYTES);
   const said = await exec(stage, ["cat"], { input, env });
   assertEquals([said.code, said.bytes.length], [0, MANY_BYTES], said.stderr);
-  assert(await digest(said.bytes) === await digest(input), "other bytes");
+  assert(digest(said.bytes) === digest(input), "other bytes");
 }
 
 /** Adds a line to the log of `web`, and gives it. */
@@ -226,14 +224,10 @@ async function digestInside(stage: Stage, path: string): Promise<string> {
   return said.stdout.slice(0, 64);
 }
 
-async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
+function digest(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
 }
 
 function random(length: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(length);
-  for (let at = 0; at < length; at += RANDOM_BYTES) {
-    crypto.getRandomValues(bytes.subarray(at, at + RANDOM_BYTES));
-  }
-  return bytes;
+  return new Uint8Array(randomBytes(length));
 }

@@ -16,7 +16,10 @@ import {
   type Protocol,
   type RunningServer,
 } from "../../../tests/support/program/tunnel.ts";
-import { DIALS, sumOf } from "../../../tests/support/watch/metric_families.ts";
+import {
+  SERVER_DIALS,
+  sumOf,
+} from "../../../tests/support/watch/metric_families.ts";
 import { eventually } from "../../../tests/support/watch/patience.ts";
 import { KUBELET_PORT, NODE_ADDRESS } from "./places.ts";
 import type { Stage } from "./stage.ts";
@@ -153,6 +156,6 @@ async function lead(
 async function hasDialed({ healthUrl }: RunningServer): Promise<void> {
   await eventually(
     "the tunnel has carried them",
-    async () => await sumOf(healthUrl, DIALS) >= 3,
+    async () => await sumOf(healthUrl, SERVER_DIALS) >= 3,
   );
 }

@@ -18,7 +18,10 @@ import {
   startServer,
 } from "../../../tests/support/program/tunnel.ts";
 import { SteadyRequests } from "../../../tests/support/peers/steady_requests.ts";
-import { DIALS, sumOf } from "../../../tests/support/watch/metric_families.ts";
+import {
+  SERVER_DIALS,
+  sumOf,
+} from "../../../tests/support/watch/metric_families.ts";
 import { eventually } from "../../../tests/support/watch/patience.ts";
 import { mustEnd } from "../../../tests/support/program/run.ts";
 import { API_ADDRESS, KUBELET_PORT, NODE, NODE_ADDRESS } from "./places.ts";
@@ -28,6 +31,7 @@ import { kubeletFlags } from "./ways.ts";
 /** Of yurttunnel's server, as they are unless flags say otherwise. */
 const AGENT_PORT = 10_262;
 const META = "http://127.0.0.1:10265";
+const REGISTERED = "konnectivity_network_proxy_server_total_registered_agents";
 
 /** In the network of the node's cable, and of neither end. */
 const NOWHERE = SERVER_ADDRESS.replace(/\d+$/, "254");
@@ -110,13 +114,13 @@ class Yurttunnel {
     await eventually("yurttunnel's agent is linked", async () => {
       assert(!server.hasEnded, await server.logTail());
       await this.#approve();
-      return await sumOf(META, "total_registered_agents") > 0;
+      return await sumOf(META, REGISTERED) > 0;
     }, TIMEOUT_MS);
   }
 
   /** Connections to the node that it has made since it was started. */
   dials(): Promise<number> {
-    return sumOf(META, DIALS);
+    return sumOf(META, SERVER_DIALS);
   }
 
   async stop(): Promise<void> {
@@ -163,7 +167,7 @@ class Ours {
   }
 
   dials(): Promise<number> {
-    return sumOf(this.#server!.healthUrl, DIALS);
+    return sumOf(this.#server!.healthUrl, SERVER_DIALS);
   }
 
   async stop(): Promise<void> {

@@ -15,7 +15,7 @@ import {
   ScriptedSource,
   serviceOf,
 } from "../../../tests/support/watch/scripted_source.ts";
-import { ADS_SOTW } from "../../../tests/support/xds/xds_probe.ts";
+import { ADS_PATHS } from "../../ads/ads_connection.ts";
 import { CATALOG_WAIT_MS, Discovery } from "./discovery.ts";
 
 import { generateService } from "../generate/generate_service.ts";
@@ -118,7 +118,7 @@ class Client {
       // Not within the call: real ones answer later.
       timers.after(1, () => this.say(typeUrl, nonce, versionInfo));
     };
-    this.call.begin(discovery.methods(ARRIVAL)[ADS_SOTW]!);
+    this.call.begin(discovery.methods(ARRIVAL)[ADS_PATHS.sotw]!);
     this.say(TYPE_URLS.cluster);
     this.say(TYPE_URLS.endpoints);
   }
@@ -286,7 +286,7 @@ Deno.test("a client sees at once what rules let it see", async () => {
 Deno.test("there are so many streams and no more", async () => {
   await using rig = new Rig();
   await rig.serve("10.0.0.1:1");
-  const method = rig.discovery.methods(ARRIVAL)[ADS_SOTW]!;
+  const method = rig.discovery.methods(ARRIVAL)[ADS_PATHS.sotw]!;
   const calls = Array.from(
     { length: DISCOVERY_STREAMS_MAX },
     () => new FakeServerCall(),
@@ -317,7 +317,7 @@ Deno.test("who comes while the server stops is sent elsewhere", async () => {
     message: "going",
   });
   const late = new FakeServerCall();
-  late.begin(rig.discovery.methods(ARRIVAL)[ADS_SOTW]!);
+  late.begin(rig.discovery.methods(ARRIVAL)[ADS_PATHS.sotw]!);
   assertEquals(late.status?.code, StatusCode.UNAVAILABLE);
   rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.9:1")] });
   await rig.discovery.stop("gone");

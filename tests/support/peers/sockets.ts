@@ -55,7 +55,7 @@ export async function readToEnd(conn: Deno.Conn): Promise<Uint8Array> {
 
 /** Writes all of `bytes`. */
 export async function writeAll(
-  conn: Deno.Conn,
+  conn: { write(bytes: Uint8Array): Promise<number> },
   bytes: Uint8Array,
 ): Promise<void> {
   let offset = 0;

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { randomBytes } from "node:crypto";
 import { sameBytes } from "../../../proto/bytes/byte_arrays.ts";
 import { assert, assertEquals } from "@std/assert";
 import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
@@ -41,7 +42,7 @@ export type PromiseCheck<Rig = PromiseRig> = (rig: Rig) => Promise<void>;
 type ByteCheck = PromiseCheck<Connecting>;
 
 const writeThenClose = (bytes: number): ByteCheck => async (rig) => {
-  const sent = randomBytes(bytes);
+  const sent = someBytes(bytes);
   const { caller, target } = await rig.connect();
   caller.send(sent);
   caller.finish();
@@ -56,7 +57,7 @@ const writeThenClose = (bytes: number): ByteCheck => async (rig) => {
 };
 
 const targetThenClose = (bytes: number): ByteCheck => async (rig) => {
-  const sent = randomBytes(bytes);
+  const sent = someBytes(bytes);
   const { caller, target } = await rig.connect();
   target.send(sent);
   target.finish();
@@ -78,7 +79,7 @@ const PROMISES_ABOUT_BYTES = {
 
   "writes of 5 MiB at once arrive whole, both ways": async (rig) => {
     const { caller, target } = await rig.connect();
-    const sent = randomBytes(5 * MIB);
+    const sent = someBytes(5 * MIB);
     caller.send(sent);
     await target.received(sent.length);
     assert(sameBytes(target.bytes, sent));
@@ -214,15 +215,7 @@ export const PROMISES_ABOUT_ENDS = {
 let random = new Uint8Array(0);
 
 /** The same each time, and longer on demand. */
-function randomBytes(length: number): Uint8Array {
-  if (random.length < length) {
-    random = new Uint8Array(length);
-    for (let at = 0; at < length; at += RANDOM_BYTES_MAX) {
-      crypto.getRandomValues(random.subarray(at, at + RANDOM_BYTES_MAX));
-    }
-  }
+function someBytes(length: number): Uint8Array {
+  if (random.length < length) random = new Uint8Array(randomBytes(length));
   return random.subarray(0, length);
 }
-
-/** As many as the platform gives at once. */
-const RANDOM_BYTES_MAX = 65_536;

@@ -1,6 +1,6 @@
 /**
- * Reads the families in a scrape, to compare them with a table, and the metrics
- * that servers of ours share with Konnectivity's.
+ * Reads the families in a scrape, to compare them with a table, and what a
+ * program counts.
  *
  * @module
  */
@@ -36,21 +36,19 @@ export function undocumented(text: string): string[] {
   ).filter((name) => !words.has(name));
 }
 
-/** Connections that a server has made. */
-export const DIALS = "dial_duration_seconds_count";
+/** Connections that a server has made, ours or another one of that kind. */
+export const SERVER_DIALS =
+  "konnectivity_network_proxy_server_dial_duration_seconds_count";
 
 /**
- * A metric of a server, ours or another one of Konnectivity's kind.
+ * A metric of a program.
  *
  * @param url Where its `/metrics` are.
  * @returns The sum over all labels; 0 when there is none, or no answer.
  */
 export async function sumOf(url: string, name: string): Promise<number> {
   const answer = await fetch(`${url}/metrics`).catch(() => undefined);
-  const line = new RegExp(
-    `^konnectivity_network_proxy_server_${name}(?:\\{.*\\})? (\\d+)$`,
-    "gm",
-  );
+  const line = new RegExp(`^${name}(?:{[^}]*})? (\\S+)$`, "gm");
   const values = (await answer?.text() ?? "").matchAll(line);
   return [...values].reduce((sum, [, value]) => sum + Number(value), 0);
 }

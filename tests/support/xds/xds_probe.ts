@@ -30,16 +30,11 @@ import {
   DiscoveryRequestMessage,
   DiscoveryResponseMessage,
 } from "../../../proto/xds/xds_messages.ts";
+import { ADS_PATHS } from "../../../services/ads/ads_connection.ts";
 import { CODECS } from "../../../services/ads/read_resource.ts";
 import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
 import { certificates } from "../certificates/certificates.ts";
 import { patience } from "../watch/patience.ts";
-
-/** All kinds on one stream. */
-export const ADS_SOTW =
-  "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-export const ADS_DELTA =
-  "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 
 /** Of each stream. */
 const WINDOW_BYTES = 65_536;
@@ -127,7 +122,7 @@ export class XdsProbe implements Disposable {
   /** A stream of state of the world. */
   sotw(
     fields: Readonly<Record<string, string>> = {},
-    path: string = ADS_SOTW,
+    path: string = ADS_PATHS.sotw,
   ): SotwProbe {
     return new ProbeStream(this.#connection, path, fields, {
       request: DiscoveryRequestMessage,
@@ -138,7 +133,7 @@ export class XdsProbe implements Disposable {
   /** A stream of differences. */
   delta(
     fields: Readonly<Record<string, string>> = {},
-    path: string = ADS_DELTA,
+    path: string = ADS_PATHS.delta,
   ): DeltaProbe {
     return new ProbeStream(this.#connection, path, fields, {
       request: DeltaDiscoveryRequestMessage,
