@@ -21,7 +21,13 @@ import {
   PrivateFileError,
 } from "../../platform/files/private_files.ts";
 import type { Records } from "./store.ts";
-import { damaged, needRecord, parseRecord, StoreError } from "./store_error.ts";
+import {
+  damaged,
+  needRecord,
+  parseRecord,
+  StoreAwayError,
+  StoreError,
+} from "./store_error.ts";
 
 const FORMAT = { format: "tunnel-server-state", version: 1 } as const;
 
@@ -52,6 +58,40 @@ export async function checkFormat(
     `Cannot use ${where}: it has format ${String(format.version)}, wanted ` +
       `${FORMAT.version}; was it made by a newer tunnel? Use that one`,
   );
+}
+
+/**
+ * Notices that a directory has lost the state that was seen in it: it was
+ * removed, or is not mounted. What is written there then is in another place,
+ * and in the way when it is back.
+ */
+export class StatePresence {
+  #wasThere = false;
+
+  constructor(private readonly root: string) {
+    this.problem();
+  }
+
+  /** Why it is away now, if it is. */
+  problem(): string | undefined {
+    try {
+      Deno.statSync(`${this.root}/format`);
+      this.#wasThere = true;
+      return undefined;
+    } catch (error) {
+      if (!this.#wasThere) return undefined;
+      return `${this.root}/format cannot be read: ${systemProblem(error)}`;
+    }
+  }
+
+  /** @throws {StoreAwayError} */
+  need(): void {
+    const why = this.problem();
+    if (why === undefined) return;
+    throw new StoreAwayError(
+      `Cannot reach the state directory, so nothing is changed: ${why}`,
+    );
+  }
 }
 
 /** There while the directory is being made, gone when it is complete. */

@@ -8,6 +8,7 @@
  * @module
  */
 
+import { dirname } from "node:path";
 import { removeFile } from "../../platform/files/atomic_file.ts";
 import {
   isSystemError,
@@ -27,6 +28,7 @@ import {
   type PlaceSights,
   type Sight,
 } from "./ephemerals.ts";
+import { StatePresence } from "./directory_content.ts";
 import { StoreError } from "./store_error.ts";
 
 /** What files that are being written begin with. */
@@ -60,8 +62,11 @@ export class DirectoryEphemerals implements EphemeralPlace {
   #queue: Promise<unknown> = Promise.resolve();
   #sights: PlaceSights | undefined;
   #watch: FileWatch | undefined;
+  readonly #presence: StatePresence;
 
-  constructor(private readonly options: DirectoryEphemeralsOptions) {}
+  constructor(private readonly options: DirectoryEphemeralsOptions) {
+    this.#presence = new StatePresence(dirname(options.path));
+  }
 
   /** Settles when no read or write is under way. */
   get idle(): Promise<unknown> {
@@ -126,6 +131,7 @@ export class DirectoryEphemerals implements EphemeralPlace {
   async #replace(path: string, text: string): Promise<void> {
     const { path: folder, instanceId } = this.options;
     const unfinished = `${folder}/${UNFINISHED}${instanceId}`;
+    this.#presence.need();
     await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
     await Deno.writeTextFile(unfinished, text, { mode: 0o600 });
     await Deno.rename(unfinished, path);

@@ -51,16 +51,24 @@ import {
   makeFolder,
   names,
   openForLock,
+  StatePresence,
   unreadable,
 } from "./directory_content.ts";
 import { openText, type SealingKey } from "./sealing.ts";
 import {
   FOLLOWED_FOLDERS,
   type Store,
+  type StoreOutage,
   type StoreTransaction,
   type StoreWatcher,
 } from "./store.ts";
-import { damaged, needRecord, StoreError } from "./store_error.ts";
+import {
+  awayLine,
+  backLine,
+  damaged,
+  needRecord,
+  StoreError,
+} from "./store_error.ts";
 import {
   type CommitOutcome,
   NO_VERSION,
@@ -80,11 +88,17 @@ export const AUTHORITY_ROLES = "ca/roles.json";
  */
 const ATTEMPTS_MAX = 16;
 
+/** How often a server looks whether its state is still there. */
+const LOOK_MS = 5_000;
+
 /** A directory that is complete, and safe for several processes. */
 export class DirectoryStore implements Store {
   readonly mayLag = false;
-  readonly outage = undefined;
   readonly #place: DirectoryPlace;
+  readonly #presence: StatePresence;
+  /** As they were last seen, for when it is away. */
+  readonly #peeked = new Map<string, string>();
+  #outage: StoreOutage | undefined;
   #queue: Promise<unknown> = Promise.resolve();
 
   private constructor(
@@ -92,10 +106,15 @@ export class DirectoryStore implements Store {
     private readonly key: SealingKey | undefined,
   ) {
     this.#place = new DirectoryPlace(root);
+    this.#presence = new StatePresence(root);
   }
 
   get noun(): string {
     return this.#place.noun;
+  }
+
+  get outage(): StoreOutage | undefined {
+    return this.#outage;
   }
 
   get recordBytesMax(): number {
@@ -178,6 +197,7 @@ export class DirectoryStore implements Store {
    */
   exclusively<Result>(change: () => Promise<Result>): Promise<Result> {
     const turn = this.#queue.then(async () => {
+      this.#presence.need();
       using file = await openForLock(this.path("lock"), "");
       return await this.inWords(async () => {
         await file.lock(true);
@@ -215,8 +235,12 @@ export class DirectoryStore implements Store {
 
   peek(key: string): string | undefined {
     try {
-      return Deno.readTextFileSync(this.path(key));
+      const text = Deno.readTextFileSync(this.path(key));
+      this.#peeked.set(key, text);
+      return text;
     } catch (error) {
+      if (this.#presence.problem() !== undefined) return this.#peeked.get(key);
+      this.#peeked.delete(key);
       if (error instanceof Deno.errors.NotFound) return undefined;
       throw damaged(this, key, messageOf(error));
     }
@@ -224,7 +248,7 @@ export class DirectoryStore implements Store {
 
   async read(key: string, secrecy?: "secret"): Promise<string | undefined> {
     const text = textOf(await this.#place.get(key, secrecy));
-    if (text === undefined) return undefined;
+    if (text === undefined) return void this.#presence.need();
     return await openText(this.key, this, key, text);
   }
 
@@ -233,7 +257,9 @@ export class DirectoryStore implements Store {
   }
 
   async list(folder: string, prefix = ""): Promise<readonly string[]> {
-    return [...(await this.#place.list(folder, prefix)).keys()];
+    const found = [...(await this.#place.list(folder, prefix)).keys()];
+    if (found.length === 0) this.#presence.need();
+    return found;
   }
 
   transact<Result>(
@@ -247,12 +273,33 @@ export class DirectoryStore implements Store {
       directories: FOLLOWED_FOLDERS.map((folder) => this.path(folder)),
       timers: systemTimers,
       onEntries: (path, entries) => {
+        this.#notice(watcher);
+        if (this.#outage !== undefined) return;
         const folder = FOLLOWED_FOLDERS.find((it) => this.path(it) === path);
         watcher.onChange(folder!, entries);
       },
       onProblem: (line) => watcher.onProblem(line),
     });
-    return () => watch.close();
+    // No event tells that a directory was unmounted.
+    const looking = setInterval(() => this.#notice(watcher), LOOK_MS);
+    return () => {
+      watch.close();
+      clearInterval(looking);
+    };
+  }
+
+  /** Tells once that it is away, and that it is back. */
+  #notice(watcher: StoreWatcher): void {
+    const outage = this.#outage;
+    const why = this.#presence.problem();
+    if (why !== undefined) {
+      this.#outage ??= { sinceMs: Date.now(), why };
+      if (outage === undefined) watcher.onProblem(awayLine(this, why));
+    } else if (outage !== undefined) {
+      this.#outage = undefined;
+      watcher.onProblem(backLine(this, Date.now() - outage.sinceMs));
+      for (const folder of FOLLOWED_FOLDERS) watcher.onChange(folder);
+    }
   }
 
   close(): Promise<void> {

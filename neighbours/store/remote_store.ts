@@ -31,7 +31,12 @@ import {
   type StoreTransaction,
   type StoreWatcher,
 } from "./store.ts";
-import { StoreAwayError, StoreError } from "./store_error.ts";
+import {
+  awayLine,
+  backLine,
+  StoreAwayError,
+  StoreError,
+} from "./store_error.ts";
 import { ObjectCopy } from "../kubernetes/object_copy.ts";
 import type { KubernetesObject } from "../kubernetes/objects.ts";
 
@@ -294,18 +299,14 @@ export class RemoteStore implements Store {
         if (unlisted.size === 0) this.#isOpen = true;
         if (this.#isOpen) this.#opening.resolve();
         if (sinceMs === undefined) return;
-        const seconds = Math.round((wallClock() - sinceMs) / 1_000);
-        warn(`${this.noun} is back after ${seconds} s, and was read again`);
+        warn(backLine(this, wallClock() - sinceMs));
       },
       problem: (why, isLasting) => {
         const isNew = this.#outage === undefined;
         this.#outage = { sinceMs: this.#outage?.sinceMs ?? wallClock(), why };
         if (isLasting) this.#opening.resolve();
         if (!isNew || !this.#isFollowed) return;
-        warn(
-          `${this.noun} is away: ${why}; known nodes go on, no node joins ` +
-            "and nothing is changed until it is back",
-        );
+        warn(awayLine(this, why));
       },
     };
   }

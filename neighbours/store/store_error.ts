@@ -37,6 +37,18 @@ export class StoreAwayError extends StoreError {
   }
 }
 
+/** One line for the log. */
+export function awayLine({ noun }: Named, why: string): string {
+  return `${noun} is away: ${why}; known nodes go on, no node joins ` +
+    "and nothing is changed until it is back";
+}
+
+/** One line for the log. @param awayMs For how long it was. */
+export function backLine({ noun }: Named, awayMs: number): string {
+  const seconds = Math.round(awayMs / 1_000);
+  return `${noun} is back after ${seconds} s, and was read again`;
+}
+
 /** Logs the problems of a server's state. */
 export function logState(
   log: Pick<Log, "error">,

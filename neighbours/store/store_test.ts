@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { EtcdClient } from "../etcd/client.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { memoryFolder } from "../../tests/support/memory/memory_folder.ts";
@@ -16,6 +16,7 @@ import { KubernetesPlace } from "./kubernetes_place.ts";
 import { RemoteStore } from "./remote_store.ts";
 import type { Place } from "./transaction.ts";
 import { type SealingKey, sealingKey } from "./sealing.ts";
+import { DirectoryEphemerals } from "./directory_ephemerals.ts";
 import { DirectoryStore } from "./directory_store.ts";
 import type { Store } from "./store.ts";
 import { StoreAwayError, StoreError } from "./store_error.ts";
@@ -314,4 +315,51 @@ Deno.test("a change that loses every time is given up, in words", async () => {
     "it has 10001 bytes, at most 10000",
   );
   await engine.close();
+});
+
+Deno.test("a directory that lost its state is away until it is back", async () => {
+  const root = await Deno.makeTempDir();
+  const { state } = await DirectoryStore.openOrCreate(
+    root,
+    (change) => change.put("nodes/a.json", "{}"),
+  );
+  assertEquals(state.peek("nodes/a.json"), "{}");
+  const said: string[] = [];
+  const changed: string[] = [];
+  const stop = state.watch({
+    onChange: (folder, names) => changed.push(`${folder} ${names ?? "any"}`),
+    onProblem: (line) => said.push(line),
+  });
+  await Deno.rename(`${root}/format`, `${root}/elsewhere`);
+  await Deno.remove(`${root}/nodes/a.json`);
+  await eventually("it is away", () => state.outage !== undefined);
+  assertMatch(
+    said[0]!,
+    /^the state directory is away: .*format cannot be read/,
+  );
+  assertEquals(state.peek("nodes/a.json"), "{}", "known nodes go on");
+  assertEquals(changed, [], "what is there now is no change");
+  const inChange = state.transact((change) => change.put("nodes/b.json", ""));
+  await assertRejects(() => inChange, StoreAwayError);
+  await assertRejects(() => state.read("nodes/a.json"), StoreAwayError);
+  await assertRejects(() => state.list("nodes"), StoreAwayError);
+
+  const place = new DirectoryEphemerals({
+    ...{ path: `${root}/peers`, instanceId: "aaaaaaaa" },
+    ...{ timeoutMs: 1_000, timers: systemTimers },
+  });
+  await place.write("agents-00", "it is not known to be a state");
+  await Deno.rename(`${root}/elsewhere`, `${root}/format`);
+  await Deno.writeTextFile(`${root}/nodes/c.json`, "{}");
+  await eventually("it is back", () => state.outage === undefined);
+  assertMatch(said[1]!, /^the state directory is back after /);
+  assertEquals(changed.slice(0, 2), ["nodes any", "ca any"]);
+  assertEquals(state.peek("nodes/a.json"), undefined);
+  stop();
+
+  await place.write("agents-00", "in a state");
+  await Deno.remove(root, { recursive: true });
+  const late = place.write("agents-00", "nowhere");
+  await assertRejects(() => late, StoreAwayError);
+  await assertRejects(() => Deno.stat(root), Deno.errors.NotFound);
 });

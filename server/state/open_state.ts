@@ -248,16 +248,15 @@ function incomplete(store: Store, found: string): StoreError {
   );
 }
 
-// The metrics and events of a remote state: whether it can be reached, and
+// The metrics and events of a state: whether it can be reached, and
 // since when not.
 
-/** Adds what can be seen of it. A directory has no such metrics. */
+/** Adds what can be seen of it. */
 export function watchOutages(
   metrics: MetricRegistry,
   engine: Store,
   nowMs: () => number = Date.now,
 ): void {
-  if (!engine.mayLag) return;
   shownGauge(
     metrics,
     "state_reachable",
