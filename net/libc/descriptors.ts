@@ -1,8 +1,8 @@
 /**
  * Descriptors of this process: copies, their limit, and whether there are any left
- * for a use: callers and targets leave some
- * for links, and those leave some for health and administration, so that a
- * process that is full can still report why.
+ * for a use: listeners of services leave some for callers and targets, these
+ * for links, and those for health and administration, so that a process that is
+ * full can still report why.
  *
  * The kernel gives out the lowest descriptor that is free, so the number of a
  * new one says how many are in use at least.
@@ -13,7 +13,7 @@
 import { openLibc } from "./libc.ts";
 
 /** What a descriptor is for. */
-export type DescriptorUse = "caller" | "link" | "administration";
+export type DescriptorUse = "listener" | "caller" | "link" | "administration";
 
 /**
  * Share of all descriptors that callers and targets leave free, within bounds.
@@ -22,6 +22,17 @@ const CALLERS_LEAVE = { share: 1 / 8, min: 12, max: 1_024 } as const;
 
 /** Share of those that links leave free. */
 const LINKS_LEAVE_SHARE = 1 / 2;
+
+/** The listeners of services leave so many times that: to their callers. */
+const LISTENERS_LEAVE = 2;
+
+/** How many processes have listeners of which their parent holds a copy. */
+let holders = 1;
+
+/** This process is one of `count` workers: their parent must have room, too. */
+export function shareDescriptors(count: number): void {
+  holders = count;
+}
 
 /** A caller takes no more before the next one looks: a socket and a target. */
 const PER_ASK_MAX = 4;
@@ -36,6 +47,9 @@ export const SMALL_LIMIT = 1_024;
 export function descriptorsLeft(use: DescriptorUse, limit: number): number {
   const { share, min, max } = CALLERS_LEAVE;
   const callers = Math.min(max, Math.max(min, Math.floor(limit * share)));
+  if (use === "listener") {
+    return limit - Math.floor((limit - LISTENERS_LEAVE * callers) / holders);
+  }
   if (use === "caller") return callers;
   return use === "link" ? Math.floor(callers * LINKS_LEAVE_SHARE) : 0;
 }
@@ -45,7 +59,9 @@ let unchecked = 0;
 
 /** Whether `use` may have another descriptor, or keep the one it just got. */
 export function mayTakeDescriptor(use: DescriptorUse): boolean {
-  if (use === "administration" || unchecked-- > 0) return true;
+  if (use === "administration") return true;
+  // Listeners are rarely opened, and leave more than what was counted.
+  if (use !== "listener" && unchecked-- > 0) return true;
   const limit = descriptorLimit();
   const free = freeDescriptors(limit);
   if (limit === undefined || free === undefined) return true;

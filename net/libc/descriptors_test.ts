@@ -1,14 +1,21 @@
 import { assert, assertEquals } from "@std/assert";
-import { copyDescriptor, descriptorsLeft } from "./descriptors.ts";
+import {
+  copyDescriptor,
+  descriptorsLeft,
+  shareDescriptors,
+} from "./descriptors.ts";
 import { openLibc } from "./libc.ts";
 
-Deno.test("callers leave descriptors to links, and those to health", () => {
+Deno.test("listeners leave descriptors to callers, those to links, and those to health", () => {
   const left = (limit: number) =>
-    (["caller", "link", "administration"] as const)
+    (["listener", "caller", "link", "administration"] as const)
       .map((use) => descriptorsLeft(use, limit));
-  assertEquals(left(64), [12, 6, 0]);
-  assertEquals(left(256), [32, 16, 0]);
-  assertEquals(left(1_048_576), [1_024, 512, 0]);
+  assertEquals(left(64), [24, 12, 6, 0]);
+  assertEquals(left(256), [64, 32, 16, 0]);
+  assertEquals(left(1_048_576), [2_048, 1_024, 512, 0]);
+  shareDescriptors(2);
+  assertEquals(left(256), [160, 32, 16, 0]);
+  shareDescriptors(1);
 });
 
 Deno.test({

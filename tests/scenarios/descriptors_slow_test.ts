@@ -7,7 +7,13 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
+import { askEcho } from "../support/peers/steady_requests.ts";
+import { freePort } from "../support/program/ports.ts";
+import { ourCommand } from "../support/program/tunnel.ts";
+import { Workspace } from "../support/program/workspace.ts";
+import { Processes } from "../support/rigs/processes.ts";
 import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
+import { workersOf } from "../support/rigs/workers.ts";
 
 /**
  * That a new conduit reaches its target. Which of the target's connections is
@@ -105,5 +111,33 @@ for (const limit of [64, 256]) {
     first.caller.send("still here");
     await first.target.received(10);
     for (const conn of crowd) conn.close();
+  });
+}
+
+for (const workers of [1, 2]) {
+  Deno.test(`a proxy of more ports than descriptors serves what fits, with ${workers} of it`, async () => {
+    await using rig = new Processes(await Workspace.make());
+    const config = rig.workspace.path("services.json");
+    const endpoints = [{ address: "127.0.0.1", port: rig.echo() }];
+    const services = Array.from({ length: 300 }, (_, at) => ({
+      name: `s${at}`,
+      ports: [{ port: 20_000 + at }],
+      endpoints,
+    }));
+    await Deno.writeTextFile(config, JSON.stringify({ services }));
+    const admin = freePort();
+    const proxy = rig.launch("proxy", [
+      ...["sh", "-c", 'ulimit -n 200; exec "$@"', "sh"],
+      ...ourCommand("proxy", `--config=${config}`, `--admin-port=${admin}`),
+      `--workers=${workers}`,
+    ]);
+    await proxy.untilReady(`http://127.0.0.1:${admin}/healthz`);
+    if (workers > 1) await workersOf(proxy);
+    await proxy.untilPrinted(/: too many open files; trying again/);
+    const [, port] = await proxy.untilPrinted(/is served on \S+:(\d+)/);
+    const ask = askEcho(Number(port));
+    await ask();
+    proxy.signal("SIGTERM");
+    assertEquals((await proxy.ended).code, 0);
   });
 }

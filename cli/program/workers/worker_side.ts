@@ -12,7 +12,7 @@ import {
   socketStore,
 } from "../../../net/bind/socket_store.ts";
 import { hear, PacketChannel } from "../../../net/handover/packet_channel.ts";
-import { closeAll } from "../../../net/libc/descriptors.ts";
+import { closeAll, shareDescriptors } from "../../../net/libc/descriptors.ts";
 import { packetSocketOf } from "../../../net/handover/socket_pair.ts";
 import {
   guarded,
@@ -87,6 +87,7 @@ class Worker {
       group.tells?.(request, peer) ?? plain(503, "it is starting")
     );
     this.#share();
+    shareDescriptors(role.count);
     // It may be told to end before it is up.
     for (const signal of SIGNALS) PARENTS.addSignalListener(signal, ignore);
     hear(

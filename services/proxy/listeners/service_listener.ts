@@ -15,7 +15,12 @@ import {
   unawaited,
 } from "../../../platform/errors/internal_errors.ts";
 import type { Protocol } from "../../catalog/model/model.ts";
-import { ListenError } from "../../../net/bind/listen_error.ts";
+import { ListenError, listenError } from "../../../net/bind/listen_error.ts";
+import { keyOfAddress } from "../../../net/bind/socket_key.ts";
+import { socketStore } from "../../../net/bind/socket_store.ts";
+import { mayTakeDescriptor } from "../../../net/libc/descriptors.ts";
+import { Errno, systemError } from "../../../net/libc/system_error.ts";
+import { hostPort } from "../../../proto/peer/host_port.ts";
 import type { ListenAddress } from "../../../net/listen/listeners.ts";
 import { Backoff } from "../../../proto/sync/backoff.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
@@ -139,6 +144,12 @@ export class ServiceListener {
     }
     let opening: Promise<PortListener> | PortListener;
     try {
+      const key = keyOfAddress(protocol, at);
+      const isBound = key !== undefined && socketStore()?.has(key) === true;
+      if (!isBound && !mayTakeDescriptor("listener")) {
+        const address = hostPort(at.hostname, at.port);
+        throw listenError(address, systemError(Errno.EMFILE));
+      }
       opening = this.options.open(at);
     } catch (error) {
       return this.#onFailure(error);
