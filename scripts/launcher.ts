@@ -15,7 +15,12 @@
  */
 
 import type { Command } from "../cli/program/command.ts";
-import { RIGHTS, type Rights, RUNS_PROGRAMS } from "../cli/program/rights.ts";
+import {
+  RELOADING,
+  RIGHTS,
+  type Rights,
+  RUNS_PROGRAMS,
+} from "../cli/program/rights.ts";
 
 /** A file that the script carries, compressed with gzip. */
 export interface CarriedFile {
@@ -261,6 +266,10 @@ fail() { echo "tunnel: $1" >&2; exit 1; }
   fail "Cannot run on $(uname -sm): this file is for ${machine}; take the other one"
 
 ${needs(system)}
+# A working directory that was removed: neither this shell nor the runtime can name it.
+[ -n "$(pwd -P 2>/dev/null)" ] || cd /
+# What reads files again on SIGHUP does not end by it before it can.
+case \${1:-} in ${RELOADING.join("|")}) trap '' HUP ;; esac
 
 ${
     installed === undefined

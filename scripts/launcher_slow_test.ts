@@ -1,6 +1,6 @@
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { allCommands } from "../cli/commands.ts";
-import { RIGHTS, type Rights } from "../cli/program/rights.ts";
+import { RELOADING, RIGHTS, type Rights } from "../cli/program/rights.ts";
 import { runToEnd } from "../tests/support/program/run.ts";
 import {
   type CarriedFile,
@@ -122,7 +122,8 @@ case $* in *--allow-write=*)
   mkdir -p "$last"; printf %s "${ENTRY}" >"$last/main.js"
   ls "\${last%/*}" | grep -e -01 -e -02; exit 0 ;;
 esac
-echo "ran \${0%/*} $*"
+[ -z "\${HANGS_UP:-}" ] || kill -HUP $$
+echo "ran \${0%/*} $* in $(pwd)"
 `;
 
 async function carried(
@@ -177,8 +178,12 @@ class Packaged implements AsyncDisposable {
   }
 
   /** Runs it after `words` of the shell, in which `$F` is its folder. */
-  async run(words = "", prefix: readonly string[] = []): Promise<Launched> {
-    const shell = ["sh", "-c", `${words} exec "$F/tunnel" version`];
+  async run(
+    words = "",
+    prefix: readonly string[] = [],
+    command = "version",
+  ): Promise<Launched> {
+    const shell = ["sh", "-c", `${words} exec "$F/tunnel" ${command}`];
     const { code, stdout, stderr } = await runToEnd([...prefix, ...shell], {
       clearEnv: true,
       env: {
@@ -245,6 +250,24 @@ Deno.test("what the runtime cannot do without is said in a sentence", async () =
   );
   // The soft limit is raised by the runtime.
   assertEquals((await packaged.run("ulimit -S -n 16;")).code, 0);
+});
+
+Deno.test("in a folder that is gone the program runs in another one", async () => {
+  await using packaged = await Packaged.make();
+  const { code, said } = await packaged.run(
+    "mkdir $F/gone; cd $F/gone; rmdir $F/gone;",
+  );
+  assertEquals(code, 0);
+  assertMatch(said, /^ran .* in \/$/m);
+});
+
+Deno.test("SIGHUP ends only what does not read files again", async () => {
+  await using packaged = await Packaged.make();
+  const words = "HANGS_UP=1; export HANGS_UP;";
+  for (const command of RELOADING) {
+    assertStringIncludes((await packaged.run(words, [], command)).said, "ran ");
+  }
+  assertEquals(await packaged.run(words), { code: 129, said: "" });
 });
 
 Deno.test("a folder that will not do is passed over, with its reason", async () => {

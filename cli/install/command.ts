@@ -24,6 +24,7 @@ import {
   refuseOperands,
 } from "../program/command.ts";
 import { failure } from "../program/exit_codes.ts";
+import { OWN_FILE } from "../program/rights.ts";
 import {
   type Kind,
   KINDS,
@@ -36,9 +37,6 @@ import {
   unitsOf,
   USERS,
 } from "./units.ts";
-
-/** What the launcher says it is, `scripts/launcher.ts`. */
-const OWN_FILE = "_TUNNEL_FILE";
 
 /** How long connections may take to end, by program. */
 const DRAINS = new Set(["drain-timeout", "graceful-shutdown-timeout"]);

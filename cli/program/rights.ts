@@ -59,16 +59,27 @@ export const RUNS_PROGRAMS = {
   ],
 } as const;
 
+/** Commands that read their files again on SIGHUP, and never end by it. */
+export const RELOADING: readonly string[] = [
+  ...["server", "agent", "proxy", "yurttunnel-agent"],
+];
+
 /**
  * A small nursery: buffers are pooled and garbage is rare, so a large one only
  * costs memory. And the collector at hand, for `net/libc/memory_relief.ts`.
  */
 export const V8_FLAGS = "--v8-flags=--max-semi-space-size=2,--expose-gc";
 
+/** The packaged file that this came out of, as `scripts/launcher.ts` says it. */
+export const OWN_FILE = "_TUNNEL_FILE";
+
 /** Program and first words; a subcommand follows. */
 export function selfCommand(): readonly [string, ...string[]] {
   const program = Deno.execPath();
   if (Deno.build.standalone) return [program];
+  const file = Deno.env.get(OWN_FILE);
+  // Somebody has emptied the folder that it was unpacked into: once more.
+  if (file && !isThere(program, new URL(Deno.mainModule))) return [file];
   // From source the project's import map is needed; a bundle needs none, and
   // must not use one that happens to be in a folder above it.
   const isBundle = Deno.mainModule.endsWith(".js");
@@ -82,4 +93,12 @@ export function selfCommand(): readonly [string, ...string[]] {
     ...RIGHTS.programs,
     Deno.mainModule,
   ];
+}
+
+function isThere(...files: readonly (string | URL)[]): boolean {
+  try {
+    return files.every((file) => Deno.statSync(file).isFile);
+  } catch {
+    return false;
+  }
 }

@@ -3,6 +3,7 @@
  */
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { programWords } from "../support/program/program.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
 import { workersOf } from "../support/rigs/workers.ts";
 import { eventually } from "../support/watch/patience.ts";
@@ -65,6 +66,44 @@ Deno.test("a frozen worker costs new callers nothing once it is found out", asyn
     Deno.kill(second!, "SIGCONT");
   }
   await server.untilPrinted(/worker 1 answers again/);
+});
+
+Deno.test({
+  name: "a worker is started again when nothing is left of what was unpacked",
+  // From source nothing is.
+  ignore: programWords().length > 1,
+  async fn() {
+    await using stage = await ServerStage.open();
+    const [cache, file] = ["cache", "tunnel"].map((name) =>
+      stage.workspace.path(name)
+    ) as [string, string];
+    const [program, ...words] = stage.server.command(TWO);
+    await Deno.symlink(program!, file);
+    const server = stage.server.run([
+      ...["env", `TUNNEL_CACHE_DIR=${cache}`, file],
+      ...words,
+    ]);
+    const [first, second] = await workersOf(server);
+    await Deno.remove(cache, { recursive: true });
+    await Deno.remove(file);
+    Deno.kill(second!, "SIGKILL");
+    await server.untilPrinted(/worker 1 cannot be started: .*; trying again/);
+    await Deno.symlink(program!, file);
+    await server.untilPrinted(/worker 1 runs again/);
+    assertEquals((await server.logTail()).includes(`process ${first}`), false);
+  },
+});
+
+Deno.test("SIGHUP while the second worker starts ends no program", async () => {
+  await using stage = await ServerStage.open();
+  const server = stage.start(TWO);
+  await server.untilPrinted(/server started/);
+  const hangUps = setInterval(() => server.signal("SIGHUP"), 5);
+  try {
+    await workersOf(server);
+  } finally {
+    clearInterval(hangUps);
+  }
 });
 
 Deno.test("what keeps the first worker from starting is said once, with its exit code", async () => {

@@ -19,10 +19,8 @@ import type {
   BoundListener,
   ListenAddress,
 } from "../../../net/listen/listeners.ts";
-import {
-  guarded,
-  unawaited,
-} from "../../../platform/errors/internal_errors.ts";
+import { messageOf } from "../../../platform/errors/error_code.ts";
+import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { atMost } from "../../../platform/time/deadline.ts";
 import { YOUNG_MS } from "../../../platform/time/supervise.ts";
 import { Backoff } from "../../../proto/sync/backoff.ts";
@@ -141,6 +139,9 @@ export class WorkerGroup implements Replaceable {
     group.finished.catch(() => {});
     const given = group.#given();
     const first = group.#start(0, given[0]!, true);
+    // It ignores SIGHUP as this process did until now; those that follow may be
+    // ended by it, and are replaced.
+    Deno.addSignalListener("SIGHUP", () => {});
     await first.worker.started;
     if (!first.worker.isUp) {
       close(given.slice(1).flat());
@@ -395,22 +396,37 @@ export class WorkerGroup implements Replaceable {
     const waitMs = place.youngDeaths === 0 ? 0 : backoff.nextMs();
     if (waitMs === 0) backoff.reset();
     this.#restarts++;
-    const { log, timers } = this.program;
-    log.error(
+    this.program.log.error(
       `worker ${worker.index} (process ${worker.pid}) has ended ` +
         `(${wordsOf(status)}): the connections that it carried are lost; ` +
         "another one takes its place",
       { code: "TUN908", worker: worker.index },
     );
     this.#help(place, worker.socketsOf("tcp"));
-    const sockets = worker.takeSockets();
+    this.#startAgain(place, worker.takeSockets(), waitMs);
+  }
+
+  /** As long as no process can be started, others serve in its place. */
+  #startAgain(
+    place: Place,
+    sockets: readonly WaitingSocket[],
+    waitMs: number,
+  ): void {
+    const { log, timers } = this.program;
+    const { backoff, worker: { index } } = place;
     timers.after(waitMs, () => {
       if (this.isDraining) return close(sockets);
-      guarded("task", () => {
-        const next = this.#start(worker.index, sockets, false);
-        next.helper = place.helper;
-        unawaited("task", this.#startedAgain(next));
-      }, () => this.#fail(ExitCode.FAILURE, true));
+      let next: Place;
+      try {
+        next = this.#start(index, sockets, false);
+      } catch (error) {
+        const reason = `worker ${index} cannot be started: ${messageOf(error)}`;
+        const code = "TUN908";
+        log.error(`${reason}; trying again`, { code, worker: index });
+        return this.#startAgain(place, sockets, backoff.nextMs());
+      }
+      next.helper = place.helper;
+      unawaited("task", this.#startedAgain(next));
     });
   }
 

@@ -21,7 +21,7 @@ import type {
 import { atMost } from "../../../platform/time/deadline.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { HandoverFields } from "../../../net/handover/packet_socket.ts";
-import { selfCommand } from "../rights.ts";
+import { OWN_FILE, selfCommand } from "../rights.ts";
 import { askOver } from "./channel_http.ts";
 import {
   type Order,
@@ -414,7 +414,8 @@ function spawn(argv: readonly string[], role: WorkerRole): Deno.ChildProcess {
   const [program, ...words] = selfCommand();
   return new Deno.Command(program, {
     args: [...words, ...argv],
-    env: workerEnvironment(role),
+    // It comes from no launcher, which would ignore SIGHUP for it.
+    env: { ...workerEnvironment(role), [OWN_FILE]: "" },
     stdin: "null",
     stdout: "inherit",
     stderr: "inherit",
