@@ -11,7 +11,7 @@ import { withCode } from "../proto/codes/codes.ts";
 import { asFaultOfOurs } from "../platform/errors/missing_right.ts";
 import type { CommandContext } from "./program/command.ts";
 import { allCommands, COMMANDS, GROUPS } from "./commands.ts";
-import { EXIT_CODES, ExitCode } from "./program/exit_codes.ts";
+import { CommandFailure, EXIT_CODES, ExitCode } from "./program/exit_codes.ts";
 import { UsageError } from "./flags/usage_error.ts";
 import { SOCKETS, TLS } from "../net/libc/choices.ts";
 import { didYouMean, editDistance } from "../platform/text/nearest.ts";
@@ -53,10 +53,11 @@ export async function run(asked: CommandContext): Promise<ExitCode> {
     );
     return await command.run({ ...context, argv });
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
+    const isUsage = error instanceof UsageError;
+    if (!isUsage && !(error instanceof CommandFailure)) throw error;
     const coded = withCode(error.message, error.tunnelCode);
     context.printError(`tunnel: ${coded}\n`);
-    return ExitCode.USAGE;
+    return isUsage ? ExitCode.USAGE : error.code;
   }
 }
 

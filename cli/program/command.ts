@@ -135,12 +135,12 @@ export function defineCommand<T extends FlagTable>(
       return [...read, ...problemsOf(rules)];
     },
     async run(context) {
-      if (wantsHelp(context.argv)) {
-        context.print(help(context.argv.includes("--all")));
-        return ExitCode.OK;
-      }
       let level = 0;
       try {
+        if (wantsHelp(context.argv)) {
+          context.print(help(context.argv.includes("--all")));
+          return ExitCode.OK;
+        }
         const { form, argv } = Object.hasOwn(flags, "version")
           ? { form: undefined, argv: context.argv }
           : takeVersion(context.argv);

@@ -1,4 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { runToEnd } from "../../tests/support/program/run.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
@@ -54,3 +55,49 @@ Deno.test("a command that is to live goes on, and says so", async () => {
   assertMatch(said, /a value that is no error was thrown: null/);
   assertMatch(said, /\nstill here\n$/);
 });
+
+/** Runs the program from source, behind `shell`, in which `$@` are its words. */
+async function runMain(
+  program: string,
+  shell: string,
+  ...words: readonly string[]
+): Promise<[number, string]> {
+  const config = `--config=${ROOT}deno.json`;
+  const command = [Deno.execPath(), "eval", config, program, ...words];
+  const { code, stderr } = await runToEnd(
+    ["sh", "-c", shell, "sh", ...command],
+    {
+      env: { NO_COLOR: "1" },
+    },
+  );
+  return [code, stderr];
+}
+
+const MAIN = `import { main } from "${ROOT}main.ts"; await main();`;
+
+for (const words of [["help"], ["help", "server", "--all"], ["status", "-h"]]) {
+  Deno.test(`a full disk behind standard output is named: ${words.join(" ")}`, {
+    ignore: Deno.build.os !== "linux",
+  }, async () => {
+    const [code, said] = await runMain(MAIN, '"$@" >/dev/full', ...words);
+    assertEquals(code, 1);
+    assertMatch(
+      said,
+      /^tunnel[a-z ]*: Cannot write to standard output: [^\n]+ \[TUN119\]\n$/,
+    );
+  });
+}
+
+Deno.test(
+  "SIGHUP before a command is loaded does not end what reads files again",
+  {
+    ignore: Deno.build.os === "windows",
+  },
+  async () => {
+    const hungUp = `import { main } from "${ROOT}main.ts";
+    const ended = main(); Deno.kill(Deno.pid, "SIGHUP"); await ended;`;
+    const shell = 'unset _TUNNEL_FILE; "$@"';
+    assertEquals(await runMain(hungUp, shell, "server", "--version"), [0, ""]);
+    assertEquals((await runMain(hungUp, shell, "status", "--version"))[0], 129);
+  },
+);

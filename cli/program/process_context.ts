@@ -9,9 +9,10 @@
 
 import type { CommandContext } from "./command.ts";
 import { hasInternalErrorListener } from "../../platform/errors/internal_errors.ts";
+import { messageOf } from "../../platform/errors/error_code.ts";
 import { asFaultOfOurs } from "../../platform/errors/missing_right.ts";
 import type { Log } from "../../platform/log/log.ts";
-import { ExitCode } from "./exit_codes.ts";
+import { ExitCode, failure } from "./exit_codes.ts";
 
 const ENCODER = new TextEncoder();
 
@@ -50,8 +51,9 @@ function writeAll(
     }
   } catch (error) {
     // `tunnel help | head` closes the pipe early, and reads nothing more.
-    if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
-    return false;
+    if (error instanceof Deno.errors.BrokenPipe) return false;
+    if (stream !== Deno.stdout) throw error;
+    throw failure(`Cannot write to standard output: ${messageOf(error)}`);
   }
   return true;
 }
