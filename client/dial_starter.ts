@@ -54,6 +54,8 @@ export interface DialStarter {
    * @returns Whether it has sent anything since.
    */
   suspect?(): () => boolean;
+  /** No server has said anything at all: it is not the target that is silent. */
+  readonly isUnheard?: boolean;
   close(): void;
 }
 

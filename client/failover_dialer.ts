@@ -83,6 +83,10 @@ export class FailoverDialer implements DialStarter {
     return going.run(signal);
   }
 
+  get isUnheard(): boolean {
+    return this.servers.every(({ starter }) => starter.isUnheard === true);
+  }
+
   close(): void {
     for (const { starter } of this.servers) starter.close();
   }

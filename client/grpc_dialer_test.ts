@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import type { DialHandler } from "../proto/link/dial_handler.ts";
 import { DialError, type DialTarget } from "../proto/peer/dial_error.ts";
 import { GrpcError, StatusCode } from "../proto/grpc/status.ts";
@@ -6,6 +6,7 @@ import type { Metadata } from "../proto/grpc/metadata.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { ConduitProbe } from "../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
+import { inMemoryFolder } from "../tests/support/memory/memory_folder.ts";
 import { MemoryConduit } from "../tests/support/memory/memory_conduit.ts";
 import { ProxyFrontend } from "../tests/support/peers/proxy_frontend.ts";
 import { TunnelDialError } from "./dial_error.ts";
@@ -41,7 +42,10 @@ class Targets {
   }
 }
 
-function open(frontend: ProxyFrontend, timers?: Timers): TunnelDialer {
+function open(
+  frontend: Pick<ProxyFrontend, "path">,
+  timers?: Timers,
+): TunnelDialer {
   const address = { kind: "unix", path: frontend.path } as const;
   return openDialer({ kind: "tunnel", protocol: "grpc", address }, timers);
 }
@@ -272,11 +276,14 @@ Deno.test("a dial that takes too long is taken back at the server", async () => 
   const timers = new FakeTimers();
   const asked = Promise.withResolvers<void>();
   const cancelled = Promise.withResolvers<void>();
-  await using frontend = new ProxyFrontend(() => {
-    asked.resolve();
+  let dials = 0;
+  await using frontend = new ProxyFrontend((_target, answer) => {
+    if (dials++ === 0) answer.failed(new DialError("endpoint", "not yet"));
+    else asked.resolve();
     return { cancel: () => cancelled.resolve() };
   });
   const dialer = open(frontend, timers);
+  await assertRejects(() => dialer.dial({ target: TARGET }), TunnelDialError);
   const dialing = dialer.dial({ target: TARGET, timeoutMs: 5_000 });
   await asked.promise;
   timers.advance(5_000);
@@ -289,6 +296,22 @@ Deno.test("a dial that takes too long is taken back at the server", async () => 
   await cancelled.promise;
   dialer.close();
 });
+
+Deno.test("a server that has never said anything is not taken for its target", () =>
+  inMemoryFolder(async (folder) => {
+    const timers = new FakeTimers();
+    const path = `${folder}/frontend.sock`;
+    using listener = Deno.listen({ transport: "unix", path });
+    const dialer = open({ path }, timers);
+    const dialing = dialer.dial({ target: TARGET, timeoutMs: 5_000 });
+    using connection = await listener.accept();
+    await connection.read(new Uint8Array(1));
+    timers.advance(5_000);
+    const error = await assertRejects(() => dialing, TunnelDialError);
+    assertEquals([error.reason, error.tunnelCode], ["timeout", "TUN421"]);
+    assertStringIncludes(error.message, "tunnel doctor server");
+    dialer.close();
+  }));
 
 Deno.test("a dial that its caller gives up is taken back at the server", async () => {
   const asked = Promise.withResolvers<void>();

@@ -189,11 +189,16 @@ async function dialWithin(
   const facts = { id, target, node };
   const span = dialSpan("tunnel dial", facts, dial.trace, "client");
   const trace = span?.context ?? dial.trace;
-  const late = () =>
-    new TunnelDialError(
-      "timeout",
-      `no answer within ${timeoutMs / 1000} s (${route})`,
-    );
+  const late = () => {
+    const words = `no answer within ${timeoutMs / 1000} s (${route})`;
+    if (starter.isUnheard !== true) {
+      return new TunnelDialError("timeout", words);
+    }
+    const message = `the server says nothing: ${words}; run ` +
+      "`tunnel doctor server` on its machine";
+    const silence = new DialError("timeout", message, { code: "TUN421" });
+    return toTunnelDialError(silence);
+  };
   const givenUp = () => new TunnelDialError("context", "the caller gave up");
   try {
     const conduit = await withDeadline(

@@ -130,6 +130,11 @@ export class Channel {
     return () => heard.some((isHeard) => isHeard());
   }
 
+  /** No server has sent a frame on any connection. */
+  get isUnheard(): boolean {
+    return ![...this.#open].some(({ hasAnswered }) => hasAnswered);
+  }
+
   /**
    * No new calls; those that run go on.
    *

@@ -5,7 +5,9 @@
  * @module
  */
 
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { TunnelDialError } from "../../client/dial_error.ts";
+import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { CertificatePair } from "../support/certificates/throwaway_ca.ts";
 import { certificates } from "../support/certificates/certificates.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
@@ -180,4 +182,29 @@ Deno.test("plain bytes to a TLS frontend are named, and counted", async () => {
   await tunnel.log.until(/Cannot accept TLS from .*does not speak TLS/);
   await readToEnd(conn).catch(() => {});
   assertEquals(await tunnel.metric(REFUSED_CALLERS), 1);
+});
+
+Deno.test("a caller of another CA learns that its certificate was refused", async () => {
+  await using files = await Tunnel.open();
+  const { frontend } = await files.serverOptions({ frontend: "tcp" });
+  await using tunnel = await Tunnel.open({ server: { frontend } });
+  const { ca, otherClient } = await certificates();
+  const tls = {
+    caFile: await tunnel.file(ca),
+    certFile: await tunnel.file(otherClient.cert),
+    keyFile: await tunnel.file(otherClient.key),
+  };
+  const port = portOf(tunnel.server.addresses.frontend);
+  const dialer = openDialer({
+    kind: "tunnel",
+    protocol: "grpc",
+    address: { kind: "tcp", host: "127.0.0.1", port, tls },
+  });
+  const target = { protocol: "tcp", address: tunnel.target.address };
+  const error = await assertRejects(
+    () => dialer.dial({ target }),
+    TunnelDialError,
+  );
+  assertEquals([error.reason, error.tunnelCode], ["tunnelclosed", "TUN206"]);
+  dialer.close();
 });
