@@ -101,6 +101,11 @@ export class AccessLog implements AccessRecorder {
     return options && new AccessLog(options, environment);
   }
 
+  /** See {@linkcode AuditLog.problem}. */
+  get problem(): string | undefined {
+    return this.#writer.problem;
+  }
+
   /**
    * By chance, and not by the id: callers choose ids, and must not be able to
    * hide a connection.

@@ -107,6 +107,14 @@ export class AuditLog {
     return this.#dropped;
   }
 
+  /** One sentence, while it cannot be written. */
+  get problem(): string | undefined {
+    if (this.#problem === "") return undefined;
+    return `Cannot write the ${this.#tools.what} ${this.options.path}: ` +
+      `${this.#problem}; connections go on, lines wait in memory, and what ` +
+      "finds no room is dropped";
+  }
+
   /** Lines that are in the file. */
   get written(): number {
     return this.#written;
@@ -285,13 +293,7 @@ export class AuditLog {
   #failed(error: unknown): void {
     const isFirst = this.#problem === "";
     this.#problem = messageOf(error);
-    if (!isFirst) return;
-    this.#tools.log.error(
-      `Cannot write the ${this.#tools.what} ${this.options.path}: ${this.#problem}; ` +
-        "connections go on, lines wait in memory, and what finds no room is " +
-        "dropped",
-      { code: "TUN905" },
-    );
+    if (isFirst) this.#tools.log.error(this.problem!, { code: "TUN905" });
   }
 
   #recovered(): void {

@@ -1,4 +1,10 @@
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertThrows,
+} from "@std/assert";
 import { FakeTimers } from "../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../tests/support/watch/recorded_log.ts";
 import { settled } from "../tests/support/memory/conduit_probe.ts";
@@ -139,12 +145,14 @@ Deno.test("a full disk is logged once, costs no line that fits into memory, and 
     s.log.matching(/^Cannot write the audit log a\.log: No space/).length,
     1,
   );
+  assertMatch(s.audit.problem!, /^Cannot write the audit log a\.log: No space/);
   s.files.room = Infinity;
   s.audit.write(json({ n: 10 }));
   await s.flush(AUDIT_RETRY_MS);
   const numbers = s.text().trim().split("\n").map((line) => JSON.parse(line).n);
   assertEquals(numbers, Array.from({ length: 11 }, (_, n) => n));
   assertEquals(s.log.matching(/can be written again/).length, 1);
+  assertEquals(s.audit.problem, undefined);
   assertEquals(s.audit.dropped, 0);
 });
 

@@ -26,6 +26,7 @@ import {
   hundredth,
   programInfo,
   SEVERITY_RANK,
+  shortageWarnings,
   slipWarnings,
   sourceWarnings,
   trafficOf,
@@ -230,8 +231,10 @@ export function linkWarnings(
 ): readonly Warning[] {
   return failing.flatMap((trouble): Warning[] => {
     const { address, sinceMs, failures, problem } = trouble;
-    if (failures === 0 || nowMs - sinceMs < OUTAGE_MS) return [];
-    const why = problem?.slice(0, PROBLEM_LENGTH_MAX) ?? "no answer";
+    const isShort = failures === 0 || nowMs - sinceMs < OUTAGE_MS;
+    if (held.length > 0 && isShort) return [];
+    const why = problem?.slice(0, PROBLEM_LENGTH_MAX) ??
+      "it has not answered yet";
     return [{
       code: code(held.length === 0 ? "TUN402" : "TUN401"),
       severity: held.length === 0 ? "error" : "warning",
@@ -278,6 +281,7 @@ function statusAnswer(facts: NodeFacts): StatusAnswer {
     warnings: [
       ...facts.warnings(),
       ...sourceWarnings(parts.sources),
+      ...shortageWarnings(facts.events),
       ...slipWarnings(),
     ].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]),
     traffic: trafficOf(conduits, conduits.dials.size),

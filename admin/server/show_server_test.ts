@@ -1,4 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { WatchedFiles } from "../../net/tls/trust/watched_files.ts";
+import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import {
@@ -128,6 +130,32 @@ scene("what was decided, and what is over, needs no attention", async (rig) => {
   refuse("TUN307", 1);
   assertEquals((await warned(rig)).length, 2);
 });
+
+scene(
+  "what is short, cannot be written or ends needs attention",
+  async (rig, timers) => {
+    rig.unlink(rig.link("edge-2"), "done");
+    rig.link("edge-1");
+    rig.link("edge-2");
+    rig.events.note("warning", "Refusing connections on :1", {
+      code: "TUN513",
+    });
+    const metrics = new MetricRegistry();
+    const tools = { log: rig.log, timers, metrics, prefix: "other_" };
+    const { program } = rig.facts;
+    Object.assign(rig.facts, {
+      files: new WatchedFiles(tools, () => ["Cannot write a: full", undefined]),
+      program: () => ({ ...program(), isDraining: true, isReady: false }),
+      problem: () => "the server is stopping",
+    });
+    assertEquals(await warned(rig), [
+      "error TUN905: Cannot write a: full",
+      "warning TUN513: Refusing connections on :1",
+      "notice undefined: This server is stopping: connections go on, callers " +
+      "are served, and agents and callers are sent elsewhere",
+    ]);
+  },
+);
 
 scene("of many offline nodes the last to go are named", async (rig) => {
   rig.link("edge-1");

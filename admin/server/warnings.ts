@@ -8,7 +8,9 @@
 import {
   code,
   fileWarnings,
+  LATELY_MS,
   SEVERITY_RANK,
+  shortageWarnings,
   slipWarnings,
   sourceWarnings,
 } from "../../net/admin/own_facts.ts";
@@ -54,18 +56,22 @@ export function warningsOf(
     ...refusedPeers(facts),
     ...nodeWarnings(facts, view),
     ...authorityWarning(facts, view),
+    ...shortageWarnings(facts.events),
     ...slipWarnings(),
   ].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]);
 }
-
-/** A limit that was reached so lately is worth a warning. */
-const LIMIT_MS = 600_000;
 
 /** What the server says of itself as a whole. */
 function* ownWarnings(parts: ServerParts): Iterable<Warning> {
   const { allowsAnonymous, conduits, timers } = parts;
   const problem = parts.problem();
-  if (problem !== undefined) {
+  if (parts.program().isDraining) {
+    yield {
+      severity: "notice",
+      message: "This server is stopping: connections go on, callers are " +
+        "served, and agents and callers are sent elsewhere",
+    };
+  } else if (problem !== undefined) {
     yield {
       code: code("TUN501"),
       severity: "error",
@@ -75,7 +81,7 @@ function* ownWarnings(parts: ServerParts): Iterable<Warning> {
   }
   const nowMs = timers.now();
   for (const { limit, scope, atMs, times } of parts.reachedLimits()) {
-    if (nowMs - atMs > LIMIT_MS) continue;
+    if (nowMs - atMs > LATELY_MS) continue;
     yield {
       code: code("TUN409"),
       severity: "warning",

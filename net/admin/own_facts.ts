@@ -14,6 +14,7 @@ import type {
   Traffic,
   Warning,
 } from "../../proto/admin/status_answer.ts";
+import type { RecentEvents } from "../../platform/log/recent_events.ts";
 import { cpuSeconds } from "../../platform/metrics/process_metrics.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
@@ -98,7 +99,13 @@ export function* fileWarnings(notes: readonly string[]): Iterable<Warning> {
     const isExpiry = isExpired || / expires in /.test(note);
     yield {
       code: code(
-        isExpiry ? "TUN202" : note.startsWith("policy:") ? "TUN124" : "TUN203",
+        isExpiry
+          ? "TUN202"
+          : note.startsWith("policy:")
+          ? "TUN124"
+          : note.startsWith("Cannot write")
+          ? "TUN905"
+          : "TUN203",
       ),
       severity: isExpiry && !isExpired ? "warning" : "error",
       message: note,
@@ -132,6 +139,19 @@ export function* sourceWarnings(
           ? "its last state stays in use"
           : "none of its services is served until it has answered"),
     };
+  }
+}
+
+/** What was short so lately is worth a warning. */
+export const LATELY_MS = 600_000;
+
+/** Connections that were refused for want of descriptors, as the log says. */
+export function* shortageWarnings(events: RecentEvents): Iterable<Warning> {
+  for (
+    const { event, since } of events.repeated("warning", Date.now() - LATELY_MS)
+  ) {
+    const { code, message } = event;
+    if (code === "TUN513") yield { code, severity: "warning", message, since };
   }
 }
 

@@ -94,7 +94,10 @@ export class Program implements NamedTools {
 
   /** Files that are read again when they change; made when it has any. */
   get files(): WatchedFiles {
-    return this.#files ??= new WatchedFiles(this);
+    return this.#files ??= new WatchedFiles(
+      this,
+      () => [this.trail?.log.problem, this.access?.problem],
+    );
   }
 
   /**

@@ -17,7 +17,11 @@ import { Reloads } from "../../../platform/reload/reloads.ts";
 export class WatchedFiles extends Reloads {
   readonly #expiry: ExpiryWatch;
 
-  constructor(private readonly tools: NamedTools) {
+  /** @param written What is wrong with files that the program writes. */
+  constructor(
+    private readonly tools: NamedTools,
+    private readonly written: () => readonly (string | undefined)[] = () => [],
+  ) {
     const dated = { ...tools, now: Date.now };
     super(dated);
     this.#expiry = new ExpiryWatch(dated);
@@ -74,7 +78,8 @@ export class WatchedFiles extends Reloads {
 
   /** What is wrong with files, and which certificates expire soon. */
   override get notes(): readonly string[] {
-    return [...super.notes, ...this.#expiry.notes];
+    const written = this.written().filter((it) => it !== undefined);
+    return [...super.notes, ...this.#expiry.notes, ...written];
   }
 
   override close(): void {
