@@ -8,6 +8,8 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { TextLineStream } from "@std/streams";
 import type { Code } from "../../proto/codes/codes.ts";
+import { messageOf } from "../../platform/errors/error_code.ts";
+import { failure } from "../program/exit_codes.ts";
 import { selfCommand } from "../program/rights.ts";
 
 /** How long a process may take to get ready. */
@@ -45,7 +47,14 @@ export class Stage {
   /** @param program How this program is started again. */
   constructor(private readonly program = selfCommand()) {
     // Only its owner can look into it (mode 0700): there are keys inside.
-    this.#folder = Deno.makeTempDirSync({ prefix: "tunnel-demo-" });
+    try {
+      this.#folder = Deno.makeTempDirSync({ prefix: "tunnel-demo-" });
+    } catch (error) {
+      const place = Deno.env.get("TMPDIR") ?? "/tmp";
+      throw failure(
+        `Cannot make a folder in ${place}: ${messageOf(error)}; set TMPDIR`,
+      );
+    }
   }
 
   /** A path inside the demo's folder. */

@@ -90,6 +90,9 @@ export function supportCommand(
         );
       }
       refuseOperands(operands);
+      if (values["output"] === "-") {
+        throw new UsageError("Cannot write to standard output: name a file");
+      }
       const time = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "");
       const folder = `tunnel-support-${time}`;
       const path = values["output"] || `${folder}.tar.gz`;

@@ -9,8 +9,8 @@
  * (`HandshakeQueue`), and for sources that broke rules one at a time
  * (`Penalty`).
  *
- * It needs the C library; without it the platform accepts, and
- * `platform_acceptor.ts` does what is possible then.
+ * It needs the C library; without it the platform accepts, and only a limit on
+ * handshakes is possible (`net/tls/node`).
  *
  * @module
  */

@@ -15,7 +15,7 @@ import {
   type LogRecord,
 } from "@logtape/logtape";
 import { codeOf } from "../errors/error_code.ts";
-import { asFaultOfOurs } from "../errors/missing_right.ts";
+import { asFaultOfOurs, tellsMissingRight } from "../errors/missing_right.ts";
 import { lineKey } from "./line_key.ts";
 import { RepeatedLines } from "./repeated_lines.ts";
 import { printable } from "../text/printable.ts";
@@ -135,7 +135,7 @@ export function openLog(
       if (level < least) return;
       const said = asFaultOfOurs(message);
       const text = withoutPlaceholders(printable(said, MESSAGE_LENGTH_MAX));
-      const ours = said === message ? {} : { code: "TUN907" };
+      const ours = tellsMissingRight(message) ? { code: "TUN907" } : {};
       const properties = { ...printableFields(fields), ...ours };
       if (key === undefined) return write(text, properties);
       const subject = printable(key, KEY_LENGTH_MAX);
