@@ -158,7 +158,7 @@ const REFUSED: readonly [name: string, argv: string[], line: string][] = [
       "create` printed, tnl1.<CA>.<id>.<secret>"],
   ["a node's name that is none", [`--join=${TOKEN}`, "--node=A"],
     'Cannot use --node: saw "A", wanted lower-case letters, digits, ".", "_" and "-", at ' +
-      "most 200, with a letter or digit at both ends"],
+      'most 200, with a letter or digit at both ends, and not "tunnel-server"'],
   ["servers in two ways", [CA, "--server=a:1", "--proxy-server-host=b"],
     "Cannot use --server together with --proxy-server-host: both say where the server is; " +
       "give one of them"],

@@ -69,24 +69,41 @@ export class StatePresence {
   #wasThere = false;
 
   constructor(private readonly root: string) {
-    this.problem();
+    this.problemAtOnce();
   }
 
-  /** Why it is away now, if it is. */
-  problem(): string | undefined {
+  /** Why it is away now, if it is. A file server that hangs stops nothing. */
+  async problem(): Promise<string | undefined> {
     try {
-      Deno.statSync(`${this.root}/format`);
-      this.#wasThere = true;
-      return undefined;
+      await Deno.stat(`${this.root}/format`);
+      return this.#seen();
     } catch (error) {
-      if (!this.#wasThere) return undefined;
-      return `${this.root}/format cannot be read: ${systemProblem(error)}`;
+      return this.#wordsFor(error);
     }
   }
 
+  /** The same, for what just read there and does not wait. */
+  problemAtOnce(): string | undefined {
+    try {
+      Deno.statSync(`${this.root}/format`);
+      return this.#seen();
+    } catch (error) {
+      return this.#wordsFor(error);
+    }
+  }
+
+  #seen(): undefined {
+    this.#wasThere = true;
+  }
+
+  #wordsFor(error: unknown): string | undefined {
+    if (!this.#wasThere) return undefined;
+    return `${this.root}/format cannot be read: ${systemProblem(error)}`;
+  }
+
   /** @throws {StoreAwayError} */
-  need(): void {
-    const why = this.problem();
+  async need(): Promise<void> {
+    const why = await this.problem();
     if (why === undefined) return;
     throw new StoreAwayError(
       `Cannot reach the state directory, so nothing is changed: ${why}`,

@@ -131,7 +131,7 @@ export class DirectoryEphemerals implements EphemeralPlace {
   async #replace(path: string, text: string): Promise<void> {
     const { path: folder, instanceId } = this.options;
     const unfinished = `${folder}/${UNFINISHED}${instanceId}`;
-    this.#presence.need();
+    await this.#presence.need();
     await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
     await Deno.writeTextFile(unfinished, text, { mode: 0o600 });
     await Deno.rename(unfinished, path);

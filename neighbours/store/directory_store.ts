@@ -30,6 +30,7 @@
  * @module
  */
 
+import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import {
   createFile,
@@ -197,7 +198,7 @@ export class DirectoryStore implements Store {
    */
   exclusively<Result>(change: () => Promise<Result>): Promise<Result> {
     const turn = this.#queue.then(async () => {
-      this.#presence.need();
+      await this.#presence.need();
       using file = await openForLock(this.path("lock"), "");
       return await this.inWords(async () => {
         await file.lock(true);
@@ -239,7 +240,9 @@ export class DirectoryStore implements Store {
       this.#peeked.set(key, text);
       return text;
     } catch (error) {
-      if (this.#presence.problem() !== undefined) return this.#peeked.get(key);
+      if (this.#presence.problemAtOnce() !== undefined) {
+        return this.#peeked.get(key);
+      }
       this.#peeked.delete(key);
       if (error instanceof Deno.errors.NotFound) return undefined;
       throw damaged(this, key, messageOf(error));
@@ -248,7 +251,7 @@ export class DirectoryStore implements Store {
 
   async read(key: string, secrecy?: "secret"): Promise<string | undefined> {
     const text = textOf(await this.#place.get(key, secrecy));
-    if (text === undefined) return void this.#presence.need();
+    if (text === undefined) return void await this.#presence.need();
     return await openText(this.key, this, key, text);
   }
 
@@ -258,7 +261,7 @@ export class DirectoryStore implements Store {
 
   async list(folder: string, prefix = ""): Promise<readonly string[]> {
     const found = [...(await this.#place.list(folder, prefix)).keys()];
-    if (found.length === 0) this.#presence.need();
+    if (found.length === 0) await this.#presence.need();
     return found;
   }
 
@@ -269,29 +272,38 @@ export class DirectoryStore implements Store {
   }
 
   watch(watcher: StoreWatcher): () => void {
+    let isClosed = false;
+    let looked = Promise.resolve();
+    /** One after the other: what is there now is told last. */
+    const look = (then = () => {}) => {
+      looked = looked.then(async () => {
+        if (!isClosed) await this.#notice(watcher);
+        if (!isClosed && this.#outage === undefined) then();
+      });
+      unawaited("task", looked);
+    };
     const watch = watchFiles({
       directories: FOLLOWED_FOLDERS.map((folder) => this.path(folder)),
       timers: systemTimers,
       onEntries: (path, entries) => {
-        this.#notice(watcher);
-        if (this.#outage !== undefined) return;
         const folder = FOLLOWED_FOLDERS.find((it) => this.path(it) === path);
-        watcher.onChange(folder!, entries);
+        look(() => watcher.onChange(folder!, entries));
       },
       onProblem: (line) => watcher.onProblem(line),
     });
     // No event tells that a directory was unmounted.
-    const looking = setInterval(() => this.#notice(watcher), LOOK_MS);
+    const looking = setInterval(look, LOOK_MS);
     return () => {
+      isClosed = true;
       watch.close();
       clearInterval(looking);
     };
   }
 
   /** Tells once that it is away, and that it is back. */
-  #notice(watcher: StoreWatcher): void {
+  async #notice(watcher: StoreWatcher): Promise<void> {
+    const why = await this.#presence.problem();
     const outage = this.#outage;
-    const why = this.#presence.problem();
     if (why !== undefined) {
       this.#outage ??= { sinceMs: Date.now(), why };
       if (outage === undefined) watcher.onProblem(awayLine(this, why));

@@ -17,6 +17,7 @@ Deno.test("a proxy under test keeps nothing where the machine's own one does", (
 
 /** They read, bundle or write about it. */
 const MAY_NAME_IT = [
+  "cli/program/last_line_slow_test.ts",
   "scripts/check_layers_test.ts",
   "scripts/tidy_test.ts",
   "tests/support/program/packaged_file.ts",
