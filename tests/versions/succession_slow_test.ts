@@ -134,6 +134,7 @@ for (const [first, then] of PAIRS) {
     ]);
     await workersOf(old);
     await stage.addAgents(2);
+    await stage.untilEachWorkerHas(2, 2);
     const held = [await stage.connect("grpc")];
     const requests = [stage.requests("grpc"), stage.requests("http-connect")];
     for (const one of requests) await one.more(20);

@@ -55,13 +55,13 @@ export class ServerStage extends Processes {
     return child;
   }
 
-  /** Each of so many workers has so many agents. */
+  /** Each of so many workers has so many agents; older ones are counted together. */
   async untilEachWorkerHas(agents: number, workers: number): Promise<void> {
     const url = `${this.healthUrl}/metrics`;
-    const wanted = Array.from({ length: workers }, () => agents).join();
     await eventually("each worker has the agents", async () => {
       const counts = await byWorker(url, READY_AGENTS);
-      return [...counts.values()].join() === wanted;
+      const all = counts.values().reduce((sum, count) => sum + count, 0);
+      return all === agents * workers;
     }, 60_000);
   }
 
