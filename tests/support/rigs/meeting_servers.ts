@@ -5,6 +5,7 @@
  * @module
  */
 
+import { patience } from "../watch/patience.ts";
 import { assert, assertEquals } from "@std/assert";
 import { arrivals } from "../peers/sockets.ts";
 import { Workspace } from "../program/workspace.ts";
@@ -75,7 +76,10 @@ export async function serversComeAndGo(rig: MeetingServers): Promise<void> {
   assert(await three!.untilLinked() <= LINKED_MS, "it is back");
 }
 
-/** How many connect to a port once its server is forgotten. */
+/** Longer than the longest wait between two attempts: who is asked for is asked. */
+const QUIET_MS = 6_000;
+
+/** How many connect to a port, at last, once its server is forgotten. */
 async function callsAt(port: number): Promise<number> {
   const listener = Deno.listen({ hostname: "127.0.0.1", port });
   let calls = 0;
@@ -85,9 +89,12 @@ async function callsAt(port: number): Promise<number> {
       conn.close();
     }
   })();
-  await new Promise((resolve) => setTimeout(resolve, 2 * PEER_TIMEOUT_MS));
-  const before = calls;
-  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  const endMs = performance.now() + patience(30_000);
+  let before: number;
+  do {
+    before = calls;
+    await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+  } while (calls !== before && performance.now() < endMs);
   listener.close();
   await counting;
   return calls - before;
