@@ -7,6 +7,7 @@
 import { Channel, type ChannelConnection } from "../net/channel/channel.ts";
 import type { Upstream } from "../net/channel/upstream.ts";
 import { messageOf } from "../platform/errors/error_code.ts";
+import { tunnelCodeOf } from "../proto/codes/codes.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import { wishFields } from "../proto/link/dial_wishes.ts";
 import { dialIdOf } from "../proto/link/dial_handler.ts";
@@ -44,9 +45,6 @@ const SMOOTHING = 1 / 8;
 
 /** A server that seems to have stopped has this long for a sign of life. */
 const SUSPECT_MS = 10_000;
-
-/** What `net/tls/trust` says of alerts about our certificate. */
-const REFUSED = /the server (?:does not trust|refused|says that our|requires) /;
 
 export class GrpcDialer implements DialStarter {
   readonly #channel: Channel;
@@ -91,9 +89,9 @@ export class GrpcDialer implements DialStarter {
         // A server that refuses our certificate will do so again.
         const isRefusal = connection.scheme === "https" &&
           !connection.hasAnswered;
-        if (isRefusal && REFUSED.test(messageOf(error))) {
-          const { message } = error as Error;
-          throw new DialError("link-lost", message, { code: "TUN206" });
+        const code = tunnelCodeOf(connection.failure);
+        if (isRefusal && code === "TUN206") {
+          throw new DialError("link-lost", messageOf(error), { code });
         }
         if (
           isRefusal || retries++ >= RETRIES_MAX || !canGoAgain(error, hasSaid)

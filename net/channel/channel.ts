@@ -67,6 +67,8 @@ export interface ChannelConnection extends RequestTarget {
    * will do so again.
    */
   readonly hasAnswered: boolean;
+  /** What broke it, if anything has. */
+  readonly failure: Error | undefined;
   /**
    * The connection is unusable: the next call uses another one, to the next
    * server. Running calls go on.
@@ -196,8 +198,8 @@ export class Channel {
           onGoaway: ({ code }) => {
             if (code === ErrorCode.ENHANCE_YOUR_CALM) this.#askLess();
           },
-          onClosed: () => {
-            connection.closed();
+          onClosed: ({ error }) => {
+            connection.closed(error);
             this.#open.delete(connection);
           },
         },
@@ -224,6 +226,7 @@ class ServerConnection implements ChannelConnection {
   readonly #timers: Timers;
   readonly #upstream: Upstream;
   #hasAnswered = false;
+  #failure: Error | undefined;
   #isLeft = false;
   /** Set while calls may last. */
   #timer: Timer | undefined;
@@ -244,6 +247,10 @@ class ServerConnection implements ChannelConnection {
 
   get hasAnswered(): boolean {
     return this.#hasAnswered;
+  }
+
+  get failure(): Error | undefined {
+    return this.#failure;
   }
 
   get hasRoom(): boolean {
@@ -298,7 +305,8 @@ class ServerConnection implements ChannelConnection {
     return isHeard;
   }
 
-  closed(): void {
+  closed(failure: Error | undefined): void {
+    this.#failure = failure;
     this.#timer?.cancel();
     this.#suspicion?.cancel();
   }

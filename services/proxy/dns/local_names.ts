@@ -32,6 +32,9 @@ export function environmentText(
   leftOut: (line: string) => void,
 ): string {
   const lines = new Map<string, string>();
+  const set = (variable: string, value: string | number) => {
+    if (!lines.has(variable)) lines.set(variable, `${variable}=${value}\n`);
+  };
   const owners = new Map<string, string>();
   const problems = new Set<string>();
   for (const { service, port, address } of inOrder(names)) {
@@ -51,9 +54,6 @@ export function environmentText(
       problems.add(`${service} has no variables: ${problem}`);
       continue;
     }
-    const set = (variable: string, value: string | number) => {
-      if (!lines.has(variable)) lines.set(variable, `${variable}=${value}\n`);
-    };
     set(`${prefix}_HOST`, address.hostname);
     set(`${prefix}_PORT`, address.port);
     if (port !== "") {
