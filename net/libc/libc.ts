@@ -82,7 +82,12 @@ const SYMBOLS = {
   },
   madvise: { parameters: ["pointer", "usize", "i32"], result: "i32" },
   munmap: { parameters: ["pointer", "usize"], result: "i32" },
-  // The C library has no names for these two.
+  // The C library has no names for these, or not everywhere.
+  epoll_pwait2: {
+    name: "syscall",
+    parameters: ["i64", "i32", "buffer", "i32", "buffer", "pointer", "usize"],
+    result: "i64",
+  },
   io_uring_setup: {
     name: "syscall",
     parameters: ["i64", "u32", "buffer"],

@@ -8,7 +8,8 @@
  *
  * A {@linkcode Wakeup} waits while this thread has nothing to do. As long as
  * there is much to do, there is no wait: the poller looks once per turn of the
- * event loop.
+ * event loop. While one request after another is all there is, a {@linkcode
+ * ShortWait} waits.
  *
  * @module
  */
@@ -21,6 +22,7 @@ import {
 } from "../../platform/errors/internal_errors.ts";
 import { type LibC, openLibc } from "../libc/libc.ts";
 import { RingWakeup } from "./ring_wakeup.ts";
+import { ShortWait } from "./short_wait.ts";
 import { SOCKETS } from "../libc/choices.ts";
 import { ThreadWakeup } from "./thread_wakeup.ts";
 
@@ -140,8 +142,11 @@ export class Poller {
   #untried: readonly OpenWakeup[] = [];
   /** The waiter will call back. */
   #isAwaited = false;
-  /** The next turn of the event loop looks. */
+  /** A look follows without a wake-up: in the next turn, or before it. */
   #lookIsDue = false;
+  /** Somebody's task has its turn soon. */
+  #othersAreDue = false;
+  readonly #shortWait: ShortWait;
   #isLooking = false;
   /** Moved in this turn. */
   #bytes = 0;
@@ -156,7 +161,9 @@ export class Poller {
   constructor(
     private readonly library: LibC,
     private readonly waiters: readonly OpenWakeup[] = WAKEUPS,
-  ) {}
+  ) {
+    this.#shortWait = new ShortWait(library);
+  }
 
   /** The active kind of waiter; `undefined` while nothing is waited for. */
   get wakeupKind(): Wakeup["kind"] | undefined {
@@ -217,6 +224,7 @@ export class Poller {
 
   /** Runs `task`, which guards itself, in the next turn. */
   later(task: () => void): void {
+    this.#othersAreDue = true;
     setImmediate(task);
   }
 
@@ -309,6 +317,7 @@ export class Poller {
       const waiter = open!(this.library, epoll, () => {
         if (this.#waiter !== waiter) return; // It is closed already.
         this.#isAwaited = false;
+        this.#shortWait.woke();
         if (!this.#lookIsDue) this.#look();
       });
       if (waiter !== undefined) return waiter;
@@ -333,6 +342,7 @@ export class Poller {
   #await(): void {
     if (this.#isAwaited) return;
     this.#isAwaited = true;
+    this.#shortWait.sleeps();
     while (!this.#waiter!.wait()) this.#replaceWaiter();
   }
 
@@ -356,6 +366,19 @@ export class Poller {
     this.#look();
   };
 
+  readonly #waitNow = () => {
+    this.#lookIsDue = false;
+    if (this.#hasWork) return this.#lookSoon();
+    this.#beginTurn();
+    this.#take(this.#shortWait.wait(this.#epoll, this.#eventBytes, EVENTS_MAX));
+  };
+
+  /** What would wait for nothing. */
+  get #hasWork(): boolean {
+    return this.#epoll < 0 || this.#othersAreDue ||
+      this.#unfinished.size > 0 || this.#bytes >= BYTES_PER_TURN;
+  }
+
   /** Looks without a wake-up. What it finds was not reported, or not yet. */
   #lookAnyway(): void {
     if (this.#lookIsDue || this.#look() === 0 || this.#epoll < 0) return;
@@ -365,27 +388,46 @@ export class Poller {
 
   /** @returns How many have something to do. */
   #look(): number {
-    const epoll = this.#epoll;
-    this.#bytes = 0;
-    if (epoll < 0) return 0;
-    this.#isLooking = true;
+    this.#beginTurn();
+    if (this.#epoll < 0) return 0;
     const { epoll_wait } = this.library;
-    const count = epoll_wait(epoll, this.#eventBytes, EVENTS_MAX, 0);
+    const count = epoll_wait(this.#epoll, this.#eventBytes, EVENTS_MAX, 0);
+    this.#take(count);
+    return count;
+  }
+
+  #beginTurn(): void {
+    this.#shortWait.moved(this.#bytes);
+    this.#bytes = 0;
+    this.#othersAreDue = false;
+  }
+
+  /** Notifies those that have something to do, and goes on when that is done. */
+  #take(count: number): void {
+    this.#isLooking = true;
     if (this.#unfinished.size > 0) this.#notifyUnfinished(count);
     else this.#notifyAll(count);
     this.#isLooking = false;
     // All of them may be closed meanwhile, and others opened.
-    if (this.#epoll < 0) return count;
-    const isBusy = count >= BUSY_EVENTS_MIN || this.#unfinished.size > 0;
-    if (isBusy) this.#lookSoon();
+    if (this.#epoll < 0) return;
+    if (count >= BUSY_EVENTS_MIN || this.#unfinished.size > 0) this.#lookSoon();
+    else if (count > 0 && this.#shortWait.isWorthIt) this.#waitSoon();
     else this.#await();
-    return count;
+  }
+
+  #waitSoon(): void {
+    // It is woken, or looks, in any case.
+    if (this.#isAwaited || this.#lookIsDue) return;
+    this.#lookIsDue = true;
+    this.#shortWait.afterMicrotasks(this.#waitNow);
   }
 
   #notifyAll(count: number): void {
     for (let index = 0; index < count; index++) {
       const at = index * EVENT_WORDS;
-      const polled = this.#polled[this.#events[at + DATA_AT]!];
+      const descriptor = this.#events[at + DATA_AT]!;
+      this.#shortWait.saw(descriptor);
+      const polled = this.#polled[descriptor];
       if (polled !== undefined) notify(polled, this.#events[at]!);
     }
   }
