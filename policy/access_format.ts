@@ -13,18 +13,12 @@ import { hostOf } from "../proto/peer/host_port.ts";
 import { clipped } from "../proto/peer/quoted.ts";
 import { DialError } from "../proto/peer/dial_error.ts";
 import { dialFailureStatus } from "./refusal.ts";
-import type { LineTime } from "./dial_record.ts";
+import { jsonText, type LineTime, TEXT_LENGTH_MAX } from "./dial_record.ts";
 
 export const ACCESS_FORMATS = ["text", "json", "common"] as const;
 
 /** See the module description. */
 export type AccessFormat = (typeof ACCESS_FORMATS)[number];
-
-/** Longest text of a peer's that a line repeats. */
-const TEXT_LENGTH_MAX = 300;
-
-/** Room for the longest line: eight texts, each character an escape. */
-export const LINE_BYTES_MAX: number = 32 * 1024;
 
 /** The caller has gone before it was answered: nginx's number for it. */
 const CALLER_GONE = 499;
@@ -33,7 +27,7 @@ const CALLER_GONE = 499;
  * The line of a connection, its end included.
  *
  * Texts put together, and encoded at once: three times as fast here as bytes
- * that are put behind each other (`json_line.ts`).
+ * that are put behind each other.
  *
  * @param endMs By the clock.
  */
@@ -76,7 +70,7 @@ function fieldsLine(
   return (connection, time, endMs) => {
     const { facts, bytesToTarget, bytesFromTarget, end } = connection;
     const { id, who, from, node, forwardedTo, service, target } = facts;
-    return first + isoTime(time, endMs) + second + words("id", id) +
+    return first + time.iso(endMs) + second + words("id", id) +
       number("status", statusOf(connection)) + words("who", who) +
       words("from", from) + words("node", node) +
       words("forwardedTo", forwardedTo) + words("service", service) +
@@ -89,11 +83,8 @@ function fieldsLine(
   };
 }
 
-const PLAIN_JSON = /^[ !#-[\]-~]*$/;
-
 function json(value: string): string {
-  const text = clipped(value, TEXT_LENGTH_MAX);
-  return PLAIN_JSON.test(text) ? `"${text}"` : JSON.stringify(text);
+  return jsonText(clipped(value, TEXT_LENGTH_MAX));
 }
 
 /** Characters that logfmt allows without quotes. */
@@ -141,13 +132,6 @@ function escaped(character: string): string {
   const bytes = new TextEncoder().encode(character);
   return [...bytes]
     .map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
-}
-
-/** In the format of `toISOString`. */
-function isoTime(time: LineTime, ms: number): string {
-  const millisecond = time.look(ms);
-  const zeros = millisecond < 10 ? "00" : millisecond < 100 ? "0" : "";
-  return `${time.second}${zeros}${millisecond}Z`;
 }
 
 /** A second as `[10/Oct/2000:13:55:36 +0000]` has it, in UTC. */

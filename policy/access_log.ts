@@ -19,7 +19,6 @@ import {
   ACCESS_LINES,
   type AccessFormat,
   commonSecond,
-  LINE_BYTES_MAX,
 } from "./access_format.ts";
 import { type AuditFiles, systemAuditFiles } from "./audit_file.ts";
 import { AuditLog, type AuditLogOptions } from "./audit_log.ts";
@@ -51,7 +50,6 @@ export interface AccessLogEnvironment extends NamedTools {
 export class AccessLog implements AccessRecorder {
   readonly #writer: AuditLog;
   readonly #time: LineTime;
-  readonly #bytes = new Uint8Array(LINE_BYTES_MAX);
   #lines = 0;
 
   private constructor(
@@ -119,9 +117,8 @@ export class AccessLog implements AccessRecorder {
   record(connection: ConnectionRecord): void {
     const write = ACCESS_LINES[this.options.format];
     const line = write(connection, this.#time, this.environment.timers.now());
-    const { written } = encoder.encodeInto(line, this.#bytes);
     this.#lines++;
-    this.#writer.write(this.#bytes.subarray(0, written));
+    this.#writer.write(line);
   }
 
   /** Opens the file again: it may have been moved away. */
@@ -134,8 +131,6 @@ export class AccessLog implements AccessRecorder {
     await this.#writer.close();
   }
 }
-
-const encoder = new TextEncoder();
 
 /** What stands where lines are missing. */
 function gapLine(format: AccessFormat, lines: number, time: string): string {

@@ -57,6 +57,8 @@ export interface AuditLogEnvironment extends Tools {
   readonly gapLine?: (lines: number, time: string) => string;
 }
 
+const encoder = new TextEncoder();
+
 /** One audit log, from its first line to its last. */
 export class AuditLog {
   readonly #tools: Required<AuditLogEnvironment>;
@@ -64,8 +66,10 @@ export class AuditLog {
   #file: AuditFile | undefined;
   #fileBytes = 0;
   /** The last lines, for people: a ring. */
-  readonly #tail: Uint8Array[] = [];
+  readonly #tail: string[] = [];
   #tailAt = 0;
+  /** Nearly all lines find room; it grows with the first that does not. */
+  #bytes = new Uint8Array(4_096);
   /** Dropped since the last line that was kept. */
   #gap = 0;
   #dropped = 0;
@@ -123,17 +127,17 @@ export class AuditLog {
   /**
    * Adds a line, or counts it as dropped. Never throws, never waits.
    *
-   * @param line One value of JSON and a line break; it is copied.
+   * @param line With its line break.
    */
-  write(line: Uint8Array): void {
+  write(line: string): void {
     // One long gap, instead of single lines between a thousand small gaps.
     if (this.#gap > 0 && this.#buffer.bytes < PENDING_BYTES_MAX / 2) {
       this.#closeGap();
     }
-    this.#tail[this.#tailAt] = line.slice();
+    this.#tail[this.#tailAt] = line;
     this.#tailAt = (this.#tailAt + 1) % TAIL_LINES;
     const isKept = this.#gap === 0 && this.#state !== "closed" &&
-      this.#buffer.push(line);
+      this.#buffer.push(this.#bytesOf(line));
     if (!isKept) {
       this.#gap++;
       this.#dropped++;
@@ -147,10 +151,8 @@ export class AuditLog {
 
   /** The last lines, the newest first, whether or not they are in the file yet. */
   tail(limit: number): readonly string[] {
-    const decoder = new TextDecoder();
-    const newest = this.#tail.slice(this.#tailAt)
-      .concat(this.#tail.slice(0, this.#tailAt)).reverse();
-    return newest.slice(0, limit).map((line) => decoder.decode(line));
+    return this.#tail.slice(this.#tailAt)
+      .concat(this.#tail.slice(0, this.#tailAt)).reverse().slice(0, limit);
   }
 
   /** Opens the file again before the next line: it may have been moved away. */
@@ -186,8 +188,16 @@ export class AuditLog {
   #closeGap(): void {
     const time = new Date().toISOString();
     const line = this.#tools.gapLine(this.#gap, time);
-    const bytes = new TextEncoder().encode(`${line}\n`);
-    if (this.#buffer.push(bytes)) this.#gap = 0;
+    if (this.#buffer.push(this.#bytesOf(`${line}\n`))) this.#gap = 0;
+  }
+
+  /** Valid until the next line. */
+  #bytesOf(line: string): Uint8Array {
+    // A character has three bytes at most.
+    const room = 3 * line.length;
+    if (room > this.#bytes.length) this.#bytes = new Uint8Array(2 * room);
+    const { written } = encoder.encodeInto(line, this.#bytes);
+    return this.#bytes.subarray(0, written);
   }
 
   #schedule(): void {

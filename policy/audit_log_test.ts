@@ -75,8 +75,7 @@ class FakeFiles implements AuditFiles {
   }
 }
 
-const json = (value: unknown) =>
-  new TextEncoder().encode(`${JSON.stringify(value)}\n`);
+const json = (value: unknown) => `${JSON.stringify(value)}\n`;
 
 function setUp(options: { bytesMax?: number; filesMax?: number } = {}) {
   const files = new FakeFiles();

@@ -19,7 +19,6 @@ import {
   LineTime,
   TEXT_LENGTH_MAX,
 } from "./dial_record.ts";
-import { JsonLine } from "./json_line.ts";
 
 /** The requested action on an admin port. */
 export interface OperatorAction {
@@ -35,7 +34,6 @@ export interface OperatorAction {
 /** The records of a process, from its start to its end. */
 export class AuditTrail {
   readonly #open = new Set<DialRecord>();
-  readonly #line = new JsonLine();
   #dials = 0;
   readonly #time: LineTime;
 
@@ -81,15 +79,9 @@ export class AuditTrail {
     return this.#open.delete(record);
   }
 
-  /**
-   * Begins a line with a time; many are of the same second.
-   *
-   * @param ms Of `clock`.
-   */
-  lineAt(ms: number): JsonLine {
-    const millisecond = this.#time.look(ms);
-    return this.#line.raw('{"time":"').raw(this.#time.second)
-      .digits(millisecond, 3);
+  /** @param ms Of `clock`. */
+  timeAt(ms: number): string {
+    return this.#time.iso(ms);
   }
 
   /**
@@ -97,13 +89,15 @@ export class AuditTrail {
    * operator came by.
    */
   acted({ who, action, status, problem }: OperatorAction): void {
-    const line = this.lineAt(this.clock.now()).raw('Z","event":"admin","who":');
-    line.members(who).raw(',"action":').text(clipped(action, TEXT_LENGTH_MAX))
-      .raw(',"status":').number(status);
-    if (problem !== undefined) {
-      line.raw(',"problem":').text(clipped(problem, TEXT_LENGTH_MAX));
-    }
-    this.log.write(line.raw("}").finish());
+    const line = JSON.stringify({
+      time: this.timeAt(this.clock.now()),
+      event: "admin",
+      who,
+      action: clipped(action, TEXT_LENGTH_MAX),
+      status,
+      problem: problem && clipped(problem, TEXT_LENGTH_MAX),
+    });
+    this.log.write(`${line}\n`);
   }
 
   /** Ends open records, and writes all lines. */

@@ -9,7 +9,6 @@
  */
 
 import type { AuditTrail } from "./audit_trail.ts";
-import type { JsonLine } from "./json_line.ts";
 import type { RuleDecision } from "./rule_set.ts";
 import type { ConnectionId } from "../proto/peer/connection_id.ts";
 import type { DialError, DialTarget } from "../proto/peer/dial_error.ts";
@@ -62,12 +61,11 @@ export class DialRecord implements ConduitObserver {
   decided({ isAllowed, rule }: RuleDecision, timeMs: number): void {
     // There will be no connection whose end could be recorded.
     if (!isAllowed) this.trail.over(this);
-    const line = this.#begin("dial", timeMs).raw(
-      isAllowed
-        ? ',"decision":"allowed","rule":'
-        : ',"decision":"refused","rule":',
+    const decision = isAllowed ? "allowed" : "refused";
+    this.#write(
+      `${this.#begin("dial", timeMs)},"decision":"${decision}"` +
+        member("rule", clipped(rule, TEXT_LENGTH_MAX)),
     );
-    this.#write(line.text(clipped(rule, TEXT_LENGTH_MAX)));
   }
 
   /**
@@ -115,39 +113,42 @@ export class DialRecord implements ConduitObserver {
   #end(kind: ConduitEnd["kind"] | "failed", reason: string | undefined): void {
     if (!this.trail.over(this)) return;
     const timeMs = this.trail.clock.now();
-    const line = this.#begin("end", timeMs).raw(',"end":').text(kind);
-    if (reason !== undefined) {
-      line.raw(',"reason":').text(clipped(reason, TEXT_LENGTH_MAX));
-    }
     this.#write(
-      line.raw(',"bytesToTarget":').number(this.#bytesToTarget)
-        .raw(',"bytesFromTarget":').number(this.#bytesFromTarget)
-        .raw(',"durationMs":').number(Math.round(timeMs - this.startMs)),
+      `${this.#begin("end", timeMs)},"end":"${kind}"` +
+        member("reason", reason && clipped(reason, TEXT_LENGTH_MAX)) +
+        `,"bytesToTarget":${this.#bytesToTarget}` +
+        `,"bytesFromTarget":${this.#bytesFromTarget}` +
+        `,"durationMs":${Math.round(timeMs - this.startMs)}`,
     );
   }
 
   /** The common beginning of both lines. */
-  #begin(event: "dial" | "end", timeMs: number): JsonLine {
+  #begin(event: "dial" | "end", timeMs: number): string {
     const { id, who, from, node, forwardedTo, service, target } = this.facts;
-    const line = this.trail.lineAt(timeMs).raw('Z","event":').text(event)
-      .raw(',"dial":').number(this.id);
-    if (id !== undefined) line.raw(',"id":"').raw(id).raw('"');
-    if (who !== undefined) line.raw(',"who":').members(who);
-    if (from !== undefined) line.raw(',"from":').text(from);
-    if (node !== undefined) line.raw(',"node":').text(node);
-    if (forwardedTo !== undefined) {
-      line.raw(',"forwardedTo":').text(forwardedTo);
-    }
-    if (service !== undefined) line.raw(',"service":').text(service);
-    if (target === undefined) return line;
-    return line
-      .raw(',"protocol":').text(clipped(target.protocol, TEXT_LENGTH_MAX))
-      .raw(',"target":').text(clipped(target.address, TEXT_LENGTH_MAX));
+    return `{"time":"${this.trail.timeAt(timeMs)}","event":"${event}"` +
+      `,"dial":${this.id}` + member("id", id) +
+      (who === undefined ? "" : `,"who":${JSON.stringify(who)}`) +
+      member("from", from) + member("node", node) +
+      member("forwardedTo", forwardedTo) + member("service", service) +
+      member("protocol", target && clipped(target.protocol, TEXT_LENGTH_MAX)) +
+      member("target", target && clipped(target.address, TEXT_LENGTH_MAX));
   }
 
-  #write(line: JsonLine): void {
-    this.trail.log.write(line.raw("}").finish());
+  #write(line: string): void {
+    this.trail.log.write(`${line}}\n`);
   }
+}
+
+function member(name: string, value: string | undefined): string {
+  return value === undefined ? "" : `,"${name}":${jsonText(value)}`;
+}
+
+/** What stands in JSON as it is. */
+const PLAIN_JSON = /^[ !#-[\]-~]*$/;
+
+/** A text as JSON has it. */
+export function jsonText(text: string): string {
+  return PLAIN_JSON.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
 /** The machine's clock may be set; it is read again after this time. */
@@ -183,6 +184,13 @@ export class LineTime {
       this.#text = this.write(new Date(second * 1000));
     }
     return (wallMs - second * 1000) | 0;
+  }
+
+  /** A moment of `clock`, if seconds are written as ISO has them. */
+  iso(ms: number): string {
+    const millisecond = this.look(ms);
+    const zeros = millisecond < 10 ? "00" : millisecond < 100 ? "0" : "";
+    return `${this.#text}${zeros}${millisecond}Z`;
   }
 
   /** The last moment that was read. */
