@@ -55,6 +55,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["net/program"],
   ["net/dial"],
   ["net/channel"],
+  ["neighbours"],
   ["neighbours/kubernetes", "neighbours/etcd"],
   ["neighbours/store"],
   // Who wants in.

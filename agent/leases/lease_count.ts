@@ -39,7 +39,7 @@ export interface LeaseCount {
  * is used, and before the first answer the servers' own.
  *
  * @param onChanged The number of servers may have changed.
- * @throws {KubernetesConfigError}
+ * @throws {NeighbourConfigError}
  */
 export function followLeases(
   options: LeaseCountOptions,

@@ -5,7 +5,6 @@
  * @module
  */
 
-import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
 import { parseEtcdMember } from "../../neighbours/etcd/members.ts";
 import type {
   SealingKeySource,
@@ -16,6 +15,7 @@ import { flag, type FlagValues } from "./flag.ts";
 import { keyPair, unusable, UsageError } from "./usage_error.ts";
 import type { FlagSources } from "./read_flags.ts";
 import { stateDirectoryFlag } from "./state_directory.ts";
+import { NeighbourConfigError } from "../../neighbours/tls_files.ts";
 
 /** Prefix of every key in etcd unless the URL names another. */
 export const STATE_PREFIX = "/tunnel/state/";
@@ -155,7 +155,7 @@ function membersOf(text: string, hosts: string, isTls: boolean): string[] {
     for (const server of servers) parseEtcdMember(server, isTls);
     return servers;
   } catch (error) {
-    if (!(error instanceof EtcdConfigError)) throw error;
+    if (!(error instanceof NeighbourConfigError)) throw error;
     throw refusal(text, "etcd://HOST:PORT[,HOST:PORT…][/PREFIX]");
   }
 }

@@ -12,10 +12,9 @@ import {
   sourcesOf,
   type SourceTools,
 } from "../../services/catalog/sources_of.ts";
-import { EtcdConfigError } from "../../neighbours/etcd/errors.ts";
-import { KubernetesConfigError } from "../../neighbours/kubernetes/errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { orMistake } from "../flags/usage_error.ts";
+import { NeighbourConfigError } from "../../neighbours/tls_files.ts";
 
 /**
  * Makes them.
@@ -34,7 +33,7 @@ export function openSources(
 
 /** Does what may find fault with how etcd or Kubernetes is to be reached. */
 export function refusingConfig<Result>(act: () => Result): Result {
-  return orMistake([EtcdConfigError, KubernetesConfigError], act);
+  return orMistake([NeighbourConfigError], act);
 }
 
 /** Reads files. @throws {SourceUnusableError} For the first that cannot be used. */

@@ -64,13 +64,12 @@ export class FollowedCopy implements AsyncDisposable {
         this.said.push("list");
       },
       onChanges: (changes) => {
-        for (const change of changes) {
-          if (change.kind === "delete") {
-            this.keys.delete(change.key);
-            this.said.push(`-${change.key}`);
+        for (const { key, value } of changes) {
+          if (value === undefined) {
+            this.keys.delete(key);
+            this.said.push(`-${key}`);
             continue;
           }
-          const { key, value } = change.entry;
           this.keys.set(key, DECODER.decode(value));
           this.said.push(`${key}=${DECODER.decode(value)}`);
         }

@@ -50,8 +50,9 @@ export function clientOf(
   { cluster }: KubeContext,
   kubeconfig = cluster.adminKubeconfig,
 ): KubernetesClient {
+  const access = kubeconfigAccess(kubeconfig, systemTimers);
   return new KubernetesClient({
-    access: kubeconfigAccess(kubeconfig, systemTimers),
+    access: () => access,
     timers: systemTimers,
     random: Math.random,
   });

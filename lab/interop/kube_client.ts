@@ -177,12 +177,13 @@ export const KUBE_CLIENT_CASES: KubeCases = {
       ["KUBERNETES_SERVICE_HOST", hostname],
       ["KUBERNETES_SERVICE_PORT", port],
     ]);
+    const access = inClusterAccess({
+      clock: systemTimers,
+      folder,
+      environment: (name) => values.get(name),
+    });
     using client = new KubernetesClient({
-      access: inClusterAccess({
-        clock: systemTimers,
-        folder,
-        environment: (name) => values.get(name),
-      }),
+      access: () => access,
       timers: systemTimers,
       random: Math.random,
     });

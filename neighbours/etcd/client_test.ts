@@ -5,7 +5,7 @@ import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { CALL_TIMEOUT_MS, EtcdClient, PAGE_KEYS } from "./client.ts";
-import { EtcdConfigError, EtcdError } from "./errors.ts";
+import { EtcdError } from "./errors.ts";
 import { bytesOf, prefixEnd } from "./keys.ts";
 import {
   AUTH_METHODS,
@@ -16,6 +16,7 @@ import {
   WatchResponse,
 } from "./etcd_messages.ts";
 import { memberName, parseEtcdMember } from "./members.ts";
+import { NeighbourConfigError } from "../tls_files.ts";
 
 interface RigOptions {
   readonly members?: number;
@@ -305,7 +306,11 @@ Deno.test("what is no address of a member is refused", () => {
       "http://etcd:99999",
     ]
   ) {
-    assertThrows(() => parseEtcdMember(text, false), EtcdConfigError, "wanted");
+    assertThrows(
+      () => parseEtcdMember(text, false),
+      NeighbourConfigError,
+      "wanted",
+    );
   }
 });
 

@@ -5,15 +5,10 @@
  */
 
 import type { Timers } from "../../proto/sync/clock.ts";
-import {
-  type CredentialFiles,
-  Credentials,
-  CredentialsError,
-  type TlsMaterial,
-} from "../../net/tls/trust/credentials.ts";
+import type { CredentialFiles } from "../../net/tls/trust/credentials.ts";
 import { EtcdClient, type EtcdUser } from "./client.ts";
-import { EtcdConfigError } from "./errors.ts";
 import { memberConnector, parseEtcdMember } from "./members.ts";
+import { NeighbourConfigError, TlsFiles } from "../tls_files.ts";
 
 /** The members, and the credentials for them. */
 export interface EtcdOptions {
@@ -24,21 +19,18 @@ export interface EtcdOptions {
   readonly user?: EtcdUser;
 }
 
-/** How old the content of the TLS files may get. */
-const REREAD_MS = 60_000;
-
 /** Members that are kept in mind; etcd advises against more than seven. */
 const MEMBERS_MAX = 64;
 
 /**
  * Reads the files. No request is sent yet.
  *
- * @throws {EtcdConfigError} One sentence.
+ * @throws {NeighbourConfigError} One sentence.
  */
 export function connectEtcd(options: EtcdOptions, timers: Timers): EtcdClient {
   const { servers, tls, user } = options;
   if (servers.length === 0 || servers.length > MEMBERS_MAX) {
-    throw new EtcdConfigError(
+    throw new NeighbourConfigError(
       `Cannot use ${servers.length} addresses of etcd: wanted 1 to ` +
         `${MEMBERS_MAX}`,
     );
@@ -47,33 +39,17 @@ export function connectEtcd(options: EtcdOptions, timers: Timers): EtcdClient {
   const members = servers.map((text) => parseEtcdMember(text, hasTls));
   const plain = members.findIndex(({ isTls }) => !isTls);
   if (hasTls && plain >= 0) {
-    throw new EtcdConfigError(
+    throw new NeighbourConfigError(
       `Cannot use etcd address "${servers[plain]}" with a certificate or a ` +
         "CA: wanted https://",
     );
   }
+  const files = new TlsFiles(tls, timers);
   return new EtcdClient({
     members,
-    connect: memberConnector(materialOf(tls, timers)),
+    connect: memberConnector(() => files.current),
     timers,
     random: Math.random,
     user,
   });
-}
-
-/** The files' content, read again once a minute when there is a connection. */
-function materialOf(files: CredentialFiles, timers: Timers): () => TlsMaterial {
-  let credentials: Credentials;
-  try {
-    credentials = Credentials.load(files);
-  } catch (error) {
-    if (!(error instanceof CredentialsError)) throw error;
-    throw new EtcdConfigError(error.message, { cause: error });
-  }
-  let readMs = timers.now();
-  return () => {
-    if (timers.now() - readMs < REREAD_MS) return credentials.current;
-    readMs = timers.now();
-    return credentials.latest();
-  };
 }

@@ -28,12 +28,6 @@ export function etcdTrouble(error: unknown): EtcdError {
   return new EtcdError(StatusCode.INTERNAL, INTERNAL_ERROR, error);
 }
 
-/** A setting that cannot be used. */
-export class EtcdConfigError extends Error {
-  override readonly name = "EtcdConfigError";
-  readonly tunnelCode: Code = "TUN101";
-}
-
 /** @param doing Goes on after "Cannot", such as `read /tunnel/`. */
 export function failureOf(doing: string, error: GrpcError): EtcdError {
   // etcd writes "etcdserver: …" or "mvcc: …" before each of its sentences.

@@ -21,7 +21,7 @@ import type { Timers } from "../../proto/sync/clock.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { Stream } from "../../net/stream/stream.ts";
-import { EtcdConfigError } from "./errors.ts";
+import { NeighbourConfigError } from "../tls_files.ts";
 
 /** For name, TCP and handshake. */
 export const ETCD_CONNECT_TIMEOUT_MS = 3_000;
@@ -134,7 +134,7 @@ export interface MemberAddress {
  * Reads `http://HOST[:PORT]`, `https://HOST[:PORT]` or `HOST[:PORT]`.
  *
  * @param isTlsByDefault Without a scheme: whether TLS files were given.
- * @throws {EtcdConfigError} One sentence.
+ * @throws {NeighbourConfigError} One sentence.
  */
 export function parseEtcdMember(
   text: string,
@@ -150,7 +150,7 @@ export function parseEtcdMember(
     url.hostname === "" || url.username !== "" || url.search !== "" ||
     url.hash !== "" || !/^\/?$/.test(url.pathname)
   ) {
-    throw new EtcdConfigError(
+    throw new NeighbourConfigError(
       `Cannot use etcd address "${text}": wanted http://HOST:PORT, ` +
         "https://HOST:PORT or HOST:PORT",
     );

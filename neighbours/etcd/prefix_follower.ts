@@ -169,11 +169,10 @@ function withChanges(
   revision: bigint,
 ): readonly Entry[] {
   const byKey = new Map(entries.map((entry) => [entry.key, entry]));
-  for (const change of changes) {
-    if (change.kind === "put") {
-      const { entry } = change;
-      if (entry.modRevision > revision) byKey.set(entry.key, entry);
-    } else if (change.modRevision > revision) byKey.delete(change.key);
+  for (const { value, ...change } of changes) {
+    if (change.modRevision <= revision) continue;
+    if (value === undefined) byKey.delete(change.key);
+    else byKey.set(change.key, { ...change, value });
   }
   return [...byKey.values()];
 }

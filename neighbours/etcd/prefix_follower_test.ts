@@ -53,10 +53,8 @@ class Rig implements AsyncDisposable {
         this.said.add(`list ${words.join(" ")}`.trim());
       },
       onChanges: (changes) => {
-        const words = changes.map((change) =>
-          change.kind === "delete"
-            ? `-${change.key}`
-            : `${change.entry.key}=${DECODER.decode(change.entry.value)}`
+        const words = changes.map(({ key, value }) =>
+          value === undefined ? `-${key}` : `${key}=${DECODER.decode(value)}`
         );
         this.said.add(words.join(" "));
       },

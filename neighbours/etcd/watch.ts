@@ -43,14 +43,11 @@ export const WATCH_ANSWER_MS = 10_000;
  */
 export const EVENTS_MAX = 200_000;
 
-/** What happened to a key. */
-export type Change =
-  | { readonly kind: "put"; readonly entry: Entry }
-  | {
-    readonly kind: "delete";
-    readonly key: string;
-    readonly modRevision: bigint;
-  };
+/** What a key holds now. */
+export interface Change extends Omit<Entry, "value"> {
+  /** Absent: the key is gone. */
+  readonly value: Entry["value"] | undefined;
+}
 
 /** Why a watch ended. */
 export type WatchEnd =
@@ -194,12 +191,10 @@ export class Watch {
     if (isFragment || this.#fragments.length === 0) return;
     const changes = this.#fragments.flatMap(changeOf);
     this.#fragments = [];
-    const revision = changes.reduce((most, change) => {
-      const its = change.kind === "put"
-        ? change.entry.modRevision
-        : change.modRevision;
-      return its > most ? its : most;
-    }, 0n);
+    const revision = changes.reduce(
+      (most, { modRevision }) => modRevision > most ? modRevision : most,
+      0n,
+    );
     this.options.onChanges(changes, revision);
     // In order: no earlier event is still to come.
     this.#tell(revision);
@@ -268,9 +263,5 @@ export class Watch {
 
 function changeOf({ type, kv }: Event): Change[] {
   if (kv === null) return [];
-  const entry = entryOf(kv);
-  const { key, modRevision } = entry;
-  return type === 0
-    ? [{ kind: "put", entry }]
-    : [{ kind: "delete", key, modRevision }];
+  return [{ ...entryOf(kv), value: type === 0 ? kv.value : undefined }];
 }

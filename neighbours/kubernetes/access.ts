@@ -10,17 +10,8 @@
  */
 
 import type { Clock } from "../../proto/sync/clock.ts";
-import {
-  type CredentialFiles,
-  Credentials,
-  CredentialsError,
-  type TlsMaterial,
-} from "../../net/tls/trust/credentials.ts";
-import { KubernetesConfigError } from "./errors.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
-
-/** How long something read from a file is believed before it is read again. */
-export const REREAD_MS = 60_000;
+import { NeighbourConfigError, REREAD_MS } from "../tls_files.ts";
 
 /** The credentials of a request. All absent: none. */
 export interface Credential {
@@ -42,44 +33,10 @@ export interface KubernetesAccess {
    * ones are meant.
    */
   authority(): string | undefined;
-  /** @throws {KubernetesConfigError} */
+  /** @throws {NeighbourConfigError} */
   credential(): Promise<Credential>;
   /** The server answered 401: the next credentials must be read anew. */
   rejected(): void;
-}
-
-// The CA and the client certificate of an API server's client, from files that
-// are looked at again once a minute.
-
-export class TlsFiles {
-  readonly #credentials: Credentials;
-  #readMs: number;
-
-  /** @throws {KubernetesConfigError} When a file cannot be used. */
-  constructor(files: CredentialFiles, private readonly clock: Clock) {
-    try {
-      this.#credentials = Credentials.load(files);
-    } catch (error) {
-      if (!(error instanceof CredentialsError)) throw error;
-      throw new KubernetesConfigError(error.message, { cause: error });
-    }
-    this.#readMs = clock.now();
-  }
-
-  /** The last content that could be read. */
-  get current(): TlsMaterial {
-    const now = this.clock.now();
-    if (now - this.#readMs < REREAD_MS) return this.#credentials.current;
-    this.#readMs = now;
-    // Those that cannot be read are read again in a minute; until then the
-    // earlier ones are used unless the API server refuses them.
-    return this.#credentials.latest();
-  }
-
-  /** The next look reads the files. */
-  expire(): void {
-    this.#readMs = -Infinity;
-  }
 }
 
 // A bearer token in a file that another program replaces from time to time, as
@@ -92,27 +49,27 @@ export const TOKEN_LENGTH_MAX = 16 * 1024;
  * Reads a token now. White space around it is dropped: many tools end files
  * with a line feed, which no header can carry.
  *
- * @throws {KubernetesConfigError} When there is no token, or it cannot be sent.
+ * @throws {NeighbourConfigError} When there is no token, or it cannot be sent.
  */
 export async function readToken(path: string): Promise<string> {
   let text: string;
   try {
     text = await Deno.readTextFile(path);
   } catch (error) {
-    throw new KubernetesConfigError(
+    throw new NeighbourConfigError(
       `Cannot read token ${path}: ${tokenProblem(error)}`,
       { cause: error },
     );
   }
   const token = text.trim();
   if (token === "") {
-    throw new KubernetesConfigError(
+    throw new NeighbourConfigError(
       `Cannot use token ${path}: the file is empty; wait until it is written, ` +
         "or write it",
     );
   }
   if (token.length > TOKEN_LENGTH_MAX || !/^[\x21-\x7e]+$/.test(token)) {
-    throw new KubernetesConfigError(
+    throw new NeighbourConfigError(
       `Cannot use token ${path}: wanted one line of at most ` +
         `${TOKEN_LENGTH_MAX} visible ASCII characters; name the file that ` +
         "holds the token alone",
@@ -132,7 +89,7 @@ export class TokenFile {
    * The token that was last read well: the one in hand may serve for as long
    * as the file is being replaced.
    *
-   * @throws {KubernetesConfigError} When none was ever read.
+   * @throws {NeighbourConfigError} When none was ever read.
    */
   async current(): Promise<string> {
     const token = this.#token;
@@ -144,7 +101,7 @@ export class TokenFile {
       this.#token = await readToken(this.path);
       this.#readMs = this.clock.now();
     } catch (error) {
-      if (!(error instanceof KubernetesConfigError)) throw error;
+      if (!(error instanceof NeighbourConfigError)) throw error;
       if (token === undefined) throw error;
     }
     return this.#token!;

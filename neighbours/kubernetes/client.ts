@@ -48,7 +48,8 @@ export const DEFAULT_RATE: BucketSize = { perSecond: 100, burst: 200 };
 
 /** What a client needs. */
 export interface KubernetesClientOptions {
-  readonly access: KubernetesAccess;
+  /** Asked for with each request: it may be read with the first. */
+  readonly access: () => KubernetesAccess;
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
@@ -89,25 +90,25 @@ export class KubernetesClient implements Disposable {
 
   /** For messages. */
   get server(): string {
-    return this.#options.access.server;
+    return this.#options.access().server;
   }
 
   /** CAs of the API server's certificate, PEM; absent: public ones. */
   get authority(): string | undefined {
-    return this.#options.access.authority();
+    return this.#options.access().authority();
   }
 
   /** The default namespace of this process. */
   get namespace(): string {
-    return this.#options.access.namespace;
+    return this.#options.access().namespace;
   }
 
-  /** @throws {KubernetesError | KubernetesConfigError} */
+  /** @throws {KubernetesError | NeighbourConfigError} */
   get<T>(path: string, options: RequestOptions = {}): Promise<T> {
     return this.#json<T>({ ...options, method: "GET", path });
   }
 
-  /** @throws {KubernetesError | KubernetesConfigError} */
+  /** @throws {KubernetesError | NeighbourConfigError} */
   create<T>(path: string, body: T, options: RequestOptions = {}): Promise<T> {
     return this.#json<T>({ ...options, method: "POST", path, body });
   }
@@ -116,7 +117,7 @@ export class KubernetesClient implements Disposable {
    * Writes an object back. With its `resourceVersion` in it, another client's
    * change is not lost: the answer is 409 then.
    *
-   * @throws {KubernetesError | KubernetesConfigError}
+   * @throws {KubernetesError | NeighbourConfigError}
    */
   replace<T>(path: string, body: T, options: RequestOptions = {}): Promise<T> {
     return this.#json<T>({ ...options, method: "PUT", path, body });
@@ -124,7 +125,7 @@ export class KubernetesClient implements Disposable {
 
   /**
    * @param resourceVersion Deletes only this version: 409 otherwise.
-   * @throws {KubernetesError | KubernetesConfigError}
+   * @throws {KubernetesError | NeighbourConfigError}
    */
   async delete(
     path: string,
@@ -146,7 +147,7 @@ export class KubernetesClient implements Disposable {
    * Opens a body without end. The time limit is for its beginning; `signal`
    * ends it.
    *
-   * @throws {KubernetesError | KubernetesConfigError}
+   * @throws {KubernetesError | NeighbourConfigError}
    */
   stream(
     path: string,
@@ -198,7 +199,7 @@ export class KubernetesClient implements Disposable {
       error = outcome.error;
       if (error.code === 401 && !isFresh) {
         isFresh = true;
-        access.rejected();
+        access().rejected();
         continue;
       }
       if (!isWorthRepeating(request, error, retryAfterMs)) throw error;
@@ -216,7 +217,7 @@ export class KubernetesClient implements Disposable {
     last: KubernetesError | undefined,
   ): Promise<Outcome<T>> {
     const what = `${request.method} ${request.path}`;
-    const { access, timers } = this.#options;
+    const { timers } = this.#options;
     const waitMs = this.#rate.reserve(timers.now(), deadline.leftMs);
     if (waitMs === undefined || !await deadline.wait(waitMs)) {
       request.signal?.throwIfAborted();
@@ -228,6 +229,7 @@ export class KubernetesClient implements Disposable {
           "raise --kubeconfig-qps and --kubeconfig-burst",
       );
     }
+    const access = this.#options.access();
     const { authorization, keyPair } = await access.credential();
     const { proxyUrl } = access;
     const authority = access.authority();

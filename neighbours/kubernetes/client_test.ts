@@ -14,8 +14,9 @@ import { until } from "../../tests/support/watch/event_loop.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Credential, KubernetesAccess } from "./access.ts";
 import { KubernetesClient, REQUEST_TIMEOUT_MS } from "./client.ts";
-import { KubernetesConfigError, KubernetesError } from "./errors.ts";
+import { KubernetesError } from "./errors.ts";
 import type { KubernetesObject } from "./objects.ts";
+import { NeighbourConfigError } from "../tls_files.ts";
 
 const NODES = "/api/v1/nodes";
 const NODE = { metadata: { name: "edge1" } };
@@ -38,7 +39,11 @@ function clientOf(
   access: KubernetesAccess,
   timers: FakeTimers | typeof systemTimers = systemTimers,
 ): KubernetesClient {
-  return new KubernetesClient({ access, timers, random: () => 0 });
+  return new KubernetesClient({
+    access: () => access,
+    timers,
+    random: () => 0,
+  });
 }
 
 Deno.test("an object is created, read, replaced and deleted", async () => {
@@ -227,7 +232,7 @@ Deno.test("a key that is none is named, and nothing is sent", async () => {
   }));
   await assertRejects(
     () => client.get(NODES),
-    KubernetesConfigError,
+    NeighbourConfigError,
     "Cannot use the CA, certificate or key",
   );
   assertEquals(server.requests, []);
@@ -237,7 +242,7 @@ Deno.test("requests beyond the rate wait, and those beyond patience are refused"
   await using server = FakeApiServer.start();
   const timers = new FakeTimers();
   using client = new KubernetesClient({
-    access: accessTo(server.url),
+    access: () => accessTo(server.url),
     timers,
     random: () => 0,
     rate: { perSecond: 1, burst: 2 },

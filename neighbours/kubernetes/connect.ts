@@ -6,17 +6,12 @@
  */
 
 import type { Clock, Timers } from "../../proto/sync/clock.ts";
-import {
-  type Credential,
-  type KubernetesAccess,
-  TlsFiles,
-  TokenFile,
-} from "./access.ts";
+import { type Credential, type KubernetesAccess, TokenFile } from "./access.ts";
 import { KubernetesClient } from "./client.ts";
 import { kubeconfigAccess } from "./kubeconfig.ts";
-import { KubernetesConfigError } from "./errors.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { bracketed } from "../../proto/peer/host_port.ts";
+import { NeighbourConfigError, TlsFiles } from "../tls_files.ts";
 
 /** The API server, and the limit on requests. */
 export interface KubernetesOptions {
@@ -39,7 +34,7 @@ export interface KubernetesOptions {
  *
  * @param when `late`: it is read with the first request, which fails if that
  *   fails.
- * @throws {KubernetesConfigError} One sentence.
+ * @throws {NeighbourConfigError} One sentence.
  */
 export function connectKubernetes(
   options: KubernetesOptions,
@@ -47,9 +42,11 @@ export function connectKubernetes(
   when: "now" | "late" = "now",
 ): KubernetesClient {
   const { rate } = options;
-  const open = () => accessOf(options, timers);
+  let opened: KubernetesAccess | undefined;
+  const access = () => opened ??= accessOf(options, timers);
+  if (when === "now") access();
   return new KubernetesClient({
-    access: when === "now" ? open() : lateAccess(open),
+    access,
     timers,
     random: Math.random,
     rate,
@@ -87,7 +84,7 @@ export interface OpenAccessFiles {
 /**
  * @param address `http://HOST:PORT`, `https://…`, or `HOST:PORT` as kube-proxy's
  *   `--master` has it, which is https where there is TLS material.
- * @throws {KubernetesConfigError} When it is no such address, or a file cannot
+ * @throws {NeighbourConfigError} When it is no such address, or a file cannot
  *   be used.
  */
 export function openAccess(
@@ -104,12 +101,12 @@ export function openAccess(
   const hasMore = url === undefined || url.username !== "" ||
     url.search !== "" || url.hash !== "";
   if (hasMore) {
-    throw new KubernetesConfigError(
+    throw new NeighbourConfigError(
       `Cannot use "${address}" as an API server: wanted ${scheme}://HOST:PORT`,
     );
   }
   if (hasFiles && url.protocol === "http:") {
-    throw new KubernetesConfigError(
+    throw new NeighbourConfigError(
       `Cannot use certificates with "${address}": http has no TLS; write ` +
         `https://${url.host}, or leave them away`,
     );
@@ -148,14 +145,14 @@ export interface InClusterOptions {
 /**
  * Looks around in the Pod.
  *
- * @throws {KubernetesConfigError} When this is none, or one without a token.
+ * @throws {NeighbourConfigError} When this is none, or one without a token.
  */
 export function inClusterAccess(options: InClusterOptions): KubernetesAccess {
   const environment = options.environment ?? ((name) => Deno.env.get(name));
   const host = environment("KUBERNETES_SERVICE_HOST") ?? "";
   const port = environment("KUBERNETES_SERVICE_PORT") ?? "";
   if (host === "" || port === "") {
-    throw new KubernetesConfigError(
+    throw new NeighbourConfigError(
       "Cannot find the Kubernetes API server: KUBERNETES_SERVICE_HOST and " +
         "KUBERNETES_SERVICE_PORT are not set, so this is no Pod; give " +
         "--kubeconfig",
@@ -184,31 +181,9 @@ function readNamespace(path: string): string {
   } catch (error) {
     // Projected tokens come without it now and then; kubectl assumes the same.
     if (error instanceof Deno.errors.NotFound) return "default";
-    throw new KubernetesConfigError(
+    throw new NeighbourConfigError(
       `Cannot read namespace ${path}: ${messageOf(error)}`,
       { cause: error },
     );
   }
-}
-
-// Access whose configuration may not exist yet: on a new node another program
-// writes it. Each request looks again.
-
-function lateAccess(open: () => KubernetesAccess): KubernetesAccess {
-  let opened: KubernetesAccess | undefined;
-  const access = () => opened ??= open();
-  return {
-    get server() {
-      return access().server;
-    },
-    get namespace() {
-      return access().namespace;
-    },
-    get proxyUrl() {
-      return access().proxyUrl;
-    },
-    authority: () => access().authority(),
-    credential: async () => await access().credential(),
-    rejected: () => access().rejected(),
-  };
 }

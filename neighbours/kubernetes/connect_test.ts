@@ -1,12 +1,13 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { certificates } from "../../tests/support/certificates/certificates.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { readToken, REREAD_MS, TOKEN_LENGTH_MAX, TokenFile } from "./access.ts";
-import { KubernetesConfigError, KubernetesError } from "./errors.ts";
+import { readToken, TOKEN_LENGTH_MAX, TokenFile } from "./access.ts";
+import { KubernetesError } from "./errors.ts";
 import { connectKubernetes, inClusterAccess, openAccess } from "./connect.ts";
 import { FakeApiServer } from "../../tests/support/peers/fake_apiserver.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { kubeconfigAccess } from "./kubeconfig.ts";
+import { NeighbourConfigError, REREAD_MS } from "../tls_files.ts";
 
 function environment(host: string): (name: string) => string | undefined {
   const values = new Map([
@@ -57,7 +58,7 @@ Deno.test("outside a Pod the next step is --kubeconfig", () => {
   const clock = new FakeTimers();
   assertThrows(
     () => inClusterAccess({ clock, environment: () => undefined }),
-    KubernetesConfigError,
+    NeighbourConfigError,
     "so this is no Pod; give --kubeconfig",
   );
 });
@@ -86,7 +87,7 @@ Deno.test("a file that holds no token is refused", async () => {
   const refused = (name: string, words: string) =>
     assertRejects(
       () => readToken(`${folder}/${name}`),
-      KubernetesConfigError,
+      NeighbourConfigError,
       words,
     );
   await refused("empty", "the file is empty");
@@ -106,12 +107,12 @@ Deno.test("an address alone is http, and https where there are files", async () 
   assertEquals(openAccess("a:1", { ca }, clock).server, "https://a:1");
   assertThrows(
     () => openAccess("http://a:1", { ca }, clock),
-    KubernetesConfigError,
+    NeighbourConfigError,
     "http has no TLS; write https://a:1",
   );
   assertThrows(
     () => openAccess("a:1", { ca: `${ca}.gone` }, clock),
-    KubernetesConfigError,
+    NeighbourConfigError,
     "there is no such file",
   );
 });
@@ -317,7 +318,7 @@ Deno.test("what is not supported is refused by name", () => {
   for (const [words, cluster, user] of cases) {
     assertThrows(
       () => home.access({ ...HTTPS, ...cluster }, user),
-      KubernetesConfigError,
+      NeighbourConfigError,
       words,
     );
   }
@@ -332,21 +333,21 @@ Deno.test("a file that leads nowhere says where it stops", () => {
   using home = new KubeFolder();
   const config = `${home.folder}/config`;
   const load = () => kubeconfigAccess(config, home.clock);
-  assertThrows(load, KubernetesConfigError, "there is no such file");
+  assertThrows(load, NeighbourConfigError, "there is no such file");
   home.write("config", "a: [");
-  assertThrows(load, KubernetesConfigError, "it is not YAML");
+  assertThrows(load, NeighbourConfigError, "it is not YAML");
   home.write("config", "[]");
-  assertThrows(load, KubernetesConfigError, "wanted a map");
+  assertThrows(load, NeighbourConfigError, "wanted a map");
   home.write("config", "{}");
-  assertThrows(load, KubernetesConfigError, "names no current-context");
+  assertThrows(load, NeighbourConfigError, "names no current-context");
   assertThrows(
     () => home.access(HTTPS, {}, { clusters: [] }),
-    KubernetesConfigError,
+    NeighbourConfigError,
     'clusters: none has the name "c"',
   );
   assertThrows(
     () => home.access(HTTPS, {}, { "current-context": "prod" }),
-    KubernetesConfigError,
+    NeighbourConfigError,
     'contexts: none has the name "prod"',
   );
 });
@@ -427,7 +428,7 @@ Deno.test("a plugin that fails is quoted", async () => {
     const access = plugin(home, script, exec);
     await assertRejects(
       () => access.credential(),
-      KubernetesConfigError,
+      NeighbourConfigError,
       words,
     );
   };
@@ -447,7 +448,7 @@ Deno.test("a plugin that fails is quoted", async () => {
 Deno.test("a plugin that needs a person, or another language, is refused", () => {
   using home = new KubeFolder();
   const refused = (exec: object, words: string) =>
-    assertThrows(() => plugin(home, "", exec), KubernetesConfigError, words);
+    assertThrows(() => plugin(home, "", exec), NeighbourConfigError, words);
   refused({ interactiveMode: "Always" }, "there is no person to ask");
   refused({ apiVersion: "client.authentication.k8s.io/v1alpha1" }, "wanted");
   refused({ command: "" }, "command: it is empty");

@@ -90,7 +90,7 @@ export interface CsrSurroundings {
  *
  * @returns The chain, leaf first.
  * @throws {CsrError} When it was refused, or not decided in time.
- * @throws {KubernetesError | KubernetesConfigError} When it could not be asked.
+ * @throws {KubernetesError | NeighbourConfigError} When it could not be asked.
  */
 export async function requestCertificate(
   keys: CryptoKeyPair,

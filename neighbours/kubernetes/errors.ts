@@ -7,12 +7,7 @@
 
 import type { Code } from "../../proto/codes/codes.ts";
 import type { StatusObject } from "./objects.ts";
-
-/** The address of the API server, or the credentials, cannot be determined. */
-export class KubernetesConfigError extends Error {
-  override readonly name = "KubernetesConfigError";
-  readonly tunnelCode: Code = "TUN101";
-}
+import { NeighbourConfigError } from "../tls_files.ts";
 
 /** A request that was refused, or not answered. */
 export class KubernetesError extends Error {
@@ -46,9 +41,9 @@ export class NoAnswerError extends KubernetesError {
  */
 export function isKubernetesTrouble(
   error: unknown,
-): error is KubernetesError | KubernetesConfigError {
+): error is KubernetesError | NeighbourConfigError {
   return error instanceof KubernetesError ||
-    error instanceof KubernetesConfigError;
+    error instanceof NeighbourConfigError;
 }
 
 /** The HTTP status of a refused request; 0 without an answer. */

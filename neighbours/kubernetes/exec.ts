@@ -13,11 +13,11 @@ import { messageOf } from "../../platform/errors/error_code.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { Credential } from "./access.ts";
-import { KubernetesConfigError } from "./errors.ts";
 import {
   DocumentMap,
   FieldError,
 } from "../../platform/documents/document_map.ts";
+import { NeighbourConfigError } from "../tls_files.ts";
 
 /** A plugin may fetch a token from far away; kubectl has no limit. */
 export const EXEC_TIMEOUT_MS = 60_000;
@@ -96,7 +96,7 @@ export class ExecCredentials {
     private readonly clusterOf: () => unknown,
   ) {}
 
-  /** @throws {KubernetesConfigError} When the plugin fails or makes no sense. */
+  /** @throws {NeighbourConfigError} When the plugin fails or makes no sense. */
   async current(): Promise<Credential> {
     const known = this.#known;
     const endMs = (known?.expiresMs ?? 0) - EXPIRY_MARGIN_MS;
@@ -167,8 +167,8 @@ export class ExecCredentials {
     }
   }
 
-  #problem(what: string, cause?: unknown): KubernetesConfigError {
-    return new KubernetesConfigError(
+  #problem(what: string, cause?: unknown): NeighbourConfigError {
+    return new NeighbourConfigError(
       `Cannot log in to the API server by ${this.plugin.command}: ${what}`,
       { cause },
     );

@@ -7,7 +7,7 @@
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { HttpClient } from "../../net/channel/http_client.ts";
-import { KubernetesConfigError } from "./errors.ts";
+import { NeighbourConfigError } from "../tls_files.ts";
 
 /** The parts of a client. */
 export interface HttpClientMaterial {
@@ -26,7 +26,7 @@ export class HttpClients implements Disposable {
    * The client for `material`. What a client before it has been asked is still
    * answered.
    *
-   * @throws {KubernetesConfigError} When `material` cannot be used.
+   * @throws {NeighbourConfigError} When `material` cannot be used.
    */
   of(material: HttpClientMaterial): HttpClient {
     const current = this.#current;
@@ -58,7 +58,7 @@ function create(material: HttpClientMaterial): HttpClient {
     if (cert !== "") void new X509Certificate(cert);
     if (key !== "") void createPrivateKey(key);
   } catch (error) {
-    throw new KubernetesConfigError(
+    throw new NeighbourConfigError(
       "Cannot use the CA, certificate or key for the API server: " +
         `${messageOf(error)}; take them from their source again`,
       { cause: error },

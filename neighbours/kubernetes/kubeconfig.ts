@@ -14,8 +14,7 @@ import { dirname } from "node:path";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
-import { type KubernetesAccess, TlsFiles, TokenFile } from "./access.ts";
-import { KubernetesConfigError } from "./errors.ts";
+import { type KubernetesAccess, TokenFile } from "./access.ts";
 import { ExecCredentials, type ExecPlugin, readExecPlugin } from "./exec.ts";
 import {
   DocumentError,
@@ -26,6 +25,7 @@ import {
   DocumentMap,
   FieldError,
 } from "../../platform/documents/document_map.ts";
+import { NeighbourConfigError, TlsFiles } from "../tls_files.ts";
 
 /** A kubeconfig with a hundred clusters has a tenth of this. */
 export const KUBECONFIG_BYTES_MAX = 4 * 1024 * 1024;
@@ -34,7 +34,7 @@ export const KUBECONFIG_BYTES_MAX = 4 * 1024 * 1024;
  * Reads a kubeconfig file. The file itself is read once; the token and
  * certificate files that it names are looked at again.
  *
- * @throws {KubernetesConfigError} Which names the file and the field.
+ * @throws {NeighbourConfigError} Which names the file and the field.
  */
 export function kubeconfigAccess(
   path: string,
@@ -50,7 +50,7 @@ export function kubeconfigAccess(
     const problem = error instanceof FieldError
       ? withLine(text, error)
       : error.message;
-    throw new KubernetesConfigError(
+    throw new NeighbourConfigError(
       `Cannot use kubeconfig ${path}: ${problem}`,
       { cause: error },
     );
@@ -91,13 +91,13 @@ function readText(path: string): string {
   try {
     text = Deno.readTextFileSync(path);
   } catch (error) {
-    throw new KubernetesConfigError(
+    throw new NeighbourConfigError(
       `Cannot read kubeconfig ${path}: ${systemProblem(error)}; check the path`,
       { cause: error },
     );
   }
   if (text.length <= KUBECONFIG_BYTES_MAX) return text;
-  throw new KubernetesConfigError(
+  throw new NeighbourConfigError(
     `Cannot use kubeconfig ${path}: it is longer than ` +
       `${KUBECONFIG_BYTES_MAX} bytes`,
   );

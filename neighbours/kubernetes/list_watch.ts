@@ -245,7 +245,7 @@ export class ListWatch<T extends KubernetesObject> {
  * while they were read.
  *
  * @returns With the version that the list is of.
- * @throws {KubernetesError | KubernetesConfigError}
+ * @throws {KubernetesError | NeighbourConfigError}
  */
 export async function listPages<T>(
   client: Pick<ListWatchClient, "get">,

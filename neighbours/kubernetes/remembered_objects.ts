@@ -35,7 +35,7 @@ export class RememberedObjects {
 
   /**
    * @param version The version, when several objects had the name in turn.
-   * @throws {KubernetesError | KubernetesConfigError} That there is no such
+   * @throws {KubernetesError | NeighbourConfigError} That there is no such
    *   object with the code 404.
    */
   get<T>(

@@ -35,7 +35,7 @@ export type ReviewedToken =
  * not know audiences leaves the field out, and would accept tokens for other
  * audiences.
  *
- * @throws {KubernetesError | KubernetesConfigError} When it cannot be asked.
+ * @throws {KubernetesError | NeighbourConfigError} When it cannot be asked.
  */
 export async function reviewToken(
   client: Pick<KubernetesClient, "create">,

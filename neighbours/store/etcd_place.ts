@@ -134,13 +134,7 @@ export class EtcdPlace implements Place {
         ...{ client, timers, random, retryCapMs: RETRY_CAP_MS },
         prefix: `${prefix}${folder}/`,
         onList: (entries) =>
-          events.listed(
-            folder,
-            entries.map((entry) => ({
-              key: entry.key.slice(prefix.length),
-              ...recordOf(entry),
-            })),
-          ),
+          events.listed(folder, entries.map((entry) => this.#changeOf(entry))),
         onChanges: (changes) =>
           events.changed(changes.map((change) => this.#changeOf(change))),
         onFollowing: () => {
@@ -187,15 +181,12 @@ export class EtcdPlace implements Place {
     return { kind: "done", versions };
   }
 
-  #changeOf(change: Change): RecordChange {
-    const from = this.options.prefix.length;
-    return change.kind === "put"
-      ? { key: change.entry.key.slice(from), ...recordOf(change.entry) }
-      : {
-        key: change.key.slice(from),
-        text: undefined,
-        version: `${change.modRevision}`,
-      };
+  #changeOf({ key, value, modRevision }: Change): RecordChange {
+    return {
+      key: key.slice(this.options.prefix.length),
+      text: value && DECODER.decode(value),
+      version: `${modRevision}`,
+    };
   }
 }
 
@@ -249,11 +240,7 @@ export class EtcdEphemerals implements EphemeralPlace {
       onList: (entries) =>
         sights.listed(entries.flatMap((entry) => this.#sightOf(entry))),
       onChanges: (changes) =>
-        sights.changed(
-          changes.flatMap((change) =>
-            this.#sightOf(change.kind === "put" ? change.entry : change)
-          ),
-        ),
+        sights.changed(changes.flatMap((change) => this.#sightOf(change))),
       onFollowing: () => sights.state("followed"),
       onProblem: ({ message }) => sights.state("followed", message),
     });
@@ -298,19 +285,13 @@ export class EtcdEphemerals implements EphemeralPlace {
   }
 
   /** The owner and part of a key; none when it is not ours. */
-  #sightOf(
-    { key, value, modRevision }: {
-      readonly key: string;
-      readonly value?: Uint8Array;
-      readonly modRevision: bigint;
-    },
-  ): Sight[] {
+  #sightOf({ key, value, modRevision }: Change): Sight[] {
     const [, id, part, ...more] = key.slice(this.#root.length).split("/");
     const instanceId = readInstanceId(id);
     const isPart = instanceId !== undefined && part !== undefined &&
       PART_NAME.test(part) && more.length === 0;
     if (!isPart) return [];
-    const text = value && new TextDecoder().decode(value);
+    const text = value && DECODER.decode(value);
     return [{ instanceId, part, text, version: `${modRevision}` }];
   }
 }

@@ -95,7 +95,7 @@ export function directoryConnection(root: string): StoreConnection {
 /**
  * Reads the files. No request is sent yet.
  *
- * @throws {EtcdConfigError | KubernetesConfigError} One sentence.
+ * @throws {NeighbourConfigError} One sentence.
  */
 export async function connectStore(
   location: StoreLocation,

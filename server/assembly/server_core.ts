@@ -224,7 +224,7 @@ export class ServerCore {
   /**
    * Opens the store that servers share; nothing is sent yet.
    *
-   * @throws {EtcdConfigError | KubernetesConfigError} One sentence.
+   * @throws {NeighbourConfigError} One sentence.
    */
   async connectStore(): Promise<void> {
     const location = stateLocationOf(this.options);

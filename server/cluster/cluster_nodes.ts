@@ -61,7 +61,7 @@ export class NodeAddresses {
   }
 
   /**
-   * @throws {KubernetesError | KubernetesConfigError} When it cannot be asked.
+   * @throws {KubernetesError | NeighbourConfigError} When it cannot be asked.
    *   That there is no such node is an answer: nothing.
    */
   async of(nodeName: string): Promise<Identifiers> {
@@ -102,7 +102,7 @@ export class PodNodes {
 
   /**
    * @returns `undefined` when there is no such Pod, or it has no node yet.
-   * @throws {KubernetesError | KubernetesConfigError} When the API server
+   * @throws {KubernetesError | NeighbourConfigError} When the API server
    *   cannot be asked.
    */
   async of(

@@ -58,7 +58,7 @@ export interface CsrPolicyOptions {
 /**
  * Decides about one request.
  *
- * @throws {KubernetesError | KubernetesConfigError} When the node's addresses
+ * @throws {KubernetesError | NeighbourConfigError} When the node's addresses
  *   are needed and cannot be read.
  */
 export async function decideCsr(

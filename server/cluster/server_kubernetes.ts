@@ -39,7 +39,7 @@ export interface ServerKubernetes {
 /**
  * Prepares everything; nothing is sent yet.
  *
- * @throws {KubernetesConfigError}
+ * @throws {NeighbourConfigError}
  */
 export function openKubernetes(
   options: KubernetesServerOptions,

@@ -63,7 +63,7 @@ export class KubeletPort {
   /**
    * Opens the port.
    *
-   * @throws {ListenError | KubernetesConfigError}
+   * @throws {ListenError | NeighbourConfigError}
    */
   constructor(
     options: KubeletOptions,

@@ -15,7 +15,7 @@ import {
   connectKubernetes,
   type KubernetesOptions,
 } from "../../neighbours/kubernetes/connect.ts";
-import { TlsFiles, TokenFile } from "../../neighbours/kubernetes/access.ts";
+import { TokenFile } from "../../neighbours/kubernetes/access.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { CachedSource } from "./cached_source.ts";
 import type { Source } from "./model/source.ts";
@@ -26,6 +26,7 @@ import { tunnelLayout } from "./sources/etcd/etcd_tunnel_layout.ts";
 import { FileSource } from "./sources/file.ts";
 import { HttpSource, type HttpSourceAccess } from "./sources/http.ts";
 import { KubernetesSource } from "./sources/kubernetes/kubernetes.ts";
+import { TlsFiles } from "../../neighbours/tls_files.ts";
 
 /** One place where services come from. */
 export type SourceConfig =
@@ -69,7 +70,7 @@ export interface SourceTools extends Tools {
  * Makes the sources, in the same order. Files that say how to reach one are read;
  * nothing is sent yet.
  *
- * @throws {EtcdConfigError | KubernetesConfigError} One sentence.
+ * @throws {NeighbourConfigError} One sentence.
  */
 export function sourcesOf(
   configs: readonly SourceConfig[],

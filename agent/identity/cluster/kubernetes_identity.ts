@@ -12,7 +12,6 @@ import {
   type CertificateSpec,
   requestCertificate,
 } from "../../../neighbours/kubernetes/csr.ts";
-import { KubernetesConfigError } from "../../../neighbours/kubernetes/errors.ts";
 import type { KubernetesClient } from "../../../neighbours/kubernetes/client.ts";
 import {
   connectKubernetes,
@@ -33,6 +32,7 @@ import {
   type DiscoveryOptions,
   ServiceDiscovery,
 } from "./service_discovery.ts";
+import { NeighbourConfigError } from "../../../neighbours/tls_files.ts";
 
 export class KubernetesIdentity implements LinkIdentity {
   readonly serverName?: string;
@@ -111,7 +111,7 @@ export class KubernetesIdentity implements LinkIdentity {
   /**
    * Resolves when there is a certificate; waits for as long as that takes.
    *
-   * @throws {KubernetesConfigError} When servers could not be distinguished from others.
+   * @throws {NeighbourConfigError} When servers could not be distinguished from others.
    */
   async first(): Promise<void> {
     await this.#certificate.first();
@@ -163,13 +163,13 @@ export class KubernetesIdentity implements LinkIdentity {
     this.#reload();
   }
 
-  /** PEM. @throws {KubernetesConfigError} */
+  /** PEM. @throws {NeighbourConfigError} */
   async #authority(): Promise<string> {
     let pem: string | undefined;
     try {
       pem = this.#client.authority;
     } catch (error) {
-      if (!(error instanceof KubernetesConfigError)) throw error;
+      if (!(error instanceof NeighbourConfigError)) throw error;
       // Not written yet, or removed: the last known content is used.
       const known = await this.#store.readAuthorities();
       if (known !== undefined) return known;
@@ -177,7 +177,7 @@ export class KubernetesIdentity implements LinkIdentity {
       pem = this.#bootstrap.authority;
     }
     if (pem !== undefined) return pem;
-    throw new KubernetesConfigError(
+    throw new NeighbourConfigError(
       "Cannot verify the server: the kubeconfig names no " +
         "CA; give --ca-cert",
     );

@@ -3,7 +3,6 @@ import {
   API_CLIENT_SIGNER,
   CLIENT_USAGES,
 } from "../../../neighbours/kubernetes/csr.ts";
-import { KubernetesConfigError } from "../../../neighbours/kubernetes/errors.ts";
 import { PrivateFileError } from "../../../platform/files/private_files.ts";
 import { CertificateAuthority } from "../../../platform/pki/authority.ts";
 import { readCertificates } from "../../../platform/pki/certificate.ts";
@@ -13,6 +12,7 @@ import { inMemoryFolder } from "../../../tests/support/memory/memory_folder.ts";
 import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import { CertificateFiles } from "./certificate_files.ts";
 import { KubernetesIdentity } from "./kubernetes_identity.ts";
+import { NeighbourConfigError } from "../../../neighbours/tls_files.ts";
 
 const HOUR_MS = 3600_000;
 
@@ -93,7 +93,7 @@ Deno.test("servers are verified with the API server's authority, as it was last 
     const identity = await open(folder);
     await assertRejects(
       () => identity.first(),
-      KubernetesConfigError,
+      NeighbourConfigError,
       "there is no such file",
     );
     identity.stop();
@@ -106,7 +106,7 @@ Deno.test("a cluster that names no authority needs to be told one", () =>
     const identity = await open(folder);
     await assertRejects(
       () => identity.first(),
-      KubernetesConfigError,
+      NeighbourConfigError,
       "give --ca-cert",
     );
     identity.stop();

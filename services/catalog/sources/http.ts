@@ -12,7 +12,6 @@
  */
 
 import type { Code } from "../../../proto/codes/codes.ts";
-import { KubernetesConfigError } from "../../../neighbours/kubernetes/errors.ts";
 import { HttpClients } from "../../../neighbours/kubernetes/http_clients.ts";
 import { withDeadline } from "../../../platform/time/deadline.ts";
 import { worldly } from "../../../platform/errors/internal_errors.ts";
@@ -37,6 +36,7 @@ import {
   DOCUMENT_BYTES_MAX,
   readCatalogDocument,
 } from "./document/catalog_document.ts";
+import { NeighbourConfigError } from "../../../neighbours/tls_files.ts";
 
 /** Time between two requests, by default; a tenth more or less of it. */
 export const POLL_INTERVAL_MS = 10_000;
@@ -291,7 +291,7 @@ function problemOf(error: unknown): Trouble {
  */
 function isOfTheWorld(error: unknown): error is Error {
   return error instanceof PollError || error instanceof CatalogDocumentError ||
-    error instanceof TypeError || error instanceof KubernetesConfigError ||
+    error instanceof TypeError || error instanceof NeighbourConfigError ||
     error instanceof TlsHandshakeError || error instanceof MessageError ||
     error instanceof LookupError || error instanceof NoAnswerYetError ||
     codeOf(error) !== "" ||

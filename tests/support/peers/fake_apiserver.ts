@@ -278,13 +278,13 @@ export function plainClient(
   rest: Partial<KubernetesClientOptions> = {},
 ): KubernetesClient {
   return new KubernetesClient({
-    access: {
+    access: () => ({
       server: url,
       namespace: "default",
       authority: () => undefined,
       credential: () => Promise.resolve({}),
       rejected: () => {},
-    },
+    }),
     timers,
     random: () => 0,
     ...rest,

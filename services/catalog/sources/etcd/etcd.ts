@@ -89,9 +89,9 @@ export class EtcdSource implements Source {
   }
 
   #change(changes: readonly Change[]): void {
-    for (const change of changes) {
-      if (change.kind === "put") this.#entries.put(change.entry);
-      else this.#entries.remove(change.key);
+    for (const { value, ...change } of changes) {
+      if (value === undefined) this.#entries.remove(change.key);
+      else this.#entries.put({ ...change, value });
     }
     this.#sink!.change(this.#entries.takeChange());
   }
