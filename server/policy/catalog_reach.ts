@@ -11,10 +11,10 @@
  */
 
 import type { Follower } from "../../services/catalog/catalog.ts";
+import { touchedIn } from "../../services/catalog/diff.ts";
 import {
   type AgentIdentifier,
   type Endpoint,
-  keyOf,
   type Protocol,
   type Service,
   type Visibility,
@@ -50,14 +50,8 @@ export class CatalogReach {
 
   constructor(private readonly options: CatalogReachOptions) {
     this.#gone = new RecentlyRemoved(options.clock);
-    options.catalog.follow((snapshot, { services, endpoints }) => {
-      const touched = new Set([
-        ...services.added.map(keyOf),
-        ...services.removed.map(keyOf),
-        ...services.changed.map(({ after }) => keyOf(after)),
-        ...endpoints.map(({ service }) => service),
-      ]);
-      for (const key of touched) this.#index(snapshot, key);
+    options.catalog.follow((snapshot, diff) => {
+      for (const key of touchedIn(diff)) this.#index(snapshot, key);
     });
   }
 

@@ -6,33 +6,25 @@
  * what it has said so far (`changes.ts`) is merged with what others say
  * (`snapshot.ts`) into the next snapshot; each follower is handed that, and the
  * difference to the one that it was handed before. All of it happens before the
- * source's call returns, so followers see each change once and in order. A
- * follower that is still busy gets one difference later, over all that has
- * happened meanwhile; nothing waits for it.
+ * source's call returns, so followers see each change once and in order; what
+ * takes a follower longer, it does later.
  *
- * Reading order: `Catalog.follow`, then `#changed`, `#publish`, `#tell`.
+ * Reading order: `Catalog.follow`, then `#changed`, `#publish`.
  *
  * @module
  */
 
 import type { Tools } from "../../platform/program/tools.ts";
-import {
-  reportInternalError,
-  unawaited,
-} from "../../platform/errors/internal_errors.ts";
+import { guarded } from "../../platform/errors/internal_errors.ts";
 import type { Log } from "../../platform/log/log.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import type { SourceEntries } from "./changes.ts";
 import { describeDiff, type Diff, diffSnapshots, isEmptyDiff } from "./diff.ts";
 import { EMPTY_SNAPSHOT, nextSnapshot, type Snapshot } from "./snapshot.ts";
 import type { Source } from "./model/source.ts";
 import { SourceInput, type SourceStatus } from "./source_input.ts";
 
-/** Is handed each new snapshot; a promise says that it is busy until then. */
-export type Follower = (
-  snapshot: Snapshot,
-  diff: Diff,
-) => void | Promise<void>;
+/** Is handed each new snapshot. */
+export type Follower = (snapshot: Snapshot, diff: Diff) => void;
 
 /** The parts of a catalog. */
 export interface CatalogOptions extends Tools {
@@ -46,11 +38,10 @@ export class Catalog {
   readonly #inputs: readonly SourceInput[];
   readonly #entries: readonly SourceEntries[];
   readonly #origins: Origins;
-  readonly #reconciler: Reconciler;
-  readonly #followers = new Set<Following>();
+  readonly #followers = new Set<Follower>();
   #snapshot = EMPTY_SNAPSHOT;
-  #written = EMPTY_SNAPSHOT;
-  #lastDiff: KnownDiff | undefined;
+  /** What followers were handed last. */
+  #published = EMPTY_SNAPSHOT;
   #isTelling = false;
   #synced = Promise.withResolvers<void>();
 
@@ -59,8 +50,7 @@ export class Catalog {
    *   source.
    */
   constructor(private readonly options: CatalogOptions) {
-    const { sources, log, timers, random } = options;
-    this.#reconciler = new Reconciler(sources, timers, random);
+    const { sources, log } = options;
     const names = new Set<string>();
     for (const { name } of sources) {
       if (name === "" || names.has(name)) {
@@ -72,7 +62,7 @@ export class Catalog {
     }
     this.#inputs = sources.map((source) =>
       new SourceInput(source, {
-        log,
+        ...options,
         onChanged: (touched) => this.#changed(touched),
         onSynced: () => this.#onSynced(),
       })
@@ -107,14 +97,12 @@ export class Catalog {
   /** Starts the sources. */
   start(): void {
     for (const input of this.#inputs) input.start();
-    this.#reconciler.start();
     this.#onSynced();
   }
 
   /** Known entries stay; no change is published any more. */
   async stop(): Promise<void> {
-    this.#reconciler.stop();
-    await Promise.all(this.#inputs.map(({ source }) => source.stop()));
+    await Promise.all(this.#inputs.map((input) => input.stop()));
   }
 
   /** Resolves when {@linkcode isSynced} becomes true. */
@@ -128,14 +116,12 @@ export class Catalog {
    * @returns A function that ends this.
    */
   follow(follower: Follower): () => void {
-    const following: Following = {
-      follower,
-      seen: EMPTY_SNAPSHOT,
-      isBusy: false,
-    };
-    this.#followers.add(following);
-    this.#tell(following);
-    return () => void this.#followers.delete(following);
+    // Who follows twice is told twice.
+    const own: Follower = (snapshot, diff) => follower(snapshot, diff);
+    this.#followers.add(own);
+    const diff = diffSnapshots(EMPTY_SNAPSHOT, this.#published);
+    if (!isEmptyDiff(diff)) tell(own, this.#published, diff);
+    return () => void this.#followers.delete(own);
   }
 
   #changed(touched: ReadonlySet<string>): void {
@@ -149,52 +135,25 @@ export class Catalog {
     if (this.#isTelling) return;
     this.#isTelling = true;
     try {
-      while (this.#written !== this.#snapshot) {
-        this.#write(this.#diff(this.#written, this.#snapshot));
-        this.#written = this.#snapshot;
-        for (const following of this.#followers) this.#tell(following);
+      while (this.#published !== this.#snapshot) {
+        const diff = diffSnapshots(this.#published, this.#snapshot);
+        this.#published = this.#snapshot;
+        if (!isEmptyDiff(diff)) this.#tellAll(diff);
       }
     } finally {
       this.#isTelling = false;
-      // It holds the snapshot before.
-      this.#lastDiff = undefined;
     }
   }
 
-  /** Nearly all followers share the difference that was computed last. */
-  #diff(before: Snapshot, after: Snapshot): Diff {
-    let last = this.#lastDiff;
-    if (last?.before !== before || last.after !== after) {
-      last = { before, after, diff: diffSnapshots(before, after) };
-      this.#lastDiff = last;
-    }
-    return last.diff;
-  }
-
-  #write(diff: Diff): void {
-    if (isEmptyDiff(diff)) return;
+  #tellAll(diff: Diff): void {
+    const snapshot = this.#published;
     this.options.log.event(`The catalog has changed: ${describeDiff(diff)}`, {
-      version: this.#snapshot.version,
+      version: snapshot.version,
     });
-  }
-
-  #tell(following: Following): void {
-    const { follower, seen, isBusy } = following;
-    const snapshot = this.#snapshot;
-    if (isBusy || seen === snapshot || !this.#followers.has(following)) return;
-    following.seen = snapshot;
-    const diff = this.#diff(seen, snapshot);
-    if (isEmptyDiff(diff)) return;
-    const busy = tell(follower, snapshot, diff);
-    if (busy === undefined) return;
-    following.isBusy = true;
-    unawaited(
-      "catalog",
-      busy.finally(() => {
-        following.isBusy = false;
-        this.#tell(following);
-      }),
-    );
+    // One that comes meanwhile is told by `follow`.
+    for (const follower of [...this.#followers]) {
+      if (this.#followers.has(follower)) tell(follower, snapshot, diff);
+    }
   }
 
   #onSynced(): void {
@@ -206,30 +165,8 @@ export class Catalog {
  * An error in one follower must not keep the others, or the source, from their
  * turn.
  */
-function tell(
-  follower: Follower,
-  snapshot: Snapshot,
-  diff: Diff,
-): ReturnType<Follower> {
-  try {
-    return follower(snapshot, diff);
-  } catch (error) {
-    reportInternalError("catalog", error);
-  }
-}
-
-/** A difference, and what between. */
-interface KnownDiff {
-  readonly before: Snapshot;
-  readonly after: Snapshot;
-  readonly diff: Diff;
-}
-
-/** A follower, and the snapshot that it was handed last. */
-interface Following {
-  readonly follower: Follower;
-  seen: Snapshot;
-  isBusy: boolean;
+function tell(follower: Follower, snapshot: Snapshot, diff: Diff): void {
+  guarded("catalog", () => follower(snapshot, diff));
 }
 
 /** Names of sources. */
@@ -290,50 +227,5 @@ class Origins {
     this.log.event(
       `${key} is described by ${text}: what ${names[0]} says counts`,
     );
-  }
-}
-
-/** Each wait is drawn between the two: sources and proxies spread out. */
-export const RECONCILE_MS_MIN = 600_000;
-export const RECONCILE_MS_MAX = 1_800_000;
-
-/**
- * Has every source read all again from time to time.
- *
- * A change that was not reported would stay missed for as long as the process
- * lives: that is how proxies have sent clients to endpoints that were gone for
- * hours. What differs is put right and counted (`SourceStatus.driftRepaired`);
- * anything but 0 there is a defect of a watch.
- */
-export class Reconciler {
-  readonly #waiting = new Map<Source, Timer>();
-  #isStopped = false;
-
-  /** @param random Uniform in [0, 1). */
-  constructor(
-    private readonly sources: readonly Source[],
-    private readonly timers: Timers,
-    private readonly random: () => number,
-  ) {}
-
-  start(): void {
-    for (const source of this.sources) this.#wait(source);
-  }
-
-  stop(): void {
-    this.#isStopped = true;
-    for (const timer of this.#waiting.values()) timer.cancel();
-  }
-
-  #wait(source: Source): void {
-    if (this.#isStopped) return;
-    const delayMs = RECONCILE_MS_MIN +
-      this.random() * (RECONCILE_MS_MAX - RECONCILE_MS_MIN);
-    const timer = this.timers.after(delayMs, () => {
-      // One that takes long is not asked again meanwhile.
-      const done = source.reconcile().finally(() => this.#wait(source));
-      unawaited("catalog", done);
-    });
-    this.#waiting.set(source, timer);
   }
 }

@@ -58,6 +58,16 @@ export function isEmptyDiff({ services, endpoints }: Diff): boolean {
   return isNothing(services) && endpoints.length === 0;
 }
 
+/** Services that changed, or whose endpoints did. */
+export function touchedIn({ services, endpoints }: Diff): Set<string> {
+  return new Set([
+    ...services.added.map(keyOf),
+    ...services.changed.map(({ after }) => keyOf(after)),
+    ...services.removed.map(keyOf),
+    ...endpoints.map(({ service }) => service),
+  ]);
+}
+
 /** How many entries a line names before it only counts. */
 const NAMED_MAX = 5;
 

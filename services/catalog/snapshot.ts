@@ -6,6 +6,7 @@
  * @module
  */
 
+import { hostPort } from "../../proto/peer/host_port.ts";
 import { type Endpoint, networkOf, type Service } from "./model/model.ts";
 import type { SourceEntries } from "./changes.ts";
 import { memoized } from "./model/memo.ts";
@@ -85,58 +86,25 @@ function collect(
   endpoints: readonly Endpoint[],
   portName: string,
 ): readonly Target[] {
-  const targets: Target[] = [];
-  const places = new Places(targets);
+  const targets = new Map<string, Target>();
   for (const endpoint of endpoints) {
     const { address } = endpoint;
     for (const { name, port } of endpoint.ports) {
       if (name !== portName) continue;
       const target = Object.freeze({ address, port, endpoint });
-      const place = places.placeOf(target);
-      const other = targets[place]?.endpoint;
+      const key = targetKeyOf(target);
+      const other = targets.get(key)?.endpoint;
       if (other === undefined || RANK[endpoint.state] < RANK[other.state]) {
-        targets[place] = target;
+        targets.set(key, target);
       }
     }
   }
-  return Object.freeze(targets);
+  return Object.freeze([...targets.values()]);
 }
 
-/**
- * The position of each target in a list. Nearly all targets have an address of
- * their own; only the others need a longer text as key.
- */
-class Places {
-  readonly #byAddress = new Map<string, number | Map<string, number>>();
-
-  constructor(private readonly targets: readonly Target[]) {}
-
-  /**
-   * The position of an equal target; else the next position, which this target
-   * now has.
-   */
-  placeOf(target: Target): number {
-    const { address } = target;
-    const next = this.targets.length;
-    const there = this.#byAddress.get(address);
-    if (there === undefined) {
-      this.#byAddress.set(address, next);
-      return next;
-    }
-    const others = typeof there === "number"
-      ? new Map([[textOf(this.targets[there]!), there]])
-      : there;
-    this.#byAddress.set(address, others);
-    const text = textOf(target);
-    const place = others.get(text) ?? next;
-    others.set(text, place);
-    return place;
-  }
-}
-
-/** Tells targets at one address apart. */
-function textOf({ port, endpoint }: Target): string {
-  return `${port}${networkOf(endpoint)}`;
+/** `host:port`, and behind an agent that is named also which, `@id=edge-1`. */
+export function targetKeyOf({ address, port, endpoint }: Target): string {
+  return `${hostPort(address, port)}${networkOf(endpoint)}`;
 }
 
 /**

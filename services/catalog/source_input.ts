@@ -1,11 +1,13 @@
 /**
- * One source's place in the catalog: takes its reports, keeps its state, and
- * counts.
+ * One source's place in the catalog: takes its reports, keeps its state,
+ * counts, and has it read all again from time to time.
  *
  * @module
  */
 
-import type { Log } from "../../platform/log/log.ts";
+import { unawaited } from "../../platform/errors/internal_errors.ts";
+import type { Tools } from "../../platform/program/tools.ts";
+import type { Timer } from "../../proto/sync/clock.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import { type Outcome, SourceEntries } from "./changes.ts";
 import type {
@@ -17,6 +19,10 @@ import type {
 
 /** Entries that one change names in the log. */
 const NAMED_MAX = 5;
+
+/** Each wait is drawn between the two: sources and proxies spread out. */
+export const RECONCILE_MS_MIN = 600_000;
+export const RECONCILE_MS_MAX = 1_800_000;
 
 /** What can be seen of a source from outside. */
 export interface SourceStatus {
@@ -37,9 +43,10 @@ export interface SourceStatus {
   readonly driftRepaired: number;
 }
 
-/** What an input tells the catalog. */
-export interface SourceInputEvents {
-  readonly log: Log;
+/** What an input takes from the catalog, and tells it. */
+interface SourceInputContext extends Tools {
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
   onChanged(touched: ReadonlySet<string>): void;
   onSynced(): void;
 }
@@ -47,12 +54,15 @@ export interface SourceInputEvents {
 export class SourceInput implements Sink {
   readonly entries = new SourceEntries();
   #isSynced = false;
+  #isStopped = false;
+  /** Until all is read again. */
+  #timer: Timer | undefined;
   #problem: string | undefined;
   readonly #counts = { changes: 0, refused: 0, failures: 0, driftRepaired: 0 };
 
   constructor(
     readonly source: Source,
-    private readonly events: SourceInputEvents,
+    private readonly context: SourceInputContext,
   ) {}
 
   get isSynced(): boolean {
@@ -72,6 +82,32 @@ export class SourceInput implements Sink {
 
   start(): void {
     this.source.start(this);
+    this.#reconcileLater();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#timer?.cancel();
+    await this.source.stop();
+  }
+
+  /**
+   * A change that was not reported would stay missed for as long as the process
+   * lives: that is how proxies have sent clients to endpoints that were gone for
+   * hours. What differs is put right and counted (`driftRepaired`); anything but
+   * 0 there is a defect of a watch.
+   */
+  #reconcileLater(): void {
+    if (this.#isStopped) return;
+    const { timers, random } = this.context;
+    const delayMs = RECONCILE_MS_MIN +
+      random() * (RECONCILE_MS_MAX - RECONCILE_MS_MIN);
+    this.#timer = timers.after(delayMs, () => {
+      // One that takes long is not asked again meanwhile.
+      const done = this.source.reconcile()
+        .finally(() => this.#reconcileLater());
+      unawaited("catalog", done);
+    });
   }
 
   set(part: CatalogPart): void {
@@ -104,13 +140,13 @@ export class SourceInput implements Sink {
 
   synced(): void {
     if (this.#problem !== undefined) {
-      this.events.log.event("The source is followed again", {
+      this.context.log.event("The source is followed again", {
         source: this.source.name,
       }, `source ${this.source.name}`);
     }
     this.#problem = undefined;
     this.#isSynced = true;
-    this.events.onSynced();
+    this.context.onSynced();
   }
 
   failed(problem: string, retryMs?: number): void {
@@ -121,7 +157,7 @@ export class SourceInput implements Sink {
     const kept = this.#isSynced
       ? "; what was known stays in use"
       : "; nothing is known of it yet";
-    this.events.log.warn(`${problem}${kept}`, {
+    this.context.log.warn(`${problem}${kept}`, {
       code: "TUN701",
       source: this.source.name,
       retryMs: retryMs && Math.round(retryMs),
@@ -129,7 +165,7 @@ export class SourceInput implements Sink {
   }
 
   #warn(message: string, code: Code): void {
-    this.events.log.warn(message, { code, source: this.source.name });
+    this.context.log.warn(message, { code, source: this.source.name });
   }
 
   #take({ touched, count, refused }: Outcome): void {
@@ -140,6 +176,6 @@ export class SourceInput implements Sink {
     }
     const more = refused.length - NAMED_MAX;
     if (more > 0) this.#warn(`Cannot use ${more} more entries`, "TUN124");
-    if (touched.size > 0) this.events.onChanged(touched);
+    if (touched.size > 0) this.context.onChanged(touched);
   }
 }

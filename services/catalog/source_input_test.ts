@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { Log } from "../../platform/log/log.ts";
+import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { SourceInput } from "./source_input.ts";
 
@@ -17,6 +18,8 @@ Deno.test("what goes wrong with one source has one key, whatever its words", () 
   };
   const input = new SourceInput(source, {
     log,
+    timers: new FakeTimers(),
+    random: () => 0,
     onChanged: () => {},
     onSynced: () => {},
   });

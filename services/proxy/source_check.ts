@@ -24,8 +24,6 @@ import {
 } from "../catalog/model/source.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { ReservedNumbers } from "./addresses/reserved_numbers.ts";
-import { LocalAddressBook } from "./addresses/local_address.ts";
 import {
   PLAN_TIMEOUT_MS,
   type PlannedAddress,
@@ -53,11 +51,11 @@ export interface SourceReport {
 
 /** Reads every source once; those that are away have ten seconds. */
 export async function checkSources(
-  { sources, addresses, addressFile }: PlanOptions,
+  plan: PlanOptions,
   timers: Timers,
 ): Promise<SourceReport> {
   const sinks = await Promise.all(
-    sources.map((source) => readOnce(source, timers)),
+    plan.sources.map((source) => readOnce(source, timers)),
   );
   const entries = sinks.map((sink) => sink.entries);
   const keys = entries.flatMap(({ services, endpoints }) => [
@@ -65,11 +63,7 @@ export async function checkSources(
     ...endpoints.keys(),
   ]);
   const snapshot = nextSnapshot(EMPTY_SNAPSHOT, entries, new Set(keys));
-  const book = new LocalAddressBook(
-    addresses,
-    new ReservedNumbers(addressFile?.numbers.all),
-  );
-  const places = plannedAddresses(snapshot, book);
+  const places = plannedAddresses(snapshot, plan);
   return {
     sources: sinks.map(({ name, entries: { services, endpointCount } }) => ({
       name,

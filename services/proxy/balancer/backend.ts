@@ -9,9 +9,8 @@
  * @module
  */
 
-import { type Ejection, networkOf } from "../../catalog/model/model.ts";
-import type { Target } from "../../catalog/snapshot.ts";
-import { hostPort } from "../../../proto/peer/host_port.ts";
+import type { Ejection } from "../../catalog/model/model.ts";
+import { type Target, targetKeyOf } from "../../catalog/snapshot.ts";
 import { type Family, familyOf } from "./families.ts";
 
 /** The finding of a health check. */
@@ -20,7 +19,7 @@ export type Health = "unknown" | "well" | "ill";
 export class Backend {
   /**
    * What distinguishes it from others of its unit; see {@linkcode
-   * backendKeyOf}.
+   * targetKeyOf}.
    */
   readonly key: string;
   /**
@@ -52,7 +51,7 @@ export class Backend {
 
   constructor(target: Target) {
     this.target = target;
-    this.key = backendKeyOf(target);
+    this.key = targetKeyOf(target);
     this.family = target.endpoint.via.kind === "direct"
       ? familyOf(target.address)
       : undefined;
@@ -99,11 +98,6 @@ export class Backend {
     this.failures = 0;
     this.ejectedUntilMs = -Infinity;
   }
-}
-
-/** `host:port`, and behind an agent that is named also which, `@id=edge-1`. */
-export function backendKeyOf({ address, port, endpoint }: Target): string {
-  return `${hostPort(address, port)}${networkOf(endpoint)}`;
 }
 
 /** So many dials have to fail in a row. */

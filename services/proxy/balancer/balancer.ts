@@ -19,7 +19,11 @@ import {
   isNear,
   NO_AFFINITY,
 } from "../../catalog/model/model.ts";
-import { type Target, usableTargets } from "../../catalog/snapshot.ts";
+import {
+  type Target,
+  targetKeyOf,
+  usableTargets,
+} from "../../catalog/snapshot.ts";
 import { fnv1a } from "../../../proto/bytes/fnv1a.ts";
 import type { Clock } from "../../../proto/sync/clock.ts";
 import {
@@ -28,7 +32,7 @@ import {
   type Random,
   STRATEGIES,
 } from "./strategies.ts";
-import { Backend, backendKeyOf, EJECTION } from "./backend.ts";
+import { Backend, EJECTION } from "./backend.ts";
 import type { Families, Family } from "./families.ts";
 
 /** A service's settings for its balancer. */
@@ -148,7 +152,7 @@ export class Balancer {
       if (!named.has(backend)) this.#backends.delete(key);
     }
     const now = usableTargets(targets)
-      .map((target) => this.#backends.get(backendKeyOf(target))!);
+      .map((target) => this.#backends.get(targetKeyOf(target))!);
     const isNow = new Set(now);
     const left = new Set(before.filter((backend) => !isNow.has(backend)));
     for (const backend of left) backend.isUsable = false;
@@ -304,7 +308,7 @@ export class Balancer {
   }
 
   #keep(target: Target): Backend {
-    const key = backendKeyOf(target);
+    const key = targetKeyOf(target);
     let backend = this.#backends.get(key);
     if (backend === undefined) {
       this.#backends.set(key, backend = new Backend(target));

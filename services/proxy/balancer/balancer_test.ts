@@ -1,16 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Affinity, Balance, Endpoint } from "../../catalog/model/model.ts";
-import { type Target, targetsOf } from "../../catalog/snapshot.ts";
+import { type Target, targetKeyOf, targetsOf } from "../../catalog/snapshot.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { forAll } from "../../../tests/support/memory/prng.ts";
 import { target } from "../../../tests/support/peers/targets.ts";
 import { AFFINITY_CLIENTS_MAX, AffinityTable } from "./strategies.ts";
-import {
-  Backend,
-  backendKeyOf,
-  EJECTION_FAILURES,
-  EJECTION_MS,
-} from "./backend.ts";
+import { Backend, EJECTION_FAILURES, EJECTION_MS } from "./backend.ts";
 import { Balancer } from "./balancer.ts";
 import type { Family } from "./families.ts";
 
@@ -197,7 +192,7 @@ Deno.test("endpoints of the node come before those of its zone", () => {
 Deno.test("of two families the one that this machine lacks is not tried", () => {
   const targets = ["10.0.0.1:1", "[fd00::1]:1", "[::1]:1"]
     .map((key) => target(key));
-  const all = targets.map(backendKeyOf);
+  const all = targets.map(targetKeyOf);
   assertEquals(balancerOf(targets).picks(3), all);
   const [v4, v6, near] = all;
   assertEquals(balancerOf(targets, { lacking: 6 }).picks(3), [v4, near, v4]);

@@ -43,11 +43,11 @@ class PlanError extends Error {
  * @throws {PlanError} When a source has not delivered its state.
  */
 export async function plannedNames(
-  { sources, addresses, addressFile }: PlanOptions,
+  plan: PlanOptions,
   log: Log,
 ): Promise<readonly LocalName[]> {
   const catalog = new Catalog({
-    sources,
+    sources: plan.sources,
     log,
     timers: systemTimers,
     random: Math.random,
@@ -59,9 +59,7 @@ export async function plannedNames(
       timeoutMs: PLAN_TIMEOUT_MS,
       late: () => tooLate(catalog),
     }, catalog.whenSynced());
-    const kept = new ReservedNumbers(addressFile?.numbers.all);
-    const book = new LocalAddressBook(addresses, kept);
-    return plannedAddresses(catalog.snapshot, book).flatMap((
+    return plannedAddresses(catalog.snapshot, plan).flatMap((
       { service, name, address },
     ) => address === undefined ? [] : [{ service, port: name, address }]);
   } finally {
@@ -95,8 +93,10 @@ export interface PlannedAddress {
  */
 export function plannedAddresses(
   { services }: Pick<Snapshot, "services">,
-  book: LocalAddressBook,
+  { addresses, addressFile }: Omit<PlanOptions, "sources">,
 ): readonly PlannedAddress[] {
+  const kept = new ReservedNumbers(addressFile?.numbers.all);
+  const book = new LocalAddressBook(addresses, kept);
   const ports = [...services.values()].flatMap((service) =>
     service.ports.map((servicePort) => ({
       key: portKey(keyOf(service), servicePort.name),

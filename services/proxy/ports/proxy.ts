@@ -15,7 +15,7 @@
 
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { Diff } from "../../catalog/diff.ts";
+import { type Diff, touchedIn } from "../../catalog/diff.ts";
 import {
   type Balance,
   keyOf,
@@ -187,7 +187,7 @@ export class Proxy {
   }
 
   #onSnapshot(snapshot: Snapshot, diff: Diff): void {
-    const touched = touchedServices(diff);
+    const touched = touchedIn(diff);
     // Removals first, so that their addresses are free for additions.
     for (const served of this.#touched(touched)) {
       if (servicePortOf(snapshot, served) === undefined) {
@@ -338,15 +338,6 @@ export class Proxy {
 interface Drain {
   readonly proxy: PortProxy;
   readonly over: Promise<void>;
-}
-
-function touchedServices({ services, endpoints }: Diff): Set<string> {
-  return new Set([
-    ...services.added.map(keyOf),
-    ...services.changed.map(({ after }) => keyOf(after)),
-    ...services.removed.map(keyOf),
-    ...endpoints.map(({ service }) => service),
-  ]);
 }
 
 function servicePortOf(snapshot: Snapshot, { port }: ServedPort) {

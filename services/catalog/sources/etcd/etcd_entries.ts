@@ -264,8 +264,6 @@ export interface ParsedKey {
   readonly kind: "service" | "endpoints";
   /** `namespace/name`. */
   readonly service: string;
-  /** Which of several keys with endpoints of one service this is. */
-  readonly part: string;
 }
 
 export interface EtcdLayout {

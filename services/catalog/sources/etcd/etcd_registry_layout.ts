@@ -65,7 +65,6 @@ function placeOf(key: string): ParsedKey {
     kind: kind === "specs" ? "service" : "endpoints",
     // Ids were unique, whatever namespace the object says.
     service: `${DEFAULT_NAMESPACE}/${id}`,
-    part: "",
   };
 }
 

@@ -56,11 +56,9 @@ function placeOf(key: string, prefix: string): ParsedKey {
   const service = `${namespace}/${name}`;
   if (rest.length === 0 && namespace && name) {
     if (kind === "services" && part === undefined) {
-      return { kind: "service", service, part: "" };
+      return { kind: "service", service };
     }
-    if (kind === "endpoints" && part) {
-      return { kind: "endpoints", service, part };
-    }
+    if (kind === "endpoints" && part) return { kind, service };
   }
   throw new LayoutError(
     `wanted ${serviceKeyOf(prefix, "NAMESPACE/NAME")} or ` +
