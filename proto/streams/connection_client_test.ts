@@ -89,6 +89,16 @@ Deno.test("a waiting request that is reset leaves no trace", () => {
   peer.wants();
 });
 
+Deno.test("what a peer said with its GOAWAY is why the calls that it had begun are lost", () => {
+  const { engine, peer } = engineAndPeer("client");
+  const log = open(engine, true);
+  peer.goaway(1, 11, "too much work");
+  engine.connection.receiveEnd();
+  const reason = "the peer said GOAWAY: ENHANCE_YOUR_CALM too much work";
+  assertEquals(log.resetBy, { by: "lost", code: 11, reason });
+  assertEquals(engine.ends[0]!.reason, reason);
+});
+
 Deno.test("GOAWAY refuses the streams above its last, and lets the others end", () => {
   const { engine, peer, connection } = engineAndPeer("client");
   peer.doHandshake([{ id: 3, value: 2 }]);

@@ -162,11 +162,7 @@ export class ConnectionLife {
       // server leaves the closing to the client, which may still have some.
       const { code } = peer;
       this.#goaway.send(ErrorCode.NO_ERROR, "");
-      this.#end({
-        reason: `the peer closed the connection: ${errorCodeName(code)}`,
-        code,
-        by: "peer",
-      });
+      this.#end({ reason: goawaySentence(peer), code, by: "peer" });
     }
   }
 
@@ -196,11 +192,14 @@ export class ConnectionLife {
     if (this.isClosed) return;
     const { streams } = this.parts;
     const openStreams = streams.size + streams.pending;
-    const reason = "the peer closed the connection";
+    const { peer } = this.#goaway;
+    const reason = peer === undefined
+      ? "the peer closed the connection"
+      : goawaySentence(peer);
     const isClean = openStreams === 0 && isBetweenFrames;
     this.#end({
       reason,
-      code: this.#goaway.peer?.code ?? ErrorCode.NO_ERROR,
+      code: peer?.code ?? ErrorCode.NO_ERROR,
       by: "peer",
       ...(isClean ? {} : {
         error: new Error(

@@ -124,8 +124,8 @@ export class ScriptedHttp2Peer {
     this.send({ type: "WINDOW_UPDATE", streamId, increment });
   }
 
-  goaway(lastStreamId: number, errorCode = 0): void {
-    const debugData = new Uint8Array(0);
+  goaway(lastStreamId: number, errorCode = 0, said = ""): void {
+    const debugData = new TextEncoder().encode(said);
     this.send({ type: "GOAWAY", lastStreamId, errorCode, debugData });
   }
 
