@@ -34,6 +34,7 @@ const SYMBOLS = {
   setgroups: { parameters: ["usize", "pointer"], result: "i32" },
   setgid: { parameters: ["u32"], result: "i32" },
   setuid: { parameters: ["u32"], result: "i32" },
+  clock_gettime: { parameters: ["i32", "buffer"], result: "i32" },
   malloc_trim: { parameters: ["usize"], result: "i32" },
   connect: { parameters: ["i32", "buffer", "u32"], result: "i32" },
   dup: { parameters: ["i32"], result: "i32" },

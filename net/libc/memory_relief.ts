@@ -22,13 +22,13 @@
  * @module
  */
 
-import process from "node:process";
 import { sharedBufferPool } from "../../proto/bytes/buffer_pool.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import {
   collectAll,
   collectEverything,
 } from "../../platform/process/garbage.ts";
+import { cpuSeconds } from "../../platform/metrics/process_metrics.ts";
 import { openLibc } from "./libc.ts";
 import { ownBytes, releaseProgramPages } from "./program_pages.ts";
 
@@ -182,10 +182,7 @@ export class MemoryRelief {
 const thisMachine: MemoryMachine = {
   ownBytes,
   bufferBytes: () => Deno.memoryUsage().external,
-  cpuMs: () => {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / 1000;
-  },
+  cpuMs: () => 1_000 * cpuSeconds(),
   relieve: (isResting) => {
     sharedBufferPool.drop();
     if (isResting) collectEverything();

@@ -31,7 +31,7 @@ import {
 import { tuneLink } from "../stream/socket_connect.ts";
 import type { Stream } from "../stream/stream.ts";
 import { TlsAcceptor, type TlsAcceptorOptions } from "../tls/tls_acceptor.ts";
-import { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
+import type { TlsHandshakeError } from "../tls/trust/tls_errors.ts";
 import { guarded, unawaited } from "../../platform/errors/internal_errors.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
@@ -98,32 +98,27 @@ export function listenSecure(
  */
 export function listenCertified(
   options: Omit<SecureListenerOptions, "clientCertificate" | "use">,
-  { onConnection, onRefused, onProblem }: SecurePortEvents,
+  events: SecurePortEvents,
 ): BoundListener {
+  const onProblem = (line: string) => events.onProblem(line);
   const acceptor = new TlsAcceptor({
     ...options,
     clientCertificate: "required",
     onProblem,
   });
-  const accept = async (conn: Stream) => {
-    const { limiter } = options;
-    const admitted = limiter.enter(conn.remoteAddress, () => conn.close());
-    if (admitted === undefined) return conn.close();
-    try {
-      const stream = await acceptor.accept(conn, () => admitted.leave());
-      admitted.known();
-      onConnection(stream, admitted);
-    } catch (error) {
-      if (!(error instanceof TlsHandshakeError)) throw error;
-      onRefused(error);
-    }
+  const onConnection = (stream: Stream) => {
+    const onEvicted = () => stream.close();
+    const admitted = options.limiter.enter(stream.remoteAddress, onEvicted);
+    if (admitted === undefined) return stream.close();
+    doHandshake({ stream, admitted, onEvicted }, acceptor, {
+      ...events,
+      onConnection(secure) {
+        admitted.known();
+        events.onConnection(secure, admitted);
+      },
+    });
   };
-  return listenTcp(options, {
-    isPatient: true,
-    onConnection: (conn) =>
-      unawaited("handshake", accept(conn), () => conn.close()),
-    onProblem,
-  });
+  return listenTcp(options, { isPatient: true, onConnection, onProblem });
 }
 
 /** @throws {ListenError} A limit would be broken in silence. */

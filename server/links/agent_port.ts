@@ -454,19 +454,15 @@ export class AgentPort {
     this.#connections.add(connection);
     if (!isLink) this.#calls.add(connection);
     connection.start();
-    const metered = admitted === undefined ? stream : meteredStream(
-      stream,
-      admitted,
-      timers,
-      (reason) => {
-        this.options.observer.refused(
-          stream.remoteAddress,
-          reason,
-          "TUN409",
-        );
-        connection.abort(ErrorCode.ENHANCE_YOUR_CALM, reason);
-      },
-    );
+    const refused = (reason: string) =>
+      this.options.observer.refused(stream.remoteAddress, reason, "TUN409");
+    const over = (reason: string) => {
+      refused(reason);
+      connection.abort(ErrorCode.ENHANCE_YOUR_CALM, reason);
+    };
+    const metered = admitted === undefined
+      ? stream
+      : meteredStream(stream, admitted, timers, over);
     driveHttp2(metered, connection, timers);
     // A link is watched by its hello, and then by its keepalive.
     if (isLink || watch.isOver) return connection;
@@ -474,12 +470,7 @@ export class AgentPort {
       timers,
       isUnauthenticated: () => admitted?.isUnauthenticated ?? false,
       idleMs: isNode ? NODE_IDLE_MS : undefined,
-      ended: (reason) =>
-        this.options.observer.refused(
-          stream.remoteAddress,
-          reason,
-          "TUN409",
-        ),
+      ended: refused,
     });
     return connection;
   }

@@ -18,7 +18,9 @@ import {
 /** An unauthenticated peer with so much work, who costs `costMs` a chunk, and what came of it. */
 function scene(budgetMs: number, costMs = 0) {
   const timers = new FakeTimers();
-  const admitted = { isUnauthenticated: true, charged: 0, bytes: 0 };
+  const admitted = {
+    ...{ isUnauthenticated: true, charged: 0, bytes: 0, computedMs: 0 },
+  };
   const ends: string[] = [];
   const chunks: Uint8Array[] = [];
   const below = new ScriptedStream();
@@ -35,6 +37,7 @@ function scene(budgetMs: number, costMs = 0) {
     },
     timers,
     (reason) => ends.push(reason),
+    () => admitted.computedMs,
   );
   below.onClosed = () => ends.push("closed");
   const into = new Uint8Array(64 * 1024);
@@ -44,7 +47,9 @@ function scene(budgetMs: number, costMs = 0) {
       if (count === WOULD_BLOCK) return;
       if (count === 0) return void ends.push("end");
       chunks.push(into.slice(0, count));
-      if (costMs > 0) timers.advance(costMs);
+      admitted.computedMs += costMs;
+      // Other programs have their turns, too.
+      if (costMs > 0) timers.advance(100 * costMs);
     }
   };
   stream.notify({ onReady: readAll, onFault() {} });
