@@ -83,14 +83,9 @@ export const JOIN_COMMAND = defineCommand({
       format: values["log-format"],
       level: values["v"],
     });
-    const identity = {
-      log,
-      servers,
-      proxy: proxyEnvironment(environment),
-      isPatient: false,
-    };
+    const proxy = proxyEnvironment(environment);
     const { node } = await withProgress(async (onWaiting) => {
-      const waiting = { ...identity, onWaiting };
+      const waiting = { log, servers, proxy, isPatient: false, onWaiting };
       if (values["again"]) await joinAgain(options, waiting);
       return await AgentIdentity.open(options, waiting);
     });

@@ -51,7 +51,7 @@ interface AgentIdentityEnvironment {
   /** None: those where the node has joined. */
   readonly servers: readonly ServerAddress[];
   readonly proxy: ProxyEnvironment;
-  /** False: a connection that fails ends a join, as a person would want. */
+  /** False: who cannot be reached is told at once, as a person would want. */
   readonly isPatient: boolean;
   /** Asked again after `retryMs`; beside the line in the log. */
   readonly onWaiting?: (reason: string, retryMs: number) => void;
@@ -127,7 +127,7 @@ export class AgentIdentity implements LinkIdentity {
 
   /** The addresses of its servers. */
   get servers(): readonly ServerAddress[] {
-    return this.asking.calls.servers;
+    return this.asking.servers;
   }
 
   /** Servers have said where servers are: calls may go there, now and later. */
@@ -360,6 +360,8 @@ export class AgentIdentity implements LinkIdentity {
 /** What asking for the first certificate takes. */
 interface Asking {
   readonly state: AgentState;
+  /** The addresses of calls. */
+  readonly servers: readonly ServerAddress[];
   readonly calls: IdentityCalls;
   ask(question: () => Promise<EnrolmentOutcome>): Promise<Enrolment>;
   /** Calls may go there, too. */
@@ -385,10 +387,7 @@ function askingOf(
         port: portOf(address),
       })),
     ]);
-  const calls = new IdentityCalls({
-    ...{ servers, serverAddresses },
-    proxyEnv: proxy,
-  });
+  const calls = new IdentityCalls({ serverAddresses, proxyEnv: proxy });
   const ask: Asking["ask"] = (question) =>
     enrol({
       ask: question,
@@ -404,7 +403,7 @@ function askingOf(
         environment.onWaiting?.(reason, retryMs);
       },
     });
-  return { state, calls, ask, learned, log };
+  return { state, servers, calls, ask, learned, log };
 }
 
 /**
@@ -413,7 +412,7 @@ function askingOf(
  * @throws {EnrolmentError | PrivateFileError}
  */
 async function join(
-  { state, calls, ask, log }: Asking,
+  { state, servers, calls, ask, log }: Asking,
   { token, node }: AgentIdentityOptions,
 ): Promise<Required<AgentIdentityFiles>> {
   if (token === undefined || node === undefined) {
@@ -423,9 +422,9 @@ async function join(
     );
   }
   const keys = await state.keys();
-  log.info("joining", { node, servers: calls.servers.length });
+  log.info("joining", { node, servers: servers.length });
   const enrolment = await ask(() => calls.join(token, node, keys));
-  const kept = await state.keep(enrolment, calls.servers);
+  const kept = await state.keep(enrolment, servers);
   log.info("joined: the token is not needed any more", {
     node: kept.node.name,
     until: new Date(kept.certificate.notAfterMs).toISOString(),
@@ -445,7 +444,7 @@ export async function joinAgain(
 
 /** Requests a certificate for the joined key when there is none. */
 async function recover(
-  { state, calls, ask, log }: Asking,
+  { state, servers, calls, ask, log }: Asking,
   { node, keys, authorities }: AgentIdentityFiles,
 ): Promise<Required<AgentIdentityFiles>> {
   log.warn(
@@ -454,5 +453,5 @@ async function recover(
   );
   const ca = authorities.map(({ pem }) => pem).join("");
   const enrolment = await ask(() => calls.renewByProof(node.name, keys, ca));
-  return await state.keep(enrolment, calls.servers);
+  return await state.keep(enrolment, servers);
 }

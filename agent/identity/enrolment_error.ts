@@ -14,6 +14,7 @@ import type {
   CredentialFiles,
   Credentials,
 } from "../../net/tls/trust/credentials.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
@@ -54,6 +55,16 @@ export function isDefinite(error: unknown): boolean {
   return error instanceof EnrolmentError || error instanceof PinError ||
     error instanceof LinkRefusedError ||
     (error instanceof GrpcError && DEFINITE.has(error.code));
+}
+
+/**
+ * Whether a server was there and went, or could not answer now: that tells
+ * nothing of the next try, and a node that asks again with its key does no harm.
+ */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof NoServerError) return error.errors.some(isPassing);
+  return error instanceof GrpcError && error.code === StatusCode.UNAVAILABLE ||
+    error instanceof TlsHandshakeError && error.failure === "closed";
 }
 
 /** The sentence of an error, with a remedy that the server cannot know. */

@@ -13,7 +13,6 @@ import { P256, PkiError } from "../../platform/pki/key_pair.ts";
 import {
   isConnecting,
   type ResolvedServer,
-  type ServerAddress,
   type ServerAddresses,
 } from "../../net/dial/server_addresses.ts";
 import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
@@ -37,6 +36,7 @@ import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import {
   EnrolmentError,
   isDefinite,
+  isPassing,
   PinError,
   sentenceOf,
 } from "./enrolment_error.ts";
@@ -59,18 +59,12 @@ const NOTHING = new Uint8Array(0);
 
 /** What calls need from outside. */
 interface IdentityCallsOptions {
-  /** The addresses of calls, for an observer. */
-  readonly servers: readonly ServerAddress[];
   readonly serverAddresses: ServerAddresses;
   readonly proxyEnv: ProxyEnvironment;
 }
 
 export class IdentityCalls {
   constructor(private readonly options: IdentityCallsOptions) {}
-
-  get servers(): readonly ServerAddress[] {
-    return this.options.servers;
-  }
 
   /**
    * A certificate for a token.
@@ -247,6 +241,8 @@ const CAP_MS = 10_000;
 const PENDING_MS_MIN = 1_000;
 /** Nor one that names next year forgotten. */
 const PENDING_MS_MAX = 60_000;
+/** How often a person's join is cut off, or put off, before that is told. */
+const PASSING_MAX = 3;
 
 /** What asking needs from outside. */
 interface EnrolOptions {
@@ -254,7 +250,7 @@ interface EnrolOptions {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** False: a connection that fails ends it too, as a person would want. */
+  /** False: who cannot be reached is told at once, as a person would want. */
   readonly isPatient: boolean;
   /** Asked again after `retryMs`, because of `reason`. */
   waiting(reason: string, retryMs: number): void;
@@ -269,6 +265,7 @@ export async function enrol(
 ): Promise<Enrolment> {
   const { ask, timers, random, isPatient, waiting } = options;
   let got: Enrolment | undefined;
+  let passed = 0;
   await supervise<string>({
     timers,
     random,
@@ -289,7 +286,8 @@ export async function enrol(
     problemOf(error) {
       if (isSlip(error)) throw error;
       const reason = sentenceOf(error);
-      if (isPatient && !isDefinite(error)) return reason;
+      const goesOn = isPatient || isPassing(error) && ++passed < PASSING_MAX;
+      if (goesOn && !isDefinite(error)) return reason;
       throw new EnrolmentError(reason, { cause: error });
     },
     onProblem: waiting,

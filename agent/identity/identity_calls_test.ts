@@ -5,6 +5,7 @@ import { TLS } from "../../net/libc/choices.ts";
 import { oddCertificates } from "../../tests/support/certificates/odd_certificates.ts";
 import { EnrolmentError, PinError } from "./enrolment_error.ts";
 import { enrol, pinnedAuthority } from "./identity_calls.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { ConnectError } from "../../net/dial/server_connect.ts";
 import { NoServerError } from "../../net/dial/server_addresses.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
@@ -139,6 +140,22 @@ Deno.test("another's server beside one that is away is no refusal", async () => 
   const mixed = new NoServerError([new PinError("x"), new ConnectError("y")]);
   const { waits } = await asked([mixed, { enrolment: ENROLMENT }]);
   assertEquals(waits.length, 1);
+});
+
+Deno.test("a person's join that is cut off is tried again, and told of at the third time", async () => {
+  const closed = new TlsHandshakeError("closed", "it closed");
+  const cutOff = [
+    new GrpcError(StatusCode.UNAVAILABLE, "the peer closed the connection"),
+    new NoServerError([new ConnectError("away"), closed]),
+  ];
+  const { waits } = await asked([...cutOff, { enrolment: ENROLMENT }], false);
+  assertEquals(waits, [100, 150]);
+  const last = new GrpcError(StatusCode.UNAVAILABLE, "once more");
+  await assertRejects(
+    () => asked([...cutOff, last, { enrolment: ENROLMENT }], false),
+    EnrolmentError,
+    "once more",
+  );
 });
 
 Deno.test("a person is told at once that nobody answers", async () => {
