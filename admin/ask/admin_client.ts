@@ -14,8 +14,11 @@ import { withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import {
+  type HttpAnswer,
   HttpConnection,
+  type HttpExchange,
   NO_ANSWER,
+  NoAnswerYetError,
 } from "../../net/channel/http_connection.ts";
 import { headBytes } from "../../net/http1/head.ts";
 import { connectToPath } from "../../net/stream/socket_connect.ts";
@@ -211,7 +214,7 @@ export class AdminClient implements Disposable {
       if (!lives) this.#onWaiting(`still waiting for ${this.where}`);
     };
     const doubt = () => {
-      if (!lives) asking.abort(this.#standstill());
+      if (!lives) asking.abort(new Error(this.#standstill));
     };
     const steps = [
       [PROBE_MS, probe],
@@ -227,11 +230,9 @@ export class AdminClient implements Disposable {
     }
   }
 
-  #standstill(): Error {
-    return new Error(
-      `it hangs (no answer within ${STANDSTILL_MS / 1_000} s); run ` +
-        `\`tunnel doctor ${this.program}\``,
-    );
+  get #standstill(): string {
+    return `it hangs (no answer within ${STANDSTILL_MS / 1_000} s); run ` +
+      `\`tunnel doctor ${this.program}\``;
   }
 
   async #request(
@@ -240,10 +241,14 @@ export class AdminClient implements Disposable {
     body: unknown,
     signal: AbortSignal,
   ): Promise<Response> {
-    const stream = await this.#connect(signal);
-    const connection = new HttpConnection(stream, (idle) => idle.close());
     const bytes = requestBytes(this.address, method, path, body);
-    const answer = await connection.ask({ method, bytes, signal });
+    const exchange = { method, bytes, signal };
+    const answer = await this.#exchange(exchange).catch((error) => {
+      // What only reads is asked once more (RFC 9110 §9.2.2).
+      const isCutOff = error instanceof NoAnswerYetError && method === "GET";
+      if (!isCutOff) throw error;
+      return this.#exchange(exchange);
+    });
     const { status, fields } = answer.head;
     const isPacked = fields.list("content-encoding").includes("gzip");
     const content = answer.body !== null && isPacked
@@ -252,6 +257,12 @@ export class AdminClient implements Disposable {
     const response = new Response(content, { status });
     if (status === 200) return response;
     throw await this.#refusal(response);
+  }
+
+  async #exchange(exchange: HttpExchange): Promise<HttpAnswer> {
+    const stream = await this.#connect(exchange.signal);
+    const connection = new HttpConnection(stream, (idle) => idle.close());
+    return await connection.ask(exchange);
   }
 
   #connect(signal: AbortSignal): Promise<Stream> {
@@ -292,7 +303,9 @@ export class AdminClient implements Disposable {
       : error.message === NO_ANSWER && this.#isPlain
       ? "it hangs up on HTTP, as the port for agents does, which speaks TLS; " +
         ADMIN_PORTS
-      : PROBLEMS.get(codeOf(error)) ?? clause(messageOf(error));
+      // Sentences of TLS and of files, as the end of ours.
+      : PROBLEMS.get(codeOf(error)) ??
+        messageOf(error).replace(/^Cannot /, "cannot ");
     return new AdminError(
       `Cannot ask ${this.where}: ${problem}`,
       undefined,
@@ -321,11 +334,6 @@ const PROBLEMS: ReadonlyMap<string, string> = new Map([
   ["EHOSTUNREACH", "there is no route to the host"],
   ["ENETUNREACH", "the network is unreachable"],
 ]);
-
-/** Sentences of TLS and of files, as the end of ours. */
-function clause(sentence: string): string {
-  return sentence.replace(/^Cannot /, "cannot ");
-}
 
 function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;

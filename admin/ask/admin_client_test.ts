@@ -98,6 +98,29 @@ Deno.test("a unix socket is asked the same", async () => {
   port.close();
 });
 
+Deno.test("what only reads is asked once more where it was cut off, and nothing is done twice", async () => {
+  const path = `${Deno.makeTempDirSync()}/admin.sock`;
+  const port = new HttpPort(answer);
+  let [cuts, came] = [0, 0];
+  const listener = await listenUnix(path, {
+    use: "administration",
+    onConnection: (stream) =>
+      ++came <= cuts ? stream.close() : void port.accept(stream),
+    onProblem: () => {},
+  });
+  const client = new AdminClient("agent", { kind: "unix", path });
+  cuts = came + 1;
+  await client.get("/v1/status");
+  for (const [ask, times] of [["get", 2], ["post", 1]] as const) {
+    cuts = came + 2;
+    const before = came;
+    await assertRejects(() => client[ask]("/v1/status"), AdminError);
+    assertEquals(came - before, times, ask);
+  }
+  listener.close();
+  port.close();
+});
+
 Deno.test("why there is no answer is one sentence, with the code that came", async () => {
   const { listener, client } = onPort();
   const at = `127.0.0.1:${listener.port}`;
