@@ -76,7 +76,7 @@ for (const who of ["agent", "server"] as const) {
       const { caller } = await tunnel.connect("grpc");
       child.signal("SIGTERM");
       if (isSecondSent) {
-        await new Promise((resolve) => setTimeout(resolve, 300));
+        await child.untilPrinted(/SIGTERM: draining/);
         assertEquals(child.hasEnded, false);
         child.signal("SIGTERM");
       }

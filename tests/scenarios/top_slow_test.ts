@@ -5,7 +5,7 @@ import { ourCommand } from "../support/program/tunnel.ts";
 import { FakeAdmin } from "../support/rigs/fake_admin.ts";
 import { CONDUITS_ANSWER, SERVER_STATUS } from "../support/rigs/ask_answers.ts";
 import { eventually } from "../support/rigs/tunnel_harness.ts";
-import { patience } from "../support/watch/patience.ts";
+import { whenLate } from "../support/watch/patience.ts";
 
 // deno-lint-ignore no-control-regex -- what terminals obey
 const CONTROLS = /\x1b\[[0-9;?]*[A-Za-z]|\r/g;
@@ -95,18 +95,18 @@ class TypedTerminal implements AsyncDisposable {
   }
 
   async #until(pattern: RegExp, seen: () => string): Promise<string> {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<never>((_, reject) => {
-      const fail = () => reject(new Error(`no ${pattern} in: ${seen()}`));
-      timer = setTimeout(fail, patience(WAIT_MS));
-    });
+    const late = Promise.withResolvers<never>();
+    const inTime = whenLate(
+      WAIT_MS,
+      () => late.reject(new Error(`no ${pattern} in: ${seen()}`)),
+    );
     try {
       while (!pattern.test(seen())) {
-        await Promise.race([this.#changed.promise, late]);
+        await Promise.race([this.#changed.promise, late.promise]);
       }
       return seen();
     } finally {
-      clearTimeout(timer);
+      inTime();
     }
   }
 

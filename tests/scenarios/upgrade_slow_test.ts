@@ -249,8 +249,10 @@ Deno.test("workers of a new program write to the log of the old one", async () =
     ),
   );
   await server.untilPrinted(/workers started/);
-  // The offer comes right behind it.
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await eventually(
+    "it offers what it has",
+    () => Deno.stat(stage.handover("server")).then(() => true, () => false),
+  );
   const { code, text } = await stage.upgrade(
     await stage.program("tunnel-new"),
     "server",

@@ -6,7 +6,7 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import { patience } from "../watch/patience.ts";
+import { whenLate } from "../watch/patience.ts";
 
 /** What became of the requests. */
 export interface RequestCounts {
@@ -81,9 +81,9 @@ export class SteadyRequests {
 
   async #once(): Promise<void> {
     const late = Promise.withResolvers<never>();
-    const timer = setTimeout(
+    const inTime = whenLate(
+      PATIENCE_MS,
       () => late.reject(new Error("no answer in time")),
-      patience(PATIENCE_MS),
     );
     try {
       await Promise.race([this.#ask(), late.promise]);
@@ -92,7 +92,7 @@ export class SteadyRequests {
       const why = reasonOf(error);
       this.#failures.set(why, (this.#failures.get(why) ?? 0) + 1);
     } finally {
-      clearTimeout(timer);
+      inTime();
     }
   }
 }

@@ -122,10 +122,8 @@ export async function membersMeet(open: OpenMember): Promise<void> {
   await one.sees("three,two");
   assertEquals(one.membership.serverCount, 3);
   three.membership.retire();
-  const endedMs = Date.now();
   await one.sees("two", 2_000);
   await two.sees("one", 2_000);
-  assert(Date.now() - endedMs < 2_000);
   await three[Symbol.asyncDispose]();
 
   // One that dies is gone a while later, and its agents with it.

@@ -9,7 +9,7 @@
  */
 
 /** Before a test puts a clock of its own in their place. */
-const { setTimeout } = globalThis;
+const { setTimeout, clearTimeout } = globalThis;
 const nowMs = () => performance.now();
 
 /** What {@linkcode work} takes where the deadlines were written. */
@@ -55,6 +55,24 @@ export function slowness(): number {
 /** What `ms` on idle cores are here and now. */
 export function patience(ms: number): number {
   return ms * slowness();
+}
+
+/**
+ * Calls `act` when `ms` on idle cores are over, as slow as it has become here
+ * by then: what was measured in a quiet moment says nothing of a load that came
+ * behind it.
+ *
+ * @returns What calls it off.
+ */
+export function whenLate(ms: number, act: () => void): () => void {
+  const startMs = nowMs();
+  const look = () => {
+    const leftMs = patience(ms) - (nowMs() - startMs);
+    if (leftMs <= 0) act();
+    else timer = setTimeout(look, leftMs);
+  };
+  let timer = setTimeout(look, ms);
+  return () => clearTimeout(timer);
 }
 
 /**

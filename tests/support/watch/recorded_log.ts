@@ -5,12 +5,10 @@
  */
 
 import type { Log, LogFields } from "../../../platform/log/log.ts";
-import { patience } from "./patience.ts";
+import { whenLate } from "./patience.ts";
 
 /** A sentence that has changed fails its tests, and does not hang them. */
 const LINE_DEADLINE_MS = 20_000;
-/** Before a test puts a clock of its own in their place. */
-const { setTimeout, clearTimeout } = globalThis;
 
 /** One line, as it was written. */
 export interface RecordedLine {
@@ -59,14 +57,14 @@ export class RecordedLog implements Log {
   /** The next line to be written that matches. */
   next(pattern: RegExp): Promise<RecordedLine> {
     return new Promise((resolve, reject) => {
-      const deadline = setTimeout(() => {
+      const inTime = whenLate(LINE_DEADLINE_MS, () => {
         const said = this.lines.map(({ message }) => message).join("\n");
         reject(new Error(`no line matches ${pattern}; the lines:\n${said}`));
-      }, patience(LINE_DEADLINE_MS));
+      });
       this.#waiters.push({
         pattern,
         resolve: (line) => {
-          clearTimeout(deadline);
+          inTime();
           resolve(line);
         },
       });

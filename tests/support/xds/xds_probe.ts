@@ -34,7 +34,7 @@ import { ADS_PATHS } from "../../../services/ads/ads_connection.ts";
 import { CODECS } from "../../../services/ads/read_resource.ts";
 import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
 import { certificates } from "../certificates/certificates.ts";
-import { patience } from "../watch/patience.ts";
+import { whenLate } from "../watch/patience.ts";
 
 /** Of each stream. */
 const WINDOW_BYTES = 65_536;
@@ -232,7 +232,6 @@ export class ProbeStream<Request extends object, Response extends AnyResponse> {
    * @param kind Of this kind; others stay.
    */
   async next(kind?: ResourceKind): Promise<Response> {
-    const deadline = Date.now() + patience(TIMEOUT_MS);
     for (;;) {
       const index = this.responses.findIndex(({ typeUrl }) =>
         kind === undefined || typeUrl === TYPE_URLS[kind]
@@ -242,7 +241,7 @@ export class ProbeStream<Request extends object, Response extends AnyResponse> {
         const { code, message } = this.#end;
         throw new Error(`The stream ended: ${statusName(code)} ${message}`);
       }
-      await this.#news(deadline);
+      await this.#news();
     }
   }
 
@@ -260,17 +259,17 @@ export class ProbeStream<Request extends object, Response extends AnyResponse> {
     for (const wake of this.#waiting.splice(0)) wake();
   }
 
-  async #news(deadline: number): Promise<void> {
+  async #news(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#waiting.push(resolve);
-    const timer = setTimeout(
+    const inTime = whenLate(
+      TIMEOUT_MS,
       () => reject(new Error(`No response within ${TIMEOUT_MS} ms`)),
-      Math.max(0, deadline - Date.now()),
     );
     try {
       await promise;
     } finally {
-      clearTimeout(timer);
+      inTime();
     }
   }
 }
