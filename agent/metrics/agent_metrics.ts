@@ -6,7 +6,7 @@
  */
 
 import type { MetricRegistry, Series } from "../../platform/metrics/metrics.ts";
-import { goStatusName } from "../../proto/grpc/status.ts";
+import { CarrierMetrics } from "../../platform/metrics/carrier_metrics.ts";
 import type { PacketObserver } from "../../proto/link/link.ts";
 import type { DialWitness } from "../../platform/conduits/dial_reports.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
@@ -20,8 +20,7 @@ const AGENT_PREFIX = "tunnel_agent_";
 const DIAL_BOUNDS = [.005, .025, .1, .5, 2.5, 10, 30];
 
 export class AgentMetrics {
-  readonly #packets;
-  readonly #streamErrors;
+  readonly #carrier: CarrierMetrics;
   readonly #dialSeconds;
   readonly #dialFailures;
   readonly #serverFailures;
@@ -30,10 +29,6 @@ export class AgentMetrics {
   /** Dials of targets that are under way. */
   #dialing = 0;
   readonly #openEndpoints: Series;
-  readonly #bytes;
-  readonly #conduitEnds;
-  readonly #stalled: Series;
-  readonly #droppedDatagrams: Series;
   readonly #fallbacks: Series;
   readonly #refusedDials: Series;
 
@@ -42,7 +37,9 @@ export class AgentMetrics {
       registry.series("gauge", `${UPSTREAM}${name}`, help);
     const counters = (name: string, help: string, labels: readonly string[]) =>
       registry.labelled("counter", name, help, labels);
-    const ours = ownCounters(registry);
+    const ours = (name: string, help: string) =>
+      registry.series("counter", `${AGENT_PREFIX}${name}_total`, help);
+    this.#carrier = new CarrierMetrics(registry, UPSTREAM, AGENT_PREFIX);
     this.#dialSeconds = registry.histogram(
       `${UPSTREAM}dial_duration_seconds`,
       "Latency of dial to the remote endpoint in seconds",
@@ -72,40 +69,11 @@ export class AgentMetrics {
       "open_endpoint_connections",
       "Current number of open endpoint connections.",
     );
-    this.#packets = counters(
-      `${UPSTREAM}stream_packets_total`,
-      "Count of packets processed, by segment and packet type (example: from_client, DIAL_REQ)",
-      ["segment", "packet_type"],
-    );
-    this.#streamErrors = counters(
-      `${UPSTREAM}stream_errors_total`,
-      "Count of gRPC stream errors, by segment, grpc Code, packet type. " +
-        "(example: from_agent, Code.Unavailable, DIAL_RSP)",
-      ["segment", "code", "packet_type"],
-    );
-    this.#bytes = counters(
-      `${AGENT_PREFIX}bytes_total`,
-      "Bytes carried for connections, by direction.",
-      ["direction"],
-    );
-    this.#conduitEnds = counters(
-      `${AGENT_PREFIX}connection_ends_total`,
-      "Connections to targets that ended, by how: clean, reset or lost.",
-      ["end"],
-    );
-    this.#stalled = ours(
-      "stalled_connections_reset",
-      "Packets carrier: connections reset because they made no progress.",
-    );
     this.#fallbacks = ours(
       "carrier_fallbacks",
       "Links to servers of ours that had to use Konnectivity's protocol.",
     );
     this.#refusedDials = ours("refused_dials", "Dials that a rule forbade.");
-    this.#droppedDatagrams = ours(
-      "dropped_datagrams",
-      "Datagrams dropped because they were too long or found no room.",
-    );
   }
 
   /** A link to a server of ours speaks Konnectivity's protocol. */
@@ -131,15 +99,15 @@ export class AgentMetrics {
 
   /** @param loadChanged Called after {@linkcode load} has become less. */
   dialWitness(loadChanged: () => void): DialWitness {
-    const fromTarget = this.#bytes.with("from_target");
-    const toTarget = this.#bytes.with("to_target");
+    const fromTarget = this.#carrier.bytes.with("from_target");
+    const toTarget = this.#carrier.bytes.with("to_target");
     // One for all connections: idle ones are many, and each should cost little.
     const counter: ConduitObserver = {
       received: (bytes) => fromTarget.add(bytes),
       sent: (bytes) => toTarget.add(bytes),
       ended: ({ kind }) => {
         this.#openEndpoints.add(-1);
-        this.#conduitEnds.with(kind).add();
+        this.#carrier.conduitEnds.with(kind).add();
         loadChanged();
       },
     };
@@ -166,30 +134,6 @@ export class AgentMetrics {
 
   /** For the links. */
   packetObserver(): PacketObserver {
-    const known = new Map<string, Series>();
-    const of = (segment: string, type: string) => {
-      const key = segment + type;
-      let series = known.get(key);
-      if (series === undefined) {
-        known.set(key, series = this.#packets.with(segment, type));
-      }
-      return series;
-    };
-    return {
-      packetReceived: (type) => of("to_agent", type).add(),
-      packetSent: (type) => of("from_agent", type).add(),
-      datagramDropped: () => this.#droppedDatagrams.add(),
-      conduitStalled: () => this.#stalled.add(),
-      // Upstream's word for errors that came with no packet; ours all do.
-      streamFailed: (code) =>
-        this.#streamErrors.with("to_agent", goStatusName(code), "Unknown")
-          .add(),
-    };
+    return this.#carrier.observer("to_agent", "from_agent");
   }
-}
-
-/** Makes counters under our own names. */
-function ownCounters(registry: MetricRegistry) {
-  return (name: string, help: string): Series =>
-    registry.series("counter", `${AGENT_PREFIX}${name}_total`, help);
 }

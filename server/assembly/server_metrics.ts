@@ -6,7 +6,7 @@
  */
 
 import type { MetricRegistry, Series } from "../../platform/metrics/metrics.ts";
-import { goStatusName } from "../../proto/grpc/status.ts";
+import { CarrierMetrics } from "../../platform/metrics/carrier_metrics.ts";
 import type { PacketObserver } from "../../proto/link/link.ts";
 import type { ConduitEnd } from "../../proto/transfer/conduit.ts";
 import type { ConduitObserver } from "../../proto/transfer/observed_conduit.ts";
@@ -38,15 +38,13 @@ const DIAL_FAILURE: Readonly<Record<DialFailureCause, string>> = {
   "dial-closed": "backend_close",
 };
 
-/** Upstream's word for errors that came with no packet; ours all do. */
-const STREAM_ERROR_PACKET = "Unknown";
-
 /** The counters of a server. */
 export class ServerMetrics {
   /** Konnectivity's families. */
   readonly upstream: ReturnType<typeof upstreamFamilies>;
   readonly ours: ReturnType<typeof ownFamilies>;
   readonly nodes: NodeMetrics;
+  readonly #carrier: CarrierMetrics;
   readonly #fromAgent: Series;
   readonly #toAgent: Series;
 
@@ -59,8 +57,13 @@ export class ServerMetrics {
     this.nodes = new NodeMetrics(nodesMax);
     this.upstream = upstreamFamilies(registry);
     this.ours = ownFamilies(registry);
-    this.#fromAgent = this.ours.bytes.with("from_agent");
-    this.#toAgent = this.ours.bytes.with("to_agent");
+    this.#carrier = new CarrierMetrics(
+      registry,
+      UPSTREAM_PREFIX,
+      SERVER_PREFIX,
+    );
+    this.#fromAgent = this.#carrier.bytes.with("from_agent");
+    this.#toAgent = this.#carrier.bytes.with("to_agent");
   }
 
   /** Adds metrics that are computed from the agents. */
@@ -179,31 +182,17 @@ export class ServerMetrics {
       this.ours.forwardedEnds.with(path, kind).add();
     }
     this.upstream.established.add(-1);
-    this.ours.conduitEnds.with(kind).add();
+    this.#carrier.conduitEnds.with(kind).add();
     this.upstream.lifeSeconds.observe((this.clock.now() - startMs) / 1000);
   }
 
   /** For everything that carries packets with callers or agents. */
   packetObserver(peer: "client" | "agent"): Required<PacketObserver> {
-    const received = known((type) =>
-      this.upstream.packets.with(`from_${peer}`, type)
-    );
-    const sent = known((type) =>
-      this.upstream.packets.with(`to_${peer}`, type)
-    );
     return {
-      packetReceived: (type) => received(type).add(),
-      packetSent: (type) => sent(type).add(),
-      datagramDropped: () => this.ours.droppedDatagrams.add(),
-      // Counted as dropped; the log says why.
-      datagramCut() {},
-      conduitStalled: () => this.ours.stalled.add(),
+      ...this.#carrier.observer(`from_${peer}`, `to_${peer}`),
       // Only agents of the packets carrier have connections that hold others up.
       conduitHolds: (change) =>
         this.upstream.fullReceiveChannels.with("Connect").add(change),
-      streamFailed: (code) =>
-        this.upstream.streamErrors
-          .with(`from_${peer}`, goStatusName(code), STREAM_ERROR_PACKET).add(),
     };
   }
 }
@@ -249,10 +238,4 @@ class ConduitCount implements ConduitObserver {
     this.node.open--;
     this.counts.ended(end, this);
   }
-}
-
-/** Looking a series up by two labels for each packet would cost more than it. */
-function known(find: (type: string) => Series): (type: string) => Series {
-  const series = new Map<string, Series>();
-  return (type) => series.getOrInsertComputed(type, find);
 }

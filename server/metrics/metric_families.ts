@@ -75,19 +75,6 @@ function registerUpstream(registry: MetricRegistry) {
       "Number of dial failures observed. Multiple failures can occur for a single dial request.",
       ["reason"],
     ),
-    packets: registry.labelled(
-      "counter",
-      `${UPSTREAM_PREFIX}stream_packets_total`,
-      "Count of packets processed, by segment and packet type (example: from_client, DIAL_REQ)",
-      ["segment", "packet_type"],
-    ),
-    streamErrors: registry.labelled(
-      "counter",
-      `${UPSTREAM_PREFIX}stream_errors_total`,
-      "Count of gRPC stream errors, by segment, grpc Code, packet type. " +
-        "(example: from_agent, Code.Unavailable, DIAL_RSP)",
-      ["segment", "code", "packet_type"],
-    ),
     fullReceiveChannels: registry.labelled(
       "gauge",
       `${UPSTREAM_PREFIX}full_receive_channels`,
@@ -101,31 +88,11 @@ function registerOwn(registry: MetricRegistry) {
   const counter = (name: string, help: string) =>
     registry.series("counter", `${SERVER_PREFIX}${name}_total`, help);
   return {
-    bytes: registry.labelled(
-      "counter",
-      `${SERVER_PREFIX}bytes_total`,
-      "Bytes carried for connections, by direction.",
-      ["direction"],
-    ),
-    conduitEnds: registry.labelled(
-      "counter",
-      `${SERVER_PREFIX}connection_ends_total`,
-      "Connections that ended, by how: clean, reset or lost.",
-      ["end"],
-    ),
     connectionBytes: registry.labelledHistogram(
       `${SERVER_PREFIX}connection_bytes`,
       "Bytes that a connection carried until it ended, by direction.",
       "direction",
       BYTES_BOUNDS,
-    ),
-    stalled: counter(
-      "stalled_connections_reset",
-      "Connections of the packets carrier reset because they made no progress.",
-    ),
-    droppedDatagrams: counter(
-      "dropped_datagrams",
-      "Datagrams dropped because they were too long or found no room.",
     ),
     refusedAgents: counter(
       "refused_agents",
