@@ -39,7 +39,12 @@ import {
 } from "../../proto/peer/identifiers.ts";
 import type { PeerServer } from "../../proto/link/link_messages.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
-import { EnrolmentError, type LinkIdentity } from "./enrolment_error.ts";
+import {
+  EnrolmentError,
+  type LinkIdentity,
+  UnheardError,
+} from "./enrolment_error.ts";
+import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import type { AgentIdentityOptions } from "../options.ts";
 import { type AgentIdentityFiles, AgentState } from "./agent_state.ts";
 import { enrol, IdentityCalls } from "./identity_calls.ts";
@@ -225,6 +230,18 @@ export class AgentIdentity implements LinkIdentity {
   /** See `Renewer.renewDue`. */
   renewDue(): Promise<void> {
     return this.#renewer.renewDue();
+  }
+
+  /** See `UpstreamIdentity.failed`. */
+  failed(error: unknown, server: ResolvedServer): boolean {
+    const isHandshake = error instanceof TlsHandshakeError;
+    if (isHandshake && this.lookAgain()) return true;
+    // With TLS 1.3 a server that refuses a certificate may simply close the
+    // connection.
+    const isRefused = error instanceof UnheardError ||
+      (isHandshake && error.failure === "refused-by-peer");
+    if (isRefused) this.doubt(server);
+    return false;
   }
 
   /** See `Renewer.doubt`. */

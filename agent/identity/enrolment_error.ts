@@ -7,7 +7,6 @@
 
 import {
   NoServerError,
-  type ResolvedServer,
   type ServerAddress,
 } from "../../net/dial/server_addresses.ts";
 import type {
@@ -18,7 +17,8 @@ import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import { LinkRefusedError } from "../../proto/link/hello.ts";
+import { LinkError, LinkRefusedError } from "../../proto/link/hello.ts";
+import type { UpstreamIdentity } from "../../net/channel/server_upstream.ts";
 import type { PeerServer } from "../../proto/link/link_messages.ts";
 
 /** Asking again would be answered in the same way. One sentence. */
@@ -35,6 +35,11 @@ export class EnrolmentError extends Error {
 export class PinError extends Error {
   override readonly name = "PinError";
   readonly tunnelCode: Code = "TUN205";
+}
+
+/** The server went before it said a word. */
+export class UnheardError extends LinkError {
+  override readonly tunnelCode: Code = "TUN401";
 }
 
 /** Statuses that only a person can change. */
@@ -78,7 +83,7 @@ export function sentenceOf(error: unknown): string {
   return messageOf(error);
 }
 
-export interface LinkIdentity {
+export interface LinkIdentity extends UpstreamIdentity {
   /** For TLS; the files exist. */
   readonly files: CredentialFiles;
   /** What servers' certificates must be for; absent: the address dialed. */
@@ -90,22 +95,12 @@ export interface LinkIdentity {
   /** Begins to look after what `credentials` has read from `files`. */
   start(credentials: Credentials): void;
   stop(): void;
-  /** Before each link. @throws {Error} One sentence: why none can be made. */
-  ready(): Promise<void>;
   /**
    * The present addresses of servers; empty: use those of the options.
    *
-   * @throws As `ready`.
+   * @throws One sentence.
    */
   findServers?(): Promise<readonly ServerAddress[] | undefined>;
-  /** `server` ended a link attempt as one does that dislikes the certificate. */
-  doubt?(server: ResolvedServer): void;
-  /**
-   * A handshake failed: takes what another process may have put in place.
-   *
-   * @returns Whether something else is shown or trusted from now on.
-   */
-  lookAgain?(): boolean;
   /**
    * A trusted server sends the authorities to trust from now on, PEM.
    *

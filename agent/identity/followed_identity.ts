@@ -134,10 +134,7 @@ export class FollowedIdentity implements NodeIdentity {
   failed(error: unknown, server: ResolvedServer): boolean {
     if (!(error instanceof TlsHandshakeError)) return false;
     this.#problem = error.message;
-    const { identity } = this.#opened ?? {};
-    if (identity?.lookAgain()) return true;
-    if (error.failure === "refused-by-peer") identity?.doubt(server);
-    return false;
+    return this.#opened?.identity.failed(error, server) ?? false;
   }
 
   /** A server hung up without a word, as one may that dislikes the certificate. */

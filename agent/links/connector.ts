@@ -52,6 +52,7 @@ import {
 } from "../../proto/streams/settings.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
 import { join } from "../../proto/transfer/transfer.ts";
+import { UnheardError } from "../identity/enrolment_error.ts";
 import type { ServerName } from "./held_links.ts";
 import type {
   AttemptEvents,
@@ -117,11 +118,6 @@ interface ConnectorOptions {
     | undefined;
   /** The server is ours, but something on the way took our ALPN name away. */
   fellBack(serverId: string): void;
-}
-
-/** The server went before it said a word. */
-export class UnheardError extends LinkError {
-  override readonly tunnelCode: Code = "TUN401";
 }
 
 /** No link to this server is wanted. */

@@ -11,9 +11,7 @@ import {
 } from "../../net/channel/server_upstream.ts";
 import type { ServerAddress } from "../../net/dial/server_addresses.ts";
 import type { Credentials } from "../../net/tls/trust/credentials.ts";
-import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
-import { UnheardError } from "./connector.ts";
 import type { ProxyEnvironment } from "../../net/dial/proxy_environment.ts";
 import type { Log } from "../../platform/log/log.ts";
 import type { LinkIdentity } from "../identity/enrolment_error.ts";
@@ -34,27 +32,10 @@ export function linkUpstream(
     serverName,
     otherNames: serverName === undefined ? otherNames : undefined,
     findServers: findServers && (() => findServers.call(identity)),
-    identity: identity && {
-      ready: () => identity.ready(),
-      failed(error, server) {
-        const isHandshake = error instanceof TlsHandshakeError;
-        if (isHandshake && identity.lookAgain?.()) return true;
-        if (isAboutCertificate(error)) identity.doubt?.(server);
-        return false;
-      },
-    },
+    identity,
   });
   const authority = upstream.authority || TUNNEL_SERVER_NAME;
   return { ...upstream, authority };
-}
-
-/**
- * With TLS 1.3 a server that refuses a certificate may simply close the
- * connection.
- */
-function isAboutCertificate(error: unknown): boolean {
-  return error instanceof UnheardError ||
-    (error instanceof TlsHandshakeError && error.failure === "refused-by-peer");
 }
 
 // What links take from the machine, and from the program that starts the agent,

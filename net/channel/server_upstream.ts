@@ -37,7 +37,7 @@ export interface UpstreamIdentity {
    * @returns Whether the credentials or the trust have changed, so that an
    *   immediate second attempt makes sense.
    */
-  failed(error: unknown, server: ResolvedServer): boolean;
+  failed?(error: unknown, server: ResolvedServer): boolean;
   /** See {@linkcode Upstream.used}. */
   used?(connection: Connection): void;
 }
@@ -98,7 +98,7 @@ export function tlsUpstream(options: TlsUpstreamOptions): TlsUpstream {
             timeoutMs: UPSTREAM_CONNECT_TIMEOUT_MS,
             signal,
           }).then(use).catch((error) => {
-            if (identity?.failed(error, place)) isChanged = true;
+            if (identity?.failed?.(error, place)) isChanged = true;
             throw error;
           })
         );

@@ -39,7 +39,8 @@ import {
   type Identifiers,
 } from "../../../proto/peer/identifiers.ts";
 import { ReceiveBudget } from "../../../proto/streams/receive_budget.ts";
-import { Connector, UnheardError } from "../../../agent/links/connector.ts";
+import { UnheardError } from "../../../agent/identity/enrolment_error.ts";
+import { Connector } from "../../../agent/links/connector.ts";
 
 /** The agent whose link is probed. */
 export interface ProbedAgent {
