@@ -9,10 +9,10 @@
 
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
 import { plain, terminalSvg } from "./terminal_svg.ts";
-import { Child } from "../../tests/support/program/child.ts";
+import type { Child } from "../../tests/support/program/child.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { Workspace } from "../../tests/support/program/workspace.ts";
-import { IdentityServer } from "../../tests/support/rigs/node_stage.ts";
+import { NodeStage } from "../../tests/support/rigs/node_stage.ts";
 import { ThrowawayCa } from "../../tests/support/certificates/throwaway_ca.ts";
 import { CuttableLine } from "../../tests/support/peers/cuttable_line.ts";
 
@@ -34,24 +34,16 @@ const DELAY_MS = 110;
 /** So long the callers have moved bytes, and the rates have settled. */
 const SETTLE_MS = 12_000;
 
-class RecordedStage implements AsyncDisposable {
+class RecordedStage extends NodeStage {
   readonly #frontend = freePort();
-  readonly #children = new Map<string, Child>();
-  readonly #identity: IdentityServer;
-  readonly #line: CuttableLine;
-  readonly #target: Deno.TcpListener;
+  readonly #line = new CuttableLine(this.server.agentPort);
+  readonly #target = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #callers: Deno.Conn[] = [];
   #hasEnded = false;
 
-  private constructor(readonly workspace: Workspace) {
-    this.#identity = new IdentityServer(workspace);
-    this.#line = new CuttableLine(this.#identity.agentPort);
-    this.#target = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    void this.#serve();
-  }
-
   static async start(): Promise<RecordedStage> {
-    const stage = new RecordedStage(await Workspace.make());
+    const stage = new RecordedStage(await Workspace.make(), { id: "hub-1" });
+    void stage.#serve();
     try {
       await stage.#programs();
       return stage;
@@ -61,18 +53,12 @@ class RecordedStage implements AsyncDisposable {
     }
   }
 
-  get stateDirectory(): string {
-    return this.#identity.stateDirectory;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     this.#hasEnded = true;
     for (const conn of this.#callers) conn.close();
     this.#target.close();
     this.#line.close();
-    for (const child of this.#children.values()) await child.stop("SIGKILL");
-    await this.#identity.child.stop("SIGKILL");
-    await this.workspace.remove();
+    await super[Symbol.asyncDispose]();
   }
 
   async #programs(): Promise<void> {
@@ -89,32 +75,28 @@ class RecordedStage implements AsyncDisposable {
     const ca = `${this.workspace.folder}/people.crt`;
     await Deno.writeTextFile(ca, authority.cert);
     const own = await files("frontend");
-    await this.#identity.start(
-      "--server-id=hub-1",
+    await this.server.start(
       `--server-port=${this.#frontend}`,
       `--server-cert=${own}.crt`,
       `--server-key=${own}.key`,
       `--server-ca-cert=${ca}`,
     );
-    const token = await this.#identity.createToken("--uses=9", "--ttl=12h");
+    const token = await this.server.createToken("--uses=9", "--ttl=12h");
+    const agents = new Map<string, Child>();
     for (const node of NODES) {
-      const port = node === SLOW ? this.#line.port : this.#identity.agentPort;
-      const agent = this.#start(
+      const port = node === SLOW ? this.#line.port : this.server.agentPort;
+      const agent = this.agent(
         node,
-        "agent",
         `--server=127.0.0.1:${port}`,
         `--join=${token}`,
-        `--node=${node}`,
-        `--state-dir=${this.workspace.folder}/${node}`,
-        "--health-server-port=0",
-        "--admin-server-port=0",
         // It would learn the short way.
         "--learn-servers=false",
       );
+      agents.set(node, agent);
       await agent.untilPrinted(/linked to server/);
     }
     this.#line.delayMs = DELAY_MS;
-    await this.#children.get(GONE)!.stop("SIGKILL");
+    await agents.get(GONE)!.stop("SIGKILL");
     for (const [user, nodes] of CALLERS) {
       await this.#call(user, nodes, [
         `--ca-cert=${ca}`,
@@ -125,25 +107,15 @@ class RecordedStage implements AsyncDisposable {
     await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
   }
 
-  #start(name: string, ...words: readonly string[]): Child {
-    const child = new Child({
-      name,
-      command: ourCommand(...words),
-      logFile: this.workspace.path(`${name}.log`),
-    });
-    this.#children.set(name, child);
-    return child;
-  }
-
   /** A forward for each, and somebody who talks through it. */
   async #call(
     user: string,
     nodes: readonly string[],
     shown: readonly string[],
   ): Promise<void> {
-    const { port } = this.#target.addr as Deno.NetAddr;
+    const { port } = this.#target.addr;
     const forwards = nodes.map((node) => ({ node, at: freePort() }));
-    const child = this.#start(
+    const child = this.run(
       user,
       "forward",
       ...forwards.map(({ node, at }) => `${at}:127.0.0.1:${port}@${node}`),
@@ -224,7 +196,7 @@ async function written(stage: RecordedStage): Promise<string> {
       "/dev/null",
     ],
     env: {
-      TUNNEL_STATE_DIR: stage.stateDirectory,
+      TUNNEL_STATE_DIR: stage.server.stateDirectory,
       TERM: "xterm-256color",
       NO_COLOR: "",
     },
@@ -233,7 +205,7 @@ async function written(stage: RecordedStage): Promise<string> {
   }).output();
   const text = new TextDecoder().decode(stdout);
   if (!success) throw new Error(plain(text));
-  return text.replaceAll(stage.stateDirectory, STATE)
+  return text.replaceAll(stage.server.stateDirectory, STATE)
     .replaceAll(stage.workspace.folder, "/var/lib/tunnel");
 }
 
