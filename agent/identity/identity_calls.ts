@@ -260,9 +260,7 @@ interface EnrolOptions {
  * @throws {EnrolmentError} When asking again is of no use; when not patient, also
  *   when no server could be reached.
  */
-export async function enrol(
-  options: EnrolOptions,
-): Promise<Enrolment> {
+export async function enrol(options: EnrolOptions): Promise<Enrolment> {
   const { ask, timers, random, isPatient, waiting } = options;
   let got: Enrolment | undefined;
   let passed = 0;
@@ -291,6 +289,8 @@ export async function enrol(
       throw new EnrolmentError(reason, { cause: error });
     },
     onProblem: waiting,
+    // It may be our address that was told to be calm.
+    leastMs: () => isPatient ? 0 : PENDING_MS_MIN,
   });
   return got!;
 }

@@ -149,7 +149,7 @@ Deno.test("a person's join that is cut off is tried again, and told of at the th
     new NoServerError([new ConnectError("away"), closed]),
   ];
   const { waits } = await asked([...cutOff, { enrolment: ENROLMENT }], false);
-  assertEquals(waits, [100, 150]);
+  assertEquals(waits, [1_000, 1_000]);
   const last = new GrpcError(StatusCode.UNAVAILABLE, "once more");
   await assertRejects(
     () => asked([...cutOff, last, { enrolment: ENROLMENT }], false),
