@@ -70,7 +70,7 @@ for (const who of ["agent", "server"] as const) {
     Deno.test(`${who} that carries something ends ${when}`, async () => {
       const timeout = { agent: "drain", server: "graceful-shutdown" }[who];
       await using tunnel = await TunnelProcesses.start({
-        [`${who}Flags`]: isSecondSent ? [] : [`--${timeout}-timeout=1s`],
+        [`${who}Flags`]: isSecondSent ? ["--v=1"] : [`--${timeout}-timeout=1s`],
       });
       const { child } = tunnel[who];
       const { caller } = await tunnel.connect("grpc");
