@@ -66,12 +66,8 @@ export interface AdsClientOptions<T> extends HeldResourcesOptions<T> {
   readonly timers: Timers;
   /** All changes of one response, or of one lapse of time. */
   readonly onChanged: (changes: readonly AdsChange<T>[]) => void;
-  /** A response, and whether it was accepted. */
-  readonly onAnswered?: (
-    kind: ResourceKind,
-    version: string,
-    refusal?: string,
-  ) => void;
+  /** A response is refused, for another reason than the last one of its kind. */
+  readonly onRefused?: (kind: ResourceKind, refusal: string) => void;
   /** A response, or a lapse of time, is handled; everything wanted is requested. */
   readonly onSettled?: () => void;
 }
@@ -213,10 +209,12 @@ export class AdsClient<T> {
       state.refusal = undefined;
     } else {
       state.refused++;
+      if (refusal !== state.refusal?.message) {
+        this.options.onRefused?.(state.kind, refusal);
+      }
       const atMs = this.options.timers.now();
       state.refusal = { message: refusal, version, atMs };
     }
-    this.options.onAnswered?.(state.kind, version, refusal);
     const code = StatusCode.INVALID_ARGUMENT;
     const errorDetail = refusal === undefined
       ? undefined

@@ -15,7 +15,6 @@ import {
 } from "../../platform/errors/internal_errors.ts";
 import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
 import { type Run, supervise } from "../../platform/time/supervise.ts";
-import type { Metadata } from "../../proto/grpc/metadata.ts";
 import {
   type Status,
   StatusCode,
@@ -61,11 +60,8 @@ export interface AdsConnectionOptions<T> {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  readonly metadata?: Metadata;
   /** {@linkcode KEEPALIVE_MS} unless given. */
   readonly keepaliveMs?: number;
-  /** The server has sent a response on a new stream. */
-  readonly onOpen?: () => void;
   /**
    * There is no stream, and why; it goes on trying.
    *
@@ -163,7 +159,7 @@ export class AdsConnection<T> {
 
   /** Runs a stream over `connection` until it ends. */
   #serve(connection: ChannelConnection, run: Run): Promise<StreamEnd> {
-    const { client, timers, onOpen, onSilentEnd } = this.options;
+    const { client, timers, onSilentEnd } = this.options;
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
     const { server, authority, scheme } = connection;
     let hasReceived = false;
@@ -177,13 +173,9 @@ export class AdsConnection<T> {
       resolve(new StreamEnd(problem, code));
     };
     const { mode } = client;
-    const { metadata } = this.options;
     const stream = openMessageStream(
       connection.http2,
-      {
-        ...{ authority, scheme, path: ADS_PATHS[mode] },
-        metadata,
-      },
+      { authority, scheme, path: ADS_PATHS[mode] },
       RESPONSE_BYTES_MAX,
       {
         onMessage: (message) => receive(decodeResponse(mode, message)),
@@ -203,7 +195,6 @@ export class AdsConnection<T> {
         run.succeeded();
         this.#opened++;
         this.#state = { kind: "open", server, sinceMs: timers.now() };
-        onOpen?.();
       }
       client.receive(received);
     };

@@ -49,7 +49,8 @@ class Rig implements AsyncDisposable {
         needs: needsOf(readResource(kind, resource)),
       }),
       timers,
-      onChanged: () => this.#wake(),
+      onChanged: () => {},
+      onSettled: () => this.#wake(),
     });
     this.client.want("cluster", true);
     this.connection = new AdsConnection({
@@ -57,7 +58,6 @@ class Rig implements AsyncDisposable {
       upstream: plainUpstream(addresses),
       timers,
       random: () => 0,
-      onOpen: () => this.#wake(),
       onProblem: (text, retryMs) => {
         this.problems.push({ text, retryMs });
         this.#wake();

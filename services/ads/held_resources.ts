@@ -13,11 +13,7 @@
 import { sameBytes } from "../../proto/bytes/byte_arrays.ts";
 import type { ReceivedResource } from "../../proto/xds/discovery.ts";
 import { type ResourceKind, TYPE_URLS } from "../../proto/xds/resource.ts";
-import {
-  type AdsSubscription,
-  type SubscribedKind,
-  WantedNames,
-} from "./subscription.ts";
+import { type AdsSubscription, WantedNames } from "./subscription.ts";
 
 /** Of all kinds together: twice what a catalog may have of each. */
 export const HELD_MAX = 200_000;
@@ -247,7 +243,7 @@ const ABSENT_SHOWN_MAX = 100;
  */
 export const ANNOUNCED_MAX = 5_000;
 
-export class AdsKind<T> implements SubscribedKind {
+export class AdsKind<T> {
   readonly wanted = new WantedNames();
   readonly held = new Map<string, Held<T>>();
   readonly absent = new Set<string>();
@@ -262,6 +258,7 @@ export class AdsKind<T> implements SubscribedKind {
   isUnconfirmed = false;
   /** On the stream that is open. */
   subscription: AdsSubscription | undefined;
+  /** Of the last accepted response, on any stream. */
   acceptedVersion = "";
   responses = 0;
   accepted = 0;
@@ -292,6 +289,7 @@ export class AdsKind<T> implements SubscribedKind {
     return this.held.size > ANNOUNCED_MAX;
   }
 
+  /** Versions of what is held, by name, for a server to compare (Delta). */
   heldVersions(): ReadonlyMap<string, string> {
     const versions = new Map<string, string>();
     if (this.isUnannounced) return versions;

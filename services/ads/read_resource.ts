@@ -10,15 +10,16 @@ import type { ReceivedResource } from "../../proto/xds/discovery.ts";
 import { unpack } from "../../proto/xds/any.ts";
 import {
   type Any,
-  Cluster,
+  type Cluster,
   Cluster_DiscoveryType,
-  ClusterLoadAssignment,
+  type ClusterLoadAssignment,
   HttpConnectionManager,
-  Listener,
-  RouteConfiguration,
+  type Listener,
+  type RouteConfiguration,
   TunnelService,
 } from "../../proto/xds/xds_messages.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
+import { RESOURCE_MESSAGES } from "../../proto/xds/validation.ts";
 import { type Need, RefusedResource } from "./held_resources.ts";
 
 /** A resource, as what it is. */
@@ -31,10 +32,7 @@ export type DecodedResource =
 
 /** Of the messages of each kind. */
 export const CODECS = {
-  cluster: Cluster,
-  endpoints: ClusterLoadAssignment,
-  listener: Listener,
-  route: RouteConfiguration,
+  ...RESOURCE_MESSAGES,
   service: TunnelService,
 } as const;
 

@@ -15,16 +15,7 @@ import type {
   DiscoveryRequest,
   ErrorDetail,
 } from "../../proto/xds/discovery.ts";
-
-/** A subscription's facts about its kind. */
-export interface SubscribedKind {
-  readonly typeUrl: string;
-  readonly wanted: WantedNames;
-  /** From the last accepted response, on any stream (SotW). */
-  readonly acceptedVersion: string;
-  /** Versions of what is held, by name, for a server to compare (Delta). */
-  heldVersions(): ReadonlyMap<string, string>;
-}
+import type { AdsKind } from "./held_resources.ts";
 
 export interface AdsSubscription {
   /** Whether anything was ever requested. */
@@ -53,7 +44,7 @@ const WILDCARD = "*";
 /** One for a stream that has just begun. */
 export function subscription(
   mode: DiscoveryMode,
-  kind: SubscribedKind,
+  kind: AdsKind<unknown>,
 ): AdsSubscription {
   return mode === "sotw"
     ? new SotwSubscription(kind)
@@ -70,7 +61,7 @@ class SotwSubscription implements AdsSubscription {
   #hasNamed = false;
   #nonce = "";
 
-  constructor(private readonly kind: SubscribedKind) {}
+  constructor(private readonly kind: AdsKind<unknown>) {}
 
   get isBegun(): boolean {
     return this.#requested !== undefined;
@@ -123,7 +114,7 @@ class DeltaSubscription implements AdsSubscription {
     | { readonly names: ReadonlySet<string>; readonly isWildcard: boolean }
     | undefined;
 
-  constructor(private readonly kind: SubscribedKind) {}
+  constructor(private readonly kind: AdsKind<unknown>) {}
 
   get isBegun(): boolean {
     return this.#requested !== undefined;

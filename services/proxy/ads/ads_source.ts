@@ -102,7 +102,6 @@ export class AdsSource implements Source {
   readonly name = "discovery";
   readonly #client: AdsClient<WholeService>;
   readonly #connection: AdsConnection<WholeService>;
-  readonly #refusals = new Map<ResourceKind, string>();
   #sink: Sink | undefined;
   #isSynced = false;
   #isStopped = false;
@@ -115,7 +114,8 @@ export class AdsSource implements Source {
       timers,
       read: readWhole,
       onChanged: (changes) => this.#change(changes),
-      onAnswered: (kind, _version, refusal) => this.#answered(kind, refusal),
+      onRefused: (kind, refusal) =>
+        this.#sink!.refused(`${refusal} (${kind} of discovery)`),
       onSettled: () => this.#settled(),
     });
     this.#connection = new AdsConnection({
@@ -174,14 +174,6 @@ export class AdsSource implements Source {
       services: to(({ service }) => service),
       endpoints: to(({ endpoints }) => endpoints),
     });
-  }
-
-  #answered(kind: ResourceKind, refusal: string | undefined): void {
-    if (refusal === undefined) return void this.#refusals.delete(kind);
-    // Once for each word: servers may say it again.
-    if (this.#refusals.get(kind) === refusal) return;
-    this.#refusals.set(kind, refusal);
-    this.#sink!.refused(`${refusal} (${kind} of discovery)`);
   }
 
   #settled(): void {

@@ -21,7 +21,7 @@ import { canonicalIp } from "../../../proto/peer/ip_address.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
-import { DnsResponder, type DnsTransport, QUESTION_BYTES_MAX } from "./dns.ts";
+import { DnsResponder, QUESTION_BYTES_MAX } from "./dns.ts";
 import { type DnsAsker, DnsZone } from "./dns_zone.ts";
 import type { PortListener } from "../listeners/proxied_port.ts";
 import type { CountingTools } from "../../../platform/program/tools.ts";
@@ -48,14 +48,7 @@ const ANSWERS_FROM_ANYWHERE =
   "one address";
 
 /** Answers questions. */
-export interface DnsAnswers {
-  /** @returns `undefined` when there is no answer to send. */
-  answer(
-    bytes: Uint8Array,
-    transport: DnsTransport,
-    asker: DnsAsker,
-  ): Uint8Array | undefined;
-}
+type DnsAnswers = Pick<DnsResponder, "answer">;
 
 /**
  * Listens over both; port 0 is any that is free.

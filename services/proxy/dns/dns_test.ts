@@ -159,8 +159,8 @@ Deno.test("who is elsewhere is told the address that they asked, and no loopback
 Deno.test("over UDP and TCP it is known which address was asked, and the answer leaves from there", async () => {
   const seen: string[] = [];
   const listener = await listenDns({ hostname: "0.0.0.0", port: 0 }, {
-    answer(bytes, transport, { from, asked }) {
-      seen.push(`${transport} ${from} ${asked}`);
+    answer(bytes, transport, asker) {
+      seen.push(`${transport} ${asker?.from} ${asker?.asked}`);
       return bytes.slice();
     },
   }, { log: new RecordedLog(), timers: new FakeTimers() });

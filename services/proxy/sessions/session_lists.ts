@@ -1,5 +1,5 @@
 /**
- * Lists of sessions and of connections, in which an item knows its own place: to
+ * Lists of sessions and of connections, in which an item knows its neighbours: to
  * leave costs the same however many there are.
  *
  * @module
@@ -18,6 +18,12 @@ export class IdleLink {
  * Things in the order in which they were last active, so that the oldest is
  * found at once, however many there are: a search would help a sender that
  * invents sessions.
+ *
+ * A `Set` would do for things that come and go in no order, but it makes a new
+ * table after many removals, and V8 lets each old table refer to the next. Once
+ * one table is in the old space, all later tables are kept with their content
+ * until a full collection: of connections that last for milliseconds, that kept
+ * every other one.
  */
 export class IdleList<Item extends IdleLink> {
   #oldest: Item | undefined;
@@ -75,52 +81,5 @@ export class IdleList<Item extends IdleLink> {
     if (newer === undefined) this.#newest = older as Item | undefined;
     else newer.older = older;
     item.older = item.newer = undefined;
-  }
-}
-
-/** An item of one list at a time. */
-export interface ListItem {
-  /** Used by the list: the item's index; −1 while it is in no list. */
-  place: number;
-}
-
-/**
- * Items that come and go all the time, in no order.
- *
- * A `Set` does the same, but makes a new table after many removals, and V8 lets
- * each old table refer to the next. Once one table is in the old space, all
- * later tables are kept with their content until a full collection: of
- * connections that last for milliseconds, that kept every other one.
- */
-export class UnorderedList<Item extends ListItem> {
-  readonly #items: Item[] = [];
-
-  get size(): number {
-    return this.#items.length;
-  }
-
-  /** The item of this step may leave; no other one may leave or come. */
-  *[Symbol.iterator](): Iterator<Item> {
-    // Backwards: the item that replaces a removed one was visited already.
-    for (let place = this.#items.length - 1; place >= 0; place--) {
-      yield this.#items[place]!;
-    }
-  }
-
-  /** @param item In no list. */
-  add(item: Item): void {
-    item.place = this.#items.length;
-    this.#items.push(item);
-  }
-
-  /** Harmless if it is in none. */
-  delete(item: Item): void {
-    const { place } = item;
-    if (place < 0) return;
-    item.place = -1;
-    const last = this.#items.pop()!;
-    if (last === item) return;
-    this.#items[place] = last;
-    last.place = place;
   }
 }

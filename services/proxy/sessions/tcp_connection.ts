@@ -23,26 +23,12 @@ import type { ConduitObserver } from "../../../proto/transfer/observed_conduit.t
 import { join, type Joined } from "../../../proto/transfer/transfer.ts";
 import { dialBackend } from "./backend_dialer.ts";
 import type { Backend } from "../balancer/backend.ts";
-import type { ProxiedPort, ProxyContext } from "../listeners/proxied_port.ts";
-import type { ListItem } from "./session_lists.ts";
-
-/** Who came. */
-export interface TcpClient {
-  readonly stream: Stream;
-  /** Its IP address. */
-  readonly host: string;
-  /** See `ServicePolicy.userTimeoutMs`. */
-  readonly userTimeoutMs: number;
-  /** It is connected with a backend that has gone meanwhile. */
-  readonly onLate: (backend: Backend) => void;
-  /** One of its sides is over. */
-  readonly onHalfClosed: () => void;
-  readonly onOver: () => void;
-}
+import { hostOf } from "../../../proto/peer/host_port.ts";
+import { IdleLink } from "./session_lists.ts";
+import type { TcpPortProxy } from "./tcp_proxy.ts";
 
 /** One client, first looking for a backend and then joined with it. */
-export class TcpConnection implements ConduitObserver, ListItem {
-  place = -1;
+export class TcpConnection extends IdleLink implements ConduitObserver {
   readonly #dialing = new AbortController();
   readonly #id = newConnectionId();
   /**
@@ -65,16 +51,17 @@ export class TcpConnection implements ConduitObserver, ListItem {
   isHalfClosed = false;
   #isStopped = false;
   #isOver = false;
-  /** How far it had come when it was last seen to move. */
+  /** How far it had come at the last look. */
   #bytesSeen = 0;
-  #movedMs: number;
 
+  /** @param userTimeoutMs See `ServicePolicy.userTimeoutMs`. */
   constructor(
-    private readonly port: ProxiedPort,
-    private readonly context: ProxyContext,
-    private readonly client: TcpClient,
+    private readonly stream: Stream,
+    private readonly owner: TcpPortProxy,
+    private readonly userTimeoutMs: number,
   ) {
-    const askedMs = this.#movedMs = context.timers.now();
+    super();
+    const askedMs = owner.context.timers.now();
     const facts = this.#facts();
     this.#dial = {
       id: this.#id,
@@ -90,28 +77,26 @@ export class TcpConnection implements ConduitObserver, ListItem {
     return this.#backend;
   }
 
-  /** How long it has been silent, at the last look. */
-  silentMs(nowMs: number): number {
+  /** Whether it has moved since the last look. Dials have times of their own. */
+  hasMoved(): boolean {
     const bytes = this.#joined?.bytes;
-    // Dials have times of their own.
-    if (bytes === undefined || bytes !== this.#bytesSeen) {
-      this.#bytesSeen = bytes ?? 0;
-      this.#movedMs = nowMs;
-    }
-    return nowMs - this.#movedMs;
+    const hasMoved = bytes === undefined || bytes !== this.#bytesSeen;
+    this.#bytesSeen = bytes ?? 0;
+    return hasMoved;
   }
 
   async run(): Promise<void> {
-    const { reports } = this.context;
+    const { port, context } = this.owner;
+    const { reports } = context;
     const dial = this.#dial;
     reports.began(dial);
     try {
-      const found = await dialBackend(this.port, this.context, {
+      const found = await dialBackend(port, context, {
         protocol: "tcp",
-        clientHost: this.client.host,
+        clientHost: hostOf(this.stream.remoteAddress),
         id: this.#id,
         trace: dial.span?.context,
-        userTimeoutMs: this.client.userTimeoutMs,
+        userTimeoutMs: this.userTimeoutMs,
         takeEarly: () => this.#takeEarly(),
         signal: this.#dialing.signal,
       });
@@ -154,12 +139,12 @@ export class TcpConnection implements ConduitObserver, ListItem {
 
   received(bytes: number): void {
     this.#backend!.bytesReceived += bytes;
-    this.port.counts.bytesToClients += bytes;
+    this.owner.port.counts.bytesToClients += bytes;
   }
 
   sent(bytes: number): void {
     this.#backend!.bytesSent += bytes;
-    this.port.counts.bytesFromClients += bytes;
+    this.owner.port.counts.bytesFromClients += bytes;
   }
 
   ended(): void {
@@ -167,10 +152,10 @@ export class TcpConnection implements ConduitObserver, ListItem {
   }
 
   async #takeEarly(): Promise<Uint8Array> {
-    const { timers } = this.context;
+    const { timers } = this.owner.context;
     try {
       if (this.#looked === undefined) {
-        this.#looked = new Socket(this.client.stream);
+        this.#looked = new Socket(this.stream);
         await firstBytes(this.#looked, EARLY_WAIT_MS, timers);
       }
       return this.#early = this.#looked.bytes;
@@ -182,11 +167,10 @@ export class TcpConnection implements ConduitObserver, ListItem {
   }
 
   #join(far: Conduit): void {
-    const { stream, userTimeoutMs } = this.client;
-    setUserTimeout(stream.descriptor, userTimeoutMs);
-    const openedMs = this.#joinedMs = this.context.timers.now();
-    this.port.times.connect.observe((openedMs - this.#dial.askedMs) / 1_000);
-    const { reports } = this.context;
+    const { port, context: { reports, timers } } = this.owner;
+    setUserTimeout(this.stream.descriptor, this.userTimeoutMs);
+    const openedMs = this.#joinedMs = timers.now();
+    port.times.connect.observe((openedMs - this.#dial.askedMs) / 1_000);
     const observed = reports.connected(far, this.#found, openedMs, {
       own: this,
     });
@@ -197,19 +181,19 @@ export class TcpConnection implements ConduitObserver, ListItem {
       () => this.#onHalfClosed(),
     );
     const backend = this.#backend!;
-    if (!backend.isUsable) this.client.onLate(backend);
+    if (!backend.isUsable) this.owner.left([backend], "removed");
   }
 
   #onHalfClosed(): void {
+    if (this.#isOver) return;
     this.isHalfClosed = true;
-    this.#movedMs = this.context.timers.now();
-    this.client.onHalfClosed();
+    this.owner.onHalfClosed(this);
   }
 
   /** The client, without what the dial has brought already. */
   #clientStream(): Stream {
     const looked = this.#looked;
-    if (looked === undefined) return this.client.stream;
+    if (looked === undefined) return this.stream;
     looked.drop(this.#early.length);
     return looked.handOver();
   }
@@ -217,8 +201,8 @@ export class TcpConnection implements ConduitObserver, ListItem {
   #facts(): ConnectionFacts {
     const known = {
       id: this.#id,
-      service: this.port.key,
-      from: this.client.stream.remoteAddress,
+      service: this.owner.port.key,
+      from: this.stream.remoteAddress,
     };
     if (this.#backend === undefined) return known;
     const address = this.#backend.key;
@@ -226,12 +210,13 @@ export class TcpConnection implements ConduitObserver, ListItem {
   }
 
   #nobody(): void {
-    const message = this.port.lastError ?? "no endpoint could be reached";
+    const { port, context } = this.owner;
+    const message = port.lastError ?? "no endpoint could be reached";
     // A client that has left, or was stopped, knows why.
     const problem: DialProblem = this.#dialing.signal.aborted
       ? cancelled(this.#gone)
       : { reason: "endpoint", message, tunnelCode: "TUN521" };
-    this.context.reports.failed(problem, this.#found);
+    context.reports.failed(problem, this.#found);
     this.#refuse();
   }
 
@@ -241,18 +226,19 @@ export class TcpConnection implements ConduitObserver, ListItem {
    */
   #refuse(): void {
     if (this.#isOver) return;
-    this.port.counts.refused++;
-    this.client.stream.reset();
+    this.owner.port.counts.refused++;
+    this.stream.reset();
     this.#over();
   }
 
   #over(): void {
     this.#isOver = true;
     if (this.#joinedMs !== undefined) {
-      const ms = this.context.timers.now() - this.#joinedMs;
-      this.port.times.length.observe(ms / 1_000);
+      const { port, context } = this.owner;
+      const ms = context.timers.now() - this.#joinedMs;
+      port.times.length.observe(ms / 1_000);
     }
-    this.client.onOver();
+    this.owner.onOver(this);
   }
 }
 

@@ -14,7 +14,6 @@ import {
   type ListenAddress,
   listenTcp,
 } from "../../../net/listen/listeners.ts";
-import { hostOf } from "../../../proto/peer/host_port.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
 import type { Backend } from "../balancer/backend.ts";
@@ -27,7 +26,7 @@ import {
   type ProxiedPort,
   type ProxyContext,
 } from "../listeners/proxied_port.ts";
-import { UnorderedList } from "./session_lists.ts";
+import { IdleList } from "./session_lists.ts";
 import { TcpConnection } from "./tcp_connection.ts";
 
 /**
@@ -46,7 +45,7 @@ export const SWEEPS_PER_IDLE = 10;
 const SWEEP_MS_MAX = 30_000;
 
 export class TcpPortProxy implements PortProxy {
-  readonly #connections = new UnorderedList<TcpConnection>();
+  readonly #connections = new IdleList<TcpConnection>();
   readonly #drained = Promise.withResolvers<void>();
   /** Backends whose connections are drained. */
   readonly #leaving = new Map<Backend, Timer>();
@@ -59,8 +58,8 @@ export class TcpPortProxy implements PortProxy {
   #end: "none" | "draining" | "over" = "none";
 
   constructor(
-    private readonly port: ProxiedPort,
-    private readonly context: ProxyContext,
+    readonly port: ProxiedPort,
+    readonly context: ProxyContext,
     private readonly connectionsMax: number = TCP_CONNECTIONS_MAX,
   ) {}
 
@@ -186,7 +185,8 @@ export class TcpPortProxy implements PortProxy {
     };
     // One that is given up may be over at once, and others by it.
     for (const one of [...this.#connections]) {
-      const silentMs = one.silentMs(nowMs);
+      if (one.hasMoved()) this.#connections.touch(one, nowMs);
+      const silentMs = nowMs - one.lastHeardMs;
       if (one.isHalfClosed && silentMs >= halfMs) {
         const why =
           "one side had ended and nothing was heard of the other for ";
@@ -225,26 +225,27 @@ export class TcpPortProxy implements PortProxy {
       this.port.lastError = `more than ${this.connectionsMax} connections`;
       return stream.reset();
     }
-    const connection = new TcpConnection(this.port, this.context, {
-      stream,
-      host: hostOf(stream.remoteAddress),
-      userTimeoutMs: this.#setting("userTimeoutMs"),
-      onLate: (backend) => this.left([backend], "removed"),
-      onHalfClosed: () => {
-        this.#halfClosed++;
-        this.#armSweep();
-      },
-      onOver: () => {
-        this.#connections.delete(connection);
-        if (connection.isHalfClosed) this.#halfClosed--;
-        this.#settle();
-        this.context.changed?.();
-      },
-    });
-    this.#connections.add(connection);
+    const userTimeoutMs = this.#setting("userTimeoutMs");
+    const connection = new TcpConnection(stream, this, userTimeoutMs);
+    this.#connections.add(connection, this.context.timers.now());
     this.context.changed?.();
     this.#armSweep();
     unawaited("proxy", connection.run());
+  }
+
+  /** One of its sides is over. */
+  onHalfClosed(connection: TcpConnection): void {
+    this.#connections.touch(connection, this.context.timers.now());
+    this.#halfClosed++;
+    this.#armSweep();
+  }
+
+  /** Called once for every connection. */
+  onOver(connection: TcpConnection): void {
+    this.#connections.delete(connection);
+    if (connection.isHalfClosed) this.#halfClosed--;
+    this.#settle();
+    this.context.changed?.();
   }
 
   #settle(): void {

@@ -52,9 +52,6 @@ export interface SessionHome {
 }
 
 export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
-  readonly client: DatagramAddress;
-  readonly home: SessionHome;
-  readonly #owner: UdpSessions;
   readonly id = newConnectionId();
   readonly askedMs: number;
   /** See `LiveDial`. */
@@ -73,22 +70,17 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
   #waiting: Uint8Array[] | undefined = [];
   #hasAnswered = false;
   readonly #kept: UnansweredDatagram;
-  /** Backends that refused the datagram with which it begins. */
-  readonly #refusers: ReadonlySet<Backend>;
 
+  /** @param refusers Refused the datagram with which it begins. */
   constructor(
-    client: DatagramAddress,
-    home: SessionHome,
-    owner: UdpSessions,
-    refusers: ReadonlySet<Backend> = NOBODY,
+    readonly client: DatagramAddress,
+    readonly home: SessionHome,
+    private readonly owner: UdpSessions,
+    private readonly refusers: ReadonlySet<Backend> = NOBODY,
   ) {
     super();
-    this.client = client;
-    this.home = home;
-    this.#owner = owner;
     this.askedMs = owner.context.timers.now();
     this.#kept = new UnansweredDatagram(owner.kept);
-    this.#refusers = refusers;
   }
 
   /** The one that it has, or that is being dialed for it. */
@@ -110,7 +102,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
     const { hostname, port } = this.client;
     const known = {
       id: this.id,
-      service: this.#owner.port.key,
+      service: this.owner.port.key,
       from: hostPort(hostname, port),
     };
     if (this.#backend === undefined) return known;
@@ -120,7 +112,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
 
   /** Finds a backend; called once. */
   async start(): Promise<void> {
-    const { port, context } = this.#owner;
+    const { port, context } = this.owner;
     this.#dialing = new AbortController();
     this.span = dialSpan("serve client", this.facts);
     context.reports.began(this);
@@ -130,7 +122,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
       id: this.id,
       trace: this.span?.context,
       signal: this.#dialing.signal,
-      without: this.#refusers,
+      without: this.refusers,
       onTry: (backend) => this.#backend = backend,
     });
     this.#dialing = undefined;
@@ -141,11 +133,11 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
         abandon(found.conduit, OVER.message);
       }
       context.reports.failed(OVER, this);
-      this.#owner.onClosed();
+      this.owner.onClosed();
     } else if (found.kind === "backend") this.#open(found.conduit);
     else {
       this.#backend = undefined;
-      this.#owner.onRefused(this, found.kind);
+      this.owner.onRefused(this, found.kind);
     }
   }
 
@@ -160,7 +152,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
     if (waiting === undefined) return false;
     const isFull = waiting.length >= SESSION_WAITING_DATAGRAMS_MAX ||
       lengthOf(waiting) + bytes.length > SESSION_WAITING_BYTES_MAX;
-    if (isFull) this.#owner.port.counts.datagramsDropped++;
+    if (isFull) this.owner.port.counts.datagramsDropped++;
     else waiting.push(bytes.slice());
     return true;
   }
@@ -186,7 +178,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
 
   /** Ends it at the request of its user, while it has no backend yet. */
   kill(reason: string): void {
-    this.#owner.onLost(this);
+    this.owner.onLost(this);
     this.end(reason);
   }
 
@@ -198,20 +190,20 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
     if (was === "open") this.#backend!.closed();
     if (this.#far !== undefined) return this.#far.reset(reason);
     if (this.#dialing !== undefined) return this.#dialing.abort();
-    this.#owner.onClosed();
+    this.owner.onClosed();
   }
 
   onData(bytes: Uint8Array): void {
     this.#far!.consumed(bytes.length);
     if (this.#state === "over") return;
-    const { port } = this.#owner;
+    const { port } = this.owner;
     if (!this.#hasAnswered) this.#backend!.succeeded();
     this.#hasAnswered = true;
     this.#kept.forget();
     this.#backend!.bytesReceived += bytes.length;
     port.counts.bytesToClients += bytes.length;
     this.home.socket.send(bytes, this.client);
-    this.#owner.onAnswer(this);
+    this.owner.onAnswer(this);
   }
 
   /** Datagrams are taken or dropped. */
@@ -224,7 +216,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
 
   onClose(end: ConduitEnd): void {
     const isRefused = isRefusal(end);
-    const { port, context } = this.#owner;
+    const { port, context } = this.owner;
     const backend = this.#backend!;
     if (
       isRefused ||
@@ -235,21 +227,21 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
     this.#lose();
     const bytes = this.#kept.take(context.timers.now());
     if (isRefused) {
-      this.#owner.onRefusal(
+      this.owner.onRefusal(
         this,
         bytes && {
           bytes,
           by: this.#hasAnswered
             ? new Set([backend])
-            : new Set(this.#refusers).add(backend),
+            : new Set(this.refusers).add(backend),
         },
       );
     }
-    this.#owner.onClosed();
+    this.owner.onClosed();
   }
 
   #open(far: Conduit): void {
-    const { reports, timers } = this.#owner.context;
+    const { reports, timers } = this.owner.context;
     this.#state = "open";
     if (far instanceof DatagramConduit) this.#socket = far;
     this.#far = reports.connected(far, this, timers.now());
@@ -266,7 +258,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
       this.#lose();
       return false;
     }
-    const { port, context } = this.#owner;
+    const { port, context } = this.owner;
     this.#kept.keep(bytes, context.timers.now());
     this.#backend!.bytesSent += bytes.length;
     port.counts.bytesFromClients += bytes.length;
@@ -278,7 +270,7 @@ export class UdpSession extends IdleLink implements ConduitEvents, BegunDial {
     this.#state = "over";
     if (was === "over") return;
     if (was === "open") this.#backend!.closed();
-    this.#owner.onLost(this);
+    this.owner.onLost(this);
   }
 }
 
