@@ -23,7 +23,7 @@ import {
 } from "../view/cells.ts";
 import { expiryCell } from "../view/status.ts";
 import { CellText, SectionRows, ViewFacts } from "./cell.tsx";
-import { askedList } from "./list_view.tsx";
+import { listView } from "./list_view.tsx";
 import { Ago, Nothing, PanelTitle } from "./marks.tsx";
 import { clock } from "./server_state.ts";
 import { gridColumns } from "./virtual_grid.tsx";
@@ -44,11 +44,10 @@ const CERTIFICATE_COLUMNS: readonly Column<Certificate>[] = [
 ];
 
 /** See the module description. */
-export const Certificates = askedList<Certificate, CertificatesAnswer>({
+export const Certificates = listView<Certificate, CertificatesAnswer>({
   ...{ view: "certificates", title: "Certificates" },
-  ...{ path: ADMIN_PATHS.certificates, everyMs: 30_000 },
   find: ["a certificate", "use, subject"],
-  choices: [
+  choices: () => [
     { value: "", title: "all" },
     { value: "by hand", title: "renewed by hand" },
     { value: "problem", title: "with a problem" },
@@ -61,20 +60,30 @@ export const Certificates = askedList<Certificate, CertificatesAnswer>({
     "ISSUER": [130, 5, 1],
     "PROBLEM": [150, 4, 2],
   }),
-  items: ({ certificates }) => certificates,
+  asked: {
+    ...{ path: ADMIN_PATHS.certificates, everyMs: 30_000 },
+    items: ({ certificates }) => certificates,
+  },
   nameOf: ({ use, subject, notAfter }) => `${use} ${subject} ${notAfter}`,
   rank: ({ notAfter }) => notAfter,
   isLike: ({ renewal, problem }, state) =>
     renewal === state || (state === "problem" && problem !== undefined),
-  words: ({ use, subject }) => `${use} ${subject}`,
+  words: ({ use, subject }) => [use, subject],
   narrow: ({ renewal }) => `renewed ${renewal}`,
-  panel: (certificate) => <CertificatePanel certificate={certificate} />,
-  none: "There is no certificate like that.",
+  panel: (_name, item) => ifThere(CertificatePanel, item),
+  none: () => "There is no certificate like that.",
 });
 
-function CertificatePanel(
-  { certificate }: { readonly certificate: Certificate },
+function ifThere<T>(
+  shown: (item: T) => VNode,
+  item: T | undefined,
 ): VNode {
+  return item === undefined
+    ? <Nothing>There is none of that name any more.</Nothing>
+    : shown(item);
+}
+
+function CertificatePanel(certificate: Certificate): VNode {
   return (
     <>
       <PanelTitle name={certificate.use} problem={certificate.problem} />
@@ -123,11 +132,10 @@ const RANKS: Readonly<Record<Client["state"], number>> = {
 };
 
 /** See the module description. */
-export const Discovery = askedList<Client, DiscoveryAnswer>({
+export const Discovery = listView<Client, DiscoveryAnswer>({
   ...{ view: "discovery", title: "Discovery clients" },
-  ...{ path: ADMIN_PATHS.discovery, everyMs: 5_000 },
   find: ["a client", "name"],
-  choices: [
+  choices: () => [
     { value: "", title: "all" },
     ...Object.keys(RANKS).reverse().map((value) => ({ value, title: value })),
   ],
@@ -139,21 +147,24 @@ export const Discovery = askedList<Client, DiscoveryAnswer>({
     "FOR": [80, 5],
     "PROBLEM": [160, 6, 3],
   }),
-  items: ({ clients }) => clients,
+  asked: {
+    ...{ path: ADMIN_PATHS.discovery, everyMs: 5_000 },
+    items: ({ clients }) => clients,
+  },
   nameOf: ({ name }) => name,
-  rank: ({ state }) => RANKS[state],
+  rank: ({ state, name }) => `${RANKS[state]} ${name}`,
   isLike: (client, state) => client.state === state,
-  words: ({ name }) => name,
+  words: ({ name }) => [name],
   narrow: ({ state, form }) => (
     <>
       <CellText cell={stateCell(state)} /> · {peerText(form)}
     </>
   ),
-  panel: (client) => <ClientPanel client={client} />,
-  none: "No client of discovery is connected.",
+  panel: (_name, item) => ifThere(ClientPanel, item),
+  none: () => "No client of discovery is connected.",
 });
 
-function ClientPanel({ client }: { readonly client: Client }): VNode {
+function ClientPanel(client: Client): VNode {
   const { name, state, since, form, mode, kinds } = client;
   return (
     <>
@@ -203,11 +214,10 @@ const ENDPOINTS: readonly Column<Service["endpoints"][number]>[] = [
 ];
 
 /** See the module description. */
-export const Services = askedList<Service, ServicesAnswer>({
+export const Services = listView<Service, ServicesAnswer>({
   ...{ view: "services", title: "Services" },
-  ...{ path: ADMIN_PATHS.services, everyMs: 10_000 },
   find: ["a service", "name, source"],
-  choices: [
+  choices: () => [
     { value: "", title: "all" },
     { value: "ok", title: "ok" },
     { value: "not ready", title: "not ready" },
@@ -221,22 +231,26 @@ export const Services = askedList<Service, ServicesAnswer>({
     "SOURCE": [130, 4, 1],
     "PROBLEM": [160, 5, 3],
   }),
-  items: ({ services }) => services,
+  asked: {
+    ...{ path: ADMIN_PATHS.services, everyMs: 10_000 },
+    items: ({ services }) => services,
+  },
   nameOf: ({ name }) => name,
   isLike: (service, state) => stateOf(service) === state,
-  words: ({ name, source }) => `${name} ${source}`,
+  words: ({ name, source }) => [name, source],
   narrow: (service) => (
     <>
       <CellText cell={stateCell(stateOf(service))} /> ·{" "}
       {peerText(service.ports.join(", "))}
     </>
   ),
-  panel: (service) => <ServicePanel service={service} />,
-  none: "There is no service like that. A server has services when it runs " +
-    "with --discovery.",
+  panel: (_name, item) => ifThere(ServicePanel, item),
+  none: () =>
+    "There is no service like that. A server has services when it runs with " +
+    "--discovery.",
 });
 
-function ServicePanel({ service }: { readonly service: Service }): VNode {
+function ServicePanel(service: Service): VNode {
   const { name, problem, lastError, source, ports, endpoints } = service;
   return (
     <>

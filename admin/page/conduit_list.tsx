@@ -5,7 +5,6 @@
  * @module
  */
 
-import { type Signal, signal } from "@preact/signals";
 import type { VNode } from "preact";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type {
@@ -17,12 +16,10 @@ import { type Column, numbers, stateCell } from "../view/cells.ts";
 import { callerText, CONDUIT_COLUMNS } from "../view/conduits.ts";
 import { clock, conduits, useAsked } from "./server_state.ts";
 import { type Action, ActionButton, role } from "./confirm.tsx";
-import type { FilterChoice } from "./filters.tsx";
-import { ListView } from "./list_view.tsx";
+import { listView } from "./list_view.tsx";
 import { Ago, PanelTitle, Said } from "./marks.tsx";
-import { useSortedGrid } from "./ordered.ts";
 import { goTo, place } from "./place.ts";
-import { gridColumns, type Sorting } from "./virtual_grid.tsx";
+import { gridColumns } from "./virtual_grid.tsx";
 import { CellText, ViewFacts } from "./cell.tsx";
 import { peerText } from "./units.ts";
 
@@ -30,9 +27,6 @@ import { peerText } from "./units.ts";
 const AGAIN_MS = 15_000;
 /** A longer list is of no use to a person; a search at the server is. */
 const LIMIT = 20_000;
-
-const search = signal("");
-const sorting: Signal<Sorting> = signal({ column: "RATE", isDown: true });
 
 /** Both ways in one: there is less room than in a terminal. */
 const SUMS: readonly Column<ConduitInfo>[] = [
@@ -59,62 +53,50 @@ const COLUMNS = gridColumns([...CONDUIT_COLUMNS, ...SUMS], {
 });
 
 /** See the module description. */
-export function ConduitList(): VNode {
-  const { query } = place.value;
-  const node = query.get("node") ?? "";
-  const state = query.get("state") ?? "";
-  const asked = useAsked<ConduitsAnswer>(
-    `${ADMIN_PATHS.conduits}?limit=${LIMIT}&sort=rate`,
-    AGAIN_MS,
-    ({ conduits: all }) =>
-      conduits.apply({ isWhole: true, changed: all, gone: [] }),
-  );
-  const text = search.value.trim().toLowerCase();
-  const grid = useSortedGrid(conduits, sorting, COLUMNS, ({ id }) => id, {
-    key: JSON.stringify([node, state, text, asked.kind]),
-    filter: (conduit) =>
-      (node === "" || conduit.node === node) &&
-      (state === "" || isLike(conduit, state)) &&
-      (text === "" || matches(conduit, text)),
-  });
+export const ConduitList = listView<ConduitInfo, ConduitsAnswer>({
+  ...{ view: "conduits", title: "Connections", columns: COLUMNS },
+  find: ["a connection", "target, caller, node, service, id"],
+  choices: () =>
+    ["", "moving", "stalled", "dialing"]
+      .map((value) => ({ value, title: value || "all" })),
+  followed: conduits,
+  asked: {
+    path: `${ADMIN_PATHS.conduits}?limit=${LIMIT}&sort=rate`,
+    everyMs: AGAIN_MS,
+    items: (answer) => answer.conduits,
+  },
+  nameOf: ({ id }) => id,
+  sorting: { column: "RATE", isDown: true },
+  isLike,
+  isWanted: (conduit, query) =>
+    [conduit.node, ""].includes(query.get("node") ?? ""),
+  words: ({ target, caller, node, service, id, from }) => [
+    ...[target, caller, node, service, id, from],
+  ],
+  tools: toolsFor,
+  panel: (id) => <ConduitPanel key={id} id={id} />,
+  narrow: (conduit) => (
+    <>
+      <Said text={callerText(conduit)} /> → <Said text={conduit.node ?? "–"} />
+    </>
+  ),
+  none: () => "There is no connection like that.",
+});
+
+/** Takes the choice of a node back. */
+function toolsFor(query: URLSearchParams): VNode | null {
+  const [node, state] = [query.get("node"), query.get("state")];
+  if (!node) return null;
   return (
-    <ListView<ConduitInfo>
-      {...grid}
-      view="conduits"
-      title="Connections"
-      find={["a connection", "target, caller, node, service, id"]}
-      search={search}
-      choices={CHOICES}
-      columns={COLUMNS}
-      tools={node !== "" && (
-        <button
-          type="button"
-          class="button"
-          onClick={() => goTo("conduits", "", state ? { state } : {})}
-        >
-          node <Said text={node} /> ✕
-        </button>
-      )}
-      panel={(id) => <ConduitPanel key={id} id={id} />}
-      narrow={(conduit) => (
-        <>
-          <Said text={callerText(conduit)} /> →{" "}
-          <Said text={conduit.node ?? "–"} />
-        </>
-      )}
-      empty={conduits.isKnown.value
-        ? "There is no connection like that."
-        : "Waiting for the server …"}
-    />
+    <button
+      type="button"
+      class="button"
+      onClick={() => goTo("conduits", "", state ? { state } : {})}
+    >
+      node <Said text={node} /> ✕
+    </button>
   );
 }
-
-const CHOICES: readonly FilterChoice[] = [
-  { value: "", title: "all" },
-  { value: "moving", title: "moving" },
-  { value: "stalled", title: "stalled" },
-  { value: "dialing", title: "dialing" },
-];
 
 /** Stalled: bytes wait, and nothing has moved for a second. */
 function isLike(conduit: ConduitInfo, state: string): boolean {
@@ -134,12 +116,6 @@ function rateOf({ toTargetRate, fromTargetRate }: ConduitInfo): number {
 
 function bytesOf({ toTargetBytes, fromTargetBytes }: ConduitInfo): number {
   return toTargetBytes + fromTargetBytes;
-}
-
-function matches(conduit: ConduitInfo, text: string): boolean {
-  const { target, caller, node, service, id, from } = conduit;
-  return [target, caller, node, service, id, from]
-    .some((field) => field?.toLowerCase().includes(text));
 }
 
 const SHOWN_AGAIN_MS = 1_000;

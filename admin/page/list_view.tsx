@@ -6,145 +6,113 @@
  * @module
  */
 
-import { type Signal, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { countText } from "../../platform/text/quantities.ts";
 import { useAsked } from "./server_state.ts";
 import { type FilterChoice, Filters, Search } from "./filters.tsx";
-import { Nothing } from "./marks.tsx";
-import { compareNames } from "./ordered.ts";
+import { KeyedList, useSortedGrid } from "./ordered.ts";
 import { peerText } from "./units.ts";
 import { goTo, place } from "./place.ts";
-import { type GridProps, VirtualGrid } from "./virtual_grid.tsx";
+import { type GridProps, type Sorting, VirtualGrid } from "./virtual_grid.tsx";
 
-/** The common part of all lists. */
-interface ListLook<T> extends
-  Pick<
-    GridProps<T>,
-    "columns" | "keys" | "get" | "narrow" | "empty" | "sorting" | "onSort"
-  > {
+/** What a list is of; how its items are found and shown. */
+interface ListLook<T, Answer> extends Pick<GridProps<T>, "columns" | "narrow"> {
   /** Its name in the page's address. */
   readonly view: string;
   readonly title: string;
   /** The words for a search: `a node`, by `name, address`. */
   readonly find: readonly [what: string, by: string];
-  readonly search: Signal<string>;
-  readonly choices: readonly FilterChoice[];
-  /** How many there are, however few are shown. */
-  readonly total: number;
-  readonly tools?: ComponentChildren;
-  readonly onHold?: GridProps<T>["onHold"];
-  panel(name: string): VNode;
-}
-
-/** See the module description. */
-export function ListView<T>(list: ListLook<T>): VNode {
-  const { view, title, find: [what, by], keys } = list;
-  const { name, query } = place.value;
-  const kept = Object.fromEntries(query);
-  return (
-    <SplitView
-      title={title}
-      isOpen={name !== ""}
-      panel={name === "" ? null : list.panel(name)}
-      onClose={() => goTo(view, "", kept)}
-      tools={
-        <>
-          <Search label={`Find ${what}`} hint={by} text={list.search} />
-          <Filters
-            label="State"
-            choices={list.choices}
-            chosen={query.get("state") ?? ""}
-          />
-          {list.tools}
-          <p class="tally" role="status">
-            {countText(keys.length)} of {countText(list.total)}
-          </p>
-        </>
-      }
-    >
-      <VirtualGrid<T>
-        {...list}
-        label={title}
-        onOpen={(key) => goTo(view, key, kept)}
-        openKey={name}
-      />
-    </SplitView>
-  );
-}
-
-/** A list that is requested as a whole. */
-interface AskedLook<T, Answer> extends
-  Pick<
-    ListLook<T>,
-    "view" | "title" | "find" | "choices" | "columns" | "narrow"
-  > {
-  readonly path: string;
-  readonly everyMs: number;
-  items(answer: Answer): readonly T[];
+  choices(): readonly FilterChoice[];
+  /** The items that the server tells changes of; absent: of none. */
+  readonly followed?: KeyedList<T>;
+  /** How all items are asked for, again and again; absent: never. */
+  readonly asked?: {
+    readonly path: string;
+    readonly everyMs: number;
+    items(answer: Answer): readonly T[];
+  };
   nameOf(item: T): string;
+  /** The greatest last, until a column is chosen; absent: by name. */
+  rank?(item: T): string;
+  readonly sorting?: Sorting;
   /** Whether it is one of those that a choice shows. */
   isLike(item: T, state: string): boolean;
+  /** What else the page's address asks for. */
+  isWanted?(item: T, query: URLSearchParams): boolean;
   /** The fields that a search reads. */
-  words(item: T): string;
-  /** The greatest last; absent: by name. */
-  rank?(item: T): number | string;
-  panel(item: T): VNode;
+  words(item: T): readonly (string | undefined)[];
+  tools?(query: URLSearchParams): ComponentChildren;
+  /** @param item Absent: it is not there, or not yet. */
+  panel(name: string, item: T | undefined): VNode;
   /** Shown when no item matches. */
-  readonly none: string;
+  none(): string;
 }
 
 /** @returns The view of such a list. */
-export function askedList<T, Answer>(
-  look: AskedLook<T, Answer>,
+export function listView<T, Answer = never>(
+  look: ListLook<T, Answer>,
 ): () => VNode {
+  const { view, title, columns, nameOf, followed, rank = nameOf } = look;
+  const { path, everyMs = 0, items } = look.asked ?? {};
   const search = signal("");
-  const { nameOf, rank = () => 0 } = look;
-  return function AskedList(): VNode {
-    const asked = useAsked<Answer>(look.path, look.everyMs);
-    const answer = asked.kind === "known" ? asked.answer : undefined;
-    const state = place.value.query.get("state") ?? "";
+  const sorting = signal(look.sorting ?? { column: "", isDown: false });
+  const list = followed ?? new KeyedList<T>(nameOf);
+  return function List(): VNode {
+    const { name, query } = place.value;
+    const kept = Object.fromEntries(query);
+    const state = query.get("state") ?? "";
     const text = search.value.trim().toLowerCase();
-    const items = useMemo(
-      () =>
-        new Map(
-          (answer === undefined ? [] : look.items(answer))
-            .map((item) => [nameOf(item), item] as const),
-        ),
-      [answer],
+    const asked = useAsked<Answer>(
+      path,
+      everyMs,
+      (answer) =>
+        list.apply({ isWhole: true, changed: items!(answer), gone: [] }),
     );
-    const keys = useMemo(() =>
-      [...items.values()]
-        .filter((item) =>
-          (state === "" || look.isLike(item, state)) &&
-          (text === "" || look.words(item).toLowerCase().includes(text))
-        )
-        .sort((a, b) => {
-          const [x, y] = [rank(a), rank(b)];
-          return x < y ? -1 : x > y ? 1 : compareNames(nameOf(a), nameOf(b));
-        })
-        .map(nameOf), [items, state, text]);
-    const { panel, ...shown } = look;
+    const grid = useSortedGrid(list, sorting, columns, {
+      ...{ nameOf, rank },
+      key: JSON.stringify([kept, text, asked.kind]),
+      filter: (item) =>
+        (state === "" || look.isLike(item, state)) &&
+        (look.isWanted?.(item, query) ?? true) &&
+        (text === "" ||
+          look.words(item).some((word) => word?.toLowerCase().includes(text))),
+    });
+    const waiting = asked.kind === "failed"
+      ? peerText(asked.message)
+      : "Waiting for the server …";
     return (
-      <ListView<T>
-        {...shown}
-        keys={keys}
-        get={(key) => items.get(key)}
-        search={search}
-        total={items.size}
-        panel={(name) => {
-          const item = items.get(name);
-          return item === undefined
-            ? <Nothing>There is none of that name any more.</Nothing>
-            : panel(item);
-        }}
-        empty={asked.kind === "failed"
-          ? peerText(asked.message)
-          : asked.kind === "waiting"
-          ? "Waiting for the server …"
-          : look.none}
-      />
+      <SplitView
+        title={title}
+        isOpen={name !== ""}
+        panel={name === "" ? null : look.panel(name, list.items.get(name))}
+        onClose={() => goTo(view, "", kept)}
+        tools={
+          <>
+            <Search
+              label={`Find ${look.find[0]}`}
+              hint={look.find[1]}
+              text={search}
+            />
+            <Filters label="State" choices={look.choices()} chosen={state} />
+            {look.tools?.(query)}
+            <p class="tally" role="status">
+              {countText(grid.keys.length)} of {countText(list.items.size)}
+            </p>
+          </>
+        }
+      >
+        <VirtualGrid<T>
+          {...grid}
+          label={title}
+          columns={columns}
+          narrow={look.narrow}
+          onOpen={(key) => goTo(view, key, kept)}
+          openKey={name}
+          empty={list.isKnown.value ? look.none() : waiting}
+        />
+      </SplitView>
     );
   };
 }

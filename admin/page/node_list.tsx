@@ -5,7 +5,6 @@
  * @module
  */
 
-import { type Signal, signal } from "@preact/signals";
 import type { VNode } from "preact";
 import type { NodeDetail, NodeSummary } from "../../proto/admin/node_answer.ts";
 import {
@@ -17,20 +16,16 @@ import { orDash, stateCell } from "../view/cells.ts";
 import { NODE_COLUMNS, nodeFacts, nodeSections } from "../view/nodes.ts";
 import { CellText, SectionPanel, ViewFacts } from "./cell.tsx";
 import type { FilterChoice } from "./filters.tsx";
-import { ListView } from "./list_view.tsx";
+import { listView } from "./list_view.tsx";
 import { Ago, NameLink, PanelTitle, Said } from "./marks.tsx";
-import { useSortedGrid } from "./ordered.ts";
-import { place, placeLink } from "./place.ts";
+import { placeLink } from "./place.ts";
 import { clock, nodes, status, useAsked } from "./server_state.ts";
-import { gridColumns, type Sorting } from "./virtual_grid.tsx";
+import { gridColumns } from "./virtual_grid.tsx";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
 import { type Action, ActionButton } from "./confirm.tsx";
 import { Warnings } from "./overview.tsx";
 
 const STATES = ["online", "offline", "pending", "revoked"] as const;
-
-const search = signal("");
-const sorting: Signal<Sorting> = signal({ column: "STATE", isDown: false });
 
 const COLUMNS = gridColumns(NODE_COLUMNS, {
   "STATE": [92, 2],
@@ -54,34 +49,24 @@ const COLUMNS = gridColumns(NODE_COLUMNS, {
 });
 
 /** See the module description. */
-export function NodeList(): VNode {
-  const state = place.value.query.get("state") ?? "";
-  const text = search.value.trim().toLowerCase();
-  const grid = useSortedGrid(nodes, sorting, COLUMNS, ({ name }) => name, {
-    key: JSON.stringify([state, text]),
-    filter: (node) =>
-      (state === "" || node.state === state) &&
-      (text === "" || matches(node, text)),
-  });
-  return (
-    <ListView<NodeSummary>
-      {...grid}
-      view="nodes"
-      title="Nodes"
-      find={["a node", "name, address, version, problem"]}
-      search={search}
-      choices={choices()}
-      columns={COLUMNS}
-      panel={(name) => <NodePanel key={name} name={name} />}
-      narrow={(node) => <Second node={node} />}
-      empty={nodes.isKnown.value
-        ? nodes.items.size === 0
-          ? "No node is known. `tunnel token create` makes a token for the first."
-          : "No node is like that."
-        : "Waiting for the server …"}
-    />
-  );
-}
+export const NodeList = listView<NodeSummary>({
+  ...{ view: "nodes", title: "Nodes", columns: COLUMNS },
+  find: ["a node", "name, address, version, problem"],
+  choices,
+  followed: nodes,
+  nameOf: ({ name }) => name,
+  sorting: { column: "STATE", isDown: false },
+  isLike: (node, state) => node.state === state,
+  words: ({ name, address, version, problem, reason }) => [
+    ...[name, address, version, problem, reason],
+  ],
+  panel: (name) => <NodePanel key={name} name={name} />,
+  narrow: (node) => <Second node={node} />,
+  none: () =>
+    nodes.items.size === 0
+      ? "No node is known. `tunnel token create` makes a token for the first."
+      : "No node is like that.",
+});
 
 function Second({ node }: { readonly node: NodeSummary }): VNode {
   const rate = rateText(node.toTargetRate + node.fromTargetRate);
@@ -96,7 +81,6 @@ function Second({ node }: { readonly node: NodeSummary }): VNode {
 
 function choices(): readonly FilterChoice[] {
   const counts = new Map<string, number>();
-  void nodes.version.value;
   for (const { state } of nodes.items.values()) {
     counts.set(state, (counts.get(state) ?? 0) + 1);
   }
@@ -108,12 +92,6 @@ function choices(): readonly FilterChoice[] {
       count: counts.get(state) ?? 0,
     })),
   ];
-}
-
-function matches(node: NodeSummary, text: string): boolean {
-  const { name, address, version, problem, reason } = node;
-  return [name, address, version, problem, reason]
-    .some((field) => field?.toLowerCase().includes(text));
 }
 
 const AGAIN_MS = 3_000;

@@ -27,17 +27,20 @@ interface Wanted<T> {
 }
 
 /** The parts of a sorted table. */
-type SortedGrid<T> =
-  & Pick<GridProps<T>, "keys" | "get" | "sorting" | "onSort" | "onHold">
-  & { readonly total: number };
+type SortedGrid<T> = Pick<
+  GridProps<T>,
+  "keys" | "get" | "sorting" | "onSort" | "onHold"
+>;
 
-/** A list as a table that is sorted by one of its columns. */
+/** A list as a table that is sorted by its rank, or by one of its columns. */
 export function useSortedGrid<T>(
   list: KeyedList<T>,
   sorting: Signal<Sorting>,
   columns: readonly Column<T>[],
-  nameOf: (item: T) => string,
-  wanted: Pick<Wanted<T>, "key" | "filter">,
+  { nameOf, rank, ...wanted }: Pick<Wanted<T>, "key" | "filter"> & {
+    nameOf(item: T): string;
+    rank(item: T): string;
+  },
 ): SortedGrid<T> {
   const isHeld = useRef(false);
   const { column, isDown } = sorting.value;
@@ -45,11 +48,10 @@ export function useSortedGrid<T>(
   const keys = useOrdered(list, {
     key: JSON.stringify([wanted.key, column, isDown]),
     filter: wanted.filter,
-    compare: by(sorted?.order ?? nameOf, isDown, nameOf),
+    compare: by(sorted?.order ?? rank, isDown, nameOf),
   }, () => isHeld.current);
   return {
     keys,
-    total: list.items.size,
     get: (key) => list.items.get(key),
     sorting: sorting.value,
     // Numbers are wanted with the biggest first.
@@ -133,7 +135,7 @@ function by<T>(
 const NAMES = new Intl.Collator("en", { numeric: true });
 
 /** In natural order: numbers inside names count as numbers. */
-export function compareNames(a: string, b: string): number {
+function compareNames(a: string, b: string): number {
   return a === b ? 0 : NAMES.compare(a, b);
 }
 

@@ -225,11 +225,12 @@ export type Asked<T> =
   | { readonly kind: "failed"; readonly message: string };
 
 /**
+ * @param path Absent: nothing is asked for.
  * @param everyMs How often it is asked for again.
  * @param then Told of each answer.
  */
 export function useAsked<T>(
-  path: string,
+  path: string | undefined,
   everyMs: number,
   then?: (answer: T) => void,
 ): Asked<T> {
@@ -239,6 +240,7 @@ export function useAsked<T>(
     setAsked({ kind: "waiting" });
   }, [path]);
   useEffect(() => {
+    if (path === undefined) return undefined;
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const again = async () => {
