@@ -23,7 +23,6 @@ import {
 import { headBytes } from "../../net/http1/head.ts";
 import { connectToPath } from "../../net/stream/socket_connect.ts";
 import type { Stream } from "../../net/stream/stream.ts";
-import { ServerSentEvents } from "./server_sent_events.ts";
 
 /** The API's address, and the credentials for it. */
 export type AdminAddress =
@@ -134,31 +133,6 @@ export class AdminClient implements Disposable {
   /** @throws {AdminError} */
   post<T>(path: string, body: unknown = {}): Promise<T> {
     return this.#json<T>("POST", path, body);
-  }
-
-  /**
-   * Follows server-sent events until `signal`, which is no failure.
-   *
-   * @throws {AdminError} When they end before.
-   */
-  async watch(
-    path: string,
-    onEvent: (name: string, data: unknown) => void,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const until = AbortSignal.any([signal, this.#closing.signal]);
-    try {
-      const response = await this.#ask("GET", path, undefined, until);
-      const events = new ServerSentEvents(onEvent);
-      const decoder = new TextDecoder();
-      for await (const bytes of response.body ?? []) {
-        events.push(decoder.decode(bytes, { stream: true }));
-      }
-    } catch (error) {
-      if (until.aborted) return;
-      throw this.#failure(error);
-    }
-    throw new AdminError(`Cannot follow ${this.where}: it ended the answer`);
   }
 
   /** Ends running requests. */

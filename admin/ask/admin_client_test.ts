@@ -16,10 +16,6 @@ async function answer(request: Request): Promise<Response> {
     return Response.json({ code: "TUN501", message }, { status: 404 });
   }
   if (pathname === "/v1/odd") return new Response("<html>");
-  if (pathname === "/v1/watch") {
-    const text = 'event: status\ndata: {"a":1}\n\n: beat\n\ndata: [2]\n\n';
-    return new Response(text);
-  }
   return Response.json({
     method: request.method,
     body: await request.text(),
@@ -151,24 +147,6 @@ Deno.test("why there is no answer is one sentence, with the code that came", asy
     "Cannot ask the agent at unix:/nowhere/x: there is no such socket; is it " +
       "running?",
   );
-});
-
-Deno.test("events are followed until they end", async () => {
-  const { listener, client } = onPort();
-  const seen: unknown[] = [];
-  await assertRejects(
-    () =>
-      client.watch(
-        "/v1/watch",
-        (name, data) => seen.push([name, data]),
-        new AbortController().signal,
-      ),
-    AdminError,
-    "it ended the answer",
-  );
-  assertEquals(seen, [["status", { a: 1 }], ["message", [2]]]);
-  listener.close();
-  await listener.finished;
 });
 
 Deno.test("who answers nothing at all stands still: told after 2 s, given up after 5", async () => {

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { quietly } from "../../platform/errors/error_code.ts";
 import { connectToHost } from "../../net/dial/connect_host.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import { tlsClient } from "../../net/tls/tls_client.ts";
@@ -77,12 +78,4 @@ function strangerAt(
     : `user ${stranger} listens there, who is neither you nor the owner of ` +
       `${tokenFile}, so it is not shown: see who that is (ss -ltnp 'sport = ` +
       `:${port}'); --token-file shows one all the same`;
-}
-
-function quietly<Result>(look: () => Result): Result | undefined {
-  try {
-    return look();
-  } catch {
-    return undefined;
-  }
 }

@@ -49,23 +49,10 @@ export interface BenchGap extends BenchPlan {
 }
 
 /** Receives the results of a bench. */
-export interface BenchWatcher {
-  /** The connections of a measurement stand; this program answered. */
-  host(host: BenchHost): void;
-  /**
-   * Several times a second.
-   *
-   * @param figure What would be said if it ended now.
-   * @param part Of its time, up to 1.
-   */
-  progress(
-    plan: BenchPlan,
-    figure: BenchFigure | undefined,
-    part: number,
-  ): void;
-  figure(figure: BenchFigure): void;
-  gap(gap: BenchGap): void;
-}
+export type BenchWatcher = Pick<
+  BenchScreen,
+  "host" | "progress" | "figure" | "gap"
+>;
 
 /** The result. */
 interface BenchResult {
@@ -74,7 +61,7 @@ interface BenchResult {
 }
 
 /** Shows a bench while it runs, or as JSON when it is over. */
-export class BenchScreen implements BenchWatcher {
+export class BenchScreen {
   /** Absent when nothing has answered yet. */
   #host: BenchHost | undefined;
   readonly #figures: BenchFigure[] = [];
@@ -93,6 +80,7 @@ export class BenchScreen implements BenchWatcher {
     },
   ) {}
 
+  /** The connections of a measurement stand; this program answered. */
   host(host: BenchHost): void {
     const isNews = this.#host === undefined;
     this.#host = host;
@@ -104,7 +92,13 @@ export class BenchScreen implements BenchWatcher {
     this.#say(`${who} (${host.software}), ${route}`);
   }
 
-  progress(...now: Parameters<BenchWatcher["progress"]>): void {
+  /**
+   * Several times a second.
+   *
+   * @param now The plan; the figure if it ended now; the part of its time, up
+   *   to 1.
+   */
+  progress(...now: Parameters<typeof progressLine>): void {
     this.#clear();
     if (this.how.isLive) this.to.printError(progressLine(...now));
   }
@@ -169,7 +163,9 @@ function gapRow(gap: BenchGap): string {
 
 /** The running measurement, in less than 80 columns and without a line end. */
 export function progressLine(
-  ...[plan, figure, part]: Parameters<BenchWatcher["progress"]>
+  plan: BenchPlan,
+  figure: BenchFigure | undefined,
+  part: number,
 ): string {
   const bar = progressBar(part, BAR_COLUMNS);
   const value = figure === undefined ? "…" : valuesOf(figure)[0]!;

@@ -17,7 +17,11 @@ import {
 import { connectToHost } from "../../net/dial/connect_host.ts";
 import { RunningProcess } from "../../net/handover/running_process.ts";
 import { portOwner } from "../../net/libc/port_owner.ts";
-import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
+import {
+  codeOf,
+  messageOf,
+  quietly,
+} from "../../platform/errors/error_code.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { PathStep } from "../../proto/admin/path_check.ts";
@@ -296,7 +300,8 @@ async function lookAtStore({ options }: Subject): Promise<Finding | undefined> {
   const isElsewhere = options.state !== undefined &&
     options.state.kind !== "directory";
   // That it is not there, or not ours, is said already.
-  if (!isElsewhere && !isReadable(stateDirectory)) return undefined;
+  const isOurs = () => quietly(() => [...Deno.readDirSync(stateDirectory)]);
+  if (!isElsewhere && isOurs() === undefined) return undefined;
   const location = options.state ??
     { kind: "directory" as const, root: stateDirectory };
   return await usingConnection(location, async (connection) => {
@@ -309,15 +314,6 @@ async function lookAtStore({ options }: Subject): Promise<Finding | undefined> {
     await engine?.close();
     return finding;
   });
-}
-
-function isReadable(path: string): boolean {
-  try {
-    for (const _ of Deno.readDirSync(path)) break;
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function certificatesOf(options: ServerOptions): readonly ShownCertificate[] {

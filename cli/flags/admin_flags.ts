@@ -5,6 +5,7 @@
  * @module
  */
 
+import { quietly } from "../../platform/errors/error_code.ts";
 import type { AdminAddress, AdminTls } from "../../admin/ask/admin_client.ts";
 import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
 import { workerSocket } from "../../net/admin/own_group.ts";
@@ -260,9 +261,5 @@ function tokenIn(
   path: string,
   readFile: (path: string) => string,
 ): string | undefined {
-  try {
-    return /[0-9a-f]{64}/.exec(readFile(path))?.[0];
-  } catch {
-    return undefined;
-  }
+  return quietly(() => /[0-9a-f]{64}/.exec(readFile(path))?.[0]);
 }

@@ -8,7 +8,7 @@
  * @module
  */
 
-import { messageOf } from "../../platform/errors/error_code.ts";
+import { messageOf, quietly } from "../../platform/errors/error_code.ts";
 import { kindAt } from "../../platform/files/kind_at.ts";
 import { replaceFile } from "../../platform/files/atomic_file.ts";
 import { flag } from "../flags/flag.ts";
@@ -261,9 +261,9 @@ async function install(
   const service = units.at(-1)!;
   await copyProgram(environment(OWN_FILE), program);
   await said("systemd-sysusers", "--inline", ...userLines());
-  const wasSocket = read(
-    `/etc/systemd/system/tunnel-${kind}.socket.d/install.conf`,
-  );
+  const place = `/etc/systemd/system/tunnel-${kind}.socket.d/install.conf`;
+  const socketNow = () => quietly(() => Deno.readTextFileSync(place));
+  const wasSocket = socketNow();
   const kept = new Set(files.map(({ path }) => path));
   for (const path of pathsOf(kind)) {
     if (!kept.has(path)) await Deno.remove(path).catch(() => {});
@@ -277,8 +277,7 @@ async function install(
   await said("systemctl", "daemon-reload");
   await said("systemctl", "enable", ...units);
   const isActive = await isUp(service);
-  const hasMoved = wasSocket !==
-    read(`/etc/systemd/system/tunnel-${kind}.socket.d/install.conf`);
+  const hasMoved = wasSocket !== socketNow();
   try {
     if (isActive && hasMoved) {
       await said("systemctl", "stop", ...units);
@@ -327,14 +326,6 @@ const userLines = () =>
 async function isUp(unit: string): Promise<boolean> {
   return await said("systemctl", "is-active", unit)
     .then(() => true, () => false);
-}
-
-function read(path: string): string | undefined {
-  try {
-    return Deno.readTextFileSync(path);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Runs a program of the machine. @throws {CommandFailure} Its last words. */

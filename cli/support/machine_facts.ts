@@ -5,6 +5,8 @@
  * @module
  */
 
+import { quietly } from "../../platform/errors/error_code.ts";
+
 /** A file of a state directory. */
 interface ListedFile {
   readonly path: string;
@@ -97,15 +99,7 @@ export async function lastLines(
   return from === 0 ? text : text.slice(text.indexOf("\n") + 1);
 }
 
+/** As all facts, it is left out of a bundle where it is missing. */
 function proc(path: string): string | undefined {
   return quietly(() => Deno.readTextFileSync(path).slice(0, PROC_LENGTH_MAX));
-}
-
-/** A missing fact is left out of a bundle. */
-function quietly<Result>(read: () => Result): Result | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
 }

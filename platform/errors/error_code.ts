@@ -1,5 +1,6 @@
 /**
- * The code and the message of any thrown value.
+ * The code and the message of any thrown value, and what is known where an
+ * error says no more than that nothing is.
  *
  * @module
  */
@@ -24,6 +25,15 @@ const FILE_PROBLEMS: ReadonlyMap<string, string> = new Map([
 /** The platform's form of the number, followed by a call and its paths. */
 const NUMBER = / \(os error \d+\)/g;
 const FILE_CALL = / \(os error \d+\): \w+(?: '.*' ->)? '(.*)'$/s;
+
+/** @returns What it finds; undefined when it cannot look. */
+export function quietly<Result>(look: () => Result): Result | undefined {
+  try {
+    return look();
+  } catch {
+    return undefined;
+  }
+}
 
 /** The `E…` code of a system error; empty when there is none. */
 export function codeOf(error: unknown): string {

@@ -5,6 +5,9 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { AdminClient } from "../../admin/ask/admin_client.ts";
+import { HttpConnection } from "../../net/channel/http_connection.ts";
+import { headBytes } from "../../net/http1/head.ts";
+import { connectToPath } from "../../net/stream/socket_connect.ts";
 import type { ActionAnswer } from "../../proto/admin/api.ts";
 import type {
   ConduitsAnswer,
@@ -28,9 +31,35 @@ class Stage {
 
   constructor(readonly nodes: NodeStage) {}
 
+  get #socket(): string {
+    return `${this.nodes.server.stateDirectory}/admin.sock`;
+  }
+
   get client(): AdminClient {
-    const path = `${this.nodes.server.stateDirectory}/admin.sock`;
-    return new AdminClient("server", { kind: "unix", path });
+    return new AdminClient("server", { kind: "unix", path: this.#socket });
+  }
+
+  /** Reads the server's events as a browser does (WHATWG HTML §9.2.6). */
+  async followNodes(
+    take: (change: ListChange<NodeSummary>) => void,
+    { signal }: AbortController,
+  ): Promise<void> {
+    const stream = await connectToPath(this.#socket, signal);
+    const connection = new HttpConnection(stream, (idle) => idle.close());
+    const bytes = headBytes([
+      "GET /v1/watch?lists=nodes HTTP/1.1",
+      "host: localhost",
+    ]);
+    const { body } = await connection.ask({ method: "GET", bytes, signal });
+    let rest = "";
+    for await (const text of body!.pipeThrough(new TextDecoderStream())) {
+      const events = (rest + text).split("\n\n");
+      rest = events.pop()!;
+      for (const event of events.filter((one) => /^event: nodes$/m.test(one))) {
+        take(JSON.parse(/^data: (.*)$/m.exec(event)![1]!));
+      }
+    }
+    throw new Error("the server has ended its answer");
   }
 
   async join(node: string): Promise<void> {
@@ -68,9 +97,8 @@ Deno.test("a server says who is there, since when, and does what it is told", as
   const watch = new AbortController();
   const changes: ListChange<NodeSummary>[] = [];
   let cut: string | undefined;
-  const watching = client.watch("/v1/watch?lists=nodes", (name, data) => {
-    if (name === "nodes") changes.push(data as ListChange<NodeSummary>);
-  }, watch.signal).catch((error: Error) => cut = error.message);
+  const watching = stage.followNodes((change) => changes.push(change), watch)
+    .catch((error: Error) => watch.signal.aborted || (cut = error.message));
   await until(() => changes.length > 0);
   assertEquals([changes[0]!.isWhole, changes[0]!.changed.length], [true, 2]);
 

@@ -5,7 +5,11 @@
  * @module
  */
 
-import { codeOf, messageOf } from "../../../platform/errors/error_code.ts";
+import {
+  codeOf,
+  messageOf,
+  quietly,
+} from "../../../platform/errors/error_code.ts";
 import { within } from "../../../platform/time/deadline.ts";
 import {
   type CertificateFacts,
@@ -125,9 +129,9 @@ async function noTls(
   const { address: { host, port }, timers, proxyEnv } = options;
   const isProxied = ip === undefined && !!proxyEnv.httpsProxy;
   const [kind, isSmallHeard, isOpen] = isProxied ? [] : await Promise.all([
-    quietly((signal) => portKind(ip ?? host, port, timers, signal), options),
-    quietly((signal) => inSmallPackets(options, ip, signal), options),
-    quietly((signal) => staysOpen(ip ?? host, port, timers, signal), options),
+    inTime((signal) => portKind(ip ?? host, port, timers, signal), options),
+    inTime((signal) => inSmallPackets(options, ip, signal), options),
+    inTime((signal) => staysOpen(ip ?? host, port, timers, signal), options),
   ]);
   const found = kind?.kind ?? "silent";
   const isMute = found === "silent" || found === "closed" || found === "tls";
@@ -299,7 +303,7 @@ async function clockThere(
   { address: { host }, healthPort, timers }: ServerPathOptions,
   ip: string | undefined,
 ): Promise<number | undefined> {
-  const found = await quietly(
+  const found = await inTime(
     (signal) => portKind(ip ?? host, healthPort, timers, signal),
     { timers },
   );
@@ -311,7 +315,7 @@ async function leafShown(
   ip: string | undefined,
 ): Promise<CertificateFacts | undefined> {
   const { address, serverName, proxyEnv, alpn } = options;
-  const chain = await quietly(() =>
+  const chain = await inTime(() =>
     shownCertificates({
       ...address,
       ip,
@@ -321,20 +325,12 @@ async function leafShown(
       timeoutMs: LOOK_MS,
     }), options);
   const [leaf] = chain ?? [];
-  return leaf === undefined ? undefined : readable(leaf);
-}
-
-function readable(der: Uint8Array): CertificateFacts | undefined {
-  try {
-    return certificateFacts(der);
-  } catch {
-    // A stranger's may be anything, and is only described here.
-    return undefined;
-  }
+  // A stranger's may be anything, and is only described here.
+  return leaf && quietly(() => certificateFacts(leaf));
 }
 
 /** Additional probes: they may fail, or be late. */
-async function quietly<Value>(
+async function inTime<Value>(
   look: (signal: AbortSignal) => Promise<Value>,
   { timers }: Pick<ServerPathOptions, "timers">,
 ): Promise<Value | undefined> {
