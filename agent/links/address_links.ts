@@ -246,42 +246,26 @@ export class AddressLinks {
       controller: new AbortController(),
     };
     this.#state = { kind: "connecting", goal, attempt };
+    let link: ServerLink;
     try {
-      const link = await this.options.connect({
+      await this.options.connect({
         claim: (name, carrier) => this.#claim(attempt, name, carrier),
-        closed: (reason) => {
-          attempt.closedReason ??= reason;
-          if (attempt.link !== undefined) this.#lost(attempt.link, reason);
-        },
+        linked: (made) => this.#linked(link = made, attempt),
+        closed: (reason) => this.#lost(link, reason),
         draining: (spreadMs) => {
-          attempt.isDraining = true;
           this.options.waits.spread(spreadMs, timers.now());
-          if (attempt.link !== undefined) this.#drains(attempt.link);
+          this.#drains(link);
         },
-        peers: (news) => {
-          attempt.news = news;
-          if (attempt.link !== undefined) {
-            this.options.told(attempt.link, news);
-          }
-        },
-        doubted: (isDoubted) => {
-          if (attempt.link !== undefined) this.#doubts(attempt.link, isDoubted);
-        },
+        peers: (news) => this.options.told(link, news),
+        doubted: (isDoubted) => this.#doubts(link, isDoubted),
       }, attempt.controller.signal);
-      // It may have been closed before its promise was looked at.
-      if (attempt.closedReason !== undefined) {
-        attempt.claim?.release();
-        return this.#failed(goal, attempt.closedReason);
-      }
-      this.#linked(link, attempt);
     } catch (error) {
       attempt.claim?.release();
       if (attempt.duplicateOf !== undefined) {
         return this.#duplicate(attempt.duplicateOf);
       }
       if (attempt.controller.signal.aborted) return this.#again();
-      const reason = messageOf(error);
-      this.#failed(goal, reason, error);
+      this.#failed(goal, error);
     }
   }
 
@@ -317,20 +301,17 @@ export class AddressLinks {
       attempt.claim?.release();
       return link.close("the agent is stopping");
     }
-    attempt.link = link;
     this.#alias = undefined;
     waits.linked();
     this.#hasFailed = false;
     this.#trouble = { sinceMs: timers.now(), failures: 0 };
     held.add(attempt.claim!, link, this, timers.now());
-    if (attempt.isDraining) held.drains(link);
     observer.linked(link, this.address);
     if (this.#state.kind === "draining") held.drain(link);
     else if (this.#state.kind !== "forgotten") {
       this.#state = { kind: "satisfied" };
     }
     this.options.changed("linked");
-    if (attempt.news !== undefined) this.options.told(link, attempt.news);
   }
 
   /** The server that answered has all the links that it can use. */
@@ -349,9 +330,10 @@ export class AddressLinks {
     this.options.changed("other");
   }
 
-  #failed(goal: Goal, reason: string, error?: unknown): void {
+  #failed(goal: Goal, error: unknown): void {
     if (this.#isOver()) return;
     const { waits, timers, observer } = this.options;
+    const reason = messageOf(error);
     // It no longer leads to its earlier server.
     this.#alias = undefined;
     this.#hasFailed = true;
@@ -485,8 +467,4 @@ interface Attempt {
   claim?: LinkClaim | undefined;
   /** The server that answered, if there was no place for another link to it. */
   duplicateOf?: HeldServer | undefined;
-  link?: ServerLink;
-  closedReason?: string;
-  news?: PeerNews;
-  isDraining?: boolean;
 }

@@ -89,6 +89,8 @@ export interface AttemptEvents {
    * not, the attempt ends, and its promise rejects.
    */
   claim(server: ServerName, carrier: Carrier): boolean;
+  /** There is a link: what follows is about it. */
+  linked?(link: ServerLink): void;
   /** Called once, for a link that was handed over. */
   closed(reason: string): void;
   /**
@@ -110,7 +112,7 @@ export interface LinkObserver {
   /**
    * An attempt failed; the next one comes in `retryMs`.
    *
-   * @param error What it rejected with; `undefined` when a link was lost early.
+   * @param error What it rejected with.
    */
   failed(
     reason: string,

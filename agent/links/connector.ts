@@ -405,6 +405,7 @@ class PendingLink {
     if (this.#state !== "pending") return;
     this.#state = "open";
     this.resolve(link);
+    this.events.linked?.(link);
   }
 
   /** The first reason counts: later ones are its consequences. */

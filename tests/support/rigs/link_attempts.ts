@@ -28,6 +28,8 @@ export class Attempt {
   /** How often it was asked for a sign of life. */
   checked = 0;
   readonly #outcome = Promise.withResolvers<ServerLink>();
+  /** Later answers change nothing. */
+  #isAnswered = false;
 
   constructor(
     readonly address: string,
@@ -41,14 +43,15 @@ export class Attempt {
 
   /** `s1/p2`: the second process with the id `s1`. */
   succeed(name: string, count = 1, carrier = "streams"): Promise<void> {
+    if (this.#isAnswered) return settled();
     const [serverId = "", instanceId = ""] = name.split("/");
     const server = { serverId, instanceId };
     const kind = carrier as "streams" | "packets";
     if (!this.events.claim(server, kind)) {
       return this.failWith(new Error("linked already"));
     }
-    this.isLinked = true;
-    this.#outcome.resolve({
+    this.isLinked = this.#isAnswered = true;
+    const link: ServerLink = {
       ...server,
       serverCount: count,
       carrier: kind,
@@ -61,7 +64,9 @@ export class Attempt {
         this.closed = reason;
         this.events.closed(reason);
       },
-    });
+    };
+    this.#outcome.resolve(link);
+    this.events.linked?.(link);
     return settled();
   }
 
@@ -74,6 +79,7 @@ export class Attempt {
   }
 
   failWith(error: Error): Promise<void> {
+    this.#isAnswered = true;
     this.#outcome.reject(error);
     return settled();
   }
@@ -96,7 +102,7 @@ export class Attempt {
   }
 
   doubt(isDoubted: boolean): Promise<void> {
-    this.events.doubted(isDoubted);
+    if (this.isLinked) this.events.doubted(isDoubted);
     return settled();
   }
 
