@@ -18,6 +18,7 @@ import { API_CLIENT_SIGNER } from "../../neighbours/kubernetes/csr.ts";
 import {
   codeOf,
   isKubernetesTrouble,
+  KubernetesError,
   unlessMissing,
 } from "../../neighbours/kubernetes/errors.ts";
 import { ListWatch } from "../../neighbours/kubernetes/list_watch.ts";
@@ -26,7 +27,11 @@ import {
   CERTIFICATE_SIGNING_REQUESTS,
   objectPathOf,
 } from "../../neighbours/kubernetes/paths.ts";
-import { Backoff } from "../../proto/sync/backoff.ts";
+import {
+  type Next,
+  type Run,
+  supervise,
+} from "../../platform/time/supervise.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 import {
   type CsrDecision,
@@ -72,22 +77,17 @@ export interface CsrApproverOptions extends CsrPolicyOptions {
 /** Follows requests, and approves or denies agents' ones. */
 export class CsrApprover {
   readonly #requests: ListWatch<CertificateSigningRequest>;
-  readonly #backoff: Backoff;
   readonly #stopping = new AbortController();
   /** Names of requests that are to be looked at, in order. */
   readonly #due = new Set<string>();
   /** Names of those that may be good soon. */
   readonly #waiting = new Set<string>();
   #waitTimer: Timer | undefined;
-  /** How many decisions are under way. */
-  #running = 0;
-  readonly #workers = new Set<Promise<void>>();
-  /** Set while the API server is left alone. */
-  #retryTimer: Timer | undefined;
+  /** Decides, or leaves the API server alone for a while. */
+  #working: Promise<void> | undefined;
 
   constructor(private readonly options: CsrApproverOptions) {
     const { client, timers, random, observer } = options;
-    this.#backoff = new Backoff({ capMs: APPROVAL_RETRY_CAP_MS, random });
     this.#requests = new ListWatch({
       client,
       path: objectPathOf(CERTIFICATE_SIGNING_REQUESTS),
@@ -120,72 +120,62 @@ export class CsrApprover {
   /** Settles when no decision is being made. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([this.#requests.stop(), ...this.#workers]);
-    this.#retryTimer?.cancel();
+    await Promise.all([this.#requests.stop(), this.#working]);
     this.#waitTimer?.cancel();
   }
 
   #work(): void {
-    if (this.#mustPause) return;
-    while (this.#running < AT_ONCE && this.#due.size > 0) {
-      this.#running++;
-      const worker = this.#decideDue();
-      this.#workers.add(worker);
-      unawaited("task", worker.finally(() => this.#workers.delete(worker)));
-    }
+    const { timers, random, observer } = this.options;
+    const { signal } = this.#stopping;
+    const hasWork = this.#due.size > 0 && !signal.aborted;
+    if (this.#working !== undefined || !hasWork) return;
+    this.#working = supervise<Error>({
+      timers,
+      random,
+      capMs: APPROVAL_RETRY_CAP_MS,
+      signal,
+      run: (run) => this.#decideSome(run),
+      problemOf: (error) => worldly("task", error, isKubernetesTrouble),
+      onProblem: ({ message }, retryMs) =>
+        observer.warn(
+          `${message}; trying again in ${Math.round(retryMs)} ms`,
+          "TUN802",
+        ),
+    }).finally(() => {
+      this.#working = undefined;
+      this.#work();
+    });
+    unawaited("task", this.#working);
   }
 
-  async #decideDue(): Promise<void> {
-    try {
-      while (true) {
-        const [name] = this.#due;
-        if (name === undefined || this.#mustPause) return;
-        this.#due.delete(name);
-        const error = await this.#attempt(name);
-        if (error !== undefined) this.#failed(name, error);
-      }
-    } finally {
-      // In the same turn as the last look, so that no new request is missed.
-      this.#running--;
-    }
-  }
-
-  get #mustPause(): boolean {
-    return this.#retryTimer !== undefined || this.#stopping.signal.aborted;
+  /** Other requests most likely have the same problem as one that failed. */
+  async #decideSome(run: Run): Promise<Next> {
+    const names = [...this.#due].slice(0, AT_ONCE);
+    if (names.length === 0) return "done";
+    for (const name of names) this.#due.delete(name);
+    const failures = await Promise.all(names.map((one) => this.#attempt(one)));
+    const failure = failures.find((one) => one !== undefined);
+    if (failure !== undefined) throw failure;
+    run.succeeded();
+    return "again";
   }
 
   /** @returns What of the world has prevented it. */
-  async #attempt(name: string): Promise<Error | undefined> {
+  async #attempt(name: string): Promise<KubernetesError | undefined> {
     try {
       await this.#decide(name);
-      this.#backoff.reset();
       return undefined;
     } catch (error) {
       if (this.#stopping.signal.aborted) return undefined;
-      return worldly("task", error, isKubernetesTrouble);
+      const { message } = worldly("task", error, isKubernetesTrouble);
+      this.options.observer.decided("failed");
+      this.#due.add(name);
+      return new KubernetesError(
+        0,
+        "",
+        `cannot decide about CertificateSigningRequest ${name}: ${message}`,
+      );
     }
-  }
-
-  /**
-   * Other requests most likely have the same problem. They come first next
-   * time, in case it was this one's alone.
-   */
-  #failed(name: string, error: Error): void {
-    const { observer, timers } = this.options;
-    observer.decided("failed");
-    this.#due.add(name);
-    // Another one has failed for the same reason, most likely.
-    if (this.#retryTimer !== undefined) return;
-    const retryMs = this.#backoff.nextMs();
-    observer.warn(
-      `cannot decide about CertificateSigningRequest ${name}: ` +
-        `${error.message}; trying again in ${Math.round(retryMs)} ms`,
-      "TUN802",
-    );
-    this.#retryTimer = timers.after(retryMs, () => {
-      this.#retryTimer = undefined;
-      this.#work();
-    });
   }
 
   async #decide(name: string): Promise<void> {
