@@ -19,7 +19,12 @@ import {
   openFrontendStream,
 } from "./frontend_stream.ts";
 import { toTunnelDialError, TunnelDialError } from "./dial_error.ts";
-import type { DialStarter, TunnelDial } from "./dial_starter.ts";
+import {
+  canGoAgain,
+  type DialStarter,
+  saysNothing,
+  type TunnelDial,
+} from "./dial_starter.ts";
 import { FailoverDialer, type NamedServer } from "./failover_dialer.ts";
 import { GrpcDialer } from "./grpc_dialer.ts";
 import {
@@ -183,9 +188,8 @@ async function dialWithin(
   dial: TunnelDial,
   timers: Timers,
 ): Promise<Conduit> {
-  const { signal, timeoutMs = TUNNEL_DIAL_TIMEOUT_MS } = dial;
-  const { id = newConnectionId() } = dial;
-  const { target, node } = dial;
+  const { timeoutMs = TUNNEL_DIAL_TIMEOUT_MS } = dial;
+  const { signal, target, node, id = newConnectionId() } = dial;
   const facts = { id, target, node };
   const span = dialSpan("tunnel dial", facts, dial.trace, "client");
   const trace = span?.context ?? dial.trace;
@@ -256,30 +260,34 @@ class ConnectDialer implements DialStarter {
           "only: give --proxy-mode=grpc and a server whose frontend speaks it",
       );
     }
-    const stream = await openFrontendStream(this.address, "http1", {
-      timers: this.timers,
-      signal,
-    });
-    if (signal.aborted) {
-      stream.close();
-      signal.throwIfAborted();
-    }
     // A connected socket proves nothing about the server, but a handshake does:
     // bytes that may be sent only once then wait for an answer.
     const isLater = onSending !== undefined && this.address.kind === "unix";
-    if (!isLater) onSending?.();
-    const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
-    const pending = dialConnect(conduitOf(stream), target.address, {
-      onConnected: resolve,
-      onFailed: reject,
-    }, {
-      ...wishesOf(dial),
-      id,
-      trace,
-      earlyData: isLater ? undefined : earlyData,
+    const until = { timers: this.timers, signal };
+    const ask = async () => {
+      const stream = await openFrontendStream(this.address, "http1", until);
+      if (signal.aborted) {
+        stream.close();
+        signal.throwIfAborted();
+      }
+      if (!isLater) onSending?.();
+      const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
+      const outcome = { onConnected: resolve, onFailed: reject };
+      const socket = conduitOf(stream);
+      const pending = dialConnect(socket, target.address, outcome, {
+        ...wishesOf(dial),
+        id,
+        trace,
+        earlyData: isLater ? undefined : earlyData,
+      });
+      signal.addEventListener("abort", () => pending.cancel());
+      return await promise;
+    };
+    const conduit = await ask().catch((error) => {
+      // The server made room, or handed its socket over.
+      if (!canGoAgain(error, !saysNothing(dial))) throw error;
+      return ask();
     });
-    signal.addEventListener("abort", () => pending.cancel());
-    const conduit = await promise;
     if (!isLater) return conduit;
     try {
       onSending();

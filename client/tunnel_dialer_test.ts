@@ -102,6 +102,24 @@ Deno.test("a dial through CONNECT that nobody answers ends in time", async () =>
   conn.close();
 });
 
+Deno.test("a dial through CONNECT that was cut off is made once more, unless it has said something", async () => {
+  using frontend = new ConnectFrontend();
+  const dialer = frontend.dialer();
+  for (const earlyData of [undefined, new Uint8Array([7])]) {
+    const dialing = dialer.dial({ target: TARGET, earlyData });
+    dialing.catch(() => {});
+    (await frontend.asked()).conn.close();
+    if (earlyData !== undefined) {
+      assertEquals((await failure(dialing)).reason, "tunnelclosed");
+      continue;
+    }
+    const { conn } = await frontend.asked();
+    await writeAll(conn, new TextEncoder().encode(GRANTED));
+    new ConduitProbe(await dialing).reset("over");
+    conn.close();
+  }
+});
+
 Deno.test("a dial that is given up hangs up", async () => {
   using frontend = new ConnectFrontend();
   const abort = new AbortController();

@@ -16,10 +16,7 @@ import type {
 } from "../admission/connection_limiter.ts";
 import { HandshakeQueue } from "../admission/handshake_queue.ts";
 import { ListenError } from "../bind/listen_error.ts";
-import {
-  listenPolledTcp,
-  type PolledListener,
-} from "../bind/polled_listener.ts";
+import { listenPolledTcp } from "../bind/polled_listener.ts";
 import type { DescriptorUse } from "../libc/descriptors.ts";
 import {
   type BoundListener,
@@ -73,7 +70,11 @@ export function listenSecure(
     admit: (admittedStream: AdmittedStream) =>
       doHandshake(admittedStream, acceptor, events),
   };
-  const early = openEarly(options);
+  // Its connections cost nothing before they have sent bytes.
+  const early = openAt(
+    options,
+    (host) => listenPolledTcp(host, PATIENT_BACKLOG),
+  );
   if (early === undefined) {
     return listenTcp(options, {
       use,
@@ -136,16 +137,6 @@ function refuseSuites(
   );
 }
 
-/**
- * A listener whose connections cost nothing before they have sent bytes.
- *
- * @returns `undefined` when this machine cannot do that.
- * @throws {ListenError}
- */
-function openEarly(at: ListenAddress): PolledListener | undefined {
-  return openAt(at, (host) => listenPolledTcp(host, PATIENT_BACKLOG));
-}
-
 /** The admission ends with the connection. */
 function doHandshake(
   admittedStream: AdmittedStream,
@@ -196,11 +187,8 @@ function admitPlatformStream(
     return stream.close();
   }
   tuneLink(stream);
-  const admittedStream: AdmittedStream = {
-    stream,
-    admitted,
-    onEvicted: () => stream.close(),
-  };
+  const onEvicted = () => stream.close();
+  const admittedStream: AdmittedStream = { stream, admitted, onEvicted };
   const begin = () => {
     evict = () => admittedStream.onEvicted();
     guarded("accept", () => admit(admittedStream), () => evict());

@@ -20,6 +20,8 @@ import {
   WOULD_BLOCK,
 } from "../../net/stream/stream.ts";
 import { StreamLayer } from "../../net/stream/stream_layer.ts";
+import { ErrorCode } from "../../proto/frames/wire_error.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
 import type { Timer, Timers } from "../../proto/sync/clock.ts";
 
 /**
@@ -108,7 +110,10 @@ class MeteredStream extends StreamLayer implements StreamUser {
     this.#wantsMore = false;
     this.#user?.onReady(hint);
     this.#left = 0;
-    if (this.#isMetered) this.#charge(this.computedMs() - startMs);
+    const ms = this.computedMs() - startMs;
+    if (this.#isMetered && !this.admitted.takeWork(ms)) {
+      this.#end("unauthenticated peers from there made too much work");
+    }
     if (this.#wantsMore) this.goOn();
   }
 
@@ -140,11 +145,6 @@ class MeteredStream extends StreamLayer implements StreamUser {
     if (!this.#wantsMore) this.goOn();
     this.#wantsMore = true;
     return WOULD_BLOCK;
-  }
-
-  #charge(ms: number): void {
-    if (this.admitted.takeWork(ms)) return;
-    this.#end("unauthenticated peers from there made too much work");
   }
 
   #end(reason: string): void {
@@ -182,14 +182,8 @@ export const IDLE_CHECK_MS = 5_000;
  */
 export const UNAUTHENTICATED_LIFE_MS = 30_000;
 
-/** RFC 9113 §7. */
-const NO_ERROR = 0;
-
 /** The part of `Connection` that is watched. */
-export interface WatchedConnection {
-  readonly openStreams: number;
-  abort(code: number, reason: string): void;
-}
+type WatchedConnection = Pick<Connection, "openStreams" | "abort">;
 
 /** The knowledge about a connection's peer. */
 export interface IdleWatchOptions {
@@ -214,7 +208,7 @@ export function watchIdle(
   let timer: Timer;
   const end = (reason: string) => {
     ended(reason);
-    connection.abort(NO_ERROR, reason);
+    connection.abort(ErrorCode.NO_ERROR, reason);
   };
   const look = () => {
     const nowMs = timers.now();
