@@ -25,6 +25,7 @@ import {
   refuseOperands,
 } from "./program/command.ts";
 import { CommandFailure, failure } from "./program/exit_codes.ts";
+import { CHECKS_FILE } from "./program/rights.ts";
 
 const WHICH = "Which process";
 
@@ -163,6 +164,7 @@ async function outputOf(
   try {
     child = new Deno.Command(file, {
       args: [...args],
+      env: { [CHECKS_FILE]: "1" },
       stdin: "null",
       stdout: "piped",
       stderr: "piped",

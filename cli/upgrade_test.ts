@@ -31,5 +31,12 @@ Deno.test({
       await Deno.chmod(file, 0o755);
       assertStringIncludes(await refusalOf(), "it is no tunnel");
       await Deno.stat(mark);
+      // One that is packaged looks at itself: what runs may be another copy's.
+      const script = '[ -z "${_TUNNEL_CHECK:-}" ] || echo it is damaged >&2';
+      await Deno.writeTextFile(file, `#!/bin/sh\n${script}\nexit 1\n`);
+      assertStringIncludes(
+        await refusalOf(),
+        "`version` ends with exit code 1; its last words: it is damaged",
+      );
     }),
 });

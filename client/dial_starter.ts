@@ -49,11 +49,12 @@ export interface DialStarter {
   ): Promise<Conduit>;
   /**
    * A dial has not been answered for long: asks whether the server is there at
-   * all. A silent server is disconnected.
+   * all.
    *
+   * @param why `for another`: a server that stays silent is disconnected, too.
    * @returns Whether it has sent anything since.
    */
-  suspect?(): () => boolean;
+  suspect?(why: "for another" | "for words"): () => boolean;
   /** No server has said anything at all: it is not the target that is silent. */
   readonly isUnheard?: boolean;
   close(): void;

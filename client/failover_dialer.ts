@@ -87,6 +87,11 @@ export class FailoverDialer implements DialStarter {
     return this.servers.every(({ starter }) => starter.isUnheard === true);
   }
 
+  suspect(why: "for another" | "for words"): () => boolean {
+    const heard = this.servers.map(({ starter }) => starter.suspect?.(why));
+    return () => heard.some((isHeard) => isHeard?.() !== false);
+  }
+
   close(): void {
     for (const { starter } of this.servers) starter.close();
   }
@@ -173,7 +178,9 @@ class FailoverDial extends PromisedRace<AskedServer, Conduit> {
   }
 
   protected override suspect({ asked }: ServerAttempt): void {
-    asked.isHeard = asked.server.starter.suspect?.();
+    asked.isHeard = asked.server.starter.suspect?.(
+      "for another",
+    );
   }
 
   protected override isSilent({ asked }: ServerAttempt): boolean {

@@ -105,8 +105,9 @@ export class GrpcDialer implements DialStarter {
     return this.#channel.isUnheard;
   }
 
-  suspect(): () => boolean {
-    return this.#channel.suspect(SUSPECT_MS, "the server hangs");
+  suspect(why: "for another" | "for words"): () => boolean {
+    const waitMs = why === "for words" ? Infinity : SUSPECT_MS;
+    return this.#channel.suspect(waitMs, "the server hangs");
   }
 
   close(): void {

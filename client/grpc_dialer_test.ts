@@ -278,22 +278,54 @@ Deno.test("a dial that takes too long is taken back at the server", async () => 
   const cancelled = Promise.withResolvers<void>();
   let dials = 0;
   await using frontend = new ProxyFrontend((_target, answer) => {
-    if (dials++ === 0) answer.failed(new DialError("endpoint", "not yet"));
+    if (dials++ !== 1) answer.failed(new DialError("endpoint", "not yet"));
     else asked.resolve();
     return { cancel: () => cancelled.resolve() };
   });
   const dialer = open(frontend, timers);
-  await assertRejects(() => dialer.dial({ target: TARGET }), TunnelDialError);
+  const refused = () =>
+    assertRejects(() => dialer.dial({ target: TARGET }), TunnelDialError);
+  await refused();
   const dialing = dialer.dial({ target: TARGET, timeoutMs: 5_000 });
   await asked.promise;
-  timers.advance(5_000);
+  timers.advance(2_500);
+  // This answer comes behind the one that tells that the server is there.
+  await refused();
+  timers.advance(2_500);
   const error = await assertRejects(() => dialing, TunnelDialError);
-  assertEquals(error.reason, "timeout");
+  assertEquals([error.reason, error.tunnelCode], ["timeout", "TUN502"]);
   assertEquals(
     error.message,
     `no answer within 5 s (grpc over unix:${frontend.path})`,
   );
   await cancelled.promise;
+  dialer.close();
+});
+
+Deno.test("a server that has fallen silent is not taken for its target", async () => {
+  const timers = new FakeTimers();
+  const asked = Promise.withResolvers<void>();
+  let dials = 0;
+  await using frontend = new ProxyFrontend((_target, answer) => {
+    if (dials++ === 0) answer.failed(new DialError("endpoint", "not yet"));
+    else asked.resolve();
+    return { cancel() {} };
+  });
+  const dialer = open(frontend, timers);
+  await assertRejects(() => dialer.dial({ target: TARGET }), TunnelDialError);
+  const dialing = dialer.dial({ target: TARGET, timeoutMs: 5_000 });
+  await asked.promise;
+  // In one turn, so that nothing of the server's is read.
+  timers.advance(5_000);
+  const { message, tunnelCode } = await assertRejects(
+    () => dialing,
+    TunnelDialError,
+  );
+  assertEquals(tunnelCode, "TUN421");
+  assertStringIncludes(
+    message,
+    "the server says nothing: no answer within 5 s",
+  );
   dialer.close();
 });
 

@@ -195,7 +195,7 @@ async function dialWithin(
   const trace = span?.context ?? dial.trace;
   const late = () => {
     const words = `no answer within ${timeoutMs / 1000} s (${route})`;
-    if (starter.isUnheard !== true) {
+    if (starter.isUnheard !== true && isHeard?.() !== false) {
       return new TunnelDialError("timeout", words);
     }
     const message = `the server says nothing: ${words}; run ` +
@@ -204,6 +204,11 @@ async function dialWithin(
     return toTunnelDialError(silence);
   };
   const givenUp = () => new TunnelDialError("context", "the caller gave up");
+  // Early enough for an answer: is it the server that is silent, or its target?
+  let isHeard: (() => boolean) | undefined;
+  const asking = timers.after(timeoutMs / 2, () => {
+    isHeard = starter.suspect?.("for words");
+  });
   try {
     const conduit = await withDeadline(
       { timers, timeoutMs, late, signal, givenUp },
@@ -222,6 +227,8 @@ async function dialWithin(
     if (told instanceof TunnelDialError) told.connectionId = id;
     span?.end(messageOf(told));
     throw told;
+  } finally {
+    asking.cancel();
   }
 }
 
@@ -242,6 +249,12 @@ function inClientWords(error: unknown, route: string): unknown {
 // Dials through a server's HTTP CONNECT frontend, a connection each.
 
 class ConnectDialer implements DialStarter {
+  /**
+   * It cannot be asked. But servers refuse in time (504) what its target does not
+   * answer.
+   */
+  readonly isUnheard = true;
+
   constructor(
     private readonly address: FrontendAddress,
     private readonly timers: Timers,

@@ -92,10 +92,11 @@ Deno.test("a dial through CONNECT that nobody answers ends in time", async () =>
   const { conn } = await frontend.asked();
   timers.advance(TUNNEL_DIAL_TIMEOUT_MS);
   const error = await dialing;
-  assertEquals(error.reason, "timeout");
+  assertEquals([error.reason, error.tunnelCode], ["timeout", "TUN421"]);
   assertEquals(
     error.message,
-    `no answer within 30 s (http-connect over unix:${frontend.path})`,
+    "the server says nothing: no answer within 30 s (http-connect over " +
+      `unix:${frontend.path}); run \`tunnel doctor server\` on its machine`,
   );
   assertEquals(await readToEnd(conn), new Uint8Array(), "it has hung up");
   assertEquals(timers.pendingCount, 0);

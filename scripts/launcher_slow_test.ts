@@ -215,6 +215,39 @@ Deno.test("the launcher unpacks once, and again what is not whole", async () => 
   assertEquals((await Deno.stat(entry)).size, ENTRY.length);
 });
 
+Deno.test("a file that is damaged is told from the whole one that was unpacked", async () => {
+  await using packaged = await Packaged.make();
+  const path = `${packaged.folder}/tunnel`;
+  const check = "export _TUNNEL_CHECK=1;";
+  const damaged = {
+    code: 1,
+    said: `tunnel: Cannot run ${path}: it is damaged; copy it again\n`,
+  };
+  assertEquals((await packaged.run(check)).code, 0);
+  const whole = await Deno.readFile(path);
+  // The last of the four bytes of length that end a member, and one of its sum.
+  for (const place of [-1, -6]) {
+    const bytes = whole.slice();
+    bytes[bytes.length + place]! ^= 1;
+    await Deno.writeFile(path, bytes);
+    assertEquals(await packaged.run(check), damaged);
+  }
+  await Deno.writeFile(path, whole.subarray(0, -20));
+  assertEquals(await packaged.run(check), damaged);
+  assertEquals((await packaged.run()).code, 0, "nobody asked");
+});
+
+Deno.test("an answer for a stdout that is closed is not thrown away", async () => {
+  await using packaged = await Packaged.make();
+  const said = "tunnel: Cannot write to standard output: it is closed\n";
+  assertEquals(await packaged.run("exec >&-;"), { code: 1, said });
+  // What goes on for long may be started so, and says all in its log.
+  for (const command of [...RELOADING, "forward"]) {
+    const { said } = await packaged.run("exec >&-;", [], command);
+    assertMatch(said, /write error|I\/O error/, "it was run");
+  }
+});
+
 Deno.test("an old version goes, unless a process runs from it", async () => {
   await using packaged = await Packaged.make();
   const { cache } = packaged;

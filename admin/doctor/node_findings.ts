@@ -14,6 +14,7 @@ import {
   warned,
 } from "./walk/path_walk.ts";
 import { factText } from "../ask/sections.ts";
+import { whenText } from "../view/cells.ts";
 import { nodeFacts, sinceText } from "../view/nodes.ts";
 import type { Code } from "../../proto/codes/codes.ts";
 import type { NodeDetail } from "../../proto/admin/node_answer.ts";
@@ -43,7 +44,9 @@ export function joined({ name, state, reason, isJoined, joinedAt }: {
   }
   return fine(
     isJoined
-      ? `${name} joined${joinedAt === undefined ? "" : ` at ${joinedAt}`}`
+      ? `${name} joined${
+        joinedAt === undefined ? "" : ` at ${whenText(joinedAt)}`
+      }`
       : `${name} has not joined: it is known by a certificate of another CA`,
   );
 }

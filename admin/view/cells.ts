@@ -186,6 +186,7 @@ export function ageOf(since: string | undefined, nowMs: number): string {
 }
 
 /** When that was, to the second: `2026-11-22 10:03:12Z`. */
-export function whenText(at: string | undefined): string {
+export function whenText(at: string | number | undefined): string {
+  if (typeof at === "number") return whenText(new Date(at).toISOString());
   return at === undefined ? "-" : at.replace("T", " ").replace(/\.\d+/, "");
 }

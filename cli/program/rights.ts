@@ -73,6 +73,9 @@ export const V8_FLAGS = "--v8-flags=--max-semi-space-size=2,--expose-gc";
 /** The packaged file that this came out of, as `scripts/launcher.ts` says it. */
 export const OWN_FILE = "_TUNNEL_FILE";
 
+/** Set: the packaged file makes sure that all of it is whole. */
+export const CHECKS_FILE = "_TUNNEL_CHECK";
+
 /** Program and first words; a subcommand follows. */
 export function selfCommand(): readonly [string, ...string[]] {
   const program = Deno.execPath();

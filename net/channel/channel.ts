@@ -123,7 +123,8 @@ export class Channel {
 
   /**
    * Asks whether the server is there at all, and ends connections on which it
-   * has sent nothing within `waitMs`; calls on them are lost then.
+   * has sent nothing within `waitMs`, if that is finite; calls on them are lost
+   * then.
    *
    * @returns Whether it has answered since.
    */
@@ -297,6 +298,7 @@ class ServerConnection implements ChannelConnection {
     const isHeard = () => http2.answeredMs >= nowMs;
     this.#suspected = { atMs: nowMs, isHeard };
     http2.checkLiveness();
+    if (waitMs === Infinity) return isHeard;
     this.#suspicion ??= this.#timers.after(waitMs, () => {
       this.#suspicion = undefined;
       if (http2.lastHeardMs > lastHeardMs) return;

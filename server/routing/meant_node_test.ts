@@ -48,6 +48,7 @@ Deno.test("a host that is a connected node's own name is that node", () => {
     new FakeLink("gateway", { host: ["db.internal"] }),
   ]);
   assertEquals(meant({ registry }), "id=n1 127.0.0.1:22");
+  assertEquals(meant({ registry }, { host: "N1" }), "id=N1 127.0.0.1:22");
   assertEquals(meant({ registry }, { host: "n2" }), undefined);
   assertEquals(meant({ registry }, { node: "gateway" }), undefined, "named");
   assertEquals(meant({ registry }, { host: "10.0.0.9" }), undefined, "address");

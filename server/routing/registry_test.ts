@@ -255,6 +255,8 @@ Deno.test("an agent that announces nothing is reached by its own name", () => {
   add("other", { host: ["Plain"], uid: ["Plain"] });
   assertEquals(served("x:1", "id=Plain"), ["Plain"]);
   assertEquals(served("x:1", "id=plain"), []);
+  add("n1");
+  assertEquals(served("x:1", "id=N1"), ["n1"], "as nodes join");
   add("Plain");
   registry.remove(plain);
   assertEquals(served("x:1", "id=Plain"), ["Plain"]);

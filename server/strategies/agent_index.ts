@@ -104,7 +104,9 @@ export class AgentIndex<
     // No host has an equals sign in it.
     const [, key = "host", value = name] =
       /^(uid|cidr|host|id)=(.*)$/.exec(name) ?? [];
-    return this.#by.get(key)!.list(value);
+    const rule = this.#by.get(key)!;
+    // No node that joined has upper case in its name, and people write `N1`.
+    return rule.list(value) ?? rule.list(value.toLowerCase());
   }
 
   #decide(address: string): { name: StrategyName; found: List } | undefined {

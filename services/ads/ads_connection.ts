@@ -183,7 +183,15 @@ export class AdsConnection<T> {
           if (this.#end !== end) return;
           if (!hasReceived && isLost) onSilentEnd?.();
           const code = isLost ? undefined : status.code;
-          end(endText(server, status, isLost), code);
+          // One sentence, however it ends: it is said once for each.
+          const isMute = scheme === "http" && !connection.hasAnswered;
+          end(
+            isLost && isMute
+              ? `the server ${server} hangs up on HTTP/2 without TLS; an ` +
+                `--agent-port wants https://${server}`
+              : endText(server, status, isLost),
+            code,
+          );
         },
       },
     );

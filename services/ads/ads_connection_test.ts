@@ -165,6 +165,23 @@ Deno.test("the next server is tried when one is away, refuses, or goes", async (
   assertEquals([...rig.client.held("cluster").keys()], ["a"]);
 });
 
+Deno.test("a port that wants TLS is told from a server that went, in one sentence", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  await using rig = new Rig([{ host: "127.0.0.1", port }]);
+  // It reads what came, or not: then its end is a reset.
+  for (const hasRead of [true, false]) {
+    const conn = await listener.accept();
+    if (hasRead) await conn.read(new Uint8Array(65_536));
+    conn.close();
+    await rig.problem(hasRead ? 1 : 2);
+  }
+  const where = `127.0.0.1:${port}`;
+  const told = `the server ${where} hangs up on HTTP/2 without TLS; an ` +
+    `--agent-port wants https://${where}`;
+  assertEquals(rig.problems.map(({ text }) => text), [told, told]);
+});
+
 Deno.test("nobody is there: each is named, with what to do", async () => {
   const timers = new FakeTimers();
   const [a, b] = [deadPort(), deadPort()];

@@ -14,7 +14,8 @@ import {
   skipped,
   warned,
 } from "../walk/path_walk.ts";
-import { isoOf, termFault } from "../walk/certificate_check.ts";
+import { termFault } from "../walk/certificate_check.ts";
+import { whenText } from "../../view/cells.ts";
 import { messageOf } from "../../../platform/errors/error_code.ts";
 import { systemProblem } from "../../../platform/files/file_error.ts";
 import { PrivateFileError } from "../../../platform/files/private_files.ts";
@@ -147,7 +148,7 @@ function validity(
     return weak(failed(
       "TUN202",
       `${who}: every CA that it trusts has expired, by this machine's clock ` +
-        `(${isoOf(nowMs)})`,
+        `(${whenText(nowMs)})`,
       "set the clock (timedatectl set-ntp true); else join again with a new " +
         "token (tunnel join TOKEN --again)",
     ));
@@ -169,7 +170,9 @@ function validity(
   );
   if (fault !== undefined) return weak(fault);
   return {
-    finding: fine(`${who}; certificate until ${isoOf(certificate.notAfterMs)}`),
+    finding: fine(
+      `${who}; certificate until ${whenText(certificate.notAfterMs)}`,
+    ),
     isShowable: true,
   };
 }

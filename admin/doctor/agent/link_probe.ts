@@ -20,6 +20,7 @@ import {
   SKEW_MS,
   spanOf,
 } from "../walk/tls_fault.ts";
+import { whenText } from "../../view/cells.ts";
 import { withCaller } from "../../../net/channel/grpc_call.ts";
 import { messageOf } from "../../../platform/errors/error_code.ts";
 import type { Code } from "../../../proto/codes/codes.ts";
@@ -173,7 +174,7 @@ function clockFault(theirs: string, oursMs: number): Finding | undefined {
   return warned(
     "TUN916",
     `the server takes this identity, and its clock says ` +
-      `${new Date(theirsMs).toISOString()}: this machine's is ` +
+      `${whenText(theirsMs)}: this machine's is ` +
       `${spanOf(Math.abs(skewMs))} ${skewMs > 0 ? "behind" : "ahead"}`,
     "set the clock that is wrong (timedatectl set-ntp true, or chronyc " +
       "makestep)",

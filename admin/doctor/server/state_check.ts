@@ -9,6 +9,7 @@
 import { lookAtRoom } from "../walk/room.ts";
 import { failed, type Finding, fine, warned } from "../walk/path_walk.ts";
 import { spanOf } from "../walk/tls_fault.ts";
+import { whenText } from "../../view/cells.ts";
 import { messageOf } from "../../../platform/errors/error_code.ts";
 import { systemProblem } from "../../../platform/files/file_error.ts";
 import { authorityIdOf } from "../../../proto/identity/enrolment.ts";
@@ -120,15 +121,14 @@ function isContent(error: unknown): boolean {
 
 function authority({ current }: Authorities, nowMs: number): Finding {
   const { facts } = current;
-  const until = new Date(facts.notAfterMs).toISOString();
+  const until = whenText(facts.notAfterMs);
   const id = authorityIdOf(facts);
   if (facts.notBeforeMs > nowMs) {
     return failed(
       "TUN916",
-      `the CA ${id} is good from ${
-        new Date(facts.notBeforeMs).toISOString()
-      } on, and this machine's clock says ${new Date(nowMs).toISOString()}: ` +
-        `it is at least ${spanOf(facts.notBeforeMs - nowMs)} behind`,
+      `the CA ${id} is good from ${whenText(facts.notBeforeMs)} on, and this ` +
+        `machine's clock says ${whenText(nowMs)}: it is at least ` +
+        `${spanOf(facts.notBeforeMs - nowMs)} behind`,
       "set the clock (timedatectl set-ntp true, or chronyc makestep)",
     );
   }

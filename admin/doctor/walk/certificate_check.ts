@@ -8,6 +8,7 @@
 
 import { failed, type Finding, fine, warned } from "./path_walk.ts";
 import { spanOf } from "./tls_fault.ts";
+import { whenText } from "../../view/cells.ts";
 import {
   type CredentialFiles,
   Credentials,
@@ -59,11 +60,13 @@ export function termFault(
   late: typeof failed,
   remedy: string,
 ): Finding | undefined {
-  const clock = `this machine's clock says ${isoOf(nowMs)}`;
+  const clock = `this machine's clock says ${whenText(nowMs)}`;
   if (notBeforeMs > nowMs) {
     return failed(
       "TUN916",
-      `${what} is valid from ${isoOf(notBeforeMs)} on; ${clock}, which is at ` +
+      `${what} is valid from ${
+        whenText(notBeforeMs)
+      } on; ${clock}, which is at ` +
         `least ${spanOf(notBeforeMs - nowMs)} behind`,
       SET_CLOCK,
     );
@@ -71,13 +74,9 @@ export function termFault(
   if (notAfterMs >= nowMs) return undefined;
   const ago = spanOf(nowMs - notAfterMs);
   const message = `${what} expired ${ago} ago, on ${
-    isoOf(notAfterMs)
+    whenText(notAfterMs)
   }; ${clock}`;
   return late("TUN202", message, remedy);
-}
-
-export function isoOf(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 /** Checks one; without a certificate only its trusted authorities. */
@@ -117,11 +116,11 @@ export function lookAtCertificate(
     return warned(
       "TUN202",
       `the CA ${authority.subject} in ${files.ca} expired on ` +
-        isoOf(authority.notAfterMs),
+        whenText(authority.notAfterMs),
       "give the CA that is in use",
     );
   }
-  const until = isoOf(leaf.notAfterMs);
+  const until = whenText(leaf.notAfterMs);
   if (!isRenewed && leaf.notAfterMs < nowMs + SOON_MS) {
     return warned(
       "TUN202",

@@ -29,6 +29,7 @@ import {
 } from "../../../net/tls/trust/tls_errors.ts";
 import { TUNNEL_SERVER_NAME } from "../../../proto/identity/node_name.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
+import { whenText } from "../../view/cells.ts";
 import { failed, type Finding } from "./path_walk.ts";
 import {
   answersInSmallPackets,
@@ -270,9 +271,11 @@ async function overdue(
   const skewMs = theirsMs === undefined ? 0 : theirsMs - nowMs;
   const dates = leaf === undefined
     ? ""
-    : ` (valid ${isoOf(leaf.notBeforeMs)} to ${isoOf(leaf.notAfterMs)}; our ` +
-      `clock says ${isoOf(nowMs)}` +
-      (theirsMs === undefined ? "" : `, the server's ${isoOf(theirsMs)}`) +
+    : ` (valid ${whenText(leaf.notBeforeMs)} to ${
+      whenText(leaf.notAfterMs)
+    }; our ` +
+      `clock says ${whenText(nowMs)}` +
+      (theirsMs === undefined ? "" : `, the server's ${whenText(theirsMs)}`) +
       ")";
   const words = what === "expired" ? "has expired" : "is not valid yet";
   const message = `the certificate of ${where}, ${subject}, ${words}${dates}`;
@@ -345,10 +348,6 @@ async function inTime<Value>(
   } catch {
     return undefined;
   }
-}
-
-function isoOf(ms: number): string {
-  return new Date(ms).toISOString().replace(".000Z", "Z");
 }
 
 /** Such as `3 days`, `2 hours`. */
