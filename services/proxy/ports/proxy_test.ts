@@ -1,6 +1,6 @@
 /**
- * kube-proxy's own tests of its proxier, by the names that they have there
- * (`pkg/proxy/userspace/proxier_test.go`), and what users missed in it.
+ * Ports of services as they change: what users missed in kube-proxy's proxier.
+ * Whatever sources say in whatever order is `proxy_model_test.ts`.
  */
 
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
@@ -44,53 +44,6 @@ async function assertClosed(port: number) {
   );
 }
 
-Deno.test("TestMultiPortProxy", async () => {
-  await using rig = new ProxyRig();
-  rig.serves(service("echo", { ports: [tcp("p", 80), tcp("q", 81)] }), [{
-    p: rig.echo("p:"),
-    q: rig.echo("q:"),
-  }]);
-  for (const name of ["p", "q"]) {
-    const conn = await rig.connect(`default/echo:${name}`);
-    assertMatch(await ask(conn, "x"), new RegExp(`^${name}:`));
-    conn.close();
-  }
-});
-
-Deno.test("TestTCPProxyStop", async () => {
-  await using rig = new ProxyRig();
-  rig.serves(service("echo"), [rig.echo()]);
-  await assertServes(rig, "default/echo");
-  const port = rig.portOf("default/echo");
-  await rig.proxy.stop(1_000);
-  await assertClosed(port);
-  assertEquals(rig.proxy.served.size, 0);
-});
-
-Deno.test("TestTCPProxyUpdateDeleteUpdate", async () => {
-  await using rig = new ProxyRig();
-  const port = deadPort();
-  rig.serves(at("echo", port), [rig.echo()]);
-  await assertServes(rig, "default/echo");
-  rig.sink.remove({ services: ["default/echo"] });
-  await assertClosed(port);
-  rig.sink.add({ services: [at("echo", port)] });
-  await rig.served("default/echo", port);
-  await assertServes(rig, "default/echo");
-});
-
-Deno.test("TestTCPProxyUpdatePort", async () => {
-  await using rig = new ProxyRig();
-  const [one, other] = [deadPort(), deadPort()];
-  rig.serves(at("echo", one), [rig.echo()]);
-  await assertServes(rig, "default/echo");
-  rig.sink.add({ services: [at("echo", other)] });
-  await assertClosed(one);
-  assertEquals(rig.portOf("default/echo"), other);
-  await assertServes(rig, "default/echo");
-  assertEquals(rig.proxy.served.size, 1);
-});
-
 Deno.test("TestProxyUpdatePublicIPs", async () => {
   await using rig = new ProxyRig();
   const port = deadPort();
@@ -100,17 +53,6 @@ Deno.test("TestProxyUpdatePublicIPs", async () => {
   await assertClosed(port);
   (await Deno.connect({ hostname: "127.0.0.2", port })).close();
   rig.sink.add({ services: [on("127.0.0.1")] });
-  await assertServes(rig, "default/echo");
-});
-
-Deno.test("TestProxyUpdatePortal", async () => {
-  await using rig = new ProxyRig();
-  rig.serves(service("echo"), [rig.echo()]);
-  const port = rig.portOf("default/echo");
-  rig.sink.add({ services: [service("echo", { ports: [] })] });
-  assertEquals(rig.proxy.served.size, 0);
-  await assertClosed(port);
-  rig.sink.add({ services: [service("echo")] });
   await assertServes(rig, "default/echo");
 });
 
@@ -129,17 +71,6 @@ Deno.test("endpoints that change leave the port and its connections alone", asyn
   assertEquals(await ask(next, "z"), "2:z");
   conn.close();
   next.close();
-});
-
-Deno.test("the endpoints' entry may go without its service", async () => {
-  await using rig = new ProxyRig();
-  const echo = rig.echo();
-  rig.serves(service("echo"), [echo]);
-  const port = rig.portOf("default/echo");
-  rig.sink.remove({ endpoints: ["default/echo"] });
-  assertEquals(rig.portOf("default/echo"), port);
-  rig.sink.add({ endpoints: [endpoints("echo", [echo])] });
-  await assertServes(rig, "default/echo");
 });
 
 Deno.test("connections outlive a change of the port", async () => {
@@ -207,30 +138,6 @@ Deno.test("two services may swap their ports", async () => {
   const conn = await Deno.connect({ hostname: "127.0.0.1", port: one });
   assertEquals(await ask(conn, "x"), "b:x");
   conn.close();
-});
-
-Deno.test("a port may go to a service that is new when its own is gone", async () => {
-  await using rig = new ProxyRig();
-  const port = deadPort();
-  const echo = rig.echo();
-  rig.sink.set({
-    services: [at("a", port)],
-    endpoints: [endpoints("a", [echo]), endpoints("b", [echo])],
-  });
-  rig.sink.set({ services: [at("b", port)] });
-  await rig.served("default/b", port);
-  await assertServes(rig, "default/b");
-  assertEquals(rig.log.matching(/Cannot listen/), []);
-});
-
-Deno.test("a service may go while its port is still being closed", async () => {
-  await using rig = new ProxyRig();
-  const port = deadPort();
-  rig.sink.set({ services: [at("a", port)] });
-  rig.sink.set({ services: [at("b", port)] });
-  rig.sink.set({ services: [] });
-  await assertClosed(port);
-  assertEquals(rig.proxy.served.size, 0);
 });
 
 /** Says over which protocol it was opened, and where. */

@@ -42,6 +42,24 @@ Deno.test("each client has a session of its own, and gets its own answers", asyn
   assertEquals(portOf(rig).counts.bytesToClients, 18);
 });
 
+// kube-proxy calls it TestUDPProxyTimeout.
+Deno.test("a session that both its ends leave silent for a minute is over", async () => {
+  await using rig = new ProxyRig();
+  await using backend = await DatagramPeer.echo();
+  await using client = await DatagramPeer.open();
+  const port = await serveAt(rig, [backend.port]);
+  assertEquals(await client.ask("hello", port), "hello");
+  assertEquals(loadOf(rig), 1);
+  rig.timers.advance(59_000);
+  assertEquals(loadOf(rig), 1);
+  assertEquals(await client.ask("again", port), "again");
+  rig.timers.advance(59_000);
+  assertEquals(await client.ask("again", port), "again");
+  assertEquals(portOf(rig).counts.accepted, 1);
+  rig.timers.advance(66_000);
+  await until(() => loadOf(rig) === 0);
+});
+
 Deno.test("each session has its lines in the log, and who finds nobody one", async () => {
   await using rig = new ProxyRig();
   await using backend = await DatagramPeer.echo("a:");

@@ -9,9 +9,7 @@ import type {
   Service,
   ServicePort,
 } from "../../../services/catalog/model/model.ts";
-import { DatagramPeer } from "./datagrams.ts";
 import { endpoints, type ProxyRig, service } from "../rigs/proxy_rig.ts";
-import { nextTurn } from "../watch/event_loop.ts";
 
 /** The service of these rigs. */
 export const KEY = "default/echo";
@@ -52,15 +50,3 @@ export const portOf = (rig: ProxyRig): ProxiedPort =>
 /** Its sessions. */
 export const loadOf = (rig: ProxyRig): number =>
   rig.proxy.served.get(KEY)!.proxy.load;
-
-/** Passes when nobody has the port. */
-export async function assertClosed(port: number): Promise<void> {
-  for (;;) {
-    try {
-      return await (await DatagramPeer.open(port))[Symbol.asyncDispose]();
-    } catch (error) {
-      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
-      await nextTurn();
-    }
-  }
-}
