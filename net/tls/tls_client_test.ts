@@ -198,7 +198,7 @@ testEachEngine(
 );
 
 testEachClient(
-  "a server of another CA or another name is refused in words",
+  "a server of another CA, name or protocol is refused in words",
   async (engine) => {
     const all = await certificates();
     const cases: [Partial<TlsClientOptions>, string][] = [
@@ -209,6 +209,7 @@ testEachClient(
       [{ serverName: "elsewhere" }, "wrong-name"],
       [{ serverName: "127.0.0.9" }, "wrong-name"],
       [{ credentials: { ...all.client, ca: "" } }, "untrusted-certificate"],
+      [{ alpn: ["smtp"] }, "no-common-alpn"],
     ];
     for (const [options, failure] of cases) {
       await using port = await TlsServer.open(
