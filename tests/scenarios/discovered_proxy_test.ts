@@ -92,40 +92,6 @@ function web(...ports: readonly number[]): CatalogPart {
 }
 
 for (const mode of ["sotw", "delta"] as const) {
-  Deno.test(`${mode}: a proxy serves what discovery says, as it changes`, async () => {
-    await using backends = new ProxyRig();
-    await using rig = await DiscoveryRig.serving(
-      web(backends.echo("one: ")),
-      {},
-      { windowMinMs: 1, windowMaxMs: 1 },
-    );
-    await using proxy = new Follower(plainTo(rig.port), { mode });
-    await proxy.rig.listening(KEY);
-    assertEquals(await proxy.ask(KEY), "one: hello");
-    const { sink } = rig.source;
-    sink.add({ endpoints: [endpoints("web", [backends.echo("two: ")])] });
-    await proxy.rig.log.next(/^The catalog has changed/);
-    assertEquals(await proxy.ask(KEY), "two: hello");
-    sink.add({
-      services: [service("db", { policy: { drainMs: 1 } })],
-      endpoints: [endpoints("db", [backends.echo("db: ")])],
-    });
-    await proxy.rig.listening("default/db");
-    assertEquals(await proxy.ask("default/db"), "db: hello");
-    assertEquals(
-      proxy.rig.catalog.snapshot.services.get("default/db"),
-      service("db", { policy: { drainMs: 1 } }),
-    );
-    sink.remove({ services: [KEY], endpoints: [KEY] });
-    await proxy.until(() => !proxy.services.includes(KEY));
-    assertEquals(proxy.services, ["default/db"]);
-    sink.remove({ services: ["default/db"], endpoints: ["default/db"] });
-    await proxy.until(() => proxy.services.length === 0);
-    for (const { refused } of Object.values(proxy.source.status.kinds)) {
-      assertEquals(refused, 0);
-    }
-  });
-
   Deno.test(`${mode}: a server that restarts under traffic costs no request, and no change`, async () => {
     await using backends = new ProxyRig();
     const port = deadPort();

@@ -61,21 +61,6 @@ async function subscribed(probe: XdsProbe, node = NODE): Promise<SotwProbe> {
   return stream;
 }
 
-Deno.test("a client on loopback is sent services, and what changes", async () => {
-  await using rig = await DiscoveryRig.serving(oneService);
-  const stream = (await rig.plain()).sotw();
-  stream.send({ node: NODE, typeUrl: TYPE_URLS.cluster });
-  assertEquals(namesIn("cluster", await taken(stream, "cluster")), [WEB]);
-  stream.send({ typeUrl: TYPE_URLS.endpoints, resourceNames: [WEB] });
-  const first = await taken(stream, "endpoints", [WEB]);
-  assertEquals(addressesIn(first), ["10.0.0.1:8080"]);
-  rig.source.sink.add({
-    endpoints: [endpointsOf("web", "10.0.0.1:8080", "10.0.0.2:8080")],
-  });
-  const second = await taken(stream, "endpoints", [WEB]);
-  assertEquals(addressesIn(second), ["10.0.0.1:8080", "10.0.0.2:8080"]);
-});
-
 Deno.test("each kind has a service of its own, too", async () => {
   await using rig = await DiscoveryRig.serving(oneService);
   const probe = await rig.plain();

@@ -10,7 +10,6 @@ import type { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
 import { ProxyStage } from "../support/rigs/proxy_stage.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
-import { patience } from "../support/watch/patience.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 
 /** How often each is restarted in time. */
@@ -78,18 +77,6 @@ Deno.test("an idle server that is restarted refuses nobody", async () => {
     start: () => stage.start(),
     requests: () => stage.requests("grpc", 50),
   });
-});
-
-Deno.test("an idle agent with a link ends when its server has read that it goes", async () => {
-  await using stage = await ServerStage.open();
-  const server = await stage.listening();
-  const { child } = await stage.launchAgent("--v=1", "--agent-id=one");
-  await server.untilPrinted(/agent linked/);
-  const startedMs = performance.now();
-  child.signal("SIGTERM");
-  assertEquals((await child.ended).code, 0);
-  const tookMs = performance.now() - startedMs;
-  assert(tookMs < patience(3_500), `it ended after ${tookMs} ms`);
 });
 
 Deno.test("the health port of an agent without a server is served through a restart", async () => {

@@ -107,18 +107,6 @@ for (const carrier of CARRIERS) {
   });
 }
 
-Deno.test("a change of protocol that the kubelet refuses is an answer like any other", async () => {
-  await using rig = await KubeletRig.open();
-  const answer = await rig.ask(
-    "GET /denied HTTP/1.1\r\nHost: HOST\r\nConnection: Upgrade\r\n" +
-      "Upgrade: websocket\r\n\r\nearly",
-  );
-  assertEquals(
-    answer,
-    "HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n",
-  );
-});
-
 Deno.test("without a certificate of its own the port shows what agents are shown", async () => {
   await using rig = await KubeletRig.open({ without: ["keyPair"] });
   const answer = await rig.ask("GET /pods HTTP/1.1\r\nHost: HOST\r\n\r\n");
@@ -310,19 +298,6 @@ Deno.test("the policy authorizes callers by their certificates, and the audit lo
   const { who, decision } = JSON.parse(line!);
   assertEquals([who.commonName, decision], ["node1", "refused"]);
   await Deno.remove(folder, { recursive: true });
-});
-
-Deno.test("half an answer is never taken for a whole one", async () => {
-  await using rig = await KubeletRig.open();
-  await assertRejects(() => rig.ask("GET /cut HTTP/1.1\r\nHost: HOST\r\n\r\n"));
-  assertMatch(
-    await rig.ask("GET /none HTTP/1.1\r\nHost: HOST\r\n\r\n"),
-    /^HTTP\/1\.1 502 the connection to the kubelet broke/,
-  );
-  assertMatch(
-    await rig.ask("GET /until-close HTTP/1.1\r\nHost: HOST\r\n\r\n"),
-    /\r\nConnection: close\r\n\r\nto the end$/,
-  );
 });
 
 Deno.test("stopping the server ends what runs on the kubelet port", async () => {

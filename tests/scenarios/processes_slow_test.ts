@@ -15,55 +15,6 @@ import { patience } from "../support/watch/patience.ts";
 
 const SERVER = "konnectivity_network_proxy_server_";
 
-async function statusOf(url: string): Promise<number> {
-  const response = await fetch(url).catch(() => undefined);
-  await response?.body?.cancel();
-  return response?.status ?? 0;
-}
-
-Deno.test("an agent drains on the first SIGTERM: serves what runs and what comes, then exits 0", async () => {
-  await using tunnel = await TunnelProcesses.start({ agentFlags: ["--v=2"] });
-  const { child } = tunnel.agent;
-  const before = await tunnel.connect("grpc");
-  child.signal("SIGTERM");
-  await child.untilPrinted(/draining/);
-  // The only agent there is: it must.
-  const during = await tunnel.connect("http-connect");
-  for (const { caller, target } of [before, during]) {
-    caller.send("still served");
-    await target.received(12);
-    caller.finish();
-    target.finish();
-    assertEquals(await caller.closed, { kind: "clean" });
-  }
-  assertEquals(child.hasEnded, false);
-  assertEquals((await child.ended).code, 0);
-});
-
-Deno.test("a server on SIGTERM: not ready, serves who comes, exits 0 when empty", async () => {
-  await using tunnel = await TunnelProcesses.start();
-  const { child, healthUrl } = tunnel.server;
-  const { caller, target } = await tunnel.connect("grpc");
-  assertEquals(await statusOf(`${healthUrl}/readyz`), 200);
-  child.signal("SIGTERM");
-  await eventually(
-    "not ready",
-    async () => await statusOf(`${healthUrl}/readyz`) === 500,
-  );
-  assertEquals(await statusOf(`${healthUrl}/healthz`), 200);
-  const late = await tunnel.connect("grpc");
-  late.caller.finish();
-  late.target.finish();
-  assertEquals(await late.caller.closed, { kind: "clean" });
-  caller.send("still served");
-  await target.received(12);
-  assertEquals(child.hasEnded, false);
-  caller.finish();
-  target.finish();
-  assertEquals(await caller.closed, { kind: "clean" });
-  assertEquals((await child.ended).code, 0);
-});
-
 for (const who of ["agent", "server"] as const) {
   for (const isSecondSent of [false, true]) {
     const when = isSecondSent ? "on the second SIGTERM" : "at its timeout";

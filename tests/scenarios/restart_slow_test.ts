@@ -99,16 +99,6 @@ Deno.test("a proxy that drains lets go of UDP ports when its successor is gone",
   assertEquals((await old.ended).code, 0);
 });
 
-Deno.test("without a connection a proxy ends at once, and leaves its ports", async () => {
-  await using stage = await ProxyStage.open();
-  const old = stage.start();
-  await old.untilReady(stage.readyUrl);
-  old.signal("SIGTERM");
-  assertEquals((await old.ended).code, 0);
-  assertMatch(await old.logTail(), /draining, 0 connections[\s\S]*ended:/);
-  await stage.start().untilReady(stage.readyUrl);
-});
-
 Deno.test("sockets that systemd has are used, and nobody is refused between two processes", async () => {
   await using stage = await ProxyStage.open();
   using manager = new FakeSystemd(stage.workspace.path("notify"));
