@@ -25,9 +25,10 @@ import type { PeerServer } from "../../proto/link/link_messages.ts";
 export class EnrolmentError extends Error {
   override readonly name = "EnrolmentError";
 
-  /** In the server's words. */
+  /** As the server says; a call that was lost was not decided by it. */
   get tunnelCode(): Code {
-    return tunnelCodeOf(this.cause) ?? "TUN320";
+    const { cause } = this;
+    return tunnelCodeOf(cause) ?? (isPassing(cause) ? "TUN403" : "TUN320");
   }
 }
 

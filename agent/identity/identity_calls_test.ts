@@ -151,11 +151,12 @@ Deno.test("a person's join that is cut off is tried again, and told of at the th
   const { waits } = await asked([...cutOff, { enrolment: ENROLMENT }], false);
   assertEquals(waits, [1_000, 1_000]);
   const last = new GrpcError(StatusCode.UNAVAILABLE, "once more");
-  await assertRejects(
+  const { tunnelCode } = await assertRejects(
     () => asked([...cutOff, last, { enrolment: ENROLMENT }], false),
     EnrolmentError,
     "once more",
   );
+  assertEquals(tunnelCode, "TUN403");
 });
 
 Deno.test("a person is told at once that nobody answers", async () => {
