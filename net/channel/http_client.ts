@@ -4,7 +4,7 @@
  * given, so anyone with a public certificate could pose as a private server.
  *
  * It follows no redirect, and sends no request twice, except an idempotent one
- * that was lost with a kept connection.
+ * that was lost with a kept connection, or, once, with a new one.
  *
  * @module
  */
@@ -78,15 +78,15 @@ export class HttpClient implements Disposable {
     const url = new URL(request.url);
     const bytes = requestBytes(request, url);
     const { method, signal } = request;
-    for (;;) {
+    for (let lost = 0;;) {
       const kept = this.#take(url.origin);
       const connection = kept ?? await this.#connect(url, signal);
       try {
         return responseOf(await connection.ask({ method, bytes, signal }));
       } catch (error) {
-        const isStale = kept !== undefined && error instanceof NoAnswerYetError;
-        if (isStale && REPEATABLE.has(method)) continue;
-        throw error;
+        const isCutOff = error instanceof NoAnswerYetError;
+        if (!isCutOff || !REPEATABLE.has(method)) throw error;
+        if (kept === undefined && ++lost > 1) throw error;
       }
     }
   }

@@ -116,6 +116,22 @@ Deno.test("a GET is asked again when a kept connection ends with it", async () =
   assertEquals(server.heads.length, 3);
 });
 
+Deno.test("a GET is asked once more when a new connection ends with it", async () => {
+  await using server = new ScriptedServer((_, index) =>
+    index === 0 || index > 1
+      ? undefined
+      : "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+  );
+  using client = clientOf();
+  assertEquals((await client.request(get(server.url))).status, 200);
+  await assertRejects(
+    () => client.request(get(server.url)),
+    Error,
+    "closed the connection without an answer",
+  );
+  assertEquals(server.heads.length, 4);
+});
+
 Deno.test("a POST is asked once", async () => {
   await using server = new ScriptedServer((_, index) =>
     index === 1 ? undefined : "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
