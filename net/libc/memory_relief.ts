@@ -19,6 +19,10 @@
  * MB. V8's compilers leave 20 MB behind in the first seconds of a load, and a
  * thousand connections that come and go left 65 MB in ten minutes.
  *
+ * Near the limit of its control group a process is relieved under load, too: V8
+ * lets garbage grow by what the machine has (new connections: 5 MB a second),
+ * and the kernel kills who needs more than the limit.
+ *
  * @module
  */
 
@@ -30,6 +34,7 @@ import {
 } from "../../platform/process/garbage.ts";
 import { cpuSeconds } from "../../platform/metrics/process_metrics.ts";
 import { openLibc } from "./libc.ts";
+import { memoryLimitBytes } from "./memory_limit.ts";
 import { ownBytes, releaseProgramPages } from "./program_pages.ts";
 
 /** Time between two looks; a burst is over after a whole quiet interval. */
@@ -53,8 +58,24 @@ export const WORTHWHILE_BYTES: number = 8 * 1024 * 1024;
 /** Growth that is worth one at once, however long ago the last one was. */
 export const SURGE_BYTES: number = 24 * 1024 * 1024;
 
+/** With less memory than this, the time between two looks is the short one. */
+const SMALL_LIMIT_BYTES = 256 * 1024 * 1024;
+const SHORT_LOOK_INTERVAL_MS = 200;
+
+/** Of the limit; the rest is the kernel's (sockets) and V8's compilers'. */
+const TIGHT_PART = 0.7;
+
+/** Growth since the last relief that is worth another one, of the limit. */
+const TIGHT_GROWTH_PART = 1 / 16;
+
 /** With more CPU than this in use, a relief would be noticed. */
 export const QUIET_CPU_PART = 0.02;
+
+/**
+ * `load`: what is garbage; `burst`: the program's pages, too; `rest`: what makes
+ * the next burst fast, too.
+ */
+export type ReliefDepth = "load" | "burst" | "rest";
 
 /** What `MemoryRelief` needs of the machine. */
 export interface MemoryMachine {
@@ -64,15 +85,16 @@ export interface MemoryMachine {
   bufferBytes(): number;
   /** CPU time of this process so far, user and system. */
   cpuMs(): number;
-  /**
-   * Returns what is not used; `isResting`: what makes the next burst fast, too.
-   */
-  relieve(isResting: boolean): void;
+  /** That the process may use; `Infinity` without a limit. */
+  limitBytes(): number;
+  /** Returns what is not used. */
+  relieve(depth: ReliefDepth): void;
   /** Returns free memory without a collection. */
   trim(): void;
 }
 
 export class MemoryRelief {
+  readonly #limitBytes: number;
   #timer: Timer | undefined;
   #lookedAtMs: number;
   #cpuMs: number;
@@ -80,6 +102,8 @@ export class MemoryRelief {
   #settledBytes = 0;
   /** Memory in use after the last trim, or less. */
   #trimmedBytes = 0;
+  /** Memory in use after the last relief under load. */
+  #tightBytes = 0;
   /** Most that buffers have had since the last relief, and the last trim. */
   readonly #buffers = { sinceRelief: 0, sinceTrim: 0 };
   #relievedAtMs = -Infinity;
@@ -97,6 +121,7 @@ export class MemoryRelief {
   ) {
     this.#lookedAtMs = timers.now();
     this.#cpuMs = machine.cpuMs();
+    this.#limitBytes = machine.limitBytes();
     this.#wait();
   }
 
@@ -106,10 +131,24 @@ export class MemoryRelief {
   }
 
   #wait(): void {
-    this.#timer = this.timers.after(MEMORY_LOOK_INTERVAL_MS, () => {
-      this.#look();
+    const isSmall = this.#limitBytes < SMALL_LIMIT_BYTES;
+    const ms = isSmall ? SHORT_LOOK_INTERVAL_MS : MEMORY_LOOK_INTERVAL_MS;
+    this.#timer = this.timers.after(ms, () => {
+      this.#relieveWhenTight();
+      const sinceMs = this.timers.now() - this.#lookedAtMs;
+      if (sinceMs >= MEMORY_LOOK_INTERVAL_MS) this.#look();
       this.#wait();
     });
+  }
+
+  #relieveWhenTight(): void {
+    if (this.#limitBytes === Infinity) return;
+    const bytes = this.machine.ownBytes();
+    if (bytes < TIGHT_PART * this.#limitBytes) return;
+    const grown = bytes - this.#tightBytes;
+    if (grown < TIGHT_GROWTH_PART * this.#limitBytes) return;
+    this.machine.relieve("load");
+    this.#tightBytes = this.machine.ownBytes();
   }
 
   #look(): void {
@@ -153,8 +192,9 @@ export class MemoryRelief {
   #relieve(): void {
     this.#relievedAtMs = this.timers.now();
     this.#isWarm = !this.#isResting;
-    this.machine.relieve(this.#isResting);
+    this.machine.relieve(this.#isResting ? "rest" : "burst");
     this.#settledBytes = this.#trimmedBytes = this.machine.ownBytes();
+    this.#tightBytes = this.#settledBytes;
     const bufferBytes = this.machine.bufferBytes();
     const isHeldStill = this.#heldBytes >= SURGE_BYTES &&
       Math.abs(bufferBytes - this.#heldBytes) < WORTHWHILE_BYTES;
@@ -183,12 +223,13 @@ const thisMachine: MemoryMachine = {
   ownBytes,
   bufferBytes: () => Deno.memoryUsage().external,
   cpuMs: () => 1_000 * cpuSeconds(),
-  relieve: (isResting) => {
+  limitBytes: memoryLimitBytes,
+  relieve: (depth) => {
     sharedBufferPool.drop();
-    if (isResting) collectEverything();
+    if (depth === "rest") collectEverything();
     else collectAll();
     openLibc()?.malloc_trim(0n);
-    releaseProgramPages();
+    if (depth !== "load") releaseProgramPages();
   },
   trim: () => void openLibc()?.malloc_trim(0n),
 };

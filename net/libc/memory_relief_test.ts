@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import {
   HELD_INTERVAL_MS_MAX,
@@ -6,6 +6,7 @@ import {
   MemoryRelief,
   QUIET_CPU_PART,
   RELIEF_INTERVAL_MS,
+  type ReliefDepth,
   REST_MS,
   SURGE_BYTES,
   WORTHWHILE_BYTES,
@@ -25,6 +26,9 @@ class Machine {
   /** Of these, those of a process at rest. */
   deep = 0;
   trims = 0;
+  limit = Infinity;
+  /** Reliefs under load. */
+  tight = 0;
 
   ownBytes(): number {
     return this.bytes;
@@ -38,9 +42,14 @@ class Machine {
     return this.cpu;
   }
 
-  relieve(isResting: boolean): void {
-    this.reliefs++;
-    if (isResting) this.deep++;
+  limitBytes(): number {
+    return this.limit;
+  }
+
+  relieve(depth: ReliefDepth): void {
+    if (depth === "load") this.tight++;
+    else this.reliefs++;
+    if (depth === "rest") this.deep++;
     this.bytes = this.floor;
   }
 
@@ -51,9 +60,9 @@ class Machine {
   }
 }
 
-function start() {
+function start(facts: Partial<Machine> = {}) {
   const timers = new FakeTimers();
-  const machine = new Machine();
+  const machine = Object.assign(new Machine(), facts);
   const relief = new MemoryRelief(timers, machine);
   return { timers, machine, relief };
 }
@@ -199,4 +208,40 @@ Deno.test("a relief that was stopped looks no more", () => {
   relief.stop();
   timers.advance(MEMORY_LOOK_INTERVAL_MS);
   assertEquals(machine.reliefs, 0);
+});
+
+/** A second of a busy process, in short steps. */
+function busySecond(timers: FakeTimers, machine: Machine, grownMib: number) {
+  for (let step = 0; step < 10; step++) {
+    machine.bytes += grownMib * MIB / 10;
+    machine.cpu += MEMORY_LOOK_INTERVAL_MS / 10;
+    timers.advance(MEMORY_LOOK_INTERVAL_MS / 10);
+  }
+}
+
+Deno.test("near its limit a busy process is relieved, before it is killed", () => {
+  const limit = 96 * MIB;
+  const { timers, machine } = start({ limit });
+  let most = 0;
+  for (let second = 0; second < 60; second++) {
+    busySecond(timers, machine, 10);
+    most = Math.max(most, machine.bytes);
+  }
+  assert(most < 0.85 * limit, `${most / MIB} MiB`);
+  assert(machine.tight > 20, `${machine.tight} reliefs`);
+  assertEquals(machine.reliefs, 0);
+});
+
+Deno.test("what is in use near the limit is not collected for in vain", () => {
+  const { timers, machine } = start({ limit: 64 * MIB, floor: 60 * MIB });
+  for (let second = 0; second < 60; second++) busySecond(timers, machine, 0);
+  assertEquals(machine.tight, 1);
+});
+
+Deno.test("far from its limit, and without one, a busy process is left alone", () => {
+  for (const limit of [1024 * MIB, Infinity]) {
+    const { timers, machine } = start({ limit });
+    for (let second = 0; second < 30; second++) busySecond(timers, machine, 10);
+    assertEquals([machine.tight, machine.reliefs], [0, 0]);
+  }
 });
