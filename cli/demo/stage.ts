@@ -5,9 +5,15 @@
  * @module
  */
 
+import { AdminClient, AdminError } from "../../admin/ask/admin_client.ts";
+import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
+import { ADMIN_PATHS } from "../../proto/admin/api.ts";
+import type {
+  ProgramInfo,
+  StatusAnswer,
+} from "../../proto/admin/status_answer.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { TextLineStream } from "@std/streams";
-import type { Code } from "../../proto/codes/codes.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { failure } from "../program/exit_codes.ts";
 import { selfCommand } from "../program/rights.ts";
@@ -16,20 +22,11 @@ import { selfCommand } from "../program/rights.ts";
 const READY_TIMEOUT_MS = 10_000;
 /** Time between two checks. */
 const READY_INTERVAL_MS = 25;
-/** How often one is started whose ports other processes have taken. */
-const ATTEMPTS_MAX = 5;
 /** Lines of a process's log that are shown when it fails. */
 const LAST_LINES = 5;
 
-/** What a process says last when a port is another's. */
-const PORT_TAKEN: Code = "TUN904";
-
-/** Of a process: the first is the one for probes. */
-type Ports = readonly [probes: number, admin: number, agents: number];
-
 /** A process of the demo. */
 interface Actor {
-  readonly name: string;
   readonly process: Deno.ChildProcess;
   /** The end of its log. */
   readonly lines: string[];
@@ -80,7 +77,7 @@ export class Stage {
       keepLastLines(process.stdout, lines),
       keepLastLines(process.stderr, lines),
     ]).then(([status]) => status);
-    const actor: Actor = { name, process, lines, through, hasEnded: false };
+    const actor: Actor = { process, lines, through, hasEnded: false };
     this.#actors.set(name, actor);
     unawaited("task", process.status.then(() => actor.hasEnded = true));
   }
@@ -102,43 +99,29 @@ export class Stage {
   }
 
   /**
-   * Starts a process with ports of its own, and waits until the first of them
-   * answers at `path`. Between choice and use another process may take a port;
-   * then it is started again with others.
+   * Starts a program on ports that the system chooses, and waits until it says
+   * of itself that it is ready.
    *
-   * @returns The ports.
+   * @returns Where it listens.
    */
   async startReady(
     name: string,
-    path: "healthz" | "readyz",
-    argsFor: (ports: Ports) => readonly string[],
-  ): Promise<Ports> {
-    for (let attempt = 1;; attempt++) {
-      const ports: Ports = [freePort(), freePort(), freePort()];
-      this.start(name, ...argsFor(ports));
+    directory: string,
+    ...args: string[]
+  ): Promise<ProgramInfo["addresses"]> {
+    const root = this.path(directory);
+    this.start(name, ...args, `--state-dir=${root}`);
+    const path = `${root}/${ADMIN_SOCKET}`;
+    using client = new AdminClient(name, { kind: "unix", path });
+    return await this.#until(name, async () => {
       try {
-        await this.#ready(name, ports[0], path);
-        return ports;
+        const { program } = await client.get<StatusAnswer>(ADMIN_PATHS.status);
+        const { isReady, addresses } = program;
+        // A server takes agents before it is ready: then one is linked to it.
+        const isUp = isReady || addresses["agents"] !== undefined;
+        return isUp ? addresses : undefined;
       } catch (error) {
-        const isTaken = this.#actors.get(name)!.lines
-          .some((line) => line.includes(PORT_TAKEN));
-        if (!isTaken || attempt === ATTEMPTS_MAX) throw error;
-      }
-    }
-  }
-
-  async #ready(
-    name: string,
-    port: number,
-    path: "healthz" | "readyz",
-  ): Promise<void> {
-    const url = `http://127.0.0.1:${port}/${path}`;
-    await this.#until(name, async () => {
-      try {
-        const response = await fetch(url);
-        await response.body?.cancel();
-        return response.ok ? true : undefined;
-      } catch {
+        if (!(error instanceof AdminError)) throw error;
         // Not listening yet, which is what this waits for.
         return undefined;
       }
@@ -185,14 +168,6 @@ export class Stage {
         (actor.lines.join(" | ") || "nothing"),
     );
   }
-}
-
-/** A port that was free a moment ago. */
-function freePort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  listener.close();
-  return port;
 }
 
 async function keepLastLines(

@@ -87,31 +87,24 @@ async function setUp({ stage, print }: StoryTools): Promise<string> {
   target.catch(() => {});
   const state = `--state-dir=${stage.path("server")}`;
   print("  tunnel server\n");
-  const [, , agentPort] = await stage.startReady(
-    "server",
-    "healthz",
-    ([probes, admin, agents]) => [
-      "server",
-      state,
-      "--agent-bind-address=127.0.0.1",
-      `--agent-port=${agents}`,
-      "--health-bind-address=127.0.0.1",
-      `--health-port=${probes}`,
-      `--admin-port=${admin}`,
-    ],
+  const { agents: server = "" } = await stage.startReady(
+    ...["server", "server", "server"] as const,
+    "--agent-bind-address=127.0.0.1",
+    "--health-bind-address=127.0.0.1",
+    ...["--agent-port=0", "--health-port=0", "--admin-port=0"],
   );
   print(`  tunnel token create --uses ${NODES.length}\n`);
   const token = await createToken(stage, state);
   for (const node of NODES) {
     print(
-      `  tunnel agent --server 127.0.0.1:${agentPort} ` +
-        `--join ${token.slice(0, 8)}… --node ${node}\n`,
+      `  tunnel agent --server ${server} --join ${token.slice(0, 8)}… ` +
+        `--node ${node}\n`,
     );
   }
   // Together, so that whichever fails first leaves no failure unheard.
   const [address] = await Promise.all([
     target,
-    ...NODES.map((node) => startAgent(stage, node, agentPort, token)),
+    ...NODES.map((node) => startAgent(stage, node, server, token)),
   ]);
   return address;
 }
@@ -126,19 +119,16 @@ async function createToken(stage: Stage, state: string): Promise<string> {
 async function startAgent(
   stage: Stage,
   node: string,
-  serverPort: number,
+  server: string,
   token: string,
 ): Promise<void> {
-  await stage.startReady(`agent ${node}`, "readyz", ([probes, admin]) => [
-    "agent",
-    `--server=127.0.0.1:${serverPort}`,
-    `--join=${token}`,
-    `--node=${node}`,
-    `--state-dir=${stage.path(node)}`,
+  await stage.startReady(
+    `agent ${node}`,
+    node,
+    ...["agent", `--server=${server}`, `--join=${token}`, `--node=${node}`],
     "--health-server-host=127.0.0.1",
-    `--health-server-port=${probes}`,
-    `--admin-server-port=${admin}`,
-  ]);
+    ...["--health-server-port=0", "--admin-server-port=0"],
+  );
 }
 
 async function measurePaths(
