@@ -6,6 +6,7 @@
  * @module
  */
 
+import type { Log } from "../platform/log/log.ts";
 import type { Command, ListedCommand } from "./program/command.ts";
 
 /** What the help says of each, by group, in the order in which people come to need it. */
@@ -77,34 +78,23 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   },
   agent: async () => {
     const { startJoinedAgent } = await import("../agent/joined_agent.ts");
-    const { proxyEnvironment } = await import(
-      "../net/dial/proxy_environment.ts"
+    const { agentCommand } = await import("./agent/command.ts");
+    const toolsOf = await agentTools();
+    return agentCommand((options, log) =>
+      startJoinedAgent(options, toolsOf(log))
     );
-    const { agentRoutes: show } = await import(
-      "../admin/agent/agent_routes.ts"
-    );
-    return (await import("./agent/command.ts")).agentCommand((options, log) => {
-      const proxy = proxyEnvironment((name) => Deno.env.get(name));
-      return startJoinedAgent(options, { log, proxy, show });
-    });
   },
   "yurttunnel-agent": async () => {
     const { startKubernetesAgent } = await import(
       "../agent/kubernetes_agent.ts"
     );
-    const { proxyEnvironment } = await import(
-      "../net/dial/proxy_environment.ts"
-    );
     const { yurttunnelAgentCommand } = await import(
       "./yurttunnel_agent/command.ts"
     );
-    const { agentRoutes: show } = await import(
-      "../admin/agent/agent_routes.ts"
+    const toolsOf = await agentTools();
+    return yurttunnelAgentCommand(({ agent, kubernetes }, log) =>
+      startKubernetesAgent(agent, kubernetes, toolsOf(log))
     );
-    return yurttunnelAgentCommand(({ agent, kubernetes }, log) => {
-      const proxy = proxyEnvironment((name) => Deno.env.get(name));
-      return startKubernetesAgent(agent, kubernetes, { log, proxy, show });
-    });
   },
   status: async () => (await import("./ask/status.ts")).STATUS_COMMAND,
   dashboard: async () => (await import("./dashboard.ts")).DASHBOARD_COMMAND,
@@ -153,6 +143,18 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   man: async () => (await import("./reference/man.ts")).manCommand(allCommands),
   version: async () => (await import("./version.ts")).VERSION_COMMAND,
 };
+
+/** What both kinds of agents are started with. */
+async function agentTools() {
+  const { proxyEnvironment } = await import(
+    "../net/dial/proxy_environment.ts"
+  );
+  const { agentRoutes: show } = await import("../admin/agent/agent_routes.ts");
+  return (log: Log) => {
+    const proxy = proxyEnvironment((name) => Deno.env.get(name));
+    return { log, proxy, show };
+  };
+}
 
 /** All commands, for code that reads their tables. */
 export function allCommands(): Promise<readonly ListedCommand[]> {

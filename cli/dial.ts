@@ -106,14 +106,22 @@ export async function netcat(
   streams: StandardStreams,
 ): Promise<void> {
   let failure: unknown;
-  sendInput(conn, streams.input).catch((error) => {
+  const { input, output } = streams;
+  carry(
+    (into) => input.read(into),
+    (bytes) => conn.write(bytes),
+  ).then(() => conn.closeWrite()).catch((error) => {
     // Input that cannot be read ends the download too.
     failure = error;
     conn.close();
   });
   try {
-    await receiveOutput(conn, streams.output);
-    if (streams.input.isTerminal()) return conn.close();
+    await carry((into) => conn.read(into), async (bytes) => {
+      for (let sent = 0; sent < bytes.length;) {
+        sent += await output.write(bytes.subarray(sent));
+      }
+    });
+    if (input.isTerminal()) return conn.close();
     const end = await conn.closed;
     if (end.kind === "reset") throw new TunnelResetError(end.reason);
     if (end.kind === "lost") throw new TunnelLostError(end.reason);
@@ -126,29 +134,16 @@ export async function netcat(
   }
 }
 
-async function sendInput(
-  conn: TunnelConn,
-  input: StandardStreams["input"],
+/** One direction, to its end. */
+async function carry(
+  read: (into: Uint8Array) => Promise<number | null>,
+  write: (bytes: Uint8Array) => Promise<void>,
 ): Promise<void> {
   const chunk = new Uint8Array(CHUNK_BYTES);
   for (;;) {
-    const count = await input.read(chunk);
-    if (count === null) return conn.closeWrite();
-    await conn.write(chunk.subarray(0, count));
-  }
-}
-
-async function receiveOutput(
-  conn: TunnelConn,
-  output: StandardStreams["output"],
-): Promise<void> {
-  const chunk = new Uint8Array(CHUNK_BYTES);
-  for (;;) {
-    const count = await conn.read(chunk);
+    const count = await read(chunk);
     if (count === null) return;
-    for (let sent = 0; sent < count;) {
-      sent += await output.write(chunk.subarray(sent, count));
-    }
+    await write(chunk.subarray(0, count));
   }
 }
 

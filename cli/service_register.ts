@@ -112,7 +112,7 @@ export const SERVICE_COMMAND = defineCommand({
     using _net = surviveInternalErrors(spokenLog("service register", context));
     const ttlSeconds = Math.ceil(values["ttl"] / 1_000);
     await untilStopped(
-      new RunningRegistration(
+      startRegistration(
         { ...registrant, client, prefix, ttlSeconds },
         context,
       ),
@@ -128,75 +128,56 @@ type Registrant = Pick<Options, "service" | "endpoints" | "servicePort">;
 const GOODBYE_MS = 5_000;
 
 /** A registration that reports to the user, and its end. */
-class RunningRegistration implements Running {
-  readonly #registration: Registration;
-  readonly #finished = Promise.withResolvers<void>();
-  #isOver = false;
-
-  constructor(
-    private readonly options:
-      & Registrant
-      & Pick<Options, "client" | "prefix" | "ttlSeconds">,
-    private readonly context: CommandContext,
-  ) {
-    const { service, endpoints } = options;
-    const places = endpoints.map(({ address, ports }) =>
-      hostPort(address, ports[0]!.port)
-    );
-    this.#registration = new Registration({
-      ...options,
-      timers: systemTimers,
-      random: Math.random,
-      onHeld: (lease) =>
-        context.print(
-          `${service} is registered at ${places.join(", ")}, lease ${lease}\n`,
-        ),
-      onLost: () => this.#complain("the lease was lost; getting another one"),
-      onProblem: ({ message }, retryMs) =>
-        this.#complain(`${message}; next try in ${Math.ceil(retryMs)} ms`),
-    });
-    this.#registration.start();
-  }
-
-  get finished(): Promise<void> {
-    return this.#finished.promise;
-  }
-
-  shutdown(): void {
-    const late = systemTimers.after(
-      GOODBYE_MS,
-      () => this.#endUntold("etcd does not answer"),
-    );
-    this.#registration.stop().then(
-      () => this.#end(),
-      (error) => this.#endUntold(error.message),
-    ).finally(() => late.cancel());
-  }
-
-  stop(): void {
-    this.#end();
-  }
-
-  reload(): void {
-    // Certificates are read again for each connection.
-  }
-
-  #endUntold(problem: string): void {
-    if (this.#isOver) return;
-    this.#complain(`${problem}; the endpoints end with their lease`);
-    this.#end();
-  }
-
-  #end(): void {
-    this.#isOver = true;
-    this.options.client[Symbol.dispose]();
-    this.#finished.resolve();
-  }
-
-  #complain(line: string): void {
+function startRegistration(
+  options: Registrant & Pick<Options, "client" | "prefix" | "ttlSeconds">,
+  { print, printError }: CommandContext,
+): Running {
+  const { service, endpoints, client } = options;
+  const places = endpoints.map(({ address, ports }) =>
+    hostPort(address, ports[0]!.port)
+  );
+  const complain = (line: string) => {
     const coded = withCode(line, "TUN802");
-    this.context.printError(`tunnel service register: ${coded}\n`);
-  }
+    printError(`tunnel service register: ${coded}\n`);
+  };
+  const registration = new Registration({
+    ...options,
+    timers: systemTimers,
+    random: Math.random,
+    onHeld: (lease) =>
+      print(
+        `${service} is registered at ${places.join(", ")}, lease ${lease}\n`,
+      ),
+    onLost: () => complain("the lease was lost; getting another one"),
+    onProblem: ({ message }, retryMs) =>
+      complain(`${message}; next try in ${Math.ceil(retryMs)} ms`),
+  });
+  const finished = Promise.withResolvers<void>();
+  let isOver = false;
+  const end = () => {
+    isOver = true;
+    client[Symbol.dispose]();
+    finished.resolve();
+  };
+  const endUntold = (problem: string) => {
+    if (isOver) return;
+    complain(`${problem}; the endpoints end with their lease`);
+    end();
+  };
+  registration.start();
+  return {
+    finished: finished.promise,
+    shutdown() {
+      const silent = () => endUntold("etcd does not answer");
+      const late = systemTimers.after(GOODBYE_MS, silent);
+      registration.stop().then(end, (error) => endUntold(error.message))
+        .finally(() => late.cancel());
+    },
+    stop: end,
+    reload() {
+      // Certificates are read again for each connection.
+    },
+  };
 }
 
 /** @throws {UsageError} One line. */

@@ -14,7 +14,6 @@ import {
   servicesText,
 } from "./services.ts";
 import { ExitCode } from "./program/exit_codes.ts";
-import { shortCount } from "../admin/ask/text_table.ts";
 import { ran } from "../tests/support/program/command_line.ts";
 
 const WEB: PortStatus = {
@@ -231,12 +230,5 @@ Deno.test("a service that is not there is a failure, and so is no proxy", async 
   assertMatch(
     said.errors,
     /Cannot ask the proxy at .*: no program answers there/,
-  );
-});
-
-Deno.test("counts are short", () => {
-  assertEquals(
-    [0, 999, 1_000, 9_949, 12_345, 1_500_000, 2e12].map(shortCount),
-    ["0", "999", "1.0k", "9.9k", "12k", "1.5M", "2.0T"],
   );
 });

@@ -158,16 +158,3 @@ export function ofOthers(text: string): string {
   if (text.length <= WORDS_LENGTH_MAX && HARMLESS.test(text)) return text;
   return printable(text, WORDS_LENGTH_MAX);
 }
-
-/** `12`, `3.4k`, `1.2G`: short enough for a column. */
-export function shortCount(count: number): string {
-  const unit = ["", "k", "M", "G", "T", "P"];
-  let power = 0;
-  let rest = count;
-  while (rest >= 1_000 && power < unit.length - 1) {
-    rest /= 1_000;
-    power++;
-  }
-  const digits = power > 0 && rest < 10 ? 1 : 0;
-  return `${rest.toFixed(digits)}${unit[power]}`;
-}

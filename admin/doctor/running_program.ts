@@ -18,6 +18,7 @@ import {
 } from "./walk/path_walk.ts";
 import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
 import { workerSocket } from "../../net/admin/own_group.ts";
+import { isWildcard } from "../../net/libc/socket_address.ts";
 import { RunningProcess } from "../../net/handover/running_process.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
@@ -217,9 +218,7 @@ export async function localHealth(
   signal: AbortSignal,
 ): Promise<Finding | undefined> {
   if (port === 0) return undefined;
-  const isEverywhere = hostname === "" || hostname === "0.0.0.0" ||
-    hostname === "::";
-  const host = isEverywhere ? "127.0.0.1" : hostname;
+  const host = isWildcard(hostname) ? "127.0.0.1" : hostname;
   const where = hostPort(host, port);
   let text: string;
   try {

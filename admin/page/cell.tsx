@@ -10,20 +10,12 @@ import {
   type Cell,
   cellText,
   type ColumnShape,
-  type Fact as ViewFact,
+  type Fact,
   type Note,
   type Section,
   type Table,
 } from "../view/cells.ts";
-import {
-  Fact,
-  Facts,
-  NameLink,
-  Panel,
-  Said,
-  Sentence,
-  State,
-} from "./marks.tsx";
+import { NameLink, Panel, Said, Sentence, State } from "./marks.tsx";
 import { peerText } from "./units.ts";
 import { placeLink } from "./place.ts";
 
@@ -154,18 +146,21 @@ function NoteRow({ note }: { readonly note: Note }): VNode {
 
 /** Facts, one below the other. */
 export function ViewFacts(
-  { facts }: { readonly facts: readonly ViewFact[] },
+  { facts }: { readonly facts: readonly Fact[] },
 ): VNode {
   return (
-    <Facts>
+    <dl class="facts">
       {facts.map(({ name, value }) => (
-        <Fact key={name} name={titleOf(name.toUpperCase())}>
-          {Array.isArray(value)
-            ? <Texts texts={value} />
-            : <CellText cell={value as Cell} />}
-        </Fact>
+        <div key={name}>
+          <dt>{titleOf(name.toUpperCase())}</dt>
+          <dd>
+            {Array.isArray(value)
+              ? <Texts texts={value} />
+              : <CellText cell={value as Cell} />}
+          </dd>
+        </div>
       ))}
-    </Facts>
+    </dl>
   );
 }
 

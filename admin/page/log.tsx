@@ -7,7 +7,7 @@
 import { signal } from "@preact/signals";
 import type { VNode } from "preact";
 import { ADMIN_PATHS } from "../../proto/admin/api.ts";
-import type { AuditAnswer, EventInfo } from "../../proto/admin/list_answers.ts";
+import type { AuditAnswer } from "../../proto/admin/list_answers.ts";
 import { events, useAsked } from "./server_state.ts";
 import { Filters, Search } from "./filters.tsx";
 import { NameLink, Nothing, Said } from "./marks.tsx";
@@ -48,6 +48,7 @@ export function Log(): VNode {
   );
 }
 
+/** Events, the newest first. */
 function Events(): VNode {
   const text = search.value.trim().toLowerCase();
   const found = events.value.filter((event) =>
@@ -58,8 +59,34 @@ function Events(): VNode {
   return (
     <section class="panel" aria-label="Events">
       {found.length === 0 && <Nothing>Nothing has happened lately.</Nothing>}
-      <EventRows events={found.slice(0, SHOWN_MAX)} />
-      <More shown={SHOWN_MAX} of={found.length} />
+      <ul class="list events">
+        {found.slice(0, SHOWN_MAX).map((event, index) => (
+          <li key={index}>
+            <time dateTime={event.at}>{timeText(event.at)}</time>
+            <span class={`tag is-${toneOf(event.kind)}`}>
+              {peerText(event.kind)}
+            </span>
+            <span class="grow">
+              {event.node !== undefined && (
+                <>
+                  <NameLink name={event.node} />
+                  {" "}
+                </>
+              )}
+              <Said text={event.message} />
+              {event.times !== undefined && event.times > 1 && (
+                <span class="faint">{` × ${event.times}`}</span>
+              )}
+              {event.code && <code>{peerText(event.code)}</code>}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {found.length > SHOWN_MAX && (
+        <Nothing>
+          {countText(found.length - SHOWN_MAX)} older ones are not shown.
+        </Nothing>
+      )}
     </section>
   );
 }
@@ -119,42 +146,4 @@ function flatText(value: unknown): string {
     .map(([name, part]) =>
       Array.isArray(value) ? flatText(part) : `${name} ${flatText(part)}`
     ).join(", ");
-}
-
-function More(
-  { shown, of }: { readonly shown: number; readonly of: number },
-): VNode | null {
-  if (of <= shown) return null;
-  return <Nothing>{countText(of - shown)} older ones are not shown.</Nothing>;
-}
-
-/** Events, the newest first. */
-function EventRows(
-  { events }: { readonly events: readonly EventInfo[] },
-): VNode {
-  return (
-    <ul class="list events">
-      {events.map((event, index) => (
-        <li key={index}>
-          <time dateTime={event.at}>{timeText(event.at)}</time>
-          <span class={`tag is-${toneOf(event.kind)}`}>
-            {peerText(event.kind)}
-          </span>
-          <span class="grow">
-            {event.node !== undefined && (
-              <>
-                <NameLink name={event.node} />
-                {" "}
-              </>
-            )}
-            <Said text={event.message} />
-            {event.times !== undefined && event.times > 1 && (
-              <span class="faint">{` × ${event.times}`}</span>
-            )}
-            {event.code && <code>{peerText(event.code)}</code>}
-          </span>
-        </li>
-      ))}
-    </ul>
-  );
 }

@@ -135,26 +135,3 @@ export function Panel(
 export function Nothing({ children }: { children: ComponentChildren }): VNode {
   return <p class="nothing">{children}</p>;
 }
-
-/** Pairs of a name and an amount. */
-export function Facts({ children }: { children: ComponentChildren }): VNode {
-  return <dl class="facts">{children}</dl>;
-}
-
-/** One of them; empty when unknown. */
-export function Fact(
-  { name, children }: {
-    readonly name: string;
-    readonly children?: ComponentChildren;
-  },
-): VNode | null {
-  if (children === undefined || children === false || children === "") {
-    return null;
-  }
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}

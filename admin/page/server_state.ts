@@ -221,7 +221,7 @@ function thinned(all: readonly Sample[], nowSeconds: number): Sample[] {
 /** The known state. */
 export type Asked<T> =
   | { readonly kind: "waiting" }
-  | { readonly kind: "known"; readonly answer: T; readonly atMs: number }
+  | { readonly kind: "known"; readonly answer: T }
   | { readonly kind: "failed"; readonly message: string };
 
 /**
@@ -269,8 +269,7 @@ async function answerOf<T>(
   signal: AbortSignal,
 ): Promise<Asked<T>> {
   try {
-    const answer = await ask<T>(path, signal);
-    return { kind: "known", answer, atMs: Date.now() };
+    return { kind: "known", answer: await ask<T>(path, signal) };
   } catch (error) {
     return { kind: "failed", message: (error as Error).message };
   }

@@ -60,6 +60,19 @@ const ASKED = {
 
 type OutputValues = FlagReading<typeof OUTPUT>["values"];
 
+/** Prints what is found with the flags of a program. */
+function examined<Reading>(
+  report: (reading: Reading, context: CommandContext) => Promise<DoctorReport>,
+) {
+  return (
+    reading: Reading & FlagReading<typeof OUTPUT>,
+    context: CommandContext,
+  ): Promise<ExitCode> => {
+    refuseOperands(reading.operands);
+    return printed(reading.values, context, () => report(reading, context));
+  };
+}
+
 const AGENT = defineCommand({
   name: "doctor agent",
   operands: "[flags of tunnel agent]",
@@ -72,14 +85,7 @@ const AGENT = defineCommand({
   examples: ["tunnel doctor agent", "tunnel doctor agent --server a.example"],
   rights: "network",
   flags: { ...AGENT_FLAGS, ...OUTPUT },
-  run: (reading, context) => {
-    refuseOperands(reading.operands);
-    return printed(
-      reading.values,
-      context,
-      () => agentReport(reading, context),
-    );
-  },
+  run: examined(agentReport),
 });
 
 const SERVER = defineCommand({
@@ -93,14 +99,7 @@ const SERVER = defineCommand({
   examples: ["tunnel doctor server", "tunnel doctor server --config s.yaml"],
   rights: "network",
   flags: { ...SERVER_FLAGS, ...OUTPUT },
-  run: (reading, context) => {
-    refuseOperands(reading.operands);
-    return printed(
-      reading.values,
-      context,
-      () => serverReport(reading, context),
-    );
-  },
+  run: examined(serverReport),
 });
 
 const WHOLE = defineCommand({
@@ -190,19 +189,13 @@ export const DOCTOR_COMMAND: Command = {
 
 /** A file that cannot be used is a finding; a flag that cannot is a mistake. */
 async function runServer(context: CommandContext): Promise<ExitCode> {
-  const flags = { ...SERVER_FLAGS, ...OUTPUT };
-  let problem: string | undefined;
-  try {
-    readFlags("doctor server", flags, context);
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    problem = error.message;
-  }
+  const [problem] = SERVER.flagProblems(context);
   if (problem === undefined) return await SERVER.run(context);
   try {
     const argv = withoutConfig(context.argv);
+    const flags = { ...SERVER_FLAGS, ...OUTPUT };
     const reading = readFlags("doctor server", flags, { ...context, argv });
-    const steps = await examineServer(reading, context, problem);
+    const steps = await examineServer(reading, context, problem.message);
     const report = reportOf("server", steps);
     return await printed(reading.values, context, () => report);
   } catch (error) {

@@ -60,14 +60,14 @@ const BETWEEN_SERVERS = /,\s*(?=unix:|[^,/]*(?:,|$))/;
  *
  * @throws {UsageError} One line.
  */
-export function parseServerList(what: string, text: string): readonly string[] {
+export function parseServerList(text: string): readonly string[] {
   const servers = new Set(text.split(BETWEEN_SERVERS));
   if (servers.has("")) {
-    throw unusable(what, text, "an address on either side of each comma");
+    throw unusable("--server", text, "an address on either side of each comma");
   }
   if (servers.size <= SERVERS_MAX) return [...servers];
   throw new UsageError(
-    `Cannot use ${what}: it names ${servers.size} servers, wanted ` +
+    `Cannot use --server: it names ${servers.size} servers, wanted ` +
       `${SERVERS_MAX} at most`,
   );
 }
@@ -80,11 +80,11 @@ const AGENT_PORT = 8091;
  *
  * @throws {UsageError} One line.
  */
-export function parseAgentServer(what: string, text: string): HostPort {
+export function parseAgentServer(text: string): HostPort {
   // A token in the wrong place reads like a name, and must be refused unread.
   const isHostOnly = new RegExp(`^${HOST}$`).test(text) &&
     withoutTokens(text) === text;
-  return parseHostPort(what, isHostOnly ? `${text}:${AGENT_PORT}` : text);
+  return parseHostPort("--server", isHostOnly ? `${text}:${AGENT_PORT}` : text);
 }
 
 /**

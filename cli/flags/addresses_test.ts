@@ -93,15 +93,26 @@ Deno.test("parseForwardSpec() names a port that cannot be", () => {
 });
 
 Deno.test("a list of servers is read at the commas between them", () => {
-  const read = (text: string) => parseServerList("--server", text);
-  assertEquals(read("unix:/a"), ["unix:/a"]);
-  assertEquals(read("unix:/a,unix:/b, c:1"), ["unix:/a", "unix:/b", "c:1"]);
-  assertEquals(read("a:1,[::1]:2,a:1"), ["a:1", "[::1]:2"]);
-  assertEquals(read("a,b"), ["a", "b"]);
-  assertEquals(read("unix:/a,b/c"), ["unix:/a,b/c"]);
+  assertEquals(parseServerList("unix:/a"), ["unix:/a"]);
+  assertEquals(parseServerList("unix:/a,unix:/b, c:1"), [
+    "unix:/a",
+    "unix:/b",
+    "c:1",
+  ]);
+  assertEquals(parseServerList("a:1,[::1]:2,a:1"), ["a:1", "[::1]:2"]);
+  assertEquals(parseServerList("a,b"), ["a", "b"]);
+  assertEquals(parseServerList("unix:/a,b/c"), ["unix:/a,b/c"]);
   for (const text of ["a:1,", ",a:1", "a:1,,b:1"]) {
-    assertThrows(() => read(text), UsageError, "either side of each comma");
+    assertThrows(
+      () => parseServerList(text),
+      UsageError,
+      "either side of each comma",
+    );
   }
   const many = Array.from({ length: SERVERS_MAX + 1 }, (_, i) => `a:${i + 1}`);
-  assertThrows(() => read(many.join()), UsageError, "names 17 servers");
+  assertThrows(
+    () => parseServerList(many.join()),
+    UsageError,
+    "names 17 servers",
+  );
 });

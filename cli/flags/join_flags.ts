@@ -61,7 +61,7 @@ export const NODE_FLAGS = {
 export function serverAddresses(
   texts: readonly string[],
 ): readonly ServerAddress[] {
-  return texts.map((text) => parseAgentServer("--server", text));
+  return texts.map(parseAgentServer);
 }
 
 /**

@@ -63,8 +63,7 @@ export function nodeRouteOf(
   const proxyEnv = proxyEnvironment(sources.environment);
   const addresses = flags["server"] === ""
     ? undefined
-    : parseServerList("--server", flags["server"])
-      .map((server) => parseAgentServer("--server", server));
+    : parseServerList(flags["server"]).map(parseAgentServer);
   const pair = keyPair(flags, "agent-cert", "agent-key");
   if (pair === undefined) {
     const root = flags["state-dir"] || stateDirectory;

@@ -245,7 +245,7 @@ function routeFromFlags(
 ): TunnelRoute {
   const servers = flags["server"] === ""
     ? [defaultFrontend(environment)]
-    : parseServerList("--server", flags["server"]);
+    : parseServerList(flags["server"]);
   const [address, ...others] = servers.map((server) =>
     frontendOf(server, flags)
   );

@@ -54,19 +54,11 @@ you pass it on: names of nodes and targets are in it, unless it was made with
 --anonymous. What could not be had:
 `;
 
-/** The files, under one folder. */
-export async function* bundleFiles(
-  folder: string,
-  sources: BundleSources,
-): AsyncGenerator<TarFile> {
-  const bundle = new Bundle(folder, sources);
-  yield* bundle.files();
-}
-
-class Bundle {
+export class Bundle {
   readonly #pseudonyms: Pseudonyms | undefined;
   readonly #lacking: string[] = [];
 
+  /** @param folder Where all of them are. */
   constructor(
     private readonly folder: string,
     private readonly sources: BundleSources,

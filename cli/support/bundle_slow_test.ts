@@ -3,8 +3,8 @@ import { AdminError } from "../../admin/ask/admin_client.ts";
 import { COMMANDS } from "../commands.ts";
 import { ExitCode } from "../program/exit_codes.ts";
 import {
+  Bundle,
   type BundledProgram,
-  bundleFiles,
   type BundleSources,
   Pseudonyms,
   tarBytes,
@@ -104,7 +104,9 @@ async function unpacked(
     };
     const archive = `${directory}/b.tar.gz`;
     const file = await Deno.open(archive, { write: true, createNew: true });
-    await ReadableStream.from(tarBytes(bundleFiles("b", sources), Date.now()))
+    await ReadableStream.from(
+      tarBytes(new Bundle("b", sources).files(), Date.now()),
+    )
       .pipeThrough(new CompressionStream("gzip")).pipeTo(file.writable);
     const { success } = await new Deno.Command("tar", {
       args: ["-xzf", archive, "-C", directory],

@@ -26,7 +26,7 @@ import {
   refuseOperands,
 } from "../program/command.ts";
 import { failure } from "../program/exit_codes.ts";
-import { type BundledProgram, bundleFiles, tarBytes } from "./bundle.ts";
+import { Bundle, type BundledProgram, tarBytes } from "./bundle.ts";
 
 const GROUP = "The bundle";
 
@@ -102,13 +102,16 @@ export function supportCommand(
       const programs = namesOf(values, given)
         .map((name) => programOf(name, values, given, known, context));
       try {
-        const files = bundleFiles(folder, {
+        const bundle = new Bundle(folder, {
           programs,
           logs: values["log"],
           isAnonymous: values["anonymous"],
           fetchText,
         });
-        await write(path, ReadableStream.from(tarBytes(files, Date.now())));
+        await write(
+          path,
+          ReadableStream.from(tarBytes(bundle.files(), Date.now())),
+        );
       } finally {
         for (const { client } of programs) client.close();
       }

@@ -11,7 +11,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /** Powers of 1,000, as networks count. */
-const SIZES = ["B", "kB", "MB", "GB", "TB", "PB"] as const;
+const POWERS = ["", "k", "M", "G", "T", "P"] as const;
 
 /** How long something has lasted, or is to last: two units at most. */
 export function ageText(ms: number): string {
@@ -24,14 +24,19 @@ export function ageText(ms: number): string {
 
 /** `0 B`, `812 B`, `1.2 kB`, `12 kB`. */
 export function sizeText(bytes: number): string {
-  let [power, rest] = [0, Math.max(0, bytes)];
+  return `${shortCount(bytes, " ")}B`;
+}
+
+/** `12`, `3.4k`, `1.2G`: short enough for a column. */
+export function shortCount(count: number, gap = ""): string {
+  let [power, rest] = [0, Math.max(0, count)];
   // 999.96 would be shown as 1000.
-  while (rest >= 999.5 && power < SIZES.length - 1) {
+  while (rest >= 999.5 && power < POWERS.length - 1) {
     rest /= 1_000;
     power++;
   }
   const digits = power > 0 && rest < 9.95 ? 1 : 0;
-  return `${rest.toFixed(digits)} ${SIZES[power]}`;
+  return `${rest.toFixed(digits)}${gap}${POWERS[power]}`;
 }
 
 /** `1.2 MB/s`. */

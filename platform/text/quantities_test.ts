@@ -5,6 +5,7 @@ import {
   countText,
   millisText,
   rateText,
+  shortCount,
   sizeText,
 } from "./quantities.ts";
 
@@ -48,4 +49,13 @@ Deno.test("times and counts", () => {
   assertEquals(countText(1_234_567), "1,234,567");
   assertEquals(counted(1, "node"), "1 node");
   assertEquals(counted(5_000, "node"), "5,000 nodes");
+});
+
+Deno.test("counts are short", () => {
+  assertEquals(
+    [0, 999, 1_000, 9_949, 12_345, 999_600, 1_500_000, 2e12].map((count) =>
+      shortCount(count)
+    ),
+    ["0", "999", "1.0k", "9.9k", "12k", "1.0M", "1.5M", "2.0T"],
+  );
 });

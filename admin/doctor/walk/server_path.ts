@@ -63,11 +63,6 @@ export class ServerPath {
     return hostPort(host, port);
   }
 
-  /** The address that answered; behind the hop `tcp`. */
-  get ip(): string | undefined {
-    return this.#ip;
-  }
-
   /**
    * The connection that `tls` has made, for the hops after it: a server waits
    * for an agent there, and reports a connection that simply ends.
