@@ -19,16 +19,13 @@ import {
 } from "../../net/admin/admin_api.ts";
 import { conduitRoutes } from "../../net/admin/conduit_routes.ts";
 import {
+  allWarnings,
   certificatesInUse,
   code,
   expiryOf,
   fileWarnings,
   hundredth,
   programInfo,
-  SEVERITY_RANK,
-  shortageWarnings,
-  slipWarnings,
-  sourceWarnings,
   trafficOf,
 } from "../../net/admin/own_facts.ts";
 import { LookupError, type Resolver } from "../../net/names/resolver.ts";
@@ -278,12 +275,7 @@ function statusAnswer(facts: NodeFacts): StatusAnswer {
   const top = conduitsAnswer(conduits, { sort: "rate", limit: TOP_MAX });
   return {
     program: facts.program(),
-    warnings: [
-      ...facts.warnings(),
-      ...sourceWarnings(parts.sources),
-      ...shortageWarnings(facts.events),
-      ...slipWarnings(),
-    ].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]),
+    warnings: allWarnings(facts.warnings(), parts.sources, facts.events),
     traffic: trafficOf(conduits, conduits.dials.size),
     expiries: soonest(facts).slice(0, EXPIRIES_MAX).map(expiryOf),
     ...parts,

@@ -6,13 +6,10 @@
  */
 
 import {
+  allWarnings,
   code,
   fileWarnings,
   LATELY_MS,
-  SEVERITY_RANK,
-  shortageWarnings,
-  slipWarnings,
-  sourceWarnings,
 } from "../../net/admin/own_facts.ts";
 import type { Warning } from "../../proto/admin/status_answer.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
@@ -47,18 +44,15 @@ export function warningsOf(
   facts: ServerParts,
   view: NodeView,
 ): readonly Warning[] {
-  return [
-    ...ownWarnings(facts),
-    ...fileWarnings(facts.files.notes),
-    ...sourceWarnings(facts.discovery?.catalog.status),
+  const { files, discovery, events } = facts;
+  const own = [...ownWarnings(facts), ...fileWarnings(files.notes)];
+  return allWarnings(own, discovery?.catalog.status, events, [
     ...stateWarnings(facts),
     ...peerWarnings(facts),
     ...refusedPeers(facts),
     ...nodeWarnings(facts, view),
     ...authorityWarning(facts, view),
-    ...shortageWarnings(facts.events),
-    ...slipWarnings(),
-  ].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]);
+  ]);
 }
 
 /** What the server says of itself as a whole. */

@@ -39,7 +39,6 @@ export const DEMO_COMMAND = defineCommand({
         interrupted.promise,
         tellStory({
           stage,
-          now: () => performance.now(),
           print: context.print,
           isTerminal: isWrittenOver(Deno.stdout),
         }),

@@ -26,21 +26,10 @@ const PROTOCOLS: readonly (readonly [FrontendProtocol, string])[] = [
 /** What the story needs from outside. */
 interface StoryTools {
   readonly stage: Stage;
-  /** Milliseconds; only differences mean anything. */
-  readonly now: () => number;
   readonly print: (text: string) => void;
   /** Lines may be drawn over. */
   readonly isTerminal: boolean;
 }
-
-/** Reads bytes from the target behind `node`, over its own route. */
-type Fetch = (
-  protocol: FrontendProtocol,
-  node: string,
-  service: BenchService,
-  bytes: number,
-  onArrived?: (count: number) => void,
-) => Promise<void>;
 
 /**
  * Tells it.
@@ -49,34 +38,32 @@ type Fetch = (
  */
 export async function tellStory(tools: StoryTools): Promise<void> {
   const { stage, print } = tools;
-  const startedMs = tools.now();
+  const startedMs = performance.now();
   print("A server, two agents and a target, each a process:\n");
   const address = await setUp(tools);
   const path = stage.path("server/frontend.sock");
-  const upSeconds = ((tools.now() - startedMs) / 1000).toFixed(1);
+  const upSeconds = ((performance.now() - startedMs) / 1000).toFixed(1);
   print(
     `Both nodes joined, ${upSeconds} s after there was nothing: each has a ` +
       "key of its own\nand a certificate for it.\n\n" +
       "Requests and 256 MiB through every path:\n\n",
   );
 
-  const fetch: Fetch = (protocol, node, ...what) =>
-    fetchBytes({ path, protocol, node, address }, ...what);
-  const figures = await measurePaths(tools, fetch);
+  const wayTo: WayTo = (protocol, node) => ({ path, protocol, node, address });
+  const figures = await measurePaths(tools, wayTo);
   print(`\n${figuresTable(figures)}\n\n`);
 
   print("Now the agent on beta loses its power. Dialing beta once more:\n");
   await stage.kill("agent beta");
-  const beta = fetch("grpc", "beta", "echo", REQUEST_BYTES);
+  const beta = fetchBytes(wayTo("grpc", "beta"), "echo", REQUEST_BYTES);
   print(`  refused: ${await refusalOf(beta)}\n`);
   print("alpha goes on:\n");
   const tookMs = await timed(
-    tools,
-    () => fetch("grpc", "alpha", "echo", REQUEST_BYTES),
+    () => fetchBytes(wayTo("grpc", "alpha"), "echo", REQUEST_BYTES),
   );
   print(`  ${REQUEST_BYTES} bytes in ${tookMs.toFixed(1)} ms\n`);
   print(PICTURE);
-  const seconds = (tools.now() - startedMs) / 1000;
+  const seconds = (performance.now() - startedMs) / 1000;
   print(`\nDone in ${seconds.toFixed(1)} s; nothing is left behind.\n`);
 }
 
@@ -133,26 +120,24 @@ async function startAgent(
 
 async function measurePaths(
   tools: StoryTools,
-  fetch: Fetch,
+  wayTo: WayTo,
 ): Promise<PathFigures[]> {
   const bulkBytes = BULK_BYTES / (NODES.length * PROTOCOLS.length);
   const progress = new Progress(tools);
   const figures: PathFigures[] = [];
   for (const [protocol, name] of PROTOCOLS) {
     for (const node of NODES) {
+      const way = wayTo(protocol, node);
       const requestsMs: number[] = [];
       for (let request = 0; request < REQUESTS; request++) {
-        requestsMs.push(
-          await timed(
-            tools,
-            () => fetch(protocol, node, "echo", REQUEST_BYTES),
-          ),
+        const tookMs = await timed(
+          () => fetchBytes(way, "echo", REQUEST_BYTES),
         );
+        requestsMs.push(tookMs);
       }
       const add = (count: number) => progress.add(count);
       const bulkMs = await timed(
-        tools,
-        () => fetch(protocol, node, "source", bulkBytes, add),
+        () => fetchBytes(way, "source", bulkBytes, add),
       );
       progress.rest(bulkMs);
       const path = `${name} → ${node}`;
@@ -164,6 +149,7 @@ async function measurePaths(
   return figures;
 }
 
+/** To the target behind a node. */
 interface Way {
   /** The server's unix socket. */
   readonly path: string;
@@ -173,7 +159,9 @@ interface Way {
   readonly address: string;
 }
 
-/** A connection for it alone, which ends as one should. */
+type WayTo = (protocol: FrontendProtocol, node: string) => Way;
+
+/** Reads bytes, over a connection for them alone, which ends as one should. */
 async function fetchBytes(
   { path, protocol, node, address }: Way,
   service: BenchService,
@@ -212,13 +200,10 @@ async function refusalOf(fetching: Promise<void>): Promise<string> {
   throw new Error("Cannot be: a node without its agent was reached");
 }
 
-async function timed(
-  tools: StoryTools,
-  what: () => Promise<void>,
-): Promise<number> {
-  const startedMs = tools.now();
+async function timed(what: () => Promise<void>): Promise<number> {
+  const startedMs = performance.now();
   await what();
-  return tools.now() - startedMs;
+  return performance.now() - startedMs;
 }
 
 /** The one bar over all paths; time between the paths does not count. */
@@ -231,7 +216,7 @@ class Progress {
   constructor(private readonly tools: StoryTools) {}
 
   add(bytes: number): void {
-    const nowMs = this.tools.now();
+    const nowMs = performance.now();
     this.#pathStartedMs ??= nowMs;
     this.#bytes += bytes;
     // Ten times a second is smooth, and costs the measurement nothing.

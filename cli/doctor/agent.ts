@@ -98,10 +98,9 @@ export async function examineAgent(
   }]);
   const way = subject?.way;
   if (way === undefined) return steps;
-  const running = await walk([
-    ...diskHops(way.runsIn),
-    ...runningHops(way.runsIn, reading),
-  ]);
+  const running = await walk(
+    way.runsIn === undefined ? [] : hopsOf(way.runsIn, reading),
+  );
   // Time for the agent's answer must not be taken from the walk.
   const walked = await Promise.all(way.addresses.map(async (address) => {
     const { credentials, serverName } = way;
@@ -125,30 +124,20 @@ export async function examineAgent(
   return [...steps, ...running, ...walked.flat()];
 }
 
-/** An agent that cannot write cannot renew its certificate. */
-function diskHops(root: string | undefined): readonly Hop[] {
-  return root === undefined
-    ? []
-    : [{ name: "disk", look: () => lookAtRoom(root) }];
-}
-
-/** The questions to the running agent, if it can be asked. */
-function runningHops(
-  root: string | undefined,
-  { values }: Reading,
-): readonly Hop[] {
-  if (root === undefined) return [];
+/** What an agent of this directory needs, and says, if it can be asked. */
+function hopsOf(root: string, { values }: Reading): readonly Hop[] {
   const address = handoverAddress({
     command: "agent",
     flag: values["handover-socket"],
     stateDirectory: root,
     port: { hostname: "", port: 0 },
   });
-  const agents = workersIn(root)
-    .map((worker) => runningAgentHop(root, worker));
-  return address === undefined
-    ? agents
-    : [...agents, agentDescriptorsHop(address)];
+  return [
+    // An agent that cannot write cannot renew its certificate.
+    { name: "disk", look: () => lookAtRoom(root) },
+    ...workersIn(root).map((worker) => runningAgentHop(root, worker)),
+    ...address === undefined ? [] : [agentDescriptorsHop(address)],
+  ];
 }
 
 async function subjectOf(

@@ -32,7 +32,8 @@ import {
   reportOf,
   reportText,
 } from "./report.ts";
-import { examineServer } from "./server.ts";
+import { serverHops } from "./server.ts";
+import { walk } from "../../admin/doctor/walk/path_walk.ts";
 import { mayBeDirectory } from "../../platform/files/kind_at.ts";
 
 const ABOUT = "Walks the path hop by hop and says the first thing that is " +
@@ -195,7 +196,7 @@ async function runServer(context: CommandContext): Promise<ExitCode> {
     const argv = withoutConfig(context.argv);
     const flags = { ...SERVER_FLAGS, ...OUTPUT };
     const reading = readFlags("doctor server", flags, { ...context, argv });
-    const steps = await examineServer(reading, context, problem.message);
+    const steps = await walk(serverHops(reading, context, problem.message));
     const report = reportOf("server", steps);
     return await printed(reading.values, context, () => report);
   } catch (error) {
@@ -243,7 +244,7 @@ async function serverReport(
   reading: FlagReading<typeof SERVER_FLAGS>,
   context: CommandContext,
 ): Promise<DoctorReport> {
-  return reportOf("server", await examineServer(reading, context));
+  return reportOf("server", await walk(serverHops(reading, context)));
 }
 
 async function agentReport(

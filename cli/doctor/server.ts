@@ -11,7 +11,6 @@ import {
   fine,
   type Hop,
   skipped,
-  walk,
   warned,
 } from "../../admin/doctor/walk/path_walk.ts";
 import { connectToHost } from "../../net/dial/connect_host.ts";
@@ -24,7 +23,6 @@ import {
 } from "../../platform/errors/error_code.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import type { PathStep } from "../../proto/admin/path_check.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 import {
@@ -80,20 +78,15 @@ interface Subject {
   readonly given: ReadonlySet<string>;
 }
 
-/** @param problem Why flags from the `--config` file cannot be used. */
-export async function examineServer(
+/**
+ * What else is looked at depends on flags that can be used.
+ *
+ * @param problem Why flags from the `--config` file cannot be used.
+ */
+export function* serverHops(
   reading: Reading,
   context: Context,
   problem?: string,
-): Promise<readonly PathStep[]> {
-  return await walk(allHops(reading, context, problem));
-}
-
-/** What else is looked at depends on flags that can be used. */
-function* allHops(
-  reading: Reading,
-  context: Context,
-  problem: string | undefined,
 ): Generator<Hop> {
   let subject: Subject | undefined;
   yield {

@@ -43,8 +43,23 @@ export function programInfo(
   };
 }
 
-/** Worst first. */
-export const SEVERITY_RANK = { error: 0, warning: 1, notice: 2 } as const;
+const SEVERITY_RANK = { error: 0, warning: 1, notice: 2 } as const;
+
+/** A program's own warnings, and those that every program has: worst first. */
+export function allWarnings(
+  own: Iterable<Warning>,
+  sources: Parameters<typeof sourceWarnings>[0],
+  events: RecentEvents,
+  others: Iterable<Warning> = [],
+): readonly Warning[] {
+  return [
+    ...own,
+    ...sourceWarnings(sources),
+    ...others,
+    ...shortageWarnings(events),
+    ...slipWarnings(),
+  ].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]);
+}
 
 type Certificate = CertificatesAnswer["certificates"][number];
 
@@ -117,7 +132,7 @@ export function* fileWarnings(notes: readonly string[]): Iterable<Warning> {
 const PROBLEM_LENGTH_MAX = 400;
 
 /** Sources of services that cannot be followed, or say what cannot be used. */
-export function* sourceWarnings(
+function* sourceWarnings(
   sources: Iterable<{
     readonly name: string;
     readonly isSynced: boolean;
@@ -146,7 +161,7 @@ export function* sourceWarnings(
 export const LATELY_MS = 600_000;
 
 /** Connections that were refused for want of descriptors, as the log says. */
-export function* shortageWarnings(events: RecentEvents): Iterable<Warning> {
+function* shortageWarnings(events: RecentEvents): Iterable<Warning> {
   for (
     const { event, since } of events.repeated("warning", Date.now() - LATELY_MS)
   ) {
@@ -156,7 +171,7 @@ export function* shortageWarnings(events: RecentEvents): Iterable<Warning> {
 }
 
 /** Slips of ours; each ended one thing. */
-export function* slipWarnings(): Iterable<Warning> {
+function* slipWarnings(): Iterable<Warning> {
   let count = 0;
   for (const [, times] of internalErrorCounts()) count += times;
   if (count === 0) return;

@@ -135,12 +135,14 @@ export class LiveTop {
   async #kill(id: string): Promise<void> {
     const path = `${ADMIN_PATHS.conduit}${encodeURIComponent(id)}`;
     const said = await this.#trying(async () => {
-      for (const client of await this.#having(path)) {
-        const { message } = await client
-          .post<ActionAnswer>(`${path}/${ADMIN_ACTIONS.kill}`);
-        return message || `ended ${id}`;
-      }
-      return `No connection ${id} any more`;
+      // Of several workers, the one that knows it.
+      const [client] = await answersOf(this.options.clients, async (one) => {
+        if (this.options.clients.length > 1) await one.get(path);
+        return one;
+      });
+      const { message } = await client!
+        .post<ActionAnswer>(`${path}/${ADMIN_ACTIONS.kill}`);
+      return message || `ended ${id}`;
     });
     if (this.#isOver) return;
     this.#state = { ...this.#state, said };
@@ -155,16 +157,6 @@ export class LiveTop {
       (client) => topFacts(client, this.#state, ROWS_ASKED),
     );
     return joinedFacts(all, this.#state.sort, ROWS_ASKED);
-  }
-
-  /** The workers that know it; if there is only one, that one. */
-  async #having(path: string) {
-    const { clients } = this.options;
-    if (clients.length === 1) return clients;
-    const found = await Promise.allSettled(
-      clients.map((client) => client.get(path)),
-    );
-    return clients.filter((_, at) => found[at]!.status === "fulfilled");
   }
 
   /** The text of an answer, or why there is none. */
