@@ -37,11 +37,12 @@ import {
 } from "../../platform/log/recent_events.ts";
 import { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import {
+  registerBuildInfo,
   registerLoopLag,
   registerProcessMetrics,
 } from "../../platform/metrics/process_metrics.ts";
-import { registerBuildInfo } from "../../platform/process/build_info.ts";
 import type { NamedTools } from "../../platform/program/tools.ts";
+import { VERSION } from "../../platform/process/version.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { AccessLog, type AccessLogOptions } from "../../policy/access_log.ts";
 import type { AuditLogOptions } from "../../policy/audit_log.ts";
@@ -176,7 +177,7 @@ export class Program implements NamedTools {
 export function processMetrics(kind: ProgramKind): MetricRegistry {
   const metrics = new MetricRegistry();
   registerProcessMetrics(metrics);
-  registerBuildInfo(metrics);
+  registerBuildInfo(metrics, VERSION);
   registerInternalErrors(metrics, `tunnel_${kind}`);
   return metrics;
 }

@@ -84,3 +84,19 @@ function countDescriptors(): number | undefined {
     return undefined; // No Linux, no permission, or no descriptor left.
   }
 }
+
+/** Adds `tunnel_build_info`, by which the versions of a fleet are counted. */
+export function registerBuildInfo(
+  registry: MetricRegistry,
+  version: string,
+): void {
+  const { deno, v8 } = Deno.version;
+  const { os, arch } = Deno.build;
+  registry.computedLabelled(
+    "gauge",
+    "tunnel_build_info",
+    "1, with the version of this program and of what it runs on.",
+    ["version", "deno", "v8", "os", "arch"],
+    () => [[[version, deno, v8, os, arch], 1]],
+  );
+}
