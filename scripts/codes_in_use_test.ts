@@ -14,7 +14,7 @@ import { productSources } from "./project_files.ts";
 const UNSEEN: ReadonlySet<string> = new Set([
   ...["AdminFailure", "AskError", "CallerLeft"],
   ...["ConnectionUnavailableError", "DerError", "GrpcError"],
-  ...["HpackError", "InvalidResource", "LateError", "LayoutError"],
+  ...["HpackError", "LateError", "LayoutError"],
   ...["MalformedError", "MessageError", "NoAnswerYetError"],
   ...["PlanError", "QueueError", "RefusedResource"],
   ...["SavedFileError", "ServiceMessageError", "SslError"],

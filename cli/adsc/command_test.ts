@@ -53,7 +53,7 @@ Deno.test("conditions that hold are exit code 0, others 1 with what was seen", a
   );
   assertEquals(good, { code: 0, out: "", err: "" });
   const bad = await adsc(
-    ...["proxy", server, "--print=nothing", "--timeout=50ms"],
+    ...["envoy", server, "--print=nothing", "--timeout=50ms"],
     ...["--expect", "endpoints default/echo:80=10.0.0.2:8080"],
   );
   assertEquals([bad.code, bad.out], [1, ""]);
@@ -122,7 +122,7 @@ Deno.test("changes are lines", async () => {
   const lines = changes.out.trimEnd().split("\n").map((line) =>
     JSON.parse(line)
   );
-  assertEquals(lines.filter(({ kind }) => kind === "cluster").length, 2);
+  assertEquals(lines.filter(({ kind }) => kind === "service").length, 2);
 });
 
 Deno.test("what cannot be used is exit code 2, in one line", async () => {

@@ -164,7 +164,10 @@ function nodeOf(
   return {
     id: values["node"] || `${own || hostname()}/adsc`,
     cluster: "",
-    metadata: values["metadata"],
+    metadata: {
+      ...form.kind === "proxy" ? { "tunnel.kind": "service" } : {},
+      ...values["metadata"],
+    },
     locality: { region: "", zone: values["zone"], subZone: "" },
     userAgentName: userAgentOf(form),
     userAgentVersion: VERSION,

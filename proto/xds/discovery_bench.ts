@@ -2,7 +2,6 @@ import type { ResponseBody } from "./discovery.ts";
 import { encodeBody, encodeHead } from "./response_encoder.ts";
 import { RequestDecoder } from "./request_decoder.ts";
 import { type Resource, TYPE_URLS } from "./resource.ts";
-import { problemOf } from "./validation.ts";
 import { encodeAny } from "./any.ts";
 import {
   ClusterLoadAssignment,
@@ -93,10 +92,6 @@ for (const mode of ["sotw", "delta"] as const) {
     },
   );
 }
-
-Deno.bench("validate an assignment of three endpoints", () => {
-  problemOf("endpoints", ASSIGNMENTS[0]!);
-});
 
 Deno.bench("encode an assignment of three endpoints", () => {
   encodeAny(ClusterLoadAssignment, ASSIGNMENTS[0]!);

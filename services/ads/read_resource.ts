@@ -12,29 +12,23 @@ import {
   type Any,
   type Cluster,
   Cluster_DiscoveryType,
-  type ClusterLoadAssignment,
   HttpConnectionManager,
   type Listener,
-  type RouteConfiguration,
-  TunnelService,
 } from "../../proto/xds/xds_messages.ts";
 import type { ResourceKind } from "../../proto/xds/resource.ts";
-import { RESOURCE_MESSAGES } from "../../proto/xds/validation.ts";
+import {
+  RESOURCE_MESSAGES,
+  type ResourceMessages,
+} from "../../proto/xds/resource_messages.ts";
 import { type Need, RefusedResource } from "./held_resources.ts";
 
 /** A resource, as what it is. */
-export type DecodedResource =
-  | { readonly kind: "cluster"; readonly message: Cluster }
-  | { readonly kind: "endpoints"; readonly message: ClusterLoadAssignment }
-  | { readonly kind: "listener"; readonly message: Listener }
-  | { readonly kind: "route"; readonly message: RouteConfiguration }
-  | { readonly kind: "service"; readonly message: TunnelService };
-
-/** Of the messages of each kind. */
-export const CODECS = {
-  ...RESOURCE_MESSAGES,
-  service: TunnelService,
-} as const;
+export type DecodedResource = {
+  readonly [Kind in ResourceKind]: {
+    readonly kind: Kind;
+    readonly message: ResourceMessages[Kind];
+  };
+}[ResourceKind];
 
 /** @throws {RefusedResource} When its bytes are no such message. */
 export function readResource(
@@ -42,7 +36,10 @@ export function readResource(
   { value }: Pick<ReceivedResource, "value">,
 ): DecodedResource {
   try {
-    return { kind, message: CODECS[kind].decode(value) } as DecodedResource;
+    return {
+      kind,
+      message: RESOURCE_MESSAGES[kind].decode(value),
+    } as DecodedResource;
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
     throw new RefusedResource(error.message);

@@ -39,7 +39,6 @@ export const GOLDEN_AUDIENCES: Readonly<Record<string, ClientGroup>> = {
   "envoy_connect.json": clientGroup("envoy", SEES_EVERYTHING, {
     connectProxy: CONNECT,
   }),
-  "proxy.json": clientGroup("proxy", SEES_EVERYTHING),
   "service.json": clientGroup("service", SEES_EVERYTHING),
 };
 

@@ -212,8 +212,9 @@ export interface Want {
 }
 
 export type SubscriberProfile =
-  /** All clusters and listeners, and what they need. */
+  /** All services. */
   | { readonly kind: "proxy" }
+  /** All clusters and listeners, and what they need. */
   | { readonly kind: "envoy" }
   /** Listeners by name, their routes, the clusters of those, and so on. */
   | { readonly kind: "grpc"; readonly names: readonly string[] }
@@ -224,6 +225,7 @@ export type SubscriberProfile =
 export function wantsOf(form: SubscriberProfile): readonly Want[] {
   switch (form.kind) {
     case "proxy":
+      return [{ kind: "service", isWildcard: true, names: [] }];
     case "envoy":
       return [
         { kind: "cluster", isWildcard: true, names: [] },

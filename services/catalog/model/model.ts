@@ -271,14 +271,6 @@ export function keyFrom(text: string): string {
   return text.includes("/") ? text : `${DEFAULT_NAMESPACE}/${text}`;
 }
 
-/** @returns `undefined` when this port is not served there. */
-export function endpointPort(
-  { ports }: Endpoint,
-  portName: string,
-): number | undefined {
-  return ports.find(({ name }) => name === portName)?.port;
-}
-
 /** What tells an endpoint from others of its service: address, ports, network. */
 export function endpointKeyOf(endpoint: Endpoint): string {
   const { address, ports } = endpoint;

@@ -240,7 +240,7 @@ export function socketAddress(
   };
 }
 
-export function weightOf(
+function weightOf(
   { weight }: Endpoint,
 ): LbEndpoint["loadBalancingWeight"] {
   return weight === DEFAULT_WEIGHT ? undefined : { value: weight };

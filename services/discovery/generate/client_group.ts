@@ -19,8 +19,7 @@ import type { DiscoveryNode } from "../../../proto/xds/discovery.ts";
 /** The kind of program; each has resources that only it understands. */
 export type Form = typeof FORMS[number];
 
-/** `proxy`: a node proxy of a version that does not know services yet. */
-export const FORMS = ["service", "proxy", "grpc", "envoy"] as const;
+export const FORMS = ["service", "grpc", "envoy"] as const;
 
 /** An HTTP CONNECT proxy on the client's own machine: an IP address, a port. */
 export interface ConnectProxy {
@@ -59,7 +58,7 @@ export interface ClientFacts {
  * A client's group. Its node's metadata decides: in a map `tunnel`, or with
  * names such as `tunnel.kind`,
  *
- * - `kind`: `service`, `proxy`, `grpc` or `envoy`; without it the user agent decides, and an
+ * - `kind`: `service`, `grpc` or `envoy`; without it the user agent decides, and an
  *   unknown user agent receives what Envoy receives.
  * - `http_11_proxy`: true for clients that know `Http11ProxyUpstreamTransport`
  *   (gRFC A86).
@@ -70,7 +69,7 @@ export function clientGroupOf(
 ): ClientGroup {
   const form = formOf(node);
   const { zone } = node.locality;
-  const asksForProxy = !isNodeProxy(form) &&
+  const asksForProxy = form !== "service" &&
     tunnelMetadata(node, "http_11_proxy") === true;
   return clientGroup(form, visible, {
     ...zone === "" ? {} : { zone },
@@ -103,7 +102,8 @@ export function variantFor(
   endpoints: readonly Endpoint[],
   { form, connectProxy, zone }: ClientGroup,
 ): Variant {
-  if (isNodeProxy(form)) return { form };
+  // It receives everything, and finds its zone and its route itself.
+  if (form === "service") return { form };
   const isProxyNamed = endpoints.some(({ via }) => via.kind === "agent");
   return {
     form,
@@ -118,7 +118,7 @@ export function variantFor(
 export function variantsOf(
   { form, connectProxy, zone }: ClientGroup,
 ): readonly Variant[] {
-  if (isNodeProxy(form)) return [{ form }];
+  if (form === "service") return [{ form }];
   const proxies = connectProxy === undefined
     ? [{}]
     : [{ connectProxy }, { connectProxy: SOME_PROXY }];
@@ -134,18 +134,12 @@ export function connectText({ host, port, more = 0 }: ConnectProxy): string {
   return more === 0 ? at : `${at}+${more}`;
 }
 
-/** It receives everything, and finds its zone and its route itself. */
-function isNodeProxy(form: Form): boolean {
-  return form === "service" || form === "proxy";
-}
-
 function formOf(node: DiscoveryNode): Form {
   const kind = FORMS.find((form) => form === tunnelMetadata(node, "kind"));
   if (kind !== undefined) return kind;
   // grpc-go: "gRPC Go", C-core: "gRPC C-core linux Python", grpc-js: "gRPC Node
   // Pure JS".
-  if (node.userAgentName.startsWith("gRPC")) return "grpc";
-  return node.userAgentName === "tunnel" ? "proxy" : "envoy";
+  return node.userAgentName.startsWith("gRPC") ? "grpc" : "envoy";
 }
 
 function tunnelMetadata({ metadata }: DiscoveryNode, name: string): unknown {

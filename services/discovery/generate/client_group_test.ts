@@ -33,10 +33,9 @@ Deno.test("metadata decides what a client is, then its user agent", () => {
     [{ userAgentName: "gRPC C-core linux Python" }, "grpc"],
     [{ userAgentName: "gRPC Node Pure JS" }, "grpc"],
     [{ userAgentName: "envoy" }, "envoy"],
-    [{ userAgentName: "tunnel" }, "proxy"],
     [{}, "envoy"],
     [{ metadata: { tunnel: { kind: "grpc" } } }, "grpc"],
-    [{ metadata: { "tunnel.kind": "proxy" } }, "proxy"],
+    [{ metadata: { "tunnel.kind": "service" } }, "service"],
     [
       { userAgentName: "gRPC Go", metadata: { tunnel: { kind: "envoy" } } },
       "envoy",
@@ -45,7 +44,7 @@ Deno.test("metadata decides what a client is, then its user agent", () => {
       { userAgentName: "gRPC Go", metadata: { tunnel: { kind: "other" } } },
       "grpc",
     ],
-    [{ metadata: { tunnel: "proxy" } }, "envoy"],
+    [{ metadata: { tunnel: "service" } }, "envoy"],
     [{ metadata: { tunnel: null } }, "envoy"],
   ];
   for (const [fields, form] of cases) {
@@ -62,7 +61,10 @@ Deno.test("only a client that asks for a CONNECT proxy receives it, and no proxy
   assertEquals(of({ tunnel: { http_11_proxy: true } }), CONNECT);
   assertEquals(of({ "tunnel.http_11_proxy": true }, "gRPC Go"), CONNECT);
   assertEquals(of({ tunnel: { http_11_proxy: "true" } }), undefined);
-  assertEquals(of({ tunnel: { http_11_proxy: true } }, "tunnel"), undefined);
+  assertEquals(
+    of({ tunnel: { http_11_proxy: true, kind: "service" } }),
+    undefined,
+  );
   const asks = node({ metadata: { tunnel: { http_11_proxy: true } } });
   const none = clientGroupOf(asks, { visible: SEES_EVERYTHING });
   assertEquals(none.connectProxy, undefined);
@@ -114,8 +116,8 @@ Deno.test("what makes no difference to a service does not count", () => {
   assertEquals(of(grpc, direct), of(elsewhere, direct));
   assertNotEquals(of(grpc, behind), of(elsewhere, behind));
   assertNotEquals(of(grpc, direct), of(without, direct));
-  const proxy = clientGroup("proxy", SEES_EVERYTHING, all);
-  assertEquals(variantFor(near, [behind], proxy), { form: "proxy" });
+  const proxy = clientGroup("service", SEES_EVERYTHING, all);
+  assertEquals(variantFor(near, [behind], proxy), { form: "service" });
 });
 
 Deno.test("whatever makes a difference for a group is among what may", () => {

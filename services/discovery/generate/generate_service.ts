@@ -19,7 +19,8 @@ import {
   type Service,
   type ServicePort,
 } from "../../catalog/model/model.ts";
-import { type Assigned, assignmentOf, noEndpoints } from "./assignments.ts";
+import { messageOf } from "../../catalog/service_message.ts";
+import { assignmentOf, noEndpoints } from "./assignments.ts";
 import { type Form, FORMS, type Variant } from "./client_group.ts";
 import { clusterOf, plainCluster } from "./clusters.ts";
 import {
@@ -27,17 +28,13 @@ import {
   grpcListener,
   grpcNames,
   listenPlace,
-  proxyListener,
 } from "./listeners.ts";
-import { proxyAssignment, proxyCluster } from "./older_proxies.ts";
 import {
   type Claim,
   type Generate,
-  InvalidResource,
   namesakesOf,
   resourceOf,
   type ServiceInput,
-  serviceResource,
   type ServiceResources,
 } from "./service_resources.ts";
 import { clustersOfRoutes, routesOf, targetsOfRoutes } from "./routes.ts";
@@ -59,7 +56,7 @@ export function generateService(
 ): ServiceResources {
   const service = keyOf(input.service);
   if (variant.form === "service") {
-    const resource = serviceResource(input);
+    const resource = resourceOf("service", messageOf(input));
     const claim = { service, resource, rank: OWN, order: 0 };
     return { claims: [claim], unserved: [] };
   }
@@ -74,16 +71,9 @@ export function generateService(
       }
       if (omitted !== undefined) reasons.push(omitted);
     } catch (error) {
-      if (!(error instanceof InvalidResource)) {
-        reportInternalError("catalog", error);
-        reasons.push(`${portText(port)}: not served: ${INTERNAL_ERROR}`);
-        continue;
-      }
-      // One resource that a client refuses would hold up all others.
-      reasons.push(
-        `${portText(port)}: not served, since clients would refuse it: ` +
-          `${error.message}; report this, it is a defect`,
-      );
+      // One that cannot be made holds up no other.
+      reportInternalError("catalog", error);
+      reasons.push(`${portText(port)}: not served: ${INTERNAL_ERROR}`);
     }
   }
   return { claims, unserved: reasons.map((reason) => ({ service, reason })) };
@@ -92,7 +82,6 @@ export function generateService(
 /** A claim of a port; which service has it, and its place, is the service's. */
 type PortClaim = Omit<Claim, "service" | "order">;
 
-/** @throws {InvalidResource} */
 function claimsOfPort(
   input: ServiceInput,
   port: ServicePort,
@@ -100,18 +89,12 @@ function claimsOfPort(
 ): { readonly made: readonly PortClaim[]; readonly omitted?: string } {
   const { service } = input;
   const { form } = variant;
-  const isProxy = form === "proxy";
-  const cluster = isProxy
-    ? proxyCluster(service, port)
-    : clusterOf(service, port, variant);
-  const { assignment, omitted }: Assigned = isProxy
-    ? { assignment: proxyAssignment(input, port) }
-    : assignmentOf(input, port, variant);
-  const hasRoutes = form === "grpc" ||
-    (form === "envoy" && appProtocolOf(port) !== undefined);
+  const cluster = clusterOf(service, port, variant);
+  const { assignment, omitted } = assignmentOf(input, port, variant);
+  const hasRoutes = form === "grpc" || appProtocolOf(port) !== undefined;
   const made = [
-    { resource: resourceOf("cluster", cluster, form), rank: OWN },
-    { resource: resourceOf("endpoints", assignment, form), rank: OWN },
+    { resource: resourceOf("cluster", cluster), rank: OWN },
+    { resource: resourceOf("endpoints", assignment), rank: OWN },
     ...listenersOf(service, port, form),
     ...hasRoutes ? routeClaims(service, port, variant) : [],
   ];
@@ -129,18 +112,12 @@ function listenersOf(
     const listeners = namesakesOf(
       names.map(({ name }) => name),
       grpcListener(service, port),
-      form,
     );
     return names.map(({ name, rank }, index) => ({
       resource: listeners[index]!,
       rank: rank + least,
       whenLost: `${portText(port)}: xds:///${name} is the name of`,
     }));
-  }
-  if (form !== "envoy") {
-    // A node proxy finds addresses itself, and reports those that it cannot have.
-    const listener = proxyListener(service, port);
-    return [{ resource: resourceOf("listener", listener, form), rank: OWN }];
   }
   const place = listenPlace(port);
   // Ports with HTTP requests have routes, which lead to clusters.
@@ -151,7 +128,6 @@ function listenersOf(
     resource: resourceOf(
       "listener",
       envoyListener(service, port),
-      form,
       clusters,
     ),
     // A port with a configured address gets it before ports without one.
@@ -167,19 +143,18 @@ function routeClaims(
   port: ServicePort,
   variant: Variant,
 ): readonly PortClaim[] {
-  const { form } = variant;
   const clusters = clustersOfRoutes(service, port);
   const routes = routesOf(service, port, variant);
   return [
-    { resource: resourceOf("route", routes, form, clusters), rank: OWN },
+    { resource: resourceOf("route", routes, clusters), rank: OWN },
     ...targetsOfRoutes(service, port).flatMap((name) => [{
-      resource: resourceOf("cluster", plainCluster(name), form),
+      resource: resourceOf("cluster", plainCluster(name)),
       rank: STAND_IN,
       whenHeld: `${portText(port)}: its routes lead to ${name}, and there ` +
         "is no such TCP port that this client may see; add it, or mend the " +
         "routes",
     }, {
-      resource: resourceOf("endpoints", noEndpoints(name), form),
+      resource: resourceOf("endpoints", noEndpoints(name)),
       rank: STAND_IN,
     }]),
   ];

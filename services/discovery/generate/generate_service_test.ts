@@ -4,11 +4,12 @@
  * each client gets of one of everything is text in `tests/golden/discovery/`.
  */
 
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import {
   endpointOf,
   serviceOf,
 } from "../../../tests/support/watch/scripted_source.ts";
+import { assertTaken } from "../../../tests/support/xds/rules/validation.ts";
 import { resourceJson } from "../../../tests/support/xds/resource_json.ts";
 import type {
   Endpoint,
@@ -29,6 +30,7 @@ function made(
   ...endpoints: readonly Endpoint[]
 ) {
   const { claims, unserved } = generateService({ service, endpoints }, variant);
+  for (const { resource } of claims) assertTaken(resource);
   const all = (kind: ResourceKind) =>
     claims.filter(({ resource }) => resource.kind === kind)
       .map(({ resource }) => resourceJson(resource.any));
@@ -211,9 +213,6 @@ Deno.test("a listener of Envoy's that moves is another one", () => {
     name({ listen: { host: "::1", port: 8080 }, protocol: "udp" }),
     "default/a:80/udp@[::1]:8080",
   );
-  // A node proxy knows by itself how to move.
-  const { one } = made({ form: "proxy" }, withPort({ listen }));
-  assertEquals(one("listener").name, "default/a:80");
 });
 
 Deno.test("Envoy speaks of a port what its endpoints speak", () => {
@@ -334,19 +333,4 @@ Deno.test("Envoy checks the health that a service wants checked, where it can", 
   const cluster = made(ENVOY, withPort({}, { policy: { health: elsewhere } }))
     .one("cluster");
   assertEquals(cluster.healthChecks, undefined);
-});
-
-Deno.test("what clients would refuse is not sent, and holds up nothing else", () => {
-  // No catalog lets it through, so it takes a mistake of ours to get here.
-  const bad = { name: "bad", port: 70_000, protocol: "tcp" } as const;
-  const good = { name: "good", port: 80, protocol: "tcp" } as const;
-  const service = serviceOf("a", 80, { ports: [bad, good] });
-  const { names, reasons } = made(ENVOY, service, ENDPOINT);
-  assertEquals(names, [
-    ...["cluster default/a:80", "endpoints default/a:80"],
-    "listener default/a:80",
-  ]);
-  assertEquals(reasons.length, 1);
-  assertStringIncludes(reasons[0]!, "port 70000: not served");
-  assertStringIncludes(reasons[0]!, "port_value");
 });

@@ -10,7 +10,7 @@ function routesTo(name: string, cluster: string): Resource {
   const virtualHosts = ["a", "b"].map((host) => ({
     ...{ name: host, domains: [host], routes },
   }));
-  return resourceOf("route", { name, virtualHosts }, "grpc", [cluster]);
+  return resourceOf("route", { name, virtualHosts }, [cluster]);
 }
 
 function mapOf(...routes: readonly Resource[]) {

@@ -64,18 +64,11 @@ export function grpcListener(service: Service, port: ServicePort): Listener {
 
 /** The address at which a program on a machine with Envoy finds a port. */
 export function envoyListener(service: Service, port: ServicePort): Listener {
-  const name = envoyListenerName(service, port);
+  if (port.protocol === "udp") return udpListener(service, port);
   const application = appProtocolOf(port);
   return application === undefined
-    ? { ...proxyListener(service, port), name }
-    : { ...httpListener(service, port, application), name };
-}
-
-/** A node proxy decides itself how it serves a port: the listener permits it. */
-export function proxyListener(service: Service, port: ServicePort): Listener {
-  return port.protocol === "udp"
-    ? udpListener(service, port)
-    : tcpListener(service, port);
+    ? tcpListener(service, port)
+    : httpListener(service, port, application);
 }
 
 /** `tcp 127.0.0.1:80`: no two listeners can have the same. */
@@ -114,7 +107,7 @@ function tcpListener(service: Service, port: ServicePort): Listener {
     },
     hashPolicy: isSticky ? [{ sourceIp: {} }] : undefined,
   });
-  return filterListener(port, name, "tcp_proxy", proxy);
+  return filterListener(service, port, "tcp_proxy", proxy);
 }
 
 function httpListener(
@@ -133,7 +126,7 @@ function httpListener(
       ? [{ upgradeType: "websocket" }]
       : undefined,
   });
-  return filterListener(port, name, "http_connection_manager", manager);
+  return filterListener(service, port, "http_connection_manager", manager);
 }
 
 /** The least that gRPC and Envoy take. */
@@ -152,13 +145,17 @@ function httpManager(name: string): HttpConnectionManager {
 const PLAIN_ROUTER = once(() => pack(Router, {}));
 
 function filterListener(
+  service: Service,
   port: ServicePort,
-  name: string,
   filter: string,
   typedConfig: Any,
 ): Listener {
   const filters = [{ name: `envoy.filters.network.${filter}`, typedConfig }];
-  return { name, address: listenAddress(port), filterChains: [{ filters }] };
+  return {
+    name: envoyListenerName(service, port),
+    address: listenAddress(port),
+    filterChains: [{ filters }],
+  };
 }
 
 function udpListener(service: Service, port: ServicePort): Listener {
@@ -170,7 +167,7 @@ function udpListener(service: Service, port: ServicePort): Listener {
     typedConfig: pack(UdpRoute, { cluster: name }),
   };
   return {
-    name,
+    name: envoyListenerName(service, port),
     address: listenAddress(port),
     udpListenerConfig: { downstreamSocketConfig: socketConfig },
     listenerFilters: [{

@@ -258,5 +258,5 @@ function announcing(
     })),
   };
   const clusters = [...before.clusters ?? [], ...more];
-  return resourceOf("route", announced, "grpc", clusters);
+  return resourceOf("route", announced, clusters);
 }

@@ -1,35 +1,24 @@
 /**
  * The resources of one service for one group of clients, as claims; and messages as
- * resources: validated, encoded, and with a version made of their content and of
- * nothing else.
+ * resources: encoded, and with a version made of their content and of nothing else.
  *
  * @module
  */
 
 import { createHash } from "node:crypto";
-import { isIpAddress } from "../../../proto/peer/ip_address.ts";
 import { encodeAny, encodeNamesakes } from "../../../proto/xds/any.ts";
 import type { MessageKind } from "../../../proto/xds/message_kind.ts";
 import {
   ApiVersion,
   type ConfigSource,
-  TunnelService,
 } from "../../../proto/xds/xds_messages.ts";
 import type { Resource, ResourceKind } from "../../../proto/xds/resource.ts";
 import {
-  type Clients,
-  problemOf,
   RESOURCE_MESSAGES,
   type ResourceMessages,
-  type XdsKind,
-} from "../../../proto/xds/validation.ts";
-import {
-  type Endpoint,
-  keyOf,
-  type Service,
-} from "../../catalog/model/model.ts";
-import { messageOf } from "../../catalog/service_message.ts";
-import type { Form, Variant } from "./client_group.ts";
+} from "../../../proto/xds/resource_messages.ts";
+import type { Endpoint, Service } from "../../catalog/model/model.ts";
+import type { Variant } from "./client_group.ts";
 
 /** "The stream that this resource came by": gRPC refuses other sources. */
 export const ADS: ConfigSource = {
@@ -40,65 +29,33 @@ export const ADS: ConfigSource = {
 /** 128 bits, as hexadecimal digits. */
 const VERSION_LENGTH = 32;
 
-const OTHERS: Clients = { isAddress: isIpAddress };
-
-/** A message that clients would refuse, and why: a defect of ours. */
-export class InvalidResource extends Error {
-  override readonly name = "InvalidResource";
-}
-
 /**
  * Makes a resource.
  *
  * @param clusters Those that it leads to.
- * @throws {InvalidResource}
  */
-export function resourceOf<Kind extends XdsKind>(
+export function resourceOf<Kind extends ResourceKind>(
   kind: Kind,
   message: ResourceMessages[Kind],
-  form: Form,
   clusters?: readonly string[],
 ): Resource {
-  assertTaken(kind, message, form);
   const codec: MessageKind<ResourceMessages[Kind]> = RESOURCE_MESSAGES[kind];
   return resource(kind, nameOf(message), encodeAny(codec, message), clusters);
 }
 
 /**
- * Makes listeners that differ in their name alone: validated once, and encoded
- * once but for the name.
+ * Makes listeners that differ in their name alone: encoded once but for the name.
  *
  * @param names None of them is empty.
  * @param message Without a name.
  * @returns In the order of `names`.
- * @throws {InvalidResource}
  */
 export function namesakesOf(
   names: readonly string[],
   message: Omit<ResourceMessages["listener"], "name">,
-  form: Form,
 ): readonly Resource[] {
-  const [name] = names;
-  if (name === undefined) return [];
-  assertTaken("listener", { ...message, name }, form);
   return encodeNamesakes(RESOURCE_MESSAGES.listener, names, message)
     .map((any, index) => resource("listener", names[index]!, any));
-}
-
-/** A service for node proxies of ours; no rule of other clients counts. */
-export function serviceResource(input: ServiceInput): Resource {
-  const any = encodeAny(TunnelService, messageOf(input));
-  return resource("service", keyOf(input.service), any);
-}
-
-/** @throws {InvalidResource} */
-function assertTaken<Kind extends XdsKind>(
-  kind: Kind,
-  message: ResourceMessages[Kind],
-  form: Form,
-): void {
-  const problem = problemOf(kind, message, form === "proxy" ? {} : OTHERS);
-  if (problem !== undefined) throw new InvalidResource(problem);
 }
 
 function resource(
@@ -116,7 +73,7 @@ function resource(
   );
 }
 
-function nameOf(message: ResourceMessages[XdsKind]): string {
+function nameOf(message: ResourceMessages[ResourceKind]): string {
   const { name, clusterName } = message as
     & ResourceMessages["cluster"]
     & ResourceMessages["endpoints"];

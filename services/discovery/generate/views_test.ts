@@ -20,7 +20,7 @@ import { IDLE_UPDATES_MAX, Views } from "./views.ts";
 
 const GRPC = clientGroup("grpc", SEES_EVERYTHING);
 const ENVOY = clientGroup("envoy", SEES_EVERYTHING);
-const PROXY = clientGroup("proxy", SEES_EVERYTHING);
+const PROXY = clientGroup("service", SEES_EVERYTHING);
 
 /** A catalog to be changed, as a mux would: what stays is shared. */
 class Book {
@@ -227,7 +227,7 @@ Deno.test("of two that want one place the one with a configured address has it, 
   assertEquals(listeners(), ["default/a:8080", "default/u:8080/udp"]);
   // gRPC clients listen nowhere, and proxies find places by themselves.
   assertEquals(unservedNow(views, GRPC), []);
-  assertEquals(viewNow(views, PROXY).resources.listener.size, 3);
+  assertEquals(viewNow(views, PROXY).resources.service.size, 3);
 });
 
 Deno.test("what is announced gets no place and no name that somebody configured has", () => {

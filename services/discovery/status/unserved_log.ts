@@ -75,7 +75,6 @@ export class UnservedLog {
 
 const CLIENTS = {
   service: "node proxies",
-  proxy: "older node proxies",
   grpc: "gRPC clients",
   envoy: "Envoy",
 } as const;

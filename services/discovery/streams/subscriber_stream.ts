@@ -284,7 +284,6 @@ export class SubscriberStream implements ServerCallEvents {
     const { userAgentName } = this.#subscriber!.xdsNode;
     this.state.profile = {
       removalPatienceMs: group.form === "grpc" ? REMOVAL_PATIENCE_MS : 0,
-      keepsEndpoints: group.form === "proxy",
       retriesNacked: true,
       ...userAgentName.startsWith(GRPC_GO) ? { interimRoutesOf } : {},
     };

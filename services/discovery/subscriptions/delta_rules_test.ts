@@ -133,12 +133,3 @@ ask cluster -a
 status cluster isWildcard=false
 `,
 );
-
-transcripts(
-  `
-# delta world: Delta: a client that keeps its endpoints is sent those that differ
-ask endpoints a b old has=a=1,b=0,old=1 -> endpoints b=1 -old
-`,
-  {},
-  { "keepsEndpoints": true },
-);

@@ -37,12 +37,16 @@ export class DeltaSubscription extends KindSubscription {
   #initial: ReadonlyMap<string, string> | undefined;
   #isKnown = false;
   readonly #knowsWildcard: boolean;
-  /** Whether the versions that it says it has are correct. */
+  /**
+   * Whether the versions that it says it has are correct. Envoy may name those of
+   * endpoints that it has dropped, or that a cluster still waits for
+   * (envoy#22418), and is sent them again.
+   */
   readonly #isTrusted: boolean;
 
   constructor(kind: ResourceKind, profile: ClientProfile) {
     super(kind, "delta", profile);
-    this.#isTrusted = kind !== "endpoints" || profile.keepsEndpoints;
+    this.#isTrusted = kind !== "endpoints";
     this.#knowsWildcard = isWholeState(kind);
   }
 

@@ -62,12 +62,6 @@ export interface ClientProfile {
    * `REMOVAL_PATIENCE_MS`.
    */
   readonly removalPatienceMs: number;
-  /**
-   * Whether the client has the endpoints whose versions it names on a new stream
-   * (Delta). Envoy may name versions of endpoints that it has dropped, or that a
-   * cluster still waits for (envoy#22418), and is sent them again.
-   */
-  readonly keepsEndpoints: boolean;
   /** Whether refused content is retried, at ever longer intervals. */
   readonly retriesNacked: boolean;
   /**
@@ -80,7 +74,6 @@ export interface ClientProfile {
 /** The choices that the protocol suggests. */
 export const PLAIN_PROFILE: ClientProfile = Object.freeze({
   removalPatienceMs: 0,
-  keepsEndpoints: false,
   retriesNacked: false,
 });
 

@@ -63,9 +63,6 @@ export interface DiscoveryStatus extends Partial<CopyStatus> {
   readonly kinds: Readonly<Partial<Record<ResourceKind, AdsKindStatus>>>;
 }
 
-/** How an older discovery server recognizes a node proxy. */
-const PROXY_USER_AGENT = "tunnel";
-
 /**
  * The id of a node proxy for a discovery server.
  *
@@ -78,7 +75,7 @@ export function proxyNode(id: string, zone: string): DiscoveryNode {
     cluster: "",
     metadata: { tunnel: { kind: "service" } },
     locality: { region: "", zone, subZone: "" },
-    userAgentName: PROXY_USER_AGENT,
+    userAgentName: "tunnel",
     userAgentVersion: VERSION,
     clientFeatures: [],
   };

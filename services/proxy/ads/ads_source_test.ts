@@ -4,7 +4,8 @@ import {
   type Service,
   type ServiceEndpoints,
 } from "../../catalog/model/model.ts";
-import { serviceResource } from "../../discovery/generate/service_resources.ts";
+import { messageOf } from "../../catalog/service_message.ts";
+import { resourceOf } from "../../discovery/generate/service_resources.ts";
 import { plainUpstream } from "../../../net/channel/server_upstream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
@@ -84,12 +85,15 @@ function resourcesOf(
 ): readonly Resource[] {
   return services.map((service) => {
     const list = lists.find((each) => each.service === keyOf(service));
-    return serviceResource({ service, endpoints: list?.endpoints ?? [] });
+    return resourceOf(
+      "service",
+      messageOf({ service, endpoints: list?.endpoints ?? [] }),
+    );
   });
 }
 
 /** What no generator of ours makes. */
-function resourceOf(message: TunnelService & { name: string }): Resource {
+function written(message: TunnelService & { name: string }): Resource {
   const any = encodeAny(TunnelService, message);
   return { kind: "service", name: message.name, version: "1", any };
 }
@@ -142,8 +146,8 @@ Deno.test("what cannot be used is refused by name, and the rest is taken", async
   const port = { ...WEB.ports[0]!, port: 70_000 };
   const typed = encodeAny(Listener, { name: "typed" });
   const bad: readonly Resource[] = [
-    resourceOf({ ...WEB, name: "default/bad", ports: [port] }),
-    { ...resourceOf({ name: "shop/db" }), name: "shop/db2" },
+    written({ ...WEB, name: "default/bad", ports: [port] }),
+    { ...written({ name: "shop/db" }), name: "shop/db2" },
     { kind: "service", name: "typed", version: "1", any: typed },
   ];
   const { errorDetail } = await tell(call, "1", [...good, ...bad]);

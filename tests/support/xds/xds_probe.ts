@@ -31,7 +31,7 @@ import {
   DiscoveryResponseMessage,
 } from "../../../proto/xds/xds_messages.ts";
 import { ADS_PATHS } from "../../../services/ads/ads_connection.ts";
-import { CODECS } from "../../../services/ads/read_resource.ts";
+import { RESOURCE_MESSAGES } from "../../../proto/xds/resource_messages.ts";
 import { type ResourceKind, TYPE_URLS } from "../../../proto/xds/resource.ts";
 import { certificates } from "../certificates/certificates.ts";
 import { whenLate } from "../watch/patience.ts";
@@ -281,7 +281,7 @@ export function namesIn(
 ): readonly string[] {
   return resources.map((any) => {
     const { value = new Uint8Array(0) } = any;
-    const message = CODECS[kind].decode(value);
+    const message = RESOURCE_MESSAGES[kind].decode(value);
     return "clusterName" in message
       ? String(message.clusterName)
       : String((message as { readonly name?: string }).name);

@@ -1,15 +1,14 @@
 /**
  * The published rules (protoc-gen-validate) for one value, as functions.
  *
- * Layer: xDS. Only the rules that our texts have; any other one is an error, not
+ * Only the rules that our texts have; any other one is an error, not
  * a rule less.
  *
  * @module
  */
 
 import type protobuf from "protobufjs/light.js";
-import { msOf } from "./any.ts";
-import type { Duration } from "./xds_messages.ts";
+import type { Duration } from "../../../../proto/xds/xds_messages.ts";
 
 /** The fault of a value, such as `is empty`. */
 export type Check = (value: unknown) => string | undefined;
@@ -133,5 +132,6 @@ function plainNumber(value: unknown): number {
 }
 
 function secondsOf(value: unknown): number {
-  return msOf(value as Duration) / 1000;
+  const { seconds = 0, nanos = 0 } = value as Duration;
+  return seconds + nanos / 1e9;
 }

@@ -1,8 +1,8 @@
 /**
- * Whether clients would take a resource: an invalid resource is never sent,
- * because one bad resource makes clients refuse a whole response.
+ * Whether clients would take a resource: what is made of a catalog is looked at
+ * by this in tests, because no client may refuse it.
  *
- * Layer: xDS. The published rules of single fields are `published_rules.ts`'
+ * The published rules of single fields are `published_rules.ts`'
  * business. Here are those between fields, as Envoy 1.40, grpc-go 1.85, C-core
  * 1.85 and grpc-js-xds 1.14 have them, all at once: a resource that one kind of
  * client would refuse is not made for another kind either.
@@ -10,8 +10,14 @@
  * @module
  */
 
-import { unpack } from "./any.ts";
-import type { MessageKind } from "./message_kind.ts";
+import { decodeAny, unpack } from "../../../../proto/xds/any.ts";
+import type { MessageKind } from "../../../../proto/xds/message_kind.ts";
+import { isIpAddress } from "../../../../proto/peer/ip_address.ts";
+import type { Resource, ResourceKind } from "../../../../proto/xds/resource.ts";
+import {
+  RESOURCE_MESSAGES,
+  type ResourceMessages,
+} from "../../../../proto/xds/resource_messages.ts";
 import {
   Cluster,
   Cluster_DiscoveryType,
@@ -27,40 +33,12 @@ import {
   TcpProxy,
   type TypedExtensionConfig,
   UdpProxyConfig,
-} from "./xds_messages.ts";
+} from "../../../../proto/xds/xds_messages.ts";
 import { assignmentProblems } from "./assignment_rules.ts";
 import { brokenRule } from "./published_rules.ts";
 
-/** The message of each kind of xDS. */
-export interface ResourceMessages {
-  readonly cluster: Cluster;
-  readonly endpoints: ClusterLoadAssignment;
-  readonly listener: Listener;
-  readonly route: RouteConfiguration;
-}
-
 /** Kinds that other makes of clients know. */
-export type XdsKind = keyof ResourceMessages;
-
-/** Their codecs. */
-export const RESOURCE_MESSAGES: {
-  readonly [Kind in XdsKind]: MessageKind<ResourceMessages[Kind]>;
-} = {
-  cluster: Cluster,
-  endpoints: ClusterLoadAssignment,
-  listener: Listener,
-  route: RouteConfiguration,
-};
-
-/** The clients that will get a resource. */
-export interface Clients {
-  /**
-   * Whether a text is an IP address. Given for clients of others, which know
-   * nothing else, and each only once; our own proxies also take host names, and
-   * one address behind several agents.
-   */
-  isAddress?(text: string): boolean;
-}
+export type XdsKind = Exclude<ResourceKind, "service">;
 
 /**
  * The fault of a resource, in one sentence that names it and a field.
@@ -70,15 +48,27 @@ export interface Clients {
 export function problemOf<Kind extends XdsKind>(
   kind: Kind,
   message: ResourceMessages[Kind],
-  clients: Clients = {},
 ): string | undefined {
   const { typeUrl } = RESOURCE_MESSAGES[kind];
   const type = typeUrl.slice(typeUrl.lastIndexOf("/") + 1);
   const problem = brokenRule(type, message) ??
-    RULES[kind](message, clients).next().value;
+    RULES[kind](message).next().value;
   if (problem === undefined) return undefined;
   const name = JSON.stringify(nameOf(message));
   return `${type.slice(type.lastIndexOf(".") + 1)} ${name}: ${problem}`;
+}
+
+/** @throws {Error} When a client would refuse it. */
+export function assertTaken({ kind, name, any }: Resource): void {
+  if (kind === "service") return;
+  const message = decodeAny<ResourceMessages[XdsKind]>(
+    RESOURCE_MESSAGES[kind] as MessageKind<ResourceMessages[XdsKind]>,
+    any,
+  );
+  const problem = message && problemOf(kind, message);
+  if (message === undefined || problem !== undefined) {
+    throw new Error(`Clients refuse ${kind} ${name}: ${problem}`);
+  }
 }
 
 function nameOf(message: ResourceMessages[XdsKind]): string {
@@ -88,7 +78,6 @@ function nameOf(message: ResourceMessages[XdsKind]): string {
 
 type Rules<Kind extends XdsKind> = (
   message: ResourceMessages[Kind],
-  clients: Clients,
 ) => Iterator<string, undefined>;
 
 const RULES: { readonly [Kind in XdsKind]: Rules<Kind> } = {
@@ -138,7 +127,6 @@ function* sourceProblems(
 
 function* listenerProblems(
   listener: Listener,
-  { isAddress }: Clients,
 ): Generator<string, undefined> {
   if ((listener.name ?? "") === "") yield "name is empty";
   if (listener.apiListener !== undefined) {
@@ -149,7 +137,7 @@ function* listenerProblems(
     yield "address has to be set unless api_listener is";
   }
   const { address = "", portValue = 0, protocol } = socket ?? {};
-  const isHere = isAddress?.(address) ?? true;
+  const isHere = isIpAddress(address);
   if (!isHere) yield `address is ${JSON.stringify(address)}, which is no IP`;
   if (portValue === 0) yield "address.socket_address.port_value is 0";
   if (protocol === SocketAddress_Protocol.UDP) {

@@ -1,7 +1,7 @@
 /**
  * What clients demand of a cluster's endpoints, beyond the rules of its fields.
  *
- * Layer: xDS. Part of `validation.ts`.
+ * Part of `validation.ts`.
  *
  * @module
  */
@@ -10,8 +10,8 @@ import type {
   ClusterLoadAssignment,
   LbEndpoint,
   LocalityLbEndpoints,
-} from "./xds_messages.ts";
-import type { Clients } from "./validation.ts";
+} from "../../../../proto/xds/xds_messages.ts";
+import { isIpAddress } from "../../../../proto/peer/ip_address.ts";
 
 /** Weights together, of endpoints in a locality and of localities. */
 const WEIGHTS_MAX = 0xffff_ffff;
@@ -19,11 +19,10 @@ const WEIGHTS_MAX = 0xffff_ffff;
 /** Problems of an assignment, in the order of its fields. */
 export function* assignmentProblems(
   { endpoints = [] }: ClusterLoadAssignment,
-  clients: Clients,
 ): Generator<string, undefined> {
   const weights = new Map<number, number>();
   const localities = new Set<string>();
-  const sockets = new Sockets();
+  const sockets = new Set<string>();
   for (const [index, group] of endpoints.entries()) {
     const path = `endpoints[${index}]`;
     const { locality, loadBalancingWeight, priority = 0 } = group;
@@ -41,7 +40,7 @@ export function* assignmentProblems(
     const key = JSON.stringify([priority, region, zone, subZone]);
     if (localities.has(key)) yield `${path}.locality is there already`;
     localities.add(key);
-    yield* groupProblems(group, path, sockets, clients);
+    yield* groupProblems(group, path, sockets);
   }
   const highest = Math.max(-1, ...weights.keys());
   for (let priority = 0; priority < highest; priority++) {
@@ -54,14 +53,13 @@ export function* assignmentProblems(
 function* groupProblems(
   { lbEndpoints = [] }: LocalityLbEndpoints,
   path: string,
-  sockets: Sockets,
-  clients: Clients,
+  sockets: Set<string>,
 ): Generator<string, undefined> {
   let weights = 0;
   for (let index = 0; index < lbEndpoints.length; index++) {
     const one = lbEndpoints[index]!;
     weights += one.loadBalancingWeight?.value ?? 1;
-    const problem = endpointProblem(one, sockets, clients);
+    const problem = endpointProblem(one, sockets);
     if (problem !== undefined) {
       yield `${path}.lb_endpoints[${index}].endpoint.address ${problem}`;
     }
@@ -73,36 +71,17 @@ function* groupProblems(
 
 function endpointProblem(
   { endpoint }: LbEndpoint,
-  sockets: Sockets,
-  { isAddress }: Clients,
+  sockets: Set<string>,
 ): string | undefined {
   const socket = endpoint?.address?.socketAddress;
   if (socket === undefined) return "has to be set";
   const { address = "", portValue = 0 } = socket;
   if (portValue === 0) return "has port 0";
-  if (isAddress === undefined) return undefined;
-  if (!isAddress(address)) {
+  if (!isIpAddress(address)) {
     return `is ${JSON.stringify(address)}, which is no IP`;
   }
-  return sockets.add(address, portValue)
-    ? undefined
-    : `is ${address} ${portValue}, which is there already`;
-}
-
-/** Those of an assignment. Nearly each of ten thousand has its own address. */
-class Sockets {
-  readonly #ports = new Map<string, number | Set<number>>();
-
-  /** @returns Whether it was not there. */
-  add(address: string, port: number): boolean {
-    const there = this.#ports.get(address);
-    if (there === undefined) {
-      this.#ports.set(address, port);
-      return true;
-    }
-    const ports = typeof there === "number" ? new Set([there]) : there;
-    if (ports.has(port)) return false;
-    this.#ports.set(address, ports.add(port));
-    return true;
-  }
+  const place = `${address} ${portValue}`;
+  if (sockets.has(place)) return `is ${place}, which is there already`;
+  sockets.add(place);
+  return undefined;
 }

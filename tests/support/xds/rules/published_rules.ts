@@ -2,7 +2,7 @@
  * The rules that the published texts have for their fields
  * (protoc-gen-validate): Envoy refuses a message that breaks one.
  *
- * Layer: xDS. The rules stand in our texts as in the published ones; this
+ * The rules stand in our texts as in the published ones; this
  * module finds them there and applies them to messages as plain data. A rule
  * that it does not know is an error, and is not skipped.
  *
@@ -10,7 +10,7 @@
  */
 
 import protobuf from "protobufjs/light.js";
-import { type Any, SCHEMA } from "./xds_messages.ts";
+import { type Any, SCHEMA } from "../../../../proto/xds/xds_messages.ts";
 import { type Check, checksOf, type Rules } from "./rule_checks.ts";
 
 /** The checks of one field of a message. */
