@@ -11,12 +11,16 @@ import {
   SubscriberRefusedError,
   wantsOf,
 } from "../../services/ads/adsc/subscriber.ts";
-import { resourceData } from "../../proto/xds/resource_data.ts";
-import type { AdsChange } from "../../services/ads/held_resources.ts";
+import { canonicalJson } from "../../proto/xds/canonical_json.ts";
+import type { AdsChange, Held } from "../../services/ads/held_resources.ts";
 import type { DecodedResource } from "../../services/ads/read_resource.ts";
 import { orAborted } from "../../platform/time/deadline.ts";
 import { pause } from "../../platform/time/pause.ts";
-import { RESOURCE_KINDS } from "../../proto/xds/resource.ts";
+import {
+  RESOURCE_KINDS,
+  type ResourceKind,
+  TYPE_URLS,
+} from "../../proto/xds/resource.ts";
 import {
   CommandFailure,
   dialWarnings,
@@ -119,10 +123,7 @@ function dump({ client }: AdscSubscriber): string {
       .sort((a, b) => a.name < b.name ? -1 : 1);
     return [
       kind,
-      held.map(({ name, version, content }) => ({
-        ...{ name, version },
-        resource: resourceData(content.message),
-      })),
+      held.map((one) => resourceText(kind, one)),
     ];
   });
   const absent = RESOURCE_KINDS
@@ -142,11 +143,18 @@ function dump({ client }: AdscSubscriber): string {
 function changePrinter({ print }: CommandContext) {
   return (changes: readonly AdsChange<DecodedResource>[]) => {
     for (const { kind, name, held } of changes) {
-      const line = held === undefined ? { kind, name, gone: true } : {
-        ...{ kind, name, version: held.version },
-        resource: resourceData(held.content.message),
-      };
+      const line = held === undefined
+        ? { kind, name, gone: true }
+        : { kind, ...resourceText(kind, held) };
       print(`${JSON.stringify(line)}\n`);
     }
   };
+}
+
+function resourceText(
+  kind: ResourceKind,
+  { name, version, value }: Held<DecodedResource>,
+) {
+  const typeUrl = TYPE_URLS[kind];
+  return { name, version, resource: canonicalJson({ typeUrl, value }) };
 }

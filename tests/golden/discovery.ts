@@ -22,7 +22,7 @@ import {
 } from "../../services/discovery/generate/client_group.ts";
 import { generateService } from "../../services/discovery/generate/generate_service.ts";
 import { Views } from "../../services/discovery/generate/views.ts";
-import { resourceJson } from "../support/xds/resource_json.ts";
+import { resourceJson } from "../support/xds/resource_data.ts";
 import { unservedNow, viewNow } from "../support/xds/views_now.ts";
 
 const FOLDER = new URL("./discovery/", import.meta.url);

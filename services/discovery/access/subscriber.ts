@@ -44,9 +44,6 @@ export interface Subscriber {
   readonly name: string;
   /** The node that answers for it; absent where no authentication is needed. */
   readonly node?: string;
-  readonly isRelayed: boolean;
-  /** `ip:port`. */
-  readonly remoteAddress: string;
   /** The node of its first request. */
   readonly xdsNode: DiscoveryNode;
   readonly connectProxy?: ConnectProxy | undefined;
@@ -75,49 +72,37 @@ export function subscriberOf(
   xdsNode: DiscoveryNode | undefined,
 ): Subscriber {
   const id = idOf(xdsNode);
-  const { remoteAddress, needsNoProof, identity } = origin;
-  const plain = { remoteAddress, xdsNode: xdsNode! };
-  if (needsNoProof) return { ...plain, name: id, isRelayed: false };
+  const { needsNoProof, identity } = origin;
+  const plain = { name: id, xdsNode: xdsNode! };
+  if (needsNoProof) return plain;
   const names = provenNames(identity);
   // Neither certificate nor token: the caller must be on loopback.
   if (names === undefined && metadata.bearerToken === "") {
-    return { ...plain, name: id, isRelayed: false };
+    return plain;
   }
   if (metadata.text(RELAY_FIELD) === "1") {
     const node = names?.[0];
     if (node === undefined) {
       throw new GrpcError(
         StatusCode.PERMISSION_DENIED,
-        `Cannot relay ${
-          quoted(id, ID_LENGTH_SHOWN)
-        }: only a node with a certificate may say ` +
+        `Cannot relay ${shown(id)}: only a node with a certificate may say ` +
           `${RELAY_FIELD}; join the node, or leave it out`,
       );
     }
     const connectProxy = connectProxyOf(metadata);
-    return {
-      ...plain,
-      name: `${node}~${id}`,
-      node,
-      isRelayed: true,
-      connectProxy,
-    };
+    return { ...plain, name: `${node}~${id}`, node, connectProxy };
   }
   const node = names === undefined
     ? id.split(/[/~]/, 1)[0]!
     : names.find((name) => speaksFor(name, id));
   if (node !== undefined && node !== "") {
-    return { ...plain, name: id, node, isRelayed: false };
+    return { ...plain, node };
   }
   const own = names?.[0] ?? "its node";
   throw new GrpcError(
     StatusCode.PERMISSION_DENIED,
-    `Cannot serve node.id ${
-      quoted(id, ID_LENGTH_SHOWN)
-    }: the certificate is for ` +
-      `${quoted(own, ID_LENGTH_SHOWN)}; use that, or ${
-        quoted(`${own}/NAME`, ID_LENGTH_SHOWN)
-      }, as node.id`,
+    `Cannot serve node.id ${shown(id)}: the certificate is for ` +
+      `${shown(own)}; use that, or ${shown(`${own}/NAME`)}, as node.id`,
   );
 }
 
@@ -157,9 +142,7 @@ function connectProxyOf(metadata: Metadata): ConnectProxy | undefined {
   }
   throw new GrpcError(
     StatusCode.INVALID_ARGUMENT,
-    `Cannot read ${CONNECT_FIELD}: saw ${
-      quoted(text, ID_LENGTH_SHOWN)
-    }, wanted IP:PORT such ` +
+    `Cannot read ${CONNECT_FIELD}: saw ${shown(text)}, wanted IP:PORT such ` +
       "as 127.0.0.1:3128",
   );
 }
@@ -174,6 +157,10 @@ function moreOf(metadata: Metadata): number {
 
 /** The limit of a node's id, which holds its name and more. */
 const ID_LENGTH_SHOWN = 200;
+
+function shown(text: string): string {
+  return quoted(text, ID_LENGTH_SHOWN);
+}
 
 /** Asks the authorizers of agents. */
 export type Admit = (candidate: LinkCandidate) => LinkAuthorization;

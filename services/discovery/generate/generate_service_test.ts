@@ -10,7 +10,7 @@ import {
   serviceOf,
 } from "../../../tests/support/watch/scripted_source.ts";
 import { assertTaken } from "../../../tests/support/xds/rules/validation.ts";
-import { resourceJson } from "../../../tests/support/xds/resource_json.ts";
+import { resourceJson } from "../../../tests/support/xds/resource_data.ts";
 import type {
   Endpoint,
   HealthCheck,

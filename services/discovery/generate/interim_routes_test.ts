@@ -1,5 +1,5 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
-import { resourceJson } from "../../../tests/support/xds/resource_json.ts";
+import { resourceJson } from "../../../tests/support/xds/resource_data.ts";
 import type { Resource } from "../../../proto/xds/resource.ts";
 import { interimRoutesOf } from "./routes.ts";
 import { resourceOf } from "./service_resources.ts";

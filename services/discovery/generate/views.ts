@@ -47,11 +47,6 @@ export class Views {
     this.#cache = new ResourceCache(generate);
   }
 
-  /** Whether the first update has come. */
-  get isReady(): boolean {
-    return this.#snapshot !== undefined;
-  }
-
   /**
    * Takes the present catalog. Views are made on request, so this costs next to
    * nothing.

@@ -22,7 +22,7 @@ import type { Source } from "../../catalog/model/source.ts";
 import type { CountingTools } from "../../../platform/program/tools.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
 import type { Timer } from "../../../proto/sync/clock.ts";
-import type { Admit, CallOrigin } from "../access/subscriber.ts";
+import type { CallOrigin } from "../access/subscriber.ts";
 import type { Generate } from "../generate/service_resources.ts";
 import { Views } from "../generate/views.ts";
 import { precompile } from "../generate/generate_service.ts";
@@ -34,8 +34,11 @@ import {
 import { DiscoveryMetrics } from "../streams/discovery_metrics.ts";
 import { UnservedLog } from "../status/unserved_log.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
-import { OpenStreams, type SubscriberLink } from "../streams/open_streams.ts";
-import type { Visibility } from "../../catalog/model/model.ts";
+import {
+  OpenStreams,
+  type StreamsEnvironment,
+  type SubscriberLink,
+} from "../streams/open_streams.ts";
 import type { ListenAddress } from "../../../net/listen/listeners.ts";
 
 /**
@@ -49,19 +52,12 @@ export const CATALOG_WAIT_MS = 2_000;
 const TROUBLE_LENGTH_MAX = 200;
 
 /** What discovery takes from the server. */
-export interface DiscoveryEnvironment extends CountingTools {
-  /** Uniform in [0, 1). */
-  readonly random: () => number;
+export interface DiscoveryEnvironment
+  extends CountingTools, StreamsEnvironment {
   /** `generateService`; tests pass another one. */
   readonly generate: Generate;
   /** Sources besides those of the options; asked last. */
   readonly sources: readonly Source[];
-  /** The server's name in each response. */
-  readonly server: string;
-  /** Whether a caller may be the node that it names. */
-  readonly admit: Admit;
-  /** The services that a node may see; empty: callers that are no node. */
-  visibleTo(node: string): Visibility;
 }
 
 /** See the module description. */
@@ -83,7 +79,7 @@ export class Discovery {
     options: DiscoveryServerOptions,
     private readonly environment: DiscoveryEnvironment,
   ) {
-    const { log, timers, random, generate, admit, visibleTo } = environment;
+    const { log, timers, generate } = environment;
     this.#sources = new Set(options.sources.map(({ name }) => name));
     this.catalog = new Catalog({
       ...environment,
@@ -95,8 +91,8 @@ export class Discovery {
     this.#unserved = new UnservedLog(views, log);
     const metrics = new DiscoveryMetrics(environment.metrics, log, this);
     this.#streams = new OpenStreams({
-      ...{ timers, random, admit, visibleTo, views, metrics },
-      server: environment.server,
+      ...environment,
+      ...{ views, metrics },
       joined: (stream) => {
         if (this.isReady) this.#pushes.add(stream);
       },

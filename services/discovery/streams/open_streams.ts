@@ -11,7 +11,6 @@ import type { LinkPeer } from "../../../proto/link/link.ts";
 import type { Timer, Timers } from "../../../proto/sync/clock.ts";
 import { adsMethods, type StreamForm } from "../../../proto/xds/ads_methods.ts";
 import { RequestDecoder } from "../../../proto/xds/request_decoder.ts";
-import type { Visibility } from "../../catalog/model/model.ts";
 import {
   type Admit,
   admitSubscriber,
@@ -24,6 +23,7 @@ import { ClientGroupUse, Quotas } from "../access/quota.ts";
 import { type ClientGroup, clientGroupOf } from "../generate/client_group.ts";
 import type { Views } from "../generate/views.ts";
 import type { DiscoveryMetrics } from "./discovery_metrics.ts";
+import type { Visibility } from "../../catalog/model/model.ts";
 import type { View } from "../view/view.ts";
 import { PushQueue } from "./push_queue.ts";
 import { SubscriberStream } from "./subscriber_stream.ts";
@@ -40,8 +40,8 @@ export const UNAUTHENTICATED_STREAMS_MAX = 256;
 /** How often streams are checked for what is due without an event. */
 export const TICK_MS = 1_000;
 
-/** What {@linkcode OpenStreams} needs. */
-export interface OpenStreamsOptions {
+/** What streams take from the server. */
+export interface StreamsEnvironment {
   readonly timers: Timers;
   /** Uniform in [0, 1). */
   readonly random: () => number;
@@ -51,6 +51,10 @@ export interface OpenStreamsOptions {
   readonly admit: Admit;
   /** The services that a node may see; empty: callers that are no node. */
   visibleTo(node: string): Visibility;
+}
+
+/** What {@linkcode OpenStreams} needs. */
+export interface OpenStreamsOptions extends StreamsEnvironment {
   readonly views: Views;
   readonly metrics: DiscoveryMetrics;
   /** Why the server answers no client for now, if that is so. */

@@ -17,20 +17,10 @@ import {
   union,
 } from "./name_set.ts";
 import { HeldRemovals } from "./removals.ts";
-import { select } from "./selection.ts";
+import { type MissingForm, select } from "./selection.ts";
 import type { AckTracker } from "./ack_tracker.ts";
 
 const NO_RESOURCES: ByName = new Map();
-
-/** How responses remove a resource. */
-export interface GoneForm {
-  /** They name it (Delta); else it just is not in them. */
-  readonly isNamed: boolean;
-  /** They have the whole state, so that absence removes it. */
-  readonly isMissed: boolean;
-  /** See `REMOVAL_PATIENCE_MS`. */
-  readonly patienceMs: number;
-}
 
 /** See the module description; of one kind on one stream. */
 export class Difference {
@@ -40,8 +30,10 @@ export class Difference {
   #generation = 0;
   #sentGeneration = 0;
 
+  /** @param patienceMs See `REMOVAL_PATIENCE_MS`. */
   constructor(
-    private readonly gone: GoneForm,
+    private readonly missing: MissingForm,
+    private readonly patienceMs: number,
     private readonly acks: AckTracker,
   ) {}
 
@@ -104,11 +96,10 @@ export class Difference {
     const now = this.#now;
     if (sent === undefined || sent === now) return NO_NAMES;
     const changed = cutTo(changedNames(sent, now), names);
-    const { resources, missing } = select(changed, now);
     if (!this.isHolding) {
-      if (missing.length === 0) return changed;
-      const { isNamed, isMissed } = this.gone;
-      return isNamed || isMissed ? changed : namesOfList(resources);
+      if (this.missing !== "unsaid") return changed;
+      const { resources, missing } = select(changed, now);
+      return missing.length === 0 ? changed : namesOfList(resources);
     }
     const news = new Set<string>();
     for (const name of changed) {
@@ -138,10 +129,10 @@ export class Difference {
   #hold(sent: Resource, isPending: boolean, nowMs: number): void {
     const had = this.acks.had(sent, isPending);
     // The client may still use the content that it refused.
-    const kept = had ?? (this.gone.isNamed ? sent : undefined);
+    const kept = had ?? (this.missing === "removed" ? sent : undefined);
     if (kept === undefined) return;
     const knowledge = had === sent ? "exact" : had ? "good" : "refused";
-    this.#held ??= new HeldRemovals(this.gone.patienceMs);
+    this.#held ??= new HeldRemovals(this.patienceMs);
     this.#held.hold(kept, knowledge, this.#generation, nowMs);
   }
 

@@ -48,6 +48,7 @@ import {
   bodyOf,
   contentOf,
   firstPart,
+  type MissingForm,
   select,
   type Selection,
   stateVersionOf,
@@ -104,25 +105,25 @@ export abstract class KindSubscription {
   #clearedTo = 0;
   /** Of the last whole state. */
   #content = "";
+  readonly #missing: MissingForm;
   /** Whether each response has the whole state. */
   protected readonly isWhole: boolean;
-  /** Whether a response names removed resources, else they just are not in it. */
-  readonly #namesGone: boolean;
 
   constructor(
     readonly kind: ResourceKind,
     mode: DiscoveryMode,
     { removalPatienceMs, retriesNacked }: ClientProfile,
   ) {
-    this.#namesGone = mode === "delta";
     this.isWhole = mode === "sotw" && isWholeState(kind);
+    this.#missing = mode === "delta"
+      ? "removed"
+      : this.isWhole
+      ? "absent"
+      : "unsaid";
     this.acks = new AckTracker(this.isWhole, retriesNacked);
     this.#difference = new Difference(
-      {
-        isNamed: this.#namesGone,
-        isMissed: this.isWhole,
-        patienceMs: removalPatienceMs,
-      },
+      this.#missing,
+      removalPatienceMs,
       this.acks,
     );
   }
@@ -351,12 +352,7 @@ export abstract class KindSubscription {
     }
     const { selection, rest } = this.#select(names, pending);
     const version = this.#versionOf(selection);
-    const how = this.#namesGone
-      ? "removed"
-      : this.isWhole
-      ? "absent"
-      : "unsaid";
-    const body = bodyOf(this.kind, selection, how, version);
+    const body = bodyOf(this.kind, selection, this.#missing, version);
     const isSaid = this.pending.mustAnswer || this.#says(body);
     const before = this.sent;
     this.pending.reset(rest);

@@ -57,7 +57,7 @@ export class HeldRemovals {
   readonly #held = new Map<string, Held>();
 
   /** @param patienceMs How long a resource stays that nothing leads to. */
-  constructor(private readonly patienceMs = 0) {}
+  constructor(private readonly patienceMs: number) {}
 
   get size(): number {
     return this.#held.size;

@@ -1,16 +1,15 @@
 /**
- * Resources as plain data for people: `Any` fields are unpacked, metadata is
- * shown as plain data.
- *
- * Layer: xDS. Cold: for dumps, status and tests.
+ * Resources as plain data, for tests that look into them: `Any` fields are
+ * unpacked, and numbers stay as they are on the wire.
  *
  * @module
  */
 
-import { GrpcError } from "../grpc/status.ts";
-import type { MessageKind } from "./message_kind.ts";
+import { GrpcError } from "../../../proto/grpc/status.ts";
+import type { MessageKind } from "../../../proto/xds/message_kind.ts";
 import {
   Address,
+  Any,
   Cluster,
   ClusterLoadAssignment,
   Http11ProxyUpstreamTransport,
@@ -26,8 +25,8 @@ import {
   TcpProxy,
   UdpProxyConfig,
   UdpRoute,
-} from "./xds_messages.ts";
-import { plainOf, type PlainValue } from "./struct_data.ts";
+} from "../../../proto/xds/xds_messages.ts";
+import { plainOf, type PlainValue } from "../../../proto/xds/struct_data.ts";
 
 /** The unpacked value. */
 const KINDS: readonly MessageKind<object>[] = [
@@ -40,6 +39,12 @@ const KINDS: readonly MessageKind<object>[] = [
 
 /** The fields of these messages that hold a `google.protobuf.Struct`. */
 const STRUCTS = "filterMetadata";
+
+/** @param any An encoded `google.protobuf.Any`, as resources have it. */
+// deno-lint-ignore no-explicit-any -- tests pick out of it whatever they want.
+export function resourceJson(any: Uint8Array): any {
+  return resourceData(Any.decode(any));
+}
 
 /** @param message Of `xds_messages.ts`: a resource, or an `Any` with one. */
 export function resourceData(message: unknown): PlainValue {
