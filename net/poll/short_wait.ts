@@ -46,6 +46,8 @@ export class ShortWait {
   readonly #duration = new Uint8Array(
     new BigInt64Array([0n, BigInt(WAIT_US * 1000)]).buffer,
   );
+  /** Until the kernel has refused one. */
+  #isPossible = true;
   /** The two descriptors that had an event last. */
   #one = -1;
   #other = -1;
@@ -76,7 +78,7 @@ export class ShortWait {
 
   /** Whether the next event is likely to come within a short wait. */
   get isWorthIt(): boolean {
-    return this.#events >= EVENTS_OF_EXCHANGE_MIN &&
+    return this.#isPossible && this.#events >= EVENTS_OF_EXCHANGE_MIN &&
       this.#vainWaits < VAIN_WAITS_MAX;
   }
 
@@ -122,7 +124,7 @@ export class ShortWait {
     if (count > 0) this.#vainWaits = 0;
     else if (count === 0) this.#vainWaits++;
     // Older kernels do not have it, and containers may forbid it.
-    else if (lastError(this.library) !== Errno.EINTR) this.#events = -Infinity;
+    else if (lastError(this.library) !== Errno.EINTR) this.#isPossible = false;
     return Math.max(0, count);
   }
 }
