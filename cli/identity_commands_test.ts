@@ -1,4 +1,10 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertStringIncludes,
+} from "@std/assert";
+import { ExitCode } from "./program/exit_codes.ts";
 import { parseJoinToken } from "../proto/identity/join_token.ts";
 import {
   createAuthorities,
@@ -145,6 +151,27 @@ Deno.test("a token for any name says so, and one for an address is none", () =>
       assertEquals(code, 2);
       assertMatch(errors, /nothing that reads as an IP address/);
     }
+  }));
+
+Deno.test("a token's line is one that an agent takes, or there is no token", () =>
+  inState(async (run) => {
+    const create = (server: string) =>
+      run(TOKEN_COMMAND, "create", "--node=n1", `--server=${server}`);
+    for (
+      const [given, printed] of [
+        ["[::1]", "[::1]:8091"],
+        ["tunnel.example", "tunnel.example:8091"],
+        ["a:1,[fd00::7]:2", "a:1,[fd00::7]:2"],
+      ] as const
+    ) {
+      const { output } = await create(given);
+      assertStringIncludes(output, `--server ${printed} --join`);
+    }
+    const { code, errors } = await create("::1");
+    assertEquals(code, ExitCode.USAGE);
+    assertStringIncludes(errors, "stands in brackets, and a port");
+    const { output } = await run(TOKEN_COMMAND, "list", "--json");
+    assertEquals(JSON.parse(output).length, 3);
   }));
 
 Deno.test("a token's line names the server as it was started", () =>

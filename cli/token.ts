@@ -19,6 +19,11 @@ import {
 } from "../server/identity/token_store.ts";
 import { type CommandContext, defineCommand } from "./program/command.ts";
 import { failure } from "./program/exit_codes.ts";
+import {
+  formatHostPort,
+  parseAgentServer,
+  parseServerList,
+} from "./flags/addresses.ts";
 import { flag, inGroup } from "./flags/flag.ts";
 import { grantsFlag, namePatternFlag } from "./flags/join_flags.ts";
 import { FORM_FLAG, JSON_FLAG } from "./flags/program_flags.ts";
@@ -127,6 +132,10 @@ async function create(
   tokens: TokenStore,
   { print, printError }: CommandContext,
 ): Promise<void> {
+  const server = values["server"] === ""
+    ? await joinAddress(stateDirectory)
+    : parseServerList(values["server"])
+      .map((one) => formatHostPort(parseAgentServer(one))).join();
   const pin = pinOfCurrent(await loadAuthorities(engine));
   const { token, record } = await tokens.create(
     {
@@ -140,7 +149,6 @@ async function create(
     pin,
     Date.now(),
   );
-  const server = values["server"] || await joinAddress(stateDirectory);
   const { id, expiresAt, nodePattern } = record;
   // Else the node would ask to be called by its host name, and be refused.
   const name = isNodeName(nodePattern) ? ` --node ${nodePattern}` : "";

@@ -269,10 +269,10 @@ Deno.test("an old version goes, unless a process runs from it", async () => {
 
 Deno.test("what the runtime cannot do without is said in a sentence", async () => {
   await using packaged = await Packaged.make();
-  const few = await packaged.run("ulimit -n 16;");
+  const few = await packaged.run("ulimit -n 33;");
   assertEquals(few, {
     code: 1,
-    said: "tunnel: Cannot start with 16 descriptors: 32 are needed, and one " +
+    said: "tunnel: Cannot start with 33 descriptors: 48 are needed, and one " +
       'for each connection; raise "ulimit -n"\n',
   });
   const small = await packaged.run("ulimit -v 2000000;");

@@ -111,7 +111,7 @@ export function placeOf(
 const HINTS: readonly (readonly [form: RegExp, hint: string])[] = [
   [
     /^[0-9a-f.]*(?::[0-9a-f.]*){2,}$/i,
-    "; an IPv6 address stands in brackets: [::1]:22",
+    "; an IPv6 address stands in brackets, and a port behind them: [::1]:22",
   ],
   [/^[a-z][a-z0-9+.-]*:\/\//i, "; leave out what ends in ://, and any path"],
 ];

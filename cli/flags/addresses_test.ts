@@ -29,7 +29,7 @@ const BAD_ADDRESSES: readonly [text: string, line: string][] = [
   [":22",          'Cannot use --server: saw ":22", wanted HOST:PORT'],
   ["fd00::7:22",
     'Cannot use --server: saw "fd00::7:22", wanted HOST:PORT; an IPv6 address stands in ' +
-      'brackets: [::1]:22'],
+      'brackets, and a port behind them: [::1]:22'],
   ["node7:0",      'Cannot use --server: saw port 0 in "node7:0", wanted 1 to 65535'],
   ["node7:70000",  'Cannot use --server: saw port 70000 in "node7:70000", wanted 1 to 65535'],
   ["http://a:80",  'Cannot use --server: saw "http://a:80", wanted HOST:PORT; leave out what ends in ://, and any path'],

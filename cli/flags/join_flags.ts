@@ -9,6 +9,7 @@
 
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { hostname } from "node:os";
+import { systemProblem } from "../../platform/files/file_error.ts";
 import {
   JoinTokenError,
   parseJoinToken,
@@ -132,7 +133,7 @@ export function joinTokenText(
   } catch (error) {
     if (error instanceof UsageError || !(error instanceof Error)) throw error;
     throw new UsageError(
-      `Cannot use --join-file ${file}: ${error.message}`,
+      `Cannot use --join-file ${file}: ${systemProblem(error)}`,
       tunnelCodeOf(error) ?? "TUN114",
     );
   }

@@ -23,7 +23,7 @@ Deno.test("a token is a word, a file's, or what standard input says", () => {
 Deno.test("a token that cannot be read is reported in one line, without it", () => {
   const cases = [
     [TOKEN, "token", "give one of them"],
-    ["", "none", "Cannot use --join-file none: No such file"],
+    ["", "none", "Cannot use --join-file none: there is no such file"],
     ["", "empty", "there is no token in empty"],
   ] as const;
   for (const [word, file, words] of cases) {

@@ -40,13 +40,13 @@ Deno.test("both clocks are shown in one style", () => {
     clocksOf(der, 0),
     new RegExp(
       `^it is valid from ${iso} until ${iso}, and ` +
-        "our clock says 1970-01-01T00:00:00.000Z$",
+        "our clock says 1970-01-01T00:00Z$",
     ),
   );
   for (const unreadable of [undefined, new Uint8Array(3)]) {
     assertEquals(
       clocksOf(unreadable, 0),
-      "our clock says 1970-01-01T00:00:00.000Z",
+      "our clock says 1970-01-01T00:00Z",
     );
   }
 });
