@@ -109,6 +109,12 @@ function MoreOf({ warning }: { readonly warning: Warning }): VNode {
 
 function Counts({ nodes, traffic }: StatusAnswer): VNode {
   const states = ["online", "offline", "pending", "revoked"] as const;
+  const rates = [
+    ["connections", "conduits", countText(traffic.conduits)],
+    ["dials waiting", "conduits", countText(traffic.pendingDials)],
+    ["dials/s", "log", perSecond(traffic.dialRate)],
+    ["dials failed so far", "log", countText(traffic.failedDials)],
+  ] as const;
   return (
     <ul class="counts" aria-label="Counts">
       {nodes && (
@@ -126,22 +132,12 @@ function Counts({ nodes, traffic }: StatusAnswer): VNode {
           <Count name="links" at="nodes" of={countText(nodes.links)} />
         </>
       )}
-      <Count
-        name="connections"
-        at="conduits"
-        of={countText(traffic.conduits)}
-      />
-      <Count
-        name="dials waiting"
-        at="conduits"
-        of={countText(traffic.pendingDials)}
-      />
-      <Count name="dials/s" at="log" of={perSecond(traffic.dialRate)} />
-      <Count
-        name="dials failed so far"
-        at="log"
-        of={countText(traffic.failedDials)}
-      />
+      {rates.map(([name, at, of]) => (
+        <Count
+          key={name}
+          {...{ name, at, of }}
+        />
+      ))}
     </ul>
   );
 }

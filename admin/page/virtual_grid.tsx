@@ -12,6 +12,7 @@ import {
   useCallback,
   useEffect,
   useLayoutEffect,
+  useMemo,
   useRef,
   useState,
 } from "preact/hooks";
@@ -84,19 +85,18 @@ export function VirtualGrid<T>(props: GridProps<T>): VNode {
   const body = useRef<HTMLDivElement>(null);
   const size = useSize(body);
   const isNarrow = size.width > 0 && size.width < NARROW_WIDTH;
-  const row = isNarrow && props.narrow ? ROW_NARROW : ROW;
+  const narrow = isNarrow ? props.narrow : undefined;
+  const row = narrow ? ROW_NARROW : ROW;
   const first = useFirstRow(body, row);
   const walk = useWalk(props, body, row);
-  const shown = isNarrow && props.narrow
-    ? columns.filter(({ need }) => need === 1)
-    : fitting(columns, size.width);
+  const width = narrow ? 0 : size.width;
+  const shown = useMemo(() => fitting(columns, width), [columns, width]);
   const template = shown.map(({ width, grows }) =>
     grows ? `minmax(0,${grows}fr)` : `${width}px`
   ).join(" ");
   const count = Math.ceil((size.height || 600) / row) + STEP_ROWS;
   // A row that is scrolled away becomes the next one that comes: to change some
   // texts is cheaper than to make elements. The one with the focus stays itself.
-  const rows = useRef(new RowCache<T>()).current;
   const pool = count + 2 * SPARE_ROWS + 1;
   const indexes = windowOf(first, count, keys.length, walk.index);
   const hold = useHold(props.onHold);
@@ -130,13 +130,14 @@ export function VirtualGrid<T>(props: GridProps<T>): VNode {
             const item = props.get(key);
             if (item === undefined) return null;
             const isActive = index === walk.index;
-            return rows.rowOf(isActive ? "active" : index % pool, {
-              ...{ item, index, template, isNarrow, isActive, height: row },
-              columns,
-              shown: shown.length,
-              isOpen: key === props.openKey,
-              narrow: props.narrow,
-            }, shown);
+            return (
+              <Row<T>
+                key={isActive ? "active" : index % pool}
+                {...{ item, index, template, isActive, narrow, height: row }}
+                columns={shown}
+                isOpen={key === props.openKey}
+              />
+            );
           })}
         </div>
         {keys.length === 0 && (
@@ -204,61 +205,27 @@ interface RowFacts<T> {
   readonly item: T;
   readonly index: number;
   readonly columns: readonly GridColumn<T>[];
-  /** How many of them. */
-  readonly shown: number;
   readonly template: string;
   readonly height: number;
   readonly isOpen: boolean;
   readonly isActive: boolean;
-  readonly isNarrow: boolean;
   readonly narrow: GridProps<T>["narrow"];
 }
 
-/** An unchanged row is not rendered again: three of four during scrolling. */
-class RowCache<T> {
-  readonly #made = new Map<
-    string | number,
-    { readonly facts: RowFacts<T>; readonly row: VNode }
-  >();
-
-  rowOf(
-    slot: string | number,
-    facts: RowFacts<T>,
-    columns: readonly GridColumn<T>[],
-  ): VNode {
-    const made = this.#made.get(slot);
-    if (made !== undefined && isSame(made.facts, facts)) return made.row;
-    const row = <Row key={slot} facts={facts} columns={columns} />;
-    this.#made.set(slot, { facts, row });
-    return row;
-  }
-}
-
-function isSame<T>(a: RowFacts<T>, b: RowFacts<T>): boolean {
-  return a.item === b.item && a.index === b.index && a.shown === b.shown &&
-    a.template === b.template && a.height === b.height &&
-    a.isOpen === b.isOpen && a.isActive === b.isActive &&
-    a.isNarrow === b.isNarrow && a.columns === b.columns;
-}
-
-function Row<T>(
-  { facts, columns }: {
-    readonly facts: RowFacts<T>;
-    readonly columns: readonly GridColumn<T>[];
-  },
-): VNode {
-  const { item, index, height, isNarrow, narrow } = facts;
-  const hasSecond = isNarrow && narrow !== undefined;
-  return (
+/** What is unchanged is not rendered again: three of four during scrolling. */
+function Row<T>(row: RowFacts<T>): VNode {
+  const { item, index, columns, template, height, narrow } = row;
+  const nowMs = clock.value;
+  return useMemo(() => (
     <div
       role="row"
-      class={`grid-row${facts.isOpen ? " is-open" : ""}`}
+      class={`grid-row${row.isOpen ? " is-open" : ""}`}
       aria-rowindex={index + 2}
-      aria-selected={facts.isOpen}
-      tabIndex={facts.isActive ? 0 : -1}
+      aria-selected={row.isOpen}
+      tabIndex={row.isActive ? 0 : -1}
       data-index={index}
       style={{
-        gridTemplateColumns: facts.template,
+        gridTemplateColumns: template,
         transform: `translateY(${index * height}px)`,
         height: `${height}px`,
       }}
@@ -271,14 +238,14 @@ function Row<T>(
           class={column.side ? "is-number" : ""}
         >
           {column.shown?.(item) ??
-            <CellText cell={column.of(item, clock.value)} isSkipped />}
-          {hasSecond && column.need === 1 && column.grows
+            <CellText cell={column.of(item, nowMs)} isSkipped />}
+          {narrow && column.need === 1 && column.grows
             ? <div class="second">{narrow(item)}</div>
             : null}
         </div>
       ))}
     </div>
-  );
+  ), [...Object.values(row), nowMs]);
 }
 
 /** Columns that fit, the most needed ones. */
