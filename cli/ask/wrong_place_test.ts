@@ -13,13 +13,17 @@ async function status(answer: (conn: Deno.TcpConn) => Promise<unknown>) {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr as Deno.NetAddr;
   const serving = (async () => {
-    using conn = await listener.accept();
-    await conn.read(new Uint8Array(4_096));
-    await answer(conn);
+    // What is cut off is asked for once more.
+    for await (const conn of listener) {
+      await conn.read(new Uint8Array(4_096));
+      await answer(conn);
+      conn.close();
+    }
   })();
   const { stderr } = await runCommand(
     ["status", "--server", `127.0.0.1:${port}`],
   );
+  listener.close();
   await serving;
   return stderr;
 }
