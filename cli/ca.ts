@@ -150,11 +150,7 @@ async function untilSafe(
       print(`${whole}.\n`);
       return print(`Next: ${command}\n`);
     }
-    const named = namesOf(lacking.slice(0, NAMED_MAX));
-    const more = lacking.length > NAMED_MAX
-      ? `, ${lacking.length - NAMED_MAX} more`
-      : "";
-    line.show(`${whole}; waiting for ${named}${more}`);
+    line.show(`${whole}; waiting for ${someOf(lacking)}`);
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }
 }
@@ -187,6 +183,12 @@ function refuseWhileNeeded(
 }
 
 /** All of them: a person has to look after each. */
+function someOf(nodes: readonly NodeRecord[], hint = ""): string {
+  const named = namesOf(nodes.slice(0, NAMED_MAX));
+  const more = nodes.length - NAMED_MAX;
+  return more > 0 ? `${named}, ${more} more${hint}` : named;
+}
+
 function namesOf(nodes: readonly NodeRecord[]): string {
   return nodes.map(({ name }) => name).join(", ");
 }
@@ -258,7 +260,5 @@ function waitText(
   const what = role === "next"
     ? `Not yet known to have heard of ${id}`
     : `Still with a certificate of ${id}`;
-  const more = waited.length - NAMED_MAX;
-  return `${what}: ${namesOf(waited.slice(0, NAMED_MAX))}` +
-    (more > 0 ? `, ${more} more (--json names all)` : "") + "\n";
+  return `${what}: ${someOf(waited, " (--json names all)")}\n`;
 }

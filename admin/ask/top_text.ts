@@ -56,19 +56,13 @@ export function screenLines(
   page: Page,
   rows: number,
   state: TopState,
-  facts: TopFacts | undefined,
+  facts: TopFacts,
 ): string[] {
   const room = roomIn(rows);
   const lines = [
-    ...facts === undefined
-      ? [cutToColumns("tunnel top", page.columns), "", ""]
-      : headLines(page, facts, state),
+    ...headLines(page, facts, state),
     ...state.mode.kind === "help"
       ? ["", ...HELP.map((line) => cutToColumns(line, page.columns))]
-      : facts === undefined
-      ? [
-        page.paint(cutToColumns(state.said || "asking …", page.columns), "dim"),
-      ]
       : tableLines(page, facts.conduits, state, room),
   ].slice(0, rows - 1);
   while (lines.length < rows - 1) lines.push("");

@@ -5,10 +5,10 @@
  */
 
 /** The source of signals; `Deno` outside tests. */
-export interface SignalSource {
-  addSignalListener(signal: Deno.Signal, listener: () => void): void;
-  removeSignalListener(signal: Deno.Signal, listener: () => void): void;
-}
+export type SignalSource = Pick<
+  typeof Deno,
+  "addSignalListener" | "removeSignalListener"
+>;
 
 /** How people and services end a command. */
 export const ENDS: readonly Deno.Signal[] = ["SIGINT", "SIGTERM"];

@@ -79,7 +79,8 @@ export function proxyOptions(
     proxyEnv: proxyEnvironment(context.environment),
     ...(identity && { identity }),
   });
-  const path = keptAt("addresses", values, context);
+  const copies = keptAt("catalog", values["catalog-copies"], values, context);
+  const path = keptAt("addresses", values["address-file"], values, context);
   const isOthers = worker !== undefined && worker.index > 0;
   const tools = { log, timers: systemTimers, isOthers };
   const addressFile = path === undefined
@@ -90,7 +91,7 @@ export function proxyOptions(
     sources: [
       ...openSources(configs, {
         log,
-        ...given({ copies: keptAt("catalog", values, context) }),
+        ...given({ copies }),
       }),
       ...discovery ? [discovery.source] : [],
     ],
@@ -175,14 +176,10 @@ function relayed(
  */
 function keptAt(
   what: "addresses" | "catalog",
+  text: string,
   values: Values,
   { environment }: Pick<CommandContext, "environment">,
 ): string | undefined {
-  const flags = {
-    addresses: "address-file",
-    catalog: "catalog-copies",
-  } as const;
-  const text = values[flags[what]];
   const admin = values["admin-port"];
   if (text === KEEPS_NOTHING || (text === "" && admin === 0)) return undefined;
   return text ||

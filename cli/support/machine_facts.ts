@@ -7,17 +7,6 @@
 
 import { quietly } from "../../platform/errors/error_code.ts";
 
-/** A file of a state directory. */
-interface ListedFile {
-  readonly path: string;
-  readonly kind: "file" | "directory" | "other";
-  /** In octal, as `ls` shows it. */
-  readonly mode: string;
-  readonly bytes: number;
-  readonly uid: number | null;
-  readonly modified: string | undefined;
-}
-
 /** More are no state of ours. */
 const FILES_MAX = 2_000;
 const DEPTH_MAX = 6;
@@ -50,8 +39,10 @@ export function machineFacts(): Readonly<Record<string, unknown>> {
 }
 
 /** Files under a directory: names, modes and sizes. */
-export function listedFiles(directory: string): readonly ListedFile[] {
-  const found: ListedFile[] = [];
+export function listedFiles(
+  directory: string,
+): readonly Readonly<Record<string, unknown>>[] {
+  const found: Record<string, unknown>[] = [];
   const look = (path: string, depth: number) => {
     if (depth > DEPTH_MAX) return;
     for (const { name } of Deno.readDirSync(path)) {
@@ -67,6 +58,7 @@ export function listedFiles(directory: string): readonly ListedFile[] {
       found.push({
         path: at.slice(directory.length + 1),
         kind,
+        // In octal, as `ls` shows it.
         mode: ((file.mode ?? 0) & 0o7777).toString(8).padStart(4, "0"),
         bytes: file.size,
         uid: file.uid,

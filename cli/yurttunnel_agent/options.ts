@@ -20,7 +20,7 @@ import {
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
 import { canonicalIp, parseIpAddress } from "../../proto/peer/ip_address.ts";
-import { unusable, UsageError } from "../flags/usage_error.ts";
+import { orMistake, unusable, UsageError } from "../flags/usage_error.ts";
 import { parseHostPort } from "../flags/addresses.ts";
 import { AGENT_FLAGS, rulesOf } from "../agent/flags.ts";
 import type { FlagReading } from "../flags/read_flags.ts";
@@ -149,13 +149,13 @@ function address(what: string, text: string, other: string): string {
 function identifiers(values: Values, name: string, ip: string): Identifiers {
   const family = ip.includes(":") ? "ipv6" : "ipv4";
   const text = values["agent-identifiers"] || `${family}=${ip}&host=${name}`;
-  try {
-    return parseIdentifiers(text.replaceAll(/\s*,\s*/g, "&"), "flag");
-  } catch (error) {
-    if (!(error instanceof IdentifiersError)) throw error;
-    const wanted = `key=value pairs joined by & or commas. ${error.message}`;
-    throw unusable("--agent-identifiers", text, wanted);
-  }
+  return orMistake(
+    [IdentifiersError],
+    () => parseIdentifiers(text.replaceAll(/\s*,\s*/g, "&"), "flag"),
+    (message) =>
+      `Cannot use --agent-identifiers: saw "${text}", wanted key=value pairs ` +
+      `joined by & or commas. ${message}`,
+  );
 }
 
 function apiServer(values: Values): KubernetesOptions {
