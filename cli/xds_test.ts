@@ -38,7 +38,7 @@ const response = (version: string) => ({ version, nonce: "n1", agoMs: 5 });
 Deno.test("what clients call themselves says nothing to the terminal", () => {
   const client = "evil\u001b]0;owned\u0007\u202e";
   const summary = { ...CLIENT, client };
-  const nacked = { ...response("x"), message: "\u001b[2J", names: [] };
+  const nacked = { ...response("x"), code: 3, message: "\u001b[2J", names: [] };
   const kinds = [{ ...KIND, nacked }];
   const texts = [
     statusText({ ready: true, sources: [], clients: [{ ...summary, kinds }] }),
@@ -86,7 +86,12 @@ Deno.test("statusText() has a line for each client and kind", () => {
           state: "waiting",
           lagMs: 2_340,
           sent: response("aaaaaaaabb"),
-          nacked: { ...response("x"), message: "bad\n  port", names: [] },
+          nacked: {
+            ...response("x"),
+            code: 3,
+            message: "bad\n  port",
+            names: [],
+          },
         },
       ],
     }],
@@ -145,7 +150,12 @@ Deno.test("diffText() shows what differs, and what cannot be served", () => {
 });
 
 Deno.test("diffText() says what was refused and why, and what is not served", () => {
-  const nacked = { ...response("x"), message: "bad\n  at 0", names: [] };
+  const nacked = {
+    ...response("x"),
+    code: 3,
+    message: "bad\n  at 0",
+    names: [],
+  };
   const kinds = [{ ...KIND, state: "refused", nacked }] as const;
   const foreignTypes = ["type.googleapis.com/a.Secret"];
   const summary = { ...CLIENT, kinds, foreignTypes };

@@ -105,14 +105,11 @@ class SotwSubscription implements AdsSubscription {
 
 /** Requests have the differences. */
 class DeltaSubscription implements AdsSubscription {
+  /** All that is requested, the wildcard among it; absent before the first. */
   #requested: ReadonlySet<string> | undefined;
-  /**
-   * The sets of the last request; equal sets mean that there is nothing new to
-   * ask.
-   */
-  #requestedOf:
-    | { readonly names: ReadonlySet<string>; readonly isWildcard: boolean }
-    | undefined;
+  /** What that was made of: equal sets mean that there is nothing new to ask. */
+  #names: ReadonlySet<string> | undefined;
+  #isWildcard = false;
 
   constructor(private readonly kind: AdsKind<unknown>) {}
 
@@ -126,10 +123,11 @@ class DeltaSubscription implements AdsSubscription {
     if (requested === undefined && wanted.isEmpty) return [];
     const { isWildcard } = wanted;
     // Asked after each response: thousands of names are not compared each time.
-    const isRequested = this.#requestedOf?.names === wanted.names &&
-      this.#requestedOf.isWildcard === isWildcard;
+    const isRequested = this.#names === wanted.names &&
+      this.#isWildcard === isWildcard;
     if (isRequested) return [];
-    this.#requestedOf = { names: wanted.names, isWildcard };
+    this.#names = wanted.names;
+    this.#isWildcard = isWildcard;
     const names = isWildcard
       ? new Set([WILDCARD, ...wanted.names])
       : wanted.names;

@@ -22,9 +22,11 @@ import type { Views } from "../generate/views.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import type {
   KindStatus,
+  NackedResponse,
   ResourceStatus,
   StampedResponse,
 } from "../subscriptions/stream_status.ts";
+import type { SentEarly } from "../subscriptions/warming.ts";
 import type { View } from "../view/view.ts";
 
 /** The shown values. */
@@ -154,38 +156,26 @@ function resourceText({ version, any }: Resource): unknown {
   return { version, resource: canonicalJson(Any.decode(any)) };
 }
 
-/** A response, and how long ago it was sent or answered. */
-export interface ResponseSummary {
-  readonly version: string;
-  readonly nonce: string;
-  readonly agoMs: number;
-}
+/** What was at a time, and how long ago that is. */
+type Aged<Timed extends { readonly atMs: number }> =
+  & Omit<Timed, "atMs">
+  & { readonly agoMs: number };
 
 /** One kind of one client. */
-export interface KindSummary {
-  readonly kind: string;
+export interface KindSummary extends
+  Pick<
+    KindStatus,
+    "kind" | "names" | "wildcard" | "responses" | "acks" | "nacks" | "stale"
+  > {
   /** As clients call it: `ClusterLoadAssignment`. */
   readonly type: string;
-  /** Names that it asked for. */
-  readonly names: number;
-  readonly wildcard: boolean;
-  readonly sent?: ResponseSummary | undefined;
-  readonly acked?: ResponseSummary | undefined;
+  readonly sent?: Aged<StampedResponse> | undefined;
+  readonly acked?: Aged<StampedResponse> | undefined;
   /** Its last refusal, if it has acknowledged nothing since. */
-  readonly nacked?:
-    | ResponseSummary & {
-      readonly message: string;
-      readonly names: readonly string[];
-    }
-    | undefined;
+  readonly nacked?: Aged<NackedResponse> | undefined;
   readonly state: SyncState;
   /** For how long it has not answered a response. */
   readonly lagMs: number;
-  readonly responses: number;
-  readonly acks: number;
-  readonly nacks: number;
-  /** Requests about responses that were not the last. */
-  readonly stale: number;
 }
 
 /**
@@ -220,10 +210,7 @@ export interface ClientSummary {
   /** Some of the clusters that its listeners and routes wait for. */
   readonly waitsFor: readonly string[];
   /** It was sent listeners or routes before it acknowledged their clusters. */
-  readonly early?: {
-    readonly agoMs: number;
-    readonly clusters: readonly string[];
-  } | undefined;
+  readonly early?: Aged<SentEarly> | undefined;
 }
 
 /** All clients, in the order of their names; of one name the latest first. */
@@ -263,42 +250,28 @@ export function clientSummary(
     kinds: kinds.map((status) => kindSummary(status, nowMs)),
     foreignTypes,
     waitsFor,
-    early: early && {
-      agoMs: Math.round(nowMs - early.atMs),
-      clusters: early.clusters,
-    },
+    early: early && aged(early, nowMs),
   };
 }
 
+function aged<Timed extends { readonly atMs: number }>(
+  { atMs, ...rest }: Timed,
+  nowMs: number,
+): Aged<Timed> {
+  return { ...rest, agoMs: Math.round(nowMs - atMs) };
+}
+
 function kindSummary(status: KindStatus, nowMs: number): KindSummary {
-  const { kind, sent, acked, nacked, inFlightSinceMs } = status;
-  const summary = (
-    { version, nonce, atMs }: StampedResponse,
-  ): ResponseSummary => ({
-    version,
-    nonce,
-    agoMs: Math.round(nowMs - atMs),
-  });
+  const { kind, names, wildcard, responses, acks, nacks, stale } = status;
+  const { sent, acked, nacked, inFlightSinceMs = nowMs } = status;
   return {
-    kind,
-    type: typeName(TYPE_URLS[kind]),
-    names: status.nameCount,
-    wildcard: status.isWildcard,
-    sent: sent && summary(sent),
-    acked: acked && summary(acked),
-    nacked: nacked && {
-      ...summary(nacked),
-      message: nacked.message,
-      names: nacked.names,
-    },
+    ...{ kind, type: typeName(TYPE_URLS[kind]), names, wildcard },
+    sent: sent && aged(sent, nowMs),
+    acked: acked && aged(acked, nowMs),
+    nacked: nacked && aged(nacked, nowMs),
     state: syncStateOf(status),
-    lagMs: inFlightSinceMs === undefined
-      ? 0
-      : Math.round(nowMs - inFlightSinceMs),
-    responses: status.responses,
-    acks: status.acks,
-    nacks: status.nacks,
-    stale: status.staleRequests,
+    lagMs: Math.round(nowMs - inFlightSinceMs),
+    ...{ responses, acks, nacks, stale },
   };
 }
 

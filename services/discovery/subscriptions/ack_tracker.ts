@@ -66,7 +66,7 @@ type Answered = Pick<
   | "responses"
   | "acks"
   | "nacks"
-  | "staleRequests"
+  | "stale"
 >;
 
 /** See the module description; of one kind on one stream. */
@@ -78,7 +78,7 @@ export class AckTracker {
   #acked: StampedResponse | undefined;
   #lastNack: NackedResponse | undefined;
   #isRefused = false;
-  readonly #counts = { responses: 0, acks: 0, nacks: 0, staleRequests: 0 };
+  readonly #counts = { responses: 0, acks: 0, nacks: 0, stale: 0 };
   #uncertain: Uncertain | undefined;
   #nacked: NackedResources | undefined;
   /** Names that were new in a refused whole state, until the next one. */
@@ -253,7 +253,7 @@ export class AckTracker {
 
   /** A request is about a response that was not the last. */
   noteStale(): void {
-    this.#counts.staleRequests++;
+    this.#counts.stale++;
   }
 
   /**

@@ -128,7 +128,7 @@ pass 1 -> endpoints a=2
 due Infinity
 // What is said about the first one now is late.
 ack endpoints nonce=1
-status endpoints staleRequests=1
+status endpoints stale=1
 ack endpoints
 status endpoints inFlightSinceMs=undefined
 

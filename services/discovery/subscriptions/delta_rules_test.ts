@@ -17,7 +17,7 @@ ask endpoints a -> endpoints a=1
 settle
 see endpoints a=2 b=1 -> endpoints a=2
 ask endpoints b nonce=1
-status endpoints staleRequests=1
+status endpoints stale=1
 ack endpoints -> endpoints b=1
 
 # delta world: Delta: names that ride on an ACK count
@@ -130,6 +130,6 @@ ask endpoints * -> endpoints -*
 
 # delta world: Delta wildcard: a first request that only unsubscribes is no wildcard
 ask cluster -a
-status cluster isWildcard=false
+status cluster wildcard=false
 `,
 );

@@ -50,7 +50,7 @@ ask listener -> listener a=1 b=1
 see cluster a=2 b=1 -> cluster a=2 b=1 | endpoints a=1
 // It repeats its request with the old nonce, which crosses the endpoints.
 ask endpoints a b nonce=2
-status endpoints staleRequests=1
+status endpoints stale=1
 ack endpoints
 // And repeats it with the new one: only the cluster that warms is sent.
 ack endpoints -> endpoints a=1

@@ -462,8 +462,8 @@ export abstract class KindSubscription {
     const nackedNames = this.nacked?.names ?? [];
     return {
       kind: this.kind,
-      isWildcard: this.names.isWildcard,
-      nameCount: this.names.names.size,
+      wildcard: this.names.isWildcard,
+      names: this.names.names.size,
       isBehind: this.#hasNews() || this.isHolding,
       nackedNames,
       isRefused: this.acks.isRefused || nackedNames.length > 0,

@@ -33,7 +33,7 @@ Deno.test("(b) each type is its own sub-stream with own version and nonce", () =
   // A nonce of one type is stale in another.
   const nonce = client.nonceOf("cluster");
   assertEquals(client.ask("endpoints", ["a"], { nonce }), []);
-  assertEquals(client.statusOf("endpoints").nameCount, 2);
+  assertEquals(client.statusOf("endpoints").names, 2);
 });
 
 Deno.test("(c) a version survives streams, a nonce does not", () => {
@@ -111,7 +111,7 @@ ask cluster -> cluster a=1
 # sotw settled: (e) a request whose nonce is not the last one sent is stale and ignored wholly
 see endpoints a=2 b=1 c=1 -> endpoints a=2
 ask endpoints a b c nonce=2
-status endpoints staleRequests=1 nameCount=2 inFlightSinceMs=0
+status endpoints stale=1 names=2 inFlightSinceMs=0
 
 # sotw settled: (e) what a stale request does not ask for is asked for anew by the next that does
 see endpoints a=2 b=1 -> endpoints a=2
@@ -189,7 +189,7 @@ ask cluster -> cluster a=1
 ask listener -> listener a=1
 ask endpoints
 ask route
-status cluster isWildcard=true
+status cluster wildcard=true
 
 # sotw: wildcard: once any name was sent, an empty list is unsubscribing from all
 see listener a=1 b=1
@@ -197,7 +197,7 @@ ask listener a -> listener a=1
 settle
 ask listener
 see listener a=2 b=1
-status listener isWildcard=false
+status listener wildcard=false
 
 # sotw: wildcard: '*' and names are both, and each can go alone
 see cluster a=1 b=1
@@ -218,7 +218,7 @@ ask endpoints *
 # sotw settled: a nonce that is empty mid-stream is no ACK, is not stale, and its names count
 see endpoints a=2 b=1 c=1 -> endpoints a=2
 ask endpoints a c nonce=
-status endpoints acks=1 staleRequests=0
+status endpoints acks=1 stale=0
 ack endpoints -> endpoints c=1
 `,
   {

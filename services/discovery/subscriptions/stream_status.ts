@@ -32,9 +32,9 @@ export interface NackedResponse extends StampedResponse {
 /** One kind on one stream. */
 export interface KindStatus {
   readonly kind: ResourceKind;
-  readonly isWildcard: boolean;
+  readonly wildcard: boolean;
   /** Names that the client asked for; a wildcard is none of them. */
-  readonly nameCount: number;
+  readonly names: number;
   readonly sent: StampedResponse | undefined;
   readonly acked: StampedResponse | undefined;
   /** The last refusal, until a later response is acknowledged without any. */
@@ -51,7 +51,7 @@ export interface KindStatus {
   readonly acks: number;
   readonly nacks: number;
   /** Requests about a response that was not the last (SotW: ignored). */
-  readonly staleRequests: number;
+  readonly stale: number;
 }
 
 /** One stream. */

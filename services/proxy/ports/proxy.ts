@@ -80,9 +80,11 @@ export class Proxy {
   /** Ports that are gone, while their connections go on. */
   readonly #draining = new Set<Drain>();
   readonly #own = new OwnAddresses();
+  readonly #portProxies: PortProxies;
   #unfollow = () => {};
 
   constructor(private readonly options: ProxyOptions) {
+    this.#portProxies = options.portProxies ?? PORT_PROXIES;
     this.#book = new LocalAddressBook(
       options.addresses,
       options.numbers,
@@ -113,10 +115,6 @@ export class Proxy {
 
   get catalog(): Catalog {
     return this.options.catalog;
-  }
-
-  get #portProxies(): PortProxies {
-    return this.options.portProxies ?? PORT_PROXIES;
   }
 
   /** Serves the catalog, now and after each change. */
