@@ -7,6 +7,7 @@
 
 import type { Code } from "../proto/codes/codes.ts";
 import { codeOf, messageOf } from "../platform/errors/error_code.ts";
+import { ifThere } from "../platform/files/file_error.ts";
 
 /** A path at which no audit log can be. The message is one sentence. */
 export class AuditLogError extends Error {
@@ -86,12 +87,8 @@ export function systemAuditFiles(flag = "--audit-log"): AuditFiles {
       if (filesMax === 1) return await Deno.remove(path);
       for (let number = filesMax - 1; number > 0; number--) {
         const from = number === 1 ? path : `${path}.${number - 1}`;
-        try {
-          await Deno.rename(from, `${path}.${number}`);
-        } catch (error) {
-          // There are fewer as long as the log is young.
-          if (!(error instanceof Deno.errors.NotFound)) throw error;
-        }
+        // There are fewer as long as the log is young.
+        await ifThere(Deno.rename(from, `${path}.${number}`));
       }
     },
   };

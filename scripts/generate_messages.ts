@@ -17,6 +17,7 @@
  */
 
 import { type MessageModule, messageModule } from "./message_module.ts";
+import { ifThere } from "../platform/files/file_error.ts";
 
 /** Where the repository is. */
 const ROOT = new URL("../", import.meta.url);
@@ -108,12 +109,7 @@ export async function generated(module: MessageModule): Promise<string> {
 
 /** What the file is; empty when there is none. */
 export async function current({ path }: MessageModule): Promise<string> {
-  try {
-    return await Deno.readTextFile(new URL(path, ROOT));
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return "";
-    throw error;
-  }
+  return await ifThere(Deno.readTextFile(new URL(path, ROOT))) ?? "";
 }
 
 async function formatted(source: string): Promise<string> {

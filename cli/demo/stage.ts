@@ -15,6 +15,7 @@ import type {
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { TextLineStream } from "@std/streams";
 import { messageOf } from "../../platform/errors/error_code.ts";
+import { removeFile } from "../../platform/files/atomic_file.ts";
 import { failure } from "../program/exit_codes.ts";
 import { selfCommand } from "../program/rights.ts";
 
@@ -143,11 +144,7 @@ export class Stage {
   async strike(): Promise<void> {
     this.#isStruck = true;
     await Promise.all([...this.#actors.keys()].map((name) => this.kill(name)));
-    try {
-      await Deno.remove(this.#folder, { recursive: true });
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
-    }
+    await removeFile(this.#folder, { recursive: true });
   }
 
   async #until<T>(

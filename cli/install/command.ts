@@ -10,7 +10,7 @@
 
 import { messageOf, quietly } from "../../platform/errors/error_code.ts";
 import { kindAt } from "../../platform/files/kind_at.ts";
-import { replaceFile } from "../../platform/files/atomic_file.ts";
+import { removeFile, replaceFile } from "../../platform/files/atomic_file.ts";
 import { flag } from "../flags/flag.ts";
 import { joinTokenText } from "../flags/join_flags.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
@@ -134,12 +134,7 @@ export const UNINSTALL_COMMAND = defineCommand({
     if (values["purge"]) paths.push(`/var/lib/tunnel/${kind}`);
     let removed = 0;
     for (const path of paths) {
-      try {
-        await Deno.remove(path, { recursive: true });
-        removed++;
-      } catch (error) {
-        if (!(error instanceof Deno.errors.NotFound)) throw error;
-      }
+      if (await removeFile(path, { recursive: true })) removed++;
     }
     await said("systemctl", "daemon-reload");
     print(

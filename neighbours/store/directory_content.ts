@@ -11,6 +11,7 @@
 
 import {
   finishedFiles,
+  removeFile,
   removeUnfinished,
   replaceFile,
   syncDirectory,
@@ -161,7 +162,8 @@ export async function create(
 ): Promise<void> {
   // Leftovers of an interrupted run: keys that were never used.
   for (const name of MADE) {
-    if (name !== CREATING) await removeTree(`${root}/${name}`);
+    if (name === CREATING) continue;
+    await removeFile(`${root}/${name}`, { recursive: true });
   }
   await removeUnfinished(root);
   for (const folder of FOLDERS) await makeFolder(`${root}/${folder}`);
@@ -176,14 +178,6 @@ export async function makeFolder(path: string): Promise<void> {
     await Deno.chmod(path, 0o700);
   } catch (error) {
     throw unreadable(path, error);
-  }
-}
-
-async function removeTree(path: string): Promise<void> {
-  try {
-    await Deno.remove(path, { recursive: true });
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
 }
 

@@ -11,6 +11,7 @@
 import { dirname } from "node:path";
 import { removeFile } from "../../platform/files/atomic_file.ts";
 import {
+  ifThere,
   isSystemError,
   systemProblem,
 } from "../../platform/files/file_error.ts";
@@ -169,21 +170,20 @@ export class DirectoryEphemerals implements EphemeralPlace {
     const path = `${this.options.path}/${name}`;
     const before = this.#files.get(name);
     this.#files.delete(name);
-    try {
-      const { mtime, ino, size } = await Deno.stat(path);
-      const isOne = size <= FILE_MAX && this.#files.size < FILES_MAX;
-      if (!isOne) return undefined;
-      const modifiedMs = mtime?.getTime() ?? 0;
-      const version = `${modifiedMs} ${ino} ${size}`;
-      const isSame = before?.version === version;
-      const text = isSame ? before.text : await Deno.readTextFile(path);
-      const file = { version, modifiedMs, text };
-      this.#files.set(name, file);
-      return file;
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return undefined;
-      throw error;
-    }
+    const found = await ifThere(Deno.stat(path));
+    if (found === undefined) return undefined;
+    const { mtime, ino, size } = found;
+    const isOne = size <= FILE_MAX && this.#files.size < FILES_MAX;
+    if (!isOne) return undefined;
+    const modifiedMs = mtime?.getTime() ?? 0;
+    const version = `${modifiedMs} ${ino} ${size}`;
+    const text = before?.version === version
+      ? before.text
+      : await ifThere(Deno.readTextFile(path));
+    if (text === undefined) return undefined;
+    const file = { version, modifiedMs, text };
+    this.#files.set(name, file);
+    return file;
   }
 
   #path(instanceId: string, part: string): string {

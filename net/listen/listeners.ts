@@ -27,6 +27,7 @@ import {
 import { socketStore } from "../bind/socket_store.ts";
 import type { Stream } from "../stream/stream.ts";
 import { codeOf } from "../../platform/errors/error_code.ts";
+import { removeFile } from "../../platform/files/atomic_file.ts";
 import { hostPort, withoutBrackets } from "../../proto/peer/host_port.ts";
 import { isLoopbackHost, parseIpAddress } from "../../proto/peer/ip_address.ts";
 
@@ -217,12 +218,10 @@ async function clearPath(
     onProblem(`removed the file ${path}: a socket is made there`, "TUN904");
   } else if (await answers(path)) refuse("something listens there already");
   try {
-    await Deno.remove(path);
+    // A predecessor that ends just now may have removed it itself.
+    await removeFile(path);
   } catch (error) {
-    // A predecessor that ends just now has removed it itself.
-    if (!(error instanceof Deno.errors.NotFound)) {
-      throw listenError(path, error);
-    }
+    throw listenError(path, error);
   }
 }
 

@@ -10,7 +10,7 @@
 
 import { dirname } from "node:path";
 import { systemProblem, withFile } from "../errors/error_code.ts";
-import { isSystemError } from "./file_error.ts";
+import { ifThere, isSystemError } from "./file_error.ts";
 
 /** For the owner only: most files of this kind are secret. */
 const PRIVATE_MODE = 0o600;
@@ -91,14 +91,12 @@ export async function createFile(
 }
 
 /** @returns Whether there was such a file. */
-export async function removeFile(path: string): Promise<boolean> {
-  try {
-    await Deno.remove(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
+export async function removeFile(
+  path: string,
+  options?: Deno.RemoveOptions,
+): Promise<boolean> {
+  const removed = Deno.remove(path, options).then(() => true);
+  return await ifThere(removed) ?? false;
 }
 
 /** Names in `directory`, sorted, without files that were never finished. */

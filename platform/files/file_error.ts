@@ -16,6 +16,18 @@ export function isSystemError(
     typeof error.code === "string" && /^E[A-Z]+$/.test(error.code);
 }
 
+/** How it went with a file; `undefined`: there is no such file. */
+export async function ifThere<Result>(
+  doing: Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await doing;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
 /** A file that cannot be used. `message` names it and the remedy. */
 export class FileError extends Error {
   override readonly name: string = "FileError";

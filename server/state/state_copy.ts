@@ -72,7 +72,13 @@ export async function copyToDirectory(
   const target = root.replace(/\/+$/, "");
   await checkEmpty(target);
   const unfinished = `${target}.tunnel-copy`;
-  await removeTree(unfinished);
+  try {
+    await removeFile(unfinished, { recursive: true });
+  } catch (error) {
+    throw new StoreError(
+      `Cannot remove ${unfinished}: ${systemProblem(error)}`,
+    );
+  }
   const { state } = await DirectoryStore.openOrCreate(
     unfinished,
     async (change) => await writeAll(change, await recordsOf(from)),
@@ -174,15 +180,6 @@ async function checkEmpty(root: string): Promise<void> {
     throw new StoreError(
       `Cannot copy to ${root}: ${systemProblem(error)}`,
     );
-  }
-}
-
-async function removeTree(path: string): Promise<void> {
-  try {
-    await Deno.remove(path, { recursive: true });
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return;
-    throw new StoreError(`Cannot remove ${path}: ${systemProblem(error)}`);
   }
 }
 

@@ -11,7 +11,7 @@ import { failed, type Finding, fine, warned } from "../walk/path_walk.ts";
 import { spanOf } from "../walk/tls_fault.ts";
 import { whenText } from "../../view/cells.ts";
 import { messageOf } from "../../../platform/errors/error_code.ts";
-import { systemProblem } from "../../../platform/files/file_error.ts";
+import { ifThere, systemProblem } from "../../../platform/files/file_error.ts";
 import { authorityIdOf } from "../../../proto/identity/enrolment.ts";
 import {
   type Authorities,
@@ -147,7 +147,7 @@ function authority({ current }: Authorities, nowMs: number): Finding {
 export async function lookAtLog(flag: string, path: string): Promise<Finding> {
   const folder = dirname(path);
   try {
-    const isThere = await exists(path);
+    const isThere = await ifThere(Deno.lstat(path)) !== undefined;
     if (isThere) systemAuditFiles(flag).check(path);
     else await checkFolder(folder);
   } catch (error) {
@@ -158,16 +158,6 @@ export async function lookAtLog(flag: string, path: string): Promise<Finding> {
     );
   }
   return await lookAtRoom(folder, flag) ?? fine(`${path} can be written`);
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await Deno.lstat(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }
 
 /** @throws {Error} Who runs this could make no file in it. */

@@ -15,6 +15,7 @@ import {
   replaceFile,
   syncDirectory,
 } from "../../../platform/files/atomic_file.ts";
+import { ifThere } from "../../../platform/files/file_error.ts";
 import { privateFileError } from "../../../platform/files/private_files.ts";
 import {
   type CertificateFacts,
@@ -125,12 +126,7 @@ export class CertificateFiles {
 
   /** @returns `undefined` when none were kept. */
   async readAuthorities(): Promise<string | undefined> {
-    try {
-      return await Deno.readTextFile(this.authorities);
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return undefined;
-      throw error;
-    }
+    return await ifThere(Deno.readTextFile(this.authorities));
   }
 
   async keepAuthorities(pem: string): Promise<void> {
