@@ -47,8 +47,8 @@ export class SimulatedServer {
   readonly #frontendPort: FrontendPort;
   /** By the seed: an id is a varint on the wire, one of 128 is a byte shorter. */
   readonly #ids: ConnectionIds;
-  /** Connections of callers now, HTTP/1.1 and HTTP/2. */
-  callers = 0;
+  /** HTTP/1.1 connections of callers now. */
+  #http1 = 0;
 
   constructor(
     sim: Simulator,
@@ -115,7 +115,7 @@ export class SimulatedServer {
     return Object.entries({
       established,
       pendingDials,
-      callers: this.callers,
+      callers: this.#http1 + this.#frontendPort.connections,
       links: this.registry.links.size,
       budgetBytes: this.budget.bytes,
       budgetMembers: this.budget.members,
@@ -182,7 +182,7 @@ export class SimulatedServer {
       },
       turnedAway: (_remoteAddress, reason) =>
         sim.note(`turned away: ${reason}`),
-      counted: (_protocol, change) => void (this.callers += change),
+      counted: (change) => void (this.#http1 += change),
     });
   }
 }

@@ -157,9 +157,7 @@ export class ServerFrontends {
       turnedAway: (from, reason) =>
         this.core.callerRefused(`${from}: ${reason}`),
       ended: (end) => limiter.ended("frontends", end),
-      counted: (protocol, change) => {
-        if (protocol === "http1") httpConnections.add(change);
-      },
+      counted: (change) => httpConnections.add(change),
     });
   }
 }

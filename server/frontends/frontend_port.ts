@@ -43,8 +43,8 @@ export interface FrontendPortOptions {
   turnedAway(remoteAddress: string, reason: string): void;
   /** An HTTP/2 connection is over. */
   ended?(end: ConnectionEnd): void;
-  /** +1 and −1 for every HTTP/1.1 and every HTTP/2 connection. */
-  counted(protocol: "http1" | "http2", change: 1 | -1): void;
+  /** +1 and −1 for every HTTP/1.1 connection. */
+  counted?(change: 1 | -1): void;
 }
 
 /** Longest wait for the answer to a PING, as grpc-go's default. */
@@ -61,7 +61,7 @@ export class FrontendPort {
   constructor(private readonly options: FrontendPortOptions) {
     this.#connect = {
       ...options.connect,
-      closed: () => options.counted("http1", -1),
+      closed: () => options.counted?.(-1),
     };
   }
 
@@ -125,12 +125,12 @@ export class FrontendPort {
   }
 
   #serveHttp1(stream: Stream, shared: SharedLimits): void {
-    this.options.counted("http1", 1);
+    this.options.counted?.(1);
     new ConnectSession(conduitOf(stream), stream, this.#connect, shared);
   }
 
   #serveHttp2(stream: Stream, sharedLimits: SharedLimits): void {
-    const { timers, keepaliveMs, counted, ended } = this.options;
+    const { timers, keepaliveMs, ended } = this.options;
     const router = this.options.routerFor(stream);
     const connection = new Connection({
       role: "server",
@@ -144,12 +144,10 @@ export class FrontendPort {
           this.#connections.delete(connection);
           if (end.error instanceof WireError) sharedLimits.fault?.();
           ended?.(end);
-          counted("http2", -1);
         },
       },
     });
     this.#connections.add(connection);
-    counted("http2", 1);
     connection.start();
     driveHttp2(stream, connection, timers);
     if (this.#ending !== undefined) connection.shutdown(this.#ending);

@@ -52,7 +52,6 @@ function frontend(mode: FrontendMode) {
       refused: () => {},
     },
     turnedAway: (_remote, reason) => turnedAway.push(reason),
-    counted: () => {},
   });
   return { port, turnedAway };
 }

@@ -103,6 +103,5 @@ function gatewayPort(
       },
     },
     turnedAway: (_, reason) => onProblem(reason),
-    counted: () => {},
   });
 }
