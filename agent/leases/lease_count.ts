@@ -9,7 +9,7 @@ import type { MetricRegistry } from "../../platform/metrics/metrics.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import type { RequestOptions } from "../../neighbours/kubernetes/client.ts";
 import { connectKubernetes } from "../../neighbours/kubernetes/connect.ts";
-import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
+import { reporting } from "../../neighbours/kubernetes/errors.ts";
 import {
   ListWatch,
   type ListWatchClient,
@@ -117,29 +117,14 @@ function countedClient(
     LATENCY_BOUNDS,
   );
   return {
-    get: <T>(path: string, options: RequestOptions) => {
-      const beginMs = clock.now();
-      return reporting(client.get<T>(path, options), (code, reason) => {
+    get: <T>(path: string, options: RequestOptions) =>
+      reporting<T>(clock, (code, reason, durationMs) => {
         listed(code, reason);
-        seconds.with(`${code}`).observe((clock.now() - beginMs) / 1000);
-      });
-    },
-    stream: (path, options) => reporting(client.stream(path, options), watched),
+        seconds.with(`${code}`).observe(durationMs / 1000);
+      }, client.get(path, options)),
+    stream: (path, options) =>
+      reporting(clock, watched, client.stream(path, options)),
   };
-}
-
-async function reporting<T>(
-  call: Promise<T>,
-  report: (code: number, reason: string) => void,
-): Promise<T> {
-  try {
-    const result = await call;
-    report(200, "");
-    return result;
-  } catch (error) {
-    if (error instanceof KubernetesError) report(error.code, error.reason);
-    throw error;
-  }
 }
 
 interface ServerLeasesOptions {

@@ -6,6 +6,7 @@
  */
 
 import type { Code } from "../../proto/codes/codes.ts";
+import type { Clock } from "../../proto/sync/clock.ts";
 import type { StatusObject } from "./objects.ts";
 import { NeighbourConfigError } from "../tls_files.ts";
 
@@ -59,6 +60,32 @@ export async function unlessMissing<T>(
     return await asking;
   } catch (error) {
     if (codeOf(error) === 404) return undefined;
+    throw error;
+  }
+}
+
+/** @param code HTTP's; 0 without an answer. */
+export type CallReport = (
+  code: number,
+  reason: string,
+  durationMs: number,
+) => void;
+
+/** Reports how a call goes that begins now. */
+export async function reporting<T>(
+  clock: Clock,
+  report: CallReport,
+  call: Promise<T>,
+): Promise<T> {
+  const beginMs = clock.now();
+  try {
+    const result = await call;
+    report(200, "", clock.now() - beginMs);
+    return result;
+  } catch (error) {
+    if (error instanceof KubernetesError) {
+      report(error.code, error.reason, clock.now() - beginMs);
+    }
     throw error;
   }
 }

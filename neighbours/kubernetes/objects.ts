@@ -63,12 +63,7 @@ export interface TokenReview {
     readonly error?: string;
     /** Those of `spec.audiences` that the token is meant for. */
     readonly audiences?: readonly string[];
-    readonly user?: {
-      readonly username?: string;
-      readonly uid?: string;
-      readonly groups?: readonly string[];
-      readonly extra?: Readonly<Record<string, readonly string[]>>;
-    };
+    readonly user?: UserInfo;
   };
 }
 
@@ -83,19 +78,23 @@ export interface Lease extends KubernetesObject {
   };
 }
 
+/** Who asks an API server. */
+interface UserInfo {
+  readonly username?: string;
+  readonly uid?: string;
+  readonly groups?: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
 /** `certificates.k8s.io/v1`. */
 export interface CertificateSigningRequest extends KubernetesObject {
-  readonly spec: {
+  /** The author is the server's to fill in. */
+  readonly spec: UserInfo & {
     /** Base64 of the request's PEM text. */
     readonly request: string;
     readonly signerName: string;
     readonly usages?: readonly string[];
     readonly expirationSeconds?: number;
-    /** The author of the request; the server fills these in. */
-    readonly username?: string;
-    readonly uid?: string;
-    readonly groups?: readonly string[];
-    readonly extra?: Readonly<Record<string, readonly string[]>>;
   };
   readonly status?: {
     readonly conditions?: readonly {

@@ -11,7 +11,13 @@
 import type { Code } from "../../proto/codes/codes.ts";
 import { worldly } from "../../platform/errors/internal_errors.ts";
 import type { KubernetesClient, RequestOptions } from "./client.ts";
-import { codeOf, isKubernetesTrouble, KubernetesError } from "./errors.ts";
+import {
+  type CallReport,
+  codeOf,
+  isKubernetesTrouble,
+  KubernetesError,
+  reporting,
+} from "./errors.ts";
 import {
   formatMicroTime,
   LEASE_SECONDS,
@@ -43,9 +49,8 @@ export type LeaseClient = Pick<
  * The observed events; the names of the methods are Konnectivity's families.
  */
 export interface LeaseObserver {
-  /** @param code HTTP's; 0 without an answer. */
-  listed(code: number, reason: string, durationMs: number): void;
-  deleted(code: number, reason: string, durationMs: number): void;
+  readonly listed: CallReport;
+  readonly deleted: CallReport;
   culled(): void;
   /** Another process with this server's id has renewed it meanwhile. */
   taken(): void;
@@ -255,17 +260,14 @@ export class ServerLease {
   // ---------------------------------------------
 
   async #cull(): Promise<void> {
-    const { labels, wallClock, observer } = this.options;
+    const { client, labels, timers, wallClock, observer } = this.options;
     const labelSelector = Object.entries(labels)
       .map(([key, value]) => `${key}=${value}`).join(",");
-    const { items } = await this.#counted(
-      observer.listed,
-      () =>
-        this.options.client.get<ObjectList<Lease>>(this.#collection, {
-          ...this.#request,
-          query: { labelSelector },
-        }),
-    );
+    const listing = client.get<ObjectList<Lease>>(this.#collection, {
+      ...this.#request,
+      query: { labelSelector },
+    });
+    const { items } = await reporting(timers, observer.listed, listing);
     for (const lease of items ?? []) {
       const { name, resourceVersion } = lease.metadata;
       const endMs = leaseEndMs(lease);
@@ -287,25 +289,8 @@ export class ServerLease {
     path: string,
     options: RequestOptions & { readonly resourceVersion?: string | undefined },
   ): Promise<void> {
-    const { client, observer } = this.options;
-    return this.#counted(observer.deleted, () => client.delete(path, options));
-  }
-
-  async #counted<T>(
-    report: LeaseObserver["listed"],
-    action: () => Promise<T>,
-  ): Promise<T> {
-    const { timers } = this.options;
-    const beginMs = timers.now();
-    try {
-      const result = await action();
-      report(200, "", timers.now() - beginMs);
-      return result;
-    } catch (error) {
-      if (error instanceof KubernetesError) {
-        report(error.code, error.reason, timers.now() - beginMs);
-      }
-      throw error;
-    }
+    const { client, timers, observer } = this.options;
+    const deleting = client.delete(path, options);
+    return reporting(timers, observer.deleted, deleting);
   }
 }
