@@ -24,7 +24,6 @@ import {
   REFUSED_MS,
 } from "../net/dial/attempt_order.ts";
 import { ConnectError } from "../net/dial/server_connect.ts";
-import { codeOf } from "../platform/errors/error_code.ts";
 import {
   type Attempt,
   type NextDoubt,
@@ -280,9 +279,9 @@ const NO_AGENT = /^(?:No agent available|currently no tunnels available)\b/i;
 /** One that is started again is back soon. */
 function failingMs(error: Error): number {
   if (error instanceof DialError) return REFUSED_MS;
-  const isRefused = error instanceof ConnectError && error.isRefused;
-  const isAway = ["ECONNREFUSED", "ENOENT"].includes(codeOf(error.cause));
-  return isRefused || isAway ? REFUSED_MS : FAILED_MS;
+  const reason = error instanceof TunnelDialError ? error.cause : error;
+  const isRefused = reason instanceof ConnectError && reason.isRefused;
+  return isRefused ? REFUSED_MS : FAILED_MS;
 }
 
 /** Each sentence once, and which servers said it. */

@@ -5,35 +5,23 @@
  * @module
  */
 
-import { connectToHost } from "../net/dial/connect_host.ts";
-import { withDeadline } from "../platform/time/deadline.ts";
-import { hostPort } from "../proto/peer/host_port.ts";
-import { codeOf } from "../platform/errors/error_code.ts";
+import {
+  ConnectError,
+  type ConnectLimits,
+  connectTls,
+  connectUnix,
+} from "../net/dial/server_connect.ts";
 import type { Stream } from "../net/stream/stream.ts";
-import { connectToPath } from "../net/stream/socket_connect.ts";
-import { tlsClient } from "../net/tls/tls_client.ts";
-import { Credentials } from "../net/tls/trust/credentials.ts";
+import { Credentials, CredentialsError } from "../net/tls/trust/credentials.ts";
+import { TlsHandshakeError } from "../net/tls/trust/tls_errors.ts";
 import type { Timers } from "../proto/sync/clock.ts";
 import { TunnelDialError } from "./dial_error.ts";
-import {
-  describeFrontend,
-  type FrontendAddress,
-  type NodeRoute,
-} from "./tunnel_route.ts";
+import type { FrontendAddress, NodeRoute } from "./tunnel_route.ts";
 import type { Upstream } from "../net/channel/upstream.ts";
 import { tlsUpstream } from "../net/channel/server_upstream.ts";
 
 /** For the whole: name, TCP and handshake. */
 export const FRONTEND_CONNECT_TIMEOUT_MS = 10_000;
-
-/** How long, and until when, to try. */
-interface FrontendConnectOptions {
-  readonly timers: Timers;
-  /** Gives up; its reason is thrown. */
-  readonly signal?: AbortSignal;
-}
-
-type TcpAddress = Extract<FrontendAddress, { kind: "tcp" }>;
 
 /**
  * The protocol there, by its ALPN name: Go's gRPC servers refuse clients of
@@ -48,70 +36,31 @@ const ALPN: Readonly<Record<"http1" | "http2", readonly string[]>> = {
 export async function openFrontendStream(
   address: FrontendAddress,
   protocol: "http1" | "http2",
-  { timers, signal }: FrontendConnectOptions,
+  tools: Pick<ConnectLimits, "signal"> & { readonly timers: Timers },
 ): Promise<Stream> {
-  const timeoutMs = FRONTEND_CONNECT_TIMEOUT_MS;
-  const late = () => new Error(`no answer within ${timeoutMs} ms`);
+  const limits = { ...tools, timeoutMs: FRONTEND_CONNECT_TIMEOUT_MS };
   try {
-    return await withDeadline(
-      { timers, timeoutMs, late, signal },
-      (signal) =>
-        address.kind === "unix"
-          ? connectToPath(address.path, signal)
-          : connectTls(address, ALPN[protocol], timers, signal),
-    );
+    if (address.kind === "unix") return await connectUnix(address.path, limits);
+    const { host, port, tls } = address;
+    return await connectTls({
+      ...{ ...limits, host, port, proxyEnv: {} },
+      serverName: tls.serverName,
+      alpn: ALPN[protocol],
+      // Read each time, so that renewed files are used without a word.
+      credentials: Credentials.load({
+        ca: tls.caFile,
+        cert: tls.certFile,
+        key: tls.keyFile,
+      }).current,
+    });
   } catch (error) {
-    if (signal?.aborted) throw signal.reason;
-    throw asDialError(error, describeFrontend(address));
+    if (tools.signal?.aborted) throw tools.signal.reason;
+    const isForeseen = error instanceof ConnectError ||
+      error instanceof TlsHandshakeError || error instanceof CredentialsError;
+    throw isForeseen
+      ? new TunnelDialError("streamsetup", error.message, error)
+      : error;
   }
-}
-
-async function connectTls(
-  { host, port, tls }: TcpAddress,
-  alpn: readonly string[],
-  timers: Timers,
-  signal: AbortSignal,
-): Promise<Stream> {
-  // Read each time, so that renewed files are used without a word.
-  const credentials = Credentials.load({
-    ca: tls.caFile,
-    cert: tls.certFile,
-    key: tls.keyFile,
-  }).current;
-  const socket = await connectToHost(host, port, { timers, signal });
-  return await tlsClient(socket, {
-    credentials,
-    serverName: tls.serverName ?? host,
-    alpn,
-    address: hostPort(host, port),
-    signal,
-  });
-}
-
-const WORDS: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    ECONNREFUSED: "connection refused; is the server running there?",
-    ENOENT: "there is no such socket; is the server running there?",
-    EACCES: "permission denied",
-    ETIMEDOUT: "connection timed out",
-    EHOSTUNREACH: "no route to host",
-    ENETUNREACH: "network is unreachable",
-    EMFILE: "too many open files",
-  }),
-);
-
-function asDialError(error: unknown, address: string): unknown {
-  // Errors in our own code are passed on unchanged; a path that is too long is
-  // not one of them.
-  if (error instanceof TypeError && codeOf(error) === "") return error;
-  if (!(error instanceof Error)) return error;
-  // Those of TLS and of credentials are whole sentences already.
-  const sentence = error.message.startsWith("Cannot ")
-    ? error.message
-    : `Cannot connect to ${address}: ${
-      WORDS.get(codeOf(error)) ?? error.message
-    }`;
-  return new TunnelDialError("streamsetup", sentence, error);
 }
 
 // How calls get to a server of the tunnel: over its frontend, or over the port

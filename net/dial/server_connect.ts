@@ -12,28 +12,35 @@ import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { type ProxyEnvironment, proxyFor } from "./proxy_environment.ts";
 import { connectToHost } from "./connect_host.ts";
 import { LookupError } from "../names/resolver.ts";
-import { unawaited } from "../../platform/errors/internal_errors.ts";
+import { isSlip, unawaited } from "../../platform/errors/internal_errors.ts";
 import { atMost, withDeadline } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 import type { Stream } from "../stream/stream.ts";
 import { codeOf, messageOf } from "../../platform/errors/error_code.ts";
-import { tuneLink } from "../stream/socket_connect.ts";
+import { connectToPath, tuneLink } from "../stream/socket_connect.ts";
 import { tlsClient, type TlsClientOptions } from "../tls/tls_client.ts";
 import { NO_MATERIAL, type TlsMaterial } from "../tls/trust/credentials.ts";
 import type { TlsChoice } from "../libc/choices.ts";
 import { openTunnel } from "./proxy_tunnel.ts";
 import { Socket } from "../stream/socket.ts";
 
+/** How long, and until when, to try. */
+export interface ConnectLimits {
+  /** For the whole: name, TCP, proxy and handshake. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+  /** The system's unless given. */
+  readonly timers?: Timers;
+}
+
 /** The destination and the deadline. */
-export interface ServerConnectOptions {
+export interface ServerConnectOptions extends ConnectLimits {
   readonly host: string;
   readonly port: number;
   /** The address of `host`, if it is resolved already. */
   readonly ip?: string | undefined;
-  /** For the whole: name, TCP, proxy and handshake. */
-  readonly timeoutMs: number;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** The server, and our identity. */
@@ -62,11 +69,11 @@ export class ConnectError extends Error {
   }
 
   /**
-   * The machine is there and refused at once: as a rule, the server is being
-   * started again. Another try costs hardly anything.
+   * The machine is there and refused at once, or has no such socket: as a rule,
+   * the server is being started again. Another try costs hardly anything.
    */
   get isRefused(): boolean {
-    return codeOf(this.cause) === "ECONNREFUSED";
+    return ["ECONNREFUSED", "ENOENT"].includes(codeOf(this.cause));
   }
 }
 
@@ -76,7 +83,11 @@ export class ConnectError extends Error {
  * @throws {ConnectError | TlsHandshakeError} One sentence each.
  */
 export function connectTls(options: TlsConnectOptions): Promise<Stream> {
-  return inTime(options, (signal) => secured(options, signal, {}));
+  return inTime(
+    nameOf(options),
+    options,
+    (signal) => secured(options, signal, {}),
+  );
 }
 
 /**
@@ -87,9 +98,24 @@ export function connectTls(options: TlsConnectOptions): Promise<Stream> {
  */
 export function connectPlain(options: ServerConnectOptions): Promise<Stream> {
   const { host, ip = host, port } = options;
+  const name = nameOf(options);
+  return inTime(name, options, (signal) => dial(ip, port, name, signal));
+}
+
+/**
+ * Connects to a socket of this machine.
+ *
+ * @throws {ConnectError} One sentence.
+ */
+export function connectUnix(
+  path: string,
+  limits: ConnectLimits,
+): Promise<Stream> {
+  const name = `unix:${path}`;
   return inTime(
-    options,
-    (signal) => dial(ip, port, nameOf(options), signal),
+    name,
+    limits,
+    (signal) => named(connectToPath(path, signal), name, signal),
   );
 }
 
@@ -104,7 +130,7 @@ export function shownCertificates(
   options: Omit<TlsConnectOptions, "credentials">,
 ): Promise<readonly Uint8Array<ArrayBuffer>[]> {
   const whole = { ...options, credentials: NO_MATERIAL };
-  return inTime(whole, async (signal) => {
+  return inTime(nameOf(whole), whole, async (signal) => {
     let chain: readonly Uint8Array<ArrayBuffer>[] = [];
     const socket = await secured(whole, signal, {
       isUnverified: true,
@@ -158,14 +184,14 @@ const CLOSE_MS = 1_000;
 
 /** Runs `connect` until it ends, time is up, or its caller gives up. */
 function inTime<Result>(
-  options: ServerConnectOptions,
+  name: string,
+  { timeoutMs, signal, timers = systemTimers }: ConnectLimits,
   connect: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const { timeoutMs, signal } = options;
   const failed = (reason: string) =>
-    new ConnectError(`Cannot connect to ${nameOf(options)}: ${reason}`);
+    new ConnectError(`Cannot connect to ${name}: ${reason}`);
   return withDeadline({
-    timers: systemTimers,
+    timers,
     timeoutMs,
     late: () => failed(`no answer within ${timeoutMs} ms`),
     signal,
@@ -207,6 +233,8 @@ async function connectTcp(
 const CONNECT_WORDS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ECONNREFUSED: "connection refused; is the server running there?",
+    ENOENT: "there is no such socket; is the server running there?",
+    EACCES: "permission denied",
     ENOTFOUND: "no such host; correct the name, or see `getent hosts NAME`",
     ETIMEDOUT: "connection timed out",
     EHOSTUNREACH: "no route to host; see `ip route get ADDRESS`",
@@ -215,16 +243,26 @@ const CONNECT_WORDS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-async function dial(
+function dial(
   host: string,
   port: number,
   name: string,
   signal: AbortSignal,
 ): Promise<Stream> {
+  const timers = systemTimers;
+  return named(connectToHost(host, port, { timers, signal }), name, signal);
+}
+
+async function named(
+  connecting: Promise<Stream>,
+  name: string,
+  signal: AbortSignal,
+): Promise<Stream> {
   try {
-    return await connectToHost(host, port, { timers: systemTimers, signal });
+    return await connecting;
   } catch (error) {
     signal.throwIfAborted();
+    if (isSlip(error)) throw error;
     const code = error instanceof LookupError && error.fault === "unknown"
       ? "ENOTFOUND"
       : codeOf(error);
