@@ -90,6 +90,31 @@ Deno.test("the time that they take is charged, and ends it when there is none le
   assertEquals(chunks.length, 3);
 });
 
+Deno.test("time in which other programs have the processor is not charged", () => {
+  const below = new ScriptedStream();
+  const charges: number[] = [];
+  const admitted = {
+    isUnauthenticated: true,
+    takeBytes: () => true,
+    takeWork: (ms: number) => charges.push(ms) > 0,
+    linger() {},
+  };
+  const stream = meteredStream(below, admitted, new FakeTimers(), () => {});
+  const lock = new Int32Array(new SharedArrayBuffer(4));
+  const awayMs = 50;
+  stream.notify({
+    onReady() {
+      stream.read(new Uint8Array(10));
+      // The thread stands still, as it does while others run.
+      Atomics.wait(lock, 0, 0, awayMs);
+    },
+    onFault() {},
+  });
+  below.deliver(new Uint8Array(1));
+  assertEquals(charges.length, 1);
+  assert(charges[0]! > 0 && charges[0]! < awayMs, `${charges} ms`);
+});
+
 Deno.test("an unauthenticated peer that says too much is ended", async () => {
   const { admitted, ends, chunks, below } = scene(1_000);
   below.deliver(new Uint8Array(UNAUTHENTICATED_BYTES_MAX));
