@@ -97,9 +97,12 @@ async function copy(
       { stateDirectory: "", hasOtherEtcd: /^etcds?:/.test(other) },
       context,
     );
-  if (fromText === toText) {
+  // People remove FROM afterwards.
+  const isInside = !/^etcds?:/.test(fromText) &&
+    `${toText}/`.startsWith(`${fromText.replace(/\/+$/, "")}/`);
+  if (isInside || fromText === toText) {
     throw new UsageError(
-      `Cannot copy ${fromText} to itself: FROM and TO are two places`,
+      `Cannot copy ${fromText} into itself (${toText}): name a place apart`,
     );
   }
   const from = place(fromText, toText);

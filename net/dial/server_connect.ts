@@ -215,7 +215,8 @@ async function connectTcp(
     return await dial(ip, port, nameOf(options), signal);
   }
   const via = ` through proxy ${hostPort(proxy.host, proxy.port)}`;
-  const proxyName = hostPort(proxy.host, proxy.port) + " (a proxy)";
+  const proxyName = hostPort(proxy.host, proxy.port) +
+    " (the proxy that HTTPS_PROXY names)";
   const socket = await dial(proxy.host, proxy.port, proxyName, signal);
   try {
     await openTunnel(socket, hostPort(host, port), proxy, signal);

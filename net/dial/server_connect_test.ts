@@ -161,6 +161,18 @@ Deno.test("a proxy's refusal is reported", async () => {
   }
 });
 
+Deno.test("a proxy that is not there is told from the server", async () => {
+  await assertRejects(
+    () =>
+      connect({ port: 1 }, {
+        host: "tunnel-server",
+        proxyEnv: { httpsProxy: "127.0.0.1:1" },
+      }),
+    ConnectError,
+    "Cannot connect to 127.0.0.1:1 (the proxy that HTTPS_PROXY names): ",
+  );
+});
+
 /** A stream with what it has heard; it ends when its peer does. */
 class Ear {
   readonly ended: Promise<void>;
