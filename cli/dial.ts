@@ -19,7 +19,9 @@ import {
   CommandFailure,
   dialWarnings,
   ExitCode,
+  failure,
 } from "./program/exit_codes.ts";
+import { messageOf } from "../platform/errors/error_code.ts";
 import { isLoopbackHost } from "../proto/peer/ip_address.ts";
 import { formatHostPort, parseHostPort } from "./flags/addresses.ts";
 import { ROUTE_FLAGS, routeOf, routeRules } from "./flags/route_flags.ts";
@@ -105,20 +107,20 @@ export async function netcat(
   conn: TunnelConn,
   streams: StandardStreams,
 ): Promise<void> {
-  let failure: unknown;
+  let inputError: unknown;
   const { input, output } = streams;
   carry(
     (into) => input.read(into),
     (bytes) => conn.write(bytes),
   ).then(() => conn.closeWrite()).catch((error) => {
     // Input that cannot be read ends the download too.
-    failure = error;
+    inputError = error;
     conn.close();
   });
   try {
     await carry((into) => conn.read(into), async (bytes) => {
       for (let sent = 0; sent < bytes.length;) {
-        sent += await output.write(bytes.subarray(sent));
+        sent += await output.write(bytes.subarray(sent)).catch(refuseOutput);
       }
     });
     if (input.isTerminal()) return conn.close();
@@ -128,7 +130,7 @@ export async function netcat(
   } catch (error) {
     // `tunnel dial … | head -1` has got its output, as with every command.
     if (error instanceof Deno.errors.BrokenPipe) return;
-    throw asFailure(failure ?? error);
+    throw asFailure(inputError ?? error);
   } finally {
     conn.close();
   }
@@ -145,6 +147,11 @@ async function carry(
     if (count === null) return;
     await write(chunk.subarray(0, count));
   }
+}
+
+function refuseOutput(error: unknown): never {
+  if (error instanceof Deno.errors.BrokenPipe) throw error;
+  throw failure(`Cannot write to standard output: ${messageOf(error)}`);
 }
 
 function asFailure(error: unknown): unknown {

@@ -81,6 +81,20 @@ Deno.test("netcat() ends quietly when nobody reads its output any more", async (
   await done;
 });
 
+Deno.test("netcat() says what is full when its output cannot be written", async () => {
+  const { conn, target } = connect();
+  const write = () =>
+    Promise.reject(new Error("No space left on device (os error 28)"));
+  const done = netcat(conn, { ...streams([], "open"), output: { write } });
+  target.send("lost");
+  const { code, message } = await assertRejects(() => done, CommandFailure);
+  assertEquals(code, ExitCode.FAILURE);
+  assertEquals(
+    message,
+    "Cannot write to standard output: No space left on device",
+  );
+});
+
 Deno.test("netcat() reports a reset by its exit code, not as an end", async () => {
   const { conn, target } = connect();
   const done = netcat(conn, streams([], "open"));
