@@ -10,7 +10,7 @@ import {
   ProcessRefusal,
   RunningProcess,
 } from "../net/handover/running_process.ts";
-import { messageOf } from "../platform/errors/error_code.ts";
+import { messageOf, quietly } from "../platform/errors/error_code.ts";
 import { checkSeen } from "../platform/files/private_files.ts";
 import { within } from "../platform/time/deadline.ts";
 import { systemTimers } from "../platform/time/system_timers.ts";
@@ -136,12 +136,7 @@ async function executable(name: string): Promise<string> {
 /** @throws {CommandFailure} It is no program of ours, or cannot be upgraded to. */
 async function versionOf(file: string, leftMs: () => number): Promise<string> {
   const text = await outputOf(file, leftMs(), "version", "--output=json");
-  let version: unknown;
-  try {
-    version = JSON.parse(text).tunnel;
-  } catch {
-    // No JSON: something else.
-  }
+  const version: unknown = quietly(() => JSON.parse(text).tunnel);
   if (typeof version !== "string") {
     throw refused(
       `Cannot upgrade to ${file}: it is no tunnel; it answers \`version\` with ` +
@@ -180,19 +175,12 @@ async function outputOf(
     timers: systemTimers,
     timeoutMs,
     late: () => problem(`was not answered within ${seconds} s`),
-  }, child.output()).finally(() => endGroup(child.pid));
+  }, child.output())
+    .finally(() => quietly(() => Deno.kill(-child.pid, "SIGKILL")));
   if (code === 0) return new TextDecoder().decode(stdout);
   throw problem(
     `ends with exit code ${code}${lastWords(new TextDecoder().decode(stderr))}`,
   );
-}
-
-function endGroup(leader: number): void {
-  try {
-    Deno.kill(-leader, "SIGKILL");
-  } catch {
-    // Nothing of it is left.
-  }
 }
 
 interface Found {

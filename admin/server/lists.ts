@@ -5,6 +5,7 @@
  * @module
  */
 
+import { quietly } from "../../platform/errors/error_code.ts";
 import type {
   AuditAnswer,
   DiscoveryAnswer,
@@ -114,12 +115,6 @@ function clientState(
 /** Lines of an audit log, which hold no secrets. */
 export function auditAnswer(lines: readonly string[]): AuditAnswer {
   return {
-    entries: lines.flatMap((line) => {
-      try {
-        return [JSON.parse(line)];
-      } catch {
-        return [];
-      }
-    }),
+    entries: lines.flatMap((line) => quietly(() => [JSON.parse(line)]) ?? []),
   };
 }

@@ -116,9 +116,13 @@ export function showServer(
 }
 
 function nodeRoutes(facts: ServerParts): readonly AdminRoute[] {
-  const post = (what: string, answer: AdminRoute["answer"]) =>
-    postRoute(`/v1/nodes/:name/${what}`, answer);
-  const by = (name: string) => name.slice(0, WHO_LENGTH_MAX);
+  type Act = (node: string, by: string, body: unknown) => unknown;
+  const post = (what: string, act: Act) =>
+    postRoute(
+      `/v1/nodes/:name/${what}`,
+      ({ segment, body, who }) =>
+        act(segment, who.name.slice(0, WHO_LENGTH_MAX), body),
+    );
   return [
     getRoute(
       "/v1/nodes",
@@ -137,19 +141,9 @@ function nodeRoutes(facts: ServerParts): readonly AdminRoute[] {
           "tunnel node list shows all",
       });
     }),
-    post(
-      "drain",
-      ({ segment, who }) => drainNode(facts, segment, by(who.name)),
-    ),
-    post(
-      "revoke",
-      ({ segment, body, who }) =>
-        revokeNode(facts, segment, body, by(who.name)),
-    ),
-    post(
-      "approve",
-      ({ segment, who }) => approveNode(facts, segment, by(who.name)),
-    ),
+    post("drain", (node, by) => drainNode(facts, node, by)),
+    post("revoke", (node, by, body) => revokeNode(facts, node, body, by)),
+    post("approve", (node, by) => approveNode(facts, node, by)),
   ];
 }
 

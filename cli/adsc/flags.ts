@@ -4,6 +4,7 @@
  * @module
  */
 
+import { quietly } from "../../platform/errors/error_code.ts";
 import {
   ConditionError,
   parseCount,
@@ -114,12 +115,7 @@ function metadataFlag(
   details: FlagDetails,
 ): Flag<Readonly<Record<string, unknown>>> {
   return flag.parsed({}, (text) => {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      value = undefined;
-    }
+    const value: unknown = quietly(() => JSON.parse(text));
     const isObject = typeof value === "object" && value !== null &&
       !Array.isArray(value);
     if (isObject) return value as Readonly<Record<string, unknown>>;

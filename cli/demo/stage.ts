@@ -14,7 +14,7 @@ import type {
 } from "../../proto/admin/status_answer.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { TextLineStream } from "@std/streams";
-import { messageOf } from "../../platform/errors/error_code.ts";
+import { messageOf, quietly } from "../../platform/errors/error_code.ts";
 import { removeFile } from "../../platform/files/atomic_file.ts";
 import { failure } from "../program/exit_codes.ts";
 import { selfCommand } from "../program/rights.ts";
@@ -132,11 +132,8 @@ export class Stage {
   /** Ends one process at once, as a node that lost its power. */
   async kill(name: string): Promise<void> {
     const actor = this.#actors.get(name)!;
-    try {
-      actor.process.kill("SIGKILL");
-    } catch {
-      // It has ended already, perhaps just now: that was the goal.
-    }
+    // It may have ended already, perhaps just now: that was the goal.
+    quietly(() => actor.process.kill("SIGKILL"));
     await actor.process.status;
   }
 

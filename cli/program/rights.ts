@@ -12,6 +12,8 @@
  * @module
  */
 
+import { quietly } from "../../platform/errors/error_code.ts";
+
 /** Ids and modes of private files, the host's name as a default. */
 const LOOK = ["--allow-read", "--allow-env", "--allow-sys=uid,gid,hostname"];
 
@@ -82,7 +84,11 @@ export function selfCommand(): readonly [string, ...string[]] {
   if (Deno.build.standalone) return [program];
   const file = Deno.env.get(OWN_FILE);
   // Somebody has emptied the folder that it was unpacked into: once more.
-  if (file && !isThere(program, new URL(Deno.mainModule))) return [file];
+  const isThere = (part: string | URL) =>
+    quietly(() => Deno.statSync(part))?.isFile;
+  if (file && ![program, new URL(Deno.mainModule)].every(isThere)) {
+    return [file];
+  }
   // From source the project's import map is needed; a bundle needs none, and
   // must not use one that happens to be in a folder above it.
   const isBundle = Deno.mainModule.endsWith(".js");
@@ -96,12 +102,4 @@ export function selfCommand(): readonly [string, ...string[]] {
     ...RIGHTS.programs,
     Deno.mainModule,
   ];
-}
-
-function isThere(...files: readonly (string | URL)[]): boolean {
-  try {
-    return files.every((file) => Deno.statSync(file).isFile);
-  } catch {
-    return false;
-  }
 }

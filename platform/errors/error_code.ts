@@ -26,10 +26,10 @@ const FILE_PROBLEMS: ReadonlyMap<string, string> = new Map([
 const NUMBER = / \(os error \d+\)/g;
 const FILE_CALL = / \(os error \d+\): \w+(?: '.*' ->)? '(.*)'$/s;
 
-/** @returns What it finds; undefined when it cannot look. */
-export function quietly<Result>(look: () => Result): Result | undefined {
+/** @returns What it gives; undefined when it fails, which is no news. */
+export function quietly<Result>(act: () => Result): Result | undefined {
   try {
-    return look();
+    return act();
   } catch {
     return undefined;
   }

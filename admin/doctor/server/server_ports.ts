@@ -13,7 +13,7 @@ import {
   portOwner,
 } from "../../../net/libc/port_owner.ts";
 import { readProcFile } from "../../../net/libc/proc_files.ts";
-import { messageOf } from "../../../platform/errors/error_code.ts";
+import { messageOf, quietly } from "../../../platform/errors/error_code.ts";
 import { hostPort } from "../../../proto/peer/host_port.ts";
 import type { ServerOptions } from "../../../server/options.ts";
 
@@ -144,11 +144,7 @@ function isOurs({ pid }: PortOwner, { running }: PortSubject): boolean {
 /** @returns `undefined`: a socket can be made there. */
 function folderFault(path: string): Finding | undefined {
   const folder = path.slice(0, path.lastIndexOf("/")) || "/";
-  try {
-    if (Deno.statSync(folder).isDirectory) return undefined;
-  } catch {
-    // Told below, as one that is a file.
-  }
+  if (quietly(() => Deno.statSync(folder))?.isDirectory) return undefined;
   return failed(
     "TUN904",
     `there is no directory ${folder} for the socket ${path}`,

@@ -7,7 +7,11 @@
  */
 
 import { ownerWords, portOwner } from "../../../net/libc/port_owner.ts";
-import { codeOf, messageOf } from "../../../platform/errors/error_code.ts";
+import {
+  codeOf,
+  messageOf,
+  quietly,
+} from "../../../platform/errors/error_code.ts";
 import { orAborted } from "../../../platform/time/deadline.ts";
 import {
   proxyFor,
@@ -276,14 +280,10 @@ export class ServerPath {
 
 /** That name means this machine then, which rarely has a server. */
 function nameServers(): string {
-  try {
-    const text = Deno.readTextFileSync("/etc/resolv.conf");
-    return [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)]
-      .map(([, address]) => address).join(", ");
-  } catch {
-    // Without the file there are none (resolv.conf(5)).
-    return "";
-  }
+  // Without the file there are none (resolv.conf(5)).
+  const text = quietly(() => Deno.readTextFileSync("/etc/resolv.conf")) ?? "";
+  return [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)]
+    .map(([, address]) => address).join(", ");
 }
 
 const NO_ANSWER = Object.assign(new Error("no answer"), { code: "ETIMEDOUT" });

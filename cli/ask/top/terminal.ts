@@ -5,6 +5,7 @@
  * @module
  */
 
+import { quietly } from "../../../platform/errors/error_code.ts";
 import type { TerminalSize } from "../../program/answer_output.ts";
 import { type Key, keysOf } from "../../../admin/ask/top_state.ts";
 import { onSignals } from "../../program/signals.ts";
@@ -37,7 +38,7 @@ export class FullScreen {
     },
   ): void {
     this.#isOpen = true;
-    setRaw(true);
+    quietly(() => Deno.stdin.setRaw(true));
     const end = () => {
       // The process may end before a listener is called.
       this.close();
@@ -67,7 +68,8 @@ export class FullScreen {
     this.#isOpen = false;
     this.#heard.dispose();
     this.print(CLOSE);
-    setRaw(false);
+    // Where the terminal is gone there is nothing to restore.
+    quietly(() => Deno.stdin.setRaw(false));
   }
 
   async #read(keys: (keys: readonly Key[]) => void): Promise<void> {
@@ -79,13 +81,5 @@ export class FullScreen {
       const text = decoder.decode(buffer.subarray(0, count), { stream: true });
       keys(keysOf(text));
     }
-  }
-}
-
-function setRaw(isRaw: boolean): void {
-  try {
-    Deno.stdin.setRaw(isRaw);
-  } catch {
-    // The terminal is gone: there is nothing to restore.
   }
 }

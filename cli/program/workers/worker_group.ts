@@ -19,7 +19,7 @@ import type {
   BoundListener,
   ListenAddress,
 } from "../../../net/listen/listeners.ts";
-import { messageOf } from "../../../platform/errors/error_code.ts";
+import { messageOf, quietly } from "../../../platform/errors/error_code.ts";
 import { unawaited } from "../../../platform/errors/internal_errors.ts";
 import { atMost } from "../../../platform/time/deadline.ts";
 import { YOUNG_MS } from "../../../platform/time/supervise.ts";
@@ -503,6 +503,8 @@ export class WorkerGroup implements Replaceable {
     this.#state = "over";
     this.program.close();
     if (!this.#isHandedOver && !this.store.areKept) {
+      // It is removed already, or we may not.
+      const remove = (path: string) => quietly(() => Deno.removeSync(path));
       this.#places.forEach(({ worker }) => worker.paths.forEach(remove));
     }
     this.program.log.info("all workers have ended");
@@ -548,14 +550,6 @@ function copyOf(socket: WaitingSocket): WaitingSocket {
 
 function close(sockets: readonly WaitingSocket[]): void {
   closeAll(sockets.map(({ descriptor }) => descriptor));
-}
-
-function remove(path: string): void {
-  try {
-    Deno.removeSync(path);
-  } catch {
-    // It is removed already, or we may not.
-  }
 }
 
 /**

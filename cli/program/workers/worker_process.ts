@@ -5,6 +5,7 @@
  * @module
  */
 
+import { quietly } from "../../../platform/errors/error_code.ts";
 import type {
   ListeningSocket,
   SocketStore,
@@ -228,11 +229,8 @@ export class WorkerProcess implements PathWorker {
   }
 
   kill(): void {
-    try {
-      this.#child.kill("SIGKILL");
-    } catch {
-      // It has ended by itself.
-    }
+    // It may have ended by itself.
+    quietly(() => this.#child.kill("SIGKILL"));
   }
 
   /** Asks for its state. @returns `undefined`: it does not answer. */

@@ -25,6 +25,7 @@
  * @module
  */
 
+import { quietly } from "../../../platform/errors/error_code.ts";
 import type { OwnGroup } from "../../../net/admin/own_group.ts";
 import { parseWholeNumber } from "../../flags/go_values.ts";
 import type { HandoverFields } from "../../../net/handover/packet_socket.ts";
@@ -128,12 +129,8 @@ export function workerRole(
   if (text === undefined || own !== undefined) return own;
   // Programs that it runs are no workers.
   Deno.env.delete(VARIABLE);
-  try {
-    const role = JSON.parse(text) as WorkerRole;
-    if (parseWholeNumber(String(role.descriptor))! > 2) return own = role;
-  } catch {
-    // Said below.
-  }
+  const role = quietly((): WorkerRole | null => JSON.parse(text));
+  if (parseWholeNumber(String(role?.descriptor))! > 2) return own = role!;
   throw new UsageError(
     `Cannot use $${VARIABLE}: only a tunnel with --workers sets it, for ` +
       "processes of its own; unset it",
