@@ -210,19 +210,8 @@ function moved(
 
 /** Keys that have no character. */
 type NamedKey =
-  | "up"
-  | "down"
-  | "left"
-  | "right"
-  | "page-up"
-  | "page-down"
-  | "home"
-  | "end"
-  | "enter"
-  | "escape"
-  | "backspace"
-  | "tab"
-  | "interrupt";
+  | typeof SEQUENCES[number][1]
+  | typeof CONTROLS[number][1];
 
 /** One key: its name, or the character that it types. */
 export type Key =
@@ -230,7 +219,7 @@ export type Key =
   | { readonly character: string };
 
 /** What follows `ESC [` or `ESC O` (ECMA-48, and xterm's and the VT220's). */
-const SEQUENCES: ReadonlyMap<string, NamedKey> = new Map([
+const SEQUENCES = [
   ["A", "up"],
   ["B", "down"],
   ["C", "right"],
@@ -243,9 +232,10 @@ const SEQUENCES: ReadonlyMap<string, NamedKey> = new Map([
   ["6~", "page-down"],
   ["7~", "home"],
   ["8~", "end"],
-]);
+] as const;
 
-const CONTROLS: ReadonlyMap<string, NamedKey> = new Map([
+const CONTROLS = [
+  ["\x1b", "escape"],
   ["\x03", "interrupt"],
   ["\x04", "interrupt"],
   ["\r", "enter"],
@@ -253,7 +243,11 @@ const CONTROLS: ReadonlyMap<string, NamedKey> = new Map([
   ["\x7f", "backspace"],
   ["\b", "backspace"],
   ["\t", "tab"],
-]);
+] as const;
+
+type Names = ReadonlyMap<string, NamedKey>;
+const OF_SEQUENCES: Names = new Map(SEQUENCES);
+const OF_CONTROLS: Names = new Map(CONTROLS);
 
 // deno-lint-ignore no-control-regex -- it is what a terminal sends
 const SEQUENCE = /^\x1b[\[O]([<-?]?[0-9;:]*[A-Za-z~])/;
@@ -269,14 +263,14 @@ export function keysOf(text: string): Key[] {
     const sequence = SEQUENCE.exec(rest);
     if (sequence !== null) {
       // Modifiers (Shift, Ctrl) say nothing here.
-      const name = SEQUENCES.get(sequence[1]!.replace(/;\d+|^1(?=;)/g, ""));
+      const name = OF_SEQUENCES.get(sequence[1]!.replace(/;\d+|^1(?=;)/g, ""));
       if (name !== undefined) keys.push({ name });
       rest = rest.slice(sequence[0].length);
       continue;
     }
     const [character = ""] = rest;
     rest = rest.slice(character.length);
-    const name = character === "\x1b" ? "escape" : CONTROLS.get(character);
+    const name = OF_CONTROLS.get(character);
     if (name !== undefined) keys.push({ name });
     else if (character >= " ") keys.push({ character });
   }

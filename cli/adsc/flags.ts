@@ -4,6 +4,7 @@
  * @module
  */
 
+import { ADS_FLAGS } from "../flags/ads_access.ts";
 import { quietly } from "../../platform/errors/error_code.ts";
 import {
   ConditionError,
@@ -35,11 +36,8 @@ export const ADSC_FLAGS = {
         "is in front.",
       defaultText: "127.0.0.1:15010",
     }),
-    "ca-cert": flag.file({
-      help: "CA of the servers' certificate, for nodes that have not joined.",
-    }),
-    "agent-cert": flag.file("Certificate of the node, shown to them."),
-    "agent-key": flag.file("Private key of --agent-cert."),
+    "ca-cert": ADS_FLAGS.ca,
+    ...ADS_FLAGS.pair,
   }),
   "state-dir": { ...stateDirectoryFlag("agent"), group: SERVER },
   "tls-server-name": flag.word("NAME", {
@@ -52,10 +50,7 @@ export const ADSC_FLAGS = {
     help: "Send a PING to a server that has been silent for this long.",
   }),
   ...inGroup(CLIENT, {
-    "mode": flag.choice(["delta", "sotw"], "delta", {
-      help: "delta: receive only what changed. sotw: receive everything each " +
-        "time.",
-    }),
+    "mode": ADS_FLAGS.mode,
     "node": flag.word("ID", {
       help: "node.id.",
       defaultText: "the node's name, or the host's, and /adsc",

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { flag } from "./flag.ts";
 import type { AdsAccess } from "../../agent/identity/ads_access.ts";
 import { hasJoined } from "../../agent/identity/agent_state.ts";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
@@ -24,6 +25,21 @@ export interface AdsAccessFlags
 
 /** What those are called that have another name with each command. */
 type Names = Readonly<Record<"servers" | "ca", string>>;
+
+/** Those who have not joined, and how changes are sent. */
+export const ADS_FLAGS = {
+  mode: flag.choice(["delta", "sotw"], "delta", {
+    help: "delta: receive only what changed. sotw: receive everything each " +
+      "time.",
+  }),
+  ca: flag.file({
+    help: "CA of the servers' certificate, for nodes that have not joined.",
+  }),
+  pair: {
+    "agent-cert": flag.file("Certificate of the node, shown to them."),
+    "agent-key": flag.file("Private key of --agent-cert."),
+  },
+} as const;
 
 /** What is read of the machine. */
 type Machine = Pick<FlagSources, "readFile" | "environment">;

@@ -10,7 +10,7 @@
 import { hostname } from "node:os";
 import type { AdsAccess } from "../../agent/identity/ads_access.ts";
 import type { DiscoveryClientConfig } from "../../agent/proxy/discovery_source.ts";
-import { adsAccess } from "../flags/ads_access.ts";
+import { ADS_FLAGS, adsAccess } from "../flags/ads_access.ts";
 import { common, flag, type FlagValues, inGroup } from "../flags/flag.ts";
 import { given } from "../../platform/documents/given.ts";
 import type {
@@ -45,10 +45,7 @@ export const DISCOVERY_CLIENT_FLAGS = inGroup("Discovery", {
       "the last known state is served.",
     defaultText: "none",
   })),
-  "discovery-mode": flag.choice(["delta", "sotw"], "delta", {
-    help: "delta: receive only what changed. sotw: receive everything each " +
-      "time.",
-  }),
+  "discovery-mode": ADS_FLAGS.mode,
   "discovery-node": flag.word("NAME", {
     help:
       "Name of this proxy at the server: the node's name, or NAME/ANYTHING.",
@@ -60,11 +57,8 @@ export const DISCOVERY_CLIENT_FLAGS = inGroup("Discovery", {
     defaultText: "/var/lib/tunnel/proxy/discovery for root, else " +
       "~/.local/state/tunnel/proxy/discovery",
   }),
-  "discovery-ca-cert": flag.file({
-    help: "CA of the servers' certificate, for nodes that have not joined.",
-  }),
-  "agent-cert": flag.file("Certificate of the node, shown to them."),
-  "agent-key": flag.file("Private key of --agent-cert."),
+  "discovery-ca-cert": ADS_FLAGS.ca,
+  ...ADS_FLAGS.pair,
   "state-dir": stateDirectoryFlag("agent"),
 });
 
