@@ -183,7 +183,7 @@ export const QUESTIONS: readonly Question[] = [
     answer: new RegExp(String.raw`^\s+slow: ${SLOW} .*\d ms.*`) },
   { file: "connected.svg", title: `Who is connected to the node ${SLOW}`,
     answer: new RegExp(String.raw`^\s+\S.* ${SLOW} .* tcp |^\s+connected: `) },
-  { file: "expires.svg", title: "What expires next", answer: /^\s+\d+[dhms]\S*\s+token / },
+  { file: "expires.svg", title: "What expires next", answer: /^\s+\d+[dhms]\S*\s+frontend certificate / },
 ];
 
 /** What the command writes to a terminal: `script` gives it one. */
