@@ -142,13 +142,14 @@ class Agent {
     }, timers);
   }
 
-  #close(reason: string): void {
+  async #close(reason: string): Promise<void> {
     this.#leases?.stop();
     this.#watch?.stop();
-    this.environment.identity?.stop();
+    const identityStops = this.environment.identity?.stop();
     this.#links.stop(reason);
     this.#relay?.close(reason);
     this.program.close();
+    await identityStops;
   }
 
   open(): RunningAgent {

@@ -28,8 +28,8 @@ interface DrainSteps {
   isLinked(): boolean;
   /** Whether all linked servers have read the announcement. */
   areTold(): boolean;
-  /** Close everything. */
-  close(reason: string): void;
+  /** Close everything; settles when it is gone. */
+  close(reason: string): Promise<void>;
 }
 
 /** See the module description. */
@@ -66,7 +66,6 @@ export class AgentDrain extends Drain<"draining"> {
   }
 
   protected override close(reason: string): Promise<void> {
-    this.steps.close(reason);
-    return Promise.resolve();
+    return this.steps.close(reason);
   }
 }

@@ -10,7 +10,7 @@ function setUp(load: number) {
     load: () => state.load,
     isLinked: () => state.isLinked,
     areTold: () => state.areTold,
-    close: (reason) => void state.did.push(reason),
+    close: (reason) => Promise.resolve(void state.did.push(reason)),
   }, timers);
   return { timers, state, drain };
 }

@@ -19,6 +19,7 @@ import {
   type ServerAddress,
   systemServerAddresses,
 } from "../../net/dial/server_addresses.ts";
+import { atMost } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   type CredentialFiles,
@@ -63,6 +64,9 @@ interface AgentIdentityEnvironment {
   /** Uniform in [0, 1); the platform's when absent. */
   readonly random?: (() => number) | undefined;
 }
+
+/** How long an end waits for what is being written: a disk may hang. */
+const KEEP_MS = 2_000;
 
 export class AgentIdentity implements LinkIdentity {
   readonly serverName = TUNNEL_SERVER_NAME;
@@ -218,8 +222,9 @@ export class AgentIdentity implements LinkIdentity {
     }
   }
 
-  stop(): void {
+  stop(): Promise<void> {
     this.#renewer.stop();
+    return atMost(systemTimers, KEEP_MS, this.#keeping);
   }
 
   /** See `Renewer.ready`. */

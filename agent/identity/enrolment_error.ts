@@ -95,7 +95,8 @@ export interface LinkIdentity extends UpstreamIdentity {
   keepServers?(servers: readonly PeerServer[]): void;
   /** Begins to look after what `credentials` has read from `files`. */
   start(credentials: Credentials): void;
-  stop(): void;
+  /** A promise settles when nothing more is written. */
+  stop(): void | Promise<void>;
   /**
    * The present addresses of servers; empty: use those of the options.
    *

@@ -162,8 +162,10 @@ export class FollowedIdentity implements NodeIdentity {
   /** Looks after the certificate no more. */
   stop(): void {
     this.#isStopped = true;
-    this.#opened?.identity.stop();
-    this.#opened?.watch.close();
+    if (this.#opened === undefined) return;
+    const { identity, watch } = this.#opened;
+    unawaited("identity", identity.stop());
+    watch.close();
   }
 
   async #open(): Promise<Opened> {

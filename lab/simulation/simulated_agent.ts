@@ -97,6 +97,7 @@ export class SimulatedAgent {
       close: (reason) => {
         world.closing(this);
         this.#links.stop(reason);
+        return Promise.resolve();
       },
     }, sim);
   }

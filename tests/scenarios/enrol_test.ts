@@ -75,6 +75,23 @@ Deno.test("an agent joins with a token, and needs none afterwards", async () => 
   assertEquals(machine.log.matching(/^joined/).length, 1);
 });
 
+Deno.test("what an identity keeps is on the disk when it has stopped", async () => {
+  await using rig = await IdentityRig.open();
+  using machine = new Machine("edge-7");
+  await stop(await machine.link(rig, { token: await rig.token() }));
+  const identity = await AgentIdentity.open(machine, {
+    log: machine.log,
+    servers: [],
+    proxy: {},
+    isPatient: false,
+  });
+  const address = "b.example:8091";
+  const server = { serverId: "s2", instanceId: "bbbbbbbb", address };
+  identity.keepServers([server]);
+  await identity.stop();
+  assertEquals(JSON.parse(await machine.read("servers.json")), [server]);
+});
+
 Deno.test("many nodes behind one address join one after the other, and none is slowed down", async () => {
   await using rig = await IdentityRig.open();
   const token = await rig.token({ uses: 20 });
