@@ -55,8 +55,12 @@ export interface DialStarter {
    * @returns Whether it has sent anything since.
    */
   suspect?(why: "for another" | "for words"): () => boolean;
-  /** No server has said anything at all: it is not the target that is silent. */
-  readonly isUnheard?: boolean;
+  /**
+   * No server has said anything at all: it is not the target that is silent.
+   *
+   * @param waitedMs How long a dial has waited.
+   */
+  isUnheard?(waitedMs: number): boolean;
   close(): void;
 }
 

@@ -82,8 +82,8 @@ export class FailoverDialer implements DialStarter {
     return going.run(signal);
   }
 
-  get isUnheard(): boolean {
-    return this.servers.every(({ starter }) => starter.isUnheard === true);
+  isUnheard(waitedMs: number): boolean {
+    return this.servers.every(({ starter }) => starter.isUnheard?.(waitedMs));
   }
 
   suspect(why: "for another" | "for words"): () => boolean {
@@ -177,9 +177,7 @@ class FailoverDial extends PromisedRace<AskedServer, Conduit> {
   }
 
   protected override suspect({ asked }: ServerAttempt): void {
-    asked.isHeard = asked.server.starter.suspect?.(
-      "for another",
-    );
+    asked.isHeard = asked.server.starter.suspect?.("for another");
   }
 
   protected override isSilent({ asked }: ServerAttempt): boolean {

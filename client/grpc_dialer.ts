@@ -101,7 +101,7 @@ export class GrpcDialer implements DialStarter {
     }
   }
 
-  get isUnheard(): boolean {
+  isUnheard(): boolean {
     return this.#channel.isUnheard;
   }
 

@@ -49,6 +49,9 @@ export type { TunnelDial };
 /** How long a dial may take (upstream's backstop). */
 export const TUNNEL_DIAL_TIMEOUT_MS = 30_000;
 
+/** A server's own limit on a dial, unless it has another one. */
+const SERVER_LIMIT_MS = 10_000;
+
 /** Makes conduits until it is closed. */
 export interface TunnelDialer {
   /**
@@ -195,7 +198,7 @@ async function dialWithin(
   const trace = span?.context ?? dial.trace;
   const late = () => {
     const words = `no answer within ${timeoutMs / 1000} s (${route})`;
-    if (starter.isUnheard !== true && isHeard?.() !== false) {
+    if (!starter.isUnheard?.(timeoutMs) && isHeard?.() !== false) {
       return new TunnelDialError("timeout", words);
     }
     const message = `the server says nothing: ${words}; run ` +
@@ -249,12 +252,6 @@ function inClientWords(error: unknown, route: string): unknown {
 // Dials through a server's HTTP CONNECT frontend, a connection each.
 
 class ConnectDialer implements DialStarter {
-  /**
-   * It cannot be asked. But servers refuse in time (504) what its target does not
-   * answer.
-   */
-  readonly isUnheard = true;
-
   constructor(
     private readonly address: FrontendAddress,
     private readonly timers: Timers,
@@ -311,6 +308,14 @@ class ConnectDialer implements DialStarter {
     // A fresh socket takes all of it.
     if (earlyData !== undefined) conduit.write(earlyData);
     return conduit;
+  }
+
+  /**
+   * It cannot be asked. But after its own limit a server reports an agent or a
+   * target that is silent (504); before, it may be either of them.
+   */
+  isUnheard(waitedMs: number): boolean {
+    return waitedMs > SERVER_LIMIT_MS;
   }
 
   close(): void {}

@@ -103,6 +103,25 @@ Deno.test("a dial through CONNECT that nobody answers ends in time", async () =>
   conn.close();
 });
 
+Deno.test("a dial through CONNECT that is given up early does not blame the server", async () => {
+  using frontend = new ConnectFrontend();
+  for (const timeoutMs of [3_000, 10_000]) {
+    const timers = new FakeTimers();
+    const dialer = frontend.dialer(timers);
+    const dialing = failure(dialer.dial({ target: TARGET, timeoutMs }));
+    const { conn } = await frontend.asked();
+    timers.advance(timeoutMs);
+    const error = await dialing;
+    assertEquals([error.reason, error.tunnelCode], ["timeout", "TUN502"]);
+    assertEquals(
+      error.message,
+      `no answer within ${timeoutMs / 1_000} s (http-connect over ` +
+        `unix:${frontend.path})`,
+    );
+    conn.close();
+  }
+});
+
 Deno.test("a dial through CONNECT that was cut off is made once more, unless it has said something", async () => {
   using frontend = new ConnectFrontend();
   const dialer = frontend.dialer();

@@ -129,8 +129,12 @@ export class Channel {
    * @returns Whether it has answered since.
    */
   suspect(waitMs: number, reason: string): () => boolean {
-    const heard = [...this.#open].map((one) => one.suspect(waitMs, reason));
-    return () => heard.some((isHeard) => isHeard());
+    const asked = new Set(this.#open);
+    const heard = [...asked].map((one) => one.suspect(waitMs, reason));
+    // One may have been made since.
+    return () =>
+      heard.some((isHeard) => isHeard()) ||
+      [...this.#open.difference(asked)].some(({ hasAnswered }) => hasAnswered);
   }
 
   /** No server has sent a frame on any connection. */

@@ -204,6 +204,14 @@ Deno.test("a suspected server that says nothing is hung up on, one that answers 
   }
 });
 
+Deno.test("a server that is connected to after it was suspected is heard then", async () => {
+  using rig = new Rig();
+  const heard = rig.channel.suspect(2_000, "it stands still");
+  assertEquals(heard(), false);
+  await rig.start();
+  assertEquals(heard(), true);
+});
+
 Deno.test("a server that is asked too often is asked less, and so is the next", async () => {
   using rig = new Rig();
   await rig.start();
