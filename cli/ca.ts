@@ -182,13 +182,13 @@ function refuseWhileNeeded(
   );
 }
 
-/** All of them: a person has to look after each. */
 function someOf(nodes: readonly NodeRecord[], hint = ""): string {
   const named = namesOf(nodes.slice(0, NAMED_MAX));
   const more = nodes.length - NAMED_MAX;
   return more > 0 ? `${named}, ${more} more${hint}` : named;
 }
 
+/** All of them: a person has to look after each. */
 function namesOf(nodes: readonly NodeRecord[]): string {
   return nodes.map(({ name }) => name).join(", ");
 }

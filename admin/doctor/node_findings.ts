@@ -44,9 +44,7 @@ export function joined({ name, state, reason, isJoined, joinedAt }: {
   }
   return fine(
     isJoined
-      ? `${name} joined${
-        joinedAt === undefined ? "" : ` at ${whenText(joinedAt)}`
-      }`
+      ? `${name} joined` + (joinedAt ? ` at ${whenText(joinedAt)}` : "")
       : `${name} has not joined: it is known by a certificate of another CA`,
   );
 }

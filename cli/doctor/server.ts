@@ -293,8 +293,8 @@ async function lookAtStore({ options }: Subject): Promise<Finding | undefined> {
   const isElsewhere = options.state !== undefined &&
     options.state.kind !== "directory";
   // That it is not there, or not ours, is said already.
-  const isOurs = () => quietly(() => [...Deno.readDirSync(stateDirectory)]);
-  if (!isElsewhere && isOurs() === undefined) return undefined;
+  const names = quietly(() => [...Deno.readDirSync(stateDirectory)]);
+  if (!isElsewhere && names === undefined) return undefined;
   const location = options.state ??
     { kind: "directory" as const, root: stateDirectory };
   return await usingConnection(location, async (connection) => {

@@ -26,7 +26,7 @@ export interface AdsAccessFlags
 /** What those are called that have another name with each command. */
 type Names = Readonly<Record<"servers" | "ca", string>>;
 
-/** Those who have not joined, and how changes are sent. */
+/** Flags of all clients of discovery; some have another name with each command. */
 export const ADS_FLAGS = {
   mode: flag.choice(["delta", "sotw"], "delta", {
     help: "delta: receive only what changed. sotw: receive everything each " +

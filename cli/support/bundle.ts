@@ -54,6 +54,7 @@ you pass it on: names of nodes and targets are in it, unless it was made with
 --anonymous. What could not be had:
 `;
 
+/** See the module description. */
 export class Bundle {
   readonly #pseudonyms: Pseudonyms | undefined;
   readonly #lacking: string[] = [];

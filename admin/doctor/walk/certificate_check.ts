@@ -64,10 +64,8 @@ export function termFault(
   if (notBeforeMs > nowMs) {
     return failed(
       "TUN916",
-      `${what} is valid from ${
-        whenText(notBeforeMs)
-      } on; ${clock}, which is at ` +
-        `least ${spanOf(notBeforeMs - nowMs)} behind`,
+      `${what} is valid from ${whenText(notBeforeMs)} on; ${clock}, which is ` +
+        `at least ${spanOf(notBeforeMs - nowMs)} behind`,
       SET_CLOCK,
     );
   }

@@ -271,10 +271,8 @@ async function overdue(
   const skewMs = theirsMs === undefined ? 0 : theirsMs - nowMs;
   const dates = leaf === undefined
     ? ""
-    : ` (valid ${whenText(leaf.notBeforeMs)} to ${
-      whenText(leaf.notAfterMs)
-    }; our ` +
-      `clock says ${whenText(nowMs)}` +
+    : ` (valid ${whenText(leaf.notBeforeMs)} to ` +
+      `${whenText(leaf.notAfterMs)}; our clock says ${whenText(nowMs)}` +
       (theirsMs === undefined ? "" : `, the server's ${whenText(theirsMs)}`) +
       ")";
   const words = what === "expired" ? "has expired" : "is not valid yet";
