@@ -40,7 +40,13 @@ export class PinError extends Error {
 
 /** The server went before it said a word. */
 export class UnheardError extends LinkError {
-  override readonly tunnelCode: Code = "TUN401";
+  override readonly tunnelCode: Code;
+
+  /** @param cause What is known of it. */
+  constructor(message: string, cause: Error | undefined) {
+    super(message, { cause });
+    this.tunnelCode = tunnelCodeOf(cause) ?? "TUN401";
+  }
 }
 
 /** Statuses that only a person can change. */

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Code } from "../../proto/codes/codes.ts";
+import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import { openClientConnection } from "../../net/http2/client_connection.ts";
 import { probePeer } from "../../net/libc/tcp_options.ts";
@@ -45,6 +45,7 @@ import {
   serveStreamsAgent,
 } from "../../proto/link/streams_agent.ts";
 import { Connection } from "../../proto/streams/connection.ts";
+import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import {
   LARGE_FRAME_SIZE,
@@ -238,9 +239,9 @@ export class Connector {
       events: {
         onStream: (stream) => router.accept(stream),
         onDoubt: (isDoubted) => pending.doubted(isDoubted),
-        onClosed: ({ reason }) => {
-          pending.disconnected(reason);
-          link.disconnected(reason);
+        onClosed: (end) => {
+          pending.disconnected(end);
+          link.disconnected(end.reason);
         },
       },
     });
@@ -289,7 +290,7 @@ export class Connector {
           if (by === "peer" && code === ErrorCode.ENHANCE_YOUR_CALM) {
             this.#foreignPings.complained();
           }
-          pending.disconnected(end.reason);
+          pending.disconnected(end);
         },
       },
     });
@@ -337,7 +338,7 @@ export class Connector {
       },
       onClosed: (error) => {
         if (connection.isUsable) pending.over(error.message, error);
-        else pending.disconnected(error.message);
+        // Else the connection itself says why, in a moment.
         connection.shutdown(error.message);
       },
     });
@@ -421,17 +422,20 @@ class PendingLink {
    * after the client's handshake is over, and the platform sends no alert then:
    * an end without a word is how the agent finds out.
    */
-  disconnected(reason: string): void {
+  disconnected(
+    { reason, error }: Pick<ConnectionEnd, "reason" | "error">,
+  ): void {
     if (this.#state !== "pending") return this.over(reason);
-    const sentence = reason.includes("our certificate")
-      ? `Cannot link to the server: ${
-        reason.replace(/^the peer/, "it")
-      }; its ` +
-        "log says more"
+    const isRefused = tunnelCodeOf(error) === "TUN206";
+    const sentence = isRefused
+      ? `${reason}; its log says more`
       : "Cannot link to the server: the connection ended before it said " +
         `hello (${reason}); it may not accept this agent's certificate, its ` +
         "log says why";
-    this.over(sentence, new UnheardError(sentence));
+    this.over(
+      sentence,
+      new UnheardError(sentence, isRefused ? error : undefined),
+    );
   }
 
   /** It lives on, but no longer counts as a link to its server. */

@@ -65,6 +65,10 @@ for (const carrier of ["streams", "packets"] as const) {
         agent.log.until(/trying again/),
       ]);
       assertMatch(received.message, wrong.agent);
+      // Another engine hears no reason.
+      if (received.message.startsWith("Cannot connect")) {
+        assertEquals(received.fields["code"], "TUN206");
+      }
       assert(!seen.message.includes("\n") && !received.message.includes("\n"));
       agent.running.stop("seen enough");
       const lines = tunnel.log.matching(/Cannot/).length;
