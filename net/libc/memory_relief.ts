@@ -102,7 +102,7 @@ export class MemoryRelief {
   #settledBytes = 0;
   /** Memory in use after the last trim, or less. */
   #trimmedBytes = 0;
-  /** Memory in use after the last relief under load. */
+  /** Memory in use after the last relief under load, or less. */
   #tightBytes = 0;
   /** Most that buffers have had since the last relief, and the last trim. */
   readonly #buffers = { sinceRelief: 0, sinceTrim: 0 };
@@ -144,6 +144,8 @@ export class MemoryRelief {
   #relieveWhenTight(): void {
     if (this.#limitBytes === Infinity) return;
     const bytes = this.machine.ownBytes();
+    // What fell by itself is the new measure here, too.
+    this.#tightBytes = Math.min(bytes, this.#tightBytes);
     if (bytes < TIGHT_PART * this.#limitBytes) return;
     const grown = bytes - this.#tightBytes;
     if (grown < TIGHT_GROWTH_PART * this.#limitBytes) return;
@@ -194,7 +196,6 @@ export class MemoryRelief {
     this.#isWarm = !this.#isResting;
     this.machine.relieve(this.#isResting ? "rest" : "burst");
     this.#settledBytes = this.#trimmedBytes = this.machine.ownBytes();
-    this.#tightBytes = this.#settledBytes;
     const bufferBytes = this.machine.bufferBytes();
     const isHeldStill = this.#heldBytes >= SURGE_BYTES &&
       Math.abs(bufferBytes - this.#heldBytes) < WORTHWHILE_BYTES;

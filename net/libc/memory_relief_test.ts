@@ -232,6 +232,22 @@ Deno.test("near its limit a busy process is relieved, before it is killed", () =
   assertEquals(machine.reliefs, 0);
 });
 
+Deno.test("near the limit, too, memory that fell by itself is the new measure", () => {
+  const limit = 96 * MIB;
+  const { timers, machine } = start({ limit, bytes: 92 * MIB });
+  machine.floor = 92 * MIB;
+  busySecond(timers, machine, 0);
+  assertEquals(machine.tight, 1);
+  machine.bytes = machine.floor = 60 * MIB;
+  let most = 0;
+  for (let second = 0; second < 60; second++) {
+    busySecond(timers, machine, 10);
+    most = Math.max(most, machine.bytes);
+  }
+  assert(most < 0.85 * limit, `${most / MIB} MiB`);
+  assertEquals(machine.reliefs, 0);
+});
+
 Deno.test("what is in use near the limit is not collected for in vain", () => {
   const { timers, machine } = start({ limit: 64 * MIB, floor: 60 * MIB });
   for (let second = 0; second < 60; second++) busySecond(timers, machine, 0);
