@@ -3,6 +3,7 @@ import {
   API_CLIENT_SIGNER,
   CLIENT_USAGES,
 } from "../../neighbours/kubernetes/csr.ts";
+import { KubernetesError } from "../../neighbours/kubernetes/errors.ts";
 import type { CertificateSigningRequest } from "../../neighbours/kubernetes/objects.ts";
 import { generateKeyPair } from "../../platform/pki/key_pair.ts";
 import { makeNamedRequest } from "../../platform/pki/named_request.ts";
@@ -58,6 +59,8 @@ class Rig implements AsyncDisposable {
   readonly said = new Transcript();
   /** Addresses of every node. */
   addresses: string[] = [];
+  /** Why they cannot be had. */
+  trouble: Error | undefined;
   readonly approver: CsrApprover;
   readonly #client = plainClient(this.server.url, this.timers);
 
@@ -69,7 +72,10 @@ class Rig implements AsyncDisposable {
       timers: this.timers,
       random: () => 0,
       addresses: {
-        of: () => Promise.resolve({ ...NO_IDENTIFIERS, ipv4: this.addresses }),
+        of: () =>
+          this.trouble === undefined
+            ? Promise.resolve({ ...NO_IDENTIFIERS, ipv4: this.addresses })
+            : Promise.reject(this.trouble),
       },
       observer: {
         decided: () => {},
@@ -207,6 +213,20 @@ Deno.test("an API server that does not let us decide is asked again, later", asy
   assertStringIncludes(line, "cannot update; grant this user that verb");
   rig.timers.advance(1_000);
   await rig.said.containing("approved CertificateSigningRequest good");
+});
+
+Deno.test("a request that always fails does not make the others wait ever longer", async () => {
+  await using rig = new Rig();
+  rig.trouble = new KubernetesError(0, "", "not now");
+  const spec = { ...csr("bad").spec, request: await encoded("10.0.0.1") };
+  rig.server.put(REQUESTS, csr("bad", "edge1", { spec }));
+  for (let i = 0; i < 14; i++) rig.server.put(REQUESTS, csr(`csr-${i}`));
+  rig.approver.start();
+  // Each time seven others are approved beside it.
+  const first = await rig.said.nth(8);
+  assertStringIncludes(first, "Request bad: not now; trying again in 50 ms");
+  rig.timers.advance(50);
+  assertEquals(await rig.said.nth(16), first);
 });
 
 Deno.test("a whole cluster that asks at once is decided about, each once", async () => {
