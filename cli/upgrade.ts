@@ -53,11 +53,8 @@ const FLAGS = {
 /** The default ports, which distinguish programs without an identity. */
 const USUAL_PORTS = { server: 8091, agent: 8093 } as const;
 
-/** The least that is left to the new program when the look at it took long. */
-const UPGRADE_MS_MIN = 1_000;
-
 /** How long the new process may take to listen where the old one did. */
-const SUCCESSOR_MS = 3_000;
+const SUCCESSOR_MS = 10_000;
 
 const SUCCESSOR_LOOK_MS = 50;
 
@@ -85,17 +82,17 @@ export const UPGRADE_COMMAND = defineCommand({
     refuseOperands(operands.slice(1));
     const wanted = "Nothing to do: wanted tunnel upgrade FILE";
     const file = await executable(onlyOperand(operands, wanted));
-    const untilMs = systemTimers.now() + values["timeout"];
+    // The look at the file takes nothing from the new program's time: a first
+    // start unpacks it, which takes seconds on a slow disk.
+    const timeoutMs = values["timeout"];
+    const untilMs = systemTimers.now() + timeoutMs;
     const leftMs = () => Math.max(0, untilMs - systemTimers.now());
     const version = await versionOf(file, leftMs);
     const { process, address } = await findProcess(values, context);
     const { command, pid } = process;
     const before = `${process.version} (${process.name})`;
     try {
-      const outcome = await process.upgrade(
-        file,
-        Math.max(UPGRADE_MS_MIN, leftMs()),
-      );
+      const outcome = await process.upgrade(file, timeoutMs);
       if (outcome.kind === "failed") {
         throw refused(
           `Cannot upgrade the ${command}, ${process.name} goes on: ${file} was ` +

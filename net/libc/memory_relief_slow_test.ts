@@ -12,7 +12,11 @@ const before = Deno.memoryUsage().rss + 0 * burst.length;
 burst = undefined;
 const timers = new FakeTimers();
 const relief = new MemoryRelief(timers);
-timers.advance(MEMORY_LOOK_INTERVAL_MS);
+const isLower = () => Deno.memoryUsage().rss < before - 16 * 1024 * 1024;
+// V8's other threads may be busy in the first ones, and a busy process waits.
+for (let look = 0; look < 60 && !isLower(); look++) {
+  timers.advance(MEMORY_LOOK_INTERVAL_MS);
+}
 relief.stop();
 console.log(JSON.stringify([before, Deno.memoryUsage().rss]));
 `;

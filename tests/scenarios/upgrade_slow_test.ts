@@ -12,7 +12,7 @@ import { Workspace } from "../support/program/workspace.ts";
 import { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { FakeSystemd } from "../support/peers/fake_systemd.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
-import { eventually } from "../support/watch/patience.ts";
+import { eventually, patience } from "../support/watch/patience.ts";
 
 /** Programs to upgrade to, and what runs. */
 class Stage extends Processes {
@@ -160,8 +160,8 @@ Deno.test("a new program that comes to nothing is ended, and the old one goes on
     ],
     [
       await stage.program("hangs", "exec sleep 60"),
-      // Longer than it takes to look at the file, here and there.
-      ["--timeout=5s"],
+      // Longer than it takes to look at the file, as busy as it is here.
+      [`--timeout=${Math.ceil(patience(5_000))}ms`],
       /goes on: .* it was not ready within \d+ s/,
     ],
     // It is ours, and cannot use what the old one has told it.
@@ -281,9 +281,10 @@ Deno.test("a file whose child keeps its output holds nobody up, and leaves no ch
       `sleep 600 &\necho $! >'${note}'\nwait\n`,
     { mode: 0o755 },
   );
-  const { code, text } = await stage.upgrade(file, "server", "--timeout=5s");
+  const timeout = `--timeout=${Math.ceil(patience(5_000))}ms`;
+  const { code, text } = await stage.upgrade(file, "server", timeout);
   assertEquals(code, 1);
-  assertMatch(text, /`upgrade` was not answered within [1-5] s/);
+  assertMatch(text, /`upgrade` was not answered within \d+ s/);
   const child = (await Deno.readTextFile(note)).trim();
   // It may be in the list until its new parent has looked.
   const stat = await Deno.readTextFile(`/proc/${child}/stat`).catch(() => "Z");

@@ -36,7 +36,7 @@ export interface Hop {
 export const HOP_MS = 2_000;
 
 /** For all of them: a user who looks for a fault does not wait longer. */
-export const WALK_MS = 4_000;
+export const WALK_MS = 4_500;
 
 /** The finding when a hop's time is up. */
 class LateError extends Error {}

@@ -46,8 +46,8 @@ import { tlsFault } from "./tls_fault.ts";
 /** A machine that does not answer a SYN costs no more than this. */
 const TCP_MS = 1_500;
 
-/** A handshake, and a look at what else is there. */
-const TLS_MS = 3_200;
+/** A handshake (2 s), a look at what else is there (1 s), and a busy machine. */
+const TLS_MS = 3_900;
 
 const SEE_RESOLVER = "see which name servers /etc/resolv.conf names, and " +
   "whether they answer from here; an address in --server needs none";
