@@ -21,6 +21,9 @@ export class PrivateFileError extends Error {
 const OTHERS = 0o077;
 const OTHERS_WRITE = 0o022;
 
+/** The mode of a file is made up on Windows: a profile's folders are its user's. */
+const HAS_MODES = Deno.build.os !== "windows";
+
 /**
  * Checks which users may use a file or folder.
  *
@@ -45,7 +48,7 @@ export function checkSeen(
   others: "read" | "change",
 ): void {
   const bits = others === "read" ? OTHERS : OTHERS_WRITE;
-  if (mode !== null && (mode & bits) !== 0) {
+  if (HAS_MODES && mode !== null && (mode & bits) !== 0) {
     const seen = (mode & 0o777).toString(8).padStart(4, "0");
     const isProgram = others === "change" && (mode & 0o100) !== 0;
     const wanted = isDirectory ? "0700" : isProgram ? "0755" : "0600";
