@@ -104,21 +104,22 @@ export class SourceEntries {
     change: Change,
   ): void {
     const previous = this.#endpoints.get(service);
-    if (previous !== undefined && isSame(previous, endpoints)) return;
-    const count = this.#endpointCount + endpoints.length -
-      (previous?.length ?? 0);
+    const list = shared(endpoints, previous ?? NO_ENDPOINTS);
+    if (list === previous) return;
+    const count = this.#endpointCount + list.length - (previous?.length ?? 0);
     const known = new Set(previous);
-    const problem = checkEndpoints({ service, endpoints }, known) ??
+    const problem = checkEndpoints({ service, endpoints: list }, known) ??
       (count > CATALOG_ENDPOINTS_MAX
         ? `${service}: one source has at most ${CATALOG_ENDPOINTS_MAX} endpoints`
         : undefined);
     if (!change.takes(service, problem)) return;
-    this.#endpoints.set(service, freeze(shared(endpoints, known)));
+    this.#endpoints.set(service, freeze(list));
     this.#endpointCount = count;
   }
 }
 
 const NONE: ReadonlyMap<string, undefined> = new Map();
+const NO_ENDPOINTS: readonly Endpoint[] = [];
 
 /** The change that leaves just these. */
 function instead<T>(
@@ -147,20 +148,28 @@ class Change implements Outcome {
   }
 }
 
-/** The new list, with those of its endpoints that were there before. */
+/**
+ * The new list, with those of its endpoints that were there before; the previous
+ * list if none differs. Most are where they were: only the others are looked
+ * for by their key.
+ */
 function shared(
   endpoints: readonly Endpoint[],
-  previous: ReadonlySet<Endpoint>,
+  previous: readonly Endpoint[],
 ): readonly Endpoint[] {
-  if (endpoints.every((endpoint) => previous.has(endpoint))) return endpoints;
-  const stays = new Set(endpoints);
-  const others = new Map<string, Endpoint>();
-  for (const old of previous) {
-    if (!stays.has(old)) others.set(endpointKeyOf(old), old);
+  const isThere = (endpoint: Endpoint, at: number) =>
+    at < previous.length && isSame(previous[at], endpoint);
+  const moved = endpoints.map((endpoint, at) => !isThere(endpoint, at));
+  if (endpoints.length === previous.length && !moved.includes(true)) {
+    return previous;
   }
-  return endpoints.map((endpoint) => {
-    if (previous.has(endpoint)) return endpoint;
-    const old = others.get(endpointKeyOf(endpoint));
-    return old !== undefined && isSame(old, endpoint) ? old : endpoint;
+  const others = new Map<string, Endpoint>();
+  for (const [at, old] of previous.entries()) {
+    if (moved[at] !== false) others.set(endpointKeyOf(old), old);
+  }
+  return endpoints.map((endpoint, at) => {
+    if (!moved[at]) return previous[at]!;
+    const old = others.size > 0 && others.get(endpointKeyOf(endpoint));
+    return old && isSame(old, endpoint) ? old : endpoint;
   });
 }

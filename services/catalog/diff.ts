@@ -139,12 +139,15 @@ function addressesOfDifferent(
   after: readonly Endpoint[],
 ): ReadonlySet<string> {
   const addresses = new Set<string>();
+  const moved = (all: readonly Endpoint[], others: readonly Endpoint[]) =>
+    all.filter((endpoint, at) => endpoint !== others[at]);
   const note = (all: readonly Endpoint[], others: readonly Endpoint[]) => {
     const there = new Set(others);
     for (const one of all) if (!there.has(one)) addresses.add(one.address);
   };
-  note(before, after);
-  note(after, before);
+  const [gone, come] = [moved(before, after), moved(after, before)];
+  note(gone, come);
+  note(come, gone);
   return addresses;
 }
 

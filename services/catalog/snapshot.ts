@@ -86,20 +86,26 @@ function collect(
   endpoints: readonly Endpoint[],
   portName: string,
 ): readonly Target[] {
+  const all = endpoints.flatMap((endpoint) => targetsAt(endpoint, portName));
+  // Ten thousand texts are only made where two could be one.
+  const addresses = new Set(all.map(({ address }) => address));
+  if (addresses.size === all.length) return Object.freeze(all);
   const targets = new Map<string, Target>();
-  for (const endpoint of endpoints) {
-    const { address } = endpoint;
-    for (const { name, port } of endpoint.ports) {
-      if (name !== portName) continue;
-      const target = Object.freeze({ address, port, endpoint });
-      const key = targetKeyOf(target);
-      const other = targets.get(key)?.endpoint;
-      if (other === undefined || RANK[endpoint.state] < RANK[other.state]) {
-        targets.set(key, target);
-      }
+  for (const target of all) {
+    const key = targetKeyOf(target);
+    const other = targets.get(key)?.endpoint;
+    const { state } = target.endpoint;
+    if (other === undefined || RANK[state] < RANK[other.state]) {
+      targets.set(key, target);
     }
   }
   return Object.freeze([...targets.values()]);
+}
+
+function targetsAt(endpoint: Endpoint, portName: string): readonly Target[] {
+  const { address, ports } = endpoint;
+  return ports.filter(({ name }) => name === portName)
+    .map(({ port }) => Object.freeze({ address, port, endpoint }));
 }
 
 /** `host:port`, and behind an agent that is named also which, `@id=edge-1`. */
