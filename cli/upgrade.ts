@@ -10,6 +10,7 @@ import {
   ProcessRefusal,
   RunningProcess,
 } from "../net/handover/running_process.ts";
+import { openLibc } from "../net/libc/libc.ts";
 import { messageOf, quietly } from "../platform/errors/error_code.ts";
 import { checkSeen } from "../platform/files/private_files.ts";
 import { within } from "../platform/time/deadline.ts";
@@ -81,7 +82,13 @@ export const UPGRADE_COMMAND = defineCommand({
   async run({ values, operands }, context) {
     refuseOperands(operands.slice(1));
     const wanted = "Nothing to do: wanted tunnel upgrade FILE";
-    const file = await executable(onlyOperand(operands, wanted));
+    const word = onlyOperand(operands, wanted);
+    if (openLibc() === undefined) {
+      throw refused(
+        "Cannot upgrade: Linux alone hands ports over; end it and start anew",
+      );
+    }
+    const file = await executable(word);
     // The look at the file takes nothing from the new program's time: a first
     // start unpacks it, which takes seconds on a slow disk.
     const timeoutMs = values["timeout"];

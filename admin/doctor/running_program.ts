@@ -6,7 +6,11 @@
  * @module
  */
 
-import { AdminClient, AdminError } from "../ask/admin_client.ts";
+import {
+  type AdminAddress,
+  AdminClient,
+  AdminError,
+} from "../ask/admin_client.ts";
 import { isSocket, otherWorkersAt } from "../ask/worker_sockets.ts";
 import {
   failed,
@@ -17,6 +21,7 @@ import {
   warned,
 } from "./walk/path_walk.ts";
 import { ADMIN_SOCKET } from "../../net/admin/admin_api.ts";
+import { ADMIN_TOKEN_FILE, AdminToken } from "../../net/admin/admin_token.ts";
 import { workerSocket } from "../../net/admin/own_group.ts";
 import { isWildcard } from "../../net/libc/socket_address.ts";
 import { RunningProcess } from "../../net/handover/running_process.ts";
@@ -30,6 +35,7 @@ import { lookAtDescriptors } from "./walk/room.ts";
 import { HttpConnection } from "../../net/channel/http_connection.ts";
 import { connectToHost } from "../../net/dial/connect_host.ts";
 import { headBytes } from "../../net/http1/head.ts";
+import { HAS_UNIX_SOCKETS } from "../../net/stream/socket_connect.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 
@@ -44,16 +50,36 @@ export function workersIn(root: string): readonly number[] {
   return [0, ...otherWorkersAt(`${root}/${ADMIN_SOCKET}`)];
 }
 
-/**
- * @param root Where the agent keeps its identity.
- * @param worker Which one of several.
- */
-export function runningAgentHop(root: string, worker = 0): Hop {
+/** How a program is found. */
+interface Place {
+  /** Where it keeps its socket and its tokens. */
+  readonly root: string;
+  /** Its admin port: it answers there alone where there are no sockets. */
+  readonly port: number;
+  /** Which one of several. */
+  readonly worker?: number;
+}
+
+/** @returns `undefined`: none is there. */
+function addressIn(
+  { root, port, worker = 0 }: Place,
+): AdminAddress | undefined {
+  if (HAS_UNIX_SOCKETS) {
+    const path = workerSocket(`${root}/${ADMIN_SOCKET}`, worker);
+    return isSocket(path) ? { kind: "unix", path } : undefined;
+  }
+  const token = new AdminToken(`${root}/${ADMIN_TOKEN_FILE}`).value;
+  return { kind: "tcp", host: "127.0.0.1", port, token };
+}
+
+/** @param place Where the agent keeps its identity. */
+export function runningAgentHop(place: Place): Hop {
+  const { worker = 0 } = place;
   return {
     name: worker === 0 ? "agent" : `agent worker ${worker}`,
     isIndependent: true,
     deadlineMs: ANSWER_MS,
-    look: () => look(workerSocket(`${root}/${ADMIN_SOCKET}`, worker)),
+    look: () => look(place),
     late: failed(
       "TUN507",
       "the agent that runs with this identity does not answer: it hangs",
@@ -93,12 +119,14 @@ async function pidOf(address: string): Promise<number | undefined> {
   }
 }
 
-/** A program's report about itself, or why it gives none. */
+/** A program's report about itself, or why it gives none; absent: none runs. */
 async function statusAt(
   program: "agent" | "server",
-  path: string,
-): Promise<StatusAnswer | AdminError> {
-  using client = new AdminClient(program, { kind: "unix", path });
+  place: Place,
+): Promise<StatusAnswer | AdminError | undefined> {
+  const address = addressIn(place);
+  if (address === undefined) return undefined;
+  using client = new AdminClient(program, address);
   try {
     return await client.get<StatusAnswer>(ADMIN_PATHS.status);
   } catch (error) {
@@ -107,26 +135,20 @@ async function statusAt(
   }
 }
 
-/** The addresses of a running server, by name; empty: it does not tell them. */
-export async function addressesOfRunning(
-  root: string,
-): Promise<ReadonlyMap<string, string>> {
-  const path = `${root}/${ADMIN_SOCKET}`;
-  if (!isSocket(path)) return new Map();
-  const status = await statusAt("server", path);
-  return status instanceof AdminError
-    ? new Map()
-    : new Map(Object.entries(status.program.addresses));
+/** @returns `undefined`: no server answers. */
+export async function runningServer(
+  place: Place,
+): Promise<StatusAnswer["program"] | undefined> {
+  const status = await statusAt("server", place);
+  return status instanceof AdminError ? undefined : status?.program;
 }
 
 /** The warnings of a running server. */
 export async function lookAtRunningServer(
-  root: string,
-  worker = 0,
+  place: Place,
 ): Promise<Finding | undefined> {
-  const path = workerSocket(`${root}/${ADMIN_SOCKET}`, worker);
-  if (!isSocket(path)) return undefined;
-  const status = await statusAt("server", path);
+  const status = await statusAt("server", place);
+  if (status === undefined) return undefined;
   if (status instanceof AdminError) return skipped(status.message);
   const { nodes, servers = [], program } = status;
   const bad = servers.find(({ problem }) => problem !== undefined);
@@ -169,12 +191,12 @@ function warningIn(
   );
 }
 
-async function look(path: string): Promise<Finding> {
-  const status = await statusAt("agent", path);
+async function look(place: Place): Promise<Finding> {
+  const status = await statusAt("agent", place);
+  if (status === undefined) return notRunning();
   if (!(status instanceof AdminError)) return describe(status);
-  return GONE.has(codeOf(status.cause)) || !isSocket(path)
-    ? notRunning()
-    : skipped(status.message);
+  const isGone = GONE.has(codeOf(status.cause));
+  return isGone ? notRunning() : skipped(status.message);
 }
 
 function notRunning(): Finding {

@@ -9,6 +9,7 @@ import { failure } from "../program/exit_codes.ts";
 import { defineCommand, refuseOperands } from "../program/command.ts";
 import { Stage } from "./stage.ts";
 import { tellStory } from "./story.ts";
+import { HAS_UNIX_SOCKETS } from "../../net/stream/socket_connect.ts";
 import { GENERAL_FLAGS } from "../flags/program_flags.ts";
 import { ENDS, onSignals } from "../program/signals.ts";
 
@@ -27,6 +28,12 @@ export const DEMO_COMMAND = defineCommand({
   flags: { "help": GENERAL_FLAGS["help"] },
   async run({ operands }, context) {
     refuseOperands(operands);
+    if (!HAS_UNIX_SOCKETS) {
+      throw failure(
+        "Cannot show the demo: its server takes callers on a unix socket, and " +
+          "there are none on Windows; run it on Linux or macOS",
+      );
+    }
     const stage = new Stage();
     const interrupted = Promise.withResolvers<never>();
     const onSignal = () =>

@@ -135,7 +135,9 @@ function hopsOf(root: string, { values }: Reading): readonly Hop[] {
   return [
     // An agent that cannot write cannot renew its certificate.
     { name: "disk", look: () => lookAtRoom(root) },
-    ...workersIn(root).map((worker) => runningAgentHop(root, worker)),
+    ...workersIn(root).map((worker) =>
+      runningAgentHop({ root, port: values["admin-server-port"], worker })
+    ),
     ...address === undefined ? [] : [agentDescriptorsHop(address)],
   ];
 }

@@ -46,9 +46,9 @@ import { UsageError } from "../flags/usage_error.ts";
 import type { CommandContext } from "../program/command.ts";
 import { stateSource, usingConnection } from "../program/server_state.ts";
 import {
-  addressesOfRunning,
   localHealth,
   lookAtRunningServer,
+  runningServer,
   workersIn,
 } from "../../admin/doctor/running_program.ts";
 import {
@@ -205,7 +205,8 @@ function programHops(subject: Subject): readonly Hop[] {
     ...root === undefined ? [] : workersIn(root).map((worker) => ({
       name: worker === 0 ? "status" : `status of worker ${worker}`,
       look: async () =>
-        subject.running && await lookAtRunningServer(root, worker),
+        subject.running &&
+        await lookAtRunningServer({ root, port: options.admin.port, worker }),
     })),
   ];
 }
@@ -259,12 +260,14 @@ async function lookAtProcess(subject: Subject): Promise<Finding> {
       timeoutMs: ANSWER_MS,
       late: () => new Error(`no answer within ${ANSWER_MS} ms`),
     }, RunningProcess.find(address));
-    if (found === undefined) return skipped("no server runs with these flags");
-    const { pid, version } = found;
-    found.close();
-    const addresses = identity === undefined
-      ? new Map<string, string>()
-      : await addressesOfRunning(identity.stateDirectory);
+    found?.close();
+    const root = identity?.stateDirectory;
+    const asked = root === undefined
+      ? undefined
+      : await runningServer({ root, port: options.admin.port });
+    const { pid, version } = found ?? asked ?? {};
+    if (!pid || !version) return skipped("no server runs with these flags");
+    const addresses = new Map(Object.entries(asked?.addresses ?? {}));
     subject.running = { pid, version, addresses };
     return fine(`process ${pid} runs, version ${version}`);
   } catch (error) {

@@ -236,12 +236,12 @@ function shown({ path, text, isSecret }: ServiceFile): string {
 }
 
 function refuseElsewhere(command: string): void {
-  const why = Deno.uid() !== 0
+  const why = kindAt("/run/systemd/system") !== "directory"
+    ? "systemd does not run here; tunnel install KIND --print shows its units, " +
+      "and docs/install.md has other ways"
+    : Deno.uid() !== 0
     ? "only root may; run it with sudo"
-    : kindAt("/run/systemd/system") === "directory"
-    ? undefined
-    : "systemd does not run here; tunnel install KIND --print shows its units, " +
-      "and docs/install.md has other ways";
+    : undefined;
   if (why === undefined) return;
   throw failure(`Cannot ${command}: ${why}`);
 }

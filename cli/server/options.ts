@@ -43,6 +43,7 @@ import {
   TlsOptionError,
 } from "../../net/tls/trust/tls_options.ts";
 import { isOpensslUsed } from "../../net/tls/tls_in_use.ts";
+import { HAS_UNIX_SOCKETS } from "../../net/stream/socket_connect.ts";
 
 /**
  * Combines and checks.
@@ -206,6 +207,15 @@ function frontendListen(
   const tlsFlags = ["server-cert", "server-key", "server-ca-cert"] as const;
   const tcpFlags = ["server-port", "server-bind-address", ...tlsFlags];
   const path = values["uds-name"];
+  const isUnnamed = identity !== undefined && path === "" &&
+    !tcpFlags.some((name) => given.has(name));
+  if (!HAS_UNIX_SOCKETS && (path !== "" || isUnnamed)) {
+    throw new UsageError(
+      "Cannot listen for frontends on a unix socket: there are none on " +
+        "Windows; give --server-port, --server-cert, --server-key and " +
+        "--server-ca-cert",
+    );
+  }
   if (path !== "") {
     if (given.has("server-port") && values["server-port"] !== 0) {
       throw new UsageError(
@@ -222,7 +232,7 @@ function frontendListen(
     const deleteExisting = values["delete-existing-uds-file"] && "files";
     return { kind: "unix", path, deleteExisting };
   }
-  if (identity !== undefined && !tcpFlags.some((name) => given.has(name))) {
+  if (isUnnamed) {
     const path = `${identity.stateDirectory}/${FRONTEND_SOCKET}`;
     return { kind: "unix", path, deleteExisting: true };
   }

@@ -8,6 +8,7 @@
 import { listenPolledTcp, listenPolledUnix } from "./polled_listener.ts";
 import type { DatagramAddress } from "../libc/socket_address.ts";
 import { denoStream } from "../stream/platform_stream.ts";
+import { wantUnixSockets } from "../stream/socket_connect.ts";
 import type { Stream } from "../stream/stream.ts";
 
 /** What accepts connections. */
@@ -60,14 +61,11 @@ export function listenOnPath(
 ): SocketListener {
   const polled = listenPolledUnix(path, backlog, mode);
   if (polled !== undefined) return polled;
-  const listen = () =>
-    platformListener(Deno.listen({ transport: "unix", path }));
-  // There are no modes: who may use the folder may use the socket.
-  if (Deno.build.os === "windows") return listen();
+  wantUnixSockets();
   // The platform binds and listens at once: no moment with other modes.
   const umask = Deno.umask(0o777 & ~mode);
   try {
-    return listen();
+    return platformListener(Deno.listen({ transport: "unix", path }));
   } finally {
     Deno.umask(umask);
   }

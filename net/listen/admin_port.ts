@@ -48,6 +48,7 @@ import { tunnelCodeOf } from "../../proto/codes/codes.ts";
 import { type AdminRemote, listenAdminRemote } from "./admin_remote.ts";
 import { ListenError } from "../bind/listen_error.ts";
 import { isInGroup } from "../libc/peer_credentials.ts";
+import { HAS_UNIX_SOCKETS } from "../stream/socket_connect.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -76,7 +77,8 @@ export interface AdminAccess {
 export function adminSocketOf(
   { stateDirectory, socket }: Pick<AdminAccess, "stateDirectory" | "socket">,
 ): string | undefined {
-  const own = stateDirectory && `${stateDirectory}/${ADMIN_SOCKET}`;
+  const own = HAS_UNIX_SOCKETS && stateDirectory &&
+    `${stateDirectory}/${ADMIN_SOCKET}`;
   return (socket ?? own) || undefined;
 }
 

@@ -165,6 +165,9 @@ export function listenHttp(
   return { ...bound, finished: bound.finished.finally(() => served.close()) };
 }
 
+/** Windows takes no IPv4 on an IPv6 socket, unless asked to: of the two, IPv4. */
+const ALL = Deno.build.os === "windows" ? "0.0.0.0" : "::";
+
 /**
  * Opens a listener at an address, or at all addresses.
  *
@@ -176,7 +179,7 @@ export function openAt<Listener>(
 ): Listener {
   const address = hostPort(at.hostname, at.port);
   try {
-    return open({ hostname: at.hostname || "::", port: at.port });
+    return open({ hostname: at.hostname || ALL, port: at.port });
   } catch (error) {
     // A machine without IPv6 has no "::"; all of it is then 0.0.0.0.
     if (at.hostname !== "" || codeOf(error) === "EADDRINUSE") {

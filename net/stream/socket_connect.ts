@@ -19,6 +19,15 @@ import {
 import type { Stream } from "./stream.ts";
 import { hostOf, portOf } from "../../proto/peer/host_port.ts";
 
+/** Deno opens none on Windows. */
+export const HAS_UNIX_SOCKETS = Deno.build.os !== "windows";
+
+/** @throws Where there are none: the platform's words are about its insides. */
+export function wantUnixSockets(): void {
+  if (HAS_UNIX_SOCKETS) return;
+  throw new Error("there are no unix sockets on Windows");
+}
+
 /**
  * Begins to connect to an IP address.
  *
@@ -69,6 +78,7 @@ export async function connectToPath(
   path: string,
   signal: AbortSignal,
 ): Promise<Stream> {
+  wantUnixSockets();
   return await connectPolledUnix(path, signal) ??
     denoStream(await connectUnix(path, signal));
 }

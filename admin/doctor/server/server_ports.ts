@@ -7,6 +7,7 @@
 
 import { failed, type Finding, fine, skipped } from "../walk/path_walk.ts";
 import { isHere } from "../walk/probes.ts";
+import { openLibc } from "../../../net/libc/libc.ts";
 import {
   ownerWords,
   type PortOwner,
@@ -14,7 +15,7 @@ import {
 } from "../../../net/libc/port_owner.ts";
 import { readProcFile } from "../../../net/libc/proc_files.ts";
 import { messageOf, quietly } from "../../../platform/errors/error_code.ts";
-import { hostPort } from "../../../proto/peer/host_port.ts";
+import { hostPort, portOf } from "../../../proto/peer/host_port.ts";
 import type { ServerOptions } from "../../../server/options.ts";
 
 /** The server that runs with the flags that are looked at, if one does. */
@@ -99,6 +100,9 @@ export function lookAtPort(
   const owner = portOwner(port);
   const running = subject.running !== undefined;
   if (owner === undefined) {
+    if (actual !== undefined && portOf(actual) === port) {
+      return fine(`the server listens on ${actual}`);
+    }
     if (running && listen.name === "agents") {
       return failed(
         "TUN904",
@@ -115,6 +119,8 @@ export function lookAtPort(
           hostPort(hostname || "*", port),
         "see its log: it may be starting, draining, or have another " + flag,
       )
+      : openLibc() === undefined
+      ? skipped("this machine does not tell who listens there")
       : fine(`port ${port} is free`);
   }
   if (isOurs(owner, subject)) {
