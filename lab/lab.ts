@@ -37,7 +37,6 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   "bench": { about: "speed beside other tunnels", files: ["lab/bench/bench.ts"] },
   "simulate": { about: "a tunnel in memory and virtual time, by seed", files: ["lab/simulation/simulate.ts"] },
   "bench-ha": { about: "what ten thousand agents cost a server", files: ["lab/bench/scale/scale.ts"] },
-  "rejoin": { about: "200 agents whose server is killed", files: ["lab/rejoin/rejoin.ts"] },
   "chaos": { about: "faults in namespaces, under a load that checks each byte", files: ["lab/chaos/chaos.ts"] },
   "attacks": { about: "what hostile peers cost", files: ["tests/attacks/attacks.ts"] },
   "recordings": { about: "pictures of commands for the documents", files: ["lab/recordings/recordings.ts"] },

@@ -5,11 +5,8 @@
  * @module
  */
 
-import { listenPolledTcp } from "../../net/bind/polled_listener.ts";
 import { NodeSite } from "../mistakes/node_site.ts";
-
-/** What does not accept within so long on this machine does not. */
-const DEAF_MS = 300;
+import { SilentTarget } from "../support/peers/probe_target.ts";
 
 /** Files of a certificate. */
 interface Own {
@@ -147,25 +144,11 @@ export class DoctorStage extends NodeSite {
     this.atEnd(() => listener.close());
   }
 
-  /** A port whose queue is full: further SYNs are dropped, as by a firewall. */
+  /** A port that answers no SYN, as behind a firewall. */
   async deafPort(): Promise<number> {
-    const listener = listenPolledTcp({ hostname: "127.0.0.1", port: 0 }, 1)!;
-    const { port } = listener.address;
-    const waiting: Deno.TcpConn[] = [];
-    this.atEnd(() => {
-      listener.close();
-      for (const conn of waiting) conn.close();
-    });
-    for (;;) {
-      const signal = AbortSignal.timeout(DEAF_MS);
-      try {
-        waiting.push(
-          await Deno.connect({ hostname: "127.0.0.1", port, signal }),
-        );
-      } catch {
-        return port;
-      }
-    }
+    const silent = await SilentTarget.open();
+    this.atEnd(() => silent.close());
+    return addressOf(silent.address).port;
   }
 }
 

@@ -2,6 +2,7 @@
 /**
  * What ten thousand agents cost a server: memory, dials, scrapes, how they
  * arrive, how they are lost, and what the loss of a server does to another.
+ * Before that: how soon two hundred are back whose server is killed.
  *
  * Usage: `deno task lab bench-ha [--agents N] [--links N]`. Three minutes; agents are
  * of four processes (`light_agents.ts`), the server is the real one with a watch
@@ -28,7 +29,14 @@ const BARS = {
   pickUs: 50,
   turnMs: 50,
   lossMs: 2_000,
+  backMs: 3_000,
 } as const;
+
+/** Agents of one address whose server goes and comes back. */
+const ONE_ADDRESS = 200;
+
+/** How long it stays away; waits between attempts grow meanwhile. */
+const AWAY_MS = [0, 2_000, 10_000];
 
 /** A share of the dials at a server that is left alone meanwhile. */
 const NEIGHBOUR_DIALS = 100;
@@ -40,12 +48,23 @@ async function measure(stage: ScaleStage, tally: Tally): Promise<void> {
   const picks = measurePicks(agents);
   grade(tally, bar("dial lookup, p99", picks.p99Us, "µs", BARS.pickUs));
   console.log(`     median ${picks.p50Us.toFixed(1)} µs`);
+  await comeBack(stage, tally);
   await stage.start();
   await arrive(stage, tally);
   await hold(stage, tally);
   await lose(stage, tally);
   await arriveAgain(stage, tally);
   await loseServer(stage, tally);
+}
+
+async function comeBack(stage: ScaleStage, tally: Tally): Promise<void> {
+  for await (const back of stage.comeBack(ONE_ADDRESS, AWAY_MS)) {
+    const name = `${ONE_ADDRESS} agents back after ${back.awayMs} ms`;
+    grade(tally, bar(name, back.tookMs, "ms", BARS.backMs));
+    console.log(`     with all links after ${back.allLinksMs} ms`);
+    grade(tally, bar("attempts turned away meanwhile", back.failed, "", 0));
+    if (back.failed > 0) console.log(`     ${back.reason}`);
+  }
 }
 
 async function arrive(stage: ScaleStage, tally: Tally): Promise<void> {

@@ -161,9 +161,11 @@ class WatchedServer {
   readonly socket: string;
   child: Child | undefined;
 
+  /** @param flags All agents are at one address here, so there may be many. */
   constructor(
     private readonly workspace: Workspace,
     private readonly id: string,
+    private readonly flags = ["--max-connections-per-source=65536"],
   ) {
     this.socket = workspace.path(`${id}.sock`);
   }
@@ -182,8 +184,7 @@ class WatchedServer {
         ...[`--uds-name=${this.socket}`, "--server-port=0", "--admin-port=0"],
         ...[`--cluster-cert=${server.cert}`, `--cluster-key=${server.key}`],
         `--cluster-ca-cert=${ca}`,
-        // All agents are at one address here.
-        "--max-connections-per-source=65536",
+        ...this.flags,
       ],
       logFile: this.workspace.path(`${this.id}.log`),
     });
@@ -203,6 +204,17 @@ class WatchedServer {
   }
 }
 
+/** How agents came back to a server that was away. */
+interface Return {
+  readonly awayMs: number;
+  /** Since it listened again: until each has a link. */
+  readonly tookMs: number;
+  readonly allLinksMs: number;
+  /** Attempts that failed since then, and why the last one did. */
+  readonly failed: number;
+  readonly reason: string;
+}
+
 /** See the module description. */
 export class ScaleStage {
   readonly #servers: WatchedServer[] = [];
@@ -215,6 +227,50 @@ export class ScaleStage {
     readonly agents: number,
     readonly links: number,
   ) {}
+
+  /**
+   * Agents whose server is killed and started again, each time after another
+   * while: until all of them are back. It has its usual limits.
+   */
+  async *comeBack(
+    agents: number,
+    awayMs: readonly number[],
+  ): AsyncGenerator<Return> {
+    const server = new WatchedServer(this.workspace, "killed", []);
+    await server.start();
+    const crowd = startCrowd(this.workspace, {
+      ...{ first: 0, count: agents, links: this.links },
+      servers: [`127.0.0.1:${server.agentPort}`],
+    });
+    const seen = async (isSo: (line: CrowdLine) => boolean) => {
+      let line: CrowdLine | undefined;
+      await until(async () => {
+        line = await crowdLine(crowd);
+        return line !== undefined && isSo(line);
+      });
+      return line!;
+    };
+    const allLinked = ({ links }: CrowdLine) => links === agents * this.links;
+    await seen(allLinked);
+    for (const ms of awayMs) {
+      await server.child!.stop("SIGKILL");
+      await seen(({ linked }) => linked === 0);
+      await sleep(ms);
+      await server.start();
+      const startMs = Date.now();
+      const { failures } = await seen(() => true);
+      const back = await seen(({ linked }) => linked === agents);
+      const all = await seen(allLinked);
+      yield {
+        awayMs: ms,
+        tookMs: back.atMs - startMs,
+        allLinksMs: all.atMs - startMs,
+        failed: all.failures - failures,
+        reason: all.reason,
+      };
+    }
+    await Promise.all([crowd, server.child!].map((one) => one.stop("SIGKILL")));
+  }
 
   /** Starts the first server. */
   async start(): Promise<void> {

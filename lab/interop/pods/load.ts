@@ -5,7 +5,6 @@
  * @module
  */
 
-import type { Child } from "../../../tests/support/program/child.ts";
 import { assertEquals } from "@std/assert";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import { findPeer } from "../../../tests/support/program/peers.ts";
@@ -32,9 +31,11 @@ export async function loadPods(
   socket: string,
   pods: readonly Pod[],
 ): Promise<void> {
-  const address = `127.0.0.1:${freePort()}`;
+  const port = freePort();
+  const address = `127.0.0.1:${port}`;
   const target = await startTarget(workspace, address);
-  await untilTaken(Number(address.split(":")[1]), target);
+  // Before it listens, dials to it are refused, as they should be.
+  await target.untilListening(port);
   const loadgen = [
     ...[await findPeer("loadgen"), "-via", `unix:${socket}`],
     ...["-to", address],
@@ -48,15 +49,4 @@ export async function loadPods(
   await target.stop("SIGKILL");
   const had = await Promise.all(pods.map((pod) => pod.memory()));
   console.log(`     memory at most, with files: ${had.join(", ")}`);
-}
-
-/** Before it listens, dials to it are refused, as they should be. */
-async function untilTaken(port: number, target: Child): Promise<void> {
-  while (!target.hasEnded) {
-    try {
-      return (await Deno.connect({ hostname: "127.0.0.1", port })).close();
-    } catch {
-      await new Promise((go) => setTimeout(go, 20));
-    }
-  }
 }

@@ -32,19 +32,6 @@ function deadEndpoint(): string {
   return `127.0.0.1:${freePort()}`;
 }
 
-async function untilListening(...ports: readonly number[]): Promise<void> {
-  await eventually("Envoy listens", async () => {
-    try {
-      for (const port of ports) {
-        (await Deno.connect({ hostname: "127.0.0.1", port })).close();
-      }
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
-
 async function losesNothing(
   context: XdsContext,
   isDelta: boolean,
@@ -68,7 +55,9 @@ async function losesNothing(
   );
   const { port } = server;
   await using envoy = await Envoy.start(workspace, { port, isDelta });
-  await untilListening(...Object.values(ports));
+  for (const port of Object.values(ports)) {
+    await envoy.child.untilListening(port);
+  }
   await using client = await XdsClient.start(workspace, {
     ...{ name: "grpc-go", port, service: "grpc" },
     target: `127.0.0.1:${ports.grpc}`,
@@ -119,7 +108,9 @@ async function leavesItsZone(
   await using envoy = await Envoy.start(workspace, {
     ...{ port: server.port, isDelta, zone: "a" },
   });
-  await untilListening(tcpPort, httpPort);
+  for (const port of [tcpPort, httpPort]) {
+    await envoy.child.untilListening(port);
+  }
   await using caller = Caller.tcp(tcpPort);
   let answered = 0;
   for (let call = 0; call < CALLS_IN_ZONE; call++) {
@@ -143,7 +134,7 @@ async function listensAfterAll(
   await using server = await started(context, {
     ...{ name: "late", ports: [port], endpoints: endpoints(tcp[0]!) },
   });
-  await using _envoy = await Envoy.start(workspace, {
+  await using envoy = await Envoy.start(workspace, {
     ...{ port: server.port, isDelta },
   });
   await eventually(
@@ -152,7 +143,7 @@ async function listensAfterAll(
   );
   squatter.close();
   await sleep(NACK_RETRY_MS_MIN);
-  await untilListening(listen);
+  await envoy.child.untilListening(listen);
   await using caller = Caller.tcp(listen);
   await caller.untilAnsweredBy(tcp[0]!);
   const [client] = await server.clients();

@@ -16,7 +16,6 @@ import { findPeer } from "../program/peers.ts";
 import { freePort } from "../program/ports.ts";
 import { ourCommand } from "../program/tunnel.ts";
 import type { Workspace } from "../program/workspace.ts";
-import { patience } from "../watch/patience.ts";
 
 /** `gcp-linear` sends what changed, `gcp-snapshot` everything of the type. */
 export type DiscoveryMaker = "ours" | "gcp-linear" | "gcp-snapshot";
@@ -116,7 +115,7 @@ export class DiscoveryServer implements AsyncDisposable {
       logFile: this.#logFile,
     });
     // Whoever was there before it may have said the same into the same file.
-    await untilListening(this.child, this.port);
+    await this.child.untilListening(this.port);
   }
 
   async stop(signal: "SIGTERM" | "SIGKILL" = "SIGTERM"): Promise<void> {
@@ -237,27 +236,6 @@ export interface JournalEntry {
   readonly names?: readonly string[];
   readonly resources?: number;
   readonly error?: string;
-}
-
-const READY_TIMEOUT_MS = 120_000;
-const POLL_MS = 20;
-
-async function untilListening(child: Child, port: number): Promise<void> {
-  const deadline = Date.now() + patience(READY_TIMEOUT_MS);
-  for (;;) {
-    try {
-      (await Deno.connect({ hostname: "127.0.0.1", port })).close();
-      return;
-    } catch (error) {
-      if (!(error instanceof Deno.errors.ConnectionRefused)) throw error;
-    }
-    if (child.hasEnded || Date.now() > deadline) {
-      throw new Error(
-        `${child.name} does not listen:\n${await child.logTail()}`,
-      );
-    }
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
 }
 
 /** As in docs/services.md. */

@@ -89,6 +89,22 @@ export class Child {
   }
 
   /**
+   * Waits until somebody listens at a port of this machine.
+   *
+   * @throws {Error} As {@linkcode untilReady} does.
+   */
+  async untilListening(port: number): Promise<void> {
+    const deadline = Date.now() + patience(READY_TIMEOUT_MS);
+    while (!await isListening(port)) {
+      if (this.hasEnded || Date.now() > deadline) {
+        const tail = await this.logTail();
+        throw new Error(`${this.name} does not listen on ${port}:\n${tail}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+
+  /**
    * Waits until the output matches `pattern`.
    *
    * @throws {Error} As {@linkcode untilReady} does.
@@ -154,6 +170,16 @@ export function endChildrenOnSignals(cleanUp: () => Promise<void>): void {
     Deno.addSignalListener(signal, () => {
       killAllChildren().then(cleanUp).finally(() => Deno.exit(130));
     });
+  }
+}
+
+async function isListening(port: number): Promise<boolean> {
+  try {
+    (await Deno.connect({ hostname: "127.0.0.1", port })).close();
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.ConnectionRefused) return false;
+    throw error;
   }
 }
 
