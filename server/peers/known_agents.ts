@@ -6,7 +6,8 @@
 
 import { type ListedAgent, parseAgent, parseShard } from "./agent_shards.ts";
 import type { Peer } from "./peers.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
+import { Slices } from "../../platform/time/slices.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { CandidateList } from "../strategies/strategy.ts";
 import type { StrategyName } from "../options.ts";
@@ -109,46 +110,39 @@ export class KnownAgents {
 // Work on ten thousand agents in small pieces, so that what else is to be done
 // waits no longer than for one of them.
 
-/** How long a turn may take. A piece of work is shorter. */
-export const WORK_TURN_MS = 5;
-
 export class WorkTurns {
   readonly #jobs: Iterator<unknown>[] = [];
-  #timer: Timer | undefined;
-  #isWorking = false;
+  readonly #slices: Slices;
 
-  constructor(private readonly timers: Timers) {}
+  constructor(timers: Timers) {
+    this.#slices = new Slices(timers, {
+      hasMore: () => this.#jobs.length > 0,
+      step: () => this.#step(),
+    });
+  }
 
   /** Does the work in pieces, after work that waits already; begins at once. */
   run(job: Iterator<unknown>): void {
     this.#jobs.push(job);
-    if (this.#timer === undefined && !this.#isWorking) this.#work();
+    this.#slices.begin();
   }
 
   stop(): void {
-    this.#timer?.cancel();
+    this.#slices.stop();
     this.#jobs.length = 0;
   }
 
-  #work(): void {
-    const beginMs = this.timers.now();
-    this.#timer = undefined;
-    this.#isWorking = true;
+  #step(): boolean {
+    const [job] = this.#jobs;
+    if (job === undefined) return false;
+    // After an internal error this job ends, and the others go on.
+    let isOver = true;
     try {
-      while (this.#jobs.length > 0) {
-        if (this.#jobs[0]!.next().done === true) this.#jobs.shift();
-        if (this.timers.now() - beginMs >= WORK_TURN_MS) break;
-      }
-    } catch (error) {
-      // An internal error: this job ends, the others go on.
-      this.#jobs.shift();
-      throw error;
+      isOver = job.next().done === true;
     } finally {
-      this.#isWorking = false;
-      if (this.#jobs.length > 0) {
-        this.#timer = this.timers.after(0, () => this.#work());
-      }
+      if (isOver) this.#jobs.shift();
     }
+    return true;
   }
 }
 

@@ -14,6 +14,7 @@ import {
   INTERNAL_ERROR,
   reportInternalError,
 } from "../../../platform/errors/internal_errors.ts";
+import { Slices } from "../../../platform/time/slices.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Diff } from "../../catalog/diff.ts";
 import { keyOf } from "../../catalog/model/model.ts";
@@ -25,7 +26,7 @@ import type { DiscoveryMetrics } from "../streams/discovery_metrics.ts";
 import type { UnservedLog } from "../status/unserved_log.ts";
 import type { SubscriberStream } from "../streams/subscriber_stream.ts";
 import { Debounce } from "./debounce.ts";
-import { PushQueue, Slices } from "../streams/push_queue.ts";
+import { PushQueue } from "../streams/push_queue.ts";
 
 /** What {@linkcode Pushes} needs. */
 export interface PushesOptions {

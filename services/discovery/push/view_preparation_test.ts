@@ -3,7 +3,7 @@ import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts"
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
 import { viewOf } from "../../../tests/support/xds/scripted_subscriber.ts";
 import { clientGroup } from "../generate/client_group.ts";
-import { PUSH_SLICE_MS } from "../streams/push_queue.ts";
+import { SLICE_MS } from "../../../platform/time/slices.ts";
 import { ViewPreparation } from "./pushes.ts";
 import { SEES_EVERYTHING } from "../../catalog/model/model.ts";
 
@@ -29,7 +29,7 @@ function rigOf(services: number, costMs: number) {
 }
 
 Deno.test("ViewPreparation makes what is quick at once", () => {
-  const { made, preparation } = rigOf(PUSH_SLICE_MS - 1, 1);
+  const { made, preparation } = rigOf(SLICE_MS - 1, 1);
   let done = 0;
   preparation.prepare([ENVOY], () => done++);
   assertEquals([made, done, preparation.isBusy], [["envoy"], 1, false]);
@@ -42,7 +42,7 @@ Deno.test("ViewPreparation lets the event loop have its turn", () => {
   let done = 0;
   const startMs = timers.now();
   preparation.prepare([ENVOY], () => done++);
-  assertEquals(timers.now() - startMs, PUSH_SLICE_MS);
+  assertEquals(timers.now() - startMs, SLICE_MS);
   assertEquals([made, done, preparation.isBusy], [[], 0, true]);
   while (preparation.isBusy) timers.advance(0);
   assertEquals([made, done], [["envoy"], 1]);
@@ -76,7 +76,7 @@ Deno.test("ViewPreparation goes on with the others when one fails", () => {
   const done: string[] = [];
   const preparation = new ViewPreparation({
     *preparing({ form }) {
-      timers.advance(PUSH_SLICE_MS);
+      timers.advance(SLICE_MS);
       yield;
       if (form === "envoy") throw new Error("a defect");
     },

@@ -19,7 +19,7 @@ import { ADS_PATHS } from "../../ads/ads_connection.ts";
 import { CATALOG_WAIT_MS, Discovery } from "./discovery.ts";
 
 import { generateService } from "../generate/generate_service.ts";
-import { PUSH_SLICE_MS } from "../streams/push_queue.ts";
+import { SLICE_MS } from "../../../platform/time/slices.ts";
 import { STALLED_MS } from "../streams/request_account.ts";
 import { DISCOVERY_STREAMS_MAX, TICK_MS } from "../streams/open_streams.ts";
 import { SEES_EVERYTHING, type Visibility } from "../../catalog/model/model.ts";
@@ -149,7 +149,7 @@ Deno.test("what takes a slice goes on in the next, and a client that left receiv
     const { onSent } = client.call;
     client.call.onSent = (message) => {
       onSent(message);
-      rig.timers.advance(PUSH_SLICE_MS);
+      rig.timers.advance(SLICE_MS);
     };
     const received = () => [
       client.received("cluster").length,
@@ -399,7 +399,7 @@ Deno.test("a view that takes long is made in slices, for all who wait for it", a
   rig.costMs = 1;
   const startMs = rig.timers.now();
   const clients = [rig.client(), rig.client()];
-  assert(rig.timers.now() - startMs <= 2 * PUSH_SLICE_MS);
+  assert(rig.timers.now() - startMs <= 2 * SLICE_MS);
   assertEquals(clients.map((client) => client.received("cluster")), [[], []]);
   for (let turn = 0; turn < 100; turn++) rig.timers.advance(0);
   rig.timers.advance(10);
@@ -436,7 +436,7 @@ Deno.test("a first view that takes long holds up no change of others, and has it
   rig.source.sink.add({ endpoints: [endpointsOf("web", "10.0.0.2:1")] });
   rig.timers.advance(0);
   assertEquals(known.received("endpoints").length, 2);
-  assert(rig.timers.now() - changedMs <= 2 * PUSH_SLICE_MS);
+  assert(rig.timers.now() - changedMs <= 2 * SLICE_MS);
   assertEquals(late.received("cluster"), []);
   // Who scrapes metrics meanwhile waits for nothing either.
   const scrapedMs = rig.timers.now();

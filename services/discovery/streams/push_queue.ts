@@ -11,7 +11,8 @@
  */
 
 import { reportInternalError } from "../../../platform/errors/internal_errors.ts";
-import type { Timer, Timers } from "../../../proto/sync/clock.ts";
+import { Slices } from "../../../platform/time/slices.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
 
 /** What {@linkcode PushQueue} needs. */
 export interface PushQueueOptions<Client> {
@@ -104,66 +105,5 @@ export class PushQueue<Client> {
     const drained = this.#drained;
     this.#drained = [];
     for (const call of drained) call();
-  }
-}
-
-/** How long the event loop waits for a slice, milliseconds. */
-export const PUSH_SLICE_MS = 5;
-
-/** Work in steps. */
-export interface SlicedWork {
-  hasMore(): boolean;
-  /** @returns Whether there was anything to do. */
-  step(): boolean;
-  /** A slice has ended without work left. */
-  done?(): void;
-}
-
-/**
- * Work that is done a few milliseconds at a time, so that links have their turn in
- * between.
- */
-export class Slices {
-  #timer: Timer | undefined;
-  #isRunning = false;
-
-  constructor(
-    private readonly timers: Timers,
-    private readonly work: SlicedWork,
-  ) {}
-
-  /** There is more work: a slice begins at once, unless one is due or runs. */
-  begin(): void {
-    if (this.#timer === undefined && !this.#isRunning) this.#run();
-  }
-
-  /** There is more work, for a later slice: the running one is used up. */
-  beginLater(): void {
-    if (!this.#isRunning) this.#wait();
-  }
-
-  stop(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
-  }
-
-  #run(): void {
-    const untilMs = this.timers.now() + PUSH_SLICE_MS;
-    this.#isRunning = true;
-    try {
-      while (this.work.step()) if (this.timers.now() >= untilMs) break;
-    } finally {
-      this.#isRunning = false;
-      // Also after an error: the rest of the work is not to blame.
-      if (this.work.hasMore()) this.#wait();
-    }
-    if (!this.work.hasMore()) this.work.done?.();
-  }
-
-  #wait(): void {
-    this.#timer ??= this.timers.after(0, () => {
-      this.#timer = undefined;
-      this.#run();
-    });
   }
 }

@@ -1,7 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { RecordedErrors } from "../../../tests/support/watch/recorded_errors.ts";
 import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
-import { PUSH_SLICE_MS, PushQueue } from "./push_queue.ts";
+import { SLICE_MS } from "../../../platform/time/slices.ts";
+import { PushQueue } from "./push_queue.ts";
 
 /** Each pushed client costs `costMs`. */
 class Rig {
@@ -69,7 +70,7 @@ Deno.test("PushQueue pushes to many in the order in which they were added", () =
 });
 
 Deno.test("PushQueue pushes once to a client that was added while it waited", () => {
-  const rig = new Rig(PUSH_SLICE_MS);
+  const rig = new Rig(SLICE_MS);
   rig.addAll("a", "b");
   rig.queue.add("b");
   rig.addAll("b");
@@ -79,12 +80,12 @@ Deno.test("PushQueue pushes once to a client that was added while it waited", ()
 });
 
 Deno.test("PushQueue keeps the time and place of the first reason", () => {
-  const rig = new Rig(PUSH_SLICE_MS);
+  const rig = new Rig(SLICE_MS);
   rig.addAll("a", "b", "c");
   rig.queue.add("b");
   rig.run();
   assertEquals(rig.pushed, ["a", "b", "c"]);
-  assertEquals(rig.waitedMs, [0, PUSH_SLICE_MS, 2 * PUSH_SLICE_MS]);
+  assertEquals(rig.waitedMs, [0, SLICE_MS, 2 * SLICE_MS]);
 });
 
 Deno.test("PushQueue comes again to a client that was added while it was pushed", () => {
@@ -98,7 +99,7 @@ Deno.test("PushQueue comes again to a client that was added while it was pushed"
 });
 
 Deno.test("PushQueue lets a client come again only behind all others", () => {
-  const rig = new Rig(PUSH_SLICE_MS);
+  const rig = new Rig(SLICE_MS);
   rig.addAll("a", "b", "c");
   rig.queue.add("a");
   rig.run();
@@ -106,7 +107,7 @@ Deno.test("PushQueue lets a client come again only behind all others", () => {
 });
 
 Deno.test("PushQueue pushes nothing to a client that was removed", () => {
-  const rig = new Rig(PUSH_SLICE_MS);
+  const rig = new Rig(SLICE_MS);
   rig.addAll("a", "b", "c");
   rig.queue.remove("b");
   rig.queue.remove("b");
@@ -116,7 +117,7 @@ Deno.test("PushQueue pushes nothing to a client that was removed", () => {
 });
 
 Deno.test("PushQueue is drained when the last one was removed", () => {
-  const rig = new Rig(PUSH_SLICE_MS);
+  const rig = new Rig(SLICE_MS);
   rig.addAll("a", "b");
   rig.queue.remove("b");
   rig.run();
@@ -127,7 +128,7 @@ Deno.test("PushQueue is drained when the last one was removed", () => {
 Deno.test("PushQueue lets the event loop have its turn between slices", () => {
   const rig = new Rig(1);
   rig.addAll(...MANY);
-  assertEquals(rig.pushed.length, PUSH_SLICE_MS);
+  assertEquals(rig.pushed.length, SLICE_MS);
   assertEquals(rig.drained, 0);
   assertEquals(rig.timers.pendingCount, 1);
   rig.timers.advance(MANY.length);
@@ -149,7 +150,7 @@ Deno.test("PushQueue goes on with the others when the push to one failed", () =>
 });
 
 Deno.test("PushQueue forgets everybody when it is stopped", () => {
-  const rig = new Rig(PUSH_SLICE_MS);
+  const rig = new Rig(SLICE_MS);
   rig.addAll("a", "b");
   rig.queue.stop();
   rig.timers.advance(1_000);

@@ -47,7 +47,7 @@ import {
 import type { ClientGroup } from "../generate/client_group.ts";
 import { interimRoutesOf } from "../generate/routes.ts";
 import { RequestAccount, UnreadResponse } from "./request_account.ts";
-import { PUSH_SLICE_MS } from "./push_queue.ts";
+import { SLICE_MS } from "../../../platform/time/slices.ts";
 import { REMOVAL_PATIENCE_MS } from "../subscriptions/removals.ts";
 import { XdsStreamState } from "../subscriptions/xds_stream_state.ts";
 
@@ -344,7 +344,7 @@ export class SubscriberStream implements ServerCallEvents {
     const { call, state, form } = this;
     while (call.keptBytes === 0) {
       const nowMs = timers.now();
-      if (nowMs >= this.#beganMs + PUSH_SLICE_MS) {
+      if (nowMs >= this.#beganMs + SLICE_MS) {
         this.host.requeue(this);
         return false;
       }
