@@ -27,8 +27,11 @@ export const BATCH_BYTES_MAX: number = BUFFER_BYTES_MAX;
  */
 const URGENT_ABOVE_BYTES = 16 * 1024;
 
-/** What the first frame of a batch gets at least; batches grow by need. */
-const BATCH_BYTES_MIN = 2 * 1024;
+/**
+ * What the first frame of a batch gets at least; batches grow by need. Timers of
+ * a whole crowd of links are due at once: each has a PING in a batch of its own.
+ */
+const BATCH_BYTES_MIN = 512;
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 

@@ -21,6 +21,8 @@ export const ACCEPTED_ENCODINGS = "identity,gzip";
 /** Room that a message gets before more of it has arrived than that. */
 const FIRST_BUFFER_BYTES = 4096;
 
+const NOTHING = new Uint8Array(0);
+
 /** See {@linkcode MessageReader}. */
 export interface MessageReaderOptions {
   /** Longest message accepted, before and after decompression; 4 MiB unless given. */
@@ -43,18 +45,17 @@ export class MessageReader {
   readonly #bytesMax: number;
   readonly #encoding: string;
   readonly #lends: boolean;
-  readonly #onMessage: (message: Uint8Array) => void;
-  readonly #prefix = new Uint8Array(MESSAGE_PREFIX_BYTES);
   #prefixFilled = 0;
+  #flag = 0;
+  /** As far as its prefix was read. */
   #messageBytes = 0;
-  #buffer = new Uint8Array(0);
+  #buffer = NOTHING;
   #filled = 0;
 
-  constructor(options: MessageReaderOptions) {
+  constructor(private readonly options: MessageReaderOptions) {
     this.#bytesMax = options.messageBytesMax ?? MESSAGE_BYTES_MAX_DEFAULT;
     this.#encoding = options.encoding ?? "identity";
     this.#lends = options.lends ?? false;
-    this.#onMessage = (message) => options.onMessage(message);
   }
 
   /** Bytes of an unfinished message that are held, and the room around them. */
@@ -73,7 +74,7 @@ export class MessageReader {
     let offset = 0;
     while (offset < chunk.length) {
       if (this.#prefixFilled < MESSAGE_PREFIX_BYTES) {
-        this.#prefix[this.#prefixFilled++] = chunk[offset++]!;
+        this.#readPrefix(chunk[offset++]!);
         if (this.#prefixFilled < MESSAGE_PREFIX_BYTES) continue;
         this.#begin();
         if (this.#messageBytes > 0) continue;
@@ -81,7 +82,7 @@ export class MessageReader {
       if (this.#canLend(chunk.length - offset)) {
         const end = offset + this.#messageBytes;
         this.#prefixFilled = 0;
-        this.#onMessage(chunk.subarray(offset, end));
+        this.options.onMessage(chunk.subarray(offset, end));
         offset = end;
         continue;
       }
@@ -106,9 +107,15 @@ export class MessageReader {
     );
   }
 
+  #readPrefix(byte: number): void {
+    if (this.#prefixFilled++ === 0) {
+      this.#flag = byte;
+      this.#messageBytes = 0;
+    } else this.#messageBytes = this.#messageBytes * 0x100 + byte;
+  }
+
   #begin(): void {
-    this.#messageBytes = readMessageBytes(this.#prefix);
-    const flag = this.#prefix[0]!;
+    const flag = this.#flag;
     if (flag > 1) {
       throw new GrpcError(
         StatusCode.INTERNAL,
@@ -132,7 +139,7 @@ export class MessageReader {
   }
 
   #canLend(bytesLeft: number): boolean {
-    return this.#lends && this.#filled === 0 && this.#prefix[0] === 0 &&
+    return this.#lends && this.#filled === 0 && this.#flag === 0 &&
       bytesLeft >= this.#messageBytes;
   }
 
@@ -159,11 +166,11 @@ export class MessageReader {
 
   #complete(): void {
     const raw = this.#buffer.subarray(0, this.#messageBytes);
-    const message = this.#prefix[0] === 1 ? this.#decompress(raw) : raw;
+    const message = this.#flag === 1 ? this.#decompress(raw) : raw;
     this.#prefixFilled = 0;
-    this.#buffer = new Uint8Array(0);
+    this.#buffer = NOTHING;
     this.#filled = 0;
-    this.#onMessage(message);
+    this.options.onMessage(message);
   }
 
   #decompress(raw: Uint8Array): Uint8Array {
@@ -288,12 +295,6 @@ export function writeMessagePrefix(
   into[offset + 2] = messageBytes >>> 16;
   into[offset + 3] = messageBytes >>> 8;
   into[offset + 4] = messageBytes;
-}
-
-/** The length that the prefix at the start of `prefix` announces. */
-export function readMessageBytes(prefix: Uint8Array): number {
-  return prefix[1]! * 0x100_0000 +
-    (prefix[2]! << 16 | prefix[3]! << 8 | prefix[4]!);
 }
 
 /** `message` with its prefix in front: a copy. */

@@ -10,7 +10,7 @@
 
 import type { Code } from "../codes/codes.ts";
 import type { ClientCall, ClientCallEvents } from "../grpc/call.ts";
-import { startCall } from "../grpc/client.ts";
+import { requestHead, startCall } from "../grpc/client.ts";
 import { MessageReader } from "../grpc/message_reader.ts";
 import {
   GrpcError,
@@ -100,8 +100,13 @@ const AGENT_ID_LENGTH_MAX = 1_024;
 /** `:authority` of all calls on a link; agents do not look at it. */
 const AUTHORITY = "agent";
 
-/** The head of all dials: one object, so that it is encoded once. */
-const DIAL_HEAD = proxyHead({ authority: AUTHORITY, scheme: "https" });
+/** What the calls on a link have in common. */
+const CALL = { authority: AUTHORITY, scheme: "https" } as const;
+
+// One object for all links each, so that encoders have a common history: none
+// needs a table of its own, which is 3 KiB of a quiet link.
+const CONTROL_HEAD = requestHead({ path: LINK_METHODS.control, ...CALL });
+const DIAL_HEAD = proxyHead(CALL);
 
 function tracedHead(trace: TraceContext): readonly HeaderField[] {
   const value = formatTraceparent(trace);
@@ -163,11 +168,9 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
       onMessage: (message) => this.#onMessage(message),
     });
     try {
-      this.#control = startCall(connection, {
-        path: LINK_METHODS.control,
-        authority: AUTHORITY,
-        scheme: "https",
-      }, this);
+      const path = LINK_METHODS.control;
+      const options = { path, ...CALL, head: CONTROL_HEAD };
+      this.#control = startCall(connection, options, this);
     } catch (error) {
       if (!(error instanceof GrpcError)) throw error;
       this.#over(error.message);

@@ -30,6 +30,8 @@ import {
   enlargeRings,
   isMuch,
   outputOf,
+  pointer,
+  pointerBytes,
   RECORD_BYTES_MAX,
   releaseSession,
   type SessionMemory,
@@ -135,7 +137,7 @@ export class SecureSession {
    * called when the session was hungry.
    */
   received(bytes: number): void {
-    const { network, pointerBytes, input, isSmall } = this.#living;
+    const { network, input, isSmall } = this.#living;
     this.#library.BIO_nwrite(network, pointerBytes, bytes);
     this.#wasFilled = isSmall && bytes === input.length;
   }
@@ -147,7 +149,7 @@ export class SecureSession {
 
   /** So many bytes of `output` are on their way. */
   sent(bytes: number): void {
-    const { network, pointerBytes } = this.#living;
+    const { network } = this.#living;
     this.#library.BIO_nread(network, pointerBytes, bytes);
   }
 
@@ -257,7 +259,7 @@ export class SecureSession {
 
   /** The agreed protocol; empty: none. */
   get alpn(): string {
-    const { ssl, pointer, pointerBytes } = this.#open();
+    const { ssl } = this.#open();
     this.#library.SSL_get0_alpn_selected(ssl, pointerBytes, lengthBytes);
     const at = Deno.UnsafePointer.create(pointer[0]!);
     if (at === null || length[0] === 0) return "";

@@ -52,9 +52,6 @@ export interface SessionMemory {
   input: Uint8Array<ArrayBuffer>;
   /** Known when there was something in it. */
   output: RingPlace | undefined;
-  /** The place where calls store a pointer. */
-  readonly pointer: BigUint64Array<ArrayBuffer>;
-  readonly pointerBytes: Uint8Array<ArrayBuffer>;
 }
 
 /** The start of a ring. */
@@ -66,6 +63,14 @@ export interface RingPlace {
 /** Must be longer than what the platform moves about with small arrays. */
 const POINTER_WORDS = 16;
 
+/** Where calls store a pointer, which is read before the next call. */
+export const pointer: BigUint64Array<ArrayBuffer> = new BigUint64Array(
+  POINTER_WORDS,
+);
+export const pointerBytes: Uint8Array<ArrayBuffer> = new Uint8Array(
+  pointer.buffer,
+);
+
 /**
  * Must be returned with `releaseSession`. @throws {SslError} There is none
  * left.
@@ -75,8 +80,6 @@ export function allocateSession(
 ): SessionMemory {
   const ssl = library.SSL_new(context);
   if (ssl === null) throw lastSslError(library);
-  const pointer = new BigUint64Array(POINTER_WORDS);
-  const pointerBytes = new Uint8Array(pointer.buffer);
   const made = library.BIO_new_bio_pair(
     pointerBytes.subarray(0, 8),
     BigInt(SMALL_BYTES),
@@ -92,11 +95,7 @@ export function allocateSession(
   library.SSL_set_bio(ssl, inner, inner);
   library.BIO_nwrite0(network, pointerBytes);
   const input = ringAt(pointer[0]!, SMALL_BYTES);
-  return {
-    ...{ ssl, network, inner, input, pointer, pointerBytes },
-    isSmall: true,
-    output: undefined,
-  };
+  return { ssl, network, inner, input, isSmall: true, output: undefined };
 }
 
 /** What lies in the output ring now. */
@@ -104,7 +103,7 @@ export function outputOf(
   library: LibSsl,
   memory: SessionMemory,
 ): Uint8Array<ArrayBuffer> | undefined {
-  const { network, pointer, pointerBytes, isSmall } = memory;
+  const { network, isSmall } = memory;
   const length = library.BIO_nread0(network, pointerBytes);
   if (length <= 0) return undefined;
   // The first byte of all stands where the ring begins.
@@ -128,7 +127,7 @@ export function isMuch(bytes: number): boolean {
  * @throws {SslError} There is no memory left; the session is unusable.
  */
 export function enlargeRings(library: LibSsl, memory: SessionMemory): void {
-  const { network, inner, pointer, pointerBytes } = memory;
+  const { network, inner } = memory;
   if (!memory.isSmall || library.BIO_ctrl_wpending(network) !== 0n) return;
   if (library.BIO_nread0(network, pointerBytes) > 0) return;
   library.BIO_ctrl(network, DESTROY_BIO_PAIR, 0n, null);
