@@ -21,6 +21,7 @@ import {
   RIGHTS,
   type Rights,
   RUNS_PROGRAMS,
+  V8_FLAGS_SMALL,
 } from "../cli/program/rights.ts";
 
 /** A file that the script carries, compressed with gzip. */
@@ -52,11 +53,42 @@ interface SystemWords {
   readonly others: string;
 }
 
+export const AT_LEAST = `# at_least NUMBER LEAST: or unlimited
+at_least() { case $1 in *[!0-9]* | "") ;; *) [ "$1" -ge "$2" ] ;; esac; }`;
+
+/** With less, V8 is told to use little. */
+const MEMORY_BYTES_SMALL = 96 * 1024 * 1024;
+
+/**
+ * The lowest limit of this group and of those above it, as
+ * `net/libc/memory_limit.ts` finds it. V8 takes flags only when it begins.
+ *
+ * @param root Where `/proc` and `/sys` are; for tests.
+ */
+export function memoryFlags(root = ""): string {
+  return `# Within a small limit of its control group V8 must use little.
+[ ! -r ${root}/proc/self/cgroup ] || while IFS=: read -r _ each group; do
+  case ",$each," in
+  ,,) top=${root}/sys/fs/cgroup limit=memory.max ;;
+  *,memory,*) top=${root}/sys/fs/cgroup/memory limit=memory.limit_in_bytes ;;
+  *) continue ;;
+  esac
+  group=$top$group/
+  while [ "$group" != "$top" ]; do
+    group=\${group%/*}
+    { read -r each <"$group/$limit"; } 2>/dev/null || continue
+    at_least "$each" ${MEMORY_BYTES_SMALL} ||
+      export DENO_V8_FLAGS="\${DENO_V8_FLAGS:-${V8_FLAGS_SMALL}}"
+  done
+done <${root}/proc/self/cgroup`;
+}
+
 const SYSTEMS: Readonly<Record<Unix, SystemWords>> = {
   linux: {
     needs: `
 [ -L /proc/self/exe ] ||
-  fail "Cannot start without /proc: mount it (mount -t proc proc /proc)"`,
+  fail "Cannot start without /proc: mount it (mount -t proc proc /proc)"
+${memoryFlags()}`,
     wants: "glibc",
     isInUse:
       `printf %s "$folder/$each/" | grep -q -s -F -f - /proc/[0-9]*/cmdline`,
@@ -146,8 +178,8 @@ export function launcherScript(parts: LauncherParts): string {
 
 /** Ends with a sentence where the runtime would panic. */
 function needs(system: Unix): string {
-  return `# What the runtime cannot do without. at_least NUMBER LEAST: or unlimited
-at_least() { case $1 in *[!0-9]* | "") ;; *) [ "$1" -ge "$2" ] ;; esac; }
+  return `# What the runtime cannot do without.
+${AT_LEAST}
 limit=$(ulimit -H -n 2>/dev/null) || limit=
 at_least "$limit" ${DESCRIPTORS_MIN} ||
   fail "Cannot start with $limit descriptors: ${DESCRIPTORS_MIN} are needed, and one for each \\

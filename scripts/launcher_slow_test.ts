@@ -1,10 +1,17 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { allCommands } from "../cli/commands.ts";
-import { RELOADING, RIGHTS, type Rights } from "../cli/program/rights.ts";
+import {
+  RELOADING,
+  RIGHTS,
+  type Rights,
+  V8_FLAGS_SMALL,
+} from "../cli/program/rights.ts";
 import { runToEnd } from "../tests/support/program/run.ts";
 import {
+  AT_LEAST,
   type CarriedFile,
   launcherScript,
+  memoryFlags,
   permissionCase,
   type Unix,
 } from "./launcher.ts";
@@ -110,6 +117,55 @@ Deno.test("a kubeconfig that a configuration file names is one, too", async () =
   }
   assertEquals(await runs(["agent", "--config", `${folder}/none`]), false);
   await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("V8 uses little within a small limit of memory, or as it is told", async () => {
+  const flagsWith = async (
+    files: Readonly<Record<string, string>>,
+    env: Record<string, string> = {},
+  ): Promise<string> => {
+    const root = await Deno.makeTempDir();
+    for (const [path, text] of Object.entries(files)) {
+      const folder = root + path.slice(0, path.lastIndexOf("/"));
+      await Deno.mkdir(folder, { recursive: true });
+      await Deno.writeTextFile(root + path, `${text}\n`);
+    }
+    const script = `${AT_LEAST}\n${memoryFlags(root)}\nprintenv DENO_V8_FLAGS`;
+    const { stdout } = await runToEnd(
+      ["sh", "-euc", `${script} || :`],
+      { clearEnv: true, env: { PATH: "/usr/bin:/bin", ...env } },
+    );
+    await Deno.remove(root, { recursive: true });
+    return stdout.trim();
+  };
+  const [of, top] = ["/proc/self/cgroup", "/sys/fs/cgroup"];
+  const [mib48, mib96] = ["50331648", "100663296"];
+  const small = {
+    [of]: "0::/pods/pod1/c2",
+    [`${top}/pods/pod1/c2/memory.max`]: "max",
+    [`${top}/pods/memory.max`]: mib48,
+  };
+  assertEquals(await flagsWith(small), V8_FLAGS_SMALL);
+  assertEquals(await flagsWith(small, { DENO_V8_FLAGS: "--own" }), "--own");
+  // A container's own group is at the top.
+  for (const path of ["/", "/docker/4f", "/../../c2"]) {
+    const files = { [of]: `0::${path}`, [`${top}/memory.max`]: mib48 };
+    assertEquals(await flagsWith(files), V8_FLAGS_SMALL, path);
+  }
+  const first = `9:pids:/a\n4:cpu,memory:/a b\n1:name=systemd:/\n0::/`;
+  const v1 = `${top}/memory/a b/memory.limit_in_bytes`;
+  assertEquals(await flagsWith({ [of]: first, [v1]: mib48 }), V8_FLAGS_SMALL);
+  const none: Record<string, string>[] = [
+    {},
+    { [of]: "0::/" },
+    { [of]: "0::/", [`${top}/memory.max`]: "max" },
+    { [of]: "0::/", [`${top}/memory.max`]: mib96 },
+    { [of]: first, [v1]: "9223372036854771712" },
+    { [of]: "4:pids:/a", [`${top}/memory/a/memory.limit_in_bytes`]: mib48 },
+  ];
+  for (const files of none) {
+    assertEquals(await flagsWith(files), "", JSON.stringify(files));
+  }
 });
 
 const ENTRY = "the entry";
