@@ -265,7 +265,7 @@ class PendingConnection implements Pollable {
     private readonly system: System,
     private readonly descriptor: number,
     readonly address: string,
-    private readonly events: PendingEvents,
+    private events: PendingEvents | undefined,
   ) {}
 
   get isOver(): boolean {
@@ -302,7 +302,7 @@ class PendingConnection implements Pollable {
     if (count <= 0) return this.close();
     if (!isWholeHello(hello.subarray(0, count))) return;
     this.#state = "ready";
-    this.events.onHello();
+    this.events?.onHello();
   }
 
   /**
@@ -313,6 +313,7 @@ class PendingConnection implements Pollable {
   admit(): AdmittedStream {
     this.#state = "over";
     this.#deadline?.cancel();
+    this.#deadline = this.events = undefined;
     const { library, poller } = this.system;
     const descriptor = this.descriptor;
     poller.release(descriptor);
@@ -342,7 +343,7 @@ class PendingConnection implements Pollable {
     this.#state = "over";
     this.#deadline?.cancel();
     void this.system.poller.close(this.descriptor);
-    if (wasReady) this.events.onGone();
+    if (wasReady) this.events?.onGone();
     this.admitted?.leave();
   }
 }

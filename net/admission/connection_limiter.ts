@@ -241,6 +241,8 @@ interface Host {
   reached(limit: ConnectionLimit, account: Account | undefined): void;
 }
 
+const nothing = () => {};
+
 interface Knowledge {
   readonly mayGo?: boolean;
   readonly looks?: number | undefined;
@@ -252,13 +254,13 @@ export class AdmittedConnection implements SharedLimits {
    * Called before a connection is closed because its peer reads too slowly: the
    * peer can still receive what was sent, and its own bytes are no longer read.
    */
-  linger: () => void = () => {};
+  linger: () => void = nothing;
   #isHere = true;
   #hasShaken = false;
   #isGuilty = false;
   #penalty: Penalty | undefined;
-  #penalized = () => {};
-  #remember = () => {};
+  #penalized = nothing;
+  #remember = nothing;
   #bytes = 0;
 
   /** @param accounts Its source's, if it has one, and everybody's. */
@@ -288,7 +290,7 @@ export class AdmittedConnection implements SharedLimits {
   watch(
     penalty: Penalty,
     penalized: () => void,
-    remember: () => void = () => {},
+    remember: () => void = nothing,
   ): void {
     this.#penalty = penalty;
     this.#penalized = penalized;

@@ -116,7 +116,7 @@ export class FrameDecoder {
       const frame = this.#step();
       if (frame !== undefined) return frame;
     }
-    this.#chunk = EMPTY;
+    this.#chunk = this.#piece.data = EMPTY;
     this.#offset = 0;
     return undefined;
   }

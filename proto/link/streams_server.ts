@@ -343,6 +343,7 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
   #onHello(hello: AgentHello): void {
     if (this.#state !== "hello") return this.close("a second hello");
     this.#deadline?.cancel();
+    this.#deadline = undefined;
     const problem = versionProblem(hello.version, "agent");
     if (problem !== undefined) return this.close(problem);
     if (hello.agentId === "") return this.close("the agent gave no agent id");

@@ -223,6 +223,6 @@ function prefix(text: string, isStrict: boolean): string | undefined {
 
 /** Each once, in order, and none that is empty: no host is called nothing. */
 function distinct(values: readonly (string | undefined)[]): string[] {
-  return [...new Set(values)].filter((value) => value !== undefined)
-    .filter((value) => value !== "");
+  const known = values.filter((value) => value !== undefined);
+  return [...new Set(known.filter((value) => value !== ""))];
 }

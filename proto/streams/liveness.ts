@@ -211,20 +211,18 @@ interface SentPing {
  * is taken for another's, and a made-up one is ignored.
  */
 export class PingTracker {
-  /** Made with the first one: most connections are too short to have any. */
-  #sent: Map<PingPurpose, SentPing> | undefined;
+  readonly #sent: Partial<Record<PingPurpose, SentPing | undefined>> = {};
   #serial = 0;
 
   /** True while a PING for `purpose` is unanswered. */
   isUnderWay(purpose: PingPurpose): boolean {
-    return this.#sent?.has(purpose) ?? false;
+    return this.#sent[purpose] !== undefined;
   }
 
   /** Bytes for a new PING, valid until the next call of any tracker. */
   begin(purpose: PingPurpose, nowMs: number): Uint8Array {
     this.#serial = (this.#serial + 1) >>> 0;
-    this.#sent ??= new Map();
-    this.#sent.set(purpose, { serial: this.#serial, sentMs: nowMs });
+    this.#sent[purpose] = { serial: this.#serial, sentMs: nowMs };
     writeUint32(opaqueBytes, 0, PingPurpose[purpose]);
     writeUint32(opaqueBytes, 4, this.#serial);
     return opaqueBytes;
@@ -236,9 +234,9 @@ export class PingTracker {
       PingPurpose[name] === readUint32(opaque, 0)
     );
     if (purpose === undefined) return undefined;
-    const sent = this.#sent?.get(purpose);
+    const sent = this.#sent[purpose];
     if (sent?.serial !== readUint32(opaque, 4)) return undefined;
-    this.#sent!.delete(purpose);
+    this.#sent[purpose] = undefined;
     return { purpose, rttMs: nowMs - sent.sentMs };
   }
 }
@@ -279,7 +277,7 @@ export class PathRtt {
   #minMs = Infinity;
   /** When a sample was near the minimum last. */
   #nearMs = -Infinity;
-  readonly #recentMs: number[] = [];
+  #recentMs: readonly number[] = [];
 
   /** Smoothed over recent samples; `undefined` before the first. */
   get smoothedMs(): number | undefined {
@@ -320,8 +318,8 @@ export class PathRtt {
 
   /** Takes one measurement. */
   sample(rttMs: number, nowMs: number): void {
-    if (this.#recentMs.length === RECENT_SAMPLES) this.#recentMs.shift();
-    this.#recentMs.push(rttMs);
+    // Not `push`, which makes room for seventeen.
+    this.#recentMs = this.#recentMs.slice(1 - RECENT_SAMPLES).concat(rttMs);
     const isNear = rttMs <= this.#minMs * NEAR_RATIO ||
       rttMs <= this.#minMs + RTT_NOISE_MS / 2;
     if (isNear) this.#nearMs = nowMs;

@@ -266,8 +266,9 @@ class Agent {
 
   add(link: AgentLink, nowMs: number): void {
     const key = instanceKey(link.peer);
-    this.#instances.getOrInsertComputed(key, () => new Instance(nowMs))
-      .links.push(link);
+    const instance = this.#instances.get(key);
+    if (instance !== undefined) instance.links.push(link);
+    else this.#instances.set(key, new Instance([link], nowMs));
   }
 
   remove(link: AgentLink): void {
@@ -281,10 +282,9 @@ class Agent {
 
 /** One process, with at least one link. */
 class Instance {
-  readonly links: AgentLink[] = [];
   #isWarned = false;
 
-  constructor(readonly sinceMs: number) {}
+  constructor(readonly links: AgentLink[], readonly sinceMs: number) {}
 
   get peer(): LinkPeer {
     return this.links.at(-1)!.peer;

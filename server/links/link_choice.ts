@@ -53,7 +53,7 @@ export class LinkGroup {
    * Its identity, its proof, and the identifiers that all its links announce.
    */
   readonly peer: Pick<LinkPeer, "agentId" | "identity" | "identifiers">;
-  readonly #members: Member[] = [];
+  #members: readonly Member[] = [];
 
   constructor({ agentId, identity, identifiers }: LinkPeer) {
     this.peer = { agentId, identity, identifiers };
@@ -85,12 +85,11 @@ export class LinkGroup {
 
   add(link: AgentLink): void {
     for (const member of this.#members) member.link.checkLiveness();
-    this.#members.push({ link, dialedMs: -Infinity });
+    this.#members = this.#members.concat({ link, dialedMs: -Infinity });
   }
 
   remove(link: AgentLink): void {
-    const index = this.#members.findIndex((member) => member.link === link);
-    if (index !== -1) this.#members.splice(index, 1);
+    this.#members = this.#members.filter((member) => member.link !== link);
   }
 
   /**

@@ -36,7 +36,7 @@ const SEARCHED_MAX = 8;
 /** See the module description. */
 export class AgentList implements CandidateList<LinkGroup> {
   /** The first `#healthy` of them are thought to be healthy. */
-  readonly #agents: LinkGroup[] = [];
+  #agents: LinkGroup[] = [];
   #healthy = 0;
   /** The index in `#agents` of each agent, once there are many. */
   #places: Map<LinkGroup, number> | undefined;
@@ -53,6 +53,8 @@ export class AgentList implements CandidateList<LinkGroup> {
     let place = this.#placeOf(agent);
     if (place === -1) {
       place = this.#agents.length;
+      // Nearly all lists have one: an array that grew has room for seventeen.
+      if (place === 0) this.#agents = [agent];
       this.#put(agent, place);
     }
     this.#promote(place);
