@@ -161,7 +161,7 @@ Deno.test("a new program that comes to nothing is ended, and the old one goes on
     [
       await stage.program("hangs", "exec sleep infinity"),
       // Longer than it takes to look at the file, as busy as it is here.
-      [`--timeout=${Math.ceil(patience(10_000))}ms`],
+      [`--timeout=${Math.ceil(patience(6_000))}ms`],
       /goes on: .* it was not ready within \d+ s/,
     ],
     // It is ours, and cannot use what the old one has told it.
@@ -281,7 +281,7 @@ Deno.test("a file whose child keeps its output holds nobody up, and leaves no ch
       `sleep 600 &\necho $! >'${note}'\nwait\n`,
     { mode: 0o755 },
   );
-  const timeout = `--timeout=${Math.ceil(patience(10_000))}ms`;
+  const timeout = `--timeout=${Math.ceil(patience(6_000))}ms`;
   const { code, text } = await stage.upgrade(file, "server", timeout);
   assertEquals(code, 1);
   assertMatch(text, /`upgrade` was not answered within \d+ s/);
