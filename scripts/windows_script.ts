@@ -2,7 +2,7 @@
  * `tunnel.cmd`, which starts the runtime beside it with the rights of a command,
  * as `launcher.ts` does where there is a shell. It unpacks nothing.
  *
- * No machine here runs it: it is as plain as possible.
+ * Only Wine runs it here: it is as plain as possible.
  *
  * @module
  */

@@ -2,7 +2,7 @@
  * The files of a release: they are the same from another folder with another
  * cache, and the `.deb` lives on a machine that has next to nothing: it is
  * installed, upgraded under a connection, and purged. Its units run under a real
- * systemd, and the image in a real engine. What is for arm64 is made, too, and is
+ * systemd, the image in a real engine, and the zip for Windows by Wine. What is for arm64 is made, too, and is
  * what it says it is; nothing starts it here.
  *
  * Usage: `deno task lab release`. Needs root, dpkg, tar, debootstrap and podman.
@@ -19,6 +19,7 @@ import { buildImage, engineObstacle, image } from "./image.ts";
 import { isForArm } from "./arm_files.ts";
 import { debianRoot } from "./systemd_machine.ts";
 import { units } from "./units.ts";
+import { windows, wineRoot } from "./windows.ts";
 
 /** What the program's script and those of the package call. */
 const PROGRAMS = [
@@ -88,6 +89,7 @@ const NEXT_VERSION = "0.1.999";
 
 const DEB = /^tunnel_.*_amd64\.deb$/;
 const PROGRAM = /^tunnel-[\d.]+-linux-x64$/;
+const ZIP = /^tunnel-[\d.]+-windows-x64\.zip$/;
 
 /** Makes a release of the clone in `folder`; gives its sums. */
 async function release(
@@ -118,6 +120,8 @@ function fileOf(folder: string, wanted: RegExp): string {
 async function outside(): Promise<number> {
   const tally = new Tally();
   const folder = await Deno.makeTempDir();
+  // Beside what follows: it waits for the network most of the time.
+  const wine = wineRoot().then((root) => ({ root }), String);
   try {
     const [here, there] = [`${folder}/here`, `${folder}/down/there`];
     await tally.run("a release is the same, wherever it is made", async () => {
@@ -152,6 +156,12 @@ async function outside(): Promise<number> {
     const files = [here, there].map((folder) => fileOf(folder, DEB));
     const programs = [here, there].map((folder) => fileOf(folder, PROGRAM));
     await goInside(tally, folder, ["package", ...files]);
+    const made = await wine;
+    if (typeof made === "string") tally.skip("the zip for Windows", made);
+    else {
+      const carried = [fileOf(here, ZIP), programs[0]!];
+      await goInside(tally, folder, ["windows", made.root, ...carried]);
+    }
     // There is no network inside.
     await tally.run("a Debian with systemd is made", async () => {
       await debianRoot();
@@ -170,6 +180,7 @@ async function outside(): Promise<number> {
     }
     return tally.end();
   } finally {
+    await wine;
     await Deno.remove(folder, { recursive: true });
   }
 }
@@ -346,6 +357,8 @@ Deno.exit(
     ? outside()
     : Deno.args[0] === "units"
     ? units(folder, Deno.args.slice(1))
+    : Deno.args[0] === "windows"
+    ? windows(folder, Deno.args.slice(1))
     : Deno.args[0] === "image"
     ? image(Deno.args[1]!)
     : inside(folder)),

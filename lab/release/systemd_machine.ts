@@ -11,11 +11,13 @@ import { type Said, said } from "./said.ts";
 /** What the program of a machine needs of Debian, and the manager of units. */
 const PACKAGES = ["systemd", "systemd-sysv", "libssl3", "procps"];
 
-const DEBIAN = "bookworm";
-
 /** Made once: it takes minutes. */
-export async function debianRoot(): Promise<string> {
-  const root = await Deno.realPath(".") + "/.cache/debian-systemd";
+export async function debianRoot(
+  name = "systemd",
+  suite = "bookworm",
+  packages: readonly string[] = PACKAGES,
+): Promise<string> {
+  const root = await Deno.realPath(".") + `/.cache/debian-${name}`;
   try {
     await Deno.stat(`${root}/complete`);
     return root;
@@ -25,9 +27,23 @@ export async function debianRoot(): Promise<string> {
   await Deno.mkdir(root, { recursive: true });
   await said([
     ...["debootstrap", "--variant=minbase"],
-    ...[`--include=${PACKAGES.join(",")}`, DEBIAN, root],
+    ...[`--include=${packages.join(",")}`, suite, root],
   ]);
   await Deno.writeTextFile(`${root}/complete`, "");
+  return root;
+}
+
+/** Lays over `base` what is written; gives its root. @param folder Empty. */
+export async function overlay(base: string, folder: string): Promise<string> {
+  const root = `${folder}/root`;
+  for (const name of ["root", "upper", "work"]) {
+    await Deno.mkdir(`${folder}/${name}`);
+  }
+  await said([
+    ...["mount", "-t", "overlay", "overlay", "-o"],
+    `lowerdir=${base},upperdir=${folder}/upper,workdir=${folder}/work`,
+    root,
+  ]);
   return root;
 }
 
@@ -44,16 +60,7 @@ export class SystemdMachine {
 
   /** @param folder Where what is written goes; empty. */
   static async make(base: string, folder: string): Promise<SystemdMachine> {
-    const root = `${folder}/root`;
-    for (const name of ["root", "upper", "work"]) {
-      await Deno.mkdir(`${folder}/${name}`);
-    }
-    await said([
-      ...["mount", "-t", "overlay", "overlay", "-o"],
-      `lowerdir=${base},upperdir=${folder}/upper,workdir=${folder}/work`,
-      root,
-    ]);
-    return new SystemdMachine(root, folder);
+    return new SystemdMachine(await overlay(base, folder), folder);
   }
 
   /** Settles when all that is started at boot has been. */
