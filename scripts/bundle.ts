@@ -115,19 +115,28 @@ export async function reproducible(modules: Modules): Promise<Modules> {
 const OLD_MS = 7 * 24 * 3_600_000;
 
 /**
- * The module that writes `modules` to the folder that is its argument, and then
- * names those beside it that no start has used for long.
+ * The code that writes `modules` to a folder, and then names those beside it
+ * that no start has used for long; and their texts, one after the other: as a
+ * module of 5 MB they would take 35 of memory. Its arguments: a file that ends
+ * with the texts, and the folder.
  */
-export function unpacking(modules: Modules): string {
-  return `const modules = ${JSON.stringify(Object.fromEntries(modules))};
-const [folder] = Deno.args;
+export function unpacking(modules: Modules): readonly [string, string] {
+  const sizes = [...modules].map(([name, text]) =>
+    [name, new TextEncoder().encode(text).length] as const
+  );
+  const total = sizes.reduce((sum, [, bytes]) => sum + bytes, 0);
+  const code = `const modules = ${JSON.stringify(sizes)};
+const [texts, folder] = Deno.args;
 const fresh = \`\${folder}.\${Deno.pid}\`;
 try {
   Deno.mkdirSync(fresh, { mode: 0o700 });
-  for (const [name, text] of Object.entries(modules)) {
+  const from = Deno.openSync(texts);
+  from.seekSync(-${total}, Deno.SeekMode.End);
+  for (const [name, size] of modules) {
     const file = Deno.openSync(\`\${fresh}/\${name}\`, { write: true, create: true, mode: 0o600 });
-    const bytes = new TextEncoder().encode(text);
-    for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+    const bytes = new Uint8Array(size);
+    for (let at = 0; at < size;) at += from.readSync(bytes.subarray(at));
+    for (let at = 0; at < size;) at += file.writeSync(bytes.subarray(at));
     file.syncDataSync();
     file.close();
   }
@@ -136,7 +145,7 @@ try {
   } catch {
     // Another start was first and may be loading from there; or it is not whole.
     const entry = \`\${folder}/${ENTRY}\`;
-    const size = new TextEncoder().encode(modules["${ENTRY}"]).length;
+    const [, size] = modules.find(([name]) => name === "${ENTRY}");
     let isWhole = false;
     try { isWhole = Deno.statSync(entry).size === size; } catch {}
     if (!isWhole) {
@@ -160,4 +169,5 @@ try {
   Deno.exit(1);
 }
 `;
+  return [code, [...modules.values()].join("")];
 }

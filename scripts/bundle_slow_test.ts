@@ -34,10 +34,13 @@ Deno.test("modules are unpacked whole, over what was left half done", async () =
   await Deno.mkdir(program);
   await Deno.writeTextFile(`${program}/old.js`, "");
   const modules = new Map([["a.js", '`${1}`\u2028"\\'], ["main.js", "2"]]);
-  await Deno.writeTextFile(`${folder}/pack.js`, unpacking(modules));
+  const [code, texts] = unpacking(modules);
+  await Deno.writeTextFile(`${folder}/pack.js`, code);
+  await Deno.writeTextFile(`${folder}/texts`, code + texts);
   const args = [
     ...["run", "--quiet", `--allow-read=${folder}`],
-    ...[`--allow-write=${folder}`, `${folder}/pack.js`, program],
+    ...[`--allow-write=${folder}`, `${folder}/pack.js`],
+    ...[`${folder}/texts`, program],
   ];
   const { success } = await new Deno.Command(Deno.execPath(), { args })
     .output();
@@ -58,6 +61,6 @@ Deno.test("modules are unpacked whole, over what was left half done", async () =
     [name, Deno.readTextFileSync(`${program}/${name}`)] as const
   );
   assertEquals(new Map(written.sort()), modules);
-  assertEquals([...Deno.readDirSync(folder)].length, 4);
+  assertEquals([...Deno.readDirSync(folder)].length, 5);
   await Deno.remove(folder, { recursive: true });
 });

@@ -32,8 +32,9 @@ export interface CarriedFile {
   readonly compressedBytes: number;
 }
 
-/** One that puts modules into a folder. */
+/** Modules, behind the code that puts them into a folder. */
 export interface CarriedProgram extends CarriedFile {
+  readonly codeBytes: number;
   /** Of the module that the program begins with, which is written last. */
   readonly entryBytes: number;
 }
@@ -266,10 +267,11 @@ unpack "$folder/runtime-${runtime.hash}/tunnel" ${length} ${runtime.compressedBy
 export DENO_DIR="$folder/deno"
 program="$folder/tunnel-${program.hash}"
 is_whole "$program/main.js" ${program.entryBytes} || {
-  unpack "$program.$$.js" ${programAt} ${program.compressedBytes} ${program.bytes}
-  trap 'rm -f "$program.$$.js"' EXIT
-  old=$("$folder/runtime-${runtime.hash}/tunnel" run --quiet --no-prompt --no-config --no-lock \\
-    --allow-read="$folder" --allow-write="$folder" "$program.$$.js" "$program") ||
+  unpack "$program.$$" ${programAt} ${program.compressedBytes} ${program.bytes}
+  trap 'rm -f "$program.$$"' EXIT
+  old=$(head -c ${program.codeBytes} "$program.$$" |
+    "$folder/runtime-${runtime.hash}/tunnel" run --quiet --no-prompt --no-config --no-lock \\
+      --allow-read="$folder" --allow-write="$folder" - "$program.$$" "$program") ||
     is_whole "$program/main.js" ${program.entryBytes} ||
     fail "Cannot unpack into $folder: the disk is full or $0 is damaged"
   # Of versions that nobody has started for long: if nothing runs from there.
@@ -277,7 +279,7 @@ is_whole "$program/main.js" ${program.entryBytes} || {
     ${SYSTEMS[system].isInUse} ||
       rm -rf "\${folder:?}/$each"
   done
-  rm -f "$program.$$.js"
+  rm -f "$program.$$"
   trap - EXIT
 }`;
 }

@@ -25,6 +25,7 @@ const PARTS = {
     hash: "bbbb",
     bytes: 4321,
     compressedBytes: 1234,
+    codeBytes: 7,
     entryBytes: 11,
   },
   runFlags: ["--quiet"],
@@ -40,7 +41,7 @@ Deno.test("the launcher knows where it ends and its files begin", () => {
   );
   assertStringIncludes(
     script,
-    `unpack "$program.$$.js" ${length + 40_000_000} 1234 4321\n`,
+    `unpack "$program.$$" ${length + 40_000_000} 1234 4321\n`,
   );
 });
 
@@ -175,6 +176,7 @@ const RUNTIME = `#!/bin/sh
 [ "$1" != --version ] || exit 0
 for last do :; done
 case $* in *--allow-write=*)
+  [ "$(cat)" = the ] || exit 1
   mkdir -p "$last"; printf %s "${ENTRY}" >"$last/main.js"
   ls "\${last%/*}" | grep -e -01 -e -02; exit 0 ;;
 esac
@@ -209,6 +211,7 @@ class Packaged implements AsyncDisposable {
     const runtime = await carried(RUNTIME);
     const program = {
       ...await carried("the program"),
+      codeBytes: "the".length,
       entryBytes: ENTRY.length,
     };
     const machine = system === "macos"

@@ -85,14 +85,16 @@ export async function packageFor(
   return path;
 }
 
-/** The modules, in one that puts them into a folder. */
+/** The modules, behind the code that puts them into a folder. */
 export async function carriedProgram(
   modules: Modules,
 ): Promise<Carried & CarriedProgram> {
   const encoder = new TextEncoder();
-  const program = await carry(encoder.encode(unpacking(modules)));
+  const [code, texts] = unpacking(modules);
+  const program = await carry(encoder.encode(code + texts));
+  const codeBytes = encoder.encode(code).length;
   const entryBytes = encoder.encode(modules.get(ENTRY)).length;
-  return { ...program, entryBytes };
+  return { ...program, codeBytes, entryBytes };
 }
 
 /** The script at the front of the file, or for what is `installed` already. */
