@@ -116,12 +116,15 @@ export class TlsAcceptor {
   }
 
   #session(context: SecureContext): SecureSession {
-    const { named } = this.options;
-    return new SecureSession(context, {
-      contextFor: (name) =>
-        name === named?.name ? this.#contextOf(named.credentials) : undefined,
-    });
+    return new SecureSession(context, { contextFor: this.#contextFor });
   }
+
+  readonly #contextFor = (name: string): SecureContext | undefined => {
+    const { named } = this.options;
+    return name === named?.name
+      ? this.#contextOf(named.credentials)
+      : undefined;
+  };
 
   /** @returns `undefined`: only the platform supports these credentials. */
   #context(): SecureContext | undefined {

@@ -92,7 +92,7 @@ interface DialProxyOptions {
 }
 
 /** Receives counts of calls. */
-interface CallObserver {
+export interface CallObserver {
   /** One end has half-closed; called once at most. */
   onEnding?(): void;
   /** The call is over, however it went; called exactly once. */

@@ -35,7 +35,7 @@ import {
   type ServiceRefusal,
 } from "./link_messages.ts";
 import { dialIdOf } from "./dial_handler.ts";
-import { dialProxy, proxyHead } from "./proxy_client.ts";
+import { type CallObserver, dialProxy, proxyHead } from "./proxy_client.ts";
 import {
   CONTROL_MESSAGE_BYTES_MAX,
   HELLO_DEADLINE_MS,
@@ -144,7 +144,7 @@ interface PendingLink {
 }
 
 export class StreamsServerLink extends ConnectedLink<LinkConnection>
-  implements AgentLink, ClientCallEvents {
+  implements AgentLink, ClientCallEvents, CallObserver {
   readonly #reader: MessageReader;
   #control: ClientCall | undefined;
   #peer: LinkPeer | undefined;
@@ -160,7 +160,7 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
   constructor(
     connection: LinkConnection,
     private readonly options: StreamsServerOptions,
-    private readonly pendingLink: PendingLink,
+    private pendingLink: PendingLink | undefined,
   ) {
     super(connection);
     this.#reader = new MessageReader({
@@ -231,20 +231,19 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
       head: trace === undefined ? DIAL_HEAD : tracedHead(trace),
       timers,
       dialId: id === undefined ? ++this.#dials : dialIdOf(id),
-      observing: this.#counting,
+      observing: this,
       ...{ observer, earlyData },
     });
   }
 
-  readonly #counting = {
-    onEnding: () => {
-      this.#ending++;
-    },
-    onOver: (wasEnding: boolean) => {
-      this.#load--;
-      if (wasEnding) this.#ending--;
-    },
-  };
+  onEnding(): void {
+    this.#ending++;
+  }
+
+  onOver(wasEnding: boolean): void {
+    this.#load--;
+    if (wasEnding) this.#ending--;
+  }
 
   /**
    * Announces that this server is leaving: it expects no new work.
@@ -384,14 +383,15 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
     }
     this.#state = "open";
     this.#say({ type: "admission" });
-    this.pendingLink.resolve(this);
+    this.pendingLink?.resolve(this);
+    this.pendingLink = undefined;
   }
 
   /** Nothing went wrong: it has read our hello, and wants no link. */
   #decline(reason: string): void {
     this.#state = "over";
     this.#deadline?.cancel();
-    this.pendingLink.reject(new LinkDeclinedError(reason));
+    this.pendingLink?.reject(new LinkDeclinedError(reason));
   }
 
   #over(reason: string, code?: Code): void {
@@ -401,7 +401,7 @@ export class StreamsServerLink extends ConnectedLink<LinkConnection>
     this.#deadline?.cancel();
     if (before === "open") this.options.onClosed?.(this, reason);
     else {
-      this.pendingLink.reject(
+      this.pendingLink?.reject(
         code === undefined
           ? new LinkError(reason)
           : new LinkRefusedError(reason, code),

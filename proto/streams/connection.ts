@@ -121,9 +121,8 @@ export class Connection {
         dropIncomplete: () => this.#receiver.drop(),
       },
     );
-    this.#streamHost = new Connection.#StreamHost(this);
-    const receiverHost = new Connection.#ReceiverHost(this);
-    this.#receiver = new FrameReceiver(receiverHost, local, limits);
+    const host = this.#streamHost = new Connection.#Host(this);
+    this.#receiver = new FrameReceiver(host, local, limits);
   }
 
   // --- What is known ---------------------------------------------------------
@@ -376,43 +375,6 @@ export class Connection {
     this.#events.onExhausted?.();
   }
 
-  #onRequest(
-    streamId: number,
-    fields: readonly HeaderField[],
-    endStream: boolean,
-    facts: SectionFacts,
-  ): void {
-    const stream = new EngineStream(this.#streamHost);
-    stream.accept(streamId);
-    this.#streams.addPeer(stream);
-    this.#settings.streamsChanged();
-    try {
-      stream.setEvents(this.#events.onStream(stream));
-    } catch (error) {
-      return stream.faulted(error);
-    }
-    if (!stream.isClosed) stream.receiveHeaders(fields, endStream, facts);
-  }
-
-  #onStreamClosed(stream: EngineStream, how: ClosedHow): void {
-    this.#receiving.closed(stream);
-    if (stream.id === 0) this.#streams.removePending(stream);
-    else if (this.#streams.remove(stream.id, how)) this.#give(stream.id);
-    // Frames that are under way when a stream closes are honest.
-    this.#guard.refund("idleFrames", IDLE_FRAMES_PER_STREAM);
-  }
-
-  #give(streamId: number): void {
-    if (!this.#streams.isLocal(streamId)) this.#shared.giveStream();
-  }
-
-  #onStreamOver(): void {
-    if (this.#life.isClosed) return;
-    this.#settings.streamsChanged();
-    this.#openPending();
-    this.#life.endIfIdle();
-  }
-
   // --- Ends ------------------------------------------------------------------
 
   /**
@@ -431,73 +393,12 @@ export class Connection {
     this.#life.abort(code, reason);
   }
 
-  // --- Frames that concern the connection ------------------------------------
-
-  #onSettings(settings: readonly Setting[]): void {
-    this.#settings.onSettings(settings);
-    this.#openPending();
-    this.#events.onPeerSettings?.();
-  }
-
-  #onSettingsAck(): void {
-    if (!this.#settings.onAck()) {
-      return this.#guard.count("idleFrames", this.#nowMs);
-    }
-    // The number of streams may have changed while this was under way.
-    this.#settings.streamsChanged();
-  }
-
-  #onPingAck(opaque: Uint8Array): void {
-    const purpose = this.#liveness.onPingAck(opaque, this.#nowMs);
-    if (purpose === undefined) {
-      return this.#guard.count("idleFrames", this.#nowMs);
-    }
-    if (purpose === "probe") this.#receiving.probeAnswered(this.#nowMs);
-    if (purpose === "drain") this.#life.finishDrain();
-    this.#liveness.proven();
-  }
-
   // --- What streams and the receiver need of us ------------------------------
 
-  // Their methods are a prototype's: as closures they were 1 KiB of each
+  // Its methods are a prototype's: as closures they were 1 KiB of each
   // connection. Inside, because they use what is private.
 
-  static readonly #StreamHost = class implements StreamHost {
-    readonly sending: SendingSide;
-    readonly receiving: ReceivingSide;
-
-    constructor(private readonly of: Connection) {
-      this.sending = of.#sending;
-      this.receiving = of.#receiving;
-    }
-
-    startWindow(isOwn: boolean): number {
-      const { ofOwnStream, ofPeerStream } = this.of.#settings.startWindow;
-      return isOwn ? ofOwnStream : ofPeerStream;
-    }
-
-    peerStartWindow(): number {
-      return this.of.peerSettings.initialWindowSize;
-    }
-
-    problemOfHeaders(fields: readonly HeaderField[]): string | undefined {
-      return this.of.#problemOfHeaders(fields);
-    }
-
-    onAnswered(): void {
-      this.of.#guard.refund("resets");
-    }
-
-    onStreamClosed(stream: EngineStream, how: ClosedHow): void {
-      this.of.#onStreamClosed(stream, how);
-    }
-
-    onStreamOver(): void {
-      this.of.#onStreamOver();
-    }
-  };
-
-  static readonly #ReceiverHost = class implements ReceiverHost {
+  static readonly #Host = class implements StreamHost, ReceiverHost {
     readonly role: Role;
     readonly streams: StreamTable;
     readonly sending: SendingSide;
@@ -534,15 +435,32 @@ export class Connection {
       endStream: boolean,
       facts: SectionFacts,
     ): void {
-      this.of.#onRequest(streamId, fields, endStream, facts);
+      const { of } = this;
+      const stream = new EngineStream(this);
+      stream.accept(streamId);
+      this.streams.addPeer(stream);
+      of.#settings.streamsChanged();
+      try {
+        stream.setEvents(of.#events.onStream(stream));
+      } catch (error) {
+        return stream.faulted(error);
+      }
+      if (!stream.isClosed) stream.receiveHeaders(fields, endStream, facts);
     }
 
     onSettings(settings: readonly Setting[]): void {
-      this.of.#onSettings(settings);
+      this.of.#settings.onSettings(settings);
+      this.of.#openPending();
+      this.of.#events.onPeerSettings?.();
     }
 
     onSettingsAck(): void {
-      this.of.#onSettingsAck();
+      const { of } = this;
+      if (!of.#settings.onAck()) {
+        return this.guard.count("idleFrames", of.#nowMs);
+      }
+      // The number of streams may have changed while this was under way.
+      of.#settings.streamsChanged();
     }
 
     onPing(): void {
@@ -550,7 +468,14 @@ export class Connection {
     }
 
     onPingAck(opaque: Uint8Array): void {
-      this.of.#onPingAck(opaque);
+      const { of } = this;
+      const purpose = of.#liveness.onPingAck(opaque, of.#nowMs);
+      if (purpose === undefined) {
+        return this.guard.count("idleFrames", of.#nowMs);
+      }
+      if (purpose === "probe") this.receiving.probeAnswered(of.#nowMs);
+      if (purpose === "drain") of.#life.finishDrain();
+      of.#liveness.proven();
     }
 
     onGoaway(frame: GoawayFrame): void {
@@ -559,6 +484,42 @@ export class Connection {
 
     onError(error: WireError): void {
       this.of.#life.fail(error);
+    }
+
+    startWindow(isOwn: boolean): number {
+      const { ofOwnStream, ofPeerStream } = this.of.#settings.startWindow;
+      return isOwn ? ofOwnStream : ofPeerStream;
+    }
+
+    peerStartWindow(): number {
+      return this.of.peerSettings.initialWindowSize;
+    }
+
+    problemOfHeaders(fields: readonly HeaderField[]): string | undefined {
+      return this.of.#problemOfHeaders(fields);
+    }
+
+    onAnswered(): void {
+      this.guard.refund("resets");
+    }
+
+    onStreamClosed(stream: EngineStream, how: ClosedHow): void {
+      const { streams } = this;
+      this.receiving.closed(stream);
+      if (stream.id === 0) streams.removePending(stream);
+      else if (streams.remove(stream.id, how) && !streams.isLocal(stream.id)) {
+        this.shared.giveStream();
+      }
+      // Frames that are under way when a stream closes are honest.
+      this.guard.refund("idleFrames", IDLE_FRAMES_PER_STREAM);
+    }
+
+    onStreamOver(): void {
+      const { of } = this;
+      if (of.#life.isClosed) return;
+      of.#settings.streamsChanged();
+      of.#openPending();
+      of.#life.endIfIdle();
     }
   };
 }

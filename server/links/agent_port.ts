@@ -45,6 +45,7 @@ import { agentService } from "../../proto/link/packets_server.ts";
 import {
   openStreamsServer,
   type StreamsServerLink,
+  type StreamsServerOptions,
 } from "../../proto/link/streams_server.ts";
 import type { AbuseLimits } from "../../proto/streams/abuse_limits.ts";
 import { Connection } from "../../proto/streams/connection.ts";
@@ -204,7 +205,28 @@ export class AgentPort {
   /** Links that were replaced, until they are over. */
   readonly #retired = new Map<AgentLink, Timer>();
 
-  constructor(private readonly options: AgentPortOptions) {}
+  /** What links have in common; as closures of each they were 300 bytes. */
+  readonly #forLinks: Omit<
+    StreamsServerOptions,
+    "hello" | "remoteAddress" | "identity"
+  >;
+
+  constructor(private readonly options: AgentPortOptions) {
+    const { timers, observer } = options;
+    this.#forLinks = {
+      timers,
+      observer,
+      admit: (peer, { token }) => options.admit({ peer, token }),
+      onChanged: (link) => observer.changed?.(link),
+      onTrust: (link, authorities) => observer.trusts?.(link, authorities),
+      onClosed: (closed, reason) => {
+        this.#links.delete(closed as StreamsServerLink);
+        this.#retired.get(closed)?.cancel();
+        this.#retired.delete(closed);
+        observer.unlinked(closed, reason);
+      },
+    };
+  }
 
   /**
    * Serves one accepted connection; HTTP/2 begins at once.
@@ -305,7 +327,7 @@ export class AgentPort {
     stream: ByteStream,
     admitted?: AdmittedConnection,
   ): Promise<void> {
-    const { serverId, serverCount, timers, observer } = this.options;
+    const { serverId, serverCount, observer } = this.options;
     const { remoteAddress, identity } = stream;
     let link: StreamsServerLink | undefined;
     const connection = this.#connect(
@@ -324,19 +346,9 @@ export class AgentPort {
           capabilities: CAPABILITIES,
           instanceId: this.options.instanceId,
         },
-        timers,
         remoteAddress,
         identity,
-        observer,
-        admit: (peer, { token }) => this.options.admit({ peer, token }),
-        onChanged: (link) => observer.changed?.(link),
-        onTrust: (link, authorities) => observer.trusts?.(link, authorities),
-        onClosed: (closed, reason) => {
-          this.#links.delete(closed as StreamsServerLink);
-          this.#retired.get(closed)?.cancel();
-          this.#retired.delete(closed);
-          observer.unlinked(closed, reason);
-        },
+        ...this.#forLinks,
       });
       admitted?.known();
       this.#links.add(link);
