@@ -21,6 +21,7 @@ import { Pod } from "./pods/pod.ts";
 export const FOLDER =
   new URL("../../deploy/kubernetes", import.meta.url).pathname;
 const NAMESPACE = "tunnel-state";
+const KEY = "tunnel-state-key";
 
 /** All of it is tried, and then applied. */
 async function apply(context: KubeContext): Promise<void> {
@@ -124,14 +125,21 @@ export async function specOf(
   return spec.template!.spec;
 }
 
-/** The Secret that its reader is told to make. */
+/** The Secret that the base's reader is told to make, and Helm makes. */
 async function makeKey({ cluster, workspace }: KubeContext): Promise<void> {
   const key = workspace.path("state.key");
   await Deno.writeFile(key, crypto.getRandomValues(new Uint8Array(32)));
   await cluster.kubectl([
-    ...["create", "secret", "generic", "tunnel-state-key"],
+    ...["create", "secret", "generic", KEY],
     ...[`--namespace=${NAMESPACE}`, `--from-file=state.key=${key}`],
   ]);
+}
+
+/** What is in it. */
+async function keyIn({ cluster }: KubeContext): Promise<Uint8Array> {
+  const get = ["get", "secret", KEY, `--namespace=${NAMESPACE}`];
+  const text = await cluster.kubectl([...get, "--output=json"]);
+  return Uint8Array.fromBase64(JSON.parse(text).data["state.key"]);
 }
 
 /** What kubelets make for a hostPath, and a Pod there. */
@@ -160,22 +168,8 @@ async function startServer(
   return pod;
 }
 
-/** The ConfigMap that its reader is told to make, and a Pod that has it. */
-async function startAgent(
-  context: KubeContext,
-  server: Pod,
-  port: number,
-): Promise<Pod> {
-  const { cluster, workspace } = context;
-  const ca = workspace.path("ca.crt");
-  await Deno.writeTextFile(
-    ca,
-    await server.exec("tunnel", "ca", "show", "--pem"),
-  );
-  await cluster.kubectl([
-    ...["create", "configmap", "tunnel-ca"],
-    ...[`--namespace=${NAMESPACE}`, `--from-file=ca.crt=${ca}`],
-  ]);
+/** It trusts what the server has put into its state. */
+async function startAgent(context: KubeContext, port: number): Promise<Pod> {
   return await Pod.start(context, {
     name: "agent",
     spec: await specOf(context, "daemonset/tunnel-agent"),
@@ -199,7 +193,8 @@ export const KUBE_MANIFEST_CASES: KubeCases = {
       const template = ["template", "tunnel", FOLDER];
       const here = `--namespace=${NAMESPACE}`;
       const usual = objectsIn(await helm(context, ...template, here));
-      assertEquals([...usual], inBase);
+      const key = `v1 Secret ${NAMESPACE} ${KEY}`;
+      assertEquals([...usual].filter(([name]) => name !== key), inBase);
       const values = "image=registry.example/t:2,replicas=3,monitoring=true," +
         "address=edge.example:443";
       const words = ["--set", values, "--namespace=elsewhere"];
@@ -211,10 +206,12 @@ export const KUBE_MANIFEST_CASES: KubeCases = {
           ...["--server-names=edge.example,tunnel-server.elsewhere.svc"],
         ]
       ) assertStringIncludes(other, said);
-      assertEquals(/image: tunnel|tunnel-state/.test(other), false, other);
+      assertEquals(/image: tunnel|tunnel-state[^-]/.test(other), false, other);
       await helm(context, "lint", FOLDER);
       const install = ["install", "tunnel", FOLDER, here, "--create-namespace"];
       await helm(context, ...install);
+      const made = await keyIn(context);
+      assertEquals(made.length, 32);
       const get = ["get", "deployment,daemonset", here, "--output=name"];
       assertEquals(
         await cluster.kubectl(get),
@@ -223,7 +220,14 @@ export const KUBE_MANIFEST_CASES: KubeCases = {
           "daemonset.apps/tunnel-agent",
         ].join("\n"),
       );
+      const upgrade = ["upgrade", "tunnel", FOLDER, here, "--set=replicas=1"];
+      await helm(context, ...upgrade);
       await helm(context, "uninstall", "tunnel", here);
+      assertEquals(await keyIn(context), made);
+      await cluster.kubectl(["delete", "secret", KEY, here]);
+      await makeKey(context);
+      const onTrial = await helm(context, ...install, "--dry-run=server");
+      assertEquals(onTrial.includes("kind: Secret\n"), false, "its own key");
     },
 
   "the manifests give the rights that programs use, and no others": async (
@@ -244,7 +248,7 @@ export const KUBE_MANIFEST_CASES: KubeCases = {
       const { workspace } = context;
       const [sockets, port] = [workspace.path("sockets"), freePort()];
       await using server = await startServer(context, sockets, port);
-      await using agent = await startAgent(context, server, port);
+      await using agent = await startAgent(context, port);
       await server.child.untilPrinted(/agent linked.*agent=node-1/);
       const status = await server.exec("tunnel", "status");
       assertStringIncludes(status, "1 online");

@@ -1,4 +1,9 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+} from "@std/assert";
 import { EtcdClient } from "../etcd/client.ts";
 import { KV_METHODS } from "../etcd/etcd_messages.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
@@ -130,6 +135,18 @@ Deno.test("Kubernetes: a Secret that is not what it says is refused", async () =
     StoreError,
     "it is not what a tunnel server wrote",
   );
+  client[Symbol.dispose]();
+  await api[Symbol.asyncDispose]();
+});
+
+Deno.test("Kubernetes: agents' Pods mount the Secret of the authorities", async () => {
+  const { api, client, store } = await kubeRig();
+  const [, name] = /\/(\S+)\)$/.exec(store.where("ca/bundle.crt"))!;
+  const path = new URL(
+    "../../deploy/kubernetes/agent/agent.yaml",
+    import.meta.url,
+  );
+  assertStringIncludes(await Deno.readTextFile(path), `secretName: ${name}\n`);
   client[Symbol.dispose]();
   await api[Symbol.asyncDispose]();
 });

@@ -10,11 +10,31 @@
   | replace "--server=tunnel-server.tunnel-state.svc:8091" (printf "--server=%s" .)
   | replace "--server-names=" (printf "--server-names=%s," (regexReplaceAll ":[0-9]+$" . "")) }}
 {{- end }}
-{{- range $text | replace "tunnel-state" $.Release.Namespace | splitList "\n---\n" }}
+{{- /* The namespace; Secrets whose names begin so are called so everywhere. */ -}}
+{{- $namespace := printf "%s${1}" $.Release.Namespace }}
+{{- range regexReplaceAll "tunnel-state([^-])" $text $namespace | splitList "\n---\n" }}
 {{- /* Helm makes the namespace. */ -}}
 {{- if not (contains "kind: Namespace\n" .) }}
 ---
 {{ . }}
 {{- end }}
 {{- end }}
+{{- end }}
+{{- /*
+The key that encrypts the CA's: made once, and kept. One that is there already, and
+not Helm's, is its reader's own. Nothing can replace it: all state would be lost.
+*/ -}}
+{{- $name := "tunnel-state-key" }}
+{{- $key := lookup "v1" "Secret" .Release.Namespace $name }}
+{{- if or (not $key) (dig "metadata" "labels" "app.kubernetes.io/managed-by" "" $key) }}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ $name }}
+  namespace: {{ .Release.Namespace }}
+  annotations: { helm.sh/resource-policy: keep }
+immutable: true
+data:
+  state.key: {{ with $key }}{{ index .data "state.key" }}{{ else }}{{ randBytes 32 }}{{ end }}
 {{- end }}

@@ -46,6 +46,8 @@ export interface Volume {
   readonly secret?: {
     readonly secretName: string;
     readonly defaultMode?: number;
+    /** Absent: all, by their keys. */
+    readonly items?: readonly { readonly key: string; readonly path: string }[];
   };
   readonly configMap?: { readonly name: string };
   readonly projected?: { readonly sources: readonly Projected[] };

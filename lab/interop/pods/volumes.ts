@@ -43,8 +43,10 @@ export async function makeVolume(
   };
   if (secret !== undefined) {
     const data = await get("secret", secret.secretName);
-    const decoded = Object.entries(data).map(([key, value]) =>
-      [key, Uint8Array.fromBase64(value as string)] as const
+    const items = secret.items ??
+      Object.keys(data).map((key) => ({ key, path: key }));
+    const decoded = items.map(({ key, path }) =>
+      [path, Uint8Array.fromBase64(data[key] as string)] as const
     );
     const mode = secret.defaultMode ?? USUAL;
     return await filled(path, Object.fromEntries(decoded), mode);
