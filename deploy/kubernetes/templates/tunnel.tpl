@@ -26,7 +26,8 @@ not Helm's, is its reader's own. Nothing can replace it: all state would be lost
 */ -}}
 {{- $name := "tunnel-state-key" }}
 {{- $key := lookup "v1" "Secret" .Release.Namespace $name }}
-{{- if or (not $key) (dig "metadata" "labels" "app.kubernetes.io/managed-by" "" $key) }}
+{{- $isOurs := or (not $key) (dig "metadata" "labels" "app.kubernetes.io/managed-by" "" $key) }}
+{{- if and .Values.makeKey $isOurs }}
 ---
 apiVersion: v1
 kind: Secret
