@@ -2,8 +2,8 @@
  * The files of a release: they are the same from another folder with another
  * cache, and the `.deb` lives on a machine that has next to nothing: it is
  * installed, upgraded under a connection, and purged. Its units run under a real
- * systemd, the image in a real engine, and the zip for Windows by Wine. What is for arm64 is made, too, and is
- * what it says it is; nothing starts it here.
+ * systemd, the image in a real engine, and the zip for Windows by Wine. What is
+ * for arm64 is made, too, and is what it says it is; nothing starts it here.
  *
  * Usage: `deno task lab release`. Needs root, dpkg, tar, debootstrap and podman.
  * Everything runs in namespaces of its own.
