@@ -1,6 +1,6 @@
 /**
- * What passed in the last hour: a few numbers every ten seconds, in one array
- * that never grows. It answers "was it slow an hour ago?" without a Prometheus.
+ * What passed in the last hour: a few numbers every ten seconds. It answers "was
+ * it slow an hour ago?" without a Prometheus.
  *
  * @module
  */
@@ -19,24 +19,11 @@ export const HISTORY_STEP_MS = 10_000;
 /** An hour of them. */
 export const HISTORY_SAMPLES_MAX = 360;
 
-/** The values of one sample, in the order of the array. */
-const FIELDS = [
-  "conduits",
-  "toTargetRate",
-  "fromTargetRate",
-  "dialRate",
-  "failedDials",
-  "dialP50Ms",
-  "dialP99Ms",
-] as const satisfies readonly (keyof HistorySample)[];
-
 type Facts = Pick<ServerParts, "timers" | "conduits" | "pendingDials">;
 
 /** See the module description. */
 export class TrafficHistory {
-  readonly #numbers = new Float32Array(HISTORY_SAMPLES_MAX * FIELDS.length);
-  readonly #atMs = new Float64Array(HISTORY_SAMPLES_MAX);
-  #count = 0;
+  readonly #samples: HistorySample[] = [];
   #failed = 0;
   #timer: Timer | undefined;
 
@@ -49,29 +36,12 @@ export class TrafficHistory {
 
   /** @param sinceMs Of the wall clock; samples of then and later. */
   answer(sinceMs = 0): HistoryAnswer {
-    const samples: HistorySample[] = [];
-    const first = Math.max(0, this.#count - HISTORY_SAMPLES_MAX);
-    for (let number = first; number < this.#count; number++) {
-      const place = number % HISTORY_SAMPLES_MAX;
-      const atMs = this.#atMs[place]!;
-      if (atMs >= sinceMs) samples.push(this.#sampleAt(place, atMs));
-    }
+    const samples = this.#samples.filter(({ at }) => Date.parse(at) >= sinceMs);
     return { stepMs: HISTORY_STEP_MS, samples };
   }
 
   stop(): void {
     this.#timer?.cancel();
-  }
-
-  #sampleAt(place: number, atMs: number): HistorySample {
-    const known = FIELDS.flatMap((name, at) => {
-      const value = this.#numbers[place * FIELDS.length + at]!;
-      return Number.isNaN(value) ? [] : [[name, value] as const];
-    });
-    return {
-      at: new Date(atMs).toISOString(),
-      ...Object.fromEntries(known),
-    } as HistorySample;
   }
 
   #arm(): void {
@@ -84,15 +54,19 @@ export class TrafficHistory {
   #take(): void {
     const { conduits, pendingDials } = this.facts;
     const traffic = trafficOf(conduits, pendingDials(), HISTORY_STEP_MS);
-    const place = this.#count++ % HISTORY_SAMPLES_MAX;
     // Several workers tell of one moment then.
-    this.#atMs[place] = Math.floor(this.wallMs() / HISTORY_STEP_MS) *
-      HISTORY_STEP_MS;
-    const failedDials = traffic.failedDials - this.#failed;
+    const atMs = Math.floor(this.wallMs() / HISTORY_STEP_MS) * HISTORY_STEP_MS;
+    this.#samples.push({
+      at: new Date(atMs).toISOString(),
+      conduits: traffic.conduits,
+      toTargetRate: traffic.toTargetRate,
+      fromTargetRate: traffic.fromTargetRate,
+      dialRate: traffic.dialRate,
+      failedDials: traffic.failedDials - this.#failed,
+      dialP50Ms: traffic.dialP50Ms,
+      dialP99Ms: traffic.dialP99Ms,
+    });
     this.#failed = traffic.failedDials;
-    const sample = { ...traffic, failedDials };
-    for (const [at, name] of FIELDS.entries()) {
-      this.#numbers[place * FIELDS.length + at] = sample[name] ?? NaN;
-    }
+    if (this.#samples.length > HISTORY_SAMPLES_MAX) this.#samples.shift();
   }
 }

@@ -43,13 +43,24 @@ const SLICE_MS = 3;
 const LISTS = ["nodes", "conduits", "events"] as const;
 type ListName = typeof LISTS[number];
 
+/** A list at one moment, by key; an item that is as before is the same object. */
+type Items<T extends object> = ReadonlyMap<string, T>;
+
+/** Absent: nobody has wanted it yet. */
+interface Lists {
+  nodes?: Items<NodeSummary>;
+  conduits?: Items<ConduitInfo>;
+}
+
 /** One screen. */
 interface Watcher {
   readonly lists: ReadonlySet<ListName>;
   /** The last tick that it has received. */
   seen: number;
-  /** Of each list. */
-  readonly versions: { nodes: number; conduits: number; events: number };
+  /** What it was told last, of each list. */
+  readonly told: Lists;
+  /** The newest event that it was told. */
+  event: number;
   /** What of a tick is still to be told. */
   readonly rest: (() => SentEvent)[];
   wake: (() => void) | undefined;
@@ -58,10 +69,7 @@ interface Watcher {
 /** See the module description. */
 export class WatchFeed {
   readonly #watchers = new Set<Watcher>();
-  readonly #lists = {
-    nodes: new VersionedList<NodeSummary>(),
-    conduits: new VersionedList<ConduitInfo>(),
-  };
+  #lists: Lists = {};
   #status: StatusAnswer | undefined;
   #view: NodeView | undefined;
   #viewedTick = 0;
@@ -79,7 +87,8 @@ export class WatchFeed {
     const watcher: Watcher = {
       lists: listsIn(params),
       seen: 0,
-      versions: { nodes: 0, conduits: 0, events: 0 },
+      told: {},
+      event: 0,
       rest: [],
       wake: undefined,
     };
@@ -109,8 +118,7 @@ export class WatchFeed {
     this.#tick = this.#viewedTick = 0;
     this.#status = undefined;
     this.#view = undefined;
-    this.#lists.nodes.clear();
-    this.#lists.conduits.clear();
+    this.#lists = {};
   }
 
   async #next(
@@ -127,30 +135,29 @@ export class WatchFeed {
 
   /** Collects the changes since its last message. */
   #tell(watcher: Watcher): void {
-    const { lists, versions, rest } = watcher;
+    const { lists, rest } = watcher;
     watcher.seen = this.#tick;
     const status = this.#status!;
     rest.push(() => ({ name: "status", data: status }));
     for (const name of ["nodes", "conduits"] as const) {
-      const list: VersionedList<NodeSummary | ConduitInfo> = this.#lists[name];
-      if (!lists.has(name) || list.version === 0) continue;
-      tellList(rest, name, list, versions[name]);
-      versions[name] = list.version;
+      if (!lists.has(name)) continue;
+      rest.push(
+        ...changesOf(name, () => this.#lists[name], watcher.told[name]),
+      );
+      Object.assign(watcher.told, { [name]: this.#lists[name] });
     }
     if (!lists.has("events")) return;
     const { events } = this.facts;
-    if (events.newest === versions.events) return;
-    const data = events.list({ limit: EVENTS_MAX, after: versions.events });
-    versions.events = events.newest;
+    if (events.newest === watcher.event) return;
+    const data = events.list({ limit: EVENTS_MAX, after: watcher.event });
+    watcher.event = events.newest;
     rest.push(() => ({ name: "events", data }));
   }
 
   #lookNow(): void {
     if (this.#isLooking) return;
     // A watcher may ask for a list that had no watcher until now.
-    if (this.#wants("nodes") && this.#lists.nodes.version === 0) {
-      this.#view = undefined;
-    }
+    if (this.#wants("nodes") && !this.#lists.nodes) this.#view = undefined;
     this.#timer?.cancel();
     unawaited("http", this.#look());
   }
@@ -163,7 +170,8 @@ export class WatchFeed {
         ? conduitsAnswer(facts.conduits, BIGGEST).conduits
         : undefined;
       if (biggest !== undefined) {
-        this.#lists.conduits.update(
+        this.#lists.conduits = renewed(
+          this.#lists.conduits,
           biggest.map((one) => [one.id, one] as const),
         );
       }
@@ -188,7 +196,10 @@ export class WatchFeed {
     if (this.#view !== undefined && !isDue) return this.#view;
     this.#viewedTick = this.#tick;
     const view = this.#view = await viewNodes(this.facts);
-    if (this.#wants("nodes")) this.#lists.nodes.update(await summaries(view));
+    if (this.#wants("nodes")) {
+      const nodes = await summaries(view);
+      this.#lists.nodes = renewed(this.#lists.nodes, nodes);
+    }
     await turn();
     return view;
   }
@@ -207,28 +218,44 @@ export class WatchFeed {
 }
 
 /** In pieces; the first of a whole list is marked. */
-function tellList<T extends object>(
-  rest: (() => SentEvent)[],
+function* changesOf(
   name: ListName,
-  list: VersionedList<T>,
-  version: number,
-): void {
-  const changes: Changes = list.since(version);
-  const { changed, gone } = changes;
-  if (!changes.isWhole && changed.length + gone.length === 0) return;
+  newest: () => Items<object> | undefined,
+  told: Items<object> | undefined,
+): Iterable<() => SentEvent> {
+  const now = newest();
+  if (now === undefined || now === told) return;
+  const changed = [...now.keys()]
+    .filter((key) => told?.get(key) !== now.get(key));
+  const gone = [...told?.keys() ?? []].filter((key) => !now.has(key));
+  const isWhole = told === undefined;
+  if (!isWhole && changed.length + gone.length === 0) return;
   for (let from = 0; from === 0 || from < changed.length; from += ITEMS_MAX) {
-    rest.push(() => {
-      const data: ListChange<T> = {
-        isWhole: changes.isWhole && from === 0,
+    yield () => {
+      const data: ListChange<object> = {
+        isWhole: isWhole && from === 0,
         // Read when their turn comes; an item that is gone by then is reported
         // with the next message.
         changed: changed.slice(from, from + ITEMS_MAX)
-          .flatMap((key) => list.get(key) ?? []),
+          .flatMap((key) => newest()?.get(key) ?? []),
         gone: from === 0 ? gone : [],
       };
       return { name, data };
-    });
+    };
   }
+}
+
+/** The present items. */
+function renewed<T extends object>(
+  before: Items<T> | undefined,
+  items: Iterable<readonly [key: string, item: T]>,
+): Items<T> {
+  const now = new Map<string, T>();
+  for (const [key, item] of items) {
+    const known = before?.get(key);
+    now.set(key, known !== undefined && isSame(known, item) ? known : item);
+  }
+  return now;
 }
 
 async function summaries(
@@ -275,87 +302,4 @@ function isEqual(one: unknown, other: unknown): boolean {
   return Array.isArray(one) && Array.isArray(other) &&
     one.length === other.length &&
     one.every((item, at) => item === other[at]);
-}
-
-interface Kept<T> {
-  readonly item: T;
-  /** The version in which its present form first appeared. */
-  readonly version: number;
-}
-
-/**
- * Departed items are reported for this many versions; a slower watcher gets the
- * whole list again.
- */
-const GONE_VERSIONS = 60;
-
-/** The changes. */
-interface Changes {
-  /** Whether `changed` is all that there is. */
-  readonly isWhole: boolean;
-  /** Keys of items that are other, or new. */
-  readonly changed: readonly string[];
-  readonly gone: readonly string[];
-}
-
-/** See the module description. */
-class VersionedList<T extends object> {
-  #items = new Map<string, Kept<T>>();
-  readonly #gone = new Map<string, number>();
-  #version = 0;
-
-  get(key: string): T | undefined {
-    return this.#items.get(key)?.item;
-  }
-
-  /** Replaces the items. */
-  update(items: Iterable<readonly [key: string, item: T]>): void {
-    const version = ++this.#version;
-    const before = this.#items;
-    const now = new Map<string, Kept<T>>();
-    for (const [key, item] of items) {
-      const known = before.get(key);
-      before.delete(key);
-      this.#gone.delete(key);
-      now.set(
-        key,
-        known !== undefined && isSame(known.item, item)
-          ? known
-          : { item, version },
-      );
-    }
-    for (const key of before.keys()) this.#gone.set(key, version);
-    for (const [key, goneAt] of this.#gone) {
-      if (goneAt <= version - GONE_VERSIONS) this.#gone.delete(key);
-    }
-    this.#items = now;
-  }
-
-  /** Since that version; 0 for a watcher without data. */
-  since(version: number): Changes {
-    const isWhole = version === 0 || version < this.#version - GONE_VERSIONS;
-    const changed: string[] = [];
-    for (const [key, kept] of this.#items) {
-      if (isWhole || kept.version > version) changed.push(key);
-    }
-    const gone: string[] = [];
-    if (!isWhole) {
-      for (const [key, goneAt] of this.#gone) {
-        if (goneAt > version) gone.push(key);
-      }
-    }
-    return { isWhole, changed, gone };
-  }
-
-  /** Grows with each update. */
-  get version(): number {
-    return this.#version;
-  }
-
-  /** No watcher is left. */
-  clear(): void {
-    this.#items.clear();
-    this.#gone.clear();
-    this.#version = 0;
-  }
 }
