@@ -10,10 +10,7 @@ import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { DiscoveryMode } from "../../proto/xds/discovery.ts";
 import { type AdsAccess, adsUpstreamOf } from "../identity/ads_access.ts";
 import type { FollowedIdentity } from "../identity/followed_identity.ts";
-import {
-  followDiscovery,
-  proxyNode,
-} from "../../services/proxy/ads/ads_source.ts";
+import { AdsSource, proxyNode } from "../../services/proxy/ads/ads_source.ts";
 
 /** The servers, the identity for them, and the copy of their answers. */
 export interface DiscoveryClientConfig {
@@ -39,8 +36,8 @@ interface DiscoveryTools {
 export function discoverySource(
   { access, mode, node, zone, stateFile: path }: DiscoveryClientConfig,
   { log, proxyEnv, identity }: DiscoveryTools,
-): ReturnType<typeof followDiscovery> {
-  return followDiscovery({
+): AdsSource {
+  return new AdsSource({
     upstream: adsUpstreamOf(access, { proxyEnv, identity }),
     mode,
     node: proxyNode(node, zone),
@@ -48,5 +45,6 @@ export function discoverySource(
     random: Math.random,
     onSilentEnd: () => identity?.doubt(),
     onStopped: () => identity?.stop(),
-  }, path === undefined ? undefined : { path, log });
+    kept: path === undefined ? undefined : { path, log },
+  });
 }

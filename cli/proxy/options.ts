@@ -93,7 +93,7 @@ export function proxyOptions(
         log,
         ...given({ copies }),
       }),
-      ...discovery ? [discovery.source] : [],
+      ...discovery ? [discovery] : [],
     ],
     discovery,
     addresses,

@@ -1,6 +1,7 @@
 /**
- * One source's place in the catalog: takes its reports, keeps its state,
- * counts, and has it read all again from time to time.
+ * One source's place in the catalog: takes its reports, keeps its state, serves
+ * its copy while it is away at a start, counts, and has it read all again from
+ * time to time.
  *
  * @module
  */
@@ -19,6 +20,9 @@ import type {
 
 /** Entries that one change names in the log. */
 const NAMED_MAX = 5;
+
+/** How long a source may be silent before its copy is served. */
+export const COPY_SILENT_MS = 2_000;
 
 /** Each wait is drawn between the two: sources and proxies spread out. */
 export const RECONCILE_MS_MIN = 600_000;
@@ -51,8 +55,24 @@ interface SourceInputContext extends Tools {
   onSynced(): void;
 }
 
+/** Whose state the catalog has. */
+type State =
+  /** The source has sent nothing yet, and its copy may be served. */
+  | {
+    readonly kind: "waiting";
+    readonly timer: Timer;
+    readonly kept: Promise<CatalogPart | undefined>;
+  }
+  /** The copy is served; what the source says is gathered until it is whole. */
+  | { readonly kind: "recalled"; readonly coming: SourceEntries }
+  /** The source's own. */
+  | { readonly kind: "live" };
+
+const LIVE: State = { kind: "live" };
+
 export class SourceInput implements Sink {
   readonly entries = new SourceEntries();
+  #state: State = LIVE;
   #isSynced = false;
   #isStopped = false;
   /** Until all is read again. */
@@ -81,6 +101,14 @@ export class SourceInput implements Sink {
   }
 
   start(): void {
+    const { copy } = this.source;
+    if (copy !== undefined) {
+      const timer = this.context.timers.after(
+        COPY_SILENT_MS,
+        () => this.failed("it has sent nothing yet"),
+      );
+      this.#state = { kind: "waiting", timer, kept: copy.open(this.entries) };
+    }
     this.source.start(this);
     this.#reconcileLater();
   }
@@ -88,7 +116,10 @@ export class SourceInput implements Sink {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#timer?.cancel();
+    if (this.#state.kind === "waiting") this.#state.timer.cancel();
+    this.#state = LIVE;
     await this.source.stop();
+    await this.source.copy?.close();
   }
 
   /**
@@ -111,15 +142,15 @@ export class SourceInput implements Sink {
   }
 
   set(part: CatalogPart): void {
-    this.#take(this.entries.set(part));
+    this.#take(this.#told.set(part));
   }
 
   change(change: CatalogChange): void {
-    this.#take(this.entries.change(change));
+    this.#take(this.#told.change(change));
   }
 
   repair(part: CatalogPart): void {
-    const outcome = this.entries.set(part);
+    const outcome = this.#told.set(part);
     if (outcome.count > 0) {
       this.#counts.driftRepaired += outcome.count;
       const some = [...outcome.touched].slice(0, NAMED_MAX);
@@ -133,23 +164,63 @@ export class SourceInput implements Sink {
     this.#take(outcome);
   }
 
+  /** What the source has said. */
+  get #told(): SourceEntries {
+    return this.#state.kind === "recalled" ? this.#state.coming : this.entries;
+  }
+
   refused(problem: string): void {
     this.#counts.refused++;
     this.#warn(`Cannot use an entry: ${problem}`, "TUN124");
   }
 
   synced(): void {
+    const state = this.#state;
+    this.#state = LIVE;
+    if (state.kind === "waiting") state.timer.cancel();
+    // Entries that only the copy has are gone.
+    if (state.kind === "recalled") this.set(partOf(state.coming));
+    this.#follows();
+    this.#keep();
+  }
+
+  failed(problem: string, retryMs?: number): void {
+    const state = this.#state;
+    if (state.kind !== "waiting") return this.#noteFailure(problem, retryMs);
+    state.timer.cancel();
+    const recalling = state.kept.then((kept) => {
+      const isStill = this.#state === state;
+      if (isStill && kept !== undefined) this.#recall(kept);
+      if (isStill) this.#noteFailure(problem, retryMs);
+    });
+    unawaited("catalog", recalling);
+  }
+
+  #recall(kept: CatalogPart): void {
+    const coming = new SourceEntries();
+    coming.set(partOf(this.entries));
+    this.set(kept);
+    this.#state = { kind: "recalled", coming };
+    this.#follows();
+  }
+
+  #follows(): void {
+    const { copy, name } = this.source;
+    if (copy !== undefined) copy.isServed = this.#state.kind === "recalled";
     if (this.#problem !== undefined) {
       this.context.log.event("The source is followed again", {
-        source: this.source.name,
-      }, `source ${this.source.name}`);
+        source: name,
+      }, `source ${name}`);
     }
     this.#problem = undefined;
     this.#isSynced = true;
     this.context.onSynced();
   }
 
-  failed(problem: string, retryMs?: number): void {
+  #noteFailure(words: string, retryMs: number | undefined): void {
+    const problem = this.#state.kind === "recalled"
+      ? this.source.copy!.inOldWords(words)
+      : words;
     this.#counts.failures++;
     // Repeating the same words every few seconds would inform no reader.
     if (problem === this.#problem) return;
@@ -164,18 +235,33 @@ export class SourceInput implements Sink {
     }, `source ${this.source.name}`);
   }
 
+  /** A first list may come in parts: half of one must not be the copy. */
+  #keep(): void {
+    if (this.#state.kind === "live") this.source.copy?.changed();
+  }
+
   #warn(message: string, code: Code): void {
     this.context.log.warn(message, { code, source: this.source.name });
   }
 
   #take({ touched, count, refused }: Outcome): void {
-    this.#counts.changes += count;
     this.#counts.refused += refused.length;
     for (const problem of refused.slice(0, NAMED_MAX)) {
       this.#warn(`Cannot use an entry: ${problem}`, "TUN124");
     }
     const more = refused.length - NAMED_MAX;
     if (more > 0) this.#warn(`Cannot use ${more} more entries`, "TUN124");
+    if (this.#state.kind === "recalled") return;
+    this.#counts.changes += count;
     if (touched.size > 0) this.context.onChanged(touched);
+    this.#keep();
   }
+}
+
+function partOf({ services, endpoints }: SourceEntries): CatalogPart {
+  return {
+    services: [...services.values()],
+    endpoints: [...endpoints]
+      .map(([service, endpoints]) => ({ service, endpoints })),
+  };
 }

@@ -17,8 +17,8 @@ import {
 } from "../../neighbours/kubernetes/connect.ts";
 import { TokenFile } from "../../neighbours/kubernetes/access.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { CachedSource } from "./cached_source.ts";
 import type { Source } from "./model/source.ts";
+import { SourceCopy } from "./model/source_copy.ts";
 import { EtcdSource } from "./sources/etcd/etcd.ts";
 import type { EtcdLayout } from "./sources/etcd/etcd_entries.ts";
 import { REGISTRY_LAYOUT } from "./sources/etcd/etcd_registry_layout.ts";
@@ -141,12 +141,13 @@ function withCopy(
   place: unknown,
   { copies, log, timers }: SourceTools,
 ): Source {
-  if (copies === undefined) return source;
-  return new CachedSource(source, {
+  source.copy = copies === undefined ? undefined : new SourceCopy({
+    source: source.name,
     path: `${copies}/copy-${source.name}`,
     // A URL may hold a password.
     place: createHash("sha256").update(JSON.stringify(place)).digest("hex"),
     log,
     timers,
   });
+  return source;
 }

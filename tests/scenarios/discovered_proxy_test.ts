@@ -6,11 +6,7 @@
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
-import {
-  type DiscoveryFollower,
-  followDiscovery,
-  proxyNode,
-} from "../../services/proxy/ads/ads_source.ts";
+import { AdsSource, proxyNode } from "../../services/proxy/ads/ads_source.ts";
 import type { CatalogPart } from "../../services/catalog/model/source.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import { plainUpstream } from "../../net/channel/server_upstream.ts";
@@ -29,22 +25,22 @@ const KEY = "default/web";
 
 /** A proxy that follows discovery over `upstream`. */
 class Follower implements AsyncDisposable {
-  readonly source: DiscoveryFollower;
+  readonly source: AdsSource;
   readonly rig: ProxyRig;
 
   constructor(
     upstream: Upstream,
     { mode = "delta" as DiscoveryMode, node = "node1/proxy", file = "" } = {},
   ) {
-    const followed = followDiscovery({
+    this.source = new AdsSource({
       upstream,
       mode,
       node: proxyNode(node, ""),
       timers: systemTimers,
       random: () => 0,
-    }, file === "" ? undefined : { path: file, log: { ...LOG } });
-    this.source = followed;
-    this.rig = new ProxyRig({ sources: [followed.source] });
+      kept: file === "" ? undefined : { path: file, log: { ...LOG } },
+    });
+    this.rig = new ProxyRig({ sources: [this.source] });
   }
 
   get services(): readonly string[] {

@@ -10,11 +10,14 @@
 
 import type { Code } from "../../../proto/codes/codes.ts";
 import type { Endpoint, Service, ServiceEndpoints } from "./model.ts";
+import type { SourceCopy } from "./source_copy.ts";
 
 /** Where services and endpoints come from. */
 export interface Source {
   /** For people and for metrics: `file`, `etcd`; unique in a catalog. */
   readonly name: string;
+  /** Keeps its last good state for a start without it; absent: nothing does. */
+  copy?: SourceCopy | undefined;
   /**
    * Reads once before `start`, so that an error in the input is reported at
    * once; absent for a source that may be away and come back.

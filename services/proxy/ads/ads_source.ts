@@ -3,7 +3,7 @@
  * the catalog that is fed by ADS (xDS v3), Delta or state of the world.
  *
  * A server that is away changes nothing: its last state stays, also from one
- * process to the next (`followDiscovery`). A resource that cannot be used is
+ * process to the next (`SourceCopy`). A resource that cannot be used is
  * refused by name, which the server shows; the others are taken. A service
  * comes with all its endpoints (`proto/xds/service.proto`), so each change is
  * whole.
@@ -29,7 +29,10 @@ import type { ResourceKind } from "../../../proto/xds/resource.ts";
 import { VERSION } from "../../../platform/process/version.ts";
 import type { Sink, Source } from "../../catalog/model/source.ts";
 import { AdsClient } from "../../ads/ads_client.ts";
-import { CachedSource, type CopyStatus } from "../../catalog/cached_source.ts";
+import {
+  type CopyStatus,
+  SourceCopy,
+} from "../../catalog/model/source_copy.ts";
 import type { Upstream } from "../../../net/channel/upstream.ts";
 import { GrpcError } from "../../../proto/grpc/status.ts";
 import { keyOf } from "../../catalog/model/model.ts";
@@ -93,10 +96,16 @@ export interface AdsSourceOptions {
   readonly onSilentEnd?: () => void;
   /** Ends what the upstream is made of. */
   readonly onStopped?: () => void;
+  /**
+   * The file that keeps the server's state for a start without a server; absent:
+   * none.
+   */
+  readonly kept?: { readonly path: string; readonly log: Log } | undefined;
 }
 
 export class AdsSource implements Source {
   readonly name = "discovery";
+  readonly copy: SourceCopy | undefined;
   readonly #client: AdsClient<WholeService>;
   readonly #connection: AdsConnection<WholeService>;
   #sink: Sink | undefined;
@@ -104,7 +113,11 @@ export class AdsSource implements Source {
   #isStopped = false;
 
   constructor(private readonly options: AdsSourceOptions) {
-    const { mode, node, timers, random, upstream, onSilentEnd } = options;
+    const { mode, node, timers, random, upstream, onSilentEnd, kept } = options;
+    this.copy = kept && new SourceCopy({
+      ...{ ...kept, timers, source: this.name },
+      place: `discovery, for the node ${node.id}`,
+    });
     this.#client = new AdsClient<WholeService>({
       mode,
       node,
@@ -137,6 +150,7 @@ export class AdsSource implements Source {
       problem: state.kind === "waiting" ? state.problem : undefined,
       streams: this.#connection.opened,
       kinds: this.#client.status,
+      ...this.copy?.status,
     };
   }
 
@@ -201,31 +215,7 @@ export function readWhole(
 }
 
 /** A client that follows a discovery server. */
-export interface DiscoveryFollower {
-  readonly status: DiscoveryStatus;
-}
-
-/**
- * Follows a discovery server.
- *
- * @param kept The file that keeps the server's state for a start without a
- *   server; absent: none.
- */
-export function followDiscovery(
-  options: AdsSourceOptions,
-  kept?: { readonly path: string; readonly log: Log },
-): DiscoveryFollower & { readonly source: Source } {
-  const { node, timers } = options;
-  const ads = new AdsSource(options);
-  const place = `discovery, for the node ${node.id}`;
-  const copied = kept && new CachedSource(ads, { ...kept, place, timers });
-  return {
-    source: copied ?? ads,
-    get status() {
-      return { ...ads.status, ...copied?.copy };
-    },
-  };
-}
+export type DiscoveryFollower = Pick<AdsSource, "status">;
 
 /**
  * The metrics of a proxy's discovery (`tunnel_discovery_client_…`); values are

@@ -1,18 +1,16 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
+import { FakeTimers } from "../../../tests/support/memory/fake_timers.ts";
+import { RecordedLog } from "../../../tests/support/watch/recorded_log.ts";
 import {
   endpointsOf,
   ScriptedSource,
   serviceOf,
-} from "../../tests/support/watch/scripted_source.ts";
-import { Catalog } from "./catalog.ts";
-import {
-  CachedSource,
-  COPY_SAVE_DELAY_MS,
-  COPY_SILENT_MS,
-} from "./cached_source.ts";
-import { until } from "../../tests/support/watch/event_loop.ts";
+} from "../../../tests/support/watch/scripted_source.ts";
+import { Catalog } from "../catalog.ts";
+import { COPY_SILENT_MS } from "../source_input.ts";
+import type { Source } from "./source.ts";
+import { COPY_SAVE_DELAY_MS, SourceCopy } from "./source_copy.ts";
+import { until } from "../../../tests/support/watch/event_loop.ts";
 
 /** Lives of one proxy, one after the other, with one folder. */
 async function inFolder(
@@ -31,19 +29,19 @@ async function inFolder(
 }
 
 class Life implements AsyncDisposable {
-  readonly source = new ScriptedSource("etcd");
+  readonly source: ScriptedSource & Source = new ScriptedSource("etcd");
   readonly timers = new FakeTimers();
   readonly log = new RecordedLog();
   readonly catalog: Catalog;
 
   constructor(path: string, place: string) {
-    const { timers, log } = this;
-    const kept = new CachedSource(this.source, {
-      ...{ path, place, log, timers },
+    const { source, timers, log } = this;
+    source.copy = new SourceCopy({
+      ...{ source: source.name, path, place, log, timers },
       now: () => Date.UTC(2026, 0, 2),
     });
     this.catalog = new Catalog({
-      ...{ sources: [kept], log, timers, random: () => 0.5 },
+      ...{ sources: [source], log, timers, random: () => 0.5 },
     });
     this.catalog.start();
   }
@@ -99,6 +97,17 @@ Deno.test("started while its source is away, a proxy serves what was said last",
     next.source.sink.synced();
     assertEquals(next.names, ["default/new"]);
     assertEquals(next.problem, undefined);
+  }));
+
+Deno.test("what a source said before its copy was served counts when it is back", () =>
+  inFolder(async (live) => {
+    await say(live());
+    await using next = live();
+    next.source.sink.add({ services: [serviceOf("early", 1)] });
+    await next.away();
+    assertEquals(next.names, ["default/db", "default/web"]);
+    next.source.sink.synced();
+    assertEquals(next.names, ["default/early"]);
   }));
 
 Deno.test("a source that says nothing is not waited for", () =>
