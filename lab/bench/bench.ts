@@ -131,7 +131,6 @@ async function measure(plan: Plan): Promise<boolean> {
     const a = new Contender(plan.a, site);
     const peers = plan.peers.map((name) => new Contender(name, site));
     const results = await measureAll(plan, a, peers);
-    for (const name of plan.metrics) await METRICS[name]!.close?.();
     await Promise.all([a, ...peers].map((each) => each.stop()));
     return await writeResults(plan, results);
   } finally {

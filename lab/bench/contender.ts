@@ -48,7 +48,8 @@ export class Contender {
 
   /** Its own way in where `wanted` is CONNECT and it has no frontend. */
   routeOf(wanted: Route): Route {
-    return WITH_FRONTENDS.includes(this.name) ? wanted : "port";
+    const hasIt = wanted === "proxy" || WITH_FRONTENDS.includes(this.name);
+    return hasIt ? wanted : "port";
   }
 
   /**

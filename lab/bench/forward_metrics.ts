@@ -4,71 +4,10 @@
  * @module
  */
 
-import { Child } from "../../tests/support/program/child.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
-import {
-  ourCommand,
-  startAgent,
-  startServer,
-  stopTunnel,
-} from "../../tests/support/program/tunnel.ts";
-import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { generate } from "./generator.ts";
 import { type Figure, less, type Metric, more } from "./metric.ts";
-import { startFrpPair } from "./tunnels/forwarders.ts";
-
-/** A port that leads to the target, and what it stands on. */
-interface ForwardedPort {
-  readonly port: number;
-  readonly pieces: readonly Child[];
-  stop(): Promise<void>;
-}
-
-async function startOurs(
-  workspace: Workspace,
-  target: string,
-): Promise<ForwardedPort> {
-  const server = await startServer(workspace, {
-    ...{ maker: "ours", mode: "auto", transport: "uds" },
-  });
-  const agent = await startAgent(workspace, server, "ours");
-  if (server.frontend.transport !== "uds") throw new TypeError("no socket");
-  const port = freePort();
-  const forward = new Child({
-    name: "forward",
-    command: [
-      ...ourCommand("forward", "--udp", `127.0.0.1:${port}:${target}`),
-      `--server=unix:${server.frontend.path}`,
-    ],
-    logFile: workspace.path("forward.log"),
-  });
-  await forward.untilPrinted(/->/);
-  return {
-    port,
-    pieces: [server.child, agent.child, forward],
-    async stop() {
-      await forward.stop("SIGKILL");
-      await stopTunnel(server, agent);
-    },
-  };
-}
-
-async function startFrp(
-  workspace: Workspace,
-  target: string,
-): Promise<ForwardedPort> {
-  const port = freePort();
-  const pieces = await startFrpPair(workspace, {
-    ...{ type: "udp", target, port, host: "127.0.0.1" },
-  });
-  const [server, client] = pieces;
-  await server!.untilPrinted(/started successfully/);
-  await client!.untilPrinted(/start proxy success/);
-  const stop = async () => {
-    await Promise.all(pieces.map((piece) => piece.stop("SIGKILL")));
-  };
-  return { port, pieces, stop };
-}
+import { startTunnel } from "./tunnels/start_tunnel.ts";
 
 function datagrams(
   title: string,
@@ -80,17 +19,20 @@ function datagrams(
     contenders: ["ours", "frp"],
     isOnRequest: true,
     figures: [rate, less("lost_at_half", "lost at half", "", { limit: 0 })],
-    async run({ name, site: { workspace } }, { isQuick }) {
+    async run({ name, site }, { isQuick }) {
+      const { workspace } = site;
       const target = `127.0.0.1:${freePort()}`;
-      const { port, pieces, stop } = name === "frp"
-        ? await startFrp(workspace, target)
-        : await startOurs(workspace, target);
+      const { flags, pieces, stop } = await startTunnel(
+        name,
+        { ...site, target },
+        { route: name === "ours" ? "forward" : "port", protocol: "udp" },
+      );
       try {
         return await generate({
           ...{ workspace, program: "linegen", pieces },
           flags: [
-            ...["udp", `-target=${target}`, `-addr=127.0.0.1:${port}`],
-            ...[...words, `-d=${isQuick ? 2 : 4}s`],
+            ...["udp", `-target=${target}`, ...flags, ...words],
+            `-d=${isQuick ? 2 : 4}s`,
           ],
         });
       } finally {

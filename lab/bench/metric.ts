@@ -45,9 +45,16 @@ export type Letter = keyof typeof LETTERS;
 
 /**
  * How the generator gets in. Only Konnectivity and we have frontends; the
- * others forward a `port`, which stands in for CONNECT on a unix socket.
+ * others forward a `port`, which stands in for CONNECT on a unix socket, and for
+ * our `forward`. A service `proxy` stands before the target itself.
  */
-export type Route = "connect-uds" | "connect-tls" | "grpc-uds" | "port";
+export type Route =
+  | "connect-uds"
+  | "connect-tls"
+  | "grpc-uds"
+  | "forward"
+  | "port"
+  | "proxy";
 
 /** Who has frontends. */
 export const WITH_FRONTENDS: readonly ContenderName[] = [
@@ -149,8 +156,6 @@ export interface Metric {
    * @throws {SpoiledRunError} When the run is no result.
    */
   run?(contender: Contender, scale: Scale): Promise<Sample>;
-  /** Ends what {@linkcode run} left standing between its runs. */
-  close?(): Promise<void>;
 }
 
 /** Who is measured with this metric. */

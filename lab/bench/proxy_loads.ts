@@ -7,219 +7,48 @@
  * @module
  */
 
-import { Child } from "../../tests/support/program/child.ts";
-import { findPeer } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
-import type { Contender } from "./contender.ts";
-import { type Sample, SpoiledRunError } from "./generator.ts";
 import {
-  type ContenderName,
-  type Figure,
-  less,
-  type Metric,
-  more,
-  type Scale,
-} from "./metric.ts";
-import { FileProxy } from "../peers/service_proxy.ts";
-import type { Workspace } from "../../tests/support/program/workspace.ts";
-import { forwarded, startNginxHop } from "./tunnels/forwarders.ts";
-import type { Tunnel } from "./tunnels/start_tunnel.ts";
+  closedAddress,
+  SilentTarget,
+} from "../../tests/support/peers/probe_target.ts";
+import { startTarget } from "../peers/load_target.ts";
+import { type Figure, less, type Metric, more, type Scale } from "./metric.ts";
+import { startTunnel } from "./tunnels/start_tunnel.ts";
 
-/** Who can be measured as a proxy. */
-const PROXIES = ["ours", "nginx"] as const;
-
-/** What a proxy is to do. */
-interface ProxyConfig {
-  readonly workspace: Workspace;
-  /** `ip:port` each. */
-  readonly targets: readonly string[];
-}
-
-/** A proxy, and where it is found. */
-interface RunningProxy extends Tunnel {
-  readonly port: number;
-}
-
-/**
- * Starts the proxy of `name`; it may need a moment until it listens.
- *
- * @throws {TypeError} For who is none.
- */
-async function startProxy(
-  name: ContenderName,
-  { workspace, targets }: ProxyConfig,
-): Promise<RunningProxy> {
-  const port = freePort();
-  const listen = `127.0.0.1:${port}`;
-  const start = async () => {
-    switch (name) {
-      case "ours": {
-        const config = { name: "bench", listen: port, endpoints: targets };
-        return (await FileProxy.serving(workspace, [config])).child;
-      }
-      case "nginx":
-        return await startNginxHop(workspace, { listen, targets });
-      default:
-        throw new TypeError(`${name} is no service proxy`);
-    }
-  };
-  const child = await start();
-  return { ...forwarded(listen, [child]), port };
-}
-
-/** Enough for V8's compilers. */
-const WARM_UP: readonly (readonly string[])[] = [
-  ["-mode=probe", "-d=30s"],
-  ["-mode=down", "-n=1", "-gb=0.3"],
-  ["-mode=up", "-n=1", "-gb=0.3"],
-  ["-mode=rr", "-n=64", "-d=1s"],
-  ["-mode=conn", "-n=16", "-d=1s"],
-];
-
-/** Kept between runs, since a new one is cold. */
-const warm = new Map<ContenderName, RunningProxy>();
-
-async function warmProxy(contender: Contender): Promise<RunningProxy> {
-  const running = warm.get(contender.name);
-  if (running !== undefined) return running;
-  const proxy = await startProxy(contender.name, {
-    workspace: contender.workspace,
-    targets: [contender.site.target],
-  });
-  warm.set(contender.name, proxy);
-  for (const flags of WARM_UP) await contender.generate(proxy, flags);
-  return proxy;
-}
-
-async function stopWarm(name: ContenderName): Promise<void> {
-  const proxy = warm.get(name);
-  warm.delete(name);
-  await proxy?.stop();
-}
+/** A proxy, and who can be measured as one. */
+const AS_PROXY = {
+  route: "proxy",
+  contenders: ["ours", "nginx"],
+  isOnRequest: true,
+} as const;
 
 function proxied(
   title: string,
   figures: readonly Figure[],
   load: (scale: Scale) => readonly string[],
 ): Metric {
-  return {
-    title: `service proxy: ${title}`,
-    contenders: PROXIES,
-    isOnRequest: true,
-    figures,
-    async run(contender, scale): Promise<Sample> {
-      try {
-        const proxy = await warmProxy(contender);
-        return await contender.generate(proxy, load(scale));
-      } catch (error) {
-        // Whatever broke may be broken for the next run too.
-        if (error instanceof SpoiledRunError) await stopWarm(contender.name);
-        throw error;
-      }
-    },
-    async close() {
-      await Promise.all([...warm.keys()].map(stopWarm));
-    },
-  };
+  return { ...AS_PROXY, title: `service proxy: ${title}`, figures, load };
 }
 
 /** The first try, as our proxy has it by default. */
 const TRY_US = 250_000;
 
-/** How long a connect may take before nobody is listening any more. */
-const FULL_MS = 300;
-const WAITING_MAX = 8_192;
-
-type Death = "refuses" | "is silent";
-
-/** What is dead, and how it is buried. */
+/** An endpoint that is dead, and how it is buried. */
 interface Dead {
   readonly address: string;
-  bury(): void;
+  close(): void;
 }
 
-/**
- * A listener that accepts nobody: once its queue is full, the kernel answers no
- * SYN any more.
- */
-async function silent(): Promise<Dead> {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  const waiting: Deno.Conn[] = [];
-  for (let isFull = false; !isFull;) {
-    if (waiting.length > WAITING_MAX) throw new Error("its queue has no end");
-    const conn = await connectWithin(port, FULL_MS);
-    if (conn === undefined) isFull = true;
-    else waiting.push(conn);
-  }
+const DEATHS = {
+  "refuses": () => Promise.resolve({ address: closedAddress(), close() {} }),
+  "is silent": () => SilentTarget.open(),
+} as const satisfies Record<string, () => Promise<Dead>>;
+
+function beside(death: keyof typeof DEATHS): Metric {
   return {
-    address: `127.0.0.1:${port}`,
-    bury() {
-      listener.close();
-      for (const conn of waiting) conn.close();
-    },
-  };
-}
-
-async function connectWithin(
-  port: number,
-  ms: number,
-): Promise<Deno.Conn | undefined> {
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), ms);
-  try {
-    const { signal } = late;
-    return await Deno.connect({ hostname: "127.0.0.1", port, signal });
-  } catch (error) {
-    if (late.signal.aborted) return undefined;
-    throw error;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function refusing(): Promise<Dead> {
-  const address = `127.0.0.1:${freePort()}`;
-  return Promise.resolve({ address, bury() {} });
-}
-
-const DEATHS: Readonly<Record<Death, () => Promise<Dead>>> = {
-  "refuses": refusing,
-  "is silent": silent,
-};
-
-async function besideDead(
-  contender: Contender,
-  death: Death,
-  seconds: number,
-): Promise<Sample> {
-  const { workspace, site } = contender;
-  const other = `127.0.0.1:${freePort()}`;
-  const target = new Child({
-    name: "second target",
-    command: [await findPeer("loadgen"), "target", other],
-    logFile: workspace.path("target.log"),
-  });
-  const dead = await DEATHS[death]();
-  const targets = [site.target, other, dead.address];
-  const proxy = await startProxy(contender.name, { workspace, targets });
-  try {
-    await contender.generate(proxy, ["-mode=probe", "-d=30s"]);
-    return await contender.generate(
-      proxy,
-      ["-mode=conn", "-n=16", `-d=${seconds}s`],
-    );
-  } finally {
-    dead.bury();
-    await Promise.all([proxy.stop(), target.stop()]);
-  }
-}
-
-function beside(death: Death): Metric {
-  return {
+    ...AS_PROXY,
     title: `service proxy: new connections, one of three endpoints ${death}`,
-    contenders: PROXIES,
-    isOnRequest: true,
     figures: [
       more("per_s", "connections", "/s"),
       less("p50us", "p50", "µs"),
@@ -228,9 +57,25 @@ function beside(death: Death): Metric {
       }),
       less("p999us", "p99.9", "µs"),
     ],
-    // Longer than an endpoint is left out, so that it is tried again.
-    run: (contender, { isQuick, seconds }) =>
-      besideDead(contender, death, isQuick ? 4 : seconds + 8),
+    async run(contender, { isQuick, seconds }) {
+      const { workspace, site, name } = contender;
+      const other = `127.0.0.1:${freePort()}`;
+      const second = await startTarget(workspace, other);
+      const dead: Dead = await DEATHS[death]();
+      const targets = [site.target, other, dead.address];
+      try {
+        const config = { route: "proxy", targets } as const;
+        const proxy = await startTunnel(name, site, config);
+        // Longer than an endpoint is left out, so that it is tried again.
+        const duration = `-d=${isQuick ? 4 : seconds + 8}s`;
+        const load = ["-mode=conn", "-n=16", duration];
+        return await contender.generate(proxy, load)
+          .finally(() => proxy.stop());
+      } finally {
+        dead.close();
+        await second.stop();
+      }
+    },
   };
 }
 

@@ -7,7 +7,6 @@
  */
 
 import { Child } from "../../../tests/support/program/child.ts";
-import { ourCommand } from "../../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { findPeer } from "../../../tests/support/program/peers.ts";
 import { generate, type Sample } from "../generator.ts";
@@ -133,7 +132,6 @@ class Line {
 const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 
 const TARGET = `${AGENT_HOST}:7000`;
-const FORWARDED = `${SERVER_HOST}:7001`;
 
 /** A metric over a line, without what is the same for all of them. */
 interface LineMetric {
@@ -231,27 +229,13 @@ async function start(
   };
   const isOurs = name === "ours";
   const tunnel = await startTunnel(name, site, {
-    route: isOurs && isForwarded ? "grpc-uds" : "connect-uds",
+    route: isOurs && isForwarded ? "forward" : "connect-uds",
     serverFlags: isOurs ? flags.serverFlags ?? [] : [],
     agentFlags: isOurs ? flags.agentFlags ?? [] : [],
   });
   pieces.push(...tunnel.pieces);
-  if (!isOurs) return tunnel.flags;
-  await line.untilConnected(links ?? 1);
-  if (!isForwarded) return tunnel.flags;
-  const via = tunnel.flags.find((flag) => flag.startsWith("-via="))!;
-  const forward = new Child({
-    name: "forward",
-    command: [
-      ...serverSide,
-      ...ourCommand("forward", `${FORWARDED}:${TARGET}`),
-      `--server=${via.slice("-via=".length)}`,
-    ],
-    logFile: workspace.path("forward.log"),
-  });
-  pieces.push(forward);
-  await forward.untilPrinted(/->/);
-  return [`-addr=${FORWARDED}`];
+  if (isOurs) await line.untilConnected(links ?? 1);
+  return tunnel.flags;
 }
 
 /** Both directions in one, for the record of a run. */

@@ -6,6 +6,10 @@
 
 import { Child } from "../../../tests/support/program/child.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
+import {
+  clusterFlags,
+  ServerProcess,
+} from "../../../tests/support/rigs/processes.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
 import { sumOf } from "../../../tests/support/watch/metric_families.ts";
@@ -21,20 +25,17 @@ interface CrowdOptions {
   readonly links: number;
   /** `HOST:PORT` of each. */
   readonly servers: readonly string[];
-  /** Words before the command, such as `ip netns exec NAME`. */
-  readonly prefix?: readonly string[];
 }
 
 /** Starts one process of light agents. */
 function startCrowd(
   workspace: Workspace,
-  { first, count, links, servers, prefix = [] }: CrowdOptions,
+  { first, count, links, servers }: CrowdOptions,
 ): Child {
   const { ca, agent } = workspace.certificates;
   return new Child({
     name: `agents from ${first} on`,
     command: [
-      ...prefix,
       ...haProgram("light_agents.ts"),
       ...[ca, agent.cert, agent.key],
       ...[first, count, links].map(String),
@@ -62,56 +63,33 @@ function haProgram(file: string): string[] {
   ];
 }
 
-/** What came of one dial. */
-interface DialOutcome {
-  /** Of the answer; 0: there was none. */
-  readonly status: number;
-  /** The head of the answer and what came with it, or what went wrong. */
-  readonly text: string;
-  readonly tookMs: number;
-}
+const DIAL_TIMEOUT_MS = 30_000;
 
-/** Where it is dialed, and what for. */
-interface ConnectDial {
-  /** Of the frontend. */
-  readonly path: string;
-  readonly target: string;
-  /** Whose agent is to dial. */
-  readonly node?: string;
-  readonly timeoutMs?: number;
-}
-
-/** Dials once and hangs up. */
+/**
+ * Dials once what nobody serves, at a frontend by the name of a node.
+ *
+ * @returns The status of the answer; 0: there was none.
+ */
 async function dialOnce(
-  { path, target, node, timeoutMs = 30_000 }: ConnectDial,
-): Promise<DialOutcome> {
+  path: string,
+  node: string,
+): Promise<{ readonly status: number; readonly tookMs: number }> {
   const startMs = performance.now();
-  const outcome = (status: number, text: string) => ({
-    ...{ status, text },
-    tookMs: performance.now() - startMs,
-  });
-  let socket: Deno.Conn | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  const socket = await Deno.connect({ transport: "unix", path });
+  const timer = setTimeout(() => socket.close(), DIAL_TIMEOUT_MS);
+  const head = `CONNECT 127.0.0.1:1 HTTP/1.1\r\ntunnel-node: ${node}\r\n\r\n`;
+  const bytes = new Uint8Array(4_096);
   try {
-    socket = await Deno.connect({ transport: "unix", path });
-    const { promise: late, resolve } = Promise.withResolvers<null>();
-    timer = setTimeout(() => resolve(null), timeoutMs);
-    const header = node === undefined ? "" : `tunnel-node: ${node}\r\n`;
-    await socket.write(
-      new TextEncoder().encode(
-        `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${header}\r\n`,
-      ),
-    );
-    const bytes = new Uint8Array(4_096);
-    const count = await Promise.race([socket.read(bytes), late]);
-    if (count === null) return outcome(0, "no answer");
+    await socket.write(new TextEncoder().encode(head));
+    const count = await socket.read(bytes) ?? 0;
     const text = new TextDecoder().decode(bytes.subarray(0, count));
-    return outcome(Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0), text);
-  } catch (error) {
-    return outcome(0, String(error));
+    const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);
+    socket.close();
+    return { status, tookMs: performance.now() - startMs };
+  } catch {
+    return { status: 0, tookMs: performance.now() - startMs };
   } finally {
     clearTimeout(timer);
-    socket?.close();
   }
 }
 
@@ -154,41 +132,31 @@ class Times {
 }
 
 /** One server, and the watch on it. */
-class WatchedServer {
-  readonly agentPort = freePort();
-  readonly healthPort = freePort();
-  readonly #watchPort = freePort();
-  readonly socket: string;
-  child: Child | undefined;
+class WatchedServer extends ServerProcess {
+  readonly #watchPort: number;
 
   /** @param flags All agents are at one address here, so there may be many. */
   constructor(
-    private readonly workspace: Workspace,
-    private readonly id: string,
-    private readonly flags = ["--max-connections-per-source=65536"],
+    workspace: Workspace,
+    id: string,
+    flags: readonly string[] = ["--max-connections-per-source=65536"],
   ) {
-    this.socket = workspace.path(`${id}.sock`);
+    const watchPort = freePort();
+    super(workspace, {
+      id,
+      program: [...haProgram("watched_server.ts"), String(watchPort)],
+      flags: [
+        ...["--v=0", "--server-count=1", "--server-port=0", "--admin-port=0"],
+        ...[...clusterFlags(workspace), ...flags],
+      ],
+    });
+    this.#watchPort = watchPort;
   }
 
-  async start(): Promise<void> {
-    const { ca, server } = this.workspace.certificates;
-    this.child = new Child({
-      name: `server ${this.id}`,
-      command: [
-        ...haProgram("watched_server.ts"),
-        String(this.#watchPort),
-        ...[`--server-id=${this.id}`, "--v=0", "--server-count=1"],
-        ...[`--agent-port=${this.agentPort}`, "--agent-bind-address=127.0.0.1"],
-        `--health-port=${this.healthPort}`,
-        "--health-bind-address=127.0.0.1",
-        ...[`--uds-name=${this.socket}`, "--server-port=0", "--admin-port=0"],
-        ...[`--cluster-cert=${server.cert}`, `--cluster-key=${server.key}`],
-        `--cluster-ca-cert=${ca}`,
-        ...this.flags,
-      ],
-      logFile: this.workspace.path(`${this.id}.log`),
-    });
-    await this.child.untilReady(`http://127.0.0.1:${this.healthPort}/healthz`);
+  override async start(): Promise<Child> {
+    const child = this.run(this.command(`--uds-name=${this.socket}`));
+    await child.untilReady(`${this.healthUrl}/healthz`);
+    return child;
   }
 
   async take(path: "take" | "settle" = "take"): Promise<LoopReport> {
@@ -198,9 +166,8 @@ class WatchedServer {
 
   /** Distinct agents, as it counts them. */
   agents(): Promise<number> {
-    const url = `http://127.0.0.1:${this.healthPort}`;
     const name = "konnectivity_network_proxy_server_ready_backend_connections";
-    return sumOf(url, name);
+    return sumOf(this.healthUrl, name);
   }
 }
 
@@ -240,7 +207,7 @@ export class ScaleStage {
     await server.start();
     const crowd = startCrowd(this.workspace, {
       ...{ first: 0, count: agents, links: this.links },
-      servers: [`127.0.0.1:${server.agentPort}`],
+      servers: [server.address],
     });
     const seen = async (isSo: (line: CrowdLine) => boolean) => {
       let line: CrowdLine | undefined;
@@ -253,7 +220,7 @@ export class ScaleStage {
     const allLinked = ({ links }: CrowdLine) => links === agents * this.links;
     await seen(allLinked);
     for (const ms of awayMs) {
-      await server.child!.stop("SIGKILL");
+      await server.stop("SIGKILL");
       await seen(({ linked }) => linked === 0);
       await sleep(ms);
       await server.start();
@@ -269,7 +236,7 @@ export class ScaleStage {
         reason: all.reason,
       };
     }
-    await Promise.all([crowd, server.child!].map((one) => one.stop("SIGKILL")));
+    await Promise.all([crowd, server].map((one) => one.stop("SIGKILL")));
   }
 
   /** Starts the first server. */
@@ -317,7 +284,7 @@ export class ScaleStage {
           first: at * share,
           count: Math.max(0, Math.min(share, agents - at * share)),
           links: this.links,
-          servers: servers.map(({ agentPort }) => `127.0.0.1:${agentPort}`),
+          servers: servers.map(({ address }) => address),
         }),
     );
   }
@@ -368,12 +335,7 @@ export class ScaleStage {
     await this.#first.take();
     const times: number[] = [];
     for (let dial = 0; dial < DIALS; dial++) {
-      const { tookMs } = await dialOnce({
-        path: this.#first.socket,
-        target: "127.0.0.1:1",
-        node: node(),
-      });
-      times.push(tookMs);
+      times.push((await dialOnce(this.#first.socket, node())).tookMs);
     }
     const { longestCpuMs } = await this.#first.take();
     return new Times(times, longestCpuMs);
@@ -386,8 +348,7 @@ export class ScaleStage {
     for (let round = 0; round < 100; round++) {
       for (const path of ["metrics", "readyz"]) {
         const startMs = performance.now();
-        const url = `http://127.0.0.1:${this.#first.healthPort}/${path}`;
-        await (await fetch(url)).text();
+        await (await fetch(`${this.#first.healthUrl}/${path}`)).text();
         times.push(performance.now() - startMs);
       }
     }
@@ -408,15 +369,10 @@ export class ScaleStage {
   /** The first server is killed, and the second one dialed all the while. */
   async loseServer(warmUp: number): Promise<ServerLoss> {
     const second = this.#servers[1]!;
-    const dial = () =>
-      dialOnce({
-        path: second.socket,
-        target: "127.0.0.1:1",
-        node: `node-${this.#anyAgent()}`,
-      });
+    const dial = () => dialOnce(second.socket, `node-${this.#anyAgent()}`);
     for (let count = 0; count < warmUp; count++) await dial();
     await second.take();
-    this.#first.child!.signal("SIGKILL");
+    this.#first.child.signal("SIGKILL");
     const untilMs = Date.now() + WITHOUT_MS;
     const loss = { dials: 0, failed: 0, slowestMs: 0 };
     while (Date.now() < untilMs) {

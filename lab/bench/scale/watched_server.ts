@@ -2,7 +2,7 @@
  * `tunnel server`, in a process that says how long its event loop was not
  * available, and how much memory it has.
  *
- * Usage: `watched_server.ts PORT FLAG…`. `GET /take` on that port of loopback is
+ * Usage: `watched_server.ts PORT server FLAG…`. `GET /take` on that port of loopback is
  * a report since the last one; `/settle` collects garbage first.
  *
  * @module
@@ -15,7 +15,7 @@ import { collectEverything } from "../../../platform/process/garbage.ts";
 import { LoopWatch } from "../loop_watch.ts";
 
 if (import.meta.main) {
-  const [port, ...flags] = Deno.args;
+  const [port, ...words] = Deno.args;
   const watch = new LoopWatch();
   Deno.serve({
     hostname: "127.0.0.1",
@@ -28,5 +28,5 @@ if (import.meta.main) {
     }
     return Response.json(watch.take());
   });
-  Deno.exit(await run(processContext(["server", ...flags])));
+  Deno.exit(await run(processContext(words)));
 }

@@ -12,22 +12,14 @@ import { findRathole } from "../../../tests/support/program/peer_packages.ts";
 import { findPeer } from "../../../tests/support/program/peers.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
-import type { Site, Tunnel } from "./start_tunnel.ts";
-
-/** What frp is to forward, and where its two programs run. */
-interface FrpConfig extends Partial<Pick<Site, "serverSide" | "agentSide">> {
-  readonly type: "tcp" | "udp";
-  readonly host: string;
-  readonly port: number;
-  readonly target: string;
-}
+import type { Site, SiteConfig, Tunnel } from "./start_tunnel.ts";
 
 /** frp with its defaults: one TLS connection that carries all others. */
-export async function startFrpPair(
-  workspace: Workspace,
-  { type, host, port, target, serverSide = [], agentSide = [] }: FrpConfig,
-): Promise<readonly Child[]> {
-  const linkPort = freePort();
+export async function startFrp(
+  { workspace, serverHost: host, target, serverSide, agentSide }: Site,
+  { protocol: type = "tcp" }: SiteConfig,
+): Promise<Tunnel> {
+  const [linkPort, port] = [freePort(), freePort()];
   // Who waits for datagrams reads when the pair is ready.
   const level = `log.level = "${type === "tcp" ? "error" : "info"}"\n`;
   const [targetHost, targetPort] = target.split(":");
@@ -44,34 +36,27 @@ export async function startFrpPair(
       logFile: workspace.path(`${program}.log`),
     });
   };
-  return [
-    await start(
-      "frps",
-      serverSide,
-      `bindAddr = "${host}"\nbindPort = ${linkPort}\n` +
-        `proxyBindAddr = "${host}"\n${level}`,
-    ),
-    // Without loginFailExit it gives up when the server is not there yet.
-    await start(
-      "frpc",
-      agentSide,
-      `serverAddr = "${host}"\nserverPort = ${linkPort}\n` +
-        `loginFailExit = false\n${level}` +
-        `[[proxies]]\nname = "bench"\ntype = "${type}"\n` +
-        `localIP = "${targetHost}"\nlocalPort = ${targetPort}\n` +
-        `remotePort = ${port}\n`,
-    ),
-  ];
-}
-
-export async function startFrp(site: Site): Promise<Tunnel> {
-  const { workspace, serverHost: host, target } = site;
-  const { serverSide, agentSide } = site;
-  const port = freePort();
-  const pieces = await startFrpPair(workspace, {
-    ...{ type: "tcp", host, port, target, serverSide, agentSide },
-  });
-  return forwarded(`${host}:${port}`, pieces);
+  const server = await start(
+    "frps",
+    serverSide,
+    `bindAddr = "${host}"\nbindPort = ${linkPort}\n` +
+      `proxyBindAddr = "${host}"\n${level}`,
+  );
+  // Without loginFailExit it gives up when the server is not there yet.
+  const client = await start(
+    "frpc",
+    agentSide,
+    `serverAddr = "${host}"\nserverPort = ${linkPort}\n` +
+      `loginFailExit = false\n${level}` +
+      `[[proxies]]\nname = "bench"\ntype = "${type}"\n` +
+      `localIP = "${targetHost}"\nlocalPort = ${targetPort}\n` +
+      `remotePort = ${port}\n`,
+  );
+  if (type === "udp") {
+    await server.untilPrinted(/started successfully/);
+    await client.untilPrinted(/start proxy success/);
+  }
+  return forwarded(`${host}:${port}`, [server, client]);
 }
 
 /** rathole: one TLS connection for each of a caller's, eight of them ready. */

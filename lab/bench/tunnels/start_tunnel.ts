@@ -5,9 +5,12 @@
  * @module
  */
 
-import type { Child } from "../../../tests/support/program/child.ts";
+import { FileProxy } from "../../peers/service_proxy.ts";
+import { Child } from "../../../tests/support/program/child.ts";
+import { freePort } from "../../../tests/support/program/ports.ts";
 import {
   type Maker,
+  ourCommand,
   startAgent,
   startServer,
   stopTunnel,
@@ -26,6 +29,7 @@ import {
   startChisel,
   startFrp,
   startNginx,
+  startNginxHop,
   startRathole,
 } from "./forwarders.ts";
 
@@ -57,6 +61,10 @@ export interface SiteConfig {
   /** For our server or agent, or Konnectivity's. */
   readonly serverFlags?: readonly string[];
   readonly agentFlags?: readonly string[];
+  /** Of a forwarded port; `tcp` if not given. */
+  readonly protocol?: "tcp" | "udp";
+  /** Of a proxy, `ip:port` each; that of the site if not given. */
+  readonly targets?: readonly string[];
 }
 
 /** A tunnel that has carried a first request. */
@@ -83,28 +91,41 @@ const REFERENCE: Kind = {
   needs: ["xds-gcp", "xds-adsload"],
 };
 
+const OURS = withFrontend("ours", "ours");
+
 const KINDS: Readonly<Record<ContenderName, Kind>> = {
-  "ours": withFrontend("ours", "ours"),
+  "ours": {
+    start: (site, config) =>
+      config.route === "forward"
+        ? startForward(site, config)
+        : config.route === "proxy"
+        ? startProxy(site, config)
+        : OURS.start(site, config),
+  },
   "ours-server": withFrontend("ours", "konnectivity"),
   "ours-agent": withFrontend("konnectivity", "ours"),
   "konnectivity": withFrontend("konnectivity", "konnectivity"),
   "frp": { start: startFrp, needs: ["frps", "frpc"] },
   "rathole": { start: startRathole },
   "chisel": { start: startChisel, needs: ["chisel"] },
-  "nginx": { start: startNginx },
+  "nginx": {
+    start: (site, config) =>
+      config.route === "proxy"
+        ? startNginxProxy(site, config)
+        : startNginx(site),
+  },
   "direct": { start: ({ target }) => Promise.resolve(forwarded(target, [])) },
   "gcp-linear": REFERENCE,
   "gcp-snapshot": REFERENCE,
 };
 
 function withFrontend(serverMaker: Maker, agentMaker: Maker): Kind {
-  const isOurs = serverMaker === "ours" && agentMaker === "ours";
   return {
-    needs: isOurs ? [] : ["konnectivity-server", "konnectivity-agent"],
+    needs: ["konnectivity-server", "konnectivity-agent"],
     async start(site, { route, serverFlags = [], agentFlags = [] }) {
       const { workspace, serverSide, agentSide, serverHost } = site;
-      if (route === "port") {
-        throw new TypeError(`${serverMaker} forwards no port`);
+      if (["forward", "port", "proxy"].includes(route)) {
+        throw new TypeError(`${serverMaker} has no ${route}`);
       }
       const server = await startServer(workspace, {
         maker: serverMaker,
@@ -135,6 +156,54 @@ function withFrontend(serverMaker: Maker, agentMaker: Maker): Kind {
   };
 }
 
+/** Our tunnel, and a port that leads through it. */
+async function startForward(
+  site: Site,
+  { protocol, ...config }: SiteConfig,
+): Promise<Tunnel> {
+  const tunnel = await OURS.start(site, { ...config, route: "grpc-uds" });
+  const address = `${site.serverHost}:${freePort()}`;
+  const via = tunnel.flags.find((flag) => flag.startsWith("-via="))!;
+  const words = protocol === "udp" ? ["--udp"] : [];
+  const forward = new Child({
+    name: "forward",
+    command: [
+      ...site.serverSide,
+      ...ourCommand("forward", ...words, `${address}:${site.target}`),
+      `--server=${via.slice("-via=".length)}`,
+    ],
+    logFile: site.workspace.path("forward.log"),
+  });
+  await forward.untilPrinted(/->/);
+  return {
+    ...forwarded(address, [...tunnel.pieces, forward]),
+    async stop() {
+      await forward.stop("SIGKILL");
+      await tunnel.stop();
+    },
+  };
+}
+
+async function startProxy(
+  { workspace, target }: Site,
+  { targets: endpoints = [target] }: SiteConfig,
+): Promise<Tunnel> {
+  const listen = freePort();
+  const services = [{ name: "bench", listen, endpoints }];
+  const { child } = await FileProxy.serving(workspace, services);
+  return forwarded(`127.0.0.1:${listen}`, [child]);
+}
+
+async function startNginxProxy(
+  { workspace, target }: Site,
+  { targets = [target] }: SiteConfig,
+): Promise<Tunnel> {
+  const listen = `127.0.0.1:${freePort()}`;
+  return forwarded(listen, [
+    await startNginxHop(workspace, { listen, targets }),
+  ]);
+}
+
 /**
  * Finds, builds or fetches what `name` needs, so that nothing of that happens
  * while others are measured.
@@ -159,6 +228,8 @@ export async function startTunnel(
   config: SiteConfig = { route: "connect-uds" },
 ): Promise<Tunnel> {
   const tunnel = await KINDS[name].start(site, config);
+  // Datagrams may be lost, so whoever forwards them says when it does.
+  if (config.protocol === "udp") return tunnel;
   try {
     await generate({
       workspace: site.workspace,
