@@ -7,7 +7,7 @@
 
 import { messageOf } from "../../../platform/errors/error_code.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
-import { withDeadline } from "../../../platform/time/deadline.ts";
+import { orAborted, withDeadline } from "../../../platform/time/deadline.ts";
 import type { PathStep } from "../../../proto/admin/path_check.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import type { Code } from "../../../proto/codes/codes.ts";
@@ -92,29 +92,21 @@ async function look(
     return { outcome: "skipped", message: "no time was left to look at it" };
   }
   try {
-    return await withDeadline({
-      timers,
-      timeoutMs,
-      late: () => new LateError(`no answer within ${Math.round(timeoutMs)} ms`),
-      signal,
-    }, async (signal) => await orLate(hop, signal));
+    return await withDeadline(
+      {
+        timers,
+        timeoutMs,
+        late: () =>
+          new LateError(`no answer within ${Math.round(timeoutMs)} ms`),
+        signal,
+      },
+      // A hop that does not mind its signal is left alone when its time is up.
+      (signal) => orAborted((async () => await hop.look(signal))(), signal),
+    );
   } catch (error) {
     if (error instanceof LateError && hop.late !== undefined) return hop.late;
     return { outcome: "failed", message: messageOf(error) };
   }
-}
-
-/** A hop that does not mind its signal is left alone when its time is up. */
-function orLate(
-  hop: Hop,
-  signal: AbortSignal,
-): Promise<Finding | undefined> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), {
-      once: true,
-    });
-    Promise.resolve().then(() => hop.look(signal)).then(resolve, reject);
-  });
 }
 
 /** The first thing that is wrong; else the first that is odd. */

@@ -147,7 +147,7 @@ function problemOf(answer: string): string {
 }
 
 /** One process's metrics, in Prometheus' text format 0.0.4. */
-export interface WorkerMetrics {
+interface WorkerMetrics {
   /** Absent: it is the parent, whose series have no such label. */
   readonly worker?: number;
   /** Our own program has written it: HELP and TYPE stand before each family. */
@@ -155,7 +155,7 @@ export interface WorkerMetrics {
 }
 
 /** The metrics of all as one text, those of one family together. */
-export function joinedMetrics(all: readonly WorkerMetrics[]): string {
+function joinedMetrics(all: readonly WorkerMetrics[]): string {
   const families = new Map<string, string[]>();
   for (const { worker, text } of all) {
     let help = "";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { processMetrics } from "../../../net/program/program.ts";
 import { GroupAnswers, type Workers } from "./group_answers.ts";
 
@@ -79,20 +79,47 @@ Deno.test("a worker that does not answer keeps no probe waiting", async () => {
   );
 });
 
-Deno.test("metrics say whose they are, and how many workers there are", async () => {
-  const say = (count: number): Say => () =>
-    new Response(`# HELP dials Dials.\n# TYPE dials counter\ndials ${count}\n`);
-  const text = await answered(group(say(1), say(2)), "/metrics");
+/** What a worker says that has dialed so often. */
+const metrics = (dials: number): Say => () =>
+  new Response(`# HELP dials Dials.
+# TYPE dials counter
+dials{result="ok, {\\"0\\"}"} ${dials}
+# HELP process_resident_memory_bytes Memory.
+# TYPE process_resident_memory_bytes gauge
+process_resident_memory_bytes ${dials}000
+# HELP took_seconds Time.
+# TYPE took_seconds histogram
+took_seconds_bucket{le="+Inf"} ${dials}
+took_seconds_count ${dials}
+`);
+
+Deno.test("metrics say whose they are, a family in one piece, and how many workers there are", async () => {
+  const text = await answered(group(metrics(1), metrics(2)), "/metrics");
+  for (
+    const family of [
+      `# HELP dials Dials.
+# TYPE dials counter
+dials{worker="0",result="ok, {\\"0\\"}"} 1
+dials{worker="1",result="ok, {\\"0\\"}"} 2
+# HELP`,
+      `# TYPE took_seconds histogram
+took_seconds_bucket{worker="0",le="+Inf"} 1
+took_seconds_count{worker="0"} 1
+took_seconds_bucket{worker="1",le="+Inf"} 2
+took_seconds_count{worker="1"} 2
+# HELP`,
+      "\ntunnel_workers 2\n",
+      "\ntunnel_worker_restarts_total 0\n",
+    ]
+  ) assertStringIncludes(text, family);
+  // The parent's own has no label.
   assertMatch(
     text,
-    /# TYPE dials counter\ndials\{worker="0"\} 1\ndials\{worker="1"\} 2\n/,
+    /\nprocess_resident_memory_bytes\{worker="1"\} 2000\nprocess_resident_memory_bytes \d+\n/,
   );
-  assertMatch(text, /\ntunnel_workers 2\n/);
-  assertMatch(text, /\ntunnel_worker_restarts_total 0\n/);
-  assertMatch(text, /\nprocess_resident_memory_bytes \d+\n/);
   // Of one that does not answer there is nothing, and no sum that lacks it.
-  const one = await answered(group(() => undefined, say(2)), "/metrics");
-  assertMatch(one, /# TYPE dials counter\ndials\{worker="1"\} 2\n/);
+  const one = await answered(group(() => undefined, metrics(2)), "/metrics");
+  assertMatch(one, /# TYPE dials counter\ndials\{worker="1"/);
 });
 
 Deno.test("what is about one worker is said to be elsewhere", async () => {
