@@ -1,8 +1,6 @@
 /**
  * The page in a real Chromium, before a stage of 5,000 nodes and 10,000 conduits.
  *
- * `SCREENSHOTS=FOLDER` keeps pictures of every view there.
- *
  * @module
  */
 
@@ -17,9 +15,9 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { AdminRole } from "../../proto/admin/api.ts";
 import { openBrowser, Visit } from "./browser.ts";
 import { measureScroll } from "./measured_scroll.ts";
-import { takePictures, VIEWS } from "./screenshots.ts";
-import { HOSTILE_NAMES } from "./stage_data.ts";
-import { STAGE_SIZE, StageServer } from "./stage_server.ts";
+import { VIEWS } from "./screenshots.ts";
+import { HOSTILE_NAMES, STAGE_SIZE } from "./stage_data.ts";
+import { StageServer } from "./stage_server.ts";
 
 /** Findings of axe that keep somebody from using the page, one line each. */
 async function seriousFaults(page: Page): Promise<string[]> {
@@ -70,8 +68,6 @@ function check(
     },
   });
 }
-
-const NARROW = { viewport: { width: 360, height: 740 } };
 
 check("the first paint does not wait for data", async (page) => {
   await page.reload();
@@ -319,18 +315,6 @@ check("colours are chosen, and stay chosen", async (page) => {
   assertEquals(await page.evaluate(ground), dark);
 }, { colorScheme: "light" });
 
-check("a server that is away is said, and found again", async (page) => {
-  const { port } = stage;
-  await stage[Symbol.asyncDispose]();
-  await page.getByText("The server does not answer.").waitFor();
-  await page.getByText("not live").waitFor();
-  stage = new StageServer(STAGE_SIZE, port);
-  await page.getByText("The server does not answer.").waitFor({
-    state: "hidden",
-  });
-  await page.getByText("live", { exact: true }).waitFor();
-}, NARROW);
-
 Deno.test({
   name: "who is not let in is told the command, and nothing else",
   sanitizeOps: false,
@@ -347,16 +331,6 @@ Deno.test({
     visit.check();
   },
 });
-
-const pictures = Deno.env.get("SCREENSHOTS");
-if (pictures !== undefined) {
-  Deno.test({
-    name: "pictures of every view can be taken",
-    sanitizeOps: false,
-    sanitizeResources: false,
-    fn: () => takePictures(browser, stage.link(), pictures),
-  });
-}
 
 /** What has the focus, by the text that is read out. */
 async function focused(page: Page): Promise<string> {

@@ -142,6 +142,7 @@ check("an open page costs the server next to nothing", async (page, visit) => {
 check("a server that is restarted is found again", async (page) => {
   await tunnel.server.stop("SIGTERM");
   await page.getByText("The server does not answer.").waitFor();
+  await page.getByText("not live").waitFor();
   await tunnel.startServer();
   await page.getByText("The server does not answer.").waitFor({
     state: "hidden",

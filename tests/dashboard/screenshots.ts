@@ -28,7 +28,7 @@ export const VIEWS: ReadonlyMap<string, string> = new Map<string, string>([
 ]);
 
 /** All pictures of the views that are named, of all if none is. */
-export async function takePictures(
+async function takePictures(
   browser: Browser,
   link: string,
   folder: string,

@@ -1,5 +1,5 @@
 /**
- * A server that answers as the admin API does, with thousands of nodes that are
+ * The dashboard and the admin API of a server with thousands of nodes that are
  * not there: what the page does with them is what is tested.
  *
  * As a program: `stage_server.ts [PORT]` prints where it is.
@@ -7,30 +7,41 @@
  * @module
  */
 
-import type { AdminRole } from "../../proto/admin/api.ts";
+import { withDashboard } from "../../admin/server/dashboard.ts";
+import {
+  adminApi,
+  type AdminDoor,
+  AdminFailure,
+  type AdminRequest,
+  type AdminRoute,
+  getRoute,
+  postRoute,
+} from "../../net/admin/admin_api.ts";
+import { eventAnswer } from "../../net/admin/event_stream.ts";
+import type { HttpPeer } from "../../net/admin/http_port.ts";
+import { ADMIN_PATHS, type AdminRole } from "../../proto/admin/api.ts";
 import type { NodeSummary } from "../../proto/admin/node_answer.ts";
-import { dashboardAnswer } from "../../admin/server/dashboard.ts";
-import { StageData, type StageSize } from "./stage_data.ts";
+import { sleep } from "../support/watch/event_loop.ts";
+import { StageData } from "./stage_data.ts";
 
-/** The code that is good for each role, as often as one likes. */
-export const STAGE_CODES: ReadonlyMap<string, AdminRole> = new Map<
-  string,
-  AdminRole
->([["operate1", "operate"], ["view1", "view"]]);
+/** Time between two ticks, as of a real server. */
+const TICK_MS = 1_000;
 
-export const STAGE_SIZE: StageSize = { nodes: 5_000, conduits: 10_000 };
-
-/** What was done, as `METHOD path body`. */
 export class StageServer implements AsyncDisposable {
-  readonly data: StageData;
+  readonly data = new StageData();
+  /** What was done, as `PATH BODY`. */
   readonly done: string[] = [];
+  /** Nodes that were changed, and are not told yet. */
+  readonly #touched = new Set<string>();
+  readonly #over = new AbortController();
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
-  constructor(size: StageSize = STAGE_SIZE, port = 0) {
-    this.data = new StageData(size);
+  constructor(port = 0) {
+    const api = adminApi([...this.#routes()], { who: byCookie });
+    const answer = withDashboard(byCookie, api);
     this.#server = Deno.serve(
       { hostname: "127.0.0.1", port, onListen: () => {} },
-      (request) => this.#answer(request),
+      (request) => isLogin(request) ? logIn(request) : answer(request, NOBODY),
     );
   }
 
@@ -38,52 +49,25 @@ export class StageServer implements AsyncDisposable {
     return this.#server.addr.port;
   }
 
-  /** A link as `tunnel dashboard` prints it. */
+  /** A link as `tunnel dashboard` prints it, good as often as one likes. */
   link(role: AdminRole = "operate"): string {
-    return `http://127.0.0.1:${this.port}/dashboard/#code=${role}1`;
+    return `http://127.0.0.1:${this.port}/dashboard/#code=${role}`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#watchers.forEach((end) => end());
+    this.#over.abort();
     await this.#server.shutdown();
   }
 
-  readonly #watchers = new Set<() => void>();
-
-  async #answer(request: Request): Promise<Response> {
-    const url = new URL(request.url);
-    const role = roleOf(request);
-    const page = await dashboardAnswer(
-      request,
-      () => role && { role, name: "stage" },
-    );
-    if (page !== undefined) return page;
-    if (url.pathname === "/v1/session" && request.method === "POST") {
-      return logIn((await request.json()).code);
-    }
-    if (role === undefined) {
-      return json({ message: "Nobody is known to ask" }, 401);
-    }
-    if (url.pathname === "/v1/session") return json({ role, name: "stage" });
-    if (request.method === "POST") return this.#do(request, url, role);
-    if (url.pathname === "/v1/watch") return this.#watch(request, url);
-    return this.#get(url);
-  }
-
-  #get({ pathname }: URL): Response {
-    const [, , list = "", raw = ""] = pathname.split("/");
-    const name = decodeURIComponent(raw);
+  *#routes(): Iterable<AdminRoute> {
     const { data } = this;
-    const answers: Readonly<Record<string, () => unknown>> = {
+    const all: Readonly<Record<string, () => unknown>> = {
       status: () => data.status(),
-      nodes: () =>
-        name === ""
-          ? { nodes: [...data.nodes.values()], total: data.nodes.size }
-          : data.node(name),
-      conduits: () =>
-        name === ""
-          ? { conduits: data.top(20_000), total: data.conduits.size }
-          : data.conduits.get(name),
+      nodes: () => ({ nodes: data.nodes.values(), total: data.nodes.size }),
+      conduits: () => ({
+        conduits: data.top(Infinity),
+        total: data.conduits.size,
+      }),
       events: () => ({ events: data.events }),
       history: () => data.history(),
       services: () => data.services(),
@@ -91,132 +75,103 @@ export class StageServer implements AsyncDisposable {
       certificates: () => data.certificates(),
       audit: () => ({ entries: data.audit() }),
     };
-    const answer = Object.hasOwn(answers, list) ? answers[list]!() : undefined;
-    return answer === undefined
-      ? json({ message: "There is no such thing here any more" }, 404)
-      : json(answer);
+    for (const [list, answer] of Object.entries(all)) {
+      yield getRoute(`/v1/${list}`, answer);
+    }
+    yield getRoute(ADMIN_PATHS.session, ({ who }) => who);
+    yield getRoute(ADMIN_PATHS.watch, (request) => this.#watch(request));
+    yield getRoute(
+      "/v1/nodes/:name",
+      ({ segment }) => thereIs(data.node(segment)),
+    );
+    yield getRoute(
+      "/v1/conduits/:id",
+      ({ segment }) => thereIs(data.conduits.get(segment)),
+    );
+    for (const action of ["revoke", "approve", "drain"]) {
+      yield postRoute(`/v1/nodes/:name/${action}`, (request) => {
+        this.#change(request.segment, action);
+        return this.#did(request, action);
+      });
+    }
+    yield postRoute("/v1/conduits/:id/kill", (request) => {
+      data.conduits.delete(request.segment);
+      return this.#did(request, "kill");
+    });
   }
 
-  async #do(request: Request, url: URL, role: AdminRole): Promise<Response> {
-    if (!request.headers.has("x-tunnel-admin")) {
-      return json({ message: "X-Tunnel-Admin is missing" }, 403);
-    }
-    if (role !== "operate") return json({ message: "You may only look" }, 403);
-    this.done.push(`${url.pathname} ${await request.text()}`);
-    const [, , list, raw = "", action] = url.pathname.split("/");
-    const name = decodeURIComponent(raw);
-    if (list === "conduits") this.data.conduits.delete(name);
+  #did({ url, body, segment }: AdminRequest, action: string): unknown {
+    this.done.push(`${url.pathname} ${JSON.stringify(body)}`);
+    return { message: `Done: ${action} ${segment}` };
+  }
+
+  #change(name: string, action: string): void {
     const node = this.data.nodes.get(name);
-    if (list === "nodes" && node !== undefined) {
-      this.data.nodes.set(name, changed(node, action));
-      this.#touched.add(name);
-    }
-    return json({ message: `Done: ${action} ${name}` });
+    if (node === undefined || action === "drain") return;
+    const state = action === "revoke" ? "revoked" : "offline";
+    const none: Partial<NodeSummary> = { links: 0, toTargetRate: 0 };
+    this.data.nodes.set(name, { ...node, ...none, state });
+    this.#touched.add(name);
   }
 
-  readonly #touched = new Set<string>();
-
-  #watch(request: Request, url: URL): Response {
+  #watch({ url, signal }: AdminRequest): Response {
     const lists = (url.searchParams.get("lists") ?? "").split(",");
     const { data } = this;
-    let timer: ReturnType<typeof setInterval> | undefined;
-    let end = () => {};
-    const stream = new ReadableStream<string>({
-      start: (controller) => {
-        const send = (name: string, value: unknown) =>
-          controller.enqueue(
-            `event: ${name}\ndata: ${JSON.stringify(value)}\n\n`,
-          );
-        end = () => {
-          clearInterval(timer);
-          this.#watchers.delete(end);
-          try {
-            controller.close();
-          } catch {
-            // Its client is gone.
-          }
-        };
-        send("status", data.status());
-        if (lists.includes("nodes")) {
-          send("nodes", whole([...data.nodes.values()]));
-        }
-        if (lists.includes("conduits")) send("conduits", whole(data.top(200)));
-        if (lists.includes("events")) send("events", data.events);
-        timer = setInterval(() => this.#tell(lists, send), 1_000);
-      },
-      cancel: () => end(),
-    });
-    this.#watchers.add(end);
-    request.signal.addEventListener("abort", () => end());
-    return new Response(stream.pipeThrough(new TextEncoderStream()), {
-      headers: { "content-type": "text/event-stream" },
-    });
-  }
-
-  #tell(
-    lists: readonly string[],
-    send: (name: string, value: unknown) => void,
-  ): void {
-    const { data } = this;
-    const moved = data.step();
-    send("status", data.status());
-    if (lists.includes("nodes")) {
-      const names = [...moved.nodes, ...this.#touched];
+    let isWhole = true;
+    const next = async () => {
+      if (!isWhole) await sleep(TICK_MS);
+      const moved = isWhole
+        ? { nodes: [...data.nodes.values()], conduits: data.top(200) }
+        : data.step();
+      const touched = [...this.#touched].map((name) => data.nodes.get(name)!);
       this.#touched.clear();
-      const changed = names.map((name) => data.nodes.get(name));
-      send("nodes", { isWhole: false, changed, gone: [] });
-    }
-    if (lists.includes("conduits")) {
-      const changed = moved.conduits.map((id) => data.conduits.get(id));
-      send("conduits", { isWhole: false, changed, gone: [] });
-    }
+      const changes = {
+        nodes: { isWhole, changed: [...moved.nodes, ...touched], gone: [] },
+        conduits: { isWhole, changed: moved.conduits, gone: [] },
+        ...(isWhole && { events: data.events }),
+      };
+      isWhole = false;
+      const told = Object.entries(changes).filter(([list]) =>
+        lists.includes(list)
+      );
+      return [["status", data.status()] as const, ...told]
+        .map(([name, data]) => ({ name, data }));
+    };
+    return eventAnswer(next, AbortSignal.any([signal, this.#over.signal]));
   }
 }
 
-function changed(node: NodeSummary, action: string | undefined): NodeSummary {
-  const none = { links: 0, toTargetRate: 0, fromTargetRate: 0, servers: [] };
-  switch (action) {
-    case "revoke":
-      return { ...node, ...none, state: "revoked" };
-    case "approve":
-      return { ...node, ...none, state: "offline" };
-    default:
-      return node;
+const NOBODY = {} as HttpPeer;
+
+function thereIs<T>(found: T | undefined): T {
+  if (found !== undefined) return found;
+  throw new AdminFailure(404, { message: "There is no such thing here" });
+}
+
+function isLogin({ method, url }: Request): boolean {
+  return method === "POST" && new URL(url).pathname === ADMIN_PATHS.session;
+}
+
+/** A code is the role that one gets. */
+async function logIn(request: Request): Promise<Response> {
+  const { code } = await request.json();
+  if (code !== "operate" && code !== "view") {
+    const message = "The code is not known or was used";
+    return Response.json({ message }, { status: 401 });
   }
+  const cookie = `stage=${code}; Path=/; HttpOnly; SameSite=Strict`;
+  return Response.json({}, { headers: { "set-cookie": cookie } });
 }
 
-function whole(changed: readonly unknown[]): unknown {
-  return { isWhole: true, changed, gone: [] };
-}
-
-function logIn(code: string): Response {
-  const role = STAGE_CODES.get(code);
-  if (role === undefined) {
-    return json({ message: "The code is not known or was used" }, 401);
-  }
-  const response = json({ role, name: "stage" });
-  response.headers.set(
-    "set-cookie",
-    `stage=${role}; Path=/; HttpOnly; SameSite=Strict`,
-  );
-  return response;
-}
-
-function roleOf(request: Request): AdminRole | undefined {
-  const cookie = request.headers.get("cookie") ?? "";
-  const role = /(?:^|; )stage=(\w+)/.exec(cookie)?.[1];
-  return role === "operate" || role === "view" ? role : undefined;
-}
-
-function json(value: unknown, status = 200): Response {
-  return new Response(JSON.stringify(value), {
-    status,
-    headers: { "content-type": "application/json" },
-  });
-}
+const byCookie: AdminDoor = ({ headers }) => {
+  const cookie = headers.get("cookie") ?? "";
+  const role = /(?:^|; )stage=(operate|view)/.exec(cookie)?.[1];
+  if (role !== undefined) return { role: role as AdminRole, name: "stage" };
+  throw new AdminFailure(401, { message: "Nobody is known to ask" });
+};
 
 if (import.meta.main) {
-  const stage = new StageServer(STAGE_SIZE, Number(Deno.args[0] ?? 0));
+  const stage = new StageServer(Number(Deno.args[0] ?? 0));
   // deno-lint-ignore no-console -- it is how one finds it.
   console.log(stage.link());
 }
