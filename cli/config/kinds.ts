@@ -115,8 +115,8 @@ export function kindNamed(
   if (found !== undefined) return found;
   const names = kinds.map((kind) => kind.name);
   throw new UsageError(
-    `Unknown kind "${name.slice(0, 100)}"${didYouMean(name, names)} (there ` +
-      `are ${names.join(", ")})`,
+    `Unknown kind "${name.slice(0, 100)}"${didYouMean(name, names)} (tunnel ` +
+      "config schema lists them)",
   );
 }
 

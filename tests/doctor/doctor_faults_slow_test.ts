@@ -9,23 +9,31 @@ import { assertEquals } from "@std/assert";
 import { examine } from "./doctor_runner.ts";
 import { DoctorStage } from "./doctor_stage.ts";
 import { fault } from "./fault.ts";
-import { examineSubject, SUBJECTS } from "./subjects.ts";
+import { SUBJECTS } from "./subjects.ts";
+import { inMemoryFolder } from "../support/memory/memory_folder.ts";
 
-for (const subject of SUBJECTS) {
-  const { name, ignore = false } = subject;
+for (const { name, faults, policy, ignore = false } of SUBJECTS) {
   Deno.test({
     name,
     ignore,
-    async fn() {
-      const wrong: string[] = [];
-      for await (const examined of examineSubject(subject)) {
-        const { fault: { what }, diagnosis, problem } = examined;
-        if (problem !== undefined) {
-          wrong.push(`${what}: ${problem}\n${diagnosis.text}`);
+    fn: () =>
+      inMemoryFolder(async (folder) => {
+        const file = `${folder}/policy.yaml`;
+        if (policy !== undefined) await Deno.writeTextFile(file, policy);
+        const flags = policy === undefined ? [] : [`--policy-file=${file}`];
+        await using stage = await DoctorStage.start(...flags);
+        const wrong: string[] = [];
+        for (const fault of await faults(stage)) {
+          const { diagnosis, problem } = await examine(
+            fault,
+            stage.path("home"),
+          );
+          if (problem !== undefined) {
+            wrong.push(`${fault.what}: ${problem}\n${diagnosis.text}`);
+          }
         }
-      }
-      assertEquals(wrong.join("\n"), "");
-    },
+        assertEquals(wrong.join("\n"), "");
+      }),
   });
 }
 

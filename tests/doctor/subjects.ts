@@ -11,8 +11,7 @@ import {
   tokenFaults,
 } from "./agent_faults.ts";
 import { descriptorFaults } from "./descriptor_faults.ts";
-import { examine, type Examined } from "./doctor_runner.ts";
-import { DoctorStage } from "./doctor_stage.ts";
+import type { DoctorStage } from "./doctor_stage.ts";
 import type { Fault } from "./fault.ts";
 import { lineFaults } from "./line_faults.ts";
 import { networkFaults, whyNoNetworks } from "./network_faults.ts";
@@ -52,22 +51,3 @@ export const SUBJECTS: readonly Subject[] = [
   { name: "doctor says whose descriptors are used up", faults: descriptorFaults },
   { name: "doctor says that two machines use one identity", faults: copiedFaults },
 ];
-
-/** Makes every fault of a subject, and asks. */
-export async function* examineSubject(
-  { faults, policy }: Subject,
-): AsyncGenerator<Examined> {
-  const file = policy === undefined
-    ? undefined
-    : await Deno.makeTempFile({ suffix: ".yaml" });
-  if (file !== undefined) await Deno.writeTextFile(file, policy!);
-  const flags = file === undefined ? [] : [`--policy-file=${file}`];
-  try {
-    await using stage = await DoctorStage.start(...flags);
-    for (const fault of await faults(stage)) {
-      yield await examine(fault, stage.path("home"));
-    }
-  } finally {
-    if (file !== undefined) await Deno.remove(file);
-  }
-}

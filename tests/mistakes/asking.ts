@@ -56,8 +56,8 @@ function usages(): readonly Mistake[] {
     usage("config check of nothing",        "config check",              /nothing/, /check FILE/),
     usage("config check of a file that is missing", "config check /nowhere.yaml", /\/nowhere\.yaml/, /no such file/),
     usage("flags of a command that has no such file", "config print planet", /planet/, /one of server/),
-    usage("a schema that is none",          "config schema planet",      /planet/, /server, agent/),
-    usage("a support bundle with a word",   "support-bundle please",     /please/, /flags begin with --/),
+    usage("a schema that is none",          "config schema planet",      /planet/, /config schema lists/),
+    usage("a support bundle with a word",   "support-bundle please",     /please/, /--output=please/),
     usage("a certificate without its key",  "status --server=a:1 --cert=x", /--cert alone/, /give both/),
     usage("a dashboard of a word",          "dashboard please",          /please/, /flags begin with --/),
   ];

@@ -1,6 +1,6 @@
 /**
- * A mistake that people make, what the program should answer, and whether what
- * it did answer was good.
+ * A mistake that people make, what the program should answer, and what an
+ * answer lacks.
  *
  * An answer is good when it says what was seen and what to do, in one line that
  * can be read, ends with the exit code that scripts rely on, and comes in time.
@@ -74,36 +74,8 @@ export interface Answer {
   readonly tookMs: number;
 }
 
-/** What an answer must be; each is judged by itself. */
-export const POINTS = [
-  /** Names what was seen, and falls over nothing. */
-  "understandable",
-  /** In the same line, which can be read to its end, and alone. */
-  "next step",
-  "exit code",
-  /** Where people and scripts look for it. */
-  "stderr",
-  "no hang",
-] as const;
-
-/** One of {@linkcode POINTS}. */
-export type Point = typeof POINTS[number];
-
-/**
- * - `poor`: one can find out what is wrong, but not what to do, or it is noisy.
- * - `bad`: it misleads, is silent, has the wrong exit code, hangs, or falls.
- */
-export interface Rating {
-  readonly kind: "good" | "poor" | "bad";
-  /** The points that it lacks, and why. */
-  readonly lacks: ReadonlyMap<Point, string>;
-}
-
-/** Of a hundred answers, how many must be good. */
-export const GOOD_PERCENT_MIN = 95;
-
 /** A line that nobody reads to its end. */
-export const LINE_CHARACTERS_MAX = 320;
+const LINE_CHARACTERS_MAX = 320;
 
 /**
  * The longest dial of ours is given up after ten seconds; the rest is for a
@@ -124,46 +96,30 @@ const FALL = new RegExp(
 /** A line of the log about what went well. */
 const DONE = /^\S+Z INFO (?!.*(?:Cannot|trying again))|^\S+Z INFO joining/;
 
-/** See the module description. */
-export function rate(mistake: Mistake, answer: Answer): Rating {
-  const lacks = new Map<Point, string>();
-  const { code, stderr, tookMs } = answer;
-  const wanted = mistake.exit === "runs on" ? undefined : mistake.exit;
-  const lines = stderr.split("\n").filter((line) => line.trim() !== "");
-  // What a program did before is no answer, and may be said.
-  const told = lines.filter((line) => !DONE.test(line));
-  const reported = told.findLast((line) => mistake.says.test(line));
-  if (lines.length === 0) lacks.set("stderr", "it says nothing");
-  if (FALL.test(stderr)) lacks.set("understandable", "it fell");
-  else if (reported === undefined) {
-    lacks.set("understandable", `nothing says ${mistake.says}`);
-  }
-  if (code !== wanted) {
-    lacks.set(
-      code === undefined ? "no hang" : "exit code",
-      `ended with ${code ?? "nothing"}, not ${wanted ?? "nothing"}`,
-    );
-  } else if (tookMs > ANSWER_MS_MAX) {
-    lacks.set("no hang", `an answer after ${(tookMs / 1_000).toFixed(1)} s`);
-  }
-  if (reported !== undefined) {
-    const others = wanted === undefined ? 0 : told.length - 1;
-    const problem = stepProblem(mistake, reported, others);
-    if (problem !== undefined) lacks.set("next step", problem);
-  }
-  const isBad = [...lacks.keys()].some((point) => point !== "next step");
-  return { kind: isBad ? "bad" : lacks.size > 0 ? "poor" : "good", lacks };
-}
-
-/** @param others Lines beside the one that says what is wrong. */
-function stepProblem(
+/** @returns What the answer lacks; nothing: it is good. */
+export function lacksOf(
   mistake: Mistake,
-  line: string,
-  others: number,
-): string | undefined {
-  if (!mistake.next.test(line)) return `no word of ${mistake.next}`;
-  if (line.length > LINE_CHARACTERS_MAX) {
-    return `a line of ${line.length} characters`;
-  }
-  return others > 0 ? `${others} more lines` : undefined;
+  { code, stderr, tookMs }: Answer,
+): readonly string[] {
+  const wanted = mistake.exit === "runs on" ? undefined : mistake.exit;
+  // What a program did before is no answer, and may be said.
+  const told = stderr.split("\n")
+    .filter((line) => line.trim() !== "" && !DONE.test(line));
+  const reported = told.findLast((line) => mistake.says.test(line));
+  const lacks: readonly (readonly [boolean, string])[] = [
+    [FALL.test(stderr), "it fell"],
+    [reported === undefined, `nothing says ${mistake.says}`],
+    [code !== wanted, `it ended with ${code}, not ${wanted}`],
+    [tookMs > ANSWER_MS_MAX, `an answer after ${Math.round(tookMs)} ms`],
+    [!mistake.next.test(reported ?? ""), `no word of ${mistake.next}`],
+    [
+      reported !== undefined && reported.length > LINE_CHARACTERS_MAX,
+      `a line of ${reported?.length} characters`,
+    ],
+    [
+      wanted !== undefined && told.length > 1,
+      `${told.length - 1} lines beside that`,
+    ],
+  ];
+  return lacks.flatMap(([isSo, what]) => isSo ? [what] : []);
 }

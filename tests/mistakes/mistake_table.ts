@@ -1,5 +1,5 @@
 /**
- * All mistakes, made and judged.
+ * All mistakes, made and judged: each as people make it, some at once.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { commandLineMistakes } from "./command_line.ts";
 import { dialingMistakes } from "./dialing.ts";
 import { joiningMistakes } from "./joining.ts";
 import { machineMistakes } from "./machines.ts";
-import { type Answer, type Mistake, rate, type Rating } from "./mistake.ts";
+import { type Answer, lacksOf, type Mistake } from "./mistake.ts";
 import type { MistakeStage } from "./mistake_stage.ts";
 import { serviceMistakes } from "./services.ts";
 import { servingMistakes } from "./serving.ts";
@@ -97,38 +97,30 @@ const AREAS = {
   "the machine": machineMistakes,
 } as const;
 
-/** One mistake, what was answered, and what that is worth. */
-export interface Judged {
-  readonly area: string;
-  readonly mistake: Mistake;
-  readonly answer: Answer;
-  readonly rating: Rating;
-}
-
-/** In the order in which they are written down. */
-export async function judgeAll(
+/** Makes all of them. @returns What was said to those that got no good answer. */
+export async function badAnswers(
   stage: MistakeStage,
-  onJudged: (done: number, total: number) => void = () => {},
-): Promise<readonly Judged[]> {
+): Promise<readonly string[]> {
   const home = stage.directory("home");
   const mistakes = Object.entries(AREAS).flatMap(([area, mistakesOf]) =>
     mistakesOf(stage).map((mistake) => ({ area, mistake }))
   );
   const names = new Set(mistakes.map(({ mistake: { what } }) => what));
   if (names.size !== mistakes.length) throw new Error("two of one name");
-  const judged: Judged[] = [];
-  let next = 0;
-  let done = 0;
+  const bad: string[] = [];
+  const left = mistakes.values();
   await Promise.all(Array.from({ length: AT_ONCE }, async () => {
-    while (next < mistakes.length) {
-      const at = next++;
-      const answer = await answered(mistakes[at]!.mistake, home);
-      const rating = rate(mistakes[at]!.mistake, answer);
-      judged[at] = { ...mistakes[at]!, answer, rating };
-      onJudged(++done, mistakes.length);
+    for (const { area, mistake } of left) {
+      const { code, stderr, ...answer } = await answered(mistake, home);
+      const lacks = lacksOf(mistake, { code, stderr, ...answer });
+      if (lacks.length === 0) continue;
+      bad.push(
+        `${area}: ${mistake.what} (${lacks.join("; ")})\n` +
+          `    ended with ${code}: ${stderr.trim().slice(0, 800)}`,
+      );
     }
   }));
-  return judged;
+  return bad;
 }
 
 async function answered(mistake: Mistake, home: string): Promise<Answer> {
@@ -136,20 +128,4 @@ async function answered(mistake: Mistake, home: string): Promise<Answer> {
   const run = async () => void (answer = await answerTo(mistake, home));
   await (mistake.around === undefined ? run() : mistake.around(run));
   return answer!;
-}
-
-/** How many there are of a kind. */
-export function countOf(
-  judged: readonly Judged[],
-  kind: Rating["kind"],
-): number {
-  return judged.filter(({ rating }) => rating.kind === kind).length;
-}
-
-/** What was said to a mistake, for who wants to mend it. */
-export function sayingOf({ mistake, answer, rating }: Judged): string {
-  const because = [...rating.lacks]
-    .map(([point, why]) => `${point}: ${why}`).join("; ");
-  return `${rating.kind} ${mistake.what} (${because})\n` +
-    `    ended with ${answer.code}: ${answer.stderr.trim().slice(0, 800)}`;
 }
