@@ -35,7 +35,6 @@ import {
   NO_MATERIAL,
   type TlsMaterial,
 } from "../../net/tls/trust/credentials.ts";
-import { systemTimers } from "../../platform/time/system_timers.ts";
 import type { PathStep } from "../../proto/admin/path_check.ts";
 import { TUNNEL_SERVER_NAME } from "../../proto/identity/node_name.ts";
 import { HTTP2_ALPN, STREAMS_ALPN } from "../../proto/link/hello.ts";
@@ -60,9 +59,6 @@ import type { CommandContext } from "../program/command.ts";
 import { mayBeDirectory } from "../../platform/files/kind_at.ts";
 
 type Reading = FlagReading<typeof AGENT_FLAGS>;
-
-/** The server's default; a configured one is unknown here. */
-const SERVER_HEALTH_PORT = 8092;
 
 /** The identity, the servers, and the credentials. */
 interface Subject {
@@ -108,9 +104,6 @@ export async function examineAgent(
       ...given({ address, credentials, serverName }),
       proxyEnv: proxyEnvironment(context.environment),
       alpn: [STREAMS_ALPN, ...reading.values["alpn-proto"], HTTP2_ALPN],
-      healthPort: SERVER_HEALTH_PORT,
-      timers: systemTimers,
-      wallClock: Date.now,
     });
     const steps = await walk(
       way.token !== undefined

@@ -23,6 +23,7 @@ import {
 import { whenText } from "../../view/cells.ts";
 import { withCaller } from "../../../net/channel/grpc_call.ts";
 import { messageOf } from "../../../platform/errors/error_code.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { Code } from "../../../proto/codes/codes.ts";
 import { VERSION } from "../../../platform/process/version.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
@@ -76,7 +77,6 @@ async function lookAtStanding(
     return skipped("there is no good certificate to show, so it was not asked");
   }
   let answer: StandingAnswer;
-  const { wallClock } = path.options;
   try {
     const request = StandingRequest.encode({
       agentId: agent.agentId,
@@ -94,7 +94,7 @@ async function lookAtStanding(
       ? tlsEnded(path.name)
       : refusal(answer.refusal);
   }
-  const clock = clockFault(answer.now, wallClock());
+  const clock = clockFault(answer.now, Date.now());
   if (clock !== undefined) return clock;
   const from = [...new Set(answer.linkedFrom)];
   if (answer.instances > 1) {
@@ -208,7 +208,6 @@ async function lookAtHello(
 ): Promise<Finding | undefined> {
   const stream = path.takeStream();
   if (stream === undefined) return undefined;
-  const { timers } = path.options;
   let server: string | undefined;
   const connector = new Connector({
     agentId,
@@ -219,7 +218,7 @@ async function lookAtHello(
     keepaliveMs: path.connect.timeoutMs,
     messageBytesMax: IDENTITY_MESSAGE_BYTES_MAX,
     receiveBudget: new ReceiveBudget(),
-    timers,
+    timers: systemTimers,
     observer: SILENT_OBSERVER,
     onDial: (_target, answer) => {
       answer.failed(new DialError("refused", "this is no agent that dials"));
@@ -228,7 +227,7 @@ async function lookAtHello(
     openStream: (_alpn, use) => use(stream),
     fellBack: () => {},
   });
-  const beganMs = timers.now();
+  const beganMs = systemTimers.now();
   try {
     await connector.connect({
       claim: ({ serverId }) => {
@@ -251,7 +250,7 @@ async function lookAtHello(
       );
     }
   }
-  const tookMs = Math.round(timers.now() - beganMs);
+  const tookMs = Math.round(systemTimers.now() - beganMs);
   return fine(
     `the server says hello over ${STREAMS_ALPN} after ${tookMs} ms; nothing ` +
       "was linked",

@@ -11,7 +11,7 @@ import {
   NO_MATERIAL,
   type TlsMaterial,
 } from "../../../net/tls/trust/credentials.ts";
-import type { Timers } from "../../../proto/sync/clock.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { isLoopbackHost } from "../../../proto/peer/ip_address.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import { connectToHost } from "../../../net/dial/connect_host.ts";
@@ -32,15 +32,9 @@ export interface ServerPathOptions {
   readonly credentials: TlsMaterial;
   /** What the server's certificate must be for; absent: the host. */
   readonly serverName?: string | undefined;
-  readonly otherNames?: readonly string[];
   readonly proxyEnv: ProxyEnvironment;
   /** In order of preference. */
   readonly alpn: readonly string[];
-  /** The health address of that server. */
-  readonly healthPort: number;
-  readonly timers: Timers;
-  /** Milliseconds since 1970. */
-  readonly wallClock: () => number;
 }
 
 /** @param host An IP address or `localhost`; all addresses (`0.0.0.0`) count. */
@@ -90,10 +84,9 @@ const SILENCE_MS = 400;
 export async function portKind(
   host: string,
   port: number,
-  timers: Timers,
   signal: AbortSignal,
 ): Promise<PortKind> {
-  using listener = await listenerAt(host, port, timers, signal);
+  using listener = await listenerAt(host, port, signal);
   const { socket } = listener;
   try {
     const request = `GET /healthz HTTP/1.1\r\nHost: ${hostPort(host, port)}` +
@@ -114,21 +107,16 @@ export async function portKind(
 export async function staysOpen(
   host: string,
   port: number,
-  timers: Timers,
   signal: AbortSignal,
 ): Promise<boolean> {
-  using listener = await listenerAt(host, port, timers, signal);
+  using listener = await listenerAt(host, port, signal);
   await listener.socket.read(new Uint8Array(1)).catch(() => {});
   return listener.isSilent;
 }
 
 /** What listens there; the connection ends when it stays silent. */
-async function listenerAt(
-  host: string,
-  port: number,
-  timers: Timers,
-  signal: AbortSignal,
-) {
+async function listenerAt(host: string, port: number, signal: AbortSignal) {
+  const timers = systemTimers;
   const socket = new Socket(
     await connectToHost(host, port, { timers, signal }),
   );

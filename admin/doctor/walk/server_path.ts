@@ -13,6 +13,7 @@ import {
   quietly,
 } from "../../../platform/errors/error_code.ts";
 import { orAborted } from "../../../platform/time/deadline.ts";
+import { systemTimers } from "../../../platform/time/system_timers.ts";
 import {
   proxyFor,
   type ProxyServer,
@@ -125,13 +126,11 @@ export class ServerPath {
 
   /** How agents connect, but for ALPN: to the address that answered. */
   get connect(): Omit<TlsConnectOptions, "alpn"> {
-    const { address, credentials, serverName, otherNames, proxyEnv } =
-      this.options;
+    const { address, credentials, serverName, proxyEnv } = this.options;
     return {
       ...address,
       ip: this.#ip,
       serverName,
-      otherNames,
       credentials,
       proxyEnv,
       timeoutMs: HOP_MS,
@@ -144,7 +143,7 @@ export class ServerPath {
   }
 
   async #lookAtProxy(signal: AbortSignal): Promise<Finding | undefined> {
-    const { address: { host, port }, proxyEnv, timers } = this.options;
+    const { address: { host, port }, proxyEnv } = this.options;
     try {
       this.#proxy = proxyFor(host, port, proxyEnv);
     } catch (error) {
@@ -159,7 +158,10 @@ export class ServerPath {
     const where = hostPort(proxy.host, proxy.port);
     let stream: Stream;
     try {
-      stream = await connectToHost(proxy.host, proxy.port, { timers, signal });
+      stream = await connectToHost(proxy.host, proxy.port, {
+        timers: systemTimers,
+        signal,
+      });
     } catch (error) {
       return failed(
         "TUN401",
@@ -216,10 +218,10 @@ export class ServerPath {
   }
 
   async #connect(signal: AbortSignal): Promise<Finding | undefined> {
-    const { address: { port }, timers } = this.options;
+    const { port } = this.options.address;
     if (this.#proxy !== undefined) return undefined;
     const give = new AbortController();
-    const timer = timers.after(TCP_MS, () => give.abort(NO_ANSWER));
+    const timer = systemTimers.after(TCP_MS, () => give.abort(NO_ANSWER));
     const both = AbortSignal.any([signal, give.signal]);
     const results = await Promise.all(this.#ips.map(async (ip) => ({
       ip,

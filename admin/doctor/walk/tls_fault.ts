@@ -10,7 +10,7 @@ import {
   messageOf,
   quietly,
 } from "../../../platform/errors/error_code.ts";
-import { within } from "../../../platform/time/deadline.ts";
+import { orAborted } from "../../../platform/time/deadline.ts";
 import {
   type CertificateFacts,
   certificateFacts,
@@ -127,12 +127,12 @@ async function noTls(
   options: ServerPathOptions,
   ip: string | undefined,
 ): Promise<Finding> {
-  const { address: { host, port }, timers, proxyEnv } = options;
+  const { address: { host, port }, proxyEnv } = options;
   const isProxied = ip === undefined && !!proxyEnv.httpsProxy;
   const [kind, isSmallHeard, isOpen] = isProxied ? [] : await Promise.all([
-    inTime((signal) => portKind(ip ?? host, port, timers, signal), options),
-    inTime((signal) => inSmallPackets(options, ip, signal), options),
-    inTime((signal) => staysOpen(ip ?? host, port, timers, signal), options),
+    inTime((signal) => portKind(ip ?? host, port, signal)),
+    inTime((signal) => inSmallPackets(options, ip, signal)),
+    inTime((signal) => staysOpen(ip ?? host, port, signal)),
   ]);
   const found = kind?.kind ?? "silent";
   const isMute = found === "silent" || found === "closed" || found === "tls";
@@ -212,7 +212,7 @@ async function certificateFault(
   ip: string | undefined,
 ): Promise<Finding> {
   const leaf = await leafShown(options, ip);
-  const nowMs = options.wallClock();
+  const nowMs = Date.now();
   const subject = leaf === undefined
     ? "it"
     : certificateSubject(leaf.x509).slice(0, 100);
@@ -266,7 +266,7 @@ async function overdue(
   options: ServerPathOptions,
   ip: string | undefined,
 ): Promise<Finding> {
-  const nowMs = options.wallClock();
+  const nowMs = Date.now();
   const theirsMs = await clockThere(options, ip);
   const skewMs = theirsMs === undefined ? 0 : theirsMs - nowMs;
   const dates = leaf === undefined
@@ -299,14 +299,16 @@ async function overdue(
 /** Clocks that differ by less are no reason for anything. */
 export const SKEW_MS = 60_000;
 
+/** The server's default; a configured one is unknown here. */
+const SERVER_HEALTH_PORT = 8092;
+
 /** What the server's clock says, where its health port can be reached. */
 async function clockThere(
-  { address: { host }, healthPort, timers }: ServerPathOptions,
+  { address: { host } }: ServerPathOptions,
   ip: string | undefined,
 ): Promise<number | undefined> {
-  const found = await inTime(
-    (signal) => portKind(ip ?? host, healthPort, timers, signal),
-    { timers },
+  const found = await inTime((signal) =>
+    portKind(ip ?? host, SERVER_HEALTH_PORT, signal)
   );
   return found?.dateMs;
 }
@@ -324,28 +326,19 @@ async function leafShown(
       proxyEnv,
       alpn,
       timeoutMs: LOOK_MS,
-    }), options);
+    })
+  );
   const [leaf] = chain ?? [];
   // A stranger's may be anything, and is only described here.
   return leaf && quietly(() => certificateFacts(leaf));
 }
 
 /** Additional probes: they may fail, or be late. */
-async function inTime<Value>(
+function inTime<Value>(
   look: (signal: AbortSignal) => Promise<Value>,
-  { timers }: Pick<ServerPathOptions, "timers">,
 ): Promise<Value | undefined> {
-  const give = new AbortController();
-  try {
-    return await within({
-      timers,
-      timeoutMs: LOOK_MS,
-      late: () => new Error("late"),
-      controller: give,
-    }, look(give.signal));
-  } catch {
-    return undefined;
-  }
+  const signal = AbortSignal.timeout(LOOK_MS);
+  return orAborted(look(signal), signal).catch(() => undefined);
 }
 
 /** Such as `3 days`, `2 hours`. */
