@@ -76,24 +76,17 @@ Deno.test("a node that has joined is who it has joined as", async () => {
 });
 
 Deno.test("what contradicts itself, or says too little, is refused in one line", () => {
+  const far = ["a.example:1"];
+  // deno-fmt-ignore: the columns are the point.
   const wrongs: readonly (readonly [Partial<AdsAccessFlags>, string])[] = [
-    [{ servers: ["nonsense"] }, 'Cannot use --discovery: saw "nonsense"'],
-    [{ servers: ["http://a.example:1"] }, "without TLS only servers on this"],
-    [{ servers: ["127.0.0.1:1", "a.example:1"] }, "some of its servers"],
-    [{ servers: ["a.example:1"] }, "this node has not joined"],
-    [
-      { servers: ["a.example:1"], "agent-cert": "/c" },
-      "Cannot use --agent-cert alone",
-    ],
-    [
-      { servers: ["http://127.0.0.1:1"], ca: "/c" },
-      "with http://: there is no TLS",
-    ],
-    [
-      { servers: ["a.example:1"], ca: "/c", "state-dir": "/s" },
-      "both say who this node is",
-    ],
-    [{ servers: ["a.example:1"], ca: "/none" }, "there is no such file"],
+    [{ servers: ["nonsense"] },                       'Cannot use --discovery: saw "nonsense"'],
+    [{ servers: ["http://a.example:1"] },             "without TLS only servers on this"],
+    [{ servers: ["127.0.0.1:1", ...far] },            "some of its servers"],
+    [{ servers: far },                                "this node has not joined"],
+    [{ servers: far, "agent-cert": "/c" },            "Cannot use --agent-cert alone"],
+    [{ servers: ["http://127.0.0.1:1"], ca: "/c" },   "with http://: there is no TLS"],
+    [{ servers: far, ca: "/c", "state-dir": "/s" },   "both say who this node is"],
+    [{ servers: far, ca: "/none" },                   "there is no such file"],
   ];
   for (const [flags, message] of wrongs) {
     const error = assertThrows(() => access(flags), UsageError, message);

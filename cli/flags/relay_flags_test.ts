@@ -27,35 +27,15 @@ Deno.test("a relay listens on loopback, at both places or at one", () => {
 });
 
 Deno.test("a relay that others would reach, or without an identity, is refused", () => {
+  // deno-fmt-ignore: the columns are the point.
   const cases: readonly (readonly [argv: readonly string[], says: string])[] = [
-    [
-      [...PAIR, "--xds-listen=0.0.0.0:1"],
-      'Cannot use --xds-listen: saw "0.0.0.0:1", wanted an add',
-    ],
-    [
-      [...PAIR, "--xds-listen=192.0.2.7:1"],
-      'Cannot use --xds-listen: saw "192.0.2.7:1", wanted an add',
-    ],
-    [
-      [...PAIR, "--connect-listen=[::]:1"],
-      'Cannot use --connect-listen: saw "[::]:1", wanted an add',
-    ],
-    [
-      [...PAIR, "--connect-listen=localhost:1"],
-      'Cannot use --connect-listen: saw "localhost:1", wanted an add',
-    ],
-    [
-      [...PAIR, "--connect-listen=127.0.0.1"],
-      'Cannot use --connect-listen: saw "127.0.0.1", wanted HOST:PORT',
-    ],
-    [
-      ["--ca-cert=ca", "--xds-listen=127.0.0.1:1"],
-      "Cannot use --xds-listen without an identity of this node",
-    ],
-    [
-      ["--ca-cert=ca", "--connect-listen=127.0.0.1:1"],
-      "Cannot use --connect-listen without an identity of this node",
-    ],
+    [[...PAIR, "--xds-listen=0.0.0.0:1"],           'Cannot use --xds-listen: saw "0.0.0.0:1", wanted an add'],
+    [[...PAIR, "--xds-listen=192.0.2.7:1"],         'Cannot use --xds-listen: saw "192.0.2.7:1", wanted an add'],
+    [[...PAIR, "--connect-listen=[::]:1"],          'Cannot use --connect-listen: saw "[::]:1", wanted an add'],
+    [[...PAIR, "--connect-listen=localhost:1"],     'Cannot use --connect-listen: saw "localhost:1", wanted an add'],
+    [[...PAIR, "--connect-listen=127.0.0.1"],       'Cannot use --connect-listen: saw "127.0.0.1", wanted HOST:PORT'],
+    [["--ca-cert=ca", "--xds-listen=127.0.0.1:1"],     "Cannot use --xds-listen without an identity of this node"],
+    [["--ca-cert=ca", "--connect-listen=127.0.0.1:1"], "Cannot use --connect-listen without an identity of this node"],
   ];
   for (const [argv, says] of cases) {
     const { message } = assertThrows(() => relay(...argv), UsageError);
