@@ -2,9 +2,8 @@
  * The client's side of xDS on the wire: requests out, responses in.
  *
  * Layer: xDS. Unlike a server's (`request_decoder.ts`, `response_encoder.ts`)
- * it is not hot, so requests are written by protobufjs. Responses are walked by
- * hand: resources stay bytes until their content is needed, and one that is
- * broken spoils no other.
+ * it is not hot, so protobufjs writes and reads. Resources stay bytes until
+ * their content is needed, and one that is broken spoils no other.
  *
  * @module
  */
@@ -17,34 +16,18 @@ import type {
   ReceivedResource,
 } from "./discovery.ts";
 import { nodeMessage } from "./node_codec.ts";
+import { malformed, readText, readView } from "./read_fields.ts";
 import {
-  malformed,
-  NONCE_FIELD,
-  readText,
-  readView,
-  REMOVED_FIELD,
-  RESOURCE_ANY_FIELD,
-  RESOURCE_NAME_FIELD,
-  RESOURCE_VERSION_FIELD,
-  RESOURCES_FIELD,
-  TYPE_URL_FIELD,
-  VERSION_FIELD,
-} from "./response_fields.ts";
-import {
+  type Any,
   DeltaDiscoveryRequestMessage,
+  DeltaDiscoveryResponseMessage,
   DiscoveryRequestMessage,
+  DiscoveryResponseMessage,
 } from "./xds_messages.ts";
 
-const { Reader } = protobuf;
+/** All kinds of resources have their name in their first field. */
+const OWN_NAME_TAG = 1 << 3 | 2;
 
-/** Of `google.protobuf.Any`. */
-const ANY_TYPE_URL_FIELD = 1;
-const ANY_VALUE_FIELD = 2;
-
-/** All four kinds of resources have their name in their first field. */
-const OWN_NAME_FIELD = 1;
-
-const LENGTH_DELIMITED = 2;
 const NO_BYTES = new Uint8Array(0);
 
 /** Writes `DiscoveryRequest` or `DeltaDiscoveryRequest`. */
@@ -77,85 +60,56 @@ export function decodeResponse(
   bytes: Uint8Array,
 ): DiscoveryResponse {
   try {
-    return readResponse(mode, bytes);
+    return mode === "sotw" ? readSotw(bytes) : readDelta(bytes);
   } catch (error) {
     throw malformed("response", bytes, error);
   }
 }
 
-function readResponse(
-  mode: DiscoveryMode,
-  bytes: Uint8Array,
-): DiscoveryResponse {
-  let [version, typeUrl, nonce] = ["", "", ""];
-  const resources: Uint8Array[] = [];
-  const removed: string[] = [];
-  for (const { field, value } of fieldsOf(bytes)) {
-    if (field === VERSION_FIELD) version = readText(value);
-    else if (field === RESOURCES_FIELD) resources.push(value);
-    else if (field === TYPE_URL_FIELD) typeUrl = readText(value);
-    else if (field === NONCE_FIELD) nonce = readText(value);
-    // SotW has something else in this field.
-    else if (field === REMOVED_FIELD && mode === "delta") {
-      removed.push(readText(value));
-    }
-  }
-  const read = mode === "delta"
-    ? readResource
-    // Fields may come in any order: only now is the version known.
-    : (any: Uint8Array) => readAny(any, version);
-  return { typeUrl, version, nonce, resources: resources.map(read), removed };
+function readSotw(bytes: Uint8Array): DiscoveryResponse {
+  const {
+    typeUrl = "",
+    versionInfo: version = "",
+    nonce = "",
+    resources = [],
+  } = DiscoveryResponseMessage.decode(bytes);
+  const received = resources.map((any) => receivedOf(any, version));
+  return { typeUrl, version, nonce, resources: received, removed: [] };
 }
 
-/** `envoy.service.discovery.v3.Resource`. */
-function readResource(bytes: Uint8Array): ReceivedResource {
-  let [version, name] = ["", ""];
-  let any: Uint8Array = NO_BYTES;
-  for (const { field, value } of fieldsOf(bytes)) {
-    if (field === RESOURCE_VERSION_FIELD) version = readText(value);
-    else if (field === RESOURCE_ANY_FIELD) any = value;
-    else if (field === RESOURCE_NAME_FIELD) name = readText(value);
-  }
-  return name === ""
-    ? readAny(any, version)
-    : { ...readAny(any, version), name };
+function readDelta(bytes: Uint8Array): DiscoveryResponse {
+  const message = DeltaDiscoveryResponseMessage.decode(bytes);
+  const { typeUrl = "", systemVersionInfo = "", nonce = "" } = message;
+  const { resources = [], removedResources: removed = [] } = message;
+  const received = resources.map(({ name, version = "", resource = {} }) => {
+    const own = receivedOf(resource, version);
+    return name ? { ...own, name } : own;
+  });
+  const version = systemVersionInfo;
+  return { typeUrl, version, nonce, resources: received, removed };
 }
 
-/** `google.protobuf.Any`; the name is the one that its content has. */
-function readAny(any: Uint8Array, version: string): ReceivedResource {
-  let typeUrl = "";
-  let value: Uint8Array = NO_BYTES;
-  for (const { field, value: bytes } of fieldsOf(any)) {
-    if (field === ANY_TYPE_URL_FIELD) typeUrl = readText(bytes);
-    else if (field === ANY_VALUE_FIELD) value = bytes;
-  }
+/** The name is the one that the content has. */
+function receivedOf(
+  { typeUrl = "", value = NO_BYTES }: Any,
+  version: string,
+): ReceivedResource {
   return { name: nameIn(value), version, typeUrl, value };
 }
 
 /** The name that a resource has; empty when it is broken. */
 function nameIn(resource: Uint8Array): string {
+  const reader = new protobuf.Reader(resource);
   let name = "";
   try {
-    for (const { field, value } of fieldsOf(resource)) {
-      if (field === OWN_NAME_FIELD) name = readText(value);
+    while (reader.pos < reader.len) {
+      const tag = reader.tag();
+      if (tag === OWN_NAME_TAG) name = readText(readView(reader));
+      else reader.skipType(tag & 7, 0, tag >>> 3);
     }
   } catch {
     // The reader of its content reports what is wrong with it.
     return "";
   }
   return name;
-}
-
-/** Length-delimited fields in their order, as views. */
-function* fieldsOf(
-  bytes: Uint8Array,
-): Generator<{ field: number; value: Uint8Array }> {
-  const reader = new Reader(bytes);
-  while (reader.pos < reader.len) {
-    const tag = reader.tag();
-    const field = tag >>> 3;
-    if ((tag & 7) === LENGTH_DELIMITED) {
-      yield { field, value: readView(reader) };
-    } else reader.skipType(tag & 7, 0, field);
-  }
 }

@@ -11,7 +11,7 @@
 
 import protobuf from "protobufjs/minimal.js";
 import { GrpcError, StatusCode } from "../grpc/status.ts";
-import { readText, readView } from "./response_fields.ts";
+import { readText, readView } from "./read_fields.ts";
 
 const { Reader } = protobuf;
 type Reader = protobuf.Reader;

@@ -30,7 +30,7 @@ import {
   tooMuch,
 } from "./name_lists.ts";
 import { decodeNode } from "./node_codec.ts";
-import { malformed, readText, readView } from "./response_fields.ts";
+import { malformed, readText, readView } from "./read_fields.ts";
 import { RpcStatus } from "./xds_messages.ts";
 
 const { Reader } = protobuf;

@@ -13,23 +13,44 @@
 import type { DiscoveryMode, ResponseBody } from "./discovery.ts";
 import type { Resource } from "./resource.ts";
 import { StatusCode } from "../grpc/status.ts";
-import {
-  CONTROL_PLANE_FIELDS,
-  ERROR_DETAIL_FIELD,
-  ERROR_NAME_FIELD,
-  ERRORS_FIELD,
-  IDENTIFIER_FIELD,
-  NONCE_FIELD,
-  REMOVED_FIELD,
-  RESOURCE_ANY_FIELD,
-  RESOURCE_NAME_FIELD,
-  RESOURCE_NAME_IN_ERROR_FIELD,
-  RESOURCE_VERSION_FIELD,
-  RESOURCES_FIELD,
-  STATUS_MESSAGE_FIELD,
-  TYPE_URL_FIELD,
-  VERSION_FIELD,
-} from "./response_fields.ts";
+
+// Numbers of fields: `envoy/service/discovery/v3/discovery.proto`.
+
+/** Field numbers of `DiscoveryResponse` and of `DeltaDiscoveryResponse`. */
+const VERSION_FIELD = 1;
+const RESOURCES_FIELD = 2;
+const TYPE_URL_FIELD = 4;
+const NONCE_FIELD = 5;
+
+/** Field numbers of `DeltaDiscoveryResponse` alone. */
+const REMOVED_FIELD = 6;
+
+/**
+ * Field number in `DiscoveryResponse` of the reasons why resources are missing.
+ */
+const ERRORS_FIELD = 7;
+
+/**
+ * Field numbers of `ResourceError`, of its name, and of its
+ * `google.rpc.Status`.
+ */
+const ERROR_NAME_FIELD = 1;
+const ERROR_DETAIL_FIELD = 2;
+const RESOURCE_NAME_IN_ERROR_FIELD = 1;
+const STATUS_MESSAGE_FIELD = 2;
+
+/** The server's id: other numbers in each of the two. */
+const CONTROL_PLANE_FIELDS = { sotw: 6, delta: 7 } as const;
+
+/** Field numbers of `ControlPlane`. */
+const IDENTIFIER_FIELD = 1;
+
+/**
+ * Field numbers of `Resource`, of which a `DeltaDiscoveryResponse` has many.
+ */
+const RESOURCE_VERSION_FIELD = 1;
+const RESOURCE_ANY_FIELD = 2;
+const RESOURCE_NAME_FIELD = 3;
 
 const UTF8 = new TextEncoder();
 

@@ -1,6 +1,7 @@
 /**
- * Numbers of the fields of responses that are read and written by hand
- * (`envoy/service/discovery/v3/discovery.proto`).
+ * Reads fields of messages that are walked by hand.
+ *
+ * Layer: xDS.
  *
  * @module
  */
@@ -60,39 +61,3 @@ function isAscii(bytes: Uint8Array): boolean {
   for (let at = 0; at < bytes.length; at++) all |= bytes[at]!;
   return all < 0x80;
 }
-
-/** Field numbers of `DiscoveryResponse` and of `DeltaDiscoveryResponse`. */
-export const VERSION_FIELD = 1;
-export const RESOURCES_FIELD = 2;
-export const TYPE_URL_FIELD = 4;
-export const NONCE_FIELD = 5;
-
-/** Field numbers of `DeltaDiscoveryResponse` alone. */
-export const REMOVED_FIELD = 6;
-
-/**
- * Field number in `DiscoveryResponse` of the reasons why resources are missing.
- */
-export const ERRORS_FIELD = 7;
-
-/**
- * Field numbers of `ResourceError`, of its name, and of its
- * `google.rpc.Status`.
- */
-export const ERROR_NAME_FIELD = 1;
-export const ERROR_DETAIL_FIELD = 2;
-export const RESOURCE_NAME_IN_ERROR_FIELD = 1;
-export const STATUS_MESSAGE_FIELD = 2;
-
-/** The server's id: other numbers in each of the two. */
-export const CONTROL_PLANE_FIELDS = { sotw: 6, delta: 7 } as const;
-
-/** Field numbers of `ControlPlane`. */
-export const IDENTIFIER_FIELD = 1;
-
-/**
- * Field numbers of `Resource`, of which a `DeltaDiscoveryResponse` has many.
- */
-export const RESOURCE_VERSION_FIELD = 1;
-export const RESOURCE_ANY_FIELD = 2;
-export const RESOURCE_NAME_FIELD = 3;
