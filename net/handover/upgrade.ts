@@ -11,6 +11,7 @@
  */
 
 import type { Tools } from "../../platform/program/tools.ts";
+import { joinedBytes } from "../../proto/bytes/byte_arrays.ts";
 import type { Timer } from "../../proto/sync/clock.ts";
 import { openLibc } from "../libc/libc.ts";
 import { type Pollable, Ready, sharedPoller } from "../poll/poller.ts";
@@ -185,10 +186,7 @@ class Output implements Pollable {
 
   #took(bytes: Uint8Array): void {
     this.forward(bytes);
-    const all = new Uint8Array(this.#tail.length + bytes.length);
-    all.set(this.#tail);
-    all.set(bytes, this.#tail.length);
-    this.#tail = all.slice(-LAST_WORDS_BYTES_MAX);
+    this.#tail = joinedBytes([this.#tail, bytes]).slice(-LAST_WORDS_BYTES_MAX);
   }
 
   #close(): void {

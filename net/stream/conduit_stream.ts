@@ -1,39 +1,24 @@
 /**
- * A conduit as a {@linkcode Stream}: what TLS and HTTP run over inside a tunnel.
+ * A conduit as a stream: what TLS and HTTP run over inside a tunnel.
  *
  * @module
  */
 
-import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import type {
   Conduit,
   ConduitEnd,
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
 import { PooledQueue } from "../../proto/transfer/pooled_queue.ts";
-import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
-import { loopTurn, Notifier } from "./loop_turn.ts";
+import { UnpolledStream } from "./loop_turn.ts";
 import { Ready } from "../poll/poller.ts";
-import {
-  closedError,
-  type Stream,
-  type StreamUser,
-  WOULD_BLOCK,
-} from "./stream.ts";
+import { WOULD_BLOCK } from "./stream.ts";
 
-export class ConduitStream implements Stream, ConduitEvents {
+export class ConduitStream extends UnpolledStream implements ConduitEvents {
   readonly closesInOrder = false;
-  readonly alpn = "";
-  readonly serverName = "";
-  readonly identity: PeerIdentity = ANONYMOUS;
   readonly localAddress = "tunnel";
-  readonly descriptor = undefined;
-  readonly turn = loopTurn;
-  onClosed: (() => void) | undefined;
-  readonly #notifier = new Notifier();
   /** Limited by the conduit's window. */
   readonly #arrived = new PooledQueue();
-  #isOpen = true;
   #hasEnded = false;
   #peerEnded = false;
   #end: ConduitEnd | undefined;
@@ -47,27 +32,12 @@ export class ConduitStream implements Stream, ConduitEvents {
     private readonly conduit: Conduit,
     readonly remoteAddress: string,
   ) {
+    super();
     conduit.attach(this);
   }
 
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
-  peerCredentials(): undefined {
-    return undefined;
-  }
-
-  notify(user: StreamUser): void {
-    this.#notifier.user = user;
-  }
-
-  goOn(): void {
-    this.#notifier.goOn();
-  }
-
   read(into: Uint8Array<ArrayBuffer>): number {
-    if (!this.#isOpen) throw closedError();
+    this.mustBeOpen();
     if (this.#arrived.bytes > 0) return this.#take(into);
     const end = this.#end;
     if (end !== undefined && end.kind !== "clean") throw errorOf(end);
@@ -75,7 +45,7 @@ export class ConduitStream implements Stream, ConduitEvents {
   }
 
   write(bytes: Uint8Array<ArrayBuffer>): number {
-    if (!this.#isOpen) throw closedError();
+    this.mustBeOpen();
     if (this.#end !== undefined) throw errorOf(this.#end);
     return this.conduit.write(bytes);
   }
@@ -86,7 +56,7 @@ export class ConduitStream implements Stream, ConduitEvents {
   }
 
   closeWrite(): void {
-    if (!this.#isOpen) throw closedError();
+    this.mustBeOpen();
     if (this.#end !== undefined || this.#hasEnded) return;
     this.#hasEnded = true;
     this.conduit.end();
@@ -105,23 +75,23 @@ export class ConduitStream implements Stream, ConduitEvents {
   // --- From the conduit --------------------------------------------------------
 
   onData(chunk: Uint8Array): void {
-    if (!this.#isOpen) return;
+    if (!this.isOpen) return;
     this.#arrived.push(chunk);
-    this.#notifier.notifySoon(Ready.READ);
+    this.notifier.notifySoon(Ready.READ);
   }
 
   onWritable(): void {
-    this.#notifier.notifySoon(Ready.WRITE);
+    this.notifier.notifySoon(Ready.WRITE);
   }
 
   onEnd(): void {
     this.#peerEnded = true;
-    this.#notifier.notifySoon(Ready.PEER_END);
+    this.notifier.notifySoon(Ready.PEER_END);
   }
 
   onClose(end: ConduitEnd): void {
     this.#end = end;
-    this.#notifier.notifySoon(Ready.HANGUP);
+    this.notifier.notifySoon(Ready.HANGUP);
   }
 
   #take(into: Uint8Array<ArrayBuffer>): number {
@@ -134,14 +104,11 @@ export class ConduitStream implements Stream, ConduitEvents {
   }
 
   #close(isInOrder: boolean): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    this.#arrived.clear();
-    if (this.#end === undefined && !isInOrder) {
+    this.end(() => {
+      this.#arrived.clear();
+      if (this.#end !== undefined || isInOrder) return;
       this.conduit.reset("closed by its user");
-    }
-    this.onClosed?.();
-    this.#notifier.notifySoon(Ready.HANGUP);
+    });
   }
 }
 

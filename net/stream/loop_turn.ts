@@ -1,13 +1,23 @@
 /**
- * The turn of streams that no poller notifies: those of the platform, of a tunnel
- * and of memory.
+ * The turn of streams that no poller notifies (those of the platform, of a tunnel
+ * and of memory), and what these have in common.
  *
  * @module
  */
 
 import { setImmediate } from "node:timers";
-import { BYTES_PER_TURN } from "../poll/poller.ts";
-import { notifyUser, type StreamUser, type Turn } from "./stream.ts";
+import {
+  ANONYMOUS,
+  type PeerIdentity,
+} from "../../proto/peer/peer_identity.ts";
+import { BYTES_PER_TURN, Ready } from "../poll/poller.ts";
+import {
+  closedError,
+  notifyUser,
+  type Stream,
+  type StreamUser,
+  type Turn,
+} from "./stream.ts";
 
 class LoopTurn implements Turn {
   #bytes = 0;
@@ -75,4 +85,58 @@ export class Notifier {
     this.#isDue = false;
     this.notify(0);
   };
+}
+
+/** A stream without TLS and descriptor. */
+export abstract class UnpolledStream implements Stream {
+  abstract readonly remoteAddress: string;
+  abstract readonly localAddress: string;
+  abstract readonly closesInOrder: boolean;
+  readonly serverName = "";
+  readonly descriptor = undefined;
+  readonly turn = loopTurn;
+  onClosed: (() => void) | undefined;
+  protected readonly notifier = new Notifier();
+  #isOpen = true;
+
+  constructor(
+    readonly alpn = "",
+    readonly identity: PeerIdentity = ANONYMOUS,
+  ) {}
+
+  abstract read(into: Uint8Array<ArrayBuffer>): number;
+  abstract write(bytes: Uint8Array<ArrayBuffer>): number;
+  abstract flush(): boolean;
+  abstract closeWrite(): void;
+  abstract close(): void;
+  abstract reset(): void;
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  peerCredentials(): undefined {
+    return undefined;
+  }
+
+  notify(user: StreamUser): void {
+    this.notifier.user = user;
+  }
+
+  goOn(): void {
+    this.notifier.goOn();
+  }
+
+  protected mustBeOpen(): void {
+    if (!this.#isOpen) throw closedError();
+  }
+
+  /** @param free Called once, before anybody is notified. */
+  protected end(free: () => void): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    free();
+    this.onClosed?.();
+    this.notifier.notifySoon(Ready.HANGUP);
+  }
 }

@@ -10,19 +10,12 @@
  */
 
 import { sharedBufferPool } from "../../proto/bytes/buffer_pool.ts";
-import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
-import { ANONYMOUS } from "../../proto/peer/peer_identity.ts";
 import { ReadBuffer } from "../buffers/read_buffer.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { sendReset } from "../libc/platform_sockets.ts";
-import { loopTurn, Notifier } from "./loop_turn.ts";
+import { UnpolledStream } from "./loop_turn.ts";
 import { Ready } from "../poll/poller.ts";
-import {
-  closedError,
-  type Stream,
-  type StreamUser,
-  WOULD_BLOCK,
-} from "./stream.ts";
+import { type Stream, WOULD_BLOCK } from "./stream.ts";
 
 /** What is written at once; more waits for the next call. */
 const WRITE_BYTES_MAX = 128 * 1024;
@@ -37,18 +30,10 @@ export function denoStream(conn: Deno.Conn): Stream {
   return new PlatformStream(conn);
 }
 
-class PlatformStream implements Stream {
+class PlatformStream extends UnpolledStream {
   readonly remoteAddress: string;
   readonly localAddress: string;
-  readonly alpn = "";
-  readonly serverName = "";
-  readonly identity: PeerIdentity = ANONYMOUS;
-  readonly descriptor = undefined;
-  readonly turn = loopTurn;
   readonly closesInOrder = true;
-  onClosed: (() => void) | undefined;
-  readonly #notifier = new Notifier();
-  #isOpen = true;
 
   // Reading. From `#at` to `#end` the buffer holds unread bytes.
   readonly #reader = new ReadBuffer();
@@ -62,30 +47,15 @@ class PlatformStream implements Stream {
     "open";
 
   constructor(private readonly conn: Deno.Conn) {
+    super();
     this.remoteAddress = addressText(conn.remoteAddr);
     this.localAddress = addressText(conn.localAddr);
-  }
-
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
-  peerCredentials(): undefined {
-    return undefined;
-  }
-
-  notify(user: StreamUser): void {
-    this.#notifier.user = user;
-  }
-
-  goOn(): void {
-    this.#notifier.goOn();
   }
 
   // Reading ------------------------------------------------------------------
 
   read(into: Uint8Array<ArrayBuffer>): number {
-    if (!this.#isOpen) throw closedError();
+    this.mustBeOpen();
     if (this.#at < this.#end) return this.#take(into);
     const reading = this.#reading;
     if (typeof reading === "object") throw reading.error;
@@ -114,17 +84,17 @@ class PlatformStream implements Stream {
   }
 
   readonly #onRead = (count: number | null) => {
-    if (count === null || !this.#isOpen) this.#reader.release();
+    if (count === null || !this.isOpen) this.#reader.release();
     this.#reading = count === null ? "ended" : "idle";
-    if (!this.#isOpen) return;
+    if (!this.isOpen) return;
     this.#end = count ?? 0;
-    this.#notifier.notify(Ready.READ);
+    this.notifier.notify(Ready.READ);
   };
 
   readonly #onReadError = (error: unknown) => {
     this.#reader.release();
     this.#reading = { error };
-    if (this.#isOpen) this.#notifier.notify(Ready.READ);
+    if (this.isOpen) this.notifier.notify(Ready.READ);
   };
 
   // Writing ------------------------------------------------------------------
@@ -154,14 +124,14 @@ class PlatformStream implements Stream {
   }
 
   #checkWriting(): void {
-    if (!this.#isOpen) throw closedError();
+    this.mustBeOpen();
     if (typeof this.#writing === "object") throw this.#writing.error;
   }
 
   #send(own: Uint8Array<ArrayBuffer>, from: number, to: number): void {
     this.conn.write(own.subarray(from, to)).then((count) => {
       // A socket may take a part only.
-      if (from + count < to && this.#isOpen) {
+      if (from + count < to && this.isOpen) {
         return this.#send(own, from + count, to);
       }
       this.#onWritten();
@@ -174,9 +144,9 @@ class PlatformStream implements Stream {
   #onWritten(): void {
     sharedBufferPool.release(this.#inFlight!);
     this.#inFlight = undefined;
-    if (!this.#isOpen) return;
+    if (!this.isOpen) return;
     if (this.#writing === "ending") this.#endOurSide();
-    else this.#notifier.notify(Ready.WRITE);
+    else this.notifier.notify(Ready.WRITE);
   }
 
   #endOurSide(): void {
@@ -186,24 +156,22 @@ class PlatformStream implements Stream {
     }, (error) => {
       this.#writing = { error };
     }).then(() => {
-      if (this.#isOpen) this.#notifier.notify(Ready.WRITE);
+      if (this.isOpen) this.notifier.notify(Ready.WRITE);
     });
   }
 
   // The end ------------------------------------------------------------------
 
   close(): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    // The kernel may still look at a buffer that is being read into.
-    if (this.#reading !== "waiting") this.#reader.release();
-    close(this.conn);
-    this.onClosed?.();
-    this.#notifier.notifySoon(Ready.HANGUP);
+    this.end(() => {
+      // The kernel may still look at a buffer that is being read into.
+      if (this.#reading !== "waiting") this.#reader.release();
+      close(this.conn);
+    });
   }
 
   reset(): void {
-    if (!this.#isOpen) return;
+    if (!this.isOpen) return;
     sendReset(this.conn);
     this.close();
   }

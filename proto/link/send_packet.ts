@@ -4,6 +4,7 @@
  * @module
  */
 
+import { joinedBytes } from "../bytes/byte_arrays.ts";
 import type { CallBody } from "../grpc/call.ts";
 import {
   DATA_FRAME_BYTES,
@@ -202,7 +203,10 @@ export class DatagramGatherer {
     }
     this.#pieces.push(piece.slice());
     this.#bytes += piece.length;
-    return isLast ? this.#whole(this.#join()) : undefined;
+    if (!isLast) return undefined;
+    const datagram = joinedBytes(this.#pieces);
+    this.#forget();
+    return this.#whole(datagram);
   }
 
   /** Half a datagram would be taken for a whole one: none is better. */
@@ -211,17 +215,6 @@ export class DatagramGatherer {
     this.observer.datagramDropped?.();
     this.observer.datagramCut?.();
     return undefined;
-  }
-
-  #join(): Uint8Array {
-    const datagram = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const piece of this.#pieces) {
-      datagram.set(piece, at);
-      at += piece.length;
-    }
-    this.#forget();
-    return datagram;
   }
 
   #forget(): void {

@@ -10,6 +10,7 @@
  * @module
  */
 
+import { joinedBytes } from "../bytes/byte_arrays.ts";
 import type { ContinuationFrame, HeadersFrame } from "../frames/frame.ts";
 import { ErrorCode, WireError } from "../frames/wire_error.ts";
 import { ExcessError, type SharedLimits, UNSHARED } from "./abuse_limits.ts";
@@ -123,12 +124,7 @@ export class HeaderBlockGatherer {
   }
 
   #finish(): Uint8Array {
-    const block = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const part of this.#parts) {
-      block.set(part, at);
-      at += part.length;
-    }
+    const block = joinedBytes(this.#parts);
     this.drop();
     return block;
   }

@@ -6,14 +6,9 @@
  * @module
  */
 
-import { loopTurn, Notifier } from "../../../net/stream/loop_turn.ts";
+import { UnpolledStream } from "../../../net/stream/loop_turn.ts";
 import { Ready } from "../../../net/poll/poller.ts";
-import {
-  closedError,
-  type Stream,
-  type StreamUser,
-  WOULD_BLOCK,
-} from "../../../net/stream/stream.ts";
+import { WOULD_BLOCK } from "../../../net/stream/stream.ts";
 import {
   ANONYMOUS,
   type PeerIdentity,
@@ -30,51 +25,15 @@ export function certified(commonName: string): PeerIdentity {
 }
 
 /** A stream to which bytes are delivered. */
-export abstract class DeliveredStream implements Stream {
-  abstract readonly remoteAddress: string;
-  abstract readonly localAddress: string;
-  abstract readonly closesInOrder: boolean;
-  readonly serverName = "";
-  readonly descriptor = undefined;
-  readonly turn = loopTurn;
-  onClosed: (() => void) | undefined;
+export abstract class DeliveredStream extends UnpolledStream {
   /** Reads that found nothing. */
   waits = 0;
-  protected readonly notifier = new Notifier();
   readonly #arrived: (Uint8Array | Error | null)[] = [];
-  #isOpen = true;
-
-  constructor(
-    readonly alpn = "",
-    /** Who is at the other end. */
-    readonly identity: PeerIdentity = ANONYMOUS,
-  ) {}
-
-  abstract write(bytes: Uint8Array): number;
-  abstract closeWrite(): void;
-  abstract close(): void;
-  abstract reset(): void;
 
   /** Bytes arrive; `null`: the peer's end. An error is what a read throws. */
   deliver(arrived: Uint8Array | Error | null): void {
     this.#arrived.push(arrived);
     this.notifier.notify(Ready.READ);
-  }
-
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
-  peerCredentials(): undefined {
-    return undefined;
-  }
-
-  notify(user: StreamUser): void {
-    this.notifier.user = user;
-  }
-
-  goOn(): void {
-    this.notifier.goOn();
   }
 
   read(into: Uint8Array): number {
@@ -94,19 +53,6 @@ export abstract class DeliveredStream implements Stream {
   flush(): boolean {
     this.mustBeOpen();
     return true;
-  }
-
-  protected mustBeOpen(): void {
-    if (!this.#isOpen) throw closedError();
-  }
-
-  /** @param tell Once, before anybody hears of it. */
-  protected end(tell: () => void): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    tell();
-    this.onClosed?.();
-    this.notifier.notifySoon(Ready.HANGUP);
   }
 }
 
