@@ -1,5 +1,5 @@
 /**
- * Checks whether an agent may use the identifiers that it claims.
+ * What an agent claims by its identifiers, and whether it may.
  *
  * @module
  */
@@ -38,54 +38,62 @@ export interface ProvenNames {
  */
 export function unprovenClaim(
   { agentId, identifiers }: Pick<LinkPeer, "agentId" | "identifiers">,
-  { ids, names: proven, granted }: ProvenNames,
+  { ids, names, granted }: ProvenNames,
 ): string | undefined {
   if (!ids.includes(agentId)) {
     return `agent id ${JSON.stringify(agentId.slice(0, CLAIM_LENGTH_MAX))}`;
   }
-  const names = proven.map(nameKey);
-  const isAddress = (text: string) => covers(granted, addressPrefix(text));
-  const isHost = (host: string) =>
-    names.includes(host) || granted.host.includes(host) ||
-    isAddress(host);
-  const isUid = (uid: string) =>
-    names.includes(uid) || granted.uid.includes(uid);
+  const own = names.map((name) => quoted(nameKey(name)));
+  const isOwn = ({ text }: Claim) =>
+    own.some((name) => text === `host=${name}` || text === `uid=${name}`);
+  const rights = claimsOf(granted);
+  const unproven = claimsOf(identifiers).find((claim) =>
+    !isOwn(claim) && !rights.some((right) => isInside(right, claim))
+  );
+  return unproven && `identifier ${unproven.text}`;
+}
 
-  const claims = [
-    ["host", identifiers.host.find((host) => !isHost(host))],
-    ["uid", identifiers.uid.find((uid) => !isUid(uid))],
-    ["ipv4", identifiers.ipv4.find((address) => !isAddress(address))],
-    ["ipv6", identifiers.ipv6.find((address) => !isAddress(address))],
-    [
-      "cidr",
-      identifiers.cidr.find((cidr) => !covers(granted, parseIpPrefix(cidr))),
-    ],
-  ] as const;
-  for (const [key, value] of claims) {
-    if (value !== undefined) return `identifier ${key}=${quoted(value)}`;
+/** Something that connections are led by. */
+export interface Claim {
+  /** Such as `ipv4=10.0.0.7`, for a log. */
+  readonly text: string;
+  /** Absent: a name, or text that is no address and matches no grant of one. */
+  readonly prefix: IpPrefix | undefined;
+}
+
+export function claimsOf(identifiers: Identifiers): readonly Claim[] {
+  const { host, ipv4, ipv6, cidr, uid, defaultRoute } = identifiers;
+  const claims = Object.entries({ host, ipv4, ipv6, cidr, uid })
+    .flatMap(([key, values]) =>
+      values.map((value): Claim => ({
+        text: `${key}=${quoted(value)}`,
+        prefix: key === "cidr"
+          ? parseIpPrefix(value)
+          : key === "uid"
+          ? undefined
+          : addressPrefix(value),
+      }))
+    );
+  const route = { text: "default-route=true", prefix: undefined };
+  return defaultRoute ? [...claims, route] : claims;
+}
+
+/** Whether all of a claim is in what was granted. */
+export function isInside(
+  { text, prefix }: Claim,
+  claim: Claim,
+): boolean {
+  if (prefix === undefined || claim.prefix === undefined) {
+    return text === claim.text;
   }
-  return identifiers.defaultRoute && !granted.defaultRoute
-    ? "identifier default-route=true"
-    : undefined;
+  return prefix.length <= claim.prefix.length &&
+    prefixContains(prefix, claim.prefix.address);
 }
 
 /** The prefix that contains exactly one address. */
-export function addressPrefix(text: string): IpPrefix | undefined {
+function addressPrefix(text: string): IpPrefix | undefined {
   const address = parseIpAddress(text);
   return address && { address, length: address.length * 8 };
-}
-
-/** Whether an address or a prefix is inside one that was granted. */
-function covers(granted: Identifiers, claimed: IpPrefix | undefined): boolean {
-  if (claimed === undefined) return false;
-  const { ipv4, ipv6, cidr } = granted;
-  return [
-    ...[...ipv4, ...ipv6].map(addressPrefix),
-    ...cidr.map(parseIpPrefix),
-  ].some((prefix) =>
-    prefix !== undefined && prefix.length <= claimed.length &&
-    prefixContains(prefix, claimed.address)
-  );
 }
 
 /** A peer's text, made safe for a log line, and no longer than one. */

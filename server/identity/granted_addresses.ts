@@ -18,14 +18,9 @@ import {
   NO_IDENTIFIERS,
   parseIdentifiers,
 } from "../../proto/peer/identifiers.ts";
-import {
-  type IpPrefix,
-  parseIpPrefix,
-  prefixContains,
-} from "../../proto/peer/ip_address.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { type Authorizer, isAnonymous, refuse } from "../links/authorizer.ts";
-import { addressPrefix } from "./claims.ts";
+import { type Claim, claimsOf, isInside } from "./claims.ts";
 import type { Grants } from "./node_authorizer.ts";
 import type { NodeStore } from "./node_store.ts";
 import { logState, StoreError } from "../../neighbours/store/store_error.ts";
@@ -134,35 +129,7 @@ export class GrantedAddresses {
       : undefined;
 }
 
-/** Something that connections are led by. */
-type Claim =
-  | { readonly kind: "prefix"; readonly text: string; readonly of: IpPrefix }
-  | { readonly kind: "host" | "uid" | "default-route"; readonly text: string };
-
-function claimsOf(identifiers: Identifiers): readonly Claim[] {
-  const { host, ipv4, ipv6, cidr, uid, defaultRoute } = identifiers;
-  const claims: Claim[] = [];
-  for (const [key, values] of Object.entries({ host, ipv4, ipv6, cidr })) {
-    for (const value of values) {
-      const text = `${key}=${value}`;
-      const of = key === "cidr" ? parseIpPrefix(value) : addressPrefix(value);
-      // A name, or text that is no address and therefore matches no grant.
-      if (of !== undefined) claims.push({ kind: "prefix", text, of });
-      else if (key === "host") claims.push({ kind: "host", text });
-    }
-  }
-  for (const value of uid) claims.push({ kind: "uid", text: `uid=${value}` });
-  if (defaultRoute) {
-    claims.push({ kind: "default-route", text: "default-route=true" });
-  }
-  return claims;
-}
-
 /** A larger prefix takes as well as a smaller one: the longest match gets it. */
 function overlap(one: Claim, other: Claim): boolean {
-  if (one.kind !== "prefix" || other.kind !== "prefix") {
-    return one.text === other.text;
-  }
-  return prefixContains(one.of, other.of.address) ||
-    prefixContains(other.of, one.of.address);
+  return isInside(one, other) || isInside(other, one);
 }
