@@ -9,83 +9,20 @@
  */
 
 import { clipped } from "../../proto/peer/quoted.ts";
-import type { Timer, Timers } from "../../proto/sync/clock.ts";
-import { setNewest } from "../../proto/sync/newest.ts";
+import type { Timers } from "../../proto/sync/clock.ts";
 import {
   internalErrorCounts,
   onInternalErrors,
   reportInternalError,
-  type Where,
 } from "../errors/internal_errors.ts";
 import type { Log } from "./log.ts";
+import { RepeatedLines } from "./repeated_lines.ts";
 import type { MetricRegistry } from "../metrics/metrics.ts";
 import { systemTimers } from "../time/system_timers.ts";
-
-/** Limit on distinct stacks; others are only logged as such. */
-export const STACKS_MAX = 100;
-
-/** How long the same error is only counted, then logged as a number. */
-export const REPEATS_MS = 60_000;
 
 /** An error's own words may be a peer's. */
 const MESSAGE_LENGTH_MAX = 300;
 const STACK_LENGTH_MAX = 4_000;
-
-/** Logs each error once, and how often it came again. */
-export class InternalErrorLog implements Disposable {
-  /** By {@linkcode stackOf}; how often it came since its last line. */
-  readonly #repeats = new Map<string, Repeats>();
-  #timer: Timer | undefined;
-
-  constructor(
-    private readonly log: Pick<Log, "error">,
-    private readonly timers: Timers,
-  ) {}
-
-  add(where: Where, error: unknown): void {
-    const stack = stackOf(error);
-    const key = `${where} ${stack}`;
-    const known = this.#repeats.get(key);
-    if (known !== undefined) {
-      known.count++;
-      return this.#tellLater();
-    }
-    const message = `internal error, please report it: ${messageOf(error)}`;
-    this.log.error(message, { code: "TUN907", where, stack });
-    setNewest(this.#repeats, key, { message, where, count: 0 }, STACKS_MAX);
-  }
-
-  [Symbol.dispose](): void {
-    this.#timer?.cancel();
-    this.#report();
-  }
-
-  #tellLater(): void {
-    this.#timer ??= this.timers.after(REPEATS_MS, () => {
-      this.#timer = undefined;
-      this.#report();
-    });
-  }
-
-  #report(): void {
-    for (const repeats of this.#repeats.values()) {
-      const { message, where, count } = repeats;
-      if (count === 0) continue;
-      repeats.count = 0;
-      this.log.error(`${message} (the same, ${count} more)`, {
-        code: "TUN907",
-        where,
-      });
-    }
-  }
-}
-
-/** The same error, come again. */
-interface Repeats {
-  readonly message: string;
-  readonly where: Where;
-  count: number;
-}
 
 /** The source of uncaught errors: the global object. */
 export type ErrorSource = Pick<
@@ -103,8 +40,19 @@ export function surviveInternalErrors(
   timers: Timers = systemTimers,
   source: ErrorSource = globalThis,
 ): Disposable {
-  const errors = new InternalErrorLog(log, timers);
-  const stop = onInternalErrors((where, error) => errors.add(where, error));
+  const repeated = new RepeatedLines(timers);
+  const stop = onInternalErrors((where, error) => {
+    const stack = stackOf(error);
+    const key = `${where} ${stack}`;
+    const message = `internal error, please report it: ${messageOf(error)}`;
+    const fields = { code: "TUN907", where } as const;
+    repeated.add(
+      key,
+      key,
+      (note) =>
+        log.error(message + note, note === "" ? { ...fields, stack } : fields),
+    );
+  });
   const onError = (event: ErrorEvent) => {
     event.preventDefault();
     reportInternalError("unguarded", event.error);
@@ -120,7 +68,7 @@ export function surviveInternalErrors(
       source.removeEventListener("error", onError);
       source.removeEventListener("unhandledrejection", onRejection);
       stop();
-      errors[Symbol.dispose]();
+      repeated.flush();
     },
   };
 }

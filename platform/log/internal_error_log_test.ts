@@ -2,72 +2,53 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import {
-  InternalErrorLog,
   registerInternalErrors,
-  REPEATS_MS,
-  STACKS_MAX,
   surviveInternalErrors,
 } from "./internal_error_log.ts";
+import { REPEATS_GATHER_MS } from "./repeated_lines.ts";
 import { reportInternalError } from "../errors/internal_errors.ts";
 import { MetricRegistry } from "../metrics/metrics.ts";
 
 /** From one place, so with one stack. */
 const slip = (message: string) => new TypeError(message);
 
-Deno.test("an error is logged once with its stack, then counted", () => {
+Deno.test("an error is logged once with its stack and where it was caught, then counted", () => {
   const [log, timers] = [new RecordedLog(), new FakeTimers()];
-  using errors = new InternalErrorLog(log, timers);
+  using _net = surviveInternalErrors(log, timers);
   // What stands in the message may differ from peer to peer.
   for (let peer = 0; peer < 38; peer++) {
-    errors.add("stream", slip(`no ${peer}`));
+    reportInternalError("stream", slip(`no ${peer}`));
   }
-  errors.add("timer", slip("no 0"));
-  assertEquals(log.take(), [
-    "error: internal error, please report it: TypeError: no 0",
-    "error: internal error, please report it: TypeError: no 0",
+  reportInternalError("timer", slip("no 0"));
+  assertEquals(log.lines.map(({ fields }) => fields["where"]), [
+    "stream",
+    "timer",
   ]);
-  timers.advance(REPEATS_MS);
-  assertEquals(log.take(), [
-    "error: internal error, please report it: TypeError: no 0 " +
-    "(the same, 37 more)",
-  ]);
-  timers.advance(10 * REPEATS_MS);
-  assertEquals(log.take(), []);
-});
-
-Deno.test("its line says where it was caught, and has the stack", () => {
-  const [log, timers] = [new RecordedLog(), new FakeTimers()];
-  using errors = new InternalErrorLog(log, timers);
-  errors.add("stream", slip("no"));
-  const [line] = log.lines;
-  assertEquals(line?.fields["where"], "stream");
   assertMatch(
-    String(line?.fields["stack"]),
+    String(log.lines[0]?.fields["stack"]),
     /^at slip \(.*internal_error_log_test\.ts:[^\n]*\) at /,
   );
+  assertEquals(log.take(), [
+    "error: internal error, please report it: TypeError: no 0",
+    "error: internal error, please report it: TypeError: no 0",
+  ]);
+  timers.advance(REPEATS_GATHER_MS[0]!);
+  const [line, ...others] = log.take();
+  assertMatch(line!, /report it: TypeError: no 37 \(same, 37 more until /);
+  assertEquals(others, []);
 });
 
 Deno.test("what is no error, or a long one, is one line all the same", () => {
-  const [log, timers] = [new RecordedLog(), new FakeTimers()];
-  using errors = new InternalErrorLog(log, timers);
+  const log = new RecordedLog();
+  using _net = surviveInternalErrors(log, new FakeTimers());
   const unprintable = Object.create(null);
   for (const thrown of [null, undefined, "a text", unprintable]) {
-    errors.add("task", thrown);
+    reportInternalError("task", thrown);
   }
-  errors.add("task", slip("x".repeat(100_000)));
+  reportInternalError("task", slip("x".repeat(100_000)));
   assertEquals(log.lines.length, 5);
   assert(log.lines.every(({ message }) => message.length < 400));
   assert(log.lines.every(({ fields }) => String(fields["stack"]).length < 5e3));
-});
-
-Deno.test("stacks beyond the limit are forgotten, oldest first", () => {
-  const [log, timers] = [new RecordedLog(), new FakeTimers()];
-  using errors = new InternalErrorLog(log, timers);
-  for (let count = 0; count <= STACKS_MAX; count++) errors.add("task", count);
-  errors.add("task", 1);
-  assertEquals(log.lines.length, STACKS_MAX + 1);
-  errors.add("task", 0);
-  assertEquals(log.lines.length, STACKS_MAX + 2);
 });
 
 Deno.test("a program that survives goes on after what nobody caught", async () => {
