@@ -20,6 +20,7 @@
 
 import type { DocumentPath } from "../platform/documents/document_map.ts";
 import { type IpAddress, prefixContains } from "../proto/peer/ip_address.ts";
+import { clipped } from "../proto/peer/quoted.ts";
 import { ROUNDABOUT, type Rule } from "./rule.ts";
 import type { Subject } from "./subject.ts";
 import type { Wildcard } from "./wildcard.ts";
@@ -46,10 +47,10 @@ export interface RuleDecision {
 export const NOT_ALLOWED: RuleDecision = { isAllowed: false, rule: "" };
 
 /** A rule about tcp or udp. */
-export type EndpointRule = Extract<Rule, { readonly kind: "endpoint" }>;
+type EndpointRule = Extract<Rule, { readonly kind: "endpoint" }>;
 
 /** A target of tcp or udp. */
-export type EndpointSubject = Extract<Subject, { readonly kind: "endpoint" }>;
+type EndpointSubject = Extract<Subject, { readonly kind: "endpoint" }>;
 
 /** Rules that allow and rules that deny, evaluated together. */
 export class RuleSet {
@@ -206,7 +207,7 @@ function fitsName(rule: Rule, endpoint: EndpointSubject): boolean {
 }
 
 /** Whether the host of `rule` matches the target's requested host. */
-export function fitsHostName(
+function fitsHostName(
   rule: EndpointRule,
   endpoint: EndpointSubject,
 ): boolean {
@@ -231,7 +232,7 @@ function fitsAddress(
 }
 
 /** Whether the host of `rule` is one of a target's addresses. */
-export function fitsHostAddress(
+function fitsHostAddress(
   rule: EndpointRule,
   address: IpAddress,
 ): boolean {
@@ -256,7 +257,7 @@ function fitsRest(rule: EndpointRule, endpoint: EndpointSubject): boolean {
 }
 
 /** Whether `rule` is about the target's protocol. */
-export function fitsProtocol(
+function fitsProtocol(
   rule: EndpointRule,
   { protocol }: EndpointSubject,
 ): boolean {
@@ -264,9 +265,54 @@ export function fitsProtocol(
 }
 
 /** Whether `rule` is about the target's port. */
-export function fitsPort(
+function fitsPort(
   rule: EndpointRule,
   { port }: EndpointSubject,
 ): boolean {
   return rule.ports.some(({ first, last }) => first <= port && port <= last);
+}
+
+// The rule that nearly allows a target, for people who wonder why none does.
+
+/** A rule, and what of it does not fit: at least one thing. */
+export interface NearMiss {
+  readonly labelled: LabelledRule;
+  /** Clauses such as `it is about udp`. */
+  readonly misses: readonly string[];
+}
+
+/** What of a rule does not fit a target; nothing, if all does. */
+export function missesOf(rule: Rule, subject: Subject): string[] {
+  if (subject.kind === "unreadable") return [subject.problem];
+  if (rule.kind === "path") {
+    if (subject.kind !== "path") return ["it is about unix sockets"];
+    return rule.pattern.matches(subject.path)
+      ? []
+      : [`${clipped(subject.path)} is another path`];
+  }
+  if (subject.kind === "path") return ["it is about ports, not unix sockets"];
+  return [
+    fitsProtocol(rule, subject) ? [] : [`it is about ${rule.protocol}`],
+    hostMisses(rule, subject),
+    fitsPort(rule, subject) ? [] : [`port ${subject.port} is not in it`],
+  ].flat();
+}
+
+function hostMisses(rule: EndpointRule, subject: EndpointSubject): string[] {
+  const { host } = subject;
+  if (host.kind === "addresses") {
+    const isFitting = host.addresses.every((one) => fitsHostAddress(rule, one));
+    if (isFitting) return [];
+    return [
+      rule.host.kind === "name"
+        ? "it is about a name, and an address was asked for"
+        : "the address is not in it",
+    ];
+  }
+  if (fitsHostName(rule, subject)) return [];
+  return [
+    rule.host.kind === "prefix"
+      ? "it is about addresses, and a name was asked for"
+      : "the name does not match it",
+  ];
 }

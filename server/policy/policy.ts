@@ -6,9 +6,10 @@
  * @module
  */
 
-import { missesOf, type NearMiss } from "../../policy/near_miss.ts";
 import {
   type LabelledRule,
+  missesOf,
+  type NearMiss,
   NOT_ALLOWED,
   type RuleDecision,
   RuleSet,
