@@ -125,13 +125,17 @@ export async function loadAuthorities(
   if (roles.previous !== undefined) {
     const key = authorityKey(roles.previous);
     const pem = await needRecord(state, key);
-    previous = readAuthority(state, key, pem, roles.previous);
+    previous = await readAuthority(state, key, pem, roles.previous);
     const bridgeAt = bridgeKey(roles.current);
     const bridge = await needRecord(state, bridgeAt);
     // The bridge first: OpenSSL takes the first issuer that fits, and from the
     // authority itself no way leads to the one before.
-    chain = readOrRefuse(state, bridgeAt, bridge)[0]!.pem +
-      current.certificate + previous.pem;
+    const [vouched] = await readOrRefuse(
+      state,
+      bridgeAt,
+      () => readCertificates(bridge),
+    );
+    chain = vouched!.pem + current.certificate + previous.pem;
   }
   const bundle = [current.certificate, next?.certificate, previous?.pem]
     .filter((pem) => pem !== undefined).join("");
@@ -252,33 +256,28 @@ async function loadAuthority(
 ): Promise<CertificateAuthority> {
   const key = authorityKey(id);
   const pem = await needRecord(state, key, "secret");
-  readAuthority(state, key, pem, id);
-  try {
-    return await CertificateAuthority.load(pem);
-  } catch (error) {
-    if (!(error instanceof PkiError)) throw error;
-    throw damaged(state, key, error.message);
-  }
+  await readAuthority(state, key, pem, id);
+  return await readOrRefuse(state, key, () => CertificateAuthority.load(pem));
 }
 
-function readAuthority(
+async function readAuthority(
   state: Records,
   key: string,
   pem: string,
   id: string,
-): CertificateFacts {
-  const [facts] = readOrRefuse(state, key, pem);
+): Promise<CertificateFacts> {
+  const [facts] = await readOrRefuse(state, key, () => readCertificates(pem));
   if (authorityIdOf(facts!) === id) return facts!;
   throw damaged(state, key, "it holds another authority than its name says");
 }
 
-function readOrRefuse(
+async function readOrRefuse<Content>(
   state: Records,
   key: string,
-  pem: string,
-): CertificateFacts[] {
+  read: () => Content | Promise<Content>,
+): Promise<Content> {
   try {
-    return readCertificates(pem);
+    return await read();
   } catch (error) {
     if (!(error instanceof PkiError)) throw error;
     throw damaged(state, key, error.message);

@@ -11,7 +11,7 @@ import { ConnectError } from "../../../net/dial/server_connect.ts";
 import type { RequestOptions } from "../../../neighbours/kubernetes/client.ts";
 import {
   isKubernetesTrouble,
-  KubernetesError,
+  unlessMissing,
 } from "../../../neighbours/kubernetes/errors.ts";
 import {
   ListWatch,
@@ -157,14 +157,8 @@ export class ServiceDiscovery {
     if (!this.#services.isStale) {
       return this.#services.objects.get(`${namespace}/${name}`);
     }
-    try {
-      const path = objectPathOf(SERVICES, { namespace, name });
-      return await client.get<KubernetesService>(path, request());
-    } catch (error) {
-      const isMissing = error instanceof KubernetesError && error.code === 404;
-      if (isMissing) return undefined;
-      throw error;
-    }
+    const path = objectPathOf(SERVICES, { namespace, name });
+    return await unlessMissing(client.get<KubernetesService>(path, request()));
   }
 
   async #nodes(): Promise<readonly KubernetesNode[] | string> {
