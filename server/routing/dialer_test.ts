@@ -161,14 +161,6 @@ Deno.test("a link that fails a dial before it returns is reported once", () => {
   ]);
 });
 
-Deno.test("no agent is an answer at once, counted as no dial", () => {
-  const scene = new Scene();
-  const pending = scene.dial();
-  assertEquals(scene.events, ["counted no-agent", "failed no-agent"]);
-  pending.cancel();
-  assertEquals(scene.events.length, 2);
-});
-
 Deno.test("after a cancel the caller receives nothing more, and the agent receives it", () => {
   const scene = new Scene();
   const link = scene.link();
@@ -192,16 +184,6 @@ Deno.test("a success that comes too late is reset", async () => {
   assertEquals(scene.conduit, undefined);
   link.dials[0]!.events.onFailed(new DialError("endpoint", "late, too"));
   assertEquals(scene.error, undefined);
-});
-
-Deno.test("early data leaves with the question, if there is any", () => {
-  const scene = new Scene();
-  const link = scene.link();
-  scene.dial("hello");
-  scene.dial();
-  const [first, second] = link.dials;
-  assertEquals(new TextDecoder().decode(first!.earlyData), "hello");
-  assertEquals(second!.earlyData, undefined);
 });
 
 Deno.test("what is sent before the answer goes to a link that takes it", () => {

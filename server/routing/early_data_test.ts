@@ -60,14 +60,6 @@ Deno.test("an agent that stands still, or is cut off, has heard nothing: another
   assertEquals(scene.taken, "", "it comes through the conduit");
 });
 
-Deno.test("where nobody else could be asked, what a caller says first goes with the dial", () => {
-  const scene = new Scene();
-  const link = scene.link();
-  link.isProven = false;
-  scene.dial("pay");
-  assertEquals(said(link), ["pay"]);
-});
-
 Deno.test("an agent that stands still with what it was sent costs the dial seconds, unless it is the only one", () => {
   for (const agents of [["agent-a", "agent-b"], ["agent-a"]]) {
     const scene = new Scene();

@@ -113,12 +113,6 @@ Deno.test("cidr picks the longest prefix around the address", () => {
   assertEquals(served("10.1.2.3:80"), ["wide"]);
 });
 
-Deno.test("uid finds the agent that announced it", () => {
-  const { add, served } = setUp("uid");
-  add("a", { uid: ["machine-1"] });
-  assertEquals(served("machine-1:80"), ["a"]);
-});
-
 Deno.test("a draining agent serves only when nobody else does (DrainingFallback)", () => {
   for (const strategy of ["default", "destHost"] as const) {
     const { add, served } = setUp(strategy);
@@ -172,15 +166,6 @@ Deno.test("two links of an agent are one agent: what loads one loads both", () =
   assertEquals(served("x:1"), ["a"]);
 });
 
-Deno.test("links that say the same id and serve other targets are not mixed up", () => {
-  const { add, served } = setUp("destHost");
-  add("a", { host: ["one"] });
-  const two = add("a", { host: ["two"] });
-  two.load = 10;
-  assertEquals(served("one:1"), ["a"]);
-  assertEquals(served("two:1"), ["a"]);
-});
-
 Deno.test("agents are drawn alike, however many links they have", () => {
   for (const strategy of ["default", "destHost", "cidr"] as const) {
     const { registry, add } = setUp(strategy);
@@ -215,21 +200,6 @@ Deno.test("an agent whose first link goes is drawn by the others", () => {
   }
   assertEquals(served("x:1"), ["b"]);
   assertEquals(served("x:1", "one"), []);
-});
-
-Deno.test("the less loaded of two agents is chosen", () => {
-  const { add, served } = setUp("default");
-  add("idle");
-  add("busy").load = 10;
-  assertEquals(served("x:1"), ["idle"]);
-});
-
-Deno.test("a dial that names its node goes there or nowhere", () => {
-  const { add, served } = setUp("default");
-  add("a", { host: ["alpha"] });
-  add("b", { host: ["beta"] });
-  assertEquals(served("127.0.0.1:80", "alpha"), ["a"]);
-  assertEquals(served("127.0.0.1:80", "gamma"), []);
 });
 
 Deno.test("a dial may name its agent by uid or by prefix, and means that one only", () => {
