@@ -19,23 +19,10 @@ export function askingMistakes(stage: MistakeStage): readonly Mistake[] {
 // deno-fmt-ignore: the columns are the point.
 function usages(): readonly Mistake[] {
   return [
-    usage("status of a word",               "status please",             /please/, /flags begin with --/),
     usage("status in a form that is none",  "status -o xml",             /xml/, /table, wide, json, yaml/),
-    usage("status of two programs",         "status --server=a:1 --agent=local", /--server and --agent/, /keep one/),
     usage("status of a port that is none",  "status --server=a:http",    /a:http/, /HOST:PORT/),
     usage("an interval without a unit",     "status --watch --interval=1", /"1"/, /1\.5s|100ms/),
-    usage("describe without a name",        "node describe",             /describe/, /NAME/),
-    usage("nodes in a state that is none",  "node list --only=sleepy",   /sleepy/, /online, offline/),
     usage("a verb of conn with a slip",     "conn lst",                  /lst/, /list, kill/),
-    usage("a revocation asked of an agent", "node revoke a --agent=local", /--agent/, /help/),
-    usage("a revocation asked of a server", "node revoke a --server=b:1", /--server/, /belongs to list/),
-    usage("a description out of a state",   "node describe a --state=/s", /--state/, /belongs to list/),
-    usage("discovery asked of an agent",    "xds status --agent=local",  /--agent/, /help/),
-    usage("doctor of here, asked elsewhere", "doctor --server=b:1",      /--server/, /with a subject/),
-    usage("a policy file of a server",      "policy test a:1 --as=x --file=p --server=b", /--server with --f/, /keep/),
-    usage("kill without an id",             "conn kill",                 /kill/, /ID/),
-    usage("connections in an order that is none", "conn list --sort=colour", /colour/, /rate, bytes, age/),
-    usage("top in an order that is none",   "top --count=1 --sort=colour", /colour/, /rate, bytes, age/),
     usage("doctor of what is none",         "doctor planet",             /planet/, /node NAME or target HOST:PORT/),
     usage("doctor of a node without a name", "doctor node",              /node/, /tunnel doctor node NAME/),
     usage("doctor of no target",            "doctor target",             /target/, /HOST:PORT/),

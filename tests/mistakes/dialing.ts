@@ -49,10 +49,6 @@ function routes(stage: MistakeStage): readonly Mistake[] {
     misused("no tunnel to be found", [`--state-dir=${stage.path("none")}`], /no identity/, /tunnel join|--state-dir/),
     fails("a socket that is not there",
       ["--server=unix:/nowhere.sock"], /\/nowhere\.sock/, /no such|is the server running/i),
-    misused("a socket's path that is empty", ["--server=unix:"], /"unix:"/, /unix:\/path/),
-    misused("certificates for a socket", [`--server=${stage.frontend}`, ...tls], /unix socket/, /remove/),
-    misused("a frontend on a port without certificates",
-      ["--server=127.0.0.1:8090"], /without --ca-cert/, /give all three/),
     fails("a frontend where nobody listens",
       [`--server=127.0.0.1:${stage.closedPort}`, ...tls], /connection refused/, /is the server running there/),
     fails("a frontend's CA that is missing",
@@ -64,10 +60,6 @@ function routes(stage: MistakeStage): readonly Mistake[] {
       [`--server=${stage.server}`, ...tls], /certificate|CA/, /CA|--ca-cert|agents/),
     misused("an egress file that is missing", ["--egress-config=/nowhere.yaml"], /\/nowhere\.yaml/, /no such file/i),
     fails("an egress file that is none", [`--egress-config=${text}`], /egress\.yaml/, /wanted|EgressSelector/),
-    misused("an egress file and a server",
-      [`--egress-config=${text}`, "--server=unix:/x"], /--server together/, /remove one/),
-    misused("a network without a file", ["--network=etcd"], /--network alone/, /--egress-config/),
-    misused("a network that is none", ["--network=edge"], /edge/, /cluster/),
   ];
 }
 

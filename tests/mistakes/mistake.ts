@@ -17,7 +17,6 @@ export interface Mistake extends Surroundings {
   /** The words behind `tunnel`. */
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  readonly stdin?: string;
   /** 2: how it was called. 1: the world. 3: somebody refused. */
   readonly exit: number | "runs on";
   /** What is wrong, in the answer. */

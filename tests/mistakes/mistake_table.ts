@@ -26,60 +26,33 @@ const ENDS_MS = 60_000;
 const SAYS_MS = 30_000;
 
 /** Makes one, and waits for its end, or for what it says. */
-async function answerTo(
-  mistake: Mistake,
-  home: string,
-): Promise<Answer> {
+async function answerTo(mistake: Mistake, home: string): Promise<Answer> {
+  const { prefix = [], args, env, exit, says } = mistake;
   const beganMs = performance.now();
-  const words = [...mistake.prefix ?? [], ...ourCommand(...mistake.args)];
-  const [program, ...args] = words;
+  const [program, ...words] = [...prefix, ...ourCommand(...args)];
   const child = new Deno.Command(program!, {
-    args,
+    args: words,
     clearEnv: true,
-    env: { ...plainEnvironment(home), ...mistake.env },
-    stdin: mistake.stdin === undefined ? "null" : "piped",
-    stdout: "null",
-    stderr: "piped",
+    env: { ...plainEnvironment(home), ...env },
+    ...{ stdin: "null", stdout: "null", stderr: "piped" },
   }).spawn();
-  if (mistake.stdin !== undefined) {
-    const writer = child.stdin.getWriter();
-    await writer.write(new TextEncoder().encode(mistake.stdin));
-    await writer.close();
-  }
-  const runsOn = mistake.exit === "runs on";
-  let hasEnded = false;
   let wasEnded = false;
   const end = () => {
-    if (hasEnded) return;
     wasEnded = true;
     child.kill("SIGKILL");
   };
+  const runsOn = exit === "runs on";
   const limit = setTimeout(end, patience(runsOn ? SAYS_MS : ENDS_MS));
-  const ended = child.status.then((status) => {
-    hasEnded = true;
-    return status;
-  });
-  const stderr = await read(child.stderr, (text) => {
-    if (runsOn && text.split("\n").some((line) => mistake.says.test(line))) {
-      end();
-    }
-  });
-  const { code } = await ended;
+  let stderr = "";
+  for await (const part of child.stderr.pipeThrough(new TextDecoderStream())) {
+    stderr += part;
+    const isTold = stderr.split("\n").some((line) => says.test(line));
+    if (runsOn && isTold && !wasEnded) end();
+  }
+  const { code } = await child.status;
   clearTimeout(limit);
   const tookMs = performance.now() - beganMs;
   return { code: wasEnded ? undefined : code, stderr, tookMs };
-}
-
-async function read(
-  stream: ReadableStream<Uint8Array>,
-  onText: (text: string) => void,
-): Promise<string> {
-  let text = "";
-  for await (const part of stream.pipeThrough(new TextDecoderStream())) {
-    text += part;
-    onText(text);
-  }
-  return text;
 }
 
 /** Programs that run at once. */
