@@ -51,7 +51,8 @@ async function addNode(state: DirectoryStore, name: string) {
   const { current } = await loadAuthorities(state);
   const joinedAt = "2030-01-01T00:00:00.000Z";
   const record = {
-    ...{ name, state: "approved", publicKeySha256: KEY, identifiers: "" },
+    state: "approved",
+    ...{ name, publicKeySha256: KEY, identifiers: "" },
     ...{ joinedAt, tokenId: "aaaaaaaaaa", joinedFrom: "10.0.0.1:1" },
     certificate: {
       ...{ serialNumber: "01", authority: authorityIdOf(current.facts) },

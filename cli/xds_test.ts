@@ -34,14 +34,28 @@ const CLIENT: ClientSummary = {
 };
 
 const response = (version: string) => ({ version, nonce: "n1", agoMs: 5 });
+const refusal = (message: string) => ({
+  ...response("x"),
+  ...{ code: 3, message, names: [] },
+});
+
+/** The lines below the heads of the columns. */
+function statusLines(
+  clients: readonly Partial<ClientSummary>[],
+  sources: Parameters<typeof statusText>[0]["sources"] = [],
+): readonly string[] {
+  const all = clients.map((client) => ({ ...CLIENT, ...client }));
+  const ready = sources.every(({ synced }) => synced);
+  return statusText({ ready, sources, clients: all }).trimEnd().split("\n")
+    .slice(1);
+}
 
 Deno.test("what clients call themselves says nothing to the terminal", () => {
   const client = "evil\u001b]0;owned\u0007\u202e";
+  const kinds = [{ ...KIND, nacked: refusal("\u001b[2J") }];
   const summary = { ...CLIENT, client };
-  const nacked = { ...response("x"), code: 3, message: "\u001b[2J", names: [] };
-  const kinds = [{ ...KIND, nacked }];
   const texts = [
-    statusText({ ready: true, sources: [], clients: [{ ...summary, kinds }] }),
+    statusLines([{ client, kinds }]).join("\n"),
     diffText([{ summary, kinds: [], unserved: [] }], false),
   ];
   for (const text of texts) {
@@ -50,54 +64,26 @@ Deno.test("what clients call themselves says nothing to the terminal", () => {
 });
 
 Deno.test("statusText() says what routes wait for, and what they did not", () => {
-  const waiting = { ...CLIENT, waitsFor: ["default/b:80"] };
   const early = { agoMs: 1_230, clusters: ["a/b:1", "a/c:1"] };
-  const text = statusText({
-    ready: true,
-    sources: [],
-    clients: [waiting, { ...CLIENT, early }],
-  });
-  assertEquals(text.split("\n").slice(1), [
+  assertEquals(statusLines([{ waitsFor: ["default/b:80"] }, { early }]), [
     "edge-7/envoy: its listeners and routes wait until it has acknowledged " +
     "default/b:80",
     "edge-7/envoy: was sent listeners and routes 1.2 s ago before it had " +
     "acknowledged a/b:1, a/c:1",
-    "",
   ]);
 });
 
 Deno.test("statusText() has a line for each client and kind", () => {
-  const text = statusText({
-    ready: true,
-    sources: [{ name: "file", synced: true }],
-    clients: [{
-      ...CLIENT,
-      kinds: [
-        {
-          ...KIND,
-          sent: response("0123456789ab"),
-          acked: response("0123456789ab"),
-        },
-        {
-          ...KIND,
-          kind: "endpoints",
-          wildcard: false,
-          names: 3,
-          state: "waiting",
-          lagMs: 2_340,
-          sent: response("aaaaaaaabb"),
-          nacked: {
-            ...response("x"),
-            code: 3,
-            message: "bad\n  port",
-            names: [],
-          },
-        },
-      ],
-    }],
-  });
-  const rows = text.trimEnd().split("\n").map((line) => line.split(/ {2,}/));
-  assertEquals(rows.slice(1), [
+  const known = response("0123456789ab");
+  const kinds = [{ ...KIND, sent: known, acked: known }, {
+    ...KIND,
+    ...{ kind: "endpoints", wildcard: false, names: 3 } as const,
+    ...{ state: "waiting", lagMs: 2_340 } as const,
+    sent: response("aaaaaaaabb"),
+    nacked: refusal("bad\n  port"),
+  }];
+  const lines = statusLines([{ kinds }], [{ name: "file", synced: true }]);
+  assertEquals(lines.map((line) => line.split(/ {2,}/)), [
     // deno-fmt-ignore: one row.
     ["edge-7/envoy", "envoy/sotw", "cluster", "*", "synced", "01234567", "01234567", "-", "2/1/1"],
     // deno-fmt-ignore: one row.
@@ -106,15 +92,11 @@ Deno.test("statusText() has a line for each client and kind", () => {
 });
 
 Deno.test("statusText() says why nobody is answered, and what is away", () => {
-  const text = statusText({
-    ready: false,
-    sources: [
-      { name: "etcd", synced: false, problem: "nobody answers" },
-      { name: "file", synced: true },
-    ],
-    clients: [],
-  });
-  assertEquals(text.split("\n").slice(1, 3), [
+  const sources = [
+    { name: "etcd", synced: false, problem: "nobody answers" },
+    { name: "file", synced: true },
+  ];
+  assertEquals(statusLines([], sources).slice(0, 2), [
     "source etcd: nobody answers",
     "no client is answered yet: etcd has not said all it has",
   ]);
@@ -150,12 +132,7 @@ Deno.test("diffText() shows what differs, and what cannot be served", () => {
 });
 
 Deno.test("diffText() says what was refused and why, and what is not served", () => {
-  const nacked = {
-    ...response("x"),
-    code: 3,
-    message: "bad\n  at 0",
-    names: [],
-  };
+  const nacked = refusal("bad\n  at 0");
   const kinds = [{ ...KIND, state: "refused", nacked }] as const;
   const foreignTypes = ["type.googleapis.com/a.Secret"];
   const summary = { ...CLIENT, kinds, foreignTypes };
@@ -183,22 +160,17 @@ Deno.test("diffText() says what was refused and why, and what is not served", ()
 });
 
 Deno.test("statusText() says of which types a client asks in vain", () => {
-  const client = { ...CLIENT, foreignTypes: ["type.googleapis.com/a.Secret"] };
-  const text = statusText({ ready: true, sources: [], clients: [client] });
-  assertEquals(
-    text.split("\n")[1],
+  const foreignTypes = ["type.googleapis.com/a.Secret"];
+  assertEquals(statusLines([{ foreignTypes }]), [
     "edge-7/envoy: asks for types that are not served: " +
-      "type.googleapis.com/a.Secret",
-  );
+    "type.googleapis.com/a.Secret",
+  ]);
 });
 
 Deno.test("the token of this machine's server is shown to no other unless it is named", async () => {
   const shown: (string | null)[] = [];
-  const server = Deno.serve({
-    hostname: "0.0.0.0",
-    port: 0,
-    onListen: () => {},
-  }, (request) => {
+  const everywhere = { hostname: "0.0.0.0", port: 0, onListen: () => {} };
+  await using server = Deno.serve(everywhere, (request) => {
     shown.push(request.headers.get("authorization"));
     return new Response("no", { status: 403 });
   });
@@ -210,13 +182,9 @@ Deno.test("the token of this machine's server is shown to no other unless it is 
   };
   // As good as another machine's: no address of loopback.
   const away = ["--server", `0.0.0.0:${port}`];
-  assertMatch(
-    await ask(...away),
-    /is shown to loopback alone/,
-  );
+  assertMatch(await ask(...away), /is shown to loopback alone/);
   await ask("--server", `127.0.0.1:${port}`);
   await ask(...away, "--state-dir", "/srv/tunnel");
   const token = `Bearer ${"ab".repeat(32)}`;
   assertEquals(shown, [null, token, null]);
-  await server.shutdown();
 });
