@@ -3,7 +3,7 @@ import { ADMIN_ACTIONS, ADMIN_PATHS } from "../../proto/admin/api.ts";
 import type { NodeDetail } from "../../proto/admin/node_answer.ts";
 import type { PathStep } from "../../proto/admin/path_check.ts";
 import { NODE, SERVER_STATUS } from "../../tests/support/rigs/ask_answers.ts";
-import { FakeAdmin, runCommand } from "../../tests/support/rigs/fake_admin.ts";
+import { FakeAdmin } from "../../tests/support/rigs/fake_admin.ts";
 
 /** What doctor says of a node of which a server says this. */
 async function stepsOf(
@@ -18,11 +18,8 @@ async function stepsOf(
       links: [{ address: "a:1", carrier: "streams", roundTripMs: 1 }],
     },
   });
-  const { stdout } = await runCommand([
-    ...["doctor", "node", NODE.name, "-o", "json"],
-    `--state-dir=${admin.directory}`,
-  ]);
-  const { steps } = JSON.parse(stdout);
+  const words = ["doctor", "node", NODE.name, "-o", "json"];
+  const { steps } = JSON.parse((await admin.tunnel(...words)).output);
   return new Map(steps.map((step: PathStep) => [step.hop, step]));
 }
 

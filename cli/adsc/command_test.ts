@@ -7,6 +7,7 @@ import {
   endpointsOf,
   serviceOf,
 } from "../../tests/support/watch/scripted_source.ts";
+import { ran } from "../../tests/support/program/command_line.ts";
 import { adscCommand } from "./command.ts";
 
 const PART = {
@@ -16,16 +17,12 @@ const PART = {
 
 /** Runs the command. @returns What it printed, and its exit code. */
 async function adsc(...argv: readonly string[]) {
-  let [out, err] = ["", ""];
   const signals = { addSignalListener() {}, removeSignalListener() {} };
-  const code = await adscCommand(signals).run({
-    argv,
+  const { code, output, errors } = await ran(adscCommand(signals).run, argv, {
     environment: (name) => name === "HOME" ? "/nonexistent" : undefined,
     readFile: (path) => Deno.readTextFileSync(path),
-    print: (text) => void (out += text),
-    printError: (text) => void (err += text),
   });
-  return { code, out, err };
+  return { code, out: output, err: errors };
 }
 
 Deno.test("what a server sends is dumped as JSON", async () => {

@@ -9,7 +9,8 @@ import {
 import type { ConduitInfo } from "../../proto/admin/node_answer.ts";
 import { firstState } from "../../admin/ask/top_state.ts";
 import { screenLines } from "../../admin/ask/top_text.ts";
-import { FakeAdmin, runCommand } from "../../tests/support/rigs/fake_admin.ts";
+import { FakeAdmin } from "../../tests/support/rigs/fake_admin.ts";
+import { tunnel, words } from "../../tests/support/program/command_line.ts";
 
 const [CONDUIT] = CONDUITS_ANSWER.conduits;
 const CONDUIT_PATH = `/v1/conduits/${CONDUIT!.id}`;
@@ -25,12 +26,10 @@ const ANSWERS = {
 
 Deno.test("status shows a server, and asks it one thing", async () => {
   await using admin = await FakeAdmin.open(ANSWERS);
-  const { code, stdout } = await runCommand(
-    ["status", "--server", admin.socket],
-  );
+  const { code, output } = await admin.tunnel("status");
   assertEquals(code, 0);
-  assertMatch(stdout, /^server hub-1 {2}ready {2}up 3d4h/);
-  assertMatch(stdout, /error\[TUN203\]: /);
+  assertMatch(output, /^server hub-1 {2}ready {2}up 3d4h/);
+  assertMatch(output, /error\[TUN203\]: /);
   assertEquals(admin.asked, ["GET /v1/status"]);
 });
 
@@ -38,7 +37,7 @@ Deno.test("--exit-code is for scripts: 6 with an error, 0 without", async () => 
   await using server = await FakeAdmin.open(ANSWERS);
   await using agent = await FakeAdmin.open({ "/v1/status": AGENT_STATUS });
   const codeOf = async (...argv: string[]) =>
-    (await runCommand(["status", "--exit-code", ...argv])).code;
+    (await tunnel(["status", "--exit-code", ...argv])).code;
   assertEquals(await codeOf("--server", server.socket), 6);
   assertEquals(await codeOf("--agent", agent.socket), 0);
 });
@@ -51,22 +50,23 @@ Deno.test("status finds what runs on this machine, and shows each", async () => 
   const uid = Deno.uid;
   Deno.uid = () => 1_000;
   try {
-    const environment = { XDG_STATE_HOME: home };
-    const none = await runCommand(["status"], { environment });
+    const at = (...argv: string[]) =>
+      tunnel(argv, words(argv, { XDG_STATE_HOME: home }));
+    const none = await at("status");
     // A program of whoever runs this test may be at the usual ports.
-    if (none.code === 1) assertMatch(none.stderr, /name one with --server/);
+    if (none.code === 1) assertMatch(none.errors, /name one with --server/);
     await Deno.mkdir(`${home}/tunnel`);
     await Deno.symlink(server.directory, `${home}/tunnel/server`);
     await Deno.symlink(agent.directory, `${home}/tunnel/agent`);
-    const { code, stdout } = await runCommand(["status"], { environment });
+    const { code, output } = await at("status");
     assertEquals(code, 0);
-    assertMatch(stdout, /^server hub-1 [^]*\n\nagent edge-7 /);
-    const json = await runCommand(["status", "-o", "json"], { environment });
-    const { programs } = JSON.parse(json.stdout);
+    assertMatch(output, /^server hub-1 [^]*\n\nagent edge-7 /);
+    const json = await at("status", "-o", "json");
+    const { programs } = JSON.parse(json.output);
     assertEquals(programs.length, 2);
     assertEquals(programs[1].program.id, "edge-7");
     // Connections are the server's, as it knows most of them.
-    await runCommand(["conn", "list"], { environment });
+    await at("conn", "list");
     assertEquals(server.asked.at(-1), "GET /v1/conduits?sort=rate&limit=100");
   } finally {
     Deno.uid = uid;
@@ -76,35 +76,26 @@ Deno.test("status finds what runs on this machine, and shows each", async () => 
 
 Deno.test("JSON of one that is named is its answer alone", async () => {
   await using admin = await FakeAdmin.open(ANSWERS);
-  const { stdout } = await runCommand(
-    ["status", "--server", admin.socket, "--json"],
-  );
-  assertEquals(JSON.parse(stdout), SERVER_STATUS);
+  const { output } = await admin.tunnel("status", "--json");
+  assertEquals(JSON.parse(output), SERVER_STATUS);
 });
 
 Deno.test("status ends with 1 when nobody answers", async () => {
-  const { code, stderr } = await runCommand(
-    ["status", "--server", "unix:/nowhere/admin.sock"],
-  );
+  const nowhere = ["--server", "unix:/nowhere/admin.sock"];
+  const { code, errors } = await tunnel(["status", ...nowhere]);
   assertEquals(code, 1);
-  assertMatch(stderr, /Cannot ask the server at unix:\/nowhere/);
+  assertMatch(errors, /Cannot ask the server at unix:\/nowhere/);
 });
 
 Deno.test("node list and describe ask the server", async () => {
   await using admin = await FakeAdmin.open(ANSWERS);
-  const list = await runCommand([
-    ...["node", "list", "--only", "offline", "--server", admin.socket],
-  ]);
-  assertEquals(list.stderr, "");
-  assertMatch(list.stdout, /^NAME +STATE +FOR +VERSION/);
-  const wide = await runCommand(
-    ["node", "list", "-o", "wide", "--server", admin.socket],
-  );
-  assertMatch(wide.stdout, /CERTIFICATE UNTIL/);
-  const one = await runCommand(
-    ["node", "describe", "edge-7", "--server", admin.socket],
-  );
-  assertMatch(one.stdout, /^node edge-7 {2}online/);
+  const list = await admin.tunnel("node", "list", "--only", "offline");
+  assertEquals(list.errors, "");
+  assertMatch(list.output, /^NAME +STATE +FOR +VERSION/);
+  const wide = await admin.tunnel("node", "list", "-o", "wide");
+  assertMatch(wide.output, /CERTIFICATE UNTIL/);
+  const one = await admin.tunnel("node", "describe", "edge-7");
+  assertMatch(one.output, /^node edge-7 {2}online/);
   assertEquals(admin.asked, [
     "GET /v1/nodes?state=offline",
     "GET /v1/nodes",
@@ -114,22 +105,21 @@ Deno.test("node list and describe ask the server", async () => {
 
 Deno.test("a name is one segment of the path, whatever is in it", async () => {
   await using admin = await FakeAdmin.open({});
-  const { code, stderr } = await runCommand(
-    ["node", "describe", "../conduits?x", "--server", admin.socket],
-  );
+  const hostile = "../conduits?x";
+  const { code, errors } = await admin.tunnel("node", "describe", hostile);
   assertEquals(code, 1);
-  assertMatch(stderr, /there is none/);
+  assertMatch(errors, /there is none/);
   assertEquals(admin.asked, ["GET /v1/nodes/..%2Fconduits%3Fx"]);
 });
 
 Deno.test("conn list asks for what its flags say", async () => {
   await using admin = await FakeAdmin.open(ANSWERS);
-  const { stdout } = await runCommand([
-    ...["conn", "list", "--server", admin.socket, "--node", "a&b"],
+  const { output } = await admin.tunnel(
+    ...["conn", "list", "--node", "a&b"],
     ...["--target", ":5432", "--sort", "queue", "--limit", "5"],
-  ]);
-  assertMatch(stdout, /^ID +CALLER +NODE/);
-  assertMatch(stdout, /3 of 10,003 connections; --limit shows more/);
+  );
+  assertMatch(output, /^ID +CALLER +NODE/);
+  assertMatch(output, /3 of 10,003 connections; --limit shows more/);
   assertEquals(admin.asked, [
     "GET /v1/conduits?node=a%26b&target=%3A5432&sort=queue&limit=5",
   ]);
@@ -138,10 +128,10 @@ Deno.test("conn list asks for what its flags say", async () => {
 Deno.test("conn kill says what it ended, and asks a person before", async () => {
   await using admin = await FakeAdmin.open(ANSWERS);
   const kill = ["conn", "kill", "--server", admin.socket, CONDUIT!.id];
-  const { code, stdout } = await runCommand(kill);
+  const { code, output } = await tunnel(kill);
   assertEquals(code, 0);
   assertEquals(
-    stdout,
+    output,
     "Ended the connection 00c0ffee00c0ffee of alice to 10.0.0.7:5432 at " +
       "edge-7 (service default/db, 1.2 MB/s): both ends see a reset\n",
   );
@@ -149,37 +139,33 @@ Deno.test("conn kill says what it ended, and asks a person before", async () => 
   admin.asked.length = 0;
   const questions: string[] = [];
   const confirm = (question: string) => questions.push(question) > 1;
-  assertMatch(
-    (await runCommand(kill, { confirm })).stdout,
-    /^Left the connection 00c0ffee/,
-  );
+  assertMatch((await tunnel(kill, { confirm })).output, /^Left the conn/);
   assertEquals(admin.asked.some((line) => line.startsWith("POST")), false);
-  assertMatch((await runCommand(kill, { confirm })).stdout, /^Ended the conn/);
+  assertMatch((await tunnel(kill, { confirm })).output, /^Ended the conn/);
   assertMatch(
     questions[0]!,
     /^End the connection 00c0ffee00c0ffee of alice to 10/,
   );
-  await runCommand([...kill, "--yes"], { confirm });
+  await tunnel([...kill, "--yes"], { confirm });
   assertEquals(questions.length, 2);
 });
 
 Deno.test("conn kill goes on behind one that is gone, and ends with 1", async () => {
   await using admin = await FakeAdmin.open(ANSWERS);
-  const { code, stdout, stderr } = await runCommand(
-    ["conn", "kill", "--server", admin.socket, "gone", CONDUIT!.id],
-  );
+  const kill = ["conn", "kill", "gone", CONDUIT!.id];
+  const { code, output, errors } = await admin.tunnel(...kill);
   assertEquals(code, 1);
-  assertMatch(stdout, /^Ended the connection 00c0ffee/);
-  assertMatch(stderr, /there is none\n.*Ended 1 of 2/);
+  assertMatch(output, /^Ended the connection 00c0ffee/);
+  assertMatch(errors, /there is none\n.*Ended 1 of 2/);
 });
 
 Deno.test("top prints blocks in a pipe, and lines of JSON", async () => {
   await using admin = await FakeAdmin.open(ANSWERS);
-  const top = ["top", "--server", admin.socket, "--interval", "200ms"];
-  const { stdout } = await runCommand([...top, "--count", "1"]);
-  assertMatch(stdout, /^10:03:12 {2}10,003 connections, [^]*\nID +CALLER/);
-  const json = await runCommand([...top, "-o", "json", "--count", "1"]);
-  const { conduits } = JSON.parse(json.stdout.split("\n")[0]!);
+  const top = ["top", "--interval", "200ms", "--count", "1"];
+  const { output } = await admin.tunnel(...top);
+  assertMatch(output, /^10:03:12 {2}10,003 connections, [^]*\nID +CALLER/);
+  const json = await admin.tunnel(...top, "-o", "json");
+  const { conduits } = JSON.parse(json.output.split("\n")[0]!);
   assertEquals(conduits.total, CONDUITS_ANSWER.total);
 });
 
@@ -215,20 +201,18 @@ Deno.test("verbs and flags that do not go together are refused", async () => {
       [["top", "--sort", "name"], /rate, bytes, age/],
     ] as const
   ) {
-    const { code, stderr } = await runCommand(argv);
-    assertEquals(code, 2, stderr);
-    assertMatch(stderr, wanted);
+    const { code, errors } = await tunnel(argv);
+    assertEquals(code, 2, errors);
+    assertMatch(errors, wanted);
   }
 });
 
 Deno.test("a variable for several commands is in the way of none", async () => {
   await using admin = await FakeAdmin.open(ANSWERS);
-  const environment = { TUNNEL_STATE: "/nowhere", TUNNEL_AGENT: "local" };
-  const { code, stderr } = await runCommand(
-    ["node", "describe", "edge-7", "--server", admin.socket],
-    { environment },
-  );
-  assertEquals(code, 0, stderr);
+  const argv = ["node", "describe", "edge-7", "--server", admin.socket];
+  const variables = { TUNNEL_STATE: "/nowhere", TUNNEL_AGENT: "local" };
+  const { code, errors } = await tunnel(argv, words(argv, variables));
+  assertEquals(code, 0, errors);
 });
 
 /** A screen of 80 columns, asked whether `conduit` is to be ended. */
@@ -272,18 +256,17 @@ Deno.test("connections of a proxy are told by service and who came", async () =>
     [path]: own,
     [`${path}/kill`]: { message: "" },
   });
-  const list = await runCommand(["conn", "list", "--proxy", admin.socket]);
-  const [head, row] = list.stdout.split("\n");
+  const proxy = ["--proxy", admin.socket];
+  const list = await tunnel(["conn", "list", ...proxy]);
+  const [head, row] = list.output.split("\n");
   assertMatch(head!, /^ID +CALLER +SERVICE +TARGET +AGE/);
   assertMatch(row!, /127\.0\.0\.1:40112 +default\/web +127\.0\.0\.1:9076/);
-  const killed = await runCommand(
-    ["conn", "kill", own.id, "--proxy", admin.socket, "--yes"],
-  );
+  const killed = await tunnel(["conn", "kill", own.id, "--yes", ...proxy]);
   assertMatch(
-    killed.stdout,
+    killed.output,
     /^Ended the connection \w+ of 127\.0\.0\.1:40112 to 127\.0\.0\.1:9076 \(/,
   );
-  assertMatch(killed.stdout, /\(service default\/web, .*: both ends see/);
+  assertMatch(killed.output, /\(service default\/web, .*: both ends see/);
 });
 
 Deno.test("status --since shows a dozen rows of the server's hour", async () => {
@@ -298,14 +281,12 @@ Deno.test("status --since shows a dozen rows of the server's hour", async () => 
     ...ANSWERS,
     "/v1/history": { stepMs: 10_000, samples },
   });
-  const { stdout } = await runCommand(
-    ["status", "--server", admin.socket, "--since", "1h"],
-  );
+  const { output } = await admin.tunnel("status", "--since", "1h");
   assertEquals(
     admin.asked.at(-1),
     "GET /v1/history?since=2026-11-22T09:03:12.345Z",
   );
-  const rows = stdout.split("\n")
+  const rows = output.split("\n")
     .filter((line) => /^ {2}2026-11-22 \d\d:/.test(line));
   assertEquals(rows.length, 12);
   assertMatch(

@@ -6,7 +6,7 @@
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
-import { runCommand } from "../../tests/support/rigs/fake_admin.ts";
+import { tunnel } from "../../tests/support/program/command_line.ts";
 
 /** Answers as `answer` says, until the test is over. */
 async function status(answer: (conn: Deno.TcpConn) => Promise<unknown>) {
@@ -20,12 +20,11 @@ async function status(answer: (conn: Deno.TcpConn) => Promise<unknown>) {
       conn.close();
     }
   })();
-  const { stderr } = await runCommand(
-    ["status", "--server", `127.0.0.1:${port}`],
-  );
+  const server = `127.0.0.1:${port}`;
+  const { errors } = await tunnel(["status", "--server", server]);
   listener.close();
   await serving;
-  return stderr;
+  return errors;
 }
 
 Deno.test("a health port is told from an admin port", async () => {
@@ -50,7 +49,8 @@ Deno.test("on a machine that is an agent a server's questions say so", async () 
   try {
     await Deno.mkdir(`${home}/tunnel/agent`, { recursive: true });
     await Deno.writeTextFile(`${home}/tunnel/agent/node.json`, "{}");
-    const environment = { XDG_STATE_HOME: home };
+    const environment = (name: string) =>
+      name === "XDG_STATE_HOME" ? home : undefined;
     for (
       const argv of [
         ["node", "list"],
@@ -61,13 +61,13 @@ Deno.test("on a machine that is an agent a server's questions say so", async () 
         ["ca", "show"],
       ]
     ) {
-      const { code, stderr } = await runCommand(argv, { environment });
+      const { code, errors } = await tunnel(argv, { environment });
       assertEquals(code, 2, argv.join(" "));
-      assertMatch(stderr, /this machine is an agent .*--server HOST:PORT/);
+      assertMatch(errors, /this machine is an agent .*--server HOST:PORT/);
     }
     await Deno.mkdir(`${home}/tunnel/server`);
-    const { stderr } = await runCommand(["token", "list"], { environment });
-    assertEquals(stderr.includes("is an agent"), false);
+    const { errors } = await tunnel(["token", "list"], { environment });
+    assertEquals(errors.includes("is an agent"), false);
   } finally {
     Deno.uid = uid;
     await Deno.remove(home, { recursive: true });
@@ -89,27 +89,25 @@ Deno.test("words of other programs lead to ours", async () => {
       ["server --admin-server-port 1", "--admin-port"],
     ] as const
   ) {
-    const { code, stderr } = await runCommand(words.split(" "));
+    const { code, errors } = await tunnel(words.split(" "));
     assertEquals(code, 2, words);
-    assertMatch(stderr, new RegExp(`did you mean ${meant}`), words);
+    assertMatch(errors, new RegExp(`did you mean ${meant}`), words);
   }
 });
 
 Deno.test("a policy is tested about a whole target", async () => {
-  const { code, stderr } = await runCommand(
-    ["policy", "test", "--as", "alice", "n1"],
-  );
+  const words = ["policy", "test", "--as", "alice", "n1"];
+  const { code, errors } = await tunnel(words);
   assertEquals(code, 2);
-  assertMatch(stderr, /HOST:PORT|host:port|port/);
+  assertMatch(errors, /HOST:PORT|host:port|port/);
 });
 
 Deno.test("version and token take --json and -o json alike", async () => {
   for (const flags of [["--json"], ["-o", "json"]]) {
-    const { stdout } = await runCommand(["version", ...flags]);
-    assertEquals(typeof JSON.parse(stdout).tunnel, "string");
-    const { code, stderr } = await runCommand(
-      ["token", "list", "--state-dir", "/nonexistent/x", ...flags],
-    );
-    assertEquals([code, stderr.includes("Unknown flag")], [1, false]);
+    const { output } = await tunnel(["version", ...flags]);
+    assertEquals(typeof JSON.parse(output).tunnel, "string");
+    const nowhere = ["token", "list", "--state-dir", "/nonexistent/x"];
+    const { code, errors } = await tunnel([...nowhere, ...flags]);
+    assertEquals([code, errors.includes("Unknown flag")], [1, false]);
   }
 });

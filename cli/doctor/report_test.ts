@@ -3,6 +3,7 @@ import type { PathStep } from "../../proto/admin/path_check.ts";
 import { DOCTOR_COMMAND } from "./command.ts";
 import { exitCodeOf, reportOf, reportText } from "./report.ts";
 import { traceText } from "./trace.ts";
+import { ran } from "../../tests/support/program/command_line.ts";
 
 const STEPS: readonly PathStep[] = [
   { hop: "dns", outcome: "ok", message: "a is 192.0.2.7", tookMs: 12.3 },
@@ -52,17 +53,11 @@ Deno.test("a trace has a bar for each hop that took time", () => {
 });
 
 async function run(...argv: readonly string[]) {
-  let error = "";
-  const code = await DOCTOR_COMMAND.run({
-    argv,
-    environment: () => undefined,
-    readFile: () => {
-      throw new Deno.errors.NotFound("no such file");
-    },
-    print: () => {},
-    printError: (text) => error += text,
-  });
-  return [code, error] as const;
+  const readFile = () => {
+    throw new Deno.errors.NotFound("no such file");
+  };
+  const { code, errors } = await ran(DOCTOR_COMMAND.run, argv, { readFile });
+  return [code, errors] as const;
 }
 
 Deno.test("what doctor cannot examine is a mistake of the command line", async () => {

@@ -1,22 +1,17 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { COMMANDS } from "../commands.ts";
 import { ExitCode } from "../program/exit_codes.ts";
+import { ran, words } from "../../tests/support/program/command_line.ts";
 import { KINDS, serviceFiles, type ServicePlan } from "./units.ts";
 
+/** All that it says. */
 async function printed(
   argv: readonly string[],
   variables: Readonly<Record<string, string>> = {},
-): Promise<{ readonly code: ExitCode; readonly text: string }> {
-  let text = "";
-  const print = (more: string) => void (text += more);
-  const code = await (await COMMANDS["install"]!()).run({
-    argv,
-    environment: (name) => new Map(Object.entries(variables)).get(name),
-    readFile: () => "",
-    print,
-    printError: print,
-  });
-  return { code, text };
+) {
+  const { run } = await COMMANDS["install"]!();
+  const { code, output, errors } = await ran(run, argv, words(argv, variables));
+  return { code, text: output + errors };
 }
 
 const TOKEN = `tnl1.${"a".repeat(43)}.k3vn2xq7ab.${"b".repeat(22)}`;

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { CODES } from "../../proto/codes/codes.ts";
-import { COMMANDS } from "../commands.ts";
-import { allCommands } from "../commands.ts";
+import { ran } from "../../tests/support/program/command_line.ts";
+import { allCommands, COMMANDS } from "../commands.ts";
 import { bashScript, zshScript } from "./case_scripts.ts";
 import { commandWords } from "./command_words.ts";
 import { fishScript } from "./completion.ts";
@@ -192,16 +192,9 @@ Deno.test("the verbs that are completed are those that are known", async () => {
   for (const words of commandWords(await allCommands())) {
     const load = COMMANDS[words.name];
     if (words.verbs.length === 0 || load === undefined) continue;
-    let said = "";
-    await (await load()).run({
-      argv: ["no-such-verb"],
-      environment: () => undefined,
-      readFile: () => "",
-      print: () => {},
-      printError: (text) => void (said += text),
-    });
+    const { errors } = await ran((await load()).run, ["no-such-verb"]);
     // What says its verbs, as most do, says these.
-    const known = /knows ([a-z, -]+)$/.exec(said.trim())?.[1]?.split(", ");
+    const known = /knows ([a-z, -]+)$/.exec(errors.trim())?.[1]?.split(", ");
     if (known === undefined) continue;
     assertEquals(words.verbs.map(({ name }) => name), known, words.name);
   }

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { AdminError } from "../../admin/ask/admin_client.ts";
-import { COMMANDS } from "../commands.ts";
 import { ExitCode } from "../program/exit_codes.ts";
+import { tunnel } from "../../tests/support/program/command_line.ts";
 import {
   Bundle,
   type BundledProgram,
@@ -207,19 +207,8 @@ Deno.test("tunnel support-bundle writes a file that only its user can read", asy
   const directory = await Deno.makeTempDir();
   try {
     const path = `${directory}/x.tar.gz`;
-    const run = async () => {
-      let output = "";
-      let errors = "";
-      const command = await COMMANDS["support-bundle"]!();
-      const code = await command.run({
-        argv: ["--proxy", `unix:${directory}/none.sock`, "-o", path],
-        environment: () => undefined,
-        readFile: Deno.readTextFileSync,
-        print: (text) => output += text,
-        printError: (text) => errors += text,
-      });
-      return { code, output, errors };
-    };
+    const proxy = ["--proxy", `unix:${directory}/none.sock`];
+    const run = () => tunnel(["support-bundle", ...proxy, "-o", path]);
     const first = await run();
     assertEquals([first.code, first.output], [ExitCode.OK, `${path}\n`]);
     assertEquals((await Deno.stat(path)).mode! & 0o777, 0o600);

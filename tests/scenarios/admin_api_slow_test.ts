@@ -10,7 +10,7 @@ import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import type { LoginAnswer, SessionAnswer } from "../../proto/admin/api.ts";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
 import { ServerStage } from "../support/rigs/server_stage.ts";
-import { type CommandOutcome, runCommand } from "../support/rigs/fake_admin.ts";
+import { type Ran, tunnel } from "../support/program/command_line.ts";
 import { byWorker, workersOf } from "../support/rigs/workers.ts";
 import { eventually } from "../support/watch/patience.ts";
 
@@ -63,16 +63,15 @@ Deno.test("two workers answer each for itself, and commands ask both", async () 
     assertEquals([program.worker, program.workers], [worker, 2]);
   }
 
-  const ask = (...argv: string[]) =>
-    runCommand([...argv, `--state-dir=${folder}`]);
+  const ask = (...argv: string[]) => tunnel([...argv, `--state-dir=${folder}`]);
   await assertEachShown(ask, [...first, ...second]);
   const gone = [...first.slice(0, 3), ...second.slice(0, 3)];
   const killed = await ask("conn", "kill", ...gone);
   // A busy machine may say that it still waits.
-  assertEquals([killed.code, killed.stdout.match(/^Ended /gm)?.length], [0, 6]);
+  assertEquals([killed.code, killed.output.match(/^Ended /gm)?.length], [0, 6]);
   await until(async () => (await idsOfEach()).flat().length === 6);
   const twice = await ask("conn", "kill", gone[0]!);
-  assertMatch(twice.stderr, /No connection/);
+  assertMatch(twice.errors, /No connection/);
   const ended = await Promise.all(
     held.map((one) =>
       Promise.race([one.closed.then(() => 1), Promise.resolve(0)])
@@ -104,25 +103,25 @@ async function untilAudited(auditLog: string): Promise<void> {
   });
 }
 
-type Ask = (...argv: string[]) => Promise<CommandOutcome>;
+type Ask = (...argv: string[]) => Promise<Ran>;
 
 /** A person need not know which worker has what. */
 async function assertEachShown(ask: Ask, ids: readonly string[]) {
   const list = await ask("conn", "list");
-  assertMatch(list.stdout, /^server, worker 0:\n[^]*\n\nserver, worker 1:\n/);
+  assertMatch(list.output, /^server, worker 0:\n[^]*\n\nserver, worker 1:\n/);
   for (const id of ids) {
-    assert(list.stdout.includes(id), `${id} is not in ${list.stdout}`);
+    assert(list.output.includes(id), `${id} is not in ${list.output}`);
   }
   const status = await ask("status");
   assertMatch(
-    status.stdout,
+    status.output,
     /^server .* worker 0 of 2[^]*server .* worker 1 of 2/,
   );
   const nodes = await ask("node", "list", "-o", "json");
-  const { programs } = JSON.parse(nodes.stdout);
+  const { programs } = JSON.parse(nodes.output);
   assertEquals(programs.map((one: { worker: number }) => one.worker), [0, 1]);
   const top = await ask("top", "--count=1");
-  assertMatch(top.stdout, /12 of 12 connections/);
+  assertMatch(top.output, /12 of 12 connections/);
 }
 
 /** A browser that was let in to look sees what its worker has, and does nothing. */

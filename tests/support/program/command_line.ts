@@ -8,6 +8,7 @@
 import type { FlagSources } from "../../../cli/flags/read_flags.ts";
 import type { Command, CommandContext } from "../../../cli/program/command.ts";
 import type { ExitCode } from "../../../cli/program/exit_codes.ts";
+import { run } from "../../../cli/run.ts";
 
 /** Words alone: there are no variables, and each file says `text`. */
 export function words(
@@ -43,4 +44,13 @@ export async function ran(
     ...machine,
   });
   return { code, output, errors };
+}
+
+/** Runs `tunnel …`, which reads the files of this machine. */
+export function tunnel(
+  argv: readonly string[],
+  machine: Partial<CommandContext> = {},
+): Promise<Ran> {
+  const readFile = (path: string) => Deno.readTextFileSync(path);
+  return ran(run, argv, { readFile, ...machine });
 }

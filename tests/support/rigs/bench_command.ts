@@ -5,14 +5,7 @@
  */
 
 import { benchCommand } from "../../../cli/bench/command.ts";
-import type { ExitCode } from "../../../cli/program/exit_codes.ts";
-
-/** What a run of the command left behind. */
-export interface BenchOutcome {
-  readonly code: ExitCode;
-  readonly output: string;
-  readonly errors: string;
-}
+import type { Ran } from "../program/command_line.ts";
 
 /** How {@linkcode bench} is to be run. */
 export interface BenchConfig {
@@ -25,7 +18,7 @@ export interface BenchConfig {
 export async function bench(
   flags: readonly string[],
   config: BenchConfig = {},
-): Promise<BenchOutcome> {
+): Promise<Ran> {
   let output = "";
   let errors = "";
   const listeners = new Set<() => void>();

@@ -6,17 +6,10 @@
  */
 
 import { ADMIN_SOCKET } from "../../../net/admin/admin_api.ts";
-import { run } from "../../../cli/run.ts";
+import { type Ran, tunnel } from "../program/command_line.ts";
 
 /** An answer, or a refusal with its status. */
 export type FakeAnswer = unknown | Response;
-
-/** What came of a command. */
-export interface CommandOutcome {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 export class FakeAdmin implements AsyncDisposable {
   /** Such as `POST /v1/conduits/1/kill`, in their order. */
@@ -54,28 +47,13 @@ export class FakeAdmin implements AsyncDisposable {
     return `unix:${this.directory}/${ADMIN_SOCKET}`;
   }
 
+  /** Runs `tunnel …` about this server. */
+  tunnel(...argv: readonly string[]): Promise<Ran> {
+    return tunnel([...argv, "--server", this.socket]);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server.shutdown();
     await Deno.remove(this.directory, { recursive: true });
   }
-}
-
-/** Runs a command in this process, without a terminal. */
-export async function runCommand(
-  argv: readonly string[],
-  more: {
-    readonly confirm?: (question: string) => boolean;
-    readonly environment?: Readonly<Record<string, string>>;
-  } = {},
-): Promise<CommandOutcome> {
-  let [stdout, stderr] = ["", ""];
-  const code = await run({
-    argv,
-    environment: (name) => more.environment?.[name],
-    readFile: (path) => Deno.readTextFileSync(path),
-    print: (text) => stdout += text,
-    printError: (text) => stderr += text,
-    ...more.confirm === undefined ? {} : { confirm: more.confirm },
-  });
-  return { code, stdout, stderr };
 }
