@@ -5,6 +5,7 @@
  * @module
  */
 
+import { resolve } from "node:path";
 import { loadAuthorities } from "../server/identity/authorities.ts";
 import { NodeStore } from "../server/identity/node_store.ts";
 import { TokenStore } from "../server/identity/token_store.ts";
@@ -97,16 +98,16 @@ async function copy(
       { stateDirectory: "", hasOtherEtcd: /^etcds?:/.test(other) },
       context,
     );
+  const from = place(fromText, toText);
+  const to = place(toText, fromText);
   // People remove FROM afterwards.
-  const isInside = !/^etcds?:/.test(fromText) &&
-    `${toText}/`.startsWith(`${fromText.replace(/\/+$/, "")}/`);
+  const isInside = from.kind === "directory" && to.kind === "directory" &&
+    `${resolve(to.root)}/`.startsWith(`${resolve(from.root)}/`);
   if (isInside || fromText === toText) {
     throw new UsageError(
       `Cannot copy ${fromText} into itself (${toText}): name a place apart`,
     );
   }
-  const from = place(fromText, toText);
-  const to = place(toText, fromText);
   const key = (flag: "from-key-file" | "to-key-file", at: StoreLocation) =>
     stateKey({ "state-key-file": values[flag] }, at, flag);
   const fromKey = key("from-key-file", from);

@@ -46,6 +46,7 @@ Deno.test("tunnel state refuses what makes no sense, in one line", async () => {
       [["copy", "/a", "/b", "--state=/c"], "--state with state copy"],
       [["copy", "/a", "/a"], "Cannot copy /a into itself (/a)"],
       [["copy", "/a/", "/a/b"], "Cannot copy /a/ into itself (/a/b): name a"],
+      [["copy", "./a", "a/../a/b"], "Cannot copy ./a into itself (a/../a/b)"],
       [["copy", "etcd://h", "etcd://h/b"], "give --from-key-file FILE"],
       [["copy", "/a", "etcd://h"], "give --to-key-file FILE"],
       [["copy", "kubernetes", "/a"], "give --from-key-file FILE"],

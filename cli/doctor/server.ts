@@ -116,7 +116,7 @@ function configFault(message: string): Finding {
   return failed(
     "TUN124",
     message,
-    "correct the file; `tunnel server` would end with the same sentence",
+    "correct it; `tunnel server` would end with the same sentence",
   );
 }
 
