@@ -22,41 +22,6 @@ function to(service: string, weight = 1) {
   return { service, port: 80, weight };
 }
 
-/** Domains of each virtual host, and where its routes lead. */
-function outline({ virtualHosts = [] }: RouteConfiguration) {
-  return virtualHosts.map(({ domains = [], routes = [] }) => [
-    domains.join(" "),
-    routes.map(({ match, route }) => `${match?.prefix} ${route?.cluster}`),
-  ]);
-}
-
-Deno.test("each host has all routes that could be meant for it", () => {
-  const [service, port] = withRoutes(
-    { host: "*.x", prefix: "/1", to: [to("shop/b")] },
-    { prefix: "/2", to: [to("shop/c")] },
-    { host: "a.x", prefix: "/3", to: [to("shop/d")] },
-  );
-  assertEquals(outline(routesOf(service, port, { form: "envoy" })), [
-    ["*.x", ["/1 shop/b:80", "/2 shop/c:80", "/ shop/a:80"]],
-    ["a.x", [
-      ...["/1 shop/b:80", "/2 shop/c:80", "/3 shop/d:80", "/ shop/a:80"],
-    ]],
-    ["*", ["/2 shop/c:80", "/ shop/a:80"]],
-  ]);
-});
-
-Deno.test("gRPC's hosts are found with a port behind them, too", () => {
-  const [service, port] = withRoutes(
-    { host: "a.x", prefix: "/", to: [to("shop/b")] },
-    { host: "*.x", prefix: "/", to: [to("shop/b")] },
-  );
-  const domains = (form: "grpc" | "envoy") =>
-    routesOf(service, port, { form }).virtualHosts
-      ?.map(({ domains }) => domains);
-  assertEquals(domains("grpc"), [["a.x", "a.x:*"], ["*.x"], ["*"]]);
-  assertEquals(domains("envoy"), [["a.x"], ["*.x"], ["*"]]);
-});
-
 Deno.test("clusters that routes lead to are named once, without its own", () => {
   const [service, port] = withRoutes(
     { prefix: "/1", to: [to("shop/b"), to("shop/a")] },
