@@ -77,7 +77,6 @@ export function goldenResources(views: Views, of: ClientGroup): Resource[] {
 /** What a golden file says; of the many rules a resource is a line. */
 export async function goldenText(name: string): Promise<string> {
   const views = await goldenViews(name);
-  // deno-lint-ignore tunnel/own-keys -- it is one of its own.
   const of = GOLDEN_AUDIENCES[name]!;
   const resources = goldenResources(views, of)
     .map(({ kind, name, version, any }) => ({
