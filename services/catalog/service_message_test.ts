@@ -4,11 +4,12 @@ import { TunnelService } from "../../proto/xds/xds_messages.ts";
 import {
   DIRECT,
   type Endpoint,
-  type HealthCheck,
+  keyOf,
   NO_AFFINITY,
   NO_POLICY,
   type Service,
 } from "./model/model.ts";
+import { readCatalogDocument } from "./sources/document/catalog_document.ts";
 import {
   messageOf,
   ServiceMessageError,
@@ -24,73 +25,7 @@ const PLAIN: Service = {
   policy: NO_POLICY,
 };
 
-const FULL: Service = {
-  namespace: "shop",
-  name: "db.main",
-  ports: [
-    {
-      name: "sql",
-      port: 5432,
-      protocol: "tcp",
-      appProtocol: "postgres",
-      listen: { host: "127.0.0.1", port: 15432 },
-    },
-    { name: "probe", port: 53, protocol: "udp", listen: { port: 5300 } },
-    {
-      name: "api",
-      port: 80,
-      protocol: "tcp",
-      appProtocol: "http",
-      routes: [
-        {
-          host: "*.example.com",
-          prefix: "/v2",
-          headers: [{ name: "x-canary", value: "1" }],
-          to: [{ service: "shop/next", port: 81, weight: 9 }],
-        },
-        { prefix: "/", to: [{ service: "shop/db.main", port: 80, weight: 1 }] },
-      ],
-    },
-  ],
-  affinity: { kind: "client-ip", ttlMs: 60_000 },
-  policy: {
-    balance: "least-connections",
-    zoneAware: true,
-    nodeAware: false,
-    dialTimeoutMs: 300,
-    udpIdleMs: 5_000,
-    drainMs: 0,
-    agentOnFailure: true,
-    onEndpointRemoved: "drain",
-    onEndpointDown: "reset",
-    endpointDrainMs: 7_000,
-    idleTimeoutMs: 3_600_000,
-    halfClosedTimeoutMs: 0,
-    userTimeoutMs: 20_000,
-    ejection: { failures: 5 },
-    health: { kind: "http", path: "/ok", intervalMs: 1_000, timeoutMs: 200 },
-  },
-  announced: true,
-};
-
 const MESSAGE = messageOf({ service: PLAIN, endpoints: [] });
-
-const TCP = { kind: "tcp", intervalMs: 1, timeoutMs: 2 } as const;
-const HTTP = { ...TCP, kind: "http", path: "/ok", port: 8080 } as const;
-const CHECKS: readonly HealthCheck[] = [
-  TCP,
-  { ...TCP, port: 53 },
-  HTTP,
-  {
-    ...HTTP,
-    rise: 1,
-    fall: 5,
-    host: "web.example",
-    statuses: [{ first: 200, last: 204 }],
-    tls: { verify: true, serverName: "web" },
-  },
-  { ...TCP, kind: "grpc", service: "a.B", tls: {} },
-];
 
 const ENDPOINT: Endpoint = {
   address: "10.0.0.1",
@@ -99,15 +34,19 @@ const ENDPOINT: Endpoint = {
   weight: 1,
   via: DIRECT,
 };
-const ENDPOINTS: readonly Endpoint[] = [
-  ENDPOINT,
-  { ...ENDPOINT, state: "terminating", weight: 7 },
-  { ...ENDPOINT, node: "n1", zone: "a", forZones: ["a", "b"] },
-  { ...ENDPOINT, address: "db.internal", via: { kind: "agent" } },
-  { ...ENDPOINT, via: { kind: "agent", agent: { key: "uid", value: "42" } } },
-  { ...ENDPOINT, ports: [...ENDPOINT.ports, { name: "probe", port: 9 }] },
-  { ...ENDPOINT, ports: [{ name: "", port: 5433 }] },
-];
+/** What documents say of services: everything that they can. */
+const DOCUMENTED = ["catalog", "rules"]
+  .flatMap((name): readonly WholeService[] => {
+    const path = `../../tests/golden/discovery/${name}.yaml`;
+    const { services, endpoints } = readCatalogDocument(
+      Deno.readTextFileSync(new URL(path, import.meta.url)),
+    );
+    return services.map((service) => ({
+      service,
+      endpoints: endpoints.find((one) => one.service === keyOf(service))
+        ?.endpoints ?? [],
+    }));
+  });
 
 /** As it is behind the wire. */
 function travelled(message: TunnelService): WholeService {
@@ -115,17 +54,14 @@ function travelled(message: TunnelService): WholeService {
 }
 
 Deno.test("a service comes back as it was, with everything and with nothing", () => {
-  const services = [
-    PLAIN,
-    { ...PLAIN, ports: [] },
-    FULL,
-    ...CHECKS.map((health) => ({ ...PLAIN, policy: { health } })),
+  const plain = { service: PLAIN, endpoints: [] };
+  const others: readonly WholeService[] = [
+    plain,
+    { ...plain, service: { ...PLAIN, ports: [], announced: true } },
+    { ...plain, endpoints: [{ ...ENDPOINT, forZones: ["a", "b"] }] },
   ];
-  for (const service of services) {
-    for (const endpoints of [[], ENDPOINTS]) {
-      const whole = { service, endpoints };
-      assertEquals(travelled(messageOf(whole)), whole);
-    }
+  for (const whole of [...DOCUMENTED, ...others]) {
+    assertEquals(travelled(messageOf(whole)), whole);
   }
 });
 
