@@ -21,7 +21,6 @@ import {
 import {
   Cluster,
   Cluster_DiscoveryType,
-  Cluster_RingHashLbConfig_HashFunction,
   ClusterLoadAssignment,
   type ConfigSource,
   HttpConnectionManager,
@@ -88,7 +87,7 @@ const RULES: { readonly [Kind in XdsKind]: Rules<Kind> } = {
 };
 
 function* clusterProblems(
-  { type, edsClusterConfig, loadAssignment, ringHashLbConfig }: Cluster,
+  { type, edsClusterConfig, loadAssignment }: Cluster,
 ): Generator<string, undefined> {
   if (type === Cluster_DiscoveryType.EDS) {
     if (edsClusterConfig === undefined) {
@@ -100,17 +99,6 @@ function* clusterProblems(
     );
   } else if (loadAssignment === undefined) {
     yield "load_assignment has to be set for a type other than EDS";
-  }
-  if (ringHashLbConfig !== undefined) {
-    const { hashFunction, minimumRingSize, maximumRingSize } = ringHashLbConfig;
-    const { XX_HASH } = Cluster_RingHashLbConfig_HashFunction;
-    if ((hashFunction ?? XX_HASH) !== XX_HASH) {
-      yield "ring_hash_lb_config.hash_function has to be XX_HASH";
-    }
-    const least = minimumRingSize?.value ?? 0;
-    if (least > (maximumRingSize?.value ?? Infinity)) {
-      yield "ring_hash_lb_config.minimum_ring_size is above maximum_ring_size";
-    }
   }
 }
 

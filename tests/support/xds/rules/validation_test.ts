@@ -45,16 +45,6 @@ const CLUSTERS: readonly [Cluster, string | undefined][] = [
   [{ type: 1 }, "load_assignment has to be set for a type other than EDS"],
   [{ type: 1, loadAssignment: { clusterName: "c" } }, undefined],
   [{ type: 1, loadAssignment: {} }, "load_assignment.cluster_name is empty"],
-  [{ ringHashLbConfig: { hashFunction: 1 } }, "ring_hash_lb_config.hash_function has to be XX_HASH"],
-  [
-    {
-      ringHashLbConfig: {
-        minimumRingSize: { value: 9 },
-        maximumRingSize: { value: 8 },
-      },
-    },
-    "ring_hash_lb_config.minimum_ring_size is above maximum_ring_size",
-  ],
   [
     { leastRequestLbConfig: { choiceCount: { value: 1 } } },
     "least_request_lb_config.choice_count is 1, it has to be at least 2",
