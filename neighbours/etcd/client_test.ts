@@ -4,7 +4,7 @@ import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { nextTurn } from "../../tests/support/watch/event_loop.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import { CALL_TIMEOUT_MS, EtcdClient, PAGE_KEYS } from "./client.ts";
+import { CALL_TIMEOUT_MS, PAGE_KEYS } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 import { bytesOf, prefixEnd } from "./keys.ts";
 import {
@@ -28,13 +28,7 @@ interface RigOptions {
 function rig({ members = 1, ...options }: RigOptions = {}) {
   const timers = new FakeTimers();
   const etcd = new FakeEtcd(timers, members);
-  const client = new EtcdClient({
-    members: etcd.members,
-    connect: etcd.connect,
-    timers,
-    random: () => 0,
-    ...options,
-  });
+  const client = etcd.client(options);
   return {
     etcd,
     client,
@@ -159,13 +153,10 @@ Deno.test("a read goes on to the next member, a write does not", async () => {
 
 Deno.test("a read that nobody answers is given up after each member's time", async () => {
   using at = rig({ members: 2 });
-  const hanging = new EtcdClient({
-    members: at.etcd.members,
+  const hanging = at.etcd.client({
     // What is said to them arrives nowhere.
     connect: (member, signal, use) =>
       at.etcd.connect(member, signal, () => use(new ScriptedStream())),
-    timers: at.timers,
-    random: () => 0,
   });
   let error: unknown;
   const failed = hanging.get("/a").catch((seen) => error = seen);

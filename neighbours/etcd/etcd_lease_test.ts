@@ -23,14 +23,8 @@ class Rig implements AsyncDisposable {
   constructor(members = 1) {
     const { timers } = this;
     this.etcd = new FakeEtcd(timers, members);
-    const { connect, members: addresses } = this.etcd;
     const random = () => 0;
-    this.#client = new EtcdClient({
-      members: addresses,
-      connect,
-      timers,
-      random,
-    });
+    this.#client = this.etcd.client();
     this.lease = new EtcdLease({
       client: this.#client,
       ttlSeconds: TTL_SECONDS,

@@ -31,15 +31,8 @@ class Rig implements AsyncDisposable {
   constructor(members = 1) {
     const { timers } = this;
     this.etcd = new FakeEtcd(timers, members);
-    const { connect, members: addresses } = this.etcd;
     const random = () => 0;
-    const client = new EtcdClient({
-      members: addresses,
-      connect,
-      timers,
-      random,
-    });
-    this.#client = client;
+    const client = this.#client = this.etcd.client();
     this.follower = new PrefixFollower({
       client,
       prefix: "/a/",

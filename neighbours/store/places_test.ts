@@ -4,7 +4,6 @@ import {
   assertRejects,
   assertStringIncludes,
 } from "@std/assert";
-import { EtcdClient } from "../etcd/client.ts";
 import { KV_METHODS } from "../etcd/etcd_messages.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
@@ -31,8 +30,7 @@ const TOOLS = { timers: systemTimers, random: () => 0 };
 
 function etcdRig() {
   const etcd = new FakeEtcd(systemTimers);
-  const { members, connect } = etcd;
-  const client = new EtcdClient({ members, connect, ...TOOLS });
+  const client = etcd.client();
   const place = { client, prefix: "/s/", name: "a fake" };
   const store = new EtcdPlace({ ...place, ...TOOLS });
   return { etcd, client, store };

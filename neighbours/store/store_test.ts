@@ -1,5 +1,4 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { EtcdClient } from "../etcd/client.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
 import { memoryFolder } from "../../tests/support/memory/memory_folder.ts";
 import {
@@ -74,10 +73,7 @@ function memory(): Promise<TwoStores> {
 function etcd(): Promise<TwoStores> {
   const cluster = new FakeEtcd(systemTimers);
   const tools = { timers: systemTimers, random: Math.random };
-  const client = new EtcdClient({
-    ...{ members: cluster.members, connect: cluster.connect },
-    ...tools,
-  });
+  const client = cluster.client(tools);
   const place = { client, prefix: "/tunnel/state/", name: "a fake" };
   return remote(
     () => new EtcdPlace({ ...place, ...tools }),

@@ -1,5 +1,4 @@
 import { assert, assertEquals } from "@std/assert";
-import { EtcdClient } from "../../neighbours/etcd/client.ts";
 import { FakeEtcd } from "../../tests/support/peers/fake_etcd.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { recordedLog } from "../../tests/support/watch/recorded_log.ts";
@@ -33,10 +32,8 @@ type Registered = Pick<RegistrationOptions, "endpoints" | "servicePort">;
 async function registered(wanted: Registered) {
   const timers = new FakeTimers();
   const etcd = new FakeEtcd(timers);
-  const { members, connect } = etcd;
   const random = () => 0;
-  const newClient = () => new EtcdClient({ members, connect, timers, random });
-  const client = newClient();
+  const client = etcd.client();
   const held = Promise.withResolvers<void>();
   const registration = new Registration({
     ...wanted,
@@ -56,7 +53,6 @@ async function registered(wanted: Registered) {
     etcd,
     timers,
     registration,
-    newClient,
     async [Symbol.asyncDispose]() {
       await registration.stop();
       client[Symbol.dispose]();
@@ -73,7 +69,7 @@ Deno.test("what is registered is what a catalog finds", async () => {
   const sink = new RecordedSink();
   const { log, lines } = recordedLog();
   const source = new EtcdSource({
-    client: at.newClient(),
+    client: at.etcd.client(),
     layout: tunnelLayout(),
     timers: at.timers,
     random: () => 0,
@@ -99,12 +95,12 @@ Deno.test("a service that is there is left as it is", async () => {
   const servicePort = { name: "", port: 80, protocol: "tcp" } as const;
   await using first = await registered({ endpoints: [WEB], servicePort });
   const key = "/tunnel/services/default/web";
-  using client = first.newClient();
+  using client = first.etcd.client();
   const before = await client.get(key);
   await using _second = await (async () => {
     const held = Promise.withResolvers<void>();
     const registration = new Registration({
-      client: first.newClient(),
+      client: first.etcd.client(),
       prefix: "/tunnel/",
       service: "default/web",
       endpoints: [API],

@@ -33,6 +33,10 @@ import {
   WatchRequest,
   WatchResponse,
 } from "../../../neighbours/etcd/etcd_messages.ts";
+import {
+  EtcdClient,
+  type EtcdClientOptions,
+} from "../../../neighbours/etcd/client.ts";
 import type {
   ConnectMember,
   MemberAddress,
@@ -115,7 +119,13 @@ export class FakeEtcd {
     return this.#watches.size;
   }
 
-  /** For `EtcdClient`. */
+  /** A client of it, in its time. */
+  client(options: Partial<EtcdClientOptions> = {}): EtcdClient {
+    const { members, connect, timers } = this;
+    const random = () => 0;
+    return new EtcdClient({ members, connect, timers, random, ...options });
+  }
+
   readonly connect: ConnectMember = async (member, _signal, use) => {
     await Promise.resolve();
     if (this.down.has(member.port)) {

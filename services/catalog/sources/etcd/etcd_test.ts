@@ -1,5 +1,4 @@
 import { assert, assertEquals } from "@std/assert";
-import { EtcdClient } from "../../../../neighbours/etcd/client.ts";
 import { StatusCode } from "../../../../proto/grpc/status.ts";
 import { FakeEtcd } from "../../../../tests/support/peers/fake_etcd.ts";
 import { FakeTimers } from "../../../../tests/support/memory/fake_timers.ts";
@@ -22,9 +21,8 @@ class Rig implements AsyncDisposable {
 
   constructor(layout: EtcdLayout = tunnelLayout()) {
     const { timers, log, etcd } = this;
-    const { members, connect } = etcd;
     const random = () => 0;
-    const client = new EtcdClient({ members, connect, timers, random });
+    const client = etcd.client();
     this.source = new EtcdSource({ client, layout, timers, random, log });
   }
 
@@ -219,11 +217,10 @@ Deno.test("whatever happens, in the end the source says what etcd has", async ()
     } while (rig.etcd.watchCount !== 1);
     // Who begins now receives the same.
     const fresh = new RecordedSink();
-    const { members, connect } = rig.etcd;
     const { timers, log } = rig;
     const random = () => 0;
     const source = new EtcdSource({
-      client: new EtcdClient({ members, connect, timers, random }),
+      client: rig.etcd.client(),
       layout: tunnelLayout(),
       timers,
       random,
