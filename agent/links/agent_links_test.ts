@@ -3,13 +3,6 @@ import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { setUp } from "../../tests/support/rigs/link_attempts.ts";
 import { FAILED_CAP_MS, SPREAD_MS_MAX } from "./retry_waits.ts";
 
-Deno.test("one server is linked once, and then there is peace", async () => {
-  const s = setUp();
-  await s.attempts[0]!.succeed("s1");
-  s.timers.advance(600_000);
-  assertEquals([s.attempts.length, s.agentLinks.linkedServers], [1, 1]);
-});
-
 Deno.test("the first retry comes within 100 ms, later ones wait longer", async () => {
   const s = setUp();
   for (let round = 0; round < 20; round++) {
@@ -54,16 +47,6 @@ Deno.test("whoever answers and takes no link is asked ever more seldom", async (
     await s.timers.advance(10_000);
   }
   assert(s.retries.at(-1)! > 1_500, `${s.retries}`);
-});
-
-Deno.test("a refusal is reported word for word", async () => {
-  const s = setUp();
-  await s.attempts[0]!.fail(
-    "Cannot admit this agent: it showed no certificate",
-  );
-  assertEquals(s.said, [
-    "failed: Cannot admit this agent: it showed no certificate",
-  ]);
 });
 
 Deno.test("every server of several is found, duplicates are closed", async () => {

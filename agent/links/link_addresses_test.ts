@@ -32,18 +32,6 @@ Deno.test("each address is wanted by itself, whatever count is reported", async 
   }
 });
 
-Deno.test("both come back when both were away", async () => {
-  const s = setUpWorld({ "a:1": "s1/p1", "b:1": "s2/p1" }, { count: 2 });
-  const { world } = s;
-  await s.run(5_000);
-  for (const address of world.keys()) world.set(address, undefined);
-  for (const link of [...s.links.values()]) await link.lose("killed");
-  await s.run(10_000);
-  world.set("a:1", "s1/p2").set("b:1", "s2/p2");
-  await s.run(1_000);
-  assertEquals(s.agentLinks.linkedServers, 2);
-});
-
 Deno.test("an address that never existed costs the other nothing", async () => {
   const s = setUpWorld({ "a:1": "s1/p1", "gone:1": undefined });
   await s.run(1_200_000, 200);

@@ -179,13 +179,6 @@ function setUp(settleMs = 0, memory?: MemberMemory, peers?: PeerOffers) {
   };
 }
 
-Deno.test("what an agent announces is there at once, behind just that agent", () => {
-  const { endpoints, ports, link } = setUp();
-  link("edge-1", offer({ appProtocol: "http" }));
-  assertEquals(ports(), [" 80 tcp http"]);
-  assertEquals(endpoints(), ["id=edge-1 127.0.0.1:8080 ready"]);
-});
-
 Deno.test("agents that come at one moment are one change, or two", () => {
   const { catalog, source, timers } = setUp();
   const versions = () => catalog.snapshot.version;
