@@ -43,22 +43,33 @@ export function unprovenClaim(
   if (!ids.includes(agentId)) {
     return `agent id ${JSON.stringify(agentId.slice(0, CLAIM_LENGTH_MAX))}`;
   }
-  const own = names.map((name) => quoted(nameKey(name)));
-  const isOwn = ({ text }: Claim) =>
-    own.some((name) => text === `host=${name}` || text === `uid=${name}`);
-  const rights = claimsOf(granted);
+  const own = names.map(nameKey);
+  const isOwn = ({ key, value }: Claim) =>
+    (key === "host" || key === "uid") && own.includes(value);
+  const rights = claimsOf(granted)
+    // A host that is an address gives the right to that host, not to addresses.
+    .map((right) =>
+      right.key === "host" ? { ...right, prefix: undefined } : right
+    );
   const unproven = claimsOf(identifiers).find((claim) =>
     !isOwn(claim) && !rights.some((right) => isInside(right, claim))
   );
-  return unproven && `identifier ${unproven.text}`;
+  return unproven && `identifier ${claimText(unproven)}`;
 }
 
 /** Something that connections are led by. */
 export interface Claim {
-  /** Such as `ipv4=10.0.0.7`, for a log. */
-  readonly text: string;
+  /** The identifier's name on the wire, such as `ipv4`. */
+  readonly key: string;
+  /** A peer's text. */
+  readonly value: string;
   /** Absent: a name, or text that is no address and matches no grant of one. */
   readonly prefix: IpPrefix | undefined;
+}
+
+/** Such as `ipv4=10.0.0.7`, for a log: two long claims may read alike. */
+export function claimText({ key, value }: Claim): string {
+  return `${key}=${quoted(value)}`;
 }
 
 export function claimsOf(identifiers: Identifiers): readonly Claim[] {
@@ -66,7 +77,8 @@ export function claimsOf(identifiers: Identifiers): readonly Claim[] {
   const claims = Object.entries({ host, ipv4, ipv6, cidr, uid })
     .flatMap(([key, values]) =>
       values.map((value): Claim => ({
-        text: `${key}=${quoted(value)}`,
+        key,
+        value,
         prefix: key === "cidr"
           ? parseIpPrefix(value)
           : key === "uid"
@@ -74,17 +86,17 @@ export function claimsOf(identifiers: Identifiers): readonly Claim[] {
           : addressPrefix(value),
       }))
     );
-  const route = { text: "default-route=true", prefix: undefined };
+  const route = { key: "default-route", value: "true", prefix: undefined };
   return defaultRoute ? [...claims, route] : claims;
 }
 
 /** Whether all of a claim is in what was granted. */
 export function isInside(
-  { text, prefix }: Claim,
+  { key, value, prefix }: Claim,
   claim: Claim,
 ): boolean {
   if (prefix === undefined || claim.prefix === undefined) {
-    return text === claim.text;
+    return key === claim.key && value === claim.value;
   }
   return prefix.length <= claim.prefix.length &&
     prefixContains(prefix, claim.prefix.address);

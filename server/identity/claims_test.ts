@@ -68,6 +68,16 @@ Deno.test("less than what was granted may be claimed, and not more", () => {
   }
 });
 
+Deno.test("claims that read alike are told apart, and a host gives no address", () => {
+  const long = "/ ".repeat(200);
+  assert(claim({ uid: [`${long}b`] }, { uid: [`${long}a`] }) !== undefined);
+  const host = ["10.1.2.3"];
+  assertEquals(claim({ host }, { host }), undefined);
+  for (const own of [{ ipv4: host }, { cidr: ["10.1.2.3/32"] }]) {
+    assert(claim(own, { host }) !== undefined);
+  }
+});
+
 Deno.test("each claim that was not granted is named, safely for a log", () => {
   assertEquals(claim({}, {}, "m"), 'agent id "m"');
   assertEquals(claim({ host: ["n", "m"] }), "identifier host=m");

@@ -20,7 +20,7 @@ import {
 } from "../../proto/peer/identifiers.ts";
 import type { PeerIdentity } from "../../proto/peer/peer_identity.ts";
 import { type Authorizer, isAnonymous, refuse } from "../links/authorizer.ts";
-import { type Claim, claimsOf, isInside } from "./claims.ts";
+import { type Claim, claimsOf, claimText, isInside } from "./claims.ts";
 import type { Grants } from "./node_authorizer.ts";
 import type { NodeStore } from "./node_store.ts";
 import { logState, StoreError } from "../../neighbours/store/store_error.ts";
@@ -100,7 +100,7 @@ export class GrantedAddresses {
         const claim = claims.find((one) =>
           rights.some((right) => overlap(one, right))
         );
-        if (claim !== undefined) return { claim: claim.text, node };
+        if (claim !== undefined) return { claim: claimText(claim), node };
       }
     }
     return undefined;
