@@ -19,8 +19,6 @@ import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ScriptedCallee } from "../../tests/support/watch/packet_script.ts";
 import { ErrorCode } from "../frames/wire_error.ts";
-import { GrpcRouter } from "../grpc/server.ts";
-import type { Stream } from "../streams/stream.ts";
 import { CAPABILITIES_FIELD, PROXY_PATH } from "./capabilities.ts";
 import { dialProxy } from "./proxy_client.ts";
 import { FIRST_HOLD_MS, FirstHold } from "./first_hold.ts";
@@ -119,14 +117,9 @@ defineCarrierCompliance("packets", packetsRig);
 async function endAfter(code: ErrorCode): Promise<string> {
   const timers = new FakeTimers();
   const callee = new ScriptedCallee();
-  const router = new GrpcRouter({
-    timers,
-    methods: { [PROXY_PATH]: callee.serve },
-  });
-  let stream!: Stream;
   const pair = new ConnectionPair({
     clock: timers,
-    onStream: (accepted) => router.accept(stream = accepted),
+    methods: { [PROXY_PATH]: callee.serve },
   });
   let conduit: ConduitProbe | undefined;
   dialProxy(pair.client, { protocol: "tcp", address: "10.0.0.1:443" }, {
@@ -139,7 +132,7 @@ async function endAfter(code: ErrorCode): Promise<string> {
   callee.answer({ [CAPABILITIES_FIELD]: "half-close" });
   await callee.say({ type: "DIAL_RSP", error: "", connectId: 1, random: 1 });
   assert(conduit !== undefined);
-  stream.reset(code);
+  pair.streams[0]!.reset(code);
   return (await conduit.closed).kind;
 }
 

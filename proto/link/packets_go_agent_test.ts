@@ -13,7 +13,6 @@ import { QUIET_CONNECTION } from "../../tests/support/memory/fake_link.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
 import { ANONYMOUS } from "../peer/peer_identity.ts";
-import { GrpcRouter } from "../grpc/server.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { DialRequest, Int64, Packet } from "../packets/packet.ts";
 import type { Conduit, ConduitEnd } from "../transfer/conduit.ts";
@@ -61,8 +60,8 @@ class Server {
   admit: (token: string) => LinkAuthorization = () => undefined;
 
   constructor() {
-    const router = new GrpcRouter({
-      timers: this.timers,
+    this.pair = new ConnectionPair({
+      clock: this.timers,
       methods: {
         [CONNECT_PATH]: agentService({
           serverId: "server-1",
@@ -79,10 +78,6 @@ class Server {
           onLinkClosed: (_link, reason) => this.closed.push(reason),
         }),
       },
-    });
-    this.pair = new ConnectionPair({
-      clock: this.timers,
-      onStream: (stream) => router.accept(stream),
     });
   }
 

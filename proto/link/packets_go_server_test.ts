@@ -8,7 +8,6 @@ import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
 import { ScriptedCallee } from "../../tests/support/watch/packet_script.ts";
-import { GrpcRouter } from "../grpc/server.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { Int64, Packet } from "../packets/packet.ts";
 import type { DialAnswer } from "./dial_handler.ts";
@@ -46,13 +45,9 @@ class Agent {
   cancelled = 0;
 
   constructor() {
-    const router = new GrpcRouter({
-      timers: this.timers,
-      methods: { [CONNECT_PATH]: this.server.serve },
-    });
     this.pair = new ConnectionPair({
       clock: this.timers,
-      onStream: (stream) => router.accept(stream),
+      methods: { [CONNECT_PATH]: this.server.serve },
     });
     this.link = new PacketsAgentLink(this.pair.client, {
       agentId: "agent-x",

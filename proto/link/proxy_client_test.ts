@@ -8,7 +8,6 @@ import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { ScriptedCallee } from "../../tests/support/watch/packet_script.ts";
 import { StatusCode } from "../grpc/status.ts";
-import { GrpcRouter } from "../grpc/server.ts";
 import type { Packet } from "../packets/packet.ts";
 import { CAPABILITIES_FIELD, PROXY_PATH } from "./capabilities.ts";
 import { dialProxy } from "./proxy_client.ts";
@@ -45,13 +44,9 @@ class Server {
   overs = 0;
 
   constructor() {
-    const router = new GrpcRouter({
-      timers: this.timers,
-      methods: { [PROXY_PATH]: this.callee.serve },
-    });
     this.pair = new ConnectionPair({
       clock: this.timers,
-      onStream: (stream) => router.accept(stream),
+      methods: { [PROXY_PATH]: this.callee.serve },
     });
   }
 

@@ -15,7 +15,6 @@ import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
 import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
-import { GrpcRouter } from "../grpc/server.ts";
 import { CAPABILITIES_FIELD, PROXY_PATH } from "./capabilities.ts";
 import type { DialAnswer } from "./dial_handler.ts";
 import { proxyService } from "./proxy_service.ts";
@@ -162,10 +161,9 @@ async function dialing(protocol: "tcp" | "udp", roomBytes: number) {
       };
     },
   });
-  const router = new GrpcRouter({ timers, methods: { [PROXY_PATH]: method } });
   const pair = new ConnectionPair({
     clock: timers,
-    onStream: (stream) => router.accept(stream),
+    methods: { [PROXY_PATH]: method },
   });
   const caller = new ScriptedCaller(pair.client, PROXY_PATH, {
     [CAPABILITIES_FIELD]: "half-close",

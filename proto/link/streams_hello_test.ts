@@ -6,7 +6,6 @@ import { ScriptedCaller } from "../../tests/support/watch/packet_script.ts";
 import { ANONYMOUS } from "../peer/peer_identity.ts";
 import type { MethodHandler, ServerCall } from "../grpc/call.ts";
 import { startCall } from "../grpc/client.ts";
-import { GrpcRouter } from "../grpc/server.ts";
 import { StatusCode } from "../grpc/status.ts";
 import {
   decodeServerEvent,
@@ -77,13 +76,9 @@ class ScriptedAgent {
         onCancel() {},
       };
     };
-    const router = new GrpcRouter({
-      timers: this.timers,
-      methods: { [LINK_METHODS.control]: control },
-    });
     this.pair = new ConnectionPair({
       clock: this.timers,
-      onStream: (stream) => router.accept(stream),
+      methods: { [LINK_METHODS.control]: control },
       onClosed: (role) => this.ended.push(role),
     });
   }
@@ -288,13 +283,9 @@ class ScriptedServer {
       onEvent: (event) => this.events.push(event.type),
       onFailed: (error) => this.failed.push(error.message),
     });
-    const router = new GrpcRouter({
-      timers: this.timers,
-      methods: link.methods,
-    });
     this.pair = new ConnectionPair({
       clock: this.timers,
-      onStream: (stream) => router.accept(stream),
+      methods: link.methods,
       onClosed: (role, reason) => {
         if (role === "server") link.disconnected(reason);
       },

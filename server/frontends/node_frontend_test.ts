@@ -1,5 +1,4 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
 import type { DialAnswer } from "../../proto/link/dial_handler.ts";
@@ -67,13 +66,9 @@ function setUp(admission: () => LinkAuthorization = () => undefined) {
   });
   /** A caller on a connection of its own, and what it receives. */
   const connect = (caller = certifiedCaller("node:edge-9")) => {
-    const router = new GrpcRouter({
-      timers,
-      methods: frontend.methods(caller),
-    });
     const pair = new ConnectionPair({
       clock: timers,
-      onStream: (stream) => router.accept(stream),
+      methods: frontend.methods(caller),
       server: { settings: { maxConcurrentStreams: 2 * NODE_CONDUITS_MAX } },
     });
     const dial = (address: string, node?: string) => {

@@ -7,21 +7,26 @@
  * @module
  */
 
+import type { MethodHandler } from "../../../proto/grpc/call.ts";
+import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import { Connection } from "../../../proto/streams/connection.ts";
 import type {
   ConnectionEvents,
   ConnectionOptions,
 } from "../../../proto/streams/connection_events.ts";
 import { REST } from "./conduit_probe.ts";
-import type { Clock } from "../../../proto/sync/clock.ts";
+import type { Stream } from "../../../proto/streams/stream.ts";
+import type { Timers } from "../../../proto/sync/clock.ts";
 
 /** See {@linkcode ConnectionPair}. */
 export interface ConnectionPairOptions {
-  readonly clock: Clock;
+  readonly clock: Timers;
   readonly client?: Partial<ConnectionOptions>;
   readonly server?: Partial<ConnectionOptions>;
-  /** Serves what the client asks. */
-  readonly onStream: ConnectionEvents["onStream"];
+  /** What the client can call, by path. */
+  readonly methods?: Readonly<Record<string, MethodHandler>>;
+  /** Serves what the client asks, in place of `methods`. */
+  readonly onStream?: ConnectionEvents["onStream"];
   /** Which connection ended, and why. */
   readonly onClosed?: (role: "client" | "server", reason: string) => void;
 }
@@ -30,9 +35,14 @@ export interface ConnectionPairOptions {
 export class ConnectionPair {
   readonly client: Connection;
   readonly server: Connection;
+  /** That the client opened. */
+  readonly streams: Stream[] = [];
   #isBroken = false;
 
   constructor(options: ConnectionPairOptions) {
+    const { clock: timers, methods = {} } = options;
+    const router = new GrpcRouter({ methods, timers });
+    const serve = options.onStream ?? ((stream) => router.accept(stream));
     const refuse = () => {
       throw new TypeError("Cannot take a stream as a client");
     };
@@ -49,7 +59,10 @@ export class ConnectionPair {
       role: "server",
       clock: options.clock,
       events: {
-        onStream: options.onStream,
+        onStream: (stream) => {
+          this.streams.push(stream);
+          return serve(stream);
+        },
         onClosed: ({ reason }) => options.onClosed?.("server", reason),
       },
       ...options.server,

@@ -5,7 +5,6 @@
  * @module
  */
 
-import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import {
   CAPABILITIES_FIELD,
   PROXY_PATH,
@@ -49,8 +48,9 @@ export class MemoryFrontend {
   cancelled = 0;
 
   constructor(client: Partial<ConnectionOptions> = {}) {
-    const router = new GrpcRouter({
-      timers: this.timers,
+    this.pair = new ConnectionPair({
+      clock: this.timers,
+      client,
       methods: {
         [PROXY_PATH]: proxyService({
           timers: this.timers,
@@ -61,11 +61,6 @@ export class MemoryFrontend {
           },
         }),
       },
-    });
-    this.pair = new ConnectionPair({
-      clock: this.timers,
-      client,
-      onStream: (stream) => router.accept(stream),
     });
   }
 

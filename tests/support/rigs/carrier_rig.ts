@@ -5,7 +5,6 @@
  * @module
  */
 
-import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import {
   CAPABILITIES,
   CONNECT_PATH,
@@ -195,10 +194,9 @@ export async function streamsRig(budgetBytes?: number): Promise<CarrierRig> {
     timers,
     observer,
   });
-  const router = new GrpcRouter({ methods, timers });
   rig.pair = new ConnectionPair({
     clock: timers,
-    onStream: (stream) => router.accept(stream),
+    methods,
     client: { receiveBudget: rig.budget },
   });
   rig.link = await openStreamsServer(rig.pair.client, {
@@ -224,8 +222,8 @@ export async function packetsRig(budgetBytes?: number): Promise<CarrierRig> {
   const rig = new CarrierRig(budgetBytes);
   const { timers, observer } = rig;
   const opened = Promise.withResolvers<AgentLink>();
-  const router = new GrpcRouter({
-    timers,
+  rig.pair = new ConnectionPair({
+    clock: timers,
     methods: {
       [CONNECT_PATH]: agentService({
         serverId: "server-1",
@@ -240,10 +238,6 @@ export async function packetsRig(budgetBytes?: number): Promise<CarrierRig> {
         onLinkClosed: (_link, reason) => void (rig.closedReason = reason),
       }),
     },
-  });
-  rig.pair = new ConnectionPair({
-    clock: timers,
-    onStream: (stream) => router.accept(stream),
     server: { receiveBudget: rig.budget },
   });
   const agent = new PacketsAgentLink(rig.pair.client, {
