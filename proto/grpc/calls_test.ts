@@ -6,13 +6,14 @@
  */
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { enginePair } from "../../tests/support/memory/engine_pair.ts";
 import { fields } from "../../tests/support/memory/fake_stream.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
-import { MemoryPipe } from "../../tests/support/memory/memory_pipe.ts";
+import type { MemoryPipe } from "../../tests/support/memory/memory_pipe.ts";
 import { forAll, type Prng } from "../../tests/support/memory/prng.ts";
 import { StreamLog } from "../../tests/support/watch/stream_log.ts";
 import { nextTurn } from "../../tests/support/watch/event_loop.ts";
-import { Connection } from "../streams/connection.ts";
+import type { Connection } from "../streams/connection.ts";
 import type { LocalSettings } from "../streams/settings.ts";
 import type { ClientCall, MethodHandler, ServerCall } from "./call.ts";
 import { type CallOptions, startCall, unaryCall } from "./client.ts";
@@ -34,28 +35,18 @@ class World {
     methods: Readonly<Record<string, MethodHandler>>,
     options: { prng?: Prng; serverSettings?: Partial<LocalSettings> } = {},
   ) {
-    const router = new GrpcRouter({ methods, timers: this.timers });
-    const common = { clock: this.timers };
-    this.client = new Connection({
-      ...common,
-      role: "client",
-      events: {
-        onStream: () => {
-          throw new TypeError("the server opened a stream");
-        },
-        onClosed() {},
-      },
+    const { prng, serverSettings: settings = {} } = options;
+    const clock = this.timers;
+    const router = new GrpcRouter({ methods, timers: clock });
+    const { client, server, pipe } = enginePair({
+      client: { clock },
+      server: { clock, settings },
+      ...(prng && { prng }),
     });
-    this.server = new Connection({
-      ...common,
-      role: "server",
-      settings: options.serverSettings ?? {},
-      events: { onStream: (stream) => router.accept(stream), onClosed() {} },
-    });
-    this.client.start();
-    this.server.start();
-    this.pipe = new MemoryPipe(this.client, this.server, options.prng);
-    this.pipe.settle();
+    server.serve = (stream) => router.accept(stream);
+    this.client = client.connection;
+    this.server = server.connection;
+    this.pipe = pipe;
   }
 
   /** Starts a call that writes down what happens. */

@@ -12,7 +12,7 @@ import type {
   GoawayInfo,
   Role,
 } from "../../../proto/streams/connection_events.ts";
-import type { Stream } from "../../../proto/streams/stream.ts";
+import type { Stream, StreamEvents } from "../../../proto/streams/stream.ts";
 import { FakeTimers } from "./fake_timers.ts";
 import { MemoryPipe } from "./memory_pipe.ts";
 import type { Prng } from "./prng.ts";
@@ -43,6 +43,8 @@ export class Engine {
   exhausted = 0;
   /** What to do with a new stream, before its headers are delivered. */
   onStream: (log: StreamLog, stream: Stream) => void = () => {};
+  /** Who hears of a new stream in place of its log. */
+  serve: ((stream: Stream) => StreamEvents) | undefined;
 
   constructor(role: Role, options: EngineOptions = {}) {
     this.connection = new Connection({
@@ -54,7 +56,7 @@ export class Engine {
           const log = new StreamLog(stream);
           this.accepted.push(log);
           this.onStream(log, stream);
-          return log;
+          return this.serve?.(stream) ?? log;
         },
         onGoaway: (info) => this.goaways.push(info),
         onExhausted: () => this.exhausted++,
