@@ -207,74 +207,34 @@ export function adminApi(
   const known = all.map((route) => ({ route, pattern: patternOf(route) }));
   return async (request, peer) => {
     const url = new URL(request.url);
-    const asked = await outcomeOf(() => knownBy(options.who, request, peer));
-    if (asked.kind !== "answered") return responseTo(asked);
-    const who = asked.answer;
-    const outcome = await outcomeOf(async () => {
+    const { method, signal } = request;
+    let who: AdminWho | undefined;
+    const did = (result: Pick<AdminAction, "status" | "problem">) => {
+      if (who === undefined || method !== "POST") return;
+      options.did?.({ who, path: url.pathname, ...result });
+    };
+    let answer: unknown;
+    try {
+      who = knownBy(options.who, request, peer);
       const { route, segment } = routeFor(known, request, url);
       mayUse(route, who);
       peer.mayTake?.(ANSWER_MS);
-      const isAction = route.method === "POST";
-      const body = isAction ? await jsonOf(request) : undefined;
-      const { signal } = request;
-      return await route.answer({ url, segment, body, who, signal });
-    });
-    if (request.method === "POST") {
-      options.did?.({ who, path: url.pathname, ...auditOf(outcome) });
+      const body = route.method === "POST" ? await jsonOf(request) : undefined;
+      answer = await route.answer({ url, segment, body, who, signal });
+    } catch (error) {
+      if (error instanceof AdminFailure) {
+        did({ status: error.status, problem: error.message });
+        return failureAnswer(error);
+      }
+      did({ status: 500, problem: INTERNAL_ERROR });
+      // The code that serves the port reports it.
+      throw error;
     }
-    return responseTo(outcome);
+    did({ status: 200 });
+    return answer instanceof Response
+      ? answer
+      : new Response(jsonAnswer(answer).body, { headers: HEADERS });
   };
-}
-
-/** The result of a request, or of a part of it. */
-type Outcome<Answer> =
-  | { readonly kind: "answered"; readonly answer: Answer }
-  | { readonly kind: "refused"; readonly failure: AdminFailure }
-  /** An internal error: the code that serves the port reports it. */
-  | { readonly kind: "failed"; readonly error: unknown };
-
-async function outcomeOf<Answer>(
-  act: () => Answer | Promise<Answer>,
-): Promise<Outcome<Answer>> {
-  try {
-    return { kind: "answered", answer: await act() };
-  } catch (error) {
-    return error instanceof AdminFailure
-      ? { kind: "refused", failure: error }
-      : { kind: "failed", error };
-  }
-}
-
-/** Its text in the audit log. */
-function auditOf(
-  outcome: Outcome<unknown>,
-): Pick<AdminAction, "status" | "problem"> {
-  switch (outcome.kind) {
-    case "answered":
-      return { status: 200 };
-    case "refused": {
-      const { status, message } = outcome.failure;
-      return { status, problem: message };
-    }
-    case "failed":
-      return { status: 500, problem: INTERNAL_ERROR };
-  }
-}
-
-/** @throws Internal errors. */
-function responseTo(outcome: Outcome<unknown>): Response {
-  switch (outcome.kind) {
-    case "answered": {
-      const { answer } = outcome;
-      return answer instanceof Response
-        ? answer
-        : new Response(jsonAnswer(answer).body, { headers: HEADERS });
-    }
-    case "refused":
-      return failureAnswer(outcome.failure);
-    case "failed":
-      throw outcome.error;
-  }
 }
 
 /** The questions and actions. */
