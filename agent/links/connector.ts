@@ -5,15 +5,14 @@
  * @module
  */
 
+import { openServerConnection } from "../../net/http2/server_connection.ts";
 import { type Code, tunnelCodeOf } from "../../proto/codes/codes.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import { openClientConnection } from "../../net/http2/client_connection.ts";
 import { probePeer } from "../../net/libc/tcp_options.ts";
-import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { VERSION } from "../../platform/process/version.ts";
 import { ErrorCode } from "../../proto/frames/wire_error.ts";
-import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { CAPABILITIES } from "../../proto/link/capabilities.ts";
 import type { ServerEvent } from "../../proto/link/control_messages.ts";
 import type {
@@ -44,7 +43,7 @@ import {
   type AgentControl,
   serveStreamsAgent,
 } from "../../proto/link/streams_agent.ts";
-import { Connection } from "../../proto/streams/connection.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import {
@@ -224,10 +223,9 @@ export class Connector {
         connection.shutdown(error.message);
       },
     });
-    const router = new GrpcRouter({ timers, methods: link.methods });
-    const connection = new Connection({
-      role: "server",
-      clock: timers,
+    const connection = openServerConnection(stream, {
+      serves: link.methods,
+      timers,
       keepalive: linkKeepalive(keepaliveMs),
       settings: {
         maxFrameSize: LARGE_FRAME_SIZE,
@@ -237,7 +235,6 @@ export class Connector {
       limits: LINK_LIMITS,
       receiveBudget: this.options.receiveBudget,
       events: {
-        onStream: (stream) => router.accept(stream),
         onDoubt: (isDoubted) => pending.doubted(isDoubted),
         onClosed: (end) => {
           pending.disconnected(end);
@@ -245,8 +242,6 @@ export class Connector {
         },
       },
     });
-    connection.start();
-    driveHttp2(stream, connection, timers);
   }
 
   #onEvent(

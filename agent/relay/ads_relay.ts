@@ -9,10 +9,10 @@
  * @module
  */
 
+import { openServerConnection } from "../../net/http2/server_connection.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
 import type { Upstream } from "../../net/channel/upstream.ts";
 import { Channel, type ChannelConnection } from "../../net/channel/channel.ts";
-import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import {
   type BoundListener,
   type ListenAddress,
@@ -26,9 +26,8 @@ import type { ServerCall, ServerCallEvents } from "../../proto/grpc/call.ts";
 import { startCall } from "../../proto/grpc/client.ts";
 import { encodingOf } from "../../proto/grpc/message_reader.ts";
 import { Metadata } from "../../proto/grpc/metadata.ts";
-import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { GrpcError, StatusCode } from "../../proto/grpc/status.ts";
-import { Connection } from "../../proto/streams/connection.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
 import { adsMethods } from "../../proto/xds/ads_methods.ts";
 import {
   CONNECT_FIELD,
@@ -129,23 +128,16 @@ export class AdsRelay {
       );
       return conn.close();
     }
-    const router = new GrpcRouter({
+    const program: Connection = openServerConnection(conn, {
+      serves: adsMethods(() => (call) => this.#relay(call)),
       timers: systemTimers,
-      methods: adsMethods(() => (call) => this.#relay(call)),
-    });
-    const program: Connection = new Connection({
-      role: "server",
-      clock: systemTimers,
       keepalive: KEEPALIVE,
       settings: { maxConcurrentStreams: STREAMS_PER_PROGRAM_MAX },
       events: {
-        onStream: (stream) => router.accept(stream),
         onClosed: () => void this.#programs.delete(program),
       },
     });
     this.#programs.add(program);
-    program.start();
-    driveHttp2(conn, program, systemTimers);
   }
 
   #relay(call: ServerCall): ServerCallEvents {

@@ -6,14 +6,13 @@
  * @module
  */
 
+import { openClientConnection } from "../../net/http2/client_connection.ts";
 import { dialConnect } from "../../net/http1/connect_client.ts";
-import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { conduitOf } from "../../net/stream/stream_conduit.ts";
 import { dialProxy } from "../../proto/link/proxy_client.ts";
 import type { DialTarget } from "../../proto/peer/dial_error.ts";
 import type { DialEvents, PendingDial } from "../../proto/link/link.ts";
-import { Connection } from "../../proto/streams/connection.ts";
-import { refusePush } from "../../proto/streams/stream.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
 import { socketCaller } from "../../tests/support/memory/fake_caller.ts";
 import type { Exchange } from "./exchange.ts";
 import { MEMORY_IS_SHORT_BYTES, type Plan } from "./plan.ts";
@@ -158,23 +157,15 @@ export class Callers {
   }
 
   #speakHttp2(pair: SocketPair): Connection {
-    const connection = new Connection({
-      role: "client",
-      clock: this.sim,
-      keepalive: KEEPALIVE,
-      settings: linkSettings(this.plan),
-      events: {
-        onStream: refusePush,
-        onClosed: () => {},
-      },
-    });
-    connection.start();
     const stream = tapped(pair.far, {
       isClient: true,
       mayCalm: this.plan.budgetBytes <= MEMORY_IS_SHORT_BYTES,
       complain: (what) => this.sim.fail(`a caller sends ${what}`),
     });
-    driveHttp2(stream, connection, this.sim);
-    return connection;
+    return openClientConnection(stream, {
+      timers: this.sim,
+      keepalive: KEEPALIVE,
+      settings: linkSettings(this.plan),
+    });
   }
 }

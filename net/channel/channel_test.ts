@@ -1,14 +1,13 @@
+import { openServerConnection } from "../http2/server_connection.ts";
 import { assertEquals, assertRejects } from "@std/assert";
 import { ErrorCode } from "../../proto/frames/wire_error.ts";
 import type { ClientCall, ServerCall } from "../../proto/grpc/call.ts";
 import { startCall } from "../../proto/grpc/client.ts";
-import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { StatusCode } from "../../proto/grpc/status.ts";
-import { Connection } from "../../proto/streams/connection.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryStream } from "../../tests/support/memory/memory_stream.ts";
-import { driveHttp2 } from "../http2/http2_driver.ts";
 import { Channel, type ChannelConnection, USED_MS } from "./channel.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -96,16 +95,11 @@ class Rig implements Disposable {
       this.calls.push(call);
       return { onBody() {}, onHalfClose() {}, onWritable() {}, onCancel() {} };
     };
-    const router = new GrpcRouter({ timers, methods: { "/a/B": handler } });
-    const server = new Connection({
-      role: "server",
-      clock: timers,
+    this.servers.push(openServerConnection(stream, {
+      serves: { "/a/B": handler },
+      timers,
       settings: { maxConcurrentStreams: this.callsMax },
-      events: { onStream: (call) => router.accept(call), onClosed() {} },
-    });
-    this.servers.push(server);
-    server.start();
-    driveHttp2(stream, server, timers);
+    }));
   }
 }
 

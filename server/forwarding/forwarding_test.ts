@@ -1,3 +1,4 @@
+import { openServerConnection } from "../../net/http2/server_connection.ts";
 import { DialReports } from "../../platform/conduits/dial_reports.ts";
 import { isStill } from "../routing/registry.ts";
 import { LiveConduits } from "../../platform/conduits/live_conduits.ts";
@@ -18,11 +19,8 @@ import {
   certified,
   MemoryStream,
 } from "../../tests/support/memory/memory_stream.ts";
-import { driveHttp2 } from "../../net/http2/http2_driver.ts";
-import { GrpcRouter } from "../../proto/grpc/server.ts";
 import { SILENT_OBSERVER } from "../../proto/link/link.ts";
 import { DialError } from "../../proto/peer/dial_error.ts";
-import { Connection } from "../../proto/streams/connection.ts";
 import { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import type { Conduit } from "../../proto/transfer/conduit.ts";
 import { CallerLoads } from "../routing/caller_loads.ts";
@@ -160,21 +158,13 @@ class TwoServers {
       );
     }
     const [near, far] = MemoryStream.pair("h2");
-    const { timers } = this;
-    const router = new GrpcRouter({
-      timers,
-      methods: this.frontend({
+    openServerConnection(far, {
+      serves: this.frontend({
         identity: certified("tunnel-server"),
         remoteAddress: "10.0.0.1:4711",
       }),
+      timers: this.timers,
     });
-    const server = new Connection({
-      role: "server",
-      clock: timers,
-      events: { onStream: (call) => router.accept(call), onClosed() {} },
-    });
-    server.start();
-    driveHttp2(far, server, timers);
     return near;
   }
 

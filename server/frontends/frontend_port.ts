@@ -5,10 +5,11 @@
  * @module
  */
 
+import { openServerConnection } from "../../net/http2/server_connection.ts";
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { WireError } from "../../proto/frames/wire_error.ts";
 import type { GrpcRouter } from "../../proto/grpc/server.ts";
-import { Connection } from "../../proto/streams/connection.ts";
+import type { Connection } from "../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../proto/streams/receive_budget.ts";
 import {
   type SharedLimits,
@@ -16,7 +17,6 @@ import {
 } from "../../proto/streams/abuse_limits.ts";
 import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
-import { driveHttp2 } from "../../net/http2/http2_driver.ts";
 import { conduitOf } from "../../net/stream/stream_conduit.ts";
 import type { Stream } from "../../net/stream/stream.ts";
 import type { FrontendMode } from "../options.ts";
@@ -131,15 +131,13 @@ export class FrontendPort {
 
   #serveHttp2(stream: Stream, sharedLimits: SharedLimits): void {
     const { timers, keepaliveMs, ended } = this.options;
-    const router = this.options.routerFor(stream);
-    const connection = new Connection({
-      role: "server",
-      clock: timers,
+    const connection: Connection = openServerConnection(stream, {
+      serves: this.options.routerFor(stream),
+      timers,
       keepalive: { intervalMs: keepaliveMs, timeoutMs: PING_TIMEOUT_MS },
       receiveBudget: this.options.receiveBudget,
       sharedLimits,
       events: {
-        onStream: (stream) => router.accept(stream),
         onClosed: (end) => {
           this.#connections.delete(connection);
           if (end.error instanceof WireError) sharedLimits.fault?.();
@@ -148,8 +146,6 @@ export class FrontendPort {
       },
     });
     this.#connections.add(connection);
-    connection.start();
-    driveHttp2(stream, connection, timers);
     if (this.#ending !== undefined) connection.shutdown(this.#ending);
   }
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { openClientConnection } from "../../../net/http2/client_connection.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import type { ClientCall } from "../../../proto/grpc/call.ts";
@@ -15,7 +15,7 @@ import {
 } from "../../../proto/grpc/message_reader.ts";
 import { Metadata } from "../../../proto/grpc/metadata.ts";
 import { GrpcError, type Status } from "../../../proto/grpc/status.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
+import type { Connection } from "../../../proto/streams/connection.ts";
 
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
@@ -28,20 +28,13 @@ export class OurClient {
   private constructor(readonly authority: string, socket: Deno.TcpConn) {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.closed = promise;
-    this.connection = new Connection({
-      role: "client",
-      clock: systemTimers,
+    this.connection = openClientConnection(denoStream(socket), {
+      timers: systemTimers,
       events: {
-        onStream: () => {
-          throw new TypeError("a server opened a stream");
-        },
         onGoaway: () => this.isGoingAway = true,
         onClosed: () => resolve(),
       },
     });
-    this.connection.start();
-    const stream = denoStream(socket);
-    driveHttp2(stream, this.connection, systemTimers);
   }
 
   static async connect(port: number): Promise<OurClient> {

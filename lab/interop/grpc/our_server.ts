@@ -8,12 +8,10 @@
  * @module
  */
 
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { openServerConnection } from "../../../net/http2/server_connection.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { HealthService } from "../../../proto/grpc/health.ts";
-import { GrpcRouter } from "../../../proto/grpc/server.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
 import type {
   MethodHandler,
   ServerCall,
@@ -212,19 +210,12 @@ function serve(socket: Deno.TcpConn): void {
     ...echoMethods(() => connection.shutdown("asked to by a test")),
     ...health.methods,
   };
-  const router = new GrpcRouter({ methods, timers: systemTimers });
-  const connection = new Connection({
-    role: "server",
-    clock: systemTimers,
-    events: {
-      onStream: (stream) => router.accept(stream),
-      onClosed() {},
-    },
+  const connection = openServerConnection(denoStream(socket), {
+    serves: methods,
+    timers: systemTimers,
     // Clients of these tests start 200 calls at once.
     settings: { maxConcurrentStreams: 1_000 },
   });
-  connection.start();
-  driveHttp2(denoStream(socket), connection, systemTimers);
 }
 
 const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });

@@ -5,8 +5,8 @@
  * @module
  */
 
+import { openServerConnection } from "../../../net/http2/server_connection.ts";
 import type { Tools } from "../../../platform/program/tools.ts";
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
 import type {
   AdmittedConnection,
   ConnectionLimiter,
@@ -18,8 +18,7 @@ import {
 } from "../../../net/listen/listeners.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import type { MethodHandler } from "../../../proto/grpc/call.ts";
-import { GrpcRouter } from "../../../proto/grpc/server.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
+import type { Connection } from "../../../proto/streams/connection.ts";
 import type { ReceiveBudget } from "../../../proto/streams/receive_budget.ts";
 import type { CallOrigin } from "../access/subscriber.ts";
 
@@ -86,23 +85,16 @@ export class DiscoveryPort {
   #serve(stream: Stream, admitted: AdmittedConnection): void {
     const { timers, receiveBudget, methods } = this.environment;
     const { remoteAddress, identity } = stream;
-    const router = new GrpcRouter({
+    const connection: Connection = openServerConnection(stream, {
+      serves: methods({ remoteAddress, identity, needsNoProof: true }),
       timers,
-      methods: methods({ remoteAddress, identity, needsNoProof: true }),
-    });
-    const connection = new Connection({
-      role: "server",
-      clock: timers,
       keepalive: { intervalMs: KEEPALIVE_MS, timeoutMs: PING_TIMEOUT_MS },
       receiveBudget,
       sharedLimits: admitted,
       events: {
-        onStream: (call) => router.accept(call),
         onClosed: () => void this.#connections.delete(connection),
       },
     });
     this.#connections.add(connection);
-    connection.start();
-    driveHttp2(stream, connection, timers);
   }
 }

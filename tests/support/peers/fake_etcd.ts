@@ -6,6 +6,7 @@
  * @module
  */
 
+import { openServerConnection } from "../../../net/http2/server_connection.ts";
 import {
   AUTH_METHODS,
   AuthenticateRequest,
@@ -41,16 +42,15 @@ import type {
   ConnectMember,
   MemberAddress,
 } from "../../../neighbours/etcd/members.ts";
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
 import type { MethodHandler, ServerCall } from "../../../proto/grpc/call.ts";
 import {
   encodingOf,
   MessageReader,
 } from "../../../proto/grpc/message_reader.ts";
 import type { MessageDecoder } from "../../../proto/grpc/message_codec.ts";
-import { GrpcRouter, unaryMethod } from "../../../proto/grpc/server.ts";
+import { unaryMethod } from "../../../proto/grpc/server.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
+import type { Connection } from "../../../proto/streams/connection.ts";
 import type { Timers } from "../../../proto/sync/clock.ts";
 import { MemoryStream } from "../memory/memory_stream.ts";
 
@@ -201,21 +201,12 @@ export class FakeEtcd {
   // --- Serving -------------------------------------------------------------------
 
   #serve(stream: MemoryStream, port: number): void {
-    const router = new GrpcRouter({
+    const connection: Connection = openServerConnection(stream, {
+      serves: this.#methods(port),
       timers: this.timers,
-      methods: this.#methods(port),
-    });
-    const connection = new Connection({
-      role: "server",
-      clock: this.timers,
-      events: {
-        onStream: (stream) => router.accept(stream),
-        onClosed: () => this.#connections.delete(connection),
-      },
+      events: { onClosed: () => this.#connections.delete(connection) },
     });
     this.#connections.set(connection, port);
-    connection.start();
-    driveHttp2(stream, connection, this.timers);
   }
 
   #methods(port: number): Record<string, MethodHandler> {

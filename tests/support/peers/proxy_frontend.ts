@@ -5,13 +5,13 @@
  * @module
  */
 
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { openServerConnection } from "../../../net/http2/server_connection.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import type { DialHandler } from "../../../proto/link/dial_handler.ts";
 import { proxyService } from "../../../proto/link/proxy_service.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
+import type { Connection } from "../../../proto/streams/connection.ts";
 import type { LocalSettings } from "../../../proto/streams/settings.ts";
 import { arrivals } from "./sockets.ts";
 import { PROXY_PATH } from "../../../proto/link/capabilities.ts";
@@ -66,19 +66,13 @@ export class ProxyFrontend implements AsyncDisposable {
   ): Promise<void> {
     for await (const conn of arrivals(this.#listener)) {
       const closed = Promise.withResolvers<void>();
-      const connection = new Connection({
-        role: "server",
-        clock: systemTimers,
+      this.connections.push(openServerConnection(denoStream(conn), {
+        serves: router,
+        timers: systemTimers,
         settings,
-        events: {
-          onStream: (stream) => router.accept(stream),
-          onClosed: () => closed.resolve(),
-        },
-      });
-      this.connections.push(connection);
+        events: { onClosed: () => closed.resolve() },
+      }));
       this.#closing.push(closed.promise);
-      connection.start();
-      driveHttp2(denoStream(conn), connection, systemTimers);
     }
   }
 }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { openServerConnection } from "../../../net/http2/server_connection.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { type Stream, WOULD_BLOCK } from "../../../net/stream/stream.ts";
 import { StreamLayer } from "../../../net/stream/stream_layer.ts";
@@ -13,9 +13,7 @@ import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { ADS_PATHS } from "../../../services/ads/ads_connection.ts";
 import type { ServerCall, ServerCallEvents } from "../../../proto/grpc/call.ts";
 import { MessageReader } from "../../../proto/grpc/message_reader.ts";
-import { GrpcRouter } from "../../../proto/grpc/server.ts";
 import type { Status } from "../../../proto/grpc/status.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
 import type { DiscoveryMode } from "../../../proto/xds/discovery.ts";
 import {
   Any,
@@ -170,24 +168,15 @@ export class ScriptedAds implements Disposable {
   async #accept(): Promise<void> {
     for await (const conn of arrivals(this.#listener)) {
       this.#conns.add(conn);
-      const router = new GrpcRouter({
-        timers: systemTimers,
-        methods: {
+      const stream = new Freezable(denoStream(conn), () => this.isFrozen);
+      openServerConnection(stream, {
+        serves: {
           [ADS_PATHS.sotw]: (call) => this.#open(call, "sotw"),
           [ADS_PATHS.delta]: (call) => this.#open(call, "delta"),
         },
+        timers: systemTimers,
+        events: { onClosed: () => void this.#conns.delete(conn) },
       });
-      const connection = new Connection({
-        role: "server",
-        clock: systemTimers,
-        events: {
-          onStream: (stream) => router.accept(stream),
-          onClosed: () => void this.#conns.delete(conn),
-        },
-      });
-      connection.start();
-      const stream = new Freezable(denoStream(conn), () => this.isFrozen);
-      driveHttp2(stream, connection, systemTimers);
     }
   }
 
