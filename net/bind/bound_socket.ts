@@ -72,7 +72,8 @@ export function bindSocket(
     setSocketOption(library, descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
     setNoDelay(library, descriptor);
   }
-  const isBound = bindShared(library, descriptor, name, place);
+  const port = place.kind === "tcp" ? place.address.port : undefined;
+  const isBound = bindShared(library, descriptor, name, port);
   if (isBound && place.kind === "unix") setMode(library, descriptor, place);
   const isHeld = socketStore()?.sharing?.isHeld === true || isPassed(place);
   // Once it listens, the kernel gives it its share of connections.
@@ -120,18 +121,21 @@ export function isPassed(place: BindAddress): boolean {
   return place.kind === "unix" && socketStore()?.sharing !== undefined;
 }
 
-/** With shared addresses, other processes may bind this one, too. */
-function bindShared(
+/**
+ * With shared addresses, other processes may bind this one, too.
+ *
+ * @param port Absent: it is a path, which the kernel does not share.
+ */
+export function bindShared(
   library: LibC,
   descriptor: number,
   name: Uint8Array<ArrayBuffer>,
-  place: BindAddress,
+  port: number | undefined,
 ): boolean {
   const store = socketStore();
-  const isShared = place.kind === "tcp" && store?.sharing !== undefined;
+  const isShared = port !== undefined && store?.sharing !== undefined;
   // The system would choose a port that another process shares.
-  const isAlone = store?.sharing?.isAlone === true ||
-    (place.kind === "tcp" && place.address.port === 0);
+  const isAlone = store?.sharing?.isAlone === true || port === 0;
   if (isShared && !isAlone) store!.share(descriptor);
   const isBound = library.bind(descriptor, name, name.length) === 0;
   if (isShared && isAlone && isBound) store!.share(descriptor);

@@ -1,6 +1,9 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
-import { onPath } from "../../tests/support/memory/socket_kinds.ts";
+import {
+  onPath,
+  testPolled as test,
+} from "../../tests/support/memory/socket_kinds.ts";
 import { Socket } from "../stream/socket.ts";
 import { denoStream } from "../stream/platform_stream.ts";
 import { openLibc } from "../libc/libc.ts";
@@ -21,18 +24,6 @@ import { Poller } from "../poll/poller.ts";
 const library = openLibc()!;
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
 const BACKLOG = 256;
-
-function test(name: string, fn: (poller: Poller) => Promise<void>): void {
-  Deno.test({
-    name,
-    ignore: openLibc() === undefined,
-    fn: async () => {
-      const poller = new Poller(library);
-      await fn(poller);
-      assertEquals(poller.wakeupKind, undefined, "somebody still waits");
-    },
-  });
-}
 
 function dial({ address: { hostname, port } }: PolledListener) {
   return Deno.connect({ hostname, port });

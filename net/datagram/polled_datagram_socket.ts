@@ -8,6 +8,7 @@
  * @module
  */
 
+import { bindShared } from "../bind/bound_socket.ts";
 import {
   INTERNAL_ERROR,
   unawaited,
@@ -113,22 +114,15 @@ export class PolledDatagramSocket
     const name = encodeSocketAddress(at);
     if (name === undefined) throw systemError(EINVAL);
     const descriptor = create(library, at);
-    const store = socketStore();
-    // The system would choose a port that another process shares.
-    const isAlone = store?.sharing?.isAlone === true || port === 0;
-    if (store?.sharing && !isAlone) store.share(descriptor);
-    if (library.bind(descriptor, name, name.length) !== 0) {
+    if (!bindShared(library, descriptor, name, port)) {
       const error = lastError(library);
       library.close(descriptor);
       throw systemError(error);
     }
-    if (store?.sharing && isAlone) store.share(descriptor);
-    const isHeld = store?.sharing?.isHeld === true;
-    const waiting = { descriptor, isHeld };
+    const sharing = socketStore()?.sharing;
+    const waiting = { descriptor, isHeld: sharing?.isHeld === true };
     const socket = PolledDatagramSocket.listenWith(library, waiting);
-    if (port === 0) {
-      store?.sharing?.chose("udp", hostname, socket.address.port);
-    }
+    if (port === 0) sharing?.chose("udp", hostname, socket.address.port);
     return socket;
   }
 

@@ -1,7 +1,10 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { settled } from "../../tests/support/memory/conduit_probe.ts";
 import { Crowd } from "../../tests/support/peers/crowd.ts";
-import { onPath } from "../../tests/support/memory/socket_kinds.ts";
+import {
+  onPath,
+  testPolled as test,
+} from "../../tests/support/memory/socket_kinds.ts";
 import { Listener } from "../../tests/support/peers/sockets.ts";
 import { conduitOf } from "./stream_conduit.ts";
 import { openLibc } from "../libc/libc.ts";
@@ -20,18 +23,6 @@ const library = openLibc()!;
 const LOOPBACK = { hostname: "127.0.0.1", port: 0 };
 const NEVER = new AbortController().signal;
 const SHUT_WR = 1;
-
-function test(name: string, fn: (poller: Poller) => Promise<void>): void {
-  Deno.test({
-    name,
-    ignore: openLibc() === undefined,
-    fn: async () => {
-      const poller = new Poller(library);
-      await fn(poller);
-      assertEquals(poller.wakeupKind, undefined, "somebody still waits");
-    },
-  });
-}
 
 async function codeWhen(connecting: Promise<unknown>): Promise<string> {
   return codeOf(await assertRejects(() => connecting));

@@ -7,6 +7,10 @@ import {
 import { ConnectionPair } from "../../tests/support/memory/connection_pair.ts";
 import { FakeTimers } from "../../tests/support/memory/fake_timers.ts";
 import { MemoryConduit } from "../../tests/support/memory/memory_conduit.ts";
+import {
+  closeRequest,
+  RANDOM,
+} from "../../tests/support/memory/memory_frontend.ts";
 import { ScriptedCallee } from "../../tests/support/watch/packet_script.ts";
 import { StatusCode } from "../grpc/status.ts";
 import type { Int64, Packet } from "../packets/packet.ts";
@@ -17,19 +21,11 @@ import { CONTROL_KEPT_BYTES_MAX } from "./packets_mux.ts";
 import { FIRST_HOLD_MS } from "./first_hold.ts";
 import { CONNECT_PATH } from "./capabilities.ts";
 
-const RANDOM = 0x7ff0_e7e7_b7b1_baf2n;
-
 const dialRequest = (random: Int64): Packet => ({
   type: "DIAL_REQ",
   protocol: "tcp",
   address: "10.0.0.1:443",
   random,
-});
-
-const closeRequest = (connectId: Int64): Packet => ({
-  type: "CLOSE_REQ",
-  connectId,
-  reset: "",
 });
 
 /** Our agent, and a Konnectivity server that says what it is told. */

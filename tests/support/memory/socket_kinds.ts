@@ -40,6 +40,22 @@ export function pollerWith(wakeup: OpenWakeup): Poller {
   return new Poller(openLibc()!, [wakeup]);
 }
 
+/** A test with a poller of its own, which nobody may wait for in the end. */
+export function testPolled(
+  name: string,
+  fn: (poller: Poller) => Promise<void>,
+): void {
+  Deno.test({
+    name,
+    ignore: openLibc() === undefined,
+    fn: async () => {
+      const poller = new Poller(openLibc()!);
+      await fn(poller);
+      assertEquals(poller.wakeupKind, undefined, "somebody still waits");
+    },
+  });
+}
+
 /** Both ends of a connection. */
 export interface SocketPair {
   /** The platform's. */
