@@ -158,7 +158,7 @@ export class Stage implements AsyncDisposable {
     }
     const all = this.programs.filter((program) => program !== undefined);
     await Promise.all(all.map((program) => program.stop("SIGKILL")));
-    this.balancer.close();
+    this.balancer[Symbol.dispose]();
     await this.names[Symbol.asyncDispose]();
     await this.store[Symbol.asyncDispose]();
   }

@@ -123,7 +123,7 @@ class BalancedRig implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#balancer.close();
+    this.#balancer[Symbol.dispose]();
     for (const { child } of [...this.agents, ...this.servers]) {
       await child.stop("SIGKILL");
     }

@@ -5,20 +5,17 @@
  * @module
  */
 
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import {
   type DiscoveredService,
   documentOf,
 } from "../../../tests/support/peers/discovery_server.ts";
-import { Envoy } from "../../peers/envoy.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
-import { XdsClient, type XdsClientName } from "../../peers/xds_client.ts";
-import { Caller } from "./callers.ts";
 import {
-  assertNoRejects,
-  startDiscovery,
+  overEnvoy,
+  withClients,
   type XdsCases,
-  type XdsContext,
+  type XdsScene,
 } from "./xds_case.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
@@ -28,16 +25,13 @@ const ABSENCE_MS = 4_000;
 /** What a server waits for its sources, the client's start, and some more. */
 const FALLBACK_MS_MAX = 8_000;
 
-/** Those that know of several servers (gRFC A71). */
-const FALLING_BACK: readonly XdsClientName[] = ["grpc-go", "C-core"];
-
 /** A URL that answers with services, while it does. */
-class HttpSource {
+class HttpSource implements AsyncDisposable {
   readonly port: number = freePort();
   #server: Deno.HttpServer | undefined;
 
-  get url(): string {
-    return `http://127.0.0.1:${this.port}/`;
+  get flags(): readonly string[] {
+    return [`--services-url=http://127.0.0.1:${this.port}/`];
   }
 
   open(services: readonly DiscoveredService[]): void {
@@ -57,103 +51,77 @@ class HttpSource {
   }
 }
 
-async function sourceAway(context: XdsContext, isDelta: boolean) {
-  const { workspace, backends: { tcp, grpc } } = context;
-  const [a, b] = tcp as [string, string];
+function echo(endpoint: string): DiscoveredService {
+  return { name: "echo", appProtocol: "grpc", endpoints: [endpoint] };
+}
+
+async function sourceAway(scene: XdsScene): Promise<void> {
+  const { tcp: [a, b], grpc } = scene.backends;
   const listen = freePort();
-  const web = (endpoint: string): DiscoveredService => ({
+  const web = (endpoint: string) => ({
     ...{ name: "web", listen, endpoints: [endpoint] },
   });
-  await using source = new HttpSource();
-  const echo = (endpoint: string): DiscoveredService => ({
-    ...{ name: "echo", appProtocol: "grpc", endpoints: [endpoint] },
-  });
-  source.open([web(a), echo(grpc[0]!)]);
+  const source = scene.use(new HttpSource());
+  source.open([web(a), echo(grpc[0])]);
   // Another source is there all the time: what it has is not all there is.
-  await using server = await startDiscovery(context, [
+  const server = await scene.server([
     { name: "other", listen: freePort(), endpoints: [b] },
-  ], { flags: [`--services-url=${source.url}`] });
-  const { port } = server;
-  await using envoy = await Envoy.start(workspace, { port, isDelta });
-  await envoy.child.untilReady(`${envoy.adminUrl}/ready`);
-  await using caller = Caller.tcp(listen);
-  await using client = await XdsClient.start(workspace, {
-    ...{ name: "grpc-go", port, service: "echo" },
-  });
+  ], { flags: source.flags });
+  const envoy = await scene.envoy(server.port);
+  const caller = scene.caller("tcp", listen);
+  const client = await scene.client(server.port);
   await caller.untilAnsweredBy(a);
-  await client.untilAnsweredBy(grpc[0]!);
+  await client.untilAnsweredBy(grpc[0]);
   await server.stop("SIGKILL");
   await source.close();
   await server.begin();
   await sleep(ABSENCE_MS);
   assertEquals((await envoy.endpoints()).size, 3, "clusters of Envoy");
-  source.open([web(b), echo(grpc[1]!)]);
+  source.open([web(b), echo(grpc[1])]);
   await caller.untilAnsweredBy(b);
-  await client.untilAnsweredBy(grpc[1]!);
-  caller.assertAllWell();
-  const { failed, errors } = await client.finish();
-  assertEquals([failed, errors], [0, []]);
-  assertEquals(await envoy.rejected(), 0);
-  await assertNoRejects(server);
+  await client.untilAnsweredBy(grpc[1]);
 }
 
 /** A server that knows nothing yet says so, and its clients ask another one. */
-async function fallsBack(
-  context: XdsContext,
-  name: XdsClientName,
-): Promise<void> {
-  const { workspace, backends: { grpc } } = context;
-  const echo = (endpoint: string): DiscoveredService => ({
-    ...{ name: "echo", appProtocol: "grpc", endpoints: [endpoint] },
-  });
-  await using source = new HttpSource();
-  await using late = await startDiscovery(context, [], {
-    flags: [`--services-url=${source.url}`],
-  });
-  await using server = await startDiscovery(context, [echo(grpc[0]!)]);
+async function fallsBack(scene: XdsScene): Promise<void> {
+  const { grpc } = scene.backends;
+  const source = scene.use(new HttpSource());
+  const late = await scene.server([], { flags: source.flags });
+  const server = await scene.server([echo(grpc[0])]);
   const began = Date.now();
-  await using client = await XdsClient.start(workspace, {
-    ...{ name, port: late.port, fallbackPort: server.port, service: "echo" },
-  });
-  await client.untilAnsweredBy(grpc[0]!);
+  const client = await scene.client(late.port, { fallbackPort: server.port });
+  await client.untilAnsweredBy(grpc[0]);
   const tookMs = Date.now() - began;
   assert(tookMs < FALLBACK_MS_MAX, `it took ${tookMs} ms`);
   // grpc-go fails calls until then, and asks the first one ever more seldom.
-  if (name === "grpc-go") return;
+  if (scene.who === "grpc-go") return scene.spare(client);
   // The one that it would rather have lets it in when it can.
-  source.open([echo(grpc[1]!)]);
-  await client.untilAnsweredBy(grpc[1]!);
-  const { failed, errors } = await client.finish();
-  assertEquals([failed, errors], [0, []]);
+  source.open([echo(grpc[1])]);
+  await client.untilAnsweredBy(grpc[1]);
 }
 
 /** It need not conclude it after 15 s of silence (gRFC A88). */
-async function learnsOfAbsence(context: XdsContext): Promise<void> {
-  await using server = await startDiscovery(context, []);
-  await using client = await XdsClient.start(context.workspace, {
-    ...{ name: "C-core", port: server.port, service: "nobody" },
+async function learnsOfAbsence(scene: XdsScene): Promise<void> {
+  const server = await scene.server([]);
+  const client = await scene.client(server.port, {
+    service: "nobody",
     env: { GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING: "true" },
   });
-  await client.untilFailed();
-  const { errors } = await client.finish();
+  const failure = await scene.failureOf(client);
   // UNAVAILABLE, and not the end of a deadline.
-  assert(errors[0]!.startsWith("error 14 "), errors[0]);
-  assert(errors[0]!.includes("there is no such resource"), errors[0]);
-  await assertNoRejects(server);
+  assert(failure.startsWith("error 14 "), failure);
+  assertStringIncludes(failure, "there is no such resource");
 }
 
 export const ABSENCE_CASES: XdsCases = {
-  "C-core learns at once that there is no such service": learnsOfAbsence,
-  ...Object.fromEntries(
-    FALLING_BACK.map((name) => [
-      `${name} asks its other server while the first one's source is away`,
-      (context: XdsContext) => fallsBack(context, name),
-    ]),
-  ),
-  "Envoy over SotW and grpc-go keep what they had while a source is away": (
-    context,
-  ) => sourceAway(context, false),
-  "Envoy over Delta and grpc-go keep what they had while a source is away": (
-    context,
-  ) => sourceAway(context, true),
+  ...withClients({
+    "learns at once that there is no such service": learnsOfAbsence,
+  }, ["C-core"]),
+  // Those that know of several servers (gRFC A71).
+  ...withClients({
+    "asks its other server while the first one's source is away": fallsBack,
+  }, ["grpc-go", "C-core"]),
+  ...overEnvoy({
+    "and grpc-go keep what they had while a source is away": sourceAway,
+  }),
 };

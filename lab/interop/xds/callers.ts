@@ -18,8 +18,17 @@ const ASK_AGAIN_MS = 500;
 const ANSWER_BYTES_MAX = 64;
 const FAILURES_KEPT = 5;
 
-/** One call. @returns Who answered. */
-type Call = (port: number) => Promise<string>;
+/** Each makes one call. @returns Who answered. */
+const CALLS = {
+  /** A backend that says its name first. */
+  tcp: callTcp,
+  /** One that puts its name before the echo. */
+  udp: callUdp,
+  /** One that answers with its name. */
+  http: callHttp,
+};
+
+export type CallerProtocol = keyof typeof CALLS;
 
 /** See the module description. */
 export class Caller implements AsyncDisposable {
@@ -30,23 +39,8 @@ export class Caller implements AsyncDisposable {
   readonly #over: Promise<void>;
   #isOver = false;
 
-  private constructor(port: number, call: Call) {
-    this.#over = this.#run(port, call);
-  }
-
-  /** Of a TCP backend that says its name first. */
-  static tcp(port: number): Caller {
-    return new Caller(port, callTcp);
-  }
-
-  /** Of a UDP backend that puts its name before the echo. */
-  static udp(port: number): Caller {
-    return new Caller(port, callUdp);
-  }
-
-  /** Of an HTTP backend that answers with its name. */
-  static http(port: number): Caller {
-    return new Caller(port, callHttp);
+  constructor(protocol: CallerProtocol, port: number) {
+    this.#over = this.#run(() => CALLS[protocol](port));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -86,11 +80,11 @@ export class Caller implements AsyncDisposable {
     assertEquals([this.failed, this.failures], [0, []]);
   }
 
-  async #run(port: number, call: Call): Promise<void> {
+  async #run(call: () => Promise<string>): Promise<void> {
     while (!this.#isOver) {
       this.calls++;
       try {
-        this.#last.push(await call(port));
+        this.#last.push(await call());
       } catch (error) {
         this.failed++;
         const why = error instanceof Error ? error.message : String(error);

@@ -9,18 +9,8 @@ import type {
   DiscoveredService,
   DiscoveryServer,
 } from "../../../tests/support/peers/discovery_server.ts";
-import {
-  XDS_CLIENTS,
-  XdsClient,
-  type XdsClientName,
-} from "../../peers/xds_client.ts";
-import { eventually } from "../kube_case.ts";
-import {
-  assertNoRejects,
-  startDiscovery,
-  type XdsCases,
-  type XdsContext,
-} from "./xds_case.ts";
+import type { XdsClient } from "../../peers/xds_client.ts";
+import { withClients, type XdsCases, type XdsScene } from "./xds_case.ts";
 import { sleep } from "../../../tests/support/watch/event_loop.ts";
 
 /** Longer than any client waits before it tries the server again at first. */
@@ -30,54 +20,32 @@ function echo(...endpoints: readonly string[]): DiscoveredService {
   return { name: "echo", appProtocol: "grpc", endpoints };
 }
 
-/** The calls that it made all went well, and there were some. */
-async function assertAllWell(client: XdsClient): Promise<void> {
-  const { calls, failed, errors } = await client.finish();
-  assert(calls > 8, `only ${calls} calls`);
-  assertEquals([failed, errors], [0, []]);
-}
-
-/** A client that balances over `a` and `b`; there is `c`, too. */
+/** A client that balances over the first two backends. */
 interface Site {
   readonly server: DiscoveryServer;
   readonly client: XdsClient;
-  readonly a: string;
-  readonly b: string;
-  readonly c: string;
 }
 
-type Check = (site: Site) => Promise<void>;
-
-/** No call of the client may fail, whatever is checked. */
-async function onSite(
-  context: XdsContext,
-  name: XdsClientName,
-  check: Check,
-): Promise<void> {
-  const { workspace, backends } = context;
-  const [a, b, c] = backends.grpc as [string, string, string];
-  await using server = await startDiscovery(context, [echo(a, b)]);
-  const { port } = server;
-  const service = "echo";
-  await using client = await XdsClient.start(workspace, {
-    name,
-    port,
-    service,
-  });
+async function startSite(scene: XdsScene): Promise<Site> {
+  const [a, b] = scene.backends.grpc;
+  const server = await scene.server([echo(a, b)]);
+  const client = await scene.client(server.port);
   await client.untilAnsweredBy(a, b);
-  await check({ server, client, a, b, c });
-  await assertAllWell(client);
+  return { server, client };
 }
 
-async function follows({ server, client, a, b, c }: Site): Promise<void> {
+async function follows(scene: XdsScene): Promise<void> {
+  const { server, client } = await startSite(scene);
+  const [a, b, c] = scene.backends.grpc;
   await server.rewrite([echo(b, c)]);
   await client.untilAnsweredBy(b, c);
   await server.rewrite([echo(a)]);
   await client.untilAnsweredBy(a);
-  await assertNoRejects(server);
 }
 
-async function survives({ server, client, a, b, c }: Site): Promise<void> {
+async function survives(scene: XdsScene): Promise<void> {
+  const { server, client } = await startSite(scene);
+  const [a, b, c] = scene.backends.grpc;
   await server.stop("SIGKILL");
   await sleep(ABSENCE_MS);
   await server.begin();
@@ -88,43 +56,27 @@ async function survives({ server, client, a, b, c }: Site): Promise<void> {
   await server.rewrite([echo(c, a)]);
   await server.begin();
   await client.untilAnsweredBy(c, a);
-  await assertNoRejects(server);
 }
 
-async function rejects({ server, client, a, b, c }: Site): Promise<void> {
+async function rejects(scene: XdsScene): Promise<void> {
+  const { server, client } = await startSite(scene);
+  const [a, b, c] = scene.backends.grpc;
   await server.rewrite([{ ...echo(b, c), spoilt: true }]);
-  await eventually(
-    "the server learns of it",
-    async () => (await server.rejects()).length > 0,
-  );
-  const [reject] = await server.rejects();
-  assertEquals(reject?.type, "ClusterLoadAssignment");
-  assert(reject!.message.length > 0);
+  const { type, message } = await scene.rejectAt(server);
+  assertEquals(type, "ClusterLoadAssignment");
+  assert(message.length > 0);
   await client.untilAnsweredBy(a, b);
   await server.rewrite([echo(c)]);
   await client.untilAnsweredBy(c);
 }
 
-const BY_SENTENCE = {
+/** For any server. */
+export const GRPC_CASES: XdsCases = withClients({
   "balances over two backends and follows their changes": follows,
   "loses no call while the server is killed, restarted, and moved on": survives,
-};
-
-/** For any server. */
-export const GRPC_CASES: XdsCases = casesOf(BY_SENTENCE);
-
-/** For one that sends what it is told to. */
-export const SPOILT_GRPC_CASES: XdsCases = casesOf({
-  "rejects spoilt content, visibly, and keeps what it had": rejects,
 });
 
-function casesOf(bySentence: Readonly<Record<string, Check>>): XdsCases {
-  return Object.fromEntries(
-    XDS_CLIENTS.flatMap((name) =>
-      Object.entries(bySentence).map(([sentence, check]) => [
-        `${name} ${sentence}`,
-        (context: XdsContext) => onSite(context, name, check),
-      ])
-    ),
-  );
-}
+/** For one that sends what it is told to. */
+export const SPOILT_GRPC_CASES: XdsCases = withClients({
+  "rejects spoilt content, visibly, and keeps what it had": rejects,
+});

@@ -7,22 +7,18 @@
  */
 
 import { assert, assertEquals } from "@std/assert";
-import type { Child } from "../../../tests/support/program/child.ts";
 import type {
   DiscoveredService,
   DiscoveryServer,
 } from "../../../tests/support/peers/discovery_server.ts";
-import { Envoy } from "../../peers/envoy.ts";
 import { freePort } from "../../../tests/support/program/ports.ts";
 import { launchAgent } from "../../../tests/support/program/tunnel.ts";
-import { XdsClient, type XdsClientName } from "../../peers/xds_client.ts";
-import { eventually } from "../kube_case.ts";
 import { Caller } from "./callers.ts";
 import {
-  assertNoRejects,
-  startDiscovery,
+  overEnvoy,
+  withClients,
   type XdsCases,
-  type XdsContext,
+  type XdsScene,
 } from "./xds_case.ts";
 
 /** What a client says that can be told to go through the proxy. */
@@ -36,70 +32,47 @@ const VIRTUAL_PREFIX = "fd74:756e:6e65:6c00:";
 
 const FAR = "far.example";
 
-function behindAgent(
-  name: string,
-  more: Partial<DiscoveredService>,
-): DiscoveredService {
-  return { name, endpoints: [], via: { host: FAR }, ...more };
+/** Endpoints of `echo` behind the agent far away. */
+function echo(...endpoints: readonly string[]): DiscoveredService {
+  const via = { host: FAR };
+  return { name: "echo", appProtocol: "grpc", endpoints, via };
 }
 
-/** A server, the agent of the clients' node, and one far away. */
-class Nodes implements AsyncDisposable {
-  private constructor(
-    readonly server: DiscoveryServer,
-    /** Where the near agent relays ADS. */
-    readonly port: number,
-    readonly near: Child,
-    readonly far: Child,
-  ) {}
-
-  static async start(
-    context: XdsContext,
-    services: readonly DiscoveredService[],
-  ): Promise<Nodes> {
-    const { workspace } = context;
-    const server = await startDiscovery(context, services);
-    const port = freePort();
-    const at = { agentHost: "127.0.0.1", agentPort: server.agentPort };
-    const near = await launchAgent(workspace, at, "ours", [
-      ...["--agent-id=near", `--xds-listen=127.0.0.1:${port}`],
-      `--connect-listen=127.0.0.1:${freePort()}`,
-    ]);
-    const far = await launchAgent(workspace, at, "ours", [
-      ...["--agent-id=far", `--agent-identifiers=host=${FAR}`],
-    ]);
-    for (const { child, healthUrl } of [near, far]) {
-      await child.untilReady(`${healthUrl}/readyz`);
-    }
-    return new Nodes(server, port, near.child, far.child);
+/** Where the near agent relays ADS of this server; the other is far away. */
+async function startAgents(
+  scene: XdsScene,
+  server: DiscoveryServer,
+): Promise<number> {
+  const port = freePort();
+  const at = { agentHost: "127.0.0.1", agentPort: server.agentPort };
+  const near = [
+    ...["--agent-id=near", `--xds-listen=127.0.0.1:${port}`],
+    `--connect-listen=127.0.0.1:${freePort()}`,
+  ];
+  const far = ["--agent-id=far", `--agent-identifiers=host=${FAR}`];
+  const agents = await Promise.all(
+    [near, far].map((flags) => launchAgent(scene.workspace, at, "ours", flags)),
+  );
+  for (const { child, healthUrl } of agents) {
+    scene.use({ [Symbol.asyncDispose]: () => child.stop("SIGKILL") });
+    await child.untilReady(`${healthUrl}/readyz`);
   }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(
-      [this.near, this.far, this.server.child].map((it) => it.stop("SIGKILL")),
-    );
-  }
+  return port;
 }
 
-async function envoyGoesThrough(
-  context: XdsContext,
-  isDelta: boolean,
-): Promise<void> {
-  const { workspace, backends: { tcp } } = context;
-  const [a, b, c] = tcp as [string, string, string];
+async function envoyGoesThrough(scene: XdsScene): Promise<void> {
+  const [a, b, c] = scene.backends.tcp;
   const [listen, direct] = [freePort(), freePort()];
   const services = (...endpoints: readonly string[]) => [
-    behindAgent("behind", { listen, endpoints }),
+    { name: "behind", listen, endpoints, via: { host: FAR } },
     { name: "direct", listen: direct, endpoints: [c] },
   ];
-  await using nodes = await Nodes.start(context, services(a, b));
-  const { port, server } = nodes;
-  await using envoy = await Envoy.start(workspace, {
-    ...{ port, isDelta, metadata: ASKS_FOR_PROXY },
-  });
-  await envoy.child.untilReady(`${envoy.adminUrl}/ready`);
-  await using caller = Caller.tcp(listen);
-  await using directly = Caller.tcp(direct);
+  const server = await scene.server(services(a, b));
+  const port = await startAgents(scene, server);
+  const envoy = await scene.envoy(port, { metadata: ASKS_FOR_PROXY });
+  // It loses calls while the server is away.
+  const caller = scene.use(new Caller("tcp", listen));
+  const directly = scene.caller("tcp", direct);
   await caller.untilAnsweredBy(a, b);
   await directly.untilAnsweredBy(c);
   const known = (await envoy.endpoints()).get("default/behind:80") ?? [];
@@ -110,89 +83,54 @@ async function envoyGoesThrough(
   await server.rewrite(services(b));
   await caller.untilAnsweredBy(b);
   caller.assertAllWell();
-  assertEquals(await envoy.rejected(), 0);
-  await assertNoRejects(server);
+  assertEquals(await server.rejects(), []);
   // A server that comes back finds the relay's clients where they were.
   await server.stop("SIGKILL");
   await server.begin();
   await server.rewrite(services(a));
   await caller.untilAnsweredBy(a);
-  directly.assertAllWell();
-  assertEquals(await envoy.rejected(), 0);
 }
 
-async function clientGoesThrough(
-  context: XdsContext,
-  name: XdsClientName,
-): Promise<void> {
-  const { workspace, backends: { grpc } } = context;
-  const [a, b, c] = grpc as [string, string, string];
-  const echo = (...endpoints: readonly string[]) => [
-    behindAgent("echo", { appProtocol: "grpc", endpoints }),
-  ];
-  await using nodes = await Nodes.start(context, echo(a, b));
-  const { port, server } = nodes;
-  await using client = await XdsClient.start(workspace, {
-    ...{ name, port, service: "echo" },
+async function clientGoesThrough(scene: XdsScene): Promise<void> {
+  const [a, b, c] = scene.backends.grpc;
+  const server = await scene.server([echo(a, b)]);
+  const client = await scene.client(await startAgents(scene, server), {
     ...{ metadata: ASKS_FOR_PROXY, env: GRPC_PROXY },
   });
   await client.untilAnsweredBy(a, b);
-  await server.rewrite(echo(b, c));
+  await server.rewrite([echo(b, c)]);
   await client.untilAnsweredBy(b, c);
-  await assertNoRejects(server);
-  const { failed, errors } = await client.finish();
-  assertEquals([failed, errors], [0, []]);
 }
 
 /** grpc-go asks for what it does not know, as a bootstrap copied from others. */
-async function goRejects(context: XdsContext): Promise<void> {
-  const { workspace, backends: { grpc } } = context;
-  const [a] = grpc as [string];
-  await using nodes = await Nodes.start(context, [
-    behindAgent("echo", { appProtocol: "grpc", endpoints: [a] }),
-  ]);
-  const { port, server } = nodes;
-  await using client = await XdsClient.start(workspace, {
-    ...{ name: "grpc-go", port, service: "echo", metadata: ASKS_FOR_PROXY },
+async function goRejects(scene: XdsScene): Promise<void> {
+  const server = await scene.server([echo(scene.backends.grpc[0])]);
+  const client = await scene.client(await startAgents(scene, server), {
+    metadata: ASKS_FOR_PROXY,
   });
+  scene.spare(client);
   await client.untilFailed();
-  await eventually(
-    "the server learns of it",
-    async () => (await server.rejects()).length > 0,
-  );
-  const [reject] = await server.rejects();
-  assertEquals(reject!.type, "Cluster");
-  assert(/transport.?socket/i.test(reject!.message), reject!.message);
+  const { type, message } = await scene.rejectAt(server);
+  assertEquals(type, "Cluster");
+  assert(/transport.?socket/i.test(message), message);
 }
 
 /** Nothing that would end nowhere is told to who cannot go there. */
-async function failsAtOnce(context: XdsContext): Promise<void> {
-  const { workspace, backends: { grpc } } = context;
-  await using nodes = await Nodes.start(context, [
-    behindAgent("echo", { appProtocol: "grpc", endpoints: [grpc[0]!] }),
-  ]);
-  const { port, server } = nodes;
-  await using client = await XdsClient.start(workspace, {
-    ...{ name: "grpc-go", port, service: "echo" },
-  });
-  await client.untilFailed();
-  const { errors } = await client.finish();
+async function failsAtOnce(scene: XdsScene): Promise<void> {
+  const server = await scene.server([echo(scene.backends.grpc[0])]);
+  const client = await scene.client(await startAgents(scene, server));
+  const failure = await scene.failureOf(client);
   // UNAVAILABLE, and not the end of a deadline.
-  assert(errors[0]!.startsWith("error 14 "), errors[0]);
-  await assertNoRejects(server);
+  assert(failure.startsWith("error 14 "), failure);
 }
 
+const SENTENCE = "goes through its agent to endpoints behind another";
+
 export const RELAY_CASES: XdsCases = {
-  "Envoy over SotW goes through its agent to endpoints behind another": (
-    context,
-  ) => envoyGoesThrough(context, false),
-  "Envoy over Delta goes through its agent to endpoints behind another": (
-    context,
-  ) => envoyGoesThrough(context, true),
-  "C-core goes through its agent to endpoints behind another": (context) =>
-    clientGoesThrough(context, "C-core"),
-  "grpc-go goes through its agent to endpoints behind another": (context) =>
-    clientGoesThrough(context, "grpc-go"),
-  "grpc-go that asks for a proxy rejects it, visibly": goRejects,
-  "grpc-go that asks for none fails at once": failsAtOnce,
+  ...overEnvoy({ [SENTENCE]: envoyGoesThrough }),
+  ...withClients({ [SENTENCE]: clientGoesThrough }, ["C-core", "grpc-go"]),
+  ...withClients({
+    "that asks for a proxy rejects it, visibly": goRejects,
+    "that asks for none fails at once": failsAtOnce,
+  }, ["grpc-go"]),
 };

@@ -24,13 +24,19 @@ export type DiscoveryMaker = "ours" | "gcp-linear" | "gcp-snapshot";
 export interface DiscoveredService {
   readonly name: string;
   readonly protocol?: "tcp" | "udp";
-  readonly appProtocol?: "http" | "grpc";
+  readonly appProtocol?: "bytes" | "http" | "grpc";
   /** Where Envoy serves it, on 127.0.0.1. */
   readonly listen?: number;
   /** `ip:port` each. */
   readonly endpoints: readonly string[];
-  /** The way to all of them, as in the file; ours alone knows any. */
+  /** As in the file; ours alone knows these: of its port, */
+  readonly routes?: readonly unknown[];
+  /** of itself, */
+  readonly affinity?: unknown;
+  readonly policy?: unknown;
+  /** of all endpoints, and of one after the other. */
   readonly via?: unknown;
+  readonly each?: readonly Readonly<Record<string, unknown>>[];
   /** Makes content that clients reject; ours has none. */
   readonly spoilt?: boolean;
 }
@@ -128,13 +134,8 @@ export class DiscoveryServer implements AsyncDisposable {
 
   /** Replaces the catalog as a whole. */
   async rewrite(services: readonly DiscoveredService[]): Promise<void> {
-    await this.rewriteAs(documentOf(services));
-  }
-
-  /** The same with all that docs/services.md knows. */
-  async rewriteAs(document: string): Promise<void> {
     const fresh = `${this.file}.new`;
-    await Deno.writeTextFile(fresh, document);
+    await Deno.writeTextFile(fresh, documentOf(services));
     await Deno.rename(fresh, this.file);
   }
 
@@ -242,22 +243,19 @@ export interface JournalEntry {
 export function documentOf(services: readonly DiscoveredService[]): string {
   return JSON.stringify({
     services: services.map((service) => {
-      const { name, protocol = "tcp", appProtocol, listen, spoilt } = service;
+      const { protocol = "tcp", appProtocol, listen, routes, ...rest } =
+        service;
+      const { endpoints, via, each, ...itself } = rest;
+      const at = listen === undefined ? undefined : `127.0.0.1:${listen}`;
       return {
-        name,
-        ports: [{
-          port: 80,
-          protocol,
-          ...(appProtocol === undefined ? {} : { appProtocol }),
-          ...(listen === undefined ? {} : { listen: `127.0.0.1:${listen}` }),
-        }],
-        ...(spoilt === undefined ? {} : { spoilt }),
-        endpoints: service.endpoints.map((each) => {
-          const colon = each.lastIndexOf(":");
+        ...itself,
+        ports: [{ port: 80, protocol, appProtocol, listen: at, routes }],
+        endpoints: endpoints.map((text, index) => {
+          const colon = text.lastIndexOf(":");
           return {
-            address: each.slice(0, colon),
-            port: Number(each.slice(colon + 1)),
-            ...(service.via === undefined ? {} : { via: service.via }),
+            address: text.slice(0, colon),
+            port: Number(text.slice(colon + 1)),
+            ...{ via, ...each?.[index] },
           };
         }),
       };

@@ -8,7 +8,7 @@
 import { arrivals } from "../peers/sockets.ts";
 
 /** See the module description. */
-export class Balancer {
+export class Balancer implements Disposable {
   readonly #listener: Deno.TcpListener;
   readonly #servers: Deno.ConnectOptions[] = [];
   #next = 0;
@@ -41,7 +41,7 @@ export class Balancer {
   }
 
   /** Takes no more connections. Those that are open go on. */
-  close(): void {
+  [Symbol.dispose](): void {
     this.#listener.close();
   }
 

@@ -53,7 +53,7 @@ export class MeetingServers extends Processes {
   }
 
   override async [Symbol.asyncDispose](): Promise<void> {
-    this.balancer.close();
+    this.balancer[Symbol.dispose]();
     await super[Symbol.asyncDispose]();
   }
 }
