@@ -20,9 +20,9 @@ Deno.test("a test is fast unless it says that it is slow", () => {
 /** What starts a program, or lets time pass: a turn of the event loop is none. */
 const SLOW = [
   /\bDeno\.Command\b/,
-  /\bnew (?:Child|Worker|TunnelProcesses|ServerProcess|Processes|ServerStage)\b/,
-  /\b(?:TunnelProcesses|ForwardingServers)\.start\b/,
-  /\b(?:Server|Node|Proxy)Stage\.open\b|\bMeetingServers\.open\b/,
+  /\bnew (?:Child|Worker|ServerProcess|Processes)\b/,
+  /\b(?:TunnelProcesses|ForwardingServers)\.(?:open|start)\b/,
+  /\b(?:Node|Proxy)Stage\.open\b|\bMeetingServers\.open\b/,
   /\bWorkspace\.make\b/,
   /\bAbortSignal\.timeout\(/,
   /\bsleep\(/,

@@ -6,7 +6,7 @@
  * Usage: `deno task lab conformance [ARRANGEMENT…]`
  *
  * Prints a line for each section and each case that did not pass, and ends
- * with `N passed, N failed, N skipped`. A listed exception counts as skipped.
+ * with `N passed, N failed, N skipped`; nothing is ever skipped.
  *
  * @module
  */
@@ -17,16 +17,6 @@ import { Workspace } from "../../tests/support/program/workspace.ts";
 import { Tally } from "../../tests/support/watch/tally.ts";
 import { ARRANGEMENTS } from "./arrangements.ts";
 import { counted } from "../interop/case_runner.ts";
-
-interface Exception {
-  /** Section and title, as `h2spec.ts` prints them. */
-  readonly case: string;
-  /** Which arrangements it holds for; all when left out. */
-  readonly arrangements?: readonly string[];
-  readonly reason: string;
-}
-
-const EXCEPTIONS: readonly Exception[] = [];
 
 /** How many cases h2spec 2.2.1 has with `--strict`; fewer means a broken run. */
 const CASES = 146;
@@ -70,34 +60,24 @@ function unescapeXml(text: string): string {
     .replaceAll("&#xA;", "\n");
 }
 
-/** Counts the cases of one run, with `exceptions` as they should be. */
+/** Counts the cases of one run, all of which are to pass. */
 export function assess(
   arrangement: string,
   cases: readonly CaseResult[],
-  exceptions: readonly Exception[],
   tally: Tally,
 ): void {
   const sections = new Map<string, { passed: number; all: number }>();
   for (const result of cases) {
-    const name = `${result.section}: ${result.title}`;
-    const exception = exceptions.find((candidate) =>
-      candidate.case === name &&
-      (candidate.arrangements?.includes(arrangement) ?? true)
-    );
     const count = sections.get(result.section) ?? { passed: 0, all: 0 };
     sections.set(result.section, count);
     count.all++;
-    const title = `h2spec ${arrangement}, ${name}`;
-    if (result.outcome === "passed" && exception === undefined) {
+    if (result.outcome === "passed") {
       count.passed++;
       tally.passed++;
-    } else if (result.outcome === "passed") {
-      tally.fail(title, `passes, yet an exception says: ${exception!.reason}`);
-    } else if (exception !== undefined) {
-      tally.skip(title, exception.reason);
-    } else {
-      tally.fail(title, result.details || "skipped by h2spec");
+      continue;
     }
+    const title = `h2spec ${arrangement}, ${result.section}: ${result.title}`;
+    tally.fail(title, result.details || "skipped by h2spec");
   }
   for (const [section, { passed, all }] of sections) {
     tally.note(`${arrangement} ${section}: ${passed} of ${all}`);
@@ -124,7 +104,7 @@ async function runArrangement(
   await running.stop();
   try {
     const cases = readReport(await Deno.readTextFile(report));
-    assess(name, cases, EXCEPTIONS, tally);
+    assess(name, cases, tally);
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
     tally.fail(`h2spec ${name} writes a report`, stdout.slice(-400));

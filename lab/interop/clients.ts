@@ -13,8 +13,6 @@ import {
   type Protocol,
 } from "../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
-import { writeAll } from "../../tests/support/peers/sockets.ts";
-import { connectThrough, readExactly } from "./connect_client.ts";
 import { ProgramError, run } from "./run_program.ts";
 import { echoHead, sha256, type Target } from "./target.ts";
 import { ExitCode } from "../../cli/program/exit_codes.ts";
@@ -67,12 +65,11 @@ export interface ClientContext {
 /** Throws when a byte is wrong, missing or late. */
 type Client = (context: ClientContext) => Promise<void>;
 
-export type ClientName = "konnectivity-client" | "curl" | "raw" | "dial";
+export type ClientName = "konnectivity-client" | "curl" | "dial";
 
 export const CLIENTS: Readonly<Record<ClientName, Client>> = {
   "konnectivity-client": konnectivityClient,
   curl,
-  raw: rawConnect,
   dial: ourDial,
 };
 
@@ -82,13 +79,8 @@ export function canReach(
   protocol: Protocol,
   transport: Frontend["transport"],
 ): boolean {
-  if (client === "curl") {
-    return protocol === "http-connect" && transport === "tcp";
-  }
-  if (client === "raw") {
-    return protocol === "http-connect" && transport === "uds";
-  }
-  return true;
+  return client !== "curl" ||
+    (protocol === "http-connect" && transport === "tcp");
 }
 
 /**
@@ -189,31 +181,6 @@ async function curl(context: ClientContext): Promise<void> {
     const block = target.block(REQUEST_BYTES, index);
     await mustEqual(got, block, `request ${index}`);
   }
-}
-
-/** A CONNECT client by hand, for the transport that curl does not have. */
-async function rawConnect(context: ClientContext): Promise<void> {
-  const { frontend, target } = context;
-  if (frontend.transport !== "uds") throw new TypeError("raw needs UDS");
-  const exchange = async (bytes: Uint8Array<ArrayBuffer>) => {
-    const conn = await Deno.connect({ transport: "unix", path: frontend.path });
-    try {
-      await connectThrough(conn, `127.0.0.1:${target.echoPort}`);
-      const answer = readExactly(conn, bytes.length);
-      await writeAll(conn, echoHead(bytes.length));
-      await writeAll(conn, bytes);
-      await mustEqual(await answer, bytes, "echo");
-    } finally {
-      conn.close();
-    }
-  };
-  await exchange(target.block(BULK_BYTES));
-  await Promise.all(
-    Array.from(
-      { length: REQUESTS },
-      (_, index) => exchange(target.block(REQUEST_BYTES, index)),
-    ),
-  );
 }
 
 /** `tunnel dial`: bytes through standard input and output. */

@@ -26,19 +26,3 @@ export async function connectThrough(
     throw new Error(`CONNECT: answered "${head.trim()}"`);
   }
 }
-
-/** @throws {Error} When the end comes before so many bytes. */
-export async function readExactly(
-  conn: Deno.Conn,
-  bytes: number,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const all = new Uint8Array(bytes);
-  for (let at = 0; at < bytes;) {
-    const count = await conn.read(all.subarray(at));
-    if (count === null) {
-      throw new Error(`read: ended after ${at} of ${bytes} bytes`);
-    }
-    at += count;
-  }
-  return all;
-}

@@ -64,7 +64,7 @@ const underOurServer = ({ server }: Cell) => server === "ours";
 const overGrpc = ({ protocol }: Cell) => protocol === "grpc";
 
 const writeThenClose = (bytes: number) => async (tunnel: TunnelProcesses) => {
-  const caller = await rawCaller(tunnel);
+  const caller = await RawCaller.open(tunnel.socket);
   const { connectId } = await caller.dial(tunnel.target.address);
   const target = await tunnel.target.next();
   const sent = new Uint8Array(bytes).map((_, index) => index * 7);
@@ -120,7 +120,7 @@ const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
   "kube-apiserver's way of ending: what came before is delivered": {
     only: (cell) => underOurServer(cell) && overGrpc(cell),
     async check(tunnel) {
-      const caller = await rawCaller(tunnel);
+      const caller = await RawCaller.open(tunnel.socket);
       const { connectId } = await caller.dial(tunnel.target.address);
       const target = await tunnel.target.next();
       const last = crypto.getRandomValues(new Uint8Array(48 * 1024));
@@ -137,12 +137,10 @@ const PROCESS_PROMISES: Readonly<Record<string, ProcessPromise>> = {
     async check(tunnel, { protocol }) {
       const banner = "SSH-2.0-banner";
       await using greeter = new ProbeTarget(banner);
-      const { frontend } = tunnel.server;
-      if (frontend.transport !== "uds") throw new TypeError("Expected a path");
       const client = await findPeer("konnectivity-transfer");
       for (let dials = 0; dials < 200; dials += 20) {
         await mustEnd([
-          ...[client, `-mode=${protocol}`, `-uds=${frontend.path}`],
+          ...[client, `-mode=${protocol}`, `-uds=${tunnel.socket}`],
           ...[`-to=${greeter.address}`, `-banner=${banner}`, "-n=20"],
         ]);
       }
@@ -323,12 +321,6 @@ function checkRig(
     connect: () => tunnel.connect(protocol),
     cut: () => tunnel.agent.child.signal("SIGKILL"),
   });
-}
-
-function rawCaller(tunnel: TunnelProcesses): Promise<RawCaller> {
-  const { frontend } = tunnel.server;
-  if (frontend.transport !== "uds") throw new TypeError("Expected a path");
-  return RawCaller.open(frontend.path);
 }
 
 function healthOf(tunnel: TunnelProcesses): string {

@@ -10,6 +10,10 @@ import type {
   ProxyStatus,
 } from "../../services/proxy/status/proxy_status.ts";
 import type { SourceStatus } from "../../services/catalog/source_input.ts";
+import {
+  type DiscoveredService,
+  documentOf,
+} from "../../tests/support/peers/discovery_server.ts";
 import { Child } from "../../tests/support/program/child.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { ourCommand } from "../../tests/support/program/tunnel.ts";
@@ -127,16 +131,6 @@ function launched(
   return [child, adminPort];
 }
 
-/** A service with one port. */
-export interface ServiceConfig {
-  readonly name: string;
-  readonly protocol?: "tcp" | "udp";
-  /** Where it is served, on 127.0.0.1. */
-  readonly listen: number;
-  /** `ip:port` each. */
-  readonly endpoints: readonly string[];
-}
-
 /** One on a file of services. */
 export class FileProxy extends ProxyRun {
   private constructor(parts: [Child, number], private readonly file: string) {
@@ -146,7 +140,7 @@ export class FileProxy extends ProxyRun {
   /** Starts one, and waits until it serves everything. */
   static async serving(
     workspace: Workspace,
-    services: readonly ServiceConfig[],
+    services: readonly DiscoveredService[],
   ): Promise<FileProxy> {
     const proxy = await FileProxy.launch(workspace, documentOf(services));
     try {
@@ -173,7 +167,7 @@ export class FileProxy extends ProxyRun {
     return new FileProxy(launched(workspace, all), file);
   }
 
-  async rewrite(services: readonly ServiceConfig[]): Promise<void> {
+  async rewrite(services: readonly DiscoveredService[]): Promise<void> {
     await this.rewriteAs(documentOf(services));
   }
 
@@ -183,23 +177,4 @@ export class FileProxy extends ProxyRun {
     await Deno.writeTextFile(fresh, text);
     await Deno.rename(fresh, this.file);
   }
-}
-
-/** JSON is read many times as fast as YAML. */
-function documentOf(services: readonly ServiceConfig[]): string {
-  return JSON.stringify({
-    services: services.map(({ name, protocol, listen, endpoints }) => ({
-      name,
-      ports: [{
-        port: listen,
-        protocol: protocol ?? "tcp",
-        listen: `127.0.0.1:${listen}`,
-      }],
-      endpoints: endpoints.map((each) => {
-        const colon = each.lastIndexOf(":");
-        const port = Number(each.slice(colon + 1));
-        return { address: each.slice(0, colon), port };
-      }),
-    })),
-  });
 }

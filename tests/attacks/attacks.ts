@@ -165,18 +165,15 @@ async function openStage(): Promise<Stage> {
   const tunnel = await TunnelProcesses.start({
     serverFlags: [`--state-dir=${stateDirectory}`],
   });
-  const { frontend, agentPort, healthUrl } = tunnel.server;
-  if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
-  const neighbour = new SpokenChild("neighbour.ts", [frontend.path]);
+  const { socket, agentPort, healthPort, healthUrl } = tunnel.server;
+  const neighbour = new SpokenChild("neighbour.ts", [socket]);
   return {
     tunnel,
     stateDirectory,
     neighbour,
     metricsUrl: `${healthUrl}/metrics`,
     site: {
-      socket: frontend.path,
-      agentPort,
-      healthPort: Number(new URL(healthUrl).port),
+      ...{ socket, agentPort, healthPort },
       ca: await Deno.readTextFile(tunnel.workspace.certificates.ca),
       floodPort: Number(await neighbour.line()),
     },

@@ -9,7 +9,7 @@ import type { ConduitsAnswer } from "../../proto/admin/node_answer.ts";
 import type { StatusAnswer } from "../../proto/admin/status_answer.ts";
 import type { LoginAnswer, SessionAnswer } from "../../proto/admin/api.ts";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
-import { ServerStage } from "../support/rigs/server_stage.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { type Ran, tunnel } from "../support/program/command_line.ts";
 import { byWorker, workersOf } from "../support/rigs/workers.ts";
 import { eventually } from "../support/watch/patience.ts";
@@ -27,7 +27,7 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 Deno.test("two workers answer each for itself, and commands ask both", async () => {
-  await using stage = await ServerStage.open();
+  await using stage = await TunnelProcesses.open();
   const folder = stage.workspace.path("state");
   const auditLog = stage.workspace.path("audit.log");
   const server = stage.start(
@@ -48,7 +48,7 @@ Deno.test("two workers answer each for itself, and commands ask both", async () 
   });
   const held: ConduitProbe[] = [];
   for (let count = 0; count < 12; count++) {
-    held.push(await stage.connect("grpc"));
+    held.push(await stage.hold("grpc"));
   }
   const idsOf = async (client: AdminClient) => {
     const { conduits } = await client.get<ConduitsAnswer>("/v1/conduits");
@@ -157,7 +157,7 @@ async function assertBrowserLooks(client: AdminClient, ids: readonly string[]) {
 }
 
 Deno.test("another process takes the socket over with the rest", async () => {
-  await using stage = await ServerStage.open();
+  await using stage = await TunnelProcesses.open();
   const folder = stage.workspace.path("state");
   const old = stage.start(`--state-dir=${folder}`);
   await old.untilPrinted(/server started .*adminSocket=/);

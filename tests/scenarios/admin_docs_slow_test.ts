@@ -9,7 +9,7 @@ import type { IndexAnswer } from "../../proto/admin/api.ts";
 import { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
 import { ourCommand } from "../support/program/tunnel.ts";
-import { ServerStage } from "../support/rigs/server_stage.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { patience } from "../support/watch/patience.ts";
 
 type Program = "server" | "agent" | "proxy";
@@ -49,7 +49,7 @@ async function listening<T>(ask: () => Promise<T>): Promise<T> {
 }
 
 Deno.test("docs/reference/admin-api.md has the paths that are served, with their roles", async () => {
-  await using stage = await ServerStage.open();
+  await using stage = await TunnelProcesses.open();
   const { workspace } = stage;
   const socket = (name: string) => `${workspace.folder}/${name}.sock`;
   const services = workspace.path("services.yaml");

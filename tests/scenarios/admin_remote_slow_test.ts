@@ -11,7 +11,7 @@ import {
   type CertificateSpec,
   ThrowawayCa,
 } from "../support/certificates/throwaway_ca.ts";
-import { ServerStage } from "../support/rigs/server_stage.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 
 const POLICY = `
 frontends:
@@ -26,7 +26,7 @@ class Stage implements AsyncDisposable {
   readonly policy: string;
 
   private constructor(
-    readonly servers: ServerStage,
+    readonly servers: TunnelProcesses,
     readonly people: ThrowawayCa,
     readonly others: ThrowawayCa,
     readonly flags: readonly string[],
@@ -37,7 +37,7 @@ class Stage implements AsyncDisposable {
   }
 
   static async open(...flags: readonly string[]): Promise<Stage> {
-    const servers = await ServerStage.open();
+    const servers = await TunnelProcesses.open();
     const { workspace } = servers;
     const people = await ThrowawayCa.create("people");
     const caFile = workspace.path("people.crt");

@@ -94,16 +94,17 @@ for (const limit of [64, 256]) {
       serverProgram: ["sh", "-c", `ulimit -n ${limit}; exec "$@"`, "sh"],
     });
     const first = await tunnel.connect("grpc");
-    const { healthUrl, adminUrl } = tunnel.server;
+    const { healthPort, adminPort } = tunnel.server;
     const crowd: Deno.Conn[] = [];
-    for (const url of [healthUrl, adminUrl]) {
+    for (const port of [healthPort, adminPort]) {
       for (let at = 0; at < 100; at++) {
-        const port = Number(new URL(url).port);
         crowd.push(await Deno.connect({ hostname: "127.0.0.1", port }));
       }
     }
-    for (const url of [`${healthUrl}/readyz`, `${adminUrl}/metrics`]) {
-      const answer = await fetch(url, { headers: { connection: "close" } });
+    for (const path of [`${healthPort}/readyz`, `${adminPort}/metrics`]) {
+      const answer = await fetch(`http://127.0.0.1:${path}`, {
+        headers: { connection: "close" },
+      });
       await answer.body?.cancel();
       assertEquals(answer.status, 200);
     }

@@ -9,7 +9,7 @@ import { SUCCESSOR_MS } from "../../net/program/drain.ts";
 import type { Child } from "../support/program/child.ts";
 import { freePort } from "../support/program/ports.ts";
 import { ProxyStage } from "../support/rigs/proxy_stage.ts";
-import { ServerStage } from "../support/rigs/server_stage.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 
 /** How often each is restarted in time. */
@@ -69,7 +69,7 @@ Deno.test("an idle proxy that is restarted refuses nobody", async () => {
 });
 
 Deno.test("an idle server that is restarted refuses nobody", async () => {
-  await using stage = await ServerStage.open();
+  await using stage = await TunnelProcesses.open();
   const first = await stage.listening();
   await stage.addAgents(1);
   await restart({
@@ -80,7 +80,7 @@ Deno.test("an idle server that is restarted refuses nobody", async () => {
 });
 
 Deno.test("the health port of an agent without a server is served through a restart", async () => {
-  await using stage = await ServerStage.open();
+  await using stage = await TunnelProcesses.open();
   const server = await stage.listening();
   const port = freePort();
   const flags = ["--v=1", "--agent-id=one", `--health-server-port=${port}`];

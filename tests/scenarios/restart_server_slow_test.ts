@@ -6,7 +6,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { freePort } from "../support/program/ports.ts";
 import { NodeStage } from "../support/rigs/node_stage.ts";
-import { ServerStage } from "../support/rigs/server_stage.ts";
+import { mustGoOn, TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { FakeSystemd } from "../support/peers/fake_systemd.ts";
 
 /** Of one worker each, or of more. */
@@ -24,12 +24,12 @@ const RESTARTS: readonly (readonly [
 
 for (const [how, before, after] of RESTARTS) {
   Deno.test(`a server is restarted without refusing a dial: ${how}, workers: ${before}, then ${after}`, async () => {
-    await using stage = await ServerStage.open();
+    await using stage = await TunnelProcesses.open();
     const old = await stage.listening(`--workers=${before}`);
     await stage.addAgents(2);
     const held = [
-      await stage.connect("grpc"),
-      await stage.connect("http-connect"),
+      await stage.hold("grpc"),
+      await stage.hold("http-connect"),
     ];
     const requests = [stage.requests("grpc"), stage.requests("http-connect")];
     for (const one of requests) await one.more(20);
@@ -58,11 +58,7 @@ for (const [how, before, after] of RESTARTS) {
     assertMatch(await stage.server.readiness(), /^200/);
     for (const one of requests) await one.more(40);
     for (const one of requests) await one.mustBeAnswered(40);
-    for (const one of held) {
-      one.send("still");
-      await one.mustReceive(5);
-      one.reset("over");
-    }
+    await mustGoOn(...held);
     assertEquals((await old.ended).code, 0);
     assertMatch(await old.logTail(), /the server has ended/);
   });
@@ -70,7 +66,7 @@ for (const [how, before, after] of RESTARTS) {
 
 for (const workers of [1, 2]) {
   Deno.test(`no dial is refused while systemd stops a server and starts another, workers: ${workers}`, async () => {
-    await using stage = await ServerStage.open();
+    await using stage = await TunnelProcesses.open();
     using manager = new FakeSystemd(stage.workspace.path("notify"));
     const start = () => {
       const command = stage.server.command(`--workers=${workers}`);
@@ -105,7 +101,7 @@ for (const workers of [1, 2]) {
 
 for (const how of ["--replace", "SIGTERM"]) {
   Deno.test(`the only agent is restarted without refusing a dial: ${how}`, async () => {
-    await using stage = await ServerStage.open();
+    await using stage = await TunnelProcesses.open();
     await stage.listening();
     const healthPort = freePort();
     const flags = [
@@ -116,7 +112,7 @@ for (const how of ["--replace", "SIGTERM"]) {
     const readyUrl = `http://127.0.0.1:${healthPort}/readyz`;
     const { child: old } = await stage.launchAgent(...flags);
     await old.untilReady(readyUrl);
-    const held = await stage.connect("grpc");
+    const held = await stage.hold("grpc");
     const requests = stage.requests("grpc");
     await requests.more(20);
     if (how === "SIGTERM") {
@@ -132,9 +128,7 @@ for (const how of ["--replace", "SIGTERM"]) {
     await young.untilReady(readyUrl);
     await requests.more(60);
     await requests.mustBeAnswered(60);
-    held.send("still");
-    await held.mustReceive(5);
-    held.reset("over");
+    await mustGoOn(held);
     assertEquals((await old.ended).code, 0);
     assertMatch(await old.logTail(), /the agent has ended/);
   });

@@ -13,7 +13,7 @@ import { DatagramPeer } from "../support/peers/datagrams.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { ask } from "../support/rigs/proxy_rig.ts";
 import { ProxyStage } from "../support/rigs/proxy_stage.ts";
-import { ServerStage } from "../support/rigs/server_stage.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { byWorker, workersOf } from "../support/rigs/workers.ts";
 import { eventually } from "../support/watch/patience.ts";
 
@@ -122,7 +122,7 @@ Deno.test("each worker of a proxy goes on in the round of the one before", async
 });
 
 Deno.test("two workers of an agent are one agent, and one of them may die", async () => {
-  await using stage = await ServerStage.open();
+  await using stage = await TunnelProcesses.open();
   const server = await stage.listening();
   const agent = await stage.launchAgent("--workers=2", "--links=1", "--v=2");
   const [, second] = await workersOf(agent.child);

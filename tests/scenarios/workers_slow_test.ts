@@ -5,12 +5,12 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { ConduitProbe } from "../support/memory/conduit_probe.ts";
-import { ServerStage } from "../support/rigs/server_stage.ts";
+import { TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { byWorker, workersOf } from "../support/rigs/workers.ts";
 
 const TWO = "--workers=2";
 
-async function metric(stage: ServerStage, series: string) {
+async function metric(stage: TunnelProcesses, series: string) {
   return [...await byWorker(`${stage.healthUrl}/metrics`, series)];
 }
 
@@ -27,14 +27,11 @@ async function alive(held: readonly ConduitProbe[]): Promise<number> {
 }
 
 Deno.test("a worker that is killed costs its own conduits, and is replaced", async () => {
-  await using stage = await ServerStage.open();
-  const server = stage.start(TWO);
-  const [, second] = await workersOf(server);
-  await stage.addAgents(1);
-  await stage.untilEachWorkerHas(1, 2);
+  await using stage = await TunnelProcesses.open();
+  const { server, pids: [, second] } = await stage.linkedWorkers();
   const held: ConduitProbe[] = [];
   for (let count = 0; count < 16; count++) {
-    held.push(await stage.connect(count % 2 === 0 ? "grpc" : "http-connect"));
+    held.push(await stage.hold(count % 2 === 0 ? "grpc" : "http-connect"));
   }
   Deno.kill(second!, "SIGKILL");
   await server.untilPrinted(/worker 1 .* has ended \(SIGKILL\): the conn/);
@@ -53,15 +50,12 @@ Deno.test("a worker that is killed costs its own conduits, and is replaced", asy
 });
 
 Deno.test("SIGTERM drains all workers, SIGHUP reaches all, and they answer as one", async () => {
-  await using stage = await ServerStage.open();
-  const server = stage.start(TWO);
-  await workersOf(server);
-  await stage.addAgents(1);
-  await stage.untilEachWorkerHas(1, 2);
+  await using stage = await TunnelProcesses.open();
+  const { server } = await stage.linkedWorkers();
   assertMatch(await stage.server.readiness(), /^200/);
   const held: ConduitProbe[] = [];
   for (let count = 0; count < 8; count++) {
-    held.push(await stage.connect("grpc"));
+    held.push(await stage.hold("grpc"));
   }
   const established =
     "konnectivity_network_proxy_server_established_connections";
@@ -82,7 +76,7 @@ Deno.test("SIGTERM drains all workers, SIGHUP reaches all, and they answer as on
 });
 
 Deno.test("the server before goes on with callers while its successor has no agent", async () => {
-  await using stage = await ServerStage.open();
+  await using stage = await TunnelProcesses.open();
   const old = stage.start(TWO);
   await workersOf(old);
   const agent = await stage.launchAgent("--agent-id=late");
@@ -96,5 +90,5 @@ Deno.test("the server before goes on with callers while its successor has no age
   assertEquals(/took over from/.test(await young.logTail()), false);
   agent.child.signal("SIGCONT");
   await young.untilPrinted(/took over from process/);
-  (await stage.connect("grpc")).reset("it is served");
+  (await stage.hold("grpc")).reset("it is served");
 });

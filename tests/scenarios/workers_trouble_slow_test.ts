@@ -4,7 +4,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { programWords } from "../support/program/program.ts";
-import { ServerStage } from "../support/rigs/server_stage.ts";
+import { mustGoOn, TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { workersOf } from "../support/rigs/workers.ts";
 import { eventually } from "../support/watch/patience.ts";
 
@@ -23,12 +23,9 @@ async function untilWorkersSay(
 }
 
 Deno.test("without their parent workers finish what they carry, and end", async () => {
-  await using stage = await ServerStage.open();
-  const server = stage.start(TWO);
-  await workersOf(server);
-  await stage.addAgents(1);
-  await stage.untilEachWorkerHas(1, 2);
-  const held = [await stage.connect("grpc"), await stage.connect("grpc")];
+  await using stage = await TunnelProcesses.open();
+  const { server } = await stage.linkedWorkers();
+  const held = [await stage.hold("grpc"), await stage.hold("grpc")];
   server.signal("SIGKILL");
   for (const worker of [0, 1]) {
     await untilWorkersSay(
@@ -36,11 +33,7 @@ Deno.test("without their parent workers finish what they carry, and end", async 
       new RegExp(`the parent process has ended.*worker=${worker}`),
     );
   }
-  for (const one of held) {
-    one.send("still");
-    await one.received(5);
-    one.reset("over");
-  }
+  await mustGoOn(...held);
   for (const worker of [0, 1]) {
     await untilWorkersSay(server, new RegExp(`has ended worker=${worker}`));
   }
@@ -50,11 +43,8 @@ Deno.test("without their parent workers finish what they carry, and end", async 
 });
 
 Deno.test("a frozen worker costs new callers nothing once it is found out", async () => {
-  await using stage = await ServerStage.open();
-  const server = stage.start(TWO);
-  const [, second] = await workersOf(server);
-  await stage.addAgents(1);
-  await stage.untilEachWorkerHas(1, 2);
+  await using stage = await TunnelProcesses.open();
+  const { server, pids: [, second] } = await stage.linkedWorkers();
   Deno.kill(second!, "SIGSTOP");
   try {
     await server.untilPrinted(/worker 1 .* does not answer: others accept/);
@@ -73,7 +63,7 @@ Deno.test({
   // From source nothing is.
   ignore: programWords().length > 1,
   async fn() {
-    await using stage = await ServerStage.open();
+    await using stage = await TunnelProcesses.open();
     const [cache, file] = ["cache", "tunnel"].map((name) =>
       stage.workspace.path(name)
     ) as [string, string];
@@ -95,7 +85,7 @@ Deno.test({
 });
 
 Deno.test("SIGHUP while the second worker starts ends no program", async () => {
-  await using stage = await ServerStage.open();
+  await using stage = await TunnelProcesses.open();
   const server = stage.start(TWO);
   await server.untilPrinted(/server started/);
   const hangUps = setInterval(() => server.signal("SIGHUP"), 5);
@@ -107,8 +97,11 @@ Deno.test("SIGHUP while the second worker starts ends no program", async () => {
 });
 
 Deno.test("what keeps the first worker from starting is said once, with its exit code", async () => {
-  await using stage = await ServerStage.open();
-  using taken = Deno.listen({ hostname: "127.0.0.1", port: stage.agentPort });
+  await using stage = await TunnelProcesses.open();
+  using taken = Deno.listen({
+    hostname: "127.0.0.1",
+    port: stage.server.agentPort,
+  });
   const server = stage.start(TWO);
   assertEquals((await server.ended).code, 1);
   const said = await server.logTail();
@@ -119,7 +112,7 @@ Deno.test("what keeps the first worker from starting is said once, with its exit
 });
 
 Deno.test("workers where sockets are the platform's end with 2, in words", async () => {
-  await using stage = await ServerStage.open();
+  await using stage = await TunnelProcesses.open();
   const server = stage.server.run([
     ...["env", "TUNNEL_SOCKETS=platform"],
     ...stage.server.command(TWO),

@@ -56,8 +56,8 @@ const BYTES = 1024 * 1024;
 for (const [asked, linked] of PAIRS) {
   Deno.test(`versions: a server that is ${asked} forwards to one that is ${linked}`, async () => {
     const programs = [
-      await commandOfVersion(asked),
-      await commandOfVersion(linked),
+      await commandOfVersion(asked, "server"),
+      await commandOfVersion(linked, "server"),
     ];
     await using rig = await ForwardingServers.start(
       [[1], [0]],

@@ -106,9 +106,8 @@ class Scene implements AsyncDisposable {
   async startServers(...versions: readonly Version[]): Promise<void> {
     for (const [index, version] of versions.entries()) {
       const server = this.#servers[index]!;
-      const words = this.wordsOf[version];
-      const child = server.run([...words, "server", ...server.flags]);
-      await child.untilPrinted(/server started/);
+      server.program = [...this.wordsOf[version], "server"];
+      await server.start();
     }
   }
 

@@ -133,7 +133,7 @@ class Times {
 
 /** One server, and the watch on it. */
 class WatchedServer extends ServerProcess {
-  readonly #watchPort: number;
+  readonly #watchPort = freePort();
 
   /** @param flags All agents are at one address here, so there may be many. */
   constructor(
@@ -141,16 +141,15 @@ class WatchedServer extends ServerProcess {
     id: string,
     flags: readonly string[] = ["--max-connections-per-source=65536"],
   ) {
-    const watchPort = freePort();
     super(workspace, {
       id,
-      program: [...haProgram("watched_server.ts"), String(watchPort)],
       flags: [
         ...["--v=0", "--server-count=1", "--server-port=0", "--admin-port=0"],
         ...[...clusterFlags(workspace), ...flags],
       ],
     });
-    this.#watchPort = watchPort;
+    const program = haProgram("watched_server.ts");
+    this.program = [...program, String(this.#watchPort), "server"];
   }
 
   override async start(): Promise<Child> {

@@ -19,7 +19,7 @@ export class ForwardingServers extends NodeStage {
    * Starts servers one after the other: the first makes the authority.
    *
    * @param knows For each the servers that it knows, by their places.
-   * @param programs Words before the subcommand, for each; ours unless given.
+   * @param programs Words before their flags, for each; ours unless given.
    */
   static async start(
     knows: readonly (readonly number[])[],
@@ -29,13 +29,12 @@ export class ForwardingServers extends NodeStage {
   ): Promise<ForwardingServers> {
     const workspace = await Workspace.make();
     const config = (index: number): ServerConfig => {
-      const [id, program] = [`s${index + 1}`, programs[index]];
+      const id = `s${index + 1}`;
       const socket = workspace.path(`${id}.sock`);
       return {
         id,
         socket,
         flags: ["--v=4", "--handover-socket=none", `--uds-name=${socket}`],
-        ...program === undefined ? {} : { program },
       };
     };
     const rig = new ForwardingServers(workspace, config(0));
@@ -44,6 +43,7 @@ export class ForwardingServers extends NodeStage {
     }
     try {
       for (const [index, server] of rig.servers.entries()) {
+        server.program = programs[index] ?? server.program;
         const peers = knows[index]!.map((known) => rig.servers[known]!)
           .map(({ serverId, address }) => `${serverId}=${address}`);
         await server.start(

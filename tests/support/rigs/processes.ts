@@ -11,7 +11,7 @@ import type { FrontendProtocol } from "../../../client/tunnel_route.ts";
 import type { Conduit } from "../../../proto/transfer/conduit.ts";
 import { Child } from "../program/child.ts";
 import { freePort } from "../program/ports.ts";
-import { programWords } from "../program/program.ts";
+import { runToEnd } from "../program/run.ts";
 import { ourCommand } from "../program/tunnel.ts";
 import { Workspace } from "../program/workspace.ts";
 import { ConduitProbe } from "../memory/conduit_probe.ts";
@@ -54,8 +54,6 @@ export interface ServerConfig {
   /** Its `--server-id`; it has none of its own unless given. */
   readonly id?: string;
   readonly flags?: readonly string[];
-  /** Words before the subcommand; ours unless given. */
-  readonly program?: readonly string[];
   /** Its frontend; a path of its own unless given. */
   readonly socket?: string;
 }
@@ -64,8 +62,11 @@ export interface ServerConfig {
 export class ServerProcess implements AsyncDisposable {
   readonly agentPort = freePort();
   readonly healthPort = freePort();
+  readonly adminPort = freePort();
   readonly serverId: string;
   readonly socket: string;
+  /** Words before its flags; a test may take another version. */
+  program: readonly string[] = ourCommand("server");
   /** Words before the program, such as those that set a limit. */
   prefix: readonly string[] = [];
   readonly #children: Child[] = [];
@@ -73,12 +74,11 @@ export class ServerProcess implements AsyncDisposable {
 
   constructor(
     protected readonly workspace: Workspace,
-    private readonly config: ServerConfig = {},
+    { id = "", flags = [], socket }: ServerConfig = {},
   ) {
-    this.serverId = config.id ?? "";
-    this.socket = config.socket ??
-      workspace.path(`${config.id || "f"}.sock`);
-    this.#flags = [...config.flags ?? []];
+    this.serverId = id;
+    this.socket = socket ?? workspace.path(`${id || "f"}.sock`);
+    this.#flags = [...flags];
   }
 
   /** Of its agent port, for `--server`. */
@@ -112,8 +112,7 @@ export class ServerProcess implements AsyncDisposable {
   }
 
   command(...flags: readonly string[]): readonly string[] {
-    const { program = programWords() } = this.config;
-    return [...this.prefix, ...program, "server", ...this.flags, ...flags];
+    return [...this.prefix, ...this.program, ...this.flags, ...flags];
   }
 
   /** Starts any command in its name. */
@@ -173,6 +172,8 @@ export interface Dialing {
 /** All programs of a test, what they reach, and the folder that goes with them. */
 export class Processes implements AsyncDisposable {
   readonly #children: Child[] = [];
+  /** Started by those that they took over from. */
+  readonly successors: number[] = [];
   readonly servers: ServerProcess[] = [];
   #target: ProbeTarget | undefined;
   #echoes: ProxyRig | undefined;
@@ -228,7 +229,7 @@ export class Processes implements AsyncDisposable {
       flags: ["--v=2", ...clusterFlags(this.workspace), ...flags],
     });
     server.addFlags(`--uds-name=${server.socket}`, "--server-port=0");
-    server.addFlags(`--admin-port=${freePort()}`);
+    server.addFlags(`--admin-port=${server.adminPort}`);
     this.servers.push(server);
     return server;
   }
@@ -244,7 +245,34 @@ export class Processes implements AsyncDisposable {
     );
   }
 
+  /**
+   * `tunnel upgrade` of whoever is at a handover socket.
+   *
+   * @param ask Who runs it; ours unless given.
+   * @returns What it printed, and how it ended.
+   */
+  async upgrade(
+    file: string,
+    at: string,
+    flags: readonly string[] = [],
+    ask = ourCommand(),
+  ): Promise<{ code: number; text: string }> {
+    const words = ["upgrade", file, `--handover-socket=${at}`, ...flags];
+    const { code, stdout, stderr } = await runToEnd([...ask, ...words]);
+    const text = stdout + stderr;
+    const [, pid] = /is [^ ]* \(process (\d+)\)/.exec(text) ?? [];
+    if (pid !== undefined) this.successors.push(Number(pid));
+    return { code, text };
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    for (const pid of this.successors) {
+      try {
+        Deno.kill(pid, "SIGKILL");
+      } catch {
+        // It has ended by itself.
+      }
+    }
     for (const child of this.#children.toReversed()) await ended(child);
     for (const server of this.servers) await server[Symbol.asyncDispose]();
     await this.#target?.close();

@@ -15,6 +15,8 @@ import { Processes } from "./processes.ts";
 /** See the module description. */
 export class ProxyStage extends Processes {
   #count = 0;
+  /** Words before its flags; a test may take another version. */
+  program: readonly string[] = ourCommand("proxy");
   readonly port = freePort();
   readonly udpPort = freePort();
   readonly adminPort = freePort();
@@ -63,12 +65,12 @@ export class ProxyStage extends Processes {
   }
 
   command(...flags: string[]): readonly string[] {
-    return ourCommand(
-      "proxy",
+    return [
+      ...this.program,
       `--config=${this.#config}`,
       `--admin-port=${this.adminPort}`,
       ...["--drain-timeout=20s", "--udp-idle=1s", ...flags],
-    );
+    ];
   }
 
   startBy(command: readonly string[]): Child {

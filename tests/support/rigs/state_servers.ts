@@ -44,8 +44,8 @@ export class StateServers implements AsyncDisposable {
   ): Promise<StateServer> {
     const server = new ServerProcess(this.workspace, {
       flags: [`--state-dir=${stateDirectory}`, ...this.flags, "--admin-port=0"],
-      program: this.program(),
     });
+    server.program = this.program("server");
     this.#servers.push(server);
     await server.start("--server-names=127.0.0.1", ...more);
     return Object.assign(server, { stateDirectory });
