@@ -83,7 +83,7 @@ export class SystemdMachine {
       return name.trim() === "systemd";
     });
     await eventually("it is up", async () => {
-      const state = await this.tried("systemctl", "is-system-running");
+      const state = await this.tried("systemctl is-system-running");
       return /running|degraded/.test(state.text);
     }, 60_000);
   }
@@ -91,7 +91,7 @@ export class SystemdMachine {
   /** As a machine is switched off. */
   async halt(): Promise<void> {
     if (this.#boot === undefined) return;
-    await this.tried("systemctl", "--no-block", "exit");
+    await this.tried("systemctl --no-block exit");
     await this.#boot.status;
     this.#boot = undefined;
   }
@@ -113,14 +113,15 @@ export class SystemdMachine {
     return [...inside, ...environment, ...words];
   }
 
-  said(...words: readonly string[]): Promise<string> {
-    return said(this.words(words));
+  /** @param line Words with a blank between them; `more` are as they are. */
+  said(line: string, ...more: readonly string[]): Promise<string> {
+    return said(this.words([...line.split(" "), ...more]));
   }
 
   /** Whatever it ends with. */
-  async tried(...words: readonly string[]): Promise<Said> {
+  async tried(line: string, ...more: readonly string[]): Promise<Said> {
     try {
-      return { isGood: true, text: await this.said(...words) };
+      return { isGood: true, text: await this.said(line, ...more) };
     } catch (error) {
       return { isGood: false, text: String(error) };
     }
@@ -132,7 +133,7 @@ export class SystemdMachine {
   }
 
   async property(unit: string, name: string): Promise<string> {
-    const text = await this.said("systemctl", "show", "-P", name, unit);
+    const text = await this.said("systemctl show -P", name, unit);
     return text.trim();
   }
 }

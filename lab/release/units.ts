@@ -65,7 +65,7 @@ class Scene {
 
   async online(): Promise<void> {
     await eventually("the node is online", async () => {
-      const { text } = await this.machine.tried("tunnel", "node", "list");
+      const { text } = await this.machine.tried("tunnel node list");
       return /edge.*online|online.*edge/.test(text);
     }, 30_000);
   }
@@ -92,13 +92,17 @@ class Scene {
   }
 }
 
-async function joined(scene: Scene, tunnel = "tunnel"): Promise<void> {
+async function joined(
+  scene: Scene,
+  tunnel = "tunnel",
+  port = 8_091,
+): Promise<void> {
   const { machine } = scene;
-  const made = await machine.said(tunnel, "token", "create", "--json");
+  const made = await machine.said(`${tunnel} token create --json`);
   const { token } = JSON.parse(made.split("\n")[0]!);
   const text = await machine.said(
-    ...[tunnel, "install", "agent", "--server=127.0.0.1:8091"],
-    ...["--node=edge", "--join", token],
+    `${tunnel} install agent --server=127.0.0.1:${port} --node=edge --join`,
+    token,
   );
   assertMatch(text, /tunnel-agent\.service: started/);
   await scene.online();
@@ -112,18 +116,16 @@ const PACKAGE: readonly Step[] = [
     "the .deb's units are verified, and exposed little",
     async (scene) => {
       const { machine, tally, files } = scene;
-      await machine.said("dpkg", "--install", files[0]!);
+      await machine.said("dpkg --install", files[0]!);
       for (const kind of ["server", "agent", "proxy"]) {
         const unit = `tunnel-${kind}.service`;
         const path = `/usr/lib/systemd/system/${unit}`;
         const words = await machine.said(
-          "systemd-analyze",
-          "verify",
-          "--man=no",
+          "systemd-analyze verify --man=no",
           path,
         );
         assertEquals(words.trim(), "");
-        const seen = await machine.said("systemd-analyze", "security", unit);
+        const seen = await machine.said("systemd-analyze security", unit);
         const [, level] = /exposure level for .*: ([\d.]+)/.exec(seen) ?? [];
         tally.note(`${unit}: exposure ${level}`);
         assert(Number(level) <= EXPOSURE_MAX, `${unit}: ${level}`);
@@ -132,7 +134,7 @@ const PACKAGE: readonly Step[] = [
   ],
   ["two commands make a server and an agent services", async (scene) => {
     const { machine } = scene;
-    const text = await machine.said("tunnel", "install", "server");
+    const text = await machine.said("tunnel install server");
     assertMatch(text, /tunnel-server\.service: started/);
     await joined(scene);
     await scene.dial("hello\n");
@@ -141,13 +143,7 @@ const PACKAGE: readonly Step[] = [
     "they run as their own user, and are called tunnel",
     async (scene) => {
       const { machine } = scene;
-      const list = await machine.said(
-        "ps",
-        "-o",
-        "user=,comm=",
-        "-C",
-        "tunnel",
-      );
+      const list = await machine.said("ps -o user=,comm= -C tunnel");
       assertEquals(list.trim().split(/\s+/), [
         "tunnel",
         "tunnel",
@@ -159,11 +155,7 @@ const PACKAGE: readonly Step[] = [
         "active",
       );
       const { isGood } = await machine.tried(
-        "su",
-        "-s",
-        "/bin/sh",
-        "nobody",
-        "-c",
+        "su -s /bin/sh nobody -c",
         "cat /etc/tunnel/agent.env",
       );
       assert(!isGood, "everybody may read the token");
@@ -174,14 +166,14 @@ const PACKAGE: readonly Step[] = [
     scene.held = scene.connect();
     await scene.held.exchange("before\n");
     const before = [await scene.pid(SERVER), await scene.pid(AGENT)];
-    await machine.said("systemctl", "reload", SERVER, AGENT);
+    await machine.said("systemctl reload", SERVER, AGENT);
     assertEquals([await scene.pid(SERVER), await scene.pid(AGENT)], before);
     await scene.held!.exchange("reloaded\n");
   }],
   ["the next .deb upgrades both under systemd's eyes", async (scene) => {
     const { machine, files } = scene;
     const before = [await scene.pid(SERVER), await scene.pid(AGENT)];
-    const words = await machine.said("dpkg", "--install", files[1]!);
+    const words = await machine.said("dpkg --install", files[1]!);
     assertMatch(words, /server: was .*is 0\.1\.999/);
     assertMatch(words, /agent: was .*is 0\.1\.999/);
     await scene.held!.exchange("upgraded\n");
@@ -192,7 +184,7 @@ const PACKAGE: readonly Step[] = [
       assertEquals(await machine.property(unit, "NRestarts"), "0");
       await eventually(
         "the process before has ended",
-        async () => !(await machine.tried("kill", "-0", before[index]!)).isGood,
+        async () => !(await machine.tried("kill -0", before[index]!)).isGood,
         30_000,
       );
       assertEquals(await machine.property(unit, "ActiveState"), "active");
@@ -202,7 +194,7 @@ const PACKAGE: readonly Step[] = [
     const { machine, tally } = scene;
     for (const unit of [SERVER, AGENT]) {
       const before = await scene.pid(unit);
-      await machine.said("kill", "-KILL", before);
+      await machine.said("kill -KILL", before);
       tally.note(
         `${unit}: up again ${await scene.replaced(unit, before)} after a crash`,
       );
@@ -215,18 +207,17 @@ const PACKAGE: readonly Step[] = [
     async (scene) => {
       const { machine, tally } = scene;
       const folder = `/run/systemd/system/${SERVER}.d`;
-      await machine.said("mkdir", "-p", folder);
+      await machine.said("mkdir -p", folder);
       await machine.said(
-        "sh",
-        "-c",
+        "sh -c",
         `printf '[Service]\\nWatchdogSec=3s\\n' >${folder}/watch.conf`,
       );
-      await machine.said("systemctl", "daemon-reload");
-      await machine.said("systemctl", "restart", SERVER);
+      await machine.said("systemctl daemon-reload");
+      await machine.said("systemctl restart", SERVER);
       await new Promise((done) => setTimeout(done, 6_000));
       assertEquals(await machine.property(SERVER, "NRestarts"), "0");
       const before = await scene.pid(SERVER);
-      await machine.said("kill", "-STOP", before);
+      await machine.said("kill -STOP", before);
       tally.note(
         `${SERVER}: up again ${await scene.replaced(
           SERVER,
@@ -234,7 +225,7 @@ const PACKAGE: readonly Step[] = [
         )} after it stood still (3 s)`,
       );
       assertMatch(
-        await machine.said("journalctl", "-u", SERVER, "-o", "cat"),
+        await machine.said("journalctl -u", SERVER, "-o", "cat"),
         /Watchdog timeout/,
       );
       await scene.online();
@@ -244,17 +235,12 @@ const PACKAGE: readonly Step[] = [
   ["a restart refuses nobody, other flags count", async (scene) => {
     const { machine } = scene;
     const before = await scene.pid(SERVER);
-    const restarted = machine.said(
-      "tunnel",
-      "install",
-      "server",
-      "--server-id=renamed",
-    );
+    const restarted = machine.said("tunnel install server --server-id=renamed");
     await scene.dial("meanwhile\n");
     assertMatch(await restarted, /restarted/);
     assert(await scene.pid(SERVER) !== before);
     assertMatch(
-      await machine.said("systemctl", "cat", SERVER),
+      await machine.said("systemctl cat", SERVER),
       /--server-id=renamed/,
     );
     await scene.online();
@@ -268,19 +254,18 @@ const PACKAGE: readonly Step[] = [
     scene.echo();
     await scene.online();
     await scene.dial("after a boot\n");
-    await machine.said("systemctl", "stop", AGENT);
+    await machine.said("systemctl stop", AGENT);
     assertEquals(await machine.property(AGENT, "Result"), "success");
-    await machine.said("systemctl", "start", AGENT);
+    await machine.said("systemctl start", AGENT);
     await scene.online();
   }],
   ["uninstalling and purging leave nothing", async (scene) => {
     const { machine } = scene;
-    await machine.said("tunnel", "uninstall", "agent");
-    await machine.said("tunnel", "uninstall", "server", "--purge");
-    await machine.said("dpkg", "--purge", "tunnel");
+    await machine.said("tunnel uninstall agent");
+    await machine.said("tunnel uninstall server --purge");
+    await machine.said("dpkg --purge tunnel");
     const left = await machine.said(
-      "sh",
-      "-c",
+      "sh -c",
       "ls -d /etc/systemd/system/tunnel* /etc/tunnel /var/lib/tunnel /usr/lib/tunnel 2>/dev/null || :",
     );
     assertEquals(left, "");
@@ -302,19 +287,8 @@ const FILE: readonly Step[] = [
       await machine.property("tunnel-server.socket", "Listen"),
       "[::]:443 (Stream)",
     );
-    const made = await machine.said(
-      "/usr/local/bin/tunnel",
-      "token",
-      "create",
-      "--json",
-    );
-    const { token } = JSON.parse(made.split("\n")[0]!);
-    await machine.said(
-      ...["/usr/local/bin/tunnel", "install", "agent"],
-      ...["--server=127.0.0.1:443", "--node=edge", `--join=${token}`],
-    );
-    await machine.said("ln", "-s", "/usr/local/bin/tunnel", "/usr/bin/tunnel");
-    await scene.online();
+    await machine.said("ln -s /usr/local/bin/tunnel /usr/bin/tunnel");
+    await joined(scene, "/usr/local/bin/tunnel", 443);
     await scene.dial("by a file\n");
   }],
   ["and is upgraded by the next one", async (scene) => {
@@ -322,27 +296,18 @@ const FILE: readonly Step[] = [
     scene.held = scene.connect();
     await scene.held.exchange("before\n");
     await machine.said(
-      "install",
-      "-m",
-      "755",
+      "install -m 755",
       files[1]!,
       "/usr/local/bin/tunnel.next",
     );
-    await machine.said(
-      "mv",
-      "/usr/local/bin/tunnel.next",
-      "/usr/local/bin/tunnel",
-    );
+    await machine.said("mv /usr/local/bin/tunnel.next /usr/local/bin/tunnel");
     for (const kind of ["server", "agent"]) {
       const before = await machine.property(
         `tunnel-${kind}.service`,
         "MainPID",
       );
       const words = await machine.said(
-        "tunnel",
-        "upgrade",
-        "/usr/local/bin/tunnel",
-        "--command",
+        "tunnel upgrade /usr/local/bin/tunnel --command",
         kind,
       );
       assertMatch(words, /is 0\.1\.999/);
@@ -355,10 +320,7 @@ const FILE: readonly Step[] = [
   ["a flag that is wrong changes nothing", async (scene) => {
     const { machine } = scene;
     const { isGood, text } = await machine.tried(
-      "tunnel",
-      "install",
-      "agent",
-      "--sever=x",
+      "tunnel install agent --sever=x",
     );
     assert(!isGood);
     assertMatch(text, /did you mean --server/);
@@ -397,8 +359,8 @@ export async function units(
     for (const [name, step] of FILE) await tally.run(name, () => step(scene));
   } finally {
     if (tally.failed > 0) {
-      const log = ["journalctl", "--no-pager", "-n", "60", "-o", "short"];
-      tally.note((await machine.tried(...log)).text);
+      const log = "journalctl --no-pager -n 60 -o short";
+      tally.note((await machine.tried(log)).text);
     }
     scene.end();
     await machine.end();
