@@ -44,6 +44,12 @@ export const GOLDEN_AUDIENCES: Readonly<Record<string, ClientGroup>> = {
   "rules_envoy.txt": clientGroup("envoy", SEES_EVERYTHING, { zone: "a" }),
 };
 
+/** Files that say no more than what is other than in another one. */
+const BESIDE: Readonly<Record<string, string>> = {
+  "grpc_connect.json": "grpc.json",
+  "envoy_connect.json": "envoy.json",
+};
+
 /** Where a golden file is. */
 export function goldenFile(name: string): URL {
   return new URL(name, FOLDER);
@@ -74,27 +80,41 @@ export function goldenResources(views: Views, of: ClientGroup): Resource[] {
   );
 }
 
+/** The text of a resource by its kind and name. */
+function textsOf(views: Views, of: ClientGroup): ReadonlyMap<string, string> {
+  return new Map(
+    goldenResources(views, of).map(({ kind, name, version, any }) => {
+      const resource = { kind, name, version, message: resourceJson(any) };
+      return [`${kind} ${name}`, JSON.stringify(resource)];
+    }),
+  );
+}
+
 /** What a golden file says; of the many rules a resource is a line. */
 export async function goldenText(name: string): Promise<string> {
   const views = await goldenViews(name);
   const of = GOLDEN_AUDIENCES[name]!;
-  const resources = goldenResources(views, of)
-    .map(({ kind, name, version, any }) => ({
-      kind,
-      name,
-      version,
-      message: resourceJson(any),
-    }));
   const unserved = unservedNow(views, of);
-  if (name.endsWith(".json")) {
-    return `${JSON.stringify({ unserved, resources }, null, 1)}\n`;
+  if (!name.endsWith(".json")) {
+    return [
+      ...unserved.map(({ service, reason }) => `${service} ${reason}\n`),
+      ...goldenResources(views, of).map(({ kind, any }) =>
+        `${kind} ${JSON.stringify(resourceJson(any))}\n`
+      ),
+    ].join("");
   }
-  return [
-    ...unserved.map(({ service, reason }) => `${service} ${reason}\n`),
-    ...resources.map(({ kind, message }) =>
-      `${kind} ${JSON.stringify(message)}\n`
-    ),
-  ].join("");
+  const texts = textsOf(views, of);
+  const beside = BESIDE[name];
+  const others = beside === undefined
+    ? undefined
+    : textsOf(views, GOLDEN_AUDIENCES[beside]!);
+  const missing = others && [...others.keys()].filter((key) => !texts.has(key));
+  const resources = [...texts].filter(([key, text]) =>
+    others?.get(key) !== text
+  )
+    .map(([, text]) => JSON.parse(text));
+  const text = { beside, missing, unserved, resources };
+  return `${JSON.stringify(text, null, 1)}\n`;
 }
 
 if (import.meta.main) {
