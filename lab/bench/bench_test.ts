@@ -188,7 +188,7 @@ Deno.test("a plan says what is measured beside whom, or what is wrong", () => {
   for (
     const [words, reason] of [
       [["fast"], /unknown metric 'fast': quick slow rare/],
-      [["--peers=frp,bore"], /unknown contender 'bore': ours .*chisel/],
+      [["--peers=frp,bore"], /unknown contender 'bore': ours .*nginx/],
       [["--rounds=0"], /1 or more/],
       [["--peer=frp"], /unknown flag --peer=frp/],
       [["--b=frp", "--peers=frp"], /one of them/],

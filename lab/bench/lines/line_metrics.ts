@@ -162,7 +162,7 @@ function onLine(metric: LineMetric): Metric {
   return {
     title: metric.title,
     figures: metric.figures,
-    contenders: ["ours", "konnectivity", "frp", "chisel", "direct"],
+    contenders: ["ours", "konnectivity", "frp", "direct"],
     isOnRequest: true,
     async run({ name, site: { workspace } }, scale) {
       const seed = (runs.get(name) ?? 0) + 1;

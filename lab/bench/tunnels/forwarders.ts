@@ -1,5 +1,5 @@
 /**
- * Programs that forward a port: frp, rathole and chisel, encrypted as they come,
+ * Programs that forward a port: frp and rathole, encrypted as they come,
  * and nginx, which shows what processes that copy bytes reach without encryption.
  *
  * @module
@@ -107,29 +107,6 @@ export async function startRathole(site: Site): Promise<Tunnel> {
       `local_addr = "${target}"`,
     ),
   ]);
-}
-
-/** chisel: SSH inside a WebSocket. */
-export async function startChisel(site: Site): Promise<Tunnel> {
-  const { workspace, serverHost } = site;
-  const [linkPort, port] = [freePort(), freePort()];
-  const chisel = await findPeer("chisel");
-  const start = (name: string, words: readonly string[]) =>
-    new Child({
-      name: `chisel ${name}`,
-      command: words,
-      logFile: workspace.path(`chisel-${name}.log`),
-    });
-  const server = start("server", [
-    ...[...site.serverSide, chisel, "server"],
-    ...[`--host=${serverHost}`, `--port=${linkPort}`, "--reverse"],
-  ]);
-  const agent = start("client", [
-    ...[...site.agentSide, chisel, "client", "--max-retry-interval=1s"],
-    `http://${serverHost}:${linkPort}`,
-    `R:${serverHost}:${port}:${site.target}`,
-  ]);
-  return forwarded(`${serverHost}:${port}`, [server, agent]);
 }
 
 /** A tunnel whose way in is a port that it forwards. */

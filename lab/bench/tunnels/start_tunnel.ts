@@ -26,7 +26,6 @@ import type { ContenderName, Route } from "../metric.ts";
 import { findRathole } from "../../../tests/support/program/peer_packages.ts";
 import {
   forwarded,
-  startChisel,
   startFrp,
   startNginx,
   startNginxHop,
@@ -107,7 +106,6 @@ const KINDS: Readonly<Record<ContenderName, Kind>> = {
   "konnectivity": withFrontend("konnectivity", "konnectivity"),
   "frp": { start: startFrp, needs: ["frps", "frpc"] },
   "rathole": { start: startRathole },
-  "chisel": { start: startChisel, needs: ["chisel"] },
   "nginx": {
     start: (site, config) =>
       config.route === "proxy"

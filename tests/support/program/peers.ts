@@ -92,7 +92,6 @@ const RECIPES = {
     package: "github.com/fatedier/frp/cmd/frpc",
     tags: "noweb",
   },
-  "chisel": { folder: "peers/chisel", package: "github.com/jpillora/chisel" },
   "loadgen": {
     folder: "bench",
     package: "./loadgen",
