@@ -5,7 +5,7 @@
  * @module
  */
 
-import { withDeadline } from "../../platform/time/deadline.ts";
+import { orAborted, withDeadline } from "../../platform/time/deadline.ts";
 import { ConduitStream } from "../../net/stream/conduit_stream.ts";
 import { tlsClient } from "../../net/tls/tls_client.ts";
 import type { Stream } from "../../net/stream/stream.ts";
@@ -13,6 +13,7 @@ import type { TlsMaterial } from "../../net/tls/trust/credentials.ts";
 import { TlsHandshakeError } from "../../net/tls/trust/tls_errors.ts";
 import { abandon } from "../../proto/link/dial_handler.ts";
 import type { Timers } from "../../proto/sync/clock.ts";
+import type { Conduit } from "../../proto/transfer/conduit.ts";
 import type { Dialer } from "../routing/dialer.ts";
 import type { Caller } from "../policy/caller.ts";
 import { kubeletError } from "./exchange_errors.ts";
@@ -52,32 +53,22 @@ export async function dialKubelet(
   }
 }
 
-function dialed(
+async function dialed(
   { node, address }: KubeletRoute,
   caller: Caller,
   signal: AbortSignal,
   { dial }: KubeletDialOptions,
 ): Promise<ConduitStream> {
-  const { promise, resolve, reject } = Promise.withResolvers<ConduitStream>();
-  const order = {
-    target: { protocol: "tcp", address },
-    node,
-    caller,
-    takeEarlyData: () => NO_BYTES,
-  };
-  const pending = dial(order, {
-    connected: (conduit) => {
-      if (signal.aborted) return abandon(conduit, "the caller has left");
-      resolve(new ConduitStream(conduit, address));
-    },
+  const { promise, resolve, reject } = Promise.withResolvers<Conduit>();
+  const target = { protocol: "tcp", address };
+  const takeEarlyData = () => NO_BYTES;
+  const pending = dial({ target, node, caller, takeEarlyData }, {
+    connected: resolve,
     failed: reject,
   });
-  const onAbort = () => {
-    pending.cancel();
-    reject(signal.reason);
-  };
-  signal.addEventListener("abort", onAbort);
-  return promise.finally(() => signal.removeEventListener("abort", onAbort));
+  signal.addEventListener("abort", () => pending.cancel());
+  const late = (conduit: Conduit) => abandon(conduit, "the caller has left");
+  return new ConduitStream(await orAborted(promise, signal, late), address);
 }
 
 async function secured(
