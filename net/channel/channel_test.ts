@@ -1,3 +1,4 @@
+import { NO_EVENTS } from "../../proto/grpc/server_call.ts";
 import { openServerConnection } from "../http2/server_connection.ts";
 import { assertEquals, assertRejects } from "@std/assert";
 import { ErrorCode } from "../../proto/frames/wire_error.ts";
@@ -93,7 +94,7 @@ class Rig implements Disposable {
     const { timers } = this;
     const handler = (call: ServerCall) => {
       this.calls.push(call);
-      return { onBody() {}, onHalfClose() {}, onWritable() {}, onCancel() {} };
+      return NO_EVENTS;
     };
     this.servers.push(openServerConnection(stream, {
       serves: { "/a/B": handler },

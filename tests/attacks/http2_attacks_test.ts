@@ -1,12 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
-import { FakeTimers } from "../support/memory/fake_timers.ts";
+import { Engine } from "../support/memory/engine_pair.ts";
 import type { Frame } from "../../proto/frames/frame.ts";
 import { FrameDecoder } from "../../proto/frames/frame_decoder.ts";
 import { errorCodeName, WireError } from "../../proto/frames/wire_error.ts";
 import { GrpcRouter } from "../../proto/grpc/server.ts";
+import { NO_EVENTS } from "../../proto/grpc/server_call.ts";
 import { ExcessError } from "../../proto/streams/abuse_limits.ts";
-import { Connection } from "../../proto/streams/connection.ts";
-import type { ConnectionEnd } from "../../proto/streams/connection_events.ts";
 import { HTTP2_ATTACKS, type Http2Attack } from "./http2_attacks.ts";
 
 /** A method whose call waits for a message that never comes. */
@@ -20,28 +19,13 @@ const OUTPUT_BYTES_MAX = 2.5 * 1024 * 1024;
 
 /** Attacks one engine in memory until it has had enough. */
 function attack(one: Http2Attack) {
-  const timers = new FakeTimers();
-  const ends: ConnectionEnd[] = [];
+  const server = new Engine("server");
   const router = new GrpcRouter({
-    timers,
-    methods: {
-      [PATH]: () => ({
-        onBody() {},
-        onHalfClose() {},
-        onWritable() {},
-        onCancel() {},
-      }),
-    },
+    timers: server.clock,
+    methods: { [PATH]: () => NO_EVENTS },
   });
-  const engine = new Connection({
-    role: "server",
-    clock: timers,
-    events: {
-      onStream: (stream) => router.accept(stream),
-      onClosed: (end) => void ends.push(end),
-    },
-  });
-  engine.start();
+  server.serve = (stream) => router.accept(stream);
+  const { connection: engine, ends } = server;
   const decoder = new FrameDecoder(0xff_ffff);
   const received: Frame[] = [];
   let unread = 0;

@@ -5,15 +5,14 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { HealthCheck } from "../../catalog/model/model.ts";
-import { driveHttp2 } from "../../../net/http2/http2_driver.ts";
+import { openServerConnection } from "../../../net/http2/server_connection.ts";
 import { denoStream } from "../../../net/stream/platform_stream.ts";
 import { Socket } from "../../../net/stream/socket.ts";
 import type { Stream } from "../../../net/stream/stream.ts";
 import { systemTimers } from "../../../platform/time/system_timers.ts";
 import { HealthService } from "../../../proto/grpc/health.ts";
-import { GrpcRouter, unaryMethod } from "../../../proto/grpc/server.ts";
+import { unaryMethod } from "../../../proto/grpc/server.ts";
 import { GrpcError, StatusCode } from "../../../proto/grpc/status.ts";
-import { Connection } from "../../../proto/streams/connection.ts";
 import {
   ask,
   deadPort,
@@ -295,17 +294,11 @@ function grpcServer(
 ): number {
   return rig.serve(async (conn) => {
     const over = Promise.withResolvers<void>();
-    const router = new GrpcRouter({ methods, timers: systemTimers });
-    const connection = new Connection({
-      role: "server",
-      clock: systemTimers,
-      events: {
-        onStream: (stream) => router.accept(stream),
-        onClosed: () => over.resolve(),
-      },
+    openServerConnection(denoStream(conn), {
+      serves: methods,
+      timers: systemTimers,
+      events: { onClosed: () => over.resolve() },
     });
-    connection.start();
-    driveHttp2(denoStream(conn), connection, systemTimers);
     await over.promise;
   });
 }
