@@ -1,15 +1,14 @@
 /**
- * `tunnel upgrade` of real processes, with conduits held and requests running:
- * nobody is refused, and a new program that comes to nothing changes nothing.
+ * `tunnel upgrade` of real processes: a new program that comes to nothing changes
+ * nothing, and a service manager and the log are told of one that does. That nobody
+ * is refused is in `tests/versions`.
  */
 
 import { assertEquals, assertMatch } from "@std/assert";
 import { ourCommand } from "../support/program/tunnel.ts";
 import { Workspace } from "../support/program/workspace.ts";
 import { FakeSystemd } from "../support/peers/fake_systemd.ts";
-import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
 import { Processes } from "../support/rigs/processes.ts";
-import { ProxyStage } from "../support/rigs/proxy_stage.ts";
 import { mustGoOn, TunnelProcesses } from "../support/rigs/tunnel_processes.ts";
 import { eventually, patience } from "../support/watch/patience.ts";
 
@@ -27,57 +26,11 @@ async function program(
   return file;
 }
 
-/** A server with an agent, and the handover sockets of both. */
-async function startTunnel(tunnel: TunnelProcesses) {
-  const [server, agent] = ["server", "agent"].map((name) =>
-    tunnel.workspace.path(`${name}.handover`)
-  ) as [string, string];
-  await tunnel.listening("--v=1", `--handover-socket=${server}`);
-  await tunnel.addAgent("ours", [
-    ...["--v=1", "--agent-id=a", "--drain-timeout=5m"],
-    `--handover-socket=${agent}`,
-  ]);
-  return { server, agent };
-}
-
-Deno.test("server, agent and proxy go on as another program, and nobody is refused", async () => {
-  await using tunnel = await TunnelProcesses.open();
-  await using proxies = await ProxyStage.open();
-  const file = await program(tunnel, "tunnel-new");
-  const proxy = proxies.workspace.path("proxy.handover");
-  const places = { ...await startTunnel(tunnel), proxy };
-  await proxies.start(`--handover-socket=${proxy}`).untilReady(
-    proxies.readyUrl,
-  );
-  const held = await tunnel.hold("grpc");
-  const dials = tunnel.requests("grpc");
-  const services = new SteadyRequests(askEcho(proxies.port));
-  await Promise.all([dials.more(20), services.more(20)]);
-  for (const [name, place] of Object.entries(places)) {
-    const stage = name === "proxy" ? proxies : tunnel;
-    const { code, text } = await stage.upgrade(file, place);
-    assertEquals(code, 0, text);
-    assertMatch(
-      text,
-      new RegExp(
-        `^${name}: was \\d[^ ]* \\(process \\d+\\), is \\d[^ ]* \\(process \\d+\\)`,
-      ),
-    );
-    await Promise.all([dials.more(20), services.more(20)]);
-  }
-  for (const requests of [dials, services]) await requests.mustBeAnswered(60);
-  await mustGoOn(held);
-  // The new one's log is where the old one's was.
-  const log = await Deno.readTextFile(tunnel.server.child.logFile);
-  assertMatch(log, /upgrade: starts \/.*\n(.*\n)*.*took over from process/);
-  // And it can be upgraded itself.
-  const again = await tunnel.upgrade(file, places.server);
-  assertEquals(again.code, 0, again.text);
-});
-
 Deno.test("a new program that comes to nothing is ended, and the old one goes on", async () => {
   await using stage = await TunnelProcesses.open();
-  const { server } = await startTunnel(stage);
+  const server = stage.workspace.path("server.handover");
+  await stage.listening("--v=1", `--handover-socket=${server}`);
+  await stage.addAgents(1);
   const held = await stage.hold("grpc");
   const cases: readonly [file: string, flags: string[], words: RegExp][] = [
     [

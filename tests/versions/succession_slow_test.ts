@@ -3,7 +3,7 @@
  * by `--replace`: nobody is refused, and what is held stays.
  */
 
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { freePort } from "../support/program/ports.ts";
 import { commandOf } from "../support/program/tunnel.ts";
 import { askEcho, SteadyRequests } from "../support/peers/steady_requests.ts";
@@ -24,6 +24,8 @@ async function upgrade(
   const ask = await commandOfVersion(asker);
   const { code, text } = await stage.upgrade(file!, at, [], ask);
   assertEquals(code, 0, text);
+  const was = /^(?:server|agent|proxy): was \d\S* \(process \d+\), is \d\S* \(/;
+  assertMatch(text, was);
 }
 
 for (const [first, then] of PAIRS) {
@@ -50,6 +52,9 @@ for (const [first, then] of PAIRS) {
     }
     await mustGoOn(...held);
     for (const one of requests) await one.mustBeAnswered(40);
+    // The new one's log is where the old one's was.
+    const log = await Deno.readTextFile(stage.server.child.logFile);
+    assertMatch(log, /upgrade: starts \/.*\n(.*\n)*.*took over from process/);
   });
 
   Deno.test(`versions: server and agent that are ${then} take the place of ${first}: --replace`, async () => {
