@@ -9,7 +9,6 @@ import { kubeconfigAccess } from "../../neighbours/kubernetes/kubeconfig.ts";
 import { KubernetesClient } from "../../neighbours/kubernetes/client.ts";
 import type { Cases } from "./case_runner.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import { openDialer } from "../../client/tunnel_dialer.ts";
 import type { KubeCluster } from "../peers/kube_cluster.ts";
 import {
   launchAgent,
@@ -22,6 +21,7 @@ import type { Child } from "../../tests/support/program/child.ts";
 import type { Workspace } from "../../tests/support/program/workspace.ts";
 import { ConduitProbe } from "../../tests/support/memory/conduit_probe.ts";
 import { ProbeTarget } from "../../tests/support/peers/probe_target.ts";
+import { dialAt } from "../../tests/support/rigs/processes.ts";
 import { eventually as come } from "../../tests/support/watch/patience.ts";
 
 /** What a case gets. */
@@ -106,6 +106,24 @@ export async function boundToken(
 export class Runs implements AsyncDisposable {
   readonly #running: { readonly child: Child }[] = [];
 
+  constructor(protected readonly context: KubeContext) {}
+
+  /** A server that knows agents by no certificate of the workspace. */
+  protected async start(
+    maker: Maker,
+    extraFlags: readonly string[],
+  ): Promise<RunningServer> {
+    const how = {
+      mode: "grpc",
+      transport: "uds",
+      agentsShow: "token",
+    } as const;
+    const { workspace } = this.context;
+    return this.own(
+      await startServer(workspace, { maker, ...how, extraFlags }),
+    );
+  }
+
   /** @returns What ends with the case from now on. */
   own<T extends { readonly child: Child }>(running: T): T {
     this.#running.push(running);
@@ -121,32 +139,20 @@ export class Runs implements AsyncDisposable {
 
 /** Servers and agents of one case. */
 export class Tunnels extends Runs {
-  constructor(private readonly context: KubeContext) {
-    super();
-  }
-
   /** A server that wants tokens of `kube-system/agent`. */
   async server(
     maker: Maker,
     flags: readonly string[] = [],
     kubeconfig = this.context.cluster.adminKubeconfig,
   ): Promise<RunningServer> {
-    return this.own(
-      await startServer(this.context.workspace, {
-        maker,
-        mode: "grpc",
-        transport: "uds",
-        agentsShow: "token",
-        extraFlags: [
-          "--v=2",
-          "--agent-namespace=kube-system",
-          "--agent-service-account=agent",
-          `--authentication-audience=${AUDIENCE}`,
-          `--kubeconfig=${kubeconfig}`,
-          ...flags,
-        ],
-      }),
-    );
+    return await this.start(maker, [
+      "--v=2",
+      "--agent-namespace=kube-system",
+      "--agent-service-account=agent",
+      `--authentication-audience=${AUDIENCE}`,
+      `--kubeconfig=${kubeconfig}`,
+      ...flags,
+    ]);
   }
 
   /** An agent; nobody waits for it. `--v=2` so that it says what it is told. */
@@ -171,21 +177,15 @@ export class Tunnels extends Runs {
 /** Bytes there and back through the server's one agent. */
 export async function exchange({ frontend }: RunningServer): Promise<void> {
   if (frontend.transport !== "uds") throw new TypeError("Expected a socket");
-  const target = new ProbeTarget();
-  const address = { kind: "unix", path: frontend.path } as const;
-  const route = openDialer({ kind: "tunnel", protocol: "grpc", address });
-  try {
-    const [conduit, far] = await Promise.all([
-      route.dial({ target: { protocol: "tcp", address: target.address } }),
-      target.next(),
-    ]);
-    const caller = new ConduitProbe(conduit);
-    caller.send("there");
-    await far.received(5);
-    far.send("and back");
-    await caller.received(8);
-  } finally {
-    route.close();
-    await target.close();
-  }
+  await using target = new ProbeTarget();
+  const to = { target: { protocol: "tcp", address: target.address } };
+  const [conduit, far] = await Promise.all([
+    dialAt(frontend.path, "grpc", to),
+    target.next(),
+  ]);
+  const caller = new ConduitProbe(conduit);
+  caller.send("there");
+  await far.received(5);
+  far.send("and back");
+  await caller.received(8);
 }

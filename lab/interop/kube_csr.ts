@@ -31,7 +31,6 @@ import {
   type Maker,
   ourCommand,
   type RunningServer,
-  startServer,
 } from "../../tests/support/program/tunnel.ts";
 import {
   boundToken,
@@ -39,7 +38,6 @@ import {
   eventually,
   getsIn,
   type KubeCases,
-  type KubeContext,
   Runs,
 } from "./kube_case.ts";
 import { FOLDER } from "./kube_manifests.ts";
@@ -56,36 +54,24 @@ const SERVICE = { name: "x-tunnel-server-svc", namespace: "kube-system" };
 
 /** Servers and agents of one case, and those they talk to the cluster as. */
 class CsrCase extends Runs {
-  constructor(private readonly context: KubeContext) {
-    super();
-  }
-
   /** A server with a certificate of the cluster; it approves what it should. */
   async server(
     maker: Maker,
     flags: readonly string[] = [],
   ): Promise<RunningServer> {
-    const { cluster, workspace } = this.context;
+    const { cluster } = this.context;
     const pair = await cluster.issue("tunnel-server", {
       commonName: "tunnel-server",
       usage: "server",
       names: ["127.0.0.1", "x-tunnel-server-svc"],
     });
-    return this.own(
-      await startServer(workspace, {
-        maker,
-        mode: "grpc",
-        transport: "uds",
-        agentsShow: "token",
-        extraFlags: [
-          "--v=4",
-          `--cluster-cert=${pair.cert}`,
-          `--cluster-key=${pair.key}`,
-          `--cluster-ca-cert=${cluster.caFile}`,
-          ...flags,
-        ],
-      }),
-    );
+    return await this.start(maker, [
+      "--v=4",
+      `--cluster-cert=${pair.cert}`,
+      `--cluster-key=${pair.key}`,
+      `--cluster-ca-cert=${cluster.caFile}`,
+      ...flags,
+    ]);
   }
 
   /** The flags of a server that approves, with no more rights than that takes. */

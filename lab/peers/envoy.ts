@@ -14,7 +14,6 @@ export interface EnvoyConfig {
   /** Where ADS is on 127.0.0.1. */
   readonly port: number;
   readonly isDelta?: boolean;
-  readonly id?: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** Where it is; nowhere unless given. */
   readonly zone?: string;
@@ -116,7 +115,7 @@ const ADS_PROTOCOL = {
 };
 
 function bootstrapOf(
-  { port, isDelta = false, id = "envoy-1", metadata = {}, zone }: EnvoyConfig,
+  { port, isDelta = false, metadata = {}, zone }: EnvoyConfig,
   adminPort: number,
 ): unknown {
   const loopback = (port: number) => ({
@@ -125,7 +124,7 @@ function bootstrapOf(
   const source = { resource_api_version: "V3", ads: {} };
   return {
     node: {
-      ...{ id, cluster: "test", metadata },
+      ...{ id: "envoy-1", cluster: "test", metadata },
       ...zone === undefined ? {} : { locality: { zone } },
     },
     admin: { address: loopback(adminPort) },

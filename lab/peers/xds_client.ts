@@ -27,7 +27,6 @@ export interface XdsClientConfig {
   readonly fallbackPort?: number;
   /** Of the service. */
   readonly service: string;
-  readonly id?: string;
   /** In place of `xds:///SERVICE`, to go without discovery. */
   readonly target?: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
@@ -73,7 +72,7 @@ export class XdsClient implements AsyncDisposable {
               server_features: ["xds_v3"],
             })),
           node: {
-            id: config.id ?? `${name}-1`,
+            id: `${name}-1`,
             // grpc-js cannot do without.
             locality: {},
             metadata: config.metadata ?? {},

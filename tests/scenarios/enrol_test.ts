@@ -57,6 +57,9 @@ Deno.test("an agent joins with a token, and needs none afterwards", async () => 
   using machine = new Machine("edge-7");
   const token = await rig.token({ identifiers: "cidr=10.7.0.0/16" });
   const agent = await machine.link(rig, { token });
+  const { x509 } = certificateFacts(await machine.read("cert.pem"));
+  assertEquals(x509.subject, "O=tunnel:agents\nCN=node:edge-7");
+  assertEquals(x509.subjectAltName, "URI:tunnel://node/edge-7, DNS:edge-7");
   const { caller, target } = await rig.tunnel.connect("grpc");
   caller.send("hello");
   await target.received(5);

@@ -17,19 +17,6 @@ async function refused(
   assertEquals((error as GrpcError).code, code);
 }
 
-Deno.test("a node joins with a token, links and is reached", async () => {
-  await using rig = await IdentityRig.open();
-  const node = await rig.joined("edge-7");
-  const { x509 } = certificateFacts(node.cert);
-  assertEquals(x509.subject, "O=tunnel:agents\nCN=node:edge-7");
-  assertEquals(x509.subjectAltName, "URI:tunnel://node/edge-7, DNS:edge-7");
-  await rig.link(node, { identifiers: { host: ["edge-7"] } });
-  const { caller, target } = await rig.tunnel.connect("grpc");
-  caller.send("hello");
-  await target.received(5);
-  assertEquals(target.text, "hello");
-});
-
 Deno.test("a node waits until somebody approves it", async () => {
   await using rig = await IdentityRig.open();
   const place = await rig.place();

@@ -141,21 +141,14 @@ export class DiscoveryServer implements AsyncDisposable {
 
   /** What clients rejected since this process began, or before for gcp. */
   async rejects(): Promise<readonly Reject[]> {
-    return this.isOurs
-      ? await this.#rejectsOfOurs()
-      : (await this.journal()).filter(({ error }) => error !== undefined)
-        .map(({ node = "", type = "", error = "" }) => ({
-          node,
-          type,
-          message: error,
-        }));
-  }
-
-  /** What the reference was asked and has answered, from the first start on. */
-  async journal(): Promise<readonly JournalEntry[]> {
+    if (this.isOurs) return await this.#rejectsOfOurs();
     const log = await Deno.readTextFile(this.#logFile);
     return log.split("\n").filter((line) => line.startsWith("{"))
-      .map((line) => JSON.parse(line));
+      .map((line): JournalEntry => JSON.parse(line))
+      .filter(({ error }) => error !== undefined)
+      .map(({ node = "", type = "", error: message = "" }) => ({
+        ...{ node, type, message },
+      }));
   }
 
   async #reference(): Promise<string[]> {
@@ -225,17 +218,10 @@ export class DiscoveryServer implements AsyncDisposable {
   }
 }
 
-/** A line of the reference's output. */
-export interface JournalEntry {
-  readonly event: "open" | "close" | "request" | "response";
-  readonly stream: number;
+/** A line of the reference's output, as far as it tells of a reject. */
+interface JournalEntry {
   readonly node?: string;
-  readonly agent?: string;
   readonly type?: string;
-  readonly version?: string;
-  readonly nonce?: string;
-  readonly names?: readonly string[];
-  readonly resources?: number;
   readonly error?: string;
 }
 
