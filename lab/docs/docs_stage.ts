@@ -90,7 +90,7 @@ export class DocsStage implements AsyncDisposable {
     for (const machine of [this.hub, this.node]) {
       await machine.must(`
         rm -rf ./* /var/lib/tunnel /run/* /etc/tunnel /etc/kubernetes
-        mkdir -p /etc/kubernetes /etc/tunnel
+        mkdir -p /etc/kubernetes /etc/tunnel /run/tunnel
         cat >/etc/hosts <<'END'\n${HOSTS}END
         : >/etc/resolv.conf`);
       await machine.write("ca.crt", this.authority.cert);

@@ -111,10 +111,13 @@ async function kubernetes(page: PageRun): Promise<void> {
   await page.run(hub, "egress-config --uds-name");
   assertStringIncludes(
     await Deno.readTextFile(hub.path("egress.yaml")),
-    "udsName: /run/tunnel.sock\n",
+    "udsName: /run/tunnel/tunnel.sock\n",
   );
   await stage.issue(hub, "apiserver");
-  await startServer(stage, "--uds-name /run/tunnel.sock --server-port 0");
+  await startServer(
+    stage,
+    "--uds-name /run/tunnel/tunnel.sock --server-port 0",
+  );
   await startAgent(stage, "edge-1");
   await stage.answer(node, "127.0.0.1:80");
   const gateway = "unix:/etc/kubernetes/konnectivity.sock";

@@ -54,7 +54,6 @@ async function start(page: PageRun): Promise<void> {
 
 async function migrate(page: PageRun): Promise<void> {
   const { hub, node } = page.stage;
-  await hub.must("mkdir -p /run/tunnel");
   await page.start(hub, "forward --frontend", /egress\.sock -> /);
   await startServer(page.stage);
   await startAgent(page.stage, "node1");

@@ -37,8 +37,9 @@ if (import.meta.main) {
       ...KUBE_MIGRATION_CASES,
     },
     start: async (workspace, stack) => {
-      const options = { controllerManager: true };
-      const cluster = await KubeCluster.start(workspace.folder, options);
+      const cluster = await KubeCluster.start(workspace.folder, {
+        controllerManager: true,
+      });
       return { workspace, cluster: stack.use(cluster) };
     },
     // The longest scales eight processes three times.

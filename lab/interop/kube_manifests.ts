@@ -63,8 +63,8 @@ interface Manifested {
 }
 
 /** Runs the real helm. */
-async function helm(
-  { cluster }: KubeContext,
+export async function helm(
+  { cluster }: Pick<KubeContext, "cluster">,
   ...words: readonly string[]
 ): Promise<string> {
   const access = `--kubeconfig=${cluster.adminKubeconfig}`;

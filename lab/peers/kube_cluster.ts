@@ -20,12 +20,12 @@ import {
   ThrowawayCa,
 } from "../../tests/support/certificates/throwaway_ca.ts";
 import { Child } from "../../tests/support/program/child.ts";
-import { findPeer } from "../../tests/support/program/peers.ts";
+import { findPeer, type PeerName } from "../../tests/support/program/peers.ts";
 import { freePort } from "../../tests/support/program/ports.ts";
 import { runToEnd } from "../../tests/support/program/run.ts";
 
 /** As clusters have it; the first address is the API server's own. */
-const SERVICE_RANGE = "10.96.0.0/16";
+export const SERVICE_RANGE = "10.96.0.0/16";
 const SERVICE_ADDRESS = "10.96.0.1";
 
 /** Those that tests of ours have a use for. */
@@ -40,11 +40,21 @@ const CONTROLLERS = [
   "endpointslice-controller",
 ];
 
+/** Those that make Pods of what is applied, and remove them with it. */
+const POD_CONTROLLERS = [
+  "deployment-controller",
+  "replicaset-controller",
+  "daemonset-controller",
+  "node-lifecycle-controller",
+  "garbage-collector-controller",
+];
+
 /** What a cluster is to have. */
 export interface ClusterConfig {
   /** Of kube-apiserver, such as `--egress-selector-config-file=…`. */
   readonly flags?: readonly string[];
-  readonly controllerManager?: boolean;
+  /** With `pods` it makes Pods, too, for which a scheduler finds nodes. */
+  readonly controllerManager?: true | "pods";
   /** Words before kube-apiserver's command, such as `unshare …`. */
   readonly prefix?: readonly string[];
 }
@@ -244,7 +254,10 @@ export class KubeCluster implements AsyncDisposable {
     await this.user("admin", ["system:masters"]);
     await this.#startEtcd();
     await this.#startApiServer();
-    if (controllerManager === true) await this.#startControllerManager();
+    if (controllerManager === undefined) return;
+    const more = controllerManager === "pods" ? POD_CONTROLLERS : [];
+    await this.#startControllerManager([...CONTROLLERS, ...more]);
+    if (controllerManager === "pods") await this.#startPart("kube-scheduler");
   }
 
   async #startEtcd(): Promise<void> {
@@ -313,34 +326,40 @@ export class KubeCluster implements AsyncDisposable {
     );
   }
 
-  async #startControllerManager(): Promise<void> {
-    const kubeconfig = await this.user("system:kube-controller-manager");
+  async #startControllerManager(controllers: readonly string[]): Promise<void> {
+    const signing = this.#pki.path("service-account.key");
+    await this.#startPart("kube-controller-manager", [
+      "--use-service-account-credentials=true",
+      `--controllers=${controllers.join(",")}`,
+      `--cluster-signing-cert-file=${this.caFile}`,
+      `--cluster-signing-key-file=${this.#pki.path("ca.key")}`,
+      `--root-ca-file=${this.caFile}`,
+      `--service-account-private-key-file=${signing}`,
+    ]);
+  }
+
+  /** One that works alone, beside kube-apiserver. */
+  async #startPart(
+    name: "kube-controller-manager" | "kube-scheduler",
+    flags: readonly string[] = [],
+  ): Promise<void> {
     const port = freePort();
-    const serving = await this.issue("controller-manager-serving", {
-      commonName: "kube-controller-manager",
-      usage: "server",
-      names: ["127.0.0.1"],
+    const serving = await this.issue(`${name}-serving`, {
+      ...{ commonName: name, usage: "server", names: ["127.0.0.1"] },
     });
-    await this.#launch("kube-controller-manager", [
-      `--kubeconfig=${kubeconfig}`,
+    await this.#launch(name, [
+      `--kubeconfig=${await this.user(`system:${name}`)}`,
       "--bind-address=127.0.0.1",
       `--secure-port=${port}`,
       `--tls-cert-file=${serving.cert}`,
       `--tls-private-key-file=${serving.key}`,
       "--leader-elect=false",
-      "--use-service-account-credentials=true",
-      `--controllers=${CONTROLLERS.join(",")}`,
-      `--cluster-signing-cert-file=${this.caFile}`,
-      `--cluster-signing-key-file=${this.#pki.path("ca.key")}`,
-      `--root-ca-file=${this.caFile}`,
-      `--service-account-private-key-file=${
-        this.#pki.path("service-account.key")
-      }`,
+      ...flags,
     ], `https://127.0.0.1:${port}/healthz`);
   }
 
   async #launch(
-    name: "etcd" | "kube-apiserver" | "kube-controller-manager",
+    name: PeerName,
     flags: readonly string[],
     readyUrl: string,
     prefix: readonly string[] = [],

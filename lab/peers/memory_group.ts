@@ -6,6 +6,7 @@
 
 /** See the module description. */
 export interface GroupMemory {
+  readonly limitMegabytes: number;
   readonly peakMegabytes: number;
   /** Processes that the kernel has ended, because there was no more. */
   readonly kills: number;
@@ -19,13 +20,16 @@ const SECOND = "/sys/fs/cgroup";
 export async function groupMemory(path: string): Promise<GroupMemory> {
   const isFirst = await Deno.stat(FIRST).then(() => true, () => false);
   const read = (name: string) =>
-    Deno.readTextFile(`${isFirst ? FIRST : SECOND}/${path}/${name}`);
-  const [peak, events] = isFirst
-    ? ["memory.max_usage_in_bytes", "memory.oom_control"]
-    : ["memory.peak", "memory.events"];
+    Deno.readTextFile(`${isFirst ? FIRST : SECOND}/${path}/memory.${name}`);
+  const [limit, peak, events] = isFirst
+    ? ["limit_in_bytes", "max_usage_in_bytes", "oom_control"]
+    : ["max", "peak", "events"];
+  const megabytes = async (name: string) =>
+    Math.round(Number(await read(name)) / 1e6);
   const [, kills] = /^oom_kill (\d+)$/m.exec(await read(events)) ?? [];
   return {
-    peakMegabytes: Math.round(Number(await read(peak)) / 1e6),
+    limitMegabytes: await megabytes(limit),
+    peakMegabytes: await megabytes(peak),
     kills: Number(kills),
   };
 }

@@ -11,11 +11,11 @@ import { Child } from "../../../tests/support/program/child.ts";
 import { findDebianProgram } from "../../../tests/support/program/debian.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import type { KubeCluster } from "../../peers/kube_cluster.ts";
-import { type GroupMemory, groupMemory } from "../../peers/memory_group.ts";
+import { groupMemory } from "../../peers/memory_group.ts";
 import { mustEnd } from "../../../tests/support/program/run.ts";
 import { bundleOf } from "./bundle.ts";
 import { imageConfig, makeImageRoot } from "./image_root.ts";
-import { bytesOf, type Container, type PodSpec } from "./manifest.ts";
+import type { PodSpec } from "./manifest.ts";
 import { makeAccount, makeVolume, type Place } from "./volumes.ts";
 
 /** Where a Pod of these cases is started. */
@@ -52,7 +52,6 @@ export class Pod implements AsyncDisposable {
     readonly child: Child,
     private readonly runc: readonly string[],
     private readonly group: string,
-    private readonly container: Container,
   ) {}
 
   static async start(
@@ -113,7 +112,7 @@ export class Pod implements AsyncDisposable {
       ],
       logFile: workspace.path(`${name}.log`),
     });
-    return new Pod(name, child, runc, group, container);
+    return new Pod(name, child, runc, group);
   }
 
   /** `kubectl exec` of it: what a command in it prints. */
@@ -123,10 +122,9 @@ export class Pod implements AsyncDisposable {
 
   /** Nothing was ended for want of memory. @returns What it had, in words. */
   async memory(): Promise<string> {
-    const { peakMegabytes, kills }: GroupMemory = await groupMemory(this.group);
+    const { kills, ...memory } = await groupMemory(this.group);
     assertEquals(kills, 0, `${this.name} had not enough memory`);
-    const limit = bytesOf(this.container.resources!.limits!.memory!);
-    return `${this.name} ${peakMegabytes} of ${Math.round(limit / 1e6)} MB`;
+    return `${this.name} ${memory.peakMegabytes} of ${memory.limitMegabytes} MB`;
   }
 
   /** As a Pod is deleted. @returns Its exit code. */

@@ -1,26 +1,53 @@
 /**
- * An image for containers that is made here: busybox, under all its names.
+ * Images for containers, made here of a folder: busybox under all its names, and
+ * ours.
  *
  * @module
  */
 
 import { findDebianProgram } from "../../../tests/support/program/debian.ts";
 import { mustEnd } from "../../../tests/support/program/run.ts";
+import { imageConfig, makeImageRoot } from "../pods/image_root.ts";
+
+/** An image before it is an archive. */
+interface Image {
+  /** As pods name it. */
+  readonly name: string;
+  /** Its folder. */
+  readonly root: string;
+  /** As a Containerfile has it. */
+  readonly config: object;
+}
 
 /** As pods name it. */
-export const IMAGE = "localhost/box:1";
+export const BOX = "localhost/box:1";
 
-/** @returns The path of an archive as `docker save` writes them. */
-export async function makeImage(folder: string): Promise<string> {
+/** For what a check looks at, and for the sandbox of a pod. */
+export async function makeBox(folder: string): Promise<Image> {
   const { path } = await findDebianProgram("busybox");
-  const root = `${folder}/image-root`;
+  const root = `${folder}/box`;
   for (const name of ["bin", "tmp", "etc"]) {
     await Deno.mkdir(`${root}/${name}`, { recursive: true });
   }
   await Deno.copyFile(path, `${root}/bin/busybox`);
   // Where there is nothing else: one that needs libraries fails here.
   await mustEnd(["chroot", root, "/bin/busybox", "--install", "-s", "/bin"]);
-  const image = `${folder}/image`;
+  const Entrypoint = ["/bin/sleep", "1000000"];
+  return { name: BOX, root, config: { Entrypoint, Env: ["PATH=/bin"] } };
+}
+
+/** @param name As the chart's value has it. */
+export async function makeOurs(folder: string, name: string): Promise<Image> {
+  const { entrypoint, env, uid } = await imageConfig();
+  const config = { Entrypoint: entrypoint, Env: env, User: `${uid}` };
+  return { name, root: await makeImageRoot(folder), config };
+}
+
+/** @returns The path of an archive as `docker save` writes them. */
+export async function archiveOf(
+  { name, root, config }: Image,
+): Promise<string> {
+  const image = `${root}-image`;
   await Deno.mkdir(image);
   await mustEnd(["tar", "-cf", `${image}/layer.tar`, "-C", root, "."]);
   const layer = await Deno.readFile(`${image}/layer.tar`);
@@ -30,11 +57,7 @@ export async function makeImage(folder: string): Promise<string> {
     JSON.stringify({
       architecture: Deno.build.arch === "aarch64" ? "arm64" : "amd64",
       os: "linux",
-      // For the sandbox of a pod, which only has to be there.
-      config: {
-        Entrypoint: ["/bin/sleep", "1000000"],
-        Env: ["PATH=/bin"],
-      },
+      config,
       rootfs: { type: "layers", diff_ids: [`sha256:${digest.toHex()}`] },
     }),
   );
@@ -42,11 +65,11 @@ export async function makeImage(folder: string): Promise<string> {
     `${image}/manifest.json`,
     JSON.stringify([{
       Config: "config.json",
-      RepoTags: [IMAGE],
+      RepoTags: [name],
       Layers: ["layer.tar"],
     }]),
   );
-  const archive = `${folder}/image.tar`;
+  const archive = `${root}.tar`;
   const files = ["manifest.json", "config.json", "layer.tar"];
   await mustEnd(["tar", "-cf", archive, "-C", image, ...files]);
   return archive;

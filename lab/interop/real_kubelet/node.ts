@@ -6,15 +6,25 @@
  * @module
  */
 
+import { dirname } from "node:path";
 import { Child } from "../../../tests/support/program/child.ts";
 import { findDebianProgram } from "../../../tests/support/program/debian.ts";
-import type { KubeCluster } from "../../peers/kube_cluster.ts";
-import { findPeer } from "../../../tests/support/program/peers.ts";
+import {
+  findPeer,
+  type PeerName,
+} from "../../../tests/support/program/peers.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { eventually } from "../../../tests/support/watch/patience.ts";
-import { IMAGE, makeImage } from "./image.ts";
-import { API_ADDRESS, KUBELET_PORT, NODE, NODE_ADDRESS } from "./places.ts";
-import { mustEnd } from "../../../tests/support/program/run.ts";
+import { type KubeCluster, SERVICE_RANGE } from "../../peers/kube_cluster.ts";
+import { archiveOf, BOX, makeBox } from "./image.ts";
+import {
+  API_ADDRESS,
+  KUBELET_PORT,
+  NODE,
+  NODE_ADDRESS,
+  POD_NETWORK,
+} from "./places.ts";
+import { mustEnd, runToEnd } from "../../../tests/support/program/run.ts";
 
 const SOCKET = "/run/containerd/containerd.sock";
 
@@ -40,8 +50,11 @@ export class RealNode implements AsyncDisposable {
     const node = serverAddress.replace(/\d+$/, "2");
     const ip = (...words: string[]) => mustEnd(["ip", ...words]);
     const far = (...words: string[]) => ip("-n", NODE, ...words);
-    // Sockets, shims and names of network namespaces are this run's alone.
-    await mustEnd(["mount", "-t", "tmpfs", "none", "/run"]);
+    // Sockets, shims and names of network namespaces are this run's alone, and
+    // what plugins and the kubelet remember.
+    for (const each of ["/run", "/var/lib"]) {
+      await mustEnd(["mount", "-t", "tmpfs", "none", each]);
+    }
     await ip("link", "set", "lo", "up");
     await ip("netns", "add", NODE);
     await ip(
@@ -53,7 +66,8 @@ export class RealNode implements AsyncDisposable {
     await far("link", "set", "lo", "up");
     await far("addr", "add", `${node}/24`, "dev", "cable");
     await far("link", "set", "cable", "up");
-    await far("route", "add", API_ADDRESS, "via", serverAddress);
+    await far("route", "add", SERVICE_RANGE, "via", serverAddress);
+    await ip("route", "add", POD_NETWORK, "via", node);
     await ip("addr", "add", `${API_ADDRESS}/32`, "dev", "lo");
     // Both have it, and so only the agent's own dial leads to the kubelet.
     await ip("addr", "add", `${NODE_ADDRESS}/32`, "dev", "lo");
@@ -64,6 +78,31 @@ export class RealNode implements AsyncDisposable {
   /** `ip netns exec` would hide the control groups behind a /sys of its own. */
   get prefix(): readonly string[] {
     return ["nsenter", `--net=/run/netns/${NODE}`];
+  }
+
+  /** Makes an image known to the node. */
+  async load(image: Parameters<typeof archiveOf>[0]): Promise<void> {
+    const ctr = (await findDebianProgram("ctr")).path;
+    const words = ["-n=k8s.io", "images", "import", await archiveOf(image)];
+    await mustEnd([ctr, `--address=${SOCKET}`, ...words]);
+  }
+
+  /** A line of its hosts, of which Pods get a copy: what a name service says. */
+  async knows(line: string): Promise<void> {
+    const hosts = `${STATE}/hosts`;
+    await Deno.writeTextFile(hosts, `127.0.0.1 localhost\n${line}\n`);
+    await mustEnd(["mount", "--bind", hosts, "/etc/hosts"]);
+  }
+
+  /** Starts what leads the node's own and its Pods to Services. */
+  async startProxy(cluster: KubeCluster): Promise<void> {
+    const access = await userOf(cluster, "system:kube-proxy");
+    await this.#launch("kube-proxy", [
+      `--kubeconfig=${access}`,
+      `--hostname-override=${NODE}`,
+      // The namespace of a node may not say how much the machine remembers.
+      "--conntrack-max-per-core=0",
+    ]);
   }
 
   /** Starts containerd and the kubelet, and waits until the Node is there. */
@@ -91,15 +130,19 @@ export class RealNode implements AsyncDisposable {
   async #startContainerd(): Promise<void> {
     const folder = `${STATE}/containerd`;
     await Deno.mkdir(folder, { recursive: true });
-    const [containerd, shim, ctr, runc] = await Promise.all(
-      (["containerd", "containerd-shim-runc-v2", "ctr", "runc"] as const).map(
+    const [containerd, shim, runc, ptp] = await Promise.all(
+      (["containerd", "containerd-shim-runc-v2", "runc", "ptp"] as const).map(
         async (name) => (await findDebianProgram(name)).path,
       ),
     ) as [string, string, string, string];
     const config = `${folder}/config.toml`;
-    await Deno.writeTextFile(config, containerdConfig(folder, runc));
-    const folderOf = (path: string) => path.slice(0, path.lastIndexOf("/"));
-    const path = [folderOf(shim), folderOf(runc), Deno.env.get("PATH")];
+    const plugins = dirname(ptp);
+    await Deno.writeTextFile(config, containerdConfig(folder, runc, plugins));
+    await Deno.writeTextFile(
+      `${folder}/pods.conflist`,
+      JSON.stringify(NETWORK),
+    );
+    const path = [dirname(shim), dirname(runc), Deno.env.get("PATH")];
     this.#children.push(
       new Child({
         name: "containerd",
@@ -112,9 +155,7 @@ export class RealNode implements AsyncDisposable {
       this.#allRun();
       return await Deno.stat(SOCKET).then(() => true, () => false);
     }, START_TIMEOUT_MS);
-    const image = await makeImage(folder);
-    const words = ["-n=k8s.io", "images", "import", image];
-    await mustEnd([ctr, `--address=${SOCKET}`, ...words]);
+    await this.load(await makeBox(folder));
   }
 
   async #startKubelet(cluster: KubeCluster): Promise<void> {
@@ -126,11 +167,7 @@ export class RealNode implements AsyncDisposable {
       usage: "server",
       names: [NODE, NODE_ADDRESS],
     });
-    const kubeconfig = await cluster.user(
-      `system:node:${NODE}`,
-      ["system:nodes"],
-      cluster.server.replace("127.0.0.1", API_ADDRESS),
-    );
+    const access = await userOf(cluster, `system:node:${NODE}`, "system:nodes");
     const config = `${folder}/config.json`;
     await Deno.writeTextFile(
       config,
@@ -159,30 +196,55 @@ export class RealNode implements AsyncDisposable {
         resolvConf: "",
       }),
     );
+    await this.#launch("kubelet", [
+      `--config=${config}`,
+      `--kubeconfig=${access}`,
+      `--root-dir=${folder}/root`,
+      `--hostname-override=${NODE}`,
+      `--node-ip=${NODE_ADDRESS}`,
+    ]);
+  }
+
+  /** A program of Kubernetes, on the node. */
+  async #launch(name: PeerName, flags: readonly string[]): Promise<void> {
     this.#children.push(
       new Child({
-        name: "kubelet",
-        command: [
-          ...this.prefix,
-          await findPeer("kubelet"),
-          `--config=${config}`,
-          `--kubeconfig=${kubeconfig}`,
-          `--root-dir=${folder}/root`,
-          `--hostname-override=${NODE}`,
-          `--node-ip=${NODE_ADDRESS}`,
-        ],
-        logFile: this.workspace.path("kubelet.log"),
+        name,
+        command: [...this.prefix, await findPeer(name), ...flags],
+        logFile: this.workspace.path(`${name}.log`),
       }),
     );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const child of this.#children.toReversed()) await child.stop();
+    // Those of containers went with them.
+    const groups = "/sys/fs/cgroup/k8s.io /sys/fs/cgroup/*/k8s.io";
+    await runToEnd(["sh", "-c", `rmdir ${groups}`]);
   }
 }
 
-/** Without control groups: containers are bounded by the test's end alone. */
-function containerdConfig(folder: string, runc: string): string {
+/** The kubeconfig of a user on the node. */
+function userOf(cluster: KubeCluster, user: string, ...groups: string[]) {
+  const there = cluster.server.replace("127.0.0.1", API_ADDRESS);
+  return cluster.user(user, groups, there);
+}
+
+/** Of Pods, each at the end of a cable of its own. */
+const NETWORK = {
+  cniVersion: "1.0.0",
+  name: "pods",
+  plugins: [{
+    type: "ptp",
+    ipam: {
+      type: "host-local",
+      ranges: [[{ subnet: POD_NETWORK }]],
+      routes: [{ dst: "0.0.0.0/0" }],
+    },
+  }],
+};
+
+function containerdConfig(folder: string, runc: string, cni: string): string {
   const cri = "io.containerd.grpc.v1.cri";
   return `version = 2
 root = "${folder}/root"
@@ -190,10 +252,12 @@ state = "/run/containerd"
 [grpc]
 address = "${SOCKET}"
 [plugins."${cri}"]
-sandbox_image = "${IMAGE}"
-disable_cgroup = true
+sandbox_image = "${BOX}"
 disable_apparmor = true
 restrict_oom_score_adj = true
+[plugins."${cri}".cni]
+bin_dir = "${cni}"
+conf_dir = "${folder}"
 [plugins."${cri}".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 [plugins."${cri}".containerd.runtimes.runc.options]

@@ -16,7 +16,7 @@ import {
 } from "../../../tests/support/program/tunnel.ts";
 import type { Workspace } from "../../../tests/support/program/workspace.ts";
 import { eventually } from "../../../tests/support/watch/patience.ts";
-import { IMAGE } from "./image.ts";
+import { BOX } from "./image.ts";
 import { NODE, NODE_ADDRESS } from "./places.ts";
 import { RealNode } from "./node.ts";
 
@@ -41,8 +41,13 @@ export class Stage implements AsyncDisposable {
   static async set(workspace: Workspace): Promise<Stage> {
     const node = await RealNode.make(workspace, SERVER_ADDRESS);
     const cluster = await KubeCluster.start(workspace.folder, {
-      controllerManager: true,
-      flags: ["--bind-address=0.0.0.0"],
+      controllerManager: "pods",
+      flags: [
+        "--bind-address=0.0.0.0",
+        // The Service `kubernetes` leads there, for Pods.
+        `--advertise-address=${SERVER_ADDRESS}`,
+        "--endpoint-reconciler-type=lease",
+      ],
     });
     await node.start(cluster);
     const stage = new Stage(workspace, cluster, node);
@@ -122,7 +127,7 @@ function pod(name: string, script: string, stdin: boolean): object {
       terminationGracePeriodSeconds: 0,
       containers: [{
         name: "main",
-        image: IMAGE,
+        image: BOX,
         imagePullPolicy: "Never",
         command: ["sh", "-c", script],
         stdin,

@@ -28,7 +28,7 @@ import type { Stage } from "./stage.ts";
  * Leads kube-apiserver there and has all done that people do with kubectl, once
  * or more often. Fails when it was another way that carried it.
  */
-type Way = (
+export type Way = (
   stage: Stage,
   doAll: (circumstance?: string) => Promise<void>,
 ) => Promise<void>;
@@ -140,7 +140,7 @@ function byGateway(protocol: Protocol): Way {
 }
 
 /** Starts kube-apiserver anew with an EgressSelector: it reads its file once. */
-async function lead(
+export async function lead(
   { cluster, workspace }: Stage,
   at: readonly string[],
   protocol: Protocol,

@@ -65,6 +65,10 @@ const RECIPES = {
   },
   "ctr": { path: "usr/bin/ctr", packages: CONTAINERD },
   "runc": { path: "usr/sbin/runc", packages: CONTAINERD },
+  "ptp": {
+    path: "usr/lib/cni/ptp",
+    packages: ["containernetworking-plugins"],
+  },
   "busybox": { path: "bin/busybox", packages: ["busybox-static"] },
   "redis-server": { path: "usr/bin/redis-server", packages: REDIS },
   "redis-cli": { path: "usr/bin/redis-cli", packages: REDIS },

@@ -113,9 +113,14 @@ const RECIPES = {
   "kube-controller-manager": kubernetes(
     "k8s.io/kubernetes/cmd/kube-controller-manager",
   ),
-  // What it needs beside the others must not have all of them built again.
+  "kube-scheduler": kubernetes("k8s.io/kubernetes/cmd/kube-scheduler"),
+  // What these need beside the others must not have all of them built again.
   "kubelet": {
     ...kubernetes("k8s.io/kubernetes/cmd/kubelet"),
+    folder: "peers/kubelet",
+  },
+  "kube-proxy": {
+    ...kubernetes("k8s.io/kubernetes/cmd/kube-proxy"),
     folder: "peers/kubelet",
   },
   "kubeadm": {
