@@ -24,7 +24,7 @@ import {
   NODE_ADDRESS,
   POD_NETWORK,
 } from "./places.ts";
-import { mustEnd, runToEnd } from "../../../tests/support/program/run.ts";
+import { mustEnd } from "../../../tests/support/program/run.ts";
 
 const SOCKET = "/run/containerd/containerd.sock";
 
@@ -218,9 +218,6 @@ export class RealNode implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const child of this.#children.toReversed()) await child.stop();
-    // Those of containers went with them.
-    const groups = "/sys/fs/cgroup/k8s.io /sys/fs/cgroup/*/k8s.io";
-    await runToEnd(["sh", "-c", `rmdir ${groups}`]);
   }
 }
 
