@@ -10,7 +10,7 @@ import type {
   ConduitEvents,
 } from "../../proto/transfer/conduit.ts";
 import { PooledQueue } from "../../proto/transfer/pooled_queue.ts";
-import { UnpolledStream } from "./loop_turn.ts";
+import { UnpolledStream } from "./unpolled_stream.ts";
 import { Ready } from "../poll/poller.ts";
 import { WOULD_BLOCK } from "./stream.ts";
 

@@ -13,7 +13,7 @@ import { sharedBufferPool } from "../../proto/bytes/buffer_pool.ts";
 import { ReadBuffer } from "../buffers/read_buffer.ts";
 import { hostPort } from "../../proto/peer/host_port.ts";
 import { sendReset } from "../libc/platform_sockets.ts";
-import { UnpolledStream } from "./loop_turn.ts";
+import { UnpolledStream } from "./unpolled_stream.ts";
 import { Ready } from "../poll/poller.ts";
 import { type Stream, WOULD_BLOCK } from "./stream.ts";
 

@@ -16,7 +16,7 @@ import { sharedBufferPool } from "../../../proto/bytes/buffer_pool.ts";
 import type { PeerIdentity } from "../../../proto/peer/peer_identity.ts";
 import { PooledQueue } from "../../../proto/transfer/pooled_queue.ts";
 import { Ready } from "../../poll/poller.ts";
-import { Notifier } from "../../stream/loop_turn.ts";
+import { Notifier } from "../../stream/unpolled_stream.ts";
 import {
   closedError,
   type Stream,

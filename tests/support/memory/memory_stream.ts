@@ -6,7 +6,7 @@
  * @module
  */
 
-import { UnpolledStream } from "../../../net/stream/loop_turn.ts";
+import { UnpolledStream } from "../../../net/stream/unpolled_stream.ts";
 import { Ready } from "../../../net/poll/poller.ts";
 import { WOULD_BLOCK } from "../../../net/stream/stream.ts";
 import {
