@@ -12,124 +12,68 @@ import {
   STREAMS_MAX,
   STREAMS_PER_PROGRAM_MAX,
 } from "../../agent/relay/ads_relay.ts";
-import { announced, NodeRig } from "../support/rigs/node_rig.ts";
-import { ProxyRig } from "../support/rigs/proxy_rig.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
-import {
-  eventually,
-  metricAt,
-  portOf,
-} from "../support/rigs/tunnel_harness.ts";
-import { namesIn, XdsProbe } from "../support/xds/xds_probe.ts";
+import { RelayScene } from "../support/rigs/relay_scene.ts";
+import { eventually } from "../support/rigs/tunnel_harness.ts";
+import { namesIn } from "../support/xds/xds_probe.ts";
 
-const ANY = { hostname: "127.0.0.1", port: 0 };
+/** All that is answered to bytes, if their sender waits for the end. */
+async function received(port: number, text: string): Promise<string> {
+  using conn = await Deno.connect({ hostname: "127.0.0.1", port });
+  const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));
+  await writeAll(conn, bytes).catch(() => {});
+  const answer = await readToEnd(conn).catch(() => new Uint8Array(0));
+  return new TextDecoder("latin1").decode(answer);
+}
 
-/** A server, `edge-1` that announces an echo, and `edge-2` that relays. */
-class Scene implements AsyncDisposable {
-  private constructor(
-    readonly rig: NodeRig,
-    readonly backends: ProxyRig,
-    readonly port: number,
-    readonly xds: number,
-    readonly connect: number,
-    readonly health: string,
-  ) {}
-
-  static async open(): Promise<Scene> {
-    const rig = await NodeRig.discovering();
-    const backends = new ProxyRig();
-    const port = backends.echo("edge-1: ");
-    await rig.link(await rig.joined("edge-1"), {
-      services: [announced("web", port)],
+/** A well-behaved program gets what it asks for. */
+async function assertServes(scene: RelayScene): Promise<void> {
+  using probe = await scene.probe();
+  // The first view may be of before `edge-1` came.
+  await eventually("the service is told", async () => {
+    const stream = probe.sotw();
+    stream.send({
+      node: { id: "honest", userAgentName: "tunnel" },
+      typeUrl: TYPE_URLS.cluster,
     });
-    const agent = await rig.link(await rig.joined("edge-2"), {
-      relay: { xds: ANY, connect: ANY },
-      drainTimeoutMs: 0,
-    });
-    const { xds, connect, health } = agent.running.addresses;
-    return new Scene(
-      rig,
-      backends,
-      port,
-      portOf(xds!),
-      portOf(connect!),
-      health,
-    );
-  }
-
-  /** All that is answered to bytes, if their sender waits for the end. */
-  async received(port: number, text: string): Promise<string> {
-    const conn = await Deno.connect({ hostname: "127.0.0.1", port });
-    try {
-      const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));
-      await writeAll(conn, bytes).catch(() => {});
-      const answer = await readToEnd(conn).catch(() => new Uint8Array(0));
-      return new TextDecoder("latin1").decode(answer);
-    } finally {
-      conn.close();
-    }
-  }
-
-  /** A well-behaved program gets what it asks for. */
-  async assertServes(): Promise<void> {
-    using probe = await XdsProbe.plain(this.xds);
-    // The first view may be of before `edge-1` came.
-    await eventually("the service is told", async () => {
-      const stream = probe.sotw();
-      stream.send({
-        node: { id: "honest", userAgentName: "tunnel" },
-        typeUrl: TYPE_URLS.cluster,
-      });
-      const names = namesIn("cluster", await stream.next("cluster"));
-      stream.cancel();
-      return names.includes("default/web:80");
-    });
-    const conn = await Deno.connect({
-      hostname: "127.0.0.1",
-      port: this.connect,
-    });
-    const head = `CONNECT 127.0.0.1:${this.port} HTTP/1.1\r\n` +
-      "tunnel-node: id=edge-1\r\n\r\n";
-    await writeAll(conn, new TextEncoder().encode(head));
-    const into = new Uint8Array(100);
-    const count = await conn.read(into) ?? 0;
-    const answer = new TextDecoder().decode(into.subarray(0, count));
-    assertMatch(answer, /^HTTP\/1\.1 200 /);
-    conn.close();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.rig[Symbol.asyncDispose]();
-    await this.backends[Symbol.asyncDispose]();
-  }
+    const names = namesIn("cluster", await stream.next("cluster"));
+    stream.cancel();
+    return names.includes("default/web:80");
+  });
+  const named = "HTTP/1.1\r\ntunnel-node: id=edge-1\r\nx: ";
+  const { conn, answer } = await scene.connect(
+    `127.0.0.1:${scene.port} ${named}`,
+  );
+  conn.close();
+  assertMatch(answer, /^HTTP\/1\.1 200 /);
 }
 
 Deno.test("a page in a browser gets nothing out of a relay, whatever it posts", async () => {
-  await using scene = await Scene.open();
-  const { port, xds, connect } = scene;
+  await using scene = await RelayScene.open();
+  const { port, xds, connectPort } = scene;
   const dial = `CONNECT 127.0.0.1:${port} HTTP/1.1\r\n` +
     "tunnel-node: id=edge-1\r\n\r\nhello";
   const post = (body: string) =>
     "POST / HTTP/1.1\r\nhost: rebound.example\r\n" +
     `content-length: ${body.length}\r\n\r\n${body}`;
   // Only one answer: what is posted is no second request.
-  const answer = await scene.received(connect, post(dial));
+  const answer = await received(connectPort, post(dial));
   assertMatch(answer, /^HTTP\/1\.1 405 /);
   assertEquals(answer.match(/HTTP\/1\.1 /g)?.length, 1);
   assert(!answer.includes("edge-1: "), answer);
   // HTTP/2 begins with the connection's first byte or not at all.
   const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
   for (const text of [post(preface), "GET / HTTP/1.1\r\n\r\n", "\r\n\r\n"]) {
-    const answer = await scene.received(xds, text.padEnd(100));
+    const answer = await received(xds, text.padEnd(100));
     assert(!answer.includes("default/web"), answer);
   }
-  assertEquals(await metricAt(scene.health, "tunnel_relay_streams"), 0);
-  await scene.assertServes();
+  assertEquals(await scene.streams(), 0);
+  await assertServes(scene);
 });
 
 Deno.test("heads that two readers might read differently are refused, and no word of them passes", async () => {
-  await using scene = await Scene.open();
-  const { port, connect } = scene;
+  await using scene = await RelayScene.open();
+  const { port, connectPort } = scene;
   const target = `127.0.0.1:${port}`;
   const named = "tunnel-node: id=edge-1";
   // deno-fmt-ignore: the columns are the point.
@@ -146,17 +90,17 @@ Deno.test("heads that two readers might read differently are refused, and no wor
     [`CONNECT ${target} HTTP/1.1\r\n${"x: y\r\n".repeat(9_999)}`, /^HTTP\/1\.1 431 /],
   ];
   for (const [head, says] of cases) {
-    const answer = await scene.received(connect, `${head}\r\n\r\nhello`);
+    const answer = await received(connectPort, `${head}\r\n\r\nhello`);
     assertMatch(answer, says, JSON.stringify(head.slice(0, 100)));
     assert(!answer.includes("edge-1: "), answer);
   }
-  await scene.assertServes();
+  await assertServes(scene);
 });
 
 Deno.test("more streams than a relay has are refused at once, and leave nothing behind", async () => {
-  await using scene = await Scene.open();
+  await using scene = await RelayScene.open();
   const programs = await Promise.all(
-    Array.from({ length: 40 }, () => XdsProbe.plain(scene.xds)),
+    Array.from({ length: 40 }, () => scene.probe()),
   );
   const streams = programs.flatMap((program) =>
     Array.from({ length: STREAMS_PER_PROGRAM_MAX }, () => program.sotw())
@@ -171,7 +115,7 @@ Deno.test("more streams than a relay has are refused at once, and leave nothing 
   for (const program of programs) program[Symbol.dispose]();
   await eventually(
     "none is left",
-    async () => await metricAt(scene.health, "tunnel_relay_streams") === 0,
+    async () => await scene.streams() === 0,
   );
-  await scene.assertServes();
+  await assertServes(scene);
 });

@@ -11,24 +11,19 @@ import { connectHost, MORE_CONNECT_MAX } from "../../proto/xds/relay_fields.ts";
 import { TYPE_URLS } from "../../proto/xds/resource.ts";
 import { structOf } from "../../proto/xds/struct_data.ts";
 import { denoStream } from "../../net/stream/platform_stream.ts";
-import { announced, NodeRig } from "../support/rigs/node_rig.ts";
-import { ask, ProxyRig } from "../support/rigs/proxy_rig.ts";
+import { announced } from "../support/rigs/node_rig.ts";
+import { ask } from "../support/rigs/proxy_rig.ts";
+import { RelayScene } from "../support/rigs/relay_scene.ts";
 import { readToEnd, writeAll } from "../support/peers/sockets.ts";
-import {
-  eventually,
-  metricAt,
-  portOf,
-  type TunnelAgent,
-} from "../support/rigs/tunnel_harness.ts";
+import { eventually, portOf } from "../support/rigs/tunnel_harness.ts";
 import {
   addressesIn,
+  type DeltaProbe,
   namesIn,
   type SotwProbe,
-  XdsProbe,
+  type XdsProbe,
 } from "../support/xds/xds_probe.ts";
 
-const ANY = { hostname: "127.0.0.1", port: 0 };
-const RELAY = { xds: ANY, connect: ANY };
 const WEB = "default/web:80";
 const ESTABLISHED = "HTTP/1.1 200 Connection Established\r\n\r\n";
 /** A client that may be told of endpoints behind agents. */
@@ -41,41 +36,11 @@ const ENVOY = {
 const encode = (text: string) => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
-/** A server, `edge-1` that announces, and `edge-2` that relays. */
-async function relayed(targetPort: number) {
-  const rig = await NodeRig.discovering();
-  await rig.link(await rig.joined("edge-1"), {
-    services: [announced("web", targetPort)],
-  });
-  const node = await rig.joined("edge-2");
-  const agent = await rig.link(node, { relay: RELAY, drainTimeoutMs: 0 });
-  return { rig, node, agent };
-}
-
-function portsOf({ running }: TunnelAgent) {
-  const { xds, connect } = running.addresses;
-  return { xds: portOf(xds!), connect: portOf(connect!) };
-}
-
-/** What a program on the node gets for CONNECT, and the connection. */
-async function connect(
-  port: number,
-  target: string,
-  early = "",
-  hostname = "127.0.0.1",
-) {
-  const conn = await Deno.connect({ hostname, port });
-  await writeAll(conn, encode(`CONNECT ${target} HTTP/1.1\r\n\r\n${early}`));
-  const into = new Uint8Array(4_096);
-  const count = await conn.read(into);
-  return { conn, answer: decode(into.subarray(0, count ?? 0)) };
-}
-
 const SERVED = `${ESTABLISHED}edge-1: hello`;
 
 /** All that a program receives that says hello at once, up to an echo of it. */
-async function received(port: number, target: string): Promise<string> {
-  const { conn, answer } = await connect(port, target, "hello");
+async function received(scene: RelayScene, target: string): Promise<string> {
+  const { conn, answer } = await scene.connect(target, "hello");
   let text = answer;
   const into = new Uint8Array(4_096);
   while (!text.endsWith("hello")) {
@@ -85,6 +50,12 @@ async function received(port: number, target: string): Promise<string> {
   }
   conn.close();
   return text;
+}
+
+/** Asks for the clusters there are. */
+async function clusters(stream: SotwProbe | DeltaProbe): Promise<void> {
+  stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
+  await stream.next("cluster");
 }
 
 /** The addresses of a cluster as a client of the relay is told them. */
@@ -104,19 +75,16 @@ async function endpointsOf(probe: XdsProbe): Promise<readonly string[]> {
 }
 
 Deno.test("a program finds an endpoint by the relay, and reaches it by the relay", async () => {
-  await using backends = new ProxyRig();
-  const port = backends.echo("edge-1: ");
-  const { rig, agent } = await relayed(port);
-  await using _ = rig;
-  const ports = portsOf(agent);
-  using probe = await XdsProbe.plain(ports.xds);
+  await using scene = await RelayScene.open();
+  using probe = await scene.probe();
   const [address, ...others] = await endpointsOf(probe);
   assertEquals(others, []);
   assertMatch(address!, /^fd74:756e:6e65:6c00:/);
-  const clients = JSON.stringify(await rig.admin("/v1/discovery/sync"));
+  const clients = JSON.stringify(await scene.rig.admin("/v1/discovery/sync"));
   assert(clients.includes("edge-2~envoy-1"), clients);
   const virtual = address!.slice(0, address!.lastIndexOf(":"));
-  const { conn, answer } = await connect(ports.connect, `[${virtual}]:${port}`);
+  const target = `[${virtual}]:${scene.port}`;
+  const { conn, answer } = await scene.connect(target);
   assertEquals(answer, ESTABLISHED);
   assertEquals(await ask(conn, "hello"), "edge-1: hello");
   conn.close();
@@ -124,9 +92,9 @@ Deno.test("a program finds an endpoint by the relay, and reaches it by the relay
 
 for (const mode of ["sotw", "delta"] as const) {
   Deno.test(`${mode}: changes come through the relay, and so do the ends of both`, async () => {
-    const { rig, agent } = await relayed(1);
-    await using _ = rig;
-    using probe = await XdsProbe.plain(portsOf(agent).xds);
+    await using scene = await RelayScene.open();
+    const { rig } = scene;
+    using probe = await scene.probe();
     const stream = probe[mode]();
     stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
     const { nonce } = await stream.next("cluster");
@@ -138,19 +106,19 @@ for (const mode of ["sotw", "delta"] as const) {
     stream.halfClose();
     assertEquals((await stream.status).code, StatusCode.OK);
     const other = probe[mode]();
-    other.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
-    await other.next("cluster");
-    const { health } = agent.running.addresses;
-    const streams = () => metricAt(health, "tunnel_relay_streams");
-    assertEquals(await streams(), 1);
+    await clusters(other);
+    assertEquals(await scene.streams(), 1);
     other.cancel();
-    await eventually("the stream is over", async () => await streams() === 0);
+    await eventually(
+      "the stream is over",
+      async () => await scene.streams() === 0,
+    );
   });
 }
 
 Deno.test("a relay serves connections with their ends, and bytes that come first", async () => {
-  const { rig, agent } = await relayed(0);
-  await using _ = rig;
+  await using scene = await RelayScene.open();
+  const { rig } = scene;
   const { target } = rig.tunnel;
   const port = portOf(target.address);
   await rig.link(await rig.joined("edge-4"), {
@@ -158,11 +126,7 @@ Deno.test("a relay serves connections with their ends, and bytes that come first
   });
   const headers = "\r\ntunnel-node: id=edge-4";
   const open = (early = "") =>
-    connect(
-      portsOf(agent).connect,
-      `127.0.0.1:${port} HTTP/1.1${headers}\r\nx: `,
-      early,
-    );
+    scene.connect(`127.0.0.1:${port} HTTP/1.1${headers}\r\nx: `, early);
   const [{ conn, answer }, far] = await Promise.all([open(), target.next()]);
   assertEquals(answer, ESTABLISHED);
   far.send("banner");
@@ -183,11 +147,10 @@ Deno.test("a relay serves connections with their ends, and bytes that come first
 });
 
 Deno.test("a relay refuses what the server does, and says so with a status", async () => {
-  const { rig, agent } = await relayed(1);
-  await using _ = rig;
-  const port = portsOf(agent).connect;
+  await using scene = await RelayScene.open();
+  const port = scene.connectPort;
   const statusOf = async (target: string) => {
-    const { conn, answer } = await connect(port, target);
+    const { conn, answer } = await scene.connect(target);
     conn.close();
     return answer.split("\r\n")[0]!;
   };
@@ -207,14 +170,11 @@ Deno.test("a relay refuses what the server does, and says so with a status", asy
 });
 
 Deno.test("while the server is away a relay says so at once, and why", async () => {
-  const { rig, agent } = await relayed(1);
-  await using _ = rig;
-  const ports = portsOf(agent);
-  using probe = await XdsProbe.plain(ports.xds);
+  await using scene = await RelayScene.open();
+  using probe = await scene.probe();
   const stream = probe.sotw();
-  stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
-  await stream.next("cluster");
-  rig.tunnel.server.stop("the server burns");
+  await clusters(stream);
+  scene.rig.tunnel.server.stop("the server burns");
   assertEquals((await stream.status).code, StatusCode.UNAVAILABLE);
   for (let attempt = 0; attempt < 3; attempt++) {
     const late = probe.sotw();
@@ -223,17 +183,15 @@ Deno.test("while the server is away a relay says so at once, and why", async () 
     assertEquals(code, StatusCode.UNAVAILABLE);
     assertMatch(message, /^no discovery server can be reached: .*refused/);
   }
-  const { conn, answer } = await connect(ports.connect, "127.0.0.1:80");
+  const { conn, answer } = await scene.connect("127.0.0.1:80");
   conn.close();
   assertMatch(answer, /^HTTP\/1\.1 503 Cannot .*refused/);
 });
 
-type Relayed = Awaited<ReturnType<typeof relayed>>;
-
 /** How streams of programs end, and in whose words. */
 const ENDS: readonly (readonly [
   what: string,
-  end: (relayed: Relayed, stream: SotwProbe) => unknown,
+  end: (scene: RelayScene, stream: SotwProbe) => unknown,
   code: StatusCode,
   says: RegExp,
 ])[] = [
@@ -246,8 +204,7 @@ const ENDS: readonly (readonly [
   [
     "a node that is revoked relays for nobody any more",
     async ({ rig, node }, stream) => {
-      stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
-      await stream.next("cluster");
+      await clusters(stream);
       await rig.nodes.change(node.name, (record) => ({
         ...record,
         state: "revoked",
@@ -259,8 +216,7 @@ const ENDS: readonly (readonly [
   [
     "an agent that ends notifies its programs",
     async ({ agent }, stream) => {
-      stream.send({ node: ENVOY, typeUrl: TYPE_URLS.cluster });
-      await stream.next("cluster");
+      await clusters(stream);
       agent.running.shutdown();
     },
     StatusCode.UNAVAILABLE,
@@ -270,11 +226,10 @@ const ENDS: readonly (readonly [
 
 for (const [what, end, code, says] of ENDS) {
   Deno.test(what, async () => {
-    const all = await relayed(1);
-    await using _ = all.rig;
-    using probe = await XdsProbe.plain(portsOf(all.agent).xds);
+    await using scene = await RelayScene.open();
+    using probe = await scene.probe();
     const stream = probe.sotw();
-    await end(all, stream);
+    await end(scene, stream);
     const status = await stream.status;
     assertEquals(status.code, code);
     assertMatch(status.message, says);
@@ -282,24 +237,20 @@ for (const [what, end, code, says] of ENDS) {
 }
 
 Deno.test("a relay finds the server again, and clients that come back are served", async () => {
-  await using backends = new ProxyRig();
-  const port = backends.echo("edge-1: ");
-  const { rig, agent } = await relayed(port);
-  await using _ = rig;
-  const ports = portsOf(agent);
-  using probe = await XdsProbe.plain(ports.xds);
+  await using scene = await RelayScene.open();
+  using probe = await scene.probe();
   const [address] = await endpointsOf(probe);
   const target = address!.replace(/^(.*):(\d+)$/, "[$1]:$2");
-  assertEquals(await received(ports.connect, target), SERVED);
-  await rig.restart(async () => {
-    const { conn, answer } = await connect(ports.connect, target);
+  assertEquals(await received(scene, target), SERVED);
+  await scene.rig.restart(async () => {
+    const { conn, answer } = await scene.connect(target);
     conn.close();
     assertMatch(answer, /^HTTP\/1\.1 503 /);
   });
   // The address from before still means the same endpoint.
   await eventually(
     "the endpoint is reached again",
-    async () => await received(ports.connect, target) === SERVED,
+    async () => await received(scene, target) === SERVED,
   );
   await eventually("discovery is passed on again", async () => {
     const stream = probe.sotw();
@@ -316,21 +267,14 @@ Deno.test("a relay finds the server again, and clients that come back are served
 });
 
 Deno.test("the relay for connections listens at other addresses of loopback, too", async () => {
-  await using backends = new ProxyRig();
-  const port = backends.echo("edge-1: ");
-  const { rig, agent } = await relayed(port);
-  await using _ = rig;
-  const ports = portsOf(agent);
-  using probe = await XdsProbe.plain(ports.xds);
+  await using scene = await RelayScene.open();
+  using probe = await scene.probe();
   const [address] = await endpointsOf(probe);
   const virtual = address!.slice(0, address!.lastIndexOf(":"));
   for (const number of [1, MORE_CONNECT_MAX]) {
-    const { conn, answer } = await connect(
-      ports.connect,
-      `[${virtual}]:${port}`,
-      "",
-      connectHost(number),
-    );
+    const target = `[${virtual}]:${scene.port}`;
+    const host = connectHost(number);
+    const { conn, answer } = await scene.connect(target, "", host);
     assertEquals(answer, ESTABLISHED);
     conn.close();
   }
