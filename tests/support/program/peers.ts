@@ -98,8 +98,8 @@ const RECIPES = {
     sources: ["bench/load"],
   },
   "grpcgen": {
-    folder: "bench/grpcgen",
-    package: "./",
+    folder: "peers/konnectivity",
+    package: "./grpcgen",
     sources: ["bench/load"],
   },
   "kube-apiserver": kubernetes("k8s.io/kubernetes/cmd/kube-apiserver"),
