@@ -9,12 +9,7 @@
  */
 
 import { hostPort, withoutBrackets } from "../proto/peer/host_port.ts";
-import {
-  DocumentError,
-  parseYaml,
-  withLine,
-} from "../platform/documents/document.ts";
-import { FieldError } from "../platform/documents/document_map.ts";
+import { parseYaml, problemIn } from "../platform/documents/document.ts";
 import {
   as,
   FULL_TEXT,
@@ -73,16 +68,11 @@ export function parseEgressConfig(
   try {
     return readShape(EGRESS, parseYaml(document));
   } catch (error) {
-    if (error instanceof DocumentError) {
-      throw refusal(source, error.message, error);
-    }
-    if (!(error instanceof FieldError)) throw error;
-    throw refusal(source, withLine(document, error), error);
+    throw new EgressConfigError(
+      `Cannot use ${source}: ${problemIn(document, error)}`,
+      { cause: error },
+    );
   }
-}
-
-function refusal(source: string, problem: string, cause: Error) {
-  return new EgressConfigError(`Cannot use ${source}: ${problem}`, { cause });
 }
 
 const MISSING = "it is missing";

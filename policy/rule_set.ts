@@ -18,7 +18,7 @@
  * @module
  */
 
-import type { DocumentPath } from "../platform/documents/document_map.ts";
+import type { DocumentPath } from "../platform/documents/field_error.ts";
 import { type IpAddress, prefixContains } from "../proto/peer/ip_address.ts";
 import { clipped } from "../proto/peer/quoted.ts";
 import { ROUNDABOUT, type Rule } from "./rule.ts";

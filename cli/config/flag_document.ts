@@ -5,7 +5,7 @@
  * @module
  */
 
-import { FieldError } from "../../platform/documents/document_map.ts";
+import { FieldError } from "../../platform/documents/field_error.ts";
 import type { JsonSchema } from "../../platform/documents/json_schema.ts";
 import { canonicalNames } from "../flags/arguments.ts";
 import type { Flag, FlagTable } from "../flags/flag.ts";

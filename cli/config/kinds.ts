@@ -7,7 +7,7 @@
 
 import { SERVICES as SERVICES_DOCUMENT } from "../../services/catalog/sources/document/catalog_document.ts";
 import { EGRESS as EGRESS_DOCUMENT } from "../../client/egress_config.ts";
-import type { FieldError } from "../../platform/documents/document_map.ts";
+import type { FieldError } from "../../platform/documents/field_error.ts";
 import {
   documentSchema,
   type JsonSchema,

@@ -10,12 +10,7 @@ import { TUNNEL_PREFIX } from "../../services/catalog/sources/etcd/etcd_tunnel_l
 import type { FlagSources } from "./read_flags.ts";
 import { bothOf, keyPair, textOf, UsageError } from "./usage_error.ts";
 import { flag, type FlagValues, inGroup } from "./flag.ts";
-import {
-  DocumentError,
-  parseJson,
-  withLine,
-} from "../../platform/documents/document.ts";
-import { FieldError } from "../../platform/documents/document_map.ts";
+import { parseJson, problemIn } from "../../platform/documents/document.ts";
 import {
   as,
   either,
@@ -155,9 +150,7 @@ function parseEtcdConfigFile(path: string, text: string): EtcdOptions {
   try {
     return readShape(ETCD_CONFIG, parseJson(text));
   } catch (error) {
-    const isField = error instanceof FieldError;
-    if (!isField && !(error instanceof DocumentError)) throw error;
-    const problem = isField ? withLine(text, error) : error.message;
+    const problem = problemIn(text, error);
     throw new UsageError(
       `Cannot use --etcd-config: ${path}: ${problem}, wanted go-etcd's JSON ` +
         'such as {"cluster": {"machines": ["http://10.0.0.1:2379"]}}',

@@ -7,7 +7,7 @@
  */
 
 import { tunnelCodeOf } from "../../proto/codes/codes.ts";
-import { kindOfValue } from "../../platform/documents/document_map.ts";
+import { kindOfValue } from "../../platform/documents/field_error.ts";
 import { clipped } from "../../proto/peer/quoted.ts";
 import { textOf, UsageError } from "./usage_error.ts";
 import { type Arguments, canonicalNames, sortArguments } from "./arguments.ts";

@@ -21,6 +21,17 @@ export interface Credential {
   readonly keyPair?: { readonly cert: string; readonly key: string };
 }
 
+/** Empty texts are absent. */
+export function credentialOf(
+  token: string | undefined,
+  { cert, key }: { readonly [Part in "cert" | "key"]?: string | undefined },
+): Credential {
+  return {
+    ...(token ? { authorization: `Bearer ${token}` } : {}),
+    ...(cert && key ? { keyPair: { cert, key } } : {}),
+  };
+}
+
 export interface KubernetesAccess {
   /** Such as `https://10.96.0.1:443`, without a slash at the end. */
   readonly server: string;

@@ -6,7 +6,7 @@
  */
 
 import type { Clock, Timers } from "../../proto/sync/clock.ts";
-import { type Credential, type KubernetesAccess, TokenFile } from "./access.ts";
+import { credentialOf, type KubernetesAccess, TokenFile } from "./access.ts";
 import { KubernetesClient } from "./client.ts";
 import { kubeconfigAccess } from "./kubeconfig.ts";
 import { messageOf } from "../../platform/errors/error_code.ts";
@@ -111,17 +111,14 @@ export function openAccess(
         `https://${url.host}, or leave them away`,
     );
   }
-  const tls = hasFiles ? new TlsFiles(files, clock) : undefined;
+  const tls = new TlsFiles(files, clock);
   return {
     server: url.href.replace(/\/$/, ""),
     namespace: "default",
     // Empty texts are absent files.
-    authority: () => tls?.current.ca || undefined,
-    credential: () => {
-      const { cert = "", key = "" } = tls?.current ?? {};
-      return Promise.resolve(cert === "" ? {} : { keyPair: { cert, key } });
-    },
-    rejected: () => tls?.expire(),
+    authority: () => tls.current.ca || undefined,
+    credential: () => Promise.resolve(credentialOf(undefined, tls.current)),
+    rejected: () => tls.expire(),
   };
 }
 
@@ -165,9 +162,7 @@ export function inClusterAccess(options: InClusterOptions): KubernetesAccess {
     server: `https://${bracketed(host)}:${port}`,
     namespace: readNamespace(`${folder}/namespace`),
     authority: () => tls.current.ca,
-    credential: async (): Promise<Credential> => ({
-      authorization: `Bearer ${await token.current()}`,
-    }),
+    credential: async () => credentialOf(await token.current(), {}),
     rejected: () => {
       token.expire();
       tls.expire();

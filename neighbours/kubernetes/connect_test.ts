@@ -273,6 +273,8 @@ Deno.test("certificate data wins over files, and nothing is shown without a user
   });
   assertEquals(await anonymous.credential(), {});
   assertEquals(anonymous.authority(), undefined);
+  const inherited = home.access(HTTPS, { ["__proto__"]: { token: "t" } });
+  assertEquals(await inherited.credential(), {});
 });
 
 Deno.test("what is not supported is refused by name", () => {

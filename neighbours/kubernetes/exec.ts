@@ -12,11 +12,18 @@
 import { messageOf } from "../../platform/errors/error_code.ts";
 import { within } from "../../platform/time/deadline.ts";
 import { systemTimers } from "../../platform/time/system_timers.ts";
-import type { Credential } from "./access.ts";
+import { type Credential, credentialOf } from "./access.ts";
+import { FieldError } from "../../platform/documents/field_error.ts";
 import {
-  DocumentMap,
-  FieldError,
-} from "../../platform/documents/document_map.ts";
+  as,
+  FLAG,
+  list,
+  map,
+  type MeaningOf,
+  readShape,
+  type Shape,
+  TEXT,
+} from "../../platform/documents/shape.ts";
 import { NeighbourConfigError } from "../tls_files.ts";
 
 /** A plugin may fetch a token from far away; kubectl has no limit. */
@@ -36,54 +43,32 @@ const VERSIONS = [
   "client.authentication.k8s.io/v1beta1",
 ] as const;
 
-/** What a kubeconfig says about a plugin. */
-export interface ExecPlugin {
-  readonly apiVersion: typeof VERSIONS[number];
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly installHint: string;
-  readonly wantsCluster: boolean;
-}
+const UPDATE = `wanted ${VERSIONS.join(" or ")}; update the plugin`;
 
-/**
- * Reads a user's `exec`.
- *
- * @param folder A command with a slash in it starts there, unless at `/`.
- * @throws {FieldError}
- */
-export function readExecPlugin(exec: DocumentMap, folder: string): ExecPlugin {
-  const apiVersion = exec.text("apiVersion") ?? "";
-  const known = VERSIONS.find((version) => version === apiVersion);
-  if (known === undefined) {
-    exec.refuse(
-      "apiVersion",
-      `saw "${apiVersion}", wanted ${VERSIONS.join(" or ")}; update the plugin`,
-    );
-  }
-  if (exec.text("interactiveMode") === "Always") {
-    exec.refuse(
-      "interactiveMode",
+/** A user's `exec`. */
+export const EXEC_PLUGIN = map({
+  apiVersion: as(
+    TEXT,
+    (seen, at) =>
+      VERSIONS.find((version) => version === seen) ??
+        at.say(`saw "${seen}", ${UPDATE}`),
+  ),
+  args: list(TEXT),
+  command: as(TEXT, (command, at) => command || at.say("it is empty")),
+  env: list(map({ name: TEXT, value: TEXT }, { isOpen: true })),
+  installHint: TEXT,
+  interactiveMode: as(TEXT, (mode, at) =>
+    mode !== "Always" ? mode : at.say(
       "saw Always, but there is no person to ask; log in by a token or a " +
         "certificate",
-    );
-  }
-  const command = exec.text("command") || exec.refuse("command", "it is empty");
-  const isRelativePath = command.includes("/") && !command.startsWith("/");
-  return {
-    apiVersion: known,
-    command: isRelativePath ? `${folder}/${command}` : command,
-    args: (exec.texts("args") ?? []).map(([text]) => text),
-    env: Object.fromEntries(
-      exec.list("env").map(([item, place]) => {
-        const fields = new DocumentMap(item, place);
-        return [fields.text("name") ?? "", fields.text("value") ?? ""];
-      }),
-    ),
-    installHint: exec.text("installHint") ?? "",
-    wantsCluster: exec.flag("provideClusterInfo") ?? false,
-  };
-}
+    )),
+  provideClusterInfo: FLAG,
+}, {
+  isOpen: true,
+  required: { apiVersion: `saw nothing, ${UPDATE}`, command: "it is empty" },
+});
+
+export type ExecPlugin = MeaningOf<typeof EXEC_PLUGIN>;
 
 /** Runs a plugin when its last answer has expired; never twice at a time. */
 export class ExecCredentials {
@@ -114,19 +99,20 @@ export class ExecCredentials {
   }
 
   async #run(): Promise<Answer> {
-    const { command, args, env, installHint } = this.plugin;
+    const { command, args = [], env = [], installHint } = this.plugin;
+    const own = env.map(({ name = "", value = "" }) => [name, value]);
     let child: Deno.ChildProcess;
     try {
       child = new Deno.Command(command, {
         args: [...args],
-        env: { ...env, KUBERNETES_EXEC_INFO: this.#info() },
+        env: { ...Object.fromEntries(own), KUBERNETES_EXEC_INFO: this.#info() },
         stdin: "null",
         stdout: "piped",
         stderr: "piped",
       }).spawn();
     } catch (error) {
       throw this.#problem(
-        `${messageOf(error)}${installHint && `; ${installHint}`}`,
+        `${messageOf(error)}${installHint ? `; ${installHint}` : ""}`,
         error,
       );
     }
@@ -146,8 +132,8 @@ export class ExecCredentials {
   }
 
   #info(): string {
-    const { apiVersion, wantsCluster } = this.plugin;
-    const cluster = wantsCluster ? { cluster: this.clusterOf() } : {};
+    const { apiVersion, provideClusterInfo } = this.plugin;
+    const cluster = provideClusterInfo ? { cluster: this.clusterOf() } : {};
     const spec = { interactive: false, ...cluster };
     return JSON.stringify({ kind: "ExecCredential", apiVersion, spec });
   }
@@ -160,7 +146,7 @@ export class ExecCredentials {
       throw this.#problem("it printed no JSON", error);
     }
     try {
-      return readAnswer(new DocumentMap(value, []), this.plugin.apiVersion);
+      return readShape(answerOf(this.plugin), value).status;
     } catch (error) {
       if (!(error instanceof FieldError)) throw error;
       throw this.#problem(`of what it printed, ${error.message}`, error);
@@ -181,35 +167,48 @@ interface Answer {
   readonly expiresMs: number;
 }
 
-/** @throws {FieldError} */
-function readAnswer(credential: DocumentMap, wanted: string): Answer {
-  const version = credential.text("apiVersion") ?? "";
-  if (version !== wanted) {
-    credential.refuse("apiVersion", `saw "${version}", wanted ${wanted}`);
-  }
-  const status = credential.map("status") ??
-    credential.refuse("status", "it is missing");
-  const token = status.text("token") ?? "";
-  const cert = status.text("clientCertificateData") ?? "";
-  const key = status.text("clientKeyData") ?? "";
-  if ((cert === "") !== (key === "")) {
-    credential.refuse("status", "it has only one of a certificate and its key");
-  }
-  if (token === "" && cert === "") {
-    credential.refuse("status", "it holds neither a token nor a certificate");
-  }
-  const expires = status.text("expirationTimestamp") ?? "";
-  const expiresMs = expires === "" ? Infinity : Date.parse(expires);
-  if (Number.isNaN(expiresMs)) {
-    status.refuse("expirationTimestamp", `saw "${expires}", wanted a time`);
-  }
-  return {
-    expiresMs,
-    credential: {
-      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-      ...(cert === "" ? {} : { keyPair: { cert, key } }),
+const STATUS: Shape<Answer> = as(
+  map({
+    token: TEXT,
+    clientCertificateData: TEXT,
+    clientKeyData: TEXT,
+    expirationTimestamp: as(TEXT, (text, at) => {
+      const ms = text === "" ? Infinity : Date.parse(text);
+      return Number.isNaN(ms) ? at.say(`saw "${text}", wanted a time`) : ms;
+    }),
+  }, { isOpen: true }),
+  (status, at) => {
+    const { token, expirationTimestamp: expiresMs = Infinity } = status;
+    const { clientCertificateData: cert, clientKeyData: key } = status;
+    if (!cert !== !key) {
+      return at.say("it has only one of a certificate and its key");
+    }
+    if (!token && !cert) {
+      return at.say("it holds neither a token nor a certificate");
+    }
+    return {
+      expiresMs,
+      credential: credentialOf(token, { cert, key }),
+    };
+  },
+);
+
+/** What a plugin prints, in the version that it was asked in. */
+function answerOf({ apiVersion: wanted }: ExecPlugin) {
+  return map({
+    apiVersion: as(
+      TEXT,
+      (seen, at) =>
+        seen === wanted ? seen : at.say(`saw "${seen}", wanted ${wanted}`),
+    ),
+    status: STATUS,
+  }, {
+    isOpen: true,
+    required: {
+      apiVersion: `saw nothing, wanted ${wanted}`,
+      status: "it is missing",
     },
-  };
+  });
 }
 
 /** The useful part of the output; the rest is read and dropped. */

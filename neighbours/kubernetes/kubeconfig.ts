@@ -5,7 +5,7 @@
  * An unsupported field is refused by name: ignoring it could mean to use
  * another server or another identity than the file says.
  *
- * Reading order: `kubeconfigAccess`, `clusterOf`, `userOf`.
+ * Reading order: `kubeconfigAccess`, `accessOf`, `choose`, `CLUSTER`, `USER`.
  *
  * @module
  */
@@ -14,17 +14,21 @@ import { dirname } from "node:path";
 import { isLoopbackHost } from "../../proto/peer/ip_address.ts";
 import type { Clock } from "../../proto/sync/clock.ts";
 import { systemProblem } from "../../platform/files/file_error.ts";
-import { type KubernetesAccess, TokenFile } from "./access.ts";
-import { ExecCredentials, type ExecPlugin, readExecPlugin } from "./exec.ts";
+import { credentialOf, type KubernetesAccess, TokenFile } from "./access.ts";
+import { EXEC_PLUGIN, ExecCredentials } from "./exec.ts";
+import { parseYaml, problemIn } from "../../platform/documents/document.ts";
+import { FieldError } from "../../platform/documents/field_error.ts";
 import {
-  DocumentError,
-  parseYaml,
-  withLine,
-} from "../../platform/documents/document.ts";
-import {
-  DocumentMap,
-  FieldError,
-} from "../../platform/documents/document_map.ts";
+  as,
+  FLAG,
+  list,
+  map,
+  type MeaningOf,
+  readShape,
+  scalar,
+  type Shape,
+  TEXT,
+} from "../../platform/documents/shape.ts";
 import { NeighbourConfigError, TlsFiles } from "../tls_files.ts";
 
 /** A kubeconfig with a hundred clusters has a tenth of this. */
@@ -42,16 +46,10 @@ export function kubeconfigAccess(
 ): KubernetesAccess {
   const text = readText(path);
   try {
-    return accessOf(new DocumentMap(parseYaml(text), []), path, clock);
+    return accessOf(readShape(KUBECONFIG, parseYaml(text)), path, clock);
   } catch (error) {
-    if (!(error instanceof FieldError || error instanceof DocumentError)) {
-      throw error;
-    }
-    const problem = error instanceof FieldError
-      ? withLine(text, error)
-      : error.message;
     throw new NeighbourConfigError(
-      `Cannot use kubeconfig ${path}: ${problem}`,
+      `Cannot use kubeconfig ${path}: ${problemIn(text, error)}`,
       { cause: error },
     );
   }
@@ -59,31 +57,61 @@ export function kubeconfigAccess(
 
 /** @throws {FieldError} */
 function accessOf(
-  file: DocumentMap,
+  file: Kubeconfig,
   path: string,
   clock: Clock,
 ): KubernetesAccess {
   const { cluster, user, namespace } = choose(file);
-  const from = { folder: dirname(path), clock };
-  const server = clusterOf(cluster, from);
-  const credentials = userOf(user, cluster, server, from);
+  const within = (named: string) =>
+    named.startsWith("/") ? named : `${dirname(path)}/${named}`;
+  const server = cluster.server.href.replace(/\/+$/, "");
+  const {
+    "proxy-url": proxyUrl,
+    "certificate-authority-data": data,
+    "certificate-authority": caFile = "",
+  } = cluster;
+  const ca = data || !caFile ? undefined : within(caFile);
+  const authorities = new TlsFiles({ ca }, clock);
+  const authority = () => data ?? (authorities.current.ca || undefined);
+  const { exec, token, tokenFile, keyPair, certFile, keyFile } = user;
+  const plugin = exec && new ExecCredentials({
+    ...exec,
+    command: exec.command.includes("/") ? within(exec.command) : exec.command,
+  }, () => {
+    const trusted = authority();
+    return {
+      server,
+      "certificate-authority-data": trusted && btoa(trusted),
+      "proxy-url": proxyUrl,
+      config: cluster.extensions?.find(({ name }) =>
+        name === "client.authentication.k8s.io/exec"
+      )?.extension ?? null,
+    };
+  });
+  const tokens = tokenFile === undefined
+    ? undefined
+    : new TokenFile(within(tokenFile), clock);
+  const keyPairs = new TlsFiles({
+    cert: certFile && within(certFile),
+    key: keyFile && within(keyFile),
+  }, clock);
   return {
-    server: server.url,
+    server,
     namespace,
-    proxyUrl: server.proxyUrl || undefined,
-    authority: server.authority,
-    credential: () => credentials.current(),
+    proxyUrl,
+    authority,
+    credential: async () =>
+      await plugin?.current() ??
+        credentialOf(
+          await tokens?.current() ?? token,
+          keyPair ?? keyPairs.current,
+        ),
     rejected: () => {
-      server.expire();
-      credentials.expire();
+      for (const source of [authorities, plugin, tokens, keyPairs]) {
+        source?.expire();
+      }
     },
   };
-}
-
-interface Surroundings {
-  readonly clock: Clock;
-  /** Relative paths start there. */
-  readonly folder: string;
 }
 
 function readText(path: string): string {
@@ -105,247 +133,178 @@ function readText(path: string): string {
 
 // --- Which cluster, which user --------------------------------------------------
 
-interface Choice {
-  readonly cluster: DocumentMap;
-  readonly user: DocumentMap;
-  readonly namespace: string;
-}
+const OF_KUBECTL = { isOpen: true } as const;
 
-function choose(file: DocumentMap): Choice {
-  const name = file.text("current-context");
+/** An empty text counts as absent. */
+const GIVEN = as(TEXT, (text) => text || undefined);
+
+const RAW: Shape<unknown> = scalar({}, [], (value) => value);
+
+/** Only what the current context names is read further, as kubectl does. */
+const NAMED = list(
+  map({ name: RAW, context: RAW, cluster: RAW, user: RAW }, OF_KUBECTL),
+);
+
+const KUBECONFIG = map({
+  "current-context": GIVEN,
+  contexts: NAMED,
+  clusters: NAMED,
+  users: NAMED,
+}, OF_KUBECTL);
+
+type Kubeconfig = MeaningOf<typeof KUBECONFIG>;
+
+const CONTEXT = map(
+  { cluster: TEXT, user: GIVEN, namespace: GIVEN },
+  OF_KUBECTL,
+);
+
+function choose(file: Kubeconfig) {
+  const name = file["current-context"];
   if (!name) {
     throw new FieldError(
-      file.place,
+      [],
       "it names no current-context; set one by kubectl config use-context",
     );
   }
-  const context = named(file, "contexts", name, "context");
-  const user = context.text("user");
+  const context = named(file, "context", name, CONTEXT);
+  const { cluster = "", user, namespace = "default" } = context;
   return {
-    cluster: named(file, "clusters", context.text("cluster") ?? "", "cluster"),
+    cluster: named(file, "cluster", cluster, CLUSTER),
     // Without a user no credentials are shown, as in kubectl.
-    user: user ? named(file, "users", user, "user") : new DocumentMap({}, []),
-    namespace: context.text("namespace") || "default",
+    user: user ? named(file, "user", user, USER) : readShape(USER, {}),
+    namespace,
   };
 }
 
-/** The content of `key` in an item of a list of named ones. */
-function named(
-  file: DocumentMap,
-  list: string,
+/** What a list has under a name. */
+function named<T>(
+  file: Kubeconfig,
+  kind: "context" | "cluster" | "user",
   name: string,
-  key: string,
-): DocumentMap {
-  for (const [item, place] of file.list(list)) {
-    const fields = new DocumentMap(item, place);
-    if (fields.value("name") !== name) continue;
-    return fields.map(key) ?? new DocumentMap({}, [...place, key]);
-  }
-  return file.refuse(list, `none has the name "${name}"`);
+  shape: Shape<T>,
+): T {
+  const list = `${kind}s` as const;
+  const items = file[list] ?? [];
+  const i = items.findIndex((item) => item.name === name);
+  if (i < 0) throw new FieldError([list], `none has the name "${name}"`);
+  return readShape(shape, items[i]![kind] ?? {}, [list, i, kind]);
 }
+
+/** A text in base64, decoded. */
+const BASE64 = as(TEXT, (text, at) => {
+  try {
+    return new TextDecoder().decode(Uint8Array.fromBase64(text)) || undefined;
+  } catch {
+    return at.say("it is not base64");
+  }
+});
 
 // --- The cluster ---------------------------------------------------------------
 
-interface Server {
-  readonly url: string;
-  readonly proxyUrl: string;
-  authority(): string | undefined;
-  expire(): void;
-}
-
-function clusterOf(
-  cluster: DocumentMap,
-  { folder, clock }: Surroundings,
-): Server {
-  if (cluster.flag("insecure-skip-tls-verify")) {
-    cluster.refuse(
-      "insecure-skip-tls-verify",
-      "it is not supported, because any server at that address would be " +
-        "believed; give certificate-authority-data",
-    );
-  }
-  const serverName = cluster.text("tls-server-name");
-  const url = parseServer(cluster);
-  if (serverName && serverName !== url.hostname) {
-    cluster.refuse(
-      "tls-server-name",
-      "it is not supported by this platform's HTTP client; name " +
-        `the server as its certificate does (server: https://${serverName}…)`,
-    );
-  }
-  const common = {
-    url: url.href.replace(/\/+$/, ""),
-    proxyUrl: cluster.text("proxy-url") ?? "",
-  };
-  const data = base64In(cluster, "certificate-authority-data");
-  const path = cluster.text("certificate-authority") ?? "";
-  if (data !== "" || path === "") {
-    const authority = data === "" ? undefined : data;
-    return { ...common, authority: () => authority, expire: () => {} };
-  }
-  const files = new TlsFiles({ ca: within(folder, path) }, clock);
-  return {
-    ...common,
-    authority: () => files.current.ca,
-    expire: () => files.expire(),
-  };
-}
-
-function parseServer(cluster: DocumentMap): URL {
-  const text = cluster.text("server") ?? "";
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol === "https:") return url;
-  if (url?.protocol === "http:" && isLoopbackHost(url.hostname)) return url;
-  return cluster.refuse(
-    "server",
-    `saw "${text}", wanted https://host:port; http would show the ` +
-      "credentials to everybody on the way",
-  );
-}
+const CLUSTER = as(
+  map({
+    "certificate-authority": GIVEN,
+    "certificate-authority-data": BASE64,
+    extensions: list(map({ name: RAW, extension: RAW }, OF_KUBECTL)),
+    "insecure-skip-tls-verify": as(
+      FLAG,
+      (isSkipped, at) =>
+        isSkipped
+          ? at.say(
+            "it is not supported, because any server at that address would " +
+              "be believed; give certificate-authority-data",
+          )
+          : false,
+    ),
+    "proxy-url": GIVEN,
+    server: as(TEXT, (text, at) => {
+      const url = URL.parse(text);
+      if (url?.protocol === "https:") return url;
+      if (url?.protocol === "http:" && isLoopbackHost(url.hostname)) return url;
+      return at.say(
+        `saw "${text}", wanted https://host:port; http would show the ` +
+          "credentials to everybody on the way",
+      );
+    }),
+    "tls-server-name": GIVEN,
+  }, {
+    ...OF_KUBECTL,
+    required: { server: "saw nothing, wanted https://host:port" },
+  }),
+  (cluster, at) => {
+    const name = cluster["tls-server-name"];
+    return name === undefined || name === cluster.server.hostname
+      ? cluster
+      : at.say(
+        "it is not supported by this platform's HTTP client; name " +
+          `the server as its certificate does (server: https://${name}…)`,
+        "tls-server-name",
+      );
+  },
+);
 
 // --- The user -------------------------------------------------------------------
 
-type UserCredentials = Pick<ExecCredentials, "current" | "expire">;
+/** A way to log in that would need another protocol, or more than one person. */
+function unsupported(remedy: string): Shape<unknown> {
+  return scalar(
+    {},
+    [],
+    (value, at) => value === "" || at.say(`it is not supported; ${remedy}`),
+  );
+}
 
-/** Ways to log in that would need another protocol, or more than one person. */
-const UNSUPPORTED = [
-  ["auth-provider", "use an exec plugin, as kubectl does since 1.26"],
-  ["username", "API servers take no passwords since 1.19; use a token"],
-  ["password", "API servers take no passwords since 1.19; use a token"],
-  ["as", "give this user the rights it needs instead of another's"],
-  ["as-uid", "give this user the rights it needs instead of another's"],
-  ["as-groups", "give this user the rights it needs instead of another's"],
-  ["as-user-extra", "give this user the rights it needs instead of another's"],
-] as const;
+const PASSWORD = unsupported(
+  "API servers take no passwords since 1.19; use a token",
+);
+const ANOTHER = unsupported(
+  "give this user the rights it needs instead of another's",
+);
 
-function userOf(
-  user: DocumentMap,
-  cluster: DocumentMap,
-  server: Server,
-  from: Surroundings,
-): UserCredentials {
-  for (const [name, remedy] of UNSUPPORTED) {
-    if (!user.has(name) || user.value(name) === "") continue;
-    user.refuse(name, `it is not supported; ${remedy}`);
-  }
-  const exec = user.map("exec");
-  if (exec !== undefined) {
-    const plugin = readExecPlugin(exec, from.folder);
-    if (user.text("token") || user.text("tokenFile")) {
-      throw new FieldError(
-        user.place,
-        "it has both exec and a token; keep one of them",
+const USER = as(
+  map({
+    "auth-provider": unsupported(
+      "use an exec plugin, as kubectl does since 1.26",
+    ),
+    username: PASSWORD,
+    password: PASSWORD,
+    as: ANOTHER,
+    "as-uid": ANOTHER,
+    "as-groups": ANOTHER,
+    "as-user-extra": ANOTHER,
+    exec: EXEC_PLUGIN,
+    token: GIVEN,
+    tokenFile: GIVEN,
+    "client-certificate": GIVEN,
+    "client-certificate-data": BASE64,
+    "client-key": GIVEN,
+    "client-key-data": BASE64,
+  }, OF_KUBECTL),
+  ({ exec, token, tokenFile, ...user }, at) => {
+    if (exec !== undefined) {
+      return token || tokenFile
+        ? at.say("it has both exec and a token; keep one of them")
+        : { exec };
+    }
+    // Data wins over a file of the same name, as kubectl has it.
+    const cert = user["client-certificate-data"];
+    const key = user["client-key-data"];
+    const certFile = user["client-certificate"];
+    const keyFile = user["client-key"];
+    if (!(cert || certFile) !== !(key || keyFile)) {
+      return at.say(
+        "it has only one of a client certificate and its key; give both",
       );
     }
-    return execCredentials(plugin, cluster, server);
-  }
-  const keyPair = keyPairOf(user, from);
-  const authorization = bearerOf(user, from);
-  return {
-    current: async () => ({
-      ...await authorization.current(),
-      ...keyPair.current(),
-    }),
-    expire: () => {
-      authorization.expire();
-      keyPair.expire();
-    },
-  };
-}
-
-function bearerOf(user: DocumentMap, { folder, clock }: Surroundings) {
-  const path = user.text("tokenFile");
-  if (path) {
-    const file = new TokenFile(within(folder, path), clock);
-    return {
-      current: async () => ({
-        authorization: `Bearer ${await file.current()}`,
-      }),
-      expire: () => file.expire(),
-    };
-  }
-  const token = user.text("token");
-  const fixed = token ? { authorization: `Bearer ${token}` } : {};
-  return { current: () => Promise.resolve(fixed), expire: () => {} };
-}
-
-/** Data wins over a file of the same name, as kubectl has it. */
-function keyPairOf(user: DocumentMap, { folder, clock }: Surroundings) {
-  const cert = base64In(user, "client-certificate-data");
-  const key = base64In(user, "client-key-data");
-  const certFile = cert === "" ? user.text("client-certificate") ?? "" : "";
-  const keyFile = key === "" ? user.text("client-key") ?? "" : "";
-  const hasCert = cert !== "" || certFile !== "";
-  const hasKey = key !== "" || keyFile !== "";
-  if (hasCert !== hasKey) {
-    throw new FieldError(
-      user.place,
-      "it has only one of a client certificate and its key; give both",
-    );
-  }
-  if (!hasCert) return { current: () => ({}), expire: () => {} };
-  if (cert !== "" && key !== "") {
-    const keyPair = { cert, key };
-    return { current: () => ({ keyPair }), expire: () => {} };
-  }
-  if (cert !== "" || key !== "") {
-    throw new FieldError(
-      user.place,
-      "its certificate and its key come one from a file and one from the " +
-        "kubeconfig, so they could not be replaced together; put both in files",
-    );
-  }
-  const files = new TlsFiles({
-    cert: within(folder, certFile),
-    key: within(folder, keyFile),
-  }, clock);
-  return {
-    current: () => {
-      const { cert, key } = files.current;
-      return { keyPair: { cert, key } };
-    },
-    expire: () => files.expire(),
-  };
-}
-
-function execCredentials(
-  plugin: ExecPlugin,
-  cluster: DocumentMap,
-  server: Server,
-): UserCredentials {
-  return new ExecCredentials(plugin, () => {
-    const authority = server.authority();
-    return {
-      server: server.url,
-      ...(authority === undefined
-        ? {}
-        : { "certificate-authority-data": btoa(authority) }),
-      "proxy-url": server.proxyUrl || undefined,
-      config: extensionOf(cluster, "client.authentication.k8s.io/exec"),
-    };
-  });
-}
-
-/** What `extensions` say under `name`; else `null`. */
-function extensionOf(cluster: DocumentMap, name: string): unknown {
-  for (const [item, place] of cluster.list("extensions")) {
-    const fields = new DocumentMap(item, place);
-    if (fields.value("name") === name) return fields.value("extension") ?? null;
-  }
-  return null;
-}
-
-/** A text in base64, decoded; empty when absent. */
-function base64In(fields: DocumentMap, key: string): string {
-  const text = fields.text(key) ?? "";
-  try {
-    return new TextDecoder().decode(Uint8Array.fromBase64(text));
-  } catch {
-    return fields.refuse(key, "it is not base64");
-  }
-}
-
-/** The path as the file means it: relative ones start at the file's folder. */
-function within(folder: string, path: string): string {
-  return path.startsWith("/") ? path : `${folder}/${path}`;
-}
+    if (!cert !== !key) {
+      return at.say(
+        "its certificate and its key come one from a file and one from the " +
+          "kubeconfig, so they could not be replaced together; put both in files",
+      );
+    }
+    return cert && key
+      ? { token, tokenFile, keyPair: { cert, key } }
+      : { token, tokenFile, certFile, keyFile };
+  },
+);

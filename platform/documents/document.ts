@@ -6,7 +6,7 @@
  */
 
 import type { Code } from "../../proto/codes/codes.ts";
-import type { FieldError } from "./document_map.ts";
+import { FieldError } from "./field_error.ts";
 import { parse, positionsIn } from "./yaml.ts";
 
 /** A text that cannot be read; the message is a clause such as `it is not …`. */
@@ -69,9 +69,16 @@ export function parseFile(path: string, text: string): unknown {
   throw new DocumentError("its name ends in neither .json nor .yaml");
 }
 
-/** Such as `line 7: services[0].port: there is no such field …`. */
-export function withLine(text: string, { place, message }: FieldError): string {
-  return `line ${positionsIn(text)(place).line}: ${message}`;
+/**
+ * What is wrong with a document, such as `line 7: services[0].port: there is no
+ * such field …`.
+ *
+ * @throws `error`, when it is about something else.
+ */
+export function problemIn(text: string, error: unknown): string {
+  if (error instanceof DocumentError) return error.message;
+  if (!(error instanceof FieldError)) throw error;
+  return `line ${positionsIn(text)(error.place).line}: ${error.message}`;
 }
 
 function problemOf({ message }: SyntaxError): string {

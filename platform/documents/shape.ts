@@ -9,7 +9,7 @@
 
 import { clipped } from "../../proto/peer/quoted.ts";
 import { didYouMean, nearest } from "../text/nearest.ts";
-import { type DocumentPath, FieldError, kindOfValue } from "./document_map.ts";
+import { type DocumentPath, FieldError, kindOfValue } from "./field_error.ts";
 import { parseGoDuration } from "./go_duration.ts";
 import type { JsonSchema } from "./json_schema.ts";
 

@@ -10,7 +10,7 @@
 
 // @ts-types="./js_yaml.d.ts"
 import { dump, load, type State, YAMLException } from "npm:js-yaml@4.3.2";
-import type { DocumentPath } from "./document_map.ts";
+import type { DocumentPath } from "./field_error.ts";
 
 /** @throws {SyntaxError} With line and column when `text` is not YAML. */
 export function parse(text: string): unknown {

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { DocumentPath } from "./document_map.ts";
+import type { DocumentPath } from "./field_error.ts";
 import { parse, positionsIn } from "./yaml.ts";
 
 const lineOf = (text: string, place: DocumentPath) =>

@@ -14,12 +14,7 @@ import type { ReloadSource } from "../../platform/reload/reloads.ts";
 import { counted } from "../metrics/metric_families.ts";
 import { DialAuthorizer, type RequestedDial } from "./dial_authorizer.ts";
 import type { AuthorizationOptions } from "../options.ts";
-import {
-  DocumentError,
-  parseFile,
-  withLine,
-} from "../../platform/documents/document.ts";
-import { FieldError } from "../../platform/documents/document_map.ts";
+import { parseFile, problemIn } from "../../platform/documents/document.ts";
 import { FileError, systemProblem } from "../../platform/files/file_error.ts";
 import { NO_RULES, Policy } from "./policy.ts";
 
@@ -146,9 +141,7 @@ export function readPolicy(path: string, text: string): Policy {
     // An empty file must not open a door that was closed by one that was full.
     return new Policy(parseFile(path, text));
   } catch (error) {
-    if (error instanceof DocumentError) throw refusal(path, error.message);
-    if (!(error instanceof FieldError)) throw error;
-    throw refusal(path, withLine(text, error));
+    throw refusal(path, problemIn(text, error));
   }
 }
 

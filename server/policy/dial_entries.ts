@@ -18,7 +18,7 @@ import {
 import {
   type DocumentPath,
   pathText,
-} from "../../platform/documents/document_map.ts";
+} from "../../platform/documents/field_error.ts";
 import {
   as,
   FULL_TEXT,

@@ -35,7 +35,7 @@ import { type Caller, callerName } from "./caller.ts";
 import {
   type DocumentPath,
   pathText,
-} from "../../platform/documents/document_map.ts";
+} from "../../platform/documents/field_error.ts";
 import {
   as,
   list,

@@ -5,7 +5,7 @@ import {
 } from "../../tests/support/memory/fake_caller.ts";
 import { formatIdentifiers } from "../../proto/peer/identifiers.ts";
 import type { Caller } from "./caller.ts";
-import { FieldError } from "../../platform/documents/document_map.ts";
+import { FieldError } from "../../platform/documents/field_error.ts";
 import { ENTRIES_MAX, Policy } from "./policy.ts";
 import {
   ANONYMOUS,
@@ -276,6 +276,7 @@ Deno.test("an entry that says nobody, or no role, is refused with its place", ()
     [{ uid: -1, role: "view" },                    "admins.0.uid",  /saw -1/],
     [{ commonName: "", role: "view" },             "admins.0.commonName", /./],
     [{ name: "a", role: "view" },                  "admins.0.name", /no such field/],
+    [{ constructor: "a", role: "view" },           "admins.0.constructor", /no such field/],
   ];
   for (const [entry, place, problem] of cases) {
     const error = assertThrows(

@@ -9,7 +9,7 @@ import type { PolicyAnswer } from "../../proto/admin/path_check.ts";
 import type { LinkPeer } from "../../proto/link/link.ts";
 import { ANONYMOUS, reportedIdentity } from "../../proto/peer/peer_identity.ts";
 import { positionsIn } from "../../platform/documents/yaml.ts";
-import type { DocumentPath } from "../../platform/documents/document_map.ts";
+import type { DocumentPath } from "../../platform/documents/field_error.ts";
 import { type Caller, callerName } from "./caller.ts";
 import {
   type DialAuthorizer,

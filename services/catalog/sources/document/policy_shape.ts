@@ -18,7 +18,7 @@ import {
   TEXT,
   word,
 } from "../../../../platform/documents/shape.ts";
-import { kindOfValue } from "../../../../platform/documents/document_map.ts";
+import { kindOfValue } from "../../../../platform/documents/field_error.ts";
 import {
   BALANCES,
   ENDPOINT_ENDS,

@@ -53,7 +53,7 @@ import {
   isPort,
 } from "../../model/validate.ts";
 import { PORT, sayUnanswered, SERVICE_POLICY } from "./policy_shape.ts";
-import type { DocumentPath } from "../../../../platform/documents/document_map.ts";
+import type { DocumentPath } from "../../../../platform/documents/field_error.ts";
 
 /** A service and its endpoints. */
 export interface ReadService {

@@ -14,7 +14,7 @@
 import { type Endpoint, keyOf, type Service } from "../../model/model.ts";
 import { checkEndpoints } from "../../model/validate.ts";
 import { ENDPOINT, endpointOf, SERVICE } from "../document/service_shape.ts";
-import { FieldError } from "../../../../platform/documents/document_map.ts";
+import { FieldError } from "../../../../platform/documents/field_error.ts";
 import { as, readShape } from "../../../../platform/documents/shape.ts";
 import {
   type EtcdLayout,

@@ -28,7 +28,7 @@ import {
 } from "../../../../platform/documents/document.ts";
 import { nearest } from "../../../../platform/text/nearest.ts";
 import { checkService } from "../../model/validate.ts";
-import { FieldError } from "../../../../platform/documents/document_map.ts";
+import { FieldError } from "../../../../platform/documents/field_error.ts";
 import { as, readAll } from "../../../../platform/documents/shape.ts";
 import {
   POLICY_FIELDS,
