@@ -128,7 +128,7 @@ const RECIPES = {
     folder: "peers/kubeadm",
   },
   "linegen": { folder: "bench", package: "./linegen" },
-  "grpc-interop": { folder: "interop/grpc/go", package: "./" },
+  "grpc-interop": { folder: "peers/xds", package: "./interop" },
   "wan": { folder: "bench", package: "./wan" },
   "xds-gcp": { folder: "peers/xds", package: "./gcp" },
   "xds-goclient": { folder: "peers/xds", package: "./goclient" },

@@ -19,7 +19,7 @@ import (
 
 const messageMax = 8 << 20
 
-// echo is the test service; see ../service.md.
+// echo is the test service; see lab/interop/grpc/service.md.
 type echo struct {
 	server *grpc.Server
 	mu     sync.Mutex
