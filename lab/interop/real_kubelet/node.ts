@@ -51,8 +51,8 @@ export class RealNode implements AsyncDisposable {
     const ip = (...words: string[]) => mustEnd(["ip", ...words]);
     const far = (...words: string[]) => ip("-n", NODE, ...words);
     // Sockets, shims and names of network namespaces are this run's alone, and
-    // what plugins and the kubelet remember.
-    for (const each of ["/run", "/var/lib"]) {
+    // what plugins and the kubelet remember and log.
+    for (const each of ["/run", "/var/lib", "/var/log"]) {
       await mustEnd(["mount", "-t", "tmpfs", "none", each]);
     }
     await ip("link", "set", "lo", "up");
