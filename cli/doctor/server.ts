@@ -92,7 +92,8 @@ export function* serverHops(
   yield {
     name: "configuration",
     look: () => {
-      if (problem !== undefined) return configFault(problem);
+      if (problem !== undefined) return configFault(problem, "file");
+      const file = reading.values["config"];
       try {
         const options = serverOptions(
           reading,
@@ -101,22 +102,21 @@ export function* serverHops(
         );
         const { values, given } = reading;
         subject = { options, values, given, running: undefined };
-        const file = values["config"];
         return fine(file === "" ? "flags can be used" : `${file} can be used`);
       } catch (error) {
         if (!(error instanceof UsageError)) throw error;
-        return configFault(error.message);
+        return configFault(error.message, file === "" ? "flags" : "file");
       }
     },
   };
   if (subject !== undefined) yield* hopsOf(subject);
 }
 
-function configFault(message: string): Finding {
+function configFault(message: string, place: "file" | "flags"): Finding {
   return failed(
     "TUN124",
     message,
-    "correct it; `tunnel server` would end with the same sentence",
+    `correct the ${place}; \`tunnel server\` would end with the same sentence`,
   );
 }
 
