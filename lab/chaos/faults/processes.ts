@@ -13,7 +13,7 @@ import {
   overAgent,
   overServer,
 } from "../fault.ts";
-import type { Protocol } from "../entrance.ts";
+import { type Protocol, SAID_FIRST } from "../entrance.ts";
 import type { Path } from "../ledger.ts";
 import { mustEnd } from "../../../tests/support/program/run.ts";
 import type { Program } from "../program.ts";
@@ -54,7 +54,7 @@ const aServer: ChooseVictim = (stage, prng) => {
   return {
     ...{ program, kind: "server", isOver },
     still: { dialMs: NEXT_SERVER_MS },
-    found: { mayBreak: isOver },
+    found: { mayBreak: isOver, underWay: SAID_FIRST },
   };
 };
 

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { SAID_FIRST } from "../entrance.ts";
 import { type FaultFamily, type FaultMaker, overServer } from "../fault.ts";
 import type { ApiMood } from "../api_front.ts";
 import type { Stage } from "../stage.ts";
@@ -45,16 +46,26 @@ export const KUBERNETES_FAULTS: FaultFamily = {
     const { cluster } = stage.store.parts;
     if (cluster === undefined) return WRONG_STAGE;
     const server = prng.pick([...stage.servers.values()]);
+    let restarted: Promise<void> | undefined;
     return {
       name: `kube-apiserver is started anew, and server ${server.name} killed`,
       lastsMs: 0,
-      allows: { mayBreak: overServer(server.name), backMs: 15_000 },
+      allows: {
+        ...{ mayBreak: overServer(server.name), backMs: 15_000 },
+        // As in network.ts: their dials last until the echo.
+        underWay: SAID_FIRST,
+      },
       hits: [server.name, "store"],
       async apply() {
         await server.stop("SIGKILL");
-        await cluster.restartApiServer();
+        // That takes a minute, and what was under way is over by then.
+        restarted = cluster.restartApiServer();
+        restarted.catch(() => {});
       },
-      undo: () => server.start(),
+      async undo() {
+        await restarted;
+        await server.start();
+      },
     };
   },
 };
@@ -123,7 +134,10 @@ export const ETCD_FAULTS: FaultFamily = {
     return {
       name: `etcd is killed, and server ${server.name} with it`,
       lastsMs: LASTS_MS,
-      allows: { mayBreak: overServer(server.name), backMs: 15_000 },
+      allows: {
+        ...{ mayBreak: overServer(server.name), backMs: 15_000 },
+        underWay: SAID_FIRST,
+      },
       hits: [server.name, "store"],
       async apply() {
         await Promise.all([
