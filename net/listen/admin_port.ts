@@ -11,6 +11,8 @@
 import { unawaited } from "../../platform/errors/internal_errors.ts";
 import { isSystemError } from "../../platform/files/file_error.ts";
 import type { Log } from "../../platform/log/log.ts";
+import { atMost } from "../../platform/time/deadline.ts";
+import { systemTimers } from "../../platform/time/system_timers.ts";
 import {
   ADMIN_SOCKET,
   adminApi,
@@ -95,6 +97,9 @@ export interface AdminPortOptions {
   readonly reached?: LimitReached;
 }
 
+/** How long an end waits for what is being written: a disk may hang. */
+const WRITTEN_MS = 2_000;
+
 /** A handler of the API, beside what a port has always answered. */
 export function apiBeside(
   routes: readonly AdminRoute[],
@@ -121,6 +126,8 @@ export class AdminPort implements BoundListener {
   readonly #finished = Promise.withResolvers<void>();
   #socket = "";
   #remote = "";
+  /** Without a caller that waits for it. */
+  #opening: Promise<void> | undefined;
   #isClosed = false;
 
   /** @throws {ListenError} For its port of loopback; nothing stays open. */
@@ -163,13 +170,14 @@ export class AdminPort implements BoundListener {
     if (isFirstWorker()) {
       if (remote !== undefined) this.#listenRemote(remote);
       for (const role of ["operate", "view"] as const) {
+        if (this.#isClosed) return;
         await this.#token(role)
           ?.make(log, "it identifies no caller on the admin port");
       }
     }
     const isNamed = socket !== undefined;
     const path = adminSocketOf({ stateDirectory, socket });
-    if (path === undefined) return;
+    if (path === undefined || this.#isClosed) return;
     try {
       await this.#listenUnix(workerSocket(path, ownGroup()?.index ?? 0));
     } catch (error) {
@@ -189,17 +197,14 @@ export class AdminPort implements BoundListener {
         adminRemote: remote || undefined,
       });
     };
-    unawaited(
-      "task",
-      this.open().then(opened, (error) => {
-        if (!(error instanceof ListenError)) throw error;
-        log.error(
-          `${error.message}; change --admin-socket or ` +
-            "--admin-remote-port",
-          { code: tunnelCodeOf(error) ?? "TUN904" },
-        );
-      }),
-    );
+    this.#opening = this.open().then(opened, (error) => {
+      if (!(error instanceof ListenError)) throw error;
+      log.error(
+        `${error.message}; change --admin-socket or --admin-remote-port`,
+        { code: tunnelCodeOf(error) ?? "TUN904" },
+      );
+    });
+    unawaited("task", this.#opening);
   }
 
   get finished(): Promise<void> {
@@ -210,8 +215,11 @@ export class AdminPort implements BoundListener {
     this.#isClosed = true;
     for (const listener of this.#listeners) listener.close();
     const ports = this.#ports.map((port) => port.close());
+    // A token that is being written is not left behind half done.
+    const opened = this.#opening &&
+      atMost(systemTimers, WRITTEN_MS, this.#opening);
     this.#finished.resolve(
-      Promise.all([this.#loopback?.finished, ...ports]).then(() => {}),
+      Promise.all([this.#loopback?.finished, ...ports, opened]).then(() => {}),
     );
   }
 

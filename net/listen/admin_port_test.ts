@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { readToEnd } from "../../tests/support/peers/sockets.ts";
+import { nextTurn, until } from "../../tests/support/watch/event_loop.ts";
 import { RecordedLog } from "../../tests/support/watch/recorded_log.ts";
 import { plain } from "../admin/http_endpoints.ts";
 import {
@@ -143,6 +144,22 @@ Deno.test("the socket is for its owner, who needs no token", async () => {
   one.port.close();
   const left = [...Deno.readDirSync(one.folder)].map(({ name }) => name);
   assertEquals(left.sort(), ["admin-view.token", "admin.token"]);
+});
+
+Deno.test("one that is closed while it opens has written what it began, and no more", async () => {
+  // How far it has come is chance.
+  for (let round = 0; round < 20; round++) {
+    await using one = new OpenedAdminPort();
+    const left = () => [...Deno.readDirSync(one.folder)].map((at) => at.name);
+    one.port.openSoon();
+    await until(() => left().length > 0);
+    one.port.close();
+    await one.port.finished;
+    const whole = left();
+    assertEquals(whole.filter((name) => !/^admin.*\.token$/.test(name)), []);
+    await nextTurn();
+    assertEquals(left(), whole);
+  }
 });
 
 Deno.test("a path that another program has is left to it, and said", async () => {
