@@ -24,7 +24,8 @@ export function memoryFolder(): string {
   try {
     return Deno.makeTempDirSync({ dir: MEMORY, prefix: "t-" });
   } catch {
-    // Another system, or a container without it.
+    // Another system, a container without it, or a run without all rights, which
+    // Deno wants for /dev: `task test` writes to the disk.
     return Deno.makeTempDirSync({ prefix: "t-" });
   }
 }
