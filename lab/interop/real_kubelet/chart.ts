@@ -10,6 +10,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { eventually } from "../../../tests/support/watch/patience.ts";
+import type { KubeCluster } from "../../peers/kube_cluster.ts";
 import { groupMemory } from "../../peers/memory_group.ts";
 import { FOLDER, helm } from "../kube_manifests.ts";
 import { ran } from "../kubectl.ts";
@@ -47,9 +48,12 @@ export async function byChart(
     );
     const plane = "node-role.kubernetes.io/control-plane=";
     await cluster.kubectl(["label", "node", NODE, plane]);
+    // Before kube-apiserver goes for as long as it takes to start anew: a server
+    // that starts waits 15 s for its state, and ends then.
+    await isReady(stage, "deployment/tunnel-server", "readyReplicas");
     const [, ...at] = await typed("kubernetes", "tunnel egress-config ");
     await lead(stage, at, "grpc");
-    await agentIsReady(stage);
+    await isReady(stage, "daemonset/tunnel-agent", "numberReady");
     const status = await typed("start", "kubectl -n tunnel-state exec ");
     assertMatch(await cluster.kubectl(status), /\b1 online\b/);
     await doAll();
@@ -81,12 +85,15 @@ async function typed(page: string, start: string): Promise<readonly string[]> {
   return line.split(" ").slice(1);
 }
 
-/** It is when it has a link: the kubelet asks it. */
-async function agentIsReady({ cluster }: Stage): Promise<void> {
-  const path = "jsonpath={.status.numberReady}";
-  const get = ["get", "daemonset", "tunnel-agent", HERE, "-o", path];
+/** One Pod is: a server that serves, an agent that has a link. The kubelet asks. */
+async function isReady(
+  { cluster }: Stage,
+  what: string,
+  field: "readyReplicas" | "numberReady",
+): Promise<void> {
+  const get = ["get", what, HERE, "-o", `jsonpath={.status.${field}}`];
   await eventually(
-    "the agent's Pod is ready",
+    `${what} is ready`,
     async () => await cluster.kubectl(get) === "1",
     PODS_MS,
   );
@@ -106,7 +113,17 @@ async function isBounded(
     id!.replace("containerd://", "k8s.io/"),
   );
   const wanted = Math.round(bytesOf(limit) / 1e6);
-  assertEquals([limitMegabytes, kills, restarts], [wanted, 0, "0"], app);
+  const is = [limitMegabytes, kills, restarts];
+  const before = restarts === "0" ? app : await lastWords(cluster, app);
+  assertEquals(is, [wanted, 0, "0"], before);
+}
+
+/** Why those of an app are not in their first start. */
+async function lastWords(cluster: KubeCluster, app: string): Promise<string> {
+  const those = [`-l=app=${app}`, HERE];
+  const { stdout } = await ran(cluster, ["describe", "pods", ...those]);
+  const log = await ran(cluster, ["logs", "--previous", ...those]);
+  return `${app}\n${stdout}\n${log.stdout}${log.stderr}`;
 }
 
 /** How many servers there are to be; those that are too many are gone then. */
