@@ -48,11 +48,12 @@ export class Running implements AsyncDisposable {
   static async start(
     cluster: KubeCluster,
     args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
   ): Promise<Running> {
     const [program, ...words] = await commandOf(cluster, args);
     return new Running(
       new Deno.Command(program, {
-        args: words,
+        ...{ args: words, env },
         ...{ stdin: "piped", stdout: "piped", stderr: "piped" },
         signal: AbortSignal.timeout(patience(TIMEOUT_MS)),
       }).spawn(),
@@ -73,8 +74,30 @@ export class Running implements AsyncDisposable {
     }
   }
 
+  /** Reads what it prints until it is so much. */
+  async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
+    const bytes = new Uint8Array(length);
+    for (let at = 0; at < length;) {
+      const { value, done } = await this.#output.read();
+      if (done) throw new Error(`ended after ${at} of ${length} bytes`);
+      bytes.set(value, at);
+      at += value.length;
+    }
+    return bytes;
+  }
+
   async type(text: string): Promise<void> {
-    await this.#input.write(new TextEncoder().encode(text));
+    await this.send(new TextEncoder().encode(text));
+  }
+
+  async send(bytes: Uint8Array): Promise<void> {
+    await this.#input.write(bytes);
+  }
+
+  /** Ends its input. @returns Its exit code. */
+  async end(): Promise<number> {
+    await this.#input.close();
+    return (await this.child.status).code;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
